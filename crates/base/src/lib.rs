@@ -1,0 +1,21 @@
+//! Time and randomness, the two things that every engine is given.
+//!
+//! What it is: [`Time`], a point on one core's monotonic clock, and [`Random`], a seeded generator.
+//! Engines take both as arguments and never ask the system for either, so a whole core runs in
+//! virtual time and the same seed gives the same run, byte for byte.
+//!
+//! What it is not: a clock or a source of entropy. `dacapo-sys` reads those, at the edge.
+//!
+//! ```text
+//!   sys (CLOCK_MONOTONIC, getrandom)   netlab (virtual clock, seed)
+//!                 \                      /
+//!                  Time, Random as arguments
+//!                            |
+//!          every engine: link, lift, modules, path, core …
+//! ```
+
+mod random;
+mod time;
+
+pub use random::Random;
+pub use time::Time;
