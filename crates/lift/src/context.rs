@@ -1,0 +1,108 @@
+//! [`Cx`]: all that a module can reach during a call.
+//!
+//! What it is: the only clock, the only randomness, the pool, and a place to leave effects. What it
+//! is not: a way to a neighbour, a socket, a thread or a global.
+
+use crate::{DropReason, TimerId};
+use crate::effects::{EMISSIONS_MAX, Effects, Emission, Event};
+use dacapo_base::{Random, Time};
+use dacapo_packet::{Packet, Pool};
+
+/// The longest out-of-band control message in bytes.
+pub(crate) const CONTROL_LEN_MAX: usize = 4_096;
+
+/// The surroundings of one call.
+#[derive(Debug)]
+pub struct Cx<'a> {
+    now: Time,
+    /// The memory of the core.
+    pub pool: &'a mut Pool,
+    /// The randomness of the core.
+    pub random: &'a mut Random,
+    pub(crate) effects: &'a mut Effects,
+    pub(crate) module: usize,
+    pub(crate) slot: usize,
+}
+
+impl<'a> Cx<'a> {
+    pub(crate) fn new(
+        now: Time,
+        pool: &'a mut Pool,
+        random: &'a mut Random,
+        effects: &'a mut Effects,
+        module: usize,
+    ) -> Self {
+        Self { now, pool, random, effects, module, slot: 0 }
+    }
+
+    /// The time of this call.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Says which slot of the batch is worked on, so that effects keep its place in the order.
+    /// Batch methods call it before each packet.
+    pub fn at_slot(&mut self, slot: usize) {
+        self.slot = slot;
+    }
+
+    /// Sends a packet towards the network, before the slot's own packet.
+    ///
+    /// # Errors
+    /// The packet back when this call has emitted [`EMISSIONS_MAX`] already.
+    pub fn emit_down(&mut self, packet: Packet) -> Result<(), Packet> {
+        emit(&mut self.effects.down, self.slot, packet)
+    }
+
+    /// Sends a packet towards the application, before the slot's own packet.
+    ///
+    /// # Errors
+    /// The packet back when this call has emitted [`EMISSIONS_MAX`] already.
+    pub fn emit_up(&mut self, packet: Packet) -> Result<(), Packet> {
+        emit(&mut self.effects.up, self.slot, packet)
+    }
+
+    /// Gives a packet up that is not in the slot: it is freed, and counted for the reason.
+    pub fn discard(&mut self, packet: Packet, reason: DropReason) {
+        self.effects.discarded.push((reason, packet.segment_count() as u64));
+        self.pool.free(packet);
+    }
+
+    /// Asks for [`crate::Module::timeout`] at `at`; replaces what was asked for this timer before.
+    pub fn arm(&mut self, timer: TimerId, at: Time) {
+        self.effects.timers.push((timer, Some(at)));
+    }
+
+    /// Takes the request for a timer back.
+    pub fn disarm(&mut self, timer: TimerId) {
+        self.effects.timers.push((timer, None));
+    }
+
+    /// Reports packets that the module gives up waiting for.
+    pub fn report_lost(&mut self, count: u64) {
+        self.effects.packets_lost += count;
+        self.effects.event(Event::PacketsLost { module: self.module, count });
+    }
+
+    /// Sends a message out of band to the module at the same place of the peer's graph.
+    ///
+    /// Returns false, and sends nothing, when the message is longer than 4 KiB.
+    #[must_use]
+    pub fn control_to_peer(&mut self, message: &[u8]) -> bool {
+        if message.len() > CONTROL_LEN_MAX {
+            return false;
+        }
+        let message = message.to_vec();
+        self.effects.event(Event::ControlToPeer { module: self.module, message });
+        true
+    }
+}
+
+fn emit(lane: &mut Vec<Emission>, slot: usize, packet: Packet) -> Result<(), Packet> {
+    if lane.len() >= EMISSIONS_MAX {
+        return Err(packet);
+    }
+    lane.push(Emission { slot, packet });
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! [`Effects`]: what modules asked for during a call, applied by the runner after it.
+//!
+//! What it is not: visible to modules; they use [`crate::Cx`].
+
+use crate::{DropReason, TimerId};
+use dacapo_base::Time;
+use dacapo_packet::Packet;
+
+/// The most packets that one batch call of one module may emit per direction.
+pub const EMISSIONS_MAX: usize = 1_024;
+
+/// The most events that wait for the holder of a runner; further ones are counted only.
+pub(crate) const EVENTS_MAX: usize = 256;
+
+/// A packet that a module made or released, and the slot during whose call it did.
+#[derive(Debug)]
+pub struct Emission {
+    /// The slot of the call, which gives the place in the order.
+    pub slot: usize,
+    /// The packet.
+    pub packet: Packet,
+}
+
+/// What a module tells the holder of the graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Packets that the module no longer waits for.
+    PacketsLost {
+        /// The place of the module in the graph.
+        module: usize,
+        /// How many.
+        count: u64,
+    },
+    /// A message for the module at the same place of the peer's graph, out of band.
+    ControlToPeer {
+        /// The place of the module in the graph.
+        module: usize,
+        /// The message; at most 4 KiB.
+        message: Vec<u8>,
+    },
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    pub down: Vec<Emission>,
+    pub up: Vec<Emission>,
+    pub timers: Vec<(TimerId, Option<Time>)>,
+    pub events: Vec<Event>,
+    pub events_lost: u64,
+    pub packets_lost: u64,
+    pub discarded: Vec<(DropReason, u64)>,
+}
+
+impl Effects {
+    pub fn event(&mut self, event: Event) {
+        if self.events.len() < EVENTS_MAX {
+            self.events.push(event);
+        } else {
+            self.events_lost += 1;
+        }
+    }
+}

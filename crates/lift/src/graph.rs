@@ -1,0 +1,146 @@
+//! [`Graph`]: the C-modules of one epoch, as data; and the [`Catalogue`] that knows the modules.
+//!
+//! What it is not: running (see [`crate::Runner`]), or checked (see [`crate::check`]).
+
+use crate::{Module, ModuleSpec, Setup};
+use dacapo_packet::Layout;
+
+/// The values of a module's parameters, by their number in its spec.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Params {
+    values: Vec<(u16, u64)>,
+}
+
+impl Params {
+    /// No values: every parameter has its default.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets parameter `number`; the last value counts.
+    pub fn set(&mut self, number: u16, value: u64) {
+        self.values.retain(|(known, _)| *known != number);
+        self.values.push((number, value));
+        self.values.sort_unstable();
+    }
+
+    /// What was set, in the order of the numbers.
+    #[must_use]
+    pub fn values(&self) -> &[(u16, u64)] {
+        &self.values
+    }
+
+    /// The value of the parameter with this name: as set, or its default; 0 for an unknown name.
+    #[must_use]
+    pub fn value(&self, spec: &ModuleSpec, name: &str) -> u64 {
+        let Some(number) = spec.params.iter().position(|param| param.name == name) else {
+            return 0;
+        };
+        let set = self.values.iter().find(|(known, _)| usize::from(*known) == number);
+        set.map_or(spec.params[number].default, |(_, value)| *value)
+    }
+}
+
+/// One module of a graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// The module's number on the wire.
+    pub module: u16,
+    /// Its parameters.
+    pub params: Params,
+}
+
+/// The modules of one epoch, from the application (first) to the network (last).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Graph {
+    /// The modules.
+    pub nodes: Vec<Node>,
+}
+
+/// What the catalogue knows of a module: its facts and how to make one.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The static facts.
+    pub spec: &'static ModuleSpec,
+    /// Makes a module for an epoch; the parameters were checked against the spec.
+    pub build: fn(&Params, &Setup) -> Box<dyn Module>,
+}
+
+/// A graph that is ready to run.
+pub struct Built {
+    /// The running modules, in the order of the graph.
+    pub modules: Vec<Box<dyn Module>>,
+    /// Where units and segments lie.
+    pub layout: Layout,
+}
+
+/// The modules that exist in this core.
+#[derive(Clone, Debug, Default)]
+pub struct Catalogue {
+    entries: Vec<Entry>,
+}
+
+impl Catalogue {
+    /// A catalogue of these modules. Where two have the same number, the first counts.
+    #[must_use]
+    pub fn new(entries: Vec<Entry>) -> Self {
+        Self { entries }
+    }
+
+    /// All modules, in the order given.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The module with this number.
+    #[must_use]
+    pub fn by_id(&self, id: u16) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.spec.id == id)
+    }
+
+    /// The module with this name.
+    #[must_use]
+    pub fn by_name(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.spec.name == name)
+    }
+
+    /// Where units and segments of a graph lie: `path_head` bytes of the path's own header before
+    /// every packet, and at most `datagram_len` bytes per packet. `None` for an unknown module or
+    /// when nothing is left for the payload.
+    #[must_use]
+    pub fn layout(&self, graph: &Graph, path_head: usize, datagram_len: usize) -> Option<Layout> {
+        let (mut head, mut tail, mut segmented) = (path_head, 0, false);
+        for node in &graph.nodes {
+            let spec = self.by_id(node.module)?.spec;
+            head += usize::from(spec.head);
+            tail += usize::from(spec.tail);
+            segmented |= spec.segments;
+        }
+        let segment = datagram_len.checked_sub(head + tail).filter(|&left| left > 0)?;
+        Some(Layout { head, tail, segment, segmented })
+    }
+
+    /// Makes the modules of a graph that [`crate::check`] has passed; `None` where it would not.
+    #[must_use]
+    pub fn build(
+        &self,
+        graph: &Graph,
+        path_head: usize,
+        datagram_len: usize,
+        unit_len_max: usize,
+    ) -> Option<Built> {
+        let layout = self.layout(graph, path_head, datagram_len)?;
+        let (mut head_below, mut tail_below) = (layout.head, layout.tail);
+        let mut modules = Vec::with_capacity(graph.nodes.len());
+        for node in &graph.nodes {
+            let entry = self.by_id(node.module)?;
+            let setup = Setup { layout, head_below, tail_below, unit_len_max };
+            modules.push((entry.build)(&node.params, &setup));
+            head_below -= usize::from(entry.spec.head);
+            tail_below -= usize::from(entry.spec.tail);
+        }
+        Some(Built { modules, layout })
+    }
+}

@@ -1,0 +1,48 @@
+//! The Lift: the engine that carries packets through a running graph of modules.
+//!
+//! What it is: the contract that every C-module keeps ([`Module`], [`Cx`], [`Verdict`]), the graph as
+//! data and the check of its legality ([`Graph`], [`Catalogue`], [`check`]), the engine that owns the
+//! loop and the queues ([`Runner`]), and the suite that every module passes ([`conformance`]).
+//!
+//! ```text
+//!   access part      units
+//!      | feed, while credit() > 0      ^ take_up()
+//!  +---v------------ Runner -----------|----+
+//!  |  [segment ]--->[sequence]--->[checksum] |   down: slot in place, verdict out,
+//!  |  [        ]<---[        ]<---[        ] |   effects through Cx, merged in slot order
+//!  +---|-------------------------------^----+
+//!      v take_down()                   | handle_up
+//!   path part       packets
+//! ```
+//!
+//! What it is not: it does no I/O, reads no clock, has no thread, no lock and no unsafe code, and it
+//! does not choose a graph.
+//!
+//! Invariants (each has a test in [`conformance`] or in `tests/`)
+//! - In = forwarded + held + dropped, per module and direction; after [`Runner::flush`] no view of
+//!   the pool is out.
+//! - A module never sees a neighbour; effects apply after its call, before the next module's.
+//! - The runner never offers a module more packets than its credit.
+//! - Every queue is bounded; at its bound an emission is refused to the module that made it.
+
+pub mod conformance;
+mod context;
+mod counters;
+mod effects;
+mod graph;
+mod lanes;
+mod legality;
+mod module;
+mod runner;
+mod spec;
+mod verdict;
+
+pub use context::Cx;
+pub use counters::{DirectionCounters, ModuleCounters};
+pub use effects::{EMISSIONS_MAX, Emission, Event};
+pub use graph::{Built, Catalogue, Entry, Graph, Node, Params};
+pub use legality::{Illegal, Needs, Offer, check};
+pub use module::{ControlError, Module, TimerId};
+pub use runner::{Direction, Runner, Surroundings};
+pub use spec::{ModuleSpec, ParamSpec, ParamUnit, Property, Setup, Stratum};
+pub use verdict::{DropReason, Verdict};

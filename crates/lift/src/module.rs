@@ -1,0 +1,105 @@
+//! [`Module`]: the contract of a C-module.
+
+use crate::{Cx, ModuleSpec, Verdict};
+use dacapo_packet::Packet;
+use std::fmt;
+
+/// The number of a timer within its module; a module chooses its own.
+pub type TimerId = u16;
+
+/// Why a module did not do what an out-of-band message asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlError {
+    /// The module knows no such message.
+    Unknown,
+    /// The message is not of its form.
+    Malformed,
+    /// A value is outside the bounds; the text names them.
+    OutOfRange(String),
+}
+
+impl fmt::Display for ControlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("the module knows no such control message"),
+            Self::Malformed => f.write_str("the control message is malformed"),
+            Self::OutOfRange(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for ControlError {}
+
+/// One protocol mechanism, running in one epoch of one flow.
+///
+/// # Contract
+/// Each rule has a test in [`crate::conformance`].
+/// 1. Bounded work per call; no blocking.
+/// 2. A view is in exactly one place: in = forwarded + held + dropped, and after [`Module::flush`] a
+///    module keeps no view.
+/// 3. Packets keep their order per direction unless [`ModuleSpec::keeps_order`] is false.
+/// 4. Effects go through [`Cx`], apply after the call, and are merged in slot order: what was
+///    emitted during a slot's call goes before the slot's own packet.
+/// 5. `down` adds exactly `spec().head` and `spec().tail` bytes to every segment, and the peer's `up`
+///    removes them.
+/// 6. Time and randomness come from [`Cx`] only.
+/// 7. Bytes from a peer never panic: they are a counted drop.
+/// 8. [`Module::drain`] sends what can still be sent; [`Module::flush`] forgets. Both leave the
+///    module usable.
+/// 9. Everything has a default that forwards.
+/// 10. [`Module::credit`] says how many packets `down` takes now; the runner never offers more.
+/// 11. Who stores, joins or regenerates packets carries kind, class and time along
+///     ([`Packet::copy_marks`]) and reports what it gives up ([`Cx::report_lost`]).
+pub trait Module: Send {
+    /// The static facts.
+    fn spec(&self) -> &'static ModuleSpec;
+
+    /// A packet on its way to the network, in its slot.
+    fn down(&mut self, _cx: &mut Cx<'_>, _slot: &mut Packet) -> Verdict {
+        Verdict::Forward
+    }
+
+    /// A packet on its way to the application, in its slot.
+    fn up(&mut self, _cx: &mut Cx<'_>, _slot: &mut Packet) -> Verdict {
+        Verdict::Forward
+    }
+
+    /// A batch of packets to the network. Override it only with a measurement that shows the need.
+    fn down_batch(&mut self, cx: &mut Cx<'_>, slots: &mut [Packet], verdicts: &mut Vec<Verdict>) {
+        for (index, slot) in slots.iter_mut().enumerate() {
+            cx.at_slot(index);
+            verdicts.push(self.down(cx, slot));
+        }
+    }
+
+    /// A batch of packets to the application. Override it only with a measurement.
+    fn up_batch(&mut self, cx: &mut Cx<'_>, slots: &mut [Packet], verdicts: &mut Vec<Verdict>) {
+        for (index, slot) in slots.iter_mut().enumerate() {
+            cx.at_slot(index);
+            verdicts.push(self.up(cx, slot));
+        }
+    }
+
+    /// A timer that was armed through [`Cx::arm`] is due.
+    fn timeout(&mut self, _cx: &mut Cx<'_>, _timer: TimerId) {}
+
+    /// An out-of-band message from the module at the same place of the peer's graph, or from the
+    /// application; the answer goes back the same way and is at most 4 KiB.
+    ///
+    /// # Errors
+    /// Why nothing was done.
+    fn control(&mut self, _cx: &mut Cx<'_>, _message: &[u8]) -> Result<Vec<u8>, ControlError> {
+        Err(ControlError::Unknown)
+    }
+
+    /// How many packets `down` takes now.
+    fn credit(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Sends what can still be sent: no unit will follow in this epoch.
+    fn drain(&mut self, _cx: &mut Cx<'_>) {}
+
+    /// Forgets everything and gives every view back to the pool.
+    fn flush(&mut self, _cx: &mut Cx<'_>) {}
+}
