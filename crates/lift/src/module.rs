@@ -3,6 +3,7 @@
 use crate::{Cx, ModuleSpec, Verdict};
 use dacapo_packet::Packet;
 use std::fmt;
+use std::time::Duration;
 
 /// The number of a timer within its module; a module chooses its own.
 pub type TimerId = u16;
@@ -95,6 +96,12 @@ pub trait Module: Send {
     /// How many packets `down` takes now.
     fn credit(&self) -> usize {
         usize::MAX
+    }
+
+    /// How long `up` may keep a packet waiting for others: who waits for the last packets of an
+    /// epoch waits at least as long.
+    fn patience(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// Sends what can still be sent: no unit will follow in this epoch.

@@ -24,6 +24,7 @@ use crate::verdict::{DropReason, Verdict};
 use crate::{Cx, ModuleSpec};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{Batch, Packet, Pool};
+use std::time::Duration;
 
 /// Rounds over all modules after which a run stops and leaves the rest to the next one: more than
 /// any graph needs, so that modules that answer each other without end cannot hold the core.
@@ -116,6 +117,12 @@ impl Runner {
             return 0;
         }
         self.stages.iter().map(|stage| stage.module.credit()).min().unwrap_or(usize::MAX)
+    }
+
+    /// How long packets may wait inside on their way up, all modules together.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        self.stages.iter().map(|stage| stage.module.patience()).sum()
     }
 
     /// Takes a packet from the application. It goes out through [`Runner::take_down`] after
