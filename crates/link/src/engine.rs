@@ -1,0 +1,308 @@
+//! [`Link`]: the engine. Items go in with `handle_send` and come out of `poll_deliver`.
+//!
+//! What it is not: the decisions themselves (`dice.rs`, `loss.rs`, `delay.rs`) or the transmitter
+//! (`queue.rs`); it puts them in order. The picture is in the crate's documentation.
+//!
+//! Invariants: see the crate's documentation; [`Link::closes`] holds after every call. Time that
+//! runs backwards is treated as standing still.
+
+use crate::carry::{Carry, Corruption};
+use crate::config::{ConfigError, LinkConfig};
+use crate::dice::{Dice, PassageThrow};
+use crate::fate::{Delivery, DropReason, Fate, Passage};
+use crate::loss::LossChain;
+use crate::queue::{Moved, Transmitter};
+use crate::stats::LinkStats;
+use dacapo_base::{Random, Time};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+/// One direction of a network link.
+#[derive(Clone, Debug)]
+pub struct Link<T> {
+    config: LinkConfig,
+    dice: Dice,
+    chain: LossChain,
+    transmitter: Transmitter,
+    flight: BinaryHeap<Reverse<Flying<T>>>,
+    /// The latest time that an input carried.
+    now: Time,
+    /// The latest due time among what keeps its order.
+    order_floor: Time,
+    /// Counts passages: items and copies that got as far as the transmitter.
+    sequence_next: u64,
+    /// The latest item delivered, by its place among all sent.
+    index_delivered_max: u64,
+    partitioned: bool,
+    stats: LinkStats,
+}
+
+impl<T: Carry> Link<T> {
+    /// A link that does what `config` says, with the chances that `random` holds.
+    ///
+    /// # Errors
+    /// When the configuration is not valid ([`LinkConfig::validate`]).
+    pub fn new(config: LinkConfig, random: Random) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Self {
+            config,
+            dice: Dice::new(random),
+            chain: LossChain::default(),
+            transmitter: Transmitter::default(),
+            flight: BinaryHeap::new(),
+            now: Time::ZERO,
+            order_floor: Time::ZERO,
+            sequence_next: 0,
+            index_delivered_max: 0,
+            partitioned: false,
+            stats: LinkStats::default(),
+        })
+    }
+
+    /// Puts `item` on the link at `now`. What it returns is the emulator's record, not something
+    /// that a sender may know.
+    pub fn handle_send(&mut self, now: Time, item: T) -> Fate {
+        self.now = self.now.max(now);
+        self.stats.sent += 1;
+        self.stats.sent_bytes += item.len() as u64;
+        // Everything is drawn, and the loss model steps, before anything is decided.
+        let throw = self.dice.throw(&self.config);
+        let lost = self.chain.step(&self.config.loss, throw.loss);
+        if let Some(reason) = self.refusal(item.len()).or(lost) {
+            self.stats.count_drop(reason);
+            return Fate { item: Passage::Dropped(reason), copy: None };
+        }
+        let copy = throw.duplicate.then(|| item.duplicate());
+        let item = self.pass(item, throw.item, false);
+        let copy = copy.map(|copy| {
+            self.stats.duplicated += 1;
+            self.pass(copy, throw.copy, true)
+        });
+        Fate { item, copy }
+    }
+
+    /// Hands out the next item that is due by `now`, in the order of due time, then of entry.
+    pub fn poll_deliver(&mut self, now: Time) -> Option<Delivery<T>> {
+        if self.next_deadline()? > now {
+            return None;
+        }
+        let Reverse(flying) = self.flight.pop()?;
+        self.stats.delivered += 1;
+        self.stats.delivered_bytes += flying.item.len() as u64;
+        self.stats.delay.record(flying.due.since(flying.sent));
+        if !flying.copy && flying.index < self.index_delivered_max {
+            self.stats.reordered += 1;
+        }
+        self.index_delivered_max = self.index_delivered_max.max(flying.index);
+        let Flying { item, sent, due: delivered, copy, corrupted, .. } = flying;
+        Some(Delivery { item, sent, delivered, copy, corrupted })
+    }
+
+    /// Replaces the configuration from `now` on. What is on the way keeps its fate; what waits for
+    /// the transmitter goes on at the new rate. The burst loss model starts afresh if it changed.
+    ///
+    /// # Errors
+    /// When the configuration is not valid; the link then goes on with the old one.
+    pub fn set_config(&mut self, now: Time, config: LinkConfig) -> Result<(), ConfigError> {
+        config.validate()?;
+        self.now = self.now.max(now);
+        if config.rate_bits_per_s != self.config.rate_bits_per_s {
+            let moved = self.transmitter.retime(self.now, config.rate_bits_per_s);
+            self.move_flight(&moved);
+        }
+        if config.loss != self.config.loss {
+            self.chain = LossChain::default();
+        }
+        self.config = config;
+        Ok(())
+    }
+}
+
+impl<T> Link<T> {
+    /// Cuts the link (`true`) or heals it (`false`), beside the configured windows. What is on the
+    /// way still arrives.
+    pub fn set_partitioned(&mut self, partitioned: bool) {
+        self.partitioned = partitioned;
+    }
+
+    /// Whether nothing enters the link at `now`: cut by hand or by a configured window.
+    #[must_use]
+    pub fn is_partitioned(&self, now: Time) -> bool {
+        self.partitioned || self.config.partitions.iter().any(|window| window.contains(now))
+    }
+
+    /// When the next item is due; `None` when nothing is in flight.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.flight.peek().map(|Reverse(flying)| flying.due)
+    }
+
+    /// How many items are on the way, copies and queued ones included.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.flight.len()
+    }
+
+    /// What the link does.
+    #[must_use]
+    pub const fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    /// What the link has done.
+    #[must_use]
+    pub const fn stats(&self) -> &LinkStats {
+        &self.stats
+    }
+
+    /// Whether every item is accounted for: sent + duplicated = delivered + dropped + in flight.
+    #[must_use]
+    pub fn closes(&self) -> bool {
+        self.stats.closes(self.in_flight())
+    }
+}
+
+impl<T: Carry> Link<T> {
+    /// Why an item of `len` bytes cannot enter, apart from loss.
+    fn refusal(&self, len: usize) -> Option<DropReason> {
+        if self.is_partitioned(self.now) {
+            return Some(DropReason::Partition);
+        }
+        let too_large = self.config.mtu.is_some_and(|mtu| !mtu.passes(self.now, len));
+        too_large.then_some(DropReason::Mtu)
+    }
+
+    /// One passage: through the transmitter and onto the way.
+    fn pass(&mut self, mut item: T, throw: PassageThrow, copy: bool) -> Passage {
+        let departs = match self.depart(item.len(), throw.corruption) {
+            Ok(departs) => departs,
+            Err(reason) => {
+                self.stats.count_drop(reason);
+                return Passage::Dropped(reason);
+            }
+        };
+        let corrupted = throw.corruption.is_some() && !item.is_empty();
+        if corrupted {
+            self.stats.corrupted_undetected += 1;
+            item.corrupt(&mut self.dice.damage(), Corruption::Undetected);
+        }
+        let held_back = throw.hold.unwrap_or(Duration::ZERO);
+        self.stats.held_back += u64::from(throw.hold.is_some());
+        let mut flying = Flying {
+            due: Time::ZERO,
+            sequence: self.sequence_next,
+            index: self.stats.sent,
+            sent: self.now,
+            propagation: throw.delay + held_back,
+            ordered: self.config.keep_order && throw.hold.is_none(),
+            copy,
+            corrupted,
+            item,
+        };
+        self.sequence_next += 1;
+        let due = flying.plan(departs, &mut self.order_floor);
+        self.flight.push(Reverse(flying));
+        Passage::Arrives { due, held_back, corrupted }
+    }
+
+    /// When the last bit of the next passage leaves the transmitter, or why the passage ends.
+    fn depart(&mut self, len: usize, kind: Option<Corruption>) -> Result<Time, DropReason> {
+        let eaten = kind == Some(Corruption::Detected);
+        if !eaten && self.flight.len() >= self.config.in_flight_max {
+            return Err(DropReason::Overflow);
+        }
+        let (rate, limit) = (self.config.rate_bits_per_s, self.config.queue);
+        let sequence = self.sequence_next;
+        match self.transmitter.admit(self.now, (sequence, len), rate, limit) {
+            None => Err(DropReason::Queue),
+            // It used the link; only the far end throws it away.
+            Some(_) if eaten => {
+                self.sequence_next += 1;
+                Err(DropReason::Corrupted)
+            }
+            Some(departs) => Ok(departs),
+        }
+    }
+
+    /// Gives what waited for the transmitter its new due time. Those are the latest to enter, so
+    /// what stays as it was comes before them.
+    fn move_flight(&mut self, moved: &[Moved]) {
+        let Some(first) = moved.first() else { return };
+        let mut flight = std::mem::take(&mut self.flight).into_vec();
+        flight.sort_unstable_by_key(|Reverse(flying)| flying.sequence);
+        let mut moved = moved.iter().peekable();
+        self.order_floor = self.now;
+        for Reverse(flying) in &mut flight {
+            if flying.sequence < first.sequence {
+                if flying.ordered {
+                    self.order_floor = self.order_floor.max(flying.due);
+                }
+                continue;
+            }
+            // Those between are corrupted ones: they wait, but are not in flight.
+            while moved.next_if(|moved| moved.sequence < flying.sequence).is_some() {}
+            if let Some(moved) = moved.next_if(|moved| moved.sequence == flying.sequence) {
+                flying.plan(moved.departs, &mut self.order_floor);
+            }
+        }
+        self.flight = flight.into();
+    }
+}
+
+/// An item on the way.
+#[derive(Clone, Debug)]
+struct Flying<T> {
+    due: Time,
+    sequence: u64,
+    /// Its place among all sent; a copy has that of its original.
+    index: u64,
+    sent: Time,
+    /// Delay after the transmitter.
+    propagation: Duration,
+    /// Whether it may not overtake those before it that may not be overtaken.
+    ordered: bool,
+    copy: bool,
+    corrupted: bool,
+    item: T,
+}
+
+impl<T> Flying<T> {
+    /// Sets the due time for a departure.
+    fn plan(&mut self, departs: Time, order_floor: &mut Time) -> Time {
+        self.due = departs + self.propagation;
+        if self.ordered {
+            self.due = self.due.max(*order_floor);
+            *order_floor = self.due;
+        }
+        self.due
+    }
+
+    const fn key(&self) -> (Time, u64) {
+        (self.due, self.sequence)
+    }
+}
+
+impl<T> Ord for Flying<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl<T> PartialOrd for Flying<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Flying<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<T> Eq for Flying<T> {}
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

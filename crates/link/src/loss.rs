@@ -1,0 +1,228 @@
+//! [`Loss`]: which items the link loses: none, independent ones, or bursts.
+//!
+//! What it is not: loss by a full queue, by size or by a cut; those have their own counters.
+//!
+//! ```text
+//!                    p_enter
+//!        +--------+ -----------> +-------+       loss_good: probability of loss in Good
+//!   .--> |  Good  |              |  Bad  | <--.  loss_bad:  probability of loss in Bad
+//!   `--- +--------+ <----------- +-------+ ---'  the state steps once per item sent, then decides
+//!                    p_leave
+//! ```
+//!
+//! Invariants: the chain starts in its stationary distribution, so the first items are as likely
+//! to be lost as later ones; it steps for every item sent, also for those that something else
+//! drops. Sources: E. N. Gilbert, "Capacity of a burst-noise channel" (1960); E. O. Elliott,
+//! "Estimates of error rates for codes on burst-noise channels" (1963).
+
+use crate::config::ConfigError;
+use crate::dice::LossThrow;
+use crate::fate::DropReason;
+
+/// A model of loss.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub enum Loss {
+    /// Nothing is lost.
+    #[default]
+    None,
+    /// Each item is lost with probability `p`, independent of all others.
+    Random {
+        /// Probability, 0 to 1.
+        p: f64,
+    },
+    /// Two states with a probability of loss each.
+    GilbertElliott {
+        /// Probability per item of going from the good to the bad state, 0 to 1.
+        p_enter: f64,
+        /// Probability per item of going back, 0 to 1.
+        p_leave: f64,
+        /// Probability of loss in the good state, 0 to 1.
+        loss_good: f64,
+        /// Probability of loss in the bad state, 0 to 1.
+        loss_bad: f64,
+    },
+}
+
+impl Loss {
+    /// Bursts in which everything is lost, `mean_burst_len` items long on average (1 or more, each
+    /// length geometric), so that `mean_loss` of all items are lost (0 to 1).
+    ///
+    /// Between two bursts lies at least one item, so `mean_loss` can be at most
+    /// `mean_burst_len / (mean_burst_len + 1)`; and bursts of mean length 1 never touch, which is
+    /// not the same as independent loss.
+    ///
+    /// # Errors
+    /// [`ConfigError::Probability`] when `mean_loss` is none, [`ConfigError::Burst`] when no chain
+    /// has these two means.
+    pub fn burst(mean_loss: f64, mean_burst_len: f64) -> Result<Self, ConfigError> {
+        check_probability("loss", mean_loss)?;
+        let p_leave = 1.0 / mean_burst_len;
+        let p_enter = mean_loss * p_leave / (1.0 - mean_loss);
+        let feasible = mean_burst_len >= 1.0 && mean_burst_len.is_finite() && p_enter <= 1.0;
+        if !feasible {
+            return Err(ConfigError::Burst { mean_loss, mean_burst_len });
+        }
+        Ok(Self::GilbertElliott { p_enter, p_leave, loss_good: 0.0, loss_bad: 1.0 })
+    }
+
+    /// The share of items that is lost in the long run.
+    #[must_use]
+    pub fn mean_loss(&self) -> f64 {
+        match *self {
+            Self::None => 0.0,
+            Self::Random { p } => p,
+            Self::GilbertElliott { loss_good, loss_bad, .. } => {
+                let bad = self.share_bad();
+                bad * loss_bad + (1.0 - bad) * loss_good
+            }
+        }
+    }
+
+    /// The mean length of a run of consecutive losses, in items; `None` when nothing or everything
+    /// is lost.
+    #[must_use]
+    pub fn mean_burst_len(&self) -> Option<f64> {
+        let mean_loss = self.mean_loss();
+        // Each run has exactly one loss that follows a success.
+        let runs = mean_loss - self.loss_pair();
+        (mean_loss > 0.0 && runs > 0.0).then(|| mean_loss / runs)
+    }
+
+    /// The share of items that meets the bad state in the long run.
+    pub(crate) fn share_bad(&self) -> f64 {
+        match *self {
+            Self::GilbertElliott { p_enter, p_leave, .. } if p_enter + p_leave > 0.0 => {
+                p_enter / (p_enter + p_leave)
+            }
+            // A chain that never moves starts, and stays, in the good state.
+            Self::None | Self::Random { .. } | Self::GilbertElliott { .. } => 0.0,
+        }
+    }
+
+    /// The probability that two neighbours are both lost.
+    fn loss_pair(&self) -> f64 {
+        match *self {
+            Self::None => 0.0,
+            Self::Random { p } => p * p,
+            Self::GilbertElliott { p_enter, p_leave, loss_good, loss_bad } => {
+                let bad = self.share_bad();
+                let after_good = (1.0 - p_enter) * loss_good + p_enter * loss_bad;
+                let after_bad = (1.0 - p_leave) * loss_bad + p_leave * loss_good;
+                (1.0 - bad) * loss_good * after_good + bad * loss_bad * after_bad
+            }
+        }
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        match *self {
+            Self::None => Ok(()),
+            Self::Random { p } => check_probability("loss", p),
+            Self::GilbertElliott { p_enter, p_leave, loss_good, loss_bad } => {
+                check_probability("gilbert p_enter", p_enter)?;
+                check_probability("gilbert p_leave", p_leave)?;
+                check_probability("gilbert loss_good", loss_good)?;
+                check_probability("gilbert loss_bad", loss_bad)
+            }
+        }
+    }
+}
+
+/// 0 to 1 and a number.
+pub(crate) fn check_probability(name: &'static str, value: f64) -> Result<(), ConfigError> {
+    if (0.0..=1.0).contains(&value) {
+        Ok(())
+    } else {
+        Err(ConfigError::Probability { name, value })
+    }
+}
+
+/// The state of a [`Loss`] model.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LossChain {
+    /// `None` before the first item.
+    bad: Option<bool>,
+}
+
+impl LossChain {
+    /// Decides about the next item.
+    pub(crate) fn step(&mut self, loss: &Loss, throw: LossThrow) -> Option<DropReason> {
+        match *loss {
+            Loss::None => None,
+            Loss::Random { p } => (throw.loss < p).then_some(DropReason::LossRandom),
+            Loss::GilbertElliott { p_enter, p_leave, loss_good, loss_bad } => {
+                let bad = match self.bad {
+                    None => throw.step < loss.share_bad(),
+                    Some(false) => throw.step < p_enter,
+                    Some(true) => throw.step >= p_leave,
+                };
+                self.bad = Some(bad);
+                if bad {
+                    (throw.loss < loss_bad).then_some(DropReason::LossBurst)
+                } else {
+                    (throw.loss < loss_good).then_some(DropReason::LossRandom)
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dacapo_base::Random;
+
+    fn losses(loss: &Loss, seed: u64, count: usize) -> Vec<Option<DropReason>> {
+        let (mut chain, mut random) = (LossChain::default(), Random::from_number(seed));
+        let mut throw = || LossThrow { step: random.unit(), loss: random.unit() };
+        (0..count).map(|_| chain.step(loss, throw())).collect()
+    }
+
+    #[test]
+    fn a_burst_model_has_the_means_that_were_asked_for() {
+        for (mean_loss, burst_len) in [(0.01, 3.0), (0.05, 10.0), (0.3, 50.0), (0.5, 1.0)] {
+            let loss = Loss::burst(mean_loss, burst_len).unwrap();
+            assert!((loss.mean_loss() - mean_loss).abs() < 1e-12);
+            assert!((loss.mean_burst_len().unwrap() - burst_len).abs() < 1e-9);
+            assert_eq!(loss.validate(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn impossible_bursts_are_refused() {
+        for (mean_loss, burst_len) in [(0.9, 1.0), (1.0, 10.0), (0.1, 0.5), (0.1, f64::NAN)] {
+            let refused = Loss::burst(mean_loss, burst_len);
+            assert!(matches!(refused, Err(ConfigError::Burst { .. })), "{mean_loss} {burst_len}");
+        }
+        assert!(matches!(Loss::burst(0.1, f64::INFINITY), Err(ConfigError::Burst { .. })));
+        assert!(matches!(Loss::burst(f64::NAN, 2.0), Err(ConfigError::Probability { .. })));
+    }
+
+    #[test]
+    fn the_mean_burst_of_independent_loss_is_geometric() {
+        assert_eq!(Loss::Random { p: 0.5 }.mean_burst_len(), Some(2.0));
+        assert_eq!(Loss::Random { p: 0.0 }.mean_burst_len(), None);
+        assert_eq!(Loss::Random { p: 1.0 }.mean_burst_len(), None);
+        assert_eq!(Loss::None.mean_burst_len(), None);
+    }
+
+    #[test]
+    fn bursts_of_mean_length_one_never_touch() {
+        let lost = losses(&Loss::burst(0.3, 1.0).unwrap(), 5, 10_000);
+        assert!(lost.windows(2).all(|pair| pair[0].is_none() || pair[1].is_none()));
+        assert!(lost.iter().flatten().count() > 2_500);
+    }
+
+    #[test]
+    fn the_first_item_is_lost_as_often_as_any_other() {
+        let loss = Loss::burst(0.3, 50.0).unwrap();
+        let lost = (0..4_000).filter(|&seed| losses(&loss, seed, 1)[0].is_some()).count();
+        assert!((1_055..1_345).contains(&lost), "{lost} of 4000, expected 1200");
+    }
+
+    #[test]
+    fn loss_in_the_good_state_counts_as_random() {
+        let loss =
+            Loss::GilbertElliott { p_enter: 0.0, p_leave: 0.0, loss_good: 1.0, loss_bad: 0.0 };
+        assert!(losses(&loss, 1, 100).iter().all(|lost| *lost == Some(DropReason::LossRandom)));
+    }
+}
