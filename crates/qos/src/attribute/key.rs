@@ -1,0 +1,265 @@
+//! [`AttributeKey`]: the attributes, in one table.
+//!
+//! What it is: numbers, names, kinds and ranges, and the reading and writing of one quantity.
+//! What it is not: extensible; another attribute is a new number here and a new version of the
+//! vocabulary. Invariant: a quantity that was read is within the range of its key.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::nearest::nearest;
+use crate::problem::quoted;
+use crate::units::{Dimension, PPB, UnitError};
+
+/// A value of an attribute: a whole number in the base unit of its key, at most 2⁶³-1.
+pub type Quantity = u64;
+
+const ANY: Quantity = i64::MAX as u64; // languages without unsigned numbers read it too
+
+/// What can be asked of a flow. The numbers go over the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u16)]
+pub enum AttributeKey {
+    /// Payload delivered per time, in bit/s.
+    Throughput = 1,
+    /// One-way delay of a unit from application to application, in ns.
+    Delay = 2,
+    /// Spread of the delay, in ns.
+    Jitter = 3,
+    /// Share of units that are not delivered, in ppb.
+    Loss = 4,
+    /// Whether units come in order: a level.
+    Order = 5,
+    /// Whether units may come twice: a level.
+    Duplicates = 6,
+    /// Whether changed bytes are noticed: a level.
+    Integrity = 7,
+    /// Age at which a unit is of no use any more, in ns.
+    Deadline = 8,
+    /// Precedence among the flows, 0 to 7; 7 goes first.
+    Priority = 9,
+    /// Units per time, in millionths per second.
+    FrameRate = 10,
+    /// Processor time, in ppb of one core.
+    Cpu = 11,
+    /// Receivers at the same time.
+    Receivers = 12,
+    /// Whether others can read: a level.
+    Confidentiality = 13,
+    /// Whether the sender is proven: a level.
+    Authenticity = 14,
+}
+
+/// How the values of an attribute are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number with a unit.
+    Unit(Dimension),
+    /// A bare whole number.
+    Number,
+    /// One of these words, ascending in what they demand; the quantity is the index.
+    Level(&'static [&'static str]),
+}
+
+struct Row {
+    name: &'static str,
+    kind: Kind,
+    low: Quantity,
+    high: Quantity,
+}
+
+const fn unit(name: &'static str, dimension: Dimension, high: Quantity) -> Row {
+    Row { name, kind: Kind::Unit(dimension), low: 0, high }
+}
+
+const fn number(name: &'static str, low: Quantity, high: Quantity) -> Row {
+    Row { name, kind: Kind::Number, low, high }
+}
+
+const fn level(name: &'static str, words: &'static [&'static str]) -> Row {
+    let high = (words.len() as Quantity).saturating_sub(1);
+    Row { name, kind: Kind::Level(words), low: 0, high }
+}
+
+impl AttributeKey {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 14] = [
+        Self::Throughput,
+        Self::Delay,
+        Self::Jitter,
+        Self::Loss,
+        Self::Order,
+        Self::Duplicates,
+        Self::Integrity,
+        Self::Deadline,
+        Self::Priority,
+        Self::FrameRate,
+        Self::Cpu,
+        Self::Receivers,
+        Self::Confidentiality,
+        Self::Authenticity,
+    ];
+
+    const fn row(self) -> Row {
+        match self {
+            Self::Throughput => unit("throughput", Dimension::Rate, ANY),
+            Self::Delay => unit("delay", Dimension::Duration, ANY),
+            Self::Jitter => unit("jitter", Dimension::Duration, ANY),
+            Self::Loss => unit("loss", Dimension::Ratio, PPB),
+            Self::Order => level("order", &["any", "ordered"]),
+            Self::Duplicates => level("duplicates", &["allowed", "none"]),
+            Self::Integrity => level("integrity", &["none", "checked"]),
+            Self::Deadline => unit("deadline", Dimension::Duration, ANY),
+            Self::Priority => number("priority", 0, 7),
+            Self::FrameRate => unit("frame_rate", Dimension::Frequency, 1_000_000_000_000),
+            Self::Cpu => unit("cpu", Dimension::Ratio, 1_024 * PPB),
+            Self::Receivers => number("receivers", 1, 65_535),
+            Self::Confidentiality => level("confidentiality", &["none", "preferred", "required"]),
+            Self::Authenticity => level("authenticity", &["none", "preferred", "group", "source"]),
+        }
+    }
+
+    /// The number on the wire.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self as u16
+    }
+
+    /// The key of a number from the wire.
+    #[must_use]
+    pub fn from_number(number: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|key| key.number() == number)
+    }
+
+    /// The name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The key of a name from a file.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|key| key.name() == name)
+    }
+
+    /// How its values are written.
+    #[must_use]
+    pub const fn kind(self) -> Kind {
+        self.row().kind
+    }
+
+    /// The least and the greatest quantity.
+    #[must_use]
+    pub const fn range(self) -> (Quantity, Quantity) {
+        let row = self.row();
+        (row.low, row.high)
+    }
+
+    /// Reads one value: "50 ms", "ordered", "5".
+    ///
+    /// # Errors
+    /// When the text is not a value of this attribute.
+    pub fn parse(self, text: &str) -> Result<Quantity, AttributeError> {
+        let wrong = || AttributeError::Value { key: self, text: text.chars().take(65).collect() };
+        let quantity = match self.kind() {
+            Kind::Unit(dimension) => dimension.parse(text)?,
+            Kind::Number => text.trim().parse().map_err(|_| wrong())?,
+            Kind::Level(words) => {
+                let index = words.iter().position(|&word| word == text).ok_or_else(wrong)?;
+                Quantity::try_from(index).map_err(|_| wrong())?
+            }
+        };
+        let (low, high) = self.range();
+        if (low..=high).contains(&quantity) { Ok(quantity) } else { Err(wrong()) }
+    }
+
+    /// Writes one value so that [`AttributeKey::parse`] gives it back; the number of a level that
+    /// does not exist is written as such.
+    #[must_use]
+    pub fn format(self, quantity: Quantity) -> String {
+        match self.kind() {
+            Kind::Unit(dimension) => dimension.format(quantity),
+            Kind::Number => quantity.to_string(),
+            Kind::Level(words) => {
+                let word = usize::try_from(quantity).ok().and_then(|index| words.get(index));
+                word.map_or_else(|| quantity.to_string(), |word| (*word).to_owned())
+            }
+        }
+    }
+
+    /// What one value may be, as a phrase for an error.
+    #[must_use]
+    pub fn allowed(self) -> String {
+        let (low, high) = self.range();
+        match self.kind() {
+            Kind::Unit(dimension) if high < ANY => {
+                format!("{}, at most {}", dimension.allowed(), self.format(high))
+            }
+            Kind::Unit(dimension) => dimension.allowed(),
+            Kind::Number => format!("a whole number from {low} to {high}"),
+            Kind::Level(words) => format!("\"{}\"", words.join("\", \"")),
+        }
+    }
+}
+
+impl fmt::Display for AttributeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A text that is not a value of an attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttributeError {
+    /// It is not a value of the attribute's dimension.
+    Unit(UnitError),
+    /// It is not one of the levels, not a number, or out of range.
+    Value {
+        /// The attribute.
+        key: AttributeKey,
+        /// The text, cut.
+        text: String,
+    },
+}
+
+impl AttributeError {
+    /// What is wrong, without what is allowed.
+    #[must_use]
+    pub fn what(&self) -> String {
+        match self {
+            Self::Unit(error) => error.what(),
+            Self::Value { key, text } => {
+                let near = match key.kind() {
+                    Kind::Level(words) => nearest(text, words.iter().copied()),
+                    Kind::Unit(_) | Kind::Number => None,
+                };
+                let hint = near.map_or_else(String::new, |n| format!(" (did you mean \"{n}\"?)"));
+                format!("{} is not a value of {key}{hint}", quoted(text))
+            }
+        }
+    }
+
+    /// What may be written instead.
+    #[must_use]
+    pub fn allowed(&self) -> String {
+        match self {
+            Self::Unit(error) => error.allowed(),
+            Self::Value { key, .. } => key.allowed(),
+        }
+    }
+}
+
+impl From<UnitError> for AttributeError {
+    fn from(error: UnitError) -> Self {
+        Self::Unit(error)
+    }
+}
+
+impl fmt::Display for AttributeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; allowed: {}", self.what(), self.allowed())
+    }
+}
+
+impl Error for AttributeError {}

@@ -1,0 +1,120 @@
+//! [`Requirement`]: what is asked of one attribute.
+//!
+//! What it is: two hard bounds and a soft weight. What it is not: tied to a key; the key says what
+//! its numbers mean and is given to every method that needs it.
+//!
+//! ```text
+//!        min               max
+//!   ──────┼═════════════════┼──────>  quantity      outside: refused
+//!   inside: the weight says how much better is worth
+//! ```
+
+use std::error::Error;
+use std::fmt;
+
+use super::key::{AttributeKey, Quantity};
+
+/// What is asked of one attribute; at least one of the three is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requirement {
+    /// Hard lower bound, in the base unit of the key; of a level, the least that will do.
+    pub min: Option<Quantity>,
+    /// Hard upper bound, in the base unit of the key.
+    pub max: Option<Quantity>,
+    /// How much a better value is worth beyond the bounds, in percent, 0 to 100; none when the
+    /// application did not say.
+    pub weight: Option<u8>,
+}
+
+impl Requirement {
+    /// Whether some value of `key` can meet this.
+    ///
+    /// # Errors
+    /// When nothing is asked, a bound is out of the key's range, the weight exceeds 100, or the
+    /// lower bound exceeds the upper one.
+    pub fn check(&self, key: AttributeKey) -> Result<(), RequirementError> {
+        if self.min.is_none() && self.max.is_none() && self.weight.is_none() {
+            return Err(RequirementError::Empty(key));
+        }
+        let (low, high) = key.range();
+        let outside = |bound: &Quantity| !(low..=high).contains(bound);
+        if let Some(quantity) = self.min.into_iter().chain(self.max).find(outside) {
+            return Err(RequirementError::OutOfRange { key, quantity });
+        }
+        if let Some(percent) = self.weight.filter(|&percent| percent > 100) {
+            return Err(RequirementError::Weight { key, percent });
+        }
+        match (self.min, self.max) {
+            (Some(min), Some(max)) if min > max => {
+                Err(RequirementError::Contradiction { key, min, max })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// For people, with a space in front of each part: " at least 2 Mbit/s, weight 50 %".
+    pub(super) fn format(&self, key: AttributeKey) -> String {
+        let mut parts = Vec::new();
+        match (self.min, self.max) {
+            (Some(min), Some(max)) if min == max => parts.push(format!(" {}", key.format(min))),
+            (min, max) => {
+                parts.extend(min.map(|min| format!(" at least {}", key.format(min))));
+                parts.extend(max.map(|max| format!(" at most {}", key.format(max))));
+            }
+        }
+        parts.extend(self.weight.map(|percent| format!(" (weight {percent} %)")));
+        parts.concat()
+    }
+}
+
+/// A requirement that no value can meet, or that is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequirementError {
+    /// The lower bound exceeds the upper one.
+    Contradiction {
+        /// The attribute.
+        key: AttributeKey,
+        /// The lower bound, in base units.
+        min: Quantity,
+        /// The upper bound, in base units.
+        max: Quantity,
+    },
+    /// Neither bound nor weight is given.
+    Empty(AttributeKey),
+    /// A bound is outside the range of its key.
+    OutOfRange {
+        /// The attribute.
+        key: AttributeKey,
+        /// The bound, in base units.
+        quantity: Quantity,
+    },
+    /// The weight exceeds 100 %.
+    Weight {
+        /// The attribute.
+        key: AttributeKey,
+        /// The weight.
+        percent: u8,
+    },
+}
+
+impl fmt::Display for RequirementError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Contradiction { key, min, max } => {
+                let (min, max) = (key.format(*min), key.format(*max));
+                write!(f, "{key}: min = {min} exceeds max = {max}; lower min or raise max")
+            }
+            Self::Empty(key) => write!(f, "{key}: nothing is asked; give min, max or weight"),
+            Self::OutOfRange { key, quantity } => {
+                let (low, high) = key.range();
+                let (low, high) = (key.format(low), key.format(high));
+                write!(f, "{key}: {} is not between {low} and {high}", key.format(*quantity))
+            }
+            Self::Weight { key, percent } => {
+                write!(f, "{key}: a weight of {percent} % is not between 0 and 100 %")
+            }
+        }
+    }
+}
+
+impl Error for RequirementError {}

@@ -1,0 +1,92 @@
+//! "Did you mean": the allowed word that is nearest to a mistyped one.
+//!
+//! What it is: the edit distance that counts a swap of neighbours as one step (optimal string
+//! alignment), with a bound beyond which nothing is suggested: a wrong suggestion is worse than
+//! none. What it is not: fast for long texts; words longer than 64 characters get no suggestion.
+//!
+//! ```text
+//!            t h r o u g h p u t        one row per character of the word, of which
+//!        t   0 1 2 …                    three are kept: this one, the one above and,
+//!        h   1 0 1 …                    for swaps, the one before that
+//! ```
+//!
+//! Source: Damerau, CACM 7(3), 1964; the restricted form.
+
+const MAX_WORD_LEN: usize = 64;
+
+/// The candidate with the fewest edits from `word`, or none when all are far from it: more than
+/// one edit per three characters.
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word: Vec<char> = word.chars().take(MAX_WORD_LEN.saturating_add(1)).collect();
+    if word.is_empty() || word.len() > MAX_WORD_LEN {
+        return None;
+    }
+    let far = word.len().div_ceil(3);
+    let candidates =
+        candidates.into_iter().map(|candidate| (distance(&word, candidate), candidate));
+    candidates.filter(|&(edits, _)| edits <= far).min_by_key(|&(edits, _)| edits).map(|(_, c)| c)
+}
+
+fn distance(word: &[char], candidate: &str) -> usize {
+    let candidate: Vec<char> = candidate.chars().take(MAX_WORD_LEN).collect();
+    let mut above: Vec<usize> = (0..=candidate.len()).collect();
+    let mut before = Vec::new();
+    let mut previous = None;
+    for &letter in word {
+        let row = next_row(letter, previous, &candidate, &above, &before);
+        before = std::mem::replace(&mut above, row);
+        previous = Some(letter);
+    }
+    above.last().copied().unwrap_or(usize::MAX)
+}
+
+fn next_row(
+    letter: char,
+    previous: Option<char>,
+    candidate: &[char],
+    above: &[usize],
+    before: &[usize],
+) -> Vec<usize> {
+    let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX);
+    let mut left = at(above, 0).saturating_add(1);
+    let mut row = vec![left];
+    for (column, &wanted) in candidate.iter().enumerate() {
+        let replace = at(above, column).saturating_add(usize::from(letter != wanted));
+        let delete = at(above, column.saturating_add(1)).saturating_add(1);
+        let mut edits = replace.min(delete).min(left.saturating_add(1));
+        let left_letter = column.checked_sub(1).and_then(|c| candidate.get(c).copied());
+        if previous == Some(wanted) && left_letter == Some(letter) {
+            edits = edits.min(at(before, column.saturating_sub(1)).saturating_add(1));
+        }
+        row.push(edits);
+        left = edits;
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_counts_edits_and_swaps() {
+        let edits = |a: &str, b: &str| distance(&a.chars().collect::<Vec<_>>(), b);
+        assert_eq!(edits("kitten", "sitting"), 3);
+        assert_eq!(edits("grpah", "graph"), 1);
+        assert_eq!(edits("same", "same"), 0);
+        assert_eq!(edits("abc", ""), 3);
+        assert_eq!(edits("x", "abc"), 3);
+    }
+
+    #[test]
+    fn the_nearest_word_is_found_and_a_far_one_is_not_offered() {
+        let keys = ["throughput", "delay", "jitter", "loss", "min", "max"];
+        assert_eq!(nearest("thruput", keys), Some("throughput"));
+        assert_eq!(nearest("dealy", keys), Some("delay"));
+        assert_eq!(nearest("Max", keys), Some("max"));
+        assert_eq!(nearest("banana", keys), None);
+        assert_eq!(nearest("", keys), None);
+        assert_eq!(nearest(&"m".repeat(100_000), keys), None);
+    }
+}

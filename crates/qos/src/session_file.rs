@@ -1,0 +1,218 @@
+//! The session file: how the creator of a session describes it.
+//!
+//! What it is: a TOML text with one `[session]` and up to [`MAX_FLOWS`] `[[flow]]`, read into
+//! [`SessionFile`]. All mistakes are collected (a text that is no TOML at all has one, at its line
+//! and column). `conf/` has commented examples.
+//!
+//! ```text
+//!   text ── toml_edit ──> tree with spans ── reader (Node, Section) ──┬─ flow ─┬─ source
+//!                                                                     │        ├─ graph
+//!                                 Problems <── every step reports ────┘        └─ attributes
+//! ```
+//!
+//! What it is not: a check against the catalogue: that a module exists, takes these parameters
+//! and fits its neighbours is known elsewhere; each value keeps its line for that
+//! ([`Spanned`], [`SessionFile::problem`]). No file is opened.
+//!
+//! Invariants: a [`SessionFile`] has 1 to [`MAX_FLOWS`] flows with different names, at most
+//! [`MAX_MODULES`] modules per graph, [`MAX_PARAMS`] parameters per module and [`MAX_ATTRIBUTES`]
+//! attributes altogether (limits R2.4); unknown keys are errors; a participant's flow never names
+//! a file, so a session from elsewhere cannot make anybody open one.
+
+mod attributes;
+mod flow;
+mod graph;
+mod reader;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toml_edit::{Document, TomlError};
+
+pub use flow::{FlowSpec, Role, TransportKind};
+pub use graph::{ModuleUse, Param};
+pub use source::{Source, StreamKind, StreamSelector, TestMedia};
+
+use crate::problem::{Errors, Problem, Problems, quoted};
+use crate::spanned::Spanned;
+use reader::{Node, Section};
+
+/// Bytes of a session file, at most.
+pub const MAX_FILE_LEN: usize = 1 << 20;
+/// Flows of a session, at most.
+pub const MAX_FLOWS: usize = 64;
+/// Modules of a graph, at most.
+pub const MAX_MODULES: usize = 32;
+/// Parameters of a module, at most.
+pub const MAX_PARAMS: usize = 32;
+/// Attributes of all flows of a session together, at most.
+pub const MAX_ATTRIBUTES: usize = 256;
+/// Characters of a name, at most.
+pub const MAX_NAME_LEN: usize = 64;
+
+const MAX_TITLE_LEN: usize = 256;
+const NAME_RULE: &str = "1 to 64 of a-z, 0-9, '.', '_', '-', the first a letter or a digit";
+
+/// A session as its creator describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionFile {
+    /// The file, as the caller named it.
+    pub origin: Arc<str>,
+    /// How others ask for the session: `dacapo://HOST/name`.
+    pub name: Spanned<String>,
+    /// What people see of it.
+    pub title: Option<Spanned<String>>,
+    /// Its flows, in the order of the file.
+    pub flows: Vec<FlowSpec>,
+}
+
+impl SessionFile {
+    /// Reads a session file; `origin` is its path, which errors name and to whose folder the
+    /// paths inside are relative.
+    ///
+    /// # Errors
+    /// All problems that were found, in the order of the lines.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, Errors> {
+        let origin: Arc<str> = origin.into();
+        if text.len() > MAX_FILE_LEN {
+            return Err(too_long(&origin, text.len()));
+        }
+        let mut problems = Problems::new(Arc::clone(&origin), text);
+        let parsed = match Document::parse(text) {
+            Ok(document) => read_document(&document, &origin, &mut problems),
+            Err(error) => {
+                report_syntax(&error, &mut problems);
+                None
+            }
+        };
+        problems.finish(parsed)
+    }
+
+    /// Reads a session file from bytes, which should be UTF-8.
+    ///
+    /// # Errors
+    /// As [`SessionFile::parse`]; the first byte that is no UTF-8 is one.
+    pub fn parse_bytes(bytes: &[u8], origin: &str) -> Result<Self, Errors> {
+        let error = match std::str::from_utf8(bytes) {
+            Ok(text) => return Self::parse(text, origin),
+            Err(error) => error,
+        };
+        let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let valid = String::from_utf8_lossy(valid);
+        let mut problems = Problems::new(origin.into(), &valid);
+        problems.report(valid.len(), "", "this is not UTF-8", "text in UTF-8");
+        problems.finish(None)
+    }
+
+    /// Where `path` of this file leads: relative ones start in the file's folder.
+    #[must_use]
+    pub fn resolve(&self, path: &str) -> PathBuf {
+        Path::new(&*self.origin).parent().unwrap_or(Path::new("")).join(path)
+    }
+
+    /// A problem of this file that a later check found at `place`; `key` is its dotted path.
+    #[must_use]
+    pub fn problem<T>(
+        &self,
+        place: &Spanned<T>,
+        key: impl Into<String>,
+        what: impl Into<String>,
+    ) -> Problem {
+        Problem::at(&self.origin, place, key, what)
+    }
+
+    /// The flow of this name.
+    #[must_use]
+    pub fn flow(&self, name: &str) -> Option<&FlowSpec> {
+        self.flows.iter().find(|flow| flow.name.value == name)
+    }
+}
+
+/// Whether `text` may name a session, a flow or a module: 1 to [`MAX_NAME_LEN`] of `a-z`, `0-9`,
+/// `.`, `_`, `-`, the first a letter or a digit (so that no name is `..` or looks like an option).
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.len() <= MAX_NAME_LEN
+        && text.starts_with(is_plain)
+        && text.chars().all(|c| is_plain(c) || matches!(c, '.' | '_' | '-'))
+}
+
+fn too_long(origin: &Arc<str>, len: usize) -> Errors {
+    let place = Spanned { value: (), line: 1, column: 1 };
+    let what = format!("the file has {len} bytes");
+    Problem::at(origin, &place, "", what).allowed(format!("at most {MAX_FILE_LEN}")).into()
+}
+
+fn report_syntax(error: &TomlError, problems: &mut Problems<'_>) {
+    let offset = error.span().map_or(0, |span| span.start);
+    let message: String = error.message().chars().take(200).collect();
+    problems.report(offset, "", format!("not TOML: {}", message.escape_debug()), "");
+}
+
+fn read_document(
+    document: &Document<&str>,
+    origin: &Arc<str>,
+    problems: &mut Problems<'_>,
+) -> Option<SessionFile> {
+    let root = Section::root(document.as_table());
+    root.check_keys(&["session", "flow"], problems);
+    let head = read_head(&root, problems);
+    let flows = read_flows(&root, problems)?;
+    let (name, title) = head?;
+    Some(SessionFile { origin: Arc::clone(origin), name, title, flows })
+}
+
+type Head = (Spanned<String>, Option<Spanned<String>>);
+
+fn read_head(root: &Section<'_>, problems: &mut Problems<'_>) -> Option<Head> {
+    let wanted = "one [session] with the keys name, title";
+    let section = root.require("session", wanted, problems)?.section(wanted, problems)?;
+    section.check_keys(&["name", "title"], problems);
+    let title = section.optional("title").and_then(|node| read_title(&node, problems));
+    let name = section.require("name", NAME_RULE, problems)?;
+    Some((read_name(&name, problems)?, title))
+}
+
+fn read_title(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<String>> {
+    let title = node.text("a text", problems)?;
+    if title.chars().count() <= MAX_TITLE_LEN && !title.chars().any(char::is_control) {
+        return Some(title);
+    }
+    let allowed = format!("at most {MAX_TITLE_LEN} characters, none of them a control character");
+    node.report(format!("{} is not a title", quoted(&title)), allowed, problems);
+    None
+}
+
+/// A text that must follow the rule of names.
+fn read_name(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<String>> {
+    let name = node.text(NAME_RULE, problems)?;
+    if is_name(&name) {
+        return Some(name);
+    }
+    node.report(format!("{} is not a name", quoted(&name)), NAME_RULE, problems);
+    None
+}
+
+fn read_flows(root: &Section<'_>, problems: &mut Problems<'_>) -> Option<Vec<FlowSpec>> {
+    let wanted = "one [[flow]] or more";
+    let node = root.require("flow", wanted, problems)?;
+    let nodes = node.elements(wanted, 1..=MAX_FLOWS, problems)?;
+    let mut names = Vec::new();
+    let mut attribute_count = 0;
+    let mut flows = Vec::new();
+    let mut complete = true;
+    for node in &nodes {
+        let flow = flow::read(node, &mut names, &mut attribute_count, problems);
+        complete &= flow.is_some();
+        flows.extend(flow);
+    }
+    if attribute_count > MAX_ATTRIBUTES {
+        let what = format!("the flows have {attribute_count} attributes");
+        node.report(what, format!("at most {MAX_ATTRIBUTES} of all flows together"), problems);
+    }
+    complete.then_some(flows)
+}

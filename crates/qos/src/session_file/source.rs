@@ -1,0 +1,181 @@
+//! What a flow sends: `source = { … }`.
+//!
+//! What it is: [`Source`] and its reading. What it is not: the A-module that opens it; whether the
+//! file has such a stream is seen there.
+//!
+//! ```text
+//!   { file = "movie.avi", stream = "video" }      a file and, unless it has only one, its stream
+//!   { test = "movie", stream = "audio", duration = "30 s" }         generated
+//!   { raw = true }                                                  bytes of the application
+//! ```
+
+use std::fmt;
+
+use crate::problem::{Problems, quoted};
+use crate::spanned::Spanned;
+use crate::units::Dimension;
+
+use super::flow::{Word, read_dimension, read_word};
+use super::reader::{Node, Section};
+
+/// What a flow sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A media file.
+    File {
+        /// Its path, relative to the session file's folder; see
+        /// [`SessionFile::resolve`](super::SessionFile::resolve).
+        path: Spanned<String>,
+        /// The stream in it; none for files with only one.
+        stream: Option<Spanned<StreamSelector>>,
+    },
+    /// Generated media.
+    Test {
+        /// Which.
+        media: Spanned<TestMedia>,
+        /// Its stream.
+        stream: Spanned<StreamSelector>,
+        /// How long, in ns, above 0; none leaves it to the generator.
+        duration: Option<Spanned<u64>>,
+    },
+    /// Bytes that the application hands over.
+    Raw,
+}
+
+/// What media can be generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestMedia {
+    /// The test movie: a picture with a frame counter, and a tone.
+    Movie,
+}
+
+impl Word for TestMedia {
+    const ALL: &'static [(&'static str, Self)] = &[("movie", Self::Movie)];
+}
+
+/// The medium of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamKind {
+    /// Pictures.
+    Video,
+    /// Sound.
+    Audio,
+}
+
+/// One stream of a file: `video`, `audio:1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamSelector {
+    /// Its medium.
+    pub kind: StreamKind,
+    /// Which of those of its medium, from 0.
+    pub index: u8,
+}
+
+impl fmt::Display for StreamSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            StreamKind::Video => "video",
+            StreamKind::Audio => "audio",
+        };
+        if self.index == 0 { f.write_str(kind) } else { write!(f, "{kind}:{}", self.index) }
+    }
+}
+
+const MAX_PATH_LEN: usize = 4_096; // PATH_MAX of Linux
+const STREAM_WANTED: &str =
+    "\"video\" or \"audio\", or with a number from 0 to 255, such as \"audio:1\"";
+
+/// What a source may be.
+pub(super) const WANTED: &str =
+    "{ file = \"…\", stream = \"…\" }, { test = \"movie\", stream = \"…\" } or { raw = true }";
+
+/// Reads a source.
+pub(super) fn read(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<Source>> {
+    let section = node.section(WANTED, problems)?;
+    let kinds: Vec<_> =
+        ["file", "test", "raw"].into_iter().filter_map(|key| section.optional(key)).collect();
+    let [kind] = kinds.as_slice() else {
+        section.check_keys(&["file", "test", "raw", "stream", "duration"], problems);
+        let (none, many) = ("none of file, test and raw is given", "more than one kind is given");
+        section.report(if kinds.is_empty() { none } else { many }, WANTED, problems);
+        return None;
+    };
+    let source = if section.optional("file").is_some() {
+        read_file(&section, kind, problems)
+    } else if section.optional("test").is_some() {
+        read_test(&section, kind, problems)
+    } else {
+        read_raw(&section, kind, problems)
+    };
+    source.map(|source| node.spanned(source, problems))
+}
+
+fn read_file(
+    section: &Section<'_>,
+    kind: &Node<'_>,
+    problems: &mut Problems<'_>,
+) -> Option<Source> {
+    section.check_keys(&["file", "stream"], problems);
+    let stream = section.optional("stream").map(|node| read_stream(&node, problems));
+    let path = kind.text("a path", problems)?;
+    if path.is_empty() || path.len() > MAX_PATH_LEN || path.contains('\0') {
+        let allowed = format!("1 to {MAX_PATH_LEN} bytes without NUL");
+        kind.report(format!("{} is not a path", quoted(&path)), allowed, problems);
+        return None;
+    }
+    let stream = match stream {
+        Some(stream) => Some(stream?),
+        None => None,
+    };
+    Some(Source::File { path, stream })
+}
+
+fn read_test(
+    section: &Section<'_>,
+    kind: &Node<'_>,
+    problems: &mut Problems<'_>,
+) -> Option<Source> {
+    section.check_keys(&["test", "stream", "duration"], problems);
+    let media = read_word(kind, problems);
+    let stream = section
+        .require("stream", STREAM_WANTED, problems)
+        .and_then(|node| read_stream(&node, problems));
+    let duration = section.optional("duration").and_then(|node| {
+        let duration = read_dimension(&node, Dimension::Duration, problems)?;
+        if duration.value == 0 {
+            node.report("is zero", "a duration above 0", problems);
+        }
+        Some(duration)
+    });
+    Some(Source::Test { media: media?, stream: stream?, duration })
+}
+
+fn read_raw(section: &Section<'_>, kind: &Node<'_>, problems: &mut Problems<'_>) -> Option<Source> {
+    section.check_keys(&["raw"], problems);
+    if kind.scalar().and_then(toml_edit::Value::as_bool) == Some(true) {
+        return Some(Source::Raw);
+    }
+    kind.report("is not true", "true", problems);
+    None
+}
+
+fn read_stream(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<StreamSelector>> {
+    let text = node.text(STREAM_WANTED, problems)?;
+    let selector = parse_stream(&text);
+    if selector.is_none() {
+        node.report(format!("{} is not a stream", quoted(&text)), STREAM_WANTED, problems);
+    }
+    selector.map(|selector| text.with(selector))
+}
+
+fn parse_stream(text: &str) -> Option<StreamSelector> {
+    let (kind, index) = text.split_once(':').unwrap_or((text, "0"));
+    let kind = match kind {
+        "video" => StreamKind::Video,
+        "audio" => StreamKind::Audio,
+        _ => return None,
+    };
+    // A sign would be accepted by the number's own reader.
+    let index = index.bytes().all(|b| b.is_ascii_digit()).then(|| index.parse().ok()).flatten()?;
+    Some(StreamSelector { kind, index })
+}
