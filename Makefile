@@ -1,0 +1,27 @@
+# dacapo: what a person types. The work is in cargo and in `cargo xtask`.
+
+DURATION ?= 30
+SPEED ?= 1
+OUT ?= out/demo
+
+# rustup's folder; a shell that was open during the installation does not have it yet.
+export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo build test
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: ## the demonstration (DURATION=30 seconds, SPEED=1, OUT=out/demo)
+	@scripts/setup.sh demo
+	@cargo build --release --locked -p dacapo-cli
+	@cargo run --release --locked -q -p dacapo-cli -- demo --duration $(DURATION) --speed $(SPEED) --out $(OUT)
+
+build: ## everything, with optimisation
+	@scripts/setup.sh build
+	@cargo build --workspace --release --locked
+
+test: ## every check of a change: format, tidy, clippy, doc, tests (25 minutes at most on two cores)
+	@scripts/setup.sh test
+	@cargo xtask ci
