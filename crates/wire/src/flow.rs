@@ -1,0 +1,181 @@
+//! One flow in the records of a session: as it is offered, and what an end says to it.
+//!
+//! What it is not: a flow that runs. The records around it are `session.rs`.
+//!
+//! Source: docs/protocol.md, "Fields".
+
+use crate::Malformed;
+use crate::attribute::AttributeForm;
+use crate::graph::GraphForm;
+use crate::limits::{ATTRIBUTES_MAX, GROUP_LEN_MAX, TEXT_LEN_MAX};
+use crate::medium::Medium;
+use crate::session::CODE_SUCCESS;
+use crate::tlv::{Fault, Fields, Form, Tag, WRONG_LENGTH, Writer};
+
+/// Which way a flow's data go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From the creator to the participant.
+    #[default]
+    ToParticipant,
+    /// From the participant to the creator.
+    ToCreator,
+}
+
+impl Direction {
+    fn read(fields: Fields<'_>) -> Result<Self, Fault> {
+        match fields.u8(Tag::Direction)? {
+            0 => Ok(Self::ToParticipant),
+            1 => Ok(Self::ToCreator),
+            _ => Err(Tag::Direction.fault("the direction is neither 0 nor 1")),
+        }
+    }
+}
+
+/// One flow of an [`Offer`](crate::session::Offer).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowOffer {
+    /// Its number in the session.
+    pub flow: u16,
+    /// Its name; see [`crate::name`].
+    pub name: String,
+    /// Which way its data go.
+    pub direction: Direction,
+    /// What it carries.
+    pub medium: Medium,
+    /// The flows that are played together have the same one; at most [`GROUP_LEN_MAX`] bytes are
+    /// sent; empty: none.
+    pub group: String,
+    /// The graph of its first epoch.
+    pub graph: GraphForm,
+    /// The number of the transport.
+    pub transport: u16,
+    /// The most that its sender sends, in bit/s.
+    pub bound_bps: u64,
+    /// The longest unit, in bytes.
+    pub unit_len_max: u32,
+    /// The longest datagram that the creator takes and makes, in bytes.
+    pub datagram_len: u16,
+    /// How long after it was sent a unit is shown, in nanoseconds.
+    pub playout_ns: u64,
+    /// What the flow must be.
+    pub attributes: Vec<AttributeForm>,
+}
+
+impl Form for FlowOffer {
+    fn read(fields: Fields<'_>) -> Result<Self, Fault> {
+        Ok(Self {
+            flow: fields.u16(Tag::FlowId)?,
+            name: fields.name(Tag::Name)?,
+            direction: Direction::read(fields)?,
+            medium: read_medium(fields)?,
+            group: fields.text(Tag::Group, GROUP_LEN_MAX)?,
+            graph: read_graph(fields)?,
+            transport: fields.u16(Tag::Transport)?,
+            bound_bps: fields.u64(Tag::Bound)?,
+            unit_len_max: fields.u32(Tag::UnitLenMax)?,
+            datagram_len: fields.u16(Tag::DatagramLen)?,
+            playout_ns: fields.u64(Tag::Playout)?,
+            attributes: fields.list(Tag::Attribute, ATTRIBUTES_MAX, read_attribute)?,
+        })
+    }
+
+    fn write(&self, to: &mut Writer) {
+        to.u16(Tag::FlowId, self.flow)
+            .name(Tag::Name, &self.name)
+            .u8(Tag::Direction, self.direction as u8);
+        write_medium(&self.medium, to);
+        to.text(Tag::Group, &self.group, GROUP_LEN_MAX);
+        write_graph(&self.graph, to);
+        to.u16(Tag::Transport, self.transport)
+            .u64(Tag::Bound, self.bound_bps)
+            .u32(Tag::UnitLenMax, self.unit_len_max)
+            .u16(Tag::DatagramLen, self.datagram_len)
+            .u64(Tag::Playout, self.playout_ns);
+        self.attributes.iter().for_each(|attribute| write_attribute(attribute, to));
+    }
+}
+
+fn read_medium(fields: Fields<'_>) -> Result<Medium, Fault> {
+    let bytes = fields.bytes(Tag::Medium)?;
+    let what = "the medium is not known or has the wrong length";
+    Medium::decode(bytes).map_err(|Malformed| Tag::Medium.fault(what))
+}
+
+fn write_medium(medium: &Medium, to: &mut Writer) {
+    let mut bytes = Vec::new();
+    medium.encode(&mut bytes);
+    to.bytes(Tag::Medium, &bytes);
+}
+
+pub(crate) fn read_graph(fields: Fields<'_>) -> Result<GraphForm, Fault> {
+    let bytes = fields.bytes(Tag::Graph)?;
+    GraphForm::decode(bytes).map_err(|error| Tag::Graph.fault(error.what()))
+}
+
+pub(crate) fn write_graph(graph: &GraphForm, to: &mut Writer) {
+    let mut bytes = Vec::new();
+    match graph.encode(&mut bytes) {
+        Ok(()) => to.bytes(Tag::Graph, &bytes),
+        Err(error) => to.refuse(Tag::Graph.fault(error.what())),
+    };
+}
+
+fn read_attribute(value: &[u8]) -> Result<AttributeForm, Fault> {
+    AttributeForm::decode(value).map_err(|Malformed| Tag::Attribute.fault(WRONG_LENGTH))
+}
+
+fn write_attribute(attribute: &AttributeForm, to: &mut Writer) {
+    let mut bytes = Vec::new();
+    attribute.encode(&mut bytes);
+    to.bytes(Tag::Attribute, &bytes);
+}
+
+/// What one end says to one flow, in an [`Answer`](crate::session::Answer) or
+/// [`Accept`](crate::session::Accept).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowAnswer {
+    /// Its number in the session.
+    pub flow: u16,
+    /// Whether it is taken; if not, the code of docs/errors.md and a text for people, of which at
+    /// most [`TEXT_LEN_MAX`] bytes are sent.
+    pub accepted: Result<(), (u16, String)>,
+    /// The label of the packets that come to this end; without meaning when none do.
+    pub label: u32,
+    /// The longest datagram that this end takes and makes, in bytes.
+    pub datagram_len: u16,
+}
+
+impl Form for FlowAnswer {
+    fn read(fields: Fields<'_>) -> Result<Self, Fault> {
+        Ok(Self {
+            flow: fields.u16(Tag::FlowId)?,
+            accepted: read_accepted(fields)?,
+            label: fields.u32(Tag::Label)?,
+            datagram_len: fields.u16(Tag::DatagramLen)?,
+        })
+    }
+
+    fn write(&self, to: &mut Writer) {
+        let (accepted, code, text) = match &self.accepted {
+            Ok(()) => (1, CODE_SUCCESS, ""),
+            Err((code, text)) => (0, *code, text.as_str()),
+        };
+        to.u16(Tag::FlowId, self.flow)
+            .u8(Tag::Accepted, accepted)
+            .u16(Tag::Code, code)
+            .text(Tag::Text, text, TEXT_LEN_MAX)
+            .u32(Tag::Label, self.label)
+            .u16(Tag::DatagramLen, self.datagram_len);
+    }
+}
+
+/// The reason of a flow that is taken must be there, and means nothing.
+fn read_accepted(fields: Fields<'_>) -> Result<Result<(), (u16, String)>, Fault> {
+    let reason = (fields.u16(Tag::Code)?, fields.text(Tag::Text, TEXT_LEN_MAX)?);
+    match fields.u8(Tag::Accepted)? {
+        0 => Ok(Err(reason)),
+        1 => Ok(Ok(())),
+        _ => Err(Tag::Accepted.fault("the value is neither 0 nor 1")),
+    }
+}

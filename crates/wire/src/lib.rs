@@ -1,0 +1,51 @@
+//! Header formats and control messages: a legal form per file, with its bytes.
+//!
+//! What it is: everything that two cores say to each other, as bytes. Fixed headers have a `LEN`, a
+//! `parse` and an `emit`; messages have `decode` and `encode`.
+//!
+//! ```text
+//!  UDP datagram of a flow
+//!  +------+-------+----------- the modules' own, in the order of the graph ----------+
+//!  | type | label | … sequence | segment | unit header, medium header, payload … CRC  |
+//!  +------+-------+------------------------------------------------------------------+
+//!    data.rs         sequence.rs segment.rs  unit.rs      media.rs
+//!
+//!  control: QUIC stream of records (record.rs) of fields (tlv.rs): hub.rs, session.rs, change.rs
+//! ```
+//!
+//! What it is not: I/O, state, or memory; it holds no unsafe code.
+//!
+//! Invariants: no input panics; decoding allocates at most in proportion to the bytes that are
+//! there; unknown fields and messages of a later version are passed over, not refused.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::arithmetic_side_effects
+)]
+
+pub mod attribute;
+pub mod change;
+pub mod data;
+pub mod graph;
+pub mod hub;
+pub mod limits;
+pub mod media;
+pub mod medium;
+pub mod message;
+pub mod name;
+pub mod probe;
+pub mod record;
+pub mod segment;
+pub mod sequence;
+pub mod session;
+pub mod text;
+pub mod tlv;
+pub mod unit;
+
+mod bytes;
+mod error;
+mod flow;
+
+pub use error::Malformed;
