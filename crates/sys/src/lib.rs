@@ -1,0 +1,31 @@
+//! System calls: the one crate below the transports that may hold unsafe code.
+//!
+//! What it is: thin, safe wrappers of what the Linux kernel offers and `std` does not: UDP with
+//! segmentation offload, readiness, signals, terminals, peer credentials, clocks and entropy.
+//! Each wrapper turns an errno into a typed answer and nothing more.
+//!
+//! What it is not: a place for policy (retries, budgets, queues and counters live in
+//! `dacapo-transport` and above), or portable: it is written for Linux.
+//!
+//! ```text
+//!   clock, entropy ---> Time, seeds      (the edge of the sans-IO world)
+//!   udp::Socket ------> transport/udp    poll::Poller ---> the turn loop
+//!   unix -------------> local control    signal, term ---> the command line
+//! ```
+//!
+//! Invariants
+//! - Every `unsafe` block says why it is sound; no type here exposes a raw pointer.
+//! - Every descriptor is owned, close-on-exec and, where it can block, non-blocking.
+//! - Bytes and ancillary data from the kernel are parsed with checked access only.
+
+pub mod clock;
+mod entropy;
+pub mod poll;
+pub mod process;
+pub mod signal;
+mod sockopt;
+pub mod term;
+pub mod udp;
+pub mod unix;
+
+pub use entropy::{NoEntropy, entropy};

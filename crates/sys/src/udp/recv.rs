@@ -1,0 +1,182 @@
+//! Receiving: a datagram, or a train that the kernel joined, with what it says about them.
+//!
+//! What it is not: a parser of what the datagrams carry.
+//!
+//! Invariant: whatever arrives, the call returns a length within the buffer and a source address.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::arithmetic_side_effects
+)]
+
+use super::control::{Buffer, Message};
+use super::{Ecn, Socket, not_internet};
+use socket2::{SockAddr, SockAddrStorage};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+
+/// What arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recv {
+    /// Bytes in the buffer.
+    pub len: usize,
+    /// Where they came from.
+    pub from: SocketAddr,
+    /// Present when the bytes are a train: datagrams of this length, of which the last may be
+    /// shorter.
+    pub segment_size: Option<u16>,
+    /// The congestion mark.
+    pub ecn: Option<Ecn>,
+    /// The buffer was too short and the rest is gone.
+    pub truncated: bool,
+    /// Arrivals dropped for a full buffer before this one, since the bind, wrapping at 2^32; `None`
+    /// while there were none.
+    pub overflow_count: Option<u32>,
+}
+
+/// Why nothing was received.
+#[derive(Debug)]
+pub enum RecvError {
+    /// Nothing is there; wait until the socket is readable.
+    WouldBlock,
+    /// A datagram sent earlier found no listener at the other end; more may be there to read.
+    Refused,
+    /// A datagram sent earlier found no route; more may be there to read.
+    Unreachable,
+    /// Another error of the kernel.
+    Other(io::Error),
+}
+
+impl fmt::Display for RecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WouldBlock => f.write_str("nothing has arrived: wait until something has"),
+            Self::Refused => f.write_str("nobody listens at the remote port"),
+            Self::Unreachable => f.write_str("there is no route to the remote address"),
+            Self::Other(error) => write!(f, "the kernel refused to receive: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RecvError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Other(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl RecvError {
+    fn of(error: io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::EAGAIN) => Self::WouldBlock,
+            Some(libc::ECONNREFUSED) => Self::Refused,
+            Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN) => {
+                Self::Unreachable
+            }
+            _ => Self::Other(error),
+        }
+    }
+}
+
+/// What one `recvmsg` returned.
+struct Arrived {
+    len: usize,
+    control_len: usize,
+    flags: i32,
+}
+
+impl Socket {
+    /// Receives what is next into `into`, which holds a whole train when it has 65,536 bytes.
+    ///
+    /// # Errors
+    /// [`RecvError`]; an ICMP answer to something that was sent shows here, too.
+    pub fn recv(&self, into: &mut [u8]) -> Result<Recv, RecvError> {
+        let mut control = Buffer::new();
+        let (arrived, from) = loop {
+            match self.recv_message(into, &mut control) {
+                Ok(arrived) => break arrived,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(RecvError::of(error)),
+            }
+        };
+        let mut recv = Recv {
+            len: arrived.len.min(into.len()),
+            from: from.as_socket().ok_or_else(|| RecvError::Other(not_internet()))?,
+            segment_size: None,
+            ecn: None,
+            truncated: arrived.flags & libc::MSG_TRUNC != 0,
+            overflow_count: None,
+        };
+        control.messages(arrived.control_len).for_each(|message| recv.note(&message));
+        Ok(recv)
+    }
+
+    fn recv_message(
+        &self,
+        into: &mut [u8],
+        control: &mut Buffer,
+    ) -> io::Result<(Arrived, SockAddr)> {
+        let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+        let room = control.room();
+        // SAFETY: msghdr is made of integers and pointers, for which zero bytes are valid.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = room.as_mut_ptr().cast();
+        message.msg_controllen = room.len() as _;
+        let fd = self.inner.as_raw_fd();
+        let receive = |storage: *mut SockAddrStorage, len: *mut libc::socklen_t| {
+            message.msg_name = storage.cast();
+            // SAFETY: try_init hands over a valid pointer to the length of its storage.
+            message.msg_namelen = unsafe { *len };
+            // SAFETY: name, part and control point to memory that is exclusively borrowed for the
+            // call, with its length beside it; any bytes are valid in all three.
+            let count = unsafe { libc::recvmsg(fd, &raw mut message, 0) };
+            let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+            // SAFETY: the same pointer as above.
+            unsafe { *len = message.msg_namelen };
+            Ok(Arrived {
+                len: count,
+                control_len: message.msg_controllen as usize,
+                flags: message.msg_flags,
+            })
+        };
+        // SAFETY: on success the kernel wrote an address of this socket's family into the storage,
+        // and its length into `len`.
+        unsafe { SockAddr::try_init(receive) }
+    }
+}
+
+impl Recv {
+    fn note(&mut self, message: &Message<'_>) {
+        match (message.level, message.kind) {
+            (libc::SOL_UDP, libc::UDP_GRO) => {
+                self.segment_size = int(message.data)
+                    .and_then(|size| u16::try_from(size).ok())
+                    .filter(|&size| size > 0 && usize::from(size) < self.len);
+            }
+            (libc::IPPROTO_IP, libc::IP_TOS) => {
+                self.ecn = message.data.first().copied().and_then(Ecn::from_bits);
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                let class = int(message.data).and_then(|class| u8::try_from(class).ok());
+                self.ecn = class.and_then(Ecn::from_bits);
+            }
+            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+                self.overflow_count = int(message.data).map(i32::cast_unsigned);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn int(data: &[u8]) -> Option<i32> {
+    data.first_chunk::<4>().map(|bytes| i32::from_ne_bytes(*bytes))
+}

@@ -1,0 +1,43 @@
+//! The Transport trait, its conformance suite, and the T-modules.
+//!
+//! What it is: the bottom of every protocol. A [`Transport`] carries datagrams between addresses in
+//! two lanes, control and data, and says what it does to them in its [`Capabilities`]. Datagrams
+//! arrive as packets of the reactor's pool, trains of equal datagrams as one packet.
+//!
+//! What it is not: a protocol. It neither repairs, orders, paces nor parses; it does not know whose
+//! datagram is whose beyond the address.
+//!
+//! ```text
+//!            send(lane, remote, bytes, segment_len)     recv(now, pool) -> packets
+//!                          |                                  ^
+//!   Control  ==>  listening socket   -------- network --------+-- a burst of data
+//!   Data     ==>  a socket per peer  -------- network --------+   never drops control (D7)
+//! ```
+//!
+//! Invariants, each with a test in [`conformance`]
+//! - Boundaries: a datagram arrives whole or not at all, a train as the datagrams it is made of.
+//! - Bounded: one call reads a bounded number of datagrams, and lanes and queues have limits.
+//! - Counted: what a transport itself drops is in its [`TransportStats`] by reason.
+//! - What the pool has no room for waits; it is not lost.
+//!
+//! T-modules, a folder each with the same file names: [`udp`], [`inproc`].
+
+pub mod conformance;
+pub mod inproc;
+mod stats;
+mod transport;
+pub mod udp;
+
+pub use stats::{Drops, SegmentCounts, Traffic, TransportStats};
+pub use transport::{
+    Capabilities, Incoming, Lane, Outgoing, RecvOutcome, SendError, Sent, Transport,
+};
+
+/// The most datagrams or trains that one call of [`Transport::recv`] hands up per lane.
+pub const RECV_PACKETS_MAX: usize = 64;
+
+/// The bytes per lane after which one call of [`Transport::recv`] reads no further.
+pub const RECV_BYTES_MAX: usize = 256 * 1024;
+
+/// The most data lanes that one transport has open.
+pub const DATA_LANES_MAX: usize = 256;

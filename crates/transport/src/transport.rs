@@ -1,0 +1,207 @@
+//! The [`Transport`] trait and what goes in and out of it.
+//!
+//! What it is not: an implementation; see the folders beside it.
+
+use crate::TransportStats;
+use dacapo_base::Time;
+use dacapo_packet::{Packet, Pool};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+/// Which of the two ways to a peer a datagram takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// For the control connection; no burst of data drops it.
+    Control,
+    /// For flows.
+    Data,
+}
+
+/// Datagrams to send.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// The way to take. Data without an open data lane goes the control way.
+    pub lane: Lane,
+    /// Where to.
+    pub remote: SocketAddr,
+    /// One datagram, or a train: equal datagrams one after the other, of which the last may be
+    /// shorter.
+    pub bytes: &'a [u8],
+    /// The length in bytes of each datagram of the train; `bytes.len()` for a single one.
+    pub segment_len: usize,
+}
+
+impl<'a> Outgoing<'a> {
+    /// One datagram.
+    #[must_use]
+    pub fn datagram(lane: Lane, remote: SocketAddr, bytes: &'a [u8]) -> Self {
+        Self { lane, remote, bytes, segment_len: bytes.len() }
+    }
+
+    /// How many datagrams these are; an empty one is one.
+    #[must_use]
+    pub fn datagram_count(&self) -> usize {
+        datagrams_in(self.bytes.len(), self.segment_len)
+    }
+}
+
+/// How many datagrams of `segment_len` bytes `len` bytes make; at least 1.
+pub(crate) fn datagrams_in(len: usize, segment_len: usize) -> usize {
+    len.div_ceil(segment_len.max(1)).max(1)
+}
+
+/// A datagram, or a train of them, that arrived.
+#[derive(Debug)]
+pub struct Incoming {
+    /// The way it came.
+    pub lane: Lane,
+    /// Where it came from, as the network says: not to be trusted.
+    pub remote: SocketAddr,
+    /// The bytes: one segment per datagram, no gaps, and the time of arrival. Whoever takes it frees
+    /// it in the pool.
+    pub packet: Packet,
+}
+
+/// How much of an [`Outgoing`] was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Everything.
+    All,
+    /// Whole datagrams from the front only. Send the rest when [`RecvOutcome::writable`] says so or
+    /// after a millisecond: a device whose queue was full tells nobody when it has room again.
+    Blocked {
+        /// Bytes taken; 0 when nothing was.
+        bytes_taken: usize,
+    },
+}
+
+/// Why nothing of an [`Outgoing`] was taken.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SendError {
+    /// A datagram is longer than the transport or the first link takes.
+    TooLarge {
+        /// The longest datagram in bytes that fits, where it is known.
+        mtu: Option<usize>,
+    },
+    /// Nobody listens at the remote port: the answer to this or to an earlier datagram. A hint that
+    /// can be forged; the path may work again.
+    Refused,
+    /// There is no way to this address from here.
+    Unreachable,
+    /// The transport is closed.
+    Closed,
+    /// Another error of the system.
+    Other(io::Error),
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge { mtu: Some(mtu) } => {
+                write!(f, "the datagram is too long: the path takes at most {mtu} bytes")
+            }
+            Self::TooLarge { mtu: None } => {
+                f.write_str("the datagram is too long for the path: send shorter ones")
+            }
+            Self::Refused => f.write_str("nobody listens at the remote port: start the peer first"),
+            Self::Unreachable => f.write_str("there is no way to the remote address from here"),
+            Self::Closed => f.write_str("the transport is closed"),
+            Self::Other(error) => write!(f, "the system refused to send: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SendError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Other(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// What one call of [`Transport::recv`] found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecvOutcome {
+    /// Packets handed up; a train is one.
+    pub packet_count: usize,
+    /// Bytes handed up.
+    pub bytes: usize,
+    /// The limit of the call was reached: call again without waiting.
+    pub more: bool,
+    /// The pool is full, and something waits for room. Give views back, then call again; until then
+    /// do not wait for [`Transport::fd`], which stays readable.
+    pub blocked: bool,
+    /// A lane that was blocked has room: send again.
+    pub writable: bool,
+}
+
+/// What a transport does to datagrams: the initial vector from which a protocol is composed (D10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The name in explanations and session files.
+    pub name: &'static str,
+    /// The longest datagram in bytes that [`Transport::send`] takes; a path may take less.
+    pub datagram_len_max: usize,
+    /// Every datagram that was taken arrives, while both ends live.
+    pub reliable: bool,
+    /// Datagrams of one lane arrive in the order in which they were sent.
+    pub ordered: bool,
+    /// A datagram arrives as one; false for byte streams.
+    pub boundaries: bool,
+    /// A datagram may arrive twice.
+    pub duplicates: bool,
+    /// An altered datagram is never handed up. A 16-bit checksum is not enough to say so.
+    pub integrity: bool,
+    /// A remote address may be a group.
+    pub multicast: bool,
+    /// A train costs about as much as a datagram (GSO). Trains are taken in any case.
+    pub trains: bool,
+}
+
+/// A network, or something like it, as seen from one core.
+///
+/// One call order per turn: wait for [`Transport::fd`] (or a timer), [`Transport::recv`] until it
+/// has no more, then [`Transport::send`]. Nothing blocks.
+pub trait Transport: Send {
+    /// What this transport does to datagrams; fixed while it lives.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// The addresses of the control lane, in the order in which they were asked for.
+    fn local_addrs(&self) -> &[SocketAddr];
+
+    /// Opens a data lane of its own to `remote`, or finds the one that is open. Returns the address
+    /// that the lane has here, for the peer to open its own to.
+    ///
+    /// # Errors
+    /// `QuotaExceeded` beyond [`crate::DATA_LANES_MAX`] lanes; others when there is no way to
+    /// `remote` or no descriptor is left.
+    fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr>;
+
+    /// Closes the data lane to `remote`, if there is one. What waits in it unread is dropped; what
+    /// arrives from `remote` later arrives by the control lane.
+    fn close_data(&mut self, remote: SocketAddr);
+
+    /// Sends a datagram or a train.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing of `outgoing` was taken then.
+    fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError>;
+
+    /// Appends what has arrived to `into`, control first; `now` becomes the time of the packets.
+    ///
+    /// Reads about [`crate::RECV_PACKETS_MAX`] packets or [`crate::RECV_BYTES_MAX`] bytes per lane,
+    /// whatever comes first, so that a flood in one lane never starves the other.
+    fn recv(&mut self, now: Time, pool: &mut Pool, into: &mut Vec<Incoming>) -> RecvOutcome;
+
+    /// A descriptor that is readable while [`Transport::recv`] finds something, be it a datagram or
+    /// room for a blocked send. It stays the same while the transport lives, whatever lanes are
+    /// opened and closed. `None`: call every turn.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// The counters since the start.
+    fn stats(&self) -> TransportStats;
+}

@@ -1,0 +1,274 @@
+//! The sockets of a UDP transport: some for control, one per peer for data.
+//!
+//! What it is not: a table of sessions; it knows addresses only.
+//!
+//! Invariants: at most [`crate::DATA_LANES_MAX`] data lanes; one per remote address; a token names
+//! one socket at a time.
+
+use super::{Udp, any_port, connected};
+use dacapo_sys::poll::Interest;
+use dacapo_sys::udp::Socket;
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
+/// Data sockets have tokens from here up, control sockets below.
+const DATA_TOKENS: usize = 1_000;
+
+/// The token of a control socket.
+pub(super) fn control_token(index: usize) -> u64 {
+    index as u64
+}
+
+fn data_token(index: usize) -> u64 {
+    (DATA_TOKENS + index) as u64
+}
+
+/// Which socket of which lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Control(usize),
+    Data(usize),
+}
+
+impl Place {
+    pub(super) fn of_token(token: u64) -> Self {
+        let token = usize::try_from(token).unwrap_or(0);
+        match token.checked_sub(DATA_TOKENS) {
+            Some(index) => Self::Data(index),
+            None => Self::Control(token),
+        }
+    }
+
+    fn token(self) -> u64 {
+        match self {
+            Self::Control(index) => control_token(index),
+            Self::Data(index) => data_token(index),
+        }
+    }
+}
+
+/// A socket and what is known about it.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) socket: Socket,
+    pub(super) local: SocketAddr,
+    /// The only address that it reaches, when it is connected.
+    pub(super) remote: Option<SocketAddr>,
+    /// An answer that nobody listens was read; the next send reports it.
+    pub(super) refused: bool,
+    /// It stands in the queue of sockets that may have something to read.
+    pub(super) queued: bool,
+    wants_write: bool,
+}
+
+impl Channel {
+    pub(super) fn new(socket: Socket, local: SocketAddr, remote: Option<SocketAddr>) -> Self {
+        Self { socket, local, remote, refused: false, queued: false, wants_write: false }
+    }
+
+    fn kernel_drops(&self) -> u64 {
+        self.socket.drops().map_or(0, u64::from)
+    }
+}
+
+/// The sockets of a transport.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    controls: Vec<Channel>,
+    data: Vec<Option<Channel>>,
+    by_remote: HashMap<SocketAddr, usize>,
+}
+
+impl Lanes {
+    pub(super) fn new(controls: Vec<Channel>) -> Self {
+        Self { controls, data: Vec::new(), by_remote: HashMap::new() }
+    }
+
+    pub(super) fn channel(&mut self, place: Place) -> Option<&mut Channel> {
+        match place {
+            Place::Control(index) => self.controls.get_mut(index),
+            Place::Data(index) => self.data.get_mut(index)?.as_mut(),
+        }
+    }
+
+    /// The socket of the data lane to `remote`.
+    pub(super) fn data_to(&self, remote: SocketAddr) -> Option<Place> {
+        self.by_remote.get(&remote).copied().map(Place::Data)
+    }
+
+    /// The control socket from which `remote` is best reached.
+    pub(super) fn control_to(&self, remote: SocketAddr) -> Option<Place> {
+        let places = 0..self.controls.len();
+        let best = places
+            .filter(|&index| self.suits(index, remote).is_some())
+            .max_by_key(|&index| (self.suits(index, remote), std::cmp::Reverse(index)));
+        best.map(Place::Control)
+    }
+
+    /// How well a control socket suits a remote address; `None` when it cannot reach it.
+    fn suits(&self, index: usize, remote: SocketAddr) -> Option<u8> {
+        let local = self.controls.get(index)?.local;
+        if local.is_ipv4() != remote.is_ipv4() {
+            return None;
+        }
+        if local.ip().is_unspecified() {
+            return Some(1);
+        }
+        // From a loopback address nothing but loopback can be reached, and the other way round the
+        // answers of a remote would not find the way.
+        Some(if local.ip().is_loopback() == remote.ip().is_loopback() { 2 } else { 0 })
+    }
+
+    /// The data sockets that may have something to read are read in turn; tells whether this one
+    /// was not in the queue yet.
+    pub(super) fn enqueue(&mut self, place: Place) -> bool {
+        self.channel(place).is_some_and(|channel| !std::mem::replace(&mut channel.queued, true))
+    }
+
+    /// Arrivals that the kernel dropped for full buffers of the open sockets.
+    pub(super) fn kernel_drops(&self) -> u64 {
+        let data = self.data.iter().flatten();
+        self.controls.iter().chain(data).map(Channel::kernel_drops).sum()
+    }
+
+    fn free_slot(&mut self) -> usize {
+        let free = self.data.iter().position(Option::is_none);
+        free.unwrap_or_else(|| {
+            self.data.push(None);
+            self.data.len() - 1
+        })
+    }
+}
+
+impl Udp {
+    pub(super) fn open_lane(&mut self, remote: SocketAddr) -> io::Result<SocketAddr> {
+        let open = self.lanes.data_to(remote).and_then(|place| self.lanes.channel(place));
+        if let Some(channel) = open {
+            return Ok(channel.local);
+        }
+        let limit = self.config.data_lanes_max.min(crate::DATA_LANES_MAX);
+        if self.lanes.by_remote.len() >= limit {
+            let text = format!("{limit} data lanes are open: close one before another is opened");
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
+        }
+        let socket = match self.dialled {
+            Some(_) => connected(any_port(remote), remote, &self.config)?,
+            None => self.share_port(remote)?,
+        };
+        let local = socket.local_addr()?;
+        let index = self.lanes.free_slot();
+        self.poller.add(socket.as_fd(), data_token(index), Interest::Read)?;
+        self.lanes.data[index] = Some(Channel::new(socket, local, Some(remote)));
+        self.lanes.by_remote.insert(remote, index);
+        Ok(local)
+    }
+
+    /// A socket at the port of the control socket that suits `remote`, connected to `remote`.
+    fn share_port(&mut self, remote: SocketAddr) -> io::Result<Socket> {
+        let no_way = || io::Error::from(io::ErrorKind::NetworkUnreachable);
+        let control = self.lanes.control_to(remote).ok_or_else(no_way)?;
+        let control = self.lanes.channel(control).ok_or_else(no_way)?;
+        control.socket.set_reuse(true)?;
+        let bound = Socket::bind(control.local, &self.config.socket(true));
+        control.socket.set_reuse(false)?;
+        let socket = bound?;
+        socket.connect(remote)?;
+        Ok(socket)
+    }
+
+    pub(super) fn close_lane(&mut self, remote: SocketAddr) {
+        let Some(index) = self.lanes.by_remote.remove(&remote) else {
+            return;
+        };
+        if let Some(channel) = self.lanes.data.get_mut(index).and_then(Option::take) {
+            self.stats.drops.kernel_overflow += channel.kernel_drops();
+            // Closing the descriptor would take it out of the poller, too.
+            let _ = self.poller.remove(channel.socket.as_fd());
+        }
+        self.data.forget(Place::Data(index));
+    }
+
+    /// Watches a socket for room to send, or no longer.
+    pub(super) fn watch_write(&mut self, place: Place, on: bool) {
+        let Some(channel) = self.lanes.channel(place) else {
+            return;
+        };
+        if channel.wants_write == on {
+            return;
+        }
+        let interest = if on { Interest::ReadWrite } else { Interest::Read };
+        if self.poller.modify(channel.socket.as_fd(), place.token(), interest).is_ok() {
+            channel.wants_write = on;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::udp::Config;
+    use crate::{RecvOutcome, Transport};
+    use dacapo_base::Time;
+    use dacapo_packet::Pool;
+    use dacapo_sys::poll::Poller;
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::time::Duration;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    fn server() -> Udp {
+        Udp::serve(&[SocketAddr::new(HERE, 0)], &Config::default()).unwrap()
+    }
+
+    fn turn(udp: &mut Udp) -> RecvOutcome {
+        udp.recv(Time::ZERO, &mut Pool::new(0), &mut Vec::new())
+    }
+
+    /// True when the transport's descriptor is readable now.
+    fn is_readable(udp: &Udp) -> bool {
+        let mut poller = Poller::new().unwrap();
+        poller.add(udp.fd().unwrap(), 0, Interest::Read).unwrap();
+        let mut events = Vec::new();
+        poller.wait(Some(Duration::ZERO), &mut events).unwrap();
+        !events.is_empty()
+    }
+
+    // Over loopback a send never blocks, so what a blocked send asks for is asked for here.
+    #[test]
+    fn a_lane_that_waits_for_room_says_once_that_there_is_some() {
+        let mut udp = server();
+        let remote = SocketAddr::new(HERE, 9_999);
+        udp.open_lane(remote).unwrap();
+        for place in [Place::Control(0), udp.lanes.data_to(remote).unwrap()] {
+            assert!(!is_readable(&udp));
+            assert!(!turn(&mut udp).writable);
+            udp.watch_write(place, true);
+            udp.watch_write(place, true);
+            assert!(is_readable(&udp));
+            assert!(turn(&mut udp).writable);
+            assert!(!is_readable(&udp));
+            assert!(!turn(&mut udp).writable);
+        }
+    }
+
+    #[test]
+    fn every_place_has_a_token_of_its_own() {
+        for place in [Place::Control(0), Place::Control(15), Place::Data(0), Place::Data(255)] {
+            assert_eq!(Place::of_token(place.token()), place);
+        }
+    }
+
+    #[test]
+    fn the_slot_of_a_closed_lane_is_used_again() {
+        let mut udp = server();
+        for port in 10_000..11_000 {
+            let remote = SocketAddr::new(HERE, port);
+            udp.open_lane(remote).unwrap();
+            udp.close_lane(remote);
+        }
+        assert_eq!(udp.lanes.data.len(), 1);
+        assert!(udp.lanes.by_remote.is_empty());
+    }
+}

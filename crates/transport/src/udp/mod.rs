@@ -1,0 +1,192 @@
+//! [`Udp`]: datagrams over the kernel's UDP.
+//!
+//! What it is: one port of a server with a socket for control and one per peer for data, or the two
+//! sockets of a client; trains by GSO and GRO.
+//!
+//! What it is not: for multicast (a T-module of its own), or a judge of what arrives: junk from
+//! anybody is handed up with its source.
+//!
+//! ```text
+//!   serve                                             dial(remote)
+//!   :19980  unconnected  <======== control ========>  :41001  connected
+//!   :19980  -> a:41002   <========= data ==========>  :41002  connected
+//!   :19980  -> b:52002   <========= data ========= another client
+//!      |  one epoll: fd()
+//! ```
+//!
+//! Linux hands a datagram to the connected socket before the unconnected one, so every peer has its
+//! own receive buffer, and a burst of data never drops control.
+//!
+//! Invariants
+//! - A used port is an error, always: `SO_REUSEADDR` is set on the listening socket only for the
+//!   moment in which a data socket binds, so no other process can slip into the port.
+//! - Between its bind and its connect a data socket may catch the datagram of anybody. Such a datagram
+//!   is handed up with its true source.
+//! - What was read and finds the pool full is kept, one arrival per lane, and handed up first.
+//! - A server with several addresses answers from the one that suits the remote; on a wildcard
+//!   address the kernel picks the source by its routes.
+
+mod config;
+mod lanes;
+mod recv;
+mod send;
+
+pub use config::{BindError, Config, DialError, LISTEN_ADDRS_MAX};
+
+use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
+use crate::{Transport, TransportStats};
+use dacapo_base::Time;
+use dacapo_packet::{Pool, TRAIN_BYTES_MAX};
+use dacapo_sys::poll::{Event, Interest, Poller};
+use dacapo_sys::udp::Socket;
+use lanes::{Channel, Lanes};
+use recv::Inbox;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// A UDP transport.
+#[derive(Debug)]
+pub struct Udp {
+    config: Config,
+    capabilities: Capabilities,
+    local_addrs: Vec<SocketAddr>,
+    /// The remote of a dialled transport, to which its control socket is connected.
+    dialled: Option<SocketAddr>,
+    lanes: Lanes,
+    poller: Poller,
+    events: Vec<Event>,
+    control: Inbox,
+    data: Inbox,
+    stats: TransportStats,
+}
+
+impl Udp {
+    /// Listens at every address of `addrs`; port 0 takes a free port.
+    ///
+    /// # Errors
+    /// [`BindError`] names the address and what to do.
+    pub fn serve(addrs: &[SocketAddr], config: &Config) -> Result<Self, BindError> {
+        let first = *addrs.first().ok_or(BindError::NoAddress)?;
+        if addrs.len() > LISTEN_ADDRS_MAX {
+            return Err(BindError::TooManyAddresses { count: addrs.len() });
+        }
+        let mut controls = Vec::new();
+        for &address in addrs {
+            let socket = Socket::bind(address, &config.socket(false))
+                .map_err(|error| BindError::of(address, error))?;
+            controls.push(socket);
+        }
+        Self::with_controls(controls, None, config).map_err(|error| BindError::of(first, error))
+    }
+
+    /// Makes the client's end of a path to `remote`, at a free port of its family. Nothing is sent
+    /// yet. The control lane of this transport reaches `remote` only.
+    ///
+    /// # Errors
+    /// [`DialError`] when there is no way to `remote` from here.
+    pub fn dial(remote: SocketAddr, config: &Config) -> Result<Self, DialError> {
+        let control = connected(any_port(remote), remote, config);
+        control
+            .and_then(|control| Self::with_controls(vec![control], Some(remote), config))
+            .map_err(|error| DialError::of(remote, error))
+    }
+
+    fn with_controls(
+        controls: Vec<Socket>,
+        dialled: Option<SocketAddr>,
+        config: &Config,
+    ) -> io::Result<Self> {
+        let poller = Poller::new()?;
+        let gso = controls.iter().all(|socket| socket.offloads().gso);
+        let mut local_addrs = Vec::new();
+        let mut channels = Vec::new();
+        for (index, socket) in controls.into_iter().enumerate() {
+            let local = socket.local_addr()?;
+            poller.add(socket.as_fd(), lanes::control_token(index), Interest::Read)?;
+            local_addrs.push(local);
+            channels.push(Channel::new(socket, local, dialled));
+        }
+        Ok(Self {
+            config: *config,
+            capabilities: capabilities(gso),
+            local_addrs,
+            dialled,
+            lanes: Lanes::new(channels),
+            poller,
+            events: Vec::new(),
+            control: Inbox::new(),
+            data: Inbox::new(),
+            stats: TransportStats::default(),
+        })
+    }
+}
+
+impl Transport for Udp {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn local_addrs(&self) -> &[SocketAddr] {
+        &self.local_addrs
+    }
+
+    fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr> {
+        self.open_lane(remote)
+    }
+
+    fn close_data(&mut self, remote: SocketAddr) {
+        self.close_lane(remote);
+    }
+
+    fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
+        let result = self.send_out(outgoing);
+        self.count_send(outgoing, &result);
+        result
+    }
+
+    fn recv(&mut self, now: Time, pool: &mut Pool, into: &mut Vec<Incoming>) -> RecvOutcome {
+        self.recv_lanes(now, pool, into)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.poller.as_fd())
+    }
+
+    fn stats(&self) -> TransportStats {
+        let mut stats = self.stats;
+        stats.drops.kernel_overflow += self.lanes.kernel_drops();
+        stats
+    }
+}
+
+fn capabilities(gso: bool) -> Capabilities {
+    Capabilities {
+        name: "udp",
+        datagram_len_max: TRAIN_BYTES_MAX,
+        reliable: false,
+        ordered: false,
+        boundaries: true,
+        duplicates: true,
+        integrity: false,
+        multicast: false,
+        trains: gso,
+    }
+}
+
+/// A free port of the family of `remote`, at whatever address the route gives.
+fn any_port(remote: SocketAddr) -> SocketAddr {
+    let ip = if remote.is_ipv4() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+    } else {
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+    };
+    SocketAddr::new(ip, 0)
+}
+
+/// A socket of a client: its own port, connected.
+fn connected(local: SocketAddr, remote: SocketAddr, config: &Config) -> io::Result<Socket> {
+    let socket = Socket::bind(local, &config.socket(false))?;
+    socket.connect(remote)?;
+    Ok(socket)
+}

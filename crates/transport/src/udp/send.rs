@@ -1,0 +1,105 @@
+//! Sending: the socket of the lane, one call per train where the kernel can.
+//!
+//! What it is not: a queue; what is not taken stays with the core.
+
+use super::Udp;
+use super::lanes::{Channel, Place};
+use crate::transport::datagrams_in;
+use crate::{Lane, Outgoing, SendError, Sent};
+use dacapo_sys::udp;
+use std::net::SocketAddr;
+
+impl Udp {
+    pub(super) fn send_out(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
+        let segment_len = segment_len(outgoing);
+        let datagram_len_max = self.capabilities.datagram_len_max;
+        if segment_len > datagram_len_max {
+            return Err(SendError::TooLarge { mtu: Some(datagram_len_max) });
+        }
+        let place = self.place_for(outgoing).ok_or(SendError::Unreachable)?;
+        let channel = self.lanes.channel(place).ok_or(SendError::Closed)?;
+        if std::mem::take(&mut channel.refused) {
+            return Err(SendError::Refused);
+        }
+        let to = if channel.remote.is_some() { None } else { Some(outgoing.remote) };
+        let segment = u16::try_from(segment_len).ok();
+        let sent = match channel.socket.send(to, outgoing.bytes, segment, None) {
+            Ok(sent) => sent,
+            Err(udp::SendError::WouldBlock) => udp::Sent::default(),
+            // No event tells when a device has room, so there is nothing to watch for.
+            Err(udp::SendError::NoBuffers) => return Ok(Sent::Blocked { bytes_taken: 0 }),
+            Err(error) => {
+                let error = classify(error, channel);
+                self.stats.refused += u64::from(matches!(error, SendError::Refused));
+                return Err(error);
+            }
+        };
+        self.stats.send_calls += u64::from(sent.calls);
+        if sent.calls > 0 && sent.bytes == outgoing.bytes.len() {
+            return Ok(Sent::All);
+        }
+        self.watch_write(place, true);
+        Ok(Sent::Blocked { bytes_taken: sent.bytes })
+    }
+
+    fn place_for(&self, outgoing: &Outgoing<'_>) -> Option<Place> {
+        let data = match outgoing.lane {
+            Lane::Data => self.lanes.data_to(outgoing.remote),
+            Lane::Control => None,
+        };
+        data.or_else(|| self.control_place(outgoing.remote))
+    }
+
+    fn control_place(&self, remote: SocketAddr) -> Option<Place> {
+        match self.dialled {
+            Some(dialled) => (dialled == remote).then_some(Place::Control(0)),
+            None => self.lanes.control_to(remote),
+        }
+    }
+
+    pub(super) fn count_send(&mut self, outgoing: &Outgoing<'_>, result: &Result<Sent, SendError>) {
+        let stats = &mut self.stats;
+        match result {
+            Ok(Sent::All) => self.count_taken(outgoing, outgoing.bytes.len()),
+            Ok(Sent::Blocked { bytes_taken }) => {
+                stats.would_blocks += 1;
+                if *bytes_taken > 0 {
+                    self.count_taken(outgoing, *bytes_taken);
+                }
+            }
+            Err(SendError::TooLarge { .. }) => stats.too_large += 1,
+            // Counted where the answer is read, which may have been in `recv`.
+            Err(SendError::Refused) => {}
+            Err(SendError::Unreachable) => stats.unreachable += 1,
+            Err(SendError::Closed | SendError::Other(_)) => stats.errors += 1,
+        }
+    }
+
+    fn count_taken(&mut self, outgoing: &Outgoing<'_>, bytes: usize) {
+        let count = datagrams_in(bytes, segment_len(outgoing));
+        // The calls are counted where they are made.
+        self.stats.count_sent(count, bytes, 0);
+    }
+}
+
+/// The length of each datagram; a train of length 0 would have no end.
+fn segment_len(outgoing: &Outgoing<'_>) -> usize {
+    match outgoing.segment_len {
+        0 => outgoing.bytes.len(),
+        len => len.min(outgoing.bytes.len()),
+    }
+}
+
+fn classify(error: udp::SendError, channel: &Channel) -> SendError {
+    match error {
+        udp::SendError::MessageTooLarge => {
+            SendError::TooLarge { mtu: channel.socket.datagram_len_max() }
+        }
+        udp::SendError::Refused => SendError::Refused,
+        udp::SendError::Unreachable => SendError::Unreachable,
+        udp::SendError::Other(error) => SendError::Other(error),
+        udp::SendError::WouldBlock | udp::SendError::NoBuffers => {
+            SendError::Other(std::io::ErrorKind::WouldBlock.into())
+        }
+    }
+}
