@@ -1,0 +1,28 @@
+//! C-modules: one protocol mechanism each, a folder per protocol function.
+//!
+//! ```text
+//!   segmentation/  segment    units <-> packets of the path's size
+//!   ordering/      sequence   order, duplicates and loss of packets
+//!   integrity/     checksum   CRC-32C over what the modules above made
+//! ```
+//!
+//! What it is not: a choice of modules, or the engine that runs them (`dacapo-lift`).
+//!
+//! Invariant: every module here passes `dacapo_lift::conformance::suite`, and stands in
+//! `docs/modules.md`.
+
+pub mod integrity;
+pub mod ordering;
+pub mod segmentation;
+
+use dacapo_lift::Entry;
+
+/// Every module of this crate, for a catalogue.
+#[must_use]
+pub fn entries() -> Vec<Entry> {
+    vec![
+        segmentation::segment::ENTRY,
+        ordering::sequence::ENTRY,
+        integrity::checksum::ENTRY,
+    ]
+}

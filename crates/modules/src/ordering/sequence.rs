@@ -1,0 +1,233 @@
+//! Module `sequence`: numbers packets, puts them in order, drops repeated ones, counts missing ones.
+//!
+//! What it is: on the way down a number per packet; on the way up a window in which packets wait for
+//! those before them, at most `hold` long and at most a window's length. What is missing then is
+//! reported lost, and dropped as `stale` should it come later.
+//!
+//! What it is not: repair, or a playout buffer (that is in the access part and survives a change).
+//!
+//! ```text
+//!   wire   0 1 3 2 2 5          (4 is lost)
+//!   up     0 1 . 2,3 x . [hold] 5    x: duplicate
+//! ```
+//!
+//! Invariants: packets go up in the order of their numbers, each at most once; packets that wait are
+//! at most 8,192 and never wait longer than `hold` after they came.
+
+use super::window::{Place, Window};
+use dacapo_base::Time;
+use dacapo_lift::{
+    ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params, Property,
+    Setup, Stratum, TimerId, Verdict,
+};
+use dacapo_packet::Packet;
+use dacapo_wire::sequence::{Header, LEN, extend};
+use std::time::Duration;
+
+/// The static facts.
+pub static SPEC: ModuleSpec = ModuleSpec {
+    name: "sequence",
+    id: 0x0002,
+    function: "ordering",
+    summary: "packets in order, each once; what stays missing is reported lost",
+    stratum: Stratum::Repair,
+    head: LEN as u16,
+    tail: 0,
+    trains_down: true,
+    trains_up: false,
+    keeps_order: false,
+    segments: false,
+    requires: &[Property::Boundaries],
+    provides: &[Property::Order, Property::NoDuplicates],
+    params: &[ParamSpec {
+        name: "hold",
+        unit: ParamUnit::Nanoseconds,
+        default: 40_000_000,
+        min: 0,
+        max: 10_000_000_000,
+        summary: "how long a packet waits for those before it",
+    }],
+};
+
+/// The catalogue's entry.
+pub const ENTRY: Entry = Entry { spec: &SPEC, build };
+
+/// Out-of-band message: set `hold`; the new value in nanoseconds follows as a u64.
+pub const CONTROL_SET_HOLD: u8 = 1;
+
+const HOLD_TIMER: TimerId = 0;
+
+fn build(params: &Params, _: &Setup) -> Box<dyn Module> {
+    Box::new(Sequence {
+        sent: 0,
+        window: Window::new(),
+        hold: Duration::from_nanos(params.value(&SPEC, "hold")),
+        outlier: None,
+        oldest: None,
+    })
+}
+
+struct Sequence {
+    /// The number of the next packet down.
+    sent: u64,
+    window: Window,
+    hold: Duration,
+    /// A number beyond the window that the next packet may confirm.
+    outlier: Option<u64>,
+    /// The packet that has waited longest, and when it came.
+    oldest: Option<(u64, Time)>,
+}
+
+impl Module for Sequence {
+    fn spec(&self) -> &'static ModuleSpec {
+        &SPEC
+    }
+
+    fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        if cx.pool.push_head(slot, LEN).is_err() {
+            return Verdict::Drop(DropReason::TooLarge);
+        }
+        for index in 0..slot.segment_count() {
+            let header = Header { number: self.sent as u32 };
+            cx.pool.head_mut(slot, index, LEN).copy_from_slice(&header.emit());
+            self.sent += 1;
+        }
+        Verdict::Forward
+    }
+
+    fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        let header = Header::parse(cx.pool.segment(slot, 0));
+        let number = header.ok().and_then(|header| extend(header.number, self.window.next()));
+        let Some(number) = number else {
+            return Verdict::Drop(DropReason::Malformed);
+        };
+        if cx.pool.pull_head(slot, LEN).is_err() {
+            return Verdict::Drop(DropReason::Malformed);
+        }
+        match self.window.place(number) {
+            Place::Next => self.pass(cx, slot),
+            Place::Ahead(ahead) => self.keep(cx, ahead, slot),
+            Place::Repeated => Verdict::Drop(DropReason::Duplicate),
+            Place::Late => Verdict::Drop(DropReason::Stale),
+            Place::Beyond => self.beyond(cx, number, slot),
+        }
+    }
+
+    fn timeout(&mut self, cx: &mut Cx<'_>, _: TimerId) {
+        while let Some((number, _)) = self.oldest.filter(|(_, came)| *came + self.hold <= cx.now())
+        {
+            while self.window.next() <= number {
+                cx.report_lost(self.window.skip());
+                self.release(cx);
+            }
+        }
+    }
+
+    fn control(&mut self, cx: &mut Cx<'_>, message: &[u8]) -> Result<Vec<u8>, ControlError> {
+        let (&CONTROL_SET_HOLD, value) = message.split_first().ok_or(ControlError::Malformed)?
+        else {
+            return Err(ControlError::Unknown);
+        };
+        let value = value.try_into().map(u64::from_be_bytes);
+        let value = value.map_err(|_| ControlError::Malformed)?;
+        let bounds = &SPEC.params[0];
+        if !(bounds.min..=bounds.max).contains(&value) {
+            let text = format!("hold: {value} ns is outside {} to {}", bounds.min, bounds.max);
+            return Err(ControlError::OutOfRange(text));
+        }
+        self.hold = Duration::from_nanos(value);
+        self.arm(cx);
+        Ok(Vec::new())
+    }
+
+    fn patience(&self) -> Duration {
+        self.hold
+    }
+
+    fn drain(&mut self, cx: &mut Cx<'_>) {
+        while self.window.held() > 0 {
+            cx.report_lost(self.window.skip());
+            self.release(cx);
+        }
+    }
+
+    fn flush(&mut self, cx: &mut Cx<'_>) {
+        let waiting: Vec<_> = self.window.drain().collect();
+        for packet in waiting {
+            cx.discard(packet, DropReason::Shutdown);
+        }
+        self.oldest = None;
+        self.arm(cx);
+    }
+}
+
+impl Sequence {
+    /// The packet that was waited for, and those that waited for it.
+    fn pass(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        self.outlier = None;
+        self.window.advance();
+        if self.window.held() == 0 {
+            return Verdict::Forward;
+        }
+        // The effects of a call go before its slot, so the packet itself must be one of them.
+        self.up_or_drop(cx, slot.take());
+        self.release(cx);
+        Verdict::Held
+    }
+
+    fn keep(&mut self, cx: &mut Cx<'_>, ahead: usize, slot: &mut Packet) -> Verdict {
+        let mut packet = slot.take();
+        if packet.time == Time::ZERO {
+            packet.time = cx.now();
+        }
+        // A small view must not pin the large body that a burst arrived in; without memory it does.
+        let _ = cx.pool.settle(&mut packet);
+        if self.oldest.is_none() {
+            self.oldest = Some((self.window.next() + ahead as u64, packet.time));
+            self.arm(cx);
+        }
+        self.window.hold(ahead, packet);
+        Verdict::Held
+    }
+
+    /// A number beyond the window is believed when the next packet follows it: one altered packet
+    /// must not empty the window.
+    fn beyond(&mut self, cx: &mut Cx<'_>, number: u64, slot: &mut Packet) -> Verdict {
+        let confirmed = self.outlier.is_some_and(|outlier| outlier + 1 == number);
+        self.outlier = Some(number);
+        if !confirmed {
+            return Verdict::Drop(DropReason::Overflow);
+        }
+        while self.window.held() > 0 {
+            cx.report_lost(self.window.skip());
+            self.release(cx);
+        }
+        cx.report_lost(self.window.jump(number));
+        self.up_or_drop(cx, slot.take());
+        self.window.advance();
+        Verdict::Held
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_>) {
+        while let Some(packet) = self.window.release() {
+            self.up_or_drop(cx, packet);
+        }
+        if self.oldest.is_some_and(|(number, _)| number < self.window.next()) {
+            self.oldest = self.window.oldest();
+            self.arm(cx);
+        }
+    }
+
+    fn up_or_drop(&mut self, cx: &mut Cx<'_>, packet: Packet) {
+        if let Err(packet) = cx.emit_up(packet) {
+            cx.discard(packet, DropReason::Overflow);
+        }
+    }
+
+    fn arm(&mut self, cx: &mut Cx<'_>) {
+        match self.oldest {
+            Some((_, came)) => cx.arm(HOLD_TIMER, came + self.hold),
+            None => cx.disarm(HOLD_TIMER),
+        }
+    }
+}

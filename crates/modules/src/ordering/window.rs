@@ -1,0 +1,200 @@
+//! [`Window`]: the packets that wait for the ones before them.
+//!
+//! What it is: a queue of slots from the next expected number on, some of them empty, and the
+//! memory of which of the last numbers came. What it is not: a clock, or a counter of reasons.
+//!
+//! ```text
+//!            next
+//!             v
+//!   …seen…  [ - ][ - ][ p ][ p ][ - ][ p ]      - missing   p waiting
+//!   first is never waiting: it would have been released
+//! ```
+//!
+//! Invariant: at most [`WINDOW`] slots; the slot at the front is empty.
+
+use dacapo_base::Time;
+use dacapo_packet::Packet;
+use std::collections::VecDeque;
+
+/// How far ahead of the next expected number a packet may be.
+pub(crate) const WINDOW: usize = 8_192;
+
+/// How many numbers before the next one are remembered, to tell repeated from late packets.
+const MEMORY_WORDS: usize = 128;
+
+/// What a number means against the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It is the one that is waited for.
+    Next,
+    /// It is this far ahead.
+    Ahead(usize),
+    /// It came before.
+    Repeated,
+    /// It was given up before, or is too old to say.
+    Late,
+    /// It is further ahead than the window.
+    Beyond,
+}
+
+#[derive(Debug)]
+pub(crate) struct Window {
+    next: u64,
+    waiting: VecDeque<Packet>,
+    seen: [u64; MEMORY_WORDS],
+    held: usize,
+}
+
+impl Window {
+    pub fn new() -> Self {
+        Self { next: 0, waiting: VecDeque::new(), seen: [0; MEMORY_WORDS], held: 0 }
+    }
+
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// How many packets wait.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    pub fn place(&self, number: u64) -> Place {
+        let Some(ahead) = number.checked_sub(self.next) else {
+            return if self.was_seen(number) { Place::Repeated } else { Place::Late };
+        };
+        match usize::try_from(ahead) {
+            Ok(0) => Place::Next,
+            Ok(ahead) if ahead < WINDOW => match self.waiting.get(ahead) {
+                Some(slot) if !slot.is_empty_slot() => Place::Repeated,
+                _ => Place::Ahead(ahead),
+            },
+            _ => Place::Beyond,
+        }
+    }
+
+    fn bit(number: u64) -> (usize, u64) {
+        ((number as usize / 64) % MEMORY_WORDS, 1 << (number % 64))
+    }
+
+    fn was_seen(&self, number: u64) -> bool {
+        let (word, bit) = Self::bit(number);
+        self.next - number < (MEMORY_WORDS as u64) * 64 && self.seen[word] & bit != 0
+    }
+
+    fn remember(&mut self, number: u64, came: bool) {
+        let (word, bit) = Self::bit(number);
+        self.seen[word] = if came { self.seen[word] | bit } else { self.seen[word] & !bit };
+    }
+
+    /// The next number came and goes up at once.
+    pub fn advance(&mut self) {
+        self.remember(self.next, true);
+        self.next += 1;
+        self.waiting.pop_front();
+    }
+
+    /// Keeps a packet that is `ahead` of the next number, less than [`WINDOW`].
+    pub fn hold(&mut self, ahead: usize, packet: Packet) {
+        while self.waiting.len() <= ahead {
+            self.waiting.push_back(Packet::EMPTY);
+        }
+        self.waiting[ahead] = packet;
+        self.held += 1;
+    }
+
+    /// Takes the packet that is next, when it waits already.
+    pub fn release(&mut self) -> Option<Packet> {
+        let packet = self.waiting.front_mut()?.take();
+        if packet.is_empty_slot() {
+            return None;
+        }
+        self.held -= 1;
+        self.advance();
+        Some(packet)
+    }
+
+    /// Gives up the missing numbers before the first waiting packet; returns how many.
+    pub fn skip(&mut self) -> u64 {
+        let mut missing = 0;
+        while self.held > 0 && self.waiting.front().is_some_and(Packet::is_empty_slot) {
+            self.give_up_next();
+            missing += 1;
+        }
+        missing
+    }
+
+    /// Gives up everything before `number`; nothing may be waiting.
+    pub fn jump(&mut self, number: u64) -> u64 {
+        let missing = number.saturating_sub(self.next);
+        self.waiting.clear();
+        if missing >= (MEMORY_WORDS as u64) * 64 {
+            self.seen = [0; MEMORY_WORDS];
+            self.next = number;
+        }
+        while self.next < number {
+            self.give_up_next();
+        }
+        missing
+    }
+
+    fn give_up_next(&mut self) {
+        self.remember(self.next, false);
+        self.next += 1;
+        self.waiting.pop_front();
+    }
+
+    /// The number and the arrival of the packet that has waited longest.
+    pub fn oldest(&self) -> Option<(u64, Time)> {
+        let waiting = self.waiting.iter().enumerate().filter(|(_, slot)| !slot.is_empty_slot());
+        let oldest = waiting.min_by_key(|(_, slot)| slot.time)?;
+        Some((self.next + oldest.0 as u64, oldest.1.time))
+    }
+
+    pub fn drain(&mut self) -> impl Iterator<Item = Packet> + '_ {
+        self.held = 0;
+        self.waiting.drain(..).filter(|slot| !slot.is_empty_slot())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dacapo_packet::Pool;
+
+    #[test]
+    fn numbers_before_the_next_are_repeated_or_late() {
+        let mut window = Window::new();
+        window.advance();
+        assert_eq!(window.jump(5), 4);
+        assert_eq!(window.place(0), Place::Repeated);
+        assert_eq!(window.place(3), Place::Late);
+        assert_eq!(window.place(5), Place::Next);
+        assert_eq!(window.place(7), Place::Ahead(2));
+        assert_eq!(window.place(5 + WINDOW as u64), Place::Beyond);
+    }
+
+    #[test]
+    fn skip_gives_up_only_what_is_missing_before_the_first() {
+        let mut pool = Pool::new(1 << 16);
+        let mut window = Window::new();
+        window.hold(3, pool.packet_from(0, b"d", 0).unwrap());
+        window.hold(5, pool.packet_from(0, b"f", 0).unwrap());
+        assert_eq!(window.place(3), Place::Repeated);
+        assert_eq!(window.skip(), 3);
+        pool.free(window.release().unwrap());
+        assert!(window.release().is_none());
+        assert_eq!((window.next(), window.held(), window.skip()), (4, 1, 1));
+        window.drain().for_each(|packet| pool.free(packet));
+        assert_eq!(pool.live_views(), 0);
+    }
+
+    #[test]
+    fn memory_is_cleared_by_a_far_jump() {
+        let mut window = Window::new();
+        window.advance();
+        window.jump(1 << 40);
+        assert_eq!(window.place((1 << 40) - 1), Place::Late);
+        assert_eq!(window.place(0), Place::Late);
+    }
+}

@@ -1,0 +1,20 @@
+//! Every module of the crate keeps the contract of a module.
+
+use dacapo_lift::Params;
+use dacapo_lift::conformance::{Subject, suite};
+
+#[test]
+fn every_module_keeps_the_contract() {
+    let entries = dacapo_modules::entries();
+    assert!(entries.len() >= 3);
+    for entry in entries {
+        suite(&Subject { entry, params: Params::new() });
+    }
+}
+
+#[test]
+fn sequence_keeps_it_also_without_hold() {
+    let mut params = Params::new();
+    params.set(0, 0);
+    suite(&Subject { entry: dacapo_modules::ordering::sequence::ENTRY, params });
+}
