@@ -1,0 +1,222 @@
+//! [`Connection`]: one control connection and its streams of records.
+//!
+//! What it is not: a state machine of ours; the states of hub and sessions are in `session::table`.
+
+use super::{ConnId, ControlEvent, OUT_MAX};
+use dacapo_wire::Malformed;
+use dacapo_wire::message::Message;
+use dacapo_wire::record::{self, RecordError};
+use quinn_proto::{ConnectionHandle, Dir, Event, StreamEvent, StreamId, VarInt, WriteError};
+use std::collections::{BTreeMap, VecDeque};
+
+pub(super) struct Connection {
+    pub handle: ConnectionHandle,
+    pub inner: quinn_proto::Connection,
+    dialed: bool,
+    /// False when it had nothing to send and nothing has happened since.
+    pub may_send: bool,
+    streams: BTreeMap<StreamId, Stream>,
+}
+
+#[derive(Default)]
+struct Stream {
+    reader: record::Reader,
+    out: VecDeque<u8>,
+    finishing: bool,
+    finished: bool,
+    ended: bool,
+}
+
+impl Connection {
+    pub fn new(handle: ConnectionHandle, inner: quinn_proto::Connection, dialed: bool) -> Self {
+        Self { handle, inner, dialed, may_send: true, streams: BTreeMap::new() }
+    }
+
+    /// Reads the connection's events into `events`.
+    pub fn poll(&mut self, id: ConnId, events: &mut VecDeque<ControlEvent>) {
+        while let Some(event) = self.inner.poll() {
+            self.may_send = true;
+            match event {
+                Event::Connected => {
+                    let remote = self.inner.remote_address();
+                    events.push_back(ControlEvent::Connected {
+                        conn: id,
+                        remote,
+                        dialed: self.dialed,
+                    });
+                }
+                Event::ConnectionLost { reason } => {
+                    events.push_back(ControlEvent::Lost { conn: id, reason: reason.to_string() });
+                }
+                Event::Stream(event) => self.handle_stream_event(id, event, events),
+                Event::HandshakeDataReady
+                | Event::DatagramReceived
+                | Event::DatagramsUnblocked => {}
+            }
+        }
+        self.may_send = true;
+    }
+
+    fn handle_stream_event(
+        &mut self,
+        id: ConnId,
+        event: StreamEvent,
+        events: &mut VecDeque<ControlEvent>,
+    ) {
+        match event {
+            StreamEvent::Opened { dir: Dir::Bi } => {
+                while let Some(stream) = self.inner.streams().accept(Dir::Bi) {
+                    self.streams.insert(stream, Stream::default());
+                    self.read(id, stream, events);
+                }
+            }
+            StreamEvent::Readable { id: stream } => self.read(id, stream, events),
+            StreamEvent::Stopped { id: stream, .. } => self.end(id, stream, None, events),
+            StreamEvent::Opened { .. }
+            | StreamEvent::Writable { .. }
+            | StreamEvent::Finished { .. }
+            | StreamEvent::Available { .. } => {}
+        }
+    }
+
+    fn read(&mut self, id: ConnId, stream: StreamId, events: &mut VecDeque<ControlEvent>) {
+        let Some(state) = self.streams.get_mut(&stream) else { return };
+        if state.ended {
+            return;
+        }
+        let mut ended = None;
+        let mut receiver = self.inner.recv_stream(stream);
+        let Ok(mut chunks) = receiver.read(true) else { return };
+        while ended.is_none() {
+            match chunks.next(record::LEN_MAX) {
+                Ok(Some(chunk)) => {
+                    if let Err(error) = state.handle_bytes(id, stream, &chunk.bytes, events) {
+                        ended = Some(Some(error));
+                    }
+                }
+                Ok(None) => ended = Some(None),
+                Err(quinn_proto::ReadError::Blocked) => break,
+                Err(quinn_proto::ReadError::Reset(_)) => ended = Some(None),
+            }
+        }
+        let _ = chunks.finalize();
+        if let Some(error) = ended {
+            self.end(id, stream, error, events);
+        }
+    }
+
+    fn end(
+        &mut self,
+        id: ConnId,
+        stream: StreamId,
+        error: Option<RecordError>,
+        events: &mut VecDeque<ControlEvent>,
+    ) {
+        if let Some(state) = self.streams.get_mut(&stream)
+            && !state.ended
+        {
+            state.ended = true;
+            events.push_back(ControlEvent::Ended { conn: id, stream, error });
+        }
+        self.forget_if_over(stream);
+    }
+
+    pub fn open_stream(&mut self) -> Option<StreamId> {
+        let stream = self.inner.streams().open(Dir::Bi)?;
+        self.streams.insert(stream, Stream::default());
+        Some(stream)
+    }
+
+    pub fn queue(&mut self, stream: StreamId, message: &Message) -> Result<(), Malformed> {
+        let state = self.streams.get_mut(&stream).ok_or(Malformed)?;
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes).map_err(|_| Malformed)?;
+        if state.finishing || state.out.len() + bytes.len() > OUT_MAX {
+            return Err(Malformed);
+        }
+        state.out.extend(bytes);
+        Ok(())
+    }
+
+    /// Gives the connection what waits, as far as its windows allow.
+    pub fn write_all(&mut self) {
+        let waiting: Vec<StreamId> = self
+            .streams
+            .iter()
+            .filter(|(_, state)| !state.out.is_empty() || (state.finishing && !state.finished))
+            .map(|(stream, _)| *stream)
+            .collect();
+        for stream in waiting {
+            self.write(stream);
+            self.may_send = true;
+        }
+    }
+
+    fn write(&mut self, stream: StreamId) {
+        let Some(state) = self.streams.get_mut(&stream) else { return };
+        let mut sender = self.inner.send_stream(stream);
+        while !state.out.is_empty() {
+            match sender.write(state.out.as_slices().0) {
+                Ok(written) => drop(state.out.drain(..written)),
+                Err(WriteError::Blocked) => return,
+                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
+                    state.out.clear();
+                    state.finished = true;
+                }
+            }
+        }
+        if state.finishing && !state.finished {
+            state.finished = true;
+            // A stream that the peer has stopped needs no end.
+            let _ = sender.finish();
+        }
+        self.forget_if_over(stream);
+    }
+
+    pub fn finish(&mut self, stream: StreamId) {
+        if let Some(state) = self.streams.get_mut(&stream) {
+            state.finishing = true;
+        }
+    }
+
+    pub fn reset(&mut self, stream: StreamId, code: VarInt) {
+        if self.streams.remove(&stream).is_some() {
+            // Either half may be over already.
+            let _ = self.inner.send_stream(stream).reset(code);
+            let _ = self.inner.recv_stream(stream).stop(code);
+            self.may_send = true;
+        }
+    }
+
+    /// A stream that has ended in both directions is forgotten.
+    fn forget_if_over(&mut self, stream: StreamId) {
+        if self.streams.get(&stream).is_some_and(|state| state.ended && state.finished) {
+            self.streams.remove(&stream);
+        }
+    }
+
+    pub fn heard(&self) -> u64 {
+        let seen = self.inner.stats().frame_rx;
+        seen.acks + seen.crypto + seen.stream + seen.ping + seen.max_data + seen.handshake_done as u64
+    }
+}
+
+impl Stream {
+    fn handle_bytes(
+        &mut self,
+        conn: ConnId,
+        stream: StreamId,
+        mut bytes: &[u8],
+        events: &mut VecDeque<ControlEvent>,
+    ) -> Result<(), RecordError> {
+        while !bytes.is_empty() {
+            let (now, rest) = bytes.split_at(bytes.len().min(self.reader.room().max(1)));
+            self.reader.push(now)?;
+            bytes = rest;
+            while let Some(message) = self.reader.next()? {
+                events.push_back(ControlEvent::Message { conn, stream, message });
+            }
+        }
+        Ok(())
+    }
+}

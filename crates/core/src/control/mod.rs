@@ -1,0 +1,313 @@
+//! The control connections: QUIC as a stream of records.
+//!
+//! What it is: `quinn-proto`'s endpoint and connections behind inputs and outputs that speak of
+//! [`Message`]s on streams. What it is not: the meaning of messages, or a socket.
+//!
+//! Invariants: a stream holds at most one unread record and [`OUT_MAX`] unsent bytes; windows,
+//! streams, half-open connections and stateless answers are bounded (see `config`).
+
+mod config;
+mod connection;
+
+pub use config::{ControlCrypto, EndpointKeys};
+
+use crate::error::{Code, Error};
+use bytes::BytesMut;
+use connection::Connection;
+use dacapo_base::{Random, Time};
+use dacapo_wire::Malformed;
+use dacapo_wire::message::Message;
+use dacapo_wire::record::RecordError;
+use quinn_proto::{
+    ConnectionHandle, DatagramEvent, Endpoint, Incoming, StreamId, Transmit, VarInt,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The most bytes that wait on a stream; more is a peer that does not read, and ends the stream.
+pub(crate) const OUT_MAX: usize = 256 * 1024;
+
+/// The most connections, half-open ones included.
+pub(crate) const CONNECTIONS_MAX: usize = 4_096;
+
+/// Stateless answers that wait; further ones are not given.
+const RESPONSES_MAX: usize = 64;
+
+/// A connection, by the number that `quinn-proto` gave it and ours, so that a number that is used
+/// again is not mistaken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ConnId(u64);
+
+/// What the control connections report.
+#[derive(Debug)]
+pub(crate) enum ControlEvent {
+    /// A connection that we dialed, or that came in, is through.
+    Connected { conn: ConnId, remote: SocketAddr, dialed: bool },
+    /// A connection is gone, and why.
+    Lost { conn: ConnId, reason: String },
+    /// A record.
+    Message { conn: ConnId, stream: StreamId, message: Message },
+    /// A stream carries no records, or ended: nothing more will come on it.
+    Ended { conn: ConnId, stream: StreamId, error: Option<RecordError> },
+}
+
+pub(crate) struct Control {
+    endpoint: Endpoint,
+    client: quinn_proto::ClientConfig,
+    connections: BTreeMap<ConnId, Connection>,
+    by_handle: BTreeMap<usize, ConnId>,
+    next_id: u64,
+    responses: VecDeque<(SocketAddr, Vec<u8>)>,
+    events: VecDeque<ControlEvent>,
+    /// Where `Time::ZERO` lies on the clock that `quinn-proto` counts with.
+    origin: Instant,
+    /// Whose turn it is to send.
+    turn: Option<ConnId>,
+}
+
+impl Control {
+    pub fn new(crypto: ControlCrypto, random: &mut Random, origin: Instant) -> Self {
+        let endpoint = Endpoint::new(
+            Arc::new(config::endpoint(&crypto.keys, random)),
+            Some(Arc::new(config::server(&crypto))),
+            false,
+            None,
+        );
+        Self {
+            endpoint,
+            client: config::client(&crypto),
+            connections: BTreeMap::new(),
+            by_handle: BTreeMap::new(),
+            next_id: 0,
+            responses: VecDeque::new(),
+            events: VecDeque::new(),
+            origin,
+            turn: None,
+        }
+    }
+
+    fn instant(&self, now: Time) -> Instant {
+        self.origin + Duration::from_nanos(now.as_nanos())
+    }
+
+    fn time(&self, instant: Instant) -> Time {
+        Time::ZERO + instant.saturating_duration_since(self.origin)
+    }
+
+    /// Begins to connect; [`ControlEvent::Connected`] or [`ControlEvent::Lost`] will follow.
+    pub fn connect(&mut self, now: Time, remote: SocketAddr) -> Result<ConnId, Error> {
+        if self.connections.len() >= CONNECTIONS_MAX {
+            return Err(Error::new(Code::TooMany, "control connections"));
+        }
+        let (client, instant) = (self.client.clone(), self.instant(now));
+        let (handle, inner) = self
+            .endpoint
+            .connect(instant, client, remote, "dacapo")
+            .map_err(|error| Error::new(Code::Unreachable, format!("{remote}: {error}")))?;
+        Ok(self.adopt(handle, inner, true))
+    }
+
+    fn adopt(
+        &mut self,
+        handle: ConnectionHandle,
+        inner: quinn_proto::Connection,
+        dialed: bool,
+    ) -> ConnId {
+        let id = ConnId(self.next_id);
+        self.next_id += 1;
+        self.by_handle.insert(handle.0, id);
+        self.connections.insert(id, Connection::new(handle, inner, dialed));
+        id
+    }
+
+    /// Takes a datagram that belongs to QUIC.
+    pub fn handle_datagram(&mut self, now: Time, remote: SocketAddr, datagram: &[u8]) {
+        let instant = self.instant(now);
+        let mut answer = Vec::new();
+        let data = BytesMut::from(datagram);
+        match self.endpoint.handle(instant, remote, None, None, data, &mut answer) {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some(&id) = self.by_handle.get(&handle.0)
+                    && let Some(connection) = self.connections.get_mut(&id)
+                {
+                    connection.inner.handle_event(event);
+                    self.drive(now, id);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => self.accept(now, incoming),
+            Some(DatagramEvent::Response(transmit)) => self.respond(&transmit, &answer),
+            None => {}
+        }
+    }
+
+    fn accept(&mut self, now: Time, incoming: Incoming) {
+        let instant = self.instant(now);
+        let mut answer = Vec::new();
+        if self.connections.len() >= CONNECTIONS_MAX {
+            let transmit = self.endpoint.refuse(incoming, &mut answer);
+            return self.respond(&transmit, &answer);
+        }
+        match self.endpoint.accept(incoming, instant, &mut answer, None) {
+            Ok((handle, inner)) => {
+                let id = self.adopt(handle, inner, false);
+                self.drive(now, id);
+            }
+            Err(error) => {
+                if let Some(transmit) = error.response {
+                    self.respond(&transmit, &answer);
+                }
+            }
+        }
+    }
+
+    fn respond(&mut self, transmit: &Transmit, bytes: &[u8]) {
+        if self.responses.len() < RESPONSES_MAX {
+            let bytes = bytes.get(..transmit.size).unwrap_or_default();
+            self.responses.push_back((transmit.destination, bytes.to_vec()));
+        }
+    }
+
+    /// Lets a connection and the endpoint tell each other, and reads what came.
+    fn drive(&mut self, now: Time, id: ConnId) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        while let Some(event) = connection.inner.poll_endpoint_events() {
+            if let Some(event) = self.endpoint.handle_event(connection.handle, event) {
+                connection.inner.handle_event(event);
+            }
+        }
+        connection.poll(id, &mut self.events);
+        connection.write_all();
+        if connection.inner.is_drained() {
+            self.by_handle.remove(&connection.handle.0);
+            self.connections.remove(&id);
+        }
+        let _ = now;
+    }
+
+    pub fn poll_event(&mut self) -> Option<ControlEvent> {
+        self.events.pop_front()
+    }
+
+    /// The next datagram to send, connection by connection in turn.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<(SocketAddr, Vec<u8>)> {
+        if let Some(response) = self.responses.pop_front() {
+            return Some(response);
+        }
+        let instant = self.instant(now);
+        let after = self.turn.map_or(0, |turn| turn.0 + 1);
+        let order: Vec<ConnId> = self
+            .connections
+            .range(ConnId(after)..)
+            .chain(self.connections.range(..ConnId(after)))
+            .filter(|(_, connection)| connection.may_send)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in order {
+            let Some(connection) = self.connections.get_mut(&id) else { continue };
+            let mut bytes = Vec::new();
+            if let Some(transmit) = connection.inner.poll_transmit(instant, 1, &mut bytes) {
+                bytes.truncate(transmit.size);
+                self.turn = Some(id);
+                self.drive(now, id);
+                return Some((transmit.destination, bytes));
+            }
+            connection.may_send = false;
+            self.drive(now, id);
+        }
+        None
+    }
+
+    pub fn next_deadline(&mut self) -> Option<Time> {
+        let next = self.connections.values_mut().filter_map(|it| it.inner.poll_timeout()).min();
+        next.map(|instant| self.time(instant))
+    }
+
+    pub fn handle_timeout(&mut self, now: Time) {
+        let instant = self.instant(now);
+        let due = |it: &mut Connection| it.inner.poll_timeout().is_some_and(|at| at <= instant);
+        let ids: Vec<ConnId> = self
+            .connections
+            .iter_mut()
+            .filter_map(|(id, connection)| due(connection).then_some(*id))
+            .collect();
+        for id in ids {
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.inner.handle_timeout(instant);
+                connection.may_send = true;
+                self.drive(now, id);
+            }
+        }
+    }
+
+    /// Opens a stream; `None` when the connection is gone or has too many.
+    pub fn open_stream(&mut self, conn: ConnId) -> Option<StreamId> {
+        self.connections.get_mut(&conn)?.open_stream()
+    }
+
+    /// Sends a record.
+    ///
+    /// # Errors
+    /// [`Malformed`] when the stream is gone, the peer does not read, or the message exceeds a bound.
+    pub fn send(
+        &mut self,
+        now: Time,
+        conn: ConnId,
+        stream: StreamId,
+        message: &Message,
+    ) -> Result<(), Malformed> {
+        let connection = self.connections.get_mut(&conn).ok_or(Malformed)?;
+        connection.queue(stream, message)?;
+        self.drive(now, conn);
+        Ok(())
+    }
+
+    /// Ends our side of a stream after what was sent.
+    pub fn finish(&mut self, now: Time, conn: ConnId, stream: StreamId) {
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            connection.finish(stream);
+            self.drive(now, conn);
+        }
+    }
+
+    /// Breaks a stream in both directions.
+    pub fn reset(&mut self, now: Time, conn: ConnId, stream: StreamId, code: Code) {
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            connection.reset(stream, VarInt::from_u32(code as u32));
+            self.drive(now, conn);
+        }
+    }
+
+    pub fn close(&mut self, now: Time, conn: ConnId, code: Code, text: &str) {
+        let instant = self.instant(now);
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            let reason = bytes::Bytes::copy_from_slice(text.as_bytes());
+            connection.inner.close(instant, VarInt::from_u32(code as u32), reason);
+            connection.may_send = true;
+            self.drive(now, conn);
+        }
+    }
+
+    /// Asks the peer for a sign of life.
+    pub fn ping(&mut self, conn: ConnId) {
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            connection.inner.ping();
+            connection.may_send = true;
+        }
+    }
+
+    /// Who the peer says it is, once the handshake is through.
+    pub fn peer_identity(&self, conn: ConnId) -> Option<Box<dyn std::any::Any>> {
+        self.connections.get(&conn)?.inner.crypto_session().peer_identity()
+    }
+
+    /// A count that rises with everything authentic that comes from the peer.
+    pub fn heard(&self, conn: ConnId) -> u64 {
+        self.connections.get(&conn).map_or(0, Connection::heard)
+    }
+
+    pub fn connection_count(&self) -> usize {
+        self.connections.len()
+    }
+}

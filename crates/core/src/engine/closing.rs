@@ -1,0 +1,252 @@
+//! The end of flows and sessions: END, REPORT, CLOSE, CLOSED, and the abnormal end.
+//!
+//! ```text
+//!   closer                      other
+//!     END per flow it sends -->
+//!     CLOSE ------------------> ends its own flows: END …
+//!     <------------------------ REPORT for each END, when all units are accounted for
+//!     REPORT ------------------>
+//!     <----------------- CLOSED when all flows of both directions are accounted for
+//! ```
+//!
+//! Invariant: at the usual end every ledger closes with nothing unknown; at an abnormal end what is
+//! not accounted for is booked unknown, at each end for itself.
+
+use super::{ANSWER_MAX, Core, CoreEvent, SessionId, no_session};
+use crate::error::{Code, Error};
+use crate::flow::sender::{FlowEvent, FlowOut};
+use crate::port::Ending;
+use crate::session::table::State;
+use crate::session::{Awaited, FlowEnd};
+use dacapo_base::Time;
+use dacapo_wire::message::Message;
+use dacapo_wire::session::{Close, Closed, End, Report};
+
+impl Core {
+    /// Closes a session: what waits is not sent, what was sent is accounted for;
+    /// [`CoreEvent::SessionEnded`] follows, within 10 s.
+    ///
+    /// # Errors
+    /// [`Code::NoSuchThing`] when there is no such session.
+    pub fn close(&mut self, now: Time, id: SessionId) -> Result<(), Error> {
+        let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
+        match session.state {
+            State::Closing | State::Closed => return Ok(()),
+            State::Idle | State::Offered | State::Joining | State::Answering => {
+                self.send_close(now, id);
+                self.end_session(now, id, None);
+                return Ok(());
+            }
+            _ => session.state = State::Closing,
+        }
+        self.close_senders(now, id);
+        self.send_close(now, id);
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.await_answer(now + ANSWER_MAX, Awaited::Closed);
+        }
+        Ok(())
+    }
+
+    fn send_close(&mut self, now: Time, id: SessionId) {
+        let close = Close { code: Code::Closed as u16, text: String::new() };
+        self.send_on(now, id, &Message::Close(close));
+    }
+
+    /// Every flow that this end sends says END now.
+    fn close_senders(&mut self, now: Time, id: SessionId) {
+        self.with_flows(now, id, |flow, around, out| {
+            if let FlowEnd::Sender(sender) = flow {
+                sender.close(around, out);
+            }
+        });
+    }
+
+    /// Runs `body` over every flow and does what the flows tell.
+    pub(super) fn with_flows(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        mut body: impl FnMut(&mut FlowEnd, &mut crate::flow::Around<'_>, &mut FlowOut),
+    ) {
+        let outs = self.with_session(now, id, |session, around| {
+            let mut outs = Vec::new();
+            for (index, flow) in session.flows.iter_mut().enumerate() {
+                let mut out = FlowOut::default();
+                body(&mut flow.end, around, &mut out);
+                outs.push((index, out));
+            }
+            outs
+        });
+        for (index, out) in outs.unwrap_or_default() {
+            self.apply_out(now, id, index, out);
+        }
+    }
+
+    /// Does what a flow tells.
+    pub(super) fn apply_out(&mut self, now: Time, id: SessionId, index: usize, out: FlowOut) {
+        for message in out.messages {
+            self.send_on(now, id, &message);
+        }
+        for event in out.events {
+            match event {
+                FlowEvent::Ended { ledger, hash } => {
+                    self.event(CoreEvent::FlowEnded { session: id, flow: index, ledger, hash });
+                }
+                FlowEvent::Changed { epoch } => {
+                    self.event(CoreEvent::Changed { session: id, flow: index, epoch });
+                }
+                FlowEvent::ChangeFailed(error) => {
+                    self.event(CoreEvent::ChangeFailed { session: id, flow: index, error });
+                }
+                FlowEvent::Retire(label) => self.labels.retire(now, label),
+                FlowEvent::Failed(text) => {
+                    let error = Error::new(Code::AccessFailed, text);
+                    self.event(CoreEvent::ChangeFailed { session: id, flow: index, error });
+                }
+            }
+        }
+        self.answer_closed_if_settled(now, id);
+    }
+
+    pub(super) fn handle_end(&mut self, now: Time, id: SessionId, end: End) {
+        let Some(index) = self.sessions.get(&id).and_then(|it| it.flow_index(end.flow)) else {
+            return self.break_session(now, id, Error::new(Code::Violation, "END of no flow"));
+        };
+        let times = self.times(id);
+        let out = self.with_session(now, id, |session, around| {
+            let mut out = FlowOut::default();
+            match session.flows.get_mut(index).map(|flow| &mut flow.end) {
+                Some(FlowEnd::Receiver(receiver)) => {
+                    receiver.handle_end(around, end, times, &mut out);
+                    Some(out)
+                }
+                _ => None,
+            }
+        });
+        match out.flatten() {
+            Some(out) => self.apply_out(now, id, index, out),
+            None => {
+                let error = Error::new(Code::Violation, "END of a flow that this end sends");
+                self.break_session(now, id, error);
+            }
+        }
+    }
+
+    pub(super) fn handle_report(&mut self, now: Time, id: SessionId, report: &Report) {
+        let index = self.sessions.get(&id).and_then(|it| it.flow_index(report.flow));
+        let mut out = FlowOut::default();
+        let flow = index.and_then(|at| self.sessions.get_mut(&id)?.flows.get_mut(at));
+        match flow.map(|flow| &mut flow.end) {
+            Some(FlowEnd::Sender(sender)) if !sender.is_reported() => {
+                sender.handle_report(report, &mut out);
+            }
+            _ => {
+                let error = Error::new(Code::Violation, "REPORT of a flow that this end does not send");
+                return self.break_session(now, id, error);
+            }
+        }
+        self.apply_out(now, id, index.unwrap_or(0), out);
+    }
+
+    /// The peer closes: our flows end too, and when all is accounted for we say so.
+    pub(super) fn handle_close(&mut self, now: Time, id: SessionId, close: &Close) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if session.state == State::Closed || session.flows.iter().all(is_unset) {
+            let error = Error::from_peer(close.code, &close.text);
+            return self.end_session(now, id, Some(error));
+        }
+        session.close_asked_by_peer = true;
+        session.await_answer(now + ANSWER_MAX, Awaited::Closed);
+        self.close_senders(now, id);
+        self.answer_closed_if_settled(now, id);
+    }
+
+    fn answer_closed_if_settled(&mut self, now: Time, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if session.close_asked_by_peer && session.state == State::Closing && session.is_settled() {
+            session.state = State::Closed;
+            self.send_on(now, id, &Message::Closed(Closed));
+            self.end_session(now, id, None);
+        }
+    }
+
+    pub(super) fn handle_closed(&mut self, now: Time, id: SessionId) {
+        self.end_session(now, id, None);
+    }
+
+    pub(super) fn handle_session_stream_ended(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        error: Option<Error>,
+    ) {
+        let closed = || Error::new(Code::Violation, "the peer closed the session's stream");
+        self.end_session(now, id, Some(error.unwrap_or_else(closed)));
+    }
+
+    /// The peer broke the protocol: it is told, and the session ends.
+    pub(super) fn break_session(&mut self, now: Time, id: SessionId, error: Error) {
+        let close = Close { code: error.code as u16, text: error.text.clone() };
+        self.send_on(now, id, &Message::Close(close));
+        self.end_session(now, id, Some(error));
+    }
+
+    /// The session is over at this end: flows that are not accounted for are given up, every view and
+    /// label comes back, the application is told once.
+    pub(super) fn end_session(&mut self, now: Time, id: SessionId, error: Option<Error>) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if std::mem::replace(&mut session.told, true) {
+            return;
+        }
+        session.state = State::Closed;
+        let ending = match &error {
+            Some(error) if error.code != Code::Closed => Ending::Abnormal(error.to_string()),
+            _ => Ending::Closed,
+        };
+        self.with_flows(now, id, |flow, around, out| match flow {
+            FlowEnd::None => {}
+            FlowEnd::Sender(sender) => {
+                sender.give_up(out);
+                sender.flush(around);
+                out.events.extend(sender.labels().into_iter().map(FlowEvent::Retire));
+            }
+            FlowEnd::Receiver(receiver) => {
+                receiver.give_up(around, &ending, out);
+                receiver.flush(around);
+                out.events.extend(receiver.labels().into_iter().map(FlowEvent::Retire));
+            }
+        });
+        self.ports.remove(&id);
+        if let Some((conn, stream)) = self.stream_of(id) {
+            self.streams.remove(&(conn, stream));
+            self.control.finish(now, conn, stream);
+        }
+        self.sessions.remove(&id);
+        self.event(CoreEvent::SessionEnded { session: id, error });
+    }
+
+    /// A flow that the Creator could not build is not there for the Participant either.
+    pub(super) fn drop_flow(&mut self, now: Time, id: SessionId, index: usize) {
+        let labels = self.with_session(now, id, |session, around| {
+            let flow = session.flows.get_mut(index)?;
+            match &mut std::mem::replace(&mut flow.end, FlowEnd::None) {
+                FlowEnd::None => None,
+                FlowEnd::Sender(sender) => {
+                    sender.flush(around);
+                    Some(sender.labels())
+                }
+                FlowEnd::Receiver(receiver) => {
+                    receiver.flush(around);
+                    Some(receiver.labels())
+                }
+            }
+        });
+        for label in labels.flatten().unwrap_or_default() {
+            self.labels.retire(now, label);
+        }
+    }
+}
+
+fn is_unset(flow: &crate::session::Flow) -> bool {
+    matches!(flow.end, FlowEnd::None)
+}

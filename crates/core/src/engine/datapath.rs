@@ -1,0 +1,312 @@
+//! The data path: which datagram belongs to whom, probes, and what goes out.
+//!
+//! What it is not: pace (the flows keep it), or sockets.
+//!
+//! Order of what goes out: control, then probes, then data, flow by flow in turn.
+
+use super::{Core, SessionId};
+use crate::flow::receiver::PathTimes;
+use crate::flow::sender::FlowOut;
+use crate::flow::Around;
+use crate::peer::PeerId;
+use crate::session::FlowEnd;
+use dacapo_base::Time;
+use dacapo_packet::Packet;
+use dacapo_path::Prober;
+use dacapo_transport::Lane;
+use dacapo_wire::data::{self, Belongs, TYPE_DATA, classify};
+use dacapo_wire::probe::{Probe, TYPE_PROBE};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// The most probes that wait to be sent; further questions are not answered.
+const PROBES_MAX: usize = 256;
+
+/// What a core has for the network besides what control and flows hold themselves.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    probes: VecDeque<(SocketAddr, Vec<u8>)>,
+    /// Remotes whose data lane is no longer needed.
+    pub closed_data: Vec<SocketAddr>,
+    /// Whose turn it is to send data.
+    turn: (u64, usize),
+}
+
+/// Something to send.
+#[derive(Debug)]
+pub struct Transmit {
+    /// Control or data.
+    pub lane: Lane,
+    /// To whom.
+    pub remote: SocketAddr,
+    /// What.
+    pub payload: Payload,
+}
+
+/// The bytes of a [`Transmit`].
+#[derive(Debug)]
+pub enum Payload {
+    /// One datagram.
+    Bytes(Vec<u8>),
+    /// A packet or train in the core's pool; give it back through [`Core::transmitted`].
+    Packet(Packet),
+}
+
+impl Core {
+    /// Finds out to whom a datagram belongs. A train may mix owners, so each run of segments with the
+    /// same header goes its way.
+    pub(super) fn route(&mut self, now: Time, remote: SocketAddr, mut packet: Packet) {
+        packet.time = now;
+        while !packet.is_empty_slot() {
+            let run = self.run_of_equals(&packet);
+            let first = match self.pool.split_first(&mut packet, run) {
+                Some(first) => first,
+                None => packet.take(),
+            };
+            self.route_run(now, remote, first);
+        }
+    }
+
+    /// How many segments from the first on begin with the same data header.
+    fn run_of_equals(&self, packet: &Packet) -> usize {
+        let head = |index| {
+            let segment = self.pool.segment(packet, index);
+            segment.get(..data::LEN.min(segment.len())).unwrap_or_default()
+        };
+        let first = head(0);
+        if first.first() != Some(&TYPE_DATA) {
+            return 1;
+        }
+        (1..packet.segment_count()).find(|&at| head(at) != first).unwrap_or(packet.segment_count())
+    }
+
+    fn route_run(&mut self, now: Time, remote: SocketAddr, packet: Packet) {
+        let bytes = self.pool.segment(&packet, 0);
+        match classify(bytes) {
+            Belongs::Quic => self.control.handle_datagram(now, remote, bytes),
+            Belongs::Ours(TYPE_DATA) => return self.handle_data(now, packet),
+            Belongs::Ours(TYPE_PROBE) => match Probe::parse(bytes) {
+                Ok(probe) => {
+                    let len = bytes.len();
+                    self.handle_probe(now, remote, probe, len);
+                }
+                Err(_) => self.counters.malformed += 1,
+            },
+            Belongs::Ours(_) => self.counters.malformed += 1,
+            Belongs::Reserved => self.counters.reserved += 1,
+        }
+        self.pool.free(packet);
+    }
+
+    fn handle_data(&mut self, now: Time, mut packet: Packet) {
+        let Ok(header) = data::Header::parse(self.pool.segment(&packet, 0)) else {
+            self.counters.malformed += 1;
+            return self.pool.free(packet);
+        };
+        let Some(target) = self.labels.target(header.label) else {
+            let old = self.labels.is_quarantined(header.label);
+            *(if old { &mut self.counters.old_label } else { &mut self.counters.unknown_label }) += 1;
+            return self.pool.free(packet);
+        };
+        if self.pool.pull_head(&mut packet, data::LEN).is_err() {
+            self.counters.malformed += 1;
+            return self.pool.free(packet);
+        }
+        let id = SessionId(target.session);
+        let times = self.times(id);
+        let mut out = FlowOut::default();
+        let mut packet = Some(packet);
+        self.with_session(now, id, |session, around| {
+            let flow = session.flows.get_mut(target.flow);
+            match (flow.map(|flow| &mut flow.end), packet.take()) {
+                (Some(FlowEnd::Receiver(receiver)), Some(packet)) => {
+                    receiver.handle_packet(around, target.epoch, packet, times, &mut out);
+                }
+                (Some(FlowEnd::Sender(sender)), Some(packet)) => {
+                    sender.handle_packet(around, target.epoch, packet);
+                }
+                (_, rest) => packet = rest,
+            }
+        });
+        if let Some(packet) = packet {
+            self.pool.free(packet);
+        }
+        self.apply_out(now, id, target.flow, out);
+    }
+
+    /// What the path of a session's peer knows of its times.
+    pub(super) fn times(&self, id: SessionId) -> PathTimes {
+        let peer = self.sessions.get(&id).and_then(|session| self.peers.get(&session.peer));
+        peer.map(crate::peer::Peer::times).unwrap_or_default()
+    }
+
+    fn handle_probe(&mut self, now: Time, remote: SocketAddr, probe: Probe, len: usize) {
+        let Some(&id) = self.tokens.get(&probe.token) else {
+            self.counters.unknown_probe += 1;
+            return;
+        };
+        if probe.answer {
+            return self.handle_probe_answer(now, id, &probe);
+        }
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        if peer.data_remote.is_none() {
+            peer.prober = Some(Prober::new(now, peer.one_clock));
+        }
+        if let Some(prober) = &mut peer.prober {
+            if prober.is_silent(now)
+                && let Some(conn) = peer.conn
+            {
+                // QUIC need not wait for its own timer to find out that the path carries again.
+                self.control.ping(conn);
+            }
+            prober.handle_life(now);
+        }
+        peer.data_remote = Some(remote);
+        let answer = Probe {
+            answer: true,
+            size: len.min(usize::from(u16::MAX)) as u16,
+            received_ns: now.as_nanos(),
+            answered_ns: now.as_nanos(),
+            ..probe
+        };
+        // Not longer than the question; a full-size answer shows that the way back carries it too.
+        self.push_probe(remote, &answer, len);
+    }
+
+    fn handle_probe_answer(&mut self, now: Time, id: PeerId, probe: &Probe) {
+        let Some(prober) = self.peers.get_mut(&id).and_then(|peer| peer.prober.as_mut()) else {
+            return;
+        };
+        let before = (*prober.offset(), prober.datagram_len(now));
+        if !prober.handle_answer(now, probe.number, probe.received_ns, probe.answered_ns) {
+            self.counters.unknown_probe += 1;
+            return;
+        }
+        let after = (*prober.offset(), prober.datagram_len(now));
+        if before.1 != after.1 {
+            self.answer_waiting(now, id);
+        }
+        if before.0 != after.0 {
+            self.tell_clock(id, after.0);
+        }
+    }
+
+    /// The data path is open: offers that waited for it are answered.
+    pub(super) fn answer_waiting(&mut self, now: Time, id: PeerId) {
+        let of_peer = self.sessions.iter().filter(|(_, session)| session.peer == id);
+        let waiting: Vec<SessionId> = of_peer.map(|(session, _)| *session).collect();
+        for session in waiting {
+            self.answer_if_open(now, session);
+        }
+    }
+
+    fn tell_clock(&mut self, id: PeerId, offset: dacapo_path::ClockOffset) {
+        for session in self.sessions.values_mut().filter(|session| session.peer == id) {
+            for flow in &mut session.flows {
+                if let FlowEnd::Receiver(receiver) = &mut flow.end {
+                    receiver.handle_clock(offset);
+                }
+            }
+        }
+    }
+
+    fn push_probe(&mut self, remote: SocketAddr, probe: &Probe, len: usize) {
+        if self.outbox.probes.len() < PROBES_MAX {
+            let mut bytes = Vec::with_capacity(len);
+            probe.emit(len, &mut bytes);
+            self.outbox.probes.push_back((remote, bytes));
+        }
+    }
+
+    /// Asks the question that is due on the data path to a peer.
+    pub(super) fn ask(&mut self, now: Time, id: PeerId) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let (token, remote) = (peer.token, peer.data_remote);
+        let Some((prober, remote)) = peer.prober.as_mut().zip(remote) else { return };
+        let Some(question) = prober.poll_question(now) else { return };
+        let probe = Probe {
+            answer: false,
+            size: question.len as u16,
+            token,
+            number: question.number,
+            asked_ns: now.as_nanos(),
+            received_ns: 0,
+            answered_ns: 0,
+        };
+        self.push_probe(remote, &probe, question.len);
+    }
+
+    /// The next thing to send; `None` when nothing may be sent now.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        if let Some((remote, bytes)) = self.control.poll_transmit(now) {
+            self.drain_control(now);
+            return Some(Transmit { lane: Lane::Control, remote, payload: Payload::Bytes(bytes) });
+        }
+        if let Some((remote, bytes)) = self.outbox.probes.pop_front() {
+            return Some(Transmit { lane: Lane::Data, remote, payload: Payload::Bytes(bytes) });
+        }
+        self.poll_data(now)
+    }
+
+    /// The next packet of the flows, in turn.
+    fn poll_data(&mut self, now: Time) -> Option<Transmit> {
+        let turn = self.outbox.turn;
+        let all = self.sessions.iter().flat_map(|(id, session)| {
+            (0..session.flows.len()).map(move |index| (id.0, index))
+        });
+        let mut order: Vec<(u64, usize)> = all.collect();
+        let next = order.partition_point(|place| *place <= turn);
+        order.rotate_left(next);
+        for (session, index) in order {
+            let id = SessionId(session);
+            let remote = self.sessions.get(&id).and_then(|it| self.peers.get(&it.peer)?.data_remote);
+            let Some(remote) = remote else { continue };
+            if let Some(packet) = self.poll_flow(now, id, index) {
+                self.outbox.turn = (session, index);
+                let payload = Payload::Packet(packet);
+                return Some(Transmit { lane: Lane::Data, remote, payload });
+            }
+        }
+        None
+    }
+
+    fn poll_flow(&mut self, now: Time, id: SessionId, index: usize) -> Option<Packet> {
+        let session = self.sessions.get_mut(&id)?;
+        let flow = session.flows.get_mut(index)?;
+        let mut out = FlowOut::default();
+        let mut around = Around { now, pool: &mut self.pool, random: &mut self.random };
+        let packet = match &mut flow.end {
+            FlowEnd::None => None,
+            FlowEnd::Sender(sender) => sender.poll_packet(&mut around, &mut out),
+            FlowEnd::Receiver(receiver) => receiver.poll_packet(),
+        };
+        self.apply_out(now, id, index, out);
+        packet
+    }
+
+    /// The bytes of a transmit, and the length of its datagrams.
+    #[must_use]
+    pub fn bytes<'a>(&'a self, transmit: &'a Transmit) -> (&'a [u8], usize) {
+        match &transmit.payload {
+            Payload::Bytes(bytes) => (bytes, bytes.len()),
+            // The layout leaves no gap in what goes out.
+            Payload::Packet(packet) => self.pool.contiguous(packet).unwrap_or_default(),
+        }
+    }
+
+    /// Gives back what was sent, or cannot be.
+    pub fn transmitted(&mut self, transmit: Transmit) {
+        if let Payload::Packet(packet) = transmit.payload {
+            self.pool.free(packet);
+        }
+    }
+
+    /// Remotes whose data lane is no longer needed, since the last call.
+    pub fn take_closed_data(&mut self) -> Vec<SocketAddr> {
+        std::mem::take(&mut self.outbox.closed_data)
+    }
+
+    pub(super) fn has_probes(&self) -> bool {
+        !self.outbox.probes.is_empty()
+    }
+}

@@ -1,0 +1,576 @@
+//! The exchange that sets a session up and runs it: what each message does.
+//!
+//! ```text
+//!  participant                creator
+//!    JOIN ------------------->  publisher opens the access modules
+//!    <------------------ OFFER  flows and graphs
+//!    (application answers, data path is open)
+//!    ANSWER ----------------->  labels of the participant
+//!    <----------------- ACCEPT  labels of the creator, transcript
+//!    ACTIVATE -------> … <----- ACTIVATED    flows run
+//! ```
+//!
+//! What it is not: which message may come when (`session::table`), or the end (`closing`).
+
+use super::{ANSWER_MAX, APPLICATION_MAX, Carries, Core, CoreEvent, SESSIONS_MAX, SessionId, no_session};
+use crate::error::{Code, Error};
+use crate::flow::epoch::{RxEpoch, TxEpoch};
+use crate::flow::receiver::ReceiverFlow;
+use crate::flow::sender::SenderFlow;
+use crate::labels::Target;
+use crate::peer::PeerId;
+use crate::port::Port;
+use crate::session::table::{Role, State, Step, step};
+use crate::session::{Awaited, Flow, FlowEnd, Session};
+use dacapo_base::Time;
+use dacapo_lift::{Built, Graph, Needs, Node, Offer as GraphOffer, Params, Property, check};
+use dacapo_wire::data;
+use dacapo_wire::graph::GraphForm;
+use dacapo_wire::hub::Refuse;
+use dacapo_wire::message::Message;
+use dacapo_wire::session::{
+    Accept, Answer, Control, ControlAnswer, Direction, FLOW_ALL, FlowAnswer, FlowOffer, Join,
+    MODULE_ACCESS, Offer,
+};
+use quinn_proto::StreamId;
+use sha2::{Digest, Sha256};
+
+/// What UDP gives to a graph.
+const UDP_PROPERTIES: &[Property] = &[Property::Boundaries];
+
+impl Core {
+    /// Asks a peer for a session; [`CoreEvent::Offered`] or [`CoreEvent::SessionEnded`] follows.
+    ///
+    /// # Errors
+    /// [`Code::NoSuchThing`] when the peer is not open or the name is none; [`Code::TooMany`].
+    pub fn join(&mut self, now: Time, peer: PeerId, name: &str) -> Result<SessionId, Error> {
+        dacapo_wire::name::check(name)
+            .map_err(|error| Error::new(Code::NoSuchThing, format!("{name:?}: {error}")))?;
+        let conn = self.peers.get(&peer).filter(|peer| peer.is_open()).and_then(|peer| peer.conn);
+        let conn = conn.ok_or_else(|| Error::new(Code::NoSuchThing, "the peer is not open"))?;
+        if self.sessions.len() >= SESSIONS_MAX {
+            return Err(Error::new(Code::TooMany, "sessions"));
+        }
+        let stream = self.control.open_stream(conn);
+        let stream = stream.ok_or_else(|| Error::new(Code::TooMany, "sessions with this peer"))?;
+        let id = self.add_session(peer, stream, Role::Participant, State::Joining);
+        self.streams.insert((conn, stream), Carries::Session(id));
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.name = name.to_owned();
+            session.await_answer(now + ANSWER_MAX, Awaited::Offer);
+        }
+        self.send_on(now, id, &Message::Join(Join { name: name.to_owned() }));
+        Ok(id)
+    }
+
+    fn add_session(
+        &mut self,
+        peer: PeerId,
+        stream: StreamId,
+        role: Role,
+        state: State,
+    ) -> SessionId {
+        let id = SessionId(self.fresh_id());
+        self.sessions.insert(id, Session {
+            peer,
+            stream,
+            role,
+            state,
+            name: String::new(),
+            flows: Vec::new(),
+            awaited: Vec::new(),
+            next_request: 0,
+            close_asked_by_peer: false,
+            told: false,
+            transcript: [0; 32],
+        });
+        id
+    }
+
+    /// A peer has opened a stream for a session.
+    pub(super) fn open_served_session(
+        &mut self,
+        now: Time,
+        peer: PeerId,
+        stream: StreamId,
+    ) -> SessionId {
+        let id = self.add_session(peer, stream, Role::Creator, State::Idle);
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.await_answer(now + ANSWER_MAX, Awaited::Answer);
+        }
+        id
+    }
+
+    /// A record has come on a session's stream.
+    pub(super) fn handle_session(&mut self, now: Time, id: SessionId, message: Message) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        match step(session.role, session.state, message.kind()) {
+            Step::Ignore => {}
+            Step::To(state) => {
+                session.state = state;
+                self.apply(now, id, message);
+            }
+            Step::Violation => {
+                let text = format!("{} in state {:?}", message.kind().name(), session.state);
+                self.break_session(now, id, Error::new(Code::Violation, text));
+            }
+        }
+    }
+
+    fn apply(&mut self, now: Time, id: SessionId, message: Message) {
+        match message {
+            Message::Join(join) => self.handle_join(now, id, &join.name),
+            Message::Offer(offer) => self.handle_offer(now, id, offer),
+            Message::Answer(answer) => self.handle_answer(now, id, &answer),
+            Message::Accept(accept) => self.handle_accept(now, id, &accept),
+            Message::Refuse(refuse) => {
+                let error = Error::from_peer(refuse.code, &refuse.text);
+                self.end_session(now, id, Some(error));
+            }
+            Message::Activate(it) => self.handle_activate(now, id, it.request),
+            Message::Activated(_) => self.handle_activated(now, id),
+            Message::Deactivate(it) => self.handle_deactivate(now, id, it.request),
+            Message::Deactivated(_) => self.handle_deactivated(now, id),
+            Message::Control(control) => self.handle_control(now, id, &control),
+            Message::ControlAnswer(answer) => self.handle_control_answer(id, answer),
+            Message::End(end) => self.handle_end(now, id, end),
+            Message::Report(report) => self.handle_report(now, id, &report),
+            Message::Close(close) => self.handle_close(now, id, &close),
+            Message::Closed(_) => self.handle_closed(now, id),
+            other => self.handle_change(now, id, other),
+        }
+    }
+
+    /// Refuses a session at set-up.
+    fn refuse(&mut self, now: Time, id: SessionId, error: Error) {
+        let refuse = Refuse { code: error.code as u16, text: error.text.clone() };
+        self.send_on(now, id, &Message::Refuse(refuse));
+        self.end_session(now, id, Some(error));
+    }
+
+    fn handle_join(&mut self, now: Time, id: SessionId, name: &str) {
+        let joined = self.sessions.values().filter(|it| it.name == name && !it.told).count();
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.awaited.clear();
+        session.await_answer(now + APPLICATION_MAX, Awaited::Answer);
+        let Some(published) = self.published.get_mut(name) else {
+            return self.refuse(now, id, Error::new(Code::NotServed, name));
+        };
+        if joined >= published.spec.participants_max || self.sessions.len() > SESSIONS_MAX {
+            let text = format!("{name} has {joined} participants already");
+            return self.refuse(now, id, Error::new(Code::TooMany, text));
+        }
+        let mut ports = Vec::new();
+        for flow in &published.spec.flows {
+            match published.publisher.open(flow) {
+                Ok(port) => ports.push(Some(port)),
+                Err(text) => {
+                    let text = format!("{}: {text}", flow.name);
+                    return self.refuse(now, id, Error::new(Code::AccessFailed, text));
+                }
+            }
+        }
+        let (title, flows) = (published.spec.title.clone(), published.spec.flows.clone());
+        self.ports.insert(id, ports);
+        self.offer(now, id, name, title, flows);
+    }
+
+    fn offer(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        name: &str,
+        title: String,
+        flows: Vec<FlowOffer>,
+    ) {
+        let offer = Message::Offer(Offer { session: id.0, title, flows: flows.clone() });
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.name = name.to_owned();
+        session.flows = flows.into_iter().map(new_flow).collect();
+        session.transcript = extend([0; 32], &offer);
+        self.send_on(now, id, &offer);
+    }
+
+    fn handle_offer(&mut self, now: Time, id: SessionId, offer: Offer) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.answered(Awaited::Offer);
+        session.await_answer(now + APPLICATION_MAX, Awaited::Accept);
+        session.transcript = extend([0; 32], &Message::Offer(offer.clone()));
+        session.flows = offer.flows.iter().cloned().map(new_flow).collect();
+        let illegal = offer.flows.iter().enumerate().find_map(|(place, flow)| {
+            let text = |error: Error| Error::new(error.code, format!("{}: {}", flow.name, error.text));
+            if usize::from(flow.flow) != place {
+                return Some(Error::new(Code::Violation, "flows are not numbered in order"));
+            }
+            self.check_graph(flow, usize::from(flow.datagram_len)).map_err(text).err()
+        });
+        match illegal {
+            Some(error) => self.refuse(now, id, error),
+            None => {
+                let (title, flows) = (offer.title, offer.flows);
+                self.event(CoreEvent::Offered { session: id, title, flows });
+            }
+        }
+    }
+
+    /// Answers an offer: an access module for each flow that is wanted, a sink where the Creator
+    /// sends, a source where the Participant does. [`CoreEvent::Ready`] follows; the answer goes out
+    /// when the data path is open.
+    ///
+    /// # Errors
+    /// [`Code::NoSuchThing`] when no offer waits; the number or kind of the ports is wrong.
+    pub fn answer(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        ports: Vec<Option<Port>>,
+    ) -> Result<(), Error> {
+        let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
+        if session.state != State::Answering || ports.len() != session.flows.len() {
+            return Err(Error::new(Code::NoSuchThing, "no offer with so many flows waits"));
+        }
+        for (flow, port) in session.flows.iter().zip(&ports) {
+            check_port(&flow.offer, port.as_ref(), Role::Participant)?;
+        }
+        session.answered(Awaited::Accept);
+        session.await_answer(now + ANSWER_MAX, Awaited::Accept);
+        self.ports.insert(id, ports);
+        self.answer_if_open(now, id);
+        Ok(())
+    }
+
+    /// Sends the ANSWER when the ports are here and the data path is open.
+    pub(super) fn answer_if_open(&mut self, now: Time, id: SessionId) {
+        let Some(session) = self.sessions.get(&id) else { return };
+        let len = self.peers.get(&session.peer).and_then(|peer| peer.datagram_len(now));
+        let answering = session.role == Role::Participant && session.state == State::Answering;
+        let Some(len) = len.filter(|_| answering) else { return };
+        let Some(ports) = self.ports.remove(&id) else { return };
+        let mut flows = Vec::new();
+        for (index, port) in ports.into_iter().enumerate() {
+            let accepted = match port {
+                Some(port) => self.build_flow(now, id, index, port, len),
+                None => Err(Error::new(Code::Refused, "the participant does not want this flow")),
+            };
+            flows.push(self.flow_answer(id, index, accepted, len));
+        }
+        let answer = Message::Answer(Answer { flows });
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.transcript = extend(session.transcript, &answer);
+        }
+        self.send_on(now, id, &answer);
+    }
+
+    fn flow_answer(
+        &self,
+        id: SessionId,
+        index: usize,
+        accepted: Result<(), Error>,
+        datagram_len: usize,
+    ) -> FlowAnswer {
+        let flow = self.sessions.get(&id).and_then(|session| session.flows.get(index));
+        let offered = flow.map_or(0, |flow| usize::from(flow.offer.datagram_len));
+        FlowAnswer {
+            flow: index as u16,
+            accepted: accepted.map_err(|error| (error.code as u16, error.text)),
+            label: flow.map_or(0, |flow| flow.label_rx),
+            datagram_len: datagram_len.min(offered) as u16,
+        }
+    }
+
+    fn handle_answer(&mut self, now: Time, id: SessionId, answer: &Answer) {
+        let ports = self.ports.remove(&id).unwrap_or_default();
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.answered(Awaited::Answer);
+        session.transcript = extend(session.transcript, &Message::Answer(answer.clone()));
+        let transcript = session.transcript;
+        let in_order = answer.flows.iter().enumerate().all(|(at, it)| usize::from(it.flow) == at);
+        if answer.flows.len() != session.flows.len() || !in_order {
+            let text = "ANSWER does not name each flow once, in order";
+            return self.break_session(now, id, Error::new(Code::Violation, text));
+        }
+        let mut flows = Vec::new();
+        for (index, (given, port)) in answer.flows.iter().zip(ports).enumerate() {
+            let len = usize::from(given.datagram_len);
+            let built = match (&given.accepted, port) {
+                (Ok(()), Some(port)) => self.build_flow(now, id, index, port, len),
+                (Err((code, text)), _) => Err(Error::from_peer(*code, text)),
+                (Ok(()), None) => Err(Error::new(Code::AccessFailed, "")),
+            };
+            if built.is_ok() {
+                self.set_label_tx(id, index, given.label);
+            }
+            flows.push(self.flow_answer(id, index, built, len));
+        }
+        self.send_on(now, id, &Message::Accept(Accept { transcript, flows }));
+        self.event(CoreEvent::Ready { session: id });
+    }
+
+    fn handle_accept(&mut self, now: Time, id: SessionId, accept: &Accept) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.answered(Awaited::Accept);
+        if accept.transcript != session.transcript {
+            let text = "the two ends do not remember the same offer and answer";
+            return self.break_session(now, id, Error::new(Code::Violation, text));
+        }
+        for given in &accept.flows {
+            let index = usize::from(given.flow);
+            match &given.accepted {
+                Ok(()) => self.set_label_tx(id, index, given.label),
+                Err(_) => self.drop_flow(now, id, index),
+            }
+        }
+        self.event(CoreEvent::Ready { session: id });
+    }
+
+    fn set_label_tx(&mut self, id: SessionId, index: usize, label: u32) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(flow) = session.flows.get_mut(index) else { return };
+        flow.label_tx = label;
+        match &mut flow.end {
+            FlowEnd::Sender(sender) => sender.set_label_tx(label),
+            FlowEnd::Receiver(receiver) => receiver.set_label_tx(label),
+            FlowEnd::None => {}
+        }
+    }
+
+    /// Makes this end of a flow: its graph, its label, its access module.
+    fn build_flow(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        index: usize,
+        port: Port,
+        datagram_len: usize,
+    ) -> Result<(), Error> {
+        let session = self.sessions.get(&id).ok_or_else(|| no_session(id))?;
+        let flow = session.flows.get(index).ok_or_else(|| no_session(id))?;
+        let offer = flow.offer.clone();
+        check_port(&offer, Some(&port), session.role)?;
+        let len = datagram_len.min(usize::from(offer.datagram_len));
+        self.check_graph(&offer, len)?;
+        let built = self.build_graph(&offer.graph, len, offer.unit_len_max as usize)?;
+        let target = Target { session: id.0, flow: index, epoch: 0 };
+        let label = self.labels.allot(now, &mut self.random, target);
+        let label = label.ok_or_else(|| Error::new(Code::TooMany, "labels"))?;
+        let ordered = self.gives_order(&offer.graph);
+        let clock = self.peers.get(&session.peer).and_then(|peer| peer.prober.as_ref());
+        let clock = clock.map(|prober| *prober.offset()).unwrap_or_default();
+        let end = match port {
+            Port::Source(source) => {
+                let epoch = TxEpoch::new(0, built, label);
+                let (bound, unit_len) = (offer.bound_bps, offer.unit_len_max as usize);
+                let flow = SenderFlow::new(now, index as u16, source, epoch, bound, unit_len);
+                FlowEnd::Sender(Box::new(flow))
+            }
+            Port::Sink(mut sink) => {
+                sink.handle_clock(clock);
+                let epoch = RxEpoch::new(0, built, label, ordered);
+                FlowEnd::Receiver(Box::new(ReceiverFlow::new(index as u16, sink, epoch, now)))
+            }
+        };
+        let flow = self.sessions.get_mut(&id).and_then(|session| session.flows.get_mut(index));
+        if let Some(flow) = flow {
+            (flow.end, flow.label_rx) = (end, label);
+        }
+        Ok(())
+    }
+
+    pub(super) fn gives_order(&self, graph: &GraphForm) -> bool {
+        graph.nodes.iter().any(|node| {
+            let entry = self.config.catalogue.by_id(node.module);
+            entry.is_some_and(|entry| entry.spec.provides.contains(&Property::Order))
+        })
+    }
+
+    pub(super) fn build_graph(
+        &self,
+        graph: &GraphForm,
+        datagram_len: usize,
+        unit_len_max: usize,
+    ) -> Result<Built, Error> {
+        let unit_len = unit_len_max + dacapo_wire::unit::LEN;
+        self.config
+            .catalogue
+            .build(&to_graph(graph), data::LEN, datagram_len, unit_len)
+            .ok_or_else(|| Error::new(Code::UnknownModule, "the graph cannot be built here"))
+    }
+
+    /// Checks the graph of a flow against this core's catalogue and the flow's transport.
+    pub(super) fn check_graph(&self, flow: &FlowOffer, datagram_len: usize) -> Result<(), Error> {
+        if !flow.graph.is_line() {
+            return Err(Error::new(Code::Unsupported, "graphs with branches"));
+        }
+        let transport = match flow.transport {
+            1 => "udp",
+            2 => "inproc",
+            other => return Err(Error::new(Code::Unsupported, format!("transport {other}"))),
+        };
+        let offer = GraphOffer {
+            transport,
+            properties: UDP_PROPERTIES,
+            datagram_len,
+            path_head: data::LEN,
+        };
+        let needs = Needs { unit_len_max: flow.unit_len_max as usize + dacapo_wire::unit::LEN };
+        check(&self.config.catalogue, &to_graph(&flow.graph), &offer, needs).map_err(|illegal| {
+            let code = match illegal {
+                dacapo_lift::Illegal::UnknownModule { .. } => Code::UnknownModule,
+                _ => Code::IllegalGraph,
+            };
+            Error::new(code, illegal.to_string())
+        })
+    }
+
+    fn handle_activate(&mut self, now: Time, id: SessionId, request: u32) {
+        self.start_sources(now, id);
+        let message = Message::Activated(dacapo_wire::session::Activated { request });
+        self.send_on(now, id, &message);
+        self.event(CoreEvent::Active { session: id });
+    }
+
+    fn handle_activated(&mut self, now: Time, id: SessionId) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.answered(Awaited::Activated);
+        }
+        self.start_sources(now, id);
+        self.event(CoreEvent::Active { session: id });
+    }
+
+    fn start_sources(&mut self, now: Time, id: SessionId) {
+        self.for_senders(id, |sender| sender.start(now));
+    }
+
+    fn handle_deactivate(&mut self, now: Time, id: SessionId, request: u32) {
+        self.for_senders(id, |sender| sender.stop(now));
+        let message = Message::Deactivated(dacapo_wire::session::Deactivated { request });
+        self.send_on(now, id, &message);
+        self.event(CoreEvent::Inactive { session: id });
+    }
+
+    fn handle_deactivated(&mut self, now: Time, id: SessionId) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.answered(Awaited::Deactivated);
+        }
+        self.for_senders(id, |sender| sender.stop(now));
+        self.event(CoreEvent::Inactive { session: id });
+    }
+
+    fn for_senders(&mut self, id: SessionId, mut body: impl FnMut(&mut SenderFlow)) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        for flow in &mut session.flows {
+            if let FlowEnd::Sender(sender) = &mut flow.end {
+                body(sender);
+            }
+        }
+    }
+
+    fn handle_control(&mut self, now: Time, id: SessionId, control: &Control) {
+        let result = if control.module == MODULE_ACCESS {
+            self.command_access(now, id, control.flow, &control.payload)
+        } else {
+            self.command_module(now, id, control)
+        };
+        let (code, mut payload) = match result {
+            Ok(payload) => (dacapo_wire::session::CODE_SUCCESS, payload),
+            Err(error) => (error.code as u16, error.text.into_bytes()),
+        };
+        payload.truncate(dacapo_wire::limits::PAYLOAD_LEN_MAX);
+        let answer = ControlAnswer { request: control.request, code, payload };
+        self.send_on(now, id, &Message::ControlAnswer(answer));
+    }
+
+    /// Gives a command to the access modules of one flow or of all, at one instant.
+    fn command_access(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        flow: u16,
+        payload: &[u8],
+    ) -> Result<Vec<u8>, Error> {
+        let mut answer = None;
+        let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
+        for (index, at) in session.flows.iter_mut().enumerate() {
+            let meant = flow == FLOW_ALL || usize::from(flow) == index;
+            if let (true, FlowEnd::Sender(sender)) = (meant, &mut at.end) {
+                let given = sender.command(now, payload)?;
+                answer.get_or_insert(given);
+            }
+        }
+        answer.ok_or_else(|| Error::new(Code::NoSuchThing, "this end sends no such flow"))
+    }
+
+    fn command_module(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        control: &Control,
+    ) -> Result<Vec<u8>, Error> {
+        let (flow, module) = (usize::from(control.flow), usize::from(control.module));
+        let answer = self.with_session(now, id, |session, around| {
+            let flow = session.flows.get_mut(flow)?;
+            match &mut flow.end {
+                FlowEnd::Sender(it) => Some(it.control_module(around, module, &control.payload)),
+                FlowEnd::Receiver(it) => {
+                    let answer = it.control_module(around, module, &control.payload);
+                    Some(answer.map_err(|error| Error::new(Code::Refused, error.to_string())))
+                }
+                FlowEnd::None => None,
+            }
+        });
+        answer.flatten().unwrap_or_else(|| Err(Error::new(Code::NoSuchThing, "no such flow")))
+    }
+
+    fn handle_control_answer(&mut self, id: SessionId, answer: ControlAnswer) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if session.answered(Awaited::Control(answer.request)) {
+            let result = if answer.code == dacapo_wire::session::CODE_SUCCESS {
+                Ok(answer.payload)
+            } else {
+                let text = String::from_utf8_lossy(&answer.payload);
+                Err(Error::from_peer(answer.code, &text))
+            };
+            let request = answer.request;
+            self.event(CoreEvent::ControlAnswered { session: id, request, answer: result });
+        }
+    }
+}
+
+fn new_flow(offer: FlowOffer) -> Flow {
+    Flow { offer, end: FlowEnd::None, label_tx: 0, label_rx: 0 }
+}
+
+/// The kind of access module that a flow needs at an end.
+fn check_port(offer: &FlowOffer, port: Option<&Port>, role: Role) -> Result<(), Error> {
+    let sends = match offer.direction {
+        Direction::ToParticipant => role == Role::Creator,
+        Direction::ToCreator => role == Role::Participant,
+    };
+    match port {
+        Some(Port::Source(_)) if !sends => {
+            Err(Error::new(Code::NoSuchThing, format!("{}: this end receives", offer.name)))
+        }
+        Some(Port::Sink(_)) if sends => {
+            Err(Error::new(Code::NoSuchThing, format!("{}: this end sends", offer.name)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A graph as it came, as the Lift knows it.
+pub(super) fn to_graph(form: &GraphForm) -> Graph {
+    let node = |node: &dacapo_wire::graph::NodeForm| {
+        let mut params = Params::new();
+        node.params.iter().for_each(|(number, value)| params.set(*number, *value));
+        Node { module: node.module, params }
+    };
+    Graph { nodes: form.nodes.iter().map(node).collect() }
+}
+
+/// The transcript with another message: what both ends must remember alike.
+pub(super) fn extend(transcript: [u8; 32], message: &Message) -> [u8; 32] {
+    let mut bytes = Vec::new();
+    // What cannot be encoded cannot have been sent.
+    let _ = message.encode(&mut bytes);
+    Sha256::new().chain_update(transcript).chain_update(&bytes).finalize().into()
+}

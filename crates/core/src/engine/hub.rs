@@ -1,0 +1,362 @@
+//! Peers: dialing with staggered attempts, the greeting, lists, and the end of a connection.
+//!
+//! What it is not: sessions (`exchange`), or the data path (`datapath`).
+
+use super::{ANSWER_MAX, Carries, Core, CoreEvent, PEERS_MAX};
+use crate::control::ConnId;
+use crate::error::{Code, Error};
+use crate::peer::{Peer, PeerId};
+use crate::session::table::{HubRole, HubState, hub_step};
+use dacapo_base::Time;
+use dacapo_path::Prober;
+use dacapo_wire::hub::{Goodbye, Hello, List, Listing, Refuse, SessionEntry, Welcome};
+use dacapo_wire::message::Message;
+use dacapo_wire::record::RecordError;
+use quinn_proto::StreamId;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A further attempt begins after this time.
+const ATTEMPT_EVERY: Duration = Duration::from_millis(500);
+
+/// Set-up gives up after this time.
+const DIAL_MAX: Duration = Duration::from_secs(10);
+
+/// The most attempts at a time; 20 begin in ten seconds.
+const ATTEMPTS_MAX: usize = 20;
+
+impl Core {
+    /// Connects to a core, or returns the peer that is there already: two cores share one connection.
+    /// [`CoreEvent::PeerOpen`] or [`CoreEvent::PeerLost`] follows, within 10 s.
+    ///
+    /// # Errors
+    /// [`Code::TooMany`] peers, or [`Code::Unreachable`] for an address that cannot be one.
+    pub fn connect(&mut self, now: Time, remote: SocketAddr) -> Result<PeerId, Error> {
+        let known = self.peers.iter().find(|(_, peer)| {
+            peer.remote == remote && peer.role == HubRole::Dialer
+        });
+        if let Some((id, peer)) = known {
+            let (id, open) = (*id, peer.is_open());
+            if open {
+                self.event(CoreEvent::PeerOpen { peer: id });
+            }
+            return Ok(id);
+        }
+        if self.peers.len() >= PEERS_MAX {
+            return Err(Error::new(Code::TooMany, format!("{PEERS_MAX} peers")));
+        }
+        let mut peer = Peer::new(remote, HubRole::Dialer, now);
+        peer.deadline = Some(now + DIAL_MAX);
+        let id = PeerId(self.fresh_id());
+        self.peers.insert(id, peer);
+        let begun = self.begin_attempt(now, id);
+        if begun.is_err() {
+            self.peers.remove(&id);
+        }
+        begun.map(|()| id)
+    }
+
+    /// Begins another attempt to connect and sets when the next one is due.
+    pub(super) fn begin_attempt(&mut self, now: Time, id: PeerId) -> Result<(), Error> {
+        let Some(peer) = self.peers.get_mut(&id) else { return Ok(()) };
+        peer.next_attempt = now + ATTEMPT_EVERY;
+        if peer.attempts.len() >= ATTEMPTS_MAX {
+            return Ok(());
+        }
+        let conn = self.control.connect(now, peer.remote)?;
+        peer.attempts.push(conn);
+        self.conns.insert(conn, id);
+        Ok(())
+    }
+
+    pub(super) fn handle_connected(
+        &mut self,
+        now: Time,
+        conn: ConnId,
+        remote: SocketAddr,
+        dialed: bool,
+    ) {
+        if dialed {
+            self.handle_attempt_through(now, conn);
+        } else if self.peers.len() >= PEERS_MAX {
+            self.control.close(now, conn, Code::TooMany, "too many peers");
+        } else {
+            let mut peer = Peer::new(remote, HubRole::Listener, now);
+            peer.conn = Some(conn);
+            peer.deadline = Some(now + DIAL_MAX);
+            self.random.fill(&mut peer.token);
+            let id = PeerId(self.fresh_id());
+            self.tokens.insert(peer.token, id);
+            self.peers.insert(id, peer);
+            self.conns.insert(conn, id);
+        }
+    }
+
+    /// The first attempt that is through is used; the others are dropped.
+    fn handle_attempt_through(&mut self, now: Time, conn: ConnId) {
+        let Some(&id) = self.conns.get(&conn) else { return };
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        if peer.conn.is_some() {
+            return;
+        }
+        peer.conn = Some(conn);
+        let others: Vec<ConnId> =
+            peer.attempts.drain(..).filter(|attempt| *attempt != conn).collect();
+        for other in others {
+            self.conns.remove(&other);
+            self.control.close(now, other, Code::Closed, "another attempt was first");
+        }
+        let Some(hub) = self.control.open_stream(conn) else {
+            let error = Error::new(Code::Violation, "the peer allows no streams");
+            return self.lose_peer(now, id, &error);
+        };
+        self.set_hub(id, conn, hub);
+        let (version_min, version_max) = self.config.versions;
+        let hello = Hello {
+            version_min,
+            version_max,
+            instance: self.instance,
+            boot: self.config.boot,
+            time_namespace: self.config.time_namespace,
+        };
+        self.send_hub(now, id, &Message::Hello(hello));
+    }
+
+    fn set_hub(&mut self, id: PeerId, conn: ConnId, hub: StreamId) {
+        self.streams.insert((conn, hub), Carries::Hub(id));
+        if let Some(peer) = self.peers.get_mut(&id) {
+            peer.hub = Some(hub);
+        }
+    }
+
+    fn send_hub(&mut self, now: Time, id: PeerId, message: &Message) {
+        let Some((conn, hub)) = self.peers.get(&id).and_then(|peer| peer.conn.zip(peer.hub)) else {
+            return;
+        };
+        if self.control.send(now, conn, hub, message).is_err() {
+            let error = Error::new(Code::NoAnswer, "the peer does not read its hub stream");
+            self.lose_peer(now, id, &error);
+        }
+    }
+
+    /// A record has come, on whatever stream.
+    pub(super) fn handle_message(
+        &mut self,
+        now: Time,
+        conn: ConnId,
+        stream: StreamId,
+        message: Message,
+    ) {
+        let Some(&id) = self.conns.get(&conn) else { return };
+        let carries = match self.streams.get(&(conn, stream)) {
+            Some(carries) => *carries,
+            None => self.adopt_stream(now, id, conn, stream),
+        };
+        match carries {
+            Carries::Hub(peer) => self.handle_hub(now, peer, message),
+            Carries::Session(session) => self.handle_session(now, session, message),
+        }
+    }
+
+    /// The first stream that a dialer opens is the hub, every further one a session.
+    fn adopt_stream(&mut self, now: Time, id: PeerId, conn: ConnId, stream: StreamId) -> Carries {
+        let first = self.peers.get(&id).is_some_and(|peer| peer.hub.is_none());
+        if first {
+            self.set_hub(id, conn, stream);
+            return Carries::Hub(id);
+        }
+        let session = self.open_served_session(now, id, stream);
+        self.streams.insert((conn, stream), Carries::Session(session));
+        Carries::Session(session)
+    }
+
+    fn handle_hub(&mut self, now: Time, id: PeerId, message: Message) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        match hub_step(peer.role, peer.hub_state, message.kind()) {
+            Ok(HubState::Closed) => {
+                let error = match message {
+                    Message::Refuse(refuse) => Error::from_peer(refuse.code, &refuse.text),
+                    Message::Goodbye(goodbye) => Error::from_peer(goodbye.code, &goodbye.text),
+                    _ => return,
+                };
+                return self.lose_peer(now, id, &error);
+            }
+            Ok(_) => {}
+            Err(_) => {
+                let text = format!("{} on the hub", message.kind().name());
+                return self.lose_peer(now, id, &Error::new(Code::Violation, text));
+            }
+        }
+        match message {
+            Message::Hello(hello) => self.handle_hello(now, id, &hello),
+            Message::Welcome(welcome) => self.handle_welcome(now, id, &welcome),
+            Message::List(list) => self.handle_list(now, id, list.request),
+            Message::Listing(listing) => self.handle_listing(id, listing),
+            _ => {}
+        }
+    }
+
+    fn handle_hello(&mut self, now: Time, id: PeerId, hello: &Hello) {
+        let (ours_min, ours_max) = self.config.versions;
+        let version = hello.version_max.min(ours_max);
+        if version < hello.version_min.max(ours_min) {
+            let text = format!(
+                "this end speaks versions {ours_min} to {ours_max}, the other {} to {}",
+                hello.version_min, hello.version_max
+            );
+            let refuse = Refuse { code: Code::NoCommonVersion as u16, text: text.clone() };
+            self.send_hub(now, id, &Message::Refuse(refuse));
+            // The connection stays until the dialer has read this and closes; else the watch ends it.
+            return;
+        }
+        let one_clock = self.is_one_clock(hello.boot, hello.time_namespace);
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        peer.hub_state = HubState::Open;
+        peer.deadline = None;
+        peer.one_clock = one_clock;
+        let welcome = Welcome {
+            version,
+            instance: self.instance,
+            boot: self.config.boot,
+            time_namespace: self.config.time_namespace,
+            path_token: peer.token,
+        };
+        self.send_hub(now, id, &Message::Welcome(welcome));
+        self.event(CoreEvent::PeerOpen { peer: id });
+    }
+
+    fn is_one_clock(&self, boot: [u8; 16], time_namespace: u64) -> bool {
+        boot == self.config.boot && time_namespace == self.config.time_namespace && boot != [0; 16]
+    }
+
+    fn handle_welcome(&mut self, now: Time, id: PeerId, welcome: &Welcome) {
+        let (ours_min, ours_max) = self.config.versions;
+        if !(ours_min..=ours_max).contains(&welcome.version) {
+            let text = format!("the peer chose version {}", welcome.version);
+            return self.lose_peer(now, id, &Error::new(Code::NoCommonVersion, text));
+        }
+        let one_clock = self.is_one_clock(welcome.boot, welcome.time_namespace);
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        peer.hub_state = HubState::Open;
+        peer.deadline = None;
+        peer.one_clock = one_clock;
+        peer.token = welcome.path_token;
+        peer.data_remote = Some(peer.remote);
+        peer.prober = Some(Prober::new(now, one_clock));
+        self.tokens.insert(welcome.path_token, id);
+        self.event(CoreEvent::PeerOpen { peer: id });
+    }
+
+    /// Asks what a peer serves; [`CoreEvent::Listing`] follows, within 10 s.
+    ///
+    /// # Errors
+    /// [`Code::NoSuchThing`] when the peer is not open; [`Code::TooMany`] lists are waited for.
+    pub fn list(&mut self, now: Time, id: PeerId) -> Result<(), Error> {
+        let request = self.fresh_id() as u32;
+        let peer = self.peers.get_mut(&id).filter(|peer| peer.is_open());
+        let peer = peer.ok_or_else(|| Error::new(Code::NoSuchThing, "the peer is not open"))?;
+        if peer.lists.len() >= 16 {
+            return Err(Error::new(Code::TooMany, "lists are waited for"));
+        }
+        peer.lists.push((now + ANSWER_MAX, request));
+        self.send_hub(now, id, &Message::List(List { request }));
+        Ok(())
+    }
+
+    fn handle_list(&mut self, now: Time, id: PeerId, request: u32) {
+        let entry = |published: &super::Published| SessionEntry {
+            name: published.spec.name.clone(),
+            title: published.spec.title.clone(),
+            flow_count: published.spec.flows.len() as u16,
+            participants: self
+                .sessions
+                .values()
+                .filter(|session| session.name == published.spec.name && !session.told)
+                .count() as u32,
+        };
+        let most = dacapo_wire::limits::SESSIONS_MAX;
+        let sessions = self.published.values().take(most).map(entry).collect();
+        self.send_hub(now, id, &Message::Listing(Listing { request, sessions }));
+    }
+
+    fn handle_listing(&mut self, id: PeerId, listing: Listing) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let before = peer.lists.len();
+        peer.lists.retain(|(_, request)| *request != listing.request);
+        if peer.lists.len() != before {
+            self.event(CoreEvent::Listing { peer: id, sessions: Ok(listing.sessions) });
+        }
+    }
+
+    /// A control connection is gone.
+    pub(super) fn handle_lost(&mut self, now: Time, conn: ConnId, reason: &str) {
+        let Some(id) = self.conns.remove(&conn) else { return };
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        peer.attempts.retain(|attempt| *attempt != conn);
+        if peer.conn == Some(conn) {
+            let code = if peer.is_open() { Code::Closed } else { Code::Unreachable };
+            let error = Error::new(code, format!("{}: {reason}", peer.remote));
+            self.lose_peer(now, id, &error);
+        } else if peer.conn.is_none() {
+            // Further attempts are due; the last failure is reported if none gets through.
+            peer.last_failure = reason.to_owned();
+        }
+    }
+
+    pub(super) fn handle_stream_ended(
+        &mut self,
+        now: Time,
+        conn: ConnId,
+        stream: StreamId,
+        error: Option<RecordError>,
+    ) {
+        let carries = self.streams.remove(&(conn, stream));
+        let error = error.map(|error| Error::new(Code::Malformed, error.to_string()));
+        match carries {
+            Some(Carries::Hub(id)) => {
+                let closed = || Error::new(Code::Closed, "the peer closed its hub stream");
+                self.lose_peer(now, id, &error.unwrap_or_else(closed));
+            }
+            Some(Carries::Session(session)) => self.handle_session_stream_ended(now, session, error),
+            None => {}
+        }
+        let code = if carries.is_some() { Code::Malformed } else { Code::Violation };
+        self.control.reset(now, conn, stream, code);
+    }
+
+    /// A peer is gone: its sessions end abnormally, its connection is closed.
+    pub(super) fn lose_peer(&mut self, now: Time, id: PeerId, error: &Error) {
+        let Some(peer) = self.peers.remove(&id) else { return };
+        self.tokens.remove(&peer.token);
+        let sessions: Vec<_> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.peer == id)
+            .map(|(session, _)| *session)
+            .collect();
+        for session in sessions {
+            self.end_session(now, session, Some(error.clone()));
+        }
+        let conns = peer.conn.into_iter().chain(peer.attempts);
+        for conn in conns {
+            self.conns.remove(&conn);
+            self.streams.retain(|(known, _), _| *known != conn);
+            self.control.close(now, conn, error.code, &error.text);
+        }
+        if let Some(remote) = peer.data_remote {
+            self.outbox.closed_data.push(remote);
+        }
+        for _ in &peer.lists {
+            self.event(CoreEvent::Listing { peer: id, sessions: Err(error.clone()) });
+        }
+        self.event(CoreEvent::PeerLost { peer: id, error: error.clone() });
+    }
+
+    /// Says goodbye to a peer and ends everything with it.
+    pub fn disconnect(&mut self, now: Time, id: PeerId) {
+        let goodbye = Goodbye { code: Code::Closed as u16, text: String::new() };
+        self.send_hub(now, id, &Message::Goodbye(goodbye));
+        // What waits for the network goes before the close.
+        self.lose_peer(now, id, &Error::new(Code::Closed, ""));
+    }
+}

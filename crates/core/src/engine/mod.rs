@@ -1,0 +1,572 @@
+//! [`Core`]: a whole core as one sans-IO engine.
+//!
+//! What it is: peers, sessions and flows behind inputs (`handle_*`), outputs (`poll_*`) and commands. It
+//! runs on a host inside `crate::reactor`, and in virtual time inside `dacapo-netlab`.
+//!
+//! ```text
+//!   datagrams, time --> handle_*  +---------------------------+  poll_transmit --> datagrams
+//!   commands -------->            | control   peers  sessions |  poll_event -----> application
+//!                                 | labels -> flows -> ports  |  next_deadline --> clock
+//!                                 +---------------------------+
+//! ```
+//!
+//! What it is not: a socket, a clock, a thread.
+//!
+//! Order of use: give it inputs and commands, then drain `poll_transmit` and `poll_event` until both
+//! are empty, then wait until `next_deadline` or the next input.
+//!
+//! Invariants: all queues are bounded; nothing allocates from unauthenticated input but what the
+//! bounds of the control connections allow; the same inputs at the same times give the same outputs.
+
+mod change;
+mod closing;
+mod datapath;
+mod exchange;
+mod hub;
+mod watch;
+
+use crate::control::{ConnId, Control, ControlCrypto, ControlEvent};
+use crate::error::{Code, Error};
+use crate::flow::Around;
+use crate::labels::Labels;
+use crate::ledger::Ledger;
+use crate::peer::{Peer, PeerId};
+use crate::port::Port;
+use crate::session::table::State;
+use crate::session::{Awaited, FlowEnd, Session};
+use dacapo_base::{Random, Time};
+use dacapo_lift::{Catalogue, ModuleCounters, ModuleSpec};
+use dacapo_packet::{Packet, Pool};
+use dacapo_path::ClockOffset;
+use dacapo_wire::hub::SessionEntry;
+use dacapo_wire::message::Message;
+use dacapo_wire::session::FlowOffer;
+use quinn_proto::StreamId;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+pub(crate) use datapath::Outbox;
+pub use datapath::{Payload, Transmit};
+
+/// The version of the protocol that this core speaks.
+pub const VERSION: u16 = 1;
+
+/// The most sessions at a time.
+pub const SESSIONS_MAX: usize = 16_384;
+
+/// The most peers at a time.
+pub const PEERS_MAX: usize = 1_024;
+
+/// The most events that wait for the application; the oldest progress is dropped first.
+const EVENTS_MAX: usize = 65_536;
+
+/// How long a command waits for its answer.
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// How long the peer's application may take to answer an offer.
+pub(crate) const APPLICATION_MAX: Duration = Duration::from_secs(60);
+
+/// A session at this core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub(crate) u64);
+
+/// What a core is told at its start.
+pub struct CoreConfig {
+    /// The modules that exist here.
+    pub catalogue: Catalogue,
+    /// The memory budget for packets, in bytes.
+    pub pool_bytes_max: usize,
+    /// The host's boot, to tell whether two cores read one clock.
+    pub boot: [u8; 16],
+    /// The time namespace, for the same.
+    pub time_namespace: u64,
+    /// The oldest and newest protocol version to offer; tests skew them.
+    pub versions: (u16, u16),
+}
+
+impl CoreConfig {
+    /// The usual configuration with these modules.
+    #[must_use]
+    pub fn new(catalogue: Catalogue) -> Self {
+        Self {
+            catalogue,
+            pool_bytes_max: 256 << 20,
+            boot: [0; 16],
+            time_namespace: 0,
+            versions: (VERSION, VERSION),
+        }
+    }
+}
+
+/// What the access modules of a served session are made with, anew for each Participant.
+pub trait Publisher: Send {
+    /// Opens the access module of a flow at the Creator: a source if the Creator sends, else a sink.
+    ///
+    /// # Errors
+    /// Why it cannot, for the Participant.
+    fn open(&mut self, flow: &FlowOffer) -> Result<Port, String>;
+}
+
+/// A session that a Creator serves.
+pub struct SessionSpec {
+    /// The name it is asked for by.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// The flows; `flow` and `datagram_len` are set by the core.
+    pub flows: Vec<FlowOffer>,
+    /// The most Participants at a time.
+    pub participants_max: usize,
+}
+
+pub(crate) struct Published {
+    pub spec: SessionSpec,
+    pub publisher: Box<dyn Publisher>,
+}
+
+/// What happened, for the application.
+#[derive(Debug)]
+pub enum CoreEvent {
+    /// A peer answers; sessions can be joined.
+    PeerOpen {
+        /// The peer.
+        peer: PeerId,
+    },
+    /// A peer is gone: it could not be reached, contact was lost, or it closed.
+    PeerLost {
+        /// The peer.
+        peer: PeerId,
+        /// Why.
+        error: Error,
+    },
+    /// What a peer serves.
+    Listing {
+        /// The peer.
+        peer: PeerId,
+        /// Its sessions, or why there is no list.
+        sessions: Result<Vec<SessionEntry>, Error>,
+    },
+    /// Participant: the offer is here; answer it with [`Core::answer`].
+    Offered {
+        /// The session.
+        session: SessionId,
+        /// For people.
+        title: String,
+        /// The flows.
+        flows: Vec<FlowOffer>,
+    },
+    /// The session is set up at this end.
+    Ready {
+        /// The session.
+        session: SessionId,
+    },
+    /// Flows run.
+    Active {
+        /// The session.
+        session: SessionId,
+    },
+    /// Flows pause.
+    Inactive {
+        /// The session.
+        session: SessionId,
+    },
+    /// A flow is accounted for.
+    FlowEnded {
+        /// The session.
+        session: SessionId,
+        /// The flow's place in the session.
+        flow: usize,
+        /// The account.
+        ledger: Ledger,
+        /// Whether both ends saw the same bytes; `None` when not all units were delivered.
+        hash: Option<bool>,
+    },
+    /// A flow runs in a new epoch.
+    Changed {
+        /// The session.
+        session: SessionId,
+        /// The flow's place.
+        flow: usize,
+        /// The epoch.
+        epoch: u64,
+    },
+    /// A change was not made.
+    ChangeFailed {
+        /// The session.
+        session: SessionId,
+        /// The flow's place.
+        flow: usize,
+        /// Why.
+        error: Error,
+    },
+    /// The answer to [`Core::control`].
+    ControlAnswered {
+        /// The session.
+        session: SessionId,
+        /// The request.
+        request: u32,
+        /// The answer.
+        answer: Result<Vec<u8>, Error>,
+    },
+    /// The session is over at this end.
+    SessionEnded {
+        /// The session.
+        session: SessionId,
+        /// `None` for the usual end; else why it ended.
+        error: Option<Error>,
+    },
+}
+
+/// Counters of what belongs to no flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreCounters {
+    /// Datagrams of the reserved range.
+    pub reserved: u64,
+    /// Datagrams that begin like ours and are not.
+    pub malformed: u64,
+    /// Data with a label that is not ours.
+    pub unknown_label: u64,
+    /// Data with a label that was taken back less than two minutes ago.
+    pub old_label: u64,
+    /// Probes with a token that is not ours, or answers to nothing.
+    pub unknown_probe: u64,
+    /// Events that were dropped because the application did not read them.
+    pub events_dropped: u64,
+}
+
+/// What a flow is doing, for display.
+#[derive(Clone, Debug)]
+pub struct FlowStatus {
+    /// The offer as agreed.
+    pub offer: FlowOffer,
+    /// The epoch that runs.
+    pub epoch: u64,
+    /// The modules and their counters.
+    pub modules: Vec<(&'static ModuleSpec, ModuleCounters)>,
+    /// Units fed (sender), or known of (receiver).
+    pub sent: u64,
+    /// The receiver's account so far; the sender's is known at the end.
+    pub ledger: Option<Ledger>,
+}
+
+/// Which stream carries what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carries {
+    Hub(PeerId),
+    Session(SessionId),
+}
+
+/// A core without sockets and clock.
+pub struct Core {
+    pub(crate) config: CoreConfig,
+    pub(crate) instance: [u8; 16],
+    pub(crate) pool: Pool,
+    pub(crate) random: Random,
+    pub(crate) control: Control,
+    pub(crate) peers: BTreeMap<PeerId, Peer>,
+    pub(crate) tokens: BTreeMap<[u8; 16], PeerId>,
+    pub(crate) conns: BTreeMap<ConnId, PeerId>,
+    pub(crate) streams: BTreeMap<(ConnId, StreamId), Carries>,
+    pub(crate) sessions: BTreeMap<SessionId, Session>,
+    pub(crate) ports: BTreeMap<SessionId, Vec<Option<Port>>>,
+    pub(crate) labels: Labels,
+    pub(crate) published: BTreeMap<String, Published>,
+    pub(crate) events: VecDeque<CoreEvent>,
+    pub(crate) outbox: Outbox,
+    pub(crate) counters: CoreCounters,
+    next_id: u64,
+}
+
+impl Core {
+    /// A core. `origin` is where `Time::ZERO` lies on the clock that `quinn-proto` counts with: any
+    /// instant will do, and it is not read again.
+    #[must_use]
+    pub fn new(
+        config: CoreConfig,
+        crypto: ControlCrypto,
+        mut random: Random,
+        origin: Instant,
+    ) -> Self {
+        let mut instance = [0; 16];
+        random.fill(&mut instance);
+        Self {
+            pool: Pool::new(config.pool_bytes_max),
+            control: Control::new(crypto, &mut random, origin),
+            config,
+            instance,
+            random,
+            peers: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            conns: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            labels: Labels::default(),
+            published: BTreeMap::new(),
+            events: VecDeque::new(),
+            outbox: Outbox::default(),
+            counters: CoreCounters::default(),
+            next_id: 1,
+        }
+    }
+
+    pub(crate) fn fresh_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    /// The packet memory, to bring datagrams in and to read what goes out.
+    pub fn pool(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
+    /// Counters of what belongs to no flow.
+    #[must_use]
+    pub fn counters(&self) -> CoreCounters {
+        self.counters
+    }
+
+    /// Serves a session under its name, in place of one that had it.
+    ///
+    /// # Errors
+    /// [`Code::IllegalGraph`] with the flow and the reason, or [`Code::TooMany`] flows.
+    pub fn publish(
+        &mut self,
+        mut spec: SessionSpec,
+        publisher: Box<dyn Publisher>,
+    ) -> Result<(), Error> {
+        dacapo_wire::name::check(&spec.name)
+            .map_err(|error| Error::new(Code::NoSuchThing, format!("{}: {error}", spec.name)))?;
+        if spec.flows.is_empty() || spec.flows.len() > dacapo_wire::limits::FLOWS_MAX {
+            return Err(Error::new(Code::TooMany, "a session has 1 to 64 flows"));
+        }
+        for (index, flow) in spec.flows.iter_mut().enumerate() {
+            flow.flow = index as u16;
+            flow.datagram_len = dacapo_path::DATAGRAM_LEN_FULL as u16;
+            self.check_graph(flow, usize::from(flow.datagram_len))
+                .map_err(|error| Error::new(error.code, format!("{}: {}", flow.name, error.text)))?;
+        }
+        self.published.insert(spec.name.clone(), Published { spec, publisher });
+        Ok(())
+    }
+
+    /// Serves a session no longer; those who have joined stay.
+    pub fn unpublish(&mut self, name: &str) {
+        self.published.remove(name);
+    }
+
+    /// The next event for the application.
+    pub fn poll_event(&mut self) -> Option<CoreEvent> {
+        self.events.pop_front()
+    }
+
+    /// True when events wait.
+    #[must_use]
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    pub(crate) fn event(&mut self, event: CoreEvent) {
+        if self.events.len() >= EVENTS_MAX {
+            self.events.pop_front();
+            self.counters.events_dropped += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    /// Lets the flows of a session run; [`CoreEvent::Active`] follows. Participant only.
+    ///
+    /// # Errors
+    /// [`Code::NoSuchThing`] when the session is not set up, or this end is its Creator.
+    pub fn activate(&mut self, now: Time, id: SessionId) -> Result<(), Error> {
+        self.request(now, id, State::Ready, State::Activating, Awaited::Activated, |request| {
+            Message::Activate(dacapo_wire::session::Activate { request })
+        })
+    }
+
+    /// Lets the flows of a session pause; [`CoreEvent::Inactive`] follows. Participant only.
+    ///
+    /// # Errors
+    /// [`Code::NoSuchThing`] when the session does not run, or this end is its Creator.
+    pub fn deactivate(&mut self, now: Time, id: SessionId) -> Result<(), Error> {
+        self.request(now, id, State::Active, State::Deactivating, Awaited::Deactivated, |request| {
+            Message::Deactivate(dacapo_wire::session::Deactivate { request })
+        })
+    }
+
+    fn request(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        from: State,
+        to: State,
+        awaited: Awaited,
+        message: impl FnOnce(u32) -> Message,
+    ) -> Result<(), Error> {
+        let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
+        if session.state != from || session.role != crate::session::table::Role::Participant {
+            let text = format!("the session is {:?}, not {from:?}", session.state);
+            return Err(Error::new(Code::NoSuchThing, text));
+        }
+        session.next_request += 1;
+        let message = message(session.next_request);
+        session.state = to;
+        session.await_answer(now + ANSWER_MAX, awaited);
+        self.send_on(now, id, &message);
+        Ok(())
+    }
+
+    /// Sends a command out of band to the peer's end: to the access module of one flow (or of all,
+    /// [`dacapo_wire::session::FLOW_ALL`]), or to a module of a flow's graph by its place. Returns
+    /// the request's number; [`CoreEvent::ControlAnswered`] follows, within 10 s.
+    ///
+    /// # Errors
+    /// [`Code::NoSuchThing`], or [`Code::TooMany`] when the payload exceeds 4 KiB or 256 requests wait.
+    pub fn control(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        flow: u16,
+        module: u16,
+        payload: &[u8],
+    ) -> Result<u32, Error> {
+        let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
+        if payload.len() > dacapo_wire::limits::PAYLOAD_LEN_MAX || session.awaited.len() >= 256 {
+            return Err(Error::new(Code::TooMany, "requests, or bytes in one (at most 4 KiB)"));
+        }
+        session.next_request += 1;
+        let request = session.next_request;
+        session.await_answer(now + ANSWER_MAX, Awaited::Control(request));
+        let message = dacapo_wire::session::Control {
+            request,
+            flow,
+            epoch: 0,
+            module,
+            payload: payload.to_vec(),
+        };
+        self.send_on(now, id, &Message::Control(message));
+        Ok(request)
+    }
+
+    /// The ids of all sessions, with the name and the peer of each.
+    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, &str, PeerId)> {
+        self.sessions.iter().map(|(id, it)| (*id, it.name.as_str(), it.peer))
+    }
+
+    /// The address of a peer's control port.
+    #[must_use]
+    pub fn peer_address(&self, peer: PeerId) -> Option<SocketAddr> {
+        self.peers.get(&peer).map(|peer| peer.remote)
+    }
+
+    /// Round trip to a peer and the offset of its clock, as probed.
+    #[must_use]
+    pub fn path(&self, peer: PeerId) -> Option<(Duration, ClockOffset)> {
+        let prober = self.peers.get(&peer)?.prober.as_ref()?;
+        Some((prober.rtt().smoothed()?, *prober.offset()))
+    }
+
+    /// Who a peer says it is: what the handshake gave, to be interpreted by who made the crypto.
+    #[must_use]
+    pub fn peer_identity(&self, peer: PeerId) -> Option<Box<dyn std::any::Any>> {
+        self.control.peer_identity(self.peers.get(&peer)?.conn?)
+    }
+
+    /// What the flows of a session are doing.
+    #[must_use]
+    pub fn status(&self, id: SessionId) -> Vec<FlowStatus> {
+        let Some(session) = self.sessions.get(&id) else { return Vec::new() };
+        session.flows.iter().map(flow_status).collect()
+    }
+
+    /// The control connections that exist, half-open ones included.
+    #[must_use]
+    pub fn connection_count(&self) -> usize {
+        self.control.connection_count()
+    }
+
+    /// Runs `body` over the flows of a session with what a call into a flow is given.
+    pub(crate) fn with_session<R>(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        body: impl FnOnce(&mut Session, &mut Around<'_>) -> R,
+    ) -> Option<R> {
+        let session = self.sessions.get_mut(&id)?;
+        let mut around = Around { now, pool: &mut self.pool, random: &mut self.random };
+        Some(body(session, &mut around))
+    }
+
+    /// Sends a message on a session's stream; when that cannot be, the session is over.
+    pub(crate) fn send_on(&mut self, now: Time, id: SessionId, message: &Message) {
+        let Some((conn, stream)) = self.stream_of(id) else { return };
+        if self.control.send(now, conn, stream, message).is_err() {
+            let text = format!("the peer does not read its control stream ({:?})", message.kind());
+            self.end_session(now, id, Some(Error::new(Code::NoAnswer, text)));
+        }
+    }
+
+    pub(crate) fn stream_of(&self, id: SessionId) -> Option<(ConnId, StreamId)> {
+        let session = self.sessions.get(&id)?;
+        let conn = self.peers.get(&session.peer)?.conn?;
+        Some((conn, session.stream))
+    }
+
+    /// Does what the control connections report.
+    pub(crate) fn drain_control(&mut self, now: Time) {
+        while let Some(event) = self.control.poll_event() {
+            match event {
+                ControlEvent::Connected { conn, remote, dialed } => {
+                    self.handle_connected(now, conn, remote, dialed);
+                }
+                ControlEvent::Lost { conn, reason } => self.handle_lost(now, conn, &reason),
+                ControlEvent::Message { conn, stream, message } => {
+                    self.handle_message(now, conn, stream, message);
+                }
+                ControlEvent::Ended { conn, stream, error } => {
+                    self.handle_stream_ended(now, conn, stream, error);
+                }
+            }
+        }
+    }
+
+    /// Time has passed: everything that is due happens.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.control.handle_timeout(now);
+        self.drain_control(now);
+        self.watch_peers(now);
+        self.watch_sessions(now);
+        self.drain_control(now);
+    }
+
+    /// Takes a datagram from the network, or a train of equal ones, in this core's pool.
+    pub fn handle_datagram(&mut self, now: Time, remote: SocketAddr, packet: Packet) {
+        self.route(now, remote, packet);
+        self.drain_control(now);
+    }
+}
+
+pub(crate) fn no_session(id: SessionId) -> Error {
+    Error::new(Code::NoSuchThing, format!("session {}", id.0))
+}
+
+fn flow_status(flow: &crate::session::Flow) -> FlowStatus {
+    let (epoch, modules, sent, ledger) = match &flow.end {
+        FlowEnd::None => (0, Vec::new(), 0, None),
+        FlowEnd::Sender(sender) => {
+            let epoch = sender.current();
+            let modules = epoch.runner.modules().map(|(spec, seen)| (spec, *seen)).collect();
+            (epoch.number, modules, sender.sent(), None)
+        }
+        FlowEnd::Receiver(receiver) => {
+            let newest = receiver.newest();
+            let modules = newest.map_or_else(Vec::new, |epoch| {
+                epoch.runner.modules().map(|(spec, seen)| (spec, *seen)).collect()
+            });
+            let ledger = receiver.ledger().clone();
+            (newest.map_or(0, |epoch| epoch.number), modules, ledger.sent, Some(ledger))
+        }
+    };
+    FlowStatus { offer: flow.offer.clone(), epoch, modules, sent, ledger }
+}

@@ -1,0 +1,162 @@
+//! Deadlines: attempts, greetings, life signs, watchdogs of commands, and the timers of flows.
+//!
+//! What it is not: the timers of QUIC, which `quinn-proto` keeps.
+
+use super::{Core, CoreEvent, SessionId};
+use crate::error::{Code, Error};
+use crate::flow::earlier;
+use crate::flow::sender::FlowOut;
+use crate::peer::PeerId;
+use crate::session::table::State;
+use crate::session::{Awaited, FlowEnd};
+use dacapo_base::Time;
+use dacapo_path::Life;
+
+impl Core {
+    /// When [`Core::handle_timeout`] or [`Core::poll_transmit`] has something to do next.
+    pub fn next_deadline(&mut self, now: Time) -> Option<Time> {
+        if self.has_probes() {
+            return Some(now);
+        }
+        let mut next = self.control.next_deadline();
+        for peer in self.peers.values() {
+            next = earlier(next, peer.deadline);
+            if peer.conn.is_none() {
+                next = earlier(next, Some(peer.next_attempt));
+            }
+            if let Some(prober) = &peer.prober {
+                next = earlier(next, Some(prober.next_deadline()));
+            }
+            next = earlier(next, peer.lists.iter().map(|(at, _)| *at).min());
+        }
+        for (id, session) in &self.sessions {
+            next = earlier(next, session.awaited.iter().map(|(at, _)| *at).min());
+            let times = self.times(*id);
+            for flow in &session.flows {
+                next = earlier(next, match &flow.end {
+                    FlowEnd::None => None,
+                    FlowEnd::Sender(sender) => sender.next_deadline(now),
+                    FlowEnd::Receiver(receiver) => receiver.next_deadline(times),
+                });
+            }
+        }
+        next
+    }
+
+    pub(super) fn watch_peers(&mut self, now: Time) {
+        let ids: Vec<PeerId> = self.peers.keys().copied().collect();
+        for id in ids {
+            self.watch_dialing(now, id);
+            self.watch_greeting(now, id);
+            self.watch_lists(now, id);
+            self.watch_life(now, id);
+        }
+    }
+
+    fn watch_dialing(&mut self, now: Time, id: PeerId) {
+        let due = self.peers.get(&id).is_some_and(|it| it.conn.is_none() && it.next_attempt <= now);
+        if due && let Err(error) = self.begin_attempt(now, id) {
+            self.lose_peer(now, id, &error);
+        }
+    }
+
+    fn watch_greeting(&mut self, now: Time, id: PeerId) {
+        let Some(peer) = self.peers.get(&id) else { return };
+        if peer.deadline.is_some_and(|deadline| deadline <= now) {
+            let hint = match peer.last_failure.as_str() {
+                "" => "no answer in 10 s; is a dacapo serving there, and does UDP get through?",
+                failure => failure,
+            };
+            let text = format!("{}: {hint}", peer.remote);
+            self.lose_peer(now, id, &Error::new(Code::Unreachable, text));
+        }
+    }
+
+    fn watch_lists(&mut self, now: Time, id: PeerId) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let before = peer.lists.len();
+        peer.lists.retain(|(deadline, _)| *deadline > now);
+        for _ in peer.lists.len()..before {
+            let error = Error::new(Code::NoAnswer, "LIST");
+            self.event(CoreEvent::Listing { peer: id, sessions: Err(error) });
+        }
+    }
+
+    fn watch_life(&mut self, now: Time, id: PeerId) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let heard = peer.conn.map_or(0, |conn| self.control.heard(conn));
+        let Some(prober) = &mut peer.prober else { return };
+        if heard != peer.heard {
+            peer.heard = heard;
+            prober.handle_life(now);
+        }
+        if prober.life(now) == Life::Lost {
+            let remote = peer.remote;
+            let text = format!("{remote}: no sign of life for 2.6 s");
+            return self.lose_peer(now, id, &Error::new(Code::ContactLost, text));
+        }
+        self.ask(now, id);
+        self.answer_waiting(now, id);
+    }
+
+    pub(super) fn watch_sessions(&mut self, now: Time) {
+        let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
+        for id in ids {
+            self.watch_flows(now, id);
+            self.watch_commands(now, id);
+        }
+    }
+
+    fn watch_flows(&mut self, now: Time, id: SessionId) {
+        let times = self.times(id);
+        let count = self.sessions.get(&id).map_or(0, |session| session.flows.len());
+        for index in 0..count {
+            let mut out = FlowOut::default();
+            self.with_session(now, id, |session, around| {
+                match session.flows.get_mut(index).map(|flow| &mut flow.end) {
+                    Some(FlowEnd::Sender(it)) => it.handle_timeout(around, times.rtt, &mut out),
+                    Some(FlowEnd::Receiver(it)) => it.handle_timeout(around, times, &mut out),
+                    Some(FlowEnd::None) | None => {}
+                }
+            });
+            self.apply_out(now, id, index, out);
+        }
+    }
+
+    /// The watchdog of every command.
+    fn watch_commands(&mut self, now: Time, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let over: Vec<Awaited> = session
+            .awaited
+            .iter()
+            .filter(|(deadline, _)| *deadline <= now)
+            .map(|(_, awaited)| *awaited)
+            .collect();
+        session.awaited.retain(|(deadline, _)| *deadline > now);
+        for awaited in over {
+            self.handle_no_answer(now, id, awaited);
+        }
+    }
+
+    fn handle_no_answer(&mut self, now: Time, id: SessionId, awaited: Awaited) {
+        let error = Error::new(Code::NoAnswer, awaited.name());
+        match awaited {
+            Awaited::Control(request) => {
+                self.event(CoreEvent::ControlAnswered { session: id, request, answer: Err(error) });
+            }
+            Awaited::Accept if self.ports.contains_key(&id) => {
+                // The ANSWER never went out: the data path did not open.
+                let text = "probes from this host's data port are not answered; is UDP filtered?";
+                self.break_session(now, id, Error::new(Code::NoDataPath, text));
+            }
+            _ => {
+                let closing = self.sessions.get(&id).is_some_and(|it| it.state == State::Closing);
+                if closing {
+                    self.end_session(now, id, Some(error));
+                } else {
+                    self.break_session(now, id, error);
+                }
+            }
+        }
+    }
+}

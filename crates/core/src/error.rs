@@ -1,0 +1,154 @@
+//! [`Error`]: what can go wrong, by whose fault it is, with stable numbers.
+//!
+//! What it is: the one list behind the codes on the wire (field 8), the C API and the exit codes; it is
+//! printed in `docs/errors.md`. What it is not: errors of a single decoder or module.
+
+use std::fmt;
+
+/// Whose fault an error is; what a program does about it depends on this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The calling program: a call that was wrong.
+    Misuse,
+    /// The configuration: a file or option says something impossible.
+    Config,
+    /// The peer: it broke the protocol or refused.
+    Peer,
+    /// The versions or modules of the two ends do not meet.
+    Version,
+    /// The network between them.
+    Network,
+    /// Something is used up.
+    Resource,
+    /// This host: a file, a device, the operating system.
+    Local,
+    /// The daemon went away.
+    DaemonLost,
+    /// A mistake of ours.
+    Internal,
+}
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])* $name:ident = $code:literal, $fault:ident, $text:literal;)*) => {
+        /// The kind of an error, with its stable number.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u16)]
+        pub enum Code {
+            $($(#[doc = $doc])* $name = $code,)*
+        }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The code with this number; `None` for a number of a later version.
+            #[must_use]
+            pub fn from_number(number: u16) -> Option<Self> {
+                match number {
+                    $($code => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+
+            /// Whose fault it is.
+            #[must_use]
+            pub fn fault(self) -> Fault {
+                match self {
+                    $(Self::$name => Fault::$fault,)*
+                }
+            }
+
+            /// What happened, in a few words.
+            #[must_use]
+            pub fn summary(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The session, flow or request that a call names does not exist, or not in this state.
+    NoSuchThing = 101, Misuse, "no such session, flow or request, or not in this state";
+    /// A unit is larger than the flow allows.
+    UnitTooLarge = 102, Misuse, "the unit is larger than the flow allows";
+    /// A graph is not legal over the transport.
+    IllegalGraph = 201, Config, "the graph is not legal";
+    /// A record came in a state in which it must not.
+    Violation = 301, Peer, "the peer broke the protocol";
+    /// A record is not of its form.
+    Malformed = 302, Peer, "the peer sent a malformed record";
+    /// A command got no answer in time.
+    NoAnswer = 303, Peer, "the peer did not answer in time";
+    /// The peer refused.
+    Refused = 304, Peer, "the peer refused";
+    /// The name asked for is not served.
+    NotServed = 305, Peer, "no session of this name is served";
+    /// The two ends have no protocol version in common.
+    NoCommonVersion = 401, Version, "no protocol version in common";
+    /// A module of the graph does not exist at one end.
+    UnknownModule = 402, Version, "a module of the graph does not exist at one end";
+    /// A transport or command does not exist at one end.
+    Unsupported = 403, Version, "not supported at one end";
+    /// Nothing answers at the address.
+    Unreachable = 501, Network, "nothing answers at the address";
+    /// The peer gives no sign of life any more.
+    ContactLost = 502, Network, "contact lost";
+    /// Control works and datagrams of flows do not come through.
+    NoDataPath = 503, Network, "control works, but no datagram of a flow comes through";
+    /// A bound on sessions, peers or requests is reached.
+    TooMany = 601, Resource, "a bound on sessions, peers or requests is reached";
+    /// The packet pool is used up.
+    OutOfMemory = 602, Resource, "the memory budget is used up";
+    /// The application or its user ended it.
+    Closed = 701, Local, "closed";
+    /// An access module (file, device, application) failed.
+    AccessFailed = 702, Local, "an access module failed";
+    /// The operating system refused something.
+    System = 703, Local, "the operating system refused";
+    /// A mistake of ours.
+    Internal = 901, Internal, "an internal mistake";
+}
+
+/// What went wrong, and the particulars.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The kind.
+    pub code: Code,
+    /// The particulars: what, where and what to do; may be empty.
+    pub text: String,
+}
+
+impl Error {
+    /// An error with its particulars.
+    #[must_use]
+    pub fn new(code: Code, text: impl Into<String>) -> Self {
+        Self { code, text: text.into() }
+    }
+
+    /// An error that the peer named; an unknown number is a refusal.
+    #[must_use]
+    pub fn from_peer(number: u16, text: &str) -> Self {
+        Self::new(Code::from_number(number).unwrap_or(Code::Refused), text)
+    }
+
+    /// Whose fault it is.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        self.code.fault()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.text.is_empty() {
+            write!(f, "{} (error {})", self.code.summary(), self.code as u16)
+        } else {
+            write!(f, "{}: {} (error {})", self.code.summary(), self.text, self.code as u16)
+        }
+    }
+}
+
+impl std::error::Error for Error {}

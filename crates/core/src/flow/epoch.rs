@@ -1,0 +1,185 @@
+//! [`TxEpoch`] and [`RxEpoch`]: one graph of a flow, running at one end.
+//!
+//! What it is: the runner with its number, labels and base. What it is not: the exchange that begins
+//! and ends epochs (sender and receiver), or the numbers of units over epochs (intake).
+
+use crate::flow::Around;
+use dacapo_base::Time;
+use dacapo_lift::{Built, Runner};
+use dacapo_packet::{Layout, Packet};
+use dacapo_wire::unit::{Header, Kind, Mark};
+use std::collections::VecDeque;
+
+/// An epoch at the sender.
+#[derive(Debug)]
+pub(crate) struct TxEpoch {
+    pub number: u64,
+    pub runner: Runner,
+    pub layout: Layout,
+    /// The receiver's label, in every datagram.
+    pub label_tx: u32,
+    /// Our label for what the receiver's modules send back.
+    pub label_rx: u32,
+    /// The number of its first unit.
+    pub base: u64,
+    /// How many units it was fed.
+    pub fed: u64,
+}
+
+impl TxEpoch {
+    pub fn new(number: u64, built: Built, label_rx: u32) -> Self {
+        Self {
+            number,
+            runner: Runner::new(built.modules),
+            layout: built.layout,
+            label_tx: 0,
+            label_rx,
+            base: 0,
+            fed: 0,
+        }
+    }
+
+    /// Writes the unit header and feeds the unit; its number is the one after the last.
+    pub fn feed(&mut self, around: &mut Around<'_>, chain: &mut Vec<Packet>) {
+        let header = Header::new(Kind::Data, self.fed);
+        self.fed += 1;
+        if let Some(first) = chain.first() {
+            around.pool.write_payload(first, 0, &header.emit());
+        }
+        let last = chain.len().saturating_sub(1);
+        for (index, mut packet) in chain.drain(..).enumerate() {
+            packet.set_unit_ends(index == 0, index == last);
+            packet.time = around.now;
+            self.runner.feed(&mut around.surroundings(), packet);
+        }
+        self.runner.run(&mut around.surroundings());
+    }
+
+    /// Sends a mark through the graph; without memory it is left out, for marks are repeated.
+    pub fn mark(&mut self, around: &mut Around<'_>, kind: Kind) {
+        let number = if kind == Kind::Begin { self.base } else { self.fed };
+        let mark = Mark { epoch: self.number, number };
+        let bytes = mark.emit(Header::new(kind, self.fed));
+        let Ok(mut packet) = around.pool.alloc_train(&self.layout, bytes.len()) else { return };
+        around.pool.write_payload(&packet, 0, &bytes);
+        packet.set_kind(dacapo_packet::Kind::Mark);
+        packet.set_unit_ends(true, true);
+        packet.time = around.now;
+        self.runner.feed(&mut around.surroundings(), packet);
+        self.runner.run(&mut around.surroundings());
+    }
+}
+
+/// A unit that came through an epoch: its views, its place, and when its last packet arrived.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub chain: Vec<Packet>,
+    pub place: u64,
+    pub time: Time,
+}
+
+/// An epoch at the receiver.
+#[derive(Debug)]
+pub(crate) struct RxEpoch {
+    pub number: u64,
+    pub runner: Runner,
+    /// Our label, in every datagram that comes.
+    pub label_rx: u32,
+    /// The sender's label for what our modules send back.
+    pub label_tx: u32,
+    /// The graph gives units in order.
+    pub ordered: bool,
+    /// The number of its first unit, once it is known, and since when.
+    pub base: Option<(u64, Time)>,
+    /// The sender's last mark of this epoch came, through its graph.
+    pub ended: bool,
+    /// The largest place that came, for the extension of the next.
+    pub place_max: u64,
+    pub delivered: u64,
+    pub received: u64,
+    /// Units that wait for the base, or until the epoch before is settled.
+    pub held: VecDeque<Arrived>,
+    chain: Vec<Packet>,
+    pub layout: Layout,
+}
+
+/// What came up through an epoch's graph.
+#[derive(Debug)]
+pub(crate) enum Up {
+    /// A unit of the application.
+    Data(Arrived),
+    /// A mark.
+    Mark(Kind, Mark),
+}
+
+impl RxEpoch {
+    pub fn new(number: u64, built: Built, label_rx: u32, ordered: bool) -> Self {
+        Self {
+            number,
+            runner: Runner::new(built.modules),
+            label_rx,
+            label_tx: 0,
+            ordered,
+            base: None,
+            ended: false,
+            place_max: 0,
+            delivered: 0,
+            received: 0,
+            held: VecDeque::new(),
+            chain: Vec::new(),
+            layout: built.layout,
+        }
+    }
+
+    /// The next whole unit that the graph has passed up.
+    pub fn poll_up(&mut self, around: &mut Around<'_>, taken: &mut VecDeque<Packet>) -> Option<Up> {
+        while let Some(packet) = taken.pop_front() {
+            if packet.is_unit_first() {
+                self.chain.drain(..).for_each(|packet| around.pool.free(packet));
+            }
+            let last = packet.is_unit_last();
+            self.chain.push(packet);
+            if last {
+                let chain = std::mem::take(&mut self.chain);
+                if let Some(up) = self.interpret(around, chain) {
+                    return Some(up);
+                }
+            }
+        }
+        None
+    }
+
+    /// Reads the unit header; what is malformed is freed and will count as lost.
+    fn interpret(&mut self, around: &mut Around<'_>, chain: Vec<Packet>) -> Option<Up> {
+        let first = chain.first()?;
+        let head = around.pool.segment(first, 0);
+        let header = Header::parse(head);
+        if let Ok(header) = header
+            && header.kind == Kind::Data
+            && let Some(place) = header.place_near(self.place_max)
+        {
+            self.place_max = self.place_max.max(place);
+            self.received += 1;
+            let time = chain.iter().map(|packet| packet.time).max().unwrap_or(around.now);
+            return Some(Up::Data(Arrived { chain, place, time }));
+        }
+        let body = head.get(dacapo_wire::unit::LEN..).unwrap_or_default();
+        let mark = header.ok().zip(Mark::parse(body).ok());
+        chain.into_iter().for_each(|packet| around.pool.free(packet));
+        let (header, mark) = mark.filter(|(_, mark)| mark.epoch == self.number)?;
+        match header.kind {
+            Kind::Begin | Kind::End => Some(Up::Mark(header.kind, mark)),
+            // Probes through a new path are answered once paths can differ; nobody sends them yet.
+            Kind::Data | Kind::Probe | Kind::Answer => None,
+        }
+    }
+
+    /// Gives every view back.
+    pub fn flush(&mut self, around: &mut Around<'_>) {
+        self.runner.flush(&mut around.surroundings());
+        self.chain.drain(..).for_each(|packet| around.pool.free(packet));
+        for held in self.held.drain(..) {
+            held.chain.into_iter().for_each(|packet| around.pool.free(packet));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! A flow at one end: the access part, the epochs, and its share of the path part.
+//!
+//! ```text
+//!   sender                                         receiver
+//!   Source                                         Sink
+//!     | poll_unit                                    ^ handle_unit
+//!   splice ........ units wait here only           intake ..... numbers, ledger, order over epochs
+//!     | feed(credit)                                 ^
+//!   epoch n | epoch n+1     runners                epoch n | epoch n+1
+//!     |                                              ^
+//!   queue, bucket, label -> datagrams              label -> epoch
+//! ```
+//!
+//! What it is not: the messages that set a flow up (see `session`).
+
+pub(crate) mod epoch;
+pub(crate) mod intake;
+pub(crate) mod receiver;
+pub(crate) mod sender;
+pub(crate) mod splice;
+
+use dacapo_base::{Random, Time};
+use dacapo_lift::Surroundings;
+use dacapo_packet::Pool;
+
+/// What a call into a flow is given.
+pub(crate) struct Around<'a> {
+    pub now: Time,
+    pub pool: &'a mut Pool,
+    pub random: &'a mut Random,
+}
+
+impl Around<'_> {
+    pub fn surroundings(&mut self) -> Surroundings<'_> {
+        Surroundings { now: self.now, pool: self.pool, random: self.random }
+    }
+}
+
+/// The earlier of two deadlines.
+pub(crate) fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

@@ -1,0 +1,479 @@
+//! [`ReceiverFlow`]: a flow at the end that receives.
+//!
+//! What it is: the epochs whose labels are out, the numbers of units over them, the sink, and the
+//! ledger. What it is not: the control connection; messages go out through [`FlowOut`].
+//!
+//! An ordered flow holds the units of a new epoch until the one before is settled: all its units passed
+//! on or booked lost. It is settled when nothing is missing, when its last mark came in order, or when
+//! the rest was waited for long enough.
+//!
+//! Invariants: a unit number is passed on or booked lost, once; at most [`EPOCHS_MAX`] epochs live and
+//! [`HELD_MAX`] units are held; at the end the ledger closes.
+
+use crate::flow::epoch::{Arrived, RxEpoch, Up};
+use crate::flow::intake::{Accept, Intake};
+use crate::flow::sender::{FlowEvent, FlowOut};
+use crate::flow::{Around, earlier};
+use crate::ledger::{Ledger, UnitHash};
+use crate::port::{Ending, Sink, Taken, UnitView};
+use dacapo_base::Time;
+use dacapo_packet::Packet;
+use dacapo_path::ClockOffset;
+use dacapo_wire::change::Done;
+use dacapo_wire::data;
+use dacapo_wire::message::Message;
+use dacapo_wire::session::{End, Report};
+use dacapo_wire::unit::{Kind, Mark};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The most epochs that live at a time: one that ends, one that runs, one that is prepared.
+pub(crate) const EPOCHS_MAX: usize = 3;
+
+/// The most units that are held for the end of the epoch before them.
+const HELD_MAX: usize = 1_024;
+
+/// The most packets that wait to be sent back to the sender's modules.
+const FEEDBACK_MAX: usize = 256;
+
+/// The least time that the rest of an old epoch, or of the flow, is waited for.
+const HOLD_MIN: Duration = Duration::from_millis(5);
+const END_WAIT_MIN: Duration = Duration::from_millis(200);
+
+/// What the path knows of its times.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PathTimes {
+    pub rtt: Duration,
+    pub jitter: Duration,
+}
+
+pub(crate) struct ReceiverFlow {
+    id: u16,
+    sink: Box<dyn Sink>,
+    epochs: VecDeque<RxEpoch>,
+    intake: Intake,
+    ledger: Ledger,
+    hash: UnitHash,
+    end: Option<(End, Time)>,
+    finished: bool,
+    sink_at: Option<Time>,
+    feedback: VecDeque<Packet>,
+    taken: VecDeque<Packet>,
+}
+
+impl ReceiverFlow {
+    pub fn new(id: u16, sink: Box<dyn Sink>, mut epoch: RxEpoch, now: Time) -> Self {
+        epoch.base = Some((0, now));
+        Self {
+            id,
+            sink,
+            epochs: VecDeque::from([epoch]),
+            intake: Intake::default(),
+            ledger: Ledger::default(),
+            hash: UnitHash::default(),
+            end: None,
+            finished: false,
+            sink_at: Some(now),
+            feedback: VecDeque::new(),
+            taken: VecDeque::new(),
+        }
+    }
+
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    pub fn newest(&self) -> Option<&RxEpoch> {
+        self.epochs.back()
+    }
+
+    pub fn set_label_tx(&mut self, label: u32) {
+        if let Some(epoch) = self.epochs.back_mut() {
+            epoch.label_tx = label;
+        }
+    }
+
+    pub fn handle_clock(&mut self, offset: ClockOffset) {
+        self.sink.handle_clock(offset);
+    }
+
+    /// True when another epoch may be prepared.
+    pub fn may_prepare(&self, number: u64) -> bool {
+        let after = self.epochs.back().is_none_or(|last| last.number < number);
+        after && self.epochs.len() < EPOCHS_MAX && self.end.is_none() && !self.finished
+    }
+
+    pub fn prepare(&mut self, epoch: RxEpoch) {
+        self.epochs.push_back(epoch);
+    }
+
+    /// The sender takes a prepared epoch back.
+    pub fn handle_abort(&mut self, around: &mut Around<'_>, number: u64, out: &mut FlowOut) {
+        let at = self.epochs.iter().position(|epoch| epoch.number == number);
+        // Only one that has carried nothing can be taken back.
+        let Some(at) = at.filter(|&at| at > 0 && self.epochs[at].base.is_none()) else { return };
+        if let Some(mut epoch) = self.epochs.remove(at) {
+            epoch.flush(around);
+            out.events.push(FlowEvent::Retire(epoch.label_rx));
+        }
+    }
+
+    /// The sender says where a new epoch begins.
+    pub fn handle_switched(
+        &mut self,
+        around: &mut Around<'_>,
+        number: u64,
+        base: u64,
+        path: PathTimes,
+        out: &mut FlowOut,
+    ) {
+        self.learn_base(around.now, number, base);
+        self.advance(around, path, out);
+    }
+
+    fn learn_base(&mut self, now: Time, number: u64, base: u64) {
+        let before = self.epochs.iter().rfind(|epoch| epoch.number < number);
+        let lowest = before.and_then(|epoch| epoch.base).map_or(0, |(base, _)| base);
+        if let Some(epoch) = self.epochs.iter_mut().find(|epoch| epoch.number == number)
+            && epoch.base.is_none()
+            && base >= lowest
+        {
+            epoch.base = Some((base, now));
+        }
+    }
+
+    /// A packet with one of our labels.
+    pub fn handle_packet(
+        &mut self,
+        around: &mut Around<'_>,
+        number: u64,
+        mut packet: Packet,
+        path: PathTimes,
+        out: &mut FlowOut,
+    ) {
+        let Some(at) = self.epochs.iter().position(|epoch| epoch.number == number) else {
+            return around.pool.free(packet);
+        };
+        packet.set_unit_ends(true, true);
+        let runner = &mut self.epochs[at].runner;
+        runner.handle_up(&mut around.surroundings(), packet);
+        runner.run(&mut around.surroundings());
+        self.process(around, at);
+        self.advance(around, path, out);
+    }
+
+    /// Passes on what an epoch's graph has for us, up and down.
+    fn process(&mut self, around: &mut Around<'_>, at: usize) {
+        let epoch = &mut self.epochs[at];
+        self.taken.extend(epoch.runner.take_up().drain());
+        let header = data::Header { label: epoch.label_tx }.emit();
+        let down: Vec<Packet> = epoch.runner.take_down().drain().collect();
+        for packet in down {
+            self.send_back(around, packet, header);
+        }
+        while let Some(up) = self.epochs[at].poll_up(around, &mut self.taken) {
+            match up {
+                Up::Data(arrived) => self.handle_arrived(around, at, arrived),
+                Up::Mark(kind, mark) => self.handle_mark(around.now, at, kind, mark),
+            }
+        }
+    }
+
+    fn send_back(&mut self, around: &mut Around<'_>, mut packet: Packet, header: [u8; data::LEN]) {
+        let room = around.pool.push_head(&mut packet, data::LEN).is_ok();
+        if !room || self.feedback.len() >= FEEDBACK_MAX {
+            return around.pool.free(packet);
+        }
+        for index in 0..packet.segment_count() {
+            around.pool.head_mut(&packet, index, data::LEN).copy_from_slice(&header);
+        }
+        self.feedback.push_back(packet);
+    }
+
+    /// The next packet for the sender's modules.
+    pub fn poll_packet(&mut self) -> Option<Packet> {
+        self.feedback.pop_front()
+    }
+
+    fn handle_mark(&mut self, now: Time, at: usize, kind: Kind, mark: Mark) {
+        match kind {
+            Kind::Begin => self.learn_base(now, mark.epoch, mark.number),
+            _ => {
+                self.epochs[at].ended = true;
+                let next = self.epochs.get(at + 1).map(|next| next.number);
+                if let (Some((base, _)), Some(next)) = (self.epochs[at].base, next) {
+                    self.learn_base(now, next, base.saturating_add(mark.number));
+                }
+            }
+        }
+    }
+
+    fn handle_arrived(&mut self, around: &mut Around<'_>, at: usize, arrived: Arrived) {
+        let epoch = &mut self.epochs[at];
+        let may_pass = epoch.base.is_some() && (at == 0 || !epoch.ordered);
+        if may_pass {
+            return self.pass(around, at, arrived);
+        }
+        if epoch.held.len() < HELD_MAX {
+            epoch.held.push_back(arrived);
+        } else {
+            // It will be booked lost when its turn comes.
+            arrived.chain.into_iter().for_each(|packet| around.pool.free(packet));
+        }
+    }
+
+    /// Gives a unit to the sink, if it is the first with its number.
+    fn pass(&mut self, around: &mut Around<'_>, at: usize, arrived: Arrived) {
+        let base = self.epochs[at].base.map_or(0, |(base, _)| base);
+        let number = base.saturating_add(arrived.place);
+        match self.intake.accept(number) {
+            Accept::New => self.pass_new(around, at, number, &arrived),
+            Accept::Duplicate => self.ledger.duplicates += 1,
+            Accept::AfterLost => self.ledger.after_lost += 1,
+            Accept::Absurd => {}
+        }
+        arrived.chain.into_iter().for_each(|packet| around.pool.free(packet));
+    }
+
+    fn pass_new(&mut self, around: &mut Around<'_>, at: usize, number: u64, arrived: &Arrived) {
+        let mut lost = Vec::new();
+        if self.epochs[at].ordered {
+            self.intake.settle(number, &mut lost);
+            self.book_lost(around.now, &mut lost);
+        }
+        let unit =
+            UnitView { pool: around.pool, chain: &arrived.chain, number, arrived: arrived.time };
+        let len = unit.len();
+        match self.sink.handle_unit(around.now, &unit) {
+            Taken::Delivered => {
+                self.hash.add(number, len, unit.pieces());
+                self.ledger.delivered += 1;
+                self.ledger.bytes += len as u64;
+                self.epochs[at].delivered += 1;
+            }
+            Taken::Late => self.ledger.late += 1,
+            Taken::Dropped(reason) => self.ledger.dropped[reason.index()] += 1,
+        }
+        self.sink_at = Some(around.now);
+        self.intake.close(number, &mut lost);
+        self.book_lost(around.now, &mut lost);
+        self.ledger.sent = self.ledger.sent.max(self.intake.seen());
+    }
+
+    fn book_lost(&mut self, now: Time, lost: &mut Vec<std::ops::Range<u64>>) {
+        for range in lost.drain(..) {
+            let count = range.end - range.start;
+            self.ledger.lost += count;
+            self.sink.handle_lost(now, range.start, count);
+            self.sink_at = Some(now);
+        }
+        self.ledger.sent = self.ledger.sent.max(self.intake.seen());
+    }
+
+    /// Settles old epochs as far as that can be done now, and ends the flow when all is accounted for.
+    fn advance(&mut self, around: &mut Around<'_>, path: PathTimes, out: &mut FlowOut) {
+        self.release(around);
+        while let Some((base, since)) = self.epochs.get(1).and_then(|next| next.base) {
+            let old = &self.epochs[0];
+            let complete = self.intake.floor() >= base;
+            let in_order = old.ordered && old.ended;
+            let waited = around.now >= since + hold_time(path, old.runner.patience());
+            if !complete && !in_order && !waited {
+                break;
+            }
+            self.settle_first(around, base, out);
+        }
+        let all = self.end.as_ref().is_some_and(|(end, _)| self.intake.floor() >= end.units);
+        if all {
+            self.finish(around, &Ending::Complete, out);
+        }
+    }
+
+    /// Passes on what waits in epochs that need not wait any more.
+    fn release(&mut self, around: &mut Around<'_>) {
+        for at in 0..self.epochs.len() {
+            let epoch = &mut self.epochs[at];
+            if epoch.base.is_some() && (at == 0 || !epoch.ordered) && !epoch.held.is_empty() {
+                for arrived in std::mem::take(&mut epoch.held) {
+                    self.pass(around, at, arrived);
+                }
+            }
+        }
+    }
+
+    /// The first epoch is over: what it still holds goes up, the rest of it is lost.
+    fn settle_first(&mut self, around: &mut Around<'_>, base: u64, out: &mut FlowOut) {
+        self.drain(around, 0);
+        let mut lost = Vec::new();
+        self.intake.settle(base, &mut lost);
+        self.book_lost(around.now, &mut lost);
+        let Some(mut old) = self.epochs.pop_front() else { return };
+        old.flush(around);
+        let first = old.base.map_or(0, |(base, _)| base);
+        out.messages.push(Message::Done(Done {
+            flow: self.id,
+            epoch: old.number,
+            delivered: old.delivered,
+            lost: (base - first).saturating_sub(old.delivered),
+        }));
+        out.events.push(FlowEvent::Retire(old.label_rx));
+        if let Some(current) = self.epochs.front() {
+            out.events.push(FlowEvent::Changed { epoch: current.number });
+        }
+        self.release(around);
+    }
+
+    fn drain(&mut self, around: &mut Around<'_>, at: usize) {
+        self.epochs[at].runner.drain(&mut around.surroundings());
+        self.process(around, at);
+    }
+
+    /// The sender says how much there was in all.
+    pub fn handle_end(
+        &mut self,
+        around: &mut Around<'_>,
+        end: End,
+        path: PathTimes,
+        out: &mut FlowOut,
+    ) {
+        if self.end.is_some() || self.finished {
+            return;
+        }
+        let patience: Duration = self.epochs.iter().map(|epoch| epoch.runner.patience()).sum();
+        let wait = (path.rtt * 2).max(END_WAIT_MIN).max(patience);
+        self.end = Some((end, around.now + wait));
+        self.advance(around, path, out);
+    }
+
+    /// Ends the flow: everything that is here goes up, the rest is booked, the sender gets the account.
+    fn finish(&mut self, around: &mut Around<'_>, ending: &Ending, out: &mut FlowOut) {
+        if self.finished {
+            return;
+        }
+        for at in 0..self.epochs.len() {
+            self.drain(around, at);
+            if self.epochs[at].base.is_some() {
+                self.pass_held(around, at);
+            }
+        }
+        let units = self.end.as_ref().map_or(0, |(end, _)| end.units);
+        let mut lost = Vec::new();
+        self.intake.settle(units, &mut lost);
+        self.book_lost(around.now, &mut lost);
+        self.ledger.sent = units;
+        self.close(around, ending, out);
+        let dropped = self.ledger.dropped.iter().enumerate().filter(|(_, count)| **count > 0);
+        out.messages.push(Message::Report(Report {
+            flow: self.id,
+            delivered: self.ledger.delivered,
+            late: self.ledger.late,
+            lost: self.ledger.lost,
+            dropped: dropped.map(|(code, count)| (code as u8, *count)).collect(),
+            duplicates: self.ledger.duplicates,
+            unknown: self.ledger.unknown,
+            bytes: self.ledger.bytes,
+            hash: self.hash.to_bytes(),
+        }));
+    }
+
+    fn pass_held(&mut self, around: &mut Around<'_>, at: usize) {
+        for arrived in std::mem::take(&mut self.epochs[at].held) {
+            self.pass(around, at, arrived);
+        }
+    }
+
+    /// The session ended without the sender's account: what is here goes up, the rest is unknown.
+    pub fn give_up(&mut self, around: &mut Around<'_>, ending: &Ending, out: &mut FlowOut) {
+        if self.finished {
+            return;
+        }
+        for at in 0..self.epochs.len() {
+            self.drain(around, at);
+            if self.epochs[at].base.is_some() {
+                self.pass_held(around, at);
+            }
+        }
+        self.ledger.sent = self.ledger.sent.max(self.intake.seen());
+        self.ledger.give_up();
+        self.close(around, ending, out);
+    }
+
+    fn close(&mut self, around: &mut Around<'_>, ending: &Ending, out: &mut FlowOut) {
+        self.finished = true;
+        self.sink.finish(around.now, ending, &self.ledger);
+        let hash = self.end.as_ref().and_then(|(end, _)| {
+            (self.ledger.delivered == end.units).then(|| end.hash == self.hash.to_bytes())
+        });
+        out.events.push(FlowEvent::Ended { ledger: self.ledger.clone(), hash });
+        self.flush(around);
+    }
+
+    pub fn next_deadline(&self, path: PathTimes) -> Option<Time> {
+        let mut next = if self.finished { None } else { self.sink_at };
+        for epoch in &self.epochs {
+            next = earlier(next, epoch.runner.next_deadline());
+        }
+        if let Some((_, since)) = self.epochs.get(1).and_then(|epoch| epoch.base) {
+            let patience = self.epochs[0].runner.patience();
+            next = earlier(next, Some(since + hold_time(path, patience)));
+        }
+        match &self.end {
+            Some((_, deadline)) if !self.finished => earlier(next, Some(*deadline)),
+            _ => next,
+        }
+    }
+
+    pub fn handle_timeout(&mut self, around: &mut Around<'_>, path: PathTimes, out: &mut FlowOut) {
+        for at in 0..self.epochs.len() {
+            self.epochs[at].runner.handle_timeout(&mut around.surroundings());
+            self.process(around, at);
+        }
+        self.advance(around, path, out);
+        if self.finished {
+            return;
+        }
+        if self.sink_at.is_some_and(|at| at <= around.now) {
+            // A sink that answers a time that is past must not hold the core.
+            let soonest = around.now + Duration::from_micros(10);
+            self.sink_at = self.sink.handle_timeout(around.now).map(|at| at.max(soonest));
+        }
+        if self.end.as_ref().is_some_and(|(_, deadline)| *deadline <= around.now) {
+            self.finish(around, &Ending::Complete, out);
+        }
+    }
+
+    pub fn control_module(
+        &mut self,
+        around: &mut Around<'_>,
+        index: usize,
+        message: &[u8],
+    ) -> Result<Vec<u8>, dacapo_lift::ControlError> {
+        let Some(epoch) = self.epochs.back_mut() else {
+            return Err(dacapo_lift::ControlError::Unknown);
+        };
+        epoch.runner.control(&mut around.surroundings(), index, message)
+    }
+
+    /// The labels that this end gave out for the flow.
+    pub fn labels(&self) -> Vec<u32> {
+        self.epochs.iter().map(|epoch| epoch.label_rx).collect()
+    }
+
+    /// Gives every view back.
+    pub fn flush(&mut self, around: &mut Around<'_>) {
+        self.epochs.iter_mut().for_each(|epoch| epoch.flush(around));
+        for packet in self.feedback.drain(..).chain(self.taken.drain(..)) {
+            around.pool.free(packet);
+        }
+    }
+}
+
+/// How long the rest of an old epoch is waited for after the base of the next is known
+/// (T_hold): the path's jitter, and at least what the graph's own modules wait.
+fn hold_time(path: PathTimes, patience: Duration) -> Duration {
+    (path.jitter * 3).max(path.rtt / 4).max(HOLD_MIN).max(patience)
+}

@@ -1,0 +1,534 @@
+//! [`SenderFlow`]: a flow at the end that sends.
+//!
+//! What it is: the source, the splice, the running epochs, and the pace. What it is not: the control
+//! connection; messages go out through [`FlowOut`].
+//!
+//! ```text
+//!   change:  None --prepare--> Prepared --READY--> Draining --DONE--> None
+//!                                 |  5 s, CANNOT: ABORT, None
+//! ```
+//!
+//! Invariants: base(e) is the number of units fed before e; a unit is fed to one epoch; an epoch number
+//! is never used again, not even after an abort; at most [`QUEUE_BYTES`] and one unit wait below the
+//! graph.
+
+use crate::error::{Code, Error};
+use crate::flow::epoch::TxEpoch;
+use crate::flow::splice::Splice;
+use crate::flow::{Around, earlier};
+use crate::ledger::{Ledger, UnitHash};
+use crate::port::{Source, SourcePoll, UnitWriter, skip_bytes};
+use dacapo_base::Time;
+use dacapo_lift::{Built, DropReason};
+use dacapo_packet::{Packet, Pool};
+use dacapo_path::TokenBucket;
+use dacapo_wire::data;
+use dacapo_wire::message::Message;
+use dacapo_wire::session::{End, Report};
+use dacapo_wire::unit::{self, Kind};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Units are fed while fewer bytes than this wait for the pace.
+const QUEUE_BYTES: usize = 64 * 1024;
+
+/// The bucket gives at once what the bound gives in this time.
+const BUCKET_DEPTH: Duration = Duration::from_millis(2);
+
+/// A change that is not ready by then is aborted.
+const PREPARE_MAX: Duration = Duration::from_secs(5);
+
+/// The last mark of an epoch: at once, and at most in all.
+const ENDS_AT_ONCE: u8 = 3;
+const ENDS_MAX: u8 = 12;
+const END_EVERY_MIN: Duration = Duration::from_millis(5);
+
+/// How long the sender waits for DONE before it gives an old epoch up on its own.
+const DRAIN_MAX: Duration = Duration::from_secs(15);
+
+/// What a flow tells the rest of the core.
+#[derive(Debug, Default)]
+pub(crate) struct FlowOut {
+    pub messages: Vec<Message>,
+    pub events: Vec<FlowEvent>,
+}
+
+/// What happened in a flow.
+#[derive(Debug)]
+pub(crate) enum FlowEvent {
+    /// The flow ended and this is its account.
+    Ended { ledger: Ledger, hash: Option<bool> },
+    /// The flow runs in this epoch and the one before is gone.
+    Changed { epoch: u64 },
+    /// The flow goes on in its old epoch.
+    ChangeFailed(Error),
+    /// A label is no longer used.
+    Retire(u32),
+    /// The source failed.
+    Failed(String),
+}
+
+#[derive(Debug)]
+enum Change {
+    None,
+    Prepared { epoch: Box<TxEpoch>, deadline: Time },
+    Draining { old: Box<TxEpoch>, ends: u8, next_end: Time, deadline: Time },
+}
+
+pub(crate) struct SenderFlow {
+    id: u16,
+    source: Box<dyn Source>,
+    unit_len_max: usize,
+    splice: Splice,
+    current: TxEpoch,
+    change: Change,
+    next_epoch: u64,
+    running: bool,
+    /// When the source is asked again; `None` until something wakes it.
+    ask_at: Option<Time>,
+    source_ended: bool,
+    end_sent: bool,
+    reported: bool,
+    sent: u64,
+    sent_bytes: u64,
+    hash: UnitHash,
+    bucket: TokenBucket,
+    queue: VecDeque<Packet>,
+    queue_bytes: usize,
+    /// Units given up before they were fed.
+    pub not_sent: u64,
+}
+
+impl SenderFlow {
+    pub fn new(
+        now: Time,
+        id: u16,
+        source: Box<dyn Source>,
+        epoch: TxEpoch,
+        bound_bps: u64,
+        unit_len_max: usize,
+    ) -> Self {
+        Self {
+            id,
+            source,
+            unit_len_max,
+            splice: Splice::default(),
+            next_epoch: epoch.number + 1,
+            current: epoch,
+            change: Change::None,
+            running: false,
+            ask_at: None,
+            source_ended: false,
+            end_sent: false,
+            reported: false,
+            sent: 0,
+            sent_bytes: 0,
+            hash: UnitHash::default(),
+            bucket: TokenBucket::new(now, bound_bps, BUCKET_DEPTH),
+            queue: VecDeque::new(),
+            queue_bytes: 0,
+            not_sent: 0,
+        }
+    }
+
+    pub fn current(&self) -> &TxEpoch {
+        &self.current
+    }
+
+    pub fn set_label_tx(&mut self, label: u32) {
+        self.current.label_tx = label;
+    }
+
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    pub fn is_reported(&self) -> bool {
+        self.reported
+    }
+
+    pub fn start(&mut self, now: Time) {
+        if !self.running && !self.end_sent {
+            self.running = true;
+            self.ask_at = Some(now);
+            self.source.start(now);
+        }
+    }
+
+    pub fn stop(&mut self, now: Time) {
+        if self.running {
+            self.running = false;
+            self.source.stop(now);
+        }
+    }
+
+    pub fn command(&mut self, now: Time, payload: &[u8]) -> Result<Vec<u8>, Error> {
+        self.ask_at = Some(now);
+        self.source.command(now, payload).map_err(|error| Error::new(Code::Refused, error.0))
+    }
+
+    /// Asks the source for everything that is due, feeds what credit and pace allow.
+    fn pump(&mut self, around: &mut Around<'_>, out: &mut FlowOut) {
+        loop {
+            let asked = self.ask_source(around, out);
+            let fed = self.feed(around);
+            if !asked && !fed {
+                break;
+            }
+        }
+    }
+
+    fn ask_source(&mut self, around: &mut Around<'_>, out: &mut FlowOut) -> bool {
+        let due = self.ask_at.is_some_and(|at| at <= around.now);
+        if !self.running || self.source_ended || !due || !self.splice.has_room() {
+            return false;
+        }
+        let chain = self.splice.spare_chain();
+        let layout = self.current.layout;
+        let mut writer = UnitWriter::new(around.pool, layout, self.unit_len_max, chain);
+        let answer = self.source.poll_unit(around.now, &mut writer);
+        let (chain, len) = writer.finish();
+        match answer {
+            SourcePoll::Unit if !chain.is_empty() => {
+                self.splice.push(chain, len.unwrap_or(0), layout);
+                return true;
+            }
+            SourcePoll::Unit => self.fail(out, "the source said a unit and wrote none"),
+            // A source that answers a time that is past must not hold the core.
+            SourcePoll::Wait(at) => {
+                self.ask_at = Some(at.max(around.now + Duration::from_micros(10)));
+            }
+            SourcePoll::Idle => self.ask_at = None,
+            SourcePoll::Blocked => self.ask_at = Some(around.now + Duration::from_millis(1)),
+            SourcePoll::End => self.source_ended = true,
+            SourcePoll::Failed(text) => self.fail(out, &text),
+        }
+        self.free_chain(around.pool, chain);
+        false
+    }
+
+    fn free_chain(&mut self, pool: &mut Pool, mut chain: Vec<Packet>) {
+        chain.drain(..).for_each(|packet| pool.free(packet));
+        self.splice.give_chain_back(chain);
+    }
+
+    fn fail(&mut self, out: &mut FlowOut, text: &str) {
+        self.source_ended = true;
+        out.events.push(FlowEvent::Failed(text.to_owned()));
+    }
+
+    fn feed(&mut self, around: &mut Around<'_>) -> bool {
+        if self.queue_bytes >= QUEUE_BYTES || self.current.runner.credit() == 0 {
+            return false;
+        }
+        let Ok(Some(mut unit)) = self.splice.pop(around.pool, &self.current.layout) else {
+            return false;
+        };
+        let pieces = unit.chain.iter().flat_map(|packet| {
+            (0..packet.segment_count()).map(|index| around.pool.segment(packet, index))
+        });
+        self.hash.add(self.sent, unit.len, skip_bytes(pieces, unit::LEN));
+        self.sent += 1;
+        self.sent_bytes += unit.len as u64;
+        self.current.feed(around, &mut unit.chain);
+        self.splice.give_chain_back(unit.chain);
+        take_down(around.pool, &mut self.current, &mut self.queue, &mut self.queue_bytes);
+        true
+    }
+
+    /// The next packet for the network, with its label, as far as the pace allows.
+    pub fn poll_packet(&mut self, around: &mut Around<'_>, out: &mut FlowOut) -> Option<Packet> {
+        self.pump(around, out);
+        self.end_if_done(around, out);
+        let tokens = self.bucket.available(around.now);
+        if tokens == 0 {
+            return None;
+        }
+        let mut packet = self.queue.pop_front()?;
+        let segments = (tokens / packet.segment_len(0).max(1)).max(1);
+        if let Some(first) = around.pool.split_first(&mut packet, segments) {
+            self.queue.push_front(packet);
+            packet = first;
+        }
+        self.queue_bytes -= packet.payload_len();
+        self.bucket.take(around.now, packet.payload_len());
+        Some(packet)
+    }
+
+    /// Says END once, when the source has ended and all of it is on its way.
+    fn end_if_done(&mut self, around: &mut Around<'_>, out: &mut FlowOut) {
+        let done = self.source_ended && self.splice.is_empty() && self.queue.is_empty();
+        if done && !self.end_sent {
+            self.current.runner.drain(&mut around.surroundings());
+            take_down(around.pool, &mut self.current, &mut self.queue, &mut self.queue_bytes);
+            self.abort(Error::new(Code::Closed, "the flow ended"), out);
+            self.send_end(out);
+        }
+    }
+
+    fn send_end(&mut self, out: &mut FlowOut) {
+        self.end_sent = true;
+        out.messages.push(Message::End(End {
+            flow: self.id,
+            epoch: self.current.number,
+            units: self.sent,
+            bytes: self.sent_bytes,
+            hash: self.hash.to_bytes(),
+        }));
+    }
+
+    /// Ends the flow now: what waits is not sent, what was fed is accounted for.
+    pub fn close(&mut self, around: &mut Around<'_>, out: &mut FlowOut) {
+        self.stop(around.now);
+        self.source_ended = true;
+        self.not_sent += self.splice.flush(around.pool) as u64;
+        if !self.end_sent {
+            self.abort(Error::new(Code::Closed, "the flow was closed"), out);
+            self.send_end(out);
+        }
+    }
+
+    /// The receiver's account has come.
+    pub fn handle_report(&mut self, report: &Report, out: &mut FlowOut) {
+        let ledger = ledger_from(self.sent, report);
+        let hash = (ledger.delivered == self.sent).then(|| report.hash == self.hash.to_bytes());
+        self.reported = true;
+        out.events.push(FlowEvent::Ended { ledger, hash });
+    }
+
+    /// The session ended abnormally: nobody can say what became of the units.
+    pub fn give_up(&mut self, out: &mut FlowOut) {
+        if !self.reported {
+            self.reported = true;
+            let mut ledger = Ledger { sent: self.sent, ..Ledger::default() };
+            ledger.give_up();
+            out.events.push(FlowEvent::Ended { ledger, hash: None });
+        }
+    }
+
+    /// The number that the next epoch gets.
+    pub fn next_epoch(&self) -> u64 {
+        self.next_epoch
+    }
+
+    /// True when no change is going on and the flow has not ended.
+    pub fn may_change(&self) -> bool {
+        matches!(self.change, Change::None) && !self.end_sent
+    }
+
+    /// A change to this epoch was proposed to the receiver.
+    pub fn prepare(&mut self, now: Time, built: Built, label_rx: u32) {
+        let epoch = Box::new(TxEpoch::new(self.next_epoch, built, label_rx));
+        self.next_epoch += 1;
+        self.change = Change::Prepared { epoch, deadline: now + PREPARE_MAX };
+    }
+
+    /// The receiver is ready: the next unit enters the new epoch. Returns its base, to be told.
+    pub fn handle_ready(
+        &mut self,
+        around: &mut Around<'_>,
+        number: u64,
+        label: u32,
+        rtt: Duration,
+    ) -> Option<u64> {
+        match &self.change {
+            Change::Prepared { epoch, .. } if epoch.number == number => {}
+            _ => return None,
+        }
+        let Change::Prepared { epoch, .. } = std::mem::replace(&mut self.change, Change::None)
+        else {
+            return None;
+        };
+        let mut old = std::mem::replace(&mut self.current, *epoch);
+        self.current.label_tx = label;
+        self.current.base = self.sent;
+        self.end_old(around, &mut old);
+        self.current.mark(around, Kind::Begin);
+        take_down(around.pool, &mut self.current, &mut self.queue, &mut self.queue_bytes);
+        self.change = Change::Draining {
+            old: Box::new(old),
+            ends: ENDS_AT_ONCE,
+            next_end: around.now + end_every(rtt),
+            deadline: around.now + DRAIN_MAX,
+        };
+        Some(self.sent)
+    }
+
+    fn end_old(&mut self, around: &mut Around<'_>, old: &mut TxEpoch) {
+        old.runner.drain(&mut around.surroundings());
+        for _ in 0..ENDS_AT_ONCE {
+            old.mark(around, Kind::End);
+        }
+        take_down(around.pool, old, &mut self.queue, &mut self.queue_bytes);
+    }
+
+    /// The receiver cannot: stay.
+    pub fn handle_cannot(&mut self, number: u64, error: Error, out: &mut FlowOut) {
+        if matches!(&self.change, Change::Prepared { epoch, .. } if epoch.number == number) {
+            self.abort_quietly(error, out);
+        }
+    }
+
+    /// The receiver has settled an old epoch.
+    pub fn handle_done(&mut self, around: &mut Around<'_>, number: u64, out: &mut FlowOut) {
+        if matches!(&self.change, Change::Draining { old, .. } if old.number == number) {
+            self.destroy_old(around, out);
+        }
+    }
+
+    fn destroy_old(&mut self, around: &mut Around<'_>, out: &mut FlowOut) {
+        if let Change::Draining { mut old, .. } = std::mem::replace(&mut self.change, Change::None) {
+            old.runner.flush(&mut around.surroundings());
+            out.events.push(FlowEvent::Retire(old.label_rx));
+            out.events.push(FlowEvent::Changed { epoch: self.current.number });
+        }
+    }
+
+    /// Takes a proposed change back and tells the receiver.
+    fn abort(&mut self, error: Error, out: &mut FlowOut) {
+        if let Change::Prepared { epoch, .. } = &self.change {
+            let abort = dacapo_wire::change::Abort { flow: self.id, epoch: epoch.number };
+            out.messages.push(Message::Abort(abort));
+            self.abort_quietly(error, out);
+        }
+    }
+
+    fn abort_quietly(&mut self, error: Error, out: &mut FlowOut) {
+        if let Change::Prepared { epoch, .. } = std::mem::replace(&mut self.change, Change::None) {
+            out.events.push(FlowEvent::Retire(epoch.label_rx));
+            out.events.push(FlowEvent::ChangeFailed(error));
+        }
+    }
+
+    /// A packet that the receiver's modules sent back for one of our epochs.
+    pub fn handle_packet(&mut self, around: &mut Around<'_>, number: u64, packet: Packet) {
+        let epoch = match &mut self.change {
+            Change::Draining { old, .. } if old.number == number => old,
+            _ if self.current.number == number => &mut self.current,
+            _ => return around.pool.free(packet),
+        };
+        epoch.runner.handle_up(&mut around.surroundings(), packet);
+        epoch.runner.run(&mut around.surroundings());
+        // Feedback ends at our modules; what still comes up is nobody's.
+        let stray: Vec<Packet> = epoch.runner.take_up().drain().collect();
+        stray.into_iter().for_each(|packet| around.pool.free(packet));
+        take_down(around.pool, epoch, &mut self.queue, &mut self.queue_bytes);
+    }
+
+    pub fn control_module(
+        &mut self,
+        around: &mut Around<'_>,
+        index: usize,
+        message: &[u8],
+    ) -> Result<Vec<u8>, Error> {
+        let answer = self.current.runner.control(&mut around.surroundings(), index, message);
+        answer.map_err(|error| Error::new(Code::Refused, error.to_string()))
+    }
+
+    pub fn next_deadline(&self, now: Time) -> Option<Time> {
+        let mut next = self.current.runner.next_deadline();
+        if self.running && !self.source_ended && self.splice.has_room() {
+            next = earlier(next, self.ask_at);
+        }
+        if !self.queue.is_empty() {
+            next = earlier(next, Some(self.bucket.ready_at(now)));
+        }
+        match &self.change {
+            Change::None => {}
+            Change::Prepared { deadline, .. } => next = earlier(next, Some(*deadline)),
+            Change::Draining { old, ends, next_end, deadline } => {
+                next = earlier(next, old.runner.next_deadline());
+                let end = if *ends < ENDS_MAX { *next_end } else { *deadline };
+                next = earlier(next, Some(end));
+            }
+        }
+        next
+    }
+
+    pub fn handle_timeout(&mut self, around: &mut Around<'_>, rtt: Duration, out: &mut FlowOut) {
+        self.current.runner.handle_timeout(&mut around.surroundings());
+        take_down(around.pool, &mut self.current, &mut self.queue, &mut self.queue_bytes);
+        match &mut self.change {
+            Change::Prepared { deadline, .. } if *deadline <= around.now => {
+                self.abort(Error::new(Code::NoAnswer, "the receiver was not ready in 5 s"), out);
+            }
+            Change::Draining { deadline, .. } if *deadline <= around.now => {
+                self.destroy_old(around, out);
+            }
+            Change::Draining { old, ends, next_end, .. } => {
+                old.runner.handle_timeout(&mut around.surroundings());
+                if *ends < ENDS_MAX && *next_end <= around.now {
+                    old.mark(around, Kind::End);
+                    *ends += 1;
+                    *next_end = around.now + end_every(rtt);
+                }
+                take_down(around.pool, old, &mut self.queue, &mut self.queue_bytes);
+            }
+            Change::None | Change::Prepared { .. } => {}
+        }
+    }
+
+    /// The labels that this end gave out for the flow.
+    pub fn labels(&self) -> Vec<u32> {
+        let mut labels = vec![self.current.label_rx];
+        match &self.change {
+            Change::None => {}
+            Change::Prepared { epoch, .. } => labels.push(epoch.label_rx),
+            Change::Draining { old, .. } => labels.push(old.label_rx),
+        }
+        labels
+    }
+
+    /// Gives every view back.
+    pub fn flush(&mut self, around: &mut Around<'_>) {
+        self.not_sent += self.splice.flush(around.pool) as u64;
+        self.current.runner.flush(&mut around.surroundings());
+        if let Change::Draining { old, .. } = &mut self.change {
+            old.runner.flush(&mut around.surroundings());
+        }
+        self.change = Change::None;
+        self.queue.drain(..).for_each(|packet| around.pool.free(packet));
+        self.queue_bytes = 0;
+    }
+}
+
+fn end_every(rtt: Duration) -> Duration {
+    (rtt / 4).max(END_EVERY_MIN)
+}
+
+/// Moves what a graph has for the network to the queue, with the epoch's label in front.
+fn take_down(pool: &mut Pool, epoch: &mut TxEpoch, queue: &mut VecDeque<Packet>, bytes: &mut usize) {
+    let header = data::Header { label: epoch.label_tx }.emit();
+    let packets: Vec<Packet> = epoch.runner.take_down().drain().collect();
+    for mut packet in packets {
+        if pool.push_head(&mut packet, data::LEN).is_err() {
+            // Cannot be: the layout reserves these bytes. Better lost than a loop.
+            pool.free(packet);
+            continue;
+        }
+        for index in 0..packet.segment_count() {
+            pool.head_mut(&packet, index, data::LEN).copy_from_slice(&header);
+        }
+        *bytes += packet.payload_len();
+        queue.push_back(packet);
+    }
+}
+
+/// The sender's ledger from the receiver's report.
+pub(crate) fn ledger_from(sent: u64, report: &Report) -> Ledger {
+    let mut ledger = Ledger {
+        sent,
+        delivered: report.delivered,
+        late: report.late,
+        lost: report.lost,
+        unknown: report.unknown,
+        duplicates: report.duplicates,
+        bytes: report.bytes,
+        ..Ledger::default()
+    };
+    for &(code, count) in &report.dropped {
+        let reason = DropReason::from_code(code).unwrap_or(DropReason::Refused);
+        ledger.dropped[reason.index()] += count;
+    }
+    ledger
+}

@@ -1,0 +1,137 @@
+//! [`Splice`]: the one queue in which units of a flow wait.
+//!
+//! What it is: units in the layout of an epoch, in order, between the source and the graph. It
+//! survives a change: units that wait enter the new epoch, laid out anew if its headers differ.
+//!
+//! What it is not: retention of what was sent; that comes with reliable flows.
+//!
+//! Invariants: at most [`UNITS_MAX`] units and `bytes_max` bytes wait, or one unit if it is larger; its
+//! policy at the bound is to block the source.
+
+use dacapo_packet::{Layout, Packet, Pool, PoolFull};
+use std::collections::VecDeque;
+
+/// The most units that wait.
+pub(crate) const UNITS_MAX: usize = 64;
+
+/// The most bytes that wait, but for a single larger unit.
+const BYTES_MAX: usize = 4 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub chain: Vec<Packet>,
+    pub len: usize,
+    layout: Layout,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Splice {
+    units: VecDeque<Waiting>,
+    bytes: usize,
+    /// Empty chains whose memory is used again.
+    spare: Vec<Vec<Packet>>,
+}
+
+impl Splice {
+    pub fn has_room(&self) -> bool {
+        self.units.len() < UNITS_MAX && self.bytes < BYTES_MAX
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    /// An empty chain to write a unit into.
+    pub fn spare_chain(&mut self) -> Vec<Packet> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    pub fn give_chain_back(&mut self, chain: Vec<Packet>) {
+        if self.spare.len() < UNITS_MAX {
+            self.spare.push(chain);
+        }
+    }
+
+    pub fn push(&mut self, chain: Vec<Packet>, len: usize, layout: Layout) {
+        self.bytes += len;
+        self.units.push_back(Waiting { chain, len, layout });
+    }
+
+    /// Takes the next unit in the layout of the epoch that it enters.
+    ///
+    /// # Errors
+    /// [`PoolFull`] when it must be laid out anew and there is no memory; it stays.
+    pub fn pop(&mut self, pool: &mut Pool, layout: &Layout) -> Result<Option<Waiting>, PoolFull> {
+        let Some(front) = self.units.front_mut() else { return Ok(None) };
+        if front.layout != *layout {
+            relay(pool, front, layout)?;
+        }
+        let unit = self.units.pop_front();
+        self.bytes -= unit.as_ref().map_or(0, |unit| unit.len);
+        Ok(unit)
+    }
+
+    /// Gives everything back; returns how many units that were.
+    pub fn flush(&mut self, pool: &mut Pool) -> usize {
+        let count = self.units.len();
+        for unit in self.units.drain(..) {
+            unit.chain.into_iter().for_each(|packet| pool.free(packet));
+        }
+        self.bytes = 0;
+        count
+    }
+}
+
+/// Copies a unit into another layout: only for units that waited while the graph changed to one with
+/// other headers.
+fn relay(pool: &mut Pool, unit: &mut Waiting, layout: &Layout) -> Result<(), PoolFull> {
+    let mut bytes = Vec::new();
+    unit.chain.iter().for_each(|packet| pool.read_payload(packet, &mut bytes));
+    let mut chain = Vec::new();
+    for piece in bytes.chunks(layout.payload_per_train().max(1)) {
+        match pool.alloc_train(layout, piece.len()) {
+            Ok(packet) => {
+                pool.write_payload(&packet, 0, piece);
+                chain.push(packet);
+            }
+            Err(full) => {
+                chain.into_iter().for_each(|packet| pool.free(packet));
+                return Err(full);
+            }
+        }
+    }
+    let old = std::mem::replace(&mut unit.chain, chain);
+    old.into_iter().for_each(|packet| pool.free(packet));
+    unit.layout = *layout;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_that_waits_is_laid_out_anew_for_another_graph() {
+        let mut pool = Pool::new(1 << 20);
+        let old = Layout { head: 9, tail: 0, segment: 100, segmented: true };
+        let new = Layout { head: 17, tail: 4, segment: 90, segmented: true };
+        let payload: Vec<u8> = (0..7_000).map(|i| i as u8).collect();
+        let mut splice = Splice::default();
+        let mut chain = Vec::new();
+        for piece in payload.chunks(old.payload_per_train()) {
+            let packet = pool.alloc_train(&old, piece.len()).unwrap();
+            pool.write_payload(&packet, 0, piece);
+            chain.push(packet);
+        }
+        splice.push(chain, payload.len(), old);
+        let unit = splice.pop(&mut pool, &new).unwrap().unwrap();
+        let mut got = Vec::new();
+        for packet in unit.chain {
+            assert_eq!((packet.head_room(), packet.tail_room()), (17, 4));
+            pool.read_payload(&packet, &mut got);
+            pool.free(packet);
+        }
+        assert_eq!(got, payload);
+        assert_eq!(pool.live_views(), 0);
+    }
+}

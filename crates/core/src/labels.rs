@@ -1,0 +1,124 @@
+//! [`Labels`]: the labels that this core gave out, and what they name.
+//!
+//! What it is: the first look-up of every datagram of a flow. What it is not: authentication; a label
+//! is random, but it goes in clear.
+//!
+//! Invariants: a label is random in its upper 28 bits; its lower 4 name the reactor; one that was taken
+//! back is not given out again for two minutes; at most [`LABELS_MAX`] exist.
+
+use dacapo_base::{Random, Time};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// The most labels at a time, those in quarantine included.
+pub const LABELS_MAX: usize = 65_536;
+
+const QUARANTINE: Duration = Duration::from_secs(120);
+const REACTOR_MASK: u32 = 0xF;
+
+/// What a label names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The session.
+    pub session: u64,
+    /// The flow's place in the session.
+    pub flow: usize,
+    /// The epoch.
+    pub epoch: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Entry {
+    Live(Target),
+    Quarantined,
+}
+
+/// The labels of a reactor.
+#[derive(Debug, Default)]
+pub struct Labels {
+    entries: BTreeMap<u32, Entry>,
+    quarantine: VecDeque<(Time, u32)>,
+}
+
+impl Labels {
+    /// Gives out a label; `None` when there are too many.
+    pub fn allot(&mut self, now: Time, random: &mut Random, target: Target) -> Option<u32> {
+        self.release_old(now);
+        if self.entries.len() >= LABELS_MAX {
+            return None;
+        }
+        loop {
+            // At most one in 4,096 numbers is taken, so this ends.
+            let label = random.next_u32() & !REACTOR_MASK;
+            if let std::collections::btree_map::Entry::Vacant(entry) = self.entries.entry(label) {
+                entry.insert(Entry::Live(target));
+                return Some(label);
+            }
+        }
+    }
+
+    /// What a label names; `None` for one that is unknown or was taken back.
+    #[must_use]
+    pub fn target(&self, label: u32) -> Option<Target> {
+        match self.entries.get(&label) {
+            Some(Entry::Live(target)) => Some(*target),
+            _ => None,
+        }
+    }
+
+    /// True for a label that was taken back less than two minutes ago.
+    #[must_use]
+    pub fn is_quarantined(&self, label: u32) -> bool {
+        matches!(self.entries.get(&label), Some(Entry::Quarantined))
+    }
+
+    /// Takes a label back.
+    pub fn retire(&mut self, now: Time, label: u32) {
+        if let Some(entry) = self.entries.get_mut(&label) {
+            *entry = Entry::Quarantined;
+            self.quarantine.push_back((now + QUARANTINE, label));
+        }
+    }
+
+    fn release_old(&mut self, now: Time) {
+        while let Some((_, label)) = self.quarantine.pop_front_if(|(at, _)| *at <= now) {
+            self.entries.remove(&label);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TARGET: Target = Target { session: 1, flow: 2, epoch: 3 };
+
+    #[test]
+    fn a_label_taken_back_is_not_given_out_for_two_minutes() {
+        let mut labels = Labels::default();
+        let mut random = Random::from_number(1);
+        let label = labels.allot(Time::ZERO, &mut random, TARGET).unwrap();
+        assert_eq!(labels.target(label), Some(TARGET));
+        labels.retire(Time::ZERO, label);
+        assert_eq!(labels.target(label), None);
+        // The same draw again meets the quarantine and takes the next number.
+        let again = |labels: &mut Labels, at| {
+            labels.allot(at, &mut Random::from_number(1), TARGET).unwrap()
+        };
+        assert_ne!(again(&mut labels, Time::from_millis(119_999)), label);
+        let mut labels = Labels::default();
+        labels.allot(Time::ZERO, &mut Random::from_number(1), TARGET).unwrap();
+        labels.retire(Time::ZERO, label);
+        assert_eq!(again(&mut labels, Time::from_millis(120_000)), label);
+    }
+
+    #[test]
+    fn labels_are_bounded() {
+        let mut labels = Labels::default();
+        let mut random = Random::from_number(1);
+        for _ in 0..LABELS_MAX {
+            assert!(labels.allot(Time::ZERO, &mut random, TARGET).is_some());
+        }
+        assert_eq!(labels.allot(Time::ZERO, &mut random, TARGET), None);
+    }
+}

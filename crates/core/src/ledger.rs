@@ -1,0 +1,123 @@
+//! [`Ledger`]: what became of every unit of a flow, per receiver; and [`UnitHash`].
+//!
+//! What it is: the sum that closes: sent = delivered + late + lost + dropped by reason + unknown, where
+//! unknown is 0 unless the session ended abnormally. Duplicates are counted apart, because they are
+//! not units that were sent.
+//!
+//! What it is not: counts of packets; those are in the runner.
+
+use dacapo_lift::DropReason;
+use sha2::{Digest, Sha256};
+
+/// What became of every unit of one flow at one receiver.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// Units fed into the flow's graphs by the sender, as far as this end knows.
+    pub sent: u64,
+    /// Handed to the receiving application in time.
+    pub delivered: u64,
+    /// Arrived whole, too late for the application.
+    pub late: u64,
+    /// Did not arrive whole.
+    pub lost: u64,
+    /// Arrived and given up, by reason.
+    pub dropped: [u64; DropReason::COUNT],
+    /// Nobody can say: only after an abnormal end.
+    pub unknown: u64,
+    /// Arrived more than once; not part of the sum.
+    pub duplicates: u64,
+    /// Arrived after they had been counted as lost; not part of the sum.
+    pub after_lost: u64,
+    /// Bytes of the units delivered.
+    pub bytes: u64,
+}
+
+impl Ledger {
+    /// Units given up for any reason.
+    #[must_use]
+    pub fn dropped_count(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+
+    /// Units of which it is known what became of them.
+    #[must_use]
+    pub fn accounted(&self) -> u64 {
+        self.delivered + self.late + self.lost + self.dropped_count()
+    }
+
+    /// True when the sum closes.
+    #[must_use]
+    pub fn closes(&self) -> bool {
+        self.sent == self.accounted() + self.unknown
+    }
+
+    /// Books what is not accounted for as unknown: the session ended abnormally.
+    pub fn give_up(&mut self) {
+        self.unknown = self.sent.saturating_sub(self.accounted());
+    }
+}
+
+/// A hash over a set of units that does not depend on the order in which they are added: the sum, in
+/// four 64-bit lanes, of SHA-256 over each unit's number, length and bytes.
+///
+/// It compares what two ends saw; it is no protection against somebody who chooses units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnitHash([u64; 4]);
+
+impl UnitHash {
+    /// Adds the unit with this number, whose bytes are the pieces in order.
+    pub fn add<'a>(&mut self, number: u64, len: usize, pieces: impl Iterator<Item = &'a [u8]>) {
+        let mut hash = Sha256::new();
+        hash.update(number.to_be_bytes());
+        hash.update((len as u64).to_be_bytes());
+        for piece in pieces {
+            hash.update(piece);
+        }
+        let digest = hash.finalize();
+        for (lane, bytes) in self.0.iter_mut().zip(digest.chunks_exact(8)) {
+            let word = bytes.iter().fold(0, |word: u64, &byte| (word << 8) | u64::from(byte));
+            *lane = lane.wrapping_add(word);
+        }
+    }
+
+    /// The hash as bytes.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        for (to, lane) in bytes.chunks_exact_mut(8).zip(self.0) {
+            to.copy_from_slice(&lane.to_be_bytes());
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_depends_on_number_and_bytes_and_not_on_order_or_pieces() {
+        let hash = |units: &[(u64, &[&[u8]])]| {
+            let mut hash = UnitHash::default();
+            for (number, pieces) in units {
+                let len = pieces.iter().map(|piece| piece.len()).sum();
+                hash.add(*number, len, pieces.iter().copied());
+            }
+            hash.to_bytes()
+        };
+        let reference = hash(&[(0, &[b"ab"]), (1, &[b"c"])]);
+        assert_eq!(hash(&[(1, &[b"c"]), (0, &[b"a", b"b"])]), reference);
+        assert_ne!(hash(&[(0, &[b"ab"]), (2, &[b"c"])]), reference);
+        assert_ne!(hash(&[(0, &[b"ab"]), (1, &[b"d"])]), reference);
+        assert_ne!(hash(&[(0, &[b"ab"])]), reference);
+    }
+
+    #[test]
+    fn an_abnormal_end_closes_with_unknown() {
+        let mut ledger = Ledger { sent: 10, delivered: 6, lost: 1, ..Ledger::default() };
+        assert!(!ledger.closes());
+        ledger.give_up();
+        assert_eq!(ledger.unknown, 3);
+        assert!(ledger.closes());
+    }
+}

@@ -1,0 +1,42 @@
+//! Sessions, flows, the connection manager and the turn loop.
+//!
+//! What it is: [`Core`], a whole core as one sans-IO engine, and [`Reactor`], the turn loop that gives it
+//! sockets and a clock. A flow has three parts: the access part (source, splice, intake, sink) and the
+//! path part (label, pace, probes) survive a change of protocol; the epoch part in between, a graph
+//! run by the Lift, is replaced by it.
+//!
+//! ```text
+//!   application: Source, Sink, commands, events
+//!        |
+//!   Core: sessions -> flows -> splice | epoch n, epoch n+1 | labels, pace
+//!        |            control connections (QUIC), probes, watchdogs
+//!   Reactor: transports, poll, clock
+//! ```
+//!
+//! What it is not: modules (`dacapo-modules`), media, or a command line.
+
+mod control;
+mod engine;
+mod error;
+mod flow;
+mod labels;
+mod ledger;
+mod peer;
+mod port;
+mod reactor;
+mod session;
+
+pub use control::{ControlCrypto, EndpointKeys};
+pub use engine::{
+    Core, CoreConfig, CoreCounters, CoreEvent, FlowStatus, PEERS_MAX, Payload, Publisher,
+    SESSIONS_MAX, SessionId, SessionSpec, Transmit, VERSION,
+};
+pub use error::{Code, Error, Fault};
+pub use labels::LABELS_MAX;
+pub use ledger::{Ledger, UnitHash};
+pub use peer::PeerId;
+pub use port::{
+    BeginError, CommandError, Ending, Port, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
+};
+pub use reactor::{Reactor, ReactorCounters};
+pub use session::table;

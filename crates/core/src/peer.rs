@@ -1,0 +1,89 @@
+//! [`Peer`]: another core, its control connection and the data path to it.
+//!
+//! What it is: the state that lives as long as the connection of a pair of hosts. What it is not: the
+//! sessions in it.
+//!
+//! ```text
+//!   dialed   Dialing --connected--> Greeting --WELCOME--> Open
+//!   came in                         Greeting --HELLO----> Open
+//!   Open: the dialer probes the data path with the listener's token; the listener learns from the
+//!   first probe where the dialer's data port is, and probes back.
+//! ```
+
+use crate::control::ConnId;
+use crate::flow::receiver::PathTimes;
+use crate::session::table::{HubRole, HubState};
+use dacapo_base::Time;
+use dacapo_path::Prober;
+use quinn_proto::StreamId;
+use std::net::SocketAddr;
+
+/// Another core, as long as there is a connection to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub(crate) u64);
+
+pub(crate) struct Peer {
+    pub remote: SocketAddr,
+    pub role: HubRole,
+    pub hub_state: HubState,
+    /// The connection in use; `None` while dialing.
+    pub conn: Option<ConnId>,
+    pub hub: Option<StreamId>,
+    /// Connections that are being tried.
+    pub attempts: Vec<ConnId>,
+    /// When the next attempt begins.
+    pub next_attempt: Time,
+    /// When the greeting must be over.
+    pub deadline: Option<Time>,
+    /// What names this connection in path probes.
+    pub token: [u8; 16],
+    /// Where the peer's data port is, once known.
+    pub data_remote: Option<SocketAddr>,
+    pub prober: Option<Prober>,
+    /// The peer reads the same monotonic clock.
+    pub one_clock: bool,
+    /// What [`crate::control::Control::heard`] said last.
+    pub heard: u64,
+    /// Listings that are waited for.
+    pub lists: Vec<(Time, u32)>,
+    /// Why the last attempt failed, for the report.
+    pub last_failure: String,
+}
+
+impl Peer {
+    pub fn new(remote: SocketAddr, role: HubRole, now: Time) -> Self {
+        Self {
+            remote,
+            role,
+            hub_state: HubState::Greeting,
+            conn: None,
+            hub: None,
+            attempts: Vec::new(),
+            next_attempt: now,
+            deadline: None,
+            token: [0; 16],
+            data_remote: None,
+            prober: None,
+            one_clock: false,
+            heard: 0,
+            lists: Vec::new(),
+            last_failure: String::new(),
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.hub_state == HubState::Open && self.conn.is_some()
+    }
+
+    pub fn times(&self) -> PathTimes {
+        let Some(prober) = &self.prober else { return PathTimes::default() };
+        PathTimes {
+            rtt: prober.rtt().smoothed().unwrap_or_default(),
+            jitter: prober.rtt().deviation(),
+        }
+    }
+
+    pub fn datagram_len(&self, now: Time) -> Option<usize> {
+        self.prober.as_ref()?.datagram_len(now)
+    }
+}

@@ -1,0 +1,366 @@
+//! [`Reactor`]: the turn loop that gives a [`Core`] sockets and a clock.
+//!
+//! What it is: driven by whoever holds it, in its thread: [`Reactor::turn`] does what is due and then
+//! waits. To embed it in another loop, wait for [`AsFd`] or [`Reactor::next_deadline`], then turn with
+//! no wait. One clock read per turn.
+//!
+//! ```text
+//!   turn:  receive -> timers -> control out -> data out -> wait(fd | deadline)
+//! ```
+//!
+//! What it is not: a thread, or a place for protocol logic.
+//!
+//! Invariants: a transport that takes no more keeps at most one transmit waiting; receiving is at most
+//! [`RECV_ROUNDS`] rounds per turn, so that timers are not starved; what the application watches
+//! besides is reported by token.
+
+use crate::engine::{Core, CoreEvent, Transmit};
+use crate::error::{Code, Error};
+use crate::peer::PeerId;
+use dacapo_base::Time;
+use dacapo_sys::clock;
+use dacapo_sys::poll::{Event, Interest, Poller};
+use dacapo_transport::{Incoming, Outgoing, SendError, Sent, Transport};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// Rounds of receiving before timers have their turn.
+const RECV_ROUNDS: usize = 16;
+
+/// Transmits of one turn before the sockets are read again.
+const SEND_MAX: usize = 256;
+
+/// A transport that was dialed stays so long after its peer is gone, for what is on its way.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// A queue of a device that was full is tried again after this time: nobody tells when it has room.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// The first token of what the application watches.
+const OUTSIDE: u64 = 1 << 32;
+
+/// Counters of the edge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReactorCounters {
+    /// Turns made.
+    pub turns: u64,
+    /// Datagrams that no transport could be found for.
+    pub unroutable: u64,
+    /// Datagrams that were too long for their path.
+    pub too_large: u64,
+    /// The network said that nobody listens or that there is no way.
+    pub refused: u64,
+    /// Other errors of the system at sending.
+    pub errors: u64,
+}
+
+struct Attached {
+    transport: Box<dyn Transport>,
+    /// The one remote of a transport that was dialed.
+    dialed: Option<SocketAddr>,
+    lanes: BTreeSet<SocketAddr>,
+    /// What it did not take, and how much of it it did.
+    waiting: Option<(Transmit, usize)>,
+    retry_at: Option<Time>,
+    remove_at: Option<Time>,
+}
+
+/// A core with sockets and a clock.
+pub struct Reactor {
+    core: Core,
+    transports: BTreeMap<u64, Attached>,
+    next_token: u64,
+    poller: Poller,
+    ready: Vec<Event>,
+    incoming: Vec<Incoming>,
+    counters: ReactorCounters,
+}
+
+impl Reactor {
+    /// A reactor for this core, with no transport yet.
+    ///
+    /// # Errors
+    /// What the system says when it has no descriptor left.
+    pub fn new(core: Core) -> io::Result<Self> {
+        Ok(Self {
+            core,
+            transports: BTreeMap::new(),
+            next_token: 0,
+            poller: Poller::new()?,
+            ready: Vec::new(),
+            incoming: Vec::new(),
+            counters: ReactorCounters::default(),
+        })
+    }
+
+    /// The time on the clock that the core lives by.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        clock::now()
+    }
+
+    /// The engine.
+    pub fn core(&mut self) -> &mut Core {
+        &mut self.core
+    }
+
+    /// Counters of the edge.
+    #[must_use]
+    pub fn counters(&self) -> ReactorCounters {
+        self.counters
+    }
+
+    /// Listens through this transport.
+    ///
+    /// # Errors
+    /// What the system says when the transport cannot be watched.
+    pub fn listen(&mut self, transport: Box<dyn Transport>) -> io::Result<()> {
+        self.attach(transport, None)
+    }
+
+    /// Connects to a core through a transport that was dialed to it.
+    ///
+    /// # Errors
+    /// As [`Core::connect`], or [`Code::System`] when the transport cannot be watched.
+    pub fn connect(
+        &mut self,
+        transport: Box<dyn Transport>,
+        remote: SocketAddr,
+    ) -> Result<PeerId, Error> {
+        self.attach(transport, Some(remote))
+            .map_err(|error| Error::new(Code::System, error.to_string()))?;
+        let now = self.now();
+        self.core.connect(now, remote)
+    }
+
+    fn attach(
+        &mut self,
+        transport: Box<dyn Transport>,
+        dialed: Option<SocketAddr>,
+    ) -> io::Result<()> {
+        let token = self.next_token;
+        self.next_token += 1;
+        if let Some(fd) = transport.fd() {
+            self.poller.add(fd, token, Interest::Read)?;
+        }
+        let attached = Attached {
+            transport,
+            dialed,
+            lanes: BTreeSet::new(),
+            waiting: None,
+            retry_at: None,
+            remove_at: None,
+        };
+        self.transports.insert(token, attached);
+        Ok(())
+    }
+
+    /// Watches something else for reading; [`Reactor::turn`] reports `token` when it is ready.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn watch(&mut self, fd: BorrowedFd<'_>, token: u32) -> io::Result<()> {
+        self.poller.add(fd, OUTSIDE + u64::from(token), Interest::Read)
+    }
+
+    /// Watches it no longer.
+    pub fn unwatch(&mut self, fd: BorrowedFd<'_>) {
+        // It may be closed already, and then it is not watched.
+        let _ = self.poller.remove(fd);
+    }
+
+    /// One turn: does what is due, then waits at most `wait` for the network, a deadline or what is
+    /// watched. Returns the tokens that are ready.
+    ///
+    /// # Errors
+    /// What the system says when waiting fails.
+    pub fn turn(&mut self, wait: Duration) -> io::Result<Vec<u32>> {
+        self.counters.turns += 1;
+        let now = self.now();
+        let more = self.receive(now);
+        self.core.handle_timeout(now);
+        let full = self.send(now);
+        self.tidy(now);
+        let wait = if more || full { Duration::ZERO } else { self.wait_time(now, wait) };
+        let mut ready = std::mem::take(&mut self.ready);
+        let waited = self.poller.wait(Some(wait), &mut ready);
+        let outside = |event: &Event| event.token.checked_sub(OUTSIDE).map(|token| token as u32);
+        let tokens = ready.iter().filter_map(outside).collect();
+        self.ready = ready;
+        waited.map(|()| tokens)
+    }
+
+    /// When the next turn is due if nothing comes.
+    pub fn next_deadline(&mut self) -> Option<Time> {
+        let now = self.now();
+        let mut next = self.core.next_deadline(now);
+        for attached in self.transports.values() {
+            next = crate::flow::earlier(next, attached.retry_at);
+            next = crate::flow::earlier(next, attached.remove_at);
+        }
+        next
+    }
+
+    fn wait_time(&mut self, now: Time, most: Duration) -> Duration {
+        if self.core.has_events() {
+            return Duration::ZERO;
+        }
+        self.next_deadline().map_or(most, |at| at.since(now).min(most))
+    }
+
+    /// Takes what has come; true when there may be more.
+    fn receive(&mut self, now: Time) -> bool {
+        let mut more = false;
+        for attached in self.transports.values_mut() {
+            for round in 0..RECV_ROUNDS {
+                let mut incoming = std::mem::take(&mut self.incoming);
+                let outcome = attached.transport.recv(now, self.core.pool(), &mut incoming);
+                for it in incoming.drain(..) {
+                    self.core.handle_datagram(now, it.remote, it.packet);
+                }
+                self.incoming = incoming;
+                if outcome.writable {
+                    attached.retry_at = None;
+                }
+                if !outcome.more || outcome.blocked {
+                    break;
+                }
+                more |= round + 1 == RECV_ROUNDS;
+            }
+        }
+        more
+    }
+
+    /// Sends what may be sent; true when there may be more.
+    fn send(&mut self, now: Time) -> bool {
+        let tokens: Vec<u64> = self.transports.keys().copied().collect();
+        for token in tokens {
+            self.send_waiting(now, token);
+        }
+        for _ in 0..SEND_MAX {
+            // A transport that is full holds all others up for a millisecond at most; it is the
+            // device's queue that is full, and they share it.
+            if self.transports.values().any(|attached| attached.waiting.is_some()) {
+                return false;
+            }
+            let Some(transmit) = self.core.poll_transmit(now) else { return false };
+            match self.transport_for(transmit.remote) {
+                Some(token) => self.send_one(now, token, transmit, 0),
+                None => {
+                    self.counters.unroutable += 1;
+                    self.core.transmitted(transmit);
+                }
+            }
+        }
+        true
+    }
+
+    fn transport_for(&self, remote: SocketAddr) -> Option<u64> {
+        let dialed = self.transports.iter().find(|(_, it)| it.dialed == Some(remote));
+        let listening = || self.transports.iter().find(|(_, it)| it.dialed.is_none());
+        dialed.or_else(listening).map(|(token, _)| *token)
+    }
+
+    fn send_waiting(&mut self, now: Time, token: u64) {
+        let Some(attached) = self.transports.get_mut(&token) else { return };
+        if attached.retry_at.is_some_and(|at| at > now) {
+            return;
+        }
+        attached.retry_at = None;
+        if let Some((transmit, taken)) = attached.waiting.take() {
+            self.send_one(now, token, transmit, taken);
+        }
+    }
+
+    fn send_one(&mut self, now: Time, token: u64, transmit: Transmit, skip: usize) {
+        let Some(attached) = self.transports.get_mut(&token) else {
+            return self.core.transmitted(transmit);
+        };
+        let is_data = matches!(transmit.lane, dacapo_transport::Lane::Data);
+        if is_data && attached.lanes.insert(transmit.remote) {
+            // Without a lane of its own, data goes the control way.
+            let _ = attached.transport.open_data(transmit.remote);
+        }
+        let (bytes, segment_len) = self.core.bytes(&transmit);
+        let outgoing = Outgoing {
+            lane: transmit.lane,
+            remote: transmit.remote,
+            bytes: bytes.get(skip..).unwrap_or_default(),
+            segment_len,
+        };
+        match attached.transport.send(&outgoing) {
+            Ok(Sent::All) => self.core.transmitted(transmit),
+            Ok(Sent::Blocked { bytes_taken }) => {
+                attached.waiting = Some((transmit, skip + bytes_taken));
+                attached.retry_at = Some(now + RETRY);
+            }
+            Err(error) => {
+                self.count(&error);
+                self.core.transmitted(transmit);
+            }
+        }
+    }
+
+    fn count(&mut self, error: &SendError) {
+        let counter = match error {
+            SendError::TooLarge { .. } => &mut self.counters.too_large,
+            SendError::Refused | SendError::Unreachable => &mut self.counters.refused,
+            _ => &mut self.counters.errors,
+        };
+        *counter += 1;
+    }
+
+    /// Closes data lanes and transports whose peers are gone.
+    fn tidy(&mut self, now: Time) {
+        for remote in self.core.take_closed_data() {
+            for attached in self.transports.values_mut() {
+                if attached.lanes.remove(&remote) {
+                    attached.transport.close_data(remote);
+                }
+                if attached.dialed == Some(remote) {
+                    attached.remove_at = Some(now + LINGER);
+                }
+            }
+        }
+        let over: Vec<u64> = self
+            .transports
+            .iter()
+            .filter(|(_, it)| it.remove_at.is_some_and(|at| at <= now))
+            .map(|(token, _)| *token)
+            .collect();
+        for token in over {
+            let Some(mut attached) = self.transports.remove(&token) else { continue };
+            if let Some((transmit, _)) = attached.waiting.take() {
+                self.core.transmitted(transmit);
+            }
+            if let Some(fd) = attached.transport.fd() {
+                let _ = self.poller.remove(fd);
+            }
+        }
+    }
+
+    /// The next event for the application.
+    pub fn poll_event(&mut self) -> Option<CoreEvent> {
+        self.core.poll_event()
+    }
+
+    /// Sends what the end of sessions and connections has left, for at most `most`.
+    pub fn flush(&mut self, most: Duration) {
+        let end = self.now() + most;
+        loop {
+            let now = self.now();
+            if !self.send(now) || now >= end {
+                break;
+            }
+        }
+    }
+}
+
+impl AsFd for Reactor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.poller.as_fd()
+    }
+}

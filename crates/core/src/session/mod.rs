@@ -1,0 +1,111 @@
+//! A session: flows between a Creator and a Participant, and the states of its stream.
+//!
+//! What it is: what both roles have in common. What it is not: the rules of the exchange; which
+//! message may come in which state is in [`table`], what it does is in `crate::engine`.
+
+pub mod table;
+
+use crate::flow::receiver::ReceiverFlow;
+use crate::flow::sender::SenderFlow;
+use crate::peer::PeerId;
+use dacapo_base::Time;
+use dacapo_wire::session::FlowOffer;
+use quinn_proto::StreamId;
+use table::{Role, State};
+
+/// One flow of a session at this end.
+pub(crate) struct Flow {
+    pub offer: FlowOffer,
+    pub end: FlowEnd,
+    /// The peer's label, as far as it has come.
+    pub label_tx: u32,
+    /// Ours.
+    pub label_rx: u32,
+}
+
+/// Which end of a flow this is.
+pub(crate) enum FlowEnd {
+    /// Not set up yet, or declined.
+    None,
+    /// This end sends.
+    Sender(Box<SenderFlow>),
+    /// This end receives.
+    Receiver(Box<ReceiverFlow>),
+}
+
+/// A command that waits for its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// JOIN: the OFFER.
+    Offer,
+    /// OFFER: the ANSWER, which the peer's application gives.
+    Answer,
+    /// ANSWER: the ACCEPT.
+    Accept,
+    /// ACTIVATE.
+    Activated,
+    /// DEACTIVATE.
+    Deactivated,
+    /// CONTROL, with its number.
+    Control(u32),
+    /// CLOSE.
+    Closed,
+}
+
+impl Awaited {
+    /// The command that waits.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Offer => "JOIN",
+            Self::Answer => "OFFER",
+            Self::Accept => "ANSWER",
+            Self::Activated => "ACTIVATE",
+            Self::Deactivated => "DEACTIVATE",
+            Self::Control(_) => "CONTROL",
+            Self::Closed => "CLOSE",
+        }
+    }
+}
+
+/// A session at this end.
+pub(crate) struct Session {
+    pub peer: PeerId,
+    pub stream: StreamId,
+    pub role: Role,
+    pub state: State,
+    pub name: String,
+    pub flows: Vec<Flow>,
+    /// The watchdog of every command: when it has waited long enough.
+    pub awaited: Vec<(Time, Awaited)>,
+    pub next_request: u32,
+    /// The application's wish to close is to be answered with CLOSED when all flows are accounted for.
+    pub close_asked_by_peer: bool,
+    /// The application has been told that the session is over.
+    pub told: bool,
+    pub transcript: [u8; 32],
+}
+
+impl Session {
+    pub fn await_answer(&mut self, deadline: Time, awaited: Awaited) {
+        self.awaited.push((deadline, awaited));
+    }
+
+    pub fn answered(&mut self, awaited: Awaited) -> bool {
+        let before = self.awaited.len();
+        self.awaited.retain(|(_, waiting)| *waiting != awaited);
+        self.awaited.len() != before
+    }
+
+    pub fn flow_index(&self, id: u16) -> Option<usize> {
+        self.flows.iter().position(|flow| flow.offer.flow == id)
+    }
+
+    /// True when every flow of this end is accounted for.
+    pub fn is_settled(&self) -> bool {
+        self.flows.iter().all(|flow| match &flow.end {
+            FlowEnd::None => true,
+            FlowEnd::Sender(sender) => sender.is_reported(),
+            FlowEnd::Receiver(receiver) => receiver.is_finished(),
+        })
+    }
+}

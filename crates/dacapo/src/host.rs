@@ -1,0 +1,178 @@
+//! [`Host`]: a core on this host: identity, clock, sockets, turn loop.
+//!
+//! What it is: the assembly of the parts. What it is not: a thread; whoever holds it turns it.
+
+use dacapo_base::Random;
+use dacapo_core::{
+    Code, ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, Error, PeerId, Reactor,
+};
+use dacapo_security::{Fingerprint, Identity, endpoint_keys};
+use dacapo_sys::{clock, entropy};
+use dacapo_transport::udp::{Config, Udp};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The port that a core listens on when nothing else is said.
+pub const PORT: u16 = 19_980;
+
+/// A core on this host.
+pub struct Host {
+    reactor: Reactor,
+    identity: Identity,
+    listening: Vec<SocketAddr>,
+}
+
+impl Host {
+    /// A host with the identity of this user, made at the first start.
+    ///
+    /// # Errors
+    /// [`Code::System`] with the file and what to do, when the identity cannot be read or made.
+    pub fn new() -> Result<Self, Error> {
+        let dir = identity_dir()?;
+        let identity = Identity::load_or_create(&dir).map_err(system)?;
+        Self::with_identity(identity)
+    }
+
+    /// A host with this identity.
+    ///
+    /// # Errors
+    /// [`Code::System`] when the system gives no randomness or no descriptor.
+    pub fn with_identity(identity: Identity) -> Result<Self, Error> {
+        let mut random = Random::from_seed(entropy().map_err(system)?);
+        let mut config = CoreConfig::new(crate::catalogue());
+        config.boot = clock::boot_id();
+        config.time_namespace = clock::time_namespace();
+        let crypto = crypto(&identity, &mut random);
+        // Where zero of CLOCK_MONOTONIC lies does not matter to quinn; only differences do.
+        let origin = std::time::Instant::now();
+        let core = Core::new(config, crypto, random, origin);
+        let reactor = Reactor::new(core).map_err(system)?;
+        Ok(Self { reactor, identity, listening: Vec::new() })
+    }
+
+    /// This host's identity as others see it.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.identity.fingerprint()
+    }
+
+    /// Who a peer says it is; "unverified" until it is pinned, which does not exist yet.
+    #[must_use]
+    pub fn peer_fingerprint(&mut self, peer: PeerId) -> Option<Fingerprint> {
+        dacapo_security::peer_fingerprint(self.reactor.core().peer_identity(peer)?)
+    }
+
+    /// Listens on these addresses. Port 0 lets the system choose.
+    ///
+    /// # Errors
+    /// [`Code::System`] with the address and what to do, for example when the port is in use.
+    pub fn listen(&mut self, addrs: &[SocketAddr]) -> Result<(), Error> {
+        let udp = Udp::serve(addrs, &Config::default()).map_err(system)?;
+        self.listening.extend_from_slice(dacapo_transport::Transport::local_addrs(&udp));
+        self.reactor.listen(Box::new(udp)).map_err(system)
+    }
+
+    /// The addresses that this host listens on.
+    #[must_use]
+    pub fn listening(&self) -> &[SocketAddr] {
+        &self.listening
+    }
+
+    /// Begins to connect to a core; [`CoreEvent::PeerOpen`] or [`CoreEvent::PeerLost`] follows.
+    ///
+    /// # Errors
+    /// [`Code::Unreachable`] when there is no way to the address.
+    pub fn connect(&mut self, remote: SocketAddr) -> Result<PeerId, Error> {
+        let udp = Udp::dial(remote, &Config::default())
+            .map_err(|error| Error::new(Code::Unreachable, error.to_string()))?;
+        self.reactor.connect(Box::new(udp), remote)
+    }
+
+    /// The turn loop.
+    pub fn reactor(&mut self) -> &mut Reactor {
+        &mut self.reactor
+    }
+
+    /// Turns until an event comes, or `most` has passed, or something watched is ready (its tokens are
+    /// then in `tokens`).
+    ///
+    /// # Errors
+    /// [`Code::System`] when waiting fails.
+    pub fn next_event(
+        &mut self,
+        most: Duration,
+        tokens: &mut Vec<u32>,
+    ) -> Result<Option<CoreEvent>, Error> {
+        tokens.clear();
+        let end = self.reactor.now() + most;
+        loop {
+            if let Some(event) = self.reactor.poll_event() {
+                return Ok(Some(event));
+            }
+            let now = self.reactor.now();
+            if now >= end {
+                return Ok(None);
+            }
+            let ready = self.reactor.turn(end.since(now)).map_err(system)?;
+            if !ready.is_empty() {
+                tokens.extend(ready);
+                return Ok(self.reactor.poll_event());
+            }
+        }
+    }
+}
+
+fn system(error: impl std::fmt::Display) -> Error {
+    Error::new(Code::System, error.to_string())
+}
+
+fn identity_dir() -> Result<PathBuf, Error> {
+    dacapo_security::default_dir(|name| std::env::var_os(name)).ok_or_else(|| {
+        system("neither XDG_STATE_HOME nor HOME is set: set one, the identity is kept there")
+    })
+}
+
+fn crypto(identity: &Identity, random: &mut Random) -> ControlCrypto {
+    let mut secret = [0; 64];
+    random.fill(&mut secret);
+    let keys = endpoint_keys(&secret);
+    ControlCrypto {
+        client: dacapo_security::client_crypto(identity),
+        server: dacapo_security::server_crypto(identity),
+        keys: EndpointKeys { reset: keys.reset, token: keys.token },
+        calendar: None,
+        random: random.fork(),
+    }
+}
+
+/// The addresses to listen on when nothing else is said: loopback, of both families where there are
+/// two.
+#[must_use]
+pub fn loopback(port: u16) -> Vec<SocketAddr> {
+    let mut addrs = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))];
+    let six = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
+    if std::net::UdpSocket::bind(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))).is_ok() {
+        addrs.push(six);
+    }
+    addrs
+}
+
+/// The address of `HOST` or `HOST:PORT`, `[::1]` or `[::1]:PORT`; IPv4 first where a name has both.
+///
+/// # Errors
+/// [`Code::Unreachable`] with what is wrong.
+pub fn resolve(host: &str) -> Result<SocketAddr, Error> {
+    let unreachable = |text: String| Error::new(Code::Unreachable, text);
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(ip) = bare.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, PORT));
+    }
+    let with_port = |text: &str| text.to_socket_addrs().map(Iterator::collect::<Vec<_>>);
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let found = if has_port { with_port(host) } else { with_port(&format!("{host}:{PORT}")) };
+    let addrs = found.map_err(|error| unreachable(format!("{host}: {error}")))?;
+    let four = addrs.iter().find(|addr| addr.is_ipv4());
+    four.or(addrs.first()).copied().ok_or_else(|| unreachable(format!("{host}: no address")))
+}
+

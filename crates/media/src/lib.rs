@@ -1,0 +1,43 @@
+//! Media containers, test media and the playout clock: engines without devices.
+//!
+//! What it is: readers and writers of the two containers that carry media without a decoder
+//! (AVI with Motion JPEG and PCM, WAV with PCM), a generator of test movies, and the clock that
+//! says when a media frame that arrived is to be shown.
+//!
+//! What it is not: a player, a decoder, a file opener. Readers take a [`ReadAt`], writers a
+//! `std::io::Write`, the clock takes the time as an argument; other codecs are refused with the
+//! `ffmpeg` line that converts them.
+//!
+//! ```text
+//!   file ──ReadAt──> avi::Reader / wav::Reader ─┐
+//!                                               ├─> pictures (JPEG), PCM bytes ──> a flow
+//!   TestMovie ──> Generator ────────────────────┘
+//!
+//!   a flow ──> Playout (show at, late, stale) ──> avi::Writer / wav::Writer ──> file or pipe
+//! ```
+//!
+//! Invariants: bytes of a file never panic, never make a buffer larger than [`Limits`] or than
+//! the bytes that really exist, and every loop over them moves forward.
+
+pub mod avi;
+pub mod format;
+pub mod mjpeg;
+pub mod playout;
+pub mod read;
+pub mod sink;
+pub mod sniff;
+pub mod testmovie;
+pub mod warning;
+pub mod wav;
+
+mod codec;
+mod riff;
+mod wave_format;
+
+pub use format::{AudioFormat, Format, FormatError, FourCc, SampleEncoding, VideoFormat};
+pub use playout::{Playout, PlayoutStats, Verdict};
+pub use read::{FileInput, Limits, ReadAt, ReadError};
+pub use sink::{Pipe, Seekable, Sink};
+pub use sniff::{Kind, SniffError, sniff};
+pub use testmovie::TestMovie;
+pub use warning::Warning;

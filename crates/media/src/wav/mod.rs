@@ -1,0 +1,29 @@
+//! WAV: PCM sound in RIFF chunks, beyond 4 GiB too.
+//!
+//! What it is: a [`Reader`] of RIFF/WAVE and RF64 files, and a [`Writer`] whose files any player
+//! reads. What it is not: compressed sound in WAV (refused by name, with the `ffmpeg` line).
+//!
+//! ```text
+//!   RIFF 'WAVE'                       RF64 'WAVE'          above 4 GiB
+//!     JUNK (28 bytes, room for ds64)    ds64               the true lengths, 64 bits
+//!     fmt  WAVEFORMATEX                 fmt
+//!     [fact]  samples, float only       [fact]
+//!     data ...                          data (length -1) ...
+//! ```
+//!
+//! Sources: Microsoft "Multiple Channel Audio Data and WAVE Files"; EBU Tech 3306 (RF64), ITU-R
+//! BS.2088 (BW64).
+
+mod error;
+mod reader;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::{WavError, WriteError};
+pub use reader::Reader;
+pub use writer::{Writer, WriterConfig};
+
+/// Bytes of the body of a `ds64` chunk without a table.
+const DS64_LEN: u32 = 28;

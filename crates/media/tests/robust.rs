@@ -1,0 +1,273 @@
+//! Files from outside: cut at every byte, changed at random, lying about lengths.
+//!
+//! Every result is allowed but a panic, memory beyond the bytes that exist, or no end.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::Cursor;
+use std::time::Duration;
+
+use dacapo_base::Random;
+use dacapo_media::testmovie::TestSound;
+use dacapo_media::{Format, FormatError, Limits, ReadAt, TestMovie, avi, sniff, wav};
+
+fn movie() -> TestMovie {
+    TestMovie {
+        width: 16,
+        height: 16,
+        quality: 20,
+        duration: Duration::from_millis(160),
+        sound: Some(TestSound { rate_hz: 1_000, channels: 1 }),
+        ..TestMovie::default()
+    }
+}
+
+/// The movie in as many shapes as the writer has: one segment, several, without an index.
+fn avi_files() -> Vec<Vec<u8>> {
+    let mut files = Vec::new();
+    for segment_bytes_max in [1 << 30, 1_200] {
+        let config = avi::WriterConfig { segment_bytes_max, segments_max: 8 };
+        let out = Cursor::new(Vec::new());
+        let mut writer = avi::Writer::create_with(out, &formats(), config).unwrap();
+        for media in movie().generator().unwrap() {
+            writer.video_frame(0, &media.picture).unwrap();
+            writer.audio(1, &media.sound).unwrap();
+        }
+        files.push(writer.finish().unwrap().into_inner());
+    }
+    let mut writer = avi::Writer::streaming(Vec::new(), &formats()).unwrap();
+    for media in movie().generator().unwrap() {
+        writer.video_frame(0, &media.picture).unwrap();
+        writer.audio(1, &media.sound).unwrap();
+    }
+    files.push(writer.finish().unwrap());
+    files.push(old_style(&files[0]));
+    files
+}
+
+/// The same without the super index, so that `idx1` is used.
+fn old_style(file: &[u8]) -> Vec<u8> {
+    let mut file = file.to_vec();
+    while let Some(at) = file.windows(4).position(|window| window == b"indx") {
+        file[at..at + 4].copy_from_slice(b"JUNK");
+    }
+    file
+}
+
+fn formats() -> Vec<Format> {
+    let audio = movie().audio_format().unwrap();
+    vec![Format::Video(movie().video_format()), Format::Audio(audio)]
+}
+
+fn wav_files() -> Vec<Vec<u8>> {
+    let format = movie().audio_format().unwrap();
+    let rf64 = wav::WriterConfig { riff_bytes_max: 100 };
+    let classic = movie().write_wav(Cursor::new(Vec::new())).unwrap().into_inner();
+    let mut wide = wav::Writer::create_with(Cursor::new(Vec::new()), &format, rf64).unwrap();
+    wide.audio(&classic[80..280]).unwrap();
+    let mut pipe = wav::Writer::streaming(Vec::new(), &format).unwrap();
+    pipe.audio(&classic[80..280]).unwrap();
+    vec![classic, wide.finish().unwrap().into_inner(), pipe.finish().unwrap()]
+}
+
+/// Opens and reads everything; returns how many pictures and bytes of sound there were.
+fn read_avi(bytes: &[u8]) -> Result<(u64, u64), avi::AviError> {
+    let mut reader = avi::Reader::open(bytes)?;
+    let (mut pictures, mut sound_len, mut out) = (0, 0, Vec::new());
+    for stream in 0..reader.streams().len() {
+        let count = reader.video_count(stream);
+        assert!(count <= bytes.len() as u64 / 8);
+        for index in 0..count {
+            // A changed index may name a picture that is larger than the limit, not a wrong place.
+            match reader.video_frame(stream, index, &mut out) {
+                Ok(()) | Err(avi::AviError::PictureTooLarge { .. }) => {}
+                Err(error) => panic!("picture {index}: {error}"),
+            }
+        }
+        pictures += count;
+        if reader.audio_format(stream).is_some() {
+            reader.audio_bytes(stream, 0, 100_000, &mut out).unwrap();
+            assert_eq!(out.len() as u64, reader.audio_len(stream).min(100_000));
+            sound_len += reader.audio_len(stream);
+        }
+        assert!(reader.duration_ns(stream) < u64::MAX);
+    }
+    assert!(out.capacity() <= 2 * bytes.len().max(100_000));
+    assert!(reader.warnings().len() <= 32);
+    Ok((pictures, sound_len))
+}
+
+fn read_wav(bytes: &[u8]) -> Result<u64, wav::WavError> {
+    let mut reader = wav::Reader::open(bytes)?;
+    let mut out = Vec::new();
+    reader.audio_bytes(0, usize::MAX, &mut out)?;
+    assert_eq!(out.len() as u64, reader.audio_len());
+    assert!(out.capacity() <= bytes.len() && reader.audio_len() <= bytes.len() as u64);
+    assert!(reader.warnings().len() <= 4);
+    Ok(reader.audio_len())
+}
+
+#[test]
+fn every_prefix_of_an_avi_file_gives_an_error_or_what_is_there() {
+    for file in avi_files() {
+        let whole = read_avi(&file).unwrap();
+        assert_eq!(whole, (4, 320));
+        let mut readable_before = (0, 0);
+        let mut has_media = false;
+        for len in 0..=file.len() {
+            let Ok(readable) = read_avi(&file[..len]) else {
+                assert!(!has_media, "a longer prefix is worse at {len}");
+                continue;
+            };
+            has_media = true;
+            assert!(readable.0 >= readable_before.0 && readable.1 >= readable_before.1, "{len}");
+            readable_before = readable;
+        }
+        assert_eq!(readable_before, whole);
+    }
+}
+
+#[test]
+fn every_prefix_of_a_wav_file_gives_an_error_or_what_is_there() {
+    for file in wav_files() {
+        let whole = read_wav(&file).unwrap();
+        assert!(whole >= 200);
+        let mut readable_before = 0;
+        for len in 0..=file.len() {
+            if let Ok(readable) = read_wav(&file[..len]) {
+                assert!(readable >= readable_before && readable <= whole, "{len}");
+                readable_before = readable;
+            }
+        }
+        assert_eq!(readable_before, whole);
+    }
+}
+
+/// Changes a few bytes, or a field of four, or moves a piece.
+fn mutate(file: &[u8], random: &mut Random) -> Vec<u8> {
+    const FIELDS: [u32; 8] = [0, 1, 7, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFF0, u32::MAX, 1 << 24];
+    let mut bytes = file.to_vec();
+    for _ in 0..=random.below(4) {
+        let at = random.below(bytes.len() as u64) as usize;
+        match random.below(4) {
+            0 => bytes[at] = random.next_u32() as u8,
+            1 => bytes[at] ^= 1 << random.below(8),
+            2 => {
+                let field = FIELDS[random.below(FIELDS.len() as u64) as usize];
+                let at = at.min(bytes.len() - 4) & !3;
+                bytes[at..at + 4].copy_from_slice(&field.to_le_bytes());
+            }
+            _ => {
+                let from = random.below(bytes.len() as u64) as usize;
+                let len = (random.below(64) as usize).min(bytes.len() - at.max(from));
+                bytes.copy_within(from..from + len, at);
+            }
+        }
+    }
+    bytes
+}
+
+#[test]
+fn changed_avi_files_never_panic_nor_take_memory_that_is_not_there() {
+    let files = avi_files();
+    let mut readable = 0;
+    for seed in 0..16_000 {
+        let mut random = Random::from_number(seed);
+        let file = &files[random.below(files.len() as u64) as usize];
+        // Headers are the interesting part, so half of the changes go there.
+        let head = if random.chance(0.5) { 1_000 } else { file.len() };
+        let mut bytes = mutate(&file[..head.min(file.len())], &mut random);
+        bytes.extend_from_slice(&file[bytes.len()..]);
+        let read = std::panic::catch_unwind(|| read_avi(&bytes).is_ok());
+        readable += u32::from(read.unwrap_or_else(|_| panic!("seed {seed}")));
+    }
+    assert!(readable > 5_000, "{readable}");
+}
+
+#[test]
+fn changed_wav_files_never_panic_nor_take_memory_that_is_not_there() {
+    let files = wav_files();
+    let mut readable = 0;
+    for seed in 0..16_000 {
+        let mut random = Random::from_number(seed);
+        let file = &files[random.below(files.len() as u64) as usize];
+        let mut bytes = mutate(&file[..80], &mut random);
+        bytes.extend_from_slice(&file[80..]);
+        let read = std::panic::catch_unwind(|| read_wav(&bytes).is_ok());
+        readable += u32::from(read.unwrap_or_else(|_| panic!("seed {seed}")));
+    }
+    assert!(readable > 1_000, "{readable}");
+}
+
+#[test]
+fn random_bytes_are_no_file_of_any_kind() {
+    for seed in 0..20_000 {
+        let mut random = Random::from_number(seed);
+        let mut bytes = vec![0; random.below(600) as usize];
+        random.fill(&mut bytes);
+        assert!(sniff(&bytes[..]).is_err(), "seed {seed}");
+        // With a right beginning the parsers go further.
+        if bytes.len() >= 12 {
+            bytes[..4].copy_from_slice(b"RIFF");
+            bytes[8..12].copy_from_slice(b"AVI ");
+            assert!(read_avi(&bytes).is_err(), "seed {seed}");
+            bytes[8..12].copy_from_slice(b"WAVE");
+            assert!(read_wav(&bytes).is_err(), "seed {seed}");
+        }
+    }
+}
+
+/// Says that it is 1 EiB long and holds a header, then zeros, as sparse files do.
+#[derive(Debug)]
+struct Sparse(Vec<u8>);
+
+impl ReadAt for Sparse {
+    fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+        let head = self.0.as_slice().read_at(offset, buf)?;
+        buf[head..].fill(0);
+        Ok(buf.len())
+    }
+
+    fn len(&self) -> u64 {
+        1 << 60
+    }
+}
+
+#[test]
+fn a_file_that_lies_about_its_length_takes_no_more_than_the_limits() {
+    let mut file = avi_files().swap_remove(3);
+    let idx1 = file.windows(4).position(|window| window == b"idx1").unwrap();
+    // The first picture has 2 GiB, the index 4 GiB.
+    file[idx1 + 8 + 12..idx1 + 8 + 16].copy_from_slice(&0x7FFF_FFFF_u32.to_le_bytes());
+    file[idx1 + 4..idx1 + 8].copy_from_slice(&0xFFFF_FFF0_u32.to_le_bytes());
+    let mut reader = avi::Reader::open(Sparse(file)).unwrap();
+    let mut out = Vec::new();
+    let error = reader.video_frame(0, 0, &mut out).unwrap_err();
+    assert!(matches!(error, avi::AviError::PictureTooLarge { .. }), "{error}");
+    assert_eq!(out.capacity(), 0);
+    reader.video_frame(0, 1, &mut out).unwrap();
+    assert!(out.capacity() < 4_096);
+    reader.audio_bytes(1, 0, 1_000, &mut out).unwrap();
+    assert!(out.capacity() < 4_096);
+}
+
+#[test]
+fn a_header_of_a_gigabyte_is_refused() {
+    let mut file = avi_files().swap_remove(0);
+    file[16..20].copy_from_slice(&(1_u32 << 30).to_le_bytes());
+    let error = avi::Reader::open(Sparse(file)).unwrap_err();
+    let len_max = Limits::default().header_bytes_max;
+    let expected = format!("expected at most {len_max}");
+    assert!(error.to_string().contains(&expected), "{error}");
+}
+
+#[test]
+fn absurd_formats_are_refused_before_anything_is_made_of_them() {
+    let file = wav_files().swap_remove(0);
+    let fmt = file.windows(4).position(|window| window == b"fmt ").unwrap();
+    let mut many = file.clone();
+    many[fmt + 10..fmt + 12].copy_from_slice(&u16::MAX.to_le_bytes());
+    let error = wav::Reader::open(many).unwrap_err();
+    let source = FormatError::Channels { found: u16::MAX };
+    assert!(error.to_string().contains(&source.to_string()), "{error}");
+}
