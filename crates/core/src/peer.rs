@@ -15,12 +15,46 @@ use crate::flow::receiver::PathTimes;
 use crate::session::table::{HubRole, HubState};
 use dacapo_base::Time;
 use dacapo_path::Prober;
+use dacapo_wire::probe::Probe;
 use quinn_proto::StreamId;
+use sha2::{Digest, Sha256};
 use std::net::SocketAddr;
 
 /// Another core, as long as there is a connection to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub(crate) u64);
+
+/// The token of a connection: it names path probes and tags them, and is never sent with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProbeKey {
+    token: [u8; 16],
+}
+
+impl ProbeKey {
+    pub fn new(token: [u8; 16]) -> Self {
+        Self { token }
+    }
+
+    pub fn token(self) -> [u8; 16] {
+        self.token
+    }
+
+    /// What names the connection in clear.
+    pub fn connection(self) -> u64 {
+        self.hash(b"connection", &[])
+    }
+
+    /// The tag of a probe.
+    pub fn tag(self, probe: &Probe) -> u64 {
+        self.hash(b"probe", &probe.covered())
+    }
+
+    fn hash(self, what: &[u8], bytes: &[u8]) -> u64 {
+        let digest =
+            Sha256::new().chain_update(self.token).chain_update(what).chain_update(bytes).finalize();
+        digest.iter().take(8).fold(0, |word, &byte| (word << 8) | u64::from(byte))
+    }
+}
 
 pub(crate) struct Peer {
     pub remote: SocketAddr,
@@ -35,8 +69,8 @@ pub(crate) struct Peer {
     pub next_attempt: Time,
     /// When the greeting must be over.
     pub deadline: Option<Time>,
-    /// What names this connection in path probes.
-    pub token: [u8; 16],
+    /// What probes of this connection are named and tagged with.
+    pub key: ProbeKey,
     /// Where the peer's data port is, once known.
     pub data_remote: Option<SocketAddr>,
     pub prober: Option<Prober>,
@@ -61,7 +95,7 @@ impl Peer {
             attempts: Vec::new(),
             next_attempt: now,
             deadline: None,
-            token: [0; 16],
+            key: ProbeKey::default(),
             data_remote: None,
             prober: None,
             one_clock: false,

@@ -107,7 +107,7 @@ impl Prober {
     fn interval(&self, now: Time, opening: bool) -> Duration {
         if opening {
             OPENING_EVERY
-        } else if now.since(self.heard) >= SILENT_AFTER {
+        } else if self.is_silent(now) {
             SILENT_EVERY.max(self.rtt.smoothed().unwrap_or_default())
         } else {
             OPEN_EVERY
@@ -130,9 +130,15 @@ impl Prober {
         true
     }
 
+    /// True when the peer has given no sign of life for longer than the usual interval.
+    #[must_use]
+    pub fn is_silent(&self, now: Time) -> bool {
+        now.since(self.heard) >= SILENT_AFTER
+    }
+
     /// Takes any other authenticated sign that the peer lives.
     pub fn handle_life(&mut self, now: Time) {
-        if now.since(self.heard) >= SILENT_AFTER {
+        if self.is_silent(now) {
             self.next_at = self.next_at.min(now + OPEN_EVERY);
         }
         self.heard = self.heard.max(now);

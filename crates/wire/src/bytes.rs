@@ -21,9 +21,6 @@ impl<'a> Reader<'a> {
         Ok(*taken)
     }
 
-    pub fn bytes16(&mut self) -> Result<[u8; 16], Malformed> {
-        self.array()
-    }
 
     pub fn u8(&mut self) -> Result<u8, Malformed> {
         self.array().map(u8::from_be_bytes)

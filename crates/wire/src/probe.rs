@@ -1,19 +1,20 @@
 //! Path probes: what opens a data path, measures it and shows that it lives.
 //!
 //! ```text
-//!   0        1        2                 4                         20                28
-//!  +--------+--------+-----------------+-------------------------+-----------------+
-//!  | 0x81   | flags  | size of question| token (128 bits)         | number (64)     |
-//!  +--------+--------+-----------------+-------------------------+-----------------+
-//!  | sent by the asker (ns)            | received (ns)            | answered (ns)   | padding …
-//!  +-----------------------------------+-------------------------+-----------------+
+//!   0        1        2                 4                              12                   20
+//!  +--------+--------+-----------------+------------------------------+--------------------+
+//!  | 0x81   | flags  | size of question| connection (64)              | number (64)        |
+//!  +--------+--------+--------+--------+-----------+------------------+--------------------+
+//!  | asked (ns)               | received (ns)      | answered (ns)    | tag (64) | padding …
+//!  +--------------------------+--------------------+------------------+----------+
 //!  flags: 1 = answer
 //! ```
 //!
-//! The token names the connection of two cores; the listener gave it over the control connection, so
-//! who knows it is the peer or reads the path. A question is answered once, with an answer that is
-//! never longer than it. The three times give the round trip and the offset of the clocks as in
-//! RFC 5905, section 8.
+//! The listener gives the dialer a token over the control connection. `connection` is derived from it
+//! and goes in clear; `tag` is a keyed hash over all fields before it, with the token as the key, so an
+//! answer comes from the peer and is unaltered. A question is answered once, with an answer that is
+//! never longer than it. The times give the round trip and the offset of the clocks as in RFC 5905,
+//! section 8.
 
 use crate::Malformed;
 use crate::bytes::Reader;
@@ -23,6 +24,9 @@ pub const TYPE_PROBE: u8 = 0x81;
 
 /// Length in bytes, without padding.
 pub const LEN: usize = 52;
+
+/// How many bytes the tag covers.
+pub const COVERED_LEN: usize = 44;
 
 const ANSWER: u8 = 1;
 
@@ -34,7 +38,7 @@ pub struct Probe {
     /// The question's length in bytes, padding included, as sent (question) or as received (answer).
     pub size: u16,
     /// Which connection it belongs to.
-    pub token: [u8; 16],
+    pub connection: u64,
     /// The asker's number for this question.
     pub number: u64,
     /// The asker's clock when it asked, in nanoseconds.
@@ -43,6 +47,8 @@ pub struct Probe {
     pub received_ns: u64,
     /// The answerer's clock when it answered; 0 in a question.
     pub answered_ns: u64,
+    /// The keyed hash over the fields before it.
+    pub tag: u64,
 }
 
 impl Probe {
@@ -58,23 +64,37 @@ impl Probe {
         Ok(Self {
             answer: reader.u8()? & ANSWER != 0,
             size: reader.u16()?,
-            token: reader.bytes16()?,
+            connection: reader.u64()?,
             number: reader.u64()?,
             asked_ns: reader.u64()?,
             received_ns: reader.u64()?,
             answered_ns: reader.u64()?,
+            tag: reader.u64()?,
         })
+    }
+
+    /// The bytes that the tag covers: all fields before it.
+    #[must_use]
+    pub fn covered(&self) -> [u8; COVERED_LEN] {
+        let flags = u64::from(TYPE_PROBE) << 8 | if self.answer { u64::from(ANSWER) } else { 0 };
+        let head = (flags << 16 | u64::from(self.size)) as u32;
+        let words =
+            [self.connection, self.number, self.asked_ns, self.received_ns, self.answered_ns];
+        let mut bytes = [0; COVERED_LEN];
+        if let Some((first, rest)) = bytes.split_first_chunk_mut::<4>() {
+            *first = head.to_be_bytes();
+            for (to, word) in rest.chunks_exact_mut(8).zip(words) {
+                to.copy_from_slice(&word.to_be_bytes());
+            }
+        }
+        bytes
     }
 
     /// Appends the bytes, and padding up to `len` bytes in all.
     pub fn emit(&self, len: usize, into: &mut Vec<u8>) {
         let start = into.len();
-        into.extend_from_slice(&[TYPE_PROBE, if self.answer { ANSWER } else { 0 }]);
-        into.extend_from_slice(&self.size.to_be_bytes());
-        into.extend_from_slice(&self.token);
-        for word in [self.number, self.asked_ns, self.received_ns, self.answered_ns] {
-            into.extend_from_slice(&word.to_be_bytes());
-        }
+        into.extend_from_slice(&self.covered());
+        into.extend_from_slice(&self.tag.to_be_bytes());
         into.resize(start.saturating_add(len.max(LEN)), 0);
     }
 }
@@ -88,11 +108,12 @@ mod tests {
         let probe = Probe {
             answer: true,
             size: 1_452,
-            token: [7; 16],
+            connection: 7,
             number: 1,
             asked_ns: 2,
             received_ns: 3,
             answered_ns: 4,
+            tag: 5,
         };
         let mut bytes = Vec::new();
         probe.emit(0, &mut bytes);

@@ -8,7 +8,7 @@ use super::{Core, SessionId};
 use crate::flow::receiver::PathTimes;
 use crate::flow::sender::FlowOut;
 use crate::flow::Around;
-use crate::peer::PeerId;
+use crate::peer::{PeerId, ProbeKey};
 use crate::session::FlowEnd;
 use dacapo_base::Time;
 use dacapo_packet::Packet;
@@ -141,7 +141,11 @@ impl Core {
     }
 
     fn handle_probe(&mut self, now: Time, remote: SocketAddr, probe: Probe, len: usize) {
-        let Some(&id) = self.tokens.get(&probe.token) else {
+        let id = self.probed.get(&probe.connection).copied();
+        let authentic = |id: &PeerId| {
+            self.peers.get(id).is_some_and(|peer| peer.key.tag(&probe) == probe.tag)
+        };
+        let Some(id) = id.filter(authentic) else {
             self.counters.unknown_probe += 1;
             return;
         };
@@ -162,6 +166,7 @@ impl Core {
             prober.handle_life(now);
         }
         peer.data_remote = Some(remote);
+        let key = peer.key;
         let answer = Probe {
             answer: true,
             size: len.min(usize::from(u16::MAX)) as u16,
@@ -170,7 +175,7 @@ impl Core {
             ..probe
         };
         // Not longer than the question; a full-size answer shows that the way back carries it too.
-        self.push_probe(remote, &answer, len);
+        self.push_probe(remote, key, answer, len);
     }
 
     fn handle_probe_answer(&mut self, now: Time, id: PeerId, probe: &Probe) {
@@ -210,7 +215,8 @@ impl Core {
         }
     }
 
-    fn push_probe(&mut self, remote: SocketAddr, probe: &Probe, len: usize) {
+    fn push_probe(&mut self, remote: SocketAddr, key: ProbeKey, mut probe: Probe, len: usize) {
+        probe.tag = key.tag(&probe);
         if self.outbox.probes.len() < PROBES_MAX {
             let mut bytes = Vec::with_capacity(len);
             probe.emit(len, &mut bytes);
@@ -221,19 +227,20 @@ impl Core {
     /// Asks the question that is due on the data path to a peer.
     pub(super) fn ask(&mut self, now: Time, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
-        let (token, remote) = (peer.token, peer.data_remote);
+        let (key, remote) = (peer.key, peer.data_remote);
         let Some((prober, remote)) = peer.prober.as_mut().zip(remote) else { return };
         let Some(question) = prober.poll_question(now) else { return };
         let probe = Probe {
             answer: false,
             size: question.len as u16,
-            token,
+            connection: key.connection(),
             number: question.number,
             asked_ns: now.as_nanos(),
             received_ns: 0,
             answered_ns: 0,
+            tag: 0,
         };
-        self.push_probe(remote, &probe, question.len);
+        self.push_probe(remote, key, probe, question.len);
     }
 
     /// The next thing to send; `None` when nothing may be sent now.

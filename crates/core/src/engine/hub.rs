@@ -5,7 +5,7 @@
 use super::{ANSWER_MAX, Carries, Core, CoreEvent, PEERS_MAX};
 use crate::control::ConnId;
 use crate::error::{Code, Error};
-use crate::peer::{Peer, PeerId};
+use crate::peer::{Peer, PeerId, ProbeKey};
 use crate::session::table::{HubRole, HubState, hub_step};
 use dacapo_base::Time;
 use dacapo_path::Prober;
@@ -84,9 +84,11 @@ impl Core {
             let mut peer = Peer::new(remote, HubRole::Listener, now);
             peer.conn = Some(conn);
             peer.deadline = Some(now + DIAL_MAX);
-            self.random.fill(&mut peer.token);
+            let mut token = [0; 16];
+            self.random.fill(&mut token);
+            peer.key = ProbeKey::new(token);
             let id = PeerId(self.fresh_id());
-            self.tokens.insert(peer.token, id);
+            self.probed.insert(peer.key.connection(), id);
             self.peers.insert(id, peer);
             self.conns.insert(conn, id);
         }
@@ -219,7 +221,7 @@ impl Core {
             instance: self.instance,
             boot: self.config.boot,
             time_namespace: self.config.time_namespace,
-            path_token: peer.token,
+            path_token: peer.key.token(),
         };
         self.send_hub(now, id, &Message::Welcome(welcome));
         self.event(CoreEvent::PeerOpen { peer: id });
@@ -240,10 +242,11 @@ impl Core {
         peer.hub_state = HubState::Open;
         peer.deadline = None;
         peer.one_clock = one_clock;
-        peer.token = welcome.path_token;
+        peer.key = ProbeKey::new(welcome.path_token);
+        let connection = peer.key.connection();
         peer.data_remote = Some(peer.remote);
         peer.prober = Some(Prober::new(now, one_clock));
-        self.tokens.insert(welcome.path_token, id);
+        self.probed.insert(connection, id);
         self.event(CoreEvent::PeerOpen { peer: id });
     }
 
@@ -327,7 +330,7 @@ impl Core {
     /// A peer is gone: its sessions end abnormally, its connection is closed.
     pub(super) fn lose_peer(&mut self, now: Time, id: PeerId, error: &Error) {
         let Some(peer) = self.peers.remove(&id) else { return };
-        self.tokens.remove(&peer.token);
+        self.probed.remove(&peer.key.connection());
         let sessions: Vec<_> = self
             .sessions
             .iter()

@@ -265,7 +265,8 @@ pub struct Core {
     pub(crate) random: Random,
     pub(crate) control: Control,
     pub(crate) peers: BTreeMap<PeerId, Peer>,
-    pub(crate) tokens: BTreeMap<[u8; 16], PeerId>,
+    /// Peers by what names their connection in probes.
+    pub(crate) probed: BTreeMap<u64, PeerId>,
     pub(crate) conns: BTreeMap<ConnId, PeerId>,
     pub(crate) streams: BTreeMap<(ConnId, StreamId), Carries>,
     pub(crate) sessions: BTreeMap<SessionId, Session>,
@@ -297,7 +298,7 @@ impl Core {
             instance,
             random,
             peers: BTreeMap::new(),
-            tokens: BTreeMap::new(),
+            probed: BTreeMap::new(),
             conns: BTreeMap::new(),
             streams: BTreeMap::new(),
             sessions: BTreeMap::new(),

@@ -1,0 +1,26 @@
+//! A world of whole cores in virtual time, from a seed.
+//!
+//! What it is: [`World`], which runs cores (control plane, flows, everything) in one thread on a
+//! virtual clock, over links of the emulator; [`plain_tls`], the stand-in for TLS that makes this
+//! repeatable; [`traffic`], sources and sinks that know what must arrive; [`scenario`], runs that end
+//! in figures to be checked.
+//!
+//! ```text
+//!   Core A -- poll_transmit --> Link A->B -- due --> handle_datagram -- Core B
+//!     ^                                                                  |
+//!     +------------------------ Link B->A <------------------------------+
+//!   clock: jumps to the earliest deadline of a core or arrival on a link
+//! ```
+//!
+//! What it is not: real time, sockets or threads.
+//!
+//! Invariant: the same seed gives the same trace, byte for byte.
+
+pub mod plain_tls;
+pub mod scenario;
+mod trace;
+pub mod traffic;
+mod world;
+
+pub use trace::Trace;
+pub use world::{Crossing, Datagram, NodeId, World};

@@ -1,0 +1,398 @@
+//! [`Scenario`]: one session between two cores over a link, run to its end, with everything counted.
+//!
+//! What it is: the run behind the seeds: dial, join, activate, send a pattern, change epochs on the
+//! way if asked, end. What it is not: the checks; those are in the tests, by what they promise.
+
+use crate::traffic::{Pattern, PatternSink, PatternSource, Record, Seen};
+use crate::{NodeId, Trace, World};
+use dacapo_base::Time;
+use dacapo_core::{
+    CoreConfig, CoreEvent, Error, Ledger, Port, Publisher, SessionId, SessionSpec,
+};
+use dacapo_lift::{Catalogue, DropReason, ModuleCounters};
+use dacapo_link::{LinkConfig, LinkStats, Passage};
+use dacapo_wire::data::{self, TYPE_DATA};
+use dacapo_wire::graph::GraphForm;
+use dacapo_wire::medium::Medium;
+use dacapo_wire::session::{Direction, FlowOffer};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The name under which the session is served.
+const NAME: &str = "pattern";
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What everything random follows from.
+    pub seed: u64,
+    /// The link, each way.
+    pub link: LinkConfig,
+    /// The graph, by the modules' names.
+    pub graph: Vec<&'static str>,
+    /// The units.
+    pub pattern: Pattern,
+    /// The hard bound of the rate.
+    pub bound_bps: u64,
+    /// How often the flow changes to an equal graph while it runs.
+    pub changes: u32,
+    /// The most virtual time.
+    pub time_max: Duration,
+    /// The modules; tests put in modules with planted bugs.
+    pub catalogue: Catalogue,
+}
+
+impl Scenario {
+    /// The usual scenario: 1,000 small units, a millisecond apart.
+    #[must_use]
+    pub fn new(seed: u64, link: LinkConfig) -> Self {
+        Self {
+            seed,
+            link,
+            graph: vec!["segment", "sequence", "checksum"],
+            pattern: Pattern {
+                count: 1_000,
+                every: Duration::from_millis(1),
+                len_min: 16,
+                len_max: 300,
+                seed,
+            },
+            bound_bps: 100_000_000,
+            changes: 0,
+            time_max: Duration::from_secs(60),
+            catalogue: Catalogue::new(dacapo_modules::entries()),
+        }
+    }
+}
+
+/// What the link did to the datagrams of each unit that fits one datagram.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UnitOnLink {
+    /// Copies that arrive unaltered.
+    pub arrives: u32,
+    /// Datagrams sent.
+    pub sent: u32,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// When the session was set up; `None` when it was not.
+    pub ready_at: Option<Time>,
+    /// What the sink saw.
+    pub record: Record,
+    /// The receiver's and the sender's account.
+    pub ledgers: (Option<Ledger>, Option<Ledger>),
+    /// Whether both ends saw the same bytes, where that can be said.
+    pub hash: Option<bool>,
+    /// How often the sender's flow ended up in a new epoch, and how often a change failed.
+    pub changed: u32,
+    /// Changes that failed.
+    pub change_failed: u32,
+    /// Why the session ended, at the participant.
+    pub error: Option<Error>,
+    /// The emulator's record, to and from the participant.
+    pub to_participant: LinkStats,
+    /// The way back.
+    pub to_creator: LinkStats,
+    /// Single-datagram units on the link, by number.
+    pub units: BTreeMap<u64, UnitOnLink>,
+    /// The counters of the receiver's modules in its last epoch.
+    pub modules: Vec<(&'static str, ModuleCounters)>,
+    /// The digest of the run.
+    pub trace: Trace,
+    /// Views that were not given back, at both ends.
+    pub views_left: usize,
+    /// The virtual time of the end.
+    pub ended_at: Time,
+}
+
+impl Outcome {
+    /// True when both ledgers are there, agree and close with nothing unknown.
+    #[must_use]
+    pub fn closes(&self) -> bool {
+        match &self.ledgers {
+            (Some(receiver), Some(sender)) => {
+                receiver.closes()
+                    && sender.closes()
+                    && receiver.unknown == 0
+                    && receiver.sent == sender.sent
+                    && receiver.delivered == sender.delivered
+                    && receiver.delivered == self.record.numbers.len() as u64
+            }
+            _ => false,
+        }
+    }
+
+    /// How many packets the receiver's modules dropped for a reason.
+    #[must_use]
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.modules.iter().map(|(_, seen)| seen.up.dropped[reason.index()]).sum()
+    }
+}
+
+struct PatternPublisher(Pattern);
+
+impl Publisher for PatternPublisher {
+    fn open(&mut self, _: &FlowOffer) -> Result<Port, String> {
+        Ok(Port::Source(Box::new(PatternSource::new(self.0))))
+    }
+}
+
+/// The offer of a raw flow from the creator.
+#[must_use]
+pub fn raw_offer(name: &str, graph: GraphForm, bound_bps: u64, unit_len_max: u32) -> FlowOffer {
+    FlowOffer {
+        name: name.into(),
+        direction: Direction::ToParticipant,
+        medium: Medium::Raw,
+        graph,
+        transport: 1,
+        bound_bps,
+        unit_len_max,
+        ..FlowOffer::default()
+    }
+}
+
+struct Run {
+    creator: NodeId,
+    participant: NodeId,
+    session: Option<SessionId>,
+    served: Option<SessionId>,
+    seen: Option<Seen>,
+    outcome: Outcome,
+    changes_left: u32,
+    next_change: Time,
+    closing: bool,
+    over: bool,
+}
+
+/// Runs a scenario to its end.
+///
+/// # Panics
+/// When the scenario itself is not valid: a link, graph or name that cannot be.
+#[must_use]
+pub fn run(scenario: &Scenario) -> Outcome {
+    let graph = graph_of(scenario);
+    let mut world = World::new(scenario.seed, scenario.link.clone());
+    let creator = world.add(config(scenario, 1));
+    let participant = world.add(config(scenario, 1));
+    world.dials(participant);
+    let longest = scenario.pattern.len_max as u32 + 16;
+    let spec = SessionSpec {
+        name: NAME.into(),
+        title: "A pattern".into(),
+        flows: vec![raw_offer("pattern", graph.clone(), scenario.bound_bps, longest)],
+        participants_max: 1,
+    };
+    let publisher = Box::new(PatternPublisher(scenario.pattern));
+    world.core(creator).publish(spec, publisher).expect("the scenario's session is valid");
+    let units = Arc::new(Mutex::new(BTreeMap::new()));
+    observe(&mut world, creator, scenario, &units);
+    let mut run = Run {
+        outcome: empty_outcome(&mut world, creator, participant),
+        creator,
+        participant,
+        session: None,
+        served: None,
+        seen: None,
+        changes_left: scenario.changes,
+        next_change: Time::NEVER,
+        closing: false,
+        over: false,
+    };
+    let (now, address) = (world.now(), world.address(creator));
+    world.core(participant).connect(now, address).expect("a world has room for a peer");
+    let until = now + scenario.time_max;
+    while !run.over && world.now() < until {
+        let next = run.next_change.min(until);
+        world.run(next, |world| {
+            run.turn(world, scenario);
+            run.over || run.next_change < next
+        });
+        run.change(&mut world, scenario, &graph);
+    }
+    run.finish(world, &units)
+}
+
+fn config(scenario: &Scenario, boot: u8) -> CoreConfig {
+    let mut config = CoreConfig::new(scenario.catalogue.clone());
+    config.boot = [boot; 16];
+    config.pool_bytes_max = 64 << 20;
+    config
+}
+
+fn graph_of(scenario: &Scenario) -> GraphForm {
+    GraphForm::line(scenario.graph.iter().map(|name| {
+        let entry = scenario.catalogue.by_name(name).expect("the scenario's modules exist");
+        (entry.spec.id, Vec::new())
+    }))
+}
+
+fn empty_outcome(world: &mut World, creator: NodeId, participant: NodeId) -> Outcome {
+    Outcome {
+        ready_at: None,
+        record: Record::default(),
+        ledgers: (None, None),
+        hash: None,
+        changed: 0,
+        change_failed: 0,
+        error: None,
+        to_participant: world.link_stats(creator, participant),
+        to_creator: world.link_stats(participant, creator),
+        units: BTreeMap::new(),
+        modules: Vec::new(),
+        trace: Trace::default(),
+        views_left: 0,
+        ended_at: Time::ZERO,
+    }
+}
+
+/// Notes for each unit that lies whole in a datagram whether a true copy of it arrives.
+fn observe(
+    world: &mut World,
+    creator: NodeId,
+    scenario: &Scenario,
+    units: &Arc<Mutex<BTreeMap<u64, UnitOnLink>>>,
+) {
+    // Where a unit's own bytes begin: data header, the modules' headers, unit header.
+    let spec = |name: &&str| scenario.catalogue.by_name(name).map(|entry| entry.spec);
+    let heads: usize = scenario.graph.iter().filter_map(spec).map(|it| usize::from(it.head)).sum();
+    let tails: usize = scenario.graph.iter().filter_map(spec).map(|it| usize::from(it.tail)).sum();
+    let begin = data::LEN + heads + dacapo_wire::unit::LEN;
+    let units = units.clone();
+    world.observe(move |crossing| {
+        let unit = crossing.bytes.get(begin..crossing.bytes.len().saturating_sub(tails));
+        let kind = crossing.bytes.get(begin - dacapo_wire::unit::LEN).map(|byte| byte >> 4);
+        let is_data = crossing.bytes.first() == Some(&TYPE_DATA) && kind == Some(0);
+        let number = unit.and_then(|unit| unit.first_chunk::<8>());
+        if let (true, Some(number)) = (crossing.node == creator && is_data, number) {
+            let mut units = units.lock().unwrap_or_else(PoisonError::into_inner);
+            let unit: &mut UnitOnLink = units.entry(u64::from_be_bytes(*number)).or_default();
+            unit.sent += 1;
+            let passages = std::iter::once(&crossing.fate.item).chain(&crossing.fate.copy);
+            let whole = |it: &&Passage| matches!(it, Passage::Arrives { corrupted: false, .. });
+            unit.arrives += passages.filter(whole).count() as u32;
+        }
+    });
+}
+
+impl Run {
+    fn turn(&mut self, world: &mut World, scenario: &Scenario) {
+        while let Some(event) = world.poll_event(self.participant) {
+            self.handle_participant(world, scenario, event);
+        }
+        while let Some(event) = world.poll_event(self.creator) {
+            self.handle_creator(world, event);
+        }
+    }
+
+    fn handle_participant(&mut self, world: &mut World, scenario: &Scenario, event: CoreEvent) {
+        let now = world.now();
+        let core = world.core(self.participant);
+        match event {
+            CoreEvent::PeerOpen { peer } => {
+                self.session = core.join(now, peer, NAME).ok();
+            }
+            CoreEvent::Offered { session, .. } => {
+                let (sink, seen) = PatternSink::new(scenario.pattern);
+                self.seen = Some(seen);
+                // A session that is over by now reports it in an event.
+                let _ = core.answer(now, session, vec![Some(Port::Sink(Box::new(sink)))]);
+            }
+            CoreEvent::Ready { session } => {
+                let _ = core.activate(now, session);
+            }
+            CoreEvent::Active { .. } => {
+                self.outcome.ready_at = Some(now);
+                let every = scenario.pattern.every * scenario.pattern.count as u32;
+                self.next_change = now + every / (scenario.changes + 1);
+            }
+            CoreEvent::FlowEnded { ledger, hash, .. } => {
+                self.outcome.ledgers.0 = Some(ledger);
+                self.outcome.hash = hash;
+            }
+            CoreEvent::SessionEnded { error, .. } => {
+                self.outcome.error = error;
+                self.over = true;
+            }
+            CoreEvent::PeerLost { error, .. } => {
+                self.outcome.error.get_or_insert(error);
+                self.over = true;
+            }
+            _ => {}
+        }
+        let ended = self.outcome.ledgers.0.is_some() && self.outcome.ledgers.1.is_some();
+        if let (true, Some(session), false) = (ended, self.session, self.closing) {
+            self.closing = true;
+            self.note_modules(world);
+            let _ = world.core(self.participant).close(now, session);
+        }
+    }
+
+    fn note_modules(&mut self, world: &mut World) {
+        let Some(session) = self.session else { return };
+        let status = world.core(self.participant).status(session);
+        if let Some(flow) = status.first() {
+            self.outcome.modules =
+                flow.modules.iter().map(|(spec, seen)| (spec.name, *seen)).collect();
+        }
+    }
+
+    fn handle_creator(&mut self, world: &mut World, event: CoreEvent) {
+        match event {
+            CoreEvent::Ready { session } => self.served = Some(session),
+            CoreEvent::FlowEnded { ledger, .. } => {
+                self.outcome.ledgers.1 = Some(ledger);
+                if let (Some(session), false) = (self.session, self.closing) {
+                    self.closing = true;
+                    self.note_modules(world);
+                    let now = world.now();
+                    let _ = world.core(self.participant).close(now, session);
+                }
+            }
+            CoreEvent::Changed { .. } => self.outcome.changed += 1,
+            CoreEvent::ChangeFailed { .. } => self.outcome.change_failed += 1,
+            _ => {}
+        }
+    }
+
+    /// Begins the change that is due.
+    fn change(&mut self, world: &mut World, scenario: &Scenario, graph: &GraphForm) {
+        let now = world.now();
+        if self.next_change > now {
+            return;
+        }
+        let every = scenario.pattern.every * scenario.pattern.count as u32;
+        self.next_change = now + every / (scenario.changes + 1);
+        if let (Some(served), 1..) = (self.served, self.changes_left) {
+            // While one change goes on the next one waits for its turn.
+            if world.core(self.creator).change(now, served, 0, graph.clone()).is_ok() {
+                self.changes_left -= 1;
+            }
+        } else {
+            self.next_change = Time::NEVER;
+        }
+    }
+
+    fn finish(mut self, mut world: World, units: &Arc<Mutex<BTreeMap<u64, UnitOnLink>>>) -> Outcome {
+        // The end of the session crosses the link, and the creator's watchdogs run out.
+        world.run_for(Duration::from_secs(15));
+        while let Some(event) = world.poll_event(self.creator) {
+            self.handle_creator(&mut world, event);
+        }
+        let mut outcome = self.outcome;
+        outcome.to_participant = world.link_stats(self.creator, self.participant);
+        outcome.to_creator = world.link_stats(self.participant, self.creator);
+        outcome.trace = world.trace();
+        outcome.ended_at = world.now();
+        outcome.units = units.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(seen) = self.seen {
+            outcome.record = seen.record().clone();
+        }
+        outcome.views_left = world.core(self.creator).pool().live_views()
+            + world.core(self.participant).pool().live_views();
+        outcome
+    }
+}

@@ -1,0 +1,321 @@
+//! [`World`]: cores, links between them, and a virtual clock.
+//!
+//! What it is not: a scenario; what the cores are to do is said through [`World::core`].
+//!
+//! Each node has an address `10.0.0.n`: a control port and, where it dials, a data port of its own; a
+//! node that serves uses its server port for both, as on a host.
+
+use crate::plain_tls;
+use crate::trace::Trace;
+use dacapo_base::{Random, Time};
+use dacapo_core::{ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys};
+use dacapo_link::{Carry, Corruption, Fate, Link, LinkConfig, LinkStats};
+use dacapo_transport::Lane;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The port that nodes serve on.
+const SERVER_PORT: u16 = 19_980;
+
+/// Rounds at one instant after which a world is taken to be stuck.
+const ROUNDS_MAX: usize = 10_000;
+
+/// A node of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeId(pub usize);
+
+/// A datagram on a link.
+#[derive(Clone, Debug)]
+pub struct Datagram {
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// To whom.
+    pub to: SocketAddr,
+    /// What.
+    pub bytes: Vec<u8>,
+}
+
+impl Carry for Datagram {
+    fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn corrupt(&mut self, random: &mut Random, kind: Corruption) {
+        self.bytes.corrupt(random, kind);
+    }
+
+    fn duplicate(&self) -> Self {
+        self.clone()
+    }
+}
+
+/// What an observer sees of a datagram that a core sends: the datagram and what the link decided.
+pub struct Crossing<'a> {
+    /// When.
+    pub now: Time,
+    /// Which node sent it.
+    pub node: NodeId,
+    /// By which lane.
+    pub lane: Lane,
+    /// The datagram, before the link alters it.
+    pub bytes: &'a [u8],
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+struct Node {
+    core: Core,
+    control: SocketAddr,
+    data: SocketAddr,
+    killed: bool,
+}
+
+type Observer = Box<dyn FnMut(&Crossing<'_>)>;
+
+/// Cores over links, in virtual time.
+pub struct World {
+    now: Time,
+    nodes: Vec<Node>,
+    links: BTreeMap<(NodeId, NodeId), Link<Datagram>>,
+    default_link: LinkConfig,
+    random: Random,
+    trace: Trace,
+    observer: Option<Observer>,
+    clock: Arc<plain_tls::clock::WorldClock>,
+    origin: Instant,
+    steps: u64,
+}
+
+impl World {
+    /// A world in which every pair of nodes is joined by this link, one each way.
+    #[must_use]
+    pub fn new(seed: u64, link: LinkConfig) -> Self {
+        Self {
+            now: Time::from_millis(1),
+            nodes: Vec::new(),
+            links: BTreeMap::new(),
+            default_link: link,
+            random: Random::from_number(seed),
+            trace: Trace::default(),
+            observer: None,
+            clock: Arc::new(plain_tls::clock::WorldClock::new()),
+            origin: Instant::now(),
+            steps: 0,
+        }
+    }
+
+    /// Adds a node that runs a core of this configuration.
+    pub fn add(&mut self, config: CoreConfig) -> NodeId {
+        let id = NodeId(self.nodes.len());
+        let mut random = self.random.fork();
+        let mut seed = || {
+            let mut seed = [0; 32];
+            random.fill(&mut seed);
+            seed
+        };
+        let identity = seed();
+        let crypto = ControlCrypto {
+            client: plain_tls::client_config(identity),
+            server: plain_tls::server_config(identity),
+            keys: EndpointKeys {
+                reset: plain_tls::hmac_key(seed()),
+                token: plain_tls::token_key(seed()),
+            },
+            calendar: Some(self.clock.clone()),
+            random: Random::from_seed(seed()),
+        };
+        let ip = Ipv4Addr::new(10, 0, 0, id.0 as u8 + 1);
+        self.nodes.push(Node {
+            core: Core::new(config, crypto, random, self.origin),
+            control: SocketAddr::from((ip, SERVER_PORT)),
+            data: SocketAddr::from((ip, SERVER_PORT)),
+            killed: false,
+        });
+        id
+    }
+
+    /// Gives a node that dials a data port of its own.
+    pub fn dials(&mut self, node: NodeId) {
+        let ip = self.nodes[node.0].control.ip();
+        self.nodes[node.0].control = SocketAddr::from((ip, 40_001));
+        self.nodes[node.0].data = SocketAddr::from((ip, 40_002));
+    }
+
+    /// Where a node serves.
+    #[must_use]
+    pub fn address(&self, node: NodeId) -> SocketAddr {
+        self.nodes[node.0].control
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The core of a node.
+    pub fn core(&mut self, node: NodeId) -> &mut Core {
+        &mut self.nodes[node.0].core
+    }
+
+    /// The next event of a node.
+    pub fn poll_event(&mut self, node: NodeId) -> Option<CoreEvent> {
+        self.nodes[node.0].core.poll_event()
+    }
+
+    /// The digest of all that was sent.
+    #[must_use]
+    pub fn trace(&self) -> Trace {
+        self.trace
+    }
+
+    /// Shows every datagram that is sent to `observer`, with what the link decided.
+    pub fn observe(&mut self, observer: impl FnMut(&Crossing<'_>) + 'static) {
+        self.observer = Some(Box::new(observer));
+    }
+
+    /// The link from one node to another.
+    pub fn link(&mut self, from: NodeId, to: NodeId) -> &mut Link<Datagram> {
+        let (config, random) = (&self.default_link, &mut self.random);
+        self.links.entry((from, to)).or_insert_with(|| {
+            Link::new(config.clone(), random.fork()).unwrap_or_else(|error| {
+                // A world is made by a test; a link that cannot be is a mistake in it.
+                panic!("the link of the world is not valid: {error}")
+            })
+        })
+    }
+
+    /// The record of the link from one node to another.
+    pub fn link_stats(&mut self, from: NodeId, to: NodeId) -> LinkStats {
+        self.link(from, to).stats().clone()
+    }
+
+    /// From now on a node neither runs nor hears, as if it were killed.
+    pub fn kill(&mut self, node: NodeId) {
+        self.nodes[node.0].killed = true;
+    }
+
+    /// Runs until `done` says so, or until `until`; true when `done` did.
+    pub fn run(&mut self, until: Time, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+        loop {
+            self.settle();
+            if done(self) {
+                return true;
+            }
+            // What `done` commanded is done at this instant.
+            self.settle();
+            match self.next_time() {
+                Some(at) if at <= until => self.advance(at),
+                _ => {
+                    self.advance(until);
+                    return done(self);
+                }
+            }
+        }
+    }
+
+    /// Runs for a time.
+    pub fn run_for(&mut self, time: Duration) {
+        self.run(self.now + time, |_| false);
+    }
+
+    fn advance(&mut self, at: Time) {
+        self.now = self.now.max(at);
+        self.clock.set(self.now);
+        self.steps += 1;
+        self.deliver();
+        for node in self.nodes.iter_mut().filter(|node| !node.killed) {
+            node.core.handle_timeout(self.now);
+        }
+    }
+
+    /// Sends everything that may be sent at this instant.
+    fn settle(&mut self) {
+        for round in 0.. {
+            assert!(round < ROUNDS_MAX, "the world does not come to rest at {:?}", self.now);
+            let mut sent = false;
+            for index in 0..self.nodes.len() {
+                sent |= self.drain(index);
+            }
+            self.deliver();
+            if !sent {
+                break;
+            }
+        }
+    }
+
+    fn drain(&mut self, index: usize) -> bool {
+        let mut sent = false;
+        while !self.nodes[index].killed {
+            let node = &mut self.nodes[index];
+            let Some(transmit) = node.core.poll_transmit(self.now) else { break };
+            sent = true;
+            let from = if transmit.lane == Lane::Data { node.data } else { node.control };
+            let (bytes, segment) = node.core.bytes(&transmit);
+            let datagrams: Vec<Vec<u8>> =
+                bytes.chunks(segment.max(1)).map(<[u8]>::to_vec).collect();
+            let (lane, remote) = (transmit.lane, transmit.remote);
+            node.core.transmitted(transmit);
+            for bytes in datagrams {
+                self.send(NodeId(index), lane, from, remote, bytes);
+            }
+        }
+        sent
+    }
+
+    fn send(
+        &mut self,
+        node: NodeId,
+        lane: Lane,
+        from: SocketAddr,
+        to: SocketAddr,
+        bytes: Vec<u8>,
+    ) {
+        let now = self.now;
+        self.trace.record(now, from, to, &bytes);
+        let Some(peer) = self.nodes.iter().position(|it| it.control.ip() == to.ip()) else { return };
+        let shown = self.observer.is_some().then(|| bytes.clone());
+        let fate = self.link(node, NodeId(peer)).handle_send(now, Datagram { from, to, bytes });
+        if let (Some(observer), Some(bytes)) = (&mut self.observer, shown) {
+            observer(&Crossing { now, node, lane, bytes: &bytes, fate });
+        }
+    }
+
+    fn deliver(&mut self) {
+        let now = self.now;
+        for ((_, to), link) in &mut self.links {
+            while let Some(delivery) = link.poll_deliver(now) {
+                let node = &mut self.nodes[to.0];
+                if node.killed {
+                    continue;
+                }
+                let it = delivery.item;
+                // Without memory it is lost, as it would be in a full socket.
+                if let Ok(packet) = node.core.pool().packet_from(0, &it.bytes, 0) {
+                    node.core.handle_datagram(now, it.from, packet);
+                }
+            }
+        }
+    }
+
+    fn next_time(&mut self) -> Option<Time> {
+        let now = self.now;
+        let cores = self.nodes.iter_mut().filter(|node| !node.killed);
+        let core = cores.filter_map(|node| node.core.next_deadline(now)).min();
+        let link = self.links.values().filter_map(Link::next_deadline).min();
+        let next = match (core, link) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        // A deadline that is past must not stop the clock.
+        next.map(|at| at.max(now + Duration::from_nanos(1)))
+    }
+
+    /// How often the clock has jumped.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+}
