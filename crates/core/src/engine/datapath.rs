@@ -132,6 +132,17 @@ impl Core {
             self.pool.free(packet);
         }
         self.apply_out(now, id, target.flow, out);
+        self.handle_sign_of_life(now, id);
+    }
+
+    /// Data with one of our labels is from the peer, or from somebody who has seen its packets.
+    fn handle_sign_of_life(&mut self, now: Time, id: SessionId) {
+        let peer = self.sessions.get(&id).map(|session| session.peer);
+        if let Some(prober) =
+            peer.and_then(|peer| self.peers.get_mut(&peer)).and_then(|peer| peer.prober.as_mut())
+        {
+            prober.handle_life(now);
+        }
     }
 
     /// What the path of a session's peer knows of its times.
@@ -224,23 +235,28 @@ impl Core {
         }
     }
 
-    /// Asks the question that is due on the data path to a peer.
+    /// Asks the questions that are due on the data path to a peer.
     pub(super) fn ask(&mut self, now: Time, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let (key, remote) = (peer.key, peer.data_remote);
         let Some((prober, remote)) = peer.prober.as_mut().zip(remote) else { return };
-        let Some(question) = prober.poll_question(now) else { return };
-        let probe = Probe {
-            answer: false,
-            size: question.len as u16,
-            connection: key.connection(),
-            number: question.number,
-            asked_ns: now.as_nanos(),
-            received_ns: 0,
-            answered_ns: 0,
-            tag: 0,
-        };
-        self.push_probe(remote, key, probe, question.len);
+        let mut questions = Vec::new();
+        while let Some(question) = prober.poll_question(now) {
+            questions.push(question);
+        }
+        for question in questions {
+            let probe = Probe {
+                answer: false,
+                size: question.len as u16,
+                connection: key.connection(),
+                number: question.number,
+                asked_ns: now.as_nanos(),
+                received_ns: 0,
+                answered_ns: 0,
+                tag: 0,
+            };
+            self.push_probe(remote, key, probe, question.len);
+        }
     }
 
     /// The next thing to send; `None` when nothing may be sent now.

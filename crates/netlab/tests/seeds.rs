@@ -1,0 +1,173 @@
+//! 2,000 seeds of the world with every fault of the link: set up, deliver, and account for every unit.
+//!
+//! A failure prints its seed; `DACAPO_SEED=n cargo test -p dacapo-netlab --test seeds one_seed`
+//! repeats it alone. `DACAPO_SEEDS` sets how many are run.
+
+use dacapo_base::Random;
+use dacapo_lift::DropReason;
+use dacapo_link::{LinkConfig, LinkStats, Loss};
+use dacapo_netlab::scenario::{Outcome, Scenario, run};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+const SEEDS: u64 = 2_000;
+const UNITS_MIN: usize = 5_000;
+
+/// A scenario with loss of 0 to 20 %, at random or in bursts, and everything else.
+fn scenario(seed: u64) -> Scenario {
+    let mut random = Random::from_number(seed ^ 0x5EED);
+    let mean_loss = random.unit() * 0.2;
+    let delay = Duration::from_millis(1 + random.below(80));
+    let link = LinkConfig {
+        delay,
+        jitter: delay.min(Duration::from_millis(random.below(20))),
+        keep_order: random.chance(0.5),
+        loss: match random.below(3) {
+            0 => Loss::Random { p: mean_loss },
+            1 => Loss::burst(mean_loss, 2.0 + random.unit() * 10.0).unwrap(),
+            _ => Loss::burst(mean_loss / 2.0, 3.0).unwrap(),
+        },
+        duplicate: random.unit() * 0.1,
+        reorder: random.unit() * 0.05,
+        reorder_by: Duration::from_millis(1 + random.below(30)),
+        corrupt: random.unit() * 0.01,
+        corrupt_undetected: random.unit() * 0.01,
+        ..LinkConfig::default()
+    };
+    let mut scenario = Scenario::new(seed, link);
+    let large = random.chance(0.25);
+    scenario.pattern.count = if large { 10_000 } else { 7_500 };
+    scenario.pattern.len_max = if large { 2_500 } else { 300 };
+    scenario.pattern.every = Duration::from_micros(500);
+    scenario.changes = random.below(4) as u32;
+    scenario
+}
+
+/// What must hold whatever the link does: the reason if it does not.
+fn broken(outcome: &Outcome) -> Option<String> {
+    let record = &outcome.record;
+    if outcome.ready_at.is_none() {
+        return None;
+    }
+    if !outcome.closes() {
+        return Some(format!("the ledgers do not close: {:?}", outcome.ledgers));
+    }
+    if record.altered + record.misnumbered > 0 {
+        return Some(format!("{} altered, {} misnumbered", record.altered, record.misnumbered));
+    }
+    if !record.numbers.windows(2).all(|pair| pair[0] < pair[1]) {
+        return Some("repeated or out of order".into());
+    }
+    if outcome.views_left > 0 {
+        return Some(format!("{} views were not given back", outcome.views_left));
+    }
+    None
+}
+
+#[derive(Default)]
+struct Totals {
+    ready: u64,
+    enough: u64,
+    units: u64,
+    faults: LinkStats,
+    checksum: u64,
+    duplicate: u64,
+    changed: u64,
+    slowest_setup: Duration,
+}
+
+impl Totals {
+    fn add(&mut self, outcome: &Outcome) {
+        let to = &outcome.to_participant;
+        self.ready += u64::from(outcome.ready_at.is_some());
+        self.enough += u64::from(outcome.record.numbers.len() >= UNITS_MIN);
+        self.units += outcome.record.numbers.len() as u64;
+        self.faults.lost_random += to.lost_random;
+        self.faults.lost_burst += to.lost_burst;
+        self.faults.duplicated += to.duplicated;
+        self.faults.reordered += to.reordered;
+        self.faults.corrupted_detected += to.corrupted_detected;
+        self.faults.corrupted_undetected += to.corrupted_undetected;
+        self.checksum += outcome.dropped(DropReason::Checksum);
+        self.duplicate += outcome.dropped(DropReason::Duplicate);
+        self.changed += u64::from(outcome.changed);
+        let setup = outcome.ready_at.map_or(Duration::ZERO, |at| at.since(dacapo_base::Time::ZERO));
+        self.slowest_setup = self.slowest_setup.max(setup);
+    }
+}
+
+fn check(seed: u64, totals: &Mutex<Totals>) {
+    let outcome = run(&scenario(seed));
+    if let Some(reason) = broken(&outcome) {
+        panic!(
+            "seed {seed}: {reason}\nrepeat: DACAPO_SEED={seed} cargo test -p dacapo-netlab \
+             --test seeds one_seed -- --nocapture"
+        );
+    }
+    totals.lock().unwrap_or_else(PoisonError::into_inner).add(&outcome);
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn two_thousand_seeds_deliver_and_account_for_every_unit() {
+    let seeds = number("DACAPO_SEEDS", SEEDS);
+    let (next, totals) = (AtomicU64::new(0), Mutex::new(Totals::default()));
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds {
+                        break;
+                    }
+                    check(seed, &totals);
+                }
+            });
+        }
+    });
+    let totals = totals.into_inner().unwrap();
+    println!(
+        "{seeds} seeds: {} set up (slowest {:.2?}), {} with at least {UNITS_MIN} units, {} units, \
+         {} changes; {} lost at random, {} in bursts, {} duplicated, {} reordered, {} + {} \
+         corrupted; {} caught by checksum, {} duplicates by sequence",
+        totals.ready,
+        totals.slowest_setup,
+        totals.enough,
+        totals.units,
+        totals.changed,
+        totals.faults.lost_random,
+        totals.faults.lost_burst,
+        totals.faults.duplicated,
+        totals.faults.reordered,
+        totals.faults.corrupted_detected,
+        totals.faults.corrupted_undetected,
+        totals.checksum,
+        totals.duplicate
+    );
+    assert!(totals.enough * 100 >= seeds * 99, "{} of {seeds} delivered enough", totals.enough);
+    let happened = [
+        totals.faults.lost_random,
+        totals.faults.lost_burst,
+        totals.faults.duplicated,
+        totals.faults.reordered,
+        totals.faults.corrupted_detected,
+        totals.faults.corrupted_undetected,
+        totals.checksum,
+        totals.duplicate,
+        totals.changed,
+    ];
+    assert!(happened.iter().all(|&count| count > seeds / 2), "a fault did not happen: {happened:?}");
+}
+
+#[test]
+fn one_seed() {
+    let seed = number("DACAPO_SEED", 1998);
+    let outcome = run(&scenario(seed));
+    println!("error {:?} ended {:?} {:?}\nsender {:?}\nreceiver {:?}", outcome.error, outcome.ended_at, scenario(seed).link, outcome.ledgers.1, outcome.ledgers.0);
+    assert_eq!(broken(&outcome), None, "seed {seed}");
+}
