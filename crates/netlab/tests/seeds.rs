@@ -105,6 +105,9 @@ fn check(seed: u64, totals: &Mutex<Totals>) {
              --test seeds one_seed -- --nocapture"
         );
     }
+    if outcome.record.numbers.len() < UNITS_MIN {
+        println!("seed {seed}: set up at {:?}, {:?}", outcome.ready_at, outcome.error);
+    }
     totals.lock().unwrap_or_else(PoisonError::into_inner).add(&outcome);
 }
 

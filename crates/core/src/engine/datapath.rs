@@ -199,11 +199,21 @@ impl Core {
             return;
         }
         let after = (*prober.offset(), prober.datagram_len(now));
+        self.hurry_control(id);
         if before.1 != after.1 {
             self.answer_waiting(now, id);
         }
         if before.0 != after.0 {
             self.tell_clock(id, after.0);
+        }
+    }
+
+    /// The path carries: while a command waits, QUIC need not wait for its own timer, which backs off.
+    fn hurry_control(&mut self, id: PeerId) {
+        let waits = self.sessions.values().any(|it| it.peer == id && !it.awaited.is_empty());
+        let conn = self.peers.get(&id).and_then(|peer| peer.conn);
+        if let (true, Some(conn)) = (waits, conn) {
+            self.control.ping(conn);
         }
     }
 

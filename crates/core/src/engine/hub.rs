@@ -94,34 +94,42 @@ impl Core {
         }
     }
 
-    /// The first attempt that is through is used; the others are dropped.
+    /// An attempt is through and greets. Which connection is used is decided by the first WELCOME: a
+    /// connection that is through at this end need not be at the other.
     fn handle_attempt_through(&mut self, now: Time, conn: ConnId) {
         let Some(&id) = self.conns.get(&conn) else { return };
-        let Some(peer) = self.peers.get_mut(&id) else { return };
-        if peer.conn.is_some() {
+        if self.peers.get(&id).is_none_or(|peer| peer.conn.is_some()) {
             return;
-        }
-        peer.conn = Some(conn);
-        let others: Vec<ConnId> =
-            peer.attempts.drain(..).filter(|attempt| *attempt != conn).collect();
-        for other in others {
-            self.conns.remove(&other);
-            self.control.close(now, other, Code::Closed, "another attempt was first");
         }
         let Some(hub) = self.control.open_stream(conn) else {
             let error = Error::new(Code::Violation, "the peer allows no streams");
             return self.lose_peer(now, id, &error);
         };
-        self.set_hub(id, conn, hub);
+        self.streams.insert((conn, hub), Carries::Hub(id));
         let (version_min, version_max) = self.config.versions;
-        let hello = Hello {
+        let hello = Message::Hello(Hello {
             version_min,
             version_max,
             instance: self.instance,
             boot: self.config.boot,
             time_namespace: self.config.time_namespace,
-        };
-        self.send_hub(now, id, &Message::Hello(hello));
+        });
+        // A fresh stream takes a HELLO; if not, a further attempt is due.
+        let _ = self.control.send(now, conn, hub, &hello);
+    }
+
+    /// The first attempt that is welcomed is used; the others are dropped.
+    fn choose_attempt(&mut self, now: Time, id: PeerId, conn: ConnId, hub: StreamId) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        peer.conn = Some(conn);
+        peer.hub = Some(hub);
+        let others: Vec<ConnId> =
+            peer.attempts.drain(..).filter(|attempt| *attempt != conn).collect();
+        for other in others {
+            self.conns.remove(&other);
+            self.streams.retain(|(known, _), _| *known != other);
+            self.control.close(now, other, Code::Closed, "another attempt was first");
+        }
     }
 
     fn set_hub(&mut self, id: PeerId, conn: ConnId, hub: StreamId) {
@@ -155,7 +163,7 @@ impl Core {
             None => self.adopt_stream(now, id, conn, stream),
         };
         match carries {
-            Carries::Hub(peer) => self.handle_hub(now, peer, message),
+            Carries::Hub(peer) => self.handle_hub(now, peer, conn, stream, message),
             Carries::Session(session) => self.handle_session(now, session, message),
         }
     }
@@ -172,7 +180,14 @@ impl Core {
         Carries::Session(session)
     }
 
-    fn handle_hub(&mut self, now: Time, id: PeerId, message: Message) {
+    fn handle_hub(
+        &mut self,
+        now: Time,
+        id: PeerId,
+        conn: ConnId,
+        stream: StreamId,
+        message: Message,
+    ) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         match hub_step(peer.role, peer.hub_state, message.kind()) {
             Ok(HubState::Closed) => {
@@ -191,7 +206,10 @@ impl Core {
         }
         match message {
             Message::Hello(hello) => self.handle_hello(now, id, &hello),
-            Message::Welcome(welcome) => self.handle_welcome(now, id, &welcome),
+            Message::Welcome(welcome) => {
+                self.choose_attempt(now, id, conn, stream);
+                self.handle_welcome(now, id, &welcome);
+            }
             Message::List(list) => self.handle_list(now, id, list.request),
             Message::Listing(listing) => self.handle_listing(id, listing),
             _ => {}
