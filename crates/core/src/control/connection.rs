@@ -3,6 +3,7 @@
 //! What it is not: a state machine of ours; the states of hub and sessions are in `session::table`.
 
 use super::{ConnId, ControlEvent, OUT_MAX};
+use dacapo_base::Time;
 use dacapo_wire::Malformed;
 use dacapo_wire::message::Message;
 use dacapo_wire::record::{self, RecordError};
@@ -13,6 +14,9 @@ pub(super) struct Connection {
     pub handle: ConnectionHandle,
     pub inner: quinn_proto::Connection,
     dialed: bool,
+    /// When it began.
+    pub since: Time,
+    through: bool,
     /// False when it had nothing to send and nothing has happened since.
     pub may_send: bool,
     streams: BTreeMap<StreamId, Stream>,
@@ -28,8 +32,19 @@ struct Stream {
 }
 
 impl Connection {
-    pub fn new(handle: ConnectionHandle, inner: quinn_proto::Connection, dialed: bool) -> Self {
-        Self { handle, inner, dialed, may_send: true, streams: BTreeMap::new() }
+    pub fn new(
+        since: Time,
+        handle: ConnectionHandle,
+        inner: quinn_proto::Connection,
+        dialed: bool,
+    ) -> Self {
+        let (may_send, through, streams) = (true, false, BTreeMap::new());
+        Self { handle, inner, dialed, since, through, may_send, streams }
+    }
+
+    /// True for one that came in and is neither through nor closed.
+    pub fn is_half_open(&self) -> bool {
+        !self.dialed && !self.through && !self.inner.is_closed()
     }
 
     /// Reads the connection's events into `events`.
@@ -38,6 +53,7 @@ impl Connection {
             self.may_send = true;
             match event {
                 Event::Connected => {
+                    self.through = true;
                     let remote = self.inner.remote_address();
                     events.push_back(ControlEvent::Connected {
                         conn: id,

@@ -32,6 +32,15 @@ pub(crate) const OUT_MAX: usize = 256 * 1024;
 /// The most connections, half-open ones included.
 pub(crate) const CONNECTIONS_MAX: usize = 4_096;
 
+/// Connections that came in and are not through: from this many on, addresses must be proved first.
+const UNPROVED_MAX: usize = 16;
+
+/// The most connections that came in and are not through, addresses proved.
+const HALF_OPEN_MAX: usize = 256;
+
+/// How long a connection that came in may take to be through.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
 /// Stateless answers that wait; further ones are not given.
 const RESPONSES_MAX: usize = 64;
 
@@ -106,11 +115,12 @@ impl Control {
             .endpoint
             .connect(instant, client, remote, "dacapo")
             .map_err(|error| Error::new(Code::Unreachable, format!("{remote}: {error}")))?;
-        Ok(self.adopt(handle, inner, true))
+        Ok(self.adopt(now, handle, inner, true))
     }
 
     fn adopt(
         &mut self,
+        now: Time,
         handle: ConnectionHandle,
         inner: quinn_proto::Connection,
         dialed: bool,
@@ -118,7 +128,7 @@ impl Control {
         let id = ConnId(self.next_id);
         self.next_id += 1;
         self.by_handle.insert(handle.0, id);
-        self.connections.insert(id, Connection::new(handle, inner, dialed));
+        self.connections.insert(id, Connection::new(now, handle, inner, dialed));
         id
     }
 
@@ -133,7 +143,7 @@ impl Control {
                     && let Some(connection) = self.connections.get_mut(&id)
                 {
                     connection.inner.handle_event(event);
-                    self.drive(now, id);
+                    self.drive(id);
                 }
             }
             Some(DatagramEvent::NewConnection(incoming)) => self.accept(now, incoming),
@@ -142,17 +152,26 @@ impl Control {
         }
     }
 
+    /// Takes a connection in. Nothing is kept for an address that has not been proved when many are
+    /// half open: it is asked to come again with a token (Retry, RFC 9000, section 8.1).
     fn accept(&mut self, now: Time, incoming: Incoming) {
         let instant = self.instant(now);
         let mut answer = Vec::new();
-        if self.connections.len() >= CONNECTIONS_MAX {
+        let half_open = self.connections.values().filter(|it| it.is_half_open()).count();
+        if half_open >= UNPROVED_MAX && !incoming.remote_address_validated() {
+            return match self.endpoint.retry(incoming, &mut answer) {
+                Ok(transmit) => self.respond(&transmit, &answer),
+                Err(error) => self.endpoint.ignore(error.into_incoming()),
+            };
+        }
+        if half_open >= HALF_OPEN_MAX || self.connections.len() >= CONNECTIONS_MAX {
             let transmit = self.endpoint.refuse(incoming, &mut answer);
             return self.respond(&transmit, &answer);
         }
         match self.endpoint.accept(incoming, instant, &mut answer, None) {
             Ok((handle, inner)) => {
-                let id = self.adopt(handle, inner, false);
-                self.drive(now, id);
+                let id = self.adopt(now, handle, inner, false);
+                self.drive(id);
             }
             Err(error) => {
                 if let Some(transmit) = error.response {
@@ -170,7 +189,7 @@ impl Control {
     }
 
     /// Lets a connection and the endpoint tell each other, and reads what came.
-    fn drive(&mut self, now: Time, id: ConnId) {
+    fn drive(&mut self, id: ConnId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         while let Some(event) = connection.inner.poll_endpoint_events() {
             if let Some(event) = self.endpoint.handle_event(connection.handle, event) {
@@ -183,7 +202,6 @@ impl Control {
             self.by_handle.remove(&connection.handle.0);
             self.connections.remove(&id);
         }
-        let _ = now;
     }
 
     pub fn poll_event(&mut self) -> Option<ControlEvent> {
@@ -210,22 +228,25 @@ impl Control {
             if let Some(transmit) = connection.inner.poll_transmit(instant, 1, &mut bytes) {
                 bytes.truncate(transmit.size);
                 self.turn = Some(id);
-                self.drive(now, id);
+                self.drive(id);
                 return Some((transmit.destination, bytes));
             }
             connection.may_send = false;
-            self.drive(now, id);
+            self.drive(id);
         }
         None
     }
 
     pub fn next_deadline(&mut self) -> Option<Time> {
         let next = self.connections.values_mut().filter_map(|it| it.inner.poll_timeout()).min();
-        next.map(|instant| self.time(instant))
+        let half_open = self.connections.values().filter(|it| it.is_half_open());
+        let handshake = half_open.map(|it| it.since + HANDSHAKE_MAX).min();
+        crate::flow::earlier(next.map(|instant| self.time(instant)), handshake)
     }
 
     pub fn handle_timeout(&mut self, now: Time) {
         let instant = self.instant(now);
+        self.close_half_open(now);
         let due = |it: &mut Connection| it.inner.poll_timeout().is_some_and(|at| at <= instant);
         let ids: Vec<ConnId> = self
             .connections
@@ -236,8 +257,18 @@ impl Control {
             if let Some(connection) = self.connections.get_mut(&id) {
                 connection.inner.handle_timeout(instant);
                 connection.may_send = true;
-                self.drive(now, id);
+                self.drive(id);
             }
+        }
+    }
+
+    /// Closes connections that came in and do not get through.
+    fn close_half_open(&mut self, now: Time) {
+        let over = |it: &Connection| it.is_half_open() && it.since + HANDSHAKE_MAX <= now;
+        let ids: Vec<ConnId> =
+            self.connections.iter().filter(|(_, it)| over(it)).map(|(id, _)| *id).collect();
+        for id in ids {
+            self.close(now, id, Code::NoAnswer, "the handshake took too long");
         }
     }
 
@@ -252,30 +283,29 @@ impl Control {
     /// [`Malformed`] when the stream is gone, the peer does not read, or the message exceeds a bound.
     pub fn send(
         &mut self,
-        now: Time,
         conn: ConnId,
         stream: StreamId,
         message: &Message,
     ) -> Result<(), Malformed> {
         let connection = self.connections.get_mut(&conn).ok_or(Malformed)?;
         connection.queue(stream, message)?;
-        self.drive(now, conn);
+        self.drive(conn);
         Ok(())
     }
 
     /// Ends our side of a stream after what was sent.
-    pub fn finish(&mut self, now: Time, conn: ConnId, stream: StreamId) {
+    pub fn finish(&mut self, conn: ConnId, stream: StreamId) {
         if let Some(connection) = self.connections.get_mut(&conn) {
             connection.finish(stream);
-            self.drive(now, conn);
+            self.drive(conn);
         }
     }
 
     /// Breaks a stream in both directions.
-    pub fn reset(&mut self, now: Time, conn: ConnId, stream: StreamId, code: Code) {
+    pub fn reset(&mut self, conn: ConnId, stream: StreamId, code: Code) {
         if let Some(connection) = self.connections.get_mut(&conn) {
             connection.reset(stream, VarInt::from_u32(code as u32));
-            self.drive(now, conn);
+            self.drive(conn);
         }
     }
 
@@ -285,7 +315,7 @@ impl Control {
             let reason = bytes::Bytes::copy_from_slice(text.as_bytes());
             connection.inner.close(instant, VarInt::from_u32(code as u32), reason);
             connection.may_send = true;
-            self.drive(now, conn);
+            self.drive(conn);
         }
     }
 

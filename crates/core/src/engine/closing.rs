@@ -219,7 +219,7 @@ impl Core {
         self.ports.remove(&id);
         if let Some((conn, stream)) = self.stream_of(id) {
             self.streams.remove(&(conn, stream));
-            self.control.finish(now, conn, stream);
+            self.control.finish(conn, stream);
         }
         self.sessions.remove(&id);
         self.event(CoreEvent::SessionEnded { session: id, error });

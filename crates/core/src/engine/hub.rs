@@ -115,7 +115,7 @@ impl Core {
             time_namespace: self.config.time_namespace,
         });
         // A fresh stream takes a HELLO; if not, a further attempt is due.
-        let _ = self.control.send(now, conn, hub, &hello);
+        let _ = self.control.send(conn, hub, &hello);
     }
 
     /// The first attempt that is welcomed is used; the others are dropped.
@@ -143,7 +143,7 @@ impl Core {
         let Some((conn, hub)) = self.peers.get(&id).and_then(|peer| peer.conn.zip(peer.hub)) else {
             return;
         };
-        if self.control.send(now, conn, hub, message).is_err() {
+        if self.control.send(conn, hub, message).is_err() {
             let error = Error::new(Code::NoAnswer, "the peer does not read its hub stream");
             self.lose_peer(now, id, &error);
         }
@@ -342,7 +342,7 @@ impl Core {
             None => {}
         }
         let code = if carries.is_some() { Code::Malformed } else { Code::Violation };
-        self.control.reset(now, conn, stream, code);
+        self.control.reset(conn, stream, code);
     }
 
     /// A peer is gone: its sessions end abnormally, its connection is closed.

@@ -502,7 +502,7 @@ impl Core {
     /// Sends a message on a session's stream; when that cannot be, the session is over.
     pub(crate) fn send_on(&mut self, now: Time, id: SessionId, message: &Message) {
         let Some((conn, stream)) = self.stream_of(id) else { return };
-        if self.control.send(now, conn, stream, message).is_err() {
+        if self.control.send(conn, stream, message).is_err() {
             let text = format!("the peer does not read its control stream ({:?})", message.kind());
             self.end_session(now, id, Some(Error::new(Code::NoAnswer, text)));
         }

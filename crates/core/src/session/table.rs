@@ -68,8 +68,7 @@ pub fn step(role: Role, state: State, kind: MessageKind) -> Step {
         // After the end nothing is read; what crosses it on the way is no fault.
         (_, S::Closed) => Step::Ignore,
         (M::Refuse, S::Closing) => Step::Ignore,
-        (M::Refuse, S::Idle) => Step::Violation,
-        (M::Refuse, _) => Step::To(S::Closed),
+        (M::Refuse, S::Offered | S::Joining | S::Answering) => Step::To(S::Closed),
         (M::Close, S::Idle) => Step::To(S::Closed),
         (M::Close, _) => Step::To(S::Closing),
         (M::Closed, S::Closing) => Step::To(S::Closed),
@@ -161,7 +160,9 @@ pub enum HubState {
 }
 
 /// What a message means that has come on the hub.
-#[must_use]
+///
+/// # Errors
+/// [`HubViolation`] when it must not come in this state.
 pub fn hub_step(
     role: HubRole,
     state: HubState,
