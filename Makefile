@@ -8,7 +8,7 @@ OUT ?= out/demo
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test
+.PHONY: help demo build test large
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -25,3 +25,7 @@ build: ## everything, with optimisation
 test: ## every check of a change: format, tidy, clippy, doc, tests (25 minutes at most on two cores)
 	@scripts/setup.sh test
 	@cargo xtask ci
+
+large: ## the tests of `make test` that write gigabytes (not part of it)
+	@scripts/setup.sh test
+	@cargo test --release --locked -p dacapo-media -- --ignored

@@ -1,7 +1,7 @@
 //! `WAVEFORMATEX` and `WAVEFORMATEXTENSIBLE`: how AVI and WAV describe their audio.
 //!
 //! ```text
-//!    0 tag  2 channels  4 rate  8 bytes/s  12 block  14 bits | 16 extra  18 valid  20 mask  24 GUID
+//!   0 tag  2 channels  4 rate  8 bytes/s  12 block  14 bits | 16 extra  18 valid  20 mask  24 GUID
 //!    `--------------------- classic, 16 bytes -------------' `--- extensible, 40 bytes ---------'
 //! ```
 //!

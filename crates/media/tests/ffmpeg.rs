@@ -200,7 +200,7 @@ fn movies_with_reserved_index_space_and_several_streams_are_read() {
 }
 
 #[test]
-#[ignore = "has ffmpeg write 1.1 GB to reach its OpenDML index"]
+#[ignore = "has ffmpeg write 1.1 GB to reach its OpenDML index: make large"]
 fn movies_above_a_gigabyte_are_read_by_their_open_dml_index() {
     let Some(folder) = folder("avi-large") else { return };
     let path = folder.join("large.avi");
@@ -217,7 +217,7 @@ fn movies_above_a_gigabyte_are_read_by_their_open_dml_index() {
 }
 
 #[test]
-#[ignore = "writes 2.4 GB to fill segments of the length that they have by default"]
+#[ignore = "writes 2.4 GB to fill segments of the default length: make large"]
 fn movies_above_two_gigabytes_are_written_and_read_by_ffmpeg() {
     let Some(folder) = folder("avi-larger") else { return };
     let path = folder.join("larger.avi");

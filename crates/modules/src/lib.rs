@@ -20,9 +20,5 @@ use dacapo_lift::Entry;
 /// Every module of this crate, for a catalogue.
 #[must_use]
 pub fn entries() -> Vec<Entry> {
-    vec![
-        segmentation::segment::ENTRY,
-        ordering::sequence::ENTRY,
-        integrity::checksum::ENTRY,
-    ]
+    vec![segmentation::segment::ENTRY, ordering::sequence::ENTRY, integrity::checksum::ENTRY]
 }

@@ -99,8 +99,8 @@ impl Pool {
         self.stats.bytes - free
     }
 
-    /// A packet of one segment of `len` bytes (zeroed only when the body is new) with exclusive room
-    /// around it.
+    /// A packet of one segment of `len` bytes (zeroed only when the body is new) with exclusive
+    /// room around it.
     ///
     /// # Errors
     /// [`PoolFull`] when the budget is used up or the sum exceeds the largest body.

@@ -1,8 +1,8 @@
 //! [`RttEstimate`] and [`ClockOffset`]: what probes measured of a path.
 //!
 //! Round trip as in RFC 6298, section 2 (smoothed mean and deviation), and the least of the last
-//! measurements; offset as in RFC 5905, section 8, from the exchange with the least round trip, whose
-//! error is at most half of it.
+//! measurements; offset as in RFC 5905, section 8, from the exchange with the least round trip,
+//! whose error is at most half of it.
 
 use std::time::Duration;
 
@@ -86,8 +86,8 @@ impl ClockOffset {
         }
         let there = i128::from(received) - i128::from(asked);
         let back = i128::from(answered) - i128::from(heard);
-        let trip = (i128::from(heard) - i128::from(asked))
-            - (i128::from(answered) - i128::from(received));
+        let trip =
+            (i128::from(heard) - i128::from(asked)) - (i128::from(answered) - i128::from(received));
         // An error of 0 is kept for clocks that are one.
         let error = u64::try_from(trip.max(2) / 2).unwrap_or(u64::MAX);
         self.age += 1;

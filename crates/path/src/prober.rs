@@ -1,19 +1,22 @@
-//! [`Prober`]: asks path probes, and says from the answers what the path is and whether the peer lives.
+//! [`Prober`]: asks path probes, and says from the answers what the path is and whether the peer
+//! lives.
 //!
 //! What it is: the schedule of questions, the match of answers to questions, and two verdicts: how
-//! long datagrams may be, and [`Life`]. What it is not: the bytes (`dacapo-wire::probe`) or a socket.
+//! long datagrams may be, and [`Life`]. What it is not: the bytes (`dacapo-wire::probe`) or a
+//! socket.
 //!
 //! ```text
 //!   opening    questions of full and of least length in turn, every 100 ms
 //!   open       one question every 500 ms
-//!   silent     after 750 ms without a sign of life: four every max(RTT, 120 ms), because losses come in
-//!              bursts of packets
+//!   silent     after 750 ms without a sign of life: four every max(RTT, 120 ms), because losses
+//!              come in bursts of packets
 //!   lost       after 2,600 ms without a sign of life
 //! ```
 //!
-//! With loss p each way a question is answered with (1 − p)²: at 20 % each way the about 60 questions
-//! of the silence all fail with probability 0.36^60; when a burst that ends with probability 0.08 per
-//! packet begins with the silence, it lasts through all of them with probability 0.92^60 < 0.01.
+//! With loss p each way a question is answered with (1 − p)²: at 20 % each way the about 60
+//! questions of the silence all fail with probability 0.36^60; when a burst that ends with
+//! probability 0.08 per packet begins with the silence, it lasts through all of them with
+//! probability 0.92^60 < 0.01.
 //!
 //! Invariant: at most [`OPEN_QUESTIONS_MAX`] questions are remembered; older ones count as lost.
 

@@ -1,4 +1,5 @@
-//! [`Poller`]: which descriptors are ready; [`Waker`]: a descriptor that another thread makes ready.
+//! [`Poller`]: which descriptors are ready; [`Waker`]: a descriptor that another thread makes
+//! ready.
 //!
 //! What it is: level-triggered epoll with a 64-bit token per descriptor. A poller is itself a
 //! descriptor, readable while one of its own is ready, so a transport with many sockets shows the

@@ -261,8 +261,8 @@ pub fn boundaries_are_kept_for_every_size(make: Make<'_>) {
     ends.end();
 }
 
-/// A train arrives as its datagrams, whatever is joined on the way: even and uneven, with short ends
-/// and with segments so long that two of them hardly fit a buffer.
+/// A train arrives as its datagrams, whatever is joined on the way: even and uneven, with short
+/// ends and with segments so long that two of them hardly fit a buffer.
 pub fn trains_arrive_as_the_datagrams_they_are_made_of(make: Make<'_>) {
     let mut ends = Ends::with_data(make());
     let trains = [(1_200, 12_000), (1_200, 1_201), (1_452, 60_000), (1, 64), (100, 20_050)];
@@ -489,8 +489,8 @@ pub fn a_full_queue_blocks_or_counts(make_small: Make<'_>) {
     ends.end();
 }
 
-/// A burst of data that fills its queue drops no control (D7). The maker gives transports with small
-/// queues.
+/// A burst of data that fills its queue drops no control (D7). The maker gives transports with
+/// small queues.
 pub fn a_burst_of_data_never_drops_control(make_small: Make<'_>) {
     let mut ends = Ends::with_data(make_small());
     for index in 0..400_u64 {

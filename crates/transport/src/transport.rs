@@ -59,8 +59,8 @@ pub struct Incoming {
     pub lane: Lane,
     /// Where it came from, as the network says: not to be trusted.
     pub remote: SocketAddr,
-    /// The bytes: one segment per datagram, no gaps, and the time of arrival. Whoever takes it frees
-    /// it in the pool.
+    /// The bytes: one segment per datagram, no gaps, and the time of arrival. Whoever takes it
+    /// frees it in the pool.
     pub packet: Packet,
 }
 

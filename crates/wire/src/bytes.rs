@@ -21,7 +21,6 @@ impl<'a> Reader<'a> {
         Ok(*taken)
     }
 
-
     pub fn u8(&mut self) -> Result<u8, Malformed> {
         self.array().map(u8::from_be_bytes)
     }

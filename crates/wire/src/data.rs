@@ -10,9 +10,9 @@
 //! The first byte tells what shares the port: 0x40–0x7F and 0xC0–0xFF are QUIC (its fixed bit is
 //! never greased here), 0x80–0xBF are ours, 0x00–0x3F are reserved (STUN, DTLS).
 //!
-//! The label names flow, direction and epoch. The receiver of the packets chooses it (multicast: the
-//! sender), at random, and does not use it again for two minutes. Everything after it belongs to the
-//! modules of the epoch's graph.
+//! The label names flow, direction and epoch. The receiver of the packets chooses it (multicast:
+//! the sender), at random, and does not use it again for two minutes. Everything after it belongs
+//! to the modules of the epoch's graph.
 
 use crate::Malformed;
 use crate::bytes::Reader;

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! In order: flags u8, generation u24, index u32, media time u64 (ns from the start of the medium),
-//! sent u64 (ns on the sender's monotonic clock, for one-way delay). A command that changes position
-//! counts the generation up; units of an older one are never shown.
+//! sent u64 (ns on the sender's monotonic clock, for one-way delay). A command that changes
+//! position counts the generation up; units of an older one are never shown.
 
 use crate::Malformed;
 use crate::bytes::Reader;

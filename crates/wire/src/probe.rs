@@ -10,11 +10,11 @@
 //!  flags: 1 = answer
 //! ```
 //!
-//! The listener gives the dialer a token over the control connection. `connection` is derived from it
-//! and goes in clear; `tag` is a keyed hash over all fields before it, with the token as the key, so an
-//! answer comes from the peer and is unaltered. A question is answered once, with an answer that is
-//! never longer than it. The times give the round trip and the offset of the clocks as in RFC 5905,
-//! section 8.
+//! The listener gives the dialer a token over the control connection. `connection` is derived from
+//! it and goes in clear; `tag` is a keyed hash over all fields before it, with the token as the
+//! key, so an answer comes from the peer and is unaltered. A question is answered once, with an
+//! answer that is never longer than it. The times give the round trip and the offset of the clocks
+//! as in RFC 5905, section 8.
 
 use crate::Malformed;
 use crate::bytes::Reader;
@@ -35,7 +35,8 @@ const ANSWER: u8 = 1;
 pub struct Probe {
     /// True for the answer.
     pub answer: bool,
-    /// The question's length in bytes, padding included, as sent (question) or as received (answer).
+    /// The question's length in bytes, padding included, as sent (question) or as received
+    /// (answer).
     pub size: u16,
     /// Which connection it belongs to.
     pub connection: u64,

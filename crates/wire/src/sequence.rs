@@ -6,7 +6,8 @@
 //!  +-----------------------------------------------+
 //! ```
 //!
-//! Both ends begin an epoch at 0; the receiver extends the number to 64 bits from the one it expects.
+//! Both ends begin an epoch at 0; the receiver extends the number to 64 bits from the one it
+//! expects.
 
 use crate::Malformed;
 use crate::bytes::Reader;

@@ -1,7 +1,7 @@
 //! What the writer keeps of the segment it is in, and the headers and indexes made of it.
 //!
 //! ```text
-//!   header    RIFF AVI [LIST hdrl avih, strl (strh strf indx) …, odml]      fixed length, rewritten
+//!   header    RIFF AVI [LIST hdrl avih, strl (strh strf indx) …, odml]   fixed length, rewritten
 //!   segment   LIST movi [chunks … ix00 ix01]  (first one only:) idx1
 //! ```
 //!

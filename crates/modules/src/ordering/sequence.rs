@@ -1,8 +1,9 @@
-//! Module `sequence`: numbers packets, puts them in order, drops repeated ones, counts missing ones.
+//! Module `sequence`: numbers packets, puts them in order, drops repeated ones, counts missing
+//! ones.
 //!
-//! What it is: on the way down a number per packet; on the way up a window in which packets wait for
-//! those before them, at most `hold` long and at most a window's length. What is missing then is
-//! reported lost, and dropped as `stale` should it come later.
+//! What it is: on the way down a number per packet; on the way up a window in which packets wait
+//! for those before them, at most `hold` long and at most a window's length. What is missing then
+//! is reported lost, and dropped as `stale` should it come later.
 //!
 //! What it is not: repair, or a playout buffer (that is in the access part and survives a change).
 //!
@@ -11,14 +12,14 @@
 //!   up     0 1 . 2,3 x . [hold] 5    x: duplicate
 //! ```
 //!
-//! Invariants: packets go up in the order of their numbers, each at most once; packets that wait are
-//! at most 8,192 and never wait longer than `hold` after they came.
+//! Invariants: packets go up in the order of their numbers, each at most once; packets that wait
+//! are at most 8,192 and never wait longer than `hold` after they came.
 
 use super::window::{Place, Window};
 use dacapo_base::Time;
 use dacapo_lift::{
-    ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params, Property,
-    Setup, Stratum, TimerId, Verdict,
+    ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params,
+    Property, Setup, Stratum, TimerId, Verdict,
 };
 use dacapo_packet::Packet;
 use dacapo_wire::sequence::{Header, LEN, extend};

@@ -1,7 +1,7 @@
 //! [`Reassembly`]: the units of which some segments have come.
 //!
-//! What it is: segments by unit and index, and the memory of which units are finished. What it is not:
-//! a clock or a counter; the module asks what is complete and what is too old.
+//! What it is: segments by unit and index, and the memory of which units are finished. What it is
+//! not: a clock or a counter; the module asks what is complete and what is too old.
 //!
 //! ```text
 //!            floor                         newest
@@ -9,8 +9,8 @@
 //!   …          [  a a - ]  [ x ]     [ b - ] ]     at most `units` in the window
 //! ```
 //!
-//! Invariants: at most `UNITS_MAX` units in the window; at most `unit_len_max` bytes per unit; a unit is
-//! passed up at most once.
+//! Invariants: at most `UNITS_MAX` units in the window; at most `unit_len_max` bytes per unit; a
+//! unit is passed up at most once.
 
 use dacapo_base::Time;
 use dacapo_packet::Packet;
@@ -124,7 +124,8 @@ impl Reassembly {
     fn raise_floor(&mut self) {
         while let Some(State::Finished | State::GivenUp) = self.units.front() {
             if self.units.len() <= UNITS_MAX / 2 {
-                // Keep the memory of the last units, so that a repeated segment is told from a late one.
+                // Keep the memory of the last units, so that a repeated segment is told from a late
+                // one.
                 break;
             }
             self.units.pop_front();
@@ -162,7 +163,8 @@ impl Partial {
     fn insert(&mut self, header: Header, packet: Packet, unit_len_max: usize) -> Outcome {
         let index = usize::from(header.index);
         let known = self.count;
-        let strange = known.is_some_and(|count| index >= count || (header.last && index + 1 != count))
+        let strange = known
+            .is_some_and(|count| index >= count || (header.last && index + 1 != count))
             || (header.last && index + 1 < self.segments.len());
         if strange {
             return Outcome::Strange(packet);

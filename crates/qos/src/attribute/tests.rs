@@ -1,3 +1,5 @@
+//! Attributes: every key at its bounds, and the text forms.
+
 #![allow(clippy::arithmetic_side_effects)]
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Session files: good ones, bad ones, and what is said of them.
+
 #![allow(clippy::arithmetic_side_effects)]
 
 use super::*;

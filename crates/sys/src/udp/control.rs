@@ -8,8 +8,8 @@
 //!
 //! What it is not: general; it knows the few messages that UDP sockets use here.
 //!
-//! Invariants: every read is checked against the buffer, and the walk ends at a header that does not
-//! move it forward.
+//! Invariants: every read is checked against the buffer, and the walk ends at a header that does
+//! not move it forward.
 //!
 //! Source: cmsg(3); `struct cmsghdr` of the Linux UAPI.
 

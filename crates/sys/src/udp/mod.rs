@@ -1,8 +1,8 @@
 //! [`Socket`]: one UDP socket with segmentation offload both ways.
 //!
 //! What it is: `sendmsg` and `recvmsg` with their ancillary data. A train of equal datagrams goes
-//! out in one call (GSO) and arrives in one (GRO), where the kernel can; where it cannot, or is told
-//! not to, the same datagrams go one call each.
+//! out in one call (GSO) and arrives in one (GRO), where the kernel can; where it cannot, or is
+//! told not to, the same datagrams go one call each.
 //!
 //! What it is not: a queue, a budget, or a table of peers; those are in `dacapo-transport`.
 //!
@@ -163,7 +163,8 @@ impl Socket {
 
     /// Lets other sockets that have this set too bind to the same port, or no longer.
     ///
-    /// Any process of this host could do so while it is set: set it only around a bind of one's own.
+    /// Any process of this host could do so while it is set: set it only around a bind of one's
+    /// own.
     ///
     /// # Errors
     /// None that a correct program sees.

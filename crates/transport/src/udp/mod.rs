@@ -20,8 +20,8 @@
 //! Invariants
 //! - A used port is an error, always: `SO_REUSEADDR` is set on the listening socket only for the
 //!   moment in which a data socket binds, so no other process can slip into the port.
-//! - Between its bind and its connect a data socket may catch the datagram of anybody. Such a datagram
-//!   is handed up with its true source.
+//! - Between its bind and its connect a data socket may catch the datagram of anybody. Such a
+//!   datagram is handed up with its true source.
 //! - What was read and finds the pool full is kept, one arrival per lane, and handed up first.
 //! - A server with several addresses answers from the one that suits the remote; on a wildcard
 //!   address the kernel picks the source by its routes.
