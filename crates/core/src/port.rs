@@ -78,6 +78,8 @@ pub enum Ending {
     Complete,
     /// The session was closed before.
     Closed,
+    /// The sender accounted for everything, but its source failed before its end: the reason.
+    SourceFailed(String),
     /// Contact was lost or something failed: the reason.
     Abnormal(String),
 }
@@ -145,7 +147,7 @@ impl<'a> UnitWriter<'a> {
     /// [`BeginError`]; nothing was begun.
     pub fn begin(&mut self, len: usize) -> Result<(), BeginError> {
         let total = len.checked_add(unit::LEN).ok_or(BeginError::TooLarge)?;
-        if total > self.unit_len_max || (!self.layout.segmented && total > self.layout.segment) {
+        if len > self.unit_len_max || (!self.layout.segmented && total > self.layout.segment) {
             return Err(BeginError::TooLarge);
         }
         let mut left = total;

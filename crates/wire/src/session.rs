@@ -201,8 +201,8 @@ impl Form for Deactivated {
     }
 }
 
-/// The sender of a flow has sent all of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The sender of a flow has sent all of it, or all that it can.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
     /// Which flow.
     pub flow: u16,
@@ -214,6 +214,10 @@ pub struct End {
     pub bytes: u64,
     /// The hash over their bytes.
     pub hash: [u8; 32],
+    /// [`CODE_SUCCESS`], or why the flow ends before its source did: docs/errors.md.
+    pub code: u16,
+    /// The particulars.
+    pub text: String,
 }
 
 impl Form for End {
@@ -224,6 +228,8 @@ impl Form for End {
             units: fields.u64(Tag::Units)?,
             bytes: fields.u64(Tag::Bytes)?,
             hash: fields.array(Tag::Hash)?,
+            code: fields.u16(Tag::Code)?,
+            text: fields.text(Tag::Text, TEXT_LEN_MAX)?,
         })
     }
 
@@ -232,7 +238,9 @@ impl Form for End {
             .u64(Tag::Epoch, self.epoch)
             .u64(Tag::Units, self.units)
             .u64(Tag::Bytes, self.bytes)
-            .bytes(Tag::Hash, &self.hash);
+            .bytes(Tag::Hash, &self.hash)
+            .u16(Tag::Code, self.code)
+            .text(Tag::Text, &self.text, TEXT_LEN_MAX);
     }
 }
 

@@ -99,9 +99,8 @@ impl Core {
                     self.event(CoreEvent::ChangeFailed { session: id, flow: index, error });
                 }
                 FlowEvent::Retire(label) => self.labels.retire(now, label),
-                FlowEvent::Failed(text) => {
-                    let error = Error::new(Code::AccessFailed, text);
-                    self.event(CoreEvent::ChangeFailed { session: id, flow: index, error });
+                FlowEvent::Failed(error) => {
+                    self.event(CoreEvent::FlowFailed { session: id, flow: index, error });
                 }
             }
         }

@@ -182,6 +182,15 @@ pub enum CoreEvent {
         /// Whether both ends saw the same bytes; `None` when not all units were delivered.
         hash: Option<bool>,
     },
+    /// The source of a flow failed before its end; what it gave is accounted for.
+    FlowFailed {
+        /// The session.
+        session: SessionId,
+        /// The flow's place.
+        flow: usize,
+        /// Why.
+        error: Error,
+    },
     /// A flow runs in a new epoch.
     Changed {
         /// The session.

@@ -10,6 +10,7 @@
 //! Invariants: a unit number is passed on or booked lost, once; at most [`EPOCHS_MAX`] epochs live and
 //! [`HELD_MAX`] units are held; at the end the ledger closes.
 
+use crate::error::Error;
 use crate::flow::epoch::{Arrived, RxEpoch, Up};
 use crate::flow::intake::{Accept, Intake};
 use crate::flow::sender::{FlowEvent, FlowOut};
@@ -22,7 +23,7 @@ use dacapo_path::ClockOffset;
 use dacapo_wire::change::Done;
 use dacapo_wire::data;
 use dacapo_wire::message::Message;
-use dacapo_wire::session::{End, Report};
+use dacapo_wire::session::{CODE_SUCCESS, End, Report};
 use dacapo_wire::unit::{Kind, Mark};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -289,7 +290,7 @@ impl ReceiverFlow {
         }
         let all = self.end.as_ref().is_some_and(|(end, _)| self.intake.floor() >= end.units);
         if all {
-            self.finish(around, &Ending::Complete, out);
+            self.finish(around, out);
         }
     }
 
@@ -350,10 +351,16 @@ impl ReceiverFlow {
     }
 
     /// Ends the flow: everything that is here goes up, the rest is booked, the sender gets the account.
-    fn finish(&mut self, around: &mut Around<'_>, ending: &Ending, out: &mut FlowOut) {
+    fn finish(&mut self, around: &mut Around<'_>, out: &mut FlowOut) {
         if self.finished {
             return;
         }
+        let failure = self.end.as_ref().map(|(end, _)| end).filter(|end| end.code != CODE_SUCCESS);
+        let failure = failure.map(|end| Error::from_peer(end.code, &end.text));
+        let ending = match &failure {
+            Some(error) => Ending::SourceFailed(error.to_string()),
+            None => Ending::Complete,
+        };
         for at in 0..self.epochs.len() {
             self.drain(around, at);
             if self.epochs[at].base.is_some() {
@@ -365,7 +372,8 @@ impl ReceiverFlow {
         self.intake.settle(units, &mut lost);
         self.book_lost(around.now, &mut lost);
         self.ledger.sent = units;
-        self.close(around, ending, out);
+        self.close(around, &ending, out);
+        out.events.extend(failure.map(FlowEvent::Failed));
         let dropped = self.ledger.dropped.iter().enumerate().filter(|(_, count)| **count > 0);
         out.messages.push(Message::Report(Report {
             flow: self.id,
@@ -442,7 +450,7 @@ impl ReceiverFlow {
             self.sink_at = self.sink.handle_timeout(around.now).map(|at| at.max(soonest));
         }
         if self.end.as_ref().is_some_and(|(_, deadline)| *deadline <= around.now) {
-            self.finish(around, &Ending::Complete, out);
+            self.finish(around, out);
         }
     }
 

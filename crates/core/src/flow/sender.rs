@@ -24,7 +24,7 @@ use dacapo_packet::{Packet, Pool};
 use dacapo_path::TokenBucket;
 use dacapo_wire::data;
 use dacapo_wire::message::Message;
-use dacapo_wire::session::{End, Report};
+use dacapo_wire::session::{CODE_SUCCESS, End, Report};
 use dacapo_wire::unit::{self, Kind};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -65,7 +65,7 @@ pub(crate) enum FlowEvent {
     /// A label is no longer used.
     Retire(u32),
     /// The source failed.
-    Failed(String),
+    Failed(Error),
 }
 
 #[derive(Debug)]
@@ -87,6 +87,8 @@ pub(crate) struct SenderFlow {
     /// When the source is asked again; `None` until something wakes it.
     ask_at: Option<Time>,
     source_ended: bool,
+    /// Why the source ended before its end.
+    failure: Option<Error>,
     end_sent: bool,
     reported: bool,
     sent: u64,
@@ -119,6 +121,7 @@ impl SenderFlow {
             running: false,
             ask_at: None,
             source_ended: false,
+            failure: None,
             end_sent: false,
             reported: false,
             sent: 0,
@@ -214,7 +217,9 @@ impl SenderFlow {
 
     fn fail(&mut self, out: &mut FlowOut, text: &str) {
         self.source_ended = true;
-        out.events.push(FlowEvent::Failed(text.to_owned()));
+        let error = Error::new(Code::AccessFailed, text);
+        self.failure = Some(error.clone());
+        out.events.push(FlowEvent::Failed(error));
     }
 
     fn feed(&mut self, around: &mut Around<'_>) -> bool {
@@ -268,12 +273,15 @@ impl SenderFlow {
 
     fn send_end(&mut self, out: &mut FlowOut) {
         self.end_sent = true;
+        let failure = self.failure.take();
         out.messages.push(Message::End(End {
             flow: self.id,
             epoch: self.current.number,
             units: self.sent,
             bytes: self.sent_bytes,
             hash: self.hash.to_bytes(),
+            code: failure.as_ref().map_or(CODE_SUCCESS, |error| error.code as u16),
+            text: failure.map_or_else(String::new, |error| error.text),
         }));
     }
 

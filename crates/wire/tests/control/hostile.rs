@@ -182,7 +182,7 @@ fn values_outside_their_range_are_refused() {
             tried += 1;
         }
     }
-    assert_eq!(tried, 13, "as often as the page has these fields outside elements");
+    assert_eq!(tried, 14, "as often as the page has these fields outside elements");
 }
 
 #[test]

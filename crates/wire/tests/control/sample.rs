@@ -217,6 +217,8 @@ impl Sample<'_> {
             units: self.random.u64(),
             bytes: self.random.u64(),
             hash: self.random.array(),
+            code: self.random.u16(),
+            text: self.text(),
         }
     }
 

@@ -1,0 +1,146 @@
+//! Two hosts over real sockets with real TLS: a session from set-up to closed ledgers, over IPv4 and
+//! IPv6.
+
+use dacapo::core::{
+    BeginError, CoreEvent, Ending, Ledger, Port, Publisher, SessionSpec, Sink, Source, SourcePoll,
+    Taken, UnitView, UnitWriter,
+};
+use dacapo::host::Host;
+use dacapo_base::Time;
+use dacapo_security::Identity;
+use dacapo_wire::graph::GraphForm;
+use dacapo_wire::medium::Medium;
+use dacapo_wire::session::{Direction, FlowOffer};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const UNITS: u64 = 2_000;
+/// A session of these units takes well under a second; a hang ends here.
+const MOST: Duration = Duration::from_secs(30);
+
+struct Numbers(u64);
+
+impl Source for Numbers {
+    fn poll_unit(&mut self, _: Time, unit: &mut UnitWriter<'_>) -> SourcePoll {
+        if self.0 == UNITS {
+            return SourcePoll::End;
+        }
+        let bytes = vec![self.0 as u8; (self.0 * 7 % 5_000) as usize];
+        match unit.begin(bytes.len()) {
+            Ok(()) => {
+                unit.write(&bytes);
+                self.0 += 1;
+                SourcePoll::Unit
+            }
+            Err(BeginError::NoMemory) => SourcePoll::Blocked,
+            Err(BeginError::TooLarge) => SourcePoll::Failed("too large".into()),
+        }
+    }
+}
+
+struct Publish;
+
+impl Publisher for Publish {
+    fn open(&mut self, _: &FlowOffer) -> Result<Port, String> {
+        Ok(Port::Source(Box::new(Numbers(0))))
+    }
+}
+
+#[derive(Default)]
+struct Check;
+
+impl Sink for Check {
+    fn handle_unit(&mut self, _: Time, unit: &UnitView<'_>) -> Taken {
+        let mut bytes = Vec::new();
+        unit.copy_to(&mut bytes);
+        let len = (unit.number * 7 % 5_000) as usize;
+        assert_eq!(bytes, vec![unit.number as u8; len], "unit {}", unit.number);
+        Taken::Delivered
+    }
+
+    fn finish(&mut self, _: Time, ending: &Ending, ledger: &Ledger) {
+        assert_eq!(*ending, Ending::Complete);
+        assert!(ledger.closes());
+    }
+}
+
+fn spec() -> SessionSpec {
+    let catalogue = dacapo::catalogue();
+    let id = |name: &str| catalogue.by_name(name).unwrap().spec.id;
+    let graph = ["segment", "sequence", "checksum"].map(|name| (id(name), Vec::new()));
+    let flow = FlowOffer {
+        name: "numbers".into(),
+        direction: Direction::ToParticipant,
+        medium: Medium::Raw,
+        graph: GraphForm::line(graph),
+        transport: 1,
+        bound_bps: 200_000_000,
+        unit_len_max: 5_000,
+        ..FlowOffer::default()
+    };
+    SessionSpec {
+        name: "numbers".into(),
+        title: String::new(),
+        flows: vec![flow],
+        participants_max: 8,
+    }
+}
+
+/// Turns both hosts until the participant's session has ended; its ledger and hash.
+fn play(listen: SocketAddr) -> (Ledger, Option<bool>) {
+    let identity = || Identity::generate().unwrap();
+    let mut creator = Host::with_identity(identity()).unwrap();
+    let mut participant = Host::with_identity(identity()).unwrap();
+    creator.listen(&[listen]).unwrap();
+    creator.reactor().core().publish(spec(), Box::new(Publish)).unwrap();
+    let address = creator.listening()[0];
+    let peer = participant.connect(address).unwrap();
+    let (mut tokens, mut ended) = (Vec::new(), None);
+    let start = participant.reactor().now();
+    while participant.reactor().now().since(start) < MOST {
+        let short = Duration::from_micros(200);
+        while let Some(_) = creator.next_event(short, &mut tokens).unwrap() {}
+        let Some(event) = participant.next_event(short, &mut tokens).unwrap() else { continue };
+        let now = participant.reactor().now();
+        match event {
+            CoreEvent::PeerOpen { .. } => {
+                assert_eq!(participant.peer_fingerprint(peer), Some(creator.fingerprint()));
+                participant.reactor().core().join(now, peer, "numbers").unwrap();
+            }
+            CoreEvent::Offered { session, .. } => {
+                let sink = Some(Port::Sink(Box::new(Check)));
+                participant.reactor().core().answer(now, session, vec![sink]).unwrap();
+            }
+            CoreEvent::Ready { session } => {
+                participant.reactor().core().activate(now, session).unwrap();
+            }
+            CoreEvent::FlowEnded { session, ledger, hash, .. } => {
+                ended = Some((ledger, hash));
+                participant.reactor().core().close(now, session).unwrap();
+            }
+            CoreEvent::SessionEnded { error, .. } => {
+                assert_eq!(error, None);
+                return ended.expect("the flow ended before the session");
+            }
+            CoreEvent::PeerLost { error, .. } => panic!("{error}"),
+            _ => {}
+        }
+    }
+    panic!("the session did not end");
+}
+
+#[test]
+fn a_session_over_ipv4_delivers_everything() {
+    let (ledger, hash) = play("127.0.0.1:0".parse().unwrap());
+    assert_eq!((ledger.delivered, ledger.lost, hash), (UNITS, 0, Some(true)));
+}
+
+#[test]
+fn a_session_over_ipv6_delivers_everything() {
+    if std::net::UdpSocket::bind("[::1]:0").is_err() {
+        println!("skipped: this host has no IPv6 loopback");
+        return;
+    }
+    let (ledger, hash) = play("[::1]:0".parse().unwrap());
+    assert_eq!((ledger.delivered, ledger.lost, hash), (UNITS, 0, Some(true)));
+}
