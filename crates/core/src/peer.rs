@@ -78,6 +78,8 @@ pub(crate) struct Peer {
     pub one_clock: bool,
     /// What [`crate::control::Control::heard`] said last.
     pub heard: u64,
+    /// When that changed last.
+    pub heard_at: Time,
     /// Listings that are waited for.
     pub lists: Vec<(Time, u32)>,
     /// Why the last attempt failed, for the report.
@@ -100,6 +102,7 @@ impl Peer {
             prober: None,
             one_clock: false,
             heard: 0,
+            heard_at: now,
             lists: Vec::new(),
             last_failure: String::new(),
         }

@@ -63,6 +63,8 @@ pub struct PoolStats {
 pub struct Pool {
     bodies: Vec<Body>,
     free: [Vec<u32>; CLASS_BYTES.len()],
+    /// Numbers of bodies whose memory was let go.
+    vacant: Vec<u32>,
     bytes_max: usize,
     stats: PoolStats,
 }
@@ -74,6 +76,7 @@ impl Pool {
         Self {
             bodies: Vec::new(),
             free: Default::default(),
+            vacant: Vec::new(),
             bytes_max,
             stats: PoolStats::default(),
         }
@@ -162,9 +165,9 @@ impl Pool {
         self.stats.bytes += bytes;
         self.stats.bodies_made += 1;
         let body = Body { bytes: vec![0; bytes].into_boxed_slice(), views: 0, class: class as u8 };
-        if let Some(id) = self.bodies.iter().position(|body| body.bytes.is_empty()) {
-            self.bodies[id] = body;
-            return Ok(id as u32);
+        if let Some(id) = self.vacant.pop() {
+            self.bodies[id as usize] = body;
+            return Ok(id);
         }
         self.bodies.push(body);
         Ok((self.bodies.len() - 1) as u32)
@@ -176,6 +179,7 @@ impl Pool {
             while self.stats.bytes + bytes > self.bytes_max {
                 let Some(id) = self.free[class].pop() else { break };
                 self.bodies[id as usize].bytes = Box::default();
+                self.vacant.push(id);
                 self.stats.bytes -= CLASS_BYTES[class];
             }
         }

@@ -35,6 +35,14 @@ use dacapo_wire::session::{
 use quinn_proto::StreamId;
 use sha2::{Digest, Sha256};
 
+/// The largest unit that this core agrees to, whatever the peer offers.
+const UNIT_LEN_MAX: u32 = 64 << 20;
+
+/// The bound of a flow that names none: where there is no network in between, and elsewhere until
+/// there is congestion control.
+const BOUND_LOOPBACK_BPS: u64 = 1_000_000_000;
+const BOUND_BPS: u64 = 10_000_000;
+
 /// What UDP gives to a graph.
 const UDP_PROPERTIES: &[Property] = &[Property::Boundaries];
 
@@ -354,12 +362,19 @@ impl Core {
         let label = self.labels.allot(now, &mut self.random, target);
         let label = label.ok_or_else(|| Error::new(Code::TooMany, "labels"))?;
         let ordered = self.gives_order(&offer.graph);
-        let clock = self.peers.get(&session.peer).and_then(|peer| peer.prober.as_ref());
+        let peer = self.peers.get(&session.peer);
+        let clock = peer.and_then(|peer| peer.prober.as_ref());
         let clock = clock.map(|prober| *prober.offset()).unwrap_or_default();
         let end = match port {
             Port::Source(source) => {
                 let epoch = TxEpoch::new(0, built, label);
-                let (bound, unit_len) = (offer.bound_bps, offer.unit_len_max as usize);
+                let local = peer.is_some_and(|peer| peer.remote.ip().is_loopback());
+                let bound = match offer.bound_bps {
+                    0 if local => BOUND_LOOPBACK_BPS,
+                    0 => BOUND_BPS,
+                    bound => bound,
+                };
+                let unit_len = offer.unit_len_max as usize;
                 let flow = SenderFlow::new(now, index as u16, source, epoch, bound, unit_len);
                 FlowEnd::Sender(Box::new(flow))
             }
@@ -398,6 +413,10 @@ impl Core {
 
     /// Checks the graph of a flow against this core's catalogue and the flow's transport.
     pub(super) fn check_graph(&self, flow: &FlowOffer, datagram_len: usize) -> Result<(), Error> {
+        if flow.unit_len_max > UNIT_LEN_MAX {
+            let text = format!("units of {} bytes; at most {UNIT_LEN_MAX}", flow.unit_len_max);
+            return Err(Error::new(Code::UnitTooLarge, text));
+        }
         if !flow.graph.is_line() {
             return Err(Error::new(Code::Unsupported, "graphs with branches"));
         }

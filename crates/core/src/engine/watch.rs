@@ -11,6 +11,11 @@ use crate::session::table::State;
 use crate::session::{Awaited, FlowEnd};
 use dacapo_base::Time;
 use dacapo_path::Life;
+use std::time::Duration;
+
+/// When a peer without a data path is asked for life, and when contact with it is lost.
+const UNPROBED_ASK: Duration = Duration::from_secs(10);
+const UNPROBED_LOST: Duration = Duration::from_secs(30);
 
 impl Core {
     /// When [`Core::handle_timeout`] or [`Core::poll_transmit`] has something to do next.
@@ -24,9 +29,16 @@ impl Core {
             if peer.conn.is_none() {
                 next = earlier(next, Some(peer.next_attempt));
             }
-            if let Some(prober) = &peer.prober {
-                next = earlier(next, Some(prober.next_deadline()));
-            }
+            let life = match &peer.prober {
+                Some(prober) => Some(prober.next_deadline()),
+                None if peer.conn.is_some() => {
+                    let ask = peer.heard_at + UNPROBED_ASK;
+                    let lost = peer.heard_at + UNPROBED_LOST;
+                    Some(if ask > now { ask } else { lost })
+                }
+                None => None,
+            };
+            next = earlier(next, life);
             next = earlier(next, peer.lists.iter().map(|(at, _)| *at).min());
         }
         for (id, session) in &self.sessions {
@@ -85,9 +97,12 @@ impl Core {
     fn watch_life(&mut self, now: Time, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let heard = peer.conn.map_or(0, |conn| self.control.heard(conn));
-        let Some(prober) = &mut peer.prober else { return };
-        if heard != peer.heard {
-            peer.heard = heard;
+        let changed = heard != peer.heard;
+        if changed {
+            (peer.heard, peer.heard_at) = (heard, now);
+        }
+        let Some(prober) = &mut peer.prober else { return self.watch_unprobed(now, id) };
+        if changed {
             prober.handle_life(now);
         }
         if prober.life(now) == Life::Lost {
@@ -97,6 +112,20 @@ impl Core {
         }
         self.ask(now, id);
         self.answer_waiting(now, id);
+    }
+
+    /// A peer that has not opened the data path yet is asked for life on the control connection.
+    fn watch_unprobed(&mut self, now: Time, id: PeerId) {
+        let Some((peer, conn)) = self.peers.get(&id).and_then(|peer| Some((peer, peer.conn?))) else {
+            return;
+        };
+        let (silence, remote) = (now.since(peer.heard_at), peer.remote);
+        if silence >= UNPROBED_LOST {
+            let text = format!("{remote}: no sign of life for {} s", UNPROBED_LOST.as_secs());
+            self.lose_peer(now, id, &Error::new(Code::ContactLost, text));
+        } else if silence >= UNPROBED_ASK {
+            self.control.ping(conn);
+        }
     }
 
     pub(super) fn watch_sessions(&mut self, now: Time) {
