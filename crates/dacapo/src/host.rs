@@ -94,8 +94,8 @@ impl Host {
         &mut self.reactor
     }
 
-    /// Turns until an event comes, or `most` has passed, or something watched is ready (its tokens are
-    /// then in `tokens`).
+    /// Turns until an event comes, or `most` has passed, or something watched is ready (its tokens
+    /// are then in `tokens`).
     ///
     /// # Errors
     /// [`Code::System`] when waiting fails.
@@ -175,4 +175,3 @@ pub fn resolve(host: &str) -> Result<SocketAddr, Error> {
     let four = addrs.iter().find(|addr| addr.is_ipv4());
     four.or(addrs.first()).copied().ok_or_else(|| unreachable(format!("{host}: no address")))
 }
-

@@ -10,9 +10,20 @@
 //!
 //! What it is not: the engine (`dacapo-core`), or a command line (`apps/dacapo`).
 
+pub mod access;
+pub mod command;
 pub mod host;
+pub mod inspect;
+pub mod plan;
+pub mod uri;
 
 pub use dacapo_core as core;
+
+pub use command::{Answer, Command};
+pub use host::Host;
+pub use inspect::Inspection;
+pub use plan::Plan;
+pub use uri::Uri;
 
 /// The modules that exist in this build.
 #[must_use]

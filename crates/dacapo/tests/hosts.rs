@@ -1,5 +1,8 @@
-//! Two hosts over real sockets with real TLS: a session from set-up to closed ledgers, over IPv4 and
-//! IPv6.
+//! Two hosts over real sockets with real TLS: a session from set-up to closed ledgers, over IPv4
+//! and IPv6.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
 
 use dacapo::core::{
     BeginError, CoreEvent, Ending, Ledger, Port, Publisher, SessionSpec, Sink, Source, SourcePoll,
@@ -99,7 +102,7 @@ fn play(listen: SocketAddr) -> (Ledger, Option<bool>) {
     let start = participant.reactor().now();
     while participant.reactor().now().since(start) < MOST {
         let short = Duration::from_micros(200);
-        while let Some(_) = creator.next_event(short, &mut tokens).unwrap() {}
+        while creator.next_event(short, &mut tokens).unwrap().is_some() {}
         let Some(event) = participant.next_event(short, &mut tokens).unwrap() else { continue };
         let now = participant.reactor().now();
         match event {

@@ -103,17 +103,17 @@ impl Reassembly {
     }
 
     fn make_room(&mut self, unit: u64, given_up: &mut Vec<Packet>) {
-        let mut oldest = (unit + 1).saturating_sub(UNITS_MAX as u64);
+        let oldest = (unit + 1).saturating_sub(UNITS_MAX as u64);
         while self.floor < oldest {
-            if let Some(State::Partial(partial)) = self.units.pop_front() {
-                given_up.extend(partial.into_packets());
-            }
-            if self.units.is_empty() && self.floor + 1 < oldest {
+            match self.units.pop_front() {
+                Some(state) => {
+                    self.floor += 1;
+                    if let State::Partial(partial) = state {
+                        given_up.extend(partial.into_packets());
+                    }
+                }
                 // Nothing lies between: go there at once.
-                self.floor = oldest;
-                oldest = self.floor;
-            } else {
-                self.floor += 1;
+                None => self.floor = oldest,
             }
         }
         while self.floor + self.units.len() as u64 <= unit {

@@ -1,0 +1,45 @@
+//! Access modules: where the units of a flow come from and where they go.
+//!
+//! ```text
+//!   Creator                                        Participant
+//!   medium   file.rs, test.rs        unit          arrival.rs   header, generation, delay, playout
+//!     |      Pictures, Sound        =======>           |
+//!   source   video.rs, audio.rs                    sink         record.rs   files   } weave.rs
+//!     |      cursor.rs: which unit                              player.rs   ffplay  }
+//!   timeline.rs: where in the medium  <- commands               count.rs    figures
+//!   raw.rs   bytes of the application: RawSender, RawReceiver   progress.rs what is shown
+//! ```
+//!
+//! What it is not: a protocol; modules of the graph are in `dacapo-modules`.
+//!
+//! Invariant: nothing here reads a clock; files are opened here and nowhere else, by names that no
+//! peer chose (`names.rs`).
+
+mod arrival;
+pub mod audio;
+pub mod count;
+pub mod cursor;
+pub mod file;
+pub mod histogram;
+pub mod media;
+mod names;
+pub mod player;
+pub mod progress;
+pub mod raw;
+pub mod record;
+pub mod sinks;
+mod source;
+pub mod test;
+pub mod timeline;
+pub mod video;
+mod weave;
+
+pub use audio::AudioSource;
+pub use histogram::Summary;
+pub use media::{Pictures, Sound};
+pub use player::PlayerHandle;
+pub use progress::{Progress, Snapshot};
+pub use raw::{RawReceiver, RawSender};
+pub use sinks::{Sinks, Wanted};
+pub use timeline::{Extent, Speed, Timeline};
+pub use video::VideoSource;

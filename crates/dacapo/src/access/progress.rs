@@ -1,0 +1,193 @@
+//! [`Progress`]: what a sink shows of itself while it works.
+//!
+//! What it is: a handle that the sink and whoever displays it share. What it is not: the ledger,
+//! which the core keeps and which closes; these figures are for people.
+//!
+//! ```text
+//!   sent (sender's clock) --offset--> our clock       delay = arrived - sent   the network's part
+//!   arrived -> shown at                               lateness = arrived - shown at, < 0: in time
+//! ```
+//!
+//! Invariants: bounded memory; a poisoned lock is used all the same, for nothing in it can be half
+//! done that matters.
+
+use super::histogram::{Histogram, Summary};
+use dacapo_base::Time;
+use dacapo_core::Ending;
+use dacapo_path::ClockOffset;
+use dacapo_wire::media::{FLAG_TRICK, Header};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The most errors that are kept.
+const ERRORS_MAX: usize = 8;
+
+/// What a sink shows of itself; copies share it.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<Mutex<Counts>>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    now: Snapshot,
+    delay_all: Histogram,
+    delay_interval: Histogram,
+}
+
+/// The figures of a sink at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Snapshot {
+    /// The flow's name.
+    pub flow: String,
+    /// Media frames that were taken: pictures, pieces of sound, or units of bytes.
+    pub media_frames: u64,
+    /// Their bytes, without the medium header.
+    pub bytes: u64,
+    /// Units that did not come.
+    pub lost: u64,
+    /// Units that came too late to be used.
+    pub late: u64,
+    /// Times that the previous picture, or silence, stood in for a unit.
+    pub repeated: u64,
+    /// Units of before a jump, which are not used.
+    pub old_generation: u64,
+    /// Units that were refused for another reason: malformed, no room, no file.
+    pub refused: u64,
+    /// Media frames that a player did not take in time and that were replaced.
+    pub player_dropped: u64,
+    /// One-way delay of the network, of all units; nothing until the clocks are compared.
+    pub delay: Option<Summary>,
+    /// The same, since the last [`Progress::interval`].
+    pub delay_interval: Option<Summary>,
+    /// The most by which the delays may be wrong, in nanoseconds; 0 when both ends read one clock.
+    pub delay_error_ns: u64,
+    /// Arrival minus time of showing; negative is in time.
+    pub lateness: Summary,
+    /// The generation of the newest unit.
+    pub generation: u32,
+    /// The newest unit is of FF or FR.
+    pub stepping: bool,
+    /// The index of the newest unit in its medium.
+    pub index: u32,
+    /// Its place in the medium, in nanoseconds.
+    pub position_ns: u64,
+    /// What went wrong, at most 8 different things.
+    pub errors: Vec<String>,
+    /// The file that is written.
+    pub saved: Option<PathBuf>,
+    /// The flow has ended.
+    pub ended: bool,
+}
+
+impl Progress {
+    /// The figures of a flow of this name, all 0.
+    #[must_use]
+    pub fn new(flow: &str) -> Self {
+        let progress = Self::default();
+        progress.update(|now| flow.clone_into(&mut now.flow));
+        progress
+    }
+
+    /// The figures now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let counts = self.lock();
+        snapshot(&counts)
+    }
+
+    /// The figures now; the next interval begins.
+    #[must_use]
+    pub fn interval(&self) -> Snapshot {
+        let mut counts = self.lock();
+        let found = snapshot(&counts);
+        counts.delay_interval.take();
+        found
+    }
+
+    /// Changes the figures.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Snapshot)) {
+        change(&mut self.lock().now);
+    }
+
+    /// Keeps an error, once.
+    pub(crate) fn error(&self, text: &str) {
+        self.update(|now| {
+            if now.errors.len() < ERRORS_MAX && !now.errors.iter().any(|known| known == text) {
+                now.errors.push(text.to_owned());
+            }
+        });
+    }
+
+    /// Books that the flow has ended, and why if that is not as it should be.
+    pub(crate) fn ended(&self, ending: &Ending) {
+        self.update(|now| now.ended = true);
+        if let Ending::SourceFailed(text) | Ending::Abnormal(text) = ending {
+            self.error(text);
+        }
+    }
+
+    /// Books where a unit is in the medium and how long it was on its way.
+    pub(crate) fn arrived(&self, at: Time, header: &Header, clock: &ClockOffset) {
+        let mut counts = self.lock();
+        counts.now.generation = header.generation;
+        counts.now.stepping = header.flags & FLAG_TRICK != 0;
+        counts.now.index = header.index;
+        counts.now.position_ns = header.media_ns;
+        if !clock.is_known() {
+            return;
+        }
+        let delay = i128::from(at.as_nanos()) - clock.to_local(header.sent_ns);
+        let delay = delay.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+        counts.now.delay_error_ns = clock.error_ns;
+        counts.delay_all.record(delay);
+        counts.delay_interval.record(delay);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn snapshot(counts: &Counts) -> Snapshot {
+    let summary = |histogram: &Histogram| {
+        let summary = histogram.summary();
+        (summary.count > 0).then_some(summary)
+    };
+    Snapshot {
+        delay: summary(&counts.delay_all),
+        delay_interval: summary(&counts.delay_interval),
+        ..counts.now.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_delay_is_mapped_to_our_clock_and_unknown_before_the_clocks_are_compared() {
+        let progress = Progress::new("video");
+        let header = Header { sent_ns: 5_000_000, ..Header::default() };
+        progress.arrived(Time::from_millis(7), &header, &ClockOffset::default());
+        assert_eq!(progress.snapshot().delay, None);
+        progress.arrived(Time::from_millis(7), &header, &ClockOffset::exact());
+        let mut ahead = ClockOffset::default();
+        ahead.handle_exchange(1_000, 4_001_100, 4_001_100, 1_200);
+        let header = Header { sent_ns: 9_000_000, ..Header::default() };
+        progress.arrived(Time::from_millis(9), &header, &ahead);
+        let seen = progress.interval();
+        let delay = seen.delay.unwrap();
+        assert_eq!((delay.count, delay.ns_min, delay.ns_max), (2, 2_000_000, 4_000_000));
+        assert_eq!((seen.delay_interval, seen.delay_error_ns), (Some(delay), 100));
+        assert_eq!(progress.snapshot().delay_interval, None);
+    }
+
+    #[test]
+    fn errors_are_kept_once_and_are_bounded() {
+        let progress = Progress::new("video");
+        for number in 0..40 {
+            progress.error(&format!("error {}", number / 2));
+        }
+        assert_eq!(progress.snapshot().errors.len(), ERRORS_MAX);
+    }
+}

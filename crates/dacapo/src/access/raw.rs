@@ -1,0 +1,263 @@
+//! Bytes of the application: [`RawSender`] feeds a flow, [`RawReceiver`] reads one.
+//!
+//! ```text
+//!   RawSender::send --> queue --> source … flow … sink --> queue --> RawReceiver::try_recv
+//!                      bounded                             bounded
+//! ```
+//!
+//! What it is not: blocking. A sender whose queue is full gets its bytes back; a receiver that does
+//! not read loses units, which the ledger books as `overflow`.
+//!
+//! Invariants: at most [`UNITS_MAX`] units and [`BYTES_MAX`] bytes wait, or one unit if it is
+//! larger; units keep their boundaries; the flow ends when its last sender is gone and the queue is
+//! empty.
+
+use super::progress::Progress;
+use crate::command::{Answer, Command, State};
+use dacapo_base::Time;
+use dacapo_core::{
+    BeginError, CommandError, Ending, Ledger, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
+};
+use dacapo_lift::DropReason;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The most units that wait.
+pub const UNITS_MAX: usize = 256;
+
+/// The most bytes that wait, but for a single larger unit.
+pub const BYTES_MAX: usize = 4 << 20;
+
+/// How often an empty source is asked again: nothing can wake the core from another thread yet.
+const ASK_EVERY: Duration = Duration::from_millis(1);
+
+#[derive(Debug, Default)]
+struct Queue {
+    units: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// Nothing more will be put in.
+    is_finished: bool,
+    /// Nothing more will be taken out.
+    is_closed: bool,
+}
+
+impl Queue {
+    fn has_room(&self, len: usize) -> bool {
+        let bytes = self.bytes.saturating_add(len);
+        self.units.is_empty() || (self.units.len() < UNITS_MAX && bytes <= BYTES_MAX)
+    }
+
+    fn push(&mut self, unit: Vec<u8>) {
+        self.bytes += unit.len();
+        self.units.push_back(unit);
+    }
+
+    fn pop(&mut self) -> Option<Vec<u8>> {
+        let unit = self.units.pop_front()?;
+        self.bytes -= unit.len();
+        Some(unit)
+    }
+}
+
+fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A unit that was not taken, given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RawSendError {
+    /// The queue is full: try again later.
+    Full(Vec<u8>),
+    /// The flow has ended.
+    Closed(Vec<u8>),
+}
+
+impl fmt::Display for RawSendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full(_) => f.write_str("the flow takes no more units now; try again later"),
+            Self::Closed(_) => f.write_str("the flow has ended"),
+        }
+    }
+}
+
+impl std::error::Error for RawSendError {}
+
+/// Feeds a flow with units; the flow ends when it is dropped.
+#[derive(Debug)]
+pub struct RawSender(Arc<Mutex<Queue>>);
+
+impl RawSender {
+    /// A sender and the source that it feeds.
+    #[must_use]
+    pub fn pair() -> (Self, RawSource) {
+        let queue = Arc::<Mutex<Queue>>::default();
+        (Self(Arc::clone(&queue)), RawSource { queue })
+    }
+
+    /// Hands over a unit.
+    ///
+    /// # Errors
+    /// The unit, when the queue is full or the flow has ended.
+    pub fn send(&self, unit: Vec<u8>) -> Result<(), RawSendError> {
+        let mut queue = lock(&self.0);
+        if queue.is_closed {
+            return Err(RawSendError::Closed(unit));
+        }
+        if !queue.has_room(unit.len()) {
+            return Err(RawSendError::Full(unit));
+        }
+        queue.push(unit);
+        Ok(())
+    }
+
+    /// Whether the flow still takes units.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        !lock(&self.0).is_closed
+    }
+}
+
+impl Drop for RawSender {
+    fn drop(&mut self) {
+        lock(&self.0).is_finished = true;
+    }
+}
+
+/// The source that a [`RawSender`] feeds.
+#[derive(Debug)]
+pub struct RawSource {
+    queue: Arc<Mutex<Queue>>,
+}
+
+impl Source for RawSource {
+    fn poll_unit(&mut self, now: Time, unit: &mut UnitWriter<'_>) -> SourcePoll {
+        let mut queue = lock(&self.queue);
+        let Some(bytes) = queue.units.front() else {
+            let end = queue.is_finished;
+            return if end { SourcePoll::End } else { SourcePoll::Wait(now + ASK_EVERY) };
+        };
+        match unit.begin(bytes.len()) {
+            Ok(()) => unit.write(bytes),
+            Err(BeginError::NoMemory) => return SourcePoll::Blocked,
+            Err(BeginError::TooLarge) => {
+                let text = format!("a unit of {} bytes is more than this flow takes", bytes.len());
+                return SourcePoll::Failed(text);
+            }
+        }
+        queue.pop();
+        SourcePoll::Unit
+    }
+
+    /// Bytes have no position: commands are answered, so that those for all flows of a session do
+    /// not fail because of this one, and change nothing.
+    fn command(&mut self, _now: Time, payload: &[u8]) -> Result<Vec<u8>, CommandError> {
+        Command::decode(payload).map_err(|fault| CommandError(fault.to_string()))?;
+        let answer = Answer { state: State::Playing, speed_permille: 1_000, ..Answer::default() };
+        Ok(answer.encode())
+    }
+}
+
+impl Drop for RawSource {
+    fn drop(&mut self) {
+        lock(&self.queue).is_closed = true;
+    }
+}
+
+/// Reads the units of a flow.
+#[derive(Debug)]
+pub struct RawReceiver(Arc<Mutex<Queue>>);
+
+impl RawReceiver {
+    /// A receiver and the sink that fills it, which shows its figures in `progress`.
+    #[must_use]
+    pub fn pair(progress: Progress) -> (Self, RawSink) {
+        let queue = Arc::<Mutex<Queue>>::default();
+        (Self(Arc::clone(&queue)), RawSink { queue, progress })
+    }
+
+    /// The next unit, if one waits.
+    #[must_use]
+    pub fn try_recv(&self) -> Option<Vec<u8>> {
+        lock(&self.0).pop()
+    }
+
+    /// Whether nothing waits and nothing will come.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        let queue = lock(&self.0);
+        queue.is_finished && queue.units.is_empty()
+    }
+}
+
+impl Drop for RawReceiver {
+    fn drop(&mut self) {
+        lock(&self.0).is_closed = true;
+    }
+}
+
+/// The sink that fills a [`RawReceiver`].
+#[derive(Debug)]
+pub struct RawSink {
+    queue: Arc<Mutex<Queue>>,
+    progress: Progress,
+}
+
+impl Sink for RawSink {
+    fn handle_unit(&mut self, _now: Time, unit: &UnitView<'_>) -> Taken {
+        let mut queue = lock(&self.queue);
+        let reason = match queue.is_closed {
+            true => Some(DropReason::Refused),
+            false if !queue.has_room(unit.len()) => Some(DropReason::Overflow),
+            false => None,
+        };
+        if let Some(reason) = reason {
+            self.progress.update(|now| now.refused += 1);
+            return Taken::Dropped(reason);
+        }
+        let mut bytes = Vec::new();
+        unit.copy_to(&mut bytes);
+        self.progress.update(|now| {
+            now.media_frames += 1;
+            now.bytes += bytes.len() as u64;
+        });
+        queue.push(bytes);
+        Taken::Delivered
+    }
+
+    fn handle_lost(&mut self, _now: Time, _first: u64, count: u64) {
+        self.progress.update(|now| now.lost = now.lost.saturating_add(count));
+    }
+
+    fn finish(&mut self, _now: Time, ending: &Ending, _ledger: &Ledger) {
+        self.progress.ended(ending);
+    }
+}
+
+impl Drop for RawSink {
+    fn drop(&mut self) {
+        lock(&self.queue).is_finished = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_gives_the_unit_back_and_a_closed_one_says_so() {
+        let (sender, source) = RawSender::pair();
+        for _ in 0..UNITS_MAX {
+            sender.send(vec![7]).unwrap();
+        }
+        assert_eq!(sender.send(vec![8]), Err(RawSendError::Full(vec![8])));
+        drop(source);
+        assert!(!sender.is_open());
+        assert_eq!(sender.send(vec![8]), Err(RawSendError::Closed(vec![8])));
+        let (sender, _source) = RawSender::pair();
+        sender.send(vec![0; BYTES_MAX + 1]).unwrap();
+        assert!(matches!(sender.send(vec![0]), Err(RawSendError::Full(_))));
+    }
+}

@@ -1,0 +1,457 @@
+//! [`RecordSink`] and [`RawRecordSink`]: sinks that save what they get.
+//!
+//! ```text
+//!   flow "video" --+                                 one group     one AVI file (OpenDML)
+//!                  +-- Recording --> SESSION.avi     sound alone   WAV
+//!   flow "audio" --+                                 bytes         .bin, without boundaries
+//! ```
+//!
+//! What it is: the weave of the flows' units, in a file that is readable at every moment up to
+//! about a second ago. What it is not: a choice of names (`names.rs`), or a converter.
+//!
+//! Invariants: an existing file is never written to unless its overwriting was asked for; a file
+//! that gets nothing is removed again; an error of the disk is kept and shown, the flow goes on and
+//! its units are booked as refused; nothing here panics.
+
+use super::arrival::Arrivals;
+use super::progress::Progress;
+use super::weave::{Output, Piece, Placed, Weaver};
+use dacapo_base::Time;
+use dacapo_core::{Ending, Ledger, Sink, Taken, UnitView};
+use dacapo_lift::DropReason;
+use dacapo_media::sink::Seekable;
+use dacapo_media::{Format, avi, wav};
+use dacapo_path::ClockOffset;
+use dacapo_wire::media::LEN;
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A file is brought up to date so often, in case nobody comes to end it.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+const BUFFER_LEN: usize = 256 * 1024;
+
+/// A file that is written; removed again when nothing came.
+struct Target {
+    path: PathBuf,
+    file: Option<File>,
+    /// It did not exist before.
+    is_new: bool,
+}
+
+impl Target {
+    /// Opens a file for writing.
+    fn create(path: PathBuf, force: bool) -> Result<Self, String> {
+        let failed = |error: &std::io::Error| format!("{}: {error}", path.display());
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(file) => Ok(Self { path, file: Some(file), is_new: true }),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+                if !force || !is_file {
+                    let text = "the file exists; move it away, or save with --force";
+                    let text = if is_file { text } else { "it exists and is not a plain file" };
+                    return Err(format!("{}: {text}", path.display()));
+                }
+                let opened = OpenOptions::new().write(true).open(&path);
+                let file = opened.map_err(|error| failed(&error))?;
+                Ok(Self { path, file: Some(file), is_new: false })
+            }
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// The file, empty, when the first bytes for it are here.
+    fn begin(&mut self) -> Result<BufWriter<File>, String> {
+        let Some(file) = self.file.take() else {
+            return Err(format!("{}: an earlier write failed", self.path.display()));
+        };
+        file.set_len(0).map_err(|error| format!("{}: {error}", self.path.display()))?;
+        Ok(BufWriter::with_capacity(BUFFER_LEN, file))
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if self.is_new && self.file.is_some() {
+            // Nothing came; that it cannot be removed is no reason to fail.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+enum Writer {
+    Avi(Box<avi::Writer<Seekable<BufWriter<File>>>>),
+    Wav(wav::Writer<Seekable<BufWriter<File>>>),
+}
+
+/// An AVI or WAV file.
+struct MediaFile {
+    target: Target,
+    formats: Vec<Format>,
+    writer: Option<Writer>,
+    failure: Option<String>,
+}
+
+impl MediaFile {
+    fn begin(&mut self) -> Result<&mut Writer, String> {
+        if self.writer.is_none() {
+            let out = self.target.begin()?;
+            let at =
+                |error: &dyn std::fmt::Display| format!("{}: {error}", self.target.path.display());
+            let writer = match self.formats.as_slice() {
+                [Format::Audio(audio)] => {
+                    Writer::Wav(wav::Writer::create(out, audio).map_err(|error| at(&error))?)
+                }
+                formats => {
+                    let writer = avi::Writer::create(out, formats).map_err(|error| at(&error))?;
+                    Writer::Avi(Box::new(writer))
+                }
+            };
+            self.writer = Some(writer);
+        }
+        self.writer.as_mut().ok_or_else(String::new)
+    }
+
+    /// Does something with the writer; an error is kept, and nothing is written after it.
+    fn with(&mut self, act: impl FnOnce(&mut Writer) -> Result<(), String>) -> Result<(), String> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let done = self.begin().and_then(act);
+        done.map_err(|error| {
+            let path = self.target.path.display().to_string();
+            let text = if error.contains(&path) { error } else { format!("{path}: {error}") };
+            self.failure.insert(text).clone()
+        })
+    }
+
+    fn sync(&mut self) -> Result<(), String> {
+        if self.writer.is_none() {
+            return Ok(());
+        }
+        self.with(|writer| match writer {
+            Writer::Avi(avi) => avi.sync().map_err(|error| error.to_string()),
+            Writer::Wav(wav) => wav.sync().map_err(|error| error.to_string()),
+        })
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        let finished = match self.writer.take() {
+            None => return Ok(()),
+            Some(Writer::Avi(avi)) => avi.finish().map(drop).map_err(|error| error.to_string()),
+            Some(Writer::Wav(wav)) => wav.finish().map(drop).map_err(|error| error.to_string()),
+        };
+        finished.map_err(|error| format!("{}: {error}", self.target.path.display()))
+    }
+}
+
+impl Output for MediaFile {
+    fn picture(&mut self, stream: usize, picture: &[u8]) -> Result<(), String> {
+        self.with(|writer| match writer {
+            Writer::Avi(avi) => avi.video_frame(stream, picture).map_err(|error| error.to_string()),
+            Writer::Wav(_) => Err("a picture in a WAV file".to_owned()),
+        })
+    }
+
+    fn sound(&mut self, stream: usize, sound: &[u8]) -> Result<(), String> {
+        self.with(|writer| match writer {
+            Writer::Avi(avi) => avi.audio(stream, sound).map_err(|error| error.to_string()),
+            Writer::Wav(wav) => wav.audio(sound).map_err(|error| error.to_string()),
+        })
+    }
+}
+
+/// A file and the flows that are woven into it.
+struct Recording {
+    weaver: Weaver<MediaFile>,
+    open_count: usize,
+    synced_at: Option<Time>,
+}
+
+type Shared = Arc<Mutex<Recording>>;
+
+fn lock(shared: &Shared) -> MutexGuard<'_, Recording> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Saves one flow of media, alone or into a file with others.
+pub struct RecordSink {
+    arrivals: Arrivals,
+    recording: Shared,
+    stream: usize,
+    unit: Vec<u8>,
+    is_open: bool,
+}
+
+/// A flow that is to be saved.
+pub(crate) struct Part {
+    pub format: Format,
+    pub progress: Progress,
+    pub budget: Duration,
+}
+
+/// Sinks that save flows together into one file: AVI, or WAV for sound alone.
+///
+/// # Errors
+/// With the file and what to do, when it cannot be made.
+pub(crate) fn record(
+    path: &Path,
+    force: bool,
+    parts: Vec<Part>,
+) -> Result<Vec<RecordSink>, String> {
+    let formats: Vec<Format> = parts.iter().map(|part| part.format.clone()).collect();
+    let target = Target::create(path.to_owned(), force)?;
+    let file = MediaFile { target, formats: formats.clone(), writer: None, failure: None };
+    let weaver = Weaver::new(file, &formats, false);
+    let recording = Recording { weaver, open_count: parts.len(), synced_at: None };
+    let recording = Arc::new(Mutex::new(recording));
+    let sink = |(stream, part): (usize, Part)| {
+        part.progress.update(|now| now.saved = Some(path.to_owned()));
+        RecordSink {
+            arrivals: Arrivals::new(part.progress, part.budget),
+            recording: Arc::clone(&recording),
+            stream,
+            unit: Vec::new(),
+            is_open: true,
+        }
+    };
+    Ok(parts.into_iter().enumerate().map(sink).collect())
+}
+
+impl RecordSink {
+    fn show(&self, result: Result<u64, String>) {
+        match result {
+            Ok(filled) => {
+                self.arrivals.progress.update(|now| {
+                    now.repeated = now.repeated.saturating_add(filled);
+                });
+            }
+            Err(text) => self.arrivals.progress.error(&text),
+        }
+    }
+
+    fn close(&mut self) {
+        if !std::mem::replace(&mut self.is_open, false) {
+            return;
+        }
+        let mut recording = lock(&self.recording);
+        let filled = recording.weaver.close(self.stream);
+        recording.open_count -= 1;
+        let last = recording.open_count == 0;
+        let finished = if last { recording.weaver.output.finish() } else { Ok(()) };
+        drop(recording);
+        self.show(filled);
+        self.show(finished.map(|()| 0));
+    }
+}
+
+impl Sink for RecordSink {
+    fn handle_clock(&mut self, offset: ClockOffset) {
+        self.arrivals.handle_clock(offset);
+    }
+
+    fn handle_unit(&mut self, now: Time, unit: &UnitView<'_>) -> Taken {
+        let arrived = match self.arrivals.handle_unit(now, unit) {
+            Ok(arrived) => arrived,
+            Err(taken) => return taken,
+        };
+        self.unit.clear();
+        unit.copy_to(&mut self.unit);
+        let body = self.unit.get(LEN..).unwrap_or_default();
+        let piece = Piece { number: unit.number, header: &arrived.header, body };
+        let placed = lock(&self.recording).weaver.unit(self.stream, piece);
+        let len = body.len();
+        match placed {
+            Ok(Placed::Written { filled }) => {
+                self.show(Ok(filled));
+                self.arrivals.taken(len)
+            }
+            Ok(Placed::Passed) => self.arrivals.taken(len),
+            Ok(Placed::Behind) => self.arrivals.late(),
+            Ok(Placed::Malformed) => self.arrivals.refuse(DropReason::Malformed),
+            Err(text) => {
+                self.arrivals.progress.error(&text);
+                self.arrivals.refuse(DropReason::Refused)
+            }
+        }
+    }
+
+    fn handle_lost(&mut self, _now: Time, first: u64, count: u64) {
+        self.arrivals.lost(count);
+        lock(&self.recording).weaver.lost(self.stream, first, count);
+    }
+
+    fn handle_timeout(&mut self, now: Time) -> Option<Time> {
+        let mut recording = lock(&self.recording);
+        let next = *recording.synced_at.get_or_insert(now) + SYNC_EVERY;
+        if now < next {
+            return Some(next);
+        }
+        recording.synced_at = Some(now);
+        let synced = recording.weaver.output.sync();
+        drop(recording);
+        self.show(synced.map(|()| 0));
+        Some(now + SYNC_EVERY)
+    }
+
+    fn finish(&mut self, _now: Time, ending: &Ending, _ledger: &Ledger) {
+        self.close();
+        self.arrivals.progress.ended(ending);
+    }
+}
+
+impl Drop for RecordSink {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Saves the units of a flow of bytes, one after the other.
+pub struct RawRecordSink {
+    progress: Progress,
+    target: Target,
+    out: Option<BufWriter<File>>,
+    synced_at: Option<Time>,
+    failed: bool,
+}
+
+impl RawRecordSink {
+    /// A sink that writes to this file.
+    ///
+    /// # Errors
+    /// With the file and what to do, when it cannot be made.
+    pub(crate) fn create(path: &Path, force: bool, progress: Progress) -> Result<Self, String> {
+        let target = Target::create(path.to_owned(), force)?;
+        progress.update(|now| now.saved = Some(path.to_owned()));
+        Ok(Self { progress, target, out: None, synced_at: None, failed: false })
+    }
+
+    fn write(&mut self, unit: &UnitView<'_>) -> Result<(), String> {
+        if self.out.is_none() {
+            self.out = Some(self.target.begin()?);
+        }
+        let path = self.target.path.display();
+        let Some(out) = &mut self.out else { return Ok(()) };
+        let written = unit.pieces().try_for_each(|piece| out.write_all(piece));
+        written.map_err(|error| format!("{path}: {error}"))
+    }
+
+    fn flush(&mut self) {
+        let flushed = self.out.as_mut().map_or(Ok(()), Write::flush);
+        if let Err(error) = flushed {
+            self.failed = true;
+            self.progress.error(&format!("{}: {error}", self.target.path.display()));
+        }
+    }
+}
+
+impl Sink for RawRecordSink {
+    fn handle_unit(&mut self, _now: Time, unit: &UnitView<'_>) -> Taken {
+        if !self.failed
+            && let Err(text) = self.write(unit)
+        {
+            self.failed = true;
+            self.progress.error(&text);
+        }
+        if self.failed {
+            self.progress.update(|now| now.refused += 1);
+            return Taken::Dropped(DropReason::Refused);
+        }
+        self.progress.update(|now| {
+            now.media_frames += 1;
+            now.bytes += unit.len() as u64;
+        });
+        Taken::Delivered
+    }
+
+    fn handle_lost(&mut self, _now: Time, _first: u64, count: u64) {
+        self.progress.update(|now| now.lost = now.lost.saturating_add(count));
+    }
+
+    fn handle_timeout(&mut self, now: Time) -> Option<Time> {
+        let next = *self.synced_at.get_or_insert(now) + SYNC_EVERY;
+        if now < next {
+            return Some(next);
+        }
+        self.synced_at = Some(now);
+        self.flush();
+        Some(now + SYNC_EVERY)
+    }
+
+    fn finish(&mut self, _now: Time, ending: &Ending, _ledger: &Ledger) {
+        self.flush();
+        self.progress.ended(ending);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dacapo_media::VideoFormat;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder =
+            std::env::temp_dir().join(format!("dacapo-record-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn part() -> Part {
+        let format = Format::Video(VideoFormat::new(64, 48, 25, 1));
+        Part { format, progress: Progress::new("video"), budget: Duration::ZERO }
+    }
+
+    #[test]
+    fn an_existing_file_is_left_alone_unless_forced_and_a_folder_always() {
+        let folder = folder("exists");
+        let path = folder.join("a.avi");
+        std::fs::write(&path, b"mine").unwrap();
+        let error = record(&path, false, vec![part()]).err().unwrap();
+        assert!(error.contains("the file exists") && error.contains("--force"), "{error}");
+        let sinks = record(&path, true, vec![part()]).unwrap();
+        drop(sinks);
+        assert_eq!(std::fs::read(&path).unwrap(), b"mine", "nothing came, so nothing changed");
+        let error = record(&folder, true, vec![part()]).err().unwrap();
+        assert!(error.contains("not a plain file"), "{error}");
+        let link = folder.join("link.avi");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(record(&link, true, vec![part()]).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_that_is_kept_and_no_panic() {
+        let path = PathBuf::from("/dev/full");
+        let Ok(full) = OpenOptions::new().write(true).open(&path) else {
+            println!("skipped: this host has no /dev/full");
+            return;
+        };
+        let formats = vec![part().format];
+        let writer = avi::Writer::create(BufWriter::new(full), &formats).unwrap();
+        let writer = Some(Writer::Avi(Box::new(writer)));
+        let target = Target { path, file: None, is_new: false };
+        let mut file = MediaFile { target, formats, writer, failure: None };
+        let picture = vec![7; 100_000];
+        let errors: Vec<_> = (0..20).filter_map(|_| file.picture(0, &picture).err()).collect();
+        assert!(errors.len() > 10 && errors.iter().all(|text| *text == errors[0]), "{errors:?}");
+        assert!(errors[0].starts_with("/dev/full: ") && errors[0].contains("space"), "{errors:?}");
+        assert!(file.sync().is_err() && file.finish().is_err());
+    }
+
+    #[test]
+    fn a_file_that_gets_nothing_is_removed_again() {
+        let folder = folder("nothing");
+        let path = folder.join("a.avi");
+        let sinks = record(&path, false, vec![part()]).unwrap();
+        assert!(path.exists());
+        drop(sinks);
+        assert!(!path.exists());
+        let error = record(&folder.join("no").join("a.avi"), false, vec![part()]).err().unwrap();
+        assert!(error.contains("No such file"), "{error}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
