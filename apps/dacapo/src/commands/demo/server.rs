@@ -1,0 +1,108 @@
+//! [`Server`]: the second process of a demo, and what it prints.
+//!
+//! What it is not: more than a child; it is spoken to over the network only.
+//!
+//! Invariant: it does not outlive this value.
+
+use crate::edge::Edge;
+use crate::exit::Failure;
+use crate::output::line;
+use dacapo::core::Reactor;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A server, as a child of this process.
+pub struct Server {
+    child: Child,
+    output: ChildStdout,
+    has_ended: bool,
+    /// What it has printed and nobody has seen.
+    text: String,
+    authority: Option<String>,
+}
+
+impl Server {
+    /// Starts to serve a session file; what it prints is watched with this token.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn start(edge: &mut Edge, session: &Path, speed: f64, token: u32) -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| Failure::run_time("demo: start the server", error);
+        let mut child = Command::new(std::env::current_exe().map_err(failed)?)
+            .arg("serve")
+            .arg(session)
+            .args(["--port", "0", "--once", "--speed", &speed.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let Some(output) = child.stdout.take() else {
+            return Err(Failure::run_time("demo: start the server", "it has no output"));
+        };
+        edge.reactor().watch(output.as_fd(), token).map_err(failed)?;
+        Ok(Self { child, output, has_ended: false, text: String::new(), authority: None })
+    }
+
+    /// Reads what is there; true when there are whole lines to relay.
+    pub fn handle_ready(&mut self, reactor: &mut Reactor) -> bool {
+        let mut buffer = [0; 4_096];
+        match self.output.read(&mut buffer) {
+            Ok(len) if len > 0 => {
+                let bytes = buffer.get(..len).unwrap_or_default();
+                self.text.push_str(&String::from_utf8_lossy(bytes));
+            }
+            _ => {
+                self.has_ended = true;
+                reactor.unwatch(self.output.as_fd());
+            }
+        }
+        self.text.contains('\n')
+    }
+
+    /// Host and port, once it is ready.
+    pub fn authority(&mut self) -> Option<String> {
+        if self.authority.is_none()
+            && let Some((first, _)) = self.text.split_once('\n')
+        {
+            let rest = first.strip_prefix("ready dacapo://");
+            self.authority = rest.map(|rest| rest.trim_end_matches('/').to_owned());
+        }
+        self.authority.clone()
+    }
+
+    /// True when it prints nothing any more.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Prints the lines that it has printed, marked as its.
+    pub fn relay(&mut self) {
+        while let Some(end) = self.text.find('\n') {
+            let rest = self.text.split_off(end + 1);
+            line(format_args!("serve | {}", self.text.trim_end()));
+            self.text = rest;
+        }
+    }
+
+    /// Its exit code, when it ends before `end`; nothing when a signal ended it or it did not end.
+    pub fn wait_until(&mut self, end: Instant) -> Option<i32> {
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return status.code(),
+                Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(10)),
+                _ => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // One that has ended already needs no end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

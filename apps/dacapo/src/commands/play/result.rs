@@ -1,0 +1,131 @@
+//! [`Played`]: how a session went: accounts, files, errors, and the exit code that follows.
+
+use super::figures;
+use crate::account::{self, Account};
+use crate::exit::{Exit, Failure, exit_of};
+use crate::output;
+use dacapo::access::Snapshot;
+use dacapo::core::{Code, Error, Ledger};
+use dacapo::uri::Uri;
+use dacapo_sys::signal::Signal;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// How a session went.
+pub struct Played {
+    uri: Uri,
+    /// For people.
+    pub title: String,
+    /// The peer's fingerprint.
+    pub peer: String,
+    /// The ledgers of flows that have ended.
+    pub accounts: Vec<Account>,
+    /// What the sinks saw.
+    pub flows: Vec<Snapshot>,
+    /// What went wrong, for people.
+    pub errors: Vec<String>,
+    /// The signal that ended it.
+    pub signal: Option<Signal>,
+    failed: Option<Exit>,
+}
+
+impl Played {
+    /// Nothing has been played yet.
+    pub fn new(uri: Uri) -> Self {
+        Self {
+            uri,
+            title: String::new(),
+            peer: String::new(),
+            accounts: Vec::new(),
+            flows: Vec::new(),
+            errors: Vec::new(),
+            signal: None,
+            failed: None,
+        }
+    }
+
+    /// A flow has ended with this ledger.
+    pub fn account(&mut self, place: usize, flow: String, ledger: Ledger, hash: Option<bool>) {
+        self.accounts.push(Account { place, flow, ledger, hash });
+    }
+
+    /// The session has ended with this error; the first one counts, and that a peer closed is none.
+    pub fn end(&mut self, error: &Error) {
+        if error.code != Code::Closed && self.failed.is_none() {
+            self.errors.push(error.to_string());
+            self.failed = Some(exit_of(error.code));
+        }
+    }
+
+    /// It has failed with this code; the first one counts.
+    pub fn fail(&mut self, exit: Exit) {
+        self.failed.get_or_insert(exit);
+    }
+
+    /// It never began.
+    pub fn failure(&self) -> Failure {
+        let text = self.errors.first().map_or("the peer closed the session", String::as_str);
+        Failure::new(self.failed.unwrap_or(Exit::Failure), &format!("play {}", self.uri), text)
+    }
+
+    /// The code to end with.
+    pub fn exit(&self) -> Exit {
+        if let Some(signal) = self.signal {
+            return Exit::Signal(signal);
+        }
+        let has_errors = self.flows.iter().any(|flow| !flow.errors.is_empty());
+        let failed = self.failed.or(has_errors.then_some(Exit::Failure));
+        failed.unwrap_or_else(|| account::verdict(&self.accounts))
+    }
+
+    /// The files that were written; those that nothing came for are gone.
+    pub fn saved(&self) -> Vec<&Path> {
+        let named = self.flows.iter().filter_map(|flow| flow.saved.as_deref());
+        let paths: BTreeSet<&Path> = named.filter(|path| path.exists()).collect();
+        paths.into_iter().collect()
+    }
+
+    /// Prints accounts and files.
+    pub fn print(&self) {
+        account::print(&self.accounts);
+        for path in self.saved() {
+            let len = std::fs::metadata(path).map_or(0, |about| about.len());
+            output::line(format_args!("saved {}  {len} bytes", path.display()));
+        }
+    }
+
+    /// Prints what went wrong.
+    pub fn note_errors(&self) {
+        for error in &self.errors {
+            output::note(format_args!("dacapo: play {}: {error}", self.uri));
+        }
+        for flow in &self.flows {
+            for error in &flow.errors {
+                output::note(format_args!("dacapo: play {}: {}: {error}", self.uri, flow.flow));
+            }
+        }
+    }
+
+    /// All of it for programs.
+    pub fn to_json(&self) -> Value {
+        let account = |flow: &Snapshot| self.accounts.iter().find(|it| it.flow == flow.flow);
+        let flows = self.flows.iter().map(|flow| figures::to_json(flow, account(flow)));
+        let saved = self.saved().into_iter().map(Path::display).map(|path| path.to_string());
+        json!({
+            "uri": self.uri.to_string(),
+            "title": self.title,
+            "peer": self.peer,
+            "peer_is_verified": false,
+            "flows": flows.collect::<Vec<_>>(),
+            "saved": saved.collect::<Vec<_>>(),
+            "errors": self.errors,
+            "exit_code": self.exit().code(),
+        })
+    }
+
+    /// The first file that was written.
+    pub fn first_saved(&self) -> Option<PathBuf> {
+        self.saved().first().map(|path| path.to_path_buf())
+    }
+}

@@ -1,0 +1,270 @@
+//! `dacapo serve`: the sessions of some files, until interrupted.
+//!
+//! ```text
+//!   files -> plans -> published sessions -> Ready (joined) … FlowEnded … SessionEnded (left)
+//!                                              |
+//!                                  SIGINT: close all, in order, within 2 s
+//! ```
+
+use crate::account::{self, Account};
+use crate::cli::ServeArgs;
+use crate::describe;
+use crate::edge::{Edge, Happening};
+use crate::exit::{Exit, Failure, exit_of};
+use crate::output::{line, note};
+use dacapo::core::{Code, CoreEvent, Error, PeerId, SessionId};
+use dacapo::plan::Plan;
+use dacapo_sys::signal::Signal;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+/// Sessions have so long to close in order.
+const CLOSE_MAX: Duration = Duration::from_secs(2);
+
+/// After a session has ended its peer has so long to say goodbye.
+const GOODBYE_MAX: Duration = Duration::from_secs(2);
+
+/// Runs the command.
+pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
+    let Some(plans) = load(args) else { return Ok(Exit::Invalid) };
+    let mut edge = Edge::open()?;
+    let names: Vec<Served> = plans.iter().map(Served::of).collect();
+    for plan in plans {
+        let publisher = plan.publisher(args.speed);
+        let spec = plan.spec();
+        let what = format!("serve {}", spec.name);
+        let published = edge.core().publish(spec, publisher);
+        published.map_err(|error| Failure::core(&what, &error))?;
+    }
+    edge.host.listen(&addresses(args)).map_err(|error| Failure::core("listen", &error))?;
+    announce(&edge, &names, args.port == 0);
+    Server::new(edge, args.once, &names).run()
+}
+
+/// The plans of all files; nothing, and every problem is printed, when there is one.
+fn load(args: &ServeArgs) -> Option<Vec<Plan>> {
+    let mut plans: Vec<Plan> = Vec::new();
+    let mut names = BTreeSet::new();
+    let mut is_valid = true;
+    for file in &args.files {
+        match Plan::load(file) {
+            Ok(plan) if names.insert(plan.name().to_owned()) => {
+                let warnings = plan.warnings();
+                warnings.iter().for_each(|it| note(format_args!("dacapo: serve: {it}")));
+                plans.push(plan);
+            }
+            Ok(plan) => {
+                let (file, name) = (file.display(), plan.name());
+                note(format_args!("dacapo: serve: {file}: another session has the name {name}"));
+                is_valid = false;
+            }
+            Err(errors) => {
+                note(format_args!("dacapo: serve: {} is invalid:\n{errors}", file.display()));
+                is_valid = false;
+            }
+        }
+    }
+    is_valid.then_some(plans)
+}
+
+fn addresses(args: &ServeArgs) -> Vec<SocketAddr> {
+    if args.listen.is_empty() {
+        return dacapo::host::loopback(args.port);
+    }
+    args.listen.iter().map(|listen| listen.addr(args.port)).collect()
+}
+
+/// A session that is served, for people.
+struct Served {
+    name: String,
+    title: String,
+    flows: Vec<(String, String)>,
+}
+
+impl Served {
+    fn of(plan: &Plan) -> Self {
+        Self {
+            name: plan.name().to_owned(),
+            title: plan.title().to_owned(),
+            flows: plan.offers().map(|flow| (flow.name.clone(), describe::flow(flow))).collect(),
+        }
+    }
+}
+
+fn announce(edge: &Edge, names: &[Served], is_port_chosen: bool) {
+    let listening = edge.host.listening();
+    let hosts: Vec<String> = listening.iter().map(|addr| reachable_as(*addr)).collect();
+    let first = hosts.first().map(String::as_str).unwrap_or_default();
+    if let Some(addr) = listening.first().filter(|_| is_port_chosen) {
+        line(format_args!("ready dacapo://{}/", on_this_host(*addr)));
+    }
+    for served in names {
+        line(format_args!("serving dacapo://{first}/{}  {}", served.name, served.title));
+        for (_, flow) in &served.flows {
+            line(format_args!("  {flow}"));
+        }
+    }
+    let only_here = listening.iter().all(|addr| addr.ip().is_loopback());
+    let whom = if only_here { "  (this host only; --listen ADDR for others)" } else { "" };
+    line(format_args!("listening on {}{whom}", hosts.join(", ")));
+    let fingerprint = edge.host.fingerprint();
+    line(format_args!("identity {fingerprint}  (peers see it as unverified until it is pinned)"));
+}
+
+/// The address by which programs on this host reach it.
+fn on_this_host(addr: SocketAddr) -> SocketAddr {
+    let ip = match addr.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, addr.port())
+}
+
+/// Host and port by which others reach an address: a wildcard is no address to type.
+fn reachable_as(addr: SocketAddr) -> String {
+    if !addr.ip().is_unspecified() {
+        return addr.to_string();
+    }
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { addr.to_string() } else { format!("{name}:{}", addr.port()) }
+}
+
+/// A session with a participant.
+struct Joined {
+    name: String,
+    peer: PeerId,
+    who: String,
+    accounts: Vec<Account>,
+}
+
+struct Server {
+    edge: Edge,
+    once: bool,
+    flow_names: BTreeMap<String, Vec<String>>,
+    joined: BTreeMap<SessionId, Joined>,
+    /// The signal that ends it, and when waiting ends.
+    ending: Option<(Signal, Instant)>,
+    /// With `once`: how the first session ended, and whose goodbye is waited for until when.
+    first: Option<(Exit, PeerId, Instant)>,
+    is_over: bool,
+}
+
+impl Server {
+    fn new(edge: Edge, once: bool, served: &[Served]) -> Self {
+        let flows = |it: &Served| it.flows.iter().map(|(name, _)| name.clone()).collect();
+        Self {
+            edge,
+            once,
+            flow_names: served.iter().map(|it| (it.name.clone(), flows(it))).collect(),
+            joined: BTreeMap::new(),
+            ending: None,
+            first: None,
+            is_over: false,
+        }
+    }
+
+    fn run(mut self) -> Result<Exit, Failure> {
+        while !self.is_done() {
+            match self.edge.next(self.wait())? {
+                Some(Happening::Core(event)) => self.handle_event(event),
+                Some(Happening::Signal(signal)) => self.handle_signal(signal),
+                Some(Happening::Ready(_)) | None => {}
+            }
+        }
+        let peers: BTreeSet<PeerId> = self.joined.values().map(|joined| joined.peer).collect();
+        peers.into_iter().for_each(|peer| self.edge.leave(peer));
+        while let Some(event) = self.edge.core().poll_event() {
+            self.handle_event(event);
+        }
+        self.edge.reactor().flush(Duration::from_millis(200));
+        let first = self.first.map_or(Exit::Success, |(exit, _, _)| exit);
+        Ok(self.ending.map_or(first, |(signal, _)| Exit::Signal(signal)))
+    }
+
+    fn is_done(&self) -> bool {
+        let is_past = |at: Instant| Instant::now() >= at;
+        if let Some((_, at)) = self.ending {
+            return self.joined.is_empty() || is_past(at);
+        }
+        self.is_over || self.first.is_some_and(|(_, _, at)| is_past(at))
+    }
+
+    fn wait(&self) -> Duration {
+        let until = self.ending.map(|(_, at)| at).or(self.first.map(|(_, _, at)| at));
+        let longest = Duration::from_secs(60);
+        until.map_or(longest, |at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// The first signal closes every session. Further ones change nothing: it is over in two
+    /// seconds, and programs such as timeout(1) send every signal twice.
+    fn handle_signal(&mut self, signal: Signal) {
+        if self.ending.is_some() {
+            return;
+        }
+        self.ending = Some((signal, Instant::now() + CLOSE_MAX));
+        let names: Vec<String> = self.flow_names.keys().cloned().collect();
+        for name in names {
+            self.edge.core().unpublish(&name);
+        }
+        let now = self.edge.reactor().now();
+        let sessions: Vec<SessionId> = self.edge.core().sessions().map(|(id, ..)| id).collect();
+        for id in sessions {
+            // One that has just ended needs no close.
+            let _ = self.edge.core().close(now, id);
+        }
+    }
+
+    fn handle_event(&mut self, event: CoreEvent) {
+        match event {
+            CoreEvent::Ready { session } => self.handle_joined(session),
+            CoreEvent::FlowEnded { session, flow, ledger, hash } => {
+                let Some(joined) = self.joined.get_mut(&session) else { return };
+                let names = self.flow_names.get(&joined.name);
+                let name = names.and_then(|names| names.get(flow)).cloned();
+                let name = name.unwrap_or_else(|| flow.to_string());
+                joined.accounts.push(Account { place: flow, flow: name, ledger, hash });
+            }
+            CoreEvent::SessionEnded { session, error } => self.handle_left(session, error),
+            CoreEvent::PeerLost { peer, .. } => {
+                self.is_over |= self.first.is_some_and(|(_, first, _)| first == peer);
+            }
+            CoreEvent::ChangeFailed { session, error, .. } => {
+                let name = self.joined.get(&session).map_or("?", |joined| joined.name.as_str());
+                note(format_args!("dacapo: {name}: {error}"));
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_joined(&mut self, session: SessionId) {
+        let found = self.edge.core().sessions().find(|(id, ..)| *id == session);
+        let Some((_, name, peer)) = found else { return };
+        let name = name.to_owned();
+        let address = self.edge.core().peer_address(peer);
+        let who = address.map_or_else(|| "?".to_owned(), |address| address.to_string());
+        let fingerprint = self.edge.host.peer_fingerprint(peer);
+        let identity = fingerprint.map_or_else(|| "no identity".to_owned(), |it| it.to_string());
+        line(format_args!("joined {name}  {who}  {identity} (unverified)"));
+        self.joined.insert(session, Joined { name, peer, who, accounts: Vec::new() });
+    }
+
+    fn handle_left(&mut self, session: SessionId, error: Option<Error>) {
+        let error = error.filter(|error| error.code != Code::Closed);
+        let Some(joined) = self.joined.remove(&session) else {
+            if let Some(error) = error {
+                line(format_args!("refused: {error}"));
+            }
+            return;
+        };
+        let why = error.as_ref().map_or_else(String::new, |error| format!("  {error}"));
+        line(format_args!("left {}  {}{why}", joined.name, joined.who));
+        account::print(&joined.accounts);
+        if self.once && self.first.is_none() {
+            let exit = error.map_or(account::verdict(&joined.accounts), |it| exit_of(it.code));
+            self.first = Some((exit, joined.peer, Instant::now() + GOODBYE_MAX));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Flows in words: what they carry, and their graph.
+//!
+//! ```text
+//!   video  640x360 MJPG 25/s  segment → sequence(hold 60 ms) → checksum → udp  bound 20 Mbit/s
+//! ```
+//!
+//! What it is not: a session file in words (`dacapo check` does that from its plan).
+
+use dacapo_lift::{Catalogue, ModuleSpec, ParamUnit};
+use dacapo_qos::{format_duration, format_rate, format_size};
+use dacapo_wire::graph::NodeForm;
+use dacapo_wire::medium::{Medium, SampleEncoding};
+use dacapo_wire::session::{Direction, FlowOffer};
+
+/// What a flow is, in one line.
+pub fn flow(flow: &FlowOffer) -> String {
+    let arrow = match flow.direction {
+        Direction::ToParticipant => "",
+        Direction::ToCreator => "  (from the participant)",
+    };
+    format!(
+        "{}  {}  {}  bound {}  playout {}{arrow}",
+        flow.name,
+        medium(&flow.medium),
+        graph(flow),
+        format_rate(flow.bound_bps),
+        format_duration(flow.playout_ns),
+    )
+}
+
+/// A flow's graph, from the application to the network.
+pub fn graph(flow: &FlowOffer) -> String {
+    let catalogue = dacapo::catalogue();
+    let modules = flow.graph.nodes.iter().map(|node| module(&catalogue, node));
+    let transport = match flow.transport {
+        1 => "udp".to_owned(),
+        2 => "inproc".to_owned(),
+        other => format!("transport {other}"),
+    };
+    modules.chain([transport]).collect::<Vec<_>>().join(" → ")
+}
+
+fn module(catalogue: &Catalogue, node: &NodeForm) -> String {
+    let Some(entry) = catalogue.by_id(node.module) else {
+        return format!("module {:#06x}", node.module);
+    };
+    let params: Vec<String> = node
+        .params
+        .iter()
+        .filter_map(|(number, value)| param(entry.spec, *number, *value))
+        .collect();
+    if params.is_empty() {
+        entry.spec.name.to_owned()
+    } else {
+        format!("{}({})", entry.spec.name, params.join(", "))
+    }
+}
+
+/// A parameter, unless it has its default.
+fn param(spec: &ModuleSpec, number: u16, value: u64) -> Option<String> {
+    let Some(param) = spec.params.get(usize::from(number)) else {
+        return Some(format!("parameter {number} = {value}"));
+    };
+    let text = match param.unit {
+        ParamUnit::Count => value.to_string(),
+        ParamUnit::Bytes => format_size(value),
+        ParamUnit::Nanoseconds => format_duration(value),
+        ParamUnit::BitsPerSecond => format_rate(value),
+    };
+    (value != param.default).then(|| format!("{} {text}", param.name))
+}
+
+fn medium(medium: &Medium) -> String {
+    match medium {
+        Medium::Raw => "bytes".to_owned(),
+        Medium::Video { fourcc, width, height, rate, scale } => {
+            let codec: String = fourcc.iter().map(|&byte| printable(byte)).collect();
+            format!("{width}x{height} {codec} {}/s", ratio(*rate, *scale))
+        }
+        Medium::Audio { encoding, channels, rate_hz, .. } => {
+            format!("{} {rate_hz} Hz {channels} ch", encoding_name(*encoding))
+        }
+    }
+}
+
+fn printable(byte: u8) -> char {
+    if byte.is_ascii_graphic() { char::from(byte) } else { '?' }
+}
+
+/// A rate as a number of at most three decimals.
+fn ratio(rate: u32, scale: u32) -> String {
+    let text = format!("{:.3}", f64::from(rate) / f64::from(scale.max(1)));
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn encoding_name(encoding: SampleEncoding) -> &'static str {
+    match encoding {
+        SampleEncoding::U8 => "u8",
+        SampleEncoding::S16 => "s16",
+        SampleEncoding::S24 => "s24",
+        SampleEncoding::S32 => "s32",
+        SampleEncoding::F32 => "f32",
+        SampleEncoding::F64 => "f64",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dacapo_wire::graph::GraphForm;
+
+    #[test]
+    fn a_flow_is_described_with_its_graph() {
+        let catalogue = dacapo::catalogue();
+        let id = |name: &str| catalogue.by_name(name).unwrap().spec.id;
+        let hold = catalogue.by_name("sequence").unwrap().spec.params;
+        let hold = hold.iter().position(|param| param.name == "hold").unwrap() as u16;
+        let nodes =
+            [(id("segment"), vec![]), (id("sequence"), vec![(hold, 61_000_000)]), (0xF123, vec![])];
+        let offer = FlowOffer {
+            name: "video".to_owned(),
+            medium: Medium::Video {
+                fourcc: *b"MJPG",
+                width: 640,
+                height: 360,
+                rate: 30_000,
+                scale: 1_001,
+            },
+            graph: GraphForm::line(nodes),
+            transport: 1,
+            bound_bps: 20_000_000,
+            playout_ns: 100_000_000,
+            ..FlowOffer::default()
+        };
+        assert_eq!(
+            flow(&offer),
+            "video  640x360 MJPG 29.97/s  segment → sequence(hold 61 ms) → module 0xf123 → udp  \
+             bound 20 Mbit/s  playout 100 ms"
+        );
+    }
+}

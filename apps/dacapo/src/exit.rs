@@ -1,0 +1,118 @@
+//! Exit codes, and the failure that a command ends with.
+//!
+//! What it is: the one list of codes; `docs/exit-codes.md` and `dacapo --help` print the same.
+//!
+//! What it is not: the numbers of errors between two cores (`dacapo::core::Code`).
+//!
+//! Invariant: a number keeps its meaning for ever; scripts depend on it.
+
+use dacapo::core::{Code, Error};
+use dacapo_sys::signal::Signal;
+use std::fmt;
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It did what it was asked.
+    Success,
+    /// Something failed while it ran.
+    Failure,
+    /// Nothing answers at the address.
+    Unreachable,
+    /// A session file or a media file is invalid.
+    Invalid,
+    /// A ledger did not close, or a hash differs.
+    Mismatch,
+    /// A signal ended it, after everything was closed in order.
+    Signal(Signal),
+}
+
+impl Exit {
+    /// The number that the shell sees. Wrong usage, 2, is said by the parser of arguments.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failure => 1,
+            Self::Unreachable => 3,
+            Self::Invalid => 5,
+            Self::Mismatch => 6,
+            Self::Signal(Signal::HangUp) => 129,
+            Self::Signal(Signal::Interrupt) => 130,
+            Self::Signal(Signal::Terminate) => 143,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// Why a command could not do what it was asked: printed as `dacapo: text`.
+#[derive(Debug)]
+pub struct Failure {
+    /// The code to end with.
+    pub exit: Exit,
+    /// What, where, and what to do.
+    pub text: String,
+}
+
+impl Failure {
+    /// A failure of what was being done, with its particulars.
+    pub fn new(exit: Exit, what: &str, text: impl fmt::Display) -> Self {
+        Self { exit, text: format!("{what}: {text}") }
+    }
+
+    /// Something of this host failed while `what` was being done.
+    pub fn run_time(what: &str, text: impl fmt::Display) -> Self {
+        Self::new(Exit::Failure, what, text)
+    }
+
+    /// An error of the core while `what` was being done.
+    pub fn core(what: &str, error: &Error) -> Self {
+        Self::new(exit_of(error.code), what, error)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "dacapo: {}", self.text)
+    }
+}
+
+/// The exit code of an error of the core.
+pub fn exit_of(code: Code) -> Exit {
+    match code {
+        Code::Unreachable => Exit::Unreachable,
+        Code::IllegalGraph => Exit::Invalid,
+        _ => Exit::Failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_names_every_code_and_no_other() {
+        let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/exit-codes.md");
+        let text = std::fs::read_to_string(document).unwrap();
+        let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next());
+        let mut named: Vec<u8> = rows.filter_map(|cell| cell.parse().ok()).collect();
+        let all = [
+            Exit::Success,
+            Exit::Failure,
+            Exit::Unreachable,
+            Exit::Invalid,
+            Exit::Mismatch,
+            Exit::Signal(Signal::HangUp),
+            Exit::Signal(Signal::Interrupt),
+            Exit::Signal(Signal::Terminate),
+        ];
+        // 2 is given by the parser of arguments.
+        named.retain(|code| *code != 2);
+        assert_eq!(named, all.map(Exit::code));
+    }
+}

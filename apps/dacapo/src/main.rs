@@ -1,0 +1,47 @@
+//! The `dacapo` command: serve, list, play, control and check sessions of media.
+//!
+//! ```text
+//!   cli (arguments) -> commands/* -> edge (core, signals, descriptors) -> dacapo, the library
+//!                          |
+//!                     output, progress, account, describe, local, exit
+//! ```
+//!
+//! What it is: the edge of the world: files, terminals, environment and signals are here and
+//! nowhere below. What it is not: a place for protocol logic.
+
+mod account;
+mod cli;
+mod commands;
+mod describe;
+mod edge;
+mod exit;
+mod local;
+mod output;
+mod progress;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(args) => commands::serve::run(&args),
+        Command::Ls(args) => commands::ls::run(&args),
+        Command::Play(args) => commands::play::run(&args),
+        Command::Control(args) => commands::control::run(&args),
+        Command::Check(args) => commands::check::run(&args),
+        Command::Testmovie(args) => commands::testmovie::run(&args),
+        Command::Inspect(args) => commands::inspect::run(&args),
+        Command::Demo(args) => commands::demo::run(&args),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            // A signal needs no words.
+            if !failure.text.is_empty() {
+                output::note(&failure);
+            }
+            failure.exit.into()
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! `dacapo serve`, `ls`, `check` and `inspect`: what is served, and what is refused in which words.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod common;
+
+use common::{LONG, Place, flow, movie_session, session};
+use std::time::Duration;
+
+#[test]
+fn ls_shows_every_session_for_people_and_as_json() {
+    let place = Place::new();
+    place.movie("movie.avi", "1");
+    place.write("a.toml", movie_session("first", "movie.avi"));
+    place.write("b.toml", movie_session("second", "movie.avi"));
+    let (server, authority) = place.serve(&["a.toml", "b.toml"]);
+    let table = place.run(&["ls", &authority]).expect(0).out;
+    for name in ["first", "second"] {
+        let uri = format!("dacapo://{authority}/{name}");
+        assert!(table.contains(&uri), "{table}");
+    }
+    assert!(table.contains("A test"), "{table}");
+    let json = place.run(&["ls", &authority, "--json"]).expect(0).out;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json[0]["name"], "first");
+    assert_eq!(json[1]["flows"], 2);
+    assert_eq!(json[1]["participants"], 0);
+    server.signal("TERM");
+    server.wait(LONG).expect(143);
+}
+
+#[test]
+fn a_server_at_every_address_tells_programs_on_this_host_how_to_reach_it() {
+    let place = Place::new();
+    place.movie("movie.avi", "1");
+    place.write("a.toml", movie_session("first", "movie.avi"));
+    let (server, authority) = place.serve(&["a.toml", "--listen", "0.0.0.0"]);
+    assert!(authority.starts_with("127.0.0.1:"), "{authority}");
+    assert!(!server.out().contains("this host only"), "{}", server.out());
+    assert!(place.run(&["ls", &authority]).expect(0).out.contains("first"));
+}
+
+#[test]
+fn a_name_that_is_not_served_is_refused_by_name() {
+    let place = Place::new();
+    place.movie("movie.avi", "1");
+    place.write("a.toml", movie_session("first", "movie.avi"));
+    let (_server, authority) = place.serve(&["a.toml"]);
+    let uri = format!("dacapo://{authority}/nothing");
+    let run = place.run(&["play", &uri, "--save", "out"]).expect(1);
+    run.says(&["dacapo: play dacapo://", "no session of this name is served", "nothing"]);
+}
+
+#[test]
+fn an_address_where_nothing_listens_is_code_3_within_11_seconds() {
+    let place = Place::new();
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    drop(taken);
+    let uri = format!("dacapo://127.0.0.1:{port}/movie");
+    let play = place.start(&["play", &uri, "--save", "out"]);
+    let host = format!("127.0.0.1:{port}");
+    let ls = place.start(&["ls", &host]);
+    for run in [play.wait(LONG).expect(3), ls.wait(LONG).expect(3)] {
+        assert!(run.took < Duration::from_millis(11_500), "{:?}", run.took);
+        run.says(&["nothing answers at the address", &host]);
+    }
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let place = Place::new();
+    place.movie("movie.avi", "1");
+    place.write("a.toml", movie_session("first", "movie.avi"));
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let run = place.run(&["serve", "a.toml", "--port", &port]).expect(1);
+    run.says(&["dacapo: listen: ", &port, "in use"]);
+}
+
+#[test]
+fn an_unknown_key_in_a_session_file_is_named_with_its_line() {
+    let place = Place::new();
+    place.movie("movie.avi", "1");
+    let text = movie_session("first", "movie.avi").replacen("bound =", "bond =", 1);
+    let line = text.lines().position(|line| line.starts_with("bond")).unwrap() + 1;
+    place.write("a.toml", text);
+    for command in ["serve", "check"] {
+        let run = place.run(&[command, "a.toml"]).expect(5);
+        run.says(&[&format!("a.toml:{line}: "), "bond", "bound"]);
+    }
+}
+
+#[test]
+fn an_illegal_graph_is_refused_with_the_reason() {
+    let place = Place::new();
+    place.movie("movie.avi", "1");
+    let text = movie_session("first", "movie.avi");
+    let wrong = text.replacen(
+        "\"segment\", \"sequence\", \"checksum\"",
+        "\"checksum\", \"sequence\", \"segment\"",
+        1,
+    );
+    place.write("order.toml", wrong);
+    place.run(&["check", "order.toml"]).expect(5).says(&["order.toml:", "graph"]);
+    place.write("unknown.toml", text.replacen("\"sequence\"", "\"sequense\"", 1));
+    place.run(&["serve", "unknown.toml"]).expect(5).says(&["unknown.toml:", "sequense"]);
+}
+
+#[test]
+fn every_problem_of_every_file_is_printed_at_once() {
+    let place = Place::new();
+    place.write("a.toml", movie_session("first", "none.avi").replace("udp", "tcp"));
+    place.write("b.toml", "[session]\nname = \"B\"\n");
+    let run = place.run(&["serve", "a.toml", "b.toml"]).expect(5);
+    run.says(&["a.toml:", "tcp", "b.toml:"]);
+}
+
+#[test]
+fn media_files_that_are_missing_empty_cut_off_or_random_are_refused() {
+    let place = Place::new();
+    let movie = std::fs::read(place.movie("movie.avi", "1")).unwrap();
+    place.write("empty.avi", "");
+    place.write("cut.avi", &movie[..60]);
+    let mut state = 1_u32;
+    let random = |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    place.write("random.avi", (0..10_000).map(random).collect::<Vec<u8>>());
+    place.write("clip.mp4", b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom\0\0\0\0");
+    std::fs::create_dir(place.path("folder.avi")).unwrap();
+    for name in ["missing.avi", "empty.avi", "cut.avi", "random.avi", "clip.mp4", "folder.avi"] {
+        place.write("a.toml", movie_session("first", name));
+        place.run(&["serve", "a.toml", "--port", "0"]).expect(5).says(&[name]);
+        place.run(&["inspect", name]).expect(5).says(&[name]);
+    }
+    place.write("a.toml", movie_session("first", "clip.mp4"));
+    place.run(&["check", "a.toml"]).expect(5).says(&["ffmpeg -i"]);
+}
+
+#[test]
+fn a_media_file_that_is_cut_off_in_the_middle_is_served_as_far_as_it_goes_with_a_warning() {
+    let place = Place::new();
+    let movie = std::fs::read(place.movie("movie.avi", "2")).unwrap();
+    place.write("cut.avi", &movie[..movie.len() / 2]);
+    place.write("a.toml", movie_session("cut", "cut.avi"));
+    let (server, authority) = place.serve(&["a.toml", "--once", "--speed", "8"]);
+    let uri = format!("dacapo://{authority}/cut");
+    place.run(&["play", &uri, "--save", "out"]).expect(0);
+    server.wait(LONG).expect(0).says(&["dacapo: serve: ", "cut.avi", "ends at byte"]);
+    assert_eq!(place.hashes("out/cut.avi"), place.hashes("cut.avi"));
+}
+
+#[test]
+fn check_describes_a_file_that_is_right() {
+    let place = Place::new();
+    place.movie("movie.avi", "1");
+    place.write("a.toml", movie_session("first", "movie.avi"));
+    let out = place.run(&["check", "a.toml"]).expect(0).out;
+    for text in ["first", "video", "audio", "segment", "sequence", "checksum", "udp"] {
+        assert!(out.contains(text), "{text:?} is not in {out}");
+    }
+    place.run(&["check", "none.toml"]).expect(5).says(&["none.toml"]);
+}
+
+#[test]
+fn a_session_without_media_files_is_served_too() {
+    let place = Place::new();
+    let card = "{ test = \"movie\", stream = \"video\", duration = \"1 s\" }";
+    place.write("card.toml", session("card", &[flow("picture", card)]));
+    let (server, authority) = place.serve(&["card.toml", "--once", "--speed", "8"]);
+    let uri = format!("dacapo://{authority}/card");
+    place.run(&["play", &uri, "--save", "out"]).expect(0);
+    server.wait(LONG).expect(0);
+    assert_eq!(common::files(&place.path("out"), "avi").len(), 1);
+}
+
+#[test]
+fn wrong_usage_is_code_2_and_every_help_names_the_exit_codes() {
+    let place = Place::new();
+    for wrong in [
+        &["play", "http://host/x"][..],
+        &["play"],
+        &["serve"],
+        &["testmovie", "a.avi", "--size", "8x8"],
+        &["control", "dance"],
+        &["nonsense"],
+    ] {
+        place.run(wrong).expect(2);
+    }
+    for command in ["serve", "ls", "play", "control", "check", "testmovie", "inspect", "demo"] {
+        let out = place.run(&[command, "--help"]).expect(0).out;
+        assert!(out.contains("Exit codes:") && out.contains("Examples:"), "{out}");
+    }
+    let version = place.run(&["--version"]).expect(0).out;
+    assert_eq!(version.trim(), format!("dacapo {}", env!("CARGO_PKG_VERSION")));
+}
