@@ -25,8 +25,8 @@ fn scenario(seed: u64) -> Scenario {
         keep_order: random.chance(0.5),
         loss: match random.below(3) {
             0 => Loss::Random { p: mean_loss },
-            1 => Loss::burst(mean_loss, 2.0 + random.unit() * 10.0).unwrap(),
-            _ => Loss::burst(mean_loss / 2.0, 3.0).unwrap(),
+            1 => bursts(mean_loss, 2.0 + random.unit() * 10.0),
+            _ => bursts(mean_loss / 2.0, 3.0),
         },
         duplicate: random.unit() * 0.1,
         reorder: random.unit() * 0.05,
@@ -44,12 +44,14 @@ fn scenario(seed: u64) -> Scenario {
     scenario
 }
 
+fn bursts(mean_loss: f64, mean_burst_len: f64) -> Loss {
+    Loss::burst(mean_loss, mean_burst_len).expect("a loss of at most 20 % in short bursts")
+}
+
 /// What must hold whatever the link does: the reason if it does not.
 fn broken(outcome: &Outcome) -> Option<String> {
     let record = &outcome.record;
-    if outcome.ready_at.is_none() {
-        return None;
-    }
+    outcome.ready_at?;
     if !outcome.closes() {
         return Some(format!("the ledgers do not close: {:?}", outcome.ledgers));
     }

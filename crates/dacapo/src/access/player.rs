@@ -227,7 +227,8 @@ fn play_with(
 ) -> Result<(Vec<PlayerSink>, PlayerHandle), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |error: &dyn std::fmt::Display| format!("{program}: {error}");
-    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    // What a player says on its own would tear the progress line.
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| failed(&error))?;
     let input = child.stdin.take().ok_or_else(|| failed(&"it has no input"))?;
     let formats: Vec<Format> = parts.iter().map(|part| part.format.clone()).collect();
