@@ -147,12 +147,12 @@ fn crypto(identity: &Identity, random: &mut Random) -> ControlCrypto {
 }
 
 /// The addresses to listen on when nothing else is said: loopback, of both families where there are
-/// two.
+/// two; with port 0 of IPv4 only, because the system would choose two ports.
 #[must_use]
 pub fn loopback(port: u16) -> Vec<SocketAddr> {
     let mut addrs = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))];
     let six = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
-    if std::net::UdpSocket::bind(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))).is_ok() {
+    if port != 0 && std::net::UdpSocket::bind(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))).is_ok() {
         addrs.push(six);
     }
     addrs
