@@ -149,7 +149,11 @@ impl End {
 
     fn finish(mut self, what: &str, seed: u64) {
         self.with(|runner, around| runner.flush(around));
-        assert_eq!(self.pool.live_views(), 0, "rule 2: {what}: views kept after flush, seed {seed}");
+        assert_eq!(
+            self.pool.live_views(),
+            0,
+            "rule 2: {what}: views kept after flush, seed {seed}"
+        );
     }
 }
 
@@ -218,18 +222,18 @@ fn a_lossy_wire_breaks_no_promise(subject: &Subject, seed: u64) {
     let (mut a, mut b) = (End::new(subject, seed), End::new(subject, seed + 1));
     let mut random = Random::from_number(seed);
     let (mut sent, mut got) = (Vec::new(), Vec::new());
-    let mut late: Vec<Vec<u8>> = Vec::new();
+    let mut late: Vec<(u64, Vec<u8>)> = Vec::new();
     for number in 0..400 {
         let unit = unit(number, subject, &mut random);
         for datagram in a.send(&unit) {
             match random.below(20) {
                 0 => {}
                 1 => got.extend((0..2).flat_map(|_| b.receive(&datagram)).collect::<Vec<_>>()),
-                2 => late.push(datagram),
+                2 => late.push((number + random.below(4), datagram)),
                 _ => got.extend(b.receive(&datagram)),
             }
         }
-        for datagram in late.drain(..) {
+        for (_, datagram) in late.extract_if(.., |(due, _)| *due <= number) {
             got.extend(b.receive(&datagram));
         }
         sent.push(unit);

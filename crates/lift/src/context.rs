@@ -3,8 +3,8 @@
 //! What it is: the only clock, the only randomness, the pool, and a place to leave effects. What it
 //! is not: a way to a neighbour, a socket, a thread or a global.
 
-use crate::{DropReason, TimerId};
 use crate::effects::{EMISSIONS_MAX, Effects, Emission, Event};
+use crate::{DropReason, TimerId};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{Packet, Pool};
 

@@ -324,12 +324,7 @@ impl Runner {
     }
 
     /// Carries one batch through one module; false when there was nothing to carry.
-    fn step(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        direction: Direction,
-        index: usize,
-    ) -> bool {
+    fn step(&mut self, around: &mut Surroundings<'_>, direction: Direction, index: usize) -> bool {
         let mut batch = std::mem::take(&mut self.batch);
         let stage = &mut self.stages[index];
         let (lane, credit, trains) = match direction {
