@@ -126,7 +126,7 @@ module! { Drops, seen: u32;
     // Drops every third packet.
     fn down(&mut self, _: &mut Cx<'_>, _: &mut Packet) -> Verdict {
         self.seen += 1;
-        if self.seen % 3 == 0 { Verdict::Drop(DropReason::Injected) } else { Verdict::Forward }
+        if self.seen.is_multiple_of(3) { Verdict::Drop(DropReason::Injected) } else { Verdict::Forward }
     }
 }
 
