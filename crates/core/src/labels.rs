@@ -74,7 +74,9 @@ impl Labels {
 
     /// Takes a label back.
     pub fn retire(&mut self, now: Time, label: u32) {
-        if let Some(entry) = self.entries.get_mut(&label) {
+        if let Some(entry) = self.entries.get_mut(&label)
+            && matches!(entry, Entry::Live(_))
+        {
             *entry = Entry::Quarantined;
             self.quarantine.push_back((now + QUARANTINE, label));
         }
@@ -110,6 +112,20 @@ mod tests {
         labels.allot(Time::ZERO, &mut Random::from_number(1), TARGET).unwrap();
         labels.retire(Time::ZERO, label);
         assert_eq!(again(&mut labels, Time::from_millis(120_000)), label);
+    }
+
+    #[test]
+    fn a_label_taken_back_twice_is_in_quarantine_once() {
+        let mut labels = Labels::default();
+        let allot = |labels: &mut Labels, at| {
+            labels.allot(at, &mut Random::from_number(1), TARGET).unwrap()
+        };
+        let label = allot(&mut labels, Time::ZERO);
+        labels.retire(Time::ZERO, label);
+        labels.retire(Time::from_millis(60_000), label);
+        assert_eq!(allot(&mut labels, Time::from_millis(120_000)), label);
+        labels.release_old(Time::from_millis(180_000));
+        assert_eq!(labels.target(label), Some(TARGET), "the second time takes nothing away");
     }
 
     #[test]

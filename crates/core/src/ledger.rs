@@ -36,19 +36,22 @@ impl Ledger {
     /// Units given up for any reason.
     #[must_use]
     pub fn dropped_count(&self) -> u64 {
-        self.dropped.iter().sum()
+        // A peer may report any numbers.
+        self.dropped.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Units of which it is known what became of them.
     #[must_use]
     pub fn accounted(&self) -> u64 {
-        self.delivered + self.late + self.lost + self.dropped_count()
+        [self.late, self.lost, self.dropped_count()]
+            .into_iter()
+            .fold(self.delivered, u64::saturating_add)
     }
 
     /// True when the sum closes.
     #[must_use]
     pub fn closes(&self) -> bool {
-        self.sent == self.accounted() + self.unknown
+        self.accounted().checked_add(self.unknown) == Some(self.sent)
     }
 
     /// Books what is not accounted for as unknown: the session ended abnormally.
@@ -110,6 +113,21 @@ mod tests {
         assert_ne!(hash(&[(0, &[b"ab"]), (2, &[b"c"])]), reference);
         assert_ne!(hash(&[(0, &[b"ab"]), (1, &[b"d"])]), reference);
         assert_ne!(hash(&[(0, &[b"ab"])]), reference);
+    }
+
+    #[test]
+    fn numbers_that_a_peer_makes_up_do_not_overflow() {
+        let ledger = Ledger {
+            sent: u64::MAX,
+            delivered: u64::MAX,
+            late: u64::MAX,
+            lost: 1,
+            unknown: u64::MAX,
+            dropped: [u64::MAX; DropReason::COUNT],
+            ..Ledger::default()
+        };
+        assert_eq!((ledger.dropped_count(), ledger.accounted()), (u64::MAX, u64::MAX));
+        assert!(!ledger.closes());
     }
 
     #[test]

@@ -80,6 +80,10 @@ pub(crate) struct Peer {
     pub heard: u64,
     /// When that changed last.
     pub heard_at: Time,
+    /// When QUIC is asked for a sign of life next, while our probes are not answered.
+    pub ping_at: Time,
+    /// The highest number of a question that the peer has asked.
+    pub asked_max: Option<u64>,
     /// Listings that are waited for.
     pub lists: Vec<(Time, u32)>,
     /// Why the last attempt failed, for the report.
@@ -103,6 +107,8 @@ impl Peer {
             one_clock: false,
             heard: 0,
             heard_at: now,
+            ping_at: now,
+            asked_max: None,
             lists: Vec::new(),
             last_failure: String::new(),
         }
@@ -110,6 +116,22 @@ impl Peer {
 
     pub fn is_open(&self) -> bool {
         self.hub_state == HubState::Open && self.conn.is_some()
+    }
+
+    /// True while probes are asked and none was answered: then only QUIC can say whether the peer
+    /// lives.
+    pub fn waits_for_path(&self, now: Time) -> bool {
+        self.is_open() && self.prober.as_ref().is_some_and(|it| it.datagram_len(now).is_none())
+    }
+
+    /// Notes a question of the peer; false for one that came before or was overtaken. Such a one may
+    /// be a copy that somebody else sends, so it neither shows life nor moves the data path.
+    pub fn note_question(&mut self, number: u64) -> bool {
+        let is_new = self.asked_max.is_none_or(|known| known < number);
+        if is_new {
+            self.asked_max = Some(number);
+        }
+        is_new
     }
 
     pub fn times(&self) -> PathTimes {

@@ -111,7 +111,6 @@ pub struct Seen(Arc<Mutex<Record>>);
 
 impl Seen {
     /// The record so far.
-    #[must_use]
     pub fn record(&self) -> MutexGuard<'_, Record> {
         // A test that panicked while it held the lock has failed already.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -70,6 +70,8 @@ struct Node {
     control: SocketAddr,
     data: SocketAddr,
     killed: bool,
+    /// What it sends by this lane vanishes.
+    blocked: Option<Lane>,
 }
 
 type Observer = Box<dyn FnMut(&Crossing<'_>)>;
@@ -86,6 +88,7 @@ pub struct World {
     clock: Arc<plain_tls::clock::WorldClock>,
     origin: Instant,
     steps: u64,
+    strays: Option<Vec<Datagram>>,
 }
 
 impl World {
@@ -103,6 +106,7 @@ impl World {
             clock: Arc::new(plain_tls::clock::WorldClock::new()),
             origin: Instant::now(),
             steps: 0,
+            strays: None,
         }
     }
 
@@ -132,6 +136,7 @@ impl World {
             control: SocketAddr::from((ip, SERVER_PORT)),
             data: SocketAddr::from((ip, SERVER_PORT)),
             killed: false,
+            blocked: None,
         });
         id
     }
@@ -195,6 +200,41 @@ impl World {
     /// From now on a node neither runs nor hears, as if it were killed.
     pub fn kill(&mut self, node: NodeId) {
         self.nodes[node.0].killed = true;
+    }
+
+    /// From now on everything that a node sends by this lane vanishes; `None` ends that.
+    pub fn block(&mut self, node: NodeId, lane: Option<Lane>) {
+        self.nodes[node.0].blocked = lane;
+    }
+
+    /// Cuts the link from one node to another, or joins it again; the way back is a link of its own.
+    pub fn cut(&mut self, from: NodeId, to: NodeId, cut: bool) {
+        self.link(from, to).set_partitioned(cut);
+    }
+
+    /// Gives a node a datagram at this instant, from whatever address: somebody outside sent it.
+    pub fn inject(&mut self, to: NodeId, from: SocketAddr, bytes: &[u8]) {
+        let (now, node) = (self.now, &mut self.nodes[to.0]);
+        // Without memory it is lost, as it would be in a full socket.
+        if let Ok(packet) = node.core.pool().packet_from(0, bytes, 0) {
+            node.core.handle_datagram(now, from, packet);
+        }
+    }
+
+    /// From now on, keeps what is sent to addresses that no node has, for [`World::take_strays`].
+    pub fn keep_strays(&mut self) {
+        self.strays.get_or_insert_default();
+    }
+
+    /// What was sent to addresses that no node has, since the last call.
+    pub fn take_strays(&mut self) -> Vec<Datagram> {
+        self.strays.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Where `Time::ZERO` of this world lies on the clock that `quinn-proto` counts with.
+    #[must_use]
+    pub fn origin(&self) -> Instant {
+        self.origin
     }
 
     /// Runs until `done` says so, or until `until`; true when `done` did.
@@ -275,7 +315,15 @@ impl World {
     ) {
         let now = self.now;
         self.trace.record(now, from, to, &bytes);
-        let Some(peer) = self.nodes.iter().position(|it| it.control.ip() == to.ip()) else { return };
+        if self.nodes[node.0].blocked == Some(lane) {
+            return;
+        }
+        let Some(peer) = self.nodes.iter().position(|it| it.control.ip() == to.ip()) else {
+            if let Some(strays) = &mut self.strays {
+                strays.push(Datagram { from, to, bytes });
+            }
+            return;
+        };
         let shown = self.observer.is_some().then(|| bytes.clone());
         let fate = self.link(node, NodeId(peer)).handle_send(now, Datagram { from, to, bytes });
         if let (Some(observer), Some(bytes)) = (&mut self.observer, shown) {

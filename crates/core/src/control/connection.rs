@@ -3,12 +3,16 @@
 //! What it is not: a state machine of ours; the states of hub and sessions are in `session::table`.
 
 use super::{ConnId, ControlEvent, OUT_MAX};
+use crate::error::Code;
 use dacapo_base::Time;
 use dacapo_wire::Malformed;
 use dacapo_wire::message::Message;
 use dacapo_wire::record::{self, RecordError};
-use quinn_proto::{ConnectionHandle, Dir, Event, StreamEvent, StreamId, VarInt, WriteError};
+use quinn_proto::{
+    ConnectionError, ConnectionHandle, Dir, Event, StreamEvent, StreamId, VarInt, WriteError,
+};
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 
 pub(super) struct Connection {
     pub handle: ConnectionHandle,
@@ -47,6 +51,13 @@ impl Connection {
         !self.dialed && !self.through && !self.inner.is_closed()
     }
 
+    /// False for a datagram from elsewhere before the handshake is through: a copy with another
+    /// source would count as received from the address that is not proved yet, and what may be sent
+    /// to it is three times that (RFC 9000, section 8.1).
+    pub fn may_come_from(&self, remote: SocketAddr) -> bool {
+        !self.is_half_open() || self.inner.remote_address() == remote
+    }
+
     /// Reads the connection's events into `events`.
     pub fn poll(&mut self, id: ConnId, events: &mut VecDeque<ControlEvent>) {
         while let Some(event) = self.inner.poll() {
@@ -62,7 +73,9 @@ impl Connection {
                     });
                 }
                 Event::ConnectionLost { reason } => {
-                    events.push_back(ControlEvent::Lost { conn: id, reason: reason.to_string() });
+                    let said = said(&reason);
+                    let reason = reason.to_string();
+                    events.push_back(ControlEvent::Lost { conn: id, reason, said });
                 }
                 Event::Stream(event) => self.handle_stream_event(id, event, events),
                 Event::HandshakeDataReady
@@ -70,7 +83,6 @@ impl Connection {
                 | Event::DatagramsUnblocked => {}
             }
         }
-        self.may_send = true;
     }
 
     fn handle_stream_event(
@@ -214,6 +226,16 @@ impl Connection {
     pub fn heard(&self) -> u64 {
         let seen = self.inner.stats().frame_rx;
         seen.acks + seen.crypto + seen.stream + seen.ping + seen.max_data + seen.handshake_done as u64
+    }
+}
+
+/// The code with which the peer's core closed the connection.
+fn said(reason: &ConnectionError) -> Option<Code> {
+    match reason {
+        ConnectionError::ApplicationClosed(close) => {
+            Code::from_number(u16::try_from(close.error_code.into_inner()).ok()?)
+        }
+        _ => None,
     }
 }
 

@@ -54,8 +54,8 @@ pub(crate) struct ConnId(u64);
 pub(crate) enum ControlEvent {
     /// A connection that we dialed, or that came in, is through.
     Connected { conn: ConnId, remote: SocketAddr, dialed: bool },
-    /// A connection is gone, and why.
-    Lost { conn: ConnId, reason: String },
+    /// A connection is gone, and why, with the code that the peer's core said if it did.
+    Lost { conn: ConnId, reason: String, said: Option<Code> },
     /// A record.
     Message { conn: ConnId, stream: StreamId, message: Message },
     /// A stream carries no records, or ended: nothing more will come on it.
@@ -141,8 +141,10 @@ impl Control {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(&id) = self.by_handle.get(&handle.0)
                     && let Some(connection) = self.connections.get_mut(&id)
+                    && connection.may_come_from(remote)
                 {
                     connection.inner.handle_event(event);
+                    connection.may_send = true;
                     self.drive(id);
                 }
             }
@@ -194,6 +196,7 @@ impl Control {
         while let Some(event) = connection.inner.poll_endpoint_events() {
             if let Some(event) = self.endpoint.handle_event(connection.handle, event) {
                 connection.inner.handle_event(event);
+                connection.may_send = true;
             }
         }
         connection.poll(id, &mut self.events);

@@ -69,9 +69,10 @@ impl Core {
             hints: Vec::new(),
         };
         let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
-        prepare.transcript = extend(session.transcript, &Message::Prepare(prepare.clone()));
-        session.transcript = prepare.transcript;
-        if let Some(FlowEnd::Sender(sender)) = session.flows.get_mut(index).map(|it| &mut it.end) {
+        let flow = session.flows.get_mut(index).ok_or_else(|| no_session(id))?;
+        prepare.transcript = extend(flow.transcript, &Message::Prepare(prepare.clone()));
+        flow.transcript = prepare.transcript;
+        if let FlowEnd::Sender(sender) = &mut flow.end {
             sender.prepare(now, built, label);
         }
         self.send_on(now, id, &Message::Prepare(prepare));
@@ -150,23 +151,23 @@ impl Core {
     /// Builds the proposed epoch beside the running one; its label.
     fn try_prepare(&mut self, now: Time, id: SessionId, prepare: &Prepare) -> Result<u32, Error> {
         let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
+        let index = session.flow_index(prepare.flow).ok_or_else(|| no_session(id))?;
+        let flow = session.flows.get_mut(index).ok_or_else(|| no_session(id))?;
+        let FlowEnd::Receiver(receiver) = &flow.end else {
+            return Err(Error::new(Code::Violation, "this end does not receive the flow"));
+        };
         let mut bare = prepare.clone();
         bare.transcript = [0; 32];
-        let transcript = extend(session.transcript, &Message::Prepare(bare));
+        let transcript = extend(flow.transcript, &Message::Prepare(bare));
         if transcript != prepare.transcript {
             let text = "the two ends do not remember the same exchange";
             return Err(Error::new(Code::Violation, text));
         }
-        session.transcript = transcript;
-        let index = session.flow_index(prepare.flow).ok_or_else(|| no_session(id))?;
-        let offer = session.flows.get(index).map(|flow| flow.offer.clone());
-        let mut wanted = offer.ok_or_else(|| no_session(id))?;
+        flow.transcript = transcript;
+        let mut wanted = flow.offer.clone();
         if prepare.mode != Mode::Make {
             return Err(Error::new(Code::Unsupported, "a change by break"));
         }
-        let FlowEnd::Receiver(receiver) = &session.flows[index].end else {
-            return Err(Error::new(Code::Violation, "this end sends the flow"));
-        };
         if !receiver.may_prepare(prepare.epoch) {
             return Err(Error::new(Code::TooMany, "epochs, or the flow has ended"));
         }

@@ -12,8 +12,9 @@
 //! Invariant: at the usual end every ledger closes with nothing unknown; at an abnormal end what is
 //! not accounted for is booked unknown, at each end for itself.
 
-use super::{ANSWER_MAX, Core, CoreEvent, SessionId, no_session};
+use super::{ANSWER_MAX, Carries, Core, CoreEvent, SessionId, no_session};
 use crate::error::{Code, Error};
+use crate::flow::receiver::UNITS_MAX;
 use crate::flow::sender::{FlowEvent, FlowOut};
 use crate::port::Ending;
 use crate::session::table::State;
@@ -111,6 +112,10 @@ impl Core {
         let Some(index) = self.sessions.get(&id).and_then(|it| it.flow_index(end.flow)) else {
             return self.break_session(now, id, Error::new(Code::Violation, "END of no flow"));
         };
+        if end.units > UNITS_MAX {
+            let text = format!("END after {} units", end.units);
+            return self.break_session(now, id, Error::new(Code::Violation, text));
+        }
         let times = self.times(id);
         let out = self.with_session(now, id, |session, around| {
             let mut out = FlowOut::default();
@@ -136,11 +141,11 @@ impl Core {
         let mut out = FlowOut::default();
         let flow = index.and_then(|at| self.sessions.get_mut(&id)?.flows.get_mut(at));
         match flow.map(|flow| &mut flow.end) {
-            Some(FlowEnd::Sender(sender)) if !sender.is_reported() => {
+            Some(FlowEnd::Sender(sender)) if sender.awaits_report() => {
                 sender.handle_report(report, &mut out);
             }
             _ => {
-                let error = Error::new(Code::Violation, "REPORT of a flow that this end does not send");
+                let error = Error::new(Code::Violation, "REPORT that no END has asked for");
                 return self.break_session(now, id, error);
             }
         }
@@ -150,7 +155,8 @@ impl Core {
     /// The peer closes: our flows end too, and when all is accounted for we say so.
     pub(super) fn handle_close(&mut self, now: Time, id: SessionId, close: &Close) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        if session.state == State::Closed || session.flows.iter().all(is_unset) {
+        // Who closes while it sets up, or because of an error, does not wait for an answer.
+        if !session.was_ready || close.code != Code::Closed as u16 {
             let error = Error::from_peer(close.code, &close.text);
             return self.end_session(now, id, Some(error));
         }
@@ -179,8 +185,12 @@ impl Core {
         id: SessionId,
         error: Option<Error>,
     ) {
+        let session = self.sessions.get(&id);
+        // Who closes before it knows that the session is set up ends it at once.
+        let usual = session.is_some_and(|it| it.close_asked_by_peer && it.is_idle());
         let closed = || Error::new(Code::Violation, "the peer closed the session's stream");
-        self.end_session(now, id, Some(error.unwrap_or_else(closed)));
+        let error = error.or_else(|| (!usual).then(closed));
+        self.end_session(now, id, error);
     }
 
     /// The peer broke the protocol: it is told, and the session ends.
@@ -202,50 +212,63 @@ impl Core {
             Some(error) if error.code != Code::Closed => Ending::Abnormal(error.to_string()),
             _ => Ending::Closed,
         };
-        self.with_flows(now, id, |flow, around, out| match flow {
-            FlowEnd::None => {}
-            FlowEnd::Sender(sender) => {
-                sender.give_up(out);
-                sender.flush(around);
-                out.events.extend(sender.labels().into_iter().map(FlowEvent::Retire));
-            }
-            FlowEnd::Receiver(receiver) => {
-                receiver.give_up(around, &ending, out);
-                receiver.flush(around);
-                out.events.extend(receiver.labels().into_iter().map(FlowEvent::Retire));
-            }
-        });
+        self.with_flows(now, id, |flow, around, out| give_up(flow, around, &ending, out));
         self.ports.remove(&id);
-        if let Some((conn, stream)) = self.stream_of(id) {
-            self.streams.remove(&(conn, stream));
-            self.control.finish(conn, stream);
+        if let Some(place) = self.stream_of(id) {
+            // The stream stays known until the peer ends it too: what crosses begins no new session.
+            if let Some(carries) = self.streams.get_mut(&place) {
+                *carries = Carries::Over;
+            }
+            self.control.finish(place.0, place.1);
         }
+        self.fail_requests(id, error.as_ref());
         self.sessions.remove(&id);
         self.event(CoreEvent::SessionEnded { session: id, error });
     }
 
-    /// A flow that the Creator could not build is not there for the Participant either.
-    pub(super) fn drop_flow(&mut self, now: Time, id: SessionId, index: usize) {
-        let labels = self.with_session(now, id, |session, around| {
-            let flow = session.flows.get_mut(index)?;
-            match &mut std::mem::replace(&mut flow.end, FlowEnd::None) {
-                FlowEnd::None => None,
-                FlowEnd::Sender(sender) => {
-                    sender.flush(around);
-                    Some(sender.labels())
-                }
-                FlowEnd::Receiver(receiver) => {
-                    receiver.flush(around);
-                    Some(receiver.labels())
-                }
+    /// Requests that wait get no answer any more.
+    fn fail_requests(&mut self, id: SessionId, error: Option<&Error>) {
+        let awaited = self.sessions.get_mut(&id).map(|it| std::mem::take(&mut it.awaited));
+        let closed = || Error::new(Code::Closed, "the session ended before the answer");
+        for (_, awaited) in awaited.unwrap_or_default() {
+            if let Awaited::Control(request) = awaited {
+                let answer = Err(error.cloned().unwrap_or_else(closed));
+                self.event(CoreEvent::ControlAnswered { session: id, request, answer });
             }
-        });
-        for label in labels.flatten().unwrap_or_default() {
-            self.labels.retire(now, label);
         }
+    }
+
+    /// A flow that the Creator could not build is not there for the Participant either.
+    pub(super) fn drop_flow(&mut self, now: Time, id: SessionId, index: usize, error: &Error) {
+        let mut out = FlowOut::default();
+        let ending = Ending::Abnormal(error.to_string());
+        self.with_session(now, id, |session, around| {
+            let Some(flow) = session.flows.get_mut(index) else { return };
+            let mut end = std::mem::replace(&mut flow.end, FlowEnd::None);
+            give_up(&mut end, around, &ending, &mut out);
+        });
+        self.apply_out(now, id, index, out);
     }
 }
 
-fn is_unset(flow: &crate::session::Flow) -> bool {
-    matches!(flow.end, FlowEnd::None)
+/// Gives up what a flow has not accounted for, and every view and label of it.
+fn give_up(
+    flow: &mut FlowEnd,
+    around: &mut crate::flow::Around<'_>,
+    ending: &Ending,
+    out: &mut FlowOut,
+) {
+    match flow {
+        FlowEnd::None => {}
+        FlowEnd::Sender(sender) => {
+            sender.give_up(out);
+            sender.flush(around);
+            out.events.extend(sender.labels().into_iter().map(FlowEvent::Retire));
+        }
+        FlowEnd::Receiver(receiver) => {
+            receiver.give_up(around, ending, out);
+            receiver.flush(around);
+            out.events.extend(receiver.labels().into_iter().map(FlowEvent::Retire));
+        }
+    }
 }

@@ -10,6 +10,7 @@ use crate::flow::sender::FlowOut;
 use crate::flow::Around;
 use crate::peer::{PeerId, ProbeKey};
 use crate::session::FlowEnd;
+use crate::session::table::HubRole;
 use dacapo_base::Time;
 use dacapo_packet::Packet;
 use dacapo_path::Prober;
@@ -163,7 +164,26 @@ impl Core {
         if probe.answer {
             return self.handle_probe_answer(now, id, &probe);
         }
+        self.handle_question(now, id, remote, probe.number);
+        let Some(peer) = self.peers.get(&id) else { return };
+        let key = peer.key;
+        let answer = Probe {
+            answer: true,
+            size: len.min(usize::from(u16::MAX)) as u16,
+            received_ns: now.as_nanos(),
+            answered_ns: now.as_nanos(),
+            ..probe
+        };
+        // Not longer than the question; a full-size answer shows that the way back carries it too.
+        self.push_probe(remote, key, answer, len);
+    }
+
+    /// The peer asks: it lives, and a dialer's data port is where its newest question came from.
+    fn handle_question(&mut self, now: Time, id: PeerId, remote: SocketAddr, number: u64) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
+        if !peer.note_question(number) {
+            return;
+        }
         if peer.data_remote.is_none() {
             peer.prober = Some(Prober::new(now, peer.one_clock));
         }
@@ -176,17 +196,10 @@ impl Core {
             }
             prober.handle_life(now);
         }
-        peer.data_remote = Some(remote);
-        let key = peer.key;
-        let answer = Probe {
-            answer: true,
-            size: len.min(usize::from(u16::MAX)) as u16,
-            received_ns: now.as_nanos(),
-            answered_ns: now.as_nanos(),
-            ..probe
-        };
-        // Not longer than the question; a full-size answer shows that the way back carries it too.
-        self.push_probe(remote, key, answer, len);
+        // A listener has one port, and the dialer knows it.
+        if peer.role == HubRole::Listener {
+            peer.data_remote = Some(remote);
+        }
     }
 
     fn handle_probe_answer(&mut self, now: Time, id: PeerId, probe: &Probe) {

@@ -88,6 +88,8 @@ impl Core {
             flows: Vec::new(),
             awaited: Vec::new(),
             next_request: 0,
+            answered: false,
+            was_ready: false,
             close_asked_by_peer: false,
             told: false,
             transcript: [0; 32],
@@ -157,7 +159,7 @@ impl Core {
     }
 
     fn handle_join(&mut self, now: Time, id: SessionId, name: &str) {
-        let joined = self.sessions.values().filter(|it| it.name == name && !it.told).count();
+        let joined = self.participants_of(name);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.awaited.clear();
         session.await_answer(now + APPLICATION_MAX, Awaited::Answer);
@@ -181,6 +183,12 @@ impl Core {
         let (title, flows) = (published.spec.title.clone(), published.spec.flows.clone());
         self.ports.insert(id, ports);
         self.offer(now, id, name, title, flows);
+    }
+
+    /// How many participants a session that is served here has.
+    pub(super) fn participants_of(&self, name: &str) -> usize {
+        let served = self.sessions.values().filter(|it| it.role == Role::Creator);
+        served.filter(|it| it.name == name && !it.told).count()
     }
 
     fn offer(
@@ -234,12 +242,14 @@ impl Core {
         ports: Vec<Option<Port>>,
     ) -> Result<(), Error> {
         let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
-        if session.state != State::Answering || ports.len() != session.flows.len() {
+        let waits = session.state == State::Answering && !session.answered;
+        if !waits || ports.len() != session.flows.len() {
             return Err(Error::new(Code::NoSuchThing, "no offer with so many flows waits"));
         }
         for (flow, port) in session.flows.iter().zip(&ports) {
             check_port(&flow.offer, port.as_ref(), Role::Participant)?;
         }
+        session.answered = true;
         session.answered(Awaited::Accept);
         session.await_answer(now + ANSWER_MAX, Awaited::Accept);
         self.ports.insert(id, ports);
@@ -311,6 +321,13 @@ impl Core {
             flows.push(self.flow_answer(id, index, built, len));
         }
         self.send_on(now, id, &Message::Accept(Accept { transcript, flows }));
+        self.tell_ready(id);
+    }
+
+    fn tell_ready(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.was_ready = true;
+        session.seal_transcript();
         self.event(CoreEvent::Ready { session: id });
     }
 
@@ -321,14 +338,20 @@ impl Core {
             let text = "the two ends do not remember the same offer and answer";
             return self.break_session(now, id, Error::new(Code::Violation, text));
         }
-        for given in &accept.flows {
-            let index = usize::from(given.flow);
+        let in_order = accept.flows.iter().enumerate().all(|(at, it)| usize::from(it.flow) == at);
+        if accept.flows.len() != session.flows.len() || !in_order {
+            let text = "ACCEPT does not name each flow once, in order";
+            return self.break_session(now, id, Error::new(Code::Violation, text));
+        }
+        for (index, given) in accept.flows.iter().enumerate() {
             match &given.accepted {
                 Ok(()) => self.set_label_tx(id, index, given.label),
-                Err(_) => self.drop_flow(now, id, index),
+                Err((code, text)) => {
+                    self.drop_flow(now, id, index, &Error::from_peer(*code, text));
+                }
             }
         }
-        self.event(CoreEvent::Ready { session: id });
+        self.tell_ready(id);
     }
 
     fn set_label_tx(&mut self, id: SessionId, index: usize, label: u32) {
@@ -507,16 +530,20 @@ impl Core {
         flow: u16,
         payload: &[u8],
     ) -> Result<Vec<u8>, Error> {
-        let mut answer = None;
+        let mut answers = Vec::new();
         let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
         for (index, at) in session.flows.iter_mut().enumerate() {
             let meant = flow == FLOW_ALL || usize::from(flow) == index;
             if let (true, FlowEnd::Sender(sender)) = (meant, &mut at.end) {
-                let given = sender.command(now, payload)?;
-                answer.get_or_insert(given);
+                answers.push(sender.command(now, payload));
             }
         }
-        answer.ok_or_else(|| Error::new(Code::NoSuchThing, "this end sends no such flow"))
+        // Every flow has got the command; the answer is the first that failed, else the first.
+        let failed = answers.iter().position(Result::is_err).unwrap_or(0);
+        let answer = answers.into_iter().nth(failed);
+        answer.unwrap_or_else(|| {
+            Err(Error::new(Code::NoSuchThing, "this end sends no such flow"))
+        })
     }
 
     fn command_module(
@@ -556,7 +583,7 @@ impl Core {
 }
 
 fn new_flow(offer: FlowOffer) -> Flow {
-    Flow { offer, end: FlowEnd::None, label_tx: 0, label_rx: 0 }
+    Flow { offer, end: FlowEnd::None, label_tx: 0, label_rx: 0, transcript: [0; 32] }
 }
 
 /// The kind of access module that a flow needs at an end.

@@ -159,25 +159,37 @@ impl Core {
     ) {
         let Some(&id) = self.conns.get(&conn) else { return };
         let carries = match self.streams.get(&(conn, stream)) {
-            Some(carries) => *carries,
+            Some(carries) => Some(*carries),
             None => self.adopt_stream(now, id, conn, stream),
         };
         match carries {
-            Carries::Hub(peer) => self.handle_hub(now, peer, conn, stream, message),
-            Carries::Session(session) => self.handle_session(now, session, message),
+            Some(Carries::Hub(peer)) => self.handle_hub(now, peer, conn, stream, message),
+            Some(Carries::Session(session)) => self.handle_session(now, session, message),
+            Some(Carries::Over) | None => {}
         }
     }
 
-    /// The first stream that a dialer opens is the hub, every further one a session.
-    fn adopt_stream(&mut self, now: Time, id: PeerId, conn: ConnId, stream: StreamId) -> Carries {
-        let first = self.peers.get(&id).is_some_and(|peer| peer.hub.is_none());
-        if first {
+    /// The first stream that a dialer opens is the hub, every further one a session, which may not
+    /// come before the greeting is over.
+    fn adopt_stream(
+        &mut self,
+        now: Time,
+        id: PeerId,
+        conn: ConnId,
+        stream: StreamId,
+    ) -> Option<Carries> {
+        let peer = self.peers.get(&id)?;
+        if peer.role == HubRole::Listener && peer.hub.is_none() {
             self.set_hub(id, conn, stream);
-            return Carries::Hub(id);
+            return Some(Carries::Hub(id));
+        }
+        if !peer.is_open() {
+            self.lose_peer(now, id, &Error::new(Code::Violation, "a session before the greeting"));
+            return None;
         }
         let session = self.open_served_session(now, id, stream);
         self.streams.insert((conn, stream), Carries::Session(session));
-        Carries::Session(session)
+        Some(Carries::Session(session))
     }
 
     fn handle_hub(
@@ -289,11 +301,7 @@ impl Core {
             name: published.spec.name.clone(),
             title: published.spec.title.clone(),
             flow_count: published.spec.flows.len() as u16,
-            participants: self
-                .sessions
-                .values()
-                .filter(|session| session.name == published.spec.name && !session.told)
-                .count() as u32,
+            participants: self.participants_of(&published.spec.name) as u32,
         };
         let most = dacapo_wire::limits::SESSIONS_MAX;
         let sessions = self.published.values().take(most).map(entry).collect();
@@ -310,13 +318,20 @@ impl Core {
     }
 
     /// A control connection is gone.
-    pub(super) fn handle_lost(&mut self, now: Time, conn: ConnId, reason: &str) {
+    pub(super) fn handle_lost(
+        &mut self,
+        now: Time,
+        conn: ConnId,
+        reason: &str,
+        said: Option<Code>,
+    ) {
         let Some(id) = self.conns.remove(&conn) else { return };
         let Some(peer) = self.peers.get_mut(&id) else { return };
         peer.attempts.retain(|attempt| *attempt != conn);
-        if peer.conn == Some(conn) {
-            let code = if peer.is_open() { Code::Closed } else { Code::Unreachable };
-            let error = Error::new(code, format!("{}: {reason}", peer.remote));
+        let refused = peer.conn.is_none() && said.is_some();
+        if peer.conn == Some(conn) || refused {
+            let unsaid = if peer.is_open() { Code::Closed } else { Code::Unreachable };
+            let error = Error::new(said.unwrap_or(unsaid), format!("{}: {reason}", peer.remote));
             self.lose_peer(now, id, &error);
         } else if peer.conn.is_none() {
             // Further attempts are due; the last failure is reported if none gets through.
@@ -332,17 +347,22 @@ impl Core {
         error: Option<RecordError>,
     ) {
         let carries = self.streams.remove(&(conn, stream));
+        if carries == Some(Carries::Over) && error.is_none() {
+            // Both ends are done with it; what we have said last is still on its way.
+            return;
+        }
         let error = error.map(|error| Error::new(Code::Malformed, error.to_string()));
+        // Before anything ends the stream in order: the peer is to see the code.
+        let code = if error.is_some() { Code::Malformed } else { Code::Violation };
+        self.control.reset(conn, stream, code);
         match carries {
             Some(Carries::Hub(id)) => {
                 let closed = || Error::new(Code::Closed, "the peer closed its hub stream");
                 self.lose_peer(now, id, &error.unwrap_or_else(closed));
             }
             Some(Carries::Session(session)) => self.handle_session_stream_ended(now, session, error),
-            None => {}
+            Some(Carries::Over) | None => {}
         }
-        let code = if carries.is_some() { Code::Malformed } else { Code::Violation };
-        self.control.reset(conn, stream, code);
     }
 
     /// A peer is gone: its sessions end abnormally, its connection is closed.

@@ -264,6 +264,8 @@ pub struct FlowStatus {
 pub(crate) enum Carries {
     Hub(PeerId),
     Session(SessionId),
+    /// A session that is over at this end; what still comes is passed over.
+    Over,
 }
 
 /// A core without sockets and clock.
@@ -432,7 +434,7 @@ impl Core {
     /// the request's number; [`CoreEvent::ControlAnswered`] follows, within 10 s.
     ///
     /// # Errors
-    /// [`Code::NoSuchThing`], or [`Code::TooMany`] when the payload exceeds 4 KiB or 256 requests wait.
+    /// [`Code::NoSuchThing`] when the session is not set up, or closes; [`Code::TooMany`] when the payload exceeds 4 KiB or 256 requests wait.
     pub fn control(
         &mut self,
         now: Time,
@@ -442,6 +444,10 @@ impl Core {
         payload: &[u8],
     ) -> Result<u32, Error> {
         let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
+        if !session.state.is_running() {
+            let text = format!("the session is {:?}", session.state);
+            return Err(Error::new(Code::NoSuchThing, text));
+        }
         if payload.len() > dacapo_wire::limits::PAYLOAD_LEN_MAX || session.awaited.len() >= 256 {
             return Err(Error::new(Code::TooMany, "requests, or bytes in one (at most 4 KiB)"));
         }
@@ -530,7 +536,9 @@ impl Core {
                 ControlEvent::Connected { conn, remote, dialed } => {
                     self.handle_connected(now, conn, remote, dialed);
                 }
-                ControlEvent::Lost { conn, reason } => self.handle_lost(now, conn, &reason),
+                ControlEvent::Lost { conn, reason, said } => {
+                    self.handle_lost(now, conn, &reason, said);
+                }
                 ControlEvent::Message { conn, stream, message } => {
                     self.handle_message(now, conn, stream, message);
                 }

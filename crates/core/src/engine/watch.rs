@@ -17,6 +17,9 @@ use std::time::Duration;
 const UNPROBED_ASK: Duration = Duration::from_secs(10);
 const UNPROBED_LOST: Duration = Duration::from_secs(30);
 
+/// While probes are not answered, QUIC is asked for a sign of life this often.
+const PING_EVERY: Duration = Duration::from_millis(500);
+
 impl Core {
     /// When [`Core::handle_timeout`] or [`Core::poll_transmit`] has something to do next.
     pub fn next_deadline(&mut self, now: Time) -> Option<Time> {
@@ -39,15 +42,20 @@ impl Core {
                 None => None,
             };
             next = earlier(next, life);
+            if peer.waits_for_path(now) {
+                next = earlier(next, Some(peer.ping_at));
+            }
             next = earlier(next, peer.lists.iter().map(|(at, _)| *at).min());
         }
         for (id, session) in &self.sessions {
             next = earlier(next, session.awaited.iter().map(|(at, _)| *at).min());
             let times = self.times(*id);
+            let peer = self.peers.get(&session.peer);
+            let may_send = peer.is_some_and(|peer| peer.data_remote.is_some());
             for flow in &session.flows {
                 next = earlier(next, match &flow.end {
                     FlowEnd::None => None,
-                    FlowEnd::Sender(sender) => sender.next_deadline(now),
+                    FlowEnd::Sender(sender) => sender.next_deadline(now, may_send),
                     FlowEnd::Receiver(receiver) => receiver.next_deadline(times),
                 });
             }
@@ -110,8 +118,19 @@ impl Core {
             let text = format!("{remote}: no sign of life for 2.6 s");
             return self.lose_peer(now, id, &Error::new(Code::ContactLost, text));
         }
+        self.ping_without_path(now, id);
         self.ask(now, id);
         self.answer_waiting(now, id);
+    }
+
+    /// Until probes are answered QUIC says whether the peer lives: a data path that does not open is
+    /// no loss of contact.
+    fn ping_without_path(&mut self, now: Time, id: PeerId) {
+        let Some(peer) = self.peers.get_mut(&id).filter(|it| it.waits_for_path(now)) else { return };
+        if peer.ping_at <= now {
+            peer.ping_at = now + PING_EVERY;
+            peer.conn.into_iter().for_each(|conn| self.control.ping(conn));
+        }
     }
 
     /// A peer that has not opened the data path yet is asked for life on the control connection.

@@ -67,7 +67,7 @@ impl Intake {
 
     /// Closes an accepted number. What falls behind the window is booked lost: the ranges.
     pub fn close(&mut self, number: u64, lost: &mut Vec<Range<u64>>) {
-        let lowest = (number + 1).saturating_sub(WINDOW);
+        let lowest = number.saturating_add(1).saturating_sub(WINDOW);
         self.settle(lowest, lost);
         while self.seen() <= number {
             self.closed.push_back(false);

@@ -34,6 +34,9 @@ pub(crate) const EPOCHS_MAX: usize = 3;
 /// The most units that are held for the end of the epoch before them.
 const HELD_MAX: usize = 1_024;
 
+/// The most units of a flow: what a peer says beyond is no number of a unit.
+pub(crate) const UNITS_MAX: u64 = 1 << 56;
+
 /// The most packets that wait to be sent back to the sender's modules.
 const FEEDBACK_MAX: usize = 256;
 
@@ -137,11 +140,15 @@ impl ReceiverFlow {
     }
 
     fn learn_base(&mut self, now: Time, number: u64, base: u64) {
-        let before = self.epochs.iter().rfind(|epoch| epoch.number < number);
-        let lowest = before.and_then(|epoch| epoch.base).map_or(0, |(base, _)| base);
+        // Epochs begin in the order of their numbers.
+        let known = |epoch: &RxEpoch| epoch.base.map(|(base, _)| base);
+        let before = self.epochs.iter().filter(|epoch| epoch.number < number);
+        let after = self.epochs.iter().filter(|epoch| epoch.number > number);
+        let lowest = before.filter_map(known).max().unwrap_or(0);
+        let highest = after.filter_map(known).min().unwrap_or(UNITS_MAX);
         if let Some(epoch) = self.epochs.iter_mut().find(|epoch| epoch.number == number)
             && epoch.base.is_none()
-            && base >= lowest
+            && (lowest..=highest).contains(&base)
         {
             epoch.base = Some((base, now));
         }
@@ -319,7 +326,7 @@ impl ReceiverFlow {
             flow: self.id,
             epoch: old.number,
             delivered: old.delivered,
-            lost: (base - first).saturating_sub(old.delivered),
+            lost: base.saturating_sub(first).saturating_sub(old.delivered),
         }));
         out.events.push(FlowEvent::Retire(old.label_rx));
         if let Some(current) = self.epochs.front() {

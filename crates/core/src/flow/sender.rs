@@ -29,8 +29,14 @@ use dacapo_wire::unit::{self, Kind};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Units are fed while fewer bytes than this wait for the pace.
+/// Units are fed while fewer bytes wait for the pace than go out in this time, within these bounds:
+/// what has entered the graph can no longer be held back by a pause, a change or the end.
+const QUEUE_TIME: Duration = Duration::from_millis(20);
+const QUEUE_BYTES_MIN: usize = 2 * 1024;
 const QUEUE_BYTES: usize = 64 * 1024;
+
+/// How long what was fed may still go out after the flow was closed; well below what CLOSE waits.
+const CLOSE_MAX: Duration = Duration::from_secs(5);
 
 /// The bucket gives at once what the bound gives in this time.
 const BUCKET_DEPTH: Duration = Duration::from_millis(2);
@@ -97,6 +103,9 @@ pub(crate) struct SenderFlow {
     bucket: TokenBucket,
     queue: VecDeque<Packet>,
     queue_bytes: usize,
+    queue_max: usize,
+    /// The flow was closed; what was fed may still go out until then, before END is said.
+    close_by: Option<Time>,
     /// Units given up before they were fed.
     pub not_sent: u64,
 }
@@ -130,6 +139,8 @@ impl SenderFlow {
             bucket: TokenBucket::new(now, bound_bps, BUCKET_DEPTH),
             queue: VecDeque::new(),
             queue_bytes: 0,
+            queue_max: queue_max(bound_bps),
+            close_by: None,
             not_sent: 0,
         }
     }
@@ -148,6 +159,11 @@ impl SenderFlow {
 
     pub fn is_reported(&self) -> bool {
         self.reported
+    }
+
+    /// True when the receiver's account is due: END was said and it has not come.
+    pub fn awaits_report(&self) -> bool {
+        self.end_sent && !self.reported
     }
 
     pub fn start(&mut self, now: Time) {
@@ -223,7 +239,8 @@ impl SenderFlow {
     }
 
     fn feed(&mut self, around: &mut Around<'_>) -> bool {
-        if self.queue_bytes >= QUEUE_BYTES || self.current.runner.credit() == 0 {
+        let has_room = self.queue_bytes < self.queue_max && self.current.runner.credit() > 0;
+        if !self.running || !has_room {
             return false;
         }
         let Ok(Some(mut unit)) = self.splice.pop(around.pool, &self.current.layout) else {
@@ -262,7 +279,9 @@ impl SenderFlow {
 
     /// Says END once, when the source has ended and all of it is on its way.
     fn end_if_done(&mut self, around: &mut Around<'_>, out: &mut FlowOut) {
-        let done = self.source_ended && self.splice.is_empty() && self.queue.is_empty();
+        let over = self.close_by.is_some_and(|at| at <= around.now);
+        let sent = self.splice.is_empty() && self.queue.is_empty();
+        let done = self.source_ended && (sent || over);
         if done && !self.end_sent {
             self.current.runner.drain(&mut around.surroundings());
             take_down(around.pool, &mut self.current, &mut self.queue, &mut self.queue_bytes);
@@ -290,10 +309,9 @@ impl SenderFlow {
         self.stop(around.now);
         self.source_ended = true;
         self.not_sent += self.splice.flush(around.pool) as u64;
-        if !self.end_sent {
-            self.abort(Error::new(Code::Closed, "the flow was closed"), out);
-            self.send_end(out);
-        }
+        self.close_by.get_or_insert(around.now + CLOSE_MAX);
+        // What waits for the pace has been counted as sent; END follows it.
+        self.end_if_done(around, out);
     }
 
     /// The receiver's account has come.
@@ -433,13 +451,18 @@ impl SenderFlow {
         answer.map_err(|error| Error::new(Code::Refused, error.to_string()))
     }
 
-    pub fn next_deadline(&self, now: Time) -> Option<Time> {
+    /// `may_send` is false while nobody knows where to: then nothing is asked of the source, and it
+    /// must not wake anybody either.
+    pub fn next_deadline(&self, now: Time, may_send: bool) -> Option<Time> {
         let mut next = self.current.runner.next_deadline();
-        if self.running && !self.source_ended && self.splice.has_room() {
+        if may_send && self.running && !self.source_ended && self.splice.has_room() {
             next = earlier(next, self.ask_at);
         }
-        if !self.queue.is_empty() {
+        if may_send && !self.queue.is_empty() {
             next = earlier(next, Some(self.bucket.ready_at(now)));
+        }
+        if !self.end_sent {
+            next = earlier(next, self.close_by);
         }
         match &self.change {
             Change::None => {}
@@ -454,6 +477,9 @@ impl SenderFlow {
     }
 
     pub fn handle_timeout(&mut self, around: &mut Around<'_>, rtt: Duration, out: &mut FlowOut) {
+        if self.close_by.is_some_and(|at| at <= around.now) {
+            self.end_if_done(around, out);
+        }
         self.current.runner.handle_timeout(&mut around.surroundings());
         take_down(around.pool, &mut self.current, &mut self.queue, &mut self.queue_bytes);
         match &mut self.change {
@@ -500,6 +526,11 @@ impl SenderFlow {
     }
 }
 
+fn queue_max(bound_bps: u64) -> usize {
+    let bits = u128::from(bound_bps) * QUEUE_TIME.as_millis() / 1_000;
+    usize::try_from(bits / 8).unwrap_or(usize::MAX).clamp(QUEUE_BYTES_MIN, QUEUE_BYTES)
+}
+
 fn end_every(rtt: Duration) -> Duration {
     (rtt / 4).max(END_EVERY_MIN)
 }
@@ -536,7 +567,8 @@ pub(crate) fn ledger_from(sent: u64, report: &Report) -> Ledger {
     };
     for &(code, count) in &report.dropped {
         let reason = DropReason::from_code(code).unwrap_or(DropReason::Refused);
-        ledger.dropped[reason.index()] += count;
+        let dropped = &mut ledger.dropped[reason.index()];
+        *dropped = dropped.saturating_add(count);
     }
     ledger
 }

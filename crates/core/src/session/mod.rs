@@ -21,6 +21,9 @@ pub(crate) struct Flow {
     pub label_tx: u32,
     /// Ours.
     pub label_rx: u32,
+    /// The transcript of the session's set-up and of the changes of this flow. Each flow has its own,
+    /// because changes of flows in opposite directions cross.
+    pub transcript: [u8; 32],
 }
 
 /// Which end of a flow this is.
@@ -78,6 +81,10 @@ pub(crate) struct Session {
     /// The watchdog of every command: when it has waited long enough.
     pub awaited: Vec<(Time, Awaited)>,
     pub next_request: u32,
+    /// The application has answered the offer.
+    pub answered: bool,
+    /// The set-up was completed.
+    pub was_ready: bool,
     /// The application's wish to close is to be answered with CLOSED when all flows are accounted for.
     pub close_asked_by_peer: bool,
     /// The application has been told that the session is over.
@@ -98,6 +105,22 @@ impl Session {
 
     pub fn flow_index(&self, id: u16) -> Option<usize> {
         self.flows.iter().position(|flow| flow.offer.flow == id)
+    }
+
+    /// Bytes that both ends remember alike from the set-up on are what the changes of each flow add to.
+    pub fn seal_transcript(&mut self) {
+        for flow in &mut self.flows {
+            flow.transcript = self.transcript;
+        }
+    }
+
+    /// True when an end without an account leaves nothing unknown.
+    pub fn is_idle(&self) -> bool {
+        self.flows.iter().all(|flow| match &flow.end {
+            FlowEnd::None => true,
+            FlowEnd::Sender(sender) => sender.is_reported() || sender.sent() == 0,
+            FlowEnd::Receiver(receiver) => receiver.is_finished() || receiver.ledger().sent == 0,
+        })
     }
 
     /// True when every flow of this end is accounted for.

@@ -72,7 +72,7 @@ pub fn step(role: Role, state: State, kind: MessageKind) -> Step {
         (M::Close, S::Idle) => Step::To(S::Closed),
         (M::Close, _) => Step::To(S::Closing),
         (M::Closed, S::Closing) => Step::To(S::Closed),
-        (M::End | M::Report, _) if is_running(state) || state == S::Closing => Step::To(state),
+        (M::End | M::Report, _) if state.is_running() || state == S::Closing => Step::To(state),
         (
             M::Control
             | M::ControlAnswer
@@ -84,7 +84,7 @@ pub fn step(role: Role, state: State, kind: MessageKind) -> Step {
             | M::Done
             | M::Request,
             _,
-        ) if is_running(state) => Step::To(state),
+        ) if state.is_running() => Step::To(state),
         (
             M::Control
             | M::ControlAnswer
@@ -104,8 +104,12 @@ pub fn step(role: Role, state: State, kind: MessageKind) -> Step {
     }
 }
 
-fn is_running(state: State) -> bool {
-    matches!(state, State::Ready | State::Activating | State::Active | State::Deactivating)
+impl State {
+    /// True when the session is set up and does not end.
+    #[must_use]
+    pub fn is_running(self) -> bool {
+        matches!(self, Self::Ready | Self::Activating | Self::Active | Self::Deactivating)
+    }
 }
 
 fn step_creator(state: State, kind: MessageKind) -> Step {

@@ -1,0 +1,96 @@
+//! Every command has a watchdog: who waits is told.
+
+mod common;
+
+use common::{Lab, code, ms, plain};
+use dacapo_core::{Code, CoreEvent};
+use dacapo_transport::Lane;
+
+#[test]
+fn an_application_that_never_answers_the_offer_ends_the_session_at_both_ends_after_a_minute() {
+    let mut lab = Lab::new("delay=20ms");
+    lab.publish("test", plain());
+    let peer = lab.dial();
+    let here = lab.join(peer, "test");
+    lab.offered(here);
+    let since = lab.now();
+    let ended = lab.end_of(lab.participant, here, ms(61_000));
+    assert_eq!(code(&ended), Some(Code::NoAnswer), "{:?}", ended.1);
+    assert!((ms(59_900)..=ms(60_000)).contains(&ended.0.since(since)), "{:?}", ended.0);
+    let there = lab.expect(lab.creator, ms(500), |event| match event {
+        CoreEvent::SessionEnded { error, .. } => Some(error.clone()),
+        _ => None,
+    });
+    assert_eq!(code(&there), Some(Code::NoAnswer), "{:?}", there.1);
+    lab.check_empty();
+    // The peer is still there.
+    let joined = lab.set_up(peer, "test");
+    lab.activate(joined.here);
+}
+
+#[test]
+fn a_stream_of_a_session_on_which_nothing_answers_ends_it_after_ten_seconds() {
+    for (what, at) in [("JOIN", 0), ("ANSWER", 1), ("ACTIVATE", 2), ("DEACTIVATE", 3), ("CLOSE", 4)] {
+        let mut lab = Lab::new("delay=20ms");
+        lab.publish("test", plain());
+        let peer = lab.dial();
+        // The creator lives, as its probes show, but its control does not get out.
+        let block = |lab: &mut Lab, now: i32| {
+            lab.run(ms(100));
+            if now == at {
+                lab.world.block(lab.creator, Some(Lane::Control));
+            }
+        };
+        block(&mut lab, 0);
+        let here = lab.join(peer, "test");
+        if at >= 1 {
+            let flows = lab.offered(here);
+            block(&mut lab, 1);
+            let (ports, _) = lab.ports(&flows);
+            let now = lab.now();
+            lab.world.core(lab.participant).answer(now, here, ports).unwrap();
+        }
+        if at >= 2 {
+            block(&mut lab, 2);
+            let now = lab.now();
+            lab.world.core(lab.participant).activate(now, here).unwrap();
+        }
+        if at >= 3 {
+            block(&mut lab, 3);
+            let now = lab.now();
+            lab.world.core(lab.participant).deactivate(now, here).unwrap();
+        }
+        if at >= 4 {
+            block(&mut lab, 4);
+            lab.close(lab.participant, here);
+        }
+        let since = lab.now();
+        let ended = lab.end_of(lab.participant, here, ms(10_500));
+        assert_eq!(code(&ended), Some(Code::NoAnswer), "{what}: {:?}", ended.1);
+        assert_eq!(ended.1.unwrap().text, what);
+        assert!(ended.0.since(since) >= ms(9_999), "{what}: {:?}", ended.0);
+        lab.world.block(lab.creator, None);
+        lab.run(ms(15_000));
+        lab.check_empty();
+    }
+}
+
+#[test]
+fn a_list_that_is_not_answered_fails_after_ten_seconds() {
+    let mut lab = Lab::new("delay=20ms");
+    let peer = lab.dial();
+    lab.run(ms(500));
+    lab.world.block(lab.creator, Some(Lane::Control));
+    let now = lab.now();
+    for _ in 0..16 {
+        lab.world.core(lab.participant).list(now, peer).unwrap();
+    }
+    let more = lab.world.core(lab.participant).list(now, peer).unwrap_err();
+    assert_eq!(more.code, Code::TooMany);
+    lab.run(ms(10_100));
+    let failed = lab.count(lab.participant, |event| match event {
+        CoreEvent::Listing { sessions: Err(error), .. } => error.code == Code::NoAnswer,
+        _ => false,
+    });
+    assert_eq!(failed, 16);
+}
