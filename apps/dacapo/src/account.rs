@@ -41,8 +41,15 @@ impl Account {
 
     fn row(&self) -> Vec<Cell> {
         let ledger = &self.ledger;
-        let (closes, ink) =
-            if ledger.closes() { ("closes", Ink::Good) } else { ("DOES NOT CLOSE", Ink::Bad) };
+        let (closes, ink) = match ledger.closes() {
+            true if ledger.sent_at_least => ("open end", Ink::Bad),
+            true => ("closes", Ink::Good),
+            false => ("DOES NOT CLOSE", Ink::Bad),
+        };
+        let sent = match ledger.sent_at_least {
+            true => format!("≥ {}", ledger.sent).into(),
+            false => ledger.sent.into(),
+        };
         let hash_ink = match self.hash {
             Some(true) => Ink::Good,
             Some(false) => Ink::Bad,
@@ -50,7 +57,7 @@ impl Account {
         };
         vec![
             self.flow.as_str().into(),
-            ledger.sent.into(),
+            sent,
             ledger.delivered.into(),
             ledger.late.into(),
             ledger.lost.into(),
@@ -70,6 +77,7 @@ impl Account {
         json!({
             "flow": self.flow,
             "units_sent": ledger.sent,
+            "units_sent_at_least": ledger.sent_at_least,
             "units_delivered": ledger.delivered,
             "units_late": ledger.late,
             "units_lost": ledger.lost,

@@ -1,7 +1,7 @@
 //! [`Error`]: what can go wrong, by whose fault it is, with stable numbers.
 //!
-//! What it is: the one list behind the codes on the wire (field 8), the C API and the exit codes; it is
-//! printed in `docs/errors.md`. What it is not: errors of a single decoder or module.
+//! What it is: the one list behind the codes on the wire (field 8), the C API and the exit codes;
+//! it is printed in `docs/errors.md`. What it is not: errors of a single decoder or module.
 
 use std::fmt;
 

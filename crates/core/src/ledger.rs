@@ -1,8 +1,8 @@
 //! [`Ledger`]: what became of every unit of a flow, per receiver; and [`UnitHash`].
 //!
-//! What it is: the sum that closes: sent = delivered + late + lost + dropped by reason + unknown, where
-//! unknown is 0 unless the session ended abnormally. Duplicates are counted apart, because they are
-//! not units that were sent.
+//! What it is: the sum that closes: sent = delivered + late + lost + dropped by reason + unknown,
+//! where unknown is 0 unless the session ended abnormally. Duplicates are counted apart, because
+//! they are not units that were sent.
 //!
 //! What it is not: counts of packets; those are in the runner.
 
@@ -28,6 +28,9 @@ pub struct Ledger {
     pub duplicates: u64,
     /// Arrived after they had been counted as lost; not part of the sum.
     pub after_lost: u64,
+    /// The sender never said how many units there were: `sent` is what is known of, and there may
+    /// be more.
+    pub sent_at_least: bool,
     /// Bytes of the units delivered.
     pub bytes: u64,
 }
@@ -60,8 +63,8 @@ impl Ledger {
     }
 }
 
-/// A hash over a set of units that does not depend on the order in which they are added: the sum, in
-/// four 64-bit lanes, of SHA-256 over each unit's number, length and bytes.
+/// A hash over a set of units that does not depend on the order in which they are added: the sum,
+/// in four 64-bit lanes, of SHA-256 over each unit's number, length and bytes.
 ///
 /// It compares what two ends saw; it is no protection against somebody who chooses units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

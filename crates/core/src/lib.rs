@@ -1,9 +1,9 @@
 //! Sessions, flows, the connection manager and the turn loop.
 //!
-//! What it is: [`Core`], a whole core as one sans-IO engine, and [`Reactor`], the turn loop that gives it
-//! sockets and a clock. A flow has three parts: the access part (source, splice, intake, sink) and the
-//! path part (label, pace, probes) survive a change of protocol; the epoch part in between, a graph
-//! run by the Lift, is replaced by it.
+//! What it is: [`Core`], a whole core as one sans-IO engine, and [`Reactor`], the turn loop that
+//! gives it sockets and a clock. A flow has three parts: the access part (source, splice, intake,
+//! sink) and the path part (label, pace, probes) survive a change of protocol; the epoch part in
+//! between, a graph run by the Lift, is replaced by it.
 //!
 //! ```text
 //!   application: Source, Sink, commands, events

@@ -1,7 +1,7 @@
 //! [`Peer`]: another core, its control connection and the data path to it.
 //!
-//! What it is: the state that lives as long as the connection of a pair of hosts. What it is not: the
-//! sessions in it.
+//! What it is: the state that lives as long as the connection of a pair of hosts. What it is not:
+//! the sessions in it.
 //!
 //! ```text
 //!   dialed   Dialing --connected--> Greeting --WELCOME--> Open
@@ -50,8 +50,11 @@ impl ProbeKey {
     }
 
     fn hash(self, what: &[u8], bytes: &[u8]) -> u64 {
-        let digest =
-            Sha256::new().chain_update(self.token).chain_update(what).chain_update(bytes).finalize();
+        let digest = Sha256::new()
+            .chain_update(self.token)
+            .chain_update(what)
+            .chain_update(bytes)
+            .finalize();
         digest.iter().take(8).fold(0, |word, &byte| (word << 8) | u64::from(byte))
     }
 }
@@ -124,8 +127,8 @@ impl Peer {
         self.is_open() && self.prober.as_ref().is_some_and(|it| it.datagram_len(now).is_none())
     }
 
-    /// Notes a question of the peer; false for one that came before or was overtaken. Such a one may
-    /// be a copy that somebody else sends, so it neither shows life nor moves the data path.
+    /// Notes a question of the peer; false for one that came before or was overtaken. Such a one
+    /// may be a copy that somebody else sends, so it neither shows life nor moves the data path.
     pub fn note_question(&mut self, number: u64) -> bool {
         let is_new = self.asked_max.is_none_or(|known| known < number);
         if is_new {

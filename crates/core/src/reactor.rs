@@ -1,8 +1,8 @@
 //! [`Reactor`]: the turn loop that gives a [`Core`] sockets and a clock.
 //!
-//! What it is: driven by whoever holds it, in its thread: [`Reactor::turn`] does what is due and then
-//! waits. To embed it in another loop, wait for [`AsFd`] or [`Reactor::next_deadline`], then turn with
-//! no wait. One clock read per turn.
+//! What it is: driven by whoever holds it, in its thread: [`Reactor::turn`] does what is due and
+//! then waits. To embed it in another loop, wait for [`AsFd`] or [`Reactor::next_deadline`], then
+//! turn with no wait. One clock read per turn.
 //!
 //! ```text
 //!   turn:  receive -> timers -> control out -> data out -> wait(fd | deadline)
@@ -10,9 +10,9 @@
 //!
 //! What it is not: a thread, or a place for protocol logic.
 //!
-//! Invariants: a transport that takes no more keeps at most one transmit waiting; receiving is at most
-//! [`RECV_ROUNDS`] rounds per turn, so that timers are not starved; what the application watches
-//! besides is reported by token.
+//! Invariants: a transport that takes no more keeps at most one transmit waiting; receiving is at
+//! most [`RECV_ROUNDS`] rounds per turn, so that timers are not starved; what the application
+//! watches besides is reported by token.
 
 use crate::engine::{Core, CoreEvent, Transmit};
 use crate::error::{Code, Error};

@@ -28,7 +28,16 @@ fn kind(name: &str) -> MessageKind {
 fn state(name: &str) -> State {
     use State::*;
     let all = [
-        Idle, Offered, Joining, Answering, Ready, Activating, Active, Deactivating, Closing, Closed,
+        Idle,
+        Offered,
+        Joining,
+        Answering,
+        Ready,
+        Activating,
+        Active,
+        Deactivating,
+        Closing,
+        Closed,
     ];
     *all.iter().find(|state| format!("{state:?}") == name).expect("a state of the code")
 }
@@ -68,7 +77,8 @@ fn check_hub(heading: &str, role: HubRole) {
     for &kind in MessageKind::ALL {
         let row = rows.iter().find(|(message, _)| message == kind.name());
         for (index, &state) in states.iter().enumerate() {
-            let cell = row.map_or(if index == 2 { "Closed" } else { "✗" }, |(_, cells)| &cells[index]);
+            let cell =
+                row.map_or(if index == 2 { "Closed" } else { "✗" }, |(_, cells)| &cells[index]);
             let is = hub_step(role, state, kind).map_or("✗".into(), |to| format!("{to:?}"));
             assert_eq!(is, cell, "{heading}: {} in {state:?}", kind.name());
         }

@@ -2,8 +2,8 @@
 //!
 //! What it is: [`World`], which runs cores (control plane, flows, everything) in one thread on a
 //! virtual clock, over links of the emulator; [`plain_tls`], the stand-in for TLS that makes this
-//! repeatable; [`traffic`], sources and sinks that know what must arrive; [`scenario`], runs that end
-//! in figures to be checked.
+//! repeatable; [`traffic`], sources and sinks that know what must arrive; [`scenario`], runs that
+//! end in figures to be checked.
 //!
 //! ```text
 //!   Core A -- poll_transmit --> Link A->B -- due --> handle_datagram -- Core B

@@ -1,4 +1,5 @@
-//! [`Scenario`]: one session between two cores over a link, run to its end, with everything counted.
+//! [`Scenario`]: one session between two cores over a link, run to its end, with everything
+//! counted.
 //!
 //! What it is: the run behind the seeds: dial, join, activate, send a pattern, change epochs on the
 //! way if asked, end. What it is not: the checks; those are in the tests, by what they promise.
@@ -6,9 +7,7 @@
 use crate::traffic::{Pattern, PatternSink, PatternSource, Record, Seen};
 use crate::{NodeId, Trace, World};
 use dacapo_base::Time;
-use dacapo_core::{
-    CoreConfig, CoreEvent, Error, Ledger, Port, Publisher, SessionId, SessionSpec,
-};
+use dacapo_core::{CoreConfig, CoreEvent, Error, Ledger, Port, Publisher, SessionId, SessionSpec};
 use dacapo_lift::{Catalogue, DropReason, ModuleCounters};
 use dacapo_link::{LinkConfig, LinkStats, Passage};
 use dacapo_wire::data::{self, TYPE_DATA};
@@ -376,7 +375,11 @@ impl Run {
         }
     }
 
-    fn finish(mut self, mut world: World, units: &Arc<Mutex<BTreeMap<u64, UnitOnLink>>>) -> Outcome {
+    fn finish(
+        mut self,
+        mut world: World,
+        units: &Arc<Mutex<BTreeMap<u64, UnitOnLink>>>,
+    ) -> Outcome {
         // The end of the session crosses the link, and the creator's watchdogs run out.
         world.run_for(Duration::from_secs(15));
         while let Some(event) = world.poll_event(self.creator) {

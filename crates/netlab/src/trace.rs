@@ -32,7 +32,8 @@ impl Trace {
 
     fn add(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(8) {
-            let word = chunk.iter().fold(chunk.len() as u64, |word, &byte| (word << 8) ^ u64::from(byte));
+            let word =
+                chunk.iter().fold(chunk.len() as u64, |word, &byte| (word << 8) ^ u64::from(byte));
             self.digest = (self.digest ^ word).wrapping_mul(0x0000_0100_0000_01B3);
         }
     }

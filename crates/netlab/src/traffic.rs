@@ -1,7 +1,7 @@
 //! Sources and sinks that know what must arrive.
 //!
-//! What it is: units whose bytes follow from their number, so that a sink can tell an altered unit from
-//! a true one, and a record of every number that came, in order, and of every loss reported.
+//! What it is: units whose bytes follow from their number, so that a sink can tell an altered unit
+//! from a true one, and a record of every number that came, in order, and of every loss reported.
 //!
 //! What it is not: media.
 
@@ -77,7 +77,9 @@ impl Source for PatternSource {
                 SourcePoll::Unit
             }
             Err(BeginError::NoMemory) => SourcePoll::Blocked,
-            Err(BeginError::TooLarge) => SourcePoll::Failed("the pattern's units are too large".into()),
+            Err(BeginError::TooLarge) => {
+                SourcePoll::Failed("the pattern's units are too large".into())
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! What it is not: a scenario; what the cores are to do is said through [`World::core`].
 //!
-//! Each node has an address `10.0.0.n`: a control port and, where it dials, a data port of its own; a
-//! node that serves uses its server port for both, as on a host.
+//! Each node has an address `10.0.0.n`: a control port and, where it dials, a data port of its own;
+//! a node that serves uses its server port for both, as on a host.
 
 use crate::plain_tls;
 use crate::trace::Trace;
@@ -207,7 +207,8 @@ impl World {
         self.nodes[node.0].blocked = lane;
     }
 
-    /// Cuts the link from one node to another, or joins it again; the way back is a link of its own.
+    /// Cuts the link from one node to another, or joins it again; the way back is a link of its
+    /// own.
     pub fn cut(&mut self, from: NodeId, to: NodeId, cut: bool) {
         self.link(from, to).set_partitioned(cut);
     }
@@ -305,14 +306,7 @@ impl World {
         sent
     }
 
-    fn send(
-        &mut self,
-        node: NodeId,
-        lane: Lane,
-        from: SocketAddr,
-        to: SocketAddr,
-        bytes: Vec<u8>,
-    ) {
+    fn send(&mut self, node: NodeId, lane: Lane, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
         let now = self.now;
         self.trace.record(now, from, to, &bytes);
         if self.nodes[node.0].blocked == Some(lane) {

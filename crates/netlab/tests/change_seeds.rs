@@ -1,8 +1,11 @@
 //! A running flow changes epoch by `make` to an equal graph: nothing is lost beyond what the link
 //! took, nothing is repeated, nothing is reordered.
 //!
-//! What the link took is known exactly: units lie whole in one datagram, and the observer of the world
-//! notes for each whether a true copy of it arrives.
+//! What the link took is known exactly: units lie whole in one datagram, and the observer of the
+//! world notes for each whether a true copy of it arrives.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
 
 use dacapo_base::Random;
 use dacapo_link::{LinkConfig, Loss};
@@ -31,11 +34,15 @@ fn link(seed: u64) -> LinkConfig {
 }
 
 fn check(seed: u64, outcome: &Outcome) {
-    let hint = format!("seed {seed}: cargo test -p dacapo-netlab --test change_seeds -- --nocapture");
+    let hint =
+        format!("seed {seed}: cargo test -p dacapo-netlab --test change_seeds -- --nocapture");
     assert_eq!(outcome.error, None, "{hint}");
     assert!(outcome.closes(), "{hint}: {:?}", outcome.ledgers);
     let record = &outcome.record;
-    assert!(record.numbers.windows(2).all(|pair| pair[0] < pair[1]), "{hint}: repeated or reordered");
+    assert!(
+        record.numbers.windows(2).all(|pair| pair[0] < pair[1]),
+        "{hint}: repeated or reordered"
+    );
     assert_eq!((record.altered, record.misnumbered), (0, 0), "{hint}");
     let taken: Vec<u64> =
         outcome.units.iter().filter(|(_, unit)| unit.arrives == 0).map(|(n, _)| *n).collect();

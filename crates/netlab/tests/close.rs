@@ -1,4 +1,8 @@
-//! A session is closed by either end or both, in every state: it ends once at each, and nothing is left.
+//! A session is closed by either end or both, in every state: it ends once at each, and nothing is
+//! left.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -1,5 +1,8 @@
-//! A peer that is gone is noticed within three seconds; a path that is cut for a moment is not taken for
-//! that.
+//! A peer that is gone is noticed within three seconds; a path that is cut for a moment is not
+//! taken for that.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

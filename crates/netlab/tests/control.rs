@@ -1,10 +1,13 @@
 //! Commands out of band: to access modules and to modules of a running graph, answered or given up.
 
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Joined, Lab, ms, offer, offer_back, pattern, plain};
-use dacapo_core::{Code, CoreEvent, Error, Port, SourcePoll, UnitWriter};
 use dacapo_base::Time;
+use dacapo_core::{Code, CoreEvent, Error, Port, SourcePoll, UnitWriter};
 use dacapo_core::{CommandError, SessionId, Source};
 use dacapo_modules::ordering::sequence::CONTROL_SET_HOLD;
 use dacapo_netlab::NodeId;
@@ -117,7 +120,9 @@ fn a_module_of_the_graph_is_set_at_the_sender_and_at_the_receiver() {
         let (code, text) = ask(&mut lab, end, 0, 1, &set_hold(10_000_000_001)).unwrap_err();
         assert_eq!(code, Code::Refused);
         assert_eq!(text, "hold: 10000000001 ns is outside 0 to 10000000000");
-        for junk in [&b""[..], &[CONTROL_SET_HOLD], &[CONTROL_SET_HOLD, 1, 2], &[99; 9], &[0; 4_096]] {
+        for junk in
+            [&b""[..], &[CONTROL_SET_HOLD], &[CONTROL_SET_HOLD, 1, 2], &[99; 9], &[0; 4_096]]
+        {
             let refused = ask(&mut lab, end, 0, 1, junk).unwrap_err();
             assert_eq!(refused.0, Code::Refused, "{} bytes of junk", junk.len());
         }
@@ -126,7 +131,11 @@ fn a_module_of_the_graph_is_set_at_the_sender_and_at_the_receiver() {
             assert_eq!(refused.0, Code::Refused, "place {place} knows no messages");
         }
         assert_eq!(ask(&mut lab, end, 0, 3, b"x").unwrap_err().0, Code::Refused, "no such place");
-        assert_eq!(ask(&mut lab, end, 7, 0, b"x").unwrap_err().0, Code::NoSuchThing, "no such flow");
+        assert_eq!(
+            ask(&mut lab, end, 7, 0, b"x").unwrap_err().0,
+            Code::NoSuchThing,
+            "no such flow"
+        );
         assert_eq!(ask(&mut lab, end, FLOW_ALL, 0, b"x").unwrap_err().0, Code::NoSuchThing);
     }
 }
@@ -190,7 +199,11 @@ fn a_request_that_nobody_answers_fails_once_whether_the_peer_or_the_session_ends
     let request = core.control(now, joined.here, 0, MODULE_ACCESS, b"x").unwrap();
     lab.world.kill(lab.creator);
     let answer = answer_of(&mut lab, NodeId(1), request, 10_100);
-    assert_eq!(answer.unwrap_err().0, Code::ContactLost, "the peer is gone before the 10 s are over");
+    assert_eq!(
+        answer.unwrap_err().0,
+        Code::ContactLost,
+        "the peer is gone before the 10 s are over"
+    );
     lab.run(ms(12_000));
     let answers = lab.count(NodeId(1), |it| matches!(it, CoreEvent::ControlAnswered { .. }));
     assert_eq!(answers, 1);

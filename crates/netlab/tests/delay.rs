@@ -1,5 +1,8 @@
 //! The delay figures that a receiver shows agree with the emulator's own record.
 
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
 use dacapo_link::LinkConfig;
 use dacapo_netlab::scenario::{Scenario, run};
 use std::time::Duration;

@@ -1,5 +1,8 @@
-//! A peer that has been let in and breaks the protocol: its session or its connection ends with a code,
-//! and the sessions of others run on.
+//! A peer that has been let in and breaks the protocol: its session or its connection ends with a
+//! code, and the sessions of others run on.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -87,7 +90,9 @@ impl Arena {
     fn expect_end(&mut self, what: &str, stream: StreamId, code: Code) {
         self.run(200);
         let ended = self.lab.log.iter().rev().find_map(|(node, _, event)| match event {
-            CoreEvent::SessionEnded { error, .. } if *node == self.lab.creator => Some(error.clone()),
+            CoreEvent::SessionEnded { error, .. } if *node == self.lab.creator => {
+                Some(error.clone())
+            }
             _ => None,
         });
         let ended = ended.unwrap_or_else(|| panic!("{what}: no session ended"));
@@ -364,7 +369,10 @@ fn labels_of_nothing_and_lengths_of_nothing_harm_nobody() {
         arena.run(100);
         let Some(Message::Accept(accept)) = arena.raw.next(stream) else { panic!("no ACCEPT") };
         let fits = datagram_len >= 1_200;
-        assert!(accept.flows.iter().all(|flow| flow.accepted.is_ok() == fits), "{what}: {accept:?}");
+        assert!(
+            accept.flows.iter().all(|flow| flow.accepted.is_ok() == fits),
+            "{what}: {accept:?}"
+        );
         arena.raw.say(stream, Activate { request: 1 });
         arena.run(300);
         arena.raw.say(stream, Close { code: Code::Closed as u16, text: String::new() });
@@ -534,7 +542,9 @@ fn bytes_on_a_session_that_are_no_records_end_it() {
     arena.raw.push(stream, &control(4_096));
     arena.run(200);
     match arena.raw.next(stream) {
-        Some(Message::ControlAnswer(answer)) => assert_eq!((answer.code, answer.payload.len()), (0, 4_096)),
+        Some(Message::ControlAnswer(answer)) => {
+            assert_eq!((answer.code, answer.payload.len()), (0, 4_096))
+        }
         other => panic!("no CONTROL_ANSWER but {other:?}"),
     }
     arena.finish("the longest control");

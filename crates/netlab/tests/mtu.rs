@@ -1,4 +1,8 @@
-//! How long datagrams are: full size where the path carries it, and what every path carries where not.
+//! How long datagrams are: full size where the path carries it, and what every path carries where
+//! not.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

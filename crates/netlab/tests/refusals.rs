@@ -1,5 +1,8 @@
 //! What is refused at set-up is refused at once, with its code, at both ends, and nothing is left.
 
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Lab, catalogue_without, code, config, ms, offer, plain};
@@ -35,8 +38,12 @@ fn a_name_that_is_not_served_is_refused_in_a_round_trip() {
 #[test]
 fn a_participant_too_many_is_refused_and_has_room_when_another_leaves() {
     let mut lab = Lab::new(LINK);
-    let spec =
-        SessionSpec { name: "one".into(), title: String::new(), flows: plain(), participants_max: 1 };
+    let spec = SessionSpec {
+        name: "one".into(),
+        title: String::new(),
+        flows: plain(),
+        participants_max: 1,
+    };
     let pattern = lab.pattern;
     let open = move |_: &_| Ok(Port::Source(Box::new(PatternSource::new(pattern))));
     let served = lab.world.core(lab.creator).publish(spec, Box::new(common::Opens(open)));
@@ -237,7 +244,8 @@ fn a_creator_that_opens_the_wrong_kind_of_port_drops_the_flow_at_both_ends() {
 fn a_session_is_refused_at_publishing_when_its_graph_is_illegal() {
     let mut lab = Lab::new(LINK);
     let mut publish = |flows| {
-        let spec = SessionSpec { name: "x".into(), title: String::new(), flows, participants_max: 1 };
+        let spec =
+            SessionSpec { name: "x".into(), title: String::new(), flows, participants_max: 1 };
         let open = common::Opens(|_: &_| Err(String::new()));
         lab.world.core(lab.creator).publish(spec, Box::new(open)).unwrap_err()
     };

@@ -1,7 +1,11 @@
-//! 2,000 seeds of the world with every fault of the link: set up, deliver, and account for every unit.
+//! 2,000 seeds of the world with every fault of the link: set up, deliver, and account for every
+//! unit.
 //!
 //! A failure prints its seed; `DACAPO_SEED=n cargo test -p dacapo-netlab --test seeds one_seed`
 //! repeats it alone. `DACAPO_SEEDS` sets how many are run.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
 
 use dacapo_base::Random;
 use dacapo_lift::DropReason;
@@ -166,13 +170,23 @@ fn two_thousand_seeds_deliver_and_account_for_every_unit() {
         totals.duplicate,
         totals.changed,
     ];
-    assert!(happened.iter().all(|&count| count > seeds / 2), "a fault did not happen: {happened:?}");
+    assert!(
+        happened.iter().all(|&count| count > seeds / 2),
+        "a fault did not happen: {happened:?}"
+    );
 }
 
 #[test]
 fn one_seed() {
     let seed = number("DACAPO_SEED", 1998);
     let outcome = run(&scenario(seed));
-    println!("error {:?} ended {:?} {:?}\nsender {:?}\nreceiver {:?}", outcome.error, outcome.ended_at, scenario(seed).link, outcome.ledgers.1, outcome.ledgers.0);
+    println!(
+        "error {:?} ended {:?} {:?}\nsender {:?}\nreceiver {:?}",
+        outcome.error,
+        outcome.ended_at,
+        scenario(seed).link,
+        outcome.ledgers.1,
+        outcome.ledgers.0
+    );
     assert_eq!(broken(&outcome), None, "seed {seed}");
 }

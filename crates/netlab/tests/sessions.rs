@@ -1,5 +1,8 @@
 //! Whole sessions in virtual time.
 
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
 use dacapo_link::LinkConfig;
 use dacapo_netlab::scenario::{Scenario, run};
 

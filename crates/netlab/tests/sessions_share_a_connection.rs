@@ -1,5 +1,8 @@
 //! Two cores share one control connection, whatever runs in it.
 
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Lab, code, ms, offer, pattern, plain};
@@ -9,10 +12,7 @@ const LINK: &str = "delay=20ms,jitter=2ms";
 
 fn connections(lab: &mut Lab) -> (usize, usize) {
     let (creator, participant) = (lab.creator, lab.participant);
-    (
-        lab.world.core(creator).connection_count(),
-        lab.world.core(participant).connection_count(),
-    )
+    (lab.world.core(creator).connection_count(), lab.world.core(participant).connection_count())
 }
 
 #[test]

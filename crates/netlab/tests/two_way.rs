@@ -1,5 +1,8 @@
 //! Several flows in both directions in one session; pauses lose nothing.
 
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Joined, Lab, code, ms, offer, offer_back, pattern};
@@ -137,7 +140,10 @@ fn commands_in_the_wrong_state_are_refused() {
     let joined = lab.set_up(peer, "test");
     let now = lab.now();
     assert!(lab.world.core(lab.participant).deactivate(now, joined.here).is_err(), "not active");
-    assert!(lab.world.core(lab.creator).activate(now, joined.there).is_err(), "the creator's is not");
+    assert!(
+        lab.world.core(lab.creator).activate(now, joined.there).is_err(),
+        "the creator's is not"
+    );
     lab.activate(joined.here);
     let now = lab.now();
     assert!(lab.world.core(lab.participant).activate(now, joined.here).is_err(), "active already");

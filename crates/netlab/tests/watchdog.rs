@@ -1,5 +1,8 @@
 //! Every command has a watchdog: who waits is told.
 
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Lab, code, ms, plain};
@@ -30,7 +33,8 @@ fn an_application_that_never_answers_the_offer_ends_the_session_at_both_ends_aft
 
 #[test]
 fn a_stream_of_a_session_on_which_nothing_answers_ends_it_after_ten_seconds() {
-    for (what, at) in [("JOIN", 0), ("ANSWER", 1), ("ACTIVATE", 2), ("DEACTIVATE", 3), ("CLOSE", 4)] {
+    for (what, at) in [("JOIN", 0), ("ANSWER", 1), ("ACTIVATE", 2), ("DEACTIVATE", 3), ("CLOSE", 4)]
+    {
         let mut lab = Lab::new("delay=20ms");
         lab.publish("test", plain());
         let peer = lab.dial();

@@ -48,7 +48,7 @@ fn is_decoder(source: &Source) -> bool {
         })
     };
     let writes = parts_of("crates/media/src/")
-        .and_then(|parts| parts.last())
+        .and_then(|mut parts| parts.next_back())
         .is_some_and(|file| MEDIA_WRITERS.contains(&file));
     source.path.starts_with("crates/wire/src/")
         || !writes

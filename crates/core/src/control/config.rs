@@ -5,7 +5,9 @@
 use dacapo_base::Random;
 use quinn_proto::congestion::NewRenoConfig;
 use quinn_proto::crypto::{ClientConfig, HandshakeTokenKey, HmacKey, ServerConfig};
-use quinn_proto::{ConnectionId, ConnectionIdGenerator, EndpointConfig, TimeSource, TransportConfig, VarInt};
+use quinn_proto::{
+    ConnectionId, ConnectionIdGenerator, EndpointConfig, TimeSource, TransportConfig, VarInt,
+};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -75,7 +77,8 @@ pub(super) fn endpoint(keys: &EndpointKeys, random: &mut Random) -> EndpointConf
 }
 
 pub(super) fn server(crypto: &ControlCrypto) -> quinn_proto::ServerConfig {
-    let mut config = quinn_proto::ServerConfig::new(crypto.server.clone(), crypto.keys.token.clone());
+    let mut config =
+        quinn_proto::ServerConfig::new(crypto.server.clone(), crypto.keys.token.clone());
     config
         .transport_config(Arc::new(transport()))
         .max_incoming(HALF_OPEN_MAX)

@@ -78,9 +78,8 @@ impl Connection {
                     events.push_back(ControlEvent::Lost { conn: id, reason, said });
                 }
                 Event::Stream(event) => self.handle_stream_event(id, event, events),
-                Event::HandshakeDataReady
-                | Event::DatagramReceived
-                | Event::DatagramsUnblocked => {}
+                Event::HandshakeDataReady | Event::DatagramReceived | Event::DatagramsUnblocked => {
+                }
             }
         }
     }
@@ -225,7 +224,12 @@ impl Connection {
 
     pub fn heard(&self) -> u64 {
         let seen = self.inner.stats().frame_rx;
-        seen.acks + seen.crypto + seen.stream + seen.ping + seen.max_data + seen.handshake_done as u64
+        seen.acks
+            + seen.crypto
+            + seen.stream
+            + seen.ping
+            + seen.max_data
+            + seen.handshake_done as u64
     }
 }
 

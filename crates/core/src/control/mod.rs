@@ -283,7 +283,8 @@ impl Control {
     /// Sends a record.
     ///
     /// # Errors
-    /// [`Malformed`] when the stream is gone, the peer does not read, or the message exceeds a bound.
+    /// [`Malformed`] when the stream is gone, the peer does not read, or the message exceeds a
+    /// bound.
     pub fn send(
         &mut self,
         conn: ConnId,

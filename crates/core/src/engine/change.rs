@@ -12,8 +12,8 @@
 //!
 //! What it is not: when and to what to change; the application says both. `break` is refused.
 //!
-//! Invariant: a change that is not ready in 5 s is aborted and the flow stays in n; the number e is not
-//! used again.
+//! Invariant: a change that is not ready in 5 s is aborted and the flow stays in n; the number e is
+//! not used again.
 
 use super::exchange::extend;
 use super::{Core, SessionId, no_session};
@@ -32,8 +32,8 @@ impl Core {
     /// [`super::CoreEvent::Changed`] or [`super::CoreEvent::ChangeFailed`] follows.
     ///
     /// # Errors
-    /// [`Code::NoSuchThing`] when this end does not send such a flow, a change is going on or the flow
-    /// has ended; [`Code::IllegalGraph`] with the reason.
+    /// [`Code::NoSuchThing`] when this end does not send such a flow, a change is going on or the
+    /// flow has ended; [`Code::IllegalGraph`] with the reason.
     pub fn change(
         &mut self,
         now: Time,
@@ -47,7 +47,10 @@ impl Core {
             return Err(Error::new(Code::NoSuchThing, "this end does not send the flow"));
         };
         if !sender.may_change() {
-            return Err(Error::new(Code::NoSuchThing, "a change is going on, or the flow has ended"));
+            return Err(Error::new(
+                Code::NoSuchThing,
+                "a change is going on, or the flow has ended",
+            ));
         }
         let (epoch, offer) = (sender.next_epoch(), flow.offer.clone());
         let layout = sender.current().layout;

@@ -200,8 +200,8 @@ impl Core {
         self.end_session(now, id, Some(error));
     }
 
-    /// The session is over at this end: flows that are not accounted for are given up, every view and
-    /// label comes back, the application is told once.
+    /// The session is over at this end: flows that are not accounted for are given up, every view
+    /// and label comes back, the application is told once.
     pub(super) fn end_session(&mut self, now: Time, id: SessionId, error: Option<Error>) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if std::mem::replace(&mut session.told, true) {
@@ -215,7 +215,8 @@ impl Core {
         self.with_flows(now, id, |flow, around, out| give_up(flow, around, &ending, out));
         self.ports.remove(&id);
         if let Some(place) = self.stream_of(id) {
-            // The stream stays known until the peer ends it too: what crosses begins no new session.
+            // The stream stays known until the peer ends it too: what crosses begins no new
+            // session.
             if let Some(carries) = self.streams.get_mut(&place) {
                 *carries = Carries::Over;
             }

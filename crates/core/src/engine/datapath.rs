@@ -5,9 +5,9 @@
 //! Order of what goes out: control, then probes, then data, flow by flow in turn.
 
 use super::{Core, SessionId};
+use crate::flow::Around;
 use crate::flow::receiver::PathTimes;
 use crate::flow::sender::FlowOut;
-use crate::flow::Around;
 use crate::peer::{PeerId, ProbeKey};
 use crate::session::FlowEnd;
 use crate::session::table::HubRole;
@@ -54,8 +54,8 @@ pub enum Payload {
 }
 
 impl Core {
-    /// Finds out to whom a datagram belongs. A train may mix owners, so each run of segments with the
-    /// same header goes its way.
+    /// Finds out to whom a datagram belongs. A train may mix owners, so each run of segments with
+    /// the same header goes its way.
     pub(super) fn route(&mut self, now: Time, remote: SocketAddr, mut packet: Packet) {
         packet.time = now;
         while !packet.is_empty_slot() {
@@ -106,7 +106,8 @@ impl Core {
         };
         let Some(target) = self.labels.target(header.label) else {
             let old = self.labels.is_quarantined(header.label);
-            *(if old { &mut self.counters.old_label } else { &mut self.counters.unknown_label }) += 1;
+            *(if old { &mut self.counters.old_label } else { &mut self.counters.unknown_label }) +=
+                1;
             return self.pool.free(packet);
         };
         if self.pool.pull_head(&mut packet, data::LEN).is_err() {
@@ -154,9 +155,8 @@ impl Core {
 
     fn handle_probe(&mut self, now: Time, remote: SocketAddr, probe: Probe, len: usize) {
         let id = self.probed.get(&probe.connection).copied();
-        let authentic = |id: &PeerId| {
-            self.peers.get(id).is_some_and(|peer| peer.key.tag(&probe) == probe.tag)
-        };
+        let authentic =
+            |id: &PeerId| self.peers.get(id).is_some_and(|peer| peer.key.tag(&probe) == probe.tag);
         let Some(id) = id.filter(authentic) else {
             self.counters.unknown_probe += 1;
             return;
@@ -221,7 +221,8 @@ impl Core {
         }
     }
 
-    /// The path carries: while a command waits, QUIC need not wait for its own timer, which backs off.
+    /// The path carries: while a command waits, QUIC need not wait for its own timer, which backs
+    /// off.
     fn hurry_control(&mut self, id: PeerId) {
         let waits = self.sessions.values().any(|it| it.peer == id && !it.awaited.is_empty());
         let conn = self.peers.get(&id).and_then(|peer| peer.conn);
@@ -297,15 +298,17 @@ impl Core {
     /// The next packet of the flows, in turn.
     fn poll_data(&mut self, now: Time) -> Option<Transmit> {
         let turn = self.outbox.turn;
-        let all = self.sessions.iter().flat_map(|(id, session)| {
-            (0..session.flows.len()).map(move |index| (id.0, index))
-        });
+        let all = self
+            .sessions
+            .iter()
+            .flat_map(|(id, session)| (0..session.flows.len()).map(move |index| (id.0, index)));
         let mut order: Vec<(u64, usize)> = all.collect();
         let next = order.partition_point(|place| *place <= turn);
         order.rotate_left(next);
         for (session, index) in order {
             let id = SessionId(session);
-            let remote = self.sessions.get(&id).and_then(|it| self.peers.get(&it.peer)?.data_remote);
+            let remote =
+                self.sessions.get(&id).and_then(|it| self.peers.get(&it.peer)?.data_remote);
             let Some(remote) = remote else { continue };
             if let Some(packet) = self.poll_flow(now, id, index) {
                 self.outbox.turn = (session, index);

@@ -12,7 +12,9 @@
 //!
 //! What it is not: which message may come when (`session::table`), or the end (`closing`).
 
-use super::{ANSWER_MAX, APPLICATION_MAX, Carries, Core, CoreEvent, SESSIONS_MAX, SessionId, no_session};
+use super::{
+    ANSWER_MAX, APPLICATION_MAX, Carries, Core, CoreEvent, SESSIONS_MAX, SessionId, no_session,
+};
 use crate::error::{Code, Error};
 use crate::flow::epoch::{RxEpoch, TxEpoch};
 use crate::flow::receiver::ReceiverFlow;
@@ -79,21 +81,24 @@ impl Core {
         state: State,
     ) -> SessionId {
         let id = SessionId(self.fresh_id());
-        self.sessions.insert(id, Session {
-            peer,
-            stream,
-            role,
-            state,
-            name: String::new(),
-            flows: Vec::new(),
-            awaited: Vec::new(),
-            next_request: 0,
-            answered: false,
-            was_ready: false,
-            close_asked_by_peer: false,
-            told: false,
-            transcript: [0; 32],
-        });
+        self.sessions.insert(
+            id,
+            Session {
+                peer,
+                stream,
+                role,
+                state,
+                name: String::new(),
+                flows: Vec::new(),
+                awaited: Vec::new(),
+                next_request: 0,
+                answered: false,
+                was_ready: false,
+                close_asked_by_peer: false,
+                told: false,
+                transcript: [0; 32],
+            },
+        );
         id
     }
 
@@ -214,7 +219,8 @@ impl Core {
         session.transcript = extend([0; 32], &Message::Offer(offer.clone()));
         session.flows = offer.flows.iter().cloned().map(new_flow).collect();
         let illegal = offer.flows.iter().enumerate().find_map(|(place, flow)| {
-            let text = |error: Error| Error::new(error.code, format!("{}: {}", flow.name, error.text));
+            let text =
+                |error: Error| Error::new(error.code, format!("{}: {}", flow.name, error.text));
             if usize::from(flow.flow) != place {
                 return Some(Error::new(Code::Violation, "flows are not numbered in order"));
             }
@@ -230,8 +236,8 @@ impl Core {
     }
 
     /// Answers an offer: an access module for each flow that is wanted, a sink where the Creator
-    /// sends, a source where the Participant does. [`CoreEvent::Ready`] follows; the answer goes out
-    /// when the data path is open.
+    /// sends, a source where the Participant does. [`CoreEvent::Ready`] follows; the answer goes
+    /// out when the data path is open.
     ///
     /// # Errors
     /// [`Code::NoSuchThing`] when no offer waits; the number or kind of the ports is wrong.
@@ -541,9 +547,7 @@ impl Core {
         // Every flow has got the command; the answer is the first that failed, else the first.
         let failed = answers.iter().position(Result::is_err).unwrap_or(0);
         let answer = answers.into_iter().nth(failed);
-        answer.unwrap_or_else(|| {
-            Err(Error::new(Code::NoSuchThing, "this end sends no such flow"))
-        })
+        answer.unwrap_or_else(|| Err(Error::new(Code::NoSuchThing, "this end sends no such flow")))
     }
 
     fn command_module(

@@ -26,15 +26,16 @@ const DIAL_MAX: Duration = Duration::from_secs(10);
 const ATTEMPTS_MAX: usize = 20;
 
 impl Core {
-    /// Connects to a core, or returns the peer that is there already: two cores share one connection.
-    /// [`CoreEvent::PeerOpen`] or [`CoreEvent::PeerLost`] follows, within 10 s.
+    /// Connects to a core, or returns the peer that is there already: two cores share one
+    /// connection. [`CoreEvent::PeerOpen`] or [`CoreEvent::PeerLost`] follows, within 10 s.
     ///
     /// # Errors
     /// [`Code::TooMany`] peers, or [`Code::Unreachable`] for an address that cannot be one.
     pub fn connect(&mut self, now: Time, remote: SocketAddr) -> Result<PeerId, Error> {
-        let known = self.peers.iter().find(|(_, peer)| {
-            peer.remote == remote && peer.role == HubRole::Dialer
-        });
+        let known = self
+            .peers
+            .iter()
+            .find(|(_, peer)| peer.remote == remote && peer.role == HubRole::Dialer);
         if let Some((id, peer)) = known {
             let (id, open) = (*id, peer.is_open());
             if open {
@@ -94,8 +95,8 @@ impl Core {
         }
     }
 
-    /// An attempt is through and greets. Which connection is used is decided by the first WELCOME: a
-    /// connection that is through at this end need not be at the other.
+    /// An attempt is through and greets. Which connection is used is decided by the first WELCOME:
+    /// a connection that is through at this end need not be at the other.
     fn handle_attempt_through(&mut self, now: Time, conn: ConnId) {
         let Some(&id) = self.conns.get(&conn) else { return };
         if self.peers.get(&id).is_none_or(|peer| peer.conn.is_some()) {
@@ -238,7 +239,8 @@ impl Core {
             );
             let refuse = Refuse { code: Code::NoCommonVersion as u16, text: text.clone() };
             self.send_hub(now, id, &Message::Refuse(refuse));
-            // The connection stays until the dialer has read this and closes; else the watch ends it.
+            // The connection stays until the dialer has read this and closes; else the watch ends
+            // it.
             return;
         }
         let one_clock = self.is_one_clock(hello.boot, hello.time_namespace);
@@ -360,7 +362,9 @@ impl Core {
                 let closed = || Error::new(Code::Closed, "the peer closed its hub stream");
                 self.lose_peer(now, id, &error.unwrap_or_else(closed));
             }
-            Some(Carries::Session(session)) => self.handle_session_stream_ended(now, session, error),
+            Some(Carries::Session(session)) => {
+                self.handle_session_stream_ended(now, session, error)
+            }
             Some(Carries::Over) | None => {}
         }
     }

@@ -1,7 +1,7 @@
 //! [`Core`]: a whole core as one sans-IO engine.
 //!
-//! What it is: peers, sessions and flows behind inputs (`handle_*`), outputs (`poll_*`) and commands. It
-//! runs on a host inside `crate::reactor`, and in virtual time inside `dacapo-netlab`.
+//! What it is: peers, sessions and flows behind inputs (`handle_*`), outputs (`poll_*`) and
+//! commands. It runs on a host inside `crate::reactor`, and in virtual time inside `dacapo-netlab`.
 //!
 //! ```text
 //!   datagrams, time --> handle_*  +---------------------------+  poll_transmit --> datagrams
@@ -12,11 +12,12 @@
 //!
 //! What it is not: a socket, a clock, a thread.
 //!
-//! Order of use: give it inputs and commands, then drain `poll_transmit` and `poll_event` until both
-//! are empty, then wait until `next_deadline` or the next input.
+//! Order of use: give it inputs and commands, then drain `poll_transmit` and `poll_event` until
+//! both are empty, then wait until `next_deadline` or the next input.
 //!
 //! Invariants: all queues are bounded; nothing allocates from unauthenticated input but what the
-//! bounds of the control connections allow; the same inputs at the same times give the same outputs.
+//! bounds of the control connections allow; the same inputs at the same times give the same
+//! outputs.
 
 mod change;
 mod closing;
@@ -101,7 +102,8 @@ impl CoreConfig {
 
 /// What the access modules of a served session are made with, anew for each Participant.
 pub trait Publisher: Send {
-    /// Opens the access module of a flow at the Creator: a source if the Creator sends, else a sink.
+    /// Opens the access module of a flow at the Creator: a source if the Creator sends, else a
+    /// sink.
     ///
     /// # Errors
     /// Why it cannot, for the Participant.
@@ -356,8 +358,9 @@ impl Core {
         for (index, flow) in spec.flows.iter_mut().enumerate() {
             flow.flow = index as u16;
             flow.datagram_len = dacapo_path::DATAGRAM_LEN_FULL as u16;
-            self.check_graph(flow, usize::from(flow.datagram_len))
-                .map_err(|error| Error::new(error.code, format!("{}: {}", flow.name, error.text)))?;
+            self.check_graph(flow, usize::from(flow.datagram_len)).map_err(|error| {
+                Error::new(error.code, format!("{}: {}", flow.name, error.text))
+            })?;
         }
         self.published.insert(spec.name.clone(), Published { spec, publisher });
         Ok(())
@@ -434,7 +437,8 @@ impl Core {
     /// the request's number; [`CoreEvent::ControlAnswered`] follows, within 10 s.
     ///
     /// # Errors
-    /// [`Code::NoSuchThing`] when the session is not set up, or closes; [`Code::TooMany`] when the payload exceeds 4 KiB or 256 requests wait.
+    /// [`Code::NoSuchThing`] when the session is not set up, or closes; [`Code::TooMany`] when the
+    /// payload exceeds 4 KiB or 256 requests wait.
     pub fn control(
         &mut self,
         now: Time,

@@ -53,11 +53,14 @@ impl Core {
             let peer = self.peers.get(&session.peer);
             let may_send = peer.is_some_and(|peer| peer.data_remote.is_some());
             for flow in &session.flows {
-                next = earlier(next, match &flow.end {
-                    FlowEnd::None => None,
-                    FlowEnd::Sender(sender) => sender.next_deadline(now, may_send),
-                    FlowEnd::Receiver(receiver) => receiver.next_deadline(times),
-                });
+                next = earlier(
+                    next,
+                    match &flow.end {
+                        FlowEnd::None => None,
+                        FlowEnd::Sender(sender) => sender.next_deadline(now, may_send),
+                        FlowEnd::Receiver(receiver) => receiver.next_deadline(times),
+                    },
+                );
             }
         }
         next
@@ -123,10 +126,12 @@ impl Core {
         self.answer_waiting(now, id);
     }
 
-    /// Until probes are answered QUIC says whether the peer lives: a data path that does not open is
-    /// no loss of contact.
+    /// Until probes are answered QUIC says whether the peer lives: a data path that does not open
+    /// is no loss of contact.
     fn ping_without_path(&mut self, now: Time, id: PeerId) {
-        let Some(peer) = self.peers.get_mut(&id).filter(|it| it.waits_for_path(now)) else { return };
+        let Some(peer) = self.peers.get_mut(&id).filter(|it| it.waits_for_path(now)) else {
+            return;
+        };
         if peer.ping_at <= now {
             peer.ping_at = now + PING_EVERY;
             peer.conn.into_iter().for_each(|conn| self.control.ping(conn));
@@ -135,7 +140,8 @@ impl Core {
 
     /// A peer that has not opened the data path yet is asked for life on the control connection.
     fn watch_unprobed(&mut self, now: Time, id: PeerId) {
-        let Some((peer, conn)) = self.peers.get(&id).and_then(|peer| Some((peer, peer.conn?))) else {
+        let Some((peer, conn)) = self.peers.get(&id).and_then(|peer| Some((peer, peer.conn?)))
+        else {
             return;
         };
         let (silence, remote) = (now.since(peer.heard_at), peer.remote);

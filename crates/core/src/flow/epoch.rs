@@ -1,7 +1,7 @@
 //! [`TxEpoch`] and [`RxEpoch`]: one graph of a flow, running at one end.
 //!
-//! What it is: the runner with its number, labels and base. What it is not: the exchange that begins
-//! and ends epochs (sender and receiver), or the numbers of units over epochs (intake).
+//! What it is: the runner with its number, labels and base. What it is not: the exchange that
+//! begins and ends epochs (sender and receiver), or the numbers of units over epochs (intake).
 
 use crate::flow::Around;
 use dacapo_base::Time;

@@ -1,7 +1,7 @@
 //! [`Intake`]: what became of every unit number at the receiver.
 //!
-//! What it is: the account behind the ledger: each number is open until it is passed on or booked lost,
-//! once and for all. What it is not: units, or time.
+//! What it is: the account behind the ledger: each number is open until it is passed on or booked
+//! lost, once and for all. What it is not: units, or time.
 //!
 //! ```text
 //!              floor

@@ -3,12 +3,12 @@
 //! What it is: the epochs whose labels are out, the numbers of units over them, the sink, and the
 //! ledger. What it is not: the control connection; messages go out through [`FlowOut`].
 //!
-//! An ordered flow holds the units of a new epoch until the one before is settled: all its units passed
-//! on or booked lost. It is settled when nothing is missing, when its last mark came in order, or when
-//! the rest was waited for long enough.
+//! An ordered flow holds the units of a new epoch until the one before is settled: all its units
+//! passed on or booked lost. It is settled when nothing is missing, when its last mark came in
+//! order, or when the rest was waited for long enough.
 //!
-//! Invariants: a unit number is passed on or booked lost, once; at most [`EPOCHS_MAX`] epochs live and
-//! [`HELD_MAX`] units are held; at the end the ledger closes.
+//! Invariants: a unit number is passed on or booked lost, once; at most [`EPOCHS_MAX`] epochs live
+//! and [`HELD_MAX`] units are held; at the end the ledger closes.
 
 use crate::error::Error;
 use crate::flow::epoch::{Arrived, RxEpoch, Up};
@@ -282,7 +282,8 @@ impl ReceiverFlow {
         self.ledger.sent = self.ledger.sent.max(self.intake.seen());
     }
 
-    /// Settles old epochs as far as that can be done now, and ends the flow when all is accounted for.
+    /// Settles old epochs as far as that can be done now, and ends the flow when all is accounted
+    /// for.
     fn advance(&mut self, around: &mut Around<'_>, path: PathTimes, out: &mut FlowOut) {
         self.release(around);
         while let Some((base, since)) = self.epochs.get(1).and_then(|next| next.base) {
@@ -357,7 +358,8 @@ impl ReceiverFlow {
         self.advance(around, path, out);
     }
 
-    /// Ends the flow: everything that is here goes up, the rest is booked, the sender gets the account.
+    /// Ends the flow: everything that is here goes up, the rest is booked, the sender gets the
+    /// account.
     fn finish(&mut self, around: &mut Around<'_>, out: &mut FlowOut) {
         if self.finished {
             return;
@@ -413,6 +415,7 @@ impl ReceiverFlow {
             }
         }
         self.ledger.sent = self.ledger.sent.max(self.intake.seen());
+        self.ledger.sent_at_least = self.end.is_none();
         self.ledger.give_up();
         self.close(around, ending, out);
     }

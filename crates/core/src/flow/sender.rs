@@ -1,16 +1,16 @@
 //! [`SenderFlow`]: a flow at the end that sends.
 //!
-//! What it is: the source, the splice, the running epochs, and the pace. What it is not: the control
-//! connection; messages go out through [`FlowOut`].
+//! What it is: the source, the splice, the running epochs, and the pace. What it is not: the
+//! control connection; messages go out through [`FlowOut`].
 //!
 //! ```text
 //!   change:  None --prepare--> Prepared --READY--> Draining --DONE--> None
 //!                                 |  5 s, CANNOT: ABORT, None
 //! ```
 //!
-//! Invariants: base(e) is the number of units fed before e; a unit is fed to one epoch; an epoch number
-//! is never used again, not even after an abort; at most [`QUEUE_BYTES`] and one unit wait below the
-//! graph.
+//! Invariants: base(e) is the number of units fed before e; a unit is fed to one epoch; an epoch
+//! number is never used again, not even after an abort; at most [`QUEUE_BYTES`] and one unit wait
+//! below the graph.
 
 use crate::error::{Code, Error};
 use crate::flow::epoch::TxEpoch;
@@ -403,7 +403,8 @@ impl SenderFlow {
     }
 
     fn destroy_old(&mut self, around: &mut Around<'_>, out: &mut FlowOut) {
-        if let Change::Draining { mut old, .. } = std::mem::replace(&mut self.change, Change::None) {
+        if let Change::Draining { mut old, .. } = std::mem::replace(&mut self.change, Change::None)
+        {
             old.runner.flush(&mut around.surroundings());
             out.events.push(FlowEvent::Retire(old.label_rx));
             out.events.push(FlowEvent::Changed { epoch: self.current.number });
@@ -536,7 +537,12 @@ fn end_every(rtt: Duration) -> Duration {
 }
 
 /// Moves what a graph has for the network to the queue, with the epoch's label in front.
-fn take_down(pool: &mut Pool, epoch: &mut TxEpoch, queue: &mut VecDeque<Packet>, bytes: &mut usize) {
+fn take_down(
+    pool: &mut Pool,
+    epoch: &mut TxEpoch,
+    queue: &mut VecDeque<Packet>,
+    bytes: &mut usize,
+) {
     let header = data::Header { label: epoch.label_tx }.emit();
     let packets: Vec<Packet> = epoch.runner.take_down().drain().collect();
     for mut packet in packets {

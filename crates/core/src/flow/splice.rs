@@ -5,8 +5,8 @@
 //!
 //! What it is not: retention of what was sent; that comes with reliable flows.
 //!
-//! Invariants: at most [`UNITS_MAX`] units and `bytes_max` bytes wait, or one unit if it is larger; its
-//! policy at the bound is to block the source.
+//! Invariants: at most [`UNITS_MAX`] units and `bytes_max` bytes wait, or one unit if it is larger;
+//! its policy at the bound is to block the source.
 
 use dacapo_packet::{Layout, Packet, Pool, PoolFull};
 use std::collections::VecDeque;
@@ -82,8 +82,8 @@ impl Splice {
     }
 }
 
-/// Copies a unit into another layout: only for units that waited while the graph changed to one with
-/// other headers.
+/// Copies a unit into another layout: only for units that waited while the graph changed to one
+/// with other headers.
 fn relay(pool: &mut Pool, unit: &mut Waiting, layout: &Layout) -> Result<(), PoolFull> {
     let mut bytes = Vec::new();
     unit.chain.iter().for_each(|packet| pool.read_payload(packet, &mut bytes));

@@ -21,8 +21,8 @@ pub(crate) struct Flow {
     pub label_tx: u32,
     /// Ours.
     pub label_rx: u32,
-    /// The transcript of the session's set-up and of the changes of this flow. Each flow has its own,
-    /// because changes of flows in opposite directions cross.
+    /// The transcript of the session's set-up and of the changes of this flow. Each flow has its
+    /// own, because changes of flows in opposite directions cross.
     pub transcript: [u8; 32],
 }
 
@@ -85,7 +85,8 @@ pub(crate) struct Session {
     pub answered: bool,
     /// The set-up was completed.
     pub was_ready: bool,
-    /// The application's wish to close is to be answered with CLOSED when all flows are accounted for.
+    /// The application's wish to close is to be answered with CLOSED when all flows are accounted
+    /// for.
     pub close_asked_by_peer: bool,
     /// The application has been told that the session is over.
     pub told: bool,
@@ -107,7 +108,8 @@ impl Session {
         self.flows.iter().position(|flow| flow.offer.flow == id)
     }
 
-    /// Bytes that both ends remember alike from the set-up on are what the changes of each flow add to.
+    /// Bytes that both ends remember alike from the set-up on are what the changes of each flow add
+    /// to.
     pub fn seal_transcript(&mut self) {
         for flow in &mut self.flows {
             flow.transcript = self.transcript;

@@ -1,7 +1,7 @@
 //! Which message may come in which state of a session's stream, and of the hub.
 //!
-//! What it is: the state machine as one pure function, [`step`]. The same table is written by hand in
-//! `docs/protocol.md`, and `tests/protocol_tables.rs` compares the two, cell by cell.
+//! What it is: the state machine as one pure function, [`step`]. The same table is written by hand
+//! in `docs/protocol.md`, and `tests/protocol_tables.rs` compares the two, cell by cell.
 //!
 //! What it is not: what a message does; that is the engine's.
 //!
@@ -73,30 +73,8 @@ pub fn step(role: Role, state: State, kind: MessageKind) -> Step {
         (M::Close, _) => Step::To(S::Closing),
         (M::Closed, S::Closing) => Step::To(S::Closed),
         (M::End | M::Report, _) if state.is_running() || state == S::Closing => Step::To(state),
-        (
-            M::Control
-            | M::ControlAnswer
-            | M::Prepare
-            | M::Ready
-            | M::Cannot
-            | M::Abort
-            | M::Switched
-            | M::Done
-            | M::Request,
-            _,
-        ) if state.is_running() => Step::To(state),
-        (
-            M::Control
-            | M::ControlAnswer
-            | M::Prepare
-            | M::Ready
-            | M::Cannot
-            | M::Abort
-            | M::Switched
-            | M::Done
-            | M::Request,
-            S::Closing,
-        ) => Step::Ignore,
+        (kind, _) if is_of_flows(kind) && state.is_running() => Step::To(state),
+        (kind, S::Closing) if is_of_flows(kind) => Step::Ignore,
         _ => match role {
             Role::Creator => step_creator(state, kind),
             Role::Participant => step_participant(state, kind),
@@ -112,16 +90,32 @@ impl State {
     }
 }
 
+/// Messages about flows that run: control of modules, and changes.
+fn is_of_flows(kind: MessageKind) -> bool {
+    use MessageKind as M;
+    matches!(
+        kind,
+        M::Control
+            | M::ControlAnswer
+            | M::Prepare
+            | M::Ready
+            | M::Cannot
+            | M::Abort
+            | M::Switched
+            | M::Done
+            | M::Request
+    )
+}
+
 fn step_creator(state: State, kind: MessageKind) -> Step {
     match (state, kind) {
         (State::Idle, MessageKind::Join) => Step::To(State::Offered),
         (State::Offered, MessageKind::Answer) => Step::To(State::Ready),
         (State::Ready, MessageKind::Activate) => Step::To(State::Active),
         (State::Active, MessageKind::Deactivate) => Step::To(State::Ready),
-        (
-            State::Closing,
-            MessageKind::Answer | MessageKind::Activate | MessageKind::Deactivate,
-        ) => Step::Ignore,
+        (State::Closing, MessageKind::Answer | MessageKind::Activate | MessageKind::Deactivate) => {
+            Step::Ignore
+        }
         _ => Step::Violation,
     }
 }

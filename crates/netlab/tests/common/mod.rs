@@ -211,12 +211,8 @@ impl Lab {
         flows: Vec<FlowOffer>,
         open: impl FnMut(&FlowOffer) -> Result<Port, String> + Send + 'static,
     ) {
-        let spec = SessionSpec {
-            name: name.into(),
-            title: "A test".into(),
-            flows,
-            participants_max: 100,
-        };
+        let spec =
+            SessionSpec { name: name.into(), title: "A test".into(), flows, participants_max: 100 };
         let served = self.world.core(self.creator).publish(spec, Box::new(Opens(open)));
         served.expect("the test's session is valid");
     }
@@ -326,9 +322,10 @@ impl Lab {
     }
 
     pub fn ends(&self, node: NodeId, session: SessionId) -> usize {
-        self.count(node, |event| {
-            matches!(event, CoreEvent::SessionEnded { session: id, .. } if *id == session)
-        })
+        self.count(
+            node,
+            |event| matches!(event, CoreEvent::SessionEnded { session: id, .. } if *id == session),
+        )
     }
 
     /// The account of a flow at a node.
@@ -348,7 +345,8 @@ impl Lab {
     pub fn ledgers(&mut self, joined: &Joined, flow: usize, most: Duration) -> (Ledger, Ledger) {
         let (here, there) = ((self.participant, joined.here), (self.creator, joined.there));
         let came = self.wait(most, |lab| {
-            lab.ledger(here.0, here.1, flow).is_some() && lab.ledger(there.0, there.1, flow).is_some()
+            lab.ledger(here.0, here.1, flow).is_some()
+                && lab.ledger(there.0, there.1, flow).is_some()
         });
         assert!(came, "flow {flow} was not accounted for in {most:?}: {:#?}", self.log);
         let ledger = |(node, session)| self.ledger(node, session, flow).expect("it came");

@@ -1,8 +1,8 @@
-//! A peer that speaks QUIC and nothing else: what it sends on its streams and data port is said byte by
-//! byte.
+//! A peer that speaks QUIC and nothing else: what it sends on its streams and data port is said
+//! byte by byte.
 //!
-//! What it is not: a core; it keeps no state of sessions, answers nothing by itself, and is no node of
-//! the world: its datagrams are injected, and what is sent to it is taken from the strays.
+//! What it is not: a core; it keeps no state of sessions, answers nothing by itself, and is no node
+//! of the world: its datagrams are injected, and what is sent to it is taken from the strays.
 
 use dacapo_base::{Random, Time};
 use dacapo_core::Code;
