@@ -9,7 +9,7 @@ pub struct DirectionCounters {
     pub packets: u64,
     /// Payload bytes offered.
     pub bytes: u64,
-    /// Packets that the module took out of their slots.
+    /// Packets that the module took out of their slots (a train counts its segments).
     pub held: u64,
     /// Packets that the module emitted in this direction.
     pub emitted: u64,

@@ -135,7 +135,8 @@ impl fmt::Display for Illegal {
             ),
             Self::Missing { module, property, .. } => write!(
                 f,
-                "\"{}\" needs {property} from below, which neither a module nor the transport gives",
+                "\"{}\" needs {property} from below, which neither a module nor the transport \
+                 gives",
                 module.name
             ),
             Self::Param { module, param, value, .. } => write_param(f, module, *param, *value),
@@ -146,7 +147,8 @@ impl fmt::Display for Illegal {
             ),
             Self::UnitsTooLarge { unit_len_max, packet } => write!(
                 f,
-                "units may have {unit_len_max} bytes and a packet carries {packet}; add \"segment\""
+                "units may have {unit_len_max} bytes and a packet carries {packet}; \
+                 add \"segment\""
             ),
         }
     }

@@ -36,13 +36,13 @@ impl std::error::Error for ControlError {}
 /// # Contract
 /// Each rule has a test in [`crate::conformance`].
 /// 1. Bounded work per call; no blocking.
-/// 2. A view is in exactly one place: in = forwarded + held + dropped, and after [`Module::flush`] a
-///    module keeps no view.
+/// 2. A view is in exactly one place: in = forwarded + held + dropped, and after [`Module::flush`]
+///    a module keeps no view.
 /// 3. Packets keep their order per direction unless [`ModuleSpec::keeps_order`] is false.
 /// 4. Effects go through [`Cx`], apply after the call, and are merged in slot order: what was
 ///    emitted during a slot's call goes before the slot's own packet.
-/// 5. `down` adds exactly `spec().head` and `spec().tail` bytes to every segment, and the peer's `up`
-///    removes them.
+/// 5. `down` adds exactly `spec().head` and `spec().tail` bytes to every segment, and the peer's
+///    `up` removes them.
 /// 6. Time and randomness come from [`Cx`] only.
 /// 7. Bytes from a peer never panic: they are a counted drop.
 /// 8. [`Module::drain`] sends what can still be sent; [`Module::flush`] forgets. Both leave the

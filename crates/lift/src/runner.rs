@@ -1,8 +1,8 @@
 //! [`Runner`]: owns the modules of one epoch, the loop that drives them, and their queues.
 //!
-//! What it is: batch-major (a batch goes through one module before the next module is called), run to
-//! completion. Because it owns the loop, counters, time per module and drop reasons come for every
-//! module without its doing.
+//! What it is: batch-major (a batch goes through one module before the next module is called), run
+//! to completion. Because it owns the loop, counters, time per module and drop reasons come for
+//! every module without its doing.
 //!
 //! What it is not: a scheduler of flows, or a holder of sockets and clocks; time, memory and
 //! randomness come with each call ([`Surroundings`]).
@@ -12,9 +12,9 @@
 //!  take_up <- … <- [module 0] <- lane 0 <- [module 1] <- lane 1 <- handle_up
 //! ```
 //!
-//! Invariants: effects of a call apply after it; what a module emits in the direction of its call is
-//! merged in slot order, the emitted before the slot's own packet; what it emits against it waits in
-//! the lane of the neighbour until the present module is done.
+//! Invariants: effects of a call apply after it; what a module emits in the direction of its call
+//! is merged in slot order, the emitted before the slot's own packet; what it emits against it
+//! waits in the lane of the neighbour until the present module is done.
 
 use crate::counters::{DirectionCounters, ModuleCounters};
 use crate::effects::{Effects, Emission, Event};
@@ -66,6 +66,8 @@ pub struct Runner {
     effects: Effects,
     batch: Batch,
     verdicts: Vec<Verdict>,
+    /// How many segments each slot of the batch was offered with: a module may leave a slot empty.
+    offered: Vec<u64>,
     meter: Option<fn() -> u64>,
 }
 
@@ -95,6 +97,7 @@ impl Runner {
             effects: Effects::default(),
             batch: Batch::new(),
             verdicts: Vec::new(),
+            offered: Vec::new(),
             meter: None,
         }
     }
@@ -350,9 +353,12 @@ impl Runner {
     ) {
         let stage = &mut self.stages[index];
         let seen = counters(stage, direction);
+        self.offered.clear();
         for packet in batch.packets() {
-            seen.packets += packet.segment_count() as u64;
+            let segments = packet.segment_count() as u64;
+            seen.packets += segments;
             seen.bytes += packet.payload_len() as u64;
+            self.offered.push(segments);
         }
         self.verdicts.clear();
         let start = self.meter.map(|meter| meter());
@@ -384,7 +390,8 @@ impl Runner {
                 self.emit_one(pool, direction, index, emission);
             }
             let verdict = verdict.next().unwrap_or(Verdict::Forward);
-            self.apply(pool, direction, index, verdict, packet);
+            let segments = self.offered.get(slot).copied().unwrap_or(0);
+            self.apply(pool, direction, index, verdict, packet, segments);
         }
         for emission in emissions {
             self.emit_one(pool, direction, index, emission);
@@ -401,17 +408,18 @@ impl Runner {
         index: usize,
         verdict: Verdict,
         packet: Packet,
+        segments: u64,
     ) {
         let seen = counters(&mut self.stages[index], direction);
         match verdict {
             Verdict::Forward => self.push(pool, direction, after(direction, index), packet),
             Verdict::Held => {
                 debug_assert!(packet.is_empty_slot(), "a held packet was left in its slot");
-                seen.held += 1;
+                seen.held += segments;
                 pool.free(packet);
             }
             Verdict::Drop(reason) => {
-                seen.dropped[reason.index()] += packet.segment_count() as u64;
+                seen.dropped[reason.index()] += segments;
                 pool.free(packet);
             }
         }

@@ -1,4 +1,5 @@
-//! [`ModuleSpec`]: the static facts of a module, from which graphs are checked, explained and laid out.
+//! [`ModuleSpec`]: the static facts of a module, from which graphs are checked, explained and laid
+//! out.
 //!
 //! What it is not: a running module ([`crate::Module`]), or a choice.
 
@@ -7,7 +8,8 @@ use std::fmt;
 
 /// Where in a graph a module stands; from the application (first) to the network (last).
 ///
-/// Rules of order name strata and functions, never other modules, so that a module added later fits.
+/// Rules of order name strata and functions, never other modules, so that a module added later
+/// fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stratum {
     /// Traffic shaping and priorities of whole units.
