@@ -42,7 +42,7 @@ pub use context::Cx;
 pub use counters::{DirectionCounters, ModuleCounters};
 pub use effects::{EMISSIONS_MAX, Emission, Event};
 pub use graph::{Built, Catalogue, Entry, Graph, Node, Params};
-pub use legality::{Illegal, Needs, Offer, check};
+pub use legality::{GRAPH_NODES_MAX, Illegal, Needs, Offer, SEGMENT_LEN_MIN, check};
 pub use module::{ControlError, Module, TimerId};
 pub use runner::{Direction, Runner, Surroundings};
 pub use spec::{ModuleSpec, ParamSpec, ParamUnit, Property, Setup, Stratum};

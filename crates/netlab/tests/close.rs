@@ -31,6 +31,11 @@ fn check_closed(lab: &mut Lab, joined: &Joined, lossless: bool) {
         let ended = lab.end_of(node, session, ms(5_000));
         assert_eq!(code(&ended), None, "{node:?}: {:?}", ended.1);
     }
+    lab.run(ms(500));
+    for node in [lab.participant, lab.creator] {
+        let ends = lab.count(node, |event| matches!(event, CoreEvent::SessionEnded { .. }));
+        assert_eq!(ends, 1, "{node:?}: what crosses the end begins no other session");
+    }
     for flow in 0..2 {
         let (here, there) = lab.ledgers(joined, flow, ms(0));
         assert!(here.closes() && there.closes(), "flow {flow}: {here:?} {there:?}");
