@@ -12,6 +12,9 @@ use dacapo_core::{
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// The most lost numbers that a sink notes of one report.
+const LOST_MAX: usize = 1 << 20;
+
 /// How units follow each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Pattern {
@@ -154,7 +157,8 @@ impl Sink for PatternSink {
     }
 
     fn handle_lost(&mut self, _: Time, first: u64, count: u64) {
-        self.seen.record().lost.extend(first..first + count);
+        // Who makes up numbers may lose more than there is memory for.
+        self.seen.record().lost.extend((first..first + count).take(LOST_MAX));
     }
 
     fn finish(&mut self, _: Time, ending: &Ending, ledger: &Ledger) {
