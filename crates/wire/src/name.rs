@@ -1,7 +1,7 @@
-//! Names of sessions and flows: 1 to 64 of `a-z 0-9 . _ -`.
+//! Names of sessions and flows: 1 to 64 of `a-z 0-9 . _ -`, the first a letter or digit, so that
+//! neither `..` nor what looks like an option is a name.
 //!
-//! What it is not: titles and texts, which are for people (`text.rs`); or a promise that the name
-//! is a good file name: `..` is a name.
+//! What it is not: titles and texts, which are for people (`text.rs`).
 
 use std::error::Error;
 use std::fmt;
@@ -19,7 +19,10 @@ pub fn check(name: &str) -> Result<(), NameError> {
     if name.len() > LEN_MAX {
         return Err(NameError::TooLong { len: name.len() });
     }
-    match name.char_indices().find(|(_, character)| !is_allowed(*character)) {
+    let is_wrong = |&(at, character): &(usize, char)| {
+        !is_allowed(character) || (at == 0 && !character.is_ascii_alphanumeric())
+    };
+    match name.char_indices().find(is_wrong) {
         Some((at, character)) => Err(NameError::Character { at, character }),
         None => Ok(()),
     }
@@ -68,7 +71,7 @@ impl fmt::Display for NameError {
                 write!(f, "the name has {character:?} at byte {at}")?
             }
         }
-        write!(f, "; a name is 1 to {LEN_MAX} of a-z 0-9 . _ -")
+        write!(f, "; a name is 1 to {LEN_MAX} of a-z 0-9 . _ -, the first a letter or digit")
     }
 }
 
@@ -86,7 +89,7 @@ mod tests {
         assert_eq!(check(""), Err(NameError::Empty));
         assert_eq!(check(&"x".repeat(65)), Err(NameError::TooLong { len: 65 }));
         for (name, at, character) in
-            [("Ab", 0, 'A'), ("a b", 1, ' '), ("ä", 0, 'ä'), ("a/", 1, '/')]
+            [("Ab", 0, 'A'), ("a b", 1, ' '), ("ä", 0, 'ä'), ("a/", 1, '/'), ("..", 0, '.')]
         {
             assert_eq!(check(name), Err(NameError::Character { at, character }));
         }
@@ -97,7 +100,8 @@ mod tests {
         let error = check("a\x1b").expect_err("no name");
         assert_eq!(
             error.to_string(),
-            "the name has '\\u{1b}' at byte 1; a name is 1 to 64 of a-z 0-9 . _ -"
+            "the name has '\\u{1b}' at byte 1; a name is 1 to 64 of a-z 0-9 . _ -, \
+             the first a letter or digit"
         );
         assert!(NameError::TooLong { len: 65 }.what().contains(&LEN_MAX.to_string()));
     }

@@ -325,10 +325,12 @@ impl Sample<'_> {
 
     fn name(&mut self) -> String {
         if self.breaks_a_rule() {
-            return self.random.pick(&["", "A", "a b", "ä", "a\0"]).to_owned();
+            return self.random.pick(&["", "A", "a b", "ä", "a\0", "..", "-x"]).to_owned();
         }
         let len = self.random.len(NAME_LEN_MAX).max(1);
-        (0..len).map(|_| char::from(self.random.pick(b"abcxyz0189._-"))).collect()
+        let first = char::from(self.random.pick(b"abcxyz0189"));
+        let rest = (1..len).map(|_| char::from(self.random.pick(b"abcxyz0189._-")));
+        std::iter::once(first).chain(rest).collect()
     }
 
     fn blob(&mut self, len_max: usize) -> Vec<u8> {
