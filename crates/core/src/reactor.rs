@@ -298,6 +298,9 @@ impl Reactor {
                 attached.retry_at = Some(now + RETRY);
             }
             Err(error) => {
+                if matches!(error, SendError::Refused) {
+                    self.core.handle_refused(transmit.remote);
+                }
                 self.count(&error);
                 self.core.transmitted(transmit);
             }

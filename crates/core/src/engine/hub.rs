@@ -57,6 +57,16 @@ impl Core {
         begun.map(|()| id)
     }
 
+    /// The network says that nobody listens at an address. That can be forged, so it ends nothing;
+    /// it is what is reported when no attempt gets through.
+    pub fn handle_refused(&mut self, remote: SocketAddr) {
+        for peer in self.peers.values_mut() {
+            if peer.remote == remote && peer.conn.is_none() {
+                peer.last_failure = "the host says that nothing listens on this port".into();
+            }
+        }
+    }
+
     /// Begins another attempt to connect and sets when the next one is due.
     pub(super) fn begin_attempt(&mut self, now: Time, id: PeerId) -> Result<(), Error> {
         let Some(peer) = self.peers.get_mut(&id) else { return Ok(()) };
