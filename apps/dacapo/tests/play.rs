@@ -69,8 +69,10 @@ fn len(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |about| about.len())
 }
 
+/// That contact is lost within 3 s is shown in virtual time (`netlab/tests/contact_lost.rs`); here
+/// the process has half a second more to close its files and end.
 #[test]
-fn a_peer_that_is_killed_is_noticed_within_3_seconds_and_what_arrived_is_kept() {
+fn a_peer_that_is_killed_is_noticed_and_what_arrived_is_kept() {
     let Pair { place, server, player, uri } = Pair::new(&[], &[]);
     let began = Instant::now();
     server.kill();

@@ -92,7 +92,7 @@ impl Core {
                 flows: Vec::new(),
                 awaited: Vec::new(),
                 next_request: 0,
-                answered: false,
+                is_answered: false,
                 was_ready: false,
                 close_asked_by_peer: false,
                 told: false,
@@ -214,7 +214,7 @@ impl Core {
 
     fn handle_offer(&mut self, now: Time, id: SessionId, offer: Offer) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.answered(Awaited::Offer);
+        session.take_awaited(Awaited::Offer);
         session.await_answer(now + APPLICATION_MAX, Awaited::Accept);
         session.transcript = extend([0; 32], &Message::Offer(offer.clone()));
         session.flows = offer.flows.iter().cloned().map(new_flow).collect();
@@ -248,15 +248,15 @@ impl Core {
         ports: Vec<Option<Port>>,
     ) -> Result<(), Error> {
         let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
-        let waits = session.state == State::Answering && !session.answered;
+        let waits = session.state == State::Answering && !session.is_answered;
         if !waits || ports.len() != session.flows.len() {
             return Err(Error::new(Code::NoSuchThing, "no offer with so many flows waits"));
         }
         for (flow, port) in session.flows.iter().zip(&ports) {
             check_port(&flow.offer, port.as_ref(), Role::Participant)?;
         }
-        session.answered = true;
-        session.answered(Awaited::Accept);
+        session.is_answered = true;
+        session.take_awaited(Awaited::Accept);
         session.await_answer(now + ANSWER_MAX, Awaited::Accept);
         self.ports.insert(id, ports);
         self.answer_if_open(now, id);
@@ -305,7 +305,7 @@ impl Core {
     fn handle_answer(&mut self, now: Time, id: SessionId, answer: &Answer) {
         let ports = self.ports.remove(&id).unwrap_or_default();
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.answered(Awaited::Answer);
+        session.take_awaited(Awaited::Answer);
         session.transcript = extend(session.transcript, &Message::Answer(answer.clone()));
         let transcript = session.transcript;
         let in_order = answer.flows.iter().enumerate().all(|(at, it)| usize::from(it.flow) == at);
@@ -339,7 +339,7 @@ impl Core {
 
     fn handle_accept(&mut self, now: Time, id: SessionId, accept: &Accept) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.answered(Awaited::Accept);
+        session.take_awaited(Awaited::Accept);
         if accept.transcript != session.transcript {
             let text = "the two ends do not remember the same offer and answer";
             return self.break_session(now, id, Error::new(Code::Violation, text));
@@ -479,7 +479,7 @@ impl Core {
 
     fn handle_activated(&mut self, now: Time, id: SessionId) {
         if let Some(session) = self.sessions.get_mut(&id) {
-            session.answered(Awaited::Activated);
+            session.take_awaited(Awaited::Activated);
         }
         self.start_sources(now, id);
         self.event(CoreEvent::Active { session: id });
@@ -498,7 +498,7 @@ impl Core {
 
     fn handle_deactivated(&mut self, now: Time, id: SessionId) {
         if let Some(session) = self.sessions.get_mut(&id) {
-            session.answered(Awaited::Deactivated);
+            session.take_awaited(Awaited::Deactivated);
         }
         self.for_senders(id, |sender| sender.stop(now));
         self.event(CoreEvent::Inactive { session: id });
@@ -573,7 +573,7 @@ impl Core {
 
     fn handle_control_answer(&mut self, id: SessionId, answer: ControlAnswer) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        if session.answered(Awaited::Control(answer.request)) {
+        if session.take_awaited(Awaited::Control(answer.request)) {
             let result = if answer.code == dacapo_wire::session::CODE_SUCCESS {
                 Ok(answer.payload)
             } else {

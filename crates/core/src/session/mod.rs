@@ -82,7 +82,7 @@ pub(crate) struct Session {
     pub awaited: Vec<(Time, Awaited)>,
     pub next_request: u32,
     /// The application has answered the offer.
-    pub answered: bool,
+    pub is_answered: bool,
     /// The set-up was completed.
     pub was_ready: bool,
     /// The application's wish to close is to be answered with CLOSED when all flows are accounted
@@ -98,7 +98,8 @@ impl Session {
         self.awaited.push((deadline, awaited));
     }
 
-    pub fn answered(&mut self, awaited: Awaited) -> bool {
+    /// The answer to a command has come; false when none was waited for.
+    pub fn take_awaited(&mut self, awaited: Awaited) -> bool {
         let before = self.awaited.len();
         self.awaited.retain(|(_, waiting)| *waiting != awaited);
         self.awaited.len() != before
