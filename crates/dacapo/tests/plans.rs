@@ -169,3 +169,14 @@ fn defaults_follow_the_medium() {
     let opened: Vec<bool> = offers.iter().map(|offer| publisher.open(offer).is_ok()).collect();
     assert_eq!(opened, [true, false, true], "a file that has vanished is refused, and only it");
 }
+
+#[test]
+fn a_transport_that_no_host_opens_is_refused_and_not_replaced() {
+    let folder = Folder::new("transport");
+    movie(&folder);
+    let source = "{ file = \"radio.wav\" }";
+    let asked = flow("sound", source, "[\"segment\"]").replace("\"udp\"", "\"inproc\"");
+    let said = load(&folder, &[asked]).err().unwrap();
+    assert!(said.contains("s.toml:8: flow[0].transport: \"inproc\""), "{said}");
+    assert!(said.contains("allowed: udp"), "{said}");
+}

@@ -243,6 +243,7 @@ fn make_flow(
     let spec = place.spec;
     let unit_len_max = found.unit_len_max(graph.unit_room);
     let described = graph::check(place, &graph, unit_len_max, catalogue, problems)?;
+    check_transport(place, problems)?;
     let bound_bps = match (&spec.bound, &found.format) {
         (Some(bound), _) => bound.value,
         (None, Some(_)) => found.mean_bps.saturating_mul(BOUND_FACTOR).max(BOUND_BPS_MIN),
@@ -261,6 +262,7 @@ fn make_flow(
         graph: graph.form,
         transport: match spec.transport.value {
             TransportKind::Udp => 1,
+            // Refused above; kept so that the number is right once a host opens it.
             TransportKind::Inproc => 2,
         },
         bound_bps,
@@ -271,6 +273,18 @@ fn make_flow(
     };
     let asks = spec.attributes.to_string();
     Some(Flow { offer, found, graph: described, asks })
+}
+
+/// A host opens UDP only: a flow that asked for another transport would run over UDP all the same.
+fn check_transport(place: Place<'_>, problems: &mut Vec<Problem>) -> Option<()> {
+    let transport = &place.spec.transport;
+    if transport.value == TransportKind::Udp {
+        return Some(());
+    }
+    let what = format!("{:?}: this host opens no such transport", transport.value.name());
+    let problem = place.session.problem(transport, place.key("transport"), what);
+    problems.push(problem.allowed("udp"));
+    None
 }
 
 fn attributes(spec: &FlowSpec) -> Vec<AttributeForm> {
