@@ -2,7 +2,7 @@
 //!
 //! What it is not: running (see [`crate::Runner`]), or checked (see [`crate::check`]).
 
-use crate::{Module, ModuleSpec, Setup};
+use crate::{Module, ModuleSpec, Setup, TransportSpec};
 use dacapo_packet::Layout;
 
 /// The values of a module's parameters, by their number in its spec.
@@ -75,17 +75,55 @@ pub struct Built {
     pub layout: Layout,
 }
 
-/// The modules that exist in this core.
+/// The modules and transports that exist in this core.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
     entries: Vec<Entry>,
+    transports: Vec<&'static TransportSpec>,
 }
 
 impl Catalogue {
     /// A catalogue of these modules. Where two have the same number, the first counts.
     #[must_use]
     pub fn new(entries: Vec<Entry>) -> Self {
-        Self { entries }
+        Self { entries, transports: Vec::new() }
+    }
+
+    /// The same with these transports, in place of those that it had.
+    #[must_use]
+    pub fn with_transports(mut self, transports: Vec<&'static TransportSpec>) -> Self {
+        self.transports = transports;
+        self
+    }
+
+    /// All transports, in the order given.
+    #[must_use]
+    pub fn transports(&self) -> &[&'static TransportSpec] {
+        &self.transports
+    }
+
+    /// The transport with this number.
+    #[must_use]
+    pub fn transport(&self, id: u16) -> Option<&'static TransportSpec> {
+        self.transports.iter().copied().find(|spec| spec.id == id)
+    }
+
+    /// The transport with this name.
+    #[must_use]
+    pub fn transport_by_name(&self, name: &str) -> Option<&'static TransportSpec> {
+        self.transports.iter().copied().find(|spec| spec.name == name)
+    }
+
+    /// The same without the modules and transports that `keep` does not want.
+    #[must_use]
+    pub fn only(
+        &self,
+        keep_module: impl Fn(u16) -> bool,
+        keep_transport: impl Fn(u16) -> bool,
+    ) -> Self {
+        let entries = self.entries.iter().filter(|entry| keep_module(entry.spec.id));
+        let transports = self.transports.iter().filter(|spec| keep_transport(spec.id));
+        Self { entries: entries.copied().collect(), transports: transports.copied().collect() }
     }
 
     /// All modules, in the order given.

@@ -2,7 +2,7 @@
 //!
 //! What it is not: a judgement whether the graph serves the flow's attributes.
 
-use crate::{Catalogue, Graph, ModuleSpec, Node, Property};
+use crate::{Catalogue, Graph, ModuleSpec, Node, Properties, Property};
 use std::fmt;
 
 /// The most modules of a graph.
@@ -51,6 +51,15 @@ pub enum Illegal {
         /// The place of the lower module.
         node: usize,
         /// The upper module.
+        upper: &'static ModuleSpec,
+        /// The lower module.
+        lower: &'static ModuleSpec,
+    },
+    /// A module must stand beneath those of a function that stand beneath it.
+    NotBeneath {
+        /// The place of the lower module.
+        node: usize,
+        /// The module that stands too high.
         upper: &'static ModuleSpec,
         /// The lower module.
         lower: &'static ModuleSpec,
@@ -107,6 +116,7 @@ impl Illegal {
         match self {
             Self::UnknownModule { node, .. }
             | Self::WrongOrder { node, .. }
+            | Self::NotBeneath { node, .. }
             | Self::SameFunction { node, .. }
             | Self::Missing { node, .. }
             | Self::Param { node, .. } => Some(*node),
@@ -127,6 +137,11 @@ impl fmt::Display for Illegal {
                 "\"{}\" ({}) cannot stand below \"{}\" ({}): the order from the application is \
                  shape, compress, segment, repair, protect, number",
                 lower.name, lower.stratum, upper.name, upper.stratum
+            ),
+            Self::NotBeneath { upper, lower, .. } => write!(
+                f,
+                "\"{}\" must stand below \"{}\", which does {}",
+                upper.name, lower.name, lower.function
             ),
             Self::SameFunction { first, second, .. } => write!(
                 f,
@@ -210,6 +225,12 @@ fn check_order(specs: &[&'static ModuleSpec]) -> Result<(), Illegal> {
             return Err(Illegal::WrongOrder { node: index + 1, upper, lower });
         }
     }
+    for (node, lower) in specs.iter().enumerate() {
+        let upper = specs[..node].iter().find(|upper| upper.beneath.contains(&lower.function));
+        if let Some(upper) = upper {
+            return Err(Illegal::NotBeneath { node, upper, lower });
+        }
+    }
     Ok(())
 }
 
@@ -224,17 +245,16 @@ fn check_functions(specs: &[&'static ModuleSpec]) -> Result<(), Illegal> {
 }
 
 fn check_requirements(specs: &[&'static ModuleSpec], offer: &Offer<'_>) -> Result<(), Illegal> {
-    for (node, module) in specs.iter().enumerate() {
-        let below = &specs[node + 1..];
-        for &property in module.requires {
-            let given = offer.properties.contains(&property)
-                || below.iter().any(|lower| lower.provides.contains(&property));
-            if !given {
-                return Err(Illegal::Missing { node, module, property });
-            }
+    let mut given = Properties::of(offer.properties);
+    let mut topmost = Ok(());
+    for (node, module) in specs.iter().enumerate().rev() {
+        let missing = module.requires.iter().find(|property| !given.contains(**property));
+        if let Some(&property) = missing {
+            topmost = Err(Illegal::Missing { node, module, property });
         }
+        given = module.above(given);
     }
-    Ok(())
+    topmost
 }
 
 fn check_params(node: usize, module: &'static ModuleSpec, at: &Node) -> Result<(), Illegal> {

@@ -3,6 +3,7 @@
 //!
 //! What it is not: a running module ([`crate::Module`]), or a choice.
 
+use crate::{Params, Profile, Properties, SEGMENT_LEN_MIN, Service, Setting, TransportProfile};
 use dacapo_packet::Layout;
 use std::fmt;
 
@@ -40,7 +41,7 @@ impl fmt::Display for Stratum {
 }
 
 /// What a transport or a module gives to what stands above it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Property {
     /// Packets keep their boundaries.
     Boundaries,
@@ -54,6 +55,30 @@ pub enum Property {
     NoLoss,
     /// Units may be larger than a packet.
     AnyUnitSize,
+    /// Nobody but the participants can read.
+    Confidentiality,
+    /// Some participant has sent it.
+    GroupAuthenticity,
+    /// This very participant has sent it.
+    SourceAuthenticity,
+    /// It yields to others on a shared link.
+    CongestionControl,
+}
+
+impl Property {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Boundaries,
+        Self::Order,
+        Self::NoDuplicates,
+        Self::Integrity,
+        Self::NoLoss,
+        Self::AnyUnitSize,
+        Self::Confidentiality,
+        Self::GroupAuthenticity,
+        Self::SourceAuthenticity,
+        Self::CongestionControl,
+    ];
 }
 
 impl fmt::Display for Property {
@@ -65,6 +90,10 @@ impl fmt::Display for Property {
             Self::Integrity => "integrity",
             Self::NoLoss => "no loss",
             Self::AnyUnitSize => "units of any size",
+            Self::Confidentiality => "confidentiality",
+            Self::GroupAuthenticity => "authenticity of the group",
+            Self::SourceAuthenticity => "authenticity of the source",
+            Self::CongestionControl => "congestion control",
         })
     }
 }
@@ -97,6 +126,9 @@ pub struct ParamSpec {
     pub max: u64,
     /// What it does, in one line.
     pub summary: &'static str,
+    /// The first byte of the out-of-band message that changes it while the flow runs, where one
+    /// does; the value follows as a u64.
+    pub control: Option<u8>,
 }
 
 /// The static facts of a module.
@@ -108,6 +140,8 @@ pub struct ModuleSpec {
     pub id: u16,
     /// The protocol function that it serves; a graph has at most one module of a function.
     pub function: &'static str,
+    /// How it serves it, for people: what the field calls the mechanism.
+    pub mechanism: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
     /// Where it stands.
@@ -128,8 +162,89 @@ pub struct ModuleSpec {
     pub requires: &'static [Property],
     /// What it gives to what stands above.
     pub provides: &'static [Property],
+    /// What it takes away from what comes from below.
+    pub takes: &'static [Property],
+    /// Functions whose modules, where there are any, stand above this one.
+    pub beneath: &'static [&'static str],
     /// Its parameters; the place in this list is the parameter's number on the wire.
     pub params: &'static [ParamSpec],
+    /// How it changes what is predicted, and what it costs.
+    pub profile: &'static dyn Profile,
+}
+
+impl ModuleSpec {
+    /// What holds above the module, from what holds below.
+    #[must_use]
+    pub fn above(&self, below: Properties) -> Properties {
+        below.without(Properties::of(self.takes)).with(Properties::of(self.provides))
+    }
+
+    /// The service above the module with these parameters; `None` when something that it requires
+    /// is missing below, or too little room is left.
+    #[must_use]
+    pub fn serve(&self, params: &Params, setting: &Setting, below: &Service) -> Option<Service> {
+        if !below.properties.contains_all(Properties::of(self.requires)) {
+            return None;
+        }
+        let room = below.room.checked_sub(u32::from(self.head) + u32::from(self.tail))?;
+        if (room as usize) < SEGMENT_LEN_MIN {
+            return None;
+        }
+        let mut figures = self.profile.figures(params, setting, below);
+        figures.rate_bps = share(figures.rate_bps, room, below.room);
+        Some(Service { properties: self.above(below.properties), room, figures })
+    }
+}
+
+/// The static facts of a transport.
+#[derive(Clone, Copy, Debug)]
+pub struct TransportSpec {
+    /// The name in session files and reports.
+    pub name: &'static str,
+    /// The number on the wire.
+    pub id: u16,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// What it gives to a graph.
+    pub properties: &'static [Property],
+    /// The longest datagram that it takes, in bytes.
+    pub datagram_len: u32,
+    /// True when it carries datagrams of this length over any path, so that the path's own limit
+    /// does not count.
+    pub any_path: bool,
+    /// What it makes of a path, and what it costs.
+    pub profile: &'static dyn TransportProfile,
+}
+
+/// Two specs are the same when they have the same number.
+impl PartialEq for TransportSpec {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for TransportSpec {}
+
+impl TransportSpec {
+    /// The longest datagram over a path that takes `path_len` bytes.
+    #[must_use]
+    pub fn datagram_len_over(&self, path_len: u32) -> u32 {
+        if self.any_path { self.datagram_len } else { self.datagram_len.min(path_len) }
+    }
+
+    /// The service above the transport, `path_head` bytes of the path's own header in each
+    /// datagram; `None` when too little room is left.
+    #[must_use]
+    pub fn serve(&self, setting: &Setting, path_head: u32) -> Option<Service> {
+        let datagram_len = self.datagram_len_over(setting.path.datagram_len);
+        let room = datagram_len.checked_sub(path_head)?;
+        if (room as usize) < SEGMENT_LEN_MIN {
+            return None;
+        }
+        let mut figures = self.profile.figures(setting);
+        figures.rate_bps = share(figures.rate_bps, room, datagram_len);
+        Some(Service { properties: Properties::of(self.properties), room, figures })
+    }
 }
 
 /// Two specs are the same when they have the same number.
@@ -153,4 +268,10 @@ pub struct Setup {
     pub tail_below: usize,
     /// The largest unit of the flow in bytes, framing included.
     pub unit_len_max: usize,
+}
+
+/// `rate` less the part of each packet that headers take.
+fn share(rate: u64, room: u32, of: u32) -> u64 {
+    let rate = u128::from(rate) * u128::from(room) / u128::from(of.max(1));
+    u64::try_from(rate).unwrap_or(u64::MAX)
 }

@@ -146,6 +146,9 @@ fn a_module_that_reorders_while_it_promises_order_is_found() {
 static TWIN: ModuleSpec = ModuleSpec {
     keeps_order: false,
     provides: &[Property::NoDuplicates],
+    takes: &[],
+    beneath: &[],
+    profile: &dacapo_lift::Neutral,
     ..spec("twin", 0xF105, false)
 };
 

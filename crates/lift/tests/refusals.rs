@@ -20,12 +20,18 @@ static CUT: ModuleSpec = ModuleSpec {
     segments: true,
     requires: &[Property::Boundaries],
     provides: &[Property::AnyUnitSize],
+    takes: &[],
+    beneath: &[],
+    profile: &dacapo_lift::Neutral,
     ..spec("cut", 0xF011, true)
 };
 
 static ORDER: ModuleSpec = ModuleSpec {
     head: 4,
     provides: &[Property::Order, Property::NoDuplicates],
+    takes: &[],
+    beneath: &[],
+    profile: &dacapo_lift::Neutral,
     params: &[
         ParamSpec {
             name: "hold",
@@ -34,6 +40,7 @@ static ORDER: ModuleSpec = ModuleSpec {
             min: 2,
             max: 9,
             summary: "",
+            control: None,
         },
         ParamSpec {
             name: "window",
@@ -42,6 +49,7 @@ static ORDER: ModuleSpec = ModuleSpec {
             min: 0,
             max: u64::MAX,
             summary: "",
+            control: None,
         },
     ],
     ..spec("order", 0xF012, true)

@@ -14,6 +14,7 @@ pub const fn spec(name: &'static str, id: u16, trains: bool) -> ModuleSpec {
         name,
         id,
         function: name,
+        mechanism: "",
         summary: "a test's",
         stratum: Stratum::Repair,
         head: 0,
@@ -24,6 +25,9 @@ pub const fn spec(name: &'static str, id: u16, trains: bool) -> ModuleSpec {
         segments: false,
         requires: &[],
         provides: &[],
+        takes: &[],
+        beneath: &[],
+        profile: &dacapo_lift::Neutral,
         params: &[],
     }
 }

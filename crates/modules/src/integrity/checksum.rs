@@ -26,6 +26,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     name: "checksum",
     id: 0x0003,
     function: "integrity",
+    mechanism: "CRC-32C",
     summary: "CRC-32C over every packet; altered packets are dropped",
     stratum: Stratum::Protect,
     head: 0,
@@ -36,6 +37,9 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     segments: false,
     requires: &[Property::Boundaries],
     provides: &[Property::Integrity],
+    takes: &[],
+    beneath: &[],
+    profile: &dacapo_lift::Neutral,
     params: &[],
 };
 

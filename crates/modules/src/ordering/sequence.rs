@@ -30,6 +30,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     name: "sequence",
     id: 0x0002,
     function: "ordering",
+    mechanism: "sequence numbers and a reordering window",
     summary: "packets in order, each once; what stays missing is reported lost",
     stratum: Stratum::Repair,
     head: LEN as u16,
@@ -40,6 +41,9 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     segments: false,
     requires: &[Property::Boundaries],
     provides: &[Property::Order, Property::NoDuplicates],
+    takes: &[],
+    beneath: &[],
+    profile: &dacapo_lift::Neutral,
     params: &[ParamSpec {
         name: "hold",
         unit: ParamUnit::Nanoseconds,
@@ -47,6 +51,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
         min: 0,
         max: 10_000_000_000,
         summary: "how long a packet waits for those before it",
+        control: Some(CONTROL_SET_HOLD),
     }],
 };
 

@@ -30,6 +30,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     name: "segment",
     id: 0x0001,
     function: "segmentation",
+    mechanism: "fragmentation and reassembly",
     summary: "units larger than a packet are cut, and joined at the peer",
     stratum: Stratum::Segment,
     head: LEN as u16,
@@ -40,6 +41,9 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     segments: true,
     requires: &[Property::Boundaries],
     provides: &[Property::AnyUnitSize],
+    takes: &[],
+    beneath: &[],
+    profile: &dacapo_lift::Neutral,
     params: &[ParamSpec {
         name: "patience",
         unit: ParamUnit::Nanoseconds,
@@ -47,6 +51,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
         min: 1_000_000,
         max: 60_000_000_000,
         summary: "how long a unit waits for its next segment",
+        control: None,
     }],
 };
 

@@ -1,0 +1,54 @@
+//! [`Profile`] and [`TransportProfile`]: how a module, or a transport, changes what is predicted,
+//! and what it costs.
+//!
+//! What it is: the part of a spec that is computed. What it is not: the part that is listed (what a
+//! module requires, provides and takes away, its room), which is in [`crate::ModuleSpec`].
+//!
+//! Invariant: a profile is a pure function; a better service below never makes a worse one above
+//! ([`crate::conformance::a_better_service_below_is_never_worse_above`]).
+
+use crate::{Cost, Figures, Params, Service, Setting};
+use std::fmt;
+use std::panic::RefUnwindSafe;
+
+/// The most operating points that a module proposes.
+pub const POINTS_MAX: usize = 3;
+
+/// How a C-module changes figures, and what it costs.
+pub trait Profile: fmt::Debug + Sync + RefUnwindSafe {
+    /// The values of the parameters that are worth trying above this service: 1 to [`POINTS_MAX`].
+    /// They depend on the path and the units, never on what is asked for.
+    fn points(&self, _setting: &Setting, _below: &Service) -> Vec<Params> {
+        vec![Params::new()]
+    }
+
+    /// What is predicted above, from what is below.
+    fn figures(&self, _params: &Params, _setting: &Setting, below: &Service) -> Figures {
+        below.figures
+    }
+
+    /// What the module itself costs.
+    fn cost(&self, _params: &Params) -> Cost {
+        Cost::ZERO
+    }
+
+    /// How many packets it hands down for each that it gets.
+    fn copies(&self, _params: &Params) -> u64 {
+        1
+    }
+}
+
+/// What a transport makes of a path.
+pub trait TransportProfile: fmt::Debug + Sync + RefUnwindSafe {
+    /// What is predicted of its datagrams.
+    fn figures(&self, setting: &Setting) -> Figures;
+
+    /// What it costs, system calls and the kernel's copies included.
+    fn cost(&self) -> Cost;
+}
+
+/// The profile of a module that changes no figure and whose cost nobody has measured.
+#[derive(Debug)]
+pub struct Neutral;
+
+impl Profile for Neutral {}
