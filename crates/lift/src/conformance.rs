@@ -9,11 +9,22 @@
 //! ```text
 //!   units -> Runner(one module) -> packets -> wire (perfect | lossy | junk)
 //!                                                -> Runner(one module) -> units
+//!   service below -> profile -> service above     (random pairs, one better than the other)
 //! ```
+//!
+//! In the submodules: what a profile must keep (`monotone`), what is sent besides what was given
+//! (`sending`), parameters that change while a flow runs (`parameters`), the two ends (`end`).
 
-use crate::{Catalogue, Entry, Graph, Node, Params, Property, Runner, Surroundings};
-use dacapo_base::{Random, Time};
-use dacapo_packet::{Layout, Packet, Pool};
+mod end;
+mod monotone;
+mod parameters;
+mod sending;
+
+pub use monotone::a_better_service_below_is_never_worse_above;
+
+use crate::{Entry, Params, Property, Runner};
+use dacapo_base::Random;
+use end::End;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -36,6 +47,7 @@ const SETTLE: Duration = Duration::from_secs(30);
 /// # Panics
 /// When the module breaks a rule; the text names the rule and the seed.
 pub fn suite(subject: &Subject) {
+    a_better_service_below_is_never_worse_above(subject.entry.spec);
     for seed in 0..8 {
         perfect_wire_gives_back_every_unit(subject, seed);
         batches_and_trains_change_nothing(subject, seed);
@@ -43,115 +55,9 @@ pub fn suite(subject: &Subject) {
         junk_is_dropped_and_counted(subject, seed);
         the_same_seed_gives_the_same_packets(subject, seed);
         flush_gives_every_view_back_and_leaves_the_module_usable(subject, seed);
-    }
-}
-
-/// One end: a runner of the one module, and what it lives on.
-struct End {
-    runner: Runner,
-    pool: Pool,
-    random: Random,
-    now: Time,
-    layout: Layout,
-}
-
-impl End {
-    fn new(subject: &Subject, seed: u64) -> Self {
-        let catalogue = Catalogue::new(vec![subject.entry]);
-        let node = Node { module: subject.entry.spec.id, params: subject.params.clone() };
-        let graph = Graph { nodes: vec![node] };
-        let built = catalogue
-            .build(&graph, PATH_HEAD, DATAGRAM_LEN, UNIT_LEN_MAX)
-            .expect("the subject can be built alone");
-        Self {
-            runner: Runner::new(built.modules),
-            pool: Pool::new(32 << 20),
-            random: Random::from_number(seed),
-            now: Time::from_millis(1),
-            layout: built.layout,
-        }
-    }
-
-    fn with<R>(&mut self, body: impl FnOnce(&mut Runner, &mut Surroundings<'_>) -> R) -> R {
-        let mut around =
-            Surroundings { now: self.now, pool: &mut self.pool, random: &mut self.random };
-        body(&mut self.runner, &mut around)
-    }
-
-    /// Feeds a unit and returns what goes on the wire, datagram by datagram.
-    fn send(&mut self, unit: &[u8]) -> Vec<Vec<u8>> {
-        assert!(self.runner.credit() > 0, "rule 10: no credit at rest");
-        self.feed(unit);
-        self.with(Runner::run);
-        self.wire()
-    }
-
-    fn feed(&mut self, unit: &[u8]) {
-        let mut packet = self.pool.alloc_train(&self.layout, unit.len()).expect("room in the pool");
-        self.pool.write_payload(&packet, 0, unit);
-        packet.set_unit_ends(true, true);
-        self.with(|runner, around| runner.feed(around, packet));
-    }
-
-    fn wire(&mut self) -> Vec<Vec<u8>> {
-        let packets: Vec<Packet> = self.runner.take_down().drain().collect();
-        let mut datagrams = Vec::new();
-        for packet in packets {
-            for index in 0..packet.segment_count() {
-                datagrams.push(self.pool.segment(&packet, index).to_vec());
-            }
-            self.pool.free(packet);
-        }
-        datagrams
-    }
-
-    /// Takes a datagram from the wire and returns the units that come out.
-    fn receive(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
-        let packet = self.pool.packet_from(0, datagram, 0).expect("room in the pool");
-        self.with(|runner, around| {
-            runner.handle_up(around, packet);
-            runner.run(around);
-        });
-        self.units()
-    }
-
-    fn units(&mut self) -> Vec<Vec<u8>> {
-        let packets: Vec<Packet> = self.runner.take_up().drain().collect();
-        let mut units: Vec<Vec<u8>> = Vec::new();
-        for packet in packets {
-            if packet.is_unit_first() || units.is_empty() {
-                units.push(Vec::new());
-            }
-            if let Some(unit) = units.last_mut() {
-                self.pool.read_payload(&packet, unit);
-            }
-            self.pool.free(packet);
-        }
-        units
-    }
-
-    /// Lets time pass until no timer is armed, and returns the units that come out.
-    fn settle(&mut self) -> Vec<Vec<u8>> {
-        let end = self.now + SETTLE;
-        let mut units = Vec::new();
-        let mut rounds = 0;
-        while let Some(at) = self.runner.next_deadline().filter(|at| *at <= end) {
-            self.now = self.now.max(at);
-            self.with(Runner::handle_timeout);
-            units.extend(self.units());
-            rounds += 1;
-            assert!(rounds < 100_000, "rule 1: timers without progress");
-        }
-        units
-    }
-
-    fn finish(mut self, what: &str, seed: u64) {
-        self.with(|runner, around| runner.flush(around));
-        assert_eq!(
-            self.pool.live_views(),
-            0,
-            "rule 2: {what}: views kept after flush, seed {seed}"
-        );
+        sending::what_is_sent_is_bounded_and_understood(subject, seed);
+        sending::drain_sends_what_waits(subject, seed);
+        parameters::a_message_sets_a_parameter(subject, seed);
     }
 }
 
@@ -245,12 +151,21 @@ fn a_lossy_wire_breaks_no_promise(subject: &Subject, seed: u64) {
     b.finish("receiver", seed);
 }
 
+type Places<'a> = BTreeMap<&'a [u8], usize>;
+
+/// The place of every unit in what was sent.
+fn places(sent: &[Vec<u8>]) -> Places<'_> {
+    sent.iter().enumerate().map(|(place, unit)| (unit.as_slice(), place)).collect()
+}
+
+fn place_of(places: &Places<'_>, unit: &[u8]) -> Option<usize> {
+    places.get(unit).copied()
+}
+
 fn check_promises(subject: &Subject, seed: u64, sent: &[Vec<u8>], got: &[Vec<u8>]) {
     let spec = subject.entry.spec;
-    let places: BTreeMap<&[u8], usize> =
-        sent.iter().enumerate().map(|(place, unit)| (unit.as_slice(), place)).collect();
-    let place = |unit: &Vec<u8>| places.get(unit.as_slice()).copied();
-    let order: Vec<usize> = got.iter().filter_map(place).collect();
+    let places = places(sent);
+    let order: Vec<usize> = got.iter().filter_map(|unit| place_of(&places, unit)).collect();
     let strange = got.len() - order.len();
     assert_eq!(strange, 0, "{}: units that nobody sent, seed {seed}", spec.name);
     assert!(order.len() > sent.len() / 4, "{}: hardly anything came, seed {seed}", spec.name);

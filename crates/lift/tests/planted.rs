@@ -9,7 +9,8 @@ use common::spec;
 use dacapo_base::Time;
 use dacapo_lift::conformance::{Subject, suite};
 use dacapo_lift::{
-    Cx, DropReason, Entry, Module, ModuleSpec, Params, Property, Setup, TimerId, Verdict,
+    ControlError, Cost, Cx, DropReason, Entry, Figures, Module, ModuleSpec, ParamSpec, ParamUnit,
+    Params, Profile, Property, Service, Setting, Setup, TimerId, Verdict,
 };
 use dacapo_packet::Packet;
 use std::collections::VecDeque;
@@ -146,9 +147,6 @@ fn a_module_that_reorders_while_it_promises_order_is_found() {
 static TWIN: ModuleSpec = ModuleSpec {
     keeps_order: false,
     provides: &[Property::NoDuplicates],
-    takes: &[],
-    beneath: &[],
-    profile: &dacapo_lift::Neutral,
     ..spec("twin", 0xF105, false)
 };
 
@@ -291,4 +289,247 @@ module!(Restless, RESTLESS, {
 #[test]
 fn a_module_with_timers_without_progress_is_found() {
     check_found(verdict(&RESTLESS, |_, _| Box::new(Restless)), "rule 1");
+}
+
+/// A number from 0 to 9 that message 1 sets.
+const LEVEL: ParamSpec = ParamSpec {
+    name: "level",
+    unit: ParamUnit::Count,
+    default: 3,
+    min: 0,
+    max: 9,
+    summary: "",
+    control: Some(1),
+};
+
+/// A spec that differs from the honest one in its name, profile and parameters.
+const fn predicting(
+    name: &'static str,
+    id: u16,
+    profile: &'static dyn Profile,
+    params: &'static [ParamSpec],
+) -> ModuleSpec {
+    ModuleSpec { profile, params, head: 1, ..spec(name, id, false) }
+}
+
+/// Predicts more delay where there is more rate.
+#[derive(Debug)]
+struct Contrary;
+
+impl Profile for Contrary {
+    fn figures(&self, _: &Params, _: &Setting, below: &Service) -> Figures {
+        let delay_ns = below.figures.delay_ns.saturating_add(below.figures.rate_bps / 1_000);
+        Figures { delay_ns, ..below.figures }
+    }
+}
+
+static CONTRARY: ModuleSpec = predicting("contrary", 0xF10B, &Contrary, &[]);
+
+#[test]
+fn a_module_whose_figures_fall_when_those_below_rise_is_found() {
+    let found = verdict(&CONTRARY, |_, _| Box::new(Honest));
+    check_found(found, "monotone: contrary: with Params");
+}
+
+/// Proposes the dear level where few packets are lost, and the cheap one elsewhere.
+#[derive(Debug)]
+struct Spendthrift;
+
+impl Profile for Spendthrift {
+    fn points(&self, _: &Setting, below: &Service) -> Vec<Params> {
+        let mut params = Params::new();
+        params.set(0, if below.figures.loss_ppb < 1_000_000 { 9 } else { 0 });
+        vec![params]
+    }
+
+    fn cost(&self, params: &Params) -> Cost {
+        Cost { packet_ps: params.value(&SPENDTHRIFT, "level"), ..Cost::ZERO }
+    }
+}
+
+static SPENDTHRIFT: ModuleSpec = predicting("spendthrift", 0xF10C, &Spendthrift, &[LEVEL]);
+
+#[test]
+fn a_module_that_costs_more_over_a_better_service_is_found() {
+    check_found(verdict(&SPENDTHRIFT, |_, _| Box::new(Honest)), "no point is as good as");
+}
+
+/// Proposes what its parameter does not allow.
+#[derive(Debug)]
+struct Boundless;
+
+impl Profile for Boundless {
+    fn points(&self, setting: &Setting, _: &Service) -> Vec<Params> {
+        let mut params = Params::new();
+        params.set(0, setting.path.loss_ppb);
+        vec![params]
+    }
+}
+
+static BOUNDLESS: ModuleSpec = predicting("boundless", 0xF10D, &Boundless, &[LEVEL]);
+
+#[test]
+fn a_module_that_proposes_an_illegal_value_is_found() {
+    check_found(verdict(&BOUNDLESS, |_, _| Box::new(Honest)), "a point outside the bounds");
+}
+
+/// Predicts something else every time.
+#[derive(Debug)]
+struct Moody;
+
+static MOODS: AtomicU64 = AtomicU64::new(0);
+
+impl Profile for Moody {
+    fn figures(&self, _: &Params, _: &Setting, below: &Service) -> Figures {
+        let delay_ns = below.figures.delay_ns / (MOODS.fetch_add(1, Ordering::Relaxed) + 1);
+        Figures { delay_ns, ..below.figures }
+    }
+}
+
+static MOODY: ModuleSpec = predicting("moody", 0xF10E, &Moody, &[]);
+
+#[test]
+fn a_module_that_predicts_something_else_when_asked_again_is_found() {
+    check_found(verdict(&MOODY, |_, _| Box::new(Honest)), "other figures when asked again");
+}
+
+static ECHO: ModuleSpec =
+    ModuleSpec { takes: &[Property::Order, Property::NoDuplicates], ..spec("echo", 0xF10F, false) };
+static REPEATER: ModuleSpec = ModuleSpec { profile: &Twice, ..spec("repeater", 0xF110, false) };
+
+/// Two packets for each.
+#[derive(Debug)]
+struct Twice;
+
+impl Profile for Twice {
+    fn copies(&self, _: &Params) -> u64 {
+        2
+    }
+}
+
+/// Sends everything a second time, 5 ms later.
+struct Echo(&'static ModuleSpec, Vec<Packet>);
+
+impl Module for Echo {
+    fn spec(&self) -> &'static ModuleSpec {
+        self.0
+    }
+
+    fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        self.1.push(cx.pool.share(slot));
+        let at = cx.now() + Duration::from_millis(5);
+        cx.arm(0, at);
+        Verdict::Forward
+    }
+
+    fn timeout(&mut self, cx: &mut Cx<'_>, _: TimerId) {
+        for packet in self.1.drain(..) {
+            if let Err(packet) = cx.emit_down(packet) {
+                cx.discard(packet, DropReason::Overflow);
+            }
+        }
+    }
+
+    fn drain(&mut self, cx: &mut Cx<'_>) {
+        self.timeout(cx, 0);
+    }
+
+    fn flush(&mut self, cx: &mut Cx<'_>) {
+        for packet in self.1.drain(..) {
+            cx.discard(packet, DropReason::Shutdown);
+        }
+    }
+}
+
+#[test]
+fn a_module_that_sends_more_than_its_profile_says_is_found() {
+    let found = verdict(&ECHO, |_, _| Box::new(Echo(&ECHO, Vec::new())));
+    check_found(found, "more than its profile says");
+}
+
+#[test]
+fn a_module_that_repeats_without_taking_that_away_is_found() {
+    let found = verdict(&REPEATER, |_, _| Box::new(Echo(&REPEATER, Vec::new())));
+    check_found(found, "repeats and does not say so");
+}
+
+static LEVELLED: ModuleSpec = predicting("levelled", 0xF111, &dacapo_lift::Neutral, &[LEVEL]);
+
+/// Writes its level into its byte. How it takes messages differs from test to test.
+struct Levelled {
+    level: u64,
+    takes: fn(u64) -> Result<Option<u64>, ControlError>,
+}
+
+module!(Levelled, LEVELLED, {
+    fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        let verdict = Honest.down(cx, slot);
+        cx.pool.head_mut(slot, 0, 1).fill(self.level as u8);
+        verdict
+    }
+
+    fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        Honest.up(cx, slot)
+    }
+
+    fn control(&mut self, _: &mut Cx<'_>, message: &[u8]) -> Result<Vec<u8>, ControlError> {
+        let (&1, value) = message.split_first().ok_or(ControlError::Malformed)? else {
+            return Err(ControlError::Unknown);
+        };
+        let value = value.try_into().map_err(|_| ControlError::Malformed)?;
+        if let Some(level) = (self.takes)(u64::from_be_bytes(value))? {
+            self.level = level;
+        }
+        Ok(Vec::new())
+    }
+});
+
+impl Levelled {
+    fn boxed(
+        params: &Params,
+        takes: fn(u64) -> Result<Option<u64>, ControlError>,
+    ) -> Box<dyn Module> {
+        Box::new(Self { level: params.value(&LEVELLED, "level"), takes })
+    }
+}
+
+fn within(value: u64) -> Result<u64, ControlError> {
+    let outside = || ControlError::OutOfRange(format!("{value} is outside 0 to 9"));
+    (value <= 9).then_some(value).ok_or_else(outside)
+}
+
+#[test]
+fn a_module_that_takes_messages_as_it_says_is_passed() {
+    let honest = |params: &Params, _: &Setup| Levelled::boxed(params, |it| within(it).map(Some));
+    assert_eq!(verdict(&LEVELLED, honest), None);
+}
+
+#[test]
+fn a_module_that_answers_a_message_and_does_nothing_is_found() {
+    let deaf = |params: &Params, _: &Setup| Levelled::boxed(params, |it| within(it).map(|_| None));
+    check_found(verdict(&LEVELLED, deaf), "a message to set 0 does not");
+}
+
+#[test]
+fn a_module_that_takes_a_value_outside_is_found() {
+    let lax = |params: &Params, _: &Setup| Levelled::boxed(params, |it| Ok(Some(it)));
+    check_found(verdict(&LEVELLED, lax), "10 is outside and not refused");
+}
+
+static IDLE: ModuleSpec = ModuleSpec { params: &[LEVEL], ..spec("idle", 0xF112, false) };
+
+/// Has a parameter that nothing depends on.
+struct Idle;
+
+module!(Idle, IDLE, {
+    fn control(&mut self, _: &mut Cx<'_>, message: &[u8]) -> Result<Vec<u8>, ControlError> {
+        let value = message.get(1..).unwrap_or_default().try_into();
+        within(value.map(u64::from_be_bytes).map_err(|_| ControlError::Malformed)?)?;
+        Ok(Vec::new())
+    }
+});
+
+#[test]
+fn a_module_with_a_parameter_that_nothing_depends_on_is_found() {
+    check_found(verdict(&IDLE, |_, _| Box::new(Idle)), "no value changes anything");
 }

@@ -64,11 +64,17 @@ static NEEDS_ORDER: ModuleSpec =
 static SEAL: ModuleSpec =
     ModuleSpec { stratum: Stratum::Protect, head: 1_300, tail: 70, ..spec("seal", 0xF015, true) };
 
+static AGAIN: ModuleSpec = ModuleSpec {
+    takes: &[Property::Order],
+    beneath: &["order", "nothing there"],
+    ..spec("again", 0xF016, true)
+};
+
 fn catalogue() -> Catalogue {
     fn build(_: &Params, _: &Setup) -> Box<dyn Module> {
         Scripted::new(&common::TRAINS).boxed()
     }
-    let specs = [&SHAPE, &CUT, &ORDER, &OTHER_ORDER, &NEEDS_ORDER, &SEAL];
+    let specs = [&SHAPE, &CUT, &ORDER, &OTHER_ORDER, &NEEDS_ORDER, &SEAL, &AGAIN];
     Catalogue::new(specs.map(|spec| Entry { spec, build }).to_vec())
 }
 
@@ -127,6 +133,28 @@ fn a_module_below_one_whose_stratum_comes_later() {
         "\"cut\" (segment) cannot stand below \"order\" (repair): the order from the application \
          is shape, compress, segment, repair, protect, number"
     );
+}
+
+#[test]
+fn a_module_above_one_that_must_stand_above_it() {
+    let (illegal, node, text) = refused(&graph(&[0xF016, 0xF014, 0xF012]), 500);
+    assert_eq!(illegal, Illegal::NotBeneath { node: 2, upper: &AGAIN, lower: &ORDER });
+    assert_eq!(node, Some(2));
+    assert_eq!(text, "\"again\" must stand below \"order\", which does order");
+    assert_eq!(checked(&graph(&[0xF012, 0xF016]), 500), Ok(()));
+    assert_eq!(checked(&graph(&[0xF016]), 500), Ok(()), "alone it may stand");
+}
+
+#[test]
+fn what_one_module_gives_another_above_it_takes_away() {
+    // Order that the transport gives is gone above "again", and back above "order".
+    let ordered = Offer { properties: &[Property::Boundaries, Property::Order], ..UDP };
+    let over = |ids| check(&catalogue(), &graph(ids), &ordered, Needs { unit_len_max: 500 });
+    let property = Property::Order;
+    let missing = Illegal::Missing { node: 0, module: &NEEDS_ORDER, property };
+    assert_eq!(over(&[0xF014]), Ok(()));
+    assert_eq!(over(&[0xF014, 0xF016]), Err(missing));
+    assert_eq!(over(&[0xF014, 0xF012, 0xF016]), Ok(()));
 }
 
 #[test]

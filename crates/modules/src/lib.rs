@@ -3,22 +3,36 @@
 //! ```text
 //!   segmentation/  segment    units <-> packets of the path's size
 //!   ordering/      sequence   order, duplicates and loss of packets
+//!   redundancy/    repeat     every packet again, against losses
 //!   integrity/     checksum   CRC-32C over what the modules above made
 //! ```
 //!
 //! What it is not: a choice of modules, or the engine that runs them (`dacapo-lift`).
+//!
+//! Each function's folder has the modules and, in `profile.rs`, what they do to what is predicted.
 //!
 //! Invariant: every module here passes `dacapo_lift::conformance::suite`, and stands in
 //! `docs/modules.md`.
 
 pub mod integrity;
 pub mod ordering;
+pub mod redundancy;
 pub mod segmentation;
+
+mod arithmetic;
+mod control;
+#[cfg(test)]
+mod testing;
 
 use dacapo_lift::Entry;
 
 /// Every module of this crate, for a catalogue.
 #[must_use]
 pub fn entries() -> Vec<Entry> {
-    vec![segmentation::segment::ENTRY, ordering::sequence::ENTRY, integrity::checksum::ENTRY]
+    vec![
+        segmentation::segment::ENTRY,
+        ordering::sequence::ENTRY,
+        redundancy::repeat::ENTRY,
+        integrity::checksum::ENTRY,
+    ]
 }

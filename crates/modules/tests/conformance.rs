@@ -6,7 +6,7 @@ use dacapo_lift::conformance::{Subject, suite};
 #[test]
 fn every_module_keeps_the_contract() {
     let entries = dacapo_modules::entries();
-    assert!(entries.len() >= 3);
+    assert!(entries.len() >= 4);
     for entry in entries {
         suite(&Subject { entry, params: Params::new() });
     }
@@ -17,4 +17,14 @@ fn sequence_keeps_it_also_without_hold() {
     let mut params = Params::new();
     params.set(0, 0);
     suite(&Subject { entry: dacapo_modules::ordering::sequence::ENTRY, params });
+}
+
+#[test]
+fn repeat_keeps_it_also_with_several_copies_close_together_and_far_apart() {
+    for (copies, gap) in [(3, 1_000_000), (2, 7_000_000), (3, 1_000_000_000)] {
+        let mut params = Params::new();
+        params.set(0, copies);
+        params.set(1, gap);
+        suite(&Subject { entry: dacapo_modules::redundancy::repeat::ENTRY, params });
+    }
 }

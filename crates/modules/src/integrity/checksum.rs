@@ -15,7 +15,8 @@
 //! Invariant: no state, so nothing is held and nothing is lost at a change.
 
 use dacapo_lift::{
-    Cx, DropReason, Entry, Module, ModuleSpec, Params, Property, Setup, Stratum, Verdict,
+    Cost, Cx, DropReason, Entry, Module, ModuleSpec, Params, Profile, Property, Setup, Stratum,
+    Verdict,
 };
 use dacapo_packet::{Packet, Pool};
 
@@ -39,12 +40,25 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     provides: &[Property::Integrity],
     takes: &[],
     beneath: &[],
-    profile: &dacapo_lift::Neutral,
+    profile: &Price,
     params: &[],
 };
 
 /// The catalogue's entry.
 pub const ENTRY: Entry = Entry { spec: &SPEC, build };
+
+/// Default, measured by `cargo run --release -p dacapo-modules --example cost` on AMD EPYC.
+const COST: Cost = Cost { train_ps: 132_000, packet_ps: 43_200, byte_ps: 136 };
+
+/// No figure changes: altered packets are so few beside those that are lost that they do not show.
+#[derive(Debug)]
+struct Price;
+
+impl Profile for Price {
+    fn cost(&self, _: &Params) -> Cost {
+        COST
+    }
+}
 
 fn build(_: &Params, _: &Setup) -> Box<dyn Module> {
     Box::new(Checksum)

@@ -4,4 +4,5 @@
 
 pub mod sequence;
 
+mod profile;
 mod window;

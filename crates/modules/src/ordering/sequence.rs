@@ -15,7 +15,9 @@
 //! Invariants: packets go up in the order of their numbers, each at most once; packets that wait
 //! are at most 8,192 and never wait longer than `hold` after they came.
 
+use super::profile::Waiting;
 use super::window::{Place, Window};
+use crate::control::parameter;
 use dacapo_base::Time;
 use dacapo_lift::{
     ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params,
@@ -43,7 +45,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     provides: &[Property::Order, Property::NoDuplicates],
     takes: &[],
     beneath: &[],
-    profile: &dacapo_lift::Neutral,
+    profile: &Waiting,
     params: &[ParamSpec {
         name: "hold",
         unit: ParamUnit::Nanoseconds,
@@ -54,6 +56,9 @@ pub static SPEC: ModuleSpec = ModuleSpec {
         control: Some(CONTROL_SET_HOLD),
     }],
 };
+
+/// The number of the parameter `hold`.
+pub(super) const HOLD: u16 = 0;
 
 /// The catalogue's entry.
 pub const ENTRY: Entry = Entry { spec: &SPEC, build };
@@ -130,17 +135,7 @@ impl Module for Sequence {
     }
 
     fn control(&mut self, cx: &mut Cx<'_>, message: &[u8]) -> Result<Vec<u8>, ControlError> {
-        let (&CONTROL_SET_HOLD, value) = message.split_first().ok_or(ControlError::Malformed)?
-        else {
-            return Err(ControlError::Unknown);
-        };
-        let value = value.try_into().map(u64::from_be_bytes);
-        let value = value.map_err(|_| ControlError::Malformed)?;
-        let bounds = &SPEC.params[0];
-        if !(bounds.min..=bounds.max).contains(&value) {
-            let text = format!("hold: {value} ns is outside {} to {}", bounds.min, bounds.max);
-            return Err(ControlError::OutOfRange(text));
-        }
+        let (_, value) = parameter(&SPEC, message)?;
         self.hold = Duration::from_nanos(value);
         self.arm(cx);
         Ok(Vec::new())

@@ -4,4 +4,5 @@
 
 pub mod segment;
 
+mod profile;
 mod reassembly;

@@ -15,6 +15,7 @@
 //! Invariants: a unit goes up whole or not at all, and at most once; at most 256 units are in work;
 //! bytes of one unit are at most `unit_len_max` of the flow.
 
+use super::profile::UnitsOfPackets;
 use super::reassembly::{Outcome, Reassembly};
 use dacapo_base::Time;
 use dacapo_lift::{
@@ -43,7 +44,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     provides: &[Property::AnyUnitSize],
     takes: &[],
     beneath: &[],
-    profile: &dacapo_lift::Neutral,
+    profile: &UnitsOfPackets,
     params: &[ParamSpec {
         name: "patience",
         unit: ParamUnit::Nanoseconds,

@@ -1,0 +1,119 @@
+//! The arithmetic that profiles share: shares in billionths, packets of a unit, packets in a time.
+//!
+//! What it is not: exact. A share is rounded up, so that what is predicted is never better than
+//! what the formula says, and only nothing gives nothing.
+//!
+//! Invariants: integers only; everything saturates and nothing panics; each result grows (or falls)
+//! with each argument, without which no profile could keep the order of services.
+
+use dacapo_lift::{PPB, Path, Units};
+
+/// The bytes before every unit inside a graph, which number it.
+const UNIT_HEAD: u64 = dacapo_wire::unit::LEN as u64;
+
+/// From this share on, in ppb, something belongs to what 99 of 100 packets meet.
+pub(crate) const ONE_IN_HUNDRED: u64 = PPB / 100;
+
+/// One millisecond in ns.
+pub(crate) const MILLISECOND: u64 = 1_000_000;
+
+/// `value` rounded up to whole milliseconds, in ns.
+pub(crate) fn whole_milliseconds(value: u64) -> u64 {
+    value.div_ceil(MILLISECOND).saturating_mul(MILLISECOND)
+}
+
+/// `a` times `b` through `by`, rounded up; 0 when `by` is 0 and so is the product.
+pub(crate) fn ratio(a: u64, b: u64, by: u64) -> u64 {
+    let product = u128::from(a).saturating_mul(u128::from(b));
+    u64::try_from(product.div_ceil(u128::from(by.max(1)))).unwrap_or(u64::MAX)
+}
+
+/// The share `a` of the share `b`, in ppb.
+pub(crate) fn both(a: u64, b: u64) -> u64 {
+    ratio(a, b, PPB)
+}
+
+/// The chance of one or the other, in ppb, when they do not depend on each other.
+pub(crate) fn either(a: u64, b: u64) -> u64 {
+    let (a, b) = (a.min(PPB), b.min(PPB));
+    // 1 - (1 - a)(1 - b): the product is rounded down.
+    let neither = u128::from(PPB - a) * u128::from(PPB - b) / u128::from(PPB);
+    PPB - u64::try_from(neither).unwrap_or(0)
+}
+
+/// The chance, in ppb, that what happens with chance `share` happens `count` times running.
+pub(crate) fn running(share: u64, mut count: u64) -> u64 {
+    let (mut power, mut square) = (PPB, share.min(PPB));
+    while count > 0 {
+        if count % 2 == 1 {
+            power = both(power, square);
+        }
+        square = both(square, square);
+        count /= 2;
+    }
+    power
+}
+
+/// The bytes of a mean unit as it is inside a graph.
+pub(crate) fn unit_bytes(units: &Units) -> u64 {
+    u64::from(units.len_mean).saturating_add(UNIT_HEAD)
+}
+
+/// How many packets a mean unit takes, of which each has this room.
+pub(crate) fn packets_per_unit(units: &Units, room: u32) -> u64 {
+    unit_bytes(units).div_ceil(u64::from(room.max(1))).max(1)
+}
+
+/// How many packets of the flow go out in `time_ns`, rounded down, and at least one.
+pub(crate) fn packets_in(units: &Units, room: u32, time_ns: u64) -> u64 {
+    let per_ks = u128::from(units.per_ks) * u128::from(packets_per_unit(units, room));
+    // 1,000 s are 10^12 ns.
+    let count = per_ks.saturating_mul(u128::from(time_ns)) / 1_000_000_000_000;
+    u64::try_from(count).unwrap_or(u64::MAX).max(1)
+}
+
+/// How long `bytes` take at `rate_bps`, in ns.
+pub(crate) fn time_of(bytes: u64, rate_bps: u64) -> u64 {
+    ratio(bytes.saturating_mul(8), 1_000_000_000, rate_bps)
+}
+
+/// The share at which a run of losses begins on this path, in ppb.
+pub(crate) fn loss_runs(path: &Path) -> u64 {
+    ratio(path.loss_ppb.min(PPB), 1_000, path.burst_milli.max(1_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_those_of_probability_rounded_up() {
+        assert_eq!(both(PPB / 2, PPB / 2), PPB / 4);
+        assert_eq!((both(1, 1), both(0, PPB), both(PPB, PPB)), (1, 0, PPB));
+        assert_eq!(either(PPB / 2, PPB / 2), PPB / 4 * 3);
+        assert_eq!((either(0, 7), either(7, 0), either(PPB, 7)), (7, 7, PPB));
+        assert_eq!(running(PPB / 2, 3), PPB / 8);
+        assert_eq!((running(0, 0), running(0, 5), running(PPB, u64::MAX)), (PPB, 0, PPB));
+    }
+
+    #[test]
+    fn packets_are_counted_by_what_they_have_room_for() {
+        let units = Units { len_mean: 1_000, len_max: 1_000, per_ks: 25_000, divisible: false };
+        assert_eq!(packets_per_unit(&units, 1_004), 1);
+        assert_eq!(packets_per_unit(&units, 1_003), 2);
+        // 25 units of 2 packets per second.
+        assert_eq!(packets_in(&units, 502, 100 * MILLISECOND), 5);
+        assert_eq!(packets_in(&units, 502, 0), 1);
+    }
+
+    #[test]
+    fn nothing_panics_at_the_ends() {
+        let units =
+            Units { len_mean: u32::MAX, len_max: u32::MAX, per_ks: u64::MAX, divisible: true };
+        assert_eq!(packets_in(&units, 0, u64::MAX), u64::MAX);
+        assert_eq!(time_of(u64::MAX, 0), u64::MAX);
+        assert_eq!(ratio(0, 0, 0), 0);
+        assert_eq!(whole_milliseconds(u64::MAX), u64::MAX);
+        assert_eq!((whole_milliseconds(0), whole_milliseconds(1)), (0, MILLISECOND));
+    }
+}

@@ -1,0 +1,257 @@
+//! Two runners of one graph over a wire that loses, in virtual time.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use dacapo_base::{Random, Time};
+use dacapo_lift::{Catalogue, Graph, Node, Params, Runner, Surroundings};
+use dacapo_packet::{Layout, Packet, Pool};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub const PATH_HEAD: usize = 5;
+pub const DATAGRAM_LEN: usize = 1_452;
+
+/// A module of a graph: its name and its parameters by number.
+pub type Place<'a> = (&'a str, &'a [(u16, u64)]);
+
+pub fn graph(places: &[Place<'_>]) -> Graph {
+    let catalogue = Catalogue::new(dacapo_modules::entries());
+    let node = |(name, values): &Place<'_>| {
+        let mut params = Params::new();
+        values.iter().for_each(|&(number, value)| params.set(number, value));
+        Node { module: catalogue.by_name(name).expect("a module of the crate").spec.id, params }
+    };
+    Graph { nodes: places.iter().map(node).collect() }
+}
+
+/// One end of a flow.
+pub struct End {
+    pub runner: Runner,
+    pub layout: Layout,
+    pub pool: Pool,
+    pub random: Random,
+    pub now: Time,
+}
+
+impl End {
+    pub fn new(places: &[Place<'_>], unit_len_max: usize) -> Self {
+        let catalogue = Catalogue::new(dacapo_modules::entries());
+        let built = catalogue
+            .build(&graph(places), PATH_HEAD, DATAGRAM_LEN, unit_len_max)
+            .expect("the graph can be built");
+        Self {
+            runner: Runner::new(built.modules),
+            layout: built.layout,
+            pool: Pool::new(64 << 20),
+            random: Random::from_number(1),
+            now: Time::from_millis(1),
+        }
+    }
+
+    pub fn with<R>(&mut self, body: impl FnOnce(&mut Runner, &mut Surroundings<'_>) -> R) -> R {
+        let mut around =
+            Surroundings { now: self.now, pool: &mut self.pool, random: &mut self.random };
+        body(&mut self.runner, &mut around)
+    }
+
+    pub fn feed(&mut self, unit: &[u8]) {
+        let mut packet = self.pool.alloc_train(&self.layout, unit.len()).expect("memory");
+        self.pool.write_payload(&packet, 0, unit);
+        packet.set_unit_ends(true, true);
+        packet.time = self.now;
+        self.with(|runner, around| {
+            runner.feed(around, packet);
+            runner.run(around);
+        });
+    }
+
+    /// What goes to the network, datagram by datagram.
+    pub fn datagrams(&mut self) -> Vec<Vec<u8>> {
+        let packets: Vec<Packet> = self.runner.take_down().drain().collect();
+        let mut datagrams = Vec::new();
+        for packet in packets {
+            for index in 0..packet.segment_count() {
+                datagrams.push(self.pool.segment(&packet, index).to_vec());
+            }
+            self.pool.free(packet);
+        }
+        datagrams
+    }
+
+    pub fn receive(&mut self, datagram: &[u8]) {
+        let mut packet = self.pool.packet_from(0, datagram, 0).expect("memory");
+        packet.time = self.now;
+        self.with(|runner, around| {
+            runner.handle_up(around, packet);
+            runner.run(around);
+        });
+    }
+
+    /// What goes to the application, unit by unit.
+    pub fn units(&mut self) -> Vec<Vec<u8>> {
+        let packets: Vec<Packet> = self.runner.take_up().drain().collect();
+        let mut units: Vec<Vec<u8>> = Vec::new();
+        for packet in packets {
+            if packet.is_unit_first() || units.is_empty() {
+                units.push(Vec::new());
+            }
+            if let Some(unit) = units.last_mut() {
+                self.pool.read_payload(&packet, unit);
+            }
+            self.pool.free(packet);
+        }
+        units
+    }
+
+    pub fn fire(&mut self) {
+        if self.runner.next_deadline().is_some_and(|at| at <= self.now) {
+            self.with(Runner::handle_timeout);
+        }
+    }
+
+    pub fn flush(&mut self) {
+        self.with(|runner, around| runner.flush(around));
+        assert_eq!(self.pool.live_views(), 0, "views are left");
+    }
+}
+
+/// Losses in runs whose lengths have no memory (Gilbert): one step per slot of time, so that runs
+/// last as long whatever is sent meanwhile.
+pub struct Losses {
+    begins: f64,
+    ends: f64,
+    slot: Duration,
+    at: Time,
+    lossy: bool,
+    random: Random,
+}
+
+impl Losses {
+    /// A share of `loss`, in runs of `burst` slots on average.
+    pub fn new(loss: f64, burst: f64, slot: Duration, seed: u64) -> Self {
+        let ends = 1.0 / burst;
+        let begins = loss * ends / (1.0 - loss);
+        let random = Random::from_number(seed);
+        Self { begins, ends, slot, at: Time::ZERO, lossy: false, random }
+    }
+
+    fn takes(&mut self, now: Time) -> bool {
+        while self.at + self.slot <= now {
+            self.at += self.slot;
+            let turns = if self.lossy { self.ends } else { self.begins };
+            self.lossy ^= self.random.chance(turns);
+        }
+        self.lossy
+    }
+}
+
+/// What a wire does to each datagram.
+pub enum Loss {
+    /// It takes each with this chance.
+    Single(f64),
+    /// It takes them in runs.
+    Runs(Box<Losses>),
+}
+
+/// Two ends and the wire between them.
+pub struct World {
+    pub a: End,
+    pub b: End,
+    loss: Loss,
+    /// The longest time that a datagram takes more than another.
+    jitter: Duration,
+    random: Random,
+    under_way: BTreeMap<(Time, u64), Vec<u8>>,
+    put: u64,
+    /// The units that came, with their times.
+    pub came: Vec<(Time, Vec<u8>)>,
+    /// The most views that were out at the receiver.
+    pub views_max: usize,
+}
+
+impl World {
+    pub fn new(places: &[Place<'_>], loss: Loss, jitter: Duration, seed: u64) -> Self {
+        Self {
+            a: End::new(places, 20_000),
+            b: End::new(places, 20_000),
+            loss,
+            jitter,
+            random: Random::from_number(seed),
+            under_way: BTreeMap::new(),
+            put: 0,
+            came: Vec::new(),
+            views_max: 0,
+        }
+    }
+
+    /// Sends units `every` so often, then lets everything happen that is still to come.
+    pub fn run(&mut self, units: impl Iterator<Item = Vec<u8>>, every: Duration) {
+        for unit in units {
+            let next = self.a.now + every;
+            self.a.feed(&unit);
+            self.put();
+            self.pass(next);
+        }
+        self.pass(self.a.now + Duration::from_secs(60));
+    }
+
+    fn put(&mut self) {
+        for datagram in self.a.datagrams() {
+            let lost = match &mut self.loss {
+                Loss::Single(share) => self.random.chance(*share),
+                Loss::Runs(losses) => losses.takes(self.a.now),
+            };
+            if lost {
+                continue;
+            }
+            let late = self.random.below(self.jitter.as_nanos() as u64 + 1);
+            let at = self.a.now + Duration::from_millis(20) + Duration::from_nanos(late);
+            self.put += 1;
+            self.under_way.insert((at, self.put), datagram);
+        }
+    }
+
+    fn pass(&mut self, end: Time) {
+        loop {
+            let arrival = self.under_way.first_key_value().map(|((at, _), _)| *at);
+            let timers = [self.a.runner.next_deadline(), self.b.runner.next_deadline()];
+            let next = timers.into_iter().chain([arrival]).flatten().min();
+            let Some(now) = next.filter(|at| *at <= end) else { break };
+            self.set(now);
+            self.a.fire();
+            self.put();
+            self.b.fire();
+            self.take();
+            while let Some(first) = self.under_way.first_entry().filter(|it| it.key().0 <= now) {
+                let datagram = first.remove();
+                self.b.receive(&datagram);
+                self.take();
+            }
+        }
+        self.set(end);
+    }
+
+    fn set(&mut self, now: Time) {
+        self.a.now = self.a.now.max(now);
+        self.b.now = self.a.now;
+    }
+
+    fn take(&mut self) {
+        let now = self.b.now;
+        self.came.extend(self.b.units().into_iter().map(|unit| (now, unit)));
+        self.views_max = self.views_max.max(self.b.pool.live_views());
+    }
+}
+
+/// A unit that says its number, `len` bytes and at least eight.
+pub fn unit(number: u64, len: usize) -> Vec<u8> {
+    let mut unit = number.to_be_bytes().to_vec();
+    unit.resize(len.max(8), number as u8);
+    unit
+}
+
+/// The number of a unit that came as it was sent.
+pub fn number(unit: &[u8]) -> u64 {
+    let number = u64::from_be_bytes(unit[..8].try_into().expect("eight bytes"));
+    assert!(unit[8..].iter().all(|byte| *byte == number as u8), "unit {number} was altered");
+    number
+}
