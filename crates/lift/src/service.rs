@@ -168,7 +168,8 @@ pub struct Setting {
     pub bound_bps: u64,
 }
 
-/// What carrying a unit costs, in picoseconds of processor time, both ends together.
+/// What carrying a unit costs: picoseconds of processor time, both ends together, and bytes on the
+/// network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
     /// Per train: a call of the module or of the system.
@@ -177,11 +178,13 @@ pub struct Cost {
     pub packet_ps: u64,
     /// Per byte of payload.
     pub byte_ps: u64,
+    /// Bytes that go over the network for each byte of payload, in thousandths.
+    pub wire_milli: u64,
 }
 
 impl Cost {
     /// Nothing.
-    pub const ZERO: Self = Self { train_ps: 0, packet_ps: 0, byte_ps: 0 };
+    pub const ZERO: Self = Self { train_ps: 0, packet_ps: 0, byte_ps: 0, wire_milli: 0 };
 
     /// Whether no part of it exceeds that of `other`.
     #[must_use]
@@ -189,6 +192,7 @@ impl Cost {
         self.train_ps <= other.train_ps
             && self.packet_ps <= other.packet_ps
             && self.byte_ps <= other.byte_ps
+            && self.wire_milli <= other.wire_milli
     }
 
     /// Both together.
@@ -198,6 +202,7 @@ impl Cost {
             train_ps: self.train_ps.saturating_add(other.train_ps),
             packet_ps: self.packet_ps.saturating_add(other.packet_ps),
             byte_ps: self.byte_ps.saturating_add(other.byte_ps),
+            wire_milli: self.wire_milli.saturating_add(other.wire_milli),
         }
     }
 
@@ -208,6 +213,7 @@ impl Cost {
             train_ps: self.train_ps.saturating_mul(count),
             packet_ps: self.packet_ps.saturating_mul(count),
             byte_ps: self.byte_ps.saturating_mul(count),
+            wire_milli: self.wire_milli.saturating_mul(count),
         }
     }
 }

@@ -18,7 +18,7 @@
 //! `cargo run --release -p dacapo-modules --example cost`
 
 use dacapo_base::{Random, Time};
-use dacapo_lift::{Cost, Entry, Params, Runner, Setup, Surroundings};
+use dacapo_lift::{Entry, Params, Runner, Setup, Surroundings};
 use dacapo_modules::{integrity::checksum, ordering::sequence, redundancy::repeat, segmentation};
 use dacapo_packet::{Layout, Packet, Pool};
 use std::time::{Duration, Instant};
@@ -234,7 +234,7 @@ fn main() {
     println!("\n{:10}{:>14}{:>14}{:>14}", "in ps", "per train", "per packet", "per byte");
     for (name, [train, packet, byte]) in costs {
         let [train_ps, packet_ps, byte_ps] = [train, packet, byte].map(|cost| cost.round() as u64);
-        let Cost { train_ps, packet_ps, byte_ps } = Cost { train_ps, packet_ps, byte_ps };
+
         println!("{name:10}{train_ps:>14}{packet_ps:>14}{byte_ps:>14}");
     }
 }

@@ -1,8 +1,8 @@
 //! System calls: the one crate below the transports that may hold unsafe code.
 //!
 //! What it is: thin, safe wrappers of what the Linux kernel offers and `std` does not: UDP with
-//! segmentation offload, readiness, signals, terminals, peer credentials, clocks and entropy.
-//! Each wrapper turns an errno into a typed answer and nothing more.
+//! segmentation offload, TCP that never blocks, readiness, signals, terminals, peer credentials,
+//! clocks and entropy. Each wrapper turns an errno into a typed answer and nothing more.
 //!
 //! What it is not: a place for policy (retries, budgets, queues and counters live in
 //! `dacapo-transport` and above), or portable: it is written for Linux.
@@ -10,6 +10,8 @@
 //! ```text
 //!   clock, entropy ---> Time, seeds      (the edge of the sans-IO world)
 //!   udp::Socket ------> transport/udp    poll::Poller ---> the turn loop
+//!   tcp::Listener,
+//!   tcp::Stream ------> transport/tcp
 //!   unix -------------> local control    signal, term ---> the command line
 //! ```
 //!
@@ -24,6 +26,7 @@ pub mod poll;
 pub mod process;
 pub mod signal;
 mod sockopt;
+pub mod tcp;
 pub mod term;
 pub mod udp;
 pub mod unix;

@@ -12,6 +12,7 @@
 //!                          |                                  ^
 //!   Control  ==>  listening socket   -------- network --------+-- a burst of data
 //!   Data     ==>  a socket per peer  -------- network --------+   never drops control (D7)
+//!   both     ==>  one byte stream    ---- TCP, simulated ---->+   without lanes: all is data
 //! ```
 //!
 //! Invariants, each with a test in [`conformance`]
@@ -20,15 +21,23 @@
 //! - Counted: what a transport itself drops is in its [`TransportStats`] by reason.
 //! - What the pool has no room for waits; it is not lost.
 //!
-//! T-modules, a folder each with the same file names: [`udp`], [`inproc`].
+//! T-modules, a folder each with the same file names: [`udp`], [`inproc`], [`tcp`], and [`sim`] for
+//! worlds in virtual time. The last two share the engine in [`stream`], and are opened stream by
+//! stream ([`StreamTransport`]).
 
 pub mod conformance;
 pub mod inproc;
+pub mod sim;
+mod specs;
 mod stats;
+pub mod stream;
+pub mod tcp;
 mod transport;
 pub mod udp;
 
-pub use stats::{Drops, SegmentCounts, Traffic, TransportStats};
+pub use specs::specs;
+pub use stats::{Drops, SegmentCounts, StreamCounts, Traffic, TransportStats};
+pub use stream::{StreamEvent, StreamTransport};
 pub use transport::{
     Capabilities, Incoming, Lane, Outgoing, RecvOutcome, SendError, Sent, Transport,
 };

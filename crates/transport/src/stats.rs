@@ -42,7 +42,7 @@ pub struct Drops {
     pub queue_full: u64,
     /// Longer than a body of the pool.
     pub too_long: u64,
-    /// The data lane was closed before they were read.
+    /// The data lane, or the stream, was closed before they were read.
     pub closed: u64,
 }
 
@@ -52,6 +52,29 @@ impl Drops {
     pub fn total(&self) -> u64 {
         self.kernel_overflow + self.queue_full + self.too_long + self.closed
     }
+}
+
+/// What became of streams; all 0 where a transport has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamCounts {
+    /// Connections that others made to us.
+    pub accepted: u64,
+    /// Streams that were opened, by either end.
+    pub opened: u64,
+    /// Streams whose end was told.
+    pub closed: u64,
+    /// Connections closed because nobody expected their token, or no longer.
+    pub unknown: u64,
+    /// Connections that ended before a whole preface, or began with something else.
+    pub malformed: u64,
+    /// Connections closed because their preface was late.
+    pub late: u64,
+    /// Connections closed because too many without a preface came after them.
+    pub displaced: u64,
+    /// Streams and tokens refused because there were too many, or one from the same address.
+    pub over_limit: u64,
+    /// Streams that ended within a record or announced one that is too long.
+    pub faults: u64,
 }
 
 /// Counters of a transport since its start.
@@ -79,6 +102,8 @@ pub struct TransportStats {
     pub errors: u64,
     /// What was given up, by reason.
     pub drops: Drops,
+    /// What became of streams.
+    pub streams: StreamCounts,
 }
 
 impl TransportStats {

@@ -43,7 +43,17 @@ impl<'a> Outgoing<'a> {
     /// How many datagrams these are; an empty one is one.
     #[must_use]
     pub fn datagram_count(&self) -> usize {
-        datagrams_in(self.bytes.len(), self.segment_len)
+        datagrams_in(self.bytes.len(), self.datagram_len())
+    }
+
+    /// The length of each datagram in bytes, the last one excepted; a train of length 0 would have
+    /// no end, so it is one datagram.
+    #[must_use]
+    pub fn datagram_len(&self) -> usize {
+        match self.segment_len {
+            0 => self.bytes.len(),
+            len => len.min(self.bytes.len()),
+        }
     }
 }
 
@@ -59,8 +69,8 @@ pub struct Incoming {
     pub lane: Lane,
     /// Where it came from, as the network says: not to be trusted.
     pub remote: SocketAddr,
-    /// The bytes: one segment per datagram, no gaps, and the time of arrival. Whoever takes it
-    /// frees it in the pool.
+    /// The bytes: one segment per datagram, and the time of arrival. Between the segments there may
+    /// be gaps, and other packets may share the body. Whoever takes it frees it in the pool.
     pub packet: Packet,
 }
 
@@ -91,7 +101,7 @@ pub enum SendError {
     Refused,
     /// There is no way to this address from here.
     Unreachable,
-    /// The transport is closed.
+    /// The transport, or the stream to this address, is closed or was never there.
     Closed,
     /// Another error of the system.
     Other(io::Error),
@@ -108,7 +118,7 @@ impl fmt::Display for SendError {
             }
             Self::Refused => f.write_str("nobody listens at the remote port: start the peer first"),
             Self::Unreachable => f.write_str("there is no way to the remote address from here"),
-            Self::Closed => f.write_str("the transport is closed"),
+            Self::Closed => f.write_str("the transport has no open way to the remote address"),
             Self::Other(error) => write!(f, "the system refused to send: {error}"),
         }
     }
@@ -144,13 +154,16 @@ pub struct RecvOutcome {
 pub struct Capabilities {
     /// The name in explanations and session files.
     pub name: &'static str,
+    /// Control and data have a way each, and no burst of data holds control up or drops it. False
+    /// for streams: both go the one way, and everything arrives as data.
+    pub lanes: bool,
     /// The longest datagram in bytes that [`Transport::send`] takes; a path may take less.
     pub datagram_len_max: usize,
     /// Every datagram that was taken arrives, while both ends live.
     pub reliable: bool,
     /// Datagrams of one lane arrive in the order in which they were sent.
     pub ordered: bool,
-    /// A datagram arrives as one; false for byte streams.
+    /// A datagram arrives as one; false for bare byte streams.
     pub boundaries: bool,
     /// A datagram may arrive twice.
     pub duplicates: bool,
@@ -174,18 +187,21 @@ pub trait Transport: Send {
     fn local_addrs(&self) -> &[SocketAddr];
 
     /// Opens a data lane of its own to `remote`, or finds the one that is open. Returns the address
-    /// that the lane has here, for the peer to open its own to.
+    /// that the lane has here, for the peer to open its own to. Without [`Capabilities::lanes`] the
+    /// stream to `remote` is the lane; it is found, never opened.
     ///
     /// # Errors
-    /// `QuotaExceeded` beyond [`crate::DATA_LANES_MAX`] lanes; others when there is no way to
-    /// `remote` or no descriptor is left.
+    /// `QuotaExceeded` beyond [`crate::DATA_LANES_MAX`] lanes; `NotConnected` without a stream;
+    /// others when there is no way to `remote` or no descriptor is left.
     fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr>;
 
     /// Closes the data lane to `remote`, if there is one. What waits in it unread is dropped; what
-    /// arrives from `remote` later arrives by the control lane.
+    /// arrives from `remote` later arrives by the control lane. Without [`Capabilities::lanes`] it
+    /// does nothing: streams have their own close.
     fn close_data(&mut self, remote: SocketAddr);
 
-    /// Sends a datagram or a train.
+    /// Sends a datagram or a train. A stream keeps the rest of a datagram of which it took a part,
+    /// and writes it in [`Transport::recv`] when the descriptor says that there is room.
     ///
     /// # Errors
     /// [`SendError`]; nothing of `outgoing` was taken then.

@@ -223,7 +223,7 @@ impl AsFd for Socket {
     }
 }
 
-fn not_internet() -> io::Error {
+pub(crate) fn not_internet() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the address is not an internet address")
 }
 

@@ -112,6 +112,7 @@ fn capabilities(config: &Config) -> Capabilities {
     let longest = config.queue_bytes_max.min(dacapo_packet::TRAIN_BYTES_MAX);
     Capabilities {
         name: "inproc",
+        lanes: true,
         datagram_len_max: config.datagram_len_max.min(longest),
         reliable: config.full == Full::Block,
         ordered: true,

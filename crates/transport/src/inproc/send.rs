@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 impl InProc {
     pub(super) fn send_to_hub(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
-        let segment = segment_len(outgoing);
+        let segment = outgoing.datagram_len();
         if segment > self.capabilities.datagram_len_max {
             self.stats.too_large += 1;
             return Err(SendError::TooLarge { mtu: Some(self.capabilities.datagram_len_max) });
@@ -89,13 +89,5 @@ impl Endpoint {
             Some(queue) => queue,
             None => &mut self.control,
         }
-    }
-}
-
-/// The length of each datagram; a train of length 0 would have no end.
-fn segment_len(outgoing: &Outgoing<'_>) -> usize {
-    match outgoing.segment_len {
-        0 => outgoing.bytes.len(),
-        len => len.min(outgoing.bytes.len()),
     }
 }

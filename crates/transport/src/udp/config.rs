@@ -86,7 +86,7 @@ pub enum BindError {
 }
 
 impl BindError {
-    pub(super) fn of(address: SocketAddr, error: io::Error) -> Self {
+    pub(crate) fn of(address: SocketAddr, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::AddrInUse => Self::InUse { address },
             io::ErrorKind::AddrNotAvailable => Self::NotLocal { address },
@@ -154,7 +154,7 @@ pub enum DialError {
 }
 
 impl DialError {
-    pub(super) fn of(remote: SocketAddr, error: io::Error) -> Self {
+    pub(crate) fn of(remote: SocketAddr, error: io::Error) -> Self {
         use io::ErrorKind::{HostUnreachable, NetworkDown, NetworkUnreachable, Unsupported};
         match error.kind() {
             // A host without IPv6 answers that it does not support the family.

@@ -30,8 +30,10 @@ mod config;
 mod lanes;
 mod recv;
 mod send;
+mod spec;
 
 pub use config::{BindError, Config, DialError, LISTEN_ADDRS_MAX};
+pub use spec::SPEC;
 
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
 use crate::{Transport, TransportStats};
@@ -163,6 +165,7 @@ impl Transport for Udp {
 fn capabilities(gso: bool) -> Capabilities {
     Capabilities {
         name: "udp",
+        lanes: true,
         datagram_len_max: TRAIN_BYTES_MAX,
         reliable: false,
         ordered: false,

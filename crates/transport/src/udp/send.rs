@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 impl Udp {
     pub(super) fn send_out(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
-        let segment_len = segment_len(outgoing);
+        let segment_len = outgoing.datagram_len();
         let datagram_len_max = self.capabilities.datagram_len_max;
         if segment_len > datagram_len_max {
             return Err(SendError::TooLarge { mtu: Some(datagram_len_max) });
@@ -76,17 +76,9 @@ impl Udp {
     }
 
     fn count_taken(&mut self, outgoing: &Outgoing<'_>, bytes: usize) {
-        let count = datagrams_in(bytes, segment_len(outgoing));
+        let count = datagrams_in(bytes, outgoing.datagram_len());
         // The calls are counted where they are made.
         self.stats.count_sent(count, bytes, 0);
-    }
-}
-
-/// The length of each datagram; a train of length 0 would have no end.
-fn segment_len(outgoing: &Outgoing<'_>) -> usize {
-    match outgoing.segment_len {
-        0 => outgoing.bytes.len(),
-        len => len.min(outgoing.bytes.len()),
     }
 }
 

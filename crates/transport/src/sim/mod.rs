@@ -1,0 +1,145 @@
+//! [`Sim`]: datagrams over simulated byte streams, in virtual time.
+//!
+//! What it is: the same engine as [`crate::tcp`], over a [`Pipe`] instead of a socket: bytes in
+//! random pieces, a buffer that fills, an end at any byte, all from a seed. [`Pipe`] and [`End`]
+//! are for worlds that carry whole cores themselves, with [`crate::stream::StreamEnd`] at each end.
+//!
+//! What it is not: a model of TCP's speed (see [`Config`] for what there is), or a link that loses.
+//!
+//! ```text
+//!   Net -- serve() --> Sim at 100::1          Pipe: End(Dialer) <=== bytes ===> End(Listener)
+//!    |---- dial() ---> Sim at 100::2               ^ write, read, advance(now), next_arrival()
+//!    |---- connect() > Wire, bare bytes
+//!    '---- cut(), cut_after(byte)
+//! ```
+//!
+//! Invariants: no clock, no thread, no descriptor: what happens, happens in the calls, at the time
+//! that they say. The same seed and the same calls give the same bytes at the same times.
+
+mod config;
+mod net;
+mod pipe;
+mod recv;
+mod send;
+
+pub use config::Config;
+pub use net::{Net, Wire};
+pub use pipe::{End, Pipe, Side};
+
+use crate::stream::{RECORD_LEN_MAX, StreamEvent, StreamTransport, Streams, Token};
+use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
+use crate::{Transport, TransportStats};
+use dacapo_base::Time;
+use dacapo_packet::Pool;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+const CAPABILITIES: Capabilities = Capabilities {
+    name: "sim",
+    lanes: false,
+    datagram_len_max: RECORD_LEN_MAX,
+    reliable: true,
+    ordered: true,
+    boundaries: true,
+    duplicates: false,
+    integrity: true,
+    multicast: false,
+    trains: true,
+};
+
+/// A transport over the simulated streams of a [`Net`].
+#[derive(Debug)]
+pub struct Sim {
+    net: Net,
+    local_addrs: [SocketAddr; 1],
+    is_listener: bool,
+    streams: Streams<Wire>,
+}
+
+impl Sim {
+    fn new(net: Net, local: SocketAddr, is_listener: bool) -> Self {
+        let streams = Streams::new(net.config().streams_max);
+        Self { net, local_addrs: [local], is_listener, streams }
+    }
+
+    fn dialed(mut self, wire: Wire, remote: SocketAddr, token: Token) -> Self {
+        self.streams.dialed(wire, [self.local(), remote], token);
+        self
+    }
+
+    fn local(&self) -> SocketAddr {
+        self.local_addrs[0]
+    }
+}
+
+impl Transport for Sim {
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    fn local_addrs(&self) -> &[SocketAddr] {
+        &self.local_addrs
+    }
+
+    fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr> {
+        self.streams.open_data(remote)
+    }
+
+    fn close_data(&mut self, _remote: SocketAddr) {}
+
+    fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
+        self.send_to_stream(outgoing)
+    }
+
+    fn recv(&mut self, now: Time, pool: &mut Pool, into: &mut Vec<Incoming>) -> RecvOutcome {
+        self.recv_from_streams(now, pool, into)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn stats(&self) -> TransportStats {
+        self.streams.stats
+    }
+}
+
+impl StreamTransport for Sim {
+    fn expect(&mut self, token: Token, until: Time) {
+        self.streams.expect(token, until);
+    }
+
+    fn forget(&mut self, token: &Token) {
+        self.streams.forget(token);
+    }
+
+    fn poll_stream(&mut self) -> Option<StreamEvent> {
+        self.streams.poll_event()
+    }
+
+    fn close_stream(&mut self, remote: SocketAddr) {
+        self.streams.close(remote);
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        let arrival = self.net.next_arrival(self.local());
+        self.streams.next_deadline().into_iter().chain(arrival).min()
+    }
+
+    fn stream_count(&self) -> usize {
+        self.streams.count()
+    }
+
+    fn release(&mut self, pool: &mut Pool) {
+        self.streams.release(pool);
+    }
+}
+
+impl Drop for Sim {
+    fn drop(&mut self) {
+        if self.is_listener {
+            self.net.leave(self.local());
+        }
+    }
+}

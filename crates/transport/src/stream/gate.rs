@@ -1,0 +1,79 @@
+//! [`Gate`]: which tokens may come, and until when.
+//!
+//! What it is not: a table of streams; a token is forgotten when it was used.
+//!
+//! Invariant: at most [`crate::DATA_LANES_MAX`] tokens.
+
+use super::Token;
+use crate::DATA_LANES_MAX;
+use dacapo_base::Time;
+use std::collections::BTreeMap;
+
+/// The tokens that are expected.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    expected: BTreeMap<Token, Time>,
+}
+
+/// There are as many tokens as there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GateFull;
+
+impl Gate {
+    /// Expects a token until `until`; what was expected up to before `now` is forgotten first.
+    pub(super) fn expect(&mut self, token: Token, until: Time, now: Time) -> Result<(), GateFull> {
+        self.expected.retain(|_, until| *until >= now);
+        if self.expected.len() >= DATA_LANES_MAX && !self.expected.contains_key(&token) {
+            return Err(GateFull);
+        }
+        self.expected.insert(token, until);
+        Ok(())
+    }
+
+    pub(super) fn forget(&mut self, token: &Token) {
+        self.expected.remove(token);
+    }
+
+    /// True when the token is expected now; it is used up by that.
+    pub(super) fn take(&mut self, token: &Token, now: Time) -> bool {
+        self.expected.remove(token).is_some_and(|until| until >= now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(number: u16) -> Token {
+        let mut token = Token::default();
+        token[..2].copy_from_slice(&number.to_be_bytes());
+        token
+    }
+
+    #[test]
+    fn a_token_is_good_once_and_up_to_its_time() {
+        let mut gate = Gate::default();
+        let at = Time::from_millis;
+        gate.expect(token(1), at(10), at(0)).unwrap();
+        gate.expect(token(2), at(10), at(0)).unwrap();
+        gate.expect(token(3), at(10), at(0)).unwrap();
+        gate.forget(&token(3));
+        assert!(gate.take(&token(1), at(10)));
+        assert!(!gate.take(&token(1), at(10)));
+        assert!(!gate.take(&token(2), at(11)));
+        assert!(!gate.take(&token(3), at(1)));
+    }
+
+    #[test]
+    fn the_gate_is_bounded_and_what_is_over_makes_room() {
+        let mut gate = Gate::default();
+        let at = Time::from_millis;
+        for number in 0..DATA_LANES_MAX as u16 {
+            gate.expect(token(number), at(5 + u64::from(number % 2)), at(0)).unwrap();
+        }
+        assert_eq!(gate.expect(token(999), at(9), at(5)), Err(GateFull));
+        gate.expect(token(7), at(9), at(5)).unwrap();
+        gate.expect(token(999), at(9), at(6)).unwrap();
+        assert!(gate.take(&token(999), at(9)) && gate.take(&token(7), at(9)));
+    }
+}

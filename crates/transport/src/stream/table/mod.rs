@@ -1,0 +1,353 @@
+//! [`Streams`]: all streams of one transport, whatever carries their bytes.
+//!
+//! ```text
+//!   accepted --> unclaimed (64, 1 s) --token known--> open (256) --close_stream--> closing (5 s)
+//!   dialed ----> opening (10 s) ------answered------> open           |
+//!                     |                                 | end, fault v
+//!                     +--------------> gone <-----------+------------+
+//! ```
+//!
+//! What it is not: a waiter. A transport tells it which connections can be read and written, and
+//! asks it which it wants to write.
+//!
+//! Invariants
+//! - One open stream per remote address; at most [`DATA_LANES_MAX`] open and as many closing.
+//! - A stream that holds packets of the pool leaves the table in [`Streams::recv`] or
+//!   [`Streams::release`] only, where the pool is at hand.
+//! - Every stream with a token ends in one [`StreamEvent::Closed`], unless it was closed here.
+
+mod recv;
+mod send;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use recv::Intake;
+
+use super::UNCLAIMED_MAX;
+use super::gate::Gate;
+use super::{CLOSE_WAIT, DIAL_WAIT, Ending, PREFACE_WAIT, StreamEnd, StreamEvent, Token};
+use crate::{DATA_LANES_MAX, TransportStats};
+use dacapo_base::Time;
+use dacapo_packet::Pool;
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// What carries the bytes of a stream. What is not possible now is `WouldBlock`.
+pub(crate) trait Connection: Read + Write {
+    /// A read that fills less than it was given has taken all there is.
+    const SHORT_READ_IS_ALL: bool;
+
+    /// Nothing more will be written; what was written still arrives.
+    fn end_writing(&mut self);
+}
+
+/// The streams of a transport.
+#[derive(Debug)]
+pub(crate) struct Streams<C> {
+    slots: Vec<Option<Slot<C>>>,
+    /// Streams with a token that were not closed here.
+    by_remote: HashMap<SocketAddr, usize>,
+    /// Streams without a whole preface, the oldest first.
+    unclaimed: VecDeque<usize>,
+    /// Streams that may have something to read, in turn.
+    ready: VecDeque<usize>,
+    /// Streams whose wish to write may have changed.
+    changed: Vec<usize>,
+    gate: Gate,
+    streams_max: usize,
+    events: VecDeque<StreamEvent>,
+    /// Nobody is late before this time.
+    deadline: Time,
+    /// The time of the last call that said one.
+    now: Time,
+    pub(crate) stats: TransportStats,
+}
+
+#[derive(Debug)]
+struct Slot<C> {
+    connection: C,
+    local: SocketAddr,
+    remote: SocketAddr,
+    end: StreamEnd,
+    token: Option<Token>,
+    phase: Phase,
+    /// When the phase has lasted too long; `None` until the time is known.
+    until: Option<Time>,
+    /// A send found it full.
+    is_blocked: bool,
+    /// The transport watches it for room to write.
+    is_watched: bool,
+    /// It stands in the queue of those that may have something to read.
+    is_queued: bool,
+    /// Writing failed; what came before that is still read.
+    failure: Option<Ending>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Unclaimed,
+    Dialing,
+    Open,
+    Closing,
+}
+
+impl Phase {
+    /// How long it may last.
+    fn wait(self) -> Option<Duration> {
+        match self {
+            Self::Unclaimed => Some(PREFACE_WAIT),
+            Self::Dialing => Some(DIAL_WAIT),
+            Self::Open => None,
+            Self::Closing => Some(CLOSE_WAIT),
+        }
+    }
+
+    /// What it means when it lasts longer.
+    fn late(self) -> Ending {
+        match self {
+            Self::Unclaimed => Ending::Late,
+            Self::Dialing => Ending::NoAnswer,
+            Self::Open | Self::Closing => Ending::CloseTimedOut,
+        }
+    }
+}
+
+impl<C: Connection> Slot<C> {
+    fn new(connection: C, [local, remote]: [SocketAddr; 2], token: Option<Token>) -> Self {
+        let (end, phase) = match &token {
+            Some(token) => (StreamEnd::dialer(token), Phase::Dialing),
+            None => (StreamEnd::listener(), Phase::Unclaimed),
+        };
+        Self {
+            connection,
+            local,
+            remote,
+            end,
+            token,
+            phase,
+            until: None,
+            is_blocked: false,
+            is_watched: false,
+            is_queued: false,
+            failure: None,
+        }
+    }
+
+    fn wants_write(&self) -> bool {
+        // Before the answer there may be room, but not yet for whoever is blocked.
+        let is_awaited = self.is_blocked && self.phase == Phase::Open;
+        self.failure.is_none() && (is_awaited || self.end.has_backlog())
+    }
+}
+
+impl<C: Connection> Streams<C> {
+    /// No streams; at most `streams_max` with a token later.
+    pub(crate) fn new(streams_max: usize) -> Self {
+        Self {
+            slots: Vec::new(),
+            by_remote: HashMap::new(),
+            unclaimed: VecDeque::new(),
+            ready: VecDeque::new(),
+            changed: Vec::new(),
+            gate: Gate::default(),
+            streams_max: streams_max.min(DATA_LANES_MAX),
+            events: VecDeque::new(),
+            deadline: Time::NEVER,
+            now: Time::ZERO,
+            stats: TransportStats::default(),
+        }
+    }
+
+    /// Takes a connection that somebody made to us; closes the oldest without a preface when there
+    /// are too many. `ends` are the addresses here and there. Returns its place.
+    pub(crate) fn accepted(&mut self, connection: C, ends: [SocketAddr; 2], now: Time) -> usize {
+        self.stats.streams.accepted += 1;
+        if self.unclaimed.len() >= UNCLAIMED_MAX {
+            self.displace_oldest();
+        }
+        let mut slot = Slot::new(connection, ends, None);
+        slot.until = Some(now + PREFACE_WAIT);
+        self.deadline = self.deadline.min(now + PREFACE_WAIT);
+        let index = self.put(slot);
+        self.unclaimed.push_back(index);
+        self.enqueue(index);
+        index
+    }
+
+    /// Closes the oldest stream without a preface; false when there is none.
+    pub(crate) fn displace_oldest(&mut self) -> bool {
+        let Some(&oldest) = self.unclaimed.front() else {
+            return false;
+        };
+        self.stats.streams.displaced += 1;
+        // It holds nothing of the pool: it has no preface yet.
+        self.take_out(oldest).is_some()
+    }
+
+    /// Takes a connection that we made, to be opened with `token`. Returns its place.
+    pub(crate) fn dialed(&mut self, connection: C, ends: [SocketAddr; 2], token: Token) -> usize {
+        let index = self.put(Slot::new(connection, ends, Some(token)));
+        self.by_remote.insert(ends[1], index);
+        self.changed.push(index);
+        // The time is not known here; the next receive sets it.
+        self.deadline = Time::ZERO;
+        index
+    }
+
+    /// Tells that a connection could not even be begun.
+    pub(crate) fn not_dialed(&mut self, remote: SocketAddr, token: Token, ending: &Ending) {
+        self.tell_closed(remote, token, ending);
+    }
+
+    fn put(&mut self, slot: Slot<C>) -> usize {
+        let free = self.slots.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.slots.len());
+        if index == self.slots.len() {
+            self.slots.push(None);
+        }
+        self.slots[index] = Some(slot);
+        index
+    }
+
+    /// The connection at a place.
+    pub(crate) fn connection(&self, index: usize) -> Option<&C> {
+        self.slots.get(index)?.as_ref().map(|slot| &slot.connection)
+    }
+
+    fn slot(&mut self, index: usize) -> Option<&mut Slot<C>> {
+        self.slots.get_mut(index)?.as_mut()
+    }
+
+    /// Takes a stream out of every list.
+    fn take_out(&mut self, index: usize) -> Option<Slot<C>> {
+        let slot = self.slots.get_mut(index)?.take()?;
+        if self.by_remote.get(&slot.remote) == Some(&index) {
+            self.by_remote.remove(&slot.remote);
+        }
+        self.unclaimed.retain(|&one| one != index);
+        self.ready.retain(|&one| one != index);
+        self.changed.retain(|&one| one != index);
+        Some(slot)
+    }
+
+    /// Says that a stream may have something to read.
+    pub(crate) fn enqueue(&mut self, index: usize) {
+        let Some(slot) = self.slot(index) else { return };
+        if !std::mem::replace(&mut slot.is_queued, true) {
+            self.ready.push_back(index);
+        }
+    }
+
+    /// The places of all streams.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> + use<C> {
+        let taken = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_some());
+        taken.map(|(index, _)| index).collect::<Vec<_>>().into_iter()
+    }
+
+    /// True when a stream has something to write or somebody waits to write to it.
+    pub(crate) fn wants_write(&self, index: usize) -> bool {
+        self.slots.get(index).and_then(Option::as_ref).is_some_and(Slot::wants_write)
+    }
+
+    /// The next connection whose wish to write has changed, and what it is now.
+    pub(crate) fn poll_watch(&mut self) -> Option<(usize, &C, bool)> {
+        while let Some(index) = self.changed.pop() {
+            let Some(slot) = self.slot(index) else { continue };
+            let wants = slot.wants_write();
+            if std::mem::replace(&mut slot.is_watched, wants) != wants {
+                return self.connection(index).map(|connection| (index, connection, wants));
+            }
+        }
+        None
+    }
+
+    /// As [`super::StreamTransport::expect`].
+    pub(crate) fn expect(&mut self, token: Token, until: Time) {
+        if self.gate.expect(token, until, self.now).is_err() {
+            self.stats.streams.over_limit += 1;
+            let nobody = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+            self.tell_closed(nobody, token, &Ending::TooManyStreams { limit: DATA_LANES_MAX });
+        }
+    }
+
+    /// As [`super::StreamTransport::forget`].
+    pub(crate) fn forget(&mut self, token: &Token) {
+        self.gate.forget(token);
+    }
+
+    /// As [`super::StreamTransport::poll_stream`].
+    pub(crate) fn poll_event(&mut self) -> Option<StreamEvent> {
+        self.events.pop_front()
+    }
+
+    /// As [`super::StreamTransport::close_stream`].
+    pub(crate) fn close(&mut self, remote: SocketAddr) {
+        let Some(index) = self.by_remote.remove(&remote) else { return };
+        let Some(slot) = self.slot(index) else { return };
+        if slot.phase == Phase::Dialing {
+            // Nothing was sent by it and nothing came.
+            self.take_out(index);
+            return;
+        }
+        slot.phase = Phase::Closing;
+        slot.until = None;
+        slot.is_blocked = false;
+        if !slot.end.has_backlog() {
+            slot.connection.end_writing();
+        }
+        self.changed.push(index);
+        self.deadline = Time::ZERO;
+        self.enqueue(index);
+        self.bound_closing();
+    }
+
+    /// Ends the waiting of the one that has been closing longest when there are too many.
+    fn bound_closing(&mut self) {
+        let closing = |slot: &&mut Slot<C>| slot.phase == Phase::Closing;
+        if self.slots.iter_mut().flatten().filter(closing).count() > DATA_LANES_MAX {
+            let oldest = self.slots.iter_mut().flatten().filter(closing);
+            // Those whose time is not set yet are the newest.
+            if let Some(slot) = oldest.min_by_key(|slot| slot.until.unwrap_or(Time::NEVER)) {
+                slot.until = Some(Time::ZERO);
+            }
+        }
+    }
+
+    /// As [`super::StreamTransport::next_deadline`].
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        (self.deadline != Time::NEVER).then_some(self.deadline)
+    }
+
+    /// As [`super::StreamTransport::stream_count`], those without a token left out.
+    pub(crate) fn count(&self) -> usize {
+        self.slots.iter().flatten().filter(|slot| slot.token.is_some()).count()
+    }
+
+    /// As [`super::StreamTransport::release`].
+    pub(crate) fn release(&mut self, pool: &mut Pool) {
+        for mut slot in self.slots.drain(..).flatten() {
+            slot.end.release(pool);
+        }
+        self.by_remote.clear();
+        self.unclaimed.clear();
+        self.ready.clear();
+        self.changed.clear();
+        self.deadline = Time::NEVER;
+    }
+
+    /// As [`crate::Transport::open_data`]: the address that the stream to `remote` has here.
+    pub(crate) fn open_data(&self, remote: SocketAddr) -> io::Result<SocketAddr> {
+        let slot = self.by_remote.get(&remote).and_then(|&index| self.slots.get(index)?.as_ref());
+        let no_stream = || {
+            io::Error::new(io::ErrorKind::NotConnected, format!("there is no stream to {remote}"))
+        };
+        slot.map(|slot| slot.local).ok_or_else(no_stream)
+    }
+
+    fn tell_closed(&mut self, remote: SocketAddr, token: Token, ending: &Ending) {
+        self.stats.streams.closed += 1;
+        self.events.push_back(StreamEvent::Closed { token, remote, reason: ending.to_string() });
+    }
+}

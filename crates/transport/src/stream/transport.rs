@@ -1,0 +1,65 @@
+//! [`StreamTransport`]: a [`Transport`] whose ways are streams, opened one by one.
+//!
+//! What it is not: an implementation; see [`crate::tcp`] and [`crate::sim`].
+
+use super::Token;
+use crate::Transport;
+use dacapo_base::Time;
+use dacapo_packet::Pool;
+use std::net::SocketAddr;
+
+/// What happened to a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamEvent {
+    /// It is open: datagrams go both ways.
+    Open {
+        /// Its token.
+        token: Token,
+        /// Its other end.
+        remote: SocketAddr,
+    },
+    /// It ended, or could not be opened, not by [`StreamTransport::close_stream`]. What came before
+    /// was handed up.
+    Closed {
+        /// Its token.
+        token: Token,
+        /// Its other end; the unspecified address when it never had one.
+        remote: SocketAddr,
+        /// Why, as a sentence without an end.
+        reason: String,
+    },
+}
+
+/// A transport whose ways are opened one by one: each remote is a stream with a token.
+///
+/// One call order per turn, as with any [`Transport`]: receive, then [`Self::poll_stream`] until it
+/// has no more, then send. Prefaces, what waits to be written and what is being closed go on in
+/// [`Transport::recv`].
+pub trait StreamTransport: Transport {
+    /// A stream with this token may come up to `until`, once. Expecting it again changes the time.
+    /// A dialed transport expects nobody.
+    ///
+    /// Beyond [`crate::DATA_LANES_MAX`] tokens the answer is a [`StreamEvent::Closed`].
+    fn expect(&mut self, token: Token, until: Time);
+
+    /// Expects a token no longer. A stream that it opened lives on.
+    fn forget(&mut self, token: &Token);
+
+    /// What happened to streams since the last call.
+    fn poll_stream(&mut self) -> Option<StreamEvent>;
+
+    /// Ends a stream; what was sent is still written if the network takes it. What comes by it from
+    /// now on is dropped and counted, and no event tells of it any more.
+    fn close_stream(&mut self, remote: SocketAddr);
+
+    /// When [`Transport::recv`] has something to do although nothing comes: somebody is late.
+    fn next_deadline(&self) -> Option<Time>;
+
+    /// How many streams there are: open, being opened, or being closed. A dialed transport without
+    /// any is done with.
+    fn stream_count(&self) -> usize;
+
+    /// Ends everything at once and gives back what half-arrived records hold of the pool: the last
+    /// call before the transport is dropped.
+    fn release(&mut self, pool: &mut Pool);
+}

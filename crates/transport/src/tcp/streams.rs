@@ -1,0 +1,208 @@
+//! The sockets of a TCP transport: who listens, who came, and what they are watched for.
+//!
+//! What it is not: a table of streams; see [`crate::stream`].
+//!
+//! Invariants: at most [`ACCEPTS_MAX`] connections per call and listener; a token of the poller
+//! names one socket at a time; a listener that cannot accept is not watched until its pause is
+//! over.
+
+use super::Tcp;
+use crate::stream::Token;
+use dacapo_base::Time;
+use dacapo_sys::poll::Interest;
+use dacapo_sys::tcp::{Listener, Stream};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// The most connections that one call takes from one listener.
+const ACCEPTS_MAX: usize = 64;
+
+/// How long a listener pauses when there is no descriptor left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Streams have tokens from here up, listeners below.
+const STREAM_TOKENS: usize = 1_000;
+
+/// A listener.
+#[derive(Debug)]
+pub(super) struct Door {
+    listener: Listener,
+    local: SocketAddr,
+    paused_until: Option<Time>,
+}
+
+impl Door {
+    /// When it accepts again, if it pauses.
+    pub(super) fn paused_until(&self) -> Option<Time> {
+        self.paused_until
+    }
+}
+
+/// Which socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Door(usize),
+    Stream(usize),
+}
+
+impl Place {
+    pub(super) fn of_token(token: u64) -> Self {
+        let token = usize::try_from(token).unwrap_or(0);
+        match token.checked_sub(STREAM_TOKENS) {
+            Some(index) => Self::Stream(index),
+            None => Self::Door(token),
+        }
+    }
+
+    fn token(self) -> u64 {
+        match self {
+            Self::Door(index) => index as u64,
+            Self::Stream(index) => (STREAM_TOKENS + index) as u64,
+        }
+    }
+}
+
+impl Tcp {
+    pub(super) fn open_door(&mut self, listener: Listener) -> io::Result<()> {
+        let local = listener.local_addr()?;
+        let token = Place::Door(self.doors.len()).token();
+        self.poller.add(listener.as_fd(), token, Interest::Read)?;
+        self.local_addrs.push(local);
+        self.doors.push(Door { listener, local, paused_until: None });
+        Ok(())
+    }
+
+    pub(super) fn add_dialed(
+        &mut self,
+        stream: Stream,
+        remote: SocketAddr,
+        token: Token,
+    ) -> io::Result<()> {
+        let local = stream.local_addr()?;
+        self.local_addrs.push(local);
+        let index = self.streams.dialed(stream, [local, remote], token);
+        self.watch_new(index)?;
+        self.settle_watches();
+        Ok(())
+    }
+
+    fn watch_new(&mut self, index: usize) -> io::Result<()> {
+        match self.streams.connection(index) {
+            Some(stream) => {
+                self.poller.add(stream.as_fd(), Place::Stream(index).token(), Interest::Read)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Takes who has come to a listener.
+    pub(super) fn accept(&mut self, index: usize, now: Time) {
+        for _ in 0..ACCEPTS_MAX {
+            let Some(door) = self.doors.get(index) else { return };
+            let local = door.local;
+            match door.listener.accept() {
+                Ok(None) => return,
+                Ok(Some((stream, remote))) => self.add_accepted(stream, [local, remote], now),
+                Err(_) => {
+                    self.streams.stats.errors += 1;
+                    // A descriptor that says nothing is the one to give up.
+                    if !self.streams.displace_oldest() {
+                        self.pause(index, now);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn add_accepted(&mut self, stream: Stream, ends: [SocketAddr; 2], now: Time) {
+        let index = self.streams.accepted(stream, ends, now);
+        if self.watch_new(index).is_err() {
+            // Without being watched it would never be read; the deadline of its preface ends it.
+            self.streams.stats.errors += 1;
+        }
+    }
+
+    fn pause(&mut self, index: usize, now: Time) {
+        let Some(door) = self.doors.get_mut(index) else { return };
+        if self.poller.remove(door.listener.as_fd()).is_ok() {
+            door.paused_until = Some(now + PAUSE);
+        }
+    }
+
+    /// Watches the listeners again whose pause is over.
+    pub(super) fn end_pauses(&mut self, now: Time) {
+        for (index, door) in self.doors.iter_mut().enumerate() {
+            if door.paused_until.is_none_or(|until| until > now) {
+                continue;
+            }
+            let token = Place::Door(index).token();
+            let added = self.poller.add(door.listener.as_fd(), token, Interest::Read);
+            door.paused_until = added.err().map(|_| now + PAUSE);
+        }
+    }
+
+    /// Watches the streams for room to write whose wish to write has changed.
+    pub(super) fn settle_watches(&mut self) {
+        while let Some((index, stream, wants_write)) = self.streams.poll_watch() {
+            let interest = if wants_write { Interest::ReadWrite } else { Interest::Read };
+            let token = Place::Stream(index).token();
+            let modified = self.poller.modify(stream.as_fd(), token, interest);
+            self.streams.stats.errors += u64::from(modified.is_err());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::Config;
+    use crate::{StreamTransport, Transport};
+    use dacapo_packet::Pool;
+    use dacapo_sys::poll::Poller;
+    use std::net::{Ipv4Addr, TcpStream};
+
+    fn server() -> Tcp {
+        Tcp::serve(&[(Ipv4Addr::LOCALHOST, 0).into()], &Config::default()).unwrap()
+    }
+
+    fn turn(tcp: &mut Tcp, now: Time) {
+        tcp.recv(now, &mut Pool::new(0), &mut Vec::new());
+    }
+
+    /// True when the transport's descriptor is readable now.
+    fn is_readable(tcp: &Tcp) -> bool {
+        let mut poller = Poller::new().unwrap();
+        poller.add(tcp.fd().unwrap(), 0, Interest::Read).unwrap();
+        let mut events = Vec::new();
+        poller.wait(Some(Duration::ZERO), &mut events).unwrap();
+        !events.is_empty()
+    }
+
+    #[test]
+    fn every_place_has_a_token_of_its_own() {
+        for place in [Place::Door(0), Place::Door(15), Place::Stream(0), Place::Stream(999)] {
+            assert_eq!(Place::of_token(place.token()), place);
+        }
+    }
+
+    // Running out of descriptors would disturb the tests beside this one, so what it leads to is
+    // asked for here.
+    #[test]
+    fn a_listener_that_pauses_does_not_spin_and_accepts_again_in_time() {
+        let mut tcp = server();
+        let at = Time::from_millis;
+        let _waiting = TcpStream::connect(tcp.local_addrs()[0]).unwrap();
+        assert!(is_readable(&tcp));
+        tcp.pause(0, at(10));
+        assert!(!is_readable(&tcp));
+        assert_eq!(tcp.next_deadline(), Some(at(110)));
+        turn(&mut tcp, at(109));
+        assert_eq!(tcp.stats().streams.accepted, 0);
+        turn(&mut tcp, at(110));
+        assert_eq!(tcp.stats().streams.accepted, 1);
+        assert_eq!(tcp.next_deadline(), Some(at(1_110)), "the preface is due");
+    }
+}
