@@ -1,9 +1,49 @@
-//! Names of the codecs that are refused, so that the refusal says what was found.
+//! Codecs: the two laws of G.711 as tables, and the names of those that are refused.
 //!
-//! What it is not: a list of what is supported; that is decided where a format is checked.
-//! Source: Microsoft `mmreg.h` and the FourCC register (names as `ffmpeg` prints them).
+//! ```text
+//!   code  s eee mmmm    sign, segment, step within it; mu-law is stored inverted, A-law with
+//!                       every other bit inverted, so that silence is no long run of zeros
+//! ```
+//!
+//! What it is not: a list of what is supported; that is decided where a format is checked. Nothing
+//! is compressed here.
+//! Sources: ITU-T G.711; Microsoft `mmreg.h` and the FourCC register (names as `ffmpeg` prints
+//! them); the audio encodings of Sun's `audio_filehdr.h`.
 
 use crate::format::FourCc;
+
+/// 16 bit samples by their mu-law codes.
+pub static MULAW: [i16; 256] = table(true);
+
+/// 16 bit samples by their A-law codes.
+pub static ALAW: [i16; 256] = table(false);
+
+const fn table(is_mulaw: bool) -> [i16; 256] {
+    let mut table = [0; 256];
+    let mut code = 0;
+    while code < table.len() {
+        table[code] = if is_mulaw { mulaw(code as u8) } else { alaw(code as u8) };
+        code += 1;
+    }
+    table
+}
+
+const fn mulaw(code: u8) -> i16 {
+    const BIAS: i16 = 0x84;
+    let code = !code;
+    let magnitude = ((((code & 0x0F) as i16) << 3) + BIAS) << ((code & 0x70) >> 4);
+    if code & 0x80 == 0 { magnitude - BIAS } else { BIAS - magnitude }
+}
+
+const fn alaw(code: u8) -> i16 {
+    let code = code ^ 0x55;
+    let step = ((code & 0x0F) as i16) << 4;
+    let magnitude = match (code & 0x70) >> 4 {
+        0 => step + 8,
+        segment => (step + 0x108) << (segment - 1),
+    };
+    if code & 0x80 == 0 { -magnitude } else { magnitude }
+}
 
 /// Name and code of a video codec.
 pub(crate) fn video_name(code: FourCc) -> String {
@@ -35,8 +75,6 @@ pub(crate) fn video_name(code: FourCc) -> String {
 pub(crate) fn audio_name(tag: u16) -> String {
     let name = match tag {
         0x0002 | 0x0011 | 0x0200 => "ADPCM",
-        0x0006 => "A-law",
-        0x0007 => "mu-law",
         0x0031 => "GSM 6.10",
         0x0050 => "MPEG layer 2",
         0x0055 => "MP3",
@@ -50,4 +88,51 @@ pub(crate) fn audio_name(tag: u16) -> String {
         _ => "an unknown codec",
     };
     format!("{name} (format tag 0x{tag:04x})")
+}
+
+/// Name and number of an encoding of AU files.
+pub(crate) fn au_name(number: u32) -> String {
+    let name = match number {
+        23 => "G.721 ADPCM",
+        24 => "G.722 ADPCM",
+        25 => "G.723 ADPCM with 3 bits",
+        26 => "G.723 ADPCM with 5 bits",
+        8..=22 | 28 | 29 => "something for a signal processor",
+        _ => "an unknown codec",
+    };
+    format!("{name} (encoding {number})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::SampleEncoding;
+
+    #[test]
+    fn the_laws_have_the_values_of_the_recommendation() {
+        assert_eq!([MULAW[0x00], MULAW[0x7F], MULAW[0x80], MULAW[0xFF]], [-32_124, 0, 32_124, 0]);
+        assert_eq!([ALAW[0x2A], ALAW[0xAA], ALAW[0x55], ALAW[0xD5]], [-32_256, 32_256, -8, 8]);
+    }
+
+    #[test]
+    fn codes_rise_with_their_samples_and_are_symmetric() {
+        for code in 0..=0xFE_u8 {
+            let next = code + 1;
+            assert!(
+                code == 0x7F
+                    || (MULAW[usize::from(next)] > MULAW[usize::from(code)]) == (code < 0x80)
+            );
+        }
+        for code in 0..0x80_usize {
+            assert_eq!(MULAW[code], -MULAW[code + 0x80]);
+            assert_eq!(ALAW[code], -ALAW[code + 0x80]);
+        }
+    }
+
+    #[test]
+    fn the_silence_of_each_law_is_its_smallest_sample() {
+        assert_eq!(MULAW[usize::from(SampleEncoding::MuLaw.silence())], 0);
+        assert_eq!(ALAW[usize::from(SampleEncoding::ALaw.silence())], 8);
+        assert!(ALAW.iter().all(|sample| sample.abs() >= 8));
+    }
 }

@@ -35,6 +35,8 @@ pub struct FourCc(pub [u8; 4]);
 impl FourCc {
     /// Motion JPEG, the code that every player knows.
     pub const MJPG: Self = Self(*b"MJPG");
+    /// One JPEG picture that is shown for as long as there is nothing else: a still.
+    pub const JPEG: Self = Self(*b"JPEG");
 
     /// Whether this code names a codec whose pictures are JPEG files.
     #[must_use]
@@ -62,7 +64,7 @@ impl fmt::Debug for FourCc {
     }
 }
 
-/// How one sample of one channel is stored; all little-endian.
+/// How one sample of one channel is stored; whole numbers and floats are little-endian.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SampleEncoding {
     /// Unsigned 8 bit integer, silence is 128.
@@ -77,17 +79,22 @@ pub enum SampleEncoding {
     F32,
     /// 64 bit float, full scale is 1.
     F64,
+    /// 14 bits in 8, ITU-T G.711 mu-law.
+    MuLaw,
+    /// 13 bits in 8, ITU-T G.711 A-law.
+    ALaw,
 }
 
 impl SampleEncoding {
-    /// Every encoding, smallest first.
-    pub const ALL: [Self; 6] = [Self::U8, Self::S16, Self::S24, Self::S32, Self::F32, Self::F64];
+    /// Every encoding.
+    pub const ALL: [Self; 8] =
+        [Self::U8, Self::S16, Self::S24, Self::S32, Self::F32, Self::F64, Self::MuLaw, Self::ALaw];
 
     /// Bytes of one sample.
     #[must_use]
     pub const fn byte_len(self) -> u16 {
         match self {
-            Self::U8 => 1,
+            Self::U8 | Self::MuLaw | Self::ALaw => 1,
             Self::S16 => 2,
             Self::S24 => 3,
             Self::S32 | Self::F32 => 4,
@@ -106,6 +113,23 @@ impl SampleEncoding {
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
     }
+
+    /// Whether samples are companded: 8 bits on a curve, as telephones have them.
+    #[must_use]
+    pub const fn is_companded(self) -> bool {
+        matches!(self, Self::MuLaw | Self::ALaw)
+    }
+
+    /// The byte that silence is made of.
+    #[must_use]
+    pub const fn silence(self) -> u8 {
+        match self {
+            Self::U8 => 0x80,
+            Self::MuLaw => 0xFF,
+            Self::ALaw => 0xD5,
+            Self::S16 | Self::S24 | Self::S32 | Self::F32 | Self::F64 => 0,
+        }
+    }
 }
 
 impl fmt::Display for SampleEncoding {
@@ -117,11 +141,13 @@ impl fmt::Display for SampleEncoding {
             Self::S32 => "s32",
             Self::F32 => "f32",
             Self::F64 => "f64",
+            Self::MuLaw => "mu-law",
+            Self::ALaw => "A-law",
         })
     }
 }
 
-/// Uncompressed audio.
+/// Audio whose samples all have one size: PCM, linear or companded.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct AudioFormat {
     /// How a sample is stored.
@@ -201,7 +227,7 @@ pub fn default_channel_mask(channels: u16) -> u32 {
     }
 }
 
-/// Motion JPEG video.
+/// Motion JPEG video, or a still.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct VideoFormat {
     /// The code of the codec.
@@ -223,6 +249,18 @@ impl VideoFormat {
     #[must_use]
     pub fn new(width: u32, height: u32, rate: u32, scale: u32) -> Self {
         Self { fourcc: FourCc::MJPG, width, height, rate, scale, frame_count: 0 }
+    }
+
+    /// One JPEG picture of that size. Its time is of no matter: it stays until something ends it.
+    #[must_use]
+    pub fn still(width: u32, height: u32) -> Self {
+        Self { fourcc: FourCc::JPEG, frame_count: 1, ..Self::new(width, height, 25, 1) }
+    }
+
+    /// Whether this is a still, as far as its code says.
+    #[must_use]
+    pub fn is_still(&self) -> bool {
+        self.fourcc == FourCc::JPEG
     }
 
     /// Media time of picture `index`, in nanoseconds (saturating); 0 for a rate of 0.
@@ -293,7 +331,7 @@ impl Format {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// A codec that is neither Motion JPEG nor uncompressed audio.
+    /// A codec that is neither Motion JPEG nor PCM, linear or companded.
     Codec {
         /// Its name and its code.
         name: String,
@@ -354,7 +392,7 @@ impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Codec { name } => {
-                write!(f, "the codec is {name}, expected Motion JPEG or uncompressed audio")
+                write!(f, "the codec is {name}, expected Motion JPEG, PCM, mu-law or A-law")
             }
             Self::Channels { found } => {
                 write!(f, "{found} channels, expected 1 to {CHANNELS_MAX}")

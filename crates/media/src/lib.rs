@@ -1,25 +1,28 @@
 //! Media containers, test media and the playout clock: engines without devices.
 //!
-//! What it is: readers and writers of the two containers that carry media without a decoder
-//! (AVI with Motion JPEG and PCM, WAV with PCM), a generator of test movies, and the clock that
-//! says when a media frame that arrived is to be shown.
+//! What it is: readers and writers of the containers that carry media without a decoder (AVI with
+//! Motion JPEG and PCM, WAV and AU with PCM), a reader of JPEG pictures, single ones and many one
+//! after the other, a generator of test movies, and the clock that says when a media frame that
+//! arrived is to be shown.
 //!
 //! What it is not: a player, a decoder, a file opener. Readers take a [`ReadAt`], writers a
 //! `std::io::Write`, the clock takes the time as an argument; other codecs are refused with the
 //! `ffmpeg` line that converts them.
 //!
 //! ```text
-//!   file ──ReadAt──> avi::Reader / wav::Reader ─┐
-//!                                               ├─> pictures (JPEG), PCM bytes ──> a flow
-//!   TestMovie ──> Generator ────────────────────┘
-//!
-//!   a flow ──> Playout (show at, late, stale) ──> avi::Writer / wav::Writer ──> file or pipe
+//!   file ──ReadAt──> avi::Reader, mjpeg::Reader, wav::Reader, au::Reader ─┐
+//!                                                                         ├─> pictures, PCM
+//!   TestMovie ──> Generator ──────────────────────────────────────────────┘      │
+//!                                                                                v
+//!   file or pipe <── avi::Writer, wav::Writer, au::Writer <── Playout <────── a flow
 //! ```
 //!
 //! Invariants: bytes of a file never panic, never make a buffer larger than [`Limits`] or than
 //! the bytes that really exist, and every loop over them moves forward.
 
+pub mod au;
 pub mod avi;
+pub mod codec;
 pub mod format;
 pub mod mjpeg;
 pub mod playout;
@@ -30,7 +33,6 @@ pub mod testmovie;
 pub mod warning;
 pub mod wav;
 
-mod codec;
 mod riff;
 mod wave_format;
 

@@ -29,6 +29,10 @@ pub enum Kind {
     Avi,
     /// [`crate::wav::Reader`] reads it.
     Wav,
+    /// [`crate::au::Reader`] reads it.
+    Au,
+    /// [`crate::mjpeg::Reader`] reads it: one picture, or many one after the other.
+    Jpeg,
 }
 
 /// Why a file cannot be played.
@@ -61,16 +65,17 @@ pub enum SniffError {
 impl fmt::Display for SniffError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => write!(f, "the file is empty, expected AVI or WAV"),
+            Self::Empty => write!(f, "the file is empty, expected {EXPECTED}"),
             Self::TooShort { len } => {
-                write!(f, "the file has only {len} bytes, expected AVI or WAV (12 at least)")
+                write!(f, "the file has only {len} bytes, expected {EXPECTED} (12 at least)")
             }
             Self::Unsupported { name, convert } => {
-                write!(f, "this is {name}, expected AVI or WAV; convert it with: {convert}")
+                write!(f, "this is {name}, expected {EXPECTED}; convert it with: {convert}")
             }
             Self::Unknown { head } => {
-                write!(f, "not a media file that is known here: expected RIFF at byte 0, found ")?;
-                write!(f, "\"{}\"; if ffmpeg can read it: {TO_AVI}", head.escape_ascii())
+                write!(f, "not a media file that is known here: expected RIFF, .snd or FF D8 FF ")?;
+                write!(f, "at byte 0, found \"{}\"; ", head.escape_ascii())?;
+                write!(f, "if ffmpeg can read it: {TO_AVI}")
             }
             Self::Read(error) => write!(f, "{error}"),
         }
@@ -89,7 +94,8 @@ impl std::error::Error for SniffError {
 /// Tells what `input` is.
 ///
 /// # Errors
-/// Everything but AVI and WAV, with its name and the command that converts it where known.
+/// Everything but AVI, WAV, AU and JPEG, with its name and the command that converts it where
+/// known.
 pub fn sniff<R: ReadAt>(input: R) -> Result<Kind, SniffError> {
     let mut head = [0; HEAD_LEN];
     let len = Input::new(input).fill(0, &mut head).map_err(SniffError::Read)?;
@@ -111,6 +117,8 @@ pub fn sniff_head(head: &[u8]) -> Result<Kind, SniffError> {
     match (id.unwrap_or_default(), form.unwrap_or_default()) {
         (b"RIFF", b"AVI ") => return Ok(Kind::Avi),
         (b"RIFF" | b"RF64" | b"BW64", b"WAVE") => return Ok(Kind::Wav),
+        (b".snd", _) => return Ok(Kind::Au),
+        ([0xFF, 0xD8, 0xFF, _], _) => return Ok(Kind::Jpeg),
         _ => {}
     }
     // Transport streams repeat their one sync byte every 188 bytes.
@@ -127,9 +135,10 @@ pub fn sniff_head(head: &[u8]) -> Result<Kind, SniffError> {
     }
 }
 
+const EXPECTED: &str = "AVI, WAV, AU or JPEG";
 const TO_AVI: &str = "ffmpeg -i INPUT -c:v mjpeg -q:v 3 -c:a pcm_s16le OUTPUT.avi";
 const TO_WAV: &str = "ffmpeg -i INPUT -vn -c:a pcm_s16le OUTPUT.wav";
-const TO_SLIDE: &str = "ffmpeg -loop 1 -framerate 25 -i INPUT -t 10 -c:v mjpeg -q:v 3 OUTPUT.avi";
+const TO_STILL: &str = "ffmpeg -i INPUT -frames:v 1 -c:v mjpeg -q:v 2 OUTPUT.jpg";
 
 #[derive(Clone, Copy)]
 enum Convert {
@@ -143,7 +152,7 @@ impl Convert {
         match self {
             Self::Movie => TO_AVI,
             Self::Sound => TO_WAV,
-            Self::Picture => TO_SLIDE,
+            Self::Picture => TO_STILL,
         }
     }
 }
@@ -186,10 +195,9 @@ const MAGICS: &[Magic] = &[
     magic(0, &[0xFF, 0xF3], "MP3", Convert::Sound),
     magic(0, &[0xFF, 0xF1], "AAC (ADTS)", Convert::Sound),
     magic(0, &[0xFF, 0xF9], "AAC (ADTS)", Convert::Sound),
-    magic(0, &[0xFF, 0xD8, 0xFF], "a JPEG picture", Convert::Picture),
     magic(0, b"\x89PNG\r\n\x1A\n", "a PNG picture", Convert::Picture),
     magic(0, b"GIF8", "GIF", Convert::Movie),
-    magic(0, b".snd", "AU (Sun audio)", Convert::Sound),
+    magic(0, b"dns.", "little-endian AU", Convert::Sound),
     magic(8, b"AIFC", "AIFF-C", Convert::Sound),
     magic(8, b"AIFF", "AIFF", Convert::Sound),
     magic(0, b"caff", "Core Audio (CAF)", Convert::Sound),
@@ -221,10 +229,12 @@ mod tests {
     }
 
     #[test]
-    fn the_two_kinds_that_are_played_are_told_apart() {
+    fn the_kinds_that_are_played_are_told_apart() {
         assert_eq!(sniff(padded(b"RIFF\x00\x01\x00\x00AVI LIST")).unwrap(), Kind::Avi);
         assert_eq!(sniff(padded(b"RIFF\x00\x01\x00\x00WAVEfmt ")).unwrap(), Kind::Wav);
         assert_eq!(sniff(padded(b"RF64\xFF\xFF\xFF\xFFWAVEds64")).unwrap(), Kind::Wav);
+        assert_eq!(sniff(padded(b".snd\x00\x00\x00\x18")).unwrap(), Kind::Au);
+        assert_eq!(sniff(padded(b"\xFF\xD8\xFF\xE0")).unwrap(), Kind::Jpeg);
     }
 
     #[test]
@@ -237,8 +247,8 @@ mod tests {
             (b"OggS\0", "Ogg", TO_AVI),
             (b"fLaC", "FLAC", TO_WAV),
             (b"ID3\x04", "MP3", TO_WAV),
-            (b"\xFF\xD8\xFF\xE0", "JPEG", TO_SLIDE),
-            (b".snd", "AU", TO_WAV),
+            (b"\x89PNG\r\n\x1A\n", "PNG", TO_STILL),
+            (b"dns.", "little-endian AU", TO_WAV),
         ];
         for (head, name, line) in cases {
             let text = sniff(padded(head)).unwrap_err().to_string();
@@ -251,6 +261,6 @@ mod tests {
         assert!(matches!(sniff(&b""[..]), Err(SniffError::Empty)));
         assert!(matches!(sniff(&b"RIFF"[..]), Err(SniffError::TooShort { len: 4 })));
         let text = sniff(&b"hello world, this is text"[..]).unwrap_err().to_string();
-        assert!(text.contains("expected RIFF at byte 0, found \"hello world,\""), "{text}");
+        assert!(text.contains("found \"hello world,\""), "{text}");
     }
 }

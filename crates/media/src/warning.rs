@@ -45,6 +45,25 @@ pub enum Warning {
         /// The limit.
         count_max: usize,
     },
+    /// Bytes between pictures that belong to none; they were passed over.
+    PassedOver {
+        /// Where the first ones are, in bytes.
+        offset: u64,
+        /// How many there are in all.
+        len: u64,
+    },
+    /// Pictures that are cut or damaged; they were left out.
+    PicturesDamaged {
+        /// Where the first one is, in bytes.
+        offset: u64,
+        /// How many.
+        count: u64,
+    },
+    /// Pictures of several sizes.
+    SizesDiffer {
+        /// The first picture that has another size than picture 0.
+        index: u64,
+    },
     /// Bytes at the end that are less than one sample of every channel; they were left out.
     PartialBlock {
         /// Where they begin, in bytes.
@@ -75,6 +94,20 @@ impl fmt::Display for Warning {
             }
             Self::IndexFull { count_max } => {
                 write!(f, "more than {count_max} chunks; the rest was left out")
+            }
+            Self::PassedOver { offset, len } => {
+                write!(
+                    f,
+                    "{len} bytes between pictures, the first at byte {offset}, are no JPEG "
+                )?;
+                write!(f, "and were passed over")
+            }
+            Self::PicturesDamaged { offset, count } => {
+                write!(f, "{count} pictures are cut or damaged, the first at byte {offset}, ")?;
+                write!(f, "and were left out")
+            }
+            Self::SizesDiffer { index } => {
+                write!(f, "picture {index} has another size than the first one")
             }
             Self::PartialBlock { offset, len } => {
                 write!(f, "{len} bytes at byte {offset} are no whole sample and were left out")

@@ -5,6 +5,8 @@
 //!    `--------------------- classic, 16 bytes -------------' `--- extensible, 40 bytes ---------'
 //! ```
 //!
+//! Companded sound has 18 bytes, the last two 0: everything but PCM says how much extra follows.
+//!
 //! What it is not: a decoder of anything compressed; those tags are named and refused.
 //! Invariants: what is parsed passes [`AudioFormat::check`] and parses again from what is emitted.
 //! Source: Microsoft `mmreg.h`.
@@ -23,6 +25,8 @@ use crate::riff::{Emitter, le_u16, le_u32};
 
 const TAG_PCM: u16 = 1;
 const TAG_FLOAT: u16 = 3;
+const TAG_ALAW: u16 = 6;
+const TAG_MULAW: u16 = 7;
 const TAG_EXTENSIBLE: u16 = 0xFFFE;
 const CLASSIC_LEN: usize = 16;
 const EXTENSIBLE_LEN: usize = 40;
@@ -42,7 +46,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<AudioFormat, FormatError> {
     };
     let encoding = encoding(tag, bits)?;
     // Some writers leave the valid bits of the extension empty, which means all of them.
-    let valid_bits = if valid_bits == 0 { encoding.bits() } else { valid_bits };
+    let is_all = valid_bits == 0 || encoding.is_companded();
+    let valid_bits = if is_all { encoding.bits() } else { valid_bits };
     let format = AudioFormat { encoding, channels, rate_hz, channel_mask, valid_bits };
     format.check()?;
     if u32::from(block_len) != format.block_len() {
@@ -69,15 +74,29 @@ fn encoding(tag: u16, bits: u16) -> Result<SampleEncoding, FormatError> {
         (TAG_PCM, 25..=32) => Ok(SampleEncoding::S32),
         (TAG_FLOAT, 32) => Ok(SampleEncoding::F32),
         (TAG_FLOAT, 64) => Ok(SampleEncoding::F64),
-        (TAG_PCM | TAG_FLOAT, found) => Err(FormatError::SampleBits { found }),
+        (TAG_MULAW, 8) => Ok(SampleEncoding::MuLaw),
+        (TAG_ALAW, 8) => Ok(SampleEncoding::ALaw),
+        (TAG_PCM | TAG_FLOAT | TAG_MULAW | TAG_ALAW, found) => {
+            Err(FormatError::SampleBits { found })
+        }
         (tag, _) => Err(FormatError::Codec { name: codec::audio_name(tag) }),
+    }
+}
+
+fn tag(encoding: SampleEncoding) -> u16 {
+    match encoding {
+        SampleEncoding::F32 | SampleEncoding::F64 => TAG_FLOAT,
+        SampleEncoding::MuLaw => TAG_MULAW,
+        SampleEncoding::ALaw => TAG_ALAW,
+        _ => TAG_PCM,
     }
 }
 
 /// Whether the 16 classic bytes say everything about `format`.
 fn is_classic(format: &AudioFormat) -> bool {
     let usual = [0, default_channel_mask(format.channels)];
-    matches!(format.encoding, SampleEncoding::U8 | SampleEncoding::S16)
+    let is_plain = matches!(format.encoding, SampleEncoding::U8 | SampleEncoding::S16);
+    (is_plain || format.encoding.is_companded())
         && format.channels <= 2
         && usual.contains(&format.channel_mask)
         && format.valid_bits == format.encoding.bits()
@@ -85,7 +104,7 @@ fn is_classic(format: &AudioFormat) -> bool {
 
 /// Writes a format description: classic where that says everything, else extensible.
 pub(crate) fn emit(format: &AudioFormat, out: &mut Emitter) {
-    let classic_tag = if format.encoding.is_float() { TAG_FLOAT } else { TAG_PCM };
+    let classic_tag = tag(format.encoding);
     let is_classic = is_classic(format);
     let per_second = u32::try_from(format.bytes_per_second()).unwrap_or(u32::MAX);
     out.u16(if is_classic { classic_tag } else { TAG_EXTENSIBLE }).u16(format.channels);
@@ -94,6 +113,8 @@ pub(crate) fn emit(format: &AudioFormat, out: &mut Emitter) {
     if !is_classic {
         out.u16(22).u16(format.valid_bits).u32(format.channel_mask);
         out.u16(classic_tag).bytes(&GUID_TAIL);
+    } else if format.encoding.is_companded() {
+        out.u16(0);
     }
 }
 

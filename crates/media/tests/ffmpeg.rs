@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use dacapo_media::testmovie::{MediaFrame, TestSound};
 use dacapo_media::{
-    AudioFormat, FileInput, Format, Kind, SampleEncoding, TestMovie, VideoFormat, avi, mjpeg,
-    sniff, wav,
+    AudioFormat, FileInput, Format, Kind, SampleEncoding, TestMovie, VideoFormat, au, avi, codec,
+    mjpeg, sniff, wav,
 };
 
 /// A directory for the files of one test, or nothing when there is no `ffmpeg` to try them with.
@@ -89,6 +89,18 @@ fn open_wav(path: &Path) -> wav::Reader<FileInput> {
     wav::Reader::open(file()).unwrap()
 }
 
+fn open_au(path: &Path) -> au::Reader<FileInput> {
+    let file = || FileInput::new(File::open(path).unwrap()).unwrap();
+    assert_eq!(sniff(file()).unwrap(), Kind::Au);
+    au::Reader::open(file()).unwrap()
+}
+
+fn open_jpeg(path: &Path) -> mjpeg::Reader<FileInput> {
+    let file = || FileInput::new(File::open(path).unwrap()).unwrap();
+    assert_eq!(sniff(file()).unwrap(), Kind::Jpeg);
+    mjpeg::Reader::open(file(), mjpeg::Show::ByContent).unwrap()
+}
+
 fn pictures<R: dacapo_media::ReadAt>(reader: &mut avi::Reader<R>, stream: usize) -> Vec<Vec<u8>> {
     let mut all = vec![Vec::new(); reader.video_count(stream) as usize];
     for (index, out) in all.iter_mut().enumerate() {
@@ -141,12 +153,14 @@ fn made_by_ffmpeg(path: &Path, rate: &str, args: &[&str]) {
 #[test]
 fn movies_of_every_subsampling_rate_and_sample_format_are_read() {
     let Some(folder) = folder("avi-kinds") else { return };
-    use SampleEncoding::{F32, S16, S24, U8};
+    use SampleEncoding::{ALaw, F32, MuLaw, S16, S24, U8};
     let cases = [
         ("yuvj420p", "25", "pcm_s16le", "2", S16, (25, 1)),
         ("yuvj422p", "30000/1001", "pcm_u8", "1", U8, (30_000, 1_001)),
         ("yuvj444p", "24000/1001", "pcm_s24le", "2", S24, (24_000, 1_001)),
         ("yuvj420p", "15/2", "pcm_f32le", "6", F32, (15, 2)),
+        ("yuvj420p", "25", "pcm_mulaw", "1", MuLaw, (25, 1)),
+        ("yuvj420p", "25", "pcm_alaw", "2", ALaw, (25, 1)),
     ];
     for (pixels, rate, codec, channels, encoding, fps) in cases {
         let path = folder.join(format!("{pixels}-{codec}.avi"));
@@ -242,7 +256,7 @@ fn movies_above_two_gigabytes_are_written_and_read_by_ffmpeg() {
 #[test]
 fn sound_of_every_sample_format_is_read() {
     let Some(folder) = folder("wav-kinds") else { return };
-    use SampleEncoding::{F32, F64, S16, S24, S32, U8};
+    use SampleEncoding::{ALaw, F32, F64, MuLaw, S16, S24, S32, U8};
     let cases = [
         ("pcm_u8", "1", "8000", U8),
         ("pcm_s16le", "2", "44100", S16),
@@ -252,6 +266,8 @@ fn sound_of_every_sample_format_is_read() {
         ("pcm_f64le", "1", "44100", F64),
         ("pcm_s24le", "6", "96000", S24),
         ("pcm_s16le", "6", "96000", S16),
+        ("pcm_mulaw", "1", "8000", MuLaw),
+        ("pcm_alaw", "2", "44100", ALaw),
     ];
     for (codec, channels, rate, encoding) in cases {
         for rf64 in ["never", "always"] {
@@ -278,6 +294,148 @@ fn sound_of_every_sample_format_is_read() {
     let piped = quiet(&[&source[..], &["-f", "wav", "pipe:1"]].concat());
     let reader = wav::Reader::open(piped).unwrap();
     assert_eq!((reader.sample_count(), reader.warnings()), (34_222, &[][..]));
+}
+
+/// What `ffmpeg` calls an encoding, in the order of bytes of a file.
+fn codec_name(encoding: SampleEncoding, order: &str) -> String {
+    match encoding {
+        SampleEncoding::MuLaw => "pcm_mulaw".to_owned(),
+        SampleEncoding::ALaw => "pcm_alaw".to_owned(),
+        SampleEncoding::U8 if order == "be" => "pcm_s8".to_owned(),
+        SampleEncoding::U8 => "pcm_u8".to_owned(),
+        other => format!("pcm_{other}{order}"),
+    }
+}
+
+/// All samples of a file as 16 bit numbers, as `ffmpeg` makes them.
+fn linear(path: &Path) -> Vec<i16> {
+    let bytes = quiet(&["-i", name(path), "-f", "s16le", "-c:a", "pcm_s16le", "-"]);
+    bytes.as_chunks().0.iter().map(|raw| i16::from_le_bytes(*raw)).collect()
+}
+
+#[test]
+fn au_of_every_sample_format_has_the_samples_of_wav() {
+    let Some(folder) = folder("au-kinds") else { return };
+    for encoding in SampleEncoding::ALL {
+        for (channels, rate) in [("1", "8000"), ("2", "44100"), ("6", "96000")] {
+            let path = |ending: &str| folder.join(format!("{encoding}-{channels}.{ending}"));
+            let (au, wav) = (path("au"), path("wav"));
+            let sine = format!("sine=frequency=1000:sample_rate={rate}:duration=0.777");
+            let source = ["-f", "lavfi", "-i", &sine, "-ac", channels];
+            let form = ["-metadata", "title=An annotation", "-c:a", &codec_name(encoding, "be")];
+            quiet(&[&source[..], &form, &[name(&au)]].concat());
+            quiet(&["-i", name(&au), "-c:a", &codec_name(encoding, "le"), name(&wav)]);
+            let (mut reader, mut other) = (open_au(&au), open_wav(&wav));
+            assert_eq!(reader.format(), other.format());
+            assert_eq!(reader.warnings(), []);
+            let (mut own, mut expected) = (Vec::new(), Vec::new());
+            reader.audio_bytes(0, usize::MAX, &mut own).unwrap();
+            other.audio_bytes(0, usize::MAX, &mut expected).unwrap();
+            assert!(own.len() > 6_000 && own == expected, "{au:?}");
+        }
+    }
+    let source = ["-f", "lavfi", "-i", "sine=frequency=1000:duration=0.777"];
+    let piped = quiet(&[&source[..], &["-f", "au", "pipe:1"]].concat());
+    let reader = au::Reader::open(piped).unwrap();
+    assert_eq!((reader.sample_count(), reader.warnings()), (34_266, &[][..]));
+}
+
+#[test]
+fn every_code_of_the_two_laws_has_the_sample_that_ffmpeg_gives_it() {
+    let Some(folder) = folder("laws") else { return };
+    for (encoding, table) in
+        [(SampleEncoding::MuLaw, &codec::MULAW), (SampleEncoding::ALaw, &codec::ALAW)]
+    {
+        let path = folder.join(format!("{encoding}.au"));
+        let format = AudioFormat::new(encoding, 1, 8_000);
+        let mut writer = au::Writer::create(File::create(&path).unwrap(), &format).unwrap();
+        writer.audio(&(0..=255).collect::<Vec<u8>>()).unwrap();
+        writer.finish().unwrap();
+        assert_eq!(linear(&path), table);
+    }
+}
+
+#[test]
+fn written_au_is_read_by_ffmpeg() {
+    let Some(folder) = folder("au-written") else { return };
+    for encoding in SampleEncoding::ALL {
+        for (channels, rate_hz) in [(1, 8_000), (2, 44_100)] {
+            let format = AudioFormat::new(encoding, channels, rate_hz);
+            // A value that every kind of sample can have.
+            let data: Vec<u8> =
+                (0..format.block_len() * 1_001).map(|i| 0x30 + (i % 15) as u8).collect();
+            for is_piped in [false, true] {
+                let path = folder.join(format!("{encoding}-{channels}-{is_piped}.au"));
+                let out = File::create(&path).unwrap();
+                if is_piped {
+                    let mut writer = au::Writer::streaming(out, &format).unwrap();
+                    writer.audio(&data).unwrap();
+                    writer.finish().unwrap();
+                } else {
+                    let mut writer = au::Writer::create(out, &format).unwrap();
+                    writer.audio(&data).unwrap();
+                    writer.finish().unwrap();
+                }
+                let form = codec_name(encoding, "le");
+                let container = form.trim_start_matches("pcm_");
+                let args = ["-i", name(&path), "-c:a", &form, "-f", container, "-"];
+                assert!(quiet(&args) == data, "{path:?}");
+                let expected = format!("{},{rate_hz},{channels}", codec_name(encoding, "be"));
+                assert_eq!(probe(&path, "stream=codec_name,sample_rate,channels"), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn pictures_one_after_the_other_are_those_that_ffmpeg_finds() {
+    let Some(folder) = folder("jpegs") else { return };
+    for (pixels, size) in [("yuvj420p", "96x64"), ("yuvj422p", "640x480"), ("yuvj444p", "161x121")]
+    {
+        let path = folder.join(format!("{pixels}.mjpeg"));
+        let source = format!("testsrc=size={size}:rate=25:duration=2");
+        let form = ["-pix_fmt", pixels, "-c:v", "mjpeg", "-q:v", "3", "-f", "mjpeg", name(&path)];
+        quiet(&[&["-f", "lavfi", "-i", &source][..], &form].concat());
+        let mut reader = open_jpeg(&path);
+        assert_eq!((reader.video_count(), reader.warnings()), (50, &[][..]));
+        let video = reader.video_format();
+        assert_eq!(format!("{}x{}", video.width, video.height), size);
+        let mut picture = Vec::new();
+        let own: Vec<_> = (0..50)
+            .map(|index| {
+                reader.video_frame(index, &mut picture).unwrap();
+                packet(&picture)
+            })
+            .collect();
+        assert_eq!(own, packets(&path, "0:v:0"));
+    }
+    let path = folder.join("one.jpg");
+    quiet(&["-f", "lavfi", "-i", "testsrc2=size=96x64", "-frames:v", "1", name(&path)]);
+    let mut reader = open_jpeg(&path);
+    let mut picture = Vec::new();
+    reader.video_frame(0, &mut picture).unwrap();
+    assert!(reader.video_format().is_still() && picture == fs::read(&path).unwrap());
+}
+
+#[test]
+fn parts_of_a_camera_are_read_without_what_stands_between_them() {
+    let Some(folder) = folder("parts") else { return };
+    let (plain, parts) = (folder.join("plain.mjpeg"), folder.join("parts.mjpeg"));
+    let source = ["-f", "lavfi", "-i", "testsrc2=size=96x64:rate=25:duration=1", "-c:v", "mjpeg"];
+    quiet(&[&source[..], &["-bitexact", "-f", "mjpeg", name(&plain)]].concat());
+    quiet(&[&source[..], &["-bitexact", "-f", "mpjpeg", name(&parts)]].concat());
+    let bytes = fs::read(&parts).unwrap();
+    let start = bytes.windows(3).position(|head| head == [0xFF, 0xD8, 0xFF]).unwrap();
+    let show = mjpeg::Show::ByContent;
+    let mut reader = mjpeg::Reader::open(&bytes[start..], show).unwrap();
+    let mut other = mjpeg::Reader::open(fs::read(&plain).unwrap(), show).unwrap();
+    assert_eq!((reader.video_count(), reader.warnings().len()), (25, 1));
+    let (mut own, mut expected) = (Vec::new(), Vec::new());
+    for index in 0..25 {
+        reader.video_frame(index, &mut own).unwrap();
+        other.video_frame(index, &mut expected).unwrap();
+        assert!(own == expected, "{index}");
+    }
 }
 
 fn movie(width: u32, height: u32) -> TestMovie {
@@ -479,7 +637,7 @@ fn written_sound_is_read_by_ffmpeg() {
 #[test]
 fn sound_streamed_into_a_pipe_is_read_by_ffmpeg() {
     let Some(folder) = folder("wav-streamed") else { return };
-    for encoding in [SampleEncoding::U8, SampleEncoding::S24, SampleEncoding::F32] {
+    for encoding in SampleEncoding::ALL {
         let format = AudioFormat::new(encoding, 1, 44_100);
         let data = vec![0x11; format.block_len() as usize * 1_001];
         let path = folder.join(format!("{encoding}.wav"));
@@ -494,10 +652,7 @@ fn check_sound(path: &Path, format: &AudioFormat, data: &[u8]) {
     // Decodes to nowhere and copies out, in one go.
     let both = ["-f", "null", "-", "-map", "0:a:0", "-c", "copy", "-f", "data", "pipe:1"];
     assert!(quiet(&[&["-i", name(path)][..], &both].concat()) == data, "{path:?}");
-    let form = match format.encoding {
-        SampleEncoding::U8 => "pcm_u8".to_owned(),
-        other => format!("pcm_{other}le"),
-    };
+    let form = codec_name(format.encoding, "le");
     let expected = format!("{form},{},{}", format.rate_hz, format.channels);
     assert_eq!(probe(path, "stream=codec_name,sample_rate,channels"), expected);
 }
@@ -505,15 +660,14 @@ fn check_sound(path: &Path, format: &AudioFormat, data: &[u8]) {
 #[test]
 fn other_files_are_refused_with_a_line_that_converts_them() {
     let Some(folder) = folder("convert") else { return };
-    let kinds: [(&str, &[&str]); 8] = [
+    let kinds: [(&str, &[&str]); 7] = [
         ("mp4", &["-c:v", "mpeg4", "-c:a", "aac"]),
         ("mkv", &["-c:v", "mpeg4", "-c:a", "pcm_s16le"]),
         ("mov", &["-c:v", "mjpeg", "-c:a", "pcm_s16le"]),
         ("ts", &["-c:v", "mpeg2video", "-c:a", "mp2"]),
         ("flac", &["-map", "1:a"]),
-        ("au", &["-map", "1:a"]),
+        ("aiff", &["-map", "1:a"]),
         ("png", &["-map", "0:v", "-frames:v", "1", "-c:v", "png"]),
-        ("jpg", &["-map", "0:v", "-frames:v", "1"]),
     ];
     for (kind, args) in kinds {
         let path = folder.join(format!("in.{kind}"));
@@ -531,11 +685,23 @@ fn other_files_are_refused_with_a_line_that_converts_them() {
     let refusal = wav::Reader::open(fs::read(&path).unwrap()).unwrap_err().to_string();
     assert!(refusal.contains("ADPCM"), "{refusal}");
     check_conversion(&folder, &path, &refusal, "in.wav", "out");
+    let path = folder.join("in.au");
+    made_by_ffmpeg(&path, "25", &["-map", "1:a", "-c:a", "adpcm_g722"]);
+    let refusal = au::Reader::open(fs::read(&path).unwrap()).unwrap_err().to_string();
+    assert!(refusal.contains("G.722 ADPCM"), "{refusal}");
+    check_conversion(&folder, &path, &refusal, "in.au", "out");
+    let path = folder.join("in.mjpg");
+    made_by_ffmpeg(&path, "25", &["-map", "0:v", "-frames:v", "1", "-f", "mjpeg"]);
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 2]).unwrap();
+    let show = mjpeg::Show::ByContent;
+    let refusal = mjpeg::Reader::open(fs::read(&path).unwrap(), show).unwrap_err().to_string();
+    check_conversion(&folder, &path, &refusal, "in.mjpg", "out");
 }
 
 /// Runs the line at the end of a refusal and opens what comes out.
 fn check_conversion(folder: &Path, path: &Path, refusal: &str, input: &str, output: &str) {
-    let line = refusal.split("ffmpeg ").nth(1).unwrap();
+    let line = refusal.rsplit("ffmpeg ").next().unwrap();
     let mut words: Vec<String> =
         line.split_whitespace().map(|word| word.replace(input, name(path))).collect();
     let last = words.pop().unwrap();
@@ -544,10 +710,11 @@ fn check_conversion(folder: &Path, path: &Path, refusal: &str, input: &str, outp
     let args: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = ffmpeg(&args);
     assert!(result.status.success(), "{line}: {}", String::from_utf8_lossy(&result.stderr));
-    if target.extension().is_some_and(|extension| extension == "avi") {
-        assert!(open_avi(&target).video_count(0) > 0, "{line}");
-    } else {
-        assert!(open_wav(&target).sample_count() > 80_000, "{line}");
+    match target.extension().unwrap().to_str().unwrap() {
+        "avi" => assert!(open_avi(&target).video_count(0) > 0, "{line}"),
+        "jpg" => assert!(open_jpeg(&target).video_format().is_still(), "{line}"),
+        "au" => assert!(open_au(&target).sample_count() > 30_000, "{line}"),
+        _ => assert!(open_wav(&target).sample_count() > 80_000, "{line}"),
     }
 }
 

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use dacapo_base::Random;
 use dacapo_media::testmovie::TestSound;
-use dacapo_media::{Format, FormatError, Limits, ReadAt, TestMovie, avi, sniff, wav};
+use dacapo_media::{
+    AudioFormat, Format, FormatError, Limits, ReadAt, SampleEncoding, TestMovie, au, avi, mjpeg,
+    sniff, wav,
+};
 
 fn movie() -> TestMovie {
     TestMovie {
@@ -70,6 +73,28 @@ fn wav_files() -> Vec<Vec<u8>> {
     vec![classic, wide.finish().unwrap().into_inner(), pipe.finish().unwrap()]
 }
 
+/// A file of every kind of sample, with a length and without.
+fn au_files() -> Vec<Vec<u8>> {
+    let mut files = Vec::new();
+    for encoding in SampleEncoding::ALL {
+        let format = AudioFormat::new(encoding, 2, 8_000);
+        let sound = vec![7; format.block_len() as usize * 20];
+        let mut whole = au::Writer::create(Cursor::new(Vec::new()), &format).unwrap();
+        whole.audio(&sound).unwrap();
+        files.push(whole.finish().unwrap().into_inner());
+        let mut pipe = au::Writer::streaming(Vec::new(), &format).unwrap();
+        pipe.audio(&sound).unwrap();
+        files.push(pipe.finish().unwrap());
+    }
+    files
+}
+
+/// Four pictures one after the other, and the same with other things between them.
+fn jpeg_files() -> Vec<Vec<u8>> {
+    let pictures: Vec<_> = movie().generator().unwrap().map(|media| media.picture).collect();
+    vec![pictures.concat(), pictures.join(&b"\r\n--cam\r\n"[..]), pictures[0].clone()]
+}
+
 /// Opens and reads everything; returns how many pictures and bytes of sound there were.
 fn read_avi(bytes: &[u8]) -> Result<(u64, u64), avi::AviError> {
     let mut reader = avi::Reader::open(bytes)?;
@@ -107,6 +132,33 @@ fn read_wav(bytes: &[u8]) -> Result<u64, wav::WavError> {
     Ok(reader.audio_len())
 }
 
+fn read_au(bytes: &[u8]) -> Result<u64, au::AuError> {
+    let mut reader = au::Reader::open(bytes)?;
+    let mut out = Vec::new();
+    reader.audio_bytes(0, usize::MAX, &mut out)?;
+    assert_eq!(out.len() as u64, reader.audio_len());
+    assert!(out.capacity() <= bytes.len() && reader.audio_len() <= bytes.len() as u64);
+    reader.audio_bytes(3, 5, &mut out)?;
+    assert!(reader.warnings().len() <= 2);
+    Ok(reader.audio_len())
+}
+
+/// Returns how many pictures there are.
+fn read_jpeg(bytes: &[u8]) -> Result<u64, mjpeg::MjpegError> {
+    let show = mjpeg::Show::Movie { rate: 25, scale: 1 };
+    let mut reader = mjpeg::Reader::open(bytes, show)?;
+    let (mut total, mut out) = (0, Vec::new());
+    for index in 0..reader.video_count() {
+        reader.video_frame(index, &mut out)?;
+        assert!(mjpeg::is_complete(&out) && mjpeg::picture_size(&out).is_ok(), "{index}");
+        total += out.len();
+    }
+    // Pictures do not overlap, so there are never more entries than bytes.
+    assert!(total <= bytes.len() && out.capacity() <= 2 * bytes.len());
+    assert!(reader.warnings().len() <= 5);
+    Ok(reader.video_count())
+}
+
 #[test]
 fn every_prefix_of_an_avi_file_gives_an_error_or_what_is_there() {
     for file in avi_files() {
@@ -141,6 +193,32 @@ fn every_prefix_of_a_wav_file_gives_an_error_or_what_is_there() {
         }
         assert_eq!(readable_before, whole);
     }
+}
+
+#[test]
+fn every_prefix_of_an_au_file_gives_an_error_or_what_is_there() {
+    for file in au_files() {
+        check_prefixes(&file, |bytes| read_au(bytes).ok());
+    }
+}
+
+#[test]
+fn every_prefix_of_a_file_of_pictures_gives_an_error_or_what_is_there() {
+    for file in jpeg_files() {
+        check_prefixes(&file, |bytes| read_jpeg(bytes).ok());
+    }
+}
+
+/// Checks that a longer prefix never has less.
+fn check_prefixes(file: &[u8], read: impl Fn(&[u8]) -> Option<u64>) {
+    let whole = read(file).unwrap();
+    let mut readable_before = 0;
+    for len in 0..=file.len() {
+        let readable = read(&file[..len]).unwrap_or(0);
+        assert!(readable >= readable_before && readable <= whole, "{len}");
+        readable_before = readable;
+    }
+    assert_eq!((readable_before, whole > 0), (whole, true));
 }
 
 /// Changes a few bytes, or a field of four, or moves a piece.
@@ -200,6 +278,44 @@ fn changed_wav_files_never_panic_nor_take_memory_that_is_not_there() {
 }
 
 #[test]
+fn changed_au_files_never_panic_nor_take_memory_that_is_not_there() {
+    let files = au_files();
+    let mut readable = 0;
+    for seed in 0..16_000 {
+        let mut random = Random::from_number(seed);
+        let file = &files[random.below(files.len() as u64) as usize];
+        let mut bytes = mutate(&file[..28], &mut random);
+        bytes.extend_from_slice(&file[28..]);
+        let read = std::panic::catch_unwind(|| read_au(&bytes).is_ok());
+        readable += u32::from(read.unwrap_or_else(|_| panic!("seed {seed}")));
+    }
+    assert!(readable > 1_000, "{readable}");
+}
+
+#[test]
+fn changed_files_of_pictures_never_panic_nor_take_memory_that_is_not_there() {
+    let files = jpeg_files();
+    let (mut readable, mut pictures) = (0, 0);
+    for seed in 0..16_000 {
+        let mut random = Random::from_number(seed);
+        let file = &files[random.below(files.len() as u64) as usize];
+        let mut bytes = mutate(file, &mut random);
+        // Markers are the interesting part, so half of the changes go there.
+        if random.chance(0.5) {
+            let ffs: Vec<_> = (3..file.len()).filter(|at| file[*at - 1] == 0xFF).collect();
+            for _ in 0..=random.below(3) {
+                bytes[ffs[random.below(ffs.len() as u64) as usize]] = random.next_u32() as u8;
+            }
+        }
+        let read = std::panic::catch_unwind(|| read_jpeg(&bytes).ok());
+        let read = read.unwrap_or_else(|_| panic!("seed {seed}"));
+        readable += u32::from(read.is_some());
+        pictures += read.unwrap_or(0);
+    }
+    assert!(readable > 10_000 && pictures > 20_000, "{readable} {pictures}");
+}
+
+#[test]
 fn random_bytes_are_no_file_of_any_kind() {
     for seed in 0..20_000 {
         let mut random = Random::from_number(seed);
@@ -213,6 +329,10 @@ fn random_bytes_are_no_file_of_any_kind() {
             assert!(read_avi(&bytes).is_err(), "seed {seed}");
             bytes[8..12].copy_from_slice(b"WAVE");
             assert!(read_wav(&bytes).is_err(), "seed {seed}");
+            bytes[..4].copy_from_slice(b".snd");
+            assert!(read_au(&bytes).is_err(), "seed {seed}");
+            bytes[..3].copy_from_slice(b"\xFF\xD8\xFF");
+            assert!(read_jpeg(&bytes).is_err(), "seed {seed}");
         }
     }
 }

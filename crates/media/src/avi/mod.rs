@@ -1,4 +1,4 @@
-//! AVI: Motion JPEG pictures and PCM sound in RIFF chunks, with an index.
+//! AVI: Motion JPEG pictures and PCM sound, linear or companded, in RIFF chunks with an index.
 //!
 //! What it is: a [`Reader`] that finds every picture and every audio byte of a file, and a
 //! [`Writer`] whose files any player reads. What it is not: other codecs (refused by name, with

@@ -166,6 +166,16 @@ impl<R: ReadAt> Reader<R> {
         Ok(self.input.append(offset, len as usize, out)?)
     }
 
+    /// How long each picture of a stream is, in bytes, as the index says; 0 for a repeated one.
+    /// None for a stream without pictures.
+    pub fn video_lens(&self, stream: usize) -> impl Iterator<Item = u32> + '_ {
+        let pictures = match self.tracks.get(stream) {
+            Some(Track::Video(pictures)) => pictures.as_slice(),
+            _ => &[],
+        };
+        pictures.iter().map(|picture| picture.len)
+    }
+
     fn picture(&self, stream: usize, index: u64) -> Result<Picture, AviError> {
         let Track::Video(pictures) = track(&self.tracks, stream)? else {
             return Err(AviError::WrongKind { stream, expected: "video" });

@@ -103,6 +103,8 @@ fn check_content(bytes: Vec<u8>) -> Vec<Warning> {
     let mut reader = Reader::open(bytes).unwrap();
     let (mut out, mut sound) = (Vec::new(), Vec::new());
     assert_eq!(reader.video_count(0), content().len() as u64);
+    let lens = content().into_iter().map(|(picture, _)| picture.len() as u32);
+    assert!(reader.video_lens(0).eq(lens) && reader.video_lens(1).next().is_none());
     for (index, (picture, piece)) in content().iter().enumerate() {
         reader.video_frame(0, index as u64, &mut out).unwrap();
         assert_eq!(&out, picture, "picture {index}");

@@ -1,4 +1,4 @@
-//! WAV: PCM sound in RIFF chunks, beyond 4 GiB too.
+//! WAV: PCM, linear or companded, in RIFF chunks, beyond 4 GiB too.
 //!
 //! What it is: a [`Reader`] of RIFF/WAVE and RF64 files, and a [`Writer`] whose files any player
 //! reads. What it is not: compressed sound in WAV (refused by name, with the `ffmpeg` line).
@@ -7,7 +7,7 @@
 //!   RIFF 'WAVE'                       RF64 'WAVE'          above 4 GiB
 //!     JUNK (28 bytes, room for ds64)    ds64               the true lengths, 64 bits
 //!     fmt  WAVEFORMATEX                 fmt
-//!     [fact]  samples, float only       [fact]
+//!     [fact]  samples, if not integer   [fact]
 //!     data ...                          data (length -1) ...
 //! ```
 //!

@@ -170,7 +170,8 @@ fn header(
     }
     out.chunk(b"fmt ", |fmt| wave_format::emit(format, fmt));
     let sample_count = data_len.map(|len| len / u64::from(format.block_len()));
-    if format.encoding.is_float() {
+    // Everything but linear whole numbers says how many samples there are.
+    if format.encoding.is_float() || format.encoding.is_companded() {
         let count = sample_count.and_then(|count| u32::try_from(count).ok());
         out.chunk(b"fact", |fact| {
             fact.u32(count.unwrap_or(LEN_UNKNOWN));

@@ -21,9 +21,7 @@
 
 use std::fmt;
 
-const SOI: u8 = 0xD8;
-const EOI: u8 = 0xD9;
-const SOS: u8 = 0xDA;
+use super::{EOI, SOI, SOS, is_alone, is_frame_header};
 
 /// Why a picture has no size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,7 +78,7 @@ pub fn picture_size(picture: &[u8]) -> Result<(u16, u16), PictureError> {
         let marker = markers.next_marker()?;
         match marker.code {
             SOS | EOI => return Err(PictureError::NoSize { offset: marker.offset }),
-            0xC0..=0xCF if !matches!(marker.code, 0xC4 | 0xC8 | 0xCC) => return size_of(&marker),
+            code if is_frame_header(code) => return size_of(&marker),
             _ => {}
         }
     }
@@ -140,7 +138,7 @@ impl<'a> Markers<'a> {
         let offset = self.at;
         let start = self.at.saturating_add(fill).saturating_add(1);
         self.at = start;
-        if matches!(code, 0x01 | 0xD0..=0xD9) {
+        if is_alone(code) {
             return Ok(Marker { code, offset, body: &[] });
         }
         let len = self.picture.get(start..).and_then(<[u8]>::first_chunk).ok_or(truncated)?;
