@@ -4,38 +4,47 @@
 //! for the file, a base unit and a range each; [`Requirement`], what is asked of one of them; and
 //! [`Attributes`], the requirements of one flow, which need no file.
 //!
-//! | no | name            | base unit     | range                          | asks for            |
-//! |----|-----------------|---------------|--------------------------------|---------------------|
-//! | 1  | throughput      | bit/s         | to 2⁶³-1                       | payload rate        |
-//! | 2  | delay           | ns            | to 2⁶³-1                       | one way             |
-//! | 3  | jitter          | ns            | to 2⁶³-1                       | spread of the delay |
-//! | 4  | loss            | ppb           | to 100 %                       | share of units lost |
-//! | 5  | order           | level         | any, ordered                   | sequence of units   |
-//! | 6  | duplicates      | level         | allowed, none                  | repeated units      |
-//! | 7  | integrity       | level         | none, checked                  | changes noticed     |
-//! | 8  | deadline        | ns            | to 2⁶³-1                       | use-by age          |
-//! | 9  | priority        | number        | 0 to 7                         | 7 goes first        |
-//! | 10 | frame_rate      | 10⁻⁶/s        | to 1000000 /s                  | units per second    |
-//! | 11 | cpu             | ppb of a core | to 102400 %                    | processor time      |
-//! | 12 | receivers       | number        | 1 to 65535                     | how many at once    |
-//! | 13 | confidentiality | level         | none, preferred, required      | others cannot read  |
-//! | 14 | authenticity    | level         | none, preferred, group, source | who sent it         |
+//! | no | name            | base unit     | range                          | bounds   | asks for            |
+//! |----|-----------------|---------------|--------------------------------|----------|---------------------|
+//! | 1  | throughput      | bit/s         | to 2⁶³-1                       | min, max | payload rate        |
+//! | 2  | delay           | ns            | to 2⁶³-1                       | max      | one way             |
+//! | 3  | jitter          | ns            | to 2⁶³-1                       | max      | spread of the delay |
+//! | 4  | loss            | ppb           | to 100 %                       | max      | share of units lost |
+//! | 5  | order           | level         | any, ordered                   | min      | sequence of units   |
+//! | 6  | duplicates      | level         | allowed, none                  | min      | repeated units      |
+//! | 7  | integrity       | level         | none, checked                  | min      | changes noticed     |
+//! | 8  | deadline        | ns            | to 2⁶³-1                       | max      | use-by age          |
+//! | 9  | priority        | number        | 0 to 7                         | min      | 7 goes first        |
+//! | 10 | frame_rate      | 10⁻⁶/s        | to 1000000 /s                  | min, max | units per second    |
+//! | 11 | cpu             | ppb of a core | to 102400 %                    | max      | processor time      |
+//! | 12 | receivers       | number        | 1 to 65535                     | min, max | how many at once    |
+//! | 13 | confidentiality | level         | none, preferred, required      | min      | others cannot read  |
+//! | 14 | authenticity    | level         | none, preferred, group, source | min      | who sent it         |
 //!
 //! Authenticity of the group says that some holder of its key sent a unit, of the source that this
 //! very sender did; the two are never shown as the same.
 //!
-//! What it is not: a promise. Nothing is chosen from these yet.
+//! What it is not: a promise. What a protocol makes of these is computed elsewhere.
+//!
+//! A value alone (`delay = "150 ms"`) is the bound that the attribute takes, and exactly that where
+//! it takes both.
 //!
 //! Invariants: a number is never reused for another meaning; levels ascend with what they demand;
 //! entries come in the order of the numbers.
 
 mod key;
+mod numbers;
 mod requirement;
 #[cfg(test)]
 mod tests;
+mod text;
+mod tighten;
+pub(crate) mod weight;
 
-pub use key::{AttributeError, AttributeKey, Kind, Quantity};
+pub use key::{AttributeError, AttributeKey, Bound, Bounds, Kind, Quantity};
+pub use numbers::{AttributeNumbers, NumbersError};
 pub use requirement::{Requirement, RequirementError};
+pub use tighten::Contradiction;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -169,7 +178,8 @@ impl Attributes {
     /// Whether every requirement can be met by some value at all.
     ///
     /// # Errors
-    /// The first requirement that is empty, out of range, or contradicts itself.
+    /// The first requirement that is empty, out of range, contradicts itself, or has a bound that
+    /// its attribute does not take.
     pub fn check(&self) -> Result<(), RequirementError> {
         self.entries().try_for_each(|(key, requirement)| requirement.check(key))
     }

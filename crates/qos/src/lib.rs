@@ -3,10 +3,11 @@
 //! What it is: the closed vocabulary of [`Attributes`] (throughput, delay, loss, order …), the
 //! units in which their values are written, and the [`SessionFile`], the TOML text with which the
 //! creator of a session describes it. Everything that is read keeps its line, so that whoever
-//! checks it further (is this graph legal?) can still answer with `file:line`.
+//! checks it further (is this graph legal?) can still answer with `file:line`. And [`configure`],
+//! which chooses modules and a transport from attributes and says why.
 //!
-//! What it is not: a chooser. Nothing here picks modules from attributes, opens a file, or knows
-//! which modules exist; and the bytes of attributes on the wire are `dacapo-wire`'s.
+//! What it is not: a catalogue. Nothing here opens a file or knows which modules exist; and the
+//! bytes of attributes on the wire are `dacapo-wire`'s.
 //!
 //! ```text
 //!   movie.toml ──> toml_edit ──> session_file ──> SessionFile { flows: [FlowSpec] }
@@ -32,9 +33,7 @@
 //! name = "voice"
 //! from = "creator"
 //! source = { raw = true }
-//! graph = ["sequence", "checksum"]
-//! transport = "udp"
-//! attributes = { delay = { max = "150 ms" } }
+//! attributes = { delay = "150 ms", order = "ordered" }
 //! "#;
 //! let file = SessionFile::parse(text, "talk.toml").unwrap();
 //! let delay = file.flows[0].attributes.get(AttributeKey::Delay).unwrap();
@@ -43,7 +42,7 @@
 //! let errors = SessionFile::parse(&text.replace("150 ms", "150 mm"), "talk.toml").unwrap_err();
 //! assert_eq!(
 //!     errors.to_string(),
-//!     "talk.toml:11: flow[0].attributes.delay.max: \"150 mm\" is not a duration; \
+//!     "talk.toml:9: flow[0].attributes.delay: \"150 mm\" is not a duration; \
 //!      allowed: a number with a unit of ns, us, ms, s, min, for example \"50 ms\""
 //! );
 //! ```
@@ -58,25 +57,35 @@
 )]
 
 pub mod attribute;
+pub mod configure;
 mod decimal;
 mod nearest;
+mod path;
 mod problem;
+mod schema;
 mod session_file;
 mod spanned;
+mod text_error;
 mod units;
 mod value;
+mod word;
 
 pub use attribute::{
-    AttributeError, AttributeKey, Attributes, Kind, Quantity, Requirement, RequirementError,
+    AttributeError, AttributeKey, AttributeNumbers, Attributes, Bound, Bounds, Contradiction, Kind,
+    NumbersError, Quantity, Requirement, RequirementError,
 };
+pub use configure::{Choice, Explanation, Outcome, Pins, Refusal, Request, Use, choose};
 pub use nearest::nearest;
+pub use path::{PathAssumption, PathKey, PathPreset};
 pub use problem::{Errors, Problem};
+pub use schema::schema;
 pub use session_file::{
-    FlowSpec, MAX_ATTRIBUTES, MAX_FILE_LEN, MAX_FLOWS, MAX_MODULES, MAX_NAME_LEN, MAX_PARAMS,
-    ModuleUse, Param, Role, SessionFile, Source, StreamKind, StreamSelector, TestMedia,
-    TransportKind, is_name,
+    Flawed, FlowSpec, MAX_ATTRIBUTES, MAX_FILE_LEN, MAX_FLOWS, MAX_MODULES, MAX_NAME_LEN,
+    MAX_PARAMS, MAX_UNIT_LEN, ModuleUse, Param, Role, SessionFile, Source, StreamKind,
+    StreamSelector, TestMedia, TransportKind, is_name,
 };
 pub use spanned::Spanned;
+pub use text_error::{MAX_TEXT_LEN, TextError};
 pub use units::{
     Dimension, PPB, UnitError, UnitFault, format_duration, format_frequency, format_rate,
     format_ratio, format_size, parse_duration, parse_frequency, parse_rate, parse_ratio,

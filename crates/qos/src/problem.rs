@@ -201,12 +201,10 @@ impl<'a> Problems<'a> {
         self.omitted = self.omitted.saturating_add(1);
     }
 
-    /// `parsed`, unless there was a problem.
-    pub(crate) fn finish<T>(mut self, parsed: Option<T>) -> Result<T, Errors> {
-        match parsed {
-            Some(parsed) if self.found.is_empty() => return Ok(parsed),
-            None if self.found.is_empty() => self.report(0, "", "nothing could be read", ""),
-            _ => {}
+    /// All problems; where there are none, that nothing could be read.
+    pub(crate) fn into_errors(mut self) -> Errors {
+        if self.found.is_empty() {
+            self.report(0, "", "nothing could be read", "");
         }
         self.found.sort_by_key(|problem| (problem.line, problem.column));
         if self.omitted > 0 {
@@ -214,7 +212,12 @@ impl<'a> Problems<'a> {
             let what = format!("{} more problems are not shown", self.omitted);
             self.found.push(Problem::at(&self.origin, &place, "", what));
         }
-        Err(Errors(self.found))
+        Errors(self.found)
+    }
+
+    /// Whether nothing was wrong so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
     }
 }
 
@@ -241,7 +244,7 @@ mod tests {
         for offset in (0..1_000).rev() {
             problems.report(offset, "k", "w", "");
         }
-        let errors = problems.finish(Some(())).unwrap_err();
+        let errors = problems.into_errors();
         assert_eq!(errors.problems().len(), MAX_PROBLEMS + 1);
         assert!(errors.problems().is_sorted_by_key(|problem| problem.line));
         assert!(errors.to_string().ends_with("744 more problems are not shown"), "{errors}");

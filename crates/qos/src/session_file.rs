@@ -1,13 +1,15 @@
 //! The session file: how the creator of a session describes it.
 //!
-//! What it is: a TOML text with one `[session]` and up to [`MAX_FLOWS`] `[[flow]]`, read into
-//! [`SessionFile`]. All mistakes are collected (a text that is no TOML at all has one, at its line
-//! and column). `conf/` has commented examples.
+//! What it is: a TOML text with one `[session]`, at most one `[path]` and up to [`MAX_FLOWS`]
+//! `[[flow]]`, read into [`SessionFile`]. All mistakes are collected (a text that is no TOML at all
+//! has one, at its line and column). `conf/` has commented examples, `docs/session.schema.json` the
+//! keys as JSON Schema.
 //!
 //! ```text
-//!   text ── toml_edit ──> tree with spans ── reader (Node, Section) ──┬─ flow ─┬─ source
-//!                                                                     │        ├─ graph
-//!                                 Problems <── every step reports ────┘        └─ attributes
+//!   text ── toml_edit ──> tree with spans ── reader (Node, Section) ──┬─ path   ┌─ source
+//!                                                                     ├─ flow ──┼─ graph
+//!                                 Problems <── every step reports ────┘         ├─ attributes
+//!                                                                               └─ consistency
 //! ```
 //!
 //! What it is not: a check against the catalogue: that a module exists, takes these parameters
@@ -20,8 +22,10 @@
 //! a file, so a session from elsewhere cannot make anybody open one.
 
 mod attributes;
+mod consistency;
 mod flow;
 mod graph;
+mod path;
 mod reader;
 mod source;
 #[cfg(test)]
@@ -33,9 +37,11 @@ use std::sync::Arc;
 use toml_edit::{Document, TomlError};
 
 pub use flow::{FlowSpec, Role, TransportKind};
+pub(crate) use graph::MAX_PARAM_TEXT_LEN;
 pub use graph::{ModuleUse, Param};
 pub use source::{Source, StreamKind, StreamSelector, TestMedia};
 
+use crate::path::PathAssumption;
 use crate::problem::{Errors, Problem, Problems, quoted};
 use crate::spanned::Spanned;
 use reader::{Node, Section};
@@ -52,8 +58,10 @@ pub const MAX_PARAMS: usize = 32;
 pub const MAX_ATTRIBUTES: usize = 256;
 /// Characters of a name, at most.
 pub const MAX_NAME_LEN: usize = 64;
+/// Bytes of a unit that a session file may announce, at most.
+pub const MAX_UNIT_LEN: u64 = 64 << 20;
 
-const MAX_TITLE_LEN: usize = 256;
+pub(crate) const MAX_TITLE_LEN: usize = 256;
 const NAME_RULE: &str = "1 to 64 of a-z, 0-9, '.', '_', '-', the first a letter or a digit";
 
 /// A session as its creator describes it.
@@ -65,8 +73,22 @@ pub struct SessionFile {
     pub name: Spanned<String>,
     /// What people see of it.
     pub title: Option<Spanned<String>>,
+    /// What is assumed of the network; none leaves it to the reader.
+    pub path: Option<Spanned<PathAssumption>>,
     /// Its flows, in the order of the file.
     pub flows: Vec<FlowSpec>,
+}
+
+/// A session file with mistakes, and what could be read beside them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flawed {
+    /// All mistakes.
+    pub errors: Errors,
+    /// The rest, for whoever looks for further mistakes; none where the text is no session file at
+    /// all. No session is made of it: flows are missing, and its name may be empty.
+    pub rest: Option<SessionFile>,
+    /// Which flow of the file each flow of the rest is, from 0.
+    pub flow_numbers: Vec<usize>,
 }
 
 impl SessionFile {
@@ -76,19 +98,36 @@ impl SessionFile {
     /// # Errors
     /// All problems that were found, in the order of the lines.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Errors> {
+        Self::parse_lenient(text, origin).map_err(|flawed| flawed.errors)
+    }
+
+    /// The same; of a file with mistakes there is the rest too, so that whoever knows more can tell
+    /// all mistakes together.
+    ///
+    /// # Errors
+    /// All problems that were found, in the order of the lines, and what was read beside them.
+    pub fn parse_lenient(text: &str, origin: &str) -> Result<Self, Box<Flawed>> {
         let origin: Arc<str> = origin.into();
         if text.len() > MAX_FILE_LEN {
-            return Err(too_long(&origin, text.len()));
+            return Err(Flawed::nothing(too_long(&origin, text.len())));
         }
         let mut problems = Problems::new(Arc::clone(&origin), text);
-        let parsed = match Document::parse(text) {
+        let read = match Document::parse(text) {
             Ok(document) => read_document(&document, &origin, &mut problems),
             Err(error) => {
                 report_syntax(&error, &mut problems);
                 None
             }
         };
-        problems.finish(parsed)
+        match read {
+            Some(read) if read.is_whole && problems.is_empty() => Ok(read.session),
+            Some(read) => {
+                let Read { session, flow_numbers, .. } = read;
+                let errors = problems.into_errors();
+                Err(Box::new(Flawed { errors, rest: Some(session), flow_numbers }))
+            }
+            None => Err(Flawed::nothing(problems.into_errors())),
+        }
     }
 
     /// Reads a session file from bytes, which should be UTF-8.
@@ -96,15 +135,23 @@ impl SessionFile {
     /// # Errors
     /// As [`SessionFile::parse`]; the first byte that is no UTF-8 is one.
     pub fn parse_bytes(bytes: &[u8], origin: &str) -> Result<Self, Errors> {
+        Self::parse_bytes_lenient(bytes, origin).map_err(|flawed| flawed.errors)
+    }
+
+    /// The same, with the rest of a file with mistakes.
+    ///
+    /// # Errors
+    /// As [`SessionFile::parse_lenient`].
+    pub fn parse_bytes_lenient(bytes: &[u8], origin: &str) -> Result<Self, Box<Flawed>> {
         let error = match std::str::from_utf8(bytes) {
-            Ok(text) => return Self::parse(text, origin),
+            Ok(text) => return Self::parse_lenient(text, origin),
             Err(error) => error,
         };
         let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
         let valid = String::from_utf8_lossy(valid);
         let mut problems = Problems::new(origin.into(), &valid);
         problems.report(valid.len(), "", "this is not UTF-8", "text in UTF-8");
-        problems.finish(None)
+        Err(Flawed::nothing(problems.into_errors()))
     }
 
     /// Where `path` of this file leads: relative ones start in the file's folder.
@@ -131,6 +178,12 @@ impl SessionFile {
     }
 }
 
+impl Flawed {
+    fn nothing(errors: Errors) -> Box<Self> {
+        Box::new(Self { errors, rest: None, flow_numbers: Vec::new() })
+    }
+}
+
 /// Whether `text` may name a session, a flow or a module: 1 to [`MAX_NAME_LEN`] of `a-z`, `0-9`,
 /// `.`, `_`, `-`, the first a letter or a digit (so that no name is `..` or looks like an option).
 #[must_use]
@@ -153,17 +206,31 @@ fn report_syntax(error: &TomlError, problems: &mut Problems<'_>) {
     problems.report(offset, "", format!("not TOML: {}", message.escape_debug()), "");
 }
 
+/// What was read of a file.
+struct Read {
+    session: SessionFile,
+    flow_numbers: Vec<usize>,
+    /// Nothing is missing.
+    is_whole: bool,
+}
+
 fn read_document(
     document: &Document<&str>,
     origin: &Arc<str>,
     problems: &mut Problems<'_>,
-) -> Option<SessionFile> {
+) -> Option<Read> {
     let root = Section::root(document.as_table());
-    root.check_keys(&["session", "flow"], problems);
+    root.check_keys(&["session", "path", "flow"], problems);
     let head = read_head(&root, problems);
+    let path = root.optional("path").and_then(|node| path::read(&node, problems));
     let flows = read_flows(&root, problems)?;
-    let (name, title) = head?;
-    Some(SessionFile { origin: Arc::clone(origin), name, title, flows })
+    let is_whole = head.is_some() && flows.iter().all(Option::is_some);
+    let nameless = || (Spanned { value: String::new(), line: 1, column: 1 }, None);
+    let (name, title) = head.unwrap_or_else(nameless);
+    let numbered = flows.into_iter().enumerate();
+    let (flow_numbers, flows) = numbered.filter_map(|(at, flow)| Some((at, flow?))).unzip();
+    let session = SessionFile { origin: Arc::clone(origin), name, title, path, flows };
+    Some(Read { session, flow_numbers, is_whole })
 }
 
 type Head = (Spanned<String>, Option<Spanned<String>>);
@@ -197,22 +264,20 @@ fn read_name(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<Str
     None
 }
 
-fn read_flows(root: &Section<'_>, problems: &mut Problems<'_>) -> Option<Vec<FlowSpec>> {
+/// The flows; none in the place of one that could not be read.
+fn read_flows(root: &Section<'_>, problems: &mut Problems<'_>) -> Option<Vec<Option<FlowSpec>>> {
     let wanted = "one [[flow]] or more";
     let node = root.require("flow", wanted, problems)?;
     let nodes = node.elements(wanted, 1..=MAX_FLOWS, problems)?;
     let mut names = Vec::new();
     let mut attribute_count = 0;
     let mut flows = Vec::new();
-    let mut complete = true;
     for node in &nodes {
-        let flow = flow::read(node, &mut names, &mut attribute_count, problems);
-        complete &= flow.is_some();
-        flows.extend(flow);
+        flows.push(flow::read(node, &mut names, &mut attribute_count, problems));
     }
     if attribute_count > MAX_ATTRIBUTES {
         let what = format!("the flows have {attribute_count} attributes");
         node.report(what, format!("at most {MAX_ATTRIBUTES} of all flows together"), problems);
     }
-    complete.then_some(flows)
+    Some(flows)
 }

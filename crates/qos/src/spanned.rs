@@ -38,19 +38,21 @@ const MAX_COLUMN: usize = 4_096;
 /// Where the lines of a text begin.
 pub(crate) struct Lines<'a> {
     text: &'a str,
+    /// Where the last line with text ends.
+    end: usize,
     starts: Vec<usize>,
 }
 
 impl<'a> Lines<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         let breaks = text.match_indices('\n').map(|(at, _)| at.saturating_add(1));
-        Self { text, starts: std::iter::once(0).chain(breaks).collect() }
+        let end = text.trim_end_matches('\n').len();
+        Self { text, end, starts: std::iter::once(0).chain(breaks).collect() }
     }
 
     /// Line and column of an offset in bytes; one behind the last line break is on the last line.
     pub(crate) fn position(&self, offset: usize) -> (u32, u32) {
-        let end = self.text.trim_end_matches('\n').len();
-        let offset = offset.min(end);
+        let offset = offset.min(self.end);
         let line = self.starts.partition_point(|&start| start <= offset);
         let start = line.checked_sub(1).and_then(|l| self.starts.get(l)).copied().unwrap_or(0);
         let before = self.text.get(start..offset).unwrap_or_default();

@@ -90,6 +90,8 @@ const DURATION: &[Unit] = &[
     unit("s", 1_000_000_000, 1_000_000_000, 3),
     unit("min", 60_000_000_000, 60_000_000_000, 0),
 ];
+/// Microseconds with the micro sign and with the Greek mu.
+const MICROSECONDS: [&str; 2] = ["\u{b5}s", "\u{3bc}s"];
 const RATE: &[Unit] = &[
     unit("bit/s", 1, 0, 0),
     unit("kbit/s", 1_000, 1_000, 3),
@@ -120,6 +122,15 @@ impl Dimension {
             Self::Size => SIZE,
             Self::Ratio => RATIO,
             Self::Frequency => FREQUENCY,
+        }
+    }
+
+    /// Every way to write one of the units.
+    pub(crate) fn spellings(self) -> Vec<&'static str> {
+        let names = self.units().iter().map(|unit| unit.name);
+        match self {
+            Self::Duration => names.chain(MICROSECONDS).collect(),
+            _ => names.collect(),
         }
     }
 
@@ -179,7 +190,7 @@ impl Dimension {
         let unit = match unit {
             "" if self == Self::Ratio => return Ok(PPB),
             "" => return Err(UnitFault::UnitMissing),
-            "\u{b5}s" | "\u{3bc}s" => "us", // micro sign and Greek mu
+            _ if self == Self::Duration && MICROSECONDS.contains(&unit) => "us",
             _ => unit,
         };
         if let Some(known) = self.units().iter().find(|known| known.name == unit) {

@@ -1,11 +1,14 @@
 //! [`AttributeKey`]: the attributes, in one table.
 //!
-//! What it is: numbers, names, kinds and ranges, and the reading and writing of one quantity.
+//! What it is: numbers, names, kinds, ranges and bounds, and the reading and writing of one
+//! quantity.
 //! What it is not: extensible; another attribute is a new number here and a new version of the
 //! vocabulary. Invariant: a quantity that was read is within the range of its key.
 
 use std::error::Error;
 use std::fmt;
+
+use schemars::JsonSchema;
 
 use crate::nearest::nearest;
 use crate::problem::quoted;
@@ -15,38 +18,42 @@ use crate::units::{Dimension, PPB, UnitError};
 pub type Quantity = u64;
 
 const ANY: Quantity = i64::MAX as u64; // languages without unsigned numbers read it too
+const FREQUENCY_MAX: Quantity = 1_000_000_000_000; // 1000000 /s
 
-/// What can be asked of a flow. The numbers go over the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// What can be asked of a flow. The numbers go over the wire; the base units are in the table of
+/// [`crate::attribute`].
+// The schema of session files takes its descriptions from the comments of the variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(rename_all = "snake_case")]
 #[repr(u16)]
 pub enum AttributeKey {
-    /// Payload delivered per time, in bit/s.
+    /// Payload delivered per time.
     Throughput = 1,
-    /// One-way delay of a unit from application to application, in ns.
+    /// One-way delay of a unit, from application to application.
     Delay = 2,
-    /// Spread of the delay, in ns.
+    /// Spread of the delay.
     Jitter = 3,
-    /// Share of units that are not delivered, in ppb.
+    /// Share of units that are not delivered.
     Loss = 4,
-    /// Whether units come in order: a level.
+    /// Whether units come in the order in which they were sent.
     Order = 5,
-    /// Whether units may come twice: a level.
+    /// Whether a unit may come twice.
     Duplicates = 6,
-    /// Whether changed bytes are noticed: a level.
+    /// Whether units with changed bytes are noticed, and not delivered.
     Integrity = 7,
-    /// Age at which a unit is of no use any more, in ns.
+    /// Age at which a unit is of no use any more.
     Deadline = 8,
-    /// Precedence among the flows, 0 to 7; 7 goes first.
+    /// Precedence among the flows; 7 goes first.
     Priority = 9,
-    /// Units per time, in millionths per second.
+    /// Units per second.
     FrameRate = 10,
-    /// Processor time, in ppb of one core.
+    /// Processor time, as a share of one core.
     Cpu = 11,
-    /// Receivers at the same time.
+    /// How many receivers there are at the same time.
     Receivers = 12,
-    /// Whether others can read: a level.
+    /// Whether others can read what is sent.
     Confidentiality = 13,
-    /// Whether the sender is proven: a level.
+    /// Whether it is proven who sent a unit: some holder of the group's key, or this very sender.
     Authenticity = 14,
 }
 
@@ -61,24 +68,86 @@ pub enum Kind {
     Level(&'static [&'static str]),
 }
 
+/// One side of a requirement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The least that will do.
+    Min,
+    /// The most that will do.
+    Max,
+}
+
+impl Bound {
+    /// The key in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Min => "min",
+            Self::Max => "max",
+        }
+    }
+
+    /// The comparison on a command line.
+    #[must_use]
+    pub const fn operator(self) -> &'static str {
+        match self {
+            Self::Min => ">=",
+            Self::Max => "<=",
+        }
+    }
+
+    /// The other side.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Min => Self::Max,
+            Self::Max => Self::Min,
+        }
+    }
+}
+
+/// Which hard bounds an attribute takes: nobody minds too little delay, or too much order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bounds {
+    /// A lower one only: more is better.
+    Min,
+    /// An upper one only: less is better.
+    Max,
+    /// Both.
+    Both,
+}
+
+impl Bounds {
+    /// Whether `bound` is among them.
+    #[must_use]
+    pub const fn takes(self, bound: Bound) -> bool {
+        match self {
+            Self::Min => matches!(bound, Bound::Min),
+            Self::Max => matches!(bound, Bound::Max),
+            Self::Both => true,
+        }
+    }
+}
+
 struct Row {
     name: &'static str,
     kind: Kind,
+    bounds: Bounds,
     low: Quantity,
     high: Quantity,
 }
 
-const fn unit(name: &'static str, dimension: Dimension, high: Quantity) -> Row {
-    Row { name, kind: Kind::Unit(dimension), low: 0, high }
+const fn unit(name: &'static str, dimension: Dimension, bounds: Bounds, high: Quantity) -> Row {
+    Row { name, kind: Kind::Unit(dimension), bounds, low: 0, high }
 }
 
-const fn number(name: &'static str, low: Quantity, high: Quantity) -> Row {
-    Row { name, kind: Kind::Number, low, high }
+const fn number(name: &'static str, bounds: Bounds, low: Quantity, high: Quantity) -> Row {
+    Row { name, kind: Kind::Number, bounds, low, high }
 }
 
 const fn level(name: &'static str, words: &'static [&'static str]) -> Row {
     let high = (words.len() as Quantity).saturating_sub(1);
-    Row { name, kind: Kind::Level(words), low: 0, high }
+    Row { name, kind: Kind::Level(words), bounds: Bounds::Min, low: 0, high }
 }
 
 impl AttributeKey {
@@ -102,18 +171,20 @@ impl AttributeKey {
 
     const fn row(self) -> Row {
         match self {
-            Self::Throughput => unit("throughput", Dimension::Rate, ANY),
-            Self::Delay => unit("delay", Dimension::Duration, ANY),
-            Self::Jitter => unit("jitter", Dimension::Duration, ANY),
-            Self::Loss => unit("loss", Dimension::Ratio, PPB),
+            Self::Throughput => unit("throughput", Dimension::Rate, Bounds::Both, ANY),
+            Self::Delay => unit("delay", Dimension::Duration, Bounds::Max, ANY),
+            Self::Jitter => unit("jitter", Dimension::Duration, Bounds::Max, ANY),
+            Self::Loss => unit("loss", Dimension::Ratio, Bounds::Max, PPB),
             Self::Order => level("order", &["any", "ordered"]),
             Self::Duplicates => level("duplicates", &["allowed", "none"]),
             Self::Integrity => level("integrity", &["none", "checked"]),
-            Self::Deadline => unit("deadline", Dimension::Duration, ANY),
-            Self::Priority => number("priority", 0, 7),
-            Self::FrameRate => unit("frame_rate", Dimension::Frequency, 1_000_000_000_000),
-            Self::Cpu => unit("cpu", Dimension::Ratio, 1_024 * PPB),
-            Self::Receivers => number("receivers", 1, 65_535),
+            Self::Deadline => unit("deadline", Dimension::Duration, Bounds::Max, ANY),
+            Self::Priority => number("priority", Bounds::Min, 0, 7),
+            Self::FrameRate => {
+                unit("frame_rate", Dimension::Frequency, Bounds::Both, FREQUENCY_MAX)
+            }
+            Self::Cpu => unit("cpu", Dimension::Ratio, Bounds::Max, 1_024 * PPB),
+            Self::Receivers => number("receivers", Bounds::Both, 1, 65_535),
             Self::Confidentiality => level("confidentiality", &["none", "preferred", "required"]),
             Self::Authenticity => level("authenticity", &["none", "preferred", "group", "source"]),
         }
@@ -147,6 +218,12 @@ impl AttributeKey {
     #[must_use]
     pub const fn kind(self) -> Kind {
         self.row().kind
+    }
+
+    /// Which hard bounds it takes.
+    #[must_use]
+    pub const fn bounds(self) -> Bounds {
+        self.row().bounds
     }
 
     /// The least and the greatest quantity.
@@ -185,6 +262,16 @@ impl AttributeKey {
                 let word = usize::try_from(quantity).ok().and_then(|index| words.get(index));
                 word.map_or_else(|| quantity.to_string(), |word| (*word).to_owned())
             }
+        }
+    }
+
+    /// The keys of a requirement of it in files: the bounds that it takes, and the weight.
+    #[must_use]
+    pub const fn requirement_keys(self) -> &'static [&'static str] {
+        match self.bounds() {
+            Bounds::Min => &["min", "weight"],
+            Bounds::Max => &["max", "weight"],
+            Bounds::Both => &["min", "max", "weight"],
         }
     }
 

@@ -12,7 +12,7 @@
 use std::error::Error;
 use std::fmt;
 
-use super::key::{AttributeKey, Quantity};
+use super::key::{AttributeKey, Bound, Bounds, Quantity};
 
 /// What is asked of one attribute; at least one of the three is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,14 +27,40 @@ pub struct Requirement {
 }
 
 impl Requirement {
+    /// What a value alone asks of `key`: the bound that it takes, or exactly that where it takes
+    /// both.
+    #[must_use]
+    pub fn alone(key: AttributeKey, quantity: Quantity) -> Self {
+        let (min, max) = match key.bounds() {
+            Bounds::Min => (Some(quantity), None),
+            Bounds::Max => (None, Some(quantity)),
+            Bounds::Both => (Some(quantity), Some(quantity)),
+        };
+        Self { min, max, weight: None }
+    }
+
+    /// One of the bounds.
+    #[must_use]
+    pub const fn bound(&self, bound: Bound) -> Option<Quantity> {
+        match bound {
+            Bound::Min => self.min,
+            Bound::Max => self.max,
+        }
+    }
+
     /// Whether some value of `key` can meet this.
     ///
     /// # Errors
-    /// When nothing is asked, a bound is out of the key's range, the weight exceeds 100, or the
-    /// lower bound exceeds the upper one.
+    /// When nothing is asked, a bound is none that the key takes or out of its range, the weight
+    /// exceeds 100, or the lower bound exceeds the upper one.
     pub fn check(&self, key: AttributeKey) -> Result<(), RequirementError> {
         if self.min.is_none() && self.max.is_none() && self.weight.is_none() {
             return Err(RequirementError::Empty(key));
+        }
+        let is_foreign =
+            |bound: &Bound| self.bound(*bound).is_some() && !key.bounds().takes(*bound);
+        if let Some(bound) = [Bound::Min, Bound::Max].into_iter().find(is_foreign) {
+            return Err(RequirementError::Bound { key, bound });
         }
         let (low, high) = key.range();
         let outside = |bound: &Quantity| !(low..=high).contains(bound);
@@ -79,6 +105,13 @@ pub enum RequirementError {
         /// The upper bound, in base units.
         max: Quantity,
     },
+    /// The attribute takes no such bound.
+    Bound {
+        /// The attribute.
+        key: AttributeKey,
+        /// The bound that was given.
+        bound: Bound,
+    },
     /// Neither bound nor weight is given.
     Empty(AttributeKey),
     /// A bound is outside the range of its key.
@@ -104,7 +137,14 @@ impl fmt::Display for RequirementError {
                 let (min, max) = (key.format(*min), key.format(*max));
                 write!(f, "{key}: min = {min} exceeds max = {max}; lower min or raise max")
             }
-            Self::Empty(key) => write!(f, "{key}: nothing is asked; give min, max or weight"),
+            Self::Bound { key, bound } => {
+                let (given, taken) = (bound.name(), bound.other().name());
+                write!(f, "{key} takes {taken}, not {given}")
+            }
+            Self::Empty(key) => {
+                let keys = key.requirement_keys().join(" or ");
+                write!(f, "{key}: nothing is asked; give {keys}")
+            }
             Self::OutOfRange { key, quantity } => {
                 let (low, high) = key.range();
                 let (low, high) = (key.format(low), key.format(high));

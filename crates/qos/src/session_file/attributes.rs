@@ -1,10 +1,10 @@
 //! The attributes of a flow: `[flow.attributes]`.
 //!
 //! What it is: the reading of requirements. An attribute is a table of `min` and `max` (hard
-//! bounds) and `weight` (soft, a number from 0 to 1 in steps of 0.01); a level such as
-//! `order = "ordered"` may stand alone and is then the least that will do, and a bare number such
-//! as `priority = 5` is exactly that. A bare quantity with a unit is refused: whether "50 ms" is
-//! the least or the most must be said.
+//! bounds, those that it takes) and `weight` (soft, a number from 0 to 1 in steps of 0.01). A value
+//! alone is the bound that the attribute takes: `delay = "150 ms"` is the most, `order =
+//! "ordered"` and `priority = 5` the least; where it takes both, as throughput does, it is exactly
+//! that.
 //!
 //! What it is not: a choice. Nothing is derived here.
 
@@ -12,18 +12,16 @@ use std::collections::BTreeMap;
 
 use toml_edit::Value;
 
-use crate::attribute::{AttributeKey, Attributes, Kind, Quantity, Requirement, RequirementError};
-use crate::problem::{Problems, quoted};
+use crate::attribute::{
+    AttributeKey, Attributes, Bound, Kind, Quantity, Requirement, RequirementError, weight,
+};
+use crate::problem::{Problems, path_of, quoted};
 use crate::spanned::Spanned;
-use crate::units::{Dimension, PPB};
 
 use super::reader::{Node, Section};
 
 /// Where each attribute stands.
 pub(super) type AttributePlaces = BTreeMap<AttributeKey, Spanned<()>>;
-
-const PERCENT: u64 = PPB / 100;
-const WEIGHT_WANTED: &str = "a number from 0 to 1 in steps of 0.01, for example 0.5";
 
 /// Reads the attributes of one flow.
 pub(super) fn read(node: &Node<'_>, problems: &mut Problems<'_>) -> (Attributes, AttributePlaces) {
@@ -53,26 +51,18 @@ fn read_requirement(
     if let Some(section) = node.as_section() {
         return read_bounds(key, &section, problems);
     }
-    if matches!(key.kind(), Kind::Unit(_)) {
-        let what = match scalar_text(node) {
-            Some(text) => format!("{} alone is neither a minimum nor a maximum", quoted(&text)),
-            None => "is neither a minimum nor a maximum".to_owned(),
-        };
-        node.report(what, table_wanted(key), problems);
-        return None;
-    }
-    let quantity = read_quantity(key, node, problems)?;
-    let max = (key.kind() == Kind::Number).then_some(quantity);
-    Some(Requirement { min: Some(quantity), max, weight: None })
+    read_quantity(key, node, problems).map(|quantity| Requirement::alone(key, quantity))
 }
 
 fn table_wanted(key: AttributeKey) -> String {
-    let example = match key.kind() {
-        Kind::Unit(dimension) => format!("{{ max = \"{}\" }}", dimension.example()),
-        Kind::Number => format!("{{ max = {} }}", key.range().1),
-        Kind::Level(words) => format!("{{ min = \"{}\" }}", words.last().unwrap_or(&"")),
+    let keys = key.requirement_keys();
+    let value = match key.kind() {
+        Kind::Unit(dimension) => format!("\"{}\"", dimension.example()),
+        Kind::Number => key.range().1.to_string(),
+        Kind::Level(words) => format!("\"{}\"", words.last().unwrap_or(&"")),
     };
-    format!("a table of min, max, weight, for example {example}")
+    let bound = keys.first().unwrap_or(&"");
+    format!("a table of {}, for example {{ {bound} = {value} }}", keys.join(", "))
 }
 
 /// Reads a table of bounds; none when any of them is wrong, so that one mistake is told once.
@@ -81,7 +71,12 @@ fn read_bounds(
     section: &Section<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<Requirement> {
-    section.check_keys(&["min", "max", "weight"], problems);
+    let foreign = foreign_bound(key);
+    section.check_keys_but(key.requirement_keys(), foreign.map(Bound::name), problems);
+    if let Some(bound) = foreign.filter(|bound| section.optional(bound.name()).is_some()) {
+        report_foreign(key, bound, section, problems);
+        return None;
+    }
     let min = section.optional("min").map(|node| read_quantity(key, &node, problems));
     let max = section.optional("max").map(|node| read_quantity(key, &node, problems));
     let weight = section.optional("weight").map(|node| read_weight(&node, problems));
@@ -91,8 +86,25 @@ fn read_bounds(
     Some(Requirement { min: min.flatten(), max: max.flatten(), weight: weight.flatten() })
 }
 
+/// The bound that the attribute does not take.
+fn foreign_bound(key: AttributeKey) -> Option<Bound> {
+    [Bound::Min, Bound::Max].into_iter().find(|&bound| !key.bounds().takes(bound))
+}
+
+fn report_foreign(
+    key: AttributeKey,
+    bound: Bound,
+    section: &Section<'_>,
+    problems: &mut Problems<'_>,
+) {
+    let what = RequirementError::Bound { key, bound }.to_string();
+    let path = path_of(&section.path, bound.name());
+    let allowed = key.requirement_keys().join(", ");
+    problems.report(section.key_offset(bound.name()), &path, what, allowed);
+}
+
 /// A text or a number as text: what the readers of units and numbers take.
-fn scalar_text(node: &Node<'_>) -> Option<String> {
+pub(super) fn scalar_text(node: &Node<'_>) -> Option<String> {
     match node.scalar()? {
         Value::String(text) => Some(text.value().clone()),
         Value::Integer(whole) => Some(whole.value().to_string()),
@@ -106,7 +118,10 @@ fn read_quantity(
     node: &Node<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<Quantity> {
-    let Some(text) = scalar_text(node) else {
+    let is_text = node.scalar().is_some_and(Value::is_str);
+    // A number in quotes is a mistake where no unit can follow.
+    let fits = key.kind() != Kind::Number || !is_text;
+    let Some(text) = scalar_text(node).filter(|_| fits) else {
         node.report_type(&key.allowed(), problems);
         return None;
     };
@@ -120,20 +135,16 @@ fn read_quantity(
 }
 
 fn read_weight(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<u8> {
-    let Some(text) = scalar_text(node) else {
-        node.report_type(WEIGHT_WANTED, problems);
+    let is_text = node.scalar().is_some_and(Value::is_str);
+    let Some(text) = scalar_text(node).filter(|_| !is_text) else {
+        node.report_type(weight::WANTED, problems);
         return None;
     };
-    let percent = Dimension::Ratio.parse(&text).ok().and_then(whole_percent);
+    let percent = weight::parse(&text);
     if percent.is_none() {
-        node.report(format!("{} is not a weight", quoted(&text)), WEIGHT_WANTED, problems);
+        node.report(format!("{} is not a weight", quoted(&text)), weight::WANTED, problems);
     }
     percent
-}
-
-fn whole_percent(ppb: u64) -> Option<u8> {
-    let percent = u8::try_from(ppb.checked_div(PERCENT)?).ok()?;
-    (percent <= 100 && ppb.checked_rem(PERCENT)? == 0).then_some(percent)
 }
 
 fn report_requirement(
@@ -148,7 +159,9 @@ fn report_requirement(
             node.report(what, "a min of at most max", problems);
         }
         RequirementError::Empty(_) => node.report("asks for nothing", table_wanted(key), problems),
-        RequirementError::OutOfRange { .. } | RequirementError::Weight { .. } => {
+        RequirementError::Bound { .. }
+        | RequirementError::OutOfRange { .. }
+        | RequirementError::Weight { .. } => {
             node.report(error.to_string(), key.allowed(), problems);
         }
     }

@@ -1,21 +1,26 @@
 //! One `[[flow]]` of a session file.
 //!
-//! What it is: [`FlowSpec`] and its reading, with the checks between its keys. What it is not: a
-//! running flow. Invariant: a participant's flow has no file as its source.
+//! What it is: [`FlowSpec`] and its reading. What it is not: a running flow, or the checks between
+//! its keys (`consistency`). Invariants: a participant's flow has no file as its source; the
+//! longest unit is only said of bytes of the application.
+
+use schemars::JsonSchema;
 
 use crate::attribute::{AttributeKey, Attributes};
 use crate::problem::{Problems, quoted, suggestion};
 use crate::spanned::Spanned;
-use crate::units::{Dimension, format_rate};
+use crate::units::{Dimension, format_size};
 
 use super::attributes::{self, AttributePlaces};
 use super::graph::{self, ModuleUse};
-use super::read_name;
 use super::reader::{Node, Section};
 use super::source::{self, Source};
+use super::{MAX_UNIT_LEN, consistency, read_name};
 
 /// Who of a session sends or receives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// The schema of session files takes its descriptions from the comments of the variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
 pub enum Role {
     /// The one who owns the session file.
     Creator,
@@ -24,12 +29,13 @@ pub enum Role {
 }
 
 /// The T-module that carries a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
 pub enum TransportKind {
-    /// Datagrams of UDP.
+    /// Datagrams: what is lost stays lost, unless a module repairs it.
     Udp,
-    /// Within one process.
-    Inproc,
+    /// A byte stream: nothing is lost and all comes in order, however long it takes.
+    Tcp,
 }
 
 /// One flow as the session file describes it.
@@ -41,14 +47,18 @@ pub struct FlowSpec {
     pub from: Spanned<Role>,
     /// What is sent.
     pub source: Spanned<Source>,
-    /// The C-modules from the application down to the network; may be empty.
-    pub graph: Spanned<Vec<Spanned<ModuleUse>>>,
-    /// The T-module.
-    pub transport: Spanned<TransportKind>,
+    /// The C-modules from the application down to the network, which may be no modules; none
+    /// leaves the choice to the attributes.
+    pub graph: Option<Spanned<Vec<Spanned<ModuleUse>>>>,
+    /// The T-module; none leaves the choice to the attributes.
+    pub transport: Option<Spanned<TransportKind>>,
     /// Hard bound of the sending rate, in bit/s, above 0.
     pub bound: Option<Spanned<u64>>,
     /// The receiver's jitter budget, in ns.
     pub playout: Option<Spanned<u64>>,
+    /// The largest unit that the application hands over, in bytes, 1 to
+    /// [`MAX_UNIT_LEN`](super::MAX_UNIT_LEN); only of [`Source::Raw`].
+    pub unit_max: Option<Spanned<u64>>,
     /// What the application asks for.
     pub attributes: Attributes,
     pub(super) attribute_places: AttributePlaces,
@@ -62,10 +72,7 @@ impl FlowSpec {
     }
 }
 
-/// A word of the file that stands for one of a few values.
-pub(super) trait Word: Copy + 'static {
-    const ALL: &'static [(&'static str, Self)];
-}
+pub(super) use crate::word::Word;
 
 impl Word for Role {
     const ALL: &'static [(&'static str, Self)] =
@@ -73,7 +80,7 @@ impl Word for Role {
 }
 
 impl Word for TransportKind {
-    const ALL: &'static [(&'static str, Self)] = &[("udp", Self::Udp), ("inproc", Self::Inproc)];
+    const ALL: &'static [(&'static str, Self)] = &[("udp", Self::Udp), ("tcp", Self::Tcp)];
 }
 
 impl Role {
@@ -93,13 +100,13 @@ impl TransportKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Udp => "udp",
-            Self::Inproc => "inproc",
+            Self::Tcp => "tcp",
         }
     }
 }
 
 const KEYS: &[&str] =
-    &["name", "from", "source", "graph", "transport", "bound", "playout", "attributes"];
+    &["name", "from", "source", "graph", "transport", "bound", "playout", "unit_max", "attributes"];
 
 /// Reads one flow; `names` are those of the flows before it, with their lines, and
 /// `attribute_count` that of their attributes.
@@ -116,18 +123,26 @@ pub(super) fn read(
     let source = section
         .require("source", source::WANTED, problems)
         .and_then(|node| source::read(&node, problems));
-    let graph = section
-        .require("graph", graph::WANTED, problems)
-        .and_then(|node| graph::read(&node, problems));
-    let transport = require_word(&section, "transport", problems);
+    let graph = optional(&section, "graph", |node| graph::read(node, problems));
+    let transport = optional(&section, "transport", |node| read_word(node, problems));
     let bound = read_quantity(&section, "bound", Dimension::Rate, problems);
     let playout = read_quantity(&section, "playout", Dimension::Duration, problems);
+    let unit_max = section.optional("unit_max").and_then(|node| read_unit_max(&node, problems));
     let places = section.optional("attributes");
     let (attributes, attribute_places) =
         places.map(|node| attributes::read(&node, problems)).unwrap_or_default();
     *attribute_count = attribute_count.saturating_add(attributes.len());
-    check_bound(&section, bound, &attributes, problems);
-    check_file_owner(&section, from, source.as_ref(), problems);
+    let parts = consistency::Parts {
+        section: &section,
+        from,
+        source: source.as_ref(),
+        bound,
+        playout,
+        unit_max,
+        attributes: &attributes,
+        places: &attribute_places,
+    };
+    consistency::check(&parts, problems);
     Some(FlowSpec {
         name: name?,
         from: from?,
@@ -136,9 +151,32 @@ pub(super) fn read(
         transport: transport?,
         bound,
         playout,
+        unit_max,
         attributes,
         attribute_places,
     })
+}
+
+/// The value of a key that may be left out; none when it is there and wrong.
+fn optional<T>(
+    section: &Section<'_>,
+    key: &str,
+    read: impl FnOnce(&Node<'_>) -> Option<T>,
+) -> Option<Option<T>> {
+    match section.optional(key) {
+        Some(node) => read(&node).map(Some),
+        None => Some(None),
+    }
+}
+
+fn read_unit_max(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<u64>> {
+    let len = read_dimension(node, Dimension::Size, problems)?;
+    if (1..=MAX_UNIT_LEN).contains(&len.value) {
+        return Some(len);
+    }
+    let what = format!("a unit of {}", format_size(len.value));
+    node.report(what, format!("1 B to {}", format_size(MAX_UNIT_LEN)), problems);
+    None
 }
 
 fn read_flow_name(
@@ -166,8 +204,7 @@ fn require_word<W: Word>(
 }
 
 fn words<W: Word>() -> String {
-    let words: Vec<_> = W::ALL.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-    words.join(", ")
+    format!("\"{}\"", W::words().join("\", \""))
 }
 
 /// Reads one of a few words.
@@ -176,11 +213,10 @@ pub(super) fn read_word<W: Word>(
     problems: &mut Problems<'_>,
 ) -> Option<Spanned<W>> {
     let text = node.text(&words::<W>(), problems)?;
-    if let Some((_, value)) = W::ALL.iter().find(|(word, _)| *word == text.value) {
-        return Some(text.with(*value));
+    if let Some(value) = W::of(&text.value) {
+        return Some(text.with(value));
     }
-    let names: Vec<_> = W::ALL.iter().map(|(word, _)| *word).collect();
-    let what = format!("{} is not known{}", quoted(&text), suggestion(&text, &names));
+    let what = format!("{} is not known{}", quoted(&text), suggestion(&text, &W::words()));
     node.report(what, words::<W>(), problems);
     None
 }
@@ -207,38 +243,5 @@ pub(super) fn read_dimension(
             node.report(error.what(), error.allowed(), problems);
             None
         }
-    }
-}
-
-/// A bound that forbids what the attributes demand, or everything, is a mistake.
-fn check_bound(
-    section: &Section<'_>,
-    bound: Option<Spanned<u64>>,
-    attributes: &Attributes,
-    problems: &mut Problems<'_>,
-) {
-    let (Some(bound), Some(node)) = (bound, section.optional("bound")) else { return };
-    let least = attributes.get(AttributeKey::Throughput).and_then(|throughput| throughput.min);
-    if bound.value == 0 {
-        node.report("a flow with this bound sends nothing", "a rate above 0", problems);
-    } else if let Some(least) = least.filter(|&least| least > bound.value) {
-        let (bound, least) = (format_rate(bound.value), format_rate(least));
-        let what = format!("{bound} is below attributes.throughput.min = {least}");
-        node.report(what, "a bound that lets the least throughput pass", problems);
-    }
-}
-
-/// The file belongs to the creator; nobody else should open one because it says so.
-fn check_file_owner(
-    section: &Section<'_>,
-    from: Option<Spanned<Role>>,
-    source: Option<&Spanned<Source>>,
-    problems: &mut Problems<'_>,
-) {
-    let from_participant = from.is_some_and(|from| from.value == Role::Participant);
-    let is_file = source.is_some_and(|source| matches!(source.value, Source::File { .. }));
-    if let (true, true, Some(node)) = (from_participant, is_file, section.optional("source")) {
-        let what = "a participant cannot be told to send a file";
-        node.report(what, "{ raw = true } or { test = … } when from = \"participant\"", problems);
     }
 }

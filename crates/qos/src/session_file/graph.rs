@@ -41,7 +41,7 @@ impl ModuleUse {
     }
 }
 
-const MAX_TEXT_LEN: usize = 1_024;
+pub(crate) const MAX_PARAM_TEXT_LEN: usize = 1_024;
 const MAX_WHOLE: u64 = 1 << 53; // a Number keeps whole numbers up to here
 const VALUE_WANTED: &str = "a text, a number, true or false";
 
@@ -109,12 +109,12 @@ fn read_param(
 fn read_value(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Value> {
     use toml_edit::Value as Toml;
     match node.scalar() {
-        Some(Toml::String(text)) if text.value().len() <= MAX_TEXT_LEN => {
+        Some(Toml::String(text)) if text.value().len() <= MAX_PARAM_TEXT_LEN => {
             Some(Value::from_text(text.value()))
         }
         Some(Toml::String(text)) => {
             let what = format!("{} has {} bytes", quoted(text.value()), text.value().len());
-            node.report(what, format!("at most {MAX_TEXT_LEN}"), problems);
+            node.report(what, format!("at most {MAX_PARAM_TEXT_LEN}"), problems);
             None
         }
         Some(Toml::Integer(whole)) if whole.value().unsigned_abs() <= MAX_WHOLE => {

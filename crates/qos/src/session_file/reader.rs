@@ -183,7 +183,18 @@ impl<'a> Section<'a> {
 
     /// Reports every key that is not among `allowed`.
     pub(super) fn check_keys(&self, allowed: &[&str], problems: &mut Problems<'_>) {
-        for (key, _) in self.table.iter().filter(|(key, _)| !allowed.contains(key)) {
+        self.check_keys_but(allowed, None, problems);
+    }
+
+    /// The same, without `but`, which the caller reports.
+    pub(super) fn check_keys_but(
+        &self,
+        allowed: &[&str],
+        but: Option<&str>,
+        problems: &mut Problems<'_>,
+    ) {
+        let is_unknown = |key: &str| !allowed.contains(&key) && but != Some(key);
+        for (key, _) in self.table.iter().filter(|(key, _)| is_unknown(key)) {
             if problems.is_full() {
                 problems.omit();
                 continue;

@@ -5,11 +5,14 @@
 //!
 //! ```text
 //!   { file = "movie.avi", stream = "video" }      a file and, unless it has only one, its stream
+//!   { file = "cam.mjpg", rate = "15 /s" }         JPEG pictures one after the other and their rate
 //!   { test = "movie", stream = "audio", duration = "30 s" }         generated
 //!   { raw = true }                                                  bytes of the application
 //! ```
 
 use std::fmt;
+
+use schemars::JsonSchema;
 
 use crate::problem::{Problems, quoted};
 use crate::spanned::Spanned;
@@ -28,6 +31,9 @@ pub enum Source {
         path: Spanned<String>,
         /// The stream in it; none for files with only one.
         stream: Option<Spanned<StreamSelector>>,
+        /// Pictures per second, in millionths, above 0 and at most 1,000 per second; for files that
+        /// do not say it themselves.
+        rate: Option<Spanned<u64>>,
     },
     /// Generated media.
     Test {
@@ -43,7 +49,8 @@ pub enum Source {
 }
 
 /// What media can be generated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
 pub enum TestMedia {
     /// The test movie: a picture with a frame counter, and a tone.
     Movie,
@@ -88,6 +95,8 @@ const STREAM_WANTED: &str =
 /// What a source may be.
 pub(super) const WANTED: &str =
     "{ file = \"…\", stream = \"…\" }, { test = \"movie\", stream = \"…\" } or { raw = true }";
+const RATE_MAX: u64 = 1_000_000_000; // millionths per second
+const RATE_WANTED: &str = "a rate above 0 and at most \"1000 /s\"";
 
 /// Reads a source.
 pub(super) fn read(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<Source>> {
@@ -95,7 +104,7 @@ pub(super) fn read(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spann
     let kinds: Vec<_> =
         ["file", "test", "raw"].into_iter().filter_map(|key| section.optional(key)).collect();
     let [kind] = kinds.as_slice() else {
-        section.check_keys(&["file", "test", "raw", "stream", "duration"], problems);
+        section.check_keys(&["file", "test", "raw", "stream", "rate", "duration"], problems);
         let (none, many) = ("none of file, test and raw is given", "more than one kind is given");
         section.report(if kinds.is_empty() { none } else { many }, WANTED, problems);
         return None;
@@ -115,8 +124,9 @@ fn read_file(
     kind: &Node<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<Source> {
-    section.check_keys(&["file", "stream"], problems);
+    section.check_keys(&["file", "stream", "rate"], problems);
     let stream = section.optional("stream").map(|node| read_stream(&node, problems));
+    let rate = section.optional("rate").map(|node| read_rate(&node, problems));
     let path = kind.text("a path", problems)?;
     if path.is_empty() || path.len() > MAX_PATH_LEN || path.contains('\0') {
         let allowed = format!("1 to {MAX_PATH_LEN} bytes without NUL");
@@ -127,7 +137,20 @@ fn read_file(
         Some(stream) => Some(stream?),
         None => None,
     };
-    Some(Source::File { path, stream })
+    let rate = match rate {
+        Some(rate) => Some(rate?),
+        None => None,
+    };
+    Some(Source::File { path, stream, rate })
+}
+
+fn read_rate(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<u64>> {
+    let rate = read_dimension(node, Dimension::Frequency, problems)?;
+    if (1..=RATE_MAX).contains(&rate.value) {
+        return Some(rate);
+    }
+    node.report(if rate.value == 0 { "is zero" } else { "is too high" }, RATE_WANTED, problems);
+    None
 }
 
 fn read_test(
@@ -178,4 +201,51 @@ fn parse_stream(text: &str) -> Option<StreamSelector> {
     // A sign would be accepted by the number's own reader.
     let index = index.bytes().all(|b| b.is_ascii_digit()).then(|| index.parse().ok()).flatten()?;
     Some(StreamSelector { kind, index })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::SessionFile;
+
+    use super::Source;
+
+    fn read(source: &str) -> Result<Source, String> {
+        let text = format!(
+            "[session]\nname = \"s\"\n[[flow]]\nname = \"f\"\nfrom = \"creator\"\n\
+             source = {source}\ngraph = []\ntransport = \"udp\"\n"
+        );
+        let file = SessionFile::parse(&text, "s.toml").map_err(|errors| errors.to_string())?;
+        Ok(file.flows[0].source.value.clone())
+    }
+
+    #[test]
+    fn a_file_of_pictures_may_be_given_a_rate() {
+        for (text, expected) in [
+            ("25 /s", 25_000_000),
+            ("29.97 /s", 29_970_000),
+            ("0.000001 /s", 1),
+            ("1000 /s", 1_000_000_000),
+        ] {
+            let source = read(&format!("{{ file = \"a.mjpg\", rate = \"{text}\" }}")).unwrap();
+            let Source::File { rate, stream: None, .. } = source else { panic!("{source:?}") };
+            assert_eq!(rate.unwrap().value, expected);
+        }
+        let plain = read("{ file = \"a.mjpg\" }").unwrap();
+        assert!(matches!(plain, Source::File { rate: None, .. }));
+    }
+
+    #[test]
+    fn a_rate_that_is_none_is_told_with_what_is_allowed() {
+        for (source, said) in [
+            ("{ file = \"a\", rate = \"0 /s\" }", "source.rate: is zero; allowed: a rate above 0"),
+            ("{ file = \"a\", rate = \"1001 /s\" }", "source.rate: is too high; allowed: a rate"),
+            ("{ file = \"a\", rate = \"25\" }", "for example \"25 /s\""),
+            ("{ file = \"a\", rate = 25 }", "source.rate: is a whole number"),
+            ("{ file = \"a\", rat = \"25 /s\" }", "did you mean \"rate\"?"),
+            ("{ raw = true, rate = \"25 /s\" }", "source.rate: unknown key"),
+        ] {
+            let error = read(source).unwrap_err();
+            assert!(error.contains(said), "{source}: {error}");
+        }
+    }
 }

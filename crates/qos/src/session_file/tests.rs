@@ -52,15 +52,17 @@ fn everything_that_is_written_is_read() {
     assert_eq!(file.title.as_deref().map(String::as_str), Some("The test movie"));
     let flow = file.flow("video").unwrap();
     assert_eq!(flow.from.value, Role::Creator);
-    assert_eq!(flow.transport.value, TransportKind::Udp);
+    assert_eq!(flow.transport.unwrap().value, TransportKind::Udp);
+    assert_eq!((flow.unit_max, file.path), (None, None));
     assert_eq!(flow.bound.unwrap().value, 20_000_000);
     assert_eq!(flow.playout.unwrap().value, 100_000_000);
-    let Source::File { path, stream } = &flow.source.value else { panic!("{:?}", flow.source) };
+    let Source::File { path, stream, .. } = &flow.source.value else { panic!("{:?}", flow.source) };
     assert_eq!(path.value, "movie.avi");
     assert_eq!(stream.unwrap().value, StreamSelector { kind: StreamKind::Video, index: 0 });
-    let modules: Vec<_> = flow.graph.iter().map(|module| module.module.as_str()).collect();
+    let graph = flow.graph.as_ref().unwrap();
+    let modules: Vec<_> = graph.iter().map(|module| module.module.as_str()).collect();
     assert_eq!(modules, ["segment", "sequence", "checksum"]);
-    let sequence = &flow.graph[1].value;
+    let sequence = &graph[1].value;
     assert_eq!(sequence.param("hold").unwrap().value, Value::Duration(60_000_000));
     assert_eq!(sequence.param("window").unwrap().as_count(), Ok(8));
     assert_eq!(sequence.param("on").unwrap().as_bool(), Ok(true));
@@ -76,7 +78,7 @@ fn attributes_are_read_in_base_units() {
     assert_eq!(attributes.get(AttributeKey::Delay), Some(&delay));
     let order = Requirement { min: Some(level::ORDERED), ..Requirement::default() };
     assert_eq!(attributes.get(AttributeKey::Order), Some(&order));
-    let priority = Requirement { min: Some(5), max: Some(5), weight: None };
+    let priority = Requirement { min: Some(5), ..Requirement::default() };
     assert_eq!(attributes.get(AttributeKey::Priority), Some(&priority));
 }
 
@@ -86,15 +88,16 @@ fn every_value_knows_its_line_and_column() {
     let flow = &file.flows[0];
     assert_eq!((file.name.line, file.name.column), (3, 8));
     assert_eq!((flow.source.line, flow.source.column), (9, 10));
-    assert_eq!((flow.graph[0].line, flow.graph[0].column), (10, 10));
-    assert_eq!((flow.graph[2].line, flow.graph[2].column), (10, 85));
-    let param = &flow.graph[1].params[0];
+    let graph = flow.graph.as_ref().unwrap();
+    assert_eq!((graph[0].line, graph[0].column), (10, 10));
+    assert_eq!((graph[2].line, graph[2].column), (10, 85));
+    let param = &graph[1].params[0];
     assert_eq!((param.key.line, param.key.column), (10, 44));
     assert_eq!((param.value.line, param.value.column), (10, 51));
-    assert_eq!(flow.transport.line, 11);
+    assert_eq!(flow.transport.unwrap().line, 11);
     assert_eq!(flow.attribute_place(AttributeKey::Delay).unwrap().line, 16);
     assert_eq!(flow.attribute_place(AttributeKey::Cpu), None);
-    let late = file.problem(&flow.graph[0], "flow[0].graph[0]", "no such module");
+    let late = file.problem(&graph[0], "flow[0].graph[0]", "no such module");
     assert_eq!(late.to_string(), "movie.toml:10: flow[0].graph[0]: no such module");
 }
 
@@ -135,14 +138,14 @@ fn missing_keys_and_wrong_types_are_told_with_what_is_wanted() {
     );
     assert_eq!(
         problem("\"udp\"", "5"),
-        "movie.toml:11: flow[0].transport: is a whole number; allowed: \"udp\", \"inproc\""
+        "movie.toml:11: flow[0].transport: is a whole number; allowed: \"udp\", \"tcp\""
     );
     assert!(problem("\"udp\"", "\"upd\"").contains("\"upd\" is not known (did you mean \"udp\"?)"));
     assert!(problem("\"segment\"", "5").contains("flow[0].graph[0]: is a whole number"));
     assert!(problem("module = ", "modul = ").contains("graph[1].module: is missing"));
     assert!(problem("window = 8", "window = []").contains("graph[1].window: is a list"));
     assert!(problem("window = 8", "window = nan").contains("graph[1].window: is too large"));
-    assert!(problem("{ max = \"0.1 %\" }", "true").contains("loss: is neither a minimum nor"));
+    assert!(problem("{ max = \"0.1 %\" }", "true").contains("loss: is true or false; allowed: a"));
     assert!(problem("\"100 ms\"", "100").contains("playout: is a whole number; allowed: a number"));
 }
 
@@ -201,22 +204,50 @@ fn contradictions_name_both_sides() {
     );
     assert_eq!(
         problem("bound = \"20 Mbit/s\"", "bound = \"1 Mbit/s\""),
-        "movie.toml:12: flow[0].bound: 1 Mbit/s is below attributes.throughput.min = 2 Mbit/s; \
-         allowed: a bound that lets the least throughput pass"
+        "movie.toml:12: flow[0].bound: 1 Mbit/s is below attributes.throughput.min = 2 Mbit/s \
+         at line 15; allowed: a bound that lets the least throughput pass"
     );
     assert!(problem("bound = \"20 Mbit/s\"", "bound = \"0 bit/s\"").contains("sends nothing"));
 }
 
 #[test]
-fn a_bare_quantity_must_say_which_bound_it_is() {
+fn a_value_alone_is_the_bound_that_the_attribute_takes() {
+    let text = FLOW
+        .replace("{ max = \"150 ms\", weight = 0.5 }", "\"150 ms\"")
+        .replace("{ min = \"2 Mbit/s\", max = \"20 Mbit/s\" }", "\"4 Mbit/s\"")
+        .replace("{ max = \"0.1 %\" }", "0");
+    let file = parse(&text).unwrap();
+    let asked = |key| *file.flows[0].attributes.get(key).unwrap();
+    let at_most = |max| Requirement { max: Some(max), ..Requirement::default() };
+    assert_eq!(asked(AttributeKey::Delay), at_most(150_000_000));
+    assert_eq!(asked(AttributeKey::Loss), at_most(0));
+    let exactly = Requirement { min: Some(4_000_000), max: Some(4_000_000), weight: None };
+    assert_eq!(asked(AttributeKey::Throughput), exactly);
+}
+
+#[test]
+fn a_bound_that_an_attribute_does_not_take_is_refused_with_the_one_that_it_does() {
     assert_eq!(
-        problem("delay = { max = \"150 ms\", weight = 0.5 }", "delay = \"150 ms\""),
-        "movie.toml:16: flow[0].attributes.delay: \"150 ms\" alone is neither a minimum nor a \
-         maximum; allowed: a table of min, max, weight, for example { max = \"50 ms\" }"
+        problem("delay = { max = \"150 ms\"", "delay = { min = \"150 ms\""),
+        "movie.toml:16: flow[0].attributes.delay.min: delay takes max, not min; \
+         allowed: max, weight"
     );
+    assert!(problem("\"ordered\"", "{ max = \"any\" }").contains("order takes min, not max"));
     assert!(
-        problem("{ max = \"0.1 %\" }", "{}").contains("loss: asks for nothing; allowed: a table")
+        problem("{ max = \"0.1 %\" }", "{ max = 0, wieght = 1 }")
+            .contains("loss.wieght: unknown key (did you mean \"weight\"?); allowed: max, weight")
     );
+}
+
+#[test]
+fn requirements_that_are_none_are_refused() {
+    assert!(
+        problem("{ max = \"0.1 %\" }", "{}").contains(
+            "loss: asks for nothing; allowed: a table of max, weight, for example { max = "
+        )
+    );
+    assert!(problem("priority = 5", "priority = \"5\"").contains("is a text; allowed: a whole"));
+    assert!(problem("weight = 0.5", "weight = \"0.5\"").contains("weight: is a text; allowed"));
     assert!(
         problem("\"ordered\"", "{ weight = 2 }").contains("order.weight: \"2\" is not a weight")
     );
@@ -290,6 +321,106 @@ fn two_flows_of_one_name_are_refused_with_the_line_of_the_first() {
     );
 }
 
+fn raw(extra: &str) -> String {
+    format!(
+        "[session]\nname = \"s\"\n[[flow]]\nname = \"f\"\nfrom = \"creator\"\n\
+         source = {{ raw = true }}\n{extra}\n"
+    )
+}
+
+#[test]
+fn a_graph_and_a_transport_may_be_left_to_the_attributes() {
+    let chosen = parse(&raw("")).unwrap();
+    assert_eq!((&chosen.flows[0].graph, chosen.flows[0].transport), (&None, None));
+    let pinned = parse(&raw("graph = []\ntransport = \"tcp\"")).unwrap();
+    assert!(pinned.flows[0].graph.as_ref().unwrap().is_empty());
+    assert_eq!(pinned.flows[0].transport.unwrap().value, TransportKind::Tcp);
+    let gone = parse(&raw("transport = \"inproc\"")).unwrap_err().to_string();
+    assert!(gone.contains("\"inproc\" is not known; allowed: \"udp\", \"tcp\""), "{gone}");
+}
+
+#[test]
+fn the_longest_unit_is_said_of_bytes_of_the_application_only() {
+    let unit_max = |text: &str| parse(&raw(&format!("unit_max = {text}")));
+    assert_eq!(unit_max("\"1400 B\"").unwrap().flows[0].unit_max.unwrap().value, 1_400);
+    for (text, len) in [("\"1 B\"", 1), ("\"64 MiB\"", MAX_UNIT_LEN)] {
+        assert_eq!(unit_max(text).unwrap().flows[0].unit_max.unwrap().value, len);
+    }
+    for (text, said) in [
+        ("\"0 B\"", "flow[0].unit_max: a unit of 0 B; allowed: 1 B to 64 MiB"),
+        ("\"65 MiB\"", "a unit of 65 MiB"),
+        ("\"1400\"", "the unit is missing"),
+        ("1400", "is a whole number; allowed: a number with a unit of B,"),
+    ] {
+        let error = unit_max(text).unwrap_err().to_string();
+        assert!(error.starts_with("movie.toml:7: ") && error.contains(said), "{error}");
+    }
+    assert_eq!(
+        problem("playout", "unit_max = \"1 kB\"\nplayout"),
+        "movie.toml:13: flow[0].unit_max: the units of the source at line 9 are known; \
+         allowed: only with source = { raw = true }"
+    );
+}
+
+#[test]
+fn the_path_is_read_with_its_figures() {
+    let path = |text: &str| parse(&format!("[path]\n{text}\n{}", raw("")));
+    let full = "assume = \"wireless\"\nrate = \"4 Mbit/s\"\ndelay = \"5 ms\"\njitter = \"1 ms\"\n\
+                loss = \"1 %\"\nburst = 2.5";
+    let read = path(full).unwrap().path.unwrap();
+    assert_eq!((read.line, read.preset), (1, Some(crate::PathPreset::Wireless)));
+    assert_eq!((read.rate_bps, read.delay_ns), (Some(4_000_000), Some(5_000_000)));
+    assert_eq!((read.jitter_ns, read.loss_ppb), (Some(1_000_000), Some(10_000_000)));
+    assert_eq!(read.burst_milli, Some(2_500));
+    assert_eq!(path("loss = 0.5").unwrap().path.unwrap().loss_ppb, Some(500_000_000));
+    assert_eq!(path("").unwrap().path.unwrap().value, crate::PathAssumption::default());
+    for (text, said) in [
+        ("assume = \"wifi\"", "path.assume: \"wifi\" is not known; allowed: \"loopback\", \"lan\""),
+        ("lose = 0", "path.lose: unknown key (did you mean \"loss\"?); allowed: assume, rate,"),
+        ("rate = \"0 bit/s\"", "path.rate: \"0 bit/s\" is out of range; allowed: a number with"),
+        ("rate = 5", "path.rate: is a whole number"),
+        ("delay = \"2 h\"", "path.delay: \"2 h\" is not a duration"),
+        ("loss = 1.5", "path.loss: \"1.5\" is out of range"),
+        ("burst = \"3\"", "path.burst: is a text; allowed: a number from 1 to 1000"),
+        ("burst = 0", "path.burst: \"0\" is out of range; allowed: a number from 1 to 1000 with"),
+        ("burst = 1.0005", "path.burst: \"1.0005\" is not a run"),
+    ] {
+        let error = path(text).unwrap_err();
+        assert_eq!(error.problems()[0].line, 2, "{error}");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+    let inline = parse(&format!("path = 5\n{}", raw(""))).unwrap_err().to_string();
+    assert!(inline.contains("path: is a whole number; allowed: a table of assume"), "{inline}");
+}
+
+#[test]
+fn keys_that_contradict_each_other_are_told_with_both_lines() {
+    assert_eq!(
+        problem("playout = \"100 ms\"", "playout = \"200 ms\""),
+        "movie.toml:13: flow[0].playout: 200 ms is above attributes.delay.max = 150 ms at line 16; \
+         allowed: a playout within the bounds of the delay"
+    );
+    assert!(
+        problem("priority = 5", "deadline = \"90 ms\"").contains("deadline.max = 90 ms at line 19")
+    );
+    let small = "unit_max = \"1 kB\"\n[flow.attributes]\nframe_rate = \"100 /s\"\n\
+                 throughput = { min = \"801 kbit/s\" }";
+    assert_eq!(
+        parse(&raw(small)).unwrap_err().to_string(),
+        "movie.toml:10: flow[0].attributes.throughput: min = 801 kbit/s is above the 800 kbit/s of \
+         frame_rate.max at line 9 with unit_max at line 7; allowed: a min that units so small and \
+         so rare can reach"
+    );
+    assert!(parse(&raw(&small.replace("801", "800"))).is_ok());
+    assert!(parse(&raw(&small.replace("frame_rate = \"100 /s\"\n", ""))).is_ok());
+    for nothing in ["throughput.max = \"0 bit/s\"", "frame_rate = \"0 /s\""] {
+        let error = parse(&raw(&format!("attributes.{nothing}"))).unwrap_err().to_string();
+        assert!(error.contains(": a flow with this max sends nothing; allowed: a max"), "{error}");
+    }
+    let raw_playout = raw("playout = \"1 s\"\nattributes.delay = \"150 ms\"");
+    assert!(parse(&raw_playout).is_ok(), "nothing is played");
+}
+
 fn flows(count: usize, extra: &str) -> String {
     let mut text = "[session]\nname = \"many\"\n".to_owned();
     for i in 0..count {
@@ -307,7 +438,10 @@ fn the_limits_hold_at_their_ends_and_no_further() {
     assert!(error.contains("flow: has 65 elements; allowed: 1 to 64"), "{error}");
 
     let graph = |count| flows(1, "").replace("[]", &format!("{:?}", vec!["m"; count]));
-    assert_eq!(parse(&graph(MAX_MODULES)).unwrap().flows[0].graph.len(), MAX_MODULES);
+    assert_eq!(
+        parse(&graph(MAX_MODULES)).unwrap().flows[0].graph.as_ref().unwrap().len(),
+        MAX_MODULES
+    );
     assert!(parse(&graph(MAX_MODULES + 1)).unwrap_err().to_string().contains("33 elements"));
 
     let params = |count: usize| {
@@ -338,7 +472,7 @@ fn the_limits_hold_at_their_ends_and_no_further() {
 fn tables_in_every_way_of_toml_are_the_same() {
     let dotted = r#"
 session.name = "x"
-flow = [{ name = "f", from = "creator", source.raw = true, graph = ["m"], transport = "inproc",
+flow = [{ name = "f", from = "creator", source.raw = true, graph = ["m"], transport = "tcp",
           attributes.delay.max = "1 mm" }]
 "#;
     let error = parse(dotted).unwrap_err().to_string();
@@ -371,4 +505,42 @@ fn large_hostile_texts_are_refused_in_bounded_space() {
         let len = errors.to_string().len();
         assert!(len < 100_000, "{len} bytes of problems for {:?}", text.get(..20));
     }
+}
+
+#[test]
+fn places_are_found_in_bounded_steps_however_many_empty_lines_follow() {
+    let params: String = (0..MAX_PARAMS).map(|i| format!(",p{i}=1")).collect();
+    let graph = format!("{{module=\"m\"{params}}},").repeat(MAX_MODULES);
+    // 130,000 places: were the end of the text looked for at each, this would take minutes.
+    let text = flows(MAX_FLOWS, "").replace("[]", &format!("[{graph}]"));
+    let text = format!("{text}{}", "\n".repeat(MAX_FILE_LEN - text.len()));
+    let file = parse(&text).unwrap();
+    let last = file.flows.last().unwrap().graph.as_ref().unwrap();
+    assert_eq!(last[0].params.len(), MAX_PARAMS);
+    assert_eq!(text.lines().nth(last.line as usize - 1).unwrap().find("[{module"), Some(8));
+}
+
+#[test]
+fn of_a_file_with_mistakes_the_rest_is_there_with_the_numbers_of_its_flows() {
+    let flow = |name: &str, from: &str| {
+        format!("[[flow]]\nname = \"{name}\"\nfrom = \"{from}\"\nsource = {{ raw = true }}\n")
+    };
+    let flows = [flow("a", "creator"), flow("b", "nobody"), flow("c", "creator")].concat();
+    let text = format!("[session]\nname = \"s\"\n{flows}");
+    let flawed = *SessionFile::parse_lenient(&text, "f").unwrap_err();
+    assert_eq!(flawed.errors, SessionFile::parse(&text, "f").unwrap_err());
+    assert_eq!((flawed.errors.problems().len(), flawed.flow_numbers), (1, vec![0, 2]));
+    let rest = flawed.rest.unwrap();
+    let names: Vec<&str> = rest.flows.iter().map(|flow| flow.name.value.as_str()).collect();
+    assert_eq!((rest.name.value.as_str(), names), ("s", vec!["a", "c"]));
+    // Without a name there are the flows; without flows, or TOML, there is nothing.
+    let nameless = *SessionFile::parse_lenient(&flows, "f").unwrap_err();
+    assert_eq!(nameless.rest.map(|rest| rest.flows.len()), Some(2));
+    for text in ["[session]\nname = \"s\"", "[session"] {
+        let nothing = *SessionFile::parse_lenient(text, "f").unwrap_err();
+        assert_eq!((nothing.rest, nothing.flow_numbers), (None, Vec::new()));
+    }
+    assert!(SessionFile::parse_bytes_lenient(b"\xFF", "f").unwrap_err().rest.is_none());
+    let right = text.replace("nobody", "creator");
+    assert_eq!(SessionFile::parse_lenient(&right, "f").unwrap().flows.len(), 3);
 }
