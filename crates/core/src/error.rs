@@ -76,6 +76,10 @@ codes! {
     UnitTooLarge = 102, Misuse, "the unit is larger than the flow allows";
     /// A graph is not legal over the transport.
     IllegalGraph = 201, Config, "the graph is not legal";
+    /// Nothing that exists makes of the network what is asked for.
+    Infeasible = 202, Config, "no protocol meets the request";
+    /// What is asked for cannot be at the same time.
+    Contradiction = 203, Config, "the attributes contradict each other";
     /// A record came in a state in which it must not.
     Violation = 301, Peer, "the peer broke the protocol";
     /// A record is not of its form.

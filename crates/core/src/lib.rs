@@ -28,8 +28,8 @@ mod session;
 
 pub use control::{ControlCrypto, EndpointKeys};
 pub use engine::{
-    Core, CoreConfig, CoreCounters, CoreEvent, FlowStatus, PEERS_MAX, Payload, Publisher,
-    SESSIONS_MAX, SessionId, SessionSpec, Transmit, VERSION,
+    Core, CoreConfig, CoreCounters, CoreEvent, FlowStatus, Joining, PEERS_MAX, Payload, Publisher,
+    SESSIONS_MAX, SessionId, SessionSpec, StreamAsk, StreamId, Transmit, VERSION, Way, Wishes,
 };
 pub use error::{Code, Error, Fault};
 pub use labels::LABELS_MAX;
@@ -38,5 +38,5 @@ pub use peer::PeerId;
 pub use port::{
     BeginError, CommandError, Ending, Port, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
-pub use reactor::{Reactor, ReactorCounters};
+pub use reactor::{Dialed, Reactor, ReactorCounters};
 pub use session::table;

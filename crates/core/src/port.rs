@@ -12,6 +12,7 @@
 //! Invariants: neither blocks for long (a disk read is allowed, a network is not); neither reads a
 //! clock.
 
+use crate::flow::fitted;
 use crate::ledger::Ledger;
 use dacapo_base::Time;
 use dacapo_lift::DropReason;
@@ -26,7 +27,8 @@ pub enum SourcePoll {
     Unit,
     /// It has none before this time.
     Wait(Time),
-    /// It has none until it gets a command or the application hands one over.
+    /// It has none, and cannot say when: it is asked again after a command, or when
+    /// [`crate::Core::wake`] says that the application has handed one over.
     Idle,
     /// It has begun a unit and there was no room; ask again.
     Blocked,
@@ -153,7 +155,7 @@ impl<'a> UnitWriter<'a> {
         let mut left = total;
         while left > 0 {
             let now = left.min(self.layout.payload_per_train());
-            let Ok(packet) = self.pool.alloc_train(&self.layout, now) else {
+            let Ok(packet) = self.pool.alloc_train(&fitted(&self.layout, now), now) else {
                 self.abandon();
                 return Err(BeginError::NoMemory);
             };

@@ -16,11 +16,14 @@
 //!
 //! Invariant: the same seed gives the same trace, byte for byte.
 
+mod catalogue;
 pub mod plain_tls;
 pub mod scenario;
+mod stream;
 mod trace;
 pub mod traffic;
 mod world;
 
+pub use catalogue::catalogue;
 pub use trace::Trace;
 pub use world::{Crossing, Datagram, NodeId, World};

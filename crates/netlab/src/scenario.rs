@@ -7,7 +7,9 @@
 use crate::traffic::{Pattern, PatternSink, PatternSource, Record, Seen};
 use crate::{NodeId, Trace, World};
 use dacapo_base::Time;
-use dacapo_core::{CoreConfig, CoreEvent, Error, Ledger, Port, Publisher, SessionId, SessionSpec};
+use dacapo_core::{
+    CoreConfig, CoreEvent, Error, Joining, Ledger, Port, Publisher, SessionId, SessionSpec, Wishes,
+};
 use dacapo_lift::{Catalogue, DropReason, ModuleCounters};
 use dacapo_link::{LinkConfig, LinkStats, Passage};
 use dacapo_wire::data::{self, TYPE_DATA};
@@ -60,7 +62,7 @@ impl Scenario {
             bound_bps: 100_000_000,
             changes: 0,
             time_max: Duration::from_secs(60),
-            catalogue: Catalogue::new(dacapo_modules::entries()),
+            catalogue: crate::catalogue(),
         }
     }
 }
@@ -134,7 +136,7 @@ impl Outcome {
 struct PatternPublisher(Pattern);
 
 impl Publisher for PatternPublisher {
-    fn open(&mut self, _: &FlowOffer) -> Result<Port, String> {
+    fn open(&mut self, _: &FlowOffer, _: &Joining) -> Result<Port, String> {
         Ok(Port::Source(Box::new(PatternSource::new(self.0))))
     }
 }
@@ -292,7 +294,7 @@ impl Run {
         let core = world.core(self.participant);
         match event {
             CoreEvent::PeerOpen { peer } => {
-                self.session = core.join(now, peer, NAME).ok();
+                self.session = core.join(now, peer, NAME, Wishes::default()).ok();
             }
             CoreEvent::Offered { session, .. } => {
                 let (sink, seen) = PatternSink::new(scenario.pattern);

@@ -5,12 +5,18 @@
 //! Each node has an address `10.0.0.n`: a control port and, where it dials, a data port of its own;
 //! a node that serves uses its server port for both, as on a host.
 
+mod streams;
+
 use crate::plain_tls;
+use crate::stream::Streams;
 use crate::trace::Trace;
 use dacapo_base::{Random, Time};
-use dacapo_core::{ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys};
+use dacapo_core::{
+    ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, StreamId, Transmit, Way,
+};
 use dacapo_link::{Carry, Corruption, Fate, Link, LinkConfig, LinkStats};
 use dacapo_transport::Lane;
+use dacapo_transport::stream::Token;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -70,6 +76,8 @@ struct Node {
     control: SocketAddr,
     data: SocketAddr,
     killed: bool,
+    /// It accepts connections.
+    listens: bool,
     /// What it sends by this lane vanishes.
     blocked: Option<Lane>,
 }
@@ -89,6 +97,11 @@ pub struct World {
     origin: Instant,
     steps: u64,
     strays: Option<Vec<Datagram>>,
+    streams: Streams,
+    /// Tokens for which nodes wait.
+    expected: BTreeMap<(NodeId, Token), StreamId>,
+    /// No byte of a stream gets through.
+    held: bool,
 }
 
 impl World {
@@ -107,6 +120,10 @@ impl World {
             origin: Instant::now(),
             steps: 0,
             strays: None,
+            // Of its own, so that worlds without streams are what they were.
+            streams: Streams::new(Random::from_number(seed ^ 0x5713_EA45)),
+            expected: BTreeMap::new(),
+            held: false,
         }
     }
 
@@ -136,6 +153,7 @@ impl World {
             control: SocketAddr::from((ip, SERVER_PORT)),
             data: SocketAddr::from((ip, SERVER_PORT)),
             killed: false,
+            listens: true,
             blocked: None,
         });
         id
@@ -146,6 +164,7 @@ impl World {
         let ip = self.nodes[node.0].control.ip();
         self.nodes[node.0].control = SocketAddr::from((ip, 40_001));
         self.nodes[node.0].data = SocketAddr::from((ip, 40_002));
+        self.nodes[node.0].listens = false;
     }
 
     /// Where a node serves.
@@ -281,6 +300,7 @@ impl World {
                 sent |= self.drain(index);
             }
             self.deliver();
+            sent |= self.step_streams();
             if !sent {
                 break;
             }
@@ -290,20 +310,37 @@ impl World {
     fn drain(&mut self, index: usize) -> bool {
         let mut sent = false;
         while !self.nodes[index].killed {
-            let node = &mut self.nodes[index];
-            let Some(transmit) = node.core.poll_transmit(self.now) else { break };
-            sent = true;
-            let from = if transmit.lane == Lane::Data { node.data } else { node.control };
-            let (bytes, segment) = node.core.bytes(&transmit);
-            let datagrams: Vec<Vec<u8>> =
-                bytes.chunks(segment.max(1)).map(<[u8]>::to_vec).collect();
-            let (lane, remote) = (transmit.lane, transmit.remote);
-            node.core.transmitted(transmit);
-            for bytes in datagrams {
-                self.send(NodeId(index), lane, from, remote, bytes);
+            let core = &mut self.nodes[index].core;
+            if let Some(ask) = core.poll_stream() {
+                self.ask(NodeId(index), ask);
+                sent = true;
+                continue;
             }
+            let Some(transmit) = core.poll_transmit(self.now) else { break };
+            self.carry(NodeId(index), transmit);
+            sent = true;
         }
         sent
+    }
+
+    /// Brings what a core sends on its way.
+    fn carry(&mut self, id: NodeId, transmit: Transmit) {
+        let node = &mut self.nodes[id.0];
+        let (bytes, segment) = node.core.bytes(&transmit);
+        let datagrams: Vec<Vec<u8>> = bytes.chunks(segment.max(1)).map(<[u8]>::to_vec).collect();
+        let (way, remote) = (transmit.way, transmit.remote);
+        node.core.transmitted(transmit);
+        let from = if way == Way::Control { node.control } else { node.data };
+        for bytes in datagrams {
+            match way {
+                Way::Stream(stream) => self.streams.send(id, stream, &bytes),
+                Way::Control | Way::Data => self.send(id, way.lane(), from, remote, bytes),
+            }
+        }
+        if matches!(way, Way::Stream(_)) {
+            // The core learns at once that the stream takes no more.
+            self.step_streams();
+        }
     }
 
     fn send(&mut self, node: NodeId, lane: Lane, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
@@ -347,10 +384,8 @@ impl World {
         let cores = self.nodes.iter_mut().filter(|node| !node.killed);
         let core = cores.filter_map(|node| node.core.next_deadline(now)).min();
         let link = self.links.values().filter_map(Link::next_deadline).min();
-        let next = match (core, link) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
+        let stream = self.next_stream();
+        let next = [core, link, stream].into_iter().flatten().min();
         // A deadline that is past must not stop the clock.
         next.map(|at| at.max(now + Duration::from_nanos(1)))
     }

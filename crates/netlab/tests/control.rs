@@ -119,7 +119,7 @@ fn a_module_of_the_graph_is_set_at_the_sender_and_at_the_receiver() {
         assert_eq!(ask(&mut lab, end, 0, 1, &set_hold(5_000_000)), Ok(Vec::new()));
         let (code, text) = ask(&mut lab, end, 0, 1, &set_hold(10_000_000_001)).unwrap_err();
         assert_eq!(code, Code::Refused);
-        assert_eq!(text, "hold: 10000000001 ns is outside 0 to 10000000000");
+        assert!(text.starts_with("hold: 10000000001 ns is outside 0 to 10000000000"), "{text}");
         for junk in
             [&b""[..], &[CONTROL_SET_HOLD], &[CONTROL_SET_HOLD, 1, 2], &[99; 9], &[0; 4_096]]
         {

@@ -57,7 +57,7 @@ impl Arena {
     /// Joins a session; its stream and the offer.
     fn join(&mut self, name: &str) -> (StreamId, Offer) {
         let stream = self.raw.open().expect("a stream");
-        self.raw.say(stream, Join { name: name.into() });
+        self.raw.say(stream, join(name));
         self.run(100);
         match self.raw.next(stream) {
             Some(Message::Offer(offer)) => (stream, offer),
@@ -146,6 +146,7 @@ fn answer(count: usize) -> Answer {
         accepted: Ok(()),
         label: 0x1230 + 16 * at as u32,
         datagram_len: 1_200,
+        stream_token: None,
     };
     Answer { flows: (0..count).map(flow).collect() }
 }
@@ -154,6 +155,10 @@ fn extend(transcript: [u8; 32], message: &Message) -> [u8; 32] {
     let mut bytes = Vec::new();
     message.encode(&mut bytes).unwrap();
     Sha256::new().chain_update(transcript).chain_update(&bytes).finalize().into()
+}
+
+fn join(name: &str) -> Join {
+    Join { name: name.into(), ..Join::default() }
 }
 
 fn end(flow: u16, units: u64) -> End {
@@ -174,7 +179,7 @@ fn whatever_is_wrong_on_the_hub_ends_the_connection() {
     let wrong: [Message; 6] = [
         hello().into(),
         Welcome::default().into(),
-        Join { name: "down".into() }.into(),
+        join("down").into(),
         Closed.into(),
         end(0, 1).into(),
         Activate { request: 1 }.into(),
@@ -191,7 +196,7 @@ fn whatever_is_wrong_on_the_hub_ends_the_connection() {
 #[test]
 fn nothing_but_hello_may_come_first() {
     let wrong: [Message; 4] = [
-        Join { name: "down".into() }.into(),
+        join("down").into(),
         Listing { request: 1, sessions: Vec::new() }.into(),
         Welcome::default().into(),
         Closed.into(),
@@ -219,7 +224,7 @@ fn who_was_refused_for_its_version_can_join_nothing() {
         other => panic!("no REFUSE but {other:?}"),
     }
     let stream = arena.raw.open().unwrap();
-    arena.raw.say(stream, Join { name: "down".into() });
+    arena.raw.say(stream, join("down"));
     arena.expect_lost("JOIN without a version", Code::Violation);
     arena.finish("JOIN without a version");
 }
@@ -246,7 +251,7 @@ fn a_goodbye_and_an_end_of_the_hub_are_an_end_in_order() {
 #[test]
 fn messages_in_the_wrong_state_end_the_session() {
     let before_ready: [Message; 9] = [
-        Join { name: "down".into() }.into(),
+        join("down").into(),
         Accept::default().into(),
         Activate { request: 1 }.into(),
         Deactivate { request: 1 }.into(),
@@ -265,7 +270,7 @@ fn messages_in_the_wrong_state_end_the_session() {
         arena.finish(&what);
     }
     let when_active: [Message; 7] = [
-        Join { name: "down".into() }.into(),
+        join("down").into(),
         Answer { flows: Vec::new() }.into(),
         Activate { request: 2 }.into(),
         Activated { request: 2 }.into(),
@@ -389,8 +394,7 @@ fn a_change_from_the_wrong_side_or_of_nothing_is_refused_and_the_flow_goes_on() 
     let mut epoch = 0;
     let mut prepare = |arena: &mut Arena, flow, graph, transcript: Option<[u8; 32]>, mode| {
         epoch += 1;
-        let mut prepare =
-            Prepare { flow, epoch, label: 48, mode, graph, transcript: [0; 32], hints: Vec::new() };
+        let mut prepare = Prepare { flow, epoch, label: 48, mode, graph, ..Prepare::default() };
         let bare = prepare.clone().into();
         prepare.transcript = transcript.map_or([5; 32], |it| extend(it, &bare));
         arena.raw.say(stream, prepare.clone());
@@ -468,8 +472,7 @@ fn units_and_marks_that_are_made_up_are_booked_and_harm_nobody() {
         label: 48,
         mode: Mode::Make,
         graph: common::graph(&[]),
-        transcript: [0; 32],
-        hints: Vec::new(),
+        ..Prepare::default()
     };
     prepare.transcript = extend(transcript, &prepare.clone().into());
     arena.raw.say(stream, prepare);
@@ -576,7 +579,7 @@ fn two_thousand_streams_are_bounded_and_each_is_answered() {
     let (mut opened, mut streams) = (0, Vec::new());
     for _ in 0..2_000 {
         let Some(stream) = arena.raw.open() else { break };
-        arena.raw.say(stream, Join { name: "down".into() });
+        arena.raw.say(stream, join("down"));
         streams.push(stream);
         opened += 1;
     }

@@ -74,7 +74,8 @@ fn first_found(entries: Vec<Entry>) -> Option<u64> {
     let link: LinkConfig = "loss=1%,delay=10ms,dup=1%,jitter=1ms".parse().unwrap();
     (0..200).find(|&seed| {
         let mut scenario = Scenario::new(seed, link.clone());
-        scenario.catalogue = dacapo_lift::Catalogue::new(entries.clone());
+        scenario.catalogue = dacapo_lift::Catalogue::new(entries.clone())
+            .with_transports(dacapo_netlab::catalogue().transports().to_vec());
         let outcome = run(&scenario);
         let taken = outcome.units.values().filter(|unit| unit.arrives == 0).count();
         outcome.record.lost.len() != taken

@@ -124,7 +124,7 @@ fn a_core_that_serves_and_joins_the_same_name_counts_its_own_participants_only()
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].participants, 0, "it has joined another, nobody has joined its own");
     let now = lab.now();
-    let session = lab.world.core(lab.creator).join(now, back, "test").unwrap();
+    let session = lab.world.core(lab.creator).join(now, back, "test", Default::default()).unwrap();
     lab.expect(lab.creator, ms(500), |event| match event {
         CoreEvent::Offered { session: id, .. } if *id == session => Some(()),
         _ => None,

@@ -55,6 +55,8 @@ pub struct Prepare {
     pub transcript: [u8; 32],
     /// About the path, at most [`HINTS_LEN_MAX`] bytes.
     pub hints: Vec<u8>,
+    /// The number of the transport of the new epoch; not said: that of the flow.
+    pub transport: Option<u16>,
 }
 
 impl Form for Prepare {
@@ -67,6 +69,7 @@ impl Form for Prepare {
             graph: read_graph(fields)?,
             transcript: fields.array(Tag::Transcript)?,
             hints: fields.blob(Tag::Hints, HINTS_LEN_MAX)?,
+            transport: fields.u16_if_there(Tag::Transport)?,
         })
     }
 
@@ -75,6 +78,9 @@ impl Form for Prepare {
         to.u8(Tag::Mode, self.mode as u8);
         write_graph(&self.graph, to);
         to.bytes(Tag::Transcript, &self.transcript).blob(Tag::Hints, &self.hints, HINTS_LEN_MAX);
+        if let Some(transport) = self.transport {
+            to.u16(Tag::Transport, transport);
+        }
     }
 }
 

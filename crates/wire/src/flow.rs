@@ -10,7 +10,10 @@ use crate::graph::GraphForm;
 use crate::limits::{ATTRIBUTES_MAX, GROUP_LEN_MAX, TEXT_LEN_MAX};
 use crate::medium::Medium;
 use crate::session::CODE_SUCCESS;
-use crate::tlv::{Fault, Fields, Form, Tag, WRONG_LENGTH, Writer};
+use crate::tlv::{Fault, Fields, Form, TOO_MANY, Tag, WRONG_LENGTH, Writer};
+
+/// The length of the token of a stream, in bytes.
+pub const STREAM_TOKEN_LEN: usize = 16;
 
 /// Which way a flow's data go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -76,7 +79,7 @@ impl Form for FlowOffer {
             unit_len_max: fields.u32(Tag::UnitLenMax)?,
             datagram_len: fields.u16(Tag::DatagramLen)?,
             playout_ns: fields.u64(Tag::Playout)?,
-            attributes: fields.list(Tag::Attribute, ATTRIBUTES_MAX, read_attribute)?,
+            attributes: read_attributes(fields, ATTRIBUTES_MAX)?,
         })
     }
 
@@ -92,7 +95,8 @@ impl Form for FlowOffer {
             .u32(Tag::UnitLenMax, self.unit_len_max)
             .u16(Tag::DatagramLen, self.datagram_len)
             .u64(Tag::Playout, self.playout_ns);
-        self.attributes.iter().for_each(|attribute| write_attribute(attribute, to));
+        // Those of all flows together are counted by the record.
+        write_attributes(&self.attributes, usize::MAX, to);
     }
 }
 
@@ -121,14 +125,24 @@ pub(crate) fn write_graph(graph: &GraphForm, to: &mut Writer) {
     };
 }
 
-fn read_attribute(value: &[u8]) -> Result<AttributeForm, Fault> {
-    AttributeForm::decode(value).map_err(|Malformed| Tag::Attribute.fault(WRONG_LENGTH))
+pub(crate) fn read_attributes(
+    fields: Fields<'_>,
+    count_max: usize,
+) -> Result<Vec<AttributeForm>, Fault> {
+    fields.list(Tag::Attribute, count_max, |value| {
+        AttributeForm::decode(value).map_err(|Malformed| Tag::Attribute.fault(WRONG_LENGTH))
+    })
 }
 
-fn write_attribute(attribute: &AttributeForm, to: &mut Writer) {
-    let mut bytes = Vec::new();
-    attribute.encode(&mut bytes);
-    to.bytes(Tag::Attribute, &bytes);
+pub(crate) fn write_attributes(list: &[AttributeForm], count_max: usize, to: &mut Writer) {
+    if list.len() > count_max {
+        to.refuse(Tag::Attribute.fault(TOO_MANY));
+    }
+    for attribute in list {
+        let mut bytes = Vec::new();
+        attribute.encode(&mut bytes);
+        to.bytes(Tag::Attribute, &bytes);
+    }
 }
 
 /// What one end says to one flow, in an [`Answer`](crate::session::Answer) or
@@ -144,6 +158,9 @@ pub struct FlowAnswer {
     pub label: u32,
     /// The longest datagram that this end takes and makes, in bytes.
     pub datagram_len: u16,
+    /// In an [`Accept`](crate::session::Accept) of a flow on a byte stream: what the participant
+    /// names the stream by that it dials for the flow. It is for both ends only.
+    pub stream_token: Option<[u8; STREAM_TOKEN_LEN]>,
 }
 
 impl Form for FlowAnswer {
@@ -153,6 +170,7 @@ impl Form for FlowAnswer {
             accepted: read_accepted(fields)?,
             label: fields.u32(Tag::Label)?,
             datagram_len: fields.u16(Tag::DatagramLen)?,
+            stream_token: fields.array_if_there(Tag::StreamToken)?,
         })
     }
 
@@ -167,6 +185,9 @@ impl Form for FlowAnswer {
             .text(Tag::Text, text, TEXT_LEN_MAX)
             .u32(Tag::Label, self.label)
             .u16(Tag::DatagramLen, self.datagram_len);
+        if let Some(token) = &self.stream_token {
+            to.bytes(Tag::StreamToken, token);
+        }
     }
 }
 

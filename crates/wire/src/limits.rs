@@ -40,6 +40,15 @@ pub const FLOWS_MAX: usize = 64;
 /// The attributes of an OFFER, those of all its flows together.
 pub const ATTRIBUTES_MAX: usize = 256;
 
+/// The modules that a JOIN says the participant has.
+pub const JOIN_MODULES_MAX: usize = 256;
+
+/// The transports that a JOIN says the participant has.
+pub const JOIN_TRANSPORTS_MAX: usize = 16;
+
+/// The attributes that a JOIN asks of every flow.
+pub const JOIN_ATTRIBUTES_MAX: usize = 32;
+
 /// The sessions of a LISTING. With the longest names and titles [`BODY_LEN_MAX`] binds before.
 pub const SESSIONS_MAX: usize = 256;
 

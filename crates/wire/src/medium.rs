@@ -14,7 +14,7 @@
 use crate::Malformed;
 use crate::bytes::Reader;
 
-/// How one sample of one channel is stored; little-endian.
+/// How one sample of one channel is stored; whole numbers and floats are little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SampleEncoding {
     /// Unsigned 8 bit integer.
@@ -29,11 +29,16 @@ pub enum SampleEncoding {
     F32,
     /// 64 bit float.
     F64,
+    /// 8 bits, G.711 mu-law.
+    MuLaw,
+    /// 8 bits, G.711 A-law.
+    ALaw,
 }
 
 impl SampleEncoding {
     /// Every encoding; the index is the number on the wire.
-    pub const ALL: [Self; 6] = [Self::U8, Self::S16, Self::S24, Self::S32, Self::F32, Self::F64];
+    pub const ALL: [Self; 8] =
+        [Self::U8, Self::S16, Self::S24, Self::S32, Self::F32, Self::F64, Self::MuLaw, Self::ALaw];
 }
 
 /// What a flow carries.
@@ -44,7 +49,7 @@ pub enum Medium {
     Raw,
     /// Pictures.
     Video {
-        /// The four character code of the codec.
+        /// The four character code of the codec; "JPEG" for a still, one picture that stays.
         fourcc: [u8; 4],
         /// Width of a picture, in pixels.
         width: u32,
@@ -55,7 +60,7 @@ pub enum Medium {
         /// Denominator of the pictures per second.
         scale: u32,
     },
-    /// Uncompressed sound.
+    /// Sound whose samples all have one size.
     Audio {
         /// How a sample is stored.
         encoding: SampleEncoding,
@@ -168,13 +173,13 @@ mod tests {
 
     #[test]
     fn other_lengths_kinds_and_encodings_are_refused() {
-        let audio = [2, 5, 0, 2, 0, 0, 0xBB, 0x80, 0, 0, 0, 3, 0, 20];
+        let audio = [2, 7, 0, 2, 0, 0, 0xBB, 0x80, 0, 0, 0, 3, 0, 20];
         assert!(Medium::decode(&audio).is_ok());
         for len in 0..audio.len() {
             assert_eq!(Medium::decode(&audio[..len]), Err(Malformed), "{len}");
         }
         assert_eq!(Medium::decode(&[audio.as_slice(), &[0]].concat()), Err(Malformed));
-        assert_eq!(Medium::decode(&[[2, 6].as_slice(), &audio[2..]].concat()), Err(Malformed));
+        assert_eq!(Medium::decode(&[[2, 8].as_slice(), &audio[2..]].concat()), Err(Malformed));
         assert_eq!(Medium::decode(&[3]), Err(Malformed));
         assert_eq!(Medium::decode(&[0, 0]), Err(Malformed));
     }

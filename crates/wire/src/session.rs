@@ -18,10 +18,13 @@
 //!
 //! Source: docs/protocol.md, "Records".
 
-pub use crate::flow::{Direction, FlowAnswer, FlowOffer};
+pub use crate::flow::{Direction, FlowAnswer, FlowOffer, STREAM_TOKEN_LEN};
 
+use crate::attribute::AttributeForm;
+use crate::flow::{read_attributes, write_attributes};
 use crate::limits::{
-    ATTRIBUTES_MAX, DROPPED_MAX, FLOWS_MAX, PAYLOAD_LEN_MAX, TEXT_LEN_MAX, TITLE_LEN_MAX,
+    ATTRIBUTES_MAX, DROPPED_MAX, FLOWS_MAX, JOIN_ATTRIBUTES_MAX, JOIN_MODULES_MAX,
+    JOIN_TRANSPORTS_MAX, PAYLOAD_LEN_MAX, TEXT_LEN_MAX, TITLE_LEN_MAX,
 };
 use crate::tlv::{Fault, Fields, Form, TOO_MANY, Tag, WRONG_LENGTH, Writer};
 use crate::{Malformed, bytes};
@@ -40,15 +43,40 @@ pub const CODE_SUCCESS: u16 = 0;
 pub struct Join {
     /// The session's name; see [`crate::name`].
     pub name: String,
+    /// The numbers of the modules that the participant has, at most [`JOIN_MODULES_MAX`], among
+    /// them some that nobody has; empty: not said.
+    pub modules: Vec<u16>,
+    /// The same of transports, at most [`JOIN_TRANSPORTS_MAX`].
+    pub transports: Vec<u16>,
+    /// What every flow must be besides what the creator asks, at most [`JOIN_ATTRIBUTES_MAX`].
+    pub attributes: Vec<AttributeForm>,
+    /// Media begin where those are who have joined before, not at their beginning.
+    pub live: bool,
 }
 
 impl Form for Join {
     fn read(fields: Fields<'_>) -> Result<Self, Fault> {
-        Ok(Self { name: fields.name(Tag::Name)? })
+        Ok(Self {
+            name: fields.name(Tag::Name)?,
+            modules: fields.u16_list(Tag::Module, JOIN_MODULES_MAX)?,
+            transports: fields.u16_list(Tag::Transport, JOIN_TRANSPORTS_MAX)?,
+            attributes: read_attributes(fields, JOIN_ATTRIBUTES_MAX)?,
+            live: match fields.u8_if_there(Tag::Live)? {
+                None | Some(0) => false,
+                Some(1) => true,
+                Some(_) => return Err(Tag::Live.fault("the value is neither 0 nor 1")),
+            },
+        })
     }
 
     fn write(&self, to: &mut Writer) {
-        to.name(Tag::Name, &self.name);
+        to.name(Tag::Name, &self.name)
+            .u16_list(Tag::Module, &self.modules, JOIN_MODULES_MAX)
+            .u16_list(Tag::Transport, &self.transports, JOIN_TRANSPORTS_MAX);
+        write_attributes(&self.attributes, JOIN_ATTRIBUTES_MAX, to);
+        if self.live {
+            to.u8(Tag::Live, 1);
+        }
     }
 }
 

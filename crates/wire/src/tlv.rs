@@ -100,6 +100,8 @@ tags! {
     Attribute = 45 "attribute",
     Group = 46 "group",
     Playout = 47 "playout",
+    StreamToken = 48 "stream_token",
+    Live = 49 "live",
 }
 
 impl Tag {
@@ -189,9 +191,25 @@ impl<'a> Fields<'a> {
         self.array(tag).map(u64::from_be_bytes)
     }
 
+    pub fn array_if_there<const N: usize>(self, tag: Tag) -> Result<Option<[u8; N]>, Fault> {
+        self.find(tag)?.map(|value| exactly(tag, value)).transpose()
+    }
+
+    pub fn u8_if_there(self, tag: Tag) -> Result<Option<u8>, Fault> {
+        Ok(self.array_if_there(tag)?.map(u8::from_be_bytes))
+    }
+
+    pub fn u16_if_there(self, tag: Tag) -> Result<Option<u16>, Fault> {
+        Ok(self.array_if_there(tag)?.map(u16::from_be_bytes))
+    }
+
     pub fn u64_if_there(self, tag: Tag) -> Result<Option<u64>, Fault> {
-        let value = self.find(tag)?;
-        value.map(|value| exactly(tag, value).map(u64::from_be_bytes)).transpose()
+        Ok(self.array_if_there(tag)?.map(u64::from_be_bytes))
+    }
+
+    /// All numbers with that tag, at most `count_max`.
+    pub fn u16_list(self, tag: Tag, count_max: usize) -> Result<Vec<u16>, Fault> {
+        self.list(tag, count_max, |value| exactly(tag, value).map(u16::from_be_bytes))
     }
 
     pub fn text(self, tag: Tag, len_max: usize) -> Result<String, Fault> {
@@ -280,6 +298,13 @@ impl Writer {
         self.bytes(tag, &value.to_be_bytes())
     }
 
+    pub fn u16_list(&mut self, tag: Tag, list: &[u16], count_max: usize) -> &mut Self {
+        if list.len() > count_max {
+            return self.refuse(tag.fault(TOO_MANY));
+        }
+        list.iter().fold(self, |to, value| to.u16(tag, *value))
+    }
+
     pub fn u32(&mut self, tag: Tag, value: u32) -> &mut Self {
         self.bytes(tag, &value.to_be_bytes())
     }
@@ -342,7 +367,7 @@ mod tests {
         for &tag in Tag::ALL {
             assert_eq!(Tag::from_code(tag.code()), Some(tag));
         }
-        assert_eq!((Tag::from_code(0), Tag::from_code(44), Tag::from_code(48)), (None, None, None));
+        assert_eq!((Tag::from_code(0), Tag::from_code(44), Tag::from_code(50)), (None, None, None));
     }
 
     #[test]

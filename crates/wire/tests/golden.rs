@@ -7,7 +7,7 @@ use dacapo_wire::hub::Hello;
 use dacapo_wire::medium::Medium;
 use dacapo_wire::message::Message;
 use dacapo_wire::record::Reader;
-use dacapo_wire::session::{Direction, FlowOffer, Offer, Report};
+use dacapo_wire::session::{Accept, Direction, FlowAnswer, FlowOffer, Join, Offer, Report};
 
 const HELLO: &str = "
     0001 00000040
@@ -16,6 +16,28 @@ const HELLO: &str = "
     0004 0010 000102030405060708090A0B0C0D0E0F
     0005 0010 101112131415161718191A1B1C1D1E1F
     0006 0008 00000000EFFFFFFA";
+
+const JOIN: &str = "
+    0010 0000003D
+    000B 0004 64656D6F
+    001F 0002 0001
+    001F 0002 F123
+    0028 0002 0003
+    0028 0002 9ABC
+    002D 0014 0002 02 00 0000000000000000 0000000002FAF080
+    0031 0001 01";
+
+const ACCEPT: &str = "
+    0013 0000005F
+    0021 0020 BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB
+    000E 0037
+        000F 0002 0000
+        0011 0001 01
+        0008 0002 0000
+        0009 0000
+        0010 0004 12345670
+        0013 0002 FFFF
+        0030 0010 000102030405060708090A0B0C0D0E0F";
 
 const OFFER: &str = "
     0011 000000A4
@@ -78,6 +100,37 @@ fn hello_has_the_bytes_of_the_page() {
             time_namespace: 4_026_531_834,
         },
     );
+}
+
+#[test]
+fn join_has_the_bytes_of_the_page() {
+    check(
+        JOIN,
+        Join {
+            name: "demo".to_owned(),
+            modules: vec![0x0001, 0xF123],
+            transports: vec![3, 0x9ABC],
+            attributes: vec![AttributeForm {
+                key: 2,
+                min: None,
+                max: Some(50_000_000),
+                weight: None,
+            }],
+            live: true,
+        },
+    );
+}
+
+#[test]
+fn accept_has_the_bytes_of_the_page() {
+    let flow = FlowAnswer {
+        flow: 0,
+        accepted: Ok(()),
+        label: 0x1234_5670,
+        datagram_len: 65_535,
+        stream_token: Some(std::array::from_fn(|at| at as u8)),
+    };
+    check(ACCEPT, Accept { transcript: [0xBB; 32], flows: vec![flow] });
 }
 
 #[test]

@@ -70,6 +70,7 @@ impl Core {
             graph,
             transcript: [0; 32],
             hints: Vec::new(),
+            transport: None,
         };
         let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
         let flow = session.flows.get_mut(index).ok_or_else(|| no_session(id))?;
@@ -171,6 +172,9 @@ impl Core {
         if prepare.mode != Mode::Make {
             return Err(Error::new(Code::Unsupported, "a change by break"));
         }
+        if prepare.transport.is_some_and(|transport| transport != wanted.transport) {
+            return Err(Error::new(Code::Unsupported, "a change to another transport"));
+        }
         if !receiver.may_prepare(prepare.epoch) {
             return Err(Error::new(Code::TooMany, "epochs, or the flow has ended"));
         }
@@ -181,7 +185,7 @@ impl Core {
         let target = Target { session: id.0, flow: index, epoch: prepare.epoch };
         let label = self.labels.allot(now, &mut self.random, target);
         let label = label.ok_or_else(|| Error::new(Code::TooMany, "labels"))?;
-        let ordered = self.gives_order(&wanted.graph);
+        let ordered = self.gives_order(wanted.transport, &wanted.graph);
         let mut epoch = RxEpoch::new(prepare.epoch, built, label, ordered);
         epoch.label_tx = prepare.label;
         let flow = self.sessions.get_mut(&id).and_then(|session| session.flows.get_mut(index));

@@ -40,11 +40,23 @@ impl Core {
             }
             _ => session.state = State::Closing,
         }
-        self.close_senders(now, id);
+        self.close_flows(now, id);
         self.send_close(now, id);
         if let Some(session) = self.sessions.get_mut(&id) {
             session.await_answer(now + ANSWER_MAX, Awaited::Closed);
         }
+        Ok(())
+    }
+
+    /// Ends a session at once and tells the peer why; what is on its way is booked as unknown.
+    ///
+    /// # Errors
+    /// [`Code::NoSuchThing`] when there is no such session.
+    pub fn close_because(&mut self, now: Time, id: SessionId, error: Error) -> Result<(), Error> {
+        if !self.sessions.contains_key(&id) {
+            return Err(no_session(id));
+        }
+        self.break_session(now, id, error);
         Ok(())
     }
 
@@ -53,12 +65,12 @@ impl Core {
         self.send_on(now, id, &Message::Close(close));
     }
 
-    /// Every flow that this end sends says END now.
-    fn close_senders(&mut self, now: Time, id: SessionId) {
-        self.with_flows(now, id, |flow, around, out| {
-            if let FlowEnd::Sender(sender) = flow {
-                sender.close(around, out);
-            }
+    /// Every flow that this end sends says END now; what it receives is waited for so much longer.
+    fn close_flows(&mut self, now: Time, id: SessionId) {
+        self.with_flows(now, id, |flow, around, out| match flow {
+            FlowEnd::None => {}
+            FlowEnd::Sender(sender) => sender.close(around, out),
+            FlowEnd::Receiver(receiver) => receiver.close_soon(around.now),
         });
     }
 
@@ -91,6 +103,7 @@ impl Core {
         for event in out.events {
             match event {
                 FlowEvent::Ended { ledger, hash } => {
+                    self.close_stream(id, index);
                     self.event(CoreEvent::FlowEnded { session: id, flow: index, ledger, hash });
                 }
                 FlowEvent::Changed { epoch } => {
@@ -162,7 +175,7 @@ impl Core {
         }
         session.close_asked_by_peer = true;
         session.await_answer(now + ANSWER_MAX, Awaited::Closed);
-        self.close_senders(now, id);
+        self.close_flows(now, id);
         self.answer_closed_if_settled(now, id);
     }
 
@@ -214,6 +227,7 @@ impl Core {
         };
         self.with_flows(now, id, |flow, around, out| give_up(flow, around, &ending, out));
         self.ports.remove(&id);
+        self.close_streams(id);
         if let Some(place) = self.stream_of(id) {
             // The stream stays known until the peer ends it too: what crosses begins no new
             // session.
@@ -245,6 +259,7 @@ impl Core {
         let ending = Ending::Abnormal(error.to_string());
         self.with_session(now, id, |session, around| {
             let Some(flow) = session.flows.get_mut(index) else { return };
+            flow.refused = Some(error.clone());
             let mut end = std::mem::replace(&mut flow.end, FlowEnd::None);
             give_up(&mut end, around, &ending, &mut out);
         });

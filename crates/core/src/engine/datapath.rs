@@ -2,21 +2,23 @@
 //!
 //! What it is not: pace (the flows keep it), or sockets.
 //!
-//! Order of what goes out: control, then probes, then data, flow by flow in turn.
+//! Order of what goes out: control, then probes, then data: the flows of the highest priority that
+//! have any, one after the other in turn.
 
-use super::{Core, SessionId};
+use super::{Core, SessionId, StreamId};
 use crate::flow::Around;
 use crate::flow::receiver::PathTimes;
 use crate::flow::sender::FlowOut;
 use crate::peer::{PeerId, ProbeKey};
-use crate::session::FlowEnd;
 use crate::session::table::HubRole;
+use crate::session::{FlowEnd, PRIORITY_MAX};
 use dacapo_base::Time;
 use dacapo_packet::Packet;
 use dacapo_path::Prober;
 use dacapo_transport::Lane;
 use dacapo_wire::data::{self, Belongs, TYPE_DATA, classify};
 use dacapo_wire::probe::{Probe, TYPE_PROBE};
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -29,16 +31,38 @@ pub(crate) struct Outbox {
     probes: VecDeque<(SocketAddr, Vec<u8>)>,
     /// Remotes whose data lane is no longer needed.
     pub closed_data: Vec<SocketAddr>,
-    /// Whose turn it is to send data.
-    turn: (u64, usize),
+    /// Who of each priority has sent last.
+    turns: [(u64, usize); PRIORITY_MAX as usize + 1],
+}
+
+/// How a [`Transmit`] goes to its remote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// As datagrams, in the lane for control.
+    Control,
+    /// As datagrams, in the lane for data.
+    Data,
+    /// As records of the byte stream of a flow.
+    Stream(StreamId),
+}
+
+impl Way {
+    /// The lane of a transport that it takes.
+    #[must_use]
+    pub fn lane(self) -> Lane {
+        match self {
+            Self::Control => Lane::Control,
+            Self::Data | Self::Stream(_) => Lane::Data,
+        }
+    }
 }
 
 /// Something to send.
 #[derive(Debug)]
 pub struct Transmit {
-    /// Control or data.
-    pub lane: Lane,
-    /// To whom.
+    /// Which way.
+    pub way: Way,
+    /// To whom; the address of the peer's control port when it goes by a stream.
     pub remote: SocketAddr,
     /// What.
     pub payload: Payload,
@@ -287,36 +311,51 @@ impl Core {
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         if let Some((remote, bytes)) = self.control.poll_transmit(now) {
             self.drain_control(now);
-            return Some(Transmit { lane: Lane::Control, remote, payload: Payload::Bytes(bytes) });
+            return Some(Transmit { way: Way::Control, remote, payload: Payload::Bytes(bytes) });
         }
         if let Some((remote, bytes)) = self.outbox.probes.pop_front() {
-            return Some(Transmit { lane: Lane::Data, remote, payload: Payload::Bytes(bytes) });
+            return Some(Transmit { way: Way::Data, remote, payload: Payload::Bytes(bytes) });
         }
         self.poll_data(now)
     }
 
-    /// The next packet of the flows, in turn.
+    /// The next packet of the flows: of the highest priority, in turn among equals.
     fn poll_data(&mut self, now: Time) -> Option<Transmit> {
-        let turn = self.outbox.turn;
-        let all = self
-            .sessions
-            .iter()
-            .flat_map(|(id, session)| (0..session.flows.len()).map(move |index| (id.0, index)));
-        let mut order: Vec<(u64, usize)> = all.collect();
-        let next = order.partition_point(|place| *place <= turn);
-        order.rotate_left(next);
-        for (session, index) in order {
+        for (session, index, priority) in self.order_of_flows() {
             let id = SessionId(session);
-            let remote =
-                self.sessions.get(&id).and_then(|it| self.peers.get(&it.peer)?.data_remote);
-            let Some(remote) = remote else { continue };
+            let Some((way, remote)) = self.way_of(id, index) else { continue };
             if let Some(packet) = self.poll_flow(now, id, index) {
-                self.outbox.turn = (session, index);
-                let payload = Payload::Packet(packet);
-                return Some(Transmit { lane: Lane::Data, remote, payload });
+                if let Some(turn) = self.outbox.turns.get_mut(usize::from(priority)) {
+                    *turn = (session, index);
+                }
+                return Some(Transmit { way, remote, payload: Payload::Packet(packet) });
             }
         }
         None
+    }
+
+    /// Every flow with its priority, in the order in which they are asked for packets.
+    fn order_of_flows(&self) -> Vec<(u64, usize, u8)> {
+        let mut order = Vec::new();
+        for (id, session) in &self.sessions {
+            let flows = session.flows.iter().enumerate();
+            order.extend(flows.map(|(index, flow)| (id.0, index, flow.priority)));
+        }
+        order.sort_unstable_by_key(|&(session, index, priority)| {
+            let turn = self.outbox.turns.get(usize::from(priority));
+            let has_been = turn.is_some_and(|turn| (session, index) <= *turn);
+            (Reverse(priority), has_been, session, index)
+        });
+        order
+    }
+
+    /// How a flow may send now, and to whom.
+    fn way_of(&self, id: SessionId, index: usize) -> Option<(Way, SocketAddr)> {
+        let session = self.sessions.get(&id)?;
+        let peer = self.peers.get(&session.peer)?;
+        let way = session.flows.get(index)?.way(peer.data_remote.is_some())?;
+        let remote = if way == Way::Data { peer.data_remote? } else { peer.remote };
+        Some((way, remote))
     }
 
     fn poll_flow(&mut self, now: Time, id: SessionId, index: usize) -> Option<Packet> {

@@ -12,6 +12,8 @@
 //!
 //! What it is not: which message may come when (`session::table`), or the end (`closing`).
 
+use super::graphs::pace;
+use super::serving::{Served, Wishes, named};
 use super::{
     ANSWER_MAX, APPLICATION_MAX, Carries, Core, CoreEvent, SESSIONS_MAX, SessionId, no_session,
 };
@@ -25,10 +27,9 @@ use crate::port::Port;
 use crate::session::table::{Role, State, Step, step};
 use crate::session::{Awaited, Flow, FlowEnd, Session};
 use dacapo_base::Time;
-use dacapo_lift::{Built, Graph, Needs, Node, Offer as GraphOffer, Params, Property, check};
-use dacapo_wire::data;
-use dacapo_wire::graph::GraphForm;
+use dacapo_path::DATAGRAM_LEN_MIN;
 use dacapo_wire::hub::Refuse;
+use dacapo_wire::limits::JOIN_ATTRIBUTES_MAX;
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{
     Accept, Answer, Control, ControlAnswer, Direction, FLOW_ALL, FlowAnswer, FlowOffer, Join,
@@ -37,25 +38,25 @@ use dacapo_wire::session::{
 use quinn_proto::StreamId;
 use sha2::{Digest, Sha256};
 
-/// The largest unit that this core agrees to, whatever the peer offers.
-const UNIT_LEN_MAX: u32 = 64 << 20;
-
-/// The bound of a flow that names none: where there is no network in between, and elsewhere until
-/// there is congestion control.
-const BOUND_LOOPBACK_BPS: u64 = 1_000_000_000;
-const BOUND_BPS: u64 = 10_000_000;
-
-/// What UDP gives to a graph.
-const UDP_PROPERTIES: &[Property] = &[Property::Boundaries];
-
 impl Core {
     /// Asks a peer for a session; [`CoreEvent::Offered`] or [`CoreEvent::SessionEnded`] follows.
     ///
     /// # Errors
-    /// [`Code::NoSuchThing`] when the peer is not open or the name is none; [`Code::TooMany`].
-    pub fn join(&mut self, now: Time, peer: PeerId, name: &str) -> Result<SessionId, Error> {
+    /// [`Code::NoSuchThing`] when the peer is not open or the name is none; [`Code::TooMany`]
+    /// sessions or wishes.
+    pub fn join(
+        &mut self,
+        now: Time,
+        peer: PeerId,
+        name: &str,
+        wishes: Wishes,
+    ) -> Result<SessionId, Error> {
         dacapo_wire::name::check(name)
             .map_err(|error| Error::new(Code::NoSuchThing, format!("{name:?}: {error}")))?;
+        if wishes.attributes.len() > JOIN_ATTRIBUTES_MAX {
+            let text = format!("attributes in a wish; at most {JOIN_ATTRIBUTES_MAX}");
+            return Err(Error::new(Code::TooMany, text));
+        }
         let conn = self.peers.get(&peer).filter(|peer| peer.is_open()).and_then(|peer| peer.conn);
         let conn = conn.ok_or_else(|| Error::new(Code::NoSuchThing, "the peer is not open"))?;
         if self.sessions.len() >= SESSIONS_MAX {
@@ -69,7 +70,8 @@ impl Core {
             session.name = name.to_owned();
             session.await_answer(now + ANSWER_MAX, Awaited::Offer);
         }
-        self.send_on(now, id, &Message::Join(Join { name: name.to_owned() }));
+        let join = self.introduce(name, wishes);
+        self.send_on(now, id, &Message::Join(join));
         Ok(id)
     }
 
@@ -94,6 +96,7 @@ impl Core {
                 next_request: 0,
                 is_answered: false,
                 was_ready: false,
+                ready_waits: false,
                 close_asked_by_peer: false,
                 told: false,
                 transcript: [0; 32],
@@ -134,7 +137,7 @@ impl Core {
 
     fn apply(&mut self, now: Time, id: SessionId, message: Message) {
         match message {
-            Message::Join(join) => self.handle_join(now, id, &join.name),
+            Message::Join(join) => self.handle_join(now, id, join),
             Message::Offer(offer) => self.handle_offer(now, id, offer),
             Message::Answer(answer) => self.handle_answer(now, id, &answer),
             Message::Accept(accept) => self.handle_accept(now, id, &accept),
@@ -163,52 +166,21 @@ impl Core {
         self.end_session(now, id, Some(error));
     }
 
-    fn handle_join(&mut self, now: Time, id: SessionId, name: &str) {
-        let joined = self.participants_of(name);
+    fn handle_join(&mut self, now: Time, id: SessionId, join: Join) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.awaited.clear();
         session.await_answer(now + APPLICATION_MAX, Awaited::Answer);
-        let Some(published) = self.published.get_mut(name) else {
-            return self.refuse(now, id, Error::new(Code::NotServed, name));
+        let name = join.name.clone();
+        let (offer, ports) = match self.serve(id, join) {
+            Ok(Served { title, flows, ports }) => (Offer { session: id.0, title, flows }, ports),
+            Err(error) => return self.refuse(now, id, error),
         };
-        if joined >= published.spec.participants_max || self.sessions.len() > SESSIONS_MAX {
-            let text = format!("{name} has {joined} participants already");
-            return self.refuse(now, id, Error::new(Code::TooMany, text));
-        }
-        let mut ports = Vec::new();
-        for flow in &published.spec.flows {
-            match published.publisher.open(flow) {
-                Ok(port) => ports.push(Some(port)),
-                Err(text) => {
-                    let text = format!("{}: {text}", flow.name);
-                    return self.refuse(now, id, Error::new(Code::AccessFailed, text));
-                }
-            }
-        }
-        let (title, flows) = (published.spec.title.clone(), published.spec.flows.clone());
-        self.ports.insert(id, ports);
-        self.offer(now, id, name, title, flows);
-    }
-
-    /// How many participants a session that is served here has.
-    pub(super) fn participants_of(&self, name: &str) -> usize {
-        let served = self.sessions.values().filter(|it| it.role == Role::Creator);
-        served.filter(|it| it.name == name && !it.told).count()
-    }
-
-    fn offer(
-        &mut self,
-        now: Time,
-        id: SessionId,
-        name: &str,
-        title: String,
-        flows: Vec<FlowOffer>,
-    ) {
-        let offer = Message::Offer(Offer { session: id.0, title, flows: flows.clone() });
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.name = name.to_owned();
-        session.flows = flows.into_iter().map(new_flow).collect();
+        session.name = name;
+        session.flows = offer.flows.iter().cloned().map(Flow::new).collect();
+        let offer = Message::Offer(offer);
         session.transcript = extend([0; 32], &offer);
+        self.ports.insert(id, ports);
         self.send_on(now, id, &offer);
     }
 
@@ -217,14 +189,13 @@ impl Core {
         session.take_awaited(Awaited::Offer);
         session.await_answer(now + APPLICATION_MAX, Awaited::Accept);
         session.transcript = extend([0; 32], &Message::Offer(offer.clone()));
-        session.flows = offer.flows.iter().cloned().map(new_flow).collect();
+        session.flows = offer.flows.iter().cloned().map(Flow::new).collect();
         let illegal = offer.flows.iter().enumerate().find_map(|(place, flow)| {
-            let text =
-                |error: Error| Error::new(error.code, format!("{}: {}", flow.name, error.text));
             if usize::from(flow.flow) != place {
                 return Some(Error::new(Code::Violation, "flows are not numbered in order"));
             }
-            self.check_graph(flow, usize::from(flow.datagram_len)).map_err(text).err()
+            let legal = self.check_graph(flow, usize::from(flow.datagram_len));
+            legal.map_err(|error| named(flow, &error)).err()
         });
         match illegal {
             Some(error) => self.refuse(now, id, error),
@@ -268,14 +239,20 @@ impl Core {
         let Some(session) = self.sessions.get(&id) else { return };
         let len = self.peers.get(&session.peer).and_then(|peer| peer.datagram_len(now));
         let answering = session.role == Role::Participant && session.state == State::Answering;
-        let Some(len) = len.filter(|_| answering) else { return };
+        if !answering || (len.is_none() && self.needs_datagrams(id)) {
+            return;
+        }
+        // No flow that was wanted goes by what the path takes, if that is not known.
+        let len = len.unwrap_or(DATAGRAM_LEN_MIN);
         let Some(ports) = self.ports.remove(&id) else { return };
         let mut flows = Vec::new();
         for (index, port) in ports.into_iter().enumerate() {
+            let len = self.datagram_len_of(id, index, len);
             let accepted = match port {
                 Some(port) => self.build_flow(now, id, index, port, len),
                 None => Err(Error::new(Code::Refused, "the participant does not want this flow")),
             };
+            self.note_refused(id, index, &accepted);
             flows.push(self.flow_answer(id, index, accepted, len));
         }
         let answer = Message::Answer(Answer { flows });
@@ -283,6 +260,21 @@ impl Core {
             session.transcript = extend(session.transcript, &answer);
         }
         self.send_on(now, id, &answer);
+    }
+
+    fn note_refused(&mut self, id: SessionId, index: usize, accepted: &Result<(), Error>) {
+        let flow = self.sessions.get_mut(&id).and_then(|session| session.flows.get_mut(index));
+        if let (Some(flow), Err(error)) = (flow, accepted) {
+            flow.refused = Some(error.clone());
+        }
+    }
+
+    /// The longest datagram of a flow over a path that takes `path_len` bytes: a stream is not
+    /// bound by the path.
+    fn datagram_len_of(&self, id: SessionId, index: usize, path_len: usize) -> usize {
+        let flow = self.sessions.get(&id).and_then(|session| session.flows.get(index));
+        let len = flow.and_then(|flow| self.datagram_len(flow.offer.transport, path_len).ok());
+        len.map_or(path_len, usize::from)
     }
 
     fn flow_answer(
@@ -299,6 +291,7 @@ impl Core {
             accepted: accepted.map_err(|error| (error.code as u16, error.text)),
             label: flow.map_or(0, |flow| flow.label_rx),
             datagram_len: datagram_len.min(offered) as u16,
+            stream_token: None,
         }
     }
 
@@ -321,10 +314,14 @@ impl Core {
                 (Err((code, text)), _) => Err(Error::from_peer(*code, text)),
                 (Ok(()), None) => Err(Error::new(Code::AccessFailed, "")),
             };
-            if built.is_ok() {
+            self.note_refused(id, index, &built);
+            let accepted = built.is_ok();
+            let mut answer = self.flow_answer(id, index, built, len);
+            if accepted {
                 self.set_label_tx(id, index, given.label);
+                answer.stream_token = self.expect_stream(now, id, index);
             }
-            flows.push(self.flow_answer(id, index, built, len));
+            flows.push(answer);
         }
         self.send_on(now, id, &Message::Accept(Accept { transcript, flows }));
         self.tell_ready(id);
@@ -334,7 +331,13 @@ impl Core {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.was_ready = true;
         session.seal_transcript();
-        self.event(CoreEvent::Ready { session: id });
+        session.ready_waits = true;
+        // The Creator's flows begin when the Participant says so.
+        if session.role == Role::Creator {
+            session.ready_waits = false;
+            self.event(CoreEvent::Ready { session: id });
+        }
+        self.tell_ready_if_open(id);
     }
 
     fn handle_accept(&mut self, now: Time, id: SessionId, accept: &Accept) {
@@ -356,6 +359,9 @@ impl Core {
                     self.drop_flow(now, id, index, &Error::from_peer(*code, text));
                 }
             }
+        }
+        if let Err(error) = self.dial_streams(now, id, accept) {
+            return self.break_session(now, id, error);
         }
         self.tell_ready(id);
     }
@@ -390,7 +396,8 @@ impl Core {
         let target = Target { session: id.0, flow: index, epoch: 0 };
         let label = self.labels.allot(now, &mut self.random, target);
         let label = label.ok_or_else(|| Error::new(Code::TooMany, "labels"))?;
-        let ordered = self.gives_order(&offer.graph);
+        let ordered = self.gives_order(offer.transport, &offer.graph);
+        let reliable = self.is_reliable(offer.transport);
         let peer = self.peers.get(&session.peer);
         let clock = peer.and_then(|peer| peer.prober.as_ref());
         let clock = clock.map(|prober| *prober.offset()).unwrap_or_default();
@@ -398,19 +405,16 @@ impl Core {
             Port::Source(source) => {
                 let epoch = TxEpoch::new(0, built, label);
                 let local = peer.is_some_and(|peer| peer.remote.ip().is_loopback());
-                let bound = match offer.bound_bps {
-                    0 if local => BOUND_LOOPBACK_BPS,
-                    0 => BOUND_BPS,
-                    bound => bound,
-                };
                 let unit_len = offer.unit_len_max as usize;
-                let flow = SenderFlow::new(now, index as u16, source, epoch, bound, unit_len);
+                let pace = pace(&offer, local);
+                let flow = SenderFlow::new(now, index as u16, source, epoch, pace, unit_len);
                 FlowEnd::Sender(Box::new(flow))
             }
             Port::Sink(mut sink) => {
                 sink.handle_clock(clock);
                 let epoch = RxEpoch::new(0, built, label, ordered);
-                FlowEnd::Receiver(Box::new(ReceiverFlow::new(index as u16, sink, epoch, now)))
+                let flow = ReceiverFlow::new(index as u16, sink, epoch, reliable, now);
+                FlowEnd::Receiver(Box::new(flow))
             }
         };
         let flow = self.sessions.get_mut(&id).and_then(|session| session.flows.get_mut(index));
@@ -418,56 +422,6 @@ impl Core {
             (flow.end, flow.label_rx) = (end, label);
         }
         Ok(())
-    }
-
-    pub(super) fn gives_order(&self, graph: &GraphForm) -> bool {
-        graph.nodes.iter().any(|node| {
-            let entry = self.config.catalogue.by_id(node.module);
-            entry.is_some_and(|entry| entry.spec.provides.contains(&Property::Order))
-        })
-    }
-
-    pub(super) fn build_graph(
-        &self,
-        graph: &GraphForm,
-        datagram_len: usize,
-        unit_len_max: usize,
-    ) -> Result<Built, Error> {
-        let unit_len = unit_len_max + dacapo_wire::unit::LEN;
-        self.config
-            .catalogue
-            .build(&to_graph(graph), data::LEN, datagram_len, unit_len)
-            .ok_or_else(|| Error::new(Code::UnknownModule, "the graph cannot be built here"))
-    }
-
-    /// Checks the graph of a flow against this core's catalogue and the flow's transport.
-    pub(super) fn check_graph(&self, flow: &FlowOffer, datagram_len: usize) -> Result<(), Error> {
-        if flow.unit_len_max > UNIT_LEN_MAX {
-            let text = format!("units of {} bytes; at most {UNIT_LEN_MAX}", flow.unit_len_max);
-            return Err(Error::new(Code::UnitTooLarge, text));
-        }
-        if !flow.graph.is_line() {
-            return Err(Error::new(Code::Unsupported, "graphs with branches"));
-        }
-        let transport = match flow.transport {
-            1 => "udp",
-            2 => "inproc",
-            other => return Err(Error::new(Code::Unsupported, format!("transport {other}"))),
-        };
-        let offer = GraphOffer {
-            transport,
-            properties: UDP_PROPERTIES,
-            datagram_len,
-            path_head: data::LEN,
-        };
-        let needs = Needs { unit_len_max: flow.unit_len_max as usize + dacapo_wire::unit::LEN };
-        check(&self.config.catalogue, &to_graph(&flow.graph), &offer, needs).map_err(|illegal| {
-            let code = match illegal {
-                dacapo_lift::Illegal::UnknownModule { .. } => Code::UnknownModule,
-                _ => Code::IllegalGraph,
-            };
-            Error::new(code, illegal.to_string())
-        })
     }
 
     fn handle_activate(&mut self, now: Time, id: SessionId, request: u32) {
@@ -586,10 +540,6 @@ impl Core {
     }
 }
 
-fn new_flow(offer: FlowOffer) -> Flow {
-    Flow { offer, end: FlowEnd::None, label_tx: 0, label_rx: 0, transcript: [0; 32] }
-}
-
 /// The kind of access module that a flow needs at an end.
 fn check_port(offer: &FlowOffer, port: Option<&Port>, role: Role) -> Result<(), Error> {
     let sends = match offer.direction {
@@ -605,16 +555,6 @@ fn check_port(offer: &FlowOffer, port: Option<&Port>, role: Role) -> Result<(), 
         }
         _ => Ok(()),
     }
-}
-
-/// A graph as it came, as the Lift knows it.
-pub(super) fn to_graph(form: &GraphForm) -> Graph {
-    let node = |node: &dacapo_wire::graph::NodeForm| {
-        let mut params = Params::new();
-        node.params.iter().for_each(|(number, value)| params.set(*number, *value));
-        Node { module: node.module, params }
-    };
-    Graph { nodes: form.nodes.iter().map(node).collect() }
 }
 
 /// The transcript with another message: what both ends must remember alike.

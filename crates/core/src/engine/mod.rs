@@ -5,15 +5,15 @@
 //!
 //! ```text
 //!   datagrams, time --> handle_*  +---------------------------+  poll_transmit --> datagrams
-//!   commands -------->            | control   peers  sessions |  poll_event -----> application
-//!                                 | labels -> flows -> ports  |  next_deadline --> clock
-//!                                 +---------------------------+
+//!   streams open, …               | control   peers  sessions |  poll_stream ----> dial, expect …
+//!   commands -------->            | labels -> flows -> ports  |  poll_event -----> application
+//!                                 +---------------------------+  next_deadline --> clock
 //! ```
 //!
 //! What it is not: a socket, a clock, a thread.
 //!
-//! Order of use: give it inputs and commands, then drain `poll_transmit` and `poll_event` until
-//! both are empty, then wait until `next_deadline` or the next input.
+//! Order of use: give it inputs and commands, then drain `poll_stream`, `poll_transmit` and
+//! `poll_event` until all are empty, then wait until `next_deadline` or the next input.
 //!
 //! Invariants: all queues are bounded; nothing allocates from unauthenticated input but what the
 //! bounds of the control connections allow; the same inputs at the same times give the same
@@ -23,7 +23,10 @@ mod change;
 mod closing;
 mod datapath;
 mod exchange;
+mod graphs;
 mod hub;
+mod serving;
+mod streams;
 mod watch;
 
 use crate::control::{ConnId, Control, ControlCrypto, ControlEvent};
@@ -42,13 +45,17 @@ use dacapo_path::ClockOffset;
 use dacapo_wire::hub::SessionEntry;
 use dacapo_wire::message::Message;
 use dacapo_wire::session::FlowOffer;
-use quinn_proto::StreamId;
+use quinn_proto::StreamId as ControlStream;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 pub(crate) use datapath::Outbox;
-pub use datapath::{Payload, Transmit};
+pub use datapath::{Payload, Transmit, Way};
+pub(crate) use serving::Published;
+pub use serving::{Joining, Publisher, SessionSpec, Wishes};
+pub(crate) use streams::{FlowStream, StreamState, Streams};
+pub use streams::{StreamAsk, StreamId};
 
 /// The version of the protocol that this core speaks.
 pub const VERSION: u16 = 1;
@@ -98,33 +105,6 @@ impl CoreConfig {
             versions: (VERSION, VERSION),
         }
     }
-}
-
-/// What the access modules of a served session are made with, anew for each Participant.
-pub trait Publisher: Send {
-    /// Opens the access module of a flow at the Creator: a source if the Creator sends, else a
-    /// sink.
-    ///
-    /// # Errors
-    /// Why it cannot, for the Participant.
-    fn open(&mut self, flow: &FlowOffer) -> Result<Port, String>;
-}
-
-/// A session that a Creator serves.
-pub struct SessionSpec {
-    /// The name it is asked for by.
-    pub name: String,
-    /// For people.
-    pub title: String,
-    /// The flows; `flow` and `datagram_len` are set by the core.
-    pub flows: Vec<FlowOffer>,
-    /// The most Participants at a time.
-    pub participants_max: usize,
-}
-
-pub(crate) struct Published {
-    pub spec: SessionSpec,
-    pub publisher: Box<dyn Publisher>,
 }
 
 /// What happened, for the application.
@@ -259,6 +239,8 @@ pub struct FlowStatus {
     pub sent: u64,
     /// The receiver's account so far; the sender's is known at the end.
     pub ledger: Option<Ledger>,
+    /// Why it was not taken at set-up, by this end or the other.
+    pub refused: Option<Error>,
 }
 
 /// Which stream carries what.
@@ -281,7 +263,9 @@ pub struct Core {
     /// Peers by what names their connection in probes.
     pub(crate) probed: BTreeMap<u64, PeerId>,
     pub(crate) conns: BTreeMap<ConnId, PeerId>,
-    pub(crate) streams: BTreeMap<(ConnId, StreamId), Carries>,
+    pub(crate) streams: BTreeMap<(ConnId, ControlStream), Carries>,
+    /// The byte streams of flows.
+    pub(crate) flow_streams: Streams,
     pub(crate) sessions: BTreeMap<SessionId, Session>,
     pub(crate) ports: BTreeMap<SessionId, Vec<Option<Port>>>,
     pub(crate) labels: Labels,
@@ -314,6 +298,7 @@ impl Core {
             probed: BTreeMap::new(),
             conns: BTreeMap::new(),
             streams: BTreeMap::new(),
+            flow_streams: Streams::default(),
             sessions: BTreeMap::new(),
             ports: BTreeMap::new(),
             labels: Labels::default(),
@@ -339,36 +324,6 @@ impl Core {
     #[must_use]
     pub fn counters(&self) -> CoreCounters {
         self.counters
-    }
-
-    /// Serves a session under its name, in place of one that had it.
-    ///
-    /// # Errors
-    /// [`Code::IllegalGraph`] with the flow and the reason, or [`Code::TooMany`] flows.
-    pub fn publish(
-        &mut self,
-        mut spec: SessionSpec,
-        publisher: Box<dyn Publisher>,
-    ) -> Result<(), Error> {
-        dacapo_wire::name::check(&spec.name)
-            .map_err(|error| Error::new(Code::NoSuchThing, format!("{}: {error}", spec.name)))?;
-        if spec.flows.is_empty() || spec.flows.len() > dacapo_wire::limits::FLOWS_MAX {
-            return Err(Error::new(Code::TooMany, "a session has 1 to 64 flows"));
-        }
-        for (index, flow) in spec.flows.iter_mut().enumerate() {
-            flow.flow = index as u16;
-            flow.datagram_len = dacapo_path::DATAGRAM_LEN_FULL as u16;
-            self.check_graph(flow, usize::from(flow.datagram_len)).map_err(|error| {
-                Error::new(error.code, format!("{}: {}", flow.name, error.text))
-            })?;
-        }
-        self.published.insert(spec.name.clone(), Published { spec, publisher });
-        Ok(())
-    }
-
-    /// Serves a session no longer; those who have joined stay.
-    pub fn unpublish(&mut self, name: &str) {
-        self.published.remove(name);
     }
 
     /// The next event for the application.
@@ -430,6 +385,15 @@ impl Core {
         session.await_answer(now + ANSWER_MAX, awaited);
         self.send_on(now, id, &message);
         Ok(())
+    }
+
+    /// Asks the source of a flow again that has answered [`crate::SourcePoll::Idle`]: for sources
+    /// that are fed from outside. A flow that this end does not send is passed over.
+    pub fn wake(&mut self, now: Time, id: SessionId, flow: usize) {
+        let flow = self.sessions.get_mut(&id).and_then(|session| session.flows.get_mut(flow));
+        if let Some(FlowEnd::Sender(sender)) = flow.map(|flow| &mut flow.end) {
+            sender.wake(now);
+        }
     }
 
     /// Sends a command out of band to the peer's end: to the access module of one flow (or of all,
@@ -527,7 +491,7 @@ impl Core {
         }
     }
 
-    pub(crate) fn stream_of(&self, id: SessionId) -> Option<(ConnId, StreamId)> {
+    pub(crate) fn stream_of(&self, id: SessionId) -> Option<(ConnId, ControlStream)> {
         let session = self.sessions.get(&id)?;
         let conn = self.peers.get(&session.peer)?.conn?;
         Some((conn, session.stream))
@@ -590,5 +554,6 @@ fn flow_status(flow: &crate::session::Flow) -> FlowStatus {
             (newest.map_or(0, |epoch| epoch.number), modules, ledger.sent, Some(ledger))
         }
     };
-    FlowStatus { offer: flow.offer.clone(), epoch, modules, sent, ledger }
+    let (offer, refused) = (flow.offer.clone(), flow.refused.clone());
+    FlowStatus { offer, epoch, modules, sent, ledger, refused }
 }

@@ -2,7 +2,7 @@
 //!
 //! What it is not: the timers of QUIC, which `quinn-proto` keeps.
 
-use super::{Core, CoreEvent, SessionId};
+use super::{Core, CoreEvent, FlowStream, SessionId, StreamState};
 use crate::error::{Code, Error};
 use crate::flow::earlier;
 use crate::flow::sender::FlowOut;
@@ -51,8 +51,12 @@ impl Core {
             next = earlier(next, session.awaited.iter().map(|(at, _)| *at).min());
             let times = self.times(*id);
             let peer = self.peers.get(&session.peer);
-            let may_send = peer.is_some_and(|peer| peer.data_remote.is_some());
+            let datagrams = peer.is_some_and(|peer| peer.data_remote.is_some());
             for flow in &session.flows {
+                let may_send = flow.way(datagrams).is_some();
+                if let Some(FlowStream { state: StreamState::Opening(until), .. }) = flow.stream {
+                    next = earlier(next, Some(until));
+                }
                 next = earlier(
                     next,
                     match &flow.end {
@@ -156,6 +160,7 @@ impl Core {
     pub(super) fn watch_sessions(&mut self, now: Time) {
         let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
         for id in ids {
+            self.watch_streams(now, id);
             self.watch_flows(now, id);
             self.watch_commands(now, id);
         }

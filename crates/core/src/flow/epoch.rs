@@ -3,10 +3,10 @@
 //! What it is: the runner with its number, labels and base. What it is not: the exchange that
 //! begins and ends epochs (sender and receiver), or the numbers of units over epochs (intake).
 
-use crate::flow::Around;
+use crate::flow::{Around, fitted};
 use dacapo_base::Time;
 use dacapo_lift::{Built, Runner};
-use dacapo_packet::{Layout, Packet};
+use dacapo_packet::{Layout, Packet, Pool};
 use dacapo_wire::unit::{Header, Kind, Mark};
 use std::collections::VecDeque;
 
@@ -60,7 +60,8 @@ impl TxEpoch {
         let number = if kind == Kind::Begin { self.base } else { self.fed };
         let mark = Mark { epoch: self.number, number };
         let bytes = mark.emit(Header::new(kind, self.fed));
-        let Ok(mut packet) = around.pool.alloc_train(&self.layout, bytes.len()) else { return };
+        let layout = fitted(&self.layout, bytes.len());
+        let Ok(mut packet) = around.pool.alloc_train(&layout, bytes.len()) else { return };
         around.pool.write_payload(&packet, 0, &bytes);
         packet.set_kind(dacapo_packet::Kind::Mark);
         packet.set_unit_ends(true, true);
@@ -134,6 +135,7 @@ impl RxEpoch {
     /// The next whole unit that the graph has passed up.
     pub fn poll_up(&mut self, around: &mut Around<'_>, taken: &mut VecDeque<Packet>) -> Option<Up> {
         while let Some(packet) = taken.pop_front() {
+            let packet = self.one_unit(around.pool, packet, taken);
             if packet.is_unit_first() {
                 self.chain.drain(..).for_each(|packet| around.pool.free(packet));
             }
@@ -147,6 +149,25 @@ impl RxEpoch {
             }
         }
         None
+    }
+
+    /// Where nothing joins packets each of them is a unit, however many came at once: the first,
+    /// and the others go back.
+    fn one_unit(
+        &self,
+        pool: &mut Pool,
+        mut packet: Packet,
+        taken: &mut VecDeque<Packet>,
+    ) -> Packet {
+        if self.layout.segmented {
+            return packet;
+        }
+        if let Some(first) = pool.split_first(&mut packet, 1) {
+            taken.push_front(std::mem::replace(&mut packet, first));
+        }
+        // A module that takes no trains has had them split, as if they were parts of one unit.
+        packet.set_unit_ends(true, true);
+        packet
     }
 
     /// Reads the unit header; what is malformed is freed and will count as lost.

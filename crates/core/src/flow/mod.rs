@@ -21,7 +21,7 @@ pub(crate) mod splice;
 
 use dacapo_base::{Random, Time};
 use dacapo_lift::Surroundings;
-use dacapo_packet::Pool;
+use dacapo_packet::{Layout, Pool};
 
 /// What a call into a flow is given.
 pub(crate) struct Around<'a> {
@@ -34,6 +34,13 @@ impl Around<'_> {
     pub fn surroundings(&mut self) -> Surroundings<'_> {
         Surroundings { now: self.now, pool: self.pool, random: self.random }
     }
+}
+
+/// The layout for `len` bytes that lie in one segment: no larger than they need, because where
+/// datagrams are long a body of the full size would be mostly empty.
+pub(crate) fn fitted(layout: &Layout, len: usize) -> Layout {
+    let segment = if len <= layout.segment { len.max(1) } else { layout.segment };
+    Layout { segment, ..*layout }
 }
 
 /// The earlier of two deadlines.

@@ -5,12 +5,13 @@
 //!
 //! An ordered flow holds the units of a new epoch until the one before is settled: all its units
 //! passed on or booked lost. It is settled when nothing is missing, when its last mark came in
-//! order, or when the rest was waited for long enough.
+//! order, or when the rest was waited for long enough. Over a reliable transport what is missing is
+//! on its way: nothing is booked lost while the way is there and something comes.
 //!
 //! Invariants: a unit number is passed on or booked lost, once; at most [`EPOCHS_MAX`] epochs live
 //! and [`HELD_MAX`] units are held; at the end the ledger closes.
 
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::flow::epoch::{Arrived, RxEpoch, Up};
 use crate::flow::intake::{Accept, Intake};
 use crate::flow::sender::{FlowEvent, FlowOut};
@@ -44,6 +45,16 @@ const FEEDBACK_MAX: usize = 256;
 const HOLD_MIN: Duration = Duration::from_millis(5);
 const END_WAIT_MIN: Duration = Duration::from_millis(200);
 
+/// Over a reliable transport the rest is waited for until nothing has come for so long.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// The same once the session closes: well below what CLOSE waits.
+const CLOSE_MAX: Duration = Duration::from_secs(8);
+
+/// How long END is waited for when the way is gone; a sender whose stream does not open says it
+/// after 10 s.
+const LOST_END_MAX: Duration = Duration::from_secs(15);
+
 /// What the path knows of its times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PathTimes {
@@ -59,14 +70,29 @@ pub(crate) struct ReceiverFlow {
     ledger: Ledger,
     hash: UnitHash,
     end: Option<(End, Time)>,
+    /// What is sent arrives, while the way is there.
+    reliable: bool,
+    /// The session closes; what is missing is waited for until then at most.
+    close_by: Option<Time>,
+    /// The way is gone, and why; END is waited for until then.
+    way_lost: Option<(Error, Time)>,
+    /// The application knows that the flow failed: one cause is reported once.
+    failure_told: bool,
     finished: bool,
+    reported: bool,
     sink_at: Option<Time>,
     feedback: VecDeque<Packet>,
     taken: VecDeque<Packet>,
 }
 
 impl ReceiverFlow {
-    pub fn new(id: u16, sink: Box<dyn Sink>, mut epoch: RxEpoch, now: Time) -> Self {
+    pub fn new(
+        id: u16,
+        sink: Box<dyn Sink>,
+        mut epoch: RxEpoch,
+        reliable: bool,
+        now: Time,
+    ) -> Self {
         epoch.base = Some((0, now));
         Self {
             id,
@@ -76,7 +102,12 @@ impl ReceiverFlow {
             ledger: Ledger::default(),
             hash: UnitHash::default(),
             end: None,
+            reliable,
+            close_by: None,
+            way_lost: None,
+            failure_told: false,
             finished: false,
+            reported: false,
             sink_at: Some(now),
             feedback: VecDeque::new(),
             taken: VecDeque::new(),
@@ -163,9 +194,11 @@ impl ReceiverFlow {
         path: PathTimes,
         out: &mut FlowOut,
     ) {
-        let Some(at) = self.epochs.iter().position(|epoch| epoch.number == number) else {
-            return around.pool.free(packet);
-        };
+        let at = self.epochs.iter().position(|epoch| epoch.number == number);
+        let Some(at) = at.filter(|_| !self.finished) else { return around.pool.free(packet) };
+        if let Some((_, deadline)) = self.end.as_mut().filter(|_| self.reliable) {
+            *deadline = around.now + SILENCE_MAX;
+        }
         packet.set_unit_ends(true, true);
         let runner = &mut self.epochs[at].runner;
         runner.handle_up(&mut around.surroundings(), packet);
@@ -290,7 +323,8 @@ impl ReceiverFlow {
             let old = &self.epochs[0];
             let complete = self.intake.floor() >= base;
             let in_order = old.ordered && old.ended;
-            let waited = around.now >= since + hold_time(path, old.runner.patience());
+            let held = since + hold_time(path, old.runner.patience());
+            let waited = around.now >= held && !self.rest_may_come();
             if !complete && !in_order && !waited {
                 break;
             }
@@ -341,6 +375,11 @@ impl ReceiverFlow {
         self.process(around, at);
     }
 
+    /// Over a reliable transport what is missing is on its way, however late.
+    fn rest_may_come(&self) -> bool {
+        self.reliable && self.way_lost.is_none()
+    }
+
     /// The sender says how much there was in all.
     pub fn handle_end(
         &mut self,
@@ -349,13 +388,49 @@ impl ReceiverFlow {
         path: PathTimes,
         out: &mut FlowOut,
     ) {
-        if self.end.is_some() || self.finished {
+        if self.end.is_some() || self.reported {
             return;
+        }
+        if self.finished {
+            // It was given up before; who sends it learns what came.
+            return self.report(&end, out);
         }
         let patience: Duration = self.epochs.iter().map(|epoch| epoch.runner.patience()).sum();
         let wait = (path.rtt * 2).max(END_WAIT_MIN).max(patience);
+        let wait = if self.rest_may_come() { SILENCE_MAX } else { wait };
         self.end = Some((end, around.now + wait));
         self.advance(around, path, out);
+        if self.way_lost.is_some() {
+            self.finish(around, out);
+        }
+    }
+
+    /// The session closes: the rest is not waited for without end.
+    pub fn close_soon(&mut self, now: Time) {
+        self.close_by.get_or_insert(now + CLOSE_MAX);
+    }
+
+    /// When the flow is over whatever is missing, once the sender has said END.
+    fn end_by(&self) -> Option<Time> {
+        let (_, deadline) = self.end.as_ref()?;
+        let close_by = self.close_by.filter(|_| self.reliable);
+        Some(close_by.map_or(*deadline, |at| at.min(*deadline)))
+    }
+
+    /// The way from the sender is gone: what has not come will not.
+    pub fn lose_way(&mut self, around: &mut Around<'_>, error: &Error, out: &mut FlowOut) {
+        if self.finished || self.way_lost.is_some() {
+            return;
+        }
+        self.way_lost = Some((error.clone(), around.now + LOST_END_MAX));
+        // A sender that has lost the way has said so in its END.
+        if self.end.as_ref().is_none_or(|(end, _)| end.code == CODE_SUCCESS) {
+            self.failure_told = true;
+            out.events.push(FlowEvent::Failed(error.clone()));
+        }
+        if self.end.is_some() {
+            self.finish(around, out);
+        }
     }
 
     /// Ends the flow: everything that is here goes up, the rest is booked, the sender gets the
@@ -364,11 +439,12 @@ impl ReceiverFlow {
         if self.finished {
             return;
         }
-        let failure = self.end.as_ref().map(|(end, _)| end).filter(|end| end.code != CODE_SUCCESS);
-        let failure = failure.map(|end| Error::from_peer(end.code, &end.text));
-        let ending = match &failure {
-            Some(error) => Ending::SourceFailed(error.to_string()),
+        let Some((end, _)) = self.end.clone() else { return };
+        let failure = (end.code != CODE_SUCCESS).then(|| Error::from_peer(end.code, &end.text));
+        let ending = match failure.as_ref().or(self.way_lost.as_ref().map(|(error, _)| error)) {
             None => Ending::Complete,
+            Some(error) if error.fault() == Fault::Network => Ending::Abnormal(error.to_string()),
+            Some(error) => Ending::SourceFailed(error.to_string()),
         };
         for at in 0..self.epochs.len() {
             self.drain(around, at);
@@ -376,13 +452,20 @@ impl ReceiverFlow {
                 self.pass_held(around, at);
             }
         }
-        let units = self.end.as_ref().map_or(0, |(end, _)| end.units);
         let mut lost = Vec::new();
-        self.intake.settle(units, &mut lost);
+        self.intake.settle(end.units, &mut lost);
         self.book_lost(around.now, &mut lost);
-        self.ledger.sent = units;
+        self.ledger.sent = end.units;
         self.close(around, &ending, out);
-        out.events.extend(failure.map(FlowEvent::Failed));
+        if !self.failure_told {
+            out.events.extend(failure.map(FlowEvent::Failed));
+        }
+        self.report(&end, out);
+    }
+
+    /// Gives the sender the account.
+    fn report(&mut self, end: &End, out: &mut FlowOut) {
+        self.reported = true;
         let dropped = self.ledger.dropped.iter().enumerate().filter(|(_, count)| **count > 0);
         out.messages.push(Message::Report(Report {
             flow: self.id,
@@ -391,7 +474,8 @@ impl ReceiverFlow {
             lost: self.ledger.lost,
             dropped: dropped.map(|(code, count)| (code as u8, *count)).collect(),
             duplicates: self.ledger.duplicates,
-            unknown: self.ledger.unknown,
+            // What was sent after this end had given up is unknown too.
+            unknown: end.units.saturating_sub(self.ledger.accounted()),
             bytes: self.ledger.bytes,
             hash: self.hash.to_bytes(),
         }));
@@ -435,14 +519,16 @@ impl ReceiverFlow {
         for epoch in &self.epochs {
             next = earlier(next, epoch.runner.next_deadline());
         }
-        if let Some((_, since)) = self.epochs.get(1).and_then(|epoch| epoch.base) {
+        let waits = !self.rest_may_come();
+        if let Some((_, since)) = self.epochs.get(1).and_then(|it| it.base).filter(|_| waits) {
             let patience = self.epochs[0].runner.patience();
             next = earlier(next, Some(since + hold_time(path, patience)));
         }
-        match &self.end {
-            Some((_, deadline)) if !self.finished => earlier(next, Some(*deadline)),
-            _ => next,
+        if self.finished {
+            return next;
         }
+        let give_up = self.way_lost.as_ref().map(|(_, at)| *at).filter(|_| self.end.is_none());
+        earlier(next, earlier(self.end_by(), give_up))
     }
 
     pub fn handle_timeout(&mut self, around: &mut Around<'_>, path: PathTimes, out: &mut FlowOut) {
@@ -459,8 +545,13 @@ impl ReceiverFlow {
             let soonest = around.now + Duration::from_micros(10);
             self.sink_at = self.sink.handle_timeout(around.now).map(|at| at.max(soonest));
         }
-        if self.end.as_ref().is_some_and(|(_, deadline)| *deadline <= around.now) {
+        if self.end_by().is_some_and(|at| at <= around.now) {
             self.finish(around, out);
+        }
+        let lost = self.way_lost.as_ref().filter(|(_, at)| *at <= around.now);
+        if let Some((error, _)) = lost.filter(|_| self.end.is_none()) {
+            let ending = Ending::Abnormal(error.to_string());
+            self.give_up(around, &ending, out);
         }
     }
 

@@ -10,7 +10,7 @@
 //!
 //! Invariants: base(e) is the number of units fed before e; a unit is fed to one epoch; an epoch
 //! number is never used again, not even after an abort; at most [`QUEUE_BYTES`] and one unit wait
-//! below the graph.
+//! below the graph; after the way is lost nothing waits at all.
 
 use crate::error::{Code, Error};
 use crate::flow::epoch::TxEpoch;
@@ -51,6 +51,15 @@ const END_EVERY_MIN: Duration = Duration::from_millis(5);
 
 /// How long the sender waits for DONE before it gives an old epoch up on its own.
 const DRAIN_MAX: Duration = Duration::from_secs(15);
+
+/// How fast a flow may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// At most this many bit/s.
+    Bound(u64),
+    /// As fast as its transport takes it.
+    Transport,
+}
 
 /// What a flow tells the rest of the core.
 #[derive(Debug, Default)]
@@ -100,10 +109,13 @@ pub(crate) struct SenderFlow {
     sent: u64,
     sent_bytes: u64,
     hash: UnitHash,
-    bucket: TokenBucket,
+    /// `None`: the transport keeps the pace.
+    bucket: Option<TokenBucket>,
     queue: VecDeque<Packet>,
     queue_bytes: usize,
     queue_max: usize,
+    /// The way to the receiver is gone; nothing is sent any more.
+    way_lost: bool,
     /// The flow was closed; what was fed may still go out until then, before END is said.
     close_by: Option<Time>,
     /// Units given up before they were fed.
@@ -116,9 +128,14 @@ impl SenderFlow {
         id: u16,
         source: Box<dyn Source>,
         epoch: TxEpoch,
-        bound_bps: u64,
+        pace: Pace,
         unit_len_max: usize,
     ) -> Self {
+        let bucket = |bound_bps| TokenBucket::new(now, bound_bps, BUCKET_DEPTH);
+        let (bucket, queue_max) = match pace {
+            Pace::Bound(bound_bps) => (Some(bucket(bound_bps)), queue_max(bound_bps)),
+            Pace::Transport => (None, QUEUE_BYTES),
+        };
         Self {
             id,
             source,
@@ -136,10 +153,11 @@ impl SenderFlow {
             sent: 0,
             sent_bytes: 0,
             hash: UnitHash::default(),
-            bucket: TokenBucket::new(now, bound_bps, BUCKET_DEPTH),
+            bucket,
             queue: VecDeque::new(),
             queue_bytes: 0,
-            queue_max: queue_max(bound_bps),
+            queue_max,
+            way_lost: false,
             close_by: None,
             not_sent: 0,
         }
@@ -181,8 +199,13 @@ impl SenderFlow {
         }
     }
 
+    /// Asks the source again, whatever it has answered.
+    pub fn wake(&mut self, now: Time) {
+        self.ask_at = Some(self.ask_at.map_or(now, |at| at.min(now)));
+    }
+
     pub fn command(&mut self, now: Time, payload: &[u8]) -> Result<Vec<u8>, Error> {
-        self.ask_at = Some(now);
+        self.wake(now);
         self.source.command(now, payload).map_err(|error| Error::new(Code::Refused, error.0))
     }
 
@@ -262,18 +285,24 @@ impl SenderFlow {
     pub fn poll_packet(&mut self, around: &mut Around<'_>, out: &mut FlowOut) -> Option<Packet> {
         self.pump(around, out);
         self.end_if_done(around, out);
-        let tokens = self.bucket.available(around.now);
-        if tokens == 0 {
-            return None;
-        }
-        let mut packet = self.queue.pop_front()?;
-        let segments = (tokens / packet.segment_len(0).max(1)).max(1);
-        if let Some(first) = around.pool.split_first(&mut packet, segments) {
-            self.queue.push_front(packet);
-            packet = first;
-        }
+        let packet = match &mut self.bucket {
+            None => self.queue.pop_front()?,
+            Some(bucket) => {
+                let tokens = bucket.available(around.now);
+                if tokens == 0 {
+                    return None;
+                }
+                let mut packet = self.queue.pop_front()?;
+                let segments = (tokens / packet.segment_len(0).max(1)).max(1);
+                if let Some(first) = around.pool.split_first(&mut packet, segments) {
+                    self.queue.push_front(packet);
+                    packet = first;
+                }
+                bucket.take(around.now, packet.payload_len());
+                packet
+            }
+        };
         self.queue_bytes -= packet.payload_len();
-        self.bucket.take(around.now, packet.payload_len());
         Some(packet)
     }
 
@@ -288,6 +317,30 @@ impl SenderFlow {
             self.abort(Error::new(Code::Closed, "the flow ended"), out);
             self.send_end(out);
         }
+    }
+
+    /// The way to the receiver is gone: what waits is not sent, what was fed is accounted for by
+    /// the receiver, which is told over the control connection.
+    pub fn lose_way(&mut self, around: &mut Around<'_>, error: &Error, out: &mut FlowOut) {
+        self.way_lost = true;
+        if !self.end_sent {
+            self.stop(around.now);
+            self.source_ended = true;
+            self.not_sent += self.splice.flush(around.pool) as u64;
+            // One cause is reported once: a source that failed before has been.
+            if self.failure.is_none() {
+                out.events.push(FlowEvent::Failed(error.clone()));
+            }
+            self.failure.get_or_insert_with(|| error.clone());
+            self.drop_queue(around.pool);
+            self.end_if_done(around, out);
+        }
+        self.drop_queue(around.pool);
+    }
+
+    fn drop_queue(&mut self, pool: &mut Pool) {
+        self.queue.drain(..).for_each(|packet| pool.free(packet));
+        self.queue_bytes = 0;
     }
 
     fn send_end(&mut self, out: &mut FlowOut) {
@@ -440,6 +493,9 @@ impl SenderFlow {
         let stray: Vec<Packet> = epoch.runner.take_up().drain().collect();
         stray.into_iter().for_each(|packet| around.pool.free(packet));
         take_down(around.pool, epoch, &mut self.queue, &mut self.queue_bytes);
+        if self.way_lost {
+            self.drop_queue(around.pool);
+        }
     }
 
     pub fn control_module(
@@ -460,7 +516,8 @@ impl SenderFlow {
             next = earlier(next, self.ask_at);
         }
         if may_send && !self.queue.is_empty() {
-            next = earlier(next, Some(self.bucket.ready_at(now)));
+            let ready_at = self.bucket.as_ref().map_or(now, |bucket| bucket.ready_at(now));
+            next = earlier(next, Some(ready_at));
         }
         if !self.end_sent {
             next = earlier(next, self.close_by);
@@ -501,6 +558,9 @@ impl SenderFlow {
             }
             Change::None | Change::Prepared { .. } => {}
         }
+        if self.way_lost {
+            self.drop_queue(around.pool);
+        }
     }
 
     /// The labels that this end gave out for the flow.
@@ -522,8 +582,7 @@ impl SenderFlow {
             old.runner.flush(&mut around.surroundings());
         }
         self.change = Change::None;
-        self.queue.drain(..).for_each(|packet| around.pool.free(packet));
-        self.queue_bytes = 0;
+        self.drop_queue(around.pool);
     }
 }
 

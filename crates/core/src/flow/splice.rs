@@ -8,6 +8,7 @@
 //! Invariants: at most [`UNITS_MAX`] units and `bytes_max` bytes wait, or one unit if it is larger;
 //! its policy at the bound is to block the source.
 
+use crate::flow::fitted;
 use dacapo_packet::{Layout, Packet, Pool, PoolFull};
 use std::collections::VecDeque;
 
@@ -89,7 +90,7 @@ fn relay(pool: &mut Pool, unit: &mut Waiting, layout: &Layout) -> Result<(), Poo
     unit.chain.iter().for_each(|packet| pool.read_payload(packet, &mut bytes));
     let mut chain = Vec::new();
     for piece in bytes.chunks(layout.payload_per_train().max(1)) {
-        match pool.alloc_train(layout, piece.len()) {
+        match pool.alloc_train(&fitted(layout, piece.len()), piece.len()) {
             Ok(packet) => {
                 pool.write_payload(&packet, 0, piece);
                 chain.push(packet);

@@ -10,22 +10,28 @@
 //!
 //! What it is not: a thread, or a place for protocol logic.
 //!
-//! Invariants: a transport that takes no more keeps at most one transmit waiting; receiving is at
-//! most [`RECV_ROUNDS`] rounds per turn, so that timers are not starved; what the application
-//! watches besides is reported by token.
+//! Invariants: a transport that takes no more keeps at most one transmit waiting, and a stream that
+//! takes no more holds up nothing but its own flow; receiving is at most [`RECV_ROUNDS`] rounds per
+//! turn, so that timers are not starved; what the application watches besides is reported by token.
 
-use crate::engine::{Core, CoreEvent, Transmit};
+mod streams;
+
+pub use streams::Dialed;
+
+use crate::engine::{Core, CoreEvent, Transmit, Way};
 use crate::error::{Code, Error};
 use crate::peer::PeerId;
 use dacapo_base::Time;
 use dacapo_sys::clock;
 use dacapo_sys::poll::{Event, Interest, Poller};
-use dacapo_transport::{Incoming, Outgoing, SendError, Sent, Transport};
+use dacapo_transport::stream::Token;
+use dacapo_transport::{Incoming, Outgoing, SendError, Sent, StreamTransport, Transport};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
+use streams::Streams;
 
 /// Rounds of receiving before timers have their turn.
 const RECV_ROUNDS: usize = 16;
@@ -72,6 +78,7 @@ struct Attached {
 pub struct Reactor {
     core: Core,
     transports: BTreeMap<u64, Attached>,
+    streams: Streams,
     next_token: u64,
     poller: Poller,
     ready: Vec<Event>,
@@ -88,6 +95,7 @@ impl Reactor {
         Ok(Self {
             core,
             transports: BTreeMap::new(),
+            streams: Streams::default(),
             next_token: 0,
             poller: Poller::new()?,
             ready: Vec::new(),
@@ -136,13 +144,35 @@ impl Reactor {
         self.core.connect(now, remote)
     }
 
+    /// Listens for streams of flows through this transport.
+    ///
+    /// # Errors
+    /// What the system says when the transport cannot be watched.
+    pub fn listen_streams(&mut self, transport: Box<dyn StreamTransport>) -> io::Result<()> {
+        let token = self.fresh_token();
+        self.streams.attach(&mut self.poller, token, transport, false)
+    }
+
+    /// From now on streams of flows are dialed so; without it they cannot be.
+    pub fn set_stream_dialer(
+        &mut self,
+        dialer: impl FnMut(SocketAddr, Token) -> Dialed + Send + 'static,
+    ) {
+        self.streams.dialer = Some(Box::new(dialer));
+    }
+
+    fn fresh_token(&mut self) -> u64 {
+        let token = self.next_token;
+        self.next_token += 1;
+        token
+    }
+
     fn attach(
         &mut self,
         transport: Box<dyn Transport>,
         dialed: Option<SocketAddr>,
     ) -> io::Result<()> {
-        let token = self.next_token;
-        self.next_token += 1;
+        let token = self.fresh_token();
         if let Some(fd) = transport.fd() {
             self.poller.add(fd, token, Interest::Read)?;
         }
@@ -180,7 +210,8 @@ impl Reactor {
     pub fn turn(&mut self, wait: Duration) -> io::Result<Vec<u32>> {
         self.counters.turns += 1;
         let now = self.now();
-        let more = self.receive(now);
+        let mut more = self.receive(now);
+        more |= self.streams.receive(now, &mut self.core, RECV_ROUNDS);
         self.core.handle_timeout(now);
         let full = self.send(now);
         self.tidy(now);
@@ -197,6 +228,7 @@ impl Reactor {
     pub fn next_deadline(&mut self) -> Option<Time> {
         let now = self.now();
         let mut next = self.core.next_deadline(now);
+        next = crate::flow::earlier(next, self.streams.next_deadline());
         for attached in self.transports.values() {
             next = crate::flow::earlier(next, attached.retry_at);
             next = crate::flow::earlier(next, attached.remove_at);
@@ -236,6 +268,20 @@ impl Reactor {
 
     /// Sends what may be sent; true when there may be more.
     fn send(&mut self, now: Time) -> bool {
+        let more = self.send_all(now);
+        self.handle_asks(now);
+        more
+    }
+
+    /// Does what the core asks about streams.
+    fn handle_asks(&mut self, now: Time) {
+        while let Some(ask) = self.core.poll_stream() {
+            let key = self.fresh_token();
+            self.streams.handle_ask(now, &mut self.core, &mut self.poller, ask, key);
+        }
+    }
+
+    fn send_all(&mut self, now: Time) -> bool {
         let tokens: Vec<u64> = self.transports.keys().copied().collect();
         for token in tokens {
             self.send_waiting(now, token);
@@ -247,6 +293,14 @@ impl Reactor {
                 return false;
             }
             let Some(transmit) = self.core.poll_transmit(now) else { return false };
+            if let Way::Stream(stream) = transmit.way {
+                match self.streams.send(now, &mut self.core, stream, transmit, 0) {
+                    Ok(()) => {}
+                    Err(Some(error)) => self.count(&error),
+                    Err(None) => self.counters.unroutable += 1,
+                }
+                continue;
+            }
             match self.transport_for(transmit.remote) {
                 Some(token) => self.send_one(now, token, transmit, 0),
                 None => {
@@ -279,14 +333,14 @@ impl Reactor {
         let Some(attached) = self.transports.get_mut(&token) else {
             return self.core.transmitted(transmit);
         };
-        let is_data = matches!(transmit.lane, dacapo_transport::Lane::Data);
+        let is_data = transmit.way == Way::Data;
         if is_data && attached.lanes.insert(transmit.remote) {
             // Without a lane of its own, data goes the control way.
             let _ = attached.transport.open_data(transmit.remote);
         }
         let (bytes, segment_len) = self.core.bytes(&transmit);
         let outgoing = Outgoing {
-            lane: transmit.lane,
+            lane: transmit.way.lane(),
             remote: transmit.remote,
             bytes: bytes.get(skip..).unwrap_or_default(),
             segment_len,
@@ -318,6 +372,7 @@ impl Reactor {
 
     /// Closes data lanes and transports whose peers are gone.
     fn tidy(&mut self, now: Time) {
+        self.streams.tidy(&mut self.core, &mut self.poller);
         for remote in self.core.take_closed_data() {
             for attached in self.transports.values_mut() {
                 if attached.lanes.remove(&remote) {

@@ -5,6 +5,8 @@
 
 pub mod table;
 
+use crate::engine::{FlowStream, StreamState, Way};
+use crate::error::Error;
 use crate::flow::receiver::ReceiverFlow;
 use crate::flow::sender::SenderFlow;
 use crate::peer::PeerId;
@@ -13,10 +15,20 @@ use dacapo_wire::session::FlowOffer;
 use quinn_proto::StreamId;
 use table::{Role, State};
 
+/// The number of the attribute `priority`, and its greatest value.
+const PRIORITY: u16 = 9;
+pub(crate) const PRIORITY_MAX: u8 = 7;
+
 /// One flow of a session at this end.
 pub(crate) struct Flow {
     pub offer: FlowOffer,
     pub end: FlowEnd,
+    /// Why it was not taken at set-up, by this end or the other.
+    pub refused: Option<Error>,
+    /// Its stream, once the flow is accepted and its transport has streams.
+    pub stream: Option<FlowStream>,
+    /// Which flows go first: 0 to 7, 7 before all others.
+    pub priority: u8,
     /// The peer's label, as far as it has come.
     pub label_tx: u32,
     /// Ours.
@@ -24,6 +36,35 @@ pub(crate) struct Flow {
     /// The transcript of the session's set-up and of the changes of this flow. Each flow has its
     /// own, because changes of flows in opposite directions cross.
     pub transcript: [u8; 32],
+}
+
+impl Flow {
+    /// A flow that is offered.
+    pub fn new(offer: FlowOffer) -> Self {
+        let priority = priority(&offer);
+        let (label_tx, label_rx, transcript) = (0, 0, [0; 32]);
+        let (end, stream) = (FlowEnd::None, None);
+        Self { offer, end, refused: None, stream, priority, label_tx, label_rx, transcript }
+    }
+
+    /// Whether the flow may send now, and how: `datagrams` says whether the peer's data port is
+    /// known.
+    pub fn way(&self, datagrams: bool) -> Option<Way> {
+        match self.stream {
+            None => datagrams.then_some(Way::Data),
+            Some(FlowStream { id, state: StreamState::Open { ready: true } }) => {
+                Some(Way::Stream(id))
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+/// What is asked for with the attribute `priority`; nothing asked is 0.
+fn priority(offer: &FlowOffer) -> u8 {
+    let asked = offer.attributes.iter().filter(|attribute| attribute.key == PRIORITY);
+    let asked = asked.filter_map(|attribute| attribute.min).max().unwrap_or(0);
+    u8::try_from(asked.clamp(0, i64::from(PRIORITY_MAX))).unwrap_or(0)
 }
 
 /// Which end of a flow this is.
@@ -85,6 +126,8 @@ pub(crate) struct Session {
     pub is_answered: bool,
     /// The set-up was completed.
     pub was_ready: bool,
+    /// The application has not been told yet, because streams of flows are opening.
+    pub ready_waits: bool,
     /// The application's wish to close is to be answered with CLOSED when all flows are accounted
     /// for.
     pub close_asked_by_peer: bool,

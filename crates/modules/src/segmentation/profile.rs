@@ -9,15 +9,28 @@
 
 use super::segment::SPEC;
 use crate::arithmetic::{packets_per_unit, time_of, unit_bytes};
-use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
+use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Property, Service, Setting};
 
 /// Default, measured by `cargo run --release -p dacapo-modules --example cost` on AMD EPYC.
 const COST: Cost = Cost { train_ps: 121_000, packet_ps: 103_000, byte_ps: 22, wire_milli: 0 };
+
+/// The number of the parameter.
+const PATIENCE: u16 = 0;
 
 #[derive(Debug)]
 pub(super) struct UnitsOfPackets;
 
 impl Profile for UnitsOfPackets {
+    /// Where nothing below is lost, what is missing of a unit is on its way, however late: it is
+    /// waited for as long as can be.
+    fn points(&self, _: &Setting, below: &Service) -> Vec<Params> {
+        let mut params = Params::new();
+        if below.properties.contains(Property::NoLoss) {
+            params.set(PATIENCE, SPEC.params[usize::from(PATIENCE)].max);
+        }
+        vec![params]
+    }
+
     /// With `n` packets of the room that is left for a mean unit:
     /// - A unit is lost when its first packet is, or when a run of losses begins at one of the
     ///   `n - 1` behind it: `loss + (n - 1) * runs`. One run takes one unit, however long.

@@ -7,12 +7,13 @@ pub mod raw;
 
 use dacapo_base::Time;
 use dacapo_core::{
-    Code, CoreConfig, CoreEvent, Error, Ledger, PeerId, Port, Publisher, SessionId, SessionSpec,
+    Code, CoreConfig, CoreEvent, Error, Joining, Ledger, PeerId, Port, Publisher, SessionId,
+    SessionSpec, Wishes,
 };
 use dacapo_lift::Catalogue;
 use dacapo_netlab::scenario::raw_offer;
 use dacapo_netlab::traffic::{Pattern, PatternSink, PatternSource, Seen};
-use dacapo_netlab::{NodeId, World};
+use dacapo_netlab::{NodeId, World, catalogue};
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::session::{Direction, FlowOffer};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,13 +31,14 @@ pub fn pattern(count: u64) -> Pattern {
 
 /// The modules that exist, without the one of this name.
 pub fn catalogue_without(name: &str) -> Catalogue {
-    let entries = dacapo_modules::entries();
-    Catalogue::new(entries.into_iter().filter(|entry| entry.spec.name != name).collect())
+    let all = catalogue();
+    let unwanted = all.by_name(name).map(|entry| entry.spec.id);
+    all.only(|id| Some(id) != unwanted, |_| true)
 }
 
 /// The configuration of a node: everything there is, and one boot, so that the clocks are one.
 pub fn config() -> CoreConfig {
-    let mut config = CoreConfig::new(Catalogue::new(dacapo_modules::entries()));
+    let mut config = CoreConfig::new(catalogue());
     config.boot = [1; 16];
     config.pool_bytes_max = 64 << 20;
     config
@@ -44,7 +46,7 @@ pub fn config() -> CoreConfig {
 
 /// A graph of modules by their names.
 pub fn graph(names: &[&str]) -> GraphForm {
-    let catalogue = Catalogue::new(dacapo_modules::entries());
+    let catalogue = catalogue();
     GraphForm::line(names.iter().map(|name| {
         let entry = catalogue.by_name(name).expect("the test's modules exist");
         (entry.spec.id, Vec::new())
@@ -54,6 +56,11 @@ pub fn graph(names: &[&str]) -> GraphForm {
 /// The offer of a flow that everything can be changed in.
 pub fn offer(name: &str, names: &[&str]) -> FlowOffer {
     raw_offer(name, graph(names), 100_000_000, 400)
+}
+
+/// The same, over a stream.
+pub fn offer_tcp(name: &str, names: &[&str]) -> FlowOffer {
+    FlowOffer { transport: 3, bound_bps: 0, ..offer(name, names) }
 }
 
 /// The same, from the participant to the creator.
@@ -70,7 +77,7 @@ pub fn plain() -> Vec<FlowOffer> {
 pub struct Opens<F>(pub F);
 
 impl<F: FnMut(&FlowOffer) -> Result<Port, String> + Send> Publisher for Opens<F> {
-    fn open(&mut self, flow: &FlowOffer) -> Result<Port, String> {
+    fn open(&mut self, flow: &FlowOffer, _: &Joining) -> Result<Port, String> {
         (self.0)(flow)
     }
 }
@@ -101,6 +108,7 @@ pub struct Lab {
     pub log: Vec<(NodeId, Time, CoreEvent)>,
     pub pattern: Pattern,
     pub sinks: Sinks,
+    node_count: usize,
 }
 
 impl Lab {
@@ -114,7 +122,8 @@ impl Lab {
         let participant = world.add(participant);
         world.dials(participant);
         let (log, sinks) = (Vec::new(), Sinks::default());
-        Self { world, creator, participant, log, pattern: pattern(1_000), sinks }
+        let (pattern, node_count) = (pattern(1_000), 2);
+        Self { world, creator, participant, log, pattern, sinks, node_count }
     }
 
     pub fn now(&self) -> Time {
@@ -137,8 +146,15 @@ impl Lab {
     }
 
     fn nodes(&self) -> Vec<NodeId> {
-        let last = self.participant.max(self.creator);
-        (0..=last.0).map(NodeId).collect()
+        (0..self.node_count).map(NodeId).collect()
+    }
+
+    /// Another participant beside the first; make it `participant` to let it act.
+    pub fn add_participant(&mut self) -> NodeId {
+        let node = self.world.add(config());
+        self.world.dials(node);
+        self.node_count += 1;
+        node
     }
 
     /// Runs until `done`, at most this long; true when it was done.
@@ -229,7 +245,8 @@ impl Lab {
 
     pub fn join(&mut self, peer: PeerId, name: &str) -> SessionId {
         let now = self.now();
-        self.world.core(self.participant).join(now, peer, name).expect("the peer is open")
+        let wishes = Wishes::default();
+        self.world.core(self.participant).join(now, peer, name, wishes).expect("the peer is open")
     }
 
     /// Waits for the offer of a session.
@@ -367,6 +384,7 @@ impl Lab {
             self.check_ends(node);
         }
         assert_eq!(self.views(), 0, "views left");
+        assert_eq!(self.world.stream_count(), 0, "connections of flows left");
     }
 
     /// Each session that was ever reported ended exactly once, and nothing came after its end.
@@ -394,6 +412,7 @@ pub fn session_of(event: &CoreEvent) -> Option<SessionId> {
         | CoreEvent::Active { session }
         | CoreEvent::Inactive { session }
         | CoreEvent::FlowEnded { session, .. }
+        | CoreEvent::FlowFailed { session, .. }
         | CoreEvent::Changed { session, .. }
         | CoreEvent::ChangeFailed { session, .. }
         | CoreEvent::ControlAnswered { session, .. }

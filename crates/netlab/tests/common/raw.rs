@@ -46,6 +46,8 @@ pub struct RawPeer {
     /// What came to the data port.
     pub datagrams: Vec<Vec<u8>>,
     unsent: BTreeMap<StreamId, Vec<u8>>,
+    /// Streams that the core has opened, in order.
+    pub accepted: Vec<StreamId>,
 }
 
 /// The first datagram of a client, as anybody can make it.
@@ -91,6 +93,7 @@ impl RawPeer {
             streams: BTreeMap::new(),
             datagrams: Vec::new(),
             unsent: BTreeMap::new(),
+            accepted: Vec::new(),
         }
     }
 
@@ -158,6 +161,10 @@ impl RawPeer {
                 Event::ConnectionLost { reason } => self.lost = Some(reason),
                 _ => {}
             }
+        }
+        while let Some(stream) = self.inner.streams().accept(Dir::Bi) {
+            self.streams.insert(stream, Read::default());
+            self.accepted.push(stream);
         }
         let streams: Vec<StreamId> = self.streams.keys().copied().collect();
         streams.into_iter().for_each(|stream| self.read(stream));

@@ -2,10 +2,13 @@
 
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::hub::{Listing, Refuse, SessionEntry};
-use dacapo_wire::limits::{ATTRIBUTES_MAX, DROPPED_MAX, FLOWS_MAX, SESSIONS_MAX, TEXT_LEN_MAX};
+use dacapo_wire::limits::{
+    ATTRIBUTES_MAX, DROPPED_MAX, FLOWS_MAX, JOIN_ATTRIBUTES_MAX, JOIN_MODULES_MAX,
+    JOIN_TRANSPORTS_MAX, SESSIONS_MAX, TEXT_LEN_MAX,
+};
 use dacapo_wire::message::{Message, MessageKind};
 use dacapo_wire::record::{EncodeError, HEADER_LEN, LEN_MAX, RecordError};
-use dacapo_wire::session::{Answer, FlowAnswer, FlowOffer, Offer, Report};
+use dacapo_wire::session::{Answer, FlowAnswer, FlowOffer, Join, Offer, Report};
 use dacapo_wire::text::sanitise;
 
 use crate::random::Random;
@@ -125,8 +128,17 @@ fn lists_end_at_their_limits() {
     check_limit(FLOWS_MAX, 14, |count| {
         Offer { session: 1, title: String::new(), flows: vec![flow.clone(); count] }.into()
     });
-    let answer = FlowAnswer { flow: 1, accepted: Ok(()), label: 2, datagram_len: 3 };
+    let answer =
+        FlowAnswer { flow: 1, accepted: Ok(()), label: 2, datagram_len: 3, stream_token: None };
     check_limit(FLOWS_MAX, 14, |count| Answer { flows: vec![answer.clone(); count] }.into());
+    let join = || Join { name: "n".to_owned(), ..Join::default() };
+    check_limit(JOIN_MODULES_MAX, 31, |count| Join { modules: vec![7; count], ..join() }.into());
+    check_limit(JOIN_TRANSPORTS_MAX, 40, |count| {
+        Join { transports: vec![7; count], ..join() }.into()
+    });
+    check_limit(JOIN_ATTRIBUTES_MAX, 45, |count| {
+        Join { attributes: vec![Default::default(); count], ..join() }.into()
+    });
 }
 
 #[test]
@@ -164,4 +176,20 @@ fn the_reasons_of_a_report_end_at_their_limit() {
     assert!(matches!(over, Err(EncodeError::Field { field: 27, .. })), "{over:?}");
     bytes.extend_from_slice(&[0, 27, 0, 9, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
     assert!(Message::decode(MessageKind::Report.code(), &bytes[HEADER_LEN..]).is_err());
+}
+
+#[test]
+fn what_an_older_peer_does_not_say_is_read_as_not_said() {
+    let bare = Join { name: "n".to_owned(), ..Join::default() };
+    let bytes = encoded(&bare.clone().into());
+    assert_eq!(bytes[HEADER_LEN..], [0, 11, 0, 1, b'n'], "the record of before");
+    assert_eq!(decoded(&bytes), bare.into());
+    let live = |value: u8| {
+        let body = [&bytes[HEADER_LEN..], &[0, 49, 0, 1, value]].concat();
+        Message::decode(MessageKind::Join.code(), &body)
+    };
+    let is_live = |join: &Message| matches!(join, Message::Join(join) if join.live);
+    assert!(live(0).is_ok_and(|join| !is_live(&join)));
+    assert!(live(1).is_ok_and(|join| is_live(&join)));
+    assert!(matches!(live(2), Err(RecordError::Malformed { field: 49, .. })));
 }

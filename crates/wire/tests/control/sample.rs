@@ -5,8 +5,8 @@ use dacapo_wire::change::{Abort, Cannot, Done, Mode, Prepare, Ready, Request, Sw
 use dacapo_wire::graph::{GraphForm, NO_PARENT, NodeForm};
 use dacapo_wire::hub::{Goodbye, Hello, List, Listing, Refuse, SessionEntry, Welcome};
 use dacapo_wire::limits::{
-    GRAPH_LEN_MAX, GROUP_LEN_MAX, HINTS_LEN_MAX, MODULES_MAX, NAME_LEN_MAX, PAYLOAD_LEN_MAX,
-    TEXT_LEN_MAX, TITLE_LEN_MAX,
+    GRAPH_LEN_MAX, GROUP_LEN_MAX, HINTS_LEN_MAX, JOIN_TRANSPORTS_MAX, MODULES_MAX, NAME_LEN_MAX,
+    PAYLOAD_LEN_MAX, TEXT_LEN_MAX, TITLE_LEN_MAX,
 };
 use dacapo_wire::medium::{Medium, SampleEncoding};
 use dacapo_wire::message::{Message, MessageKind};
@@ -55,7 +55,7 @@ impl Sample<'_> {
             MessageKind::List => List { request: self.random.u32() }.into(),
             MessageKind::Listing => self.listing().into(),
             MessageKind::Goodbye => Goodbye { code: self.random.u16(), text: self.text() }.into(),
-            MessageKind::Join => Join { name: self.name() }.into(),
+            MessageKind::Join => self.join().into(),
             MessageKind::Offer => self.offer().into(),
             MessageKind::Answer => Answer { flows: self.flow_answers() }.into(),
             MessageKind::Accept => {
@@ -113,6 +113,20 @@ impl Sample<'_> {
             title: self.text_of(TITLE_LEN_MAX),
             flow_count: self.random.u16(),
             participants: self.random.u32(),
+        }
+    }
+
+    fn join(&mut self) -> Join {
+        let mut transports = self.list(20, |sample| sample.random.u16());
+        if !self.taste.wild {
+            transports.truncate(JOIN_TRANSPORTS_MAX);
+        }
+        Join {
+            name: self.name(),
+            modules: self.list(260, |sample| sample.random.u16()),
+            transports,
+            attributes: self.list(40, Self::attribute),
+            live: self.taste.full || self.random.chance(2),
         }
     }
 
@@ -206,6 +220,8 @@ impl Sample<'_> {
                 accepted: if sample.random.chance(2) { Ok(()) } else { Err(reason) },
                 label: sample.random.u32(),
                 datagram_len: sample.random.u16(),
+                stream_token: (sample.taste.full || sample.random.chance(2))
+                    .then(|| sample.random.array()),
             }
         })
     }
@@ -263,6 +279,7 @@ impl Sample<'_> {
             graph: self.graph(),
             transcript: self.random.array(),
             hints: self.blob(HINTS_LEN_MAX),
+            transport: (self.taste.full || self.random.chance(2)).then(|| self.random.u16()),
         }
     }
 

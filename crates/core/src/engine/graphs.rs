@@ -1,0 +1,130 @@
+//! Graphs and transports: what this core's catalogue says of a flow, and what it builds of it.
+//!
+//! What it is: the one place where the number of a transport is looked up and a graph is checked.
+//! What it is not: the choice of a graph.
+//!
+//! Invariant: what [`Core::check_graph`] lets pass for a length of datagrams, [`Core::build_graph`]
+//! builds for it, and a packet of the pool holds a datagram of it.
+
+use super::Core;
+use crate::error::{Code, Error};
+use crate::flow::sender::Pace;
+use dacapo_lift::{
+    Built, Graph, Illegal, Needs, Node, Offer, Params, Properties, Property, TransportSpec, check,
+};
+use dacapo_packet::TRAIN_BYTES_MAX;
+use dacapo_wire::data;
+use dacapo_wire::graph::GraphForm;
+use dacapo_wire::session::FlowOffer;
+
+/// The largest unit that this core agrees to, whatever the peer offers.
+const UNIT_LEN_MAX: u32 = 64 << 20;
+
+/// The bound of a flow that names none: where there is no network in between, and elsewhere until
+/// there is congestion control.
+const BOUND_LOOPBACK_BPS: u64 = 1_000_000_000;
+const BOUND_BPS: u64 = 10_000_000;
+
+/// The transport whose datagrams go through a byte stream, one for each flow.
+const TCP: u16 = 3;
+
+/// Whether the datagrams of a flow over this transport go through a stream of its own.
+pub(super) fn is_stream(transport: u16) -> bool {
+    transport == TCP
+}
+
+/// How fast a flow may send: TCP keeps its own pace, unless the flow is to be slower.
+pub(super) fn pace(offer: &FlowOffer, is_loopback: bool) -> Pace {
+    match offer.bound_bps {
+        0 if is_stream(offer.transport) => Pace::Transport,
+        0 if is_loopback => Pace::Bound(BOUND_LOOPBACK_BPS),
+        0 => Pace::Bound(BOUND_BPS),
+        bound => Pace::Bound(bound),
+    }
+}
+
+impl Core {
+    /// The facts of a transport.
+    pub(super) fn transport(&self, id: u16) -> Result<&'static TransportSpec, Error> {
+        let spec = self.config.catalogue.transport(id);
+        spec.ok_or_else(|| {
+            Error::new(Code::Unsupported, format!("this end has no transport number {id}"))
+        })
+    }
+
+    /// The longest datagram of a transport over a path that takes `path_len` bytes, as it is told
+    /// to the peer.
+    pub(super) fn datagram_len(&self, transport: u16, path_len: usize) -> Result<u16, Error> {
+        let path_len = u32::try_from(path_len).unwrap_or(u32::MAX);
+        let len = self.transport(transport)?.datagram_len_over(path_len);
+        Ok(u16::try_from(len).unwrap_or(u16::MAX))
+    }
+
+    fn below(&self, transport: u16) -> Properties {
+        let spec = self.config.catalogue.transport(transport);
+        spec.map_or(Properties::NONE, |spec| Properties::of(spec.properties))
+    }
+
+    /// Whether every datagram that is sent arrives, while the way is there.
+    pub(super) fn is_reliable(&self, transport: u16) -> bool {
+        self.below(transport).contains(Property::NoLoss)
+    }
+
+    /// Whether units come up through a graph in the order in which they were fed.
+    pub(super) fn gives_order(&self, transport: u16, graph: &GraphForm) -> bool {
+        let modules = graph.nodes.iter().rev().map(|node| node.module);
+        let specs = modules.filter_map(|id| self.config.catalogue.by_id(id));
+        let above = |below, entry: &dacapo_lift::Entry| entry.spec.above(below);
+        specs.fold(self.below(transport), above).contains(Property::Order)
+    }
+
+    pub(super) fn build_graph(
+        &self,
+        graph: &GraphForm,
+        datagram_len: usize,
+        unit_len_max: usize,
+    ) -> Result<Built, Error> {
+        let unit_len = unit_len_max + dacapo_wire::unit::LEN;
+        self.config
+            .catalogue
+            .build(&to_graph(graph), data::LEN, datagram_len.min(TRAIN_BYTES_MAX), unit_len)
+            .ok_or_else(|| Error::new(Code::UnknownModule, "the graph cannot be built here"))
+    }
+
+    /// Checks the graph of a flow against this core's catalogue and the flow's transport.
+    pub(super) fn check_graph(&self, flow: &FlowOffer, datagram_len: usize) -> Result<(), Error> {
+        if flow.unit_len_max > UNIT_LEN_MAX {
+            let text = format!("units of {} bytes; at most {UNIT_LEN_MAX}", flow.unit_len_max);
+            return Err(Error::new(Code::UnitTooLarge, text));
+        }
+        if !flow.graph.is_line() {
+            return Err(Error::new(Code::Unsupported, "graphs with branches"));
+        }
+        let transport = self.transport(flow.transport)?;
+        let offer = Offer {
+            transport: transport.name,
+            properties: transport.properties,
+            // A packet of the pool is no longer, whatever the transport takes.
+            datagram_len: datagram_len.min(TRAIN_BYTES_MAX),
+            path_head: data::LEN,
+        };
+        let needs = Needs { unit_len_max: flow.unit_len_max as usize + dacapo_wire::unit::LEN };
+        check(&self.config.catalogue, &to_graph(&flow.graph), &offer, needs).map_err(|illegal| {
+            let code = match illegal {
+                Illegal::UnknownModule { .. } => Code::UnknownModule,
+                _ => Code::IllegalGraph,
+            };
+            Error::new(code, illegal.to_string())
+        })
+    }
+}
+
+/// A graph as it came, as the Lift knows it.
+fn to_graph(form: &GraphForm) -> Graph {
+    let node = |node: &dacapo_wire::graph::NodeForm| {
+        let mut params = Params::new();
+        node.params.iter().for_each(|(number, value)| params.set(*number, *value));
+        Node { module: node.module, params }
+    };
+    Graph { nodes: form.nodes.iter().map(node).collect() }
+}

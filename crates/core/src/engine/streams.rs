@@ -1,0 +1,313 @@
+//! The byte streams of flows: which are asked for, which are open, and what their end means.
+//!
+//! What it is: a flow over TCP has a stream of its own. The Creator draws a token for it and says
+//! it in the ACCEPT; the Participant dials and shows it.
+//!
+//! ```text
+//!   creator      Expect(token) ------.                     .----- handle_stream_open
+//!                                     > who drives the core
+//!   participant  Dial(remote, token) '                     '----- handle_stream_open
+//!
+//!   Opening --open--> Open --REPORT--> Close        closed before: the flow ends with a reason
+//!      | 10 s           | ready, not ready
+//!      v                v
+//!   the flow ends    the flow is asked for packets while it is ready
+//! ```
+//!
+//! What it is not: a socket, or the bytes of a stream; both are of who drives the core.
+//!
+//! Invariants: each stream that is asked for is closed or reported closed, once; a flow has at most
+//! one stream in its life.
+
+use super::graphs::is_stream;
+use super::{Core, CoreEvent, SessionId};
+use crate::error::{Code, Error};
+use crate::flow::sender::FlowOut;
+use crate::session::{Flow, FlowEnd};
+use dacapo_base::Time;
+use dacapo_wire::session::{Accept, FlowAnswer, STREAM_TOKEN_LEN};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How long a stream may take to open after the ACCEPT.
+pub(crate) const OPEN_MAX: Duration = Duration::from_secs(10);
+
+/// The stream of a flow, by a number that the core chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub(crate) u64);
+
+/// What a core asks of who drives it, about streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamAsk {
+    /// Dial a stream to this address and show the token.
+    Dial {
+        /// The stream.
+        stream: StreamId,
+        /// Where the peer listens.
+        remote: SocketAddr,
+        /// What the peer knows the stream by.
+        token: [u8; STREAM_TOKEN_LEN],
+    },
+    /// Wait for a stream that shows this token.
+    Expect {
+        /// The stream.
+        stream: StreamId,
+        /// What it is known by.
+        token: [u8; STREAM_TOKEN_LEN],
+    },
+    /// End a stream, whatever its state; what was sent is still delivered if the network takes it.
+    /// Nothing is to be reported about it any more.
+    Close {
+        /// The stream.
+        stream: StreamId,
+    },
+}
+
+/// The stream of a flow at this end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlowStream {
+    pub id: StreamId,
+    pub state: StreamState,
+}
+
+/// How far a stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamState {
+    /// It may open until then.
+    Opening(Time),
+    /// It takes datagrams, now or later.
+    Open { ready: bool },
+    /// It is over, or was given up.
+    Closed,
+}
+
+/// Which end of a stream this is.
+#[derive(Clone, Copy, Debug)]
+enum StreamRole {
+    Dials(SocketAddr),
+    Expects,
+}
+
+/// The streams of a core.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    flows: BTreeMap<StreamId, (SessionId, usize)>,
+    asks: VecDeque<StreamAsk>,
+}
+
+impl Streams {
+    /// What nobody has been asked for yet is not asked for, so that the asks are bounded by the
+    /// flows there are.
+    fn close(&mut self, stream: StreamId) {
+        self.flows.remove(&stream);
+        let before = self.asks.len();
+        self.asks.retain(|ask| ask.stream() != stream);
+        if self.asks.len() == before {
+            self.asks.push_back(StreamAsk::Close { stream });
+        }
+    }
+}
+
+impl StreamAsk {
+    /// The stream that it is about.
+    #[must_use]
+    pub fn stream(&self) -> StreamId {
+        match *self {
+            Self::Dial { stream, .. } | Self::Expect { stream, .. } | Self::Close { stream } => {
+                stream
+            }
+        }
+    }
+}
+
+impl Core {
+    /// What is asked of who drives the core, one by one, in order.
+    pub fn poll_stream(&mut self) -> Option<StreamAsk> {
+        self.flow_streams.asks.pop_front()
+    }
+
+    /// A stream is open in both directions.
+    pub fn handle_stream_open(&mut self, now: Time, stream: StreamId) {
+        let Some(&(id, index)) = self.flow_streams.flows.get(&stream) else { return };
+        let Some(known) = self.flow_stream(id, index) else { return };
+        if matches!(known.state, StreamState::Opening(_)) {
+            known.state = StreamState::Open { ready: true };
+        }
+        self.tell_ready_if_open(id);
+        self.drain_control(now);
+    }
+
+    /// A stream takes no more (`false`) or has room again; its flow sends while it has.
+    pub fn handle_stream_ready(&mut self, _now: Time, stream: StreamId, ready: bool) {
+        let Some(&(id, index)) = self.flow_streams.flows.get(&stream) else { return };
+        if let Some(FlowStream { state: StreamState::Open { ready: known }, .. }) =
+            self.flow_stream(id, index)
+        {
+            *known = ready;
+        }
+    }
+
+    /// A stream ended, or did not open, for this reason.
+    pub fn handle_stream_closed(&mut self, now: Time, stream: StreamId, reason: &str) {
+        let Some((id, index)) = self.flow_streams.flows.remove(&stream) else { return };
+        let Some(known) = self.flow_stream(id, index) else { return };
+        let error = match std::mem::replace(&mut known.state, StreamState::Closed) {
+            StreamState::Opening(_) => Error::new(
+                Code::NoDataPath,
+                format!("the TCP connection of the flow did not open: {reason}"),
+            ),
+            _ => Error::new(
+                Code::ContactLost,
+                format!("the TCP connection of the flow ended: {reason}"),
+            ),
+        };
+        self.lose_stream(now, id, index, &error);
+        self.drain_control(now);
+    }
+
+    fn flow_stream(&mut self, id: SessionId, index: usize) -> Option<&mut FlowStream> {
+        self.sessions.get_mut(&id)?.flows.get_mut(index)?.stream.as_mut()
+    }
+
+    /// Creator: waits for the stream of a flow that was accepted, if it has one; its token.
+    pub(super) fn expect_stream(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        index: usize,
+    ) -> Option<[u8; STREAM_TOKEN_LEN]> {
+        let flow = self.sessions.get(&id)?.flows.get(index)?;
+        if !is_stream(flow.offer.transport) {
+            return None;
+        }
+        let mut token = [0; STREAM_TOKEN_LEN];
+        self.random.fill(&mut token);
+        self.begin_stream(now, id, index, StreamRole::Expects, token);
+        Some(token)
+    }
+
+    /// Participant: dials the streams of the flows that were accepted.
+    ///
+    /// # Errors
+    /// [`Code::Violation`] when the ACCEPT names no token for one.
+    pub(super) fn dial_streams(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        accept: &Accept,
+    ) -> Result<(), Error> {
+        let session = self.sessions.get(&id);
+        let remote = session.and_then(|session| self.peers.get(&session.peer));
+        let Some((session, remote)) = session.zip(remote.map(|peer| peer.remote)) else {
+            return Ok(());
+        };
+        let on_stream = |(_, (flow, given)): &(usize, (&Flow, &FlowAnswer))| {
+            // What the Participant itself has declined has no end here.
+            let is_there = !matches!(flow.end, FlowEnd::None);
+            is_there && given.accepted.is_ok() && is_stream(flow.offer.transport)
+        };
+        let flows = session.flows.iter().zip(&accept.flows).enumerate().filter(on_stream);
+        let tokens: Option<Vec<_>> =
+            flows.map(|(index, (_, given))| Some((index, given.stream_token?))).collect();
+        let text = "ACCEPT has no token for a flow on a stream";
+        let tokens = tokens.ok_or_else(|| Error::new(Code::Violation, text))?;
+        for (index, token) in tokens {
+            self.begin_stream(now, id, index, StreamRole::Dials(remote), token);
+        }
+        Ok(())
+    }
+
+    /// Asks for the stream of a flow.
+    fn begin_stream(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        index: usize,
+        role: StreamRole,
+        token: [u8; STREAM_TOKEN_LEN],
+    ) {
+        let stream = StreamId(self.fresh_id());
+        let Some(flow) = self.sessions.get_mut(&id).and_then(|it| it.flows.get_mut(index)) else {
+            return;
+        };
+        let state = StreamState::Opening(now + OPEN_MAX);
+        flow.stream = Some(FlowStream { id: stream, state });
+        self.flow_streams.flows.insert(stream, (id, index));
+        self.flow_streams.asks.push_back(match role {
+            StreamRole::Dials(remote) => StreamAsk::Dial { stream, remote, token },
+            StreamRole::Expects => StreamAsk::Expect { stream, token },
+        });
+    }
+
+    /// Ends the stream of a flow; what is written already still goes out.
+    pub(super) fn close_stream(&mut self, id: SessionId, index: usize) {
+        let Some(known) = self.flow_stream(id, index) else { return };
+        let (stream, state) = (known.id, known.state);
+        known.state = StreamState::Closed;
+        if state != StreamState::Closed {
+            self.flow_streams.close(stream);
+            self.tell_ready_if_open(id);
+        }
+    }
+
+    /// Ends the streams of all flows of a session.
+    pub(super) fn close_streams(&mut self, id: SessionId) {
+        let count = self.sessions.get(&id).map_or(0, |session| session.flows.len());
+        (0..count).for_each(|index| self.close_stream(id, index));
+    }
+
+    /// The stream of a flow is gone: the flow ends, unless it is over.
+    fn lose_stream(&mut self, now: Time, id: SessionId, index: usize, error: &Error) {
+        let mut out = FlowOut::default();
+        self.with_session(now, id, |session, around| {
+            match session.flows.get_mut(index).map(|flow| &mut flow.end) {
+                Some(FlowEnd::Sender(sender)) => sender.lose_way(around, error, &mut out),
+                Some(FlowEnd::Receiver(receiver)) => receiver.lose_way(around, error, &mut out),
+                Some(FlowEnd::None) | None => {}
+            }
+        });
+        self.apply_out(now, id, index, out);
+        self.tell_ready_if_open(id);
+    }
+
+    /// Gives streams up that did not open in time.
+    pub(super) fn watch_streams(&mut self, now: Time, id: SessionId) {
+        let count = self.sessions.get(&id).map_or(0, |session| session.flows.len());
+        for index in 0..count {
+            let Some(known) = self.flow_stream(id, index) else { continue };
+            if matches!(known.state, StreamState::Opening(until) if until <= now) {
+                self.close_stream(id, index);
+                let text = "the TCP connection of the flow did not open in 10 s; is TCP filtered?";
+                self.lose_stream(now, id, index, &Error::new(Code::NoDataPath, text));
+            }
+        }
+    }
+
+    /// The session is set up; the Participant hears of it when every stream is open or given up, so
+    /// that all flows begin together.
+    pub(super) fn tell_ready_if_open(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let opening = session
+            .flows
+            .iter()
+            .any(|flow| flow.stream.is_some_and(|it| matches!(it.state, StreamState::Opening(_))));
+        if session.ready_waits && !opening {
+            session.ready_waits = false;
+            // Who has closed meanwhile is not told that it may begin.
+            if session.state.is_running() {
+                self.event(CoreEvent::Ready { session: id });
+            }
+        }
+    }
+
+    /// Whether a session waits for datagrams to get through before it is answered: flows on streams
+    /// need none.
+    pub(super) fn needs_datagrams(&self, id: SessionId) -> bool {
+        let ports = self.ports.get(&id).map(Vec::as_slice).unwrap_or_default();
+        let flows = self.sessions.get(&id).map(|it| it.flows.as_slice()).unwrap_or_default();
+        let wanted = flows.iter().zip(ports).filter(|(_, port)| port.is_some());
+        let mut wanted = wanted.peekable();
+        wanted.peek().is_none() || wanted.any(|(flow, _)| !is_stream(flow.offer.transport))
+    }
+}

@@ -1,0 +1,302 @@
+//! The streams of a [`super::Reactor`]: which transport carries which, and what waits for one.
+//!
+//! ```text
+//!   StreamAsk --> Streams: stream <-> token <-> (transport, remote) --> StreamTransport
+//!   core <------- open, ready, closed, datagrams <------------------------'
+//! ```
+//!
+//! What it is not: the meaning of a stream (`crate::engine`), or its bytes.
+//!
+//! Invariants: a stream that takes no more keeps one transmit waiting and holds nothing else up; a
+//! token is known from the ask to the end of its stream; a transport that was dialed goes when its
+//! stream has.
+
+use crate::engine::{Core, StreamAsk, StreamId, Transmit};
+use dacapo_base::Time;
+use dacapo_sys::poll::{Interest, Poller};
+use dacapo_transport::stream::Token;
+use dacapo_transport::{Incoming, Lane, Outgoing, SendError, Sent, StreamEvent, StreamTransport};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How long a stream is waited for at a listener: as long as the core waits.
+const EXPECT_MAX: Duration = Duration::from_secs(10);
+
+/// What dialing a stream gives: a transport that opens it, without waiting for that.
+pub type Dialed = io::Result<Box<dyn StreamTransport>>;
+
+struct Attached {
+    transport: Box<dyn StreamTransport>,
+    /// It was dialed for one stream, and goes with it.
+    dialed: bool,
+}
+
+struct Stream {
+    token: Token,
+    /// The transport that dials it, or that it came by.
+    transport: Option<u64>,
+    /// Its other end, once it is open.
+    remote: Option<SocketAddr>,
+    /// What it did not take, and how much of it it did.
+    waiting: Option<(Transmit, usize)>,
+}
+
+/// The streams, and the transports that carry them.
+#[derive(Default)]
+pub(super) struct Streams {
+    transports: BTreeMap<u64, Attached>,
+    streams: BTreeMap<StreamId, Stream>,
+    by_token: BTreeMap<Token, StreamId>,
+    /// Dials an address and shows a token.
+    pub dialer: Option<Box<dyn FnMut(SocketAddr, Token) -> Dialed + Send>>,
+    incoming: Vec<Incoming>,
+}
+
+impl Streams {
+    /// Takes a transport in; `key` is its token at the poller.
+    pub fn attach(
+        &mut self,
+        poller: &mut Poller,
+        key: u64,
+        transport: Box<dyn StreamTransport>,
+        dialed: bool,
+    ) -> io::Result<()> {
+        if let Some(fd) = transport.fd() {
+            poller.add(fd, key, Interest::Read)?;
+        }
+        self.transports.insert(key, Attached { transport, dialed });
+        Ok(())
+    }
+
+    /// Does what the core asks; `key` is free for a transport that is dialed.
+    pub fn handle_ask(
+        &mut self,
+        now: Time,
+        core: &mut Core,
+        poller: &mut Poller,
+        ask: StreamAsk,
+        key: u64,
+    ) {
+        match ask {
+            StreamAsk::Expect { stream, token } => {
+                let failed = self.expect(now, stream, token).err();
+                failed.into_iter().for_each(|why| core.handle_stream_closed(now, stream, why));
+            }
+            StreamAsk::Dial { stream, remote, token } => {
+                if let Err(error) = self.dial(poller, key, stream, remote, token) {
+                    core.handle_stream_closed(now, stream, &error.to_string());
+                }
+            }
+            StreamAsk::Close { stream } => self.close(core, stream),
+        }
+    }
+
+    fn expect(&mut self, now: Time, id: StreamId, token: Token) -> Result<(), &'static str> {
+        let mut listeners = self.listeners().peekable();
+        if listeners.peek().is_none() {
+            return Err("this host does not listen for TCP connections");
+        }
+        listeners.for_each(|it| it.transport.expect(token, now + EXPECT_MAX));
+        self.add(id, token, None);
+        Ok(())
+    }
+
+    fn listeners(&mut self) -> impl Iterator<Item = &mut Attached> {
+        self.transports.values_mut().filter(|attached| !attached.dialed)
+    }
+
+    fn dial(
+        &mut self,
+        poller: &mut Poller,
+        key: u64,
+        id: StreamId,
+        remote: SocketAddr,
+        token: Token,
+    ) -> io::Result<()> {
+        let nobody = || io::Error::other("this host does not dial TCP connections");
+        let dialer = self.dialer.as_mut().ok_or_else(nobody)?;
+        let transport = dialer(remote, token)?;
+        self.attach(poller, key, transport, true)?;
+        self.add(id, token, Some(key));
+        Ok(())
+    }
+
+    fn add(&mut self, id: StreamId, token: Token, transport: Option<u64>) {
+        self.by_token.insert(token, id);
+        self.streams.insert(id, Stream { token, transport, remote: None, waiting: None });
+    }
+
+    /// The core has done with a stream, whatever its state.
+    fn close(&mut self, core: &mut Core, id: StreamId) {
+        let Some(stream) = self.forget(core, id) else { return };
+        match (stream.transport.and_then(|key| self.transports.get_mut(&key)), stream.remote) {
+            (Some(attached), Some(remote)) => attached.transport.close_stream(remote),
+            // Not open yet: nothing is written that could be lost.
+            (Some(attached), None) => attached.transport.release(core.pool()),
+            (None, _) => self.listeners().for_each(|it| it.transport.forget(&stream.token)),
+        }
+    }
+
+    fn forget(&mut self, core: &mut Core, id: StreamId) -> Option<Stream> {
+        let mut stream = self.streams.remove(&id)?;
+        self.by_token.remove(&stream.token);
+        if let Some((transmit, _)) = stream.waiting.take() {
+            core.transmitted(transmit);
+        }
+        Some(stream)
+    }
+
+    /// Takes what has come, in at most `rounds` rounds; true when there may be more.
+    pub fn receive(&mut self, now: Time, core: &mut Core, rounds: usize) -> bool {
+        let keys: Vec<u64> = self.transports.keys().copied().collect();
+        let mut more = false;
+        for key in keys {
+            let (may_come, has_room) = self.receive_from(now, core, key, rounds);
+            more |= may_come;
+            self.handle_events(now, core, key);
+            if has_room {
+                self.send_waiting(now, core, key);
+            }
+        }
+        more
+    }
+
+    /// Whether more may come, and whether a stream that was full has room.
+    fn receive_from(
+        &mut self,
+        now: Time,
+        core: &mut Core,
+        key: u64,
+        rounds: usize,
+    ) -> (bool, bool) {
+        let Some(attached) = self.transports.get_mut(&key) else { return (false, false) };
+        let mut has_room = false;
+        for _ in 0..rounds {
+            let outcome = attached.transport.recv(now, core.pool(), &mut self.incoming);
+            for Incoming { remote, packet, .. } in self.incoming.drain(..) {
+                core.handle_datagram(now, remote, packet);
+            }
+            has_room |= outcome.writable;
+            if !outcome.more || outcome.blocked {
+                return (false, has_room);
+            }
+        }
+        (true, has_room)
+    }
+
+    fn handle_events(&mut self, now: Time, core: &mut Core, key: u64) {
+        let Some(attached) = self.transports.get_mut(&key) else { return };
+        let events: Vec<_> = std::iter::from_fn(|| attached.transport.poll_stream()).collect();
+        for event in events {
+            match event {
+                StreamEvent::Open { token, remote } => {
+                    self.handle_open(now, core, key, token, remote);
+                }
+                StreamEvent::Closed { token, reason, .. } => {
+                    let Some(&id) = self.by_token.get(&token) else { continue };
+                    self.forget(core, id);
+                    core.handle_stream_closed(now, id, &reason);
+                }
+            }
+        }
+    }
+
+    fn handle_open(
+        &mut self,
+        now: Time,
+        core: &mut Core,
+        key: u64,
+        token: Token,
+        remote: SocketAddr,
+    ) {
+        let id = self.by_token.get(&token).copied();
+        for (other, attached) in &mut self.transports {
+            match id {
+                // Nobody wants it any more.
+                None if *other == key => attached.transport.close_stream(remote),
+                Some(_) if *other != key => attached.transport.forget(&token),
+                _ => {}
+            }
+        }
+        let Some((id, stream)) = id.and_then(|id| Some((id, self.streams.get_mut(&id)?))) else {
+            return;
+        };
+        (stream.transport, stream.remote) = (Some(key), Some(remote));
+        core.handle_stream_open(now, id);
+    }
+
+    /// Sends by a stream; what it does not take waits for it.
+    ///
+    /// # Errors
+    /// What the transport says; the transmit is gone then. `None`: there is no such stream.
+    pub fn send(
+        &mut self,
+        now: Time,
+        core: &mut Core,
+        id: StreamId,
+        transmit: Transmit,
+        skip: usize,
+    ) -> Result<(), Option<SendError>> {
+        let stream = self.streams.get_mut(&id);
+        let way = stream.and_then(|it| Some((it.transport?, it.remote?, it)));
+        let way =
+            way.and_then(|(key, remote, it)| Some((self.transports.get_mut(&key)?, remote, it)));
+        let Some((attached, remote, stream)) = way else {
+            core.transmitted(transmit);
+            return Err(None);
+        };
+        let (bytes, segment_len) = core.bytes(&transmit);
+        let bytes = bytes.get(skip..).unwrap_or_default();
+        let outgoing = Outgoing { lane: Lane::Data, remote, bytes, segment_len };
+        match attached.transport.send(&outgoing) {
+            Ok(Sent::All) => {
+                core.transmitted(transmit);
+                Ok(())
+            }
+            Ok(Sent::Blocked { bytes_taken }) => {
+                stream.waiting = Some((transmit, skip + bytes_taken));
+                core.handle_stream_ready(now, id, false);
+                Ok(())
+            }
+            Err(error) => {
+                core.transmitted(transmit);
+                Err(Some(error))
+            }
+        }
+    }
+
+    /// Sends what waits for the streams of a transport that has room.
+    fn send_waiting(&mut self, now: Time, core: &mut Core, key: u64) {
+        let of_transport = self.streams.iter_mut().filter(|(_, it)| it.transport == Some(key));
+        let waiting: Vec<_> =
+            of_transport.filter_map(|(id, it)| Some((*id, it.waiting.take()?))).collect();
+        for (id, (transmit, taken)) in waiting {
+            // What ended a stream is told in an event of its own.
+            let _ = self.send(now, core, id, transmit, taken);
+            if self.streams.get(&id).is_some_and(|it| it.waiting.is_none()) {
+                core.handle_stream_ready(now, id, true);
+            }
+        }
+    }
+
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.transports.values().filter_map(|it| it.transport.next_deadline()).min()
+    }
+
+    /// Lets dialed transports go whose stream is over.
+    pub fn tidy(&mut self, core: &mut Core, poller: &mut Poller) {
+        let is_over = |it: &Attached| it.dialed && it.transport.stream_count() == 0;
+        let over: Vec<u64> =
+            self.transports.iter().filter(|(_, it)| is_over(it)).map(|(key, _)| *key).collect();
+        for key in over {
+            let Some(mut attached) = self.transports.remove(&key) else { continue };
+            attached.transport.release(core.pool());
+            if let Some(fd) = attached.transport.fd() {
+                // It may be closed already, and then it is not watched.
+                let _ = poller.remove(fd);
+            }
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Flows over TCP between two reactors on this host; and a stream that takes nothing, beside flows
+//! that go on.
+//!
+//! Nothing here asks how long something took: a run ends when what it waits for has come.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Opens, config, offer, offer_tcp, pattern};
+use dacapo_base::{Random, Time};
+use dacapo_core::{
+    ControlCrypto, Core, CoreEvent, EndpointKeys, Ledger, Port, Reactor, SessionId, SessionSpec,
+};
+use dacapo_netlab::plain_tls;
+use dacapo_netlab::traffic::{Pattern, PatternSink, PatternSource, Seen};
+use dacapo_packet::Pool;
+use dacapo_transport::stream::Token;
+use dacapo_transport::tcp::{self, Tcp};
+use dacapo_transport::udp::{self, Udp};
+use dacapo_transport::{
+    Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, StreamEvent, StreamTransport,
+    Transport, TransportStats,
+};
+use dacapo_wire::session::{Direction, FlowOffer};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+/// Stops a hang; nothing else depends on it.
+const WATCHDOG: Duration = Duration::from_secs(120);
+
+fn reactor(seed: u64) -> Reactor {
+    let mut random = Random::from_number(seed);
+    let mut key = || {
+        let mut key = [0; 32];
+        random.fill(&mut key);
+        key
+    };
+    let identity = key();
+    let crypto = ControlCrypto {
+        client: plain_tls::client_config(identity),
+        server: plain_tls::server_config(identity),
+        keys: EndpointKeys {
+            reset: plain_tls::hmac_key(key()),
+            token: plain_tls::token_key(key()),
+        },
+        calendar: None,
+        random: Random::from_seed(key()),
+    };
+    let core = Core::new(config(), crypto, Random::from_seed(key()), Instant::now());
+    Reactor::new(core).unwrap()
+}
+
+/// Two reactors on this host, and what they reported.
+struct Pair {
+    creator: Reactor,
+    participant: Reactor,
+    address: SocketAddr,
+    pattern: Pattern,
+    seen: Vec<Option<Seen>>,
+    session: Option<SessionId>,
+    /// By end (0 the creator) and flow.
+    ledgers: BTreeMap<(usize, usize), Ledger>,
+    failed: Vec<String>,
+    ended: [bool; 2],
+}
+
+impl Pair {
+    fn new(flows: Vec<FlowOffer>, pattern: Pattern) -> Self {
+        let mut creator = reactor(1);
+        let (udp, tcp) = listeners();
+        let address = udp.local_addrs()[0];
+        creator.listen(Box::new(udp)).unwrap();
+        creator.listen_streams(Box::new(tcp)).unwrap();
+        let open = move |flow: &FlowOffer| {
+            Ok(match flow.direction {
+                Direction::ToParticipant => Port::Source(Box::new(PatternSource::new(pattern))),
+                Direction::ToCreator => Port::Sink(Box::new(PatternSink::new(pattern).0)),
+            })
+        };
+        let (name, title) = ("test".into(), String::new());
+        let spec = SessionSpec { name, title, flows, participants_max: 1 };
+        creator.core().publish(spec, Box::new(Opens(open))).unwrap();
+        let mut participant = reactor(2);
+        participant.set_stream_dialer(|remote, token| {
+            let tcp = Tcp::dial(remote, token, &tcp::Config::default())?;
+            Ok(Box::new(tcp) as Box<dyn StreamTransport>)
+        });
+        let (seen, ledgers, failed) = (Vec::new(), BTreeMap::new(), Vec::new());
+        let (session, ended) = (None, [false; 2]);
+        Self { creator, participant, address, pattern, seen, session, ledgers, failed, ended }
+    }
+
+    fn connect(&mut self) {
+        let udp = Udp::dial(self.address, &udp::Config::default()).unwrap();
+        self.participant.connect(Box::new(udp), self.address).unwrap();
+    }
+
+    /// Turns both until `done`.
+    fn run(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
+        let begun = Instant::now();
+        while !done(self) {
+            assert!(begun.elapsed() < WATCHDOG, "a hang: {:?} {:?}", self.ledgers, self.failed);
+            self.creator.turn(Duration::ZERO).unwrap();
+            self.participant.turn(Duration::from_millis(1)).unwrap();
+            while let Some(event) = self.creator.poll_event() {
+                self.note(0, event);
+            }
+            while let Some(event) = self.participant.poll_event() {
+                self.act(&event);
+                self.note(1, event);
+            }
+        }
+    }
+
+    fn note(&mut self, end: usize, event: CoreEvent) {
+        match event {
+            CoreEvent::FlowEnded { flow, ledger, .. } => {
+                self.ledgers.insert((end, flow), ledger);
+            }
+            CoreEvent::FlowFailed { flow, error, .. } => {
+                self.failed.push(format!("{end}, flow {flow}: {error}"));
+            }
+            CoreEvent::SessionEnded { error, .. } => {
+                self.ended[end] = true;
+                self.failed.extend(error.map(|error| format!("{end}: {error}")));
+            }
+            CoreEvent::PeerLost { error, .. } => self.failed.push(error.to_string()),
+            _ => {}
+        }
+    }
+
+    /// Does what a participant does.
+    fn act(&mut self, event: &CoreEvent) {
+        let now = self.participant.now();
+        let core = self.participant.core();
+        match event {
+            CoreEvent::PeerOpen { peer } => {
+                self.session = core.join(now, *peer, "test", Default::default()).ok();
+            }
+            CoreEvent::Offered { session, flows, .. } => {
+                let port = |flow: &FlowOffer| match flow.direction {
+                    Direction::ToParticipant => {
+                        let (sink, seen) = PatternSink::new(self.pattern);
+                        (Some(Port::Sink(Box::new(sink))), Some(seen))
+                    }
+                    Direction::ToCreator => {
+                        (Some(Port::Source(Box::new(PatternSource::new(self.pattern)))), None)
+                    }
+                };
+                let (ports, seen) = flows.iter().map(port).unzip();
+                self.seen = seen;
+                core.answer(now, *session, ports).unwrap();
+            }
+            CoreEvent::Ready { session } => core.activate(now, *session).unwrap(),
+            _ => {}
+        }
+    }
+
+    fn views(&mut self) -> usize {
+        [&mut self.creator, &mut self.participant]
+            .map(|reactor| reactor.core().pool().live_views())
+            .iter()
+            .sum()
+    }
+}
+
+/// UDP and TCP on one port of the loopback.
+fn listeners() -> (Udp, Tcp) {
+    loop {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let udp = Udp::serve(&[any], &udp::Config::default()).unwrap();
+        // Somebody else may have the same port for TCP; then another one is tried.
+        if let Ok(tcp) = Tcp::serve(udp.local_addrs(), &tcp::Config::default()) {
+            return (udp, tcp);
+        }
+    }
+}
+
+fn many(count: u64, len_max: usize) -> Pattern {
+    Pattern { count, every: Duration::ZERO, len_min: 16, len_max, ..pattern(count) }
+}
+
+#[test]
+fn flows_over_tcp_between_two_reactors_deliver_every_byte_both_ways() {
+    let large = |flow| FlowOffer { unit_len_max: 200_016, ..flow };
+    let down = large(offer_tcp("down", &["segment"]));
+    let up = FlowOffer { direction: Direction::ToCreator, ..large(offer_tcp("up", &["segment"])) };
+    let mut pair = Pair::new(vec![down, up], many(300, 200_000));
+    pair.connect();
+    pair.run(|pair| pair.ledgers.len() == 4);
+    for (place, ledger) in &pair.ledgers {
+        assert!(ledger.closes(), "{place:?}: {ledger:?}");
+        assert_eq!((ledger.delivered, ledger.lost), (300, 0), "{place:?}: {ledger:?}");
+    }
+    let record = pair.seen[0].as_ref().unwrap().record().clone();
+    assert_eq!(record.numbers, (0..300).collect::<Vec<_>>());
+    assert_eq!((record.altered, record.misnumbered), (0, 0));
+    let now = pair.participant.now();
+    pair.participant.core().close(now, pair.session.unwrap()).unwrap();
+    pair.run(|pair| pair.ended == [true; 2]);
+    assert_eq!(pair.failed, Vec::<String>::new());
+    pair.run(|pair| pair.views() == 0);
+}
+
+#[test]
+fn a_host_that_cannot_dial_or_listen_ends_the_flow_with_the_reason() {
+    let flows = || vec![offer_tcp("down", &[])];
+    let mut pair = Pair::new(flows(), many(10, 100));
+    // Nobody has said how to dial.
+    pair.participant = reactor(3);
+    pair.connect();
+    pair.run(|pair| !pair.failed.is_empty());
+    assert!(pair.failed[0].starts_with("1, flow 0: control works"), "{:?}", pair.failed);
+    assert!(pair.failed[0].contains("does not dial"), "{:?}", pair.failed);
+    // Nobody listens for streams; UDP is there.
+    let mut pair = Pair::new(flows(), many(10, 100));
+    let mut deaf = reactor(4);
+    std::mem::swap(&mut pair.creator, &mut deaf);
+    let udp = Udp::serve(&[SocketAddr::from(([127, 0, 0, 1], 0))], &udp::Config::default());
+    let udp = udp.unwrap();
+    pair.address = udp.local_addrs()[0];
+    pair.creator.listen(Box::new(udp)).unwrap();
+    let open = |_: &FlowOffer| Ok(Port::Source(Box::new(PatternSource::new(many(10, 100))) as _));
+    let (name, title) = ("test".into(), String::new());
+    let spec = SessionSpec { name, title, flows: flows(), participants_max: 1 };
+    pair.creator.core().publish(spec, Box::new(Opens(open))).unwrap();
+    pair.connect();
+    pair.run(|pair| pair.failed.iter().any(|text| text.starts_with("0, flow 0")));
+    let failed = pair.failed.iter().find(|text| text.starts_with("0, flow 0")).unwrap();
+    assert!(failed.contains("does not listen"), "{:?}", pair.failed);
+}
+
+/// A stream that opens at once and takes nothing.
+struct Stuck(Option<StreamEvent>, SocketAddr);
+
+const STUCK: Capabilities = Capabilities {
+    name: "stuck",
+    lanes: false,
+    datagram_len_max: 65_535,
+    reliable: true,
+    ordered: true,
+    boundaries: true,
+    duplicates: false,
+    integrity: false,
+    multicast: false,
+    trains: true,
+};
+
+impl Transport for Stuck {
+    fn capabilities(&self) -> &Capabilities {
+        &STUCK
+    }
+
+    fn local_addrs(&self) -> &[SocketAddr] {
+        std::slice::from_ref(&self.1)
+    }
+
+    fn open_data(&mut self, _: SocketAddr) -> io::Result<SocketAddr> {
+        Ok(self.1)
+    }
+
+    fn close_data(&mut self, _: SocketAddr) {}
+
+    fn send(&mut self, _: &Outgoing<'_>) -> Result<Sent, SendError> {
+        Ok(Sent::Blocked { bytes_taken: 0 })
+    }
+
+    fn recv(&mut self, _: Time, _: &mut Pool, _: &mut Vec<Incoming>) -> RecvOutcome {
+        RecvOutcome::default()
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn stats(&self) -> TransportStats {
+        TransportStats::default()
+    }
+}
+
+impl StreamTransport for Stuck {
+    fn expect(&mut self, _: Token, _: Time) {}
+
+    fn forget(&mut self, _: &Token) {}
+
+    fn poll_stream(&mut self) -> Option<StreamEvent> {
+        self.0.take()
+    }
+
+    fn close_stream(&mut self, _: SocketAddr) {}
+
+    fn next_deadline(&self) -> Option<Time> {
+        None
+    }
+
+    fn stream_count(&self) -> usize {
+        1
+    }
+
+    fn release(&mut self, _: &mut Pool) {}
+}
+
+#[test]
+fn a_stream_that_takes_nothing_holds_no_other_flow_up() {
+    let back = |flow| FlowOffer { direction: Direction::ToCreator, ..flow };
+    // The stream's flow is first in turn, and of the highest priority.
+    let mut stuck = back(offer_tcp("stuck", &[]));
+    stuck.attributes.push(dacapo_wire::attribute::AttributeForm {
+        key: 9,
+        min: Some(7),
+        ..Default::default()
+    });
+    let flows = vec![stuck, back(offer("datagrams", &["sequence", "checksum"]))];
+    let mut pair = Pair::new(flows, many(5_000, 300));
+    pair.participant.set_stream_dialer(|remote, token| {
+        let open = StreamEvent::Open { token, remote };
+        Ok(Box::new(Stuck(Some(open), remote)) as Box<dyn StreamTransport>)
+    });
+    pair.connect();
+    pair.run(|pair| pair.ledgers.contains_key(&(0, 1)) && pair.ledgers.contains_key(&(1, 1)));
+    let ledger = &pair.ledgers[&(0, 1)];
+    assert!(ledger.closes() && ledger.sent == 5_000, "{ledger:?}");
+    assert!(!pair.ledgers.contains_key(&(1, 0)), "the stuck one is stuck");
+}
