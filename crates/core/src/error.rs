@@ -80,6 +80,8 @@ codes! {
     Infeasible = 202, Config, "no protocol meets the request";
     /// What is asked for cannot be at the same time.
     Contradiction = 203, Config, "the attributes contradict each other";
+    /// A session file is wrong; the text has every mistake with its line.
+    SessionFile = 204, Config, "the session file is invalid";
     /// A record came in a state in which it must not.
     Violation = 301, Peer, "the peer broke the protocol";
     /// A record is not of its form.

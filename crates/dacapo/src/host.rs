@@ -8,7 +8,9 @@ use dacapo_core::{
 };
 use dacapo_security::{Fingerprint, Identity, endpoint_keys};
 use dacapo_sys::{clock, entropy};
+use dacapo_transport::tcp::{self, Tcp};
 use dacapo_transport::udp::{Config, Udp};
+use dacapo_transport::{StreamTransport, Transport};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +23,13 @@ pub struct Host {
     reactor: Reactor,
     identity: Identity,
     listening: Vec<SocketAddr>,
+    /// Why no streams can come to this host, where that is so.
+    no_streams: Option<String>,
 }
+
+/// How often another port is tried, where the system chooses it and TCP's of the same number is
+/// taken.
+const PORT_TRIES: usize = 16;
 
 impl Host {
     /// A host with the identity of this user, made at the first start.
@@ -47,8 +55,12 @@ impl Host {
         // Where zero of CLOCK_MONOTONIC lies does not matter to quinn; only differences do.
         let origin = std::time::Instant::now();
         let core = Core::new(config, crypto, random, origin);
-        let reactor = Reactor::new(core).map_err(system)?;
-        Ok(Self { reactor, identity, listening: Vec::new() })
+        let mut reactor = Reactor::new(core).map_err(system)?;
+        reactor.set_stream_dialer(|remote, token| {
+            let tcp = Tcp::dial(remote, token, &tcp::Config::default())?;
+            Ok(Box::new(tcp) as Box<dyn StreamTransport>)
+        });
+        Ok(Self { reactor, identity, listening: Vec::new(), no_streams: None })
     }
 
     /// This host's identity as others see it.
@@ -63,14 +75,44 @@ impl Host {
         dacapo_security::peer_fingerprint(self.reactor.core().peer_identity(peer)?)
     }
 
-    /// Listens on these addresses. Port 0 lets the system choose.
+    /// Listens on these addresses, with UDP and, for flows over streams, with TCP at the same
+    /// ports.
+    /// Port 0 lets the system choose. Where TCP's port is taken the host serves without streams;
+    /// [`Host::no_streams`] says why.
     ///
     /// # Errors
     /// [`Code::System`] with the address and what to do, for example when the port is in use.
     pub fn listen(&mut self, addrs: &[SocketAddr]) -> Result<(), Error> {
-        let udp = Udp::serve(addrs, &Config::default()).map_err(system)?;
-        self.listening.extend_from_slice(dacapo_transport::Transport::local_addrs(&udp));
-        self.reactor.listen(Box::new(udp)).map_err(system)
+        let is_chosen = addrs.iter().any(|addr| addr.port() == 0);
+        let tries = if is_chosen { PORT_TRIES } else { 1 };
+        for left in (0..tries).rev() {
+            let udp = Udp::serve(addrs, &Config::default()).map_err(system)?;
+            let found = Transport::local_addrs(&udp).to_vec();
+            match Tcp::serve(&found, &tcp::Config::default()) {
+                Ok(tcp) => self.reactor.listen_streams(Box::new(tcp)).map_err(system)?,
+                Err(_) if left > 0 => continue,
+                Err(error) => self.no_streams = Some(error.to_string()),
+            }
+            self.listening.extend(found);
+            return self.reactor.listen(Box::new(udp)).map_err(system);
+        }
+        Err(system("no port is free in both UDP and TCP"))
+    }
+
+    /// Why flows over streams cannot be served here; nothing when they can.
+    #[must_use]
+    pub fn no_streams(&self) -> Option<&str> {
+        self.no_streams.as_deref()
+    }
+
+    /// The transports that can be served here, by number.
+    #[must_use]
+    pub fn transports(&self) -> Vec<u16> {
+        let all = dacapo_transport::specs();
+        let can = |spec: &&&dacapo_lift::TransportSpec| {
+            self.no_streams.is_none() || spec.id != tcp::SPEC.id
+        };
+        all.iter().filter(can).map(|spec| spec.id).collect()
     }
 
     /// The addresses that this host listens on.

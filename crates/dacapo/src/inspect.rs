@@ -1,16 +1,16 @@
 //! [`Inspection`]: what is in a media file, with hashes that tell whether two have the same media.
 //!
 //! ```text
-//!   video   SHA-256 over (length u64, bytes) of every picture in order
+//!   video   SHA-256 over (length u64, bytes) of every picture in order; of a still the one picture
 //!   audio   SHA-256 over all bytes of sound, however they are cut into chunks
 //! ```
 //!
 //! What it is not: a decoder, or a comparison of containers: two files that differ in chunks,
 //! indexes or names have the same hashes when their pictures and samples are the same.
 
-use crate::access::file::{at, open};
+use crate::access::file::{at, open, show_of};
 use crate::plan::format_text;
-use dacapo_media::{FileInput, Format, Kind, avi, sniff, wav};
+use dacapo_media::{AudioFormat, FileInput, Format, Kind, Warning, au, avi, mjpeg, sniff, wav};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -24,7 +24,7 @@ const PIECE_LEN: u64 = 1 << 18;
 pub struct Inspection {
     /// The file.
     pub path: PathBuf,
-    /// "AVI" or "WAV".
+    /// "AVI", "WAV", "AU" or "JPEG".
     pub container: String,
     /// Its streams with media, in the order of the file.
     pub streams: Vec<StreamInspection>,
@@ -47,7 +47,7 @@ pub struct StreamInspection {
     pub repeated: u64,
     /// Bytes of pictures or sound.
     pub bytes: u64,
-    /// From the beginning to the end, in nanoseconds.
+    /// From the beginning to the end, in nanoseconds; 0 for a still.
     pub duration_ns: u64,
     /// The hash, in hexadecimal.
     pub sha256: String,
@@ -69,7 +69,7 @@ impl Inspection {
     /// Looks at all of a media file.
     ///
     /// # Errors
-    /// When it is not AVI or WAV, or cannot be read, with the file.
+    /// When it is not AVI, WAV, AU or JPEG, or cannot be read, with the file.
     pub fn of(path: &Path) -> Result<Self, InspectError> {
         let wrong = |error: &dyn fmt::Display| InspectError(at(path, error));
         match sniff(open(path).map_err(InspectError)?) {
@@ -80,8 +80,23 @@ impl Inspection {
             }
             Ok(Kind::Wav) => {
                 let input = open(path).map_err(InspectError)?;
-                let reader = wav::Reader::open(input).map_err(|error| wrong(&error))?;
-                inspect_wav(path, reader).map_err(|error| wrong(&error))
+                let mut reader = wav::Reader::open(input).map_err(|error| wrong(&error))?;
+                let sound = Sound::new(reader.format(), reader.audio_len(), reader.warnings());
+                let read = |from, len, piece: &mut Vec<u8>| reader.audio_bytes(from, len, piece);
+                sound.inspect(path, "WAV", read).map_err(|error| wrong(&error))
+            }
+            Ok(Kind::Au) => {
+                let input = open(path).map_err(InspectError)?;
+                let mut reader = au::Reader::open(input).map_err(|error| wrong(&error))?;
+                let sound = Sound::new(reader.format(), reader.audio_len(), reader.warnings());
+                let read = |from, len, piece: &mut Vec<u8>| reader.audio_bytes(from, len, piece);
+                sound.inspect(path, "AU", read).map_err(|error| wrong(&error))
+            }
+            Ok(Kind::Jpeg) => {
+                let input = open(path).map_err(InspectError)?;
+                let reader = mjpeg::Reader::open(input, show_of(path, None));
+                let reader = reader.map_err(|error| wrong(&error))?;
+                inspect_jpegs(path, reader).map_err(|error| wrong(&error))
             }
             Err(error) => Err(wrong(&error)),
         }
@@ -99,7 +114,12 @@ fn inspect_avi(
         let mut found = start(stream, &format, reader.duration_ns(stream));
         let mut hash = Sha256::new();
         match &format {
-            Format::Video(_) => hash_video(&mut reader, &mut found, &mut hash)?,
+            Format::Video(_) => {
+                let count = reader.video_count(stream);
+                hash_video(count, &mut found, &mut hash, |index, out| {
+                    reader.video_frame(stream, index, out)
+                })?;
+            }
             Format::Audio(audio) => {
                 let len = reader.audio_len(stream);
                 hash_audio(len, &mut hash, |from, len, piece| {
@@ -112,24 +132,64 @@ fn inspect_avi(
         found.sha256 = hex(hash);
         streams.push(found);
     }
-    let warnings = reader.warnings().iter().map(ToString::to_string).collect();
-    Ok(Inspection { path: path.to_owned(), container: "AVI".to_owned(), streams, warnings })
+    Ok(inspection(path, "AVI", streams, reader.warnings()))
 }
 
-fn inspect_wav(
+fn inspect_jpegs(
     path: &Path,
-    mut reader: wav::Reader<FileInput>,
-) -> Result<Inspection, wav::WavError> {
-    let format = Format::Audio(reader.format().clone());
+    mut reader: mjpeg::Reader<FileInput>,
+) -> Result<Inspection, mjpeg::MjpegError> {
+    let video = reader.video_format().clone();
+    let format = Format::Video(video.clone());
     let mut found = start(0, &format, reader.duration_ns());
+    if video.is_still() {
+        found.format = format!("JPEG {}x{}", video.width, video.height);
+        found.duration_ns = 0;
+    }
     let mut hash = Sha256::new();
-    found.bytes = reader.audio_len();
-    found.count = reader.sample_count();
-    hash_audio(found.bytes, &mut hash, |from, len, piece| reader.audio_bytes(from, len, piece))?;
+    let count = reader.video_count();
+    hash_video(count, &mut found, &mut hash, |index, out| reader.video_frame(index, out))?;
     found.sha256 = hex(hash);
-    let warnings = reader.warnings().iter().map(ToString::to_string).collect();
-    let streams = vec![found];
-    Ok(Inspection { path: path.to_owned(), container: "WAV".to_owned(), streams, warnings })
+    Ok(inspection(path, "JPEG", vec![found], reader.warnings()))
+}
+
+/// The sound of a file that has nothing else.
+struct Sound {
+    format: AudioFormat,
+    len: u64,
+    warnings: Vec<Warning>,
+}
+
+impl Sound {
+    fn new(format: &AudioFormat, len: u64, warnings: &[Warning]) -> Self {
+        Self { format: format.clone(), len, warnings: warnings.to_vec() }
+    }
+
+    fn inspect<E>(
+        self,
+        path: &Path,
+        container: &str,
+        read: impl FnMut(u64, usize, &mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Inspection, E> {
+        let Self { format, len, warnings } = self;
+        let mut found = start(0, &Format::Audio(format.clone()), format.time_ns(len));
+        let mut hash = Sha256::new();
+        found.bytes = len;
+        found.count = len / u64::from(format.block_len().max(1));
+        hash_audio(len, &mut hash, read)?;
+        found.sha256 = hex(hash);
+        Ok(inspection(path, container, vec![found], &warnings))
+    }
+}
+
+fn inspection(
+    path: &Path,
+    container: &str,
+    streams: Vec<StreamInspection>,
+    warnings: &[Warning],
+) -> Inspection {
+    let warnings = warnings.iter().map(ToString::to_string).collect();
+    Inspection { path: path.to_owned(), container: container.to_owned(), streams, warnings }
 }
 
 fn start(stream: usize, format: &Format, duration_ns: u64) -> StreamInspection {
@@ -146,14 +206,15 @@ fn start(stream: usize, format: &Format, duration_ns: u64) -> StreamInspection {
     }
 }
 
-fn hash_video(
-    reader: &mut avi::Reader<FileInput>,
+fn hash_video<E>(
+    count: u64,
     found: &mut StreamInspection,
     hash: &mut Sha256,
-) -> Result<(), avi::AviError> {
+    mut read: impl FnMut(u64, &mut Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
     let mut picture = Vec::new();
-    for index in 0..reader.video_count(found.stream) {
-        reader.video_frame(found.stream, index, &mut picture)?;
+    for index in 0..count {
+        read(index, &mut picture)?;
         let len = picture.len() as u64;
         hash.update(len.to_be_bytes());
         hash.update(&picture);
@@ -190,7 +251,11 @@ impl fmt::Display for Inspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path.display(), self.container)?;
         for stream in &self.streams {
-            let what = if stream.kind == "video" { "pictures" } else { "samples" };
+            let what = match (stream.kind.as_str(), stream.count) {
+                ("video", 1) => "picture",
+                ("video", _) => "pictures",
+                _ => "samples",
+            };
             let seconds = stream.duration_ns as f64 / 1e9;
             write!(f, "\n  stream {}: {}, {} {what}", stream.stream, stream.format, stream.count)?;
             if stream.repeated > 0 {

@@ -15,18 +15,27 @@ pub mod command;
 pub mod host;
 pub mod inspect;
 pub mod plan;
+pub mod session;
+pub mod transfer;
 pub mod uri;
 
 pub use dacapo_core as core;
 
 pub use command::{Answer, Command};
+pub use dacapo_core::{Code, Error, Fault};
+pub use dacapo_qos::Attributes;
 pub use host::Host;
 pub use inspect::Inspection;
 pub use plan::Plan;
+pub use session::{
+    Account, Creator, Direction, Endpoint, FlowAccount, FlowInfo, Received, Session, connect,
+    connect_with, create,
+};
 pub use uri::Uri;
 
-/// The modules that exist in this build.
+/// The modules and transports that exist in this build.
 #[must_use]
 pub fn catalogue() -> dacapo_lift::Catalogue {
-    dacapo_lift::Catalogue::new(dacapo_modules::entries())
+    let transports = dacapo_transport::specs();
+    dacapo_lift::Catalogue::new(dacapo_modules::entries()).with_transports(transports)
 }

@@ -81,7 +81,7 @@ fn turn(world: &mut World, node: NodeId, progress: &mut Option<Progress>) -> boo
     while let Some(event) = world.poll_event(node) {
         match event {
             CoreEvent::PeerOpen { peer } => {
-                world.core(node).join(now, peer, "radio").unwrap();
+                world.core(node).join(now, peer, "radio", Default::default()).unwrap();
             }
             CoreEvent::Offered { session, flows, .. } => {
                 let sinks = Sinks::for_offer("radio", &flows, &Wanted::Count).unwrap();

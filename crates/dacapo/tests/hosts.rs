@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used)]
 
 use dacapo::core::{
-    BeginError, CoreEvent, Ending, Ledger, Port, Publisher, SessionSpec, Sink, Source, SourcePoll,
-    Taken, UnitView, UnitWriter,
+    BeginError, CoreEvent, Ending, Joining, Ledger, Port, Publisher, SessionSpec, Sink, Source,
+    SourcePoll, Taken, UnitView, UnitWriter,
 };
 use dacapo::host::Host;
 use dacapo_base::Time;
@@ -44,7 +44,7 @@ impl Source for Numbers {
 struct Publish;
 
 impl Publisher for Publish {
-    fn open(&mut self, _: &FlowOffer) -> Result<Port, String> {
+    fn open(&mut self, _: &FlowOffer, _: &Joining) -> Result<Port, String> {
         Ok(Port::Source(Box::new(Numbers(0))))
     }
 }
@@ -108,7 +108,11 @@ fn play(listen: SocketAddr) -> (Ledger, Option<bool>) {
         match event {
             CoreEvent::PeerOpen { .. } => {
                 assert_eq!(participant.peer_fingerprint(peer), Some(creator.fingerprint()));
-                participant.reactor().core().join(now, peer, "numbers").unwrap();
+                participant
+                    .reactor()
+                    .core()
+                    .join(now, peer, "numbers", Default::default())
+                    .unwrap();
             }
             CoreEvent::Offered { session, .. } => {
                 let sink = Some(Port::Sink(Box::new(Check)));

@@ -11,6 +11,7 @@
 //! pictures; a unit that could not be begun for lack of memory is the next one again.
 
 use super::cursor::{Cursor, Due, Grid};
+use super::live::Begin;
 use super::media::{Sound, SoundGrid};
 use super::source::{begin_failed, follow, header};
 use super::timeline::{Extent, Speed, Timeline};
@@ -39,6 +40,13 @@ impl<S: Sound> AudioSource<S> {
             cursor: Cursor::default(),
             piece: Vec::new(),
         }
+    }
+
+    /// The same, beginning there.
+    #[must_use]
+    pub fn beginning(mut self, begin: Begin) -> Self {
+        self.timeline = self.timeline.beginning(begin);
+        self
     }
 
     fn send(&mut self, now: Time, unit: &mut UnitWriter<'_>, index: u64) -> SourcePoll {

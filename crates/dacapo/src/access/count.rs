@@ -22,6 +22,12 @@ impl CountSink {
     pub fn new(progress: Progress, budget: Duration) -> Self {
         Self { arrivals: Arrivals::new(progress, budget) }
     }
+
+    /// The same for a still, which is shown whenever it comes.
+    #[must_use]
+    pub fn never_late(self) -> Self {
+        Self { arrivals: self.arrivals.never_late() }
+    }
 }
 
 impl Sink for CountSink {

@@ -68,6 +68,15 @@ impl Grid for PictureGrid<'_> {
     fn index_at(&self, time_ns: u64) -> u64 {
         self.0.index_at(time_ns)
     }
+
+    fn first_from(&self, time_ns: u64) -> u64 {
+        if self.0.is_still() {
+            // It has no time: who begins later, or jumps, is shown it all the same.
+            return 0;
+        }
+        let index = self.index_at(time_ns);
+        if self.time_ns(index) < time_ns { index + 1 } else { index }
+    }
 }
 
 /// The times of units of sound.
@@ -120,7 +129,11 @@ impl Grid for SoundGrid {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cursor::{Cursor, Due};
+    use super::super::timeline::{Extent, Speed, Timeline};
     use super::*;
+    use crate::command::Command;
+    use dacapo_base::Time;
     use dacapo_media::SampleEncoding;
 
     #[test]
@@ -144,6 +157,25 @@ mod tests {
                 assert_eq!(grid.first_from(time_ns + 1), index + 1, "{rate_hz}");
             }
         }
+    }
+
+    #[test]
+    fn a_still_is_sent_once_and_again_after_a_jump_wherever_that_leads() {
+        let extent = Extent { duration_ns: 10_000_000_000, nominal: Some((25, 1)) };
+        let mut timeline = Timeline::new(extent, Speed::NORMAL);
+        let still = VideoFormat::still(64, 48);
+        let (grid, mut cursor) = (PictureGrid(&still), Cursor::default());
+        let at = Time::from_millis;
+        let sent = Due::Unit { index: 0, trick: false };
+        timeline.start(at(0));
+        assert_eq!(cursor.poll(at(0), &mut timeline, &grid, false), sent);
+        cursor.advance(&timeline, &grid);
+        assert_eq!(cursor.poll(at(1), &mut timeline, &grid, false), Due::Wait(at(10_000)));
+        timeline.command(at(2_000), Command::Ff).unwrap();
+        timeline.command(at(2_500), Command::Play).unwrap();
+        assert_eq!(cursor.poll(at(2_500), &mut timeline, &grid, false), sent);
+        cursor.advance(&timeline, &grid);
+        assert_eq!(cursor.poll(at(6_500), &mut timeline, &grid, false), Due::End);
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod count;
 pub mod cursor;
 pub mod file;
 pub mod histogram;
+pub mod live;
 pub mod media;
 mod names;
 pub mod player;

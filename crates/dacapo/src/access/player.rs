@@ -3,6 +3,9 @@
 //! ```text
 //!   unit -> playout clock -> held until due -> weave -> queue --thread--> pipe -> ffplay
 //!             late: not shown       bounded           bounded     may block
+//!
+//!   sound, pictures, both   AVI until the flows end; the player ends when it has shown that
+//!   a still                 the picture and its end; the player stays until the flow ends
 //! ```
 //!
 //! What it is: the playout clock decides when a unit goes to the player; the player's own clock
@@ -11,11 +14,12 @@
 //!
 //! Invariants: a player that stalls never holds up the core: beyond `QUEUE_BYTES` the oldest
 //! pictures that wait are replaced by "the previous one again", so that sound and pictures stay
-//! together; nothing of an older generation is shown after a newer one has come.
+//! together; nothing of an older generation is shown after a newer one has come. A still is shown
+//! whenever it comes, and neither waits nor is dropped.
 
 use super::arrival::Arrivals;
 use super::progress::Progress;
-use super::record::Part;
+use super::record::{Part, in_avi, is_still};
 use super::weave::{Output, Piece, Placed, Weaver};
 use dacapo_base::Time;
 use dacapo_core::{Ending, Ledger, Sink, Taken, UnitView};
@@ -25,10 +29,12 @@ use dacapo_media::{Format, avi};
 use dacapo_path::ClockOffset;
 use dacapo_wire::media::{Header, LEN};
 use std::collections::{BTreeMap, VecDeque};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 /// Bytes that wait for the player before pictures are dropped.
 const QUEUE_BYTES: usize = 8 << 20;
@@ -39,6 +45,9 @@ const QUEUE_COUNT: usize = 4_096;
 /// Bytes and units that are held until they are due.
 const HELD_BYTES: usize = 64 << 20;
 const HELD_COUNT: usize = 4_096;
+
+/// How soon it is seen that the player of a still was closed.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The program that plays, when it is on the path.
 const PROGRAM: &str = "ffplay";
@@ -65,8 +74,8 @@ impl Queue {
     fn push(&mut self, item: Item) {
         self.bytes += item.bytes.len();
         self.items.push_back(item);
-        while self.bytes > QUEUE_BYTES && self.drop_picture() {}
-        while self.bytes > QUEUE_BYTES || self.items.len() > QUEUE_COUNT {
+        while self.bytes > QUEUE_BYTES && self.items.len() > 1 && self.drop_picture() {}
+        while (self.bytes > QUEUE_BYTES && self.items.len() > 1) || self.items.len() > QUEUE_COUNT {
             let Some(item) = self.items.pop_front() else { return };
             self.bytes -= item.bytes.len();
             self.dropped += 1;
@@ -121,6 +130,18 @@ impl Pipe {
         }
     }
 
+    /// Forgets everything that comes; whether nothing more will, at the latest after a short while.
+    fn wait_for_end(&self) -> bool {
+        let mut queue = self.lock();
+        if !queue.is_finished {
+            let waited = self.changed.wait_timeout(queue, LOOK_EVERY);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        queue.items.clear();
+        queue.bytes = 0;
+        queue.is_finished
+    }
+
     fn finish(&self) {
         self.lock().is_finished = true;
         self.changed.notify_one();
@@ -172,12 +193,18 @@ pub fn find_player(path: Option<&std::ffi::OsStr>) -> Option<PathBuf> {
     folders.map(|folder| folder.join(PROGRAM)).find(|program| program.is_file())
 }
 
-/// How `ffplay` is started for a stream of AVI on its input.
-fn ffplay(program: &Path, title: &str) -> Command {
+/// How `ffplay` is started for a stream of AVI on its input, or for a picture.
+fn ffplay(program: &Path, title: &str, shows_still: bool) -> Command {
     let mut command = Command::new(program);
-    command.args(["-hide_banner", "-loglevel", "error", "-nostats", "-autoexit"]);
-    command.args(["-probesize", "100000", "-analyzeduration", "0", "-fflags", "nobuffer"]);
-    command.args(["-window_title", title, "-f", "avi", "-i", "pipe:0"]);
+    command.args(["-hide_banner", "-loglevel", "error", "-nostats", "-window_title", title]);
+    if shows_still {
+        command.args(["-f", "jpeg_pipe"]);
+    } else {
+        // What is read to find out about the streams is not shown: all of a still would be gone.
+        command.args(["-probesize", "100000", "-analyzeduration", "0", "-fflags", "nobuffer"]);
+        command.args(["-autoexit", "-f", "avi"]);
+    }
+    command.args(["-i", "pipe:0"]);
     command
 }
 
@@ -218,7 +245,11 @@ pub(crate) fn play(
 ) -> Result<(Vec<PlayerSink>, PlayerHandle), String> {
     // A title that begins with a dash would be an option.
     let title = format!("dacapo {title}");
-    play_with(ffplay(program, &title), parts)
+    play_with(ffplay(program, &title, is_only_still(&parts)), parts)
+}
+
+fn is_only_still(parts: &[Part]) -> bool {
+    matches!(parts, [part] if is_still(&part.format))
 }
 
 fn play_with(
@@ -231,23 +262,28 @@ fn play_with(
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| failed(&error))?;
     let input = child.stdin.take().ok_or_else(|| failed(&"it has no input"))?;
+    let shows_still = is_only_still(&parts);
     let formats: Vec<Format> = parts.iter().map(|part| part.format.clone()).collect();
     let pipe = Arc::<Pipe>::default();
-    let (theirs, streams) = (Arc::clone(&pipe), formats.clone());
-    thread::Builder::new()
-        .name("player".to_owned())
-        .spawn(move || run(&theirs, child, input, &streams))
-        .map_err(|error| failed(&error))?;
+    let (theirs, streams) = (Arc::clone(&pipe), in_avi(&formats));
+    let run = move || match shows_still {
+        true => run_still(&theirs, child, input),
+        false => run(&theirs, child, input, &streams),
+    };
+    thread::Builder::new().name("player".to_owned()).spawn(run).map_err(|error| failed(&error))?;
     let weaver = Weaver::new(ToPlayer(Arc::clone(&pipe)), &formats, true);
     let playing = Playing { weaver, open_count: parts.len(), pipe: Arc::clone(&pipe) };
     let playing = Arc::new(Mutex::new(playing));
-    let sink = |(stream, part): (usize, Part)| PlayerSink {
-        arrivals: Arrivals::new(part.progress, part.budget),
-        playing: Arc::clone(&playing),
-        stream,
-        held: BTreeMap::new(),
-        held_bytes: 0,
-        is_open: true,
+    let sink = |(stream, part): (usize, Part)| {
+        let arrivals = Arrivals::new(part.progress, part.budget);
+        PlayerSink {
+            arrivals: if is_still(&part.format) { arrivals.never_late() } else { arrivals },
+            playing: Arc::clone(&playing),
+            stream,
+            held: BTreeMap::new(),
+            held_bytes: 0,
+            is_open: true,
+        }
     };
     let sinks = parts.into_iter().enumerate().map(sink).collect();
     Ok((sinks, PlayerHandle(pipe)))
@@ -263,6 +299,25 @@ fn run(pipe: &Pipe, mut child: Child, input: ChildStdin, formats: &[Format]) {
         (_, Ok(status)) => Some(format!("the player ended: {status}")),
         (written, Err(error)) => Some(written.err().unwrap_or_else(|| error.to_string())),
     };
+    pipe.leave(error);
+}
+
+/// The same for a still: the player stays with what it was given until the flow ends.
+fn run_still(pipe: &Pipe, mut child: Child, mut input: ChildStdin) {
+    let picture = std::iter::from_fn(|| pipe.next()).find(|item| !item.bytes.is_empty());
+    let written = picture.map_or(Ok(()), |item| input.write_all(&item.bytes));
+    // A picture is whole, and shown, when its end has come.
+    drop(input);
+    let closed = || Some("the player was closed".to_owned());
+    let mut error = written.err().and_then(|_| closed());
+    while error.is_none() && !pipe.wait_for_end() {
+        if !matches!(child.try_wait(), Ok(None)) {
+            error = closed();
+        }
+    }
+    // It may be gone already.
+    let _ = child.kill();
+    let _ = child.wait();
     pipe.leave(error);
 }
 
@@ -430,6 +485,43 @@ mod tests {
         reader.video_frame(0, 49, &mut picture).unwrap();
         assert_eq!(picture, [49; 100]);
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn the_player_of_a_still_gets_the_picture_and_its_end_and_stays_until_the_flow_ends() {
+        let name = |what: &str| format!("dacapo-player-{}-{what}", std::process::id());
+        let (path, whole) =
+            (std::env::temp_dir().join(name("a.jpg")), std::env::temp_dir().join(name("whole")));
+        let still = || Part {
+            format: Format::Video(VideoFormat::still(64, 48)),
+            progress: Progress::new("x"),
+            budget: Duration::ZERO,
+        };
+        let mut command = Command::new("sh");
+        command.args(["-c", "cat > \"$0\"; : > \"$1\"; exec sleep 1000"]).args([&path, &whole]);
+        let (mut sinks, handle) = play_with(command, vec![still()]).unwrap();
+        // More than is kept for a player that stalls.
+        let picture = vec![7; QUEUE_BYTES + 1];
+        give(&mut sinks[0], 0, picture.clone());
+        while !whole.exists() {
+            thread::yield_now();
+        }
+        assert!(std::fs::read(&path).unwrap() == picture && !handle.is_gone());
+        drop(sinks);
+        while !handle.is_finished() {
+            thread::yield_now();
+        }
+        assert_eq!(handle.0.lock().error, None);
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(&whole).unwrap();
+        // One that was closed is gone while the flow runs.
+        let (sinks, handle) = play_with(Command::new("true"), vec![still()]).unwrap();
+        handle.0.push(Item { stream: 0, is_picture: true, bytes: vec![7] }).unwrap();
+        while !handle.is_gone() {
+            thread::yield_now();
+        }
+        assert!(!handle.is_finished() && handle.0.lock().error.is_some());
+        drop(sinks);
     }
 
     #[test]

@@ -5,12 +5,18 @@
 //!                      bounded                             bounded
 //! ```
 //!
-//! What it is not: blocking. A sender whose queue is full gets its bytes back; a receiver that does
-//! not read loses units, which the ledger books as `overflow`.
+//! What it is not: blocking; `crate::session` waits. A sender whose queue is full gets its unit
+//! back. A receiver that does not read loses units, which the ledger books as `overflow`: the sink
+//! has no way to hold the sender back, so that is so on a reliable flow too, and its application
+//! must read as fast as its peer sends.
+//!
+//! An empty source is asked again after [`ASK_EVERY`], or, when its sender has promised that
+//! somebody calls `Core::wake` after every unit and at the end ([`RawSender::promise_wake`]), only
+//! then.
 //!
 //! Invariants: at most [`UNITS_MAX`] units and [`BYTES_MAX`] bytes wait, or one unit if it is
-//! larger; units keep their boundaries; the flow ends when its last sender is gone and the queue is
-//! empty.
+//! larger; units keep their boundaries; the flow ends when its sender is gone and the queue is
+//! empty; what has arrived can be read after the end.
 
 use super::progress::Progress;
 use crate::command::{Answer, Command, State};
@@ -30,8 +36,8 @@ pub const UNITS_MAX: usize = 256;
 /// The most bytes that wait, but for a single larger unit.
 pub const BYTES_MAX: usize = 4 << 20;
 
-/// How often an empty source is asked again: nothing can wake the core from another thread yet.
-const ASK_EVERY: Duration = Duration::from_millis(1);
+/// How often an empty source is asked again, when nobody has promised to wake it.
+pub const ASK_EVERY: Duration = Duration::from_millis(1);
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -41,6 +47,10 @@ struct Queue {
     is_finished: bool,
     /// Nothing more will be taken out.
     is_closed: bool,
+    /// Who feeds it wakes the core.
+    is_woken: bool,
+    /// How the flow ended, for who receives.
+    ending: Option<Ending>,
 }
 
 impl Queue {
@@ -113,10 +123,22 @@ impl RawSender {
         Ok(())
     }
 
+    /// Promises that `Core::wake` is called for this flow after every unit that was handed over and
+    /// after this sender is dropped: an empty source then costs nothing.
+    pub fn promise_wake(&self) {
+        lock(&self.0).is_woken = true;
+    }
+
     /// Whether the flow still takes units.
     #[must_use]
     pub fn is_open(&self) -> bool {
         !lock(&self.0).is_closed
+    }
+
+    /// Whether the queue takes a unit of `len` bytes now.
+    #[must_use]
+    pub fn has_room(&self, len: usize) -> bool {
+        lock(&self.0).has_room(len)
     }
 }
 
@@ -136,8 +158,11 @@ impl Source for RawSource {
     fn poll_unit(&mut self, now: Time, unit: &mut UnitWriter<'_>) -> SourcePoll {
         let mut queue = lock(&self.queue);
         let Some(bytes) = queue.units.front() else {
-            let end = queue.is_finished;
-            return if end { SourcePoll::End } else { SourcePoll::Wait(now + ASK_EVERY) };
+            return match (queue.is_finished, queue.is_woken) {
+                (true, _) => SourcePoll::End,
+                (false, true) => SourcePoll::Idle,
+                (false, false) => SourcePoll::Wait(now + ASK_EVERY),
+            };
         };
         match unit.begin(bytes.len()) {
             Ok(()) => unit.write(bytes),
@@ -184,11 +209,23 @@ impl RawReceiver {
         lock(&self.0).pop()
     }
 
+    /// Whether a unit waits.
+    #[must_use]
+    pub fn has_unit(&self) -> bool {
+        !lock(&self.0).units.is_empty()
+    }
+
     /// Whether nothing waits and nothing will come.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         let queue = lock(&self.0);
         queue.is_finished && queue.units.is_empty()
+    }
+
+    /// How the flow ended; `None` while it runs.
+    #[must_use]
+    pub fn ending(&self) -> Option<Ending> {
+        lock(&self.0).ending.clone()
     }
 }
 
@@ -233,6 +270,9 @@ impl Sink for RawSink {
 
     fn finish(&mut self, _now: Time, ending: &Ending, _ledger: &Ledger) {
         self.progress.ended(ending);
+        let mut queue = lock(&self.queue);
+        queue.ending = Some(ending.clone());
+        queue.is_finished = true;
     }
 }
 
@@ -250,8 +290,10 @@ mod tests {
     fn a_full_queue_gives_the_unit_back_and_a_closed_one_says_so() {
         let (sender, source) = RawSender::pair();
         for _ in 0..UNITS_MAX {
+            assert!(sender.has_room(1));
             sender.send(vec![7]).unwrap();
         }
+        assert!(!sender.has_room(1));
         assert_eq!(sender.send(vec![8]), Err(RawSendError::Full(vec![8])));
         drop(source);
         assert!(!sender.is_open());
@@ -259,5 +301,17 @@ mod tests {
         let (sender, _source) = RawSender::pair();
         sender.send(vec![0; BYTES_MAX + 1]).unwrap();
         assert!(matches!(sender.send(vec![0]), Err(RawSendError::Full(_))));
+    }
+
+    #[test]
+    fn a_flow_that_ended_says_how_and_what_arrived_can_still_be_read() {
+        let (receiver, mut sink) = RawReceiver::pair(Progress::new("text"));
+        lock(&sink.queue).push(vec![1]);
+        assert!(receiver.has_unit() && receiver.ending().is_none());
+        sink.finish(Time::ZERO, &Ending::Complete, &Ledger::default());
+        assert!(!receiver.is_finished(), "a unit waits");
+        assert_eq!(receiver.try_recv(), Some(vec![1]));
+        assert!(receiver.is_finished() && !receiver.has_unit());
+        assert_eq!(receiver.ending(), Some(Ending::Complete));
     }
 }

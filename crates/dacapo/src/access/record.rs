@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   flow "video" --+                                 one group     one AVI file (OpenDML)
-//!                  +-- Recording --> SESSION.avi     sound alone   WAV
-//!   flow "audio" --+                                 bytes         .bin, without boundaries
+//!                  +-- Recording --> SESSION.avi     sound alone   WAV; AU when it is companded
+//!   flow "audio" --+                                 a still       the picture as it came, JPEG
+//!                                                    bytes         .bin, without boundaries
 //! ```
 //!
 //! What it is: the weave of the flows' units, in a file that is readable at every moment up to
@@ -20,7 +21,7 @@ use dacapo_base::Time;
 use dacapo_core::{Ending, Ledger, Sink, Taken, UnitView};
 use dacapo_lift::DropReason;
 use dacapo_media::sink::Seekable;
-use dacapo_media::{Format, avi, wav};
+use dacapo_media::{Format, FourCc, VideoFormat, au, avi, wav};
 use dacapo_path::ClockOffset;
 use dacapo_wire::media::LEN;
 use std::fs::{File, OpenOptions};
@@ -82,12 +83,123 @@ impl Drop for Target {
     }
 }
 
-enum Writer {
-    Avi(Box<avi::Writer<Seekable<BufWriter<File>>>>),
-    Wav(wav::Writer<Seekable<BufWriter<File>>>),
+/// What a file of media is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    Avi,
+    Wav,
+    Au,
+    Jpeg,
 }
 
-/// An AVI or WAV file.
+impl FileKind {
+    /// The kind that streams of these formats are saved in together.
+    pub fn of(formats: &[Format]) -> Self {
+        match formats {
+            [Format::Audio(audio)] if audio.encoding.is_companded() => Self::Au,
+            [Format::Audio(_)] => Self::Wav,
+            [still] if is_still(still) => Self::Jpeg,
+            _ => Self::Avi,
+        }
+    }
+
+    /// The end of its name.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Self::Avi => "avi",
+            Self::Wav => "wav",
+            Self::Au => "au",
+            Self::Jpeg => "jpg",
+        }
+    }
+}
+
+/// Whether a format is that of one picture.
+pub(crate) fn is_still(format: &Format) -> bool {
+    matches!(format, Format::Video(video) if video.is_still())
+}
+
+/// The formats of the streams of an AVI file: a still in it is a movie of one picture.
+pub(crate) fn in_avi(formats: &[Format]) -> Vec<Format> {
+    let moving = |format: &Format| match format {
+        Format::Video(video) => {
+            Format::Video(VideoFormat { fourcc: FourCc::MJPG, ..video.clone() })
+        }
+        Format::Audio(_) => format.clone(),
+    };
+    formats.iter().map(moving).collect()
+}
+
+type Out = Seekable<BufWriter<File>>;
+
+enum Writer {
+    Avi(Box<avi::Writer<Out>>),
+    Wav(wav::Writer<Out>),
+    Au(au::Writer<Out>),
+    Jpeg(BufWriter<File>),
+    /// The one picture is written; the same again, after a jump, is not.
+    Done,
+}
+
+impl Writer {
+    fn create(out: BufWriter<File>, formats: &[Format]) -> Result<Self, String> {
+        match (FileKind::of(formats), formats) {
+            (FileKind::Wav, [Format::Audio(audio)]) => {
+                wav::Writer::create(out, audio).map(Self::Wav).map_err(|error| error.to_string())
+            }
+            (FileKind::Au, [Format::Audio(audio)]) => {
+                au::Writer::create(out, audio).map(Self::Au).map_err(|error| error.to_string())
+            }
+            (FileKind::Jpeg, _) => Ok(Self::Jpeg(out)),
+            _ => {
+                let writer = avi::Writer::create(out, &in_avi(formats));
+                writer.map(|it| Self::Avi(Box::new(it))).map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    fn picture(&mut self, stream: usize, picture: &[u8]) -> Result<(), String> {
+        match self {
+            Self::Avi(avi) => avi.video_frame(stream, picture).map_err(|error| error.to_string()),
+            Self::Jpeg(out) if !picture.is_empty() => {
+                let written = out.write_all(picture).and_then(|()| out.flush());
+                *self = Self::Done;
+                written.map_err(|error| error.to_string())
+            }
+            Self::Jpeg(_) | Self::Done => Ok(()),
+            Self::Wav(_) | Self::Au(_) => Err("a picture in a file of sound".to_owned()),
+        }
+    }
+
+    fn sound(&mut self, stream: usize, sound: &[u8]) -> Result<(), String> {
+        match self {
+            Self::Avi(avi) => avi.audio(stream, sound).map_err(|error| error.to_string()),
+            Self::Wav(wav) => wav.audio(sound).map_err(|error| error.to_string()),
+            Self::Au(au) => au.audio(sound).map_err(|error| error.to_string()),
+            Self::Jpeg(_) | Self::Done => Err("sound in a file of a picture".to_owned()),
+        }
+    }
+
+    fn sync(&mut self) -> Result<(), String> {
+        match self {
+            Self::Avi(avi) => avi.sync().map_err(|error| error.to_string()),
+            Self::Wav(wav) => wav.sync().map_err(|error| error.to_string()),
+            Self::Au(au) => au.sync().map_err(|error| error.to_string()),
+            Self::Jpeg(_) | Self::Done => Ok(()),
+        }
+    }
+
+    fn finish(self) -> Result<(), String> {
+        match self {
+            Self::Avi(avi) => avi.finish().map(drop).map_err(|error| error.to_string()),
+            Self::Wav(wav) => wav.finish().map(drop).map_err(|error| error.to_string()),
+            Self::Au(au) => au.finish().map(drop).map_err(|error| error.to_string()),
+            Self::Jpeg(_) | Self::Done => Ok(()),
+        }
+    }
+}
+
+/// A file of media: AVI, WAV, AU or JPEG.
 struct MediaFile {
     target: Target,
     formats: Vec<Format>,
@@ -101,16 +213,7 @@ impl MediaFile {
             let out = self.target.begin()?;
             let at =
                 |error: &dyn std::fmt::Display| format!("{}: {error}", self.target.path.display());
-            let writer = match self.formats.as_slice() {
-                [Format::Audio(audio)] => {
-                    Writer::Wav(wav::Writer::create(out, audio).map_err(|error| at(&error))?)
-                }
-                formats => {
-                    let writer = avi::Writer::create(out, formats).map_err(|error| at(&error))?;
-                    Writer::Avi(Box::new(writer))
-                }
-            };
-            self.writer = Some(writer);
+            self.writer = Some(Writer::create(out, &self.formats).map_err(|error| at(&error))?);
         }
         self.writer.as_mut().ok_or_else(String::new)
     }
@@ -132,35 +235,22 @@ impl MediaFile {
         if self.writer.is_none() {
             return Ok(());
         }
-        self.with(|writer| match writer {
-            Writer::Avi(avi) => avi.sync().map_err(|error| error.to_string()),
-            Writer::Wav(wav) => wav.sync().map_err(|error| error.to_string()),
-        })
+        self.with(Writer::sync)
     }
 
     fn finish(&mut self) -> Result<(), String> {
-        let finished = match self.writer.take() {
-            None => return Ok(()),
-            Some(Writer::Avi(avi)) => avi.finish().map(drop).map_err(|error| error.to_string()),
-            Some(Writer::Wav(wav)) => wav.finish().map(drop).map_err(|error| error.to_string()),
-        };
+        let finished = self.writer.take().map_or(Ok(()), Writer::finish);
         finished.map_err(|error| format!("{}: {error}", self.target.path.display()))
     }
 }
 
 impl Output for MediaFile {
     fn picture(&mut self, stream: usize, picture: &[u8]) -> Result<(), String> {
-        self.with(|writer| match writer {
-            Writer::Avi(avi) => avi.video_frame(stream, picture).map_err(|error| error.to_string()),
-            Writer::Wav(_) => Err("a picture in a WAV file".to_owned()),
-        })
+        self.with(|writer| writer.picture(stream, picture))
     }
 
     fn sound(&mut self, stream: usize, sound: &[u8]) -> Result<(), String> {
-        self.with(|writer| match writer {
-            Writer::Avi(avi) => avi.audio(stream, sound).map_err(|error| error.to_string()),
-            Writer::Wav(wav) => wav.audio(sound).map_err(|error| error.to_string()),
-        })
+        self.with(|writer| writer.sound(stream, sound))
     }
 }
 
@@ -193,7 +283,7 @@ pub(crate) struct Part {
     pub budget: Duration,
 }
 
-/// Sinks that save flows together into one file: AVI, or WAV for sound alone.
+/// Sinks that save flows together into one file, of the kind that [`FileKind::of`] says.
 ///
 /// # Errors
 /// With the file and what to do, when it cannot be made.

@@ -15,7 +15,7 @@ use super::names::Names;
 use super::player::{PlayerHandle, find_player, play};
 use super::progress::Progress;
 use super::raw::RawSender;
-use super::record::{Part, RawRecordSink, record};
+use super::record::{FileKind, Part, RawRecordSink, is_still, record};
 use dacapo_core::{Port, Sink};
 use dacapo_media::{AudioFormat, Format, FourCc, SampleEncoding, VideoFormat};
 use dacapo_wire::medium::{self, Medium};
@@ -188,13 +188,14 @@ impl Sinks {
         names: &mut Names,
     ) -> Result<(), String> {
         let groups = groups(wishes);
-        let movies = groups.iter().filter(|group| has_pictures(group)).count();
+        let kinds: Vec<FileKind> = groups.iter().map(|group| kind(group)).collect();
         for group in groups {
             let Some(first) = group.first() else { continue };
-            let (part, ending) = if has_pictures(&group) {
-                ((movies > 1).then(|| label(first)), "avi")
-            } else {
-                (Some(first.offer.name.as_str()), "wav")
+            let kind = kind(&group);
+            let is_only = kinds.iter().filter(|other| **other == kind).count() == 1;
+            let (part, ending) = match has_pictures(&group) {
+                true => ((!is_only).then(|| label(first)), kind.ending()),
+                false => (Some(first.offer.name.as_str()), kind.ending()),
             };
             let path = dir.join(names.name(session_name, part, ending));
             let (places, parts) = split(group);
@@ -230,7 +231,9 @@ impl Sinks {
     fn count(&mut self, wishes: Vec<Wish<'_>>) {
         for wish in wishes {
             let (index, part) = (wish.index, wish.into_part());
-            self.put(index, Box::new(CountSink::new(part.progress, part.budget)));
+            let sink = CountSink::new(part.progress, part.budget);
+            let sink = if is_still(&part.format) { sink.never_late() } else { sink };
+            self.put(index, Box::new(sink));
         }
     }
 }
@@ -249,6 +252,11 @@ impl Wish<'_> {
 
 fn has_pictures(group: &[Wish<'_>]) -> bool {
     group.iter().any(|wish| matches!(wish.format, Format::Video(_)))
+}
+
+fn kind(group: &[Wish<'_>]) -> FileKind {
+    let formats: Vec<_> = group.iter().map(|wish| wish.format.clone()).collect();
+    FileKind::of(&formats)
 }
 
 fn label<'a>(wish: &Wish<'a>) -> &'a str {
@@ -305,6 +313,8 @@ fn encoding_of(encoding: medium::SampleEncoding) -> SampleEncoding {
         medium::SampleEncoding::S32 => SampleEncoding::S32,
         medium::SampleEncoding::F32 => SampleEncoding::F32,
         medium::SampleEncoding::F64 => SampleEncoding::F64,
+        medium::SampleEncoding::MuLaw => SampleEncoding::MuLaw,
+        medium::SampleEncoding::ALaw => SampleEncoding::ALaw,
     }
 }
 
@@ -327,6 +337,8 @@ pub fn medium_of(format: &Format) -> Medium {
                 SampleEncoding::S32 => medium::SampleEncoding::S32,
                 SampleEncoding::F32 => medium::SampleEncoding::F32,
                 SampleEncoding::F64 => medium::SampleEncoding::F64,
+                SampleEncoding::MuLaw => medium::SampleEncoding::MuLaw,
+                SampleEncoding::ALaw => medium::SampleEncoding::ALaw,
             },
             channels: audio.channels,
             rate_hz: audio.rate_hz,
@@ -370,11 +382,14 @@ mod tests {
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
         let back = FlowOffer { direction: Direction::ToCreator, ..flow("back", "", Medium::Raw) };
+        let mulaw = AudioFormat::new(SampleEncoding::MuLaw, 1, 8_000);
         let offer = [
             flow("video", "g", video()),
             flow("audio", "g", audio()),
             flow("talk", "", audio()),
             flow("bytes", "", Medium::Raw),
+            flow("photo", "", medium_of(&Format::Video(VideoFormat::still(64, 48)))),
+            flow("line", "", medium_of(&Format::Audio(mulaw))),
             back,
         ];
         let wanted = Wanted::Save { dir: dir.clone(), force: false };
@@ -382,7 +397,9 @@ mod tests {
         let names: Vec<_> = sinks.progress.iter().filter_map(|it| it.snapshot().saved).collect();
         let names: Vec<_> =
             names.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
-        assert_eq!(names, ["show.avi", "show.avi", "show-talk.wav", "show-bytes.bin"]);
+        let media = ["show.avi", "show.avi", "show-talk.wav"];
+        let others = ["show-bytes.bin", "show.jpg", "show-line.au"];
+        assert_eq!(names, [media, others].concat());
         assert!(matches!(sinks.ports.last(), Some(Some(Port::Source(_)))));
         assert_eq!(sinks.senders[0].0, "back");
         drop(sinks);

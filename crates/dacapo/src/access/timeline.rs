@@ -33,6 +33,7 @@
 //! nothing that is on its way is wrong after it; equal inputs give equal timelines, however often
 //! they are polled.
 
+use super::live::Begin;
 use crate::command::{Answer, Command, State};
 use dacapo_base::Time;
 use dacapo_wire::media::GENERATION_BITS;
@@ -120,6 +121,8 @@ pub struct Timeline {
     jumps: u64,
     resounds: u64,
     parked: bool,
+    /// Where it begins; none is the start.
+    begin: Option<Begin>,
 }
 
 impl Timeline {
@@ -139,7 +142,15 @@ impl Timeline {
             jumps: 0,
             resounds: 0,
             parked: false,
+            begin: None,
         }
+    }
+
+    /// The same, beginning there.
+    #[must_use]
+    pub fn beginning(mut self, begin: Begin) -> Self {
+        self.begin = Some(begin);
+        self
     }
 
     /// The flow runs: time counts.
@@ -149,6 +160,9 @@ impl Timeline {
         }
         self.running = true;
         self.anchor = now;
+        if let Some(begin) = self.begin.take() {
+            self.anchor_ns = begin.position_ns(now, self.extent, self.speed);
+        }
         if self.begun && self.state != State::Stopped {
             self.bump();
         }

@@ -9,6 +9,7 @@
 //! Invariant: a picture that could not be begun for lack of memory is the next one again.
 
 use super::cursor::{Cursor, Due};
+use super::live::Begin;
 use super::media::{PictureGrid, Pictures};
 use super::source::{begin_failed, follow, header};
 use super::timeline::{Extent, Speed, Timeline};
@@ -36,6 +37,13 @@ impl<P: Pictures> VideoSource<P> {
             picture: Vec::new(),
             loaded: None,
         }
+    }
+
+    /// The same, beginning there.
+    #[must_use]
+    pub fn beginning(mut self, begin: Begin) -> Self {
+        self.timeline = self.timeline.beginning(begin);
+        self
     }
 
     fn send(

@@ -24,7 +24,7 @@
     clippy::arithmetic_side_effects
 )]
 
-use dacapo_media::{AudioFormat, Format, SampleEncoding};
+use dacapo_media::{AudioFormat, Format};
 use dacapo_wire::media::{FLAG_REPEAT, FLAG_TRICK, Header, is_newer};
 
 /// What may be filled in for each byte that came.
@@ -320,9 +320,8 @@ fn blocks_at(audio: &AudioFormat, time_ns: u64) -> u64 {
 
 /// So many blocks of silence.
 fn silence(audio: &AudioFormat, blocks: u64) -> Vec<u8> {
-    let byte = if audio.encoding == SampleEncoding::U8 { 0x80 } else { 0 };
     let len = blocks.saturating_mul(u64::from(audio.block_len()));
-    vec![byte; usize::try_from(len).unwrap_or(0)]
+    vec![audio.encoding.silence(); usize::try_from(len).unwrap_or(0)]
 }
 
 #[cfg(test)]
@@ -330,7 +329,7 @@ fn silence(audio: &AudioFormat, blocks: u64) -> Vec<u8> {
 mod tests {
     use super::*;
     use dacapo_base::Random;
-    use dacapo_media::VideoFormat;
+    use dacapo_media::{SampleEncoding, VideoFormat};
 
     /// One letter per picture or per 20 ms of sound; `-` repeats, `.` is silence.
     #[derive(Default)]

@@ -11,12 +11,16 @@
 //!
 //! What it is not: a format that is read back.
 
+use super::choice::Chosen;
 use super::media::Origin;
 use super::{Flow, Plan, graph};
 use dacapo_media::Format;
 use dacapo_qos::{format_duration, format_rate, format_size};
 use dacapo_wire::session::Direction;
 use std::fmt::Write;
+
+/// The number of the transport that sets no pace itself.
+const UDP: u16 = 1;
 
 /// The session as text.
 pub(super) fn describe(plan: &Plan) -> String {
@@ -33,44 +37,57 @@ pub(super) fn describe(plan: &Plan) -> String {
 }
 
 fn describe_flow(flow: &Flow, text: &mut String) {
-    let offer = &flow.offer;
+    let (offer, chosen) = (&flow.chosen.offer, &flow.chosen);
     let who = match offer.direction {
         Direction::ToParticipant => "creator sends",
         Direction::ToCreator => "participant sends",
     };
     let _ = writeln!(text, "  {}: {who} {}", offer.name, medium(flow));
-    let transport = if offer.transport == 1 { "udp" } else { "inproc" };
-    let modules = flow.graph.modules.iter().map(String::as_str).chain([transport]);
-    let _ = writeln!(text, "    {}", modules.collect::<Vec<_>>().join(" ! "));
-    let layout = &flow.graph.layout;
+    let _ = writeln!(text, "    {}", chain(chosen));
+    let layout = &chosen.layout;
     let _ = writeln!(
         text,
         "    room: {} of a datagram's {} bytes, {} before and {} after; units up to {}{}",
         layout.segment,
-        graph::DATAGRAM_LEN,
+        layout.head + layout.segment + layout.tail,
         layout.head,
         layout.tail,
         format_size(u64::from(offer.unit_len_max)),
         if layout.segmented { ", cut to fit" } else { "" },
     );
     let bound = match offer.bound_bps {
-        0 => "at most what the core allows".to_owned(),
+        0 if offer.transport == UDP => "at most what the core allows".to_owned(),
+        0 => "as fast as the network allows".to_owned(),
         bound => format!("at most {}", format_rate(bound)),
     };
-    let playout = format_duration(offer.playout_ns);
-    let _ = writeln!(text, "    {bound}, shown {playout} after it was sent");
-    if !flow.asks.is_empty() {
-        let _ = writeln!(text, "    asks for: {}", flow.asks);
+    let shown = match &flow.need.found.format {
+        Some(_) => format!(", shown {} after it was sent", format_duration(offer.playout_ns)),
+        None => String::new(),
+    };
+    let _ = writeln!(text, "    {bound}{shown}");
+    if !chosen.attributes.is_empty() {
+        let _ = writeln!(text, "    asks for: {}", chosen.attributes);
     }
 }
 
+/// The modules with what is set, and the transport.
+fn chain(chosen: &Chosen) -> String {
+    let catalogue = crate::catalogue();
+    let modules = chosen.choice.graph.nodes.iter().filter_map(|node| {
+        let spec = catalogue.by_id(node.module)?.spec;
+        Some(graph::describe(spec, &node.params))
+    });
+    let transport = std::iter::once(chosen.choice.transport.name.to_owned());
+    modules.chain(transport).collect::<Vec<_>>().join(" ! ")
+}
+
 fn medium(flow: &Flow) -> String {
-    let found = &flow.found;
+    let found = &flow.need.found;
     let from = match &found.origin {
-        Origin::AviVideo { path, stream } | Origin::AviAudio { path, stream } => {
+        Origin::Pictures { path, stream } | Origin::AviSound { path, stream } => {
             format!("stream {stream} of {}", path.display())
         }
-        Origin::Wav { path } => path.display().to_string(),
+        Origin::SoundFile { path } => path.display().to_string(),
         Origin::TestVideo(_) | Origin::TestAudio(_) => "the test movie".to_owned(),
         Origin::Raw => return "bytes of the application".to_owned(),
     };
@@ -96,6 +113,9 @@ fn seconds(ns: u64) -> String {
 /// A format in a few words.
 pub(crate) fn format_text(format: &Format) -> String {
     match format {
+        Format::Video(video) if video.is_still() => {
+            format!("JPEG {}x{}", video.width, video.height)
+        }
         Format::Video(video) => {
             let fps = f64::from(video.rate) / f64::from(video.scale.max(1));
             let fps = (fps * 1_000.0).round() / 1_000.0;

@@ -1,73 +1,69 @@
-//! The graph of a flow: names of a session file become numbers of the catalogue, and it is checked.
+//! What a session file fixes by hand: names of modules become numbers of the catalogue.
 //!
 //! ```text
-//!   ["segment", { module = "sequence", hold = "60 ms" }]  ->  [0x0001 {}, 0x0002 { 0: 60_000_000
-//!   }]
+//!   ["segment", { module = "sequence", hold = "60 ms" }]
+//!       ->  [0x0001 {}, 0x0002 { 0: 60_000_000 }]
 //! ```
 //!
-//! What it is not: a choice of modules.
-//!
-//! Invariant: a graph that is returned can be built by this core.
+//! What it is not: a choice of modules, or a check whether the graph is legal.
 
 use super::Place;
-use dacapo_lift::{
-    Catalogue, Graph, ModuleSpec, Needs, Node, Offer, ParamSpec, ParamUnit, Params, Property,
-    check as check_legality,
-};
-use dacapo_packet::Layout;
-use dacapo_qos::{ModuleUse, Param, Problem, Value, nearest};
-use dacapo_wire::graph::GraphForm;
-use dacapo_wire::{data, unit};
+use dacapo_lift::{Catalogue, Graph, Illegal, ModuleSpec, Node, ParamSpec, ParamUnit, Params};
+use dacapo_qos::configure::Pins;
+use dacapo_qos::{ModuleUse, Param, Problem, Spanned, Value, nearest};
 
-/// What the transports give to a graph.
-const PROPERTIES: &[Property] = &[Property::Boundaries];
-
-/// The longest datagram that is planned with: an Ethernet packet over IPv6.
-pub(super) const DATAGRAM_LEN: usize = dacapo_path::DATAGRAM_LEN_FULL;
-
-/// A graph in numbers.
-pub(super) struct Mapped {
-    pub form: GraphForm,
-    graph: Graph,
-    /// What fits a packet, where units are not cut.
-    pub unit_room: Option<u32>,
-}
-
-/// A graph that is legal, with what there is to say of it.
-#[derive(Clone, Debug)]
-pub(super) struct Described {
-    /// Modules with what was set, in the words of a session file.
-    pub modules: Vec<String>,
-    pub layout: Layout,
-}
-
-/// Looks up modules and parameters.
+/// Looks up modules, parameters and the transport; none when one of them is wrong.
 pub(super) fn read(
     place: Place<'_>,
     catalogue: &Catalogue,
     problems: &mut Vec<Problem>,
-) -> Option<Mapped> {
-    let mut nodes = Vec::new();
+) -> Option<Pins> {
     let before = problems.len();
-    for (number, module) in place.spec.graph.iter().enumerate() {
-        let key = place.key(&format!("graph[{number}]"));
-        let Some(entry) = catalogue.by_name(&module.module) else {
-            problems.push(unknown_module(place, module, &key, catalogue));
-            continue;
-        };
-        let params = read_params(place, module, &key, entry.spec, problems);
-        nodes.push(Node { module: entry.spec.id, params });
-    }
-    if problems.len() > before {
+    let graph = place.spec.graph.as_ref().map(|modules| {
+        let nodes = modules.iter().enumerate();
+        let nodes =
+            nodes.filter_map(|(at, module)| read_module(place, at, module, catalogue, problems));
+        Graph { nodes: nodes.collect() }
+    });
+    let transport = place.spec.transport.as_ref().and_then(|transport| {
+        let name = transport.value.name();
+        let found = catalogue.transport_by_name(name).map(|spec| spec.id);
+        if found.is_none() {
+            let names: Vec<&str> = catalogue.transports().iter().map(|spec| spec.name).collect();
+            let what = format!("\"{name}\": this host opens no such transport");
+            let problem = place.session.problem(transport, place.key("transport"), what);
+            problems.push(problem.allowed(list(&names)));
+        }
+        found
+    });
+    (problems.len() == before).then_some(Pins { graph, transport })
+}
+
+fn read_module(
+    place: Place<'_>,
+    at: usize,
+    module: &Spanned<ModuleUse>,
+    catalogue: &Catalogue,
+    problems: &mut Vec<Problem>,
+) -> Option<Node> {
+    let key = place.key(&format!("graph[{at}]"));
+    let Some(entry) = catalogue.by_name(&module.module) else {
+        problems.push(unknown_module(place, module, &key, catalogue));
         return None;
+    };
+    let params = read_params(place, module, &key, entry.spec, problems);
+    Some(Node { module: entry.spec.id, params })
+}
+
+/// Where in the file an illegal graph is wrong, and under which key.
+pub(super) fn place_of(place: Place<'_>, illegal: &Illegal) -> (Spanned<()>, String) {
+    let graph = place.spec.graph.as_ref();
+    let node = illegal.node().and_then(|node| Some((node, graph?.get(node)?)));
+    match (node, graph) {
+        (Some((node, module)), _) => (module.with(()), place.key(&format!("graph[{node}]"))),
+        (None, Some(graph)) => (graph.with(()), place.key("graph")),
+        (None, None) => (place.spec.source.with(()), place.key("source")),
     }
-    let graph = Graph { nodes };
-    let line = graph.nodes.iter().map(|node| (node.module, node.params.values().to_vec()));
-    let form = GraphForm::line(line);
-    let layout = catalogue.layout(&graph, data::LEN, DATAGRAM_LEN);
-    let cut = layout.filter(|layout| !layout.segmented);
-    let room = cut.map(|layout| layout.segment.saturating_sub(unit::LEN));
-    Some(Mapped { form, graph, unit_room: room.and_then(|room| u32::try_from(room).ok()) })
 }
 
 fn unknown_module(
@@ -159,40 +155,8 @@ fn range(param: &ParamSpec) -> String {
     format!("{min} to {max}, {usual} when left out")
 }
 
-/// Checks whether a graph is legal over the flow's transport for its units.
-pub(super) fn check(
-    place: Place<'_>,
-    mapped: &Mapped,
-    unit_len_max: u32,
-    catalogue: &Catalogue,
-    problems: &mut Vec<Problem>,
-) -> Option<Described> {
-    let offer = Offer {
-        transport: place.spec.transport.name(),
-        properties: PROPERTIES,
-        datagram_len: DATAGRAM_LEN,
-        path_head: data::LEN,
-    };
-    let needs = Needs { unit_len_max: unit_len_max as usize + unit::LEN };
-    if let Err(illegal) = check_legality(catalogue, &mapped.graph, &offer, needs) {
-        let graph = &place.spec.graph;
-        let node = illegal.node().and_then(|node| Some((node, graph.get(node)?)));
-        let (key, at) = match node {
-            Some((node, module)) => (format!("graph[{node}]"), module.with(())),
-            None => ("graph".to_owned(), graph.with(())),
-        };
-        problems.push(place.session.problem(&at, place.key(&key), illegal.to_string()));
-        return None;
-    }
-    let layout = catalogue.layout(&mapped.graph, data::LEN, DATAGRAM_LEN)?;
-    let modules = mapped.graph.nodes.iter().filter_map(|node| {
-        let spec = catalogue.by_id(node.module)?.spec;
-        Some(describe(spec, &node.params))
-    });
-    Some(Described { modules: modules.collect(), layout })
-}
-
-fn describe(spec: &ModuleSpec, params: &Params) -> String {
+/// A module with what was set, in the words of a session file.
+pub(super) fn describe(spec: &ModuleSpec, params: &Params) -> String {
     let mut text = spec.name.to_owned();
     for (number, value) in params.values() {
         if let Some(param) = spec.params.get(usize::from(*number)) {

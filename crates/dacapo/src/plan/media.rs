@@ -2,28 +2,29 @@
 //!
 //! What it is not: sending. Readers that are opened here are closed again.
 //!
-//! Invariants: a file that several flows name is opened once and its problem told for each; at most
-//! [`SAMPLE_COUNT`] pictures are read to learn how large they are.
+//! Invariants: a file that several flows name is opened once and its problem told for each; how
+//! large pictures are is known of every one, from the index.
 
 use super::Place;
-use crate::access::file::open;
+use crate::access::file::{MediaPath, open, show_of};
+use dacapo_media::mjpeg::{self, Show};
 use dacapo_media::sniff::SniffError;
-use dacapo_media::{AudioFormat, FileInput, Format, Kind, TestMovie, VideoFormat, avi, sniff, wav};
+use dacapo_media::{
+    AudioFormat, FileInput, Format, FourCc, Kind, TestMovie, VideoFormat, Warning, au, avi, sniff,
+    wav,
+};
 use dacapo_qos::{Problem, Source, Spanned, StreamKind, StreamSelector};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// Pictures that are looked at to estimate the largest and the mean.
-const SAMPLE_COUNT: u64 = 256;
+/// A session of nothing but stills lasts so long, in nanoseconds.
+const STILL_NS: u64 = 10_000_000_000;
 
 /// What a picture may have in any case, and at most, in bytes.
 const PICTURE_LEN_MIN: u64 = 1 << 20;
 const PICTURE_LEN_MAX: u64 = 16 << 20;
-
-/// What a unit of sound and of bytes may have where units are cut.
-const SOUND_LEN: u32 = 64 << 10;
-const RAW_LEN: u32 = 1 << 20;
 
 /// The medium header.
 const HEAD_LEN: u32 = dacapo_wire::media::LEN as u32;
@@ -31,9 +32,20 @@ const HEAD_LEN: u32 = dacapo_wire::media::LEN as u32;
 /// Where the units of a flow come from.
 #[derive(Clone, Debug)]
 pub(super) enum Origin {
-    AviVideo { path: PathBuf, stream: usize },
-    AviAudio { path: PathBuf, stream: usize },
-    Wav { path: PathBuf },
+    /// Of an AVI file; or JPEG pictures, one or many.
+    Pictures {
+        path: MediaPath,
+        stream: usize,
+    },
+    /// Of an AVI file.
+    AviSound {
+        path: MediaPath,
+        stream: usize,
+    },
+    /// A WAV or AU file.
+    SoundFile {
+        path: PathBuf,
+    },
     TestVideo(TestMovie),
     TestAudio(TestMovie),
     Raw,
@@ -43,10 +55,11 @@ impl Origin {
     /// Equal for flows that are played together; none for those that are alone.
     pub fn group_key(&self) -> Option<PathBuf> {
         match self {
-            Self::AviVideo { path, .. } | Self::AviAudio { path, .. } => Some(path.clone()),
+            Self::Pictures { path, .. } if path.has_jpegs() => None,
+            Self::Pictures { path, .. } | Self::AviSound { path, .. } => Some(path.to_path_buf()),
             // No file has this path: an empty one cannot be opened.
             Self::TestVideo(_) | Self::TestAudio(_) => Some(PathBuf::new()),
-            Self::Wav { .. } | Self::Raw => None,
+            Self::SoundFile { .. } | Self::Raw => None,
         }
     }
 }
@@ -62,24 +75,41 @@ pub(super) struct Found {
     pub count: u64,
     /// The mean rate in bit/s; 0 when not known.
     pub mean_bps: u64,
-    /// The largest picture that was seen, in bytes.
+    /// What the largest picture may have, in bytes.
     picture_len_max: u64,
+    /// What pictures have on average, in bytes.
+    pub picture_len_mean: u64,
     pub warnings: Vec<String>,
 }
 
 impl Found {
-    /// The longest unit of the flow, in bytes, the medium header included; `room` is what
-    /// fits a packet where units are not cut.
-    pub fn unit_len_max(&self, room: Option<u32>) -> u32 {
-        match (&self.format, room) {
-            (Some(Format::Video(_)), _) => {
-                let len = self.picture_len_max.saturating_mul(4);
-                let len = len.clamp(PICTURE_LEN_MIN, PICTURE_LEN_MAX);
-                u32::try_from(len).unwrap_or(u32::MAX).saturating_add(HEAD_LEN)
-            }
-            (Some(Format::Audio(_)), None) => SOUND_LEN,
-            (None, None) => RAW_LEN,
-            (_, Some(room)) => room,
+    /// The longest unit of pictures, in bytes, the medium header included.
+    pub fn picture_unit_len_max(&self) -> u32 {
+        let len = self.picture_len_max.clamp(PICTURE_LEN_MIN, PICTURE_LEN_MAX);
+        u32::try_from(len).unwrap_or(u32::MAX).saturating_add(HEAD_LEN)
+    }
+
+    /// Pictures in 1,000 s, at least 1; a still is one in all the time that it is shown.
+    pub fn pictures_per_ks(&self, video: &VideoFormat) -> u64 {
+        let per_ks = if video.is_still() {
+            1_000_000_000_000 / STILL_NS
+        } else {
+            u64::from(video.rate) * 1_000 / u64::from(video.scale.max(1))
+        };
+        per_ks.max(1)
+    }
+
+    /// Bytes of the application.
+    pub fn raw() -> Self {
+        Self {
+            origin: Origin::Raw,
+            format: None,
+            duration_ns: 0,
+            count: 0,
+            mean_bps: 0,
+            picture_len_max: 0,
+            picture_len_mean: 0,
+            warnings: Vec::new(),
         }
     }
 
@@ -91,6 +121,7 @@ impl Found {
             format: Some(Format::Video(video)),
             mean_bps: 0,
             picture_len_max: 0,
+            picture_len_mean: 0,
             warnings: Vec::new(),
         }
     }
@@ -103,28 +134,101 @@ impl Found {
             mean_bps: audio.bytes_per_second().saturating_mul(8),
             format: Some(Format::Audio(audio)),
             picture_len_max: 0,
+            picture_len_mean: 0,
             warnings: Vec::new(),
         }
     }
 
-    /// Learns from pictures that were looked at how large they are.
-    fn measure(&mut self, lens: &[u64]) {
+    /// Learns from the lengths of pictures how large they are.
+    fn measure(&mut self, lens: impl Iterator<Item = u32>) {
         let Some(Format::Video(video)) = &self.format else { return };
-        self.picture_len_max = lens.iter().copied().max().unwrap_or(0);
-        let mean = lens.iter().sum::<u64>() / (lens.len() as u64).max(1);
-        let bits = u128::from(mean) * 8 * u128::from(video.rate) / u128::from(video.scale.max(1));
-        self.mean_bps = u64::try_from(bits).unwrap_or(u64::MAX);
+        let (mut count, mut total, mut longest) = (0_u64, 0_u64, 0);
+        for len in lens {
+            (count, total, longest) = (count + 1, total + u64::from(len), longest.max(len));
+        }
+        self.picture_len_max = u64::from(longest);
+        self.picture_len_mean = total / count.max(1);
+        let bits = u128::from(total) * 8;
+        let mean = if video.is_still() {
+            bits * 1_000_000_000 / u128::from(STILL_NS)
+        } else {
+            bits * u128::from(video.rate) / (u128::from(video.scale) * u128::from(count)).max(1)
+        };
+        self.mean_bps = u64::try_from(mean).unwrap_or(u64::MAX);
+    }
+
+    /// Refuses pictures that are too large to be sent.
+    fn check_pictures(self, path: &Path) -> Result<Self, Refused> {
+        let (len, most) = (self.picture_len_max, PICTURE_LEN_MAX);
+        if len <= most {
+            return Ok(self);
+        }
+        let text =
+            format!("{}: a picture has {len} bytes, at most {most} are sent", path.display());
+        Err(Refused::File(text))
     }
 }
 
 enum Opened {
     Avi(Box<avi::Reader<FileInput>>),
     Wav(Box<wav::Reader<FileInput>>),
+    Au(Box<au::Reader<FileInput>>),
+    Jpeg(Arc<mjpeg::Index>),
+}
+
+impl Opened {
+    fn open(path: &Path) -> Result<Self, String> {
+        let at = |error: &dyn std::fmt::Display| crate::access::file::at(path, error);
+        match sniff(open(path)?) {
+            Ok(Kind::Avi) => {
+                let reader = avi::Reader::open(open(path)?).map_err(|error| at(&error))?;
+                Ok(Self::Avi(Box::new(reader)))
+            }
+            Ok(Kind::Wav) => {
+                let reader = wav::Reader::open(open(path)?).map_err(|error| at(&error))?;
+                Ok(Self::Wav(Box::new(reader)))
+            }
+            Ok(Kind::Au) => {
+                let reader = au::Reader::open(open(path)?).map_err(|error| at(&error))?;
+                Ok(Self::Au(Box::new(reader)))
+            }
+            Ok(Kind::Jpeg) => {
+                let index = mjpeg::Index::of(open(path)?).map_err(|error| at(&error))?;
+                Ok(Self::Jpeg(Arc::new(index)))
+            }
+            Err(error) => Err(at(&named(&error, path))),
+        }
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        match self {
+            Self::Avi(reader) => reader.warnings(),
+            Self::Wav(reader) => reader.warnings(),
+            Self::Au(reader) => reader.warnings(),
+            Self::Jpeg(index) => index.warnings(),
+        }
+    }
 }
 
 /// The files that a session names, each opened once.
 #[derive(Default)]
 pub(super) struct Files(BTreeMap<PathBuf, Result<Opened, String>>);
+
+impl Files {
+    fn open(&mut self, path: &Path) -> &Result<Opened, String> {
+        self.0.entry(path.to_owned()).or_insert_with(|| Opened::open(path))
+    }
+}
+
+/// What a flow asks of a file.
+#[derive(Clone, Copy)]
+struct Asked {
+    stream: Option<StreamSelector>,
+    /// Pictures per second, in millionths.
+    rate: Option<u64>,
+    /// Nothing in the session takes time.
+    is_all_stills: bool,
+}
 
 /// Finds the medium of a flow.
 pub(super) fn find(
@@ -133,19 +237,28 @@ pub(super) fn find(
     problems: &mut Vec<Problem>,
 ) -> Option<Found> {
     let (found, at, key) = match &place.spec.source.value {
-        Source::Raw => (Ok(raw()), place.spec.source.with(()), "source"),
+        Source::Raw => (Ok(Found::raw()), place.spec.source.with(()), "source"),
         Source::Test { stream, duration, .. } => {
             let ns = duration.map(|duration| duration.value);
             (test(stream.value, ns), stream.with(()), "source.stream")
         }
-        Source::File { path, stream } => {
+        Source::File { path, stream, rate } => {
             let target = place.session.resolve(path);
-            match find_file(files, &target, *stream) {
+            let asked = Asked {
+                stream: stream.map(|stream| stream.value),
+                rate: rate.map(|rate| rate.value),
+                is_all_stills: is_all_stills(place, files),
+            };
+            match find_file(files, &target, asked) {
                 Ok(found) => (Ok(found), path.with(()), "source.file"),
                 Err(Refused::File(text)) => (Err(text), path.with(()), "source.file"),
                 Err(Refused::Stream(text)) => {
                     let at = stream.as_ref().map_or_else(|| path.with(()), |it| it.with(()));
                     (Err(text), at, "source.stream")
+                }
+                Err(Refused::Rate(text)) => {
+                    let at = rate.as_ref().map_or_else(|| path.with(()), |it| it.with(()));
+                    (Err(text), at, "source.rate")
                 }
             }
         }
@@ -161,18 +274,6 @@ fn report(
     problems: &mut Vec<Problem>,
 ) {
     problems.push(place.session.problem(at, place.key(key), text));
-}
-
-fn raw() -> Found {
-    Found {
-        origin: Origin::Raw,
-        format: None,
-        duration_ns: 0,
-        count: 0,
-        mean_bps: 0,
-        picture_len_max: 0,
-        warnings: Vec::new(),
-    }
 }
 
 fn test(stream: StreamSelector, duration_ns: Option<u64>) -> Result<Found, String> {
@@ -197,57 +298,100 @@ fn test(stream: StreamSelector, duration_ns: Option<u64>) -> Result<Found, Strin
     let mut picture = Vec::new();
     for index in (0..video.frame_count).take(4) {
         generator.picture(index, &mut picture).map_err(|error| error.to_string())?;
-        lens.push(picture.len() as u64);
+        lens.push(u32::try_from(picture.len()).unwrap_or(u32::MAX));
     }
     let mut found = Found::video(Origin::TestVideo(movie), video);
-    found.measure(&lens);
+    found.measure(lens.into_iter());
+    // The others are not known until they are made.
+    found.picture_len_max = found.picture_len_max.saturating_mul(4);
     Ok(found)
 }
 
-/// What is wrong with a file: itself, or the stream that was asked for.
+/// Whether all that a session sends are stills and bytes: then nothing says when it is over.
+fn is_all_stills(place: Place<'_>, files: &mut Files) -> bool {
+    place.session.flows.iter().all(|flow| match &flow.source.value {
+        Source::Raw => true,
+        Source::Test { .. } => false,
+        Source::File { path, rate, .. } => {
+            let path = place.session.resolve(path);
+            let show = show_of(&path, rate.map(|rate| rate.value));
+            let opened = files.open(&path).as_ref();
+            matches!(opened, Ok(Opened::Jpeg(index)) if index.video_format(show).is_still())
+        }
+    })
+}
+
+/// What is wrong with a file: itself, or the stream or the rate that was asked for.
 enum Refused {
     File(String),
     Stream(String),
+    Rate(String),
 }
 
-fn find_file(
-    files: &mut Files,
-    path: &Path,
-    stream: Option<Spanned<StreamSelector>>,
-) -> Result<Found, Refused> {
-    let opened = files.0.entry(path.to_owned()).or_insert_with(|| open_media(path));
-    let selector = stream.map(|stream| stream.value);
+fn find_file(files: &mut Files, path: &Path, asked: Asked) -> Result<Found, Refused> {
+    let opened = files.open(path).as_ref().map_err(|text| Refused::File(text.clone()))?;
     let mut found = match opened {
-        Err(text) => return Err(Refused::File(text.clone())),
-        Ok(Opened::Wav(reader)) => find_wav(reader, path, selector)?,
-        Ok(Opened::Avi(reader)) => find_avi(reader, path, selector)?,
+        Opened::Avi(reader) => find_avi(reader, path, asked)?,
+        Opened::Wav(reader) => {
+            refuse_others(path, asked, "a WAV file", StreamKind::Audio)?;
+            let origin = Origin::SoundFile { path: path.to_owned() };
+            Found::audio(origin, reader.format().clone(), reader.audio_len())
+        }
+        Opened::Au(reader) => {
+            refuse_others(path, asked, "an AU file", StreamKind::Audio)?;
+            let origin = Origin::SoundFile { path: path.to_owned() };
+            Found::audio(origin, reader.format().clone(), reader.audio_len())
+        }
+        Opened::Jpeg(index) => find_jpegs(index, path, asked)?,
     };
     if found.count == 0 {
         return Err(Refused::File(format!("{}: the stream is empty", path.display())));
     }
-    let warnings = match opened {
-        Ok(Opened::Avi(reader)) => reader.warnings(),
-        Ok(Opened::Wav(reader)) => reader.warnings(),
-        Err(_) => &[],
-    };
-    found.warnings =
-        warnings.iter().map(|warning| format!("{}: {warning}", path.display())).collect();
+    let warnings = opened.warnings().iter().map(|warning| format!("{}: {warning}", path.display()));
+    found.warnings.extend(warnings);
     Ok(found)
 }
 
-fn open_media(path: &Path) -> Result<Opened, String> {
-    let at = |error: &dyn std::fmt::Display| crate::access::file::at(path, error);
-    match sniff(open(path)?) {
-        Ok(Kind::Avi) => {
-            let reader = avi::Reader::open(open(path)?).map_err(|error| at(&error))?;
-            Ok(Opened::Avi(Box::new(reader)))
-        }
-        Ok(Kind::Wav) => {
-            let reader = wav::Reader::open(open(path)?).map_err(|error| at(&error))?;
-            Ok(Opened::Wav(Box::new(reader)))
-        }
-        Err(error) => Err(at(&named(&error, path))),
+/// Refuses what a file of one stream, whose time is known, has not.
+fn refuse_others(path: &Path, asked: Asked, what: &str, has: StreamKind) -> Result<(), Refused> {
+    if has == StreamKind::Audio {
+        refuse_rate(path, asked, what)?;
     }
+    let Some(wrong) = asked.stream.filter(|it| it.kind != has || it.index > 0) else {
+        return Ok(());
+    };
+    let only = StreamSelector { kind: has, index: 0 };
+    Err(Refused::Stream(format!("{}: {what} has no {wrong}, only {only}", path.display())))
+}
+
+fn refuse_rate(path: &Path, asked: Asked, what: &str) -> Result<(), Refused> {
+    let text = "says itself how fast it is; only JPEG pictures are given a rate";
+    match asked.rate {
+        None => Ok(()),
+        Some(_) => Err(Refused::Rate(format!("{}: {what} {text}", path.display()))),
+    }
+}
+
+fn find_jpegs(index: &Arc<mjpeg::Index>, path: &Path, asked: Asked) -> Result<Found, Refused> {
+    refuse_others(path, asked, "a file of JPEG pictures", StreamKind::Video)?;
+    let show = show_of(path, asked.rate);
+    let video = index.video_format(show);
+    video.check().map_err(|error| Refused::File(format!("{}: {error}", path.display())))?;
+    let (count, is_still) = (video.frame_count, video.is_still());
+    let path = MediaPath::of_jpegs(path.to_owned(), Arc::clone(index), show);
+    let mut found = Found::video(Origin::Pictures { path: path.clone(), stream: 0 }, video);
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    found.measure(index.picture_lens().take(count));
+    if is_still && asked.is_all_stills {
+        found.duration_ns = STILL_NS;
+    }
+    if show == Show::Still && !index.is_still() {
+        let (path, others) = (path.display(), index.len() - 1);
+        let text =
+            format!("{path}: {others} more pictures follow the first one and are left out; ");
+        found.warnings.push(text + "a rate makes them a movie");
+    }
+    found.check_pictures(&path)
 }
 
 /// What a file is instead, with the line that converts this very file.
@@ -259,8 +403,8 @@ fn named(error: &SniffError, path: &Path) -> String {
     };
     let text = error.to_string();
     let Some((before, line)) = text.split_once(" INPUT ") else { return text };
-    let ending = if line.ends_with(".wav") { "wav" } else { "avi" };
-    let mut output = path.with_extension(ending);
+    let ending = line.rsplit('.').next().unwrap_or_default().to_owned();
+    let mut output = path.with_extension(&ending);
     if output == path {
         output = path.with_extension(format!("converted.{ending}"));
     }
@@ -268,62 +412,26 @@ fn named(error: &SniffError, path: &Path) -> String {
     format!("{before} {} {line}", quote(path))
 }
 
-fn find_wav(
-    reader: &wav::Reader<FileInput>,
-    path: &Path,
-    selector: Option<StreamSelector>,
-) -> Result<Found, Refused> {
-    if let Some(wrong) = selector.filter(|it| it.kind != StreamKind::Audio || it.index > 0) {
-        let text = format!("{}: a WAV file has no {wrong}, only audio", path.display());
-        return Err(Refused::Stream(text));
-    }
-    let origin = Origin::Wav { path: path.to_owned() };
-    Ok(Found::audio(origin, reader.format().clone(), reader.audio_len()))
-}
-
-fn find_avi(
-    reader: &mut avi::Reader<FileInput>,
-    path: &Path,
-    selector: Option<StreamSelector>,
-) -> Result<Found, Refused> {
-    let (stream, kind) = select(reader, selector)
+fn find_avi(reader: &avi::Reader<FileInput>, path: &Path, asked: Asked) -> Result<Found, Refused> {
+    refuse_rate(path, asked, "an AVI file")?;
+    let (stream, kind) = select(reader, asked.stream)
         .map_err(|text| Refused::Stream(format!("{}: {text}", path.display())))?;
-    let path = path.to_owned();
+    let path = MediaPath::from(path.to_owned());
     if kind == StreamKind::Audio {
         let audio = reader.audio_format(stream).cloned();
         let audio = audio.ok_or_else(|| Refused::Stream("no audio".to_owned()))?;
         let len = reader.audio_len(stream);
-        return Ok(Found::audio(Origin::AviAudio { path, stream }, audio, len));
+        return Ok(Found::audio(Origin::AviSound { path, stream }, audio, len));
     }
     let video = reader.video_format(stream).cloned();
-    let video = video.ok_or_else(|| Refused::Stream("no video".to_owned()))?;
-    let lens = sample(reader, stream, video.frame_count)
-        .map_err(|error| Refused::File(format!("{}: {error}", path.display())))?;
-    let mut found = Found::video(Origin::AviVideo { path: path.clone(), stream }, video);
-    found.measure(&lens);
-    if found.picture_len_max > PICTURE_LEN_MAX {
-        let (len, most) = (found.picture_len_max, PICTURE_LEN_MAX);
-        let text =
-            format!("{}: a picture has {len} bytes, at most {most} are sent", path.display());
-        return Err(Refused::File(text));
+    let mut video = video.ok_or_else(|| Refused::Stream("no video".to_owned()))?;
+    if video.is_still() {
+        // Some writers call their pictures so; to peers it means that there is only one.
+        video.fourcc = FourCc::MJPG;
     }
-    Ok(found)
-}
-
-/// The lengths of pictures that are spread evenly over a stream.
-fn sample(
-    reader: &mut avi::Reader<FileInput>,
-    stream: usize,
-    count: u64,
-) -> Result<Vec<u64>, avi::AviError> {
-    let step = (count / SAMPLE_COUNT).max(1);
-    let mut picture = Vec::new();
-    let mut lens = Vec::new();
-    for index in (0..count).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
-        reader.video_frame(stream, index, &mut picture)?;
-        lens.push(picture.len() as u64);
-    }
-    Ok(lens)
+    let mut found = Found::video(Origin::Pictures { path: path.clone(), stream }, video);
+    found.measure(reader.video_lens(stream));
+    found.check_pictures(&path)
 }
 
 /// The stream that is meant, with its kind.
@@ -376,5 +484,8 @@ mod tests {
         assert!(text.contains("ffmpeg -i a.flac") && text.ends_with("a.wav"), "{text}");
         let text = named(&error, Path::new("x.avi"));
         assert!(text.ends_with("x.converted.avi"), "{text}");
+        let png = sniff(b"\x89PNG\r\n\x1A\n\0\0\0\x0D".as_slice()).unwrap_err();
+        let text = named(&png, Path::new("pic.png"));
+        assert!(text.contains("-i pic.png -frames:v 1") && text.ends_with("pic.jpg"), "{text}");
     }
 }

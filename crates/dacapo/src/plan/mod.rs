@@ -1,10 +1,14 @@
-//! [`Plan`]: a session file with everything that it names found and checked.
+//! [`Plan`]: a session file with everything that it names found, and a protocol chosen for each
+//! flow.
 //!
 //! ```text
 //!   movie.toml --qos--> SessionFile --+-- media: files opened, formats, lengths
-//!                                     +-- graph: modules, parameters, legality     all problems
-//!                                     v                                            at once
+//!                                     +-- graph: what is fixed by hand
+//!                                     +-- choice: attributes + path -> graph
+//!                                     |   all problems at once, those of the file too
+//!                                     v
 //!                                    Plan --> SessionSpec, Publisher --> Core::publish
+//!                                                  who joins: chosen anew, tightened
 //! ```
 //!
 //! What it is not: a session; a plan can be served any number of times.
@@ -13,46 +17,83 @@
 //! for every participant, so one that has vanished since is refused to that participant and nobody
 //! else. Every problem names its file and line.
 
+mod bytes;
+mod choice;
 mod describe;
+mod explain;
 mod graph;
 mod media;
+mod need;
+mod publisher;
 
+pub use bytes::{BytesFlow, OnRaw, OpenBytes, RawEnd};
+pub use choice::attribute_forms;
 pub(crate) use describe::format_text;
+pub use explain::FlowExplanation;
 
-use crate::access::raw::{RawReceiver, RawSender};
+use crate::access::live::LiveClock;
 use crate::access::timeline::{Extent, Speed};
-use crate::access::{AudioSource, Progress, VideoSource, count, file, test};
-use dacapo_core::{Port, Publisher, SessionSpec, Source};
-use dacapo_lift::Catalogue;
+use choice::{Around, Chosen};
+use dacapo_core::{Error, Publisher, SessionSpec};
+use dacapo_lift::Path as NetworkPath;
 use dacapo_media::Format;
-use dacapo_qos::{AttributeKey, Errors, FlowSpec, Problem, Role, SessionFile, TransportKind};
-use dacapo_wire::attribute::AttributeForm;
+use dacapo_qos::configure::{Demand, Reason, Refusal};
+use dacapo_qos::{
+    AttributeKey, Attributes, Errors, Flawed, FlowSpec, PathAssumption, Problem, Role, SessionFile,
+    Spanned,
+};
 use dacapo_wire::session::{Direction, FlowOffer};
-use media::{Files, Found, Origin};
+use media::Files;
+use need::Need;
+use publisher::MediaPublisher;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// The receiver's jitter budget of a flow that names none.
-const PLAYOUT_NS: u64 = 100_000_000;
-
-/// The least bound of a flow that names none, in bit/s.
-const BOUND_BPS_MIN: u64 = 10_000_000;
-
-/// A flow of media without a bound may send so many times the mean rate of its medium.
-const BOUND_FACTOR: u64 = 4;
 
 /// Participants at a time, when the session file bounds them nowhere.
 const PARTICIPANTS_MAX: usize = 64;
 
-/// A session file with everything that it names found and checked.
+/// What a plan is made for, besides its file.
+#[derive(Clone, Debug, Default)]
+pub struct Assumptions {
+    /// What is assumed of the network, whatever the file says.
+    pub path: Option<PathAssumption>,
+    /// Until somebody joins: participants are on this host.
+    pub on_loopback: bool,
+    /// The transports that this host offers, by number; none is all.
+    pub transports: Option<Vec<u16>>,
+}
+
+impl Assumptions {
+    /// For participants on this host.
+    #[must_use]
+    pub fn loopback() -> Self {
+        Self { on_loopback: true, ..Self::default() }
+    }
+
+    fn has_transport(&self, id: u16) -> bool {
+        self.transports.as_ref().is_none_or(|transports| transports.contains(&id))
+    }
+
+    fn path(&self, on_loopback: bool) -> NetworkPath {
+        self.path.as_ref().map_or_else(|| need::usual_path(on_loopback), PathAssumption::path)
+    }
+
+    /// With what the file assumes, where nothing else was said.
+    fn with_file(&self, session: &SessionFile) -> Self {
+        let path = self.path.or(session.path.map(|path| path.value));
+        Self { path, ..self.clone() }
+    }
+}
+
+/// A session file with everything that it names found and a protocol chosen for each flow.
 #[derive(Clone, Debug)]
 pub struct Plan {
     path: PathBuf,
     name: String,
     title: String,
     participants_max: usize,
+    assumptions: Assumptions,
     flows: Vec<Flow>,
     extent: Extent,
 }
@@ -60,10 +101,8 @@ pub struct Plan {
 /// One flow of a plan.
 #[derive(Clone, Debug)]
 struct Flow {
-    offer: FlowOffer,
-    found: Found,
-    graph: graph::Described,
-    asks: String,
+    need: Need,
+    chosen: Chosen,
 }
 
 /// Why there is no plan.
@@ -91,24 +130,20 @@ impl fmt::Display for PlanErrors {
 
 impl std::error::Error for PlanErrors {}
 
-/// The application's end of a flow of bytes, for a participant that has just joined.
-#[derive(Debug)]
-pub enum RawEnd {
-    /// The creator sends: the flow ends when this is dropped.
-    Sender(RawSender),
-    /// The creator receives.
-    Receiver(RawReceiver),
-}
-
-/// Gets the application's ends of flows of bytes: the flow's name and its end.
-pub type OnRaw = Box<dyn FnMut(&str, RawEnd) + Send>;
-
 impl Plan {
-    /// Reads a session file and looks at everything that it names.
+    /// Reads a session file, looks at everything that it names, and chooses protocols.
     ///
     /// # Errors
     /// All problems at once, each with file, line and what would be right.
     pub fn load(path: &Path) -> Result<Self, PlanErrors> {
+        Self::load_for(path, &Assumptions::default())
+    }
+
+    /// The same, under these assumptions.
+    ///
+    /// # Errors
+    /// As [`Plan::load`].
+    pub fn load_for(path: &Path, assumptions: &Assumptions) -> Result<Self, PlanErrors> {
         let read = |error| PlanErrors::Read { path: path.to_owned(), error };
         let file = std::fs::File::open(path).map_err(read)?;
         let mut bytes = Vec::new();
@@ -116,27 +151,37 @@ impl Plan {
         let len_max = dacapo_qos::MAX_FILE_LEN as u64 + 1;
         file.take(len_max).read_to_end(&mut bytes).map_err(read)?;
         let origin = path.display().to_string();
-        let file = SessionFile::parse_bytes(&bytes, &origin).map_err(PlanErrors::File)?;
-        Self::of(path, &file).map_err(PlanErrors::File)
+        let read = SessionFile::parse_bytes_lenient(&bytes, &origin);
+        Self::of(path, read, assumptions).map_err(PlanErrors::File)
     }
 
-    fn of(path: &Path, session: &SessionFile) -> Result<Self, Errors> {
-        let catalogue = crate::catalogue();
-        let mut problems = Vec::new();
-        let mut files = Files::default();
-        let mut flows = Vec::new();
-        for (index, spec) in session.flows.iter().enumerate() {
-            let place = Place { session, spec, index };
-            let found = media::find(place, &mut files, &mut problems);
-            let graph = graph::read(place, &catalogue, &mut problems);
-            if let (Some(found), Some(graph)) = (found, graph) {
-                flows.extend(make_flow(place, found, graph, &catalogue, &mut problems));
-            }
-        }
+    /// A plan from the text of a session file. `origin` stands for its path: problems name it, and
+    /// media are looked for in its folder, which is the current one where it is a mere name.
+    ///
+    /// # Errors
+    /// As [`Plan::load`].
+    pub fn parse(text: &str, origin: &str, assumptions: &Assumptions) -> Result<Self, Errors> {
+        Self::of(Path::new(origin), SessionFile::parse_lenient(text, origin), assumptions)
+    }
+
+    /// Of a file with mistakes the rest is looked at too, so that all are told at once.
+    fn of(
+        path: &Path,
+        read: Result<SessionFile, Box<Flawed>>,
+        assumptions: &Assumptions,
+    ) -> Result<Self, Errors> {
+        let session = match read {
+            Ok(session) => session,
+            Err(flawed) => return Err(with_further(*flawed, assumptions)),
+        };
+        let assumptions = assumptions.with_file(&session);
+        let numbers: Vec<usize> = (0..session.flows.len()).collect();
+        let (mut flows, problems) = plan_flows(&session, &numbers, &assumptions, |_| true);
         if let Some(errors) = Errors::new(problems) {
             return Err(errors);
         }
-        name_groups(&mut flows);
+        let session = &session;
+        group(&mut flows);
         let title = session.title.as_ref().map_or(&session.name, |title| title);
         Ok(Self {
             path: path.to_owned(),
@@ -144,6 +189,7 @@ impl Plan {
             title: title.value.clone(),
             participants_max: participants_max(session),
             extent: extent(&flows),
+            assumptions,
             flows,
         })
     }
@@ -168,14 +214,14 @@ impl Plan {
 
     /// The flows as they are offered.
     pub fn offers(&self) -> impl Iterator<Item = &FlowOffer> {
-        self.flows.iter().map(|flow| &flow.offer)
+        self.flows.iter().map(|flow| &flow.chosen.offer)
     }
 
     /// What was noticed in the media files, each with its file.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> =
-            self.flows.iter().flat_map(|flow| flow.found.warnings.iter().cloned()).collect();
+            self.flows.iter().flat_map(|flow| flow.need.found.warnings.iter().cloned()).collect();
         warnings.sort();
         warnings.dedup();
         warnings
@@ -196,25 +242,52 @@ impl Plan {
     /// of bytes that the creator would send end at once; those that it receives are counted.
     #[must_use]
     pub fn publisher(&self, speed: f64) -> Box<dyn Publisher> {
-        self.make_publisher(speed, None)
+        self.publisher_of(speed, bytes::nobody())
     }
 
     /// The same; the application gets its ends of the flows of bytes, anew for each participant.
     #[must_use]
     pub fn publisher_with(&self, speed: f64, on_raw: OnRaw) -> Box<dyn Publisher> {
-        self.make_publisher(speed, Some(on_raw))
+        self.publisher_of(speed, bytes::handed_to(on_raw))
     }
 
-    fn make_publisher(&self, speed: f64, on_raw: Option<OnRaw>) -> Box<dyn Publisher> {
-        let speed = Speed::from_factor(speed);
-        let origins = self.flows.iter().map(|flow| flow.found.origin.clone()).collect();
-        Box::new(MediaPublisher { origins, extent: self.extent, speed, on_raw })
+    /// The same; `open_bytes` opens the access modules of flows of bytes.
+    #[must_use]
+    pub fn publisher_of(&self, speed: f64, open_bytes: OpenBytes) -> Box<dyn Publisher> {
+        Box::new(MediaPublisher {
+            needs: self.flows.iter().map(|flow| flow.need.clone()).collect(),
+            planned: self.offers().cloned().collect(),
+            extent: self.extent,
+            speed: Speed::from_factor(speed),
+            assumptions: self.assumptions.clone(),
+            live: LiveClock::default(),
+            open_bytes,
+        })
     }
 
     /// The session as text for people: flows, formats, protocols.
     #[must_use]
     pub fn describe(&self) -> String {
         describe::describe(self)
+    }
+
+    /// Why each flow has the protocol that it has.
+    #[must_use]
+    pub fn explain(&self) -> Vec<FlowExplanation> {
+        self.flows.iter().map(|flow| FlowExplanation::of(&flow.need, &flow.chosen)).collect()
+    }
+
+    /// The same for a participant that asks for this besides.
+    ///
+    /// # Errors
+    /// Why a flow could not be had: what contradicts what the file asks, or cannot be met.
+    pub fn explain_for(&self, asked: &Attributes) -> Result<Vec<FlowExplanation>, Error> {
+        let around = Around::new(&self.assumptions);
+        let chosen = |flow: &Flow| {
+            let chosen = choice::tightened(&flow.need, asked, &around)?;
+            Ok(FlowExplanation::of(&flow.need, &chosen))
+        };
+        self.flows.iter().map(chosen).collect()
     }
 }
 
@@ -233,81 +306,133 @@ impl Place<'_> {
     }
 }
 
-fn make_flow(
-    place: Place<'_>,
-    found: Found,
-    graph: graph::Mapped,
-    catalogue: &Catalogue,
-    problems: &mut Vec<Problem>,
-) -> Option<Flow> {
-    let spec = place.spec;
-    let unit_len_max = found.unit_len_max(graph.unit_room);
-    let described = graph::check(place, &graph, unit_len_max, catalogue, problems)?;
-    check_transport(place, problems)?;
-    let bound_bps = match (&spec.bound, &found.format) {
-        (Some(bound), _) => bound.value,
-        (None, Some(_)) => found.mean_bps.saturating_mul(BOUND_FACTOR).max(BOUND_BPS_MIN),
-        // How much the application sends, nobody knows: the core decides.
-        (None, None) => 0,
+/// Finds the media of flows and chooses their protocols, where `is_chosen`.
+fn plan_flows(
+    session: &SessionFile,
+    numbers: &[usize],
+    assumptions: &Assumptions,
+    is_chosen: impl Fn(usize) -> bool,
+) -> (Vec<Flow>, Vec<Problem>) {
+    let around = Around::new(assumptions);
+    let mut files = Files::default();
+    let (mut flows, mut problems) = (Vec::new(), Vec::new());
+    for (spec, index) in session.flows.iter().zip(numbers.iter().copied()) {
+        let place = Place { session, spec, index };
+        let found = media::find(place, &mut files, &mut problems);
+        let pins = graph::read(place, &around.catalogue, &mut problems);
+        if let (Some(found), Some(pins), true) = (found, pins, is_chosen(index)) {
+            let need = need_of(place, found, pins);
+            flows.extend(choose(place, need, &around, &mut problems));
+        }
+    }
+    (flows, problems)
+}
+
+/// All problems of a file with mistakes: those that reading found, and what is wrong with the rest.
+/// No protocol is chosen for a flow that is not what its author meant.
+fn with_further(flawed: Flawed, assumptions: &Assumptions) -> Errors {
+    let Flawed { errors, rest, flow_numbers } = flawed;
+    let Some(session) = rest else { return errors };
+    let is_elsewhere = |key: &str, flow: &str| match key.strip_prefix(flow) {
+        Some(_) => false,
+        None => key.starts_with("flow[") || key.split('.').next() == Some("session"),
     };
-    let offer = FlowOffer {
-        flow: place.index as u16,
+    let is_chosen = |index: usize| {
+        let flow = format!("flow[{index}]");
+        errors.problems().iter().all(|problem| is_elsewhere(&problem.key, &flow))
+    };
+    let assumptions = assumptions.with_file(&session);
+    let (_, further) = plan_flows(&session, &flow_numbers, &assumptions, is_chosen);
+    let all = errors.problems().iter().cloned().chain(further).collect();
+    Errors::new(all).unwrap_or(errors)
+}
+
+fn need_of(place: Place<'_>, found: media::Found, pins: dacapo_qos::configure::Pins) -> Need {
+    let spec = place.spec;
+    Need {
+        index: place.index as u16,
         name: spec.name.value.clone(),
         direction: match spec.from.value {
             Role::Creator => Direction::ToParticipant,
             Role::Participant => Direction::ToCreator,
         },
-        medium: found.format.as_ref().map(crate::access::sinks::medium_of).unwrap_or_default(),
-        group: String::new(),
-        graph: graph.form,
-        transport: match spec.transport.value {
-            TransportKind::Udp => 1,
-            // Refused above; kept so that the number is right once a host opens it.
-            TransportKind::Inproc => 2,
-        },
-        bound_bps,
-        unit_len_max,
-        datagram_len: 0,
-        playout_ns: spec.playout.map_or(PLAYOUT_NS, |playout| playout.value),
-        attributes: attributes(spec),
-    };
-    let asks = spec.attributes.to_string();
-    Some(Flow { offer, found, graph: described, asks })
-}
-
-/// A host opens UDP only: a flow that asked for another transport would run over UDP all the same.
-fn check_transport(place: Place<'_>, problems: &mut Vec<Problem>) -> Option<()> {
-    let transport = &place.spec.transport;
-    if transport.value == TransportKind::Udp {
-        return Some(());
+        found,
+        attributes: spec.attributes.clone(),
+        pins,
+        bound_bps: spec.bound.map(|bound| bound.value),
+        playout_ns: spec.playout.map(|playout| playout.value),
+        unit_max: spec.unit_max.and_then(|len| u32::try_from(len.value).ok()),
     }
-    let what = format!("{:?}: this host opens no such transport", transport.value.name());
-    let problem = place.session.problem(transport, place.key("transport"), what);
-    problems.push(problem.allowed("udp"));
-    None
 }
 
-fn attributes(spec: &FlowSpec) -> Vec<AttributeForm> {
-    let quantity = |quantity: u64| i64::try_from(quantity).unwrap_or(i64::MAX);
-    let form = |(key, asked): (AttributeKey, dacapo_qos::Requirement)| AttributeForm {
-        key: key.number(),
-        min: asked.min.map(quantity),
-        max: asked.max.map(quantity),
-        weight: asked.weight,
+fn choose(
+    place: Place<'_>,
+    need: Need,
+    around: &Around,
+    problems: &mut Vec<Problem>,
+) -> Option<Flow> {
+    match choice::choose(&need, need.attributes.clone(), around) {
+        Ok(chosen) => Some(Flow { need, chosen }),
+        Err(refusal) => {
+            problems.push(refused(place, &refusal));
+            None
+        }
+    }
+}
+
+/// A refusal at the line of what stands in the way.
+fn refused(place: Place<'_>, refusal: &Refusal) -> Problem {
+    let (at, key) = match &refusal.reason {
+        Reason::Illegal(illegal) => graph::place_of(place, illegal),
+        _ => {
+            let attributes = refusal.demands().filter(|it| matches!(it, Demand::Attribute(_)));
+            let mut demands = attributes.chain(refusal.demands());
+            let name = || (place.spec.name.with(()), format!("flow[{}]", place.index));
+            let graph = place.spec.graph.as_ref();
+            let graph = graph.map(|graph| (graph.with(()), place.key("graph")));
+            demands.find_map(|it| line_of(place, it)).or(graph).unwrap_or_else(name)
+        }
     };
-    spec.attributes.entries().map(form).collect()
+    let what = match &refusal.reason {
+        Reason::Illegal(illegal) => illegal.to_string(),
+        _ => refusal.to_string(),
+    };
+    place.session.problem(&at, key, what)
+}
+
+/// Where a demand stands in the file, if it does.
+fn line_of(place: Place<'_>, demand: Demand) -> Option<(Spanned<()>, String)> {
+    let spec = place.spec;
+    Some(match demand {
+        Demand::Attribute(key) => match spec.attribute_place(key) {
+            Some(at) => (at, place.key(&format!("attributes.{}", key.name()))),
+            // What a medium needs is asked by nobody, and the bound may be in its way.
+            None if key == AttributeKey::Throughput => (spec.bound?.with(()), place.key("bound")),
+            None => return None,
+        },
+        Demand::Playout => (spec.playout?.with(()), place.key("playout")),
+        Demand::UnitSize => (spec.unit_max?.with(()), place.key("unit_max")),
+    })
+}
+
+fn group(flows: &mut [Flow]) {
+    let keys: Vec<_> = flows.iter().map(|flow| flow.need.found.origin.group_key()).collect();
+    let mut offers: Vec<FlowOffer> = flows.iter().map(|flow| flow.chosen.offer.clone()).collect();
+    name_groups(&mut offers, &keys);
+    for (flow, offer) in flows.iter_mut().zip(offers) {
+        flow.chosen.offer = offer;
+    }
 }
 
 /// Flows out of one file or one test movie are played together.
-fn name_groups(flows: &mut [Flow]) {
-    let keys: Vec<_> = flows.iter().map(|flow| flow.found.origin.group_key()).collect();
-    let names: Vec<String> = flows.iter().map(|flow| flow.offer.name.clone()).collect();
-    for (flow, key) in flows.iter_mut().zip(&keys) {
+fn name_groups(offers: &mut [FlowOffer], keys: &[Option<PathBuf>]) {
+    let names: Vec<String> = offers.iter().map(|offer| offer.name.clone()).collect();
+    for (offer, key) in offers.iter_mut().zip(keys) {
         let Some(key) = key else { continue };
         let mut members = keys.iter().zip(&names).filter(|(other, _)| other.as_ref() == Some(key));
         let first = members.next();
         if let (Some((_, name)), Some(_)) = (first, members.next()) {
-            flow.offer.group.clone_from(name);
+            offer.group.clone_from(name);
         }
     }
 }
@@ -321,86 +446,10 @@ fn participants_max(session: &SessionFile) -> usize {
 }
 
 fn extent(flows: &[Flow]) -> Extent {
-    let nominal = flows.iter().find_map(|flow| match &flow.found.format {
-        Some(Format::Video(video)) => Some((video.rate, video.scale)),
+    let nominal = flows.iter().find_map(|flow| match &flow.need.found.format {
+        Some(Format::Video(video)) if !video.is_still() => Some((video.rate, video.scale)),
         _ => None,
     });
-    let duration_ns = flows.iter().map(|flow| flow.found.duration_ns).max().unwrap_or(0);
+    let duration_ns = flows.iter().map(|flow| flow.need.found.duration_ns).max().unwrap_or(0);
     Extent { duration_ns, nominal }
-}
-
-/// Opens the media of a plan for each participant.
-struct MediaPublisher {
-    origins: Vec<Origin>,
-    extent: Extent,
-    speed: Speed,
-    on_raw: Option<OnRaw>,
-}
-
-impl Publisher for MediaPublisher {
-    fn open(&mut self, flow: &FlowOffer) -> Result<Port, String> {
-        let origin = self.origins.get(usize::from(flow.flow)).cloned();
-        let origin = origin.ok_or("the plan has no such flow")?;
-        if flow.direction == Direction::ToCreator {
-            return Ok(self.open_sink(flow, &origin));
-        }
-        match origin {
-            Origin::Raw => Ok(Port::Source(self.open_raw(flow))),
-            origin => self.open_media(flow, &origin).map(Port::Source),
-        }
-    }
-}
-
-impl MediaPublisher {
-    fn open_raw(&mut self, flow: &FlowOffer) -> Box<dyn Source> {
-        let (sender, source) = RawSender::pair();
-        if let Some(on_raw) = &mut self.on_raw {
-            on_raw(&flow.name, RawEnd::Sender(sender));
-        }
-        Box::new(source)
-    }
-
-    fn open_sink(&mut self, flow: &FlowOffer, origin: &Origin) -> Port {
-        let progress = Progress::new(&flow.name);
-        match (&mut self.on_raw, origin) {
-            (Some(on_raw), Origin::Raw) => {
-                let (receiver, sink) = RawReceiver::pair(progress);
-                on_raw(&flow.name, RawEnd::Receiver(receiver));
-                Port::Sink(Box::new(sink))
-            }
-            (None, Origin::Raw) => Port::Sink(Box::new(count::RawCountSink::new(progress))),
-            _ => {
-                let budget = Duration::from_nanos(flow.playout_ns);
-                Port::Sink(Box::new(count::CountSink::new(progress, budget)))
-            }
-        }
-    }
-
-    fn open_media(&self, flow: &FlowOffer, origin: &Origin) -> Result<Box<dyn Source>, String> {
-        let (extent, speed, len) = (self.extent, self.speed, flow.unit_len_max);
-        let text = |error: dacapo_media::testmovie::TestMovieError| error.to_string();
-        Ok(match origin {
-            Origin::AviVideo { path, stream } => {
-                let pictures = file::AviPictures::open(path, *stream)?;
-                Box::new(VideoSource::new(pictures, extent, speed))
-            }
-            Origin::AviAudio { path, stream } => {
-                let sound = file::AviSound::open(path, *stream)?;
-                Box::new(AudioSource::new(sound, extent, speed, len))
-            }
-            Origin::Wav { path } => {
-                let sound = file::WavSound::open(path)?;
-                Box::new(AudioSource::new(sound, extent, speed, len))
-            }
-            Origin::TestVideo(movie) => {
-                let pictures = test::TestPictures::new(movie).map_err(text)?;
-                Box::new(VideoSource::new(pictures, extent, speed))
-            }
-            Origin::TestAudio(movie) => {
-                let sound = test::TestSound::new(movie).map_err(text)?;
-                Box::new(AudioSource::new(sound, extent, speed, len))
-            }
-            Origin::Raw => return Err("bytes come from the application".to_owned()),
-        })
-    }
 }

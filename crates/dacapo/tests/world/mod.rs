@@ -89,7 +89,11 @@ impl World {
             while let Some(event) = self.participant.poll_event() {
                 match event {
                     CoreEvent::PeerOpen { peer } => {
-                        self.session = Some(self.participant.join(self.now, peer, name).unwrap());
+                        self.session = Some(
+                            self.participant
+                                .join(self.now, peer, name, Default::default())
+                                .unwrap(),
+                        );
                     }
                     CoreEvent::Offered { flows, .. } => offer = Some(flows),
                     CoreEvent::SessionEnded { error, .. } => panic!("{error:?}"),
@@ -250,7 +254,7 @@ impl World {
             moved = true;
         }
         if let Some(transmit) = self.participant.poll_transmit(self.now) {
-            let port = if matches!(transmit.lane, Lane::Control) { 1 } else { 2 };
+            let port = if matches!(transmit.way.lane(), Lane::Control) { 1 } else { 2 };
             let from = SocketAddr::from(([10, 0, 0, 2], port));
             let (bytes, segment) = self.participant.bytes(&transmit);
             let datagrams: Vec<Vec<u8>> =

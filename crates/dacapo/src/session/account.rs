@@ -1,0 +1,173 @@
+//! [`Account`]: what became of every unit of a session, flow by flow.
+//!
+//! ```text
+//!   sent = delivered + late + lost + dropped + unknown        (not sent and duplicates apart)
+//! ```
+//!
+//! What it is not: a count of this end alone; once a flow has ended, its ledger is the receiver's,
+//! which both ends then have.
+
+use super::entry::Entry;
+use super::flow::{Direction, Flow};
+use dacapo_core::{FlowStatus, Ledger};
+use dacapo_lift::DropReason;
+use std::fmt;
+
+/// What became of the units of one flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowAccount {
+    /// The flow's name.
+    pub flow: String,
+    /// Which way its units went.
+    pub direction: Direction,
+    /// The account in units.
+    pub ledger: Ledger,
+    /// Whether both ends saw the same bytes; `None` when not all units were delivered, or nobody
+    /// knows yet.
+    pub same_bytes: Option<bool>,
+    /// Units that this end's application handed over and that were not sent, or not yet.
+    pub not_sent: u64,
+    /// The flow has ended, and this does not change any more.
+    pub is_final: bool,
+}
+
+/// What became of the units of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// The session's name.
+    pub session: String,
+    /// Its flows at this end, without those that it has declined.
+    pub flows: Vec<FlowAccount>,
+}
+
+impl Account {
+    /// The account of a session's flows now, with what the core knows of those that run.
+    pub(super) fn of(entry: &Entry, running: &[FlowStatus]) -> Self {
+        let is_here = |flow: &Flow| flow.info.is_usable || flow.account.is_some();
+        let flows = entry.flows.iter().enumerate().filter(|(_, flow)| is_here(flow));
+        let flows = flows.map(|(index, flow)| FlowAccount::of(flow, running.get(index)));
+        Self { session: entry.name.clone(), flows: flows.collect() }
+    }
+
+    /// The account of the flow with this name.
+    #[must_use]
+    pub fn flow(&self, name: &str) -> Option<&FlowAccount> {
+        self.flows.iter().find(|flow| flow.flow == name)
+    }
+
+    /// Whether every unit that was handed over was delivered, as far as this end knows.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.flows.iter().all(FlowAccount::is_complete)
+    }
+}
+
+impl FlowAccount {
+    fn of(flow: &Flow, running: Option<&FlowStatus>) -> Self {
+        let (ledger, same_bytes) = match (&flow.account, running) {
+            (Some((ledger, same)), _) => (ledger.clone(), *same),
+            (None, Some(FlowStatus { ledger: Some(ledger), .. })) => (ledger.clone(), None),
+            // What becomes of what this end sends, only the peer knows.
+            (None, Some(status)) => {
+                let sent = status.sent;
+                (Ledger { sent, unknown: sent, ..Ledger::default() }, None)
+            }
+            (None, None) => (Ledger::default(), None),
+        };
+        Self {
+            flow: flow.info.name.clone(),
+            direction: flow.info.direction,
+            not_sent: flow.handed.saturating_sub(ledger.sent),
+            ledger,
+            same_bytes,
+            is_final: flow.account.is_some(),
+        }
+    }
+
+    /// Whether every unit that was handed over was delivered, as far as this end knows.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.is_final
+            && self.not_sent == 0
+            && self.ledger.delivered == self.ledger.sent
+            && !self.ledger.sent_at_least
+            && self.same_bytes != Some(false)
+    }
+}
+
+impl fmt::Display for FlowAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ledger = &self.ledger;
+        let at_least = if ledger.sent_at_least { "at least " } else { "" };
+        write!(
+            f,
+            "{}: {at_least}{} sent = {} delivered + {} late + {} lost + {} dropped + {} unknown",
+            self.flow,
+            ledger.sent,
+            ledger.delivered,
+            ledger.late,
+            ledger.lost,
+            ledger.dropped_count(),
+            ledger.unknown,
+        )?;
+        let reasons = ledger.dropped.iter().enumerate().filter(|(_, count)| **count > 0);
+        for (reason, count) in reasons {
+            let reason = u8::try_from(reason).ok().and_then(DropReason::from_code);
+            write!(f, "; {count} {}", reason.map_or("dropped", DropReason::name))?;
+        }
+        if self.not_sent > 0 {
+            write!(f, "; {} not sent", self.not_sent)?;
+        }
+        write!(f, "; {} bytes delivered", ledger.bytes)?;
+        match self.same_bytes {
+            Some(true) => f.write_str(", the same at both ends"),
+            Some(false) => f.write_str(", which DIFFER at the two ends"),
+            None if self.is_final => Ok(()),
+            None => f.write_str(", so far"),
+        }
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.session)?;
+        self.flows.iter().try_for_each(|flow| write!(f, "\n  {flow}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_says_in_a_line_what_became_of_every_unit() {
+        let ledger = Ledger { sent: 3, delivered: 3, bytes: 12, ..Ledger::default() };
+        let mut flow = FlowAccount {
+            flow: "text".to_owned(),
+            direction: Direction::Outgoing,
+            ledger,
+            same_bytes: Some(true),
+            not_sent: 0,
+            is_final: true,
+        };
+        assert!(flow.is_complete());
+        assert_eq!(
+            flow.to_string(),
+            "text: 3 sent = 3 delivered + 0 late + 0 lost + 0 dropped + 0 unknown; \
+             12 bytes delivered, the same at both ends"
+        );
+        flow.ledger.dropped[DropReason::Overflow.index()] = 2;
+        flow.ledger.sent = 5;
+        (flow.not_sent, flow.same_bytes) = (1, None);
+        let account = Account { session: "notes".to_owned(), flows: vec![flow] };
+        assert!(!account.is_complete());
+        let overflow = DropReason::Overflow.name();
+        assert_eq!(
+            account.to_string(),
+            format!(
+                "notes\n  text: 5 sent = 3 delivered + 0 late + 0 lost + 2 dropped + 0 unknown; \
+                 2 {overflow}; 1 not sent; 12 bytes delivered"
+            )
+        );
+    }
+}

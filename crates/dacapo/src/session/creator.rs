@@ -1,0 +1,171 @@
+//! [`Creator`]: who owns a session file, listens, and gets a session with everybody who joins.
+//!
+//! What it is not: a session; it can have many at a time.
+
+use super::endpoint::Endpoint;
+use super::handle::Session;
+use super::misuse;
+use super::publish::Door;
+use super::state::{Serving, State};
+use crate::host;
+use crate::plan::Plan;
+use crate::uri::Uri;
+use dacapo_base::Time;
+use dacapo_core::Error;
+use dacapo_sys::clock;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The most sessions that wait to be accepted; who joins then is refused.
+pub const BACKLOG_MAX: usize = 64;
+
+/// Serves a session. Clones are the same creator; when the last is gone, nobody can join any more
+/// and those who were not accepted are let go, while accepted sessions go on.
+///
+/// ```no_run
+/// # fn serve(creator: dacapo::Creator) -> Result<(), dacapo::Error> {
+/// loop {
+///     let session = creator.accept()?;
+///     std::thread::spawn(move || -> Result<(), dacapo::Error> {
+///         while let Some(unit) = session.recv("text")? {
+///             println!("{}: {}", session.remote(), String::from_utf8_lossy(&unit));
+///         }
+///         session.close().map(drop)
+///     });
+/// }
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Creator(Arc<Inner>);
+
+struct Inner {
+    endpoint: Endpoint,
+    name: Arc<str>,
+}
+
+impl Creator {
+    pub(super) fn new(endpoint: &Endpoint, plan: &Plan) -> Result<Self, Error> {
+        let mut state = endpoint.0.shared.lock();
+        if state.serving.contains_key(plan.name()) {
+            let text = format!("this endpoint serves \"{}\"; give it another name", plan.name());
+            return Err(misuse(text));
+        }
+        let door = Door::default();
+        let publisher = door.publisher(plan);
+        state.core().publish(plan.spec(), publisher)?;
+        let title = plan.title().to_owned();
+        let serving = Serving { title, door, backlog: VecDeque::new() };
+        state.serving.insert(plan.name().to_owned(), serving);
+        drop(state);
+        Ok(Self(Arc::new(Inner { endpoint: endpoint.clone(), name: plan.name().into() })))
+    }
+
+    /// The session's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The endpoint that serves it.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.0.endpoint
+    }
+
+    /// Lets others join at an address: `HOST`, `HOST:PORT`, `[::1]:PORT`; port 0 lets the system
+    /// choose. It can be called for several addresses; all that the endpoint serves can be joined
+    /// at each, for as long as the endpoint lives.
+    ///
+    /// # Errors
+    /// [`Code::Unreachable`](dacapo_core::Code::Unreachable) for a name that is no address,
+    /// [`Code::System`](dacapo_core::Code::System) when the system does not let us, for example
+    /// because the port is in use.
+    pub fn listen(&self, address: &str) -> Result<(), Error> {
+        let address = host::resolve(address)?;
+        let shared = &self.0.endpoint.0.shared;
+        let mut state = shared.lock();
+        if address.port() != 0 && state.host.listening().contains(&address) {
+            return Ok(());
+        }
+        state.host.listen(&[address])?;
+        shared.act(&mut state);
+        Ok(())
+    }
+
+    /// What others connect to: at the first address that the endpoint listens on; `None` before
+    /// [`Creator::listen`]. A wildcard address is to be replaced by one of this host.
+    #[must_use]
+    pub fn uri(&self) -> Option<Uri> {
+        let address = *self.0.endpoint.listening().first()?;
+        let (host, port) = (address.ip().to_string(), address.port());
+        Some(Uri { host, port, name: self.0.name.to_string() })
+    }
+
+    /// The session with the next participant, once it has joined.
+    ///
+    /// # Errors
+    /// Misuse when nobody can join yet.
+    pub fn accept(&self) -> Result<Session, Error> {
+        loop {
+            if let Some(session) = self.accept_until(Time::NEVER)? {
+                return Ok(session);
+            }
+        }
+    }
+
+    /// The same; `None` when nobody has joined in time.
+    ///
+    /// # Errors
+    /// As [`Creator::accept`].
+    pub fn accept_timeout(&self, most: Duration) -> Result<Option<Session>, Error> {
+        self.accept_until(clock::now() + most)
+    }
+
+    fn accept_until(&self, until: Time) -> Result<Option<Session>, Error> {
+        let shared = &self.0.endpoint.0.shared;
+        let mut state = shared.lock();
+        if state.host.listening().is_empty() {
+            let text = format!("nobody can join \"{}\" yet; call listen() first", self.0.name);
+            return Err(misuse(text));
+        }
+        loop {
+            if let Some(serving) = state.serving.get_mut(&*self.0.name)
+                && let Some(id) = serving.backlog.pop_front()
+            {
+                serving.door.set_backlog(serving.backlog.len());
+                return Ok(Some(Session::new(&self.0.endpoint, id, &self.0.name)));
+            }
+            let name = Arc::clone(&self.0.name);
+            let has_joined = move |state: &State| {
+                state.serving.get(&*name).is_some_and(|serving| !serving.backlog.is_empty())
+            };
+            let (locked, outcome) = shared.wait(state, until, has_joined);
+            state = locked;
+            if !outcome? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Creator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Creator").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let shared = &self.endpoint.0.shared;
+        let mut state = shared.lock();
+        state.core().unpublish(&self.name);
+        let serving = state.serving.remove(&*self.name);
+        for id in serving.into_iter().flat_map(|serving| serving.backlog) {
+            state.close(id);
+            state.sessions.remove(&id);
+        }
+        shared.act(&mut state);
+    }
+}

@@ -1,0 +1,337 @@
+//! [`Shared`]: an endpoint's state and its lock, and who does the work: a leader, followers, and a
+//! thread for when nobody else does.
+//!
+//! ```text
+//!   call --lock--> command, turn --+--> done
+//!                                  +--> must wait:
+//!     nobody leads, or the background: lead     somebody leads: follow
+//!       unlock, sleep on the descriptor           sleep until a turn has brought what is waited
+//!       or until the next deadline                for, or the lead is free
+//!       lock, turn, wake who has got something
+//!     on leaving, the lead goes to a follower, or the background looks after it
+//! ```
+//!
+//! What it is not: the work itself (`State::turn`), or the background thread's rule (`background`).
+//!
+//! Invariants: nobody sleeps with the lock; at most one thread turns at a time; who leads, or will
+//! have to, is woken when a turn of another brings an earlier deadline than it sleeps until; who
+//! waits wakes only when there is something for it to do; the background never turns after a call
+//! has taken the lead from it.
+
+use super::state::State;
+use dacapo_base::Time;
+use dacapo_core::{Code, Error};
+use dacapo_sys::clock;
+use dacapo_sys::poll::{Event, Interest, Poller, Waker};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The tokens of what a leader sleeps on.
+const CORE: u64 = 0;
+const WAKER: u64 = 1;
+
+/// The state of an endpoint, locked.
+pub(super) type Guard<'a> = MutexGuard<'a, State>;
+
+/// What is waited for.
+type Met = Box<dyn Fn(&State) -> bool + Send>;
+
+/// Who leads: sleeps on the descriptor and turns when something comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lead {
+    /// Nobody; the background looks after it within its time.
+    Free,
+    /// A call that waits.
+    Call,
+    /// The background thread.
+    Background,
+}
+
+/// A call that follows.
+struct Follower {
+    id: u64,
+    met: Met,
+    turn_to: Arc<Condvar>,
+    /// It is awake, or about to be.
+    is_told: bool,
+}
+
+/// What an endpoint has done, to see that it does not do too much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Turns made.
+    pub turns: u64,
+    /// Those of them that the background thread made.
+    pub background_turns: u64,
+    /// Those of the background thread for which there was no reason: nothing had come, and nothing
+    /// was due.
+    pub empty_turns: u64,
+    /// Times that the background thread looked whether somebody else works, and did not turn.
+    pub background_looks: u64,
+    /// Times that a leader was woken because something was due earlier than it slept.
+    pub wakes: u64,
+}
+
+/// Who drives an endpoint.
+pub(super) struct Drive {
+    pub lead: Lead,
+    /// What calls that lead sleep on; away while one does.
+    sleeper: Option<Sleeper>,
+    /// Until when a call sleeps that leads, and how it is woken.
+    call: Alarm,
+    /// The same of the background thread, which also sleeps on when it has lost the lead.
+    pub background: Alarm,
+    followers: Vec<Follower>,
+    next_follower: u64,
+    /// When a call has turned last.
+    pub turned_at: Time,
+    /// The background thread sleeps until it is told.
+    pub is_parked: bool,
+    /// The endpoint is going.
+    pub is_stopping: bool,
+    pub counters: Counters,
+}
+
+impl Drive {
+    pub fn new(sleeper: Sleeper, background: &Sleeper) -> Self {
+        Self {
+            lead: Lead::Free,
+            call: Alarm::new(&sleeper),
+            background: Alarm::new(background),
+            sleeper: Some(sleeper),
+            followers: Vec::new(),
+            next_follower: 0,
+            turned_at: Time::ZERO,
+            is_parked: false,
+            is_stopping: false,
+            counters: Counters::default(),
+        }
+    }
+}
+
+/// Wakes who sleeps, when something is due earlier.
+pub(super) struct Alarm {
+    waker: Arc<Waker>,
+    /// Until when it sleeps, if it does, and has not been woken.
+    asleep: Option<Time>,
+}
+
+impl Alarm {
+    fn new(sleeper: &Sleeper) -> Self {
+        Self { waker: Arc::clone(&sleeper.waker), asleep: None }
+    }
+
+    /// It sleeps from now on.
+    pub fn set(&mut self, until: Time) {
+        self.asleep = Some(until);
+    }
+
+    /// It is awake.
+    pub fn clear(&mut self) {
+        self.asleep = None;
+    }
+
+    /// Wakes it if it sleeps.
+    pub fn ring(&mut self) {
+        if self.asleep.take().is_some() {
+            self.waker.wake();
+        }
+    }
+}
+
+/// What a leader sleeps on: the descriptor of the turn loop, and a waker of its own, because who
+/// wakes first clears it.
+pub(super) struct Sleeper {
+    poller: Poller,
+    events: Vec<Event>,
+    core: OwnedFd,
+    waker: Arc<Waker>,
+}
+
+impl Sleeper {
+    /// # Errors
+    /// When there is no descriptor left.
+    pub fn new(core: BorrowedFd<'_>) -> io::Result<Self> {
+        let (poller, waker) = (Poller::new()?, Arc::new(Waker::new()?));
+        let core = core.try_clone_to_owned()?;
+        poller.add(core.as_fd(), CORE, Interest::Read)?;
+        poller.add(waker.as_fd(), WAKER, Interest::Read)?;
+        Ok(Self { poller, events: Vec::new(), core, waker })
+    }
+
+    /// Sleeps until something comes, somebody wakes it, or it is time; true when something came.
+    ///
+    /// # Errors
+    /// None that a correct program sees; who sleeps again would not sleep.
+    pub fn sleep(&mut self, until: Time) -> io::Result<bool> {
+        let wait = (until != Time::NEVER).then(|| until.since(clock::now()));
+        self.poller.wait(wait, &mut self.events)?;
+        if self.events.iter().any(|event| event.token == WAKER) {
+            self.waker.clear();
+        }
+        Ok(self.events.iter().any(|event| event.token == CORE))
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        // A descriptor is removed before it is closed; the turn loop's lives on in others' hands.
+        let _ = self.poller.remove(self.core.as_fd());
+    }
+}
+
+/// An endpoint's state, its lock, and where its background thread waits.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    /// Where the background thread waits while others work.
+    pub background: Condvar,
+}
+
+impl Shared {
+    pub fn new(state: State) -> Self {
+        Self { state: Mutex::new(state), background: Condvar::new() }
+    }
+
+    /// The state. A thread that panicked with it has left nothing half done that matters more than
+    /// the others' calls.
+    pub fn lock(&self) -> Guard<'_> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Turns, for a call that has changed something.
+    pub fn act(&self, state: &mut State) {
+        state.turn();
+        state.drive.turned_at = clock::now();
+        self.after_turn(state);
+    }
+
+    /// Tells those for whom a turn has brought something.
+    pub fn after_turn(&self, state: &mut State) {
+        let mut followers = std::mem::take(&mut state.drive.followers);
+        for follower in followers.iter_mut().filter(|follower| !follower.is_told) {
+            if (follower.met)(state) || state.failure.is_some() {
+                follower.is_told = true;
+                follower.turn_to.notify_one();
+            }
+        }
+        state.drive.followers = followers;
+        state.ring_if_earlier();
+    }
+
+    /// Waits until `met`, at most until `until`: whether it is, or what the system said when
+    /// nothing works any more.
+    pub fn wait<'a>(
+        &'a self,
+        mut state: Guard<'a>,
+        until: Time,
+        met: impl Fn(&State) -> bool + Clone + Send + 'static,
+    ) -> (Guard<'a>, Result<bool, Error>) {
+        let outcome = loop {
+            if met(&state) {
+                break Ok(true);
+            }
+            if let Some(failure) = &state.failure {
+                break Err(failure.clone());
+            }
+            if clock::now() >= until {
+                break Ok(false);
+            }
+            state = match state.drive.lead {
+                Lead::Call => self.follow(state, until, Box::new(met.clone())),
+                Lead::Free | Lead::Background => self.lead(state, until),
+            };
+        };
+        self.hand_over(&mut state);
+        (state, outcome)
+    }
+
+    /// Leads for one turn.
+    fn lead<'a>(&'a self, mut state: Guard<'a>, until: Time) -> Guard<'a> {
+        let Some(mut sleeper) = state.drive.sleeper.take() else {
+            // Cannot be: only who leads has it. Then the turn alone must do.
+            self.act(&mut state);
+            return state;
+        };
+        let until = state.next_deadline().min(until);
+        state.drive.lead = Lead::Call;
+        state.drive.call.set(until);
+        drop(state);
+        let slept = sleeper.sleep(until);
+        let mut state = self.lock();
+        state.came(slept);
+        state.drive.call.clear();
+        (state.drive.lead, state.drive.sleeper) = (Lead::Free, Some(sleeper));
+        self.act(&mut state);
+        state
+    }
+
+    /// Sleeps until there is something for it, or the lead is free.
+    fn follow<'a>(&'a self, mut state: Guard<'a>, until: Time, met: Met) -> Guard<'a> {
+        let turn_to = Arc::new(Condvar::new());
+        let id = state.drive.next_follower;
+        state.drive.next_follower += 1;
+        let follower = Follower { id, met, turn_to: Arc::clone(&turn_to), is_told: false };
+        state.drive.followers.push(follower);
+        let mut state = wait_at(&turn_to, state, until);
+        state.drive.followers.retain(|follower| follower.id != id);
+        state
+    }
+
+    /// A call that leaves sees to it that somebody leads.
+    fn hand_over(&self, state: &mut State) {
+        let drive = &mut state.drive;
+        if drive.lead != Lead::Free {
+            return;
+        }
+        if let Some(next) = drive.followers.iter_mut().find(|follower| !follower.is_told) {
+            next.is_told = true;
+            next.turn_to.notify_one();
+        } else if drive.followers.is_empty() && drive.is_parked {
+            drive.is_parked = false;
+            self.background.notify_one();
+        } else {
+            state.ring_if_earlier();
+        }
+    }
+}
+
+impl State {
+    /// Whether something came while a leader slept; nothing works any more when it cannot.
+    pub fn came(&mut self, slept: io::Result<bool>) -> bool {
+        let failed = |error: io::Error| Error::new(Code::System, error.to_string());
+        match slept.map_err(failed) {
+            Ok(came) => came,
+            Err(failure) => {
+                self.failure.get_or_insert(failure);
+                false
+            }
+        }
+    }
+
+    /// Wakes who sleeps until something is due, when something else is due before.
+    fn ring_if_earlier(&mut self) {
+        let alarm = match self.drive.lead {
+            Lead::Call => &self.drive.call,
+            Lead::Free | Lead::Background => &self.drive.background,
+        };
+        let Some(asleep) = alarm.asleep else { return };
+        if self.next_deadline() >= asleep {
+            return;
+        }
+        self.drive.counters.wakes += 1;
+        match self.drive.lead {
+            Lead::Call => self.drive.call.ring(),
+            Lead::Free | Lead::Background => self.drive.background.ring(),
+        }
+    }
+}
+
+/// Waits at a condition until it is told, or it is time; it may wake for nothing.
+pub(super) fn wait_at<'a>(at: &Condvar, state: Guard<'a>, until: Time) -> Guard<'a> {
+    if until == Time::NEVER {
+        return at.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+    let most = until.since(clock::now());
+    at.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
+}

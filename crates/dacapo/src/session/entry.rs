@@ -1,0 +1,172 @@
+//! [`Entry`]: a session of this endpoint, and what a call may do with it now.
+//!
+//! ```text
+//!   Joining -> Ready <-> Active        what is underway is a phase of its own: Activating, Pausing
+//!      |         |         |
+//!      +---------+---------+--> Over(why)
+//! ```
+//!
+//! What it is not: the core's session, whose events move it (`events`).
+//!
+//! Invariant: `Over` is the last phase.
+
+use super::flow::{Direction, End, Flow};
+use super::misuse;
+use dacapo_core::table::Role;
+use dacapo_core::{Code, Ending, Error, Ledger, PeerId};
+use std::net::SocketAddr;
+
+/// How far a session is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It is being set up.
+    Joining,
+    /// It is set up, and its flows do not run.
+    Ready,
+    /// The peer has been asked to let them run.
+    Activating,
+    /// They run.
+    Active,
+    /// The peer has been asked to let them pause.
+    Pausing,
+    /// It has ended: in order, or why not.
+    Over(Option<Error>),
+}
+
+/// A session of this endpoint.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub name: String,
+    pub title: String,
+    pub role: Role,
+    pub peer: PeerId,
+    pub remote: SocketAddr,
+    pub phase: Phase,
+    /// Its flows have run before.
+    pub was_active: bool,
+    /// The application has closed it: calls are wrong from then on.
+    pub is_closed: bool,
+    pub flows: Vec<Flow>,
+}
+
+impl Entry {
+    /// A session that is being set up.
+    pub fn new(name: &str, role: Role, peer: PeerId, remote: SocketAddr) -> Self {
+        Self {
+            name: name.to_owned(),
+            title: String::new(),
+            role,
+            peer,
+            remote,
+            phase: Phase::Joining,
+            was_active: false,
+            is_closed: false,
+            flows: Vec::new(),
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Over(_))
+    }
+
+    /// Whether calls that wait have something to say for a reason that is not their flow's.
+    pub fn is_done(&self) -> bool {
+        self.is_closed || self.is_over()
+    }
+
+    /// Why it ended, if it has, and not in order.
+    pub fn failure(&self) -> Option<&Error> {
+        match &self.phase {
+            Phase::Over(error) => error.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// # Errors
+    /// Misuse when the application has closed the session.
+    pub fn check_open(&self) -> Result<(), Error> {
+        if self.is_closed {
+            let text = format!("the session \"{}\" is closed; connect or accept anew", self.name);
+            return Err(misuse(text));
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// Misuse when the flows have never run: who waits for them then waits for ever.
+    pub fn check_begun(&self) -> Result<(), Error> {
+        let never = !self.was_active && !self.is_over();
+        if never && self.role == Role::Participant {
+            let text =
+                format!("the session \"{}\" is not active; call activate() first", self.name);
+            return Err(misuse(text));
+        }
+        Ok(())
+    }
+
+    /// The place of a flow that goes this way.
+    ///
+    /// # Errors
+    /// Misuse when there is no such flow, or it is not for calls, or goes the other way.
+    pub fn flow_index(&self, name: &str, direction: Direction) -> Result<usize, Error> {
+        let at = self.flows.iter().position(|flow| flow.info.name == name);
+        let Some(index) = at else {
+            let known: Vec<&str> = self.flows.iter().map(|flow| flow.info.name.as_str()).collect();
+            let text = format!("the session \"{}\" has no flow \"{name}\"", self.name);
+            return Err(misuse(format!("{text}; it has {}", known.join(", "))));
+        };
+        let info = self.flows.get(index).map(|flow| &flow.info);
+        let text = match info.map(|info| (info.is_usable, info.direction)) {
+            Some((false, _)) => "is not for calls; it carries pictures or sound, or was refused",
+            Some((_, Direction::Outgoing)) if direction == Direction::Incoming => {
+                "is sent by this end; call send, or receive from another"
+            }
+            Some((_, Direction::Incoming)) if direction == Direction::Outgoing => {
+                "is received by this end; call recv, or send on another"
+            }
+            _ => return Ok(index),
+        };
+        Err(misuse(format!("the flow \"{name}\" {text}")))
+    }
+
+    /// Why a flow that this end receives has ended, when nothing of it waits: `None` is its usual
+    /// end.
+    pub fn end_of(&self, flow: &Flow, ending: Option<&Ending>) -> Option<Error> {
+        let cause = || flow.failure.as_ref().or(self.failure()).cloned();
+        match ending {
+            Some(Ending::Complete) => None,
+            Some(Ending::SourceFailed(text)) => {
+                Some(cause().unwrap_or_else(|| Error::new(Code::AccessFailed, text)))
+            }
+            Some(Ending::Abnormal(text)) => {
+                Some(cause().unwrap_or_else(|| Error::new(Code::ContactLost, text)))
+            }
+            Some(Ending::Closed) | None => Some(cause().unwrap_or_else(|| {
+                let text = format!("\"{}\" before the end of \"{}\"", self.name, flow.info.name);
+                Error::new(Code::Closed, text)
+            })),
+        }
+    }
+
+    /// Why a flow that this end sends takes no more.
+    pub fn why_not_sent(&self, flow: &Flow) -> Error {
+        let cause = flow.failure.as_ref().or(self.failure()).cloned();
+        let text = format!("the peer has closed the session \"{}\"", self.name);
+        cause.unwrap_or_else(|| Error::new(Code::Closed, text))
+    }
+
+    /// Whether what this end has sent is accounted for.
+    pub fn is_accounted(&self) -> bool {
+        !self.flows.iter().any(Flow::awaits_account)
+    }
+
+    /// Why it did not end in order. Whose peer left after everything was accounted for, and before
+    /// it had said so, has nothing to complain of.
+    pub fn disorder(&self) -> Option<&Error> {
+        let present = self.flows.iter().filter(|flow| !matches!(flow.end, End::None));
+        let mut accounts = present.map(|flow| flow.account.as_ref());
+        let is_known = |(ledger, _): &(Ledger, _)| ledger.unknown == 0 && !ledger.sent_at_least;
+        let all = accounts.all(|account| account.is_some_and(is_known));
+        self.failure().filter(|error| error.code != Code::Closed || !all)
+    }
+}

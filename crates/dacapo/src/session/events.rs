@@ -1,0 +1,202 @@
+//! What the core tells, followed: sessions get on, peers open and are lost, who joins comes in.
+//!
+//! ```text
+//!   a turn -> who has joined gets an entry -> events of the core -> phases, accounts, backlogs
+//! ```
+//!
+//! What it is not: a queue of events for the application; calls wait for what they need.
+//!
+//! Invariant: an offer is answered in the turn in which it comes, with an end for each flow of
+//! bytes.
+
+use super::account::Account;
+use super::entry::{Entry, Phase};
+use super::flow::{Flow, FlowInfo};
+use super::state::{Peer, PeerPhase, State};
+use crate::access::Progress;
+use crate::access::raw::{RawReceiver, RawSender};
+use crate::plan::RawEnd;
+use dacapo_core::table::Role;
+use dacapo_core::{Code, CoreEvent, Error, Port, SessionId};
+use dacapo_wire::medium::Medium;
+use dacapo_wire::session::FlowOffer;
+
+impl State {
+    /// Does what the core tells; true when it was told something back.
+    pub fn follow_core(&mut self) -> bool {
+        self.adopt();
+        let mut answered = false;
+        while let Some(event) = self.host.reactor().poll_event() {
+            answered |= self.follow(event);
+        }
+        answered
+    }
+
+    /// Gives those who have joined in this turn an entry, with their ends of the flows.
+    ///
+    /// A publisher is not told for which session it is asked, but ids ascend in the order in which
+    /// it is, and before the turn is over nothing of a session but its JOIN has come.
+    fn adopt(&mut self) {
+        for (name, serving) in &self.serving {
+            let mut joined = serving.door.take_joined();
+            if joined.is_empty() {
+                continue;
+            }
+            let core = self.host.reactor().core();
+            let newer = core
+                .sessions()
+                .filter(|(id, its_name, _)| Some(*id) > self.newest && *its_name == name);
+            let newer: Vec<_> = newer.map(|(id, _, peer)| (id, peer)).collect();
+            for (id, peer) in newer {
+                let Some(remote) = core.peer_address(peer) else { continue };
+                let Some(at) = joined.iter().position(|it| it.remote == remote) else { continue };
+                let mut entry = Entry::new(name, Role::Creator, peer, remote);
+                entry.title.clone_from(&serving.title);
+                let ends = joined.remove(at).ends;
+                let offers = core.status(id).into_iter().map(|flow| flow.offer);
+                entry.flows = make_flows(offers, ends);
+                self.sessions.insert(id, entry);
+            }
+        }
+        let newest = self.sessions.last_key_value().map(|(id, _)| *id);
+        self.newest = self.newest.max(newest);
+    }
+
+    fn follow(&mut self, event: CoreEvent) -> bool {
+        match event {
+            CoreEvent::PeerOpen { peer } => {
+                let new = Peer { dialed: None, phase: PeerPhase::Open, waits: 0 };
+                self.peers.entry(peer).or_insert(new).phase = PeerPhase::Open;
+            }
+            CoreEvent::PeerLost { peer, error } => match self.peers.get_mut(&peer) {
+                Some(lost) if lost.waits > 0 => lost.phase = PeerPhase::Lost(error),
+                _ => {
+                    self.peers.remove(&peer);
+                }
+            },
+            CoreEvent::Offered { session, title, flows } => {
+                self.answer(session, title, &flows);
+                return true;
+            }
+            CoreEvent::Ready { session } => return self.follow_ready(session),
+            CoreEvent::Active { session } => self.set_phase(session, Phase::Active),
+            CoreEvent::Inactive { session } => self.set_phase(session, Phase::Ready),
+            CoreEvent::FlowEnded { session, flow, ledger, hash } => {
+                if let Some(flow) = self.flow(session, flow) {
+                    flow.account = Some((ledger, hash));
+                }
+            }
+            CoreEvent::FlowFailed { session, flow, error } => {
+                if let Some(flow) = self.flow(session, flow) {
+                    flow.failure.get_or_insert(error);
+                }
+            }
+            CoreEvent::SessionEnded { session, error } => self.follow_end(session, error),
+            CoreEvent::Listing { .. }
+            | CoreEvent::Changed { .. }
+            | CoreEvent::ChangeFailed { .. }
+            | CoreEvent::ControlAnswered { .. } => {}
+        }
+        false
+    }
+
+    fn flow(&mut self, id: SessionId, flow: usize) -> Option<&mut Flow> {
+        self.sessions.get_mut(&id)?.flows.get_mut(flow)
+    }
+
+    fn set_phase(&mut self, id: SessionId, phase: Phase) {
+        let Some(entry) = self.sessions.get_mut(&id) else { return };
+        entry.was_active |= phase == Phase::Active;
+        if !entry.is_over() {
+            entry.phase = phase;
+        }
+    }
+
+    /// Answers an offer: ends for flows of bytes, nothing for media.
+    fn answer(&mut self, id: SessionId, title: String, offers: &[FlowOffer]) {
+        let now = self.now();
+        let Some(entry) = self.sessions.get_mut(&id) else { return };
+        entry.title = title;
+        let (ends, ports): (Vec<_>, Vec<_>) = offers.iter().map(make_end).unzip();
+        let infos = offers.iter().map(|offer| FlowInfo::of(offer, Role::Participant));
+        entry.flows = infos.zip(ends).map(|(info, end)| Flow::new(info, end)).collect();
+        let declined = ports.iter().all(Option::is_none);
+        let core = self.host.reactor().core();
+        let text = "the session has no flow of bytes; its pictures and sound are for `dacapo play`";
+        let answered = match declined {
+            true => Err(Error::new(Code::Unsupported, text)),
+            false => core.answer(now, id, ports),
+        };
+        if let Err(error) = answered {
+            // The reason is ours; what the core tells of the end does not replace it.
+            self.set_phase(id, Phase::Over(Some(error)));
+            self.close(id);
+        }
+    }
+
+    /// A session is set up. One that nobody waits for is let go.
+    fn follow_ready(&mut self, id: SessionId) -> bool {
+        let Some(entry) = self.sessions.get_mut(&id) else { return false };
+        entry.phase = Phase::Ready;
+        if entry.role == Role::Participant {
+            return false;
+        }
+        if let Some(serving) = self.serving.get_mut(&entry.name) {
+            serving.backlog.push_back(id);
+            serving.door.set_backlog(serving.backlog.len());
+            return false;
+        }
+        self.sessions.remove(&id);
+        self.close(id);
+        true
+    }
+
+    fn follow_end(&mut self, id: SessionId, error: Option<Error>) {
+        let Some(entry) = self.sessions.get_mut(&id) else { return };
+        if entry.is_over() {
+            return;
+        }
+        // Nobody has been told of who never was a participant.
+        let unknown = entry.role == Role::Creator && entry.phase == Phase::Joining;
+        entry.phase = Phase::Over(error);
+        if unknown {
+            self.sessions.remove(&id);
+        }
+    }
+
+    /// What has become of the units of a session so far.
+    pub fn account(&mut self, id: SessionId) -> Option<Account> {
+        let running = self.core().status(id);
+        let entry = self.sessions.get(&id)?;
+        Some(Account::of(entry, &running))
+    }
+}
+
+/// This end of an offered flow, for the application and for the core.
+fn make_end(offer: &FlowOffer) -> (Option<RawEnd>, Option<Port>) {
+    use dacapo_wire::session::Direction;
+    match (&offer.medium, offer.direction) {
+        (Medium::Raw, Direction::ToCreator) => {
+            let (sender, source) = RawSender::pair();
+            (Some(RawEnd::Sender(sender)), Some(Port::Source(Box::new(source))))
+        }
+        (Medium::Raw, Direction::ToParticipant) => {
+            let (receiver, sink) = RawReceiver::pair(Progress::new(&offer.name));
+            (Some(RawEnd::Receiver(receiver)), Some(Port::Sink(Box::new(sink))))
+        }
+        _ => (None, None),
+    }
+}
+
+/// The flows of a session that is served, with their ends by name.
+fn make_flows(
+    offers: impl Iterator<Item = FlowOffer>,
+    mut ends: Vec<(String, RawEnd)>,
+) -> Vec<Flow> {
+    let flow = |offer: FlowOffer| {
+        let at = ends.iter().position(|(name, _)| *name == offer.name);
+        let end = at.map(|at| ends.swap_remove(at).1);
+        Flow::new(FlowInfo::of(&offer, Role::Creator), end)
+    };
+    offers.map(flow).collect()
+}

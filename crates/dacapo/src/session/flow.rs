@@ -1,0 +1,154 @@
+//! [`FlowInfo`]: a flow of a session as this end sees it; and the end itself.
+//!
+//! What it is not: the account of its units (`account`).
+
+use crate::access::raw::{RawReceiver, RawSender};
+use crate::plan::RawEnd;
+use dacapo_core::table::Role;
+use dacapo_core::{Error, Ledger};
+use dacapo_qos::{format_rate, format_size};
+use dacapo_wire::session::FlowOffer;
+use std::fmt;
+
+/// Which way the units of a flow go, seen from this end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// This end sends.
+    Outgoing,
+    /// This end receives.
+    Incoming,
+}
+
+/// A flow of a session, as it was agreed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowInfo {
+    /// Its name, as calls take it.
+    pub name: String,
+    /// Which way its units go.
+    pub direction: Direction,
+    /// The modules of its protocol, from the application to the network, such as
+    /// `segment ! sequence ! checksum`; empty when there are none.
+    pub graph: String,
+    /// The network below them, such as `udp`.
+    pub transport: String,
+    /// The largest unit in bytes.
+    pub unit_len_max: usize,
+    /// The most that it sends, in bit/s; 0 when the core decides.
+    pub bound_bps: u64,
+    /// Calls can use it; not so what carries pictures or sound, or was refused.
+    pub is_usable: bool,
+}
+
+impl FlowInfo {
+    /// The flow of an offer.
+    pub(super) fn of(offer: &FlowOffer, role: Role) -> Self {
+        use dacapo_wire::session::Direction as Wire;
+        let catalogue = crate::catalogue();
+        let name = |id: u16| {
+            let entry = catalogue.by_id(id);
+            entry.map_or_else(|| format!("{id:#06x}"), |entry| entry.spec.name.to_owned())
+        };
+        let modules: Vec<String> = offer.graph.nodes.iter().map(|node| name(node.module)).collect();
+        let transport = catalogue.transport(offer.transport).map(|spec| spec.name.to_owned());
+        let direction = match (offer.direction, role) {
+            (Wire::ToParticipant, Role::Creator) | (Wire::ToCreator, Role::Participant) => {
+                Direction::Outgoing
+            }
+            (Wire::ToParticipant, Role::Participant) | (Wire::ToCreator, Role::Creator) => {
+                Direction::Incoming
+            }
+        };
+        Self {
+            name: offer.name.clone(),
+            direction,
+            graph: modules.join(" ! "),
+            transport: transport.unwrap_or_else(|| offer.transport.to_string()),
+            unit_len_max: offer.unit_len_max as usize,
+            bound_bps: offer.bound_bps,
+            is_usable: true,
+        }
+    }
+}
+
+impl fmt::Display for FlowInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = match self.direction {
+            Direction::Outgoing => "sent",
+            Direction::Incoming => "received",
+        };
+        write!(f, "{}: {way} by this end, ", self.name)?;
+        if !self.graph.is_empty() {
+            write!(f, "{} ! ", self.graph)?;
+        }
+        let unit_len_max = format_size(self.unit_len_max as u64);
+        write!(f, "{}, units up to {unit_len_max}", self.transport)?;
+        match self.bound_bps {
+            0 => {}
+            bound => write!(f, ", at most {}", format_rate(bound))?,
+        }
+        if self.is_usable { Ok(()) } else { f.write_str(", not for calls") }
+    }
+}
+
+/// A flow at this end.
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub info: FlowInfo,
+    pub end: End,
+    /// Units that the application has handed over.
+    pub handed: u64,
+    /// What became of its units, and whether both ends saw the same bytes, once that is known.
+    pub account: Option<(Ledger, Option<bool>)>,
+    /// Why it ended before its end.
+    pub failure: Option<Error>,
+}
+
+/// The application's end of a flow.
+#[derive(Debug)]
+pub(super) enum End {
+    /// It sends.
+    Sender(RawSender),
+    /// It has sent everything.
+    Finished,
+    /// It receives.
+    Receiver(RawReceiver),
+    /// It is not the application's.
+    None,
+}
+
+impl Flow {
+    /// A flow with its end; without one calls cannot use it.
+    pub fn new(mut info: FlowInfo, end: Option<RawEnd>) -> Self {
+        info.is_usable = end.is_some();
+        let end = match end {
+            Some(RawEnd::Sender(sender)) => {
+                sender.promise_wake();
+                End::Sender(sender)
+            }
+            Some(RawEnd::Receiver(receiver)) => End::Receiver(receiver),
+            None => End::None,
+        };
+        Self { info, end, handed: 0, account: None, failure: None }
+    }
+
+    /// Whether this end has sent, and does not know yet what became of it.
+    pub fn awaits_account(&self) -> bool {
+        matches!(self.end, End::Sender(_) | End::Finished) && self.account.is_none()
+    }
+
+    /// Whether a call that sends `len` bytes has something to say.
+    pub fn takes(&self, len: usize) -> bool {
+        match &self.end {
+            End::Sender(sender) => !sender.is_open() || sender.has_room(len),
+            _ => true,
+        }
+    }
+
+    /// Whether a call that receives has something to say.
+    pub fn gives(&self) -> bool {
+        match &self.end {
+            End::Receiver(receiver) => receiver.has_unit() || receiver.is_finished(),
+            _ => true,
+        }
+    }
+}

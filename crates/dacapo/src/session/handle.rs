@@ -1,0 +1,453 @@
+//! [`Session`]: the handle of a session that an application has.
+//!
+//! ```text
+//!   send -> queue of the flow -> core -> … -> core -> queue of the flow -> recv
+//!          256 units, 4 MiB                          256 units, 4 MiB
+//! ```
+//!
+//! What it is not: the session, which is an entry of the endpoint's state.
+
+use super::account::Account;
+use super::drive::Guard;
+use super::endpoint::Endpoint;
+use super::entry::{Entry, Phase};
+use super::flow::{Direction, End, Flow, FlowInfo};
+use super::misuse;
+use super::state::State;
+use crate::access::raw::RawSendError;
+use dacapo_base::Time;
+use dacapo_core::table::Role;
+use dacapo_core::{Code, Error, SessionId};
+use dacapo_security::Fingerprint;
+use dacapo_sys::clock;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A close waits for what was sent to be accounted for while units go; without any, so long.
+const STALL_MAX: Duration = Duration::from_secs(10);
+
+/// The core ends a session that closes within 10 s; a close does not give up before.
+const CLOSE_MAX: Duration = Duration::from_secs(15);
+
+/// What a session that is dropped has to close in order.
+const DROP_MAX: Duration = Duration::from_secs(2);
+
+/// What a call that receives without waiting for ever has got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A unit.
+    Unit(Vec<u8>),
+    /// Nothing yet.
+    Nothing,
+    /// The flow has ended, and everything was received.
+    End,
+}
+
+/// A session of this application. Clones are the same session. When the last is gone, a session
+/// that was not closed closes as [`Session::close`] does, in at most 2 s; what takes longer is not
+/// sent.
+#[derive(Clone)]
+pub struct Session(Arc<Inner>);
+
+struct Inner {
+    endpoint: Endpoint,
+    id: SessionId,
+    name: String,
+}
+
+impl Session {
+    pub(super) fn new(endpoint: &Endpoint, id: SessionId, name: &str) -> Self {
+        Self(Arc::new(Inner { endpoint: endpoint.clone(), id, name: name.to_owned() }))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What people see of it.
+    #[must_use]
+    pub fn title(&self) -> String {
+        self.look(|entry| entry.title.clone()).unwrap_or_default()
+    }
+
+    /// The address of the other end's control connection.
+    #[must_use]
+    pub fn remote(&self) -> SocketAddr {
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        self.look(|entry| entry.remote).unwrap_or(nowhere)
+    }
+
+    /// Who the other end says it is; `None` when it is gone.
+    #[must_use]
+    pub fn peer_fingerprint(&self) -> Option<Fingerprint> {
+        let mut state = self.lock();
+        let peer = state.sessions.get(&self.0.id)?.peer;
+        state.host.peer_fingerprint(peer)
+    }
+
+    /// The endpoint that it is at.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.0.endpoint
+    }
+
+    /// Its flows, as they were agreed.
+    #[must_use]
+    pub fn flows(&self) -> Vec<FlowInfo> {
+        let infos = |entry: &Entry| entry.flows.iter().map(|flow| flow.info.clone()).collect();
+        self.look(infos).unwrap_or_default()
+    }
+
+    /// Whether its flows run.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.look(|entry| entry.phase == Phase::Active).unwrap_or(false)
+    }
+
+    /// What became of every unit, so far or, after the end, for good.
+    #[must_use]
+    pub fn account(&self) -> Account {
+        let empty = || Account { session: self.0.name.clone(), flows: Vec::new() };
+        self.lock().account(self.0.id).unwrap_or_else(empty)
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&Entry) -> T) -> Option<T> {
+        self.lock().sessions.get(&self.0.id).map(look)
+    }
+
+    fn lock(&self) -> Guard<'_> {
+        self.0.endpoint.0.shared.lock()
+    }
+
+    /// Waits until the session is so, or closed, or over.
+    fn wait<'a>(
+        &'a self,
+        state: Guard<'a>,
+        until: Time,
+        met: impl Fn(&Entry) -> bool + Clone + Send + 'static,
+    ) -> (Guard<'a>, Result<bool, Error>) {
+        let id = self.0.id;
+        self.0.endpoint.0.shared.wait(state, until, move |state: &State| {
+            state.sessions.get(&id).is_none_or(|entry| entry.is_done() || met(entry))
+        })
+    }
+
+    /// Lets the flows run, at the Participant's end; waits until they do. At the Creator's end it
+    /// waits until the Participant lets them. Nothing happens to flows that run.
+    ///
+    /// # Errors
+    /// Misuse when the session is closed; why it ended; [`Code::NoAnswer`] within 10 s.
+    pub fn activate(&self) -> Result<(), Error> {
+        self.switch(Phase::Ready, Phase::Activating, Phase::Active)
+    }
+
+    /// Lets the flows pause, at the Participant's end; waits until they do. Nothing is lost: what
+    /// is on its way arrives, what is handed over waits for [`Session::activate`].
+    ///
+    /// # Errors
+    /// Misuse at the Creator's end and when the session is closed or has never been active; why it
+    /// ended; [`Code::NoAnswer`] within 10 s.
+    pub fn deactivate(&self) -> Result<(), Error> {
+        let mut state = self.lock();
+        let entry = state.open_entry(self.0.id)?;
+        if entry.role == Role::Creator {
+            return Err(misuse("only the participant pauses a session; close() ends it"));
+        }
+        entry.check_begun()?;
+        drop(state);
+        self.switch(Phase::Active, Phase::Pausing, Phase::Ready)
+    }
+
+    /// Brings the session from a phase to another, by way of a third while the peer is asked.
+    fn switch(&self, from: Phase, by: Phase, to: Phase) -> Result<(), Error> {
+        let mut state = self.lock();
+        loop {
+            let entry = state.open_entry(self.0.id)?;
+            if let Phase::Over(error) = &entry.phase {
+                return Err(error.clone().unwrap_or_else(|| closed(entry)));
+            }
+            if entry.phase == to {
+                return Ok(());
+            }
+            let mut refused = None;
+            if entry.phase == from && entry.role == Role::Participant {
+                refused = self.ask(&mut state, &by).err();
+            }
+            let was = state.open_entry(self.0.id)?.phase.clone();
+            // Refused is who asks when the peer has just closed: then the end follows.
+            let until = refused.as_ref().map_or(Time::NEVER, |_| clock::now() + CLOSE_MAX);
+            let met = move |entry: &Entry| entry.phase != was;
+            let (locked, outcome) = self.wait(state, until, met);
+            state = locked;
+            if let (false, Some(error)) = (outcome?, refused) {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Asks the peer to let the flows run, or pause.
+    fn ask(&self, state: &mut State, by: &Phase) -> Result<(), Error> {
+        let (id, now) = (self.0.id, state.now());
+        match by {
+            Phase::Activating => state.core().activate(now, id)?,
+            _ => state.core().deactivate(now, id)?,
+        }
+        state.open_entry(id)?.phase = by.clone();
+        self.0.endpoint.0.shared.act(state);
+        Ok(())
+    }
+
+    /// Sends a unit: hands it over, and waits while the queue of the flow is full, or paused.
+    ///
+    /// # Errors
+    /// Misuse when the session is closed or has never been active, when there is no such flow, or
+    /// it is received here, or finished; [`Code::UnitTooLarge`]; why the flow or the session ended.
+    pub fn send(&self, flow: &str, unit: &[u8]) -> Result<(), Error> {
+        while !self.send_until(flow, unit, Time::NEVER)? {}
+        Ok(())
+    }
+
+    /// The same; `false` when the queue was full for so long, and the unit was not taken.
+    ///
+    /// # Errors
+    /// As [`Session::send`].
+    pub fn send_timeout(&self, flow: &str, unit: &[u8], most: Duration) -> Result<bool, Error> {
+        self.send_until(flow, unit, clock::now() + most)
+    }
+
+    fn send_until(&self, flow: &str, unit: &[u8], until: Time) -> Result<bool, Error> {
+        let shared = &self.0.endpoint.0.shared;
+        let mut state = self.lock();
+        let entry = state.open_entry(self.0.id)?;
+        let index = entry.flow_index(flow, Direction::Outgoing)?;
+        entry.check_begun()?;
+        let len = unit.len();
+        check_len(entry, index, len)?;
+        let mut bytes = unit.to_vec();
+        loop {
+            let entry = state.open_entry(self.0.id)?;
+            match put(entry, index, bytes)? {
+                None => {
+                    state.wake(self.0.id, index);
+                    shared.act(&mut state);
+                    return Ok(true);
+                }
+                Some(back) => bytes = back,
+            }
+            let met = move |entry: &Entry| entry.flows.get(index).is_none_or(|it| it.takes(len));
+            let (locked, outcome) = self.wait(state, until, met);
+            state = locked;
+            if !outcome? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Ends a flow that this end sends: everything that was handed over is sent, and then the
+    /// peer's `recv` gives `None`. It does not wait; [`Session::close`] does. Ending twice is once.
+    ///
+    /// # Errors
+    /// Misuse when the session is closed, there is no such flow, or it is received here.
+    pub fn finish(&self, flow: &str) -> Result<(), Error> {
+        let mut state = self.lock();
+        let entry = state.open_entry(self.0.id)?;
+        let index = entry.flow_index(flow, Direction::Outgoing)?;
+        if let Some(flow) = entry.flows.get_mut(index) {
+            flow.end = End::Finished;
+        }
+        state.wake(self.0.id, index);
+        self.0.endpoint.0.shared.act(&mut state);
+        Ok(())
+    }
+
+    /// Receives a unit; waits for one. `None` when the flow has ended and all that came was
+    /// received.
+    ///
+    /// # Errors
+    /// Misuse when the session is closed or has never been active, when there is no such flow, or
+    /// it is sent here; why the flow or the session ended, if that was not its usual end, once all
+    /// that came was received.
+    pub fn recv(&self, flow: &str) -> Result<Option<Vec<u8>>, Error> {
+        loop {
+            match self.recv_until(flow, Time::NEVER)? {
+                Received::Unit(unit) => return Ok(Some(unit)),
+                Received::End => return Ok(None),
+                Received::Nothing => {}
+            }
+        }
+    }
+
+    /// The same, for at most so long.
+    ///
+    /// # Errors
+    /// As [`Session::recv`].
+    pub fn recv_timeout(&self, flow: &str, most: Duration) -> Result<Received, Error> {
+        self.recv_until(flow, clock::now() + most)
+    }
+
+    /// The same without waiting: what has come by now.
+    ///
+    /// # Errors
+    /// As [`Session::recv`].
+    pub fn try_recv(&self, flow: &str) -> Result<Received, Error> {
+        let mut state = self.lock();
+        let entry = state.open_entry(self.0.id)?;
+        let index = entry.flow_index(flow, Direction::Incoming)?;
+        entry.check_begun()?;
+        match take(entry, index)? {
+            Received::Nothing => {}
+            received => return Ok(received),
+        }
+        self.0.endpoint.0.shared.act(&mut state);
+        take(state.open_entry(self.0.id)?, index)
+    }
+
+    fn recv_until(&self, flow: &str, until: Time) -> Result<Received, Error> {
+        let mut state = self.lock();
+        let entry = state.open_entry(self.0.id)?;
+        let index = entry.flow_index(flow, Direction::Incoming)?;
+        entry.check_begun()?;
+        loop {
+            match take(state.open_entry(self.0.id)?, index)? {
+                Received::Nothing => {}
+                received => return Ok(received),
+            }
+            let met = move |entry: &Entry| entry.flows.get(index).is_none_or(Flow::gives);
+            let (locked, outcome) = self.wait(state, until, met);
+            state = locked;
+            if !outcome? {
+                return Ok(Received::Nothing);
+            }
+        }
+    }
+
+    /// Closes the session in order and says what became of every unit. While the session is active,
+    /// what this end has handed over goes out first, as long as units go; calls that wait at other
+    /// threads end. What the peer still sends is not waited for. When the session is paused, or has
+    /// never been active, what waits is not sent. It takes at most 10 s after the last unit went.
+    ///
+    /// # Errors
+    /// Misuse when it is closed; why it ended, if that was before and not in order:
+    /// [`Session::account`] then has the account.
+    pub fn close(&self) -> Result<Account, Error> {
+        self.0.close(Time::NEVER)
+    }
+}
+
+impl Inner {
+    fn close(&self, until: Time) -> Result<Account, Error> {
+        let (id, shared) = (self.id, &self.endpoint.0.shared);
+        let mut state = shared.lock();
+        let entry = state.open_entry(id)?;
+        entry.is_closed = true;
+        let is_active = entry.phase == Phase::Active;
+        if is_active {
+            state.finish_all(id);
+        }
+        // Calls that wait learn that it is closed.
+        shared.act(&mut state);
+        if is_active {
+            state = self.linger(state, until);
+        }
+        let is_over = move |state: &State| state.sessions.get(&id).is_none_or(Entry::is_over);
+        if !is_over(&state) {
+            state.close(id);
+            shared.act(&mut state);
+            let until = until.min(clock::now() + CLOSE_MAX);
+            (state, _) = shared.wait(state, until, is_over);
+        }
+        let account = state.account(id).ok_or_else(|| misuse("the session is closed"))?;
+        match state.sessions.get(&id).and_then(Entry::disorder) {
+            Some(error) => Err(error.clone()),
+            None => Ok(account),
+        }
+    }
+
+    /// Waits until what was sent is accounted for, as long as units go.
+    fn linger<'a>(&'a self, mut state: Guard<'a>, until: Time) -> Guard<'a> {
+        let (id, shared) = (self.id, &self.endpoint.0.shared);
+        loop {
+            let sent = state.sent(id);
+            let stalled = clock::now() + STALL_MAX;
+            let met = move |state: &State| {
+                state.sessions.get(&id).is_none_or(|it| it.is_over() || it.is_accounted())
+            };
+            let (locked, outcome) = shared.wait(state, until.min(stalled), met);
+            state = locked;
+            let goes_on = outcome == Ok(false) && clock::now() < until && state.sent(id) > sent;
+            if !goes_on {
+                return state;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // One that is closed is refused, and that is all there is to do.
+        let _ = self.close(clock::now() + DROP_MAX);
+        self.endpoint.0.shared.lock().sessions.remove(&self.id);
+    }
+}
+
+fn closed(entry: &Entry) -> Error {
+    Error::new(Code::Closed, format!("the peer has closed the session \"{}\"", entry.name))
+}
+
+fn check_len(entry: &Entry, index: usize, len: usize) -> Result<(), Error> {
+    let Some(info) = entry.flows.get(index).map(|flow| &flow.info) else { return Ok(()) };
+    if len <= info.unit_len_max {
+        return Ok(());
+    }
+    let (name, most) = (&info.name, info.unit_len_max);
+    let text = format!("{len} bytes; the flow \"{name}\" takes at most {most} in a unit");
+    Err(Error::new(Code::UnitTooLarge, text))
+}
+
+/// Puts a unit into the queue of a flow; gives it back when that is full.
+fn put(entry: &mut Entry, index: usize, unit: Vec<u8>) -> Result<Option<Vec<u8>>, Error> {
+    let Some(flow) = entry.flows.get(index) else { return Err(misuse("no such flow")) };
+    let sent = match &flow.end {
+        End::Sender(_) if entry.is_over() => Err(RawSendError::Closed(unit)),
+        End::Sender(sender) => sender.send(unit),
+        _ => {
+            let text = format!("the flow \"{}\" is finished; nothing follows", flow.info.name);
+            return Err(misuse(text));
+        }
+    };
+    match sent {
+        Err(RawSendError::Full(unit)) => return Ok(Some(unit)),
+        Err(RawSendError::Closed(_)) => return Err(entry.why_not_sent(flow)),
+        Ok(()) => {}
+    }
+    if let Some(flow) = entry.flows.get_mut(index) {
+        flow.handed += 1;
+    }
+    Ok(None)
+}
+
+/// Takes a unit out of the queue of a flow, or says that it has ended.
+fn take(entry: &Entry, index: usize) -> Result<Received, Error> {
+    let Some(flow) = entry.flows.get(index) else { return Err(misuse("no such flow")) };
+    let End::Receiver(receiver) = &flow.end else { return Err(misuse("no such flow")) };
+    if let Some(unit) = receiver.try_recv() {
+        return Ok(Received::Unit(unit));
+    }
+    if !receiver.is_finished() && !entry.is_over() {
+        return Ok(Received::Nothing);
+    }
+    match entry.end_of(flow, receiver.ending().as_ref()) {
+        Some(error) => Err(error),
+        None => Ok(Received::End),
+    }
+}

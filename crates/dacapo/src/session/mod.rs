@@ -1,0 +1,101 @@
+//! Sessions of an application's own bytes, as a program uses them.
+//!
+//! What it is: the life cycle of 1998 (create, listen or connect, activate, deactivate, close) as
+//! calls that block, over a [`Host`](crate::Host) that the callers' threads drive. A flow carries
+//! *units*: what one call sends, one call receives.
+//!
+//! ```text
+//!        Creator                                 Participant
+//!   create(session file)                    connect(uri)
+//!     | listen(address)                         |
+//!     | accept() <------ joins -----------------+
+//!     v                                         v
+//!   ready                                     ready
+//!     | activate() waits <-------- activate()   |
+//!     v                                         v        activate()
+//!   active   send, recv, finish               active <----------------+
+//!     |         waits  <--------- deactivate()  +-----------------> paused
+//!     v                                         v                     |
+//!   closed   close(), drop     <----->        closed <----------------+
+//! ```
+//!
+//! - *ready*: the flows are agreed ([`Session::flows`]). The Participant says when they run.
+//! - *active*: units go. [`Session::finish`] ends one flow that this end sends: all that was handed
+//!   over arrives, then the peer's `recv` gives `None`.
+//! - *paused*: nothing is lost and nothing goes; what is handed over waits.
+//! - *closed*: from either end, or because contact was lost. What has arrived can still be read at
+//!   the end that has not called `close`, and [`Session::account`] says what became of every unit.
+//!
+//! What it is not: for media; a Participant's end declines flows of pictures and sound, and
+//! `dacapo play` is for them. Nor a promise of delivery by itself: a flow loses what its protocol
+//! does not repair, and a receiver that reads more slowly than its peer sends loses what does not
+//! fit the queue (256 units, 4 MiB), which the account shows as `overflow`.
+//!
+//! # Threads
+//! Calls do the work of the engine on the calling thread; an [`Endpoint`] has one thread more,
+//! which works only when no call has for 5 ms, so that life signs go out while the application is
+//! busy elsewhere. [`Endpoint`], [`Creator`] and [`Session`] are handles: clone them, send them to
+//! other threads, use one from several at a time.
+//!
+//! # Errors
+//! Every call gives [`Error`], with a stable number and whose fault it is. A call that was wrong
+//! (a flow that does not exist, a session that is closed) has the code 101 and a text that says
+//! what to do.
+//!
+//! ```no_run
+//! // One program …
+//! let creator = dacapo::create(
+//!     r#"
+//!     [session]
+//!     name = "notes"
+//!     [[flow]]
+//!     name = "text"
+//!     from = "participant"
+//!     source = { raw = true }
+//!     attributes = { order = "ordered", integrity = "checked" }
+//!     "#,
+//! )?;
+//! creator.listen("127.0.0.1:19981")?;
+//! let session = creator.accept()?;
+//! while let Some(unit) = session.recv("text")? {
+//!     println!("{}", String::from_utf8_lossy(&unit));
+//! }
+//! session.close()?;
+//! # Ok::<(), dacapo::Error>(())
+//! ```
+//!
+//! ```no_run
+//! // … and the other.
+//! let session = dacapo::connect("dacapo://127.0.0.1:19981/notes")?;
+//! session.activate()?;
+//! session.send("text", b"hello")?;
+//! session.finish("text")?;
+//! println!("{}", session.close()?);
+//! # Ok::<(), dacapo::Error>(())
+//! ```
+
+mod account;
+mod background;
+mod creator;
+mod drive;
+mod endpoint;
+mod entry;
+mod events;
+mod flow;
+mod handle;
+mod publish;
+mod state;
+
+pub use account::{Account, FlowAccount};
+pub use creator::{BACKLOG_MAX, Creator};
+pub use drive::Counters;
+pub use endpoint::{Endpoint, connect, connect_with, create};
+pub use flow::{Direction, FlowInfo};
+pub use handle::{Received, Session};
+
+use dacapo_core::{Code, Error};
+
+/// A call that was wrong; the text says what to do.
+fn misuse(text: impl Into<String>) -> Error {
+    Error::new(Code::NoSuchThing, text)
+}

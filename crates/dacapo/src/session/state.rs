@@ -1,0 +1,221 @@
+//! [`State`]: everything behind the lock of an endpoint.
+//!
+//! What it is: the host, the sessions, peers and served sessions, and who drives them. What it is
+//! not: waiting; that is `drive`. What the core tells is followed in `events`.
+//!
+//! Invariant: between two calls everything that the core has told is followed, and everything that
+//! may be sent is sent.
+
+use super::drive::Drive;
+use super::entry::Entry;
+use super::misuse;
+use super::publish::Door;
+use crate::host::Host;
+use dacapo_base::Time;
+use dacapo_core::table::Role;
+use dacapo_core::{Code, Core, Error, PeerId, SessionId, Wishes};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// What goes before an endpoint is gone has so long to leave.
+const FLUSH_MAX: Duration = Duration::from_millis(200);
+
+/// A peer of this endpoint.
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// Its address, when this end dialed.
+    pub dialed: Option<SocketAddr>,
+    pub phase: PeerPhase,
+    /// Calls that wait for it to open.
+    pub waits: usize,
+}
+
+/// How far a connection is.
+#[derive(Debug)]
+pub(super) enum PeerPhase {
+    /// It is being set up.
+    Dialing,
+    /// Sessions can be joined.
+    Open,
+    /// It is gone, and why; kept while calls wait for it.
+    Lost(Error),
+}
+
+/// A session that is served here.
+#[derive(Debug)]
+pub(super) struct Serving {
+    /// What people see of it.
+    pub title: String,
+    /// Where those come in who join.
+    pub door: Door,
+    /// Sessions that are set up and nobody has accepted.
+    pub backlog: VecDeque<SessionId>,
+}
+
+pub(super) struct State {
+    pub host: Host,
+    pub sessions: BTreeMap<SessionId, Entry>,
+    pub peers: BTreeMap<PeerId, Peer>,
+    pub serving: BTreeMap<String, Serving>,
+    /// The newest session that is known here; ids ascend.
+    pub newest: Option<SessionId>,
+    pub drive: Drive,
+    /// Why nothing works any more.
+    pub failure: Option<Error>,
+}
+
+impl State {
+    pub fn new(host: Host, drive: Drive) -> Self {
+        Self {
+            host,
+            sessions: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            serving: BTreeMap::new(),
+            newest: None,
+            drive,
+            failure: None,
+        }
+    }
+
+    pub fn core(&mut self) -> &mut Core {
+        self.host.reactor().core()
+    }
+
+    pub fn now(&mut self) -> Time {
+        self.host.reactor().now()
+    }
+
+    /// One turn without waiting, and what the core tells then.
+    pub fn turn(&mut self) {
+        loop {
+            if let Err(error) = self.host.reactor().turn(Duration::ZERO) {
+                self.failure.get_or_insert(Error::new(Code::System, error.to_string()));
+                return;
+            }
+            // What was answered is to go out.
+            if !self.follow_core() {
+                return;
+            }
+        }
+    }
+
+    /// When the next turn is due if nothing comes.
+    pub fn next_deadline(&mut self) -> Time {
+        self.host.reactor().next_deadline().unwrap_or(Time::NEVER)
+    }
+
+    /// The session with this id, which a handle has.
+    ///
+    /// # Errors
+    /// Misuse when it is closed, and what the system said when nothing works any more.
+    pub fn open_entry(&mut self, id: SessionId) -> Result<&mut Entry, Error> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let entry = self.sessions.get_mut(&id).ok_or_else(|| misuse("the session is closed"))?;
+        entry.check_open()?;
+        Ok(entry)
+    }
+
+    /// The peer at an address: the one that is there, or a new one.
+    ///
+    /// # Errors
+    /// When there is no way to the address, or it is this endpoint's own.
+    pub fn dial(&mut self, remote: SocketAddr) -> Result<PeerId, Error> {
+        if self.host.listening().iter().any(|at| is_same(*at, remote)) {
+            let text =
+                format!("this endpoint listens on {remote} itself; connect from another one");
+            return Err(misuse(text));
+        }
+        let known = self.peers.iter_mut().find(|(_, peer)| {
+            peer.dialed == Some(remote) && !matches!(peer.phase, PeerPhase::Lost(_))
+        });
+        if let Some((id, peer)) = known {
+            peer.waits += 1;
+            return Ok(*id);
+        }
+        let id = self.host.connect(remote)?;
+        let peer = Peer { dialed: Some(remote), phase: PeerPhase::Dialing, waits: 1 };
+        self.peers.insert(id, peer);
+        Ok(id)
+    }
+
+    /// Ends a wait for a peer.
+    ///
+    /// # Errors
+    /// Why it could not be reached.
+    pub fn dialed(&mut self, id: PeerId) -> Result<(), Error> {
+        let gone = || Error::new(Code::Closed, "the connection ended");
+        let peer = self.peers.get_mut(&id).ok_or_else(gone)?;
+        peer.waits = peer.waits.saturating_sub(1);
+        let PeerPhase::Lost(error) = &peer.phase else { return Ok(()) };
+        let error = error.clone();
+        if peer.waits == 0 {
+            self.peers.remove(&id);
+        }
+        Err(error)
+    }
+
+    /// Asks a peer that is open for a session.
+    ///
+    /// # Errors
+    /// As [`Core::join`].
+    pub fn join(&mut self, peer: PeerId, name: &str, wishes: Wishes) -> Result<SessionId, Error> {
+        let now = self.now();
+        let id = self.core().join(now, peer, name, wishes)?;
+        let unknown = || Error::new(Code::Internal, "a peer without an address");
+        let remote = self.core().peer_address(peer).ok_or_else(unknown)?;
+        self.newest = self.newest.max(Some(id));
+        self.sessions.insert(id, Entry::new(name, Role::Participant, peer, remote));
+        Ok(id)
+    }
+
+    /// Asks the core to end a session that is not over.
+    pub fn close(&mut self, id: SessionId) {
+        let now = self.now();
+        // A session that the core does not know any more is over.
+        let _ = self.core().close(now, id);
+    }
+
+    /// Asks the source of a flow again.
+    pub fn wake(&mut self, id: SessionId, flow: usize) {
+        let now = self.now();
+        self.core().wake(now, id, flow);
+    }
+
+    /// Ends the flows that this end sends, all of which is to arrive.
+    pub fn finish_all(&mut self, id: SessionId) {
+        use super::flow::End;
+        let Some(entry) = self.sessions.get_mut(&id) else { return };
+        let count = entry.flows.len();
+        for flow in &mut entry.flows {
+            if matches!(flow.end, End::Sender(_)) {
+                flow.end = End::Finished;
+            }
+        }
+        (0..count).for_each(|flow| self.wake(id, flow));
+    }
+
+    /// Units of this session that have been sent, over all flows.
+    pub fn sent(&mut self, id: SessionId) -> u64 {
+        self.core().status(id).iter().map(|flow| flow.sent).sum()
+    }
+
+    /// Says goodbye to everybody.
+    pub fn leave(&mut self) {
+        let now = self.now();
+        let peers: Vec<PeerId> = self.peers.keys().copied().collect();
+        for peer in peers {
+            self.core().disconnect(now, peer);
+        }
+        self.turn();
+        self.host.reactor().flush(FLUSH_MAX);
+    }
+}
+
+/// Whether who listens at an address is who is reached at `remote`.
+fn is_same(at: SocketAddr, remote: SocketAddr) -> bool {
+    let everywhere = at.ip().is_unspecified() && remote.ip().is_loopback();
+    at.port() == remote.port() && (at.ip() == remote.ip() || everywhere)
+}

@@ -1,0 +1,301 @@
+//! [`Incoming`]: one file that is being received.
+//!
+//! ```text
+//!   reserve NAME (empty) -> write .NAME.part -> rename over NAME         whole
+//!                                            -> rename NAME.incomplete   something is missing
+//! ```
+//!
+//! What it is not: a choice of name, which `form::safe_name` has made.
+//!
+//! Invariants: NAME appears whole or not at all; nothing that existed is touched without leave;
+//! what was received is never thrown away; stretches of zeros are left as holes.
+
+use super::form::Digest;
+use sha2::{Digest as _, Sha256};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The most gaps that are remembered; a transfer with more counts as not whole in any case.
+const GAPS_MAX: usize = 65_536;
+
+/// Which bytes have come: runs in order, never touching.
+#[derive(Debug, Default)]
+struct Runs(Vec<(u64, u64)>);
+
+impl Runs {
+    /// Adds a run; false when it overlaps what is there, or there would be too many.
+    fn add(&mut self, from: u64, to: u64) -> bool {
+        if from == to {
+            return true;
+        }
+        let at = self.0.partition_point(|run| run.1 < from);
+        let touches_next = self.0.get(at).is_some_and(|run| run.0 <= to);
+        let is_full = self.0.len() >= GAPS_MAX;
+        match self.0.get_mut(at) {
+            Some(run) if touches_next && run.1 == from => run.1 = to,
+            Some(run) if touches_next && run.0 == to => run.0 = from,
+            Some(_) if touches_next => return false,
+            _ if is_full => return false,
+            _ => self.0.insert(at, (from, to)),
+        }
+        self.close_up(at)
+    }
+
+    /// The run at a place may now touch the next one.
+    fn close_up(&mut self, at: usize) -> bool {
+        let (Some(&this), Some(&next)) = (self.0.get(at), self.0.get(at + 1)) else { return true };
+        if this.1 > next.0 {
+            return false;
+        }
+        if this.1 == next.0 {
+            self.0.remove(at + 1);
+            if let Some(run) = self.0.get_mut(at) {
+                run.1 = next.1;
+            }
+        }
+        true
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.iter().map(|run| run.1 - run.0).sum()
+    }
+}
+
+/// Where the bytes go.
+enum Target {
+    /// A file beside its final name.
+    File { file: File, part: PathBuf, path: PathBuf, is_reserved: bool, is_placed: bool },
+    /// Standard output, in order only.
+    Output(File),
+}
+
+/// One file that is being received.
+pub(super) struct Incoming {
+    pub name: String,
+    target: Target,
+    runs: Runs,
+    hash: Sha256,
+    /// So many bytes from the start are hashed.
+    hashed: u64,
+    /// What the sender said at its end.
+    pub end: Option<(u64, Digest)>,
+}
+
+/// A file that is over.
+pub(super) struct Finished {
+    pub path: Option<PathBuf>,
+    pub bytes: u64,
+    pub digest: Digest,
+    pub fault: Option<String>,
+}
+
+impl Incoming {
+    /// A file in a folder. Without `force` nothing of this name may exist.
+    pub fn create(dir: &Path, name: &str, force: bool) -> Result<Self, String> {
+        let path = dir.join(name);
+        let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+        if path.is_dir() {
+            return Err(format!("{}: is a folder", path.display()));
+        }
+        if !force {
+            OpenOptions::new().write(true).create_new(true).open(&path).map_err(
+                |error| match error.kind() {
+                    io::ErrorKind::AlreadyExists => {
+                        format!("{}: exists; --force overwrites it", path.display())
+                    }
+                    _ => failed(&path, error),
+                },
+            )?;
+        }
+        let opened = free_part(dir, name);
+        let (file, part) = opened.map_err(|error| {
+            if !force {
+                // It is ours and empty.
+                let _ = std::fs::remove_file(&path);
+            }
+            failed(dir, error)
+        })?;
+        let target = Target::File { file, part, path, is_reserved: !force, is_placed: false };
+        Ok(Self::new(name, target))
+    }
+
+    /// Standard output.
+    pub fn output(name: &str, to: File) -> Self {
+        Self::new(name, Target::Output(to))
+    }
+
+    fn new(name: &str, target: Target) -> Self {
+        let (runs, hash) = (Runs::default(), Sha256::new());
+        Self { name: name.to_owned(), target, runs, hash, hashed: 0, end: None }
+    }
+
+    /// Takes bytes of the file at an offset.
+    pub fn write<'a>(
+        &mut self,
+        offset: u64,
+        len: u64,
+        pieces: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<(), String> {
+        let end =
+            offset.checked_add(len).ok_or("the peer sends bytes beyond what a file can be")?;
+        if matches!(self.target, Target::Output(_)) && offset != self.hashed {
+            return Err("bytes are missing or out of order, and standard output takes them in \
+                        order only: ask for loss = 0 and order"
+                .to_owned());
+        }
+        if !self.runs.add(offset, end) {
+            return Err("the peer sends the same bytes twice, or too many gaps".to_owned());
+        }
+        let mut at = offset;
+        for piece in pieces {
+            self.put(at, piece).map_err(|error| self.cannot_write(&error))?;
+            at = at.saturating_add(piece.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, at: u64, piece: &[u8]) -> io::Result<()> {
+        match &mut self.target {
+            // A hole reads as zeros and takes no room.
+            Target::File { .. } if piece.iter().all(|byte| *byte == 0) => {}
+            Target::File { file, .. } => file.write_all_at(piece, at)?,
+            Target::Output(out) => io::Write::write_all(out, piece)?,
+        }
+        if at == self.hashed {
+            self.hash.update(piece);
+            self.hashed += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn cannot_write(&self, error: &io::Error) -> String {
+        match &self.target {
+            Target::File { path, .. } => format!("{}: {error}", path.display()),
+            Target::Output(_) => format!("standard output: {error}"),
+        }
+    }
+
+    /// True when every byte up to the end that the sender named is here.
+    pub fn is_whole(&self) -> bool {
+        self.end.is_some_and(|(size, _)| self.runs.bytes() == size)
+    }
+
+    /// Puts the file where it belongs.
+    pub fn finish(mut self) -> Result<Finished, String> {
+        let came = self.runs.bytes();
+        let digest = self.digest().map_err(|error| self.cannot_write(&error))?;
+        let fault = match self.end {
+            None => Some(format!("not whole: {came} bytes came, and not its end")),
+            Some((size, _)) if came != size => {
+                Some(format!("not whole: {came} of {size} bytes came"))
+            }
+            Some((_, sent)) if sent != digest => {
+                Some("its SHA-256 is not the one that was sent".to_owned())
+            }
+            Some(_) => None,
+        };
+        let path = self.place(fault.is_none())?;
+        Ok(Finished { path, bytes: came, digest, fault })
+    }
+
+    /// The hash of the file, read again where it came out of order.
+    fn digest(&mut self) -> io::Result<Digest> {
+        let Target::File { file, .. } = &mut self.target else {
+            return Ok(self.hash.finalize_reset().into());
+        };
+        let last = self.runs.0.last().map_or(0, |run| run.1);
+        // What ends in a hole has not been written to its end.
+        file.set_len(last)?;
+        if self.hashed < last {
+            file.seek(SeekFrom::Start(self.hashed))?;
+            let mut buffer = vec![0; 1 << 20];
+            loop {
+                let read = file.read(&mut buffer)?;
+                if read == 0 {
+                    break;
+                }
+                self.hash.update(buffer.get(..read).unwrap_or_default());
+            }
+        }
+        Ok(self.hash.finalize_reset().into())
+    }
+
+    fn place(&mut self, is_whole: bool) -> Result<Option<PathBuf>, String> {
+        let Target::File { part, path, is_reserved, is_placed, .. } = &mut self.target else {
+            return Ok(None);
+        };
+        let mut to = path.clone();
+        if !is_whole {
+            to = incomplete(path);
+        }
+        let moved = std::fs::rename(&*part, &to);
+        moved.map_err(|error| format!("{}: {error}; it is in {}", to.display(), part.display()))?;
+        if !is_whole && *is_reserved {
+            let _ = std::fs::remove_file(&*path);
+        }
+        (*is_reserved, *is_placed) = (false, true);
+        Ok(Some(to))
+    }
+}
+
+impl Drop for Incoming {
+    /// A file that was never finished leaves nothing behind but what came.
+    fn drop(&mut self) {
+        if let Target::File { part, path, is_reserved, is_placed, .. } = &self.target {
+            if !is_placed && self.runs.bytes() == 0 {
+                let _ = std::fs::remove_file(part);
+            }
+            if *is_reserved {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// A file that does not exist yet, hidden, beside the final one.
+fn free_part(dir: &Path, name: &str) -> io::Result<(File, PathBuf)> {
+    for number in 0..1_000 {
+        let part = dir.join(format!(".{name}.{number}.part"));
+        let opened = OpenOptions::new().read(true).write(true).create_new(true).open(&part);
+        match opened {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(file) => return Ok((file, part)),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("1000 files .{name}.*.part exist")))
+}
+
+/// A name for what is not whole that nothing has yet.
+fn incomplete(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let first = path.with_file_name(format!("{name}.incomplete"));
+    let others = (2..1_000).map(|at| path.with_file_name(format!("{name}.incomplete-{at}")));
+    std::iter::once(first.clone()).chain(others).find(|it| !it.exists()).unwrap_or(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dacapo_base::Random;
+
+    #[test]
+    fn runs_join_in_any_order_and_refuse_what_is_there() {
+        for seed in 0..300 {
+            let mut random = Random::from_number(seed);
+            let mut runs = Runs::default();
+            let mut places: Vec<u64> = (0..40).collect();
+            for at in (1..places.len()).rev() {
+                places.swap(at, random.below(at as u64 + 1) as usize);
+            }
+            for (count, place) in places.iter().enumerate() {
+                assert!(runs.add(place * 10, place * 10 + 10), "seed {seed}");
+                assert_eq!(runs.bytes(), (count as u64 + 1) * 10, "seed {seed}");
+                assert!(!runs.add(place * 10 + 3, place * 10 + 5), "seed {seed}");
+            }
+            assert_eq!(runs.0, [(0, 400)], "seed {seed}");
+        }
+    }
+}

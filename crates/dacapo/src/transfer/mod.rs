@@ -1,0 +1,22 @@
+//! Transfers: files, or what a pipe gives, through a flow of bytes.
+//!
+//! ```text
+//!   FileSource  begin · data … · end  ->  flow  ->  FileSink  NAME, or NAME.incomplete
+//! ```
+//!
+//! What it is: the two access modules behind `dacapo send` and `dacapo recv`. What it is not: what
+//! makes the flow reliable; that is composed from its attributes.
+//!
+//! Invariants: what is saved under its name is whole and has the SHA-256 that the sender named; a
+//! peer chooses a name, never a folder.
+
+mod form;
+mod incoming;
+mod progress;
+mod sink;
+mod source;
+
+pub use form::{DATA_LEN, Digest, UNIT_LEN_MAX, hex};
+pub use progress::{FileResult, TransferProgress, TransferSnapshot};
+pub use sink::{FileSink, Place};
+pub use source::{FileSource, Input, Starved};

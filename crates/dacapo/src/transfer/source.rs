@@ -1,0 +1,323 @@
+//! [`FileSource`]: files, or what a pipe gives, as the units of a flow.
+//!
+//! ```text
+//!   a.bin, b.bin  ->  begin 0 · data 0 · data 0 · end 0 · begin 1 · end 1
+//! ```
+//!
+//! What it is not: blocking. A pipe is read only when it has something; an empty one makes the
+//! source idle until whoever watches the pipe wakes the flow ([`Starved`]).
+//!
+//! Invariants: one file is open at a time; a unit that found no memory is written later, unchanged;
+//! names of files without their folders.
+
+use super::form::{DATA_LEN, HEAD_LEN, Header, Kind};
+use super::progress::{FileResult, TransferProgress};
+use dacapo_base::Time;
+use dacapo_core::{BeginError, Source, SourcePoll, UnitWriter};
+use dacapo_sys::poll::{Interest, Poller};
+use sha2::{Digest as _, Sha256};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often a begin and an end are sent where they may be lost.
+const SENT_LOSSY: u32 = 3;
+
+/// Something to send.
+#[derive(Debug)]
+pub enum Input {
+    /// A file with its size when it was looked at.
+    File {
+        /// Where it is.
+        path: PathBuf,
+        /// Its bytes.
+        size: u64,
+    },
+    /// An open pipe, terminal or device, read to its end.
+    Stream {
+        /// What the receiver calls it.
+        name: String,
+        /// Where the bytes come from.
+        from: File,
+    },
+}
+
+impl Input {
+    /// A file, looked at.
+    ///
+    /// # Errors
+    /// What is wrong with it and what to do.
+    pub fn file(path: &Path) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("{}: {error}", path.display());
+        let found = std::fs::metadata(path).map_err(failed)?;
+        if found.is_dir() {
+            let (shown, name) = (path.display(), name_of(path));
+            return Err(format!(
+                "{shown}: is a folder; send it as one file: tar -c {shown} | dacapo send HOST - \
+                 --name {name}.tar"
+            ));
+        }
+        // Opened here too, so that what cannot be read is said before anything is sent.
+        let from = File::open(path).map_err(failed)?;
+        if found.is_file() {
+            return Ok(Self::File { path: path.to_owned(), size: found.len() });
+        }
+        Ok(Self::Stream { name: name_of(path), from })
+    }
+
+    fn size(&self) -> Option<u64> {
+        match self {
+            Self::File { size, .. } => Some(*size),
+            Self::Stream { .. } => None,
+        }
+    }
+}
+
+/// The last part of a path.
+fn name_of(path: &Path) -> String {
+    path.file_name().map_or_else(|| "file".into(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Says that a source has found its pipe empty, and is to be woken when it no longer is; copies
+/// share it.
+#[derive(Clone, Debug, Default)]
+pub struct Starved(Arc<AtomicBool>);
+
+impl Starved {
+    /// Whether it has; it is asked once.
+    #[must_use]
+    pub fn take(&self) -> bool {
+        self.0.swap(false, Ordering::AcqRel)
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// The file that is being sent.
+struct Current {
+    name: String,
+    from: File,
+    size: Option<u64>,
+    is_stream: bool,
+    /// Watches a stream that may have nothing to read for a while.
+    poller: Option<Poller>,
+    sent: u64,
+    hash: Sha256,
+}
+
+impl Current {
+    /// Whether a read would not wait.
+    fn is_readable(&mut self) -> bool {
+        let Some(poller) = &mut self.poller else { return true };
+        let mut ready = Vec::new();
+        // What cannot be asked is read.
+        poller.wait(Some(Duration::ZERO), &mut ready).is_err() || !ready.is_empty()
+    }
+}
+
+/// What is written next.
+enum Next {
+    /// Nothing is open.
+    Open,
+    /// The header of the file, so many times more.
+    Begin(u32),
+    /// Its bytes.
+    Data,
+    /// Its end, so many times more.
+    End(u32, [u8; 32]),
+}
+
+/// Files as the units of a flow.
+pub struct FileSource {
+    inputs: VecDeque<Input>,
+    number: u16,
+    current: Option<Current>,
+    next: Next,
+    /// How often a begin and an end are sent.
+    times: u32,
+    /// Read from the file and not yet written.
+    waiting: Vec<u8>,
+    has_waiting: bool,
+    starved: Starved,
+    progress: TransferProgress,
+}
+
+impl FileSource {
+    /// A source of these inputs. `is_reliable`: the flow loses nothing, so that once is enough.
+    /// At most 65,536 are sent; a longer list is the caller's mistake and is cut.
+    #[must_use]
+    pub fn new(inputs: Vec<Input>, is_reliable: bool) -> (Self, TransferProgress, Starved) {
+        let progress = TransferProgress::default();
+        let total = inputs.iter().map(Input::size).sum::<Option<u64>>();
+        progress.update(|now| now.bytes_total = total);
+        let starved = Starved::default();
+        let source = Self {
+            inputs: inputs.into(),
+            number: 0,
+            current: None,
+            next: Next::Open,
+            times: if is_reliable { 1 } else { SENT_LOSSY },
+            waiting: vec![0; DATA_LEN],
+            has_waiting: false,
+            starved: starved.clone(),
+            progress: progress.clone(),
+        };
+        (source, progress, starved)
+    }
+
+    /// Opens the next input; false when there is none.
+    fn open(&mut self) -> io::Result<bool> {
+        let Some(input) = self.inputs.pop_front() else { return Ok(false) };
+        let size = input.size();
+        let (name, from, is_stream) = match input {
+            Input::File { path, .. } => {
+                let text = |error: io::Error| {
+                    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+                };
+                (name_of(&path), File::open(&path).map_err(text)?, false)
+            }
+            Input::Stream { name, from } => {
+                // What can be sought is read like a file: nobody says when it is readable.
+                let is_file = from.metadata().is_ok_and(|found| found.is_file());
+                (name, from, !is_file)
+            }
+        };
+        self.progress.update(|now| now.current = Some(name.clone()));
+        // What cannot be watched, such as /dev/zero, can always be read.
+        let poller = if is_stream { watch(&from).ok() } else { None };
+        let hash = Sha256::new();
+        self.current = Some(Current { name, from, size, is_stream, poller, sent: 0, hash });
+        self.next = Next::Begin(self.times);
+        Ok(true)
+    }
+
+    /// Writes a unit of the current file; false when there is no memory now.
+    fn write(&self, unit: &mut UnitWriter<'_>, kind: Kind, rest: &[u8]) -> Result<bool, String> {
+        match unit.begin(HEAD_LEN + rest.len()) {
+            Ok(()) => {
+                unit.write(&Header { kind, file: self.number }.emit());
+                unit.write(rest);
+                Ok(true)
+            }
+            Err(BeginError::NoMemory) => Ok(false),
+            Err(BeginError::TooLarge) => {
+                Err(format!("the flow takes no units of {} bytes", HEAD_LEN + rest.len()))
+            }
+        }
+    }
+
+    fn begin(&mut self, unit: &mut UnitWriter<'_>, left: u32) -> Result<SourcePoll, String> {
+        let Some(current) = &self.current else { return Ok(SourcePoll::End) };
+        let name: Vec<u8> = current.name.bytes().take(super::form::NAME_LEN_MAX).collect();
+        if !self.write(unit, Kind::Begin { size: current.size }, &name)? {
+            return Ok(SourcePoll::Blocked);
+        }
+        self.next = if left > 1 { Next::Begin(left - 1) } else { Next::Data };
+        Ok(SourcePoll::Unit)
+    }
+
+    fn data(&mut self, unit: &mut UnitWriter<'_>) -> Result<SourcePoll, String> {
+        let Some(current) = &mut self.current else { return Ok(SourcePoll::End) };
+        if !self.has_waiting {
+            if !current.is_readable() {
+                self.starved.set();
+                return Ok(SourcePoll::Idle);
+            }
+            self.waiting.resize(DATA_LEN, 0);
+            let read = fill(&mut current.from, &mut self.waiting, current.is_stream);
+            let read = read.map_err(|error| format!("{}: {error}", current.name))?;
+            self.waiting.truncate(read);
+            current.hash.update(&self.waiting);
+            self.has_waiting = true;
+        }
+        if self.waiting.is_empty() {
+            self.has_waiting = false;
+            let digest = current.hash.finalize_reset().into();
+            self.next = Next::End(self.times, digest);
+            return self.end(unit, self.times, digest);
+        }
+        let offset = current.sent;
+        if !self.write(unit, Kind::Data { offset }, &self.waiting)? {
+            return Ok(SourcePoll::Blocked);
+        }
+        self.has_waiting = false;
+        let read = self.waiting.len() as u64;
+        if let Some(current) = &mut self.current {
+            current.sent += read;
+        }
+        self.progress.update(|now| now.bytes += read);
+        Ok(SourcePoll::Unit)
+    }
+
+    fn end(
+        &mut self,
+        unit: &mut UnitWriter<'_>,
+        left: u32,
+        digest: [u8; 32],
+    ) -> Result<SourcePoll, String> {
+        let Some(current) = &self.current else { return Ok(SourcePoll::End) };
+        if !self.write(unit, Kind::End { size: current.sent }, &digest)? {
+            return Ok(SourcePoll::Blocked);
+        }
+        if left > 1 {
+            self.next = Next::End(left - 1, digest);
+            return Ok(SourcePoll::Unit);
+        }
+        self.progress.done(FileResult::new(&current.name, None, current.sent, &digest));
+        self.current = None;
+        self.next = Next::Open;
+        self.number = self.number.wrapping_add(1);
+        Ok(SourcePoll::Unit)
+    }
+
+    fn poll(&mut self, unit: &mut UnitWriter<'_>) -> Result<SourcePoll, String> {
+        if matches!(self.next, Next::Open) && !self.open().map_err(|error| error.to_string())? {
+            self.progress.update(|now| now.is_over = true);
+            return Ok(SourcePoll::End);
+        }
+        match self.next {
+            Next::Begin(left) => self.begin(unit, left),
+            Next::End(left, digest) => self.end(unit, left, digest),
+            Next::Data | Next::Open => self.data(unit),
+        }
+    }
+}
+
+fn watch(file: &File) -> io::Result<Poller> {
+    let poller = Poller::new()?;
+    poller.add(file.as_fd(), 0, Interest::Read)?;
+    Ok(poller)
+}
+
+/// Fills a buffer from a file; from a stream takes what there is, once.
+fn fill(from: &mut File, into: &mut [u8], is_stream: bool) -> io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match from.read(rest) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        if is_stream {
+            break;
+        }
+    }
+    Ok(filled)
+}
+
+impl Source for FileSource {
+    fn poll_unit(&mut self, _now: Time, unit: &mut UnitWriter<'_>) -> SourcePoll {
+        self.poll(unit).unwrap_or_else(|text| {
+            self.progress.fail(&text);
+            SourcePoll::Failed(text)
+        })
+    }
+}

@@ -1,0 +1,110 @@
+//! `docs/requests.md`: for each request, the graph that stands there is the one that is chosen, and
+//! what it says forces a module does.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
+use dacapo::Plan;
+use dacapo::plan::{Assumptions, FlowExplanation};
+use dacapo_qos::configure::Forced;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// How many requests the page has.
+const COUNT: usize = 24;
+
+/// One request of the page.
+struct Request {
+    title: String,
+    session: String,
+    expected: Expected,
+}
+
+enum Expected {
+    /// The graph, and for modules the demand that forces them.
+    Graph(String, Vec<(String, String)>),
+    /// Demands that cannot be had together.
+    Refused(BTreeSet<String>),
+}
+
+fn requests() -> Vec<Request> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/requests.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    text.split("\n## ").skip(1).map(request).collect()
+}
+
+fn request(section: &str) -> Request {
+    let title = section.lines().next().unwrap().to_owned();
+    let (_, rest) = section.split_once("```toml\n").expect(&title);
+    let (file, rest) = rest.split_once("```\n").expect(&title);
+    let line = rest.lines().find_map(|line| line.strip_prefix("**Expected:** ")).expect(&title);
+    let session = format!("[session]\nname = \"request\"\n\n{file}");
+    Request { expected: expected(line, &title), title, session }
+}
+
+/// `` `a ! b` (a: why; b: why) `` or `refused (why, why)`.
+fn expected(line: &str, title: &str) -> Expected {
+    let (head, inside) = match line.split_once(" (") {
+        Some((head, inside)) => (head, inside.strip_suffix(')').expect(title)),
+        None => (line, ""),
+    };
+    if head == "refused" {
+        return Expected::Refused(inside.split(", ").map(str::to_owned).collect());
+    }
+    let graph = head.trim_matches('`').to_owned();
+    let forced = inside.split("; ").filter(|part| !part.is_empty());
+    let forced = forced.map(|part| {
+        let (module, why) = part.split_once(": ").expect(title);
+        (module.to_owned(), why.replace(' ', "_"))
+    });
+    Expected::Graph(graph, forced.collect())
+}
+
+/// The demands without which a module would not be there.
+fn forced_by(explained: &FlowExplanation, module: &str) -> BTreeSet<String> {
+    let part = explained.explanation.parts.iter().find(|part| part.name == module);
+    match part.map(|part| &part.forced_by) {
+        Some(Forced::Each(demands) | Forced::Together(demands)) => {
+            demands.iter().map(|asked| asked.demand.name().to_owned()).collect()
+        }
+        _ => BTreeSet::new(),
+    }
+}
+
+/// What differs from the page; nothing when all is as it says.
+fn differs(request: &Request) -> Option<String> {
+    let plan = Plan::parse(&request.session, "request", &Assumptions::default());
+    match (&request.expected, plan) {
+        (Expected::Graph(graph, forced), Ok(plan)) => {
+            let explained = plan.explain().remove(0);
+            let chosen = &explained.explanation.graph;
+            if chosen != graph {
+                return Some(format!("{graph} expected, {chosen} chosen:\n{explained}"));
+            }
+            let wrong =
+                forced.iter().find(|(part, why)| !forced_by(&explained, part).contains(why));
+            wrong.map(|(part, why)| format!("{part} is not forced by {why}:\n{explained}"))
+        }
+        (Expected::Refused(demands), Err(errors)) => {
+            let text = errors.to_string();
+            let missing = demands.iter().find(|demand| !text.contains(demand.as_str()));
+            let near = text.contains("; nearest: ");
+            (missing.is_some() || !near).then(|| format!("refused otherwise: {text}"))
+        }
+        (Expected::Graph(graph, _), Err(errors)) => Some(format!("{graph} expected:\n{errors}")),
+        (Expected::Refused(_), Ok(plan)) => {
+            Some(format!("a refusal expected:\n{}", plan.explain().remove(0)))
+        }
+    }
+}
+
+#[test]
+fn every_request_gets_what_the_page_says() {
+    let requests = requests();
+    assert_eq!(requests.len(), COUNT);
+    let differing: Vec<String> = requests
+        .iter()
+        .filter_map(|request| Some(format!("## {}\n{}", request.title, differs(request)?)))
+        .collect();
+    assert!(differing.is_empty(), "{} differ:\n\n{}", differing.len(), differing.join("\n\n"));
+}

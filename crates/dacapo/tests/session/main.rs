@@ -1,0 +1,16 @@
+//! Sessions of an application's bytes over real sockets: what the calls of `dacapo::session`
+//! promise.
+//!
+//! Ports are the system's choice. Time decides nothing: a test waits for what is to happen, and a
+//! watchdog ends one that would wait for ever.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
+mod ends;
+mod life;
+mod misuse;
+mod processes;
+mod threads;
+mod units;
+mod world;

@@ -1,0 +1,144 @@
+//! The programs of `examples/`, and a peer that is killed, as processes.
+//!
+//! A process is this test program again with the name of a test that is an example's `main`; its
+//! argument comes before the name, where the example looks for it. Without one such a test has
+//! nothing to do.
+
+use crate::world::{TWO_WAY, endpoint, uri, watched};
+use dacapo::Code;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+#[path = "../../../../examples/receiver.rs"]
+mod receiver;
+#[path = "../../../../examples/sender.rs"]
+mod sender;
+
+/// Says to a process which program it is.
+const PROGRAM: &str = "DACAPO_TEST_PROGRAM";
+
+fn is_program(name: &str) -> bool {
+    std::env::var(PROGRAM).is_ok_and(|program| program == name)
+}
+
+#[test]
+fn program_receiver() {
+    if is_program("receiver") {
+        receiver::main().unwrap();
+    }
+}
+
+#[test]
+fn program_sender() {
+    if is_program("sender") {
+        sender::main().unwrap();
+    }
+}
+
+/// Joins a session, sends a unit and does nothing more until it is killed.
+#[test]
+fn program_victim() {
+    if is_program("victim") {
+        let session = dacapo::connect(&std::env::args().nth(1).unwrap()).unwrap();
+        session.activate().unwrap();
+        session.send("back", b"farewell").unwrap();
+        while session.recv("there").unwrap().is_some() {}
+    }
+}
+
+/// Kills a process that a test leaves behind.
+struct Process(Child);
+
+impl Process {
+    fn start(program: &str, argument: &str, folder: &std::path::Path) -> Self {
+        let test = format!("processes::program_{program}");
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args([argument, &test, "--exact", "--nocapture", "--test-threads=1"])
+            .env(PROGRAM, program)
+            .env("XDG_STATE_HOME", folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        Self(child.unwrap())
+    }
+
+    /// Waits until it ends; its lines, with those of the test around it.
+    fn lines(&mut self) -> Vec<String> {
+        let lines = BufReader::new(self.0.stdout.take().unwrap()).lines();
+        let lines = lines.map(Result::unwrap).collect();
+        assert!(self.0.wait().unwrap().success(), "{lines:?}");
+        lines
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A folder for the identity of processes, removed at the end.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("dacapo-session-{name}-{}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn two_programs_of_ten_lines_send_and_print_lines() {
+    watched(|| {
+        let folder = Folder::new("lines");
+        let mut receiver = Process::start("receiver", "127.0.0.1:0", &folder.0);
+        let mut uri = String::new();
+        let mut told = BufReader::new(receiver.0.stderr.take().unwrap());
+        told.read_line(&mut uri).unwrap();
+        let mut sender = Process::start("sender", uri.trim(), &folder.0);
+        let mut typed = sender.0.stdin.take().unwrap();
+        let lines: Vec<String> = (0..100).map(|line| format!("line {line} of a note")).collect();
+        lines.iter().for_each(|line| writeln!(typed, "{line}").unwrap());
+        drop(typed);
+        let account = sender.lines().join("\n");
+        let sent = "text: 100 sent = 100 delivered + 0 late + 0 lost + 0 dropped + 0 unknown";
+        assert!(account.contains("notes\n") && account.contains(sent), "{account}");
+        assert!(account.contains("the same at both ends"), "{account}");
+        // The first stands behind the name of the test.
+        let printed = receiver.lines();
+        let printed = printed.iter().filter_map(|line| Some(&line[line.find("line ")?..]));
+        assert_eq!(printed.collect::<Vec<_>>(), lines);
+    });
+}
+
+#[test]
+fn a_peer_that_is_killed_ends_the_session_with_contact_lost() {
+    watched(|| {
+        let folder = Folder::new("killed");
+        let creator = endpoint().create(TWO_WAY).unwrap();
+        creator.listen("127.0.0.1:0").unwrap();
+        let mut victim = Process::start("victim", &uri(&creator), &folder.0);
+        let session = creator.accept().unwrap();
+        assert_eq!(session.recv("back").unwrap().unwrap(), b"farewell");
+        victim.0.kill().unwrap();
+        // The time is the core's own: 2.6 s without a sign of life.
+        let error = session.recv("back").unwrap_err();
+        assert_eq!(error.code, Code::ContactLost, "{error}");
+        assert_eq!(session.recv("back").unwrap_err(), error, "it stays so");
+        assert_eq!(session.send("there", b"?").unwrap_err(), error);
+        assert_eq!(session.close().unwrap_err(), error);
+        let account = session.account();
+        let back = account.flow("back").unwrap();
+        assert!(back.is_final && back.ledger.sent_at_least && !back.is_complete(), "{account}");
+        assert_eq!(back.ledger.delivered, 1);
+        assert_eq!(creator.endpoint().peer_count(), 0);
+    });
+}

@@ -1,0 +1,158 @@
+//! Units: equal, in order, with their boundaries, both ways, many at a time.
+
+use crate::world::{TWO_WAY, WINDOW, active_pair, endpoint, serve, unit, uri, watched};
+use dacapo::{Received, Session};
+use std::time::Duration;
+
+const UNITS: usize = 10_000;
+
+#[test]
+fn ten_thousand_units_go_both_ways_equal_and_in_order() {
+    watched(|| {
+        let (creator, participant) = active_pair(TWO_WAY);
+        let echo = std::thread::spawn(move || {
+            while let Some(unit) = participant.recv("there").unwrap() {
+                participant.send("back", &unit).unwrap();
+            }
+            participant.finish("back").unwrap();
+            participant.close().unwrap()
+        });
+        for number in 0..UNITS + WINDOW {
+            if number < UNITS {
+                creator.send("there", &unit(number)).unwrap();
+            }
+            if let Some(number) = number.checked_sub(WINDOW) {
+                assert_eq!(creator.recv("back").unwrap(), Some(unit(number)), "unit {number}");
+            }
+        }
+        creator.finish("there").unwrap();
+        assert_eq!(creator.recv("back").unwrap(), None);
+        let (here, there) = (creator.close().unwrap(), echo.join().unwrap());
+        for account in [here, there] {
+            assert!(account.is_complete(), "{account}");
+            for flow in &account.flows {
+                assert_eq!(flow.ledger.delivered, UNITS as u64);
+                assert_eq!(flow.same_bytes, Some(true), "{flow}");
+            }
+        }
+    });
+}
+
+#[test]
+fn empty_units_and_the_largest_arrive_with_their_boundaries() {
+    watched(|| {
+        let (creator, participant) = active_pair(TWO_WAY);
+        let most = creator.flows()[0].unit_len_max;
+        for len in [0, 1, 0, most, 0] {
+            creator.send("there", &vec![7; len]).unwrap();
+            let unit = participant.recv("there").unwrap().unwrap();
+            assert!(unit.len() == len && unit.iter().all(|&byte| byte == 7), "{len}");
+        }
+        assert_eq!(participant.try_recv("there").unwrap(), Received::Nothing);
+    });
+}
+
+/// Sends a unit and waits for the same one back.
+fn ask(session: &Session, text: &str) {
+    session.send("back", text.as_bytes()).unwrap();
+    assert_eq!(session.recv("there").unwrap().unwrap(), text.as_bytes());
+}
+
+#[test]
+fn each_of_several_participants_gets_its_own_units() {
+    watched(|| {
+        let creator = serve(TWO_WAY);
+        let uri = uri(&creator);
+        let server = std::thread::spawn(move || {
+            let serve = |session: Session| {
+                while let Some(unit) = session.recv("back").unwrap() {
+                    session.send("there", &unit).unwrap();
+                }
+                session.close().unwrap()
+            };
+            let threads: Vec<_> = (0..5)
+                .map(|_| {
+                    let session = creator.accept().unwrap();
+                    std::thread::spawn(move || serve(session))
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        // Four at endpoints of their own, two of them over one connection.
+        let endpoints: Vec<_> = (0..4).map(|_| endpoint()).collect();
+        let at = [0, 1, 2, 3, 3].map(|index: usize| endpoints[index].connect(&uri).unwrap());
+        assert_eq!(endpoints[3].peer_count(), 1);
+        at.iter().for_each(|session| session.activate().unwrap());
+        for round in 0..100 {
+            for (index, session) in at.iter().enumerate() {
+                ask(session, &format!("{round} of {index}"));
+            }
+        }
+        for session in at {
+            session.finish("back").unwrap();
+            let account = session.close().unwrap();
+            assert!(account.is_complete(), "{account}");
+        }
+        for account in server.join().unwrap() {
+            assert!(account.is_complete() && account.flows[0].ledger.sent == 100, "{account}");
+        }
+    });
+}
+
+#[test]
+fn participants_that_join_at_once_are_not_confused() {
+    watched(|| {
+        let creator = serve(TWO_WAY);
+        let uri = uri(&creator);
+        let join = |uri: String| {
+            let endpoint = endpoint();
+            let sessions = [(); 3].map(|()| endpoint.connect(&uri).unwrap());
+            for session in &sessions {
+                session.activate().unwrap();
+                ask(session, &endpoint.fingerprint().to_string());
+            }
+        };
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                let uri = uri.clone();
+                std::thread::spawn(move || join(uri))
+            })
+            .collect();
+        for _ in 0..24 {
+            let session = creator.accept().unwrap();
+            std::thread::spawn(move || {
+                let unit = session.recv("back").unwrap().unwrap();
+                let peer = session.peer_fingerprint().unwrap().to_string();
+                assert_eq!(String::from_utf8_lossy(&unit), peer);
+                session.send("there", &unit).unwrap();
+                assert_eq!(session.recv("back").unwrap(), None);
+            });
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn a_call_with_a_timeout_says_that_nothing_came_and_takes_nothing_from_a_full_queue() {
+    watched(|| {
+        let (creator, participant) = active_pair(TWO_WAY);
+        let soon = Duration::from_millis(1);
+        assert_eq!(participant.recv_timeout("there", soon).unwrap(), Received::Nothing);
+        participant.deactivate().unwrap();
+        let mut handed = 0;
+        while creator.send_timeout("there", &unit(handed), soon).unwrap() {
+            handed += 1;
+        }
+        assert_eq!(handed, dacapo::access::raw::UNITS_MAX);
+        participant.activate().unwrap();
+        for number in 0..handed {
+            assert_eq!(participant.recv("there").unwrap(), Some(unit(number)));
+        }
+        creator.send("there", b"last").unwrap();
+        let long = Duration::from_secs(60);
+        let last = participant.recv_timeout("there", long).unwrap();
+        assert_eq!(last, Received::Unit(b"last".to_vec()));
+        creator.finish("there").unwrap();
+        assert_eq!(participant.recv_timeout("there", long).unwrap(), Received::End);
+    });
+}

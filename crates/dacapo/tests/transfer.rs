@@ -1,0 +1,258 @@
+//! Files through a flow, in virtual time: whole over a stream, whole or with exactly what is
+//! missing over datagrams that are lost, and never anywhere but in their folder.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
+mod lab;
+#[path = "world/mod.rs"]
+#[allow(dead_code, reason = "only its folder is used here")]
+mod world;
+
+use dacapo::Attributes;
+use dacapo::core::{BeginError, Ledger, Port, Source, SourcePoll, UnitWriter, Wishes};
+use dacapo::plan::{Assumptions, BytesFlow, Plan};
+use dacapo::transfer::{
+    DATA_LEN, FileSink, FileSource, Input, Place, TransferProgress, TransferSnapshot, UNIT_LEN_MAX,
+};
+use dacapo_base::{Random, Time};
+use dacapo_wire::session::Direction;
+use lab::Lab;
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use world::Folder;
+
+/// What a transfer came to.
+struct Outcome {
+    sender: Option<TransferSnapshot>,
+    receiver: TransferSnapshot,
+    ledger: Ledger,
+    chain: String,
+}
+
+/// A folder to send from and one to save in.
+fn folders(name: &str) -> (Folder, PathBuf) {
+    let folder = Folder::new(name);
+    let out = folder.path("out");
+    std::fs::create_dir_all(&out).unwrap();
+    (folder, out)
+}
+
+/// Sends by a source to who saves in a folder.
+fn transfer(
+    (seed, link): (u64, &str),
+    attributes: &Attributes,
+    source: Box<dyn Source>,
+    out: &Path,
+) -> (Ledger, TransferSnapshot, String) {
+    let flow = BytesFlow {
+        session: "files",
+        title: "files",
+        flow: "files",
+        direction: Direction::ToCreator,
+        unit_len_max: UNIT_LEN_MAX as u32,
+        attributes: attributes.clone(),
+        participants_max: 1,
+    };
+    let plan = Plan::of_bytes(&flow, &Assumptions::default()).unwrap();
+    let (dir, opened) = (out.to_owned(), Arc::<Mutex<Option<TransferProgress>>>::default());
+    let kept = Arc::clone(&opened);
+    let open = Box::new(move |_: &_, _: &_| {
+        let (sink, progress) = FileSink::new(Place::Folder { dir: dir.clone(), force: false });
+        *kept.lock().unwrap() = Some(progress);
+        Ok(Port::Sink(Box::new(sink)))
+    });
+    let mut lab = Lab::new(seed, link, plan.spec(), plan.publisher_of(1.0, open));
+    let ports = Box::new(move |_: &[_]| vec![Some(Port::Source(source))]);
+    let sender = lab.join(Wishes::default(), ports);
+    lab.finish(sender, 1, 120_000);
+    let chain = lab.chain(sender, 0);
+    lab.close(sender);
+    let progress = opened.lock().unwrap().take().unwrap();
+    (lab.viewers[sender].ledgers[&0].clone(), progress.snapshot(), chain)
+}
+
+/// Sends files.
+fn send(at: (u64, &str), attributes: &Attributes, files: &[PathBuf], out: &Path) -> Outcome {
+    let inputs = files.iter().map(|path| Input::file(path).unwrap()).collect();
+    let is_reliable = *attributes == Attributes::reliable();
+    let (source, progress, _) = FileSource::new(inputs, is_reliable);
+    let (ledger, receiver, chain) = transfer(at, attributes, Box::new(source), out);
+    Outcome { sender: Some(progress.snapshot()), receiver, ledger, chain }
+}
+
+/// Bytes of which none is zero.
+fn bytes(random: &mut Random, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    random.fill(&mut bytes);
+    bytes.iter_mut().for_each(|byte| *byte |= 1);
+    bytes
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn files_over_a_stream_come_whole_whatever_the_link_loses() {
+    for (seed, link) in [(1, "delay=10ms"), (2, "delay=10ms,loss=5%"), (3, "delay=1ms,loss=1%")] {
+        let (folder, out) = folders(&format!("stream-{seed}"));
+        let mut random = Random::from_number(seed);
+        let sizes = [0, 1, DATA_LEN - 1, DATA_LEN, DATA_LEN + 1, 5 * DATA_LEN + 77];
+        let contents = sizes.map(|size| bytes(&mut random, size));
+        let named = contents.iter().enumerate();
+        let files: Vec<PathBuf> =
+            named.map(|(at, bytes)| folder.write(&format!("f{at}"), bytes)).collect();
+        let outcome = send((seed, link), &Attributes::reliable(), &files, &out);
+        assert_eq!(outcome.chain, "checksum ! tcp", "seed {seed}");
+        let (ledger, receiver) = (&outcome.ledger, &outcome.receiver);
+        assert!(ledger.closes() && ledger.delivered == ledger.sent, "seed {seed}: {ledger:?}");
+        assert_eq!((&receiver.error, receiver.is_over), (&None, true), "seed {seed}");
+        let total: usize = sizes.iter().sum();
+        assert_eq!((receiver.bytes, receiver.bytes_total), (total as u64, Some(total as u64)));
+        for ((at, content), result) in contents.iter().enumerate().zip(&receiver.files) {
+            assert_eq!(std::fs::read(out.join(format!("f{at}"))).unwrap(), *content, "seed {seed}");
+            assert_eq!((&result.sha256, &result.fault), (&sha256(content), &None), "seed {seed}");
+        }
+        let sent = outcome.sender.unwrap();
+        assert_eq!((sent.files.len(), receiver.files.len()), (6, 6), "seed {seed}");
+        let sums = |snapshot: &TransferSnapshot| {
+            snapshot.files.iter().map(|file| file.sha256.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(sums(&sent), sums(receiver), "seed {seed}");
+        assert_eq!(names(&out).len(), 6, "nothing else is left: {:?}", names(&out));
+    }
+}
+
+/// The bytes of a file that are there; those that are not must be holes.
+fn present(content: &[u8], saved: &[u8], seed: u64) -> u64 {
+    assert!(saved.len() <= content.len(), "seed {seed}");
+    let pieces = content.chunks(DATA_LEN).zip(saved.chunks(DATA_LEN));
+    let pieces = pieces.map(|(sent, came)| {
+        let is_hole = came.iter().all(|byte| *byte == 0);
+        assert!(is_hole || sent == came, "seed {seed}: a piece is neither whole nor missing");
+        if is_hole { 0 } else { came.len() as u64 }
+    });
+    pieces.sum()
+}
+
+#[test]
+fn files_over_lossy_datagrams_are_whole_or_say_exactly_what_came() {
+    let (mut whole, mut incomplete) = (0, 0);
+    for seed in 0..12 {
+        let (folder, out) = folders(&format!("lossy-{seed}"));
+        let mut random = Random::from_number(seed);
+        // One datagram; a few; many units.
+        let size = [900, 3_000, 20 * DATA_LEN + 5_000][seed as usize % 3];
+        let content = bytes(&mut random, size);
+        let file = folder.write("film.bin", &content);
+        let outcome = send((seed, "delay=10ms,loss=5%"), &Attributes::new(), &[file], &out);
+        assert_eq!(outcome.chain, "segment ! udp", "seed {seed}");
+        let (ledger, receiver) = (&outcome.ledger, &outcome.receiver);
+        assert!(ledger.closes() && ledger.unknown == 0, "seed {seed}: {ledger:?}");
+        assert_eq!(ledger.delivered + ledger.lost, ledger.sent, "seed {seed}: {ledger:?}");
+        assert_eq!((&receiver.error, receiver.is_over), (&None, true), "seed {seed}");
+        let [result] = receiver.files.as_slice() else {
+            panic!("seed {seed}: {:?}", receiver.files);
+        };
+        let path = result.path.as_ref().unwrap();
+        let saved = std::fs::read(path).unwrap();
+        let came = present(&content, &saved, seed);
+        assert_eq!((result.bytes, receiver.bytes), (came, came), "seed {seed}: {result:?}");
+        assert_eq!(result.sha256, sha256(&saved), "seed {seed}");
+        match &result.fault {
+            None => {
+                assert_eq!((path, saved), (&out.join("film.bin"), content), "seed {seed}");
+                whole += 1;
+            }
+            Some(fault) => {
+                let text = format!("not whole: {came} of {size} bytes came");
+                assert!(came < size as u64 && *fault == text, "seed {seed}: {fault}");
+                assert_eq!(*path, out.join("film.bin.incomplete"), "seed {seed}");
+                incomplete += 1;
+            }
+        }
+        assert_eq!(names(&out).len(), 1, "seed {seed}: {:?}", names(&out));
+    }
+    assert!(whole > 0 && incomplete > 0, "{whole} whole, {incomplete} incomplete");
+}
+
+/// Sends units as they are: whoever sends need not be this library.
+struct Units(std::collections::VecDeque<Vec<u8>>);
+
+impl Source for Units {
+    fn poll_unit(&mut self, _: Time, unit: &mut UnitWriter<'_>) -> SourcePoll {
+        let Some(bytes) = self.0.front() else { return SourcePoll::End };
+        match unit.begin(bytes.len()) {
+            Ok(()) => unit.write(bytes),
+            Err(BeginError::NoMemory) => return SourcePoll::Blocked,
+            Err(BeginError::TooLarge) => return SourcePoll::Failed("too large".into()),
+        }
+        self.0.pop_front();
+        SourcePoll::Unit
+    }
+}
+
+/// A file under any name, in the form of `transfer::form`.
+fn named(file: u16, name: &[u8], content: &[u8]) -> [Vec<u8>; 3] {
+    let unit = |kind: u8, at: u64, rest: &[u8]| {
+        let [high, low] = file.to_be_bytes();
+        [&[kind, 0, high, low], at.to_be_bytes().as_slice(), rest].concat()
+    };
+    let size = content.len() as u64;
+    [unit(1, size, name), unit(2, 0, content), unit(3, size, &Sha256::digest(content))]
+}
+
+#[test]
+fn no_name_leads_out_of_the_folder() {
+    let (folder, out) = folders("names");
+    folder.write("victim", b"untouched");
+    let absolute = folder.path("absolute").to_str().unwrap().to_owned();
+    let given: Vec<(Vec<u8>, &str)> = vec![
+        (b"../victim".to_vec(), "victim"),
+        (b"../../../../../../etc/passwd".to_vec(), "passwd"),
+        (absolute.into_bytes(), "absolute"),
+        (b"..".to_vec(), "_."),
+        (b".".to_vec(), "_"),
+        (b"sub/.profile".to_vec(), "_profile"),
+        (b"..\\dos".to_vec(), "dos"),
+        (b"-rf".to_vec(), "_rf"),
+        (b"nul\0l".to_vec(), "nul_l"),
+        (b"\xFF\xFE".to_vec(), "\u{FFFD}\u{FFFD}"),
+    ];
+    let units = given.iter().enumerate().flat_map(|(at, (name, _))| named(at as u16, name, b"new"));
+    let source = Box::new(Units(units.collect()));
+    let (ledger, receiver, _) = transfer((1, "delay=1ms"), &Attributes::reliable(), source, &out);
+    assert!(ledger.closes() && receiver.error.is_none(), "{receiver:?}");
+    let mut expected: Vec<String> = given.iter().map(|(_, safe)| (*safe).to_owned()).collect();
+    expected.sort();
+    assert_eq!(names(&out), expected);
+    assert_eq!(names(&folder.0), ["out", "victim"]);
+    assert_eq!(std::fs::read(folder.path("victim")).unwrap(), b"untouched");
+}
+
+#[test]
+fn a_sum_that_is_wrong_and_bytes_that_come_twice_leave_no_file_under_its_name() {
+    let (_folder, out) = folders("wrong");
+    let [begin, data, mut end] = named(0, b"a", b"content");
+    *end.last_mut().unwrap() ^= 1;
+    let source = Box::new(Units([begin, data, end].into()));
+    let (_, receiver, _) = transfer((1, "delay=1ms"), &Attributes::reliable(), source, &out);
+    let fault = receiver.files[0].fault.as_deref();
+    assert_eq!(fault, Some("its SHA-256 is not the one that was sent"));
+    assert_eq!(names(&out), ["a.incomplete"]);
+    let [begin, data, end] = named(0, b"b", b"content");
+    let source = Box::new(Units([begin, data.clone(), data, end].into()));
+    let (ledger, receiver, _) = transfer((1, "delay=1ms"), &Attributes::reliable(), source, &out);
+    assert!(receiver.error.unwrap().contains("twice") && ledger.closes());
+    assert_eq!(names(&out), ["a.incomplete", "b.incomplete"]);
+}

@@ -1,0 +1,27 @@
+//! Prints the lines that `sender` sends: a whole program that serves a session.
+//!
+//! `cargo run --example receiver [ADDRESS]`, then `cargo run --example sender [URI]` elsewhere.
+
+const SESSION: &str = r#"
+[session]
+name = "notes"
+
+[[flow]]
+name = "text"
+from = "participant"
+source = { raw = true }
+attributes = { order = "ordered", integrity = "checked" }
+"#;
+
+pub(crate) fn main() -> Result<(), dacapo::Error> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:19981".to_owned());
+    let creator = dacapo::create(SESSION)?;
+    creator.listen(&address)?;
+    eprintln!("{}", creator.uri().map_or_else(String::new, |uri| uri.to_string()));
+    let session = creator.accept()?;
+    while let Some(unit) = session.recv("text")? {
+        println!("{}", String::from_utf8_lossy(&unit));
+    }
+    session.close()?;
+    Ok(())
+}
