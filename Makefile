@@ -28,4 +28,4 @@ test: ## every check of a change: format, tidy, clippy, doc, tests (25 minutes a
 
 large: ## the tests of `make test` that write gigabytes (not part of it)
 	@scripts/setup.sh test
-	@cargo test --release --locked -p dacapo-media -- --ignored
+	@cargo test --release --locked -p dacapo-media -p dacapo-cli -- --ignored

@@ -2,27 +2,22 @@
 //!
 //! What it is not: what the commands do (`commands/`). Wrong usage ends with code 2 here already.
 
-use clap::{Args, Parser, Subcommand};
+mod texts;
+mod transfer;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
 use dacapo::uri::Uri;
 use dacapo_media::testmovie::{SIDE_MAX, SIDE_MIN};
+use dacapo_qos::{Attributes, PathAssumption};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
-
-const EXIT_CODES: &str = "\
-Exit codes:
-  0  done                               5  a session or media file is invalid
-  1  a failure while it ran             6  a ledger did not close, or a hash differs
-  2  wrong usage                        130, 143  ended by SIGINT, SIGTERM,
-  3  the peer cannot be reached                   after closing in order
-
-Colours appear on terminals only, and not with NO_COLOR. See docs/exit-codes.md.";
-
-const EXAMPLES: &str = "\
-Examples:
-  dacapo demo                              see it work, on this host alone
-  dacapo serve conf/testcard.toml          then, in another terminal:
-  dacapo play dacapo://127.0.0.1/testcard --save out";
+use texts::*;
+pub use transfer::{
+    Bench, BenchArgs, BenchControlArgs, BenchTransferArgs, ExplainArgs, ModulesArgs, RecvArgs,
+    SendArgs,
+};
 
 /// Composes a protocol for each flow of media out of small modules, and runs it.
 #[derive(Debug, Parser)]
@@ -46,12 +41,24 @@ pub enum Command {
     /// Join a session: show it, or save it.
     #[command(after_help = format!("{PLAY}\n\n{EXIT_CODES}"))]
     Play(PlayArgs),
+    /// Send files, or standard input, to a host where `dacapo recv` listens.
+    #[command(after_help = format!("{SEND}\n\n{EXIT_CODES}"))]
+    Send(SendArgs),
+    /// Listen, and save the files that somebody sends.
+    #[command(after_help = format!("{RECV}\n\n{EXIT_CODES}"))]
+    Recv(RecvArgs),
     /// Give a command to a player that runs on this host.
     #[command(after_help = format!("{CONTROL}\n\n{EXIT_CODES}"))]
     Control(ControlArgs),
     /// Check a session file and describe it, or name everything that is wrong with it.
     #[command(after_help = format!("{CHECK}\n\n{EXIT_CODES}"))]
     Check(CheckArgs),
+    /// Say which protocol each flow of a session file gets, and why.
+    #[command(after_help = format!("{EXPLAIN}\n\n{EXIT_CODES}"))]
+    Explain(ExplainArgs),
+    /// List what protocols are composed of: functions, mechanisms, modules, transports.
+    #[command(after_help = format!("{MODULES}\n\n{EXIT_CODES}"))]
+    Modules(ModulesArgs),
     /// Write a test movie: pictures and sound that are made, not filmed.
     #[command(after_help = format!("{TESTMOVIE}\n\n{EXIT_CODES}"))]
     Testmovie(TestmovieArgs),
@@ -61,77 +68,19 @@ pub enum Command {
     /// Make a movie, serve it, play it over loopback, and compare what arrived.
     #[command(after_help = format!("{DEMO}\n\n{EXIT_CODES}"))]
     Demo(DemoArgs),
+    /// Measure this host, beside figures of 1998 or a plain program.
+    #[command(after_help = format!("{BENCH}\n\n{EXIT_CODES}"))]
+    Bench(BenchArgs),
+    /// Check whether this host is fit: ports, network, clocks, limits, identity, programs.
+    #[command(after_help = format!("{DOCTOR}\n\n{EXIT_CODES}"))]
+    Doctor(DoctorArgs),
+    /// Print a script with which a shell completes this command.
+    #[command(after_help = format!("{COMPLETIONS}\n\n{EXIT_CODES}"))]
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write the pages of all commands into a folder.
+    #[command(after_help = format!("{MAN}\n\n{EXIT_CODES}"))]
+    Man(ManArgs),
 }
-
-const SERVE: &str = "\
-Without --listen only this host can join. Every session is at dacapo://HOST:PORT/NAME, NAME being
-that of its file. Files other than AVI (Motion JPEG, PCM) and WAV are refused with the ffmpeg line
-that converts them.
-
-Examples:
-  dacapo serve conf/movie.toml
-  dacapo serve conf/movie.toml conf/radio.toml --listen 0.0.0.0 --listen ::
-  dacapo serve conf/testcard.toml --port 0 --once     # the first line: ready dacapo://…";
-
-const LS: &str = "\
-Examples:
-  dacapo ls 127.0.0.1
-  dacapo ls media.example:19980 --json
-  dacapo ls '[2001:db8::7]'";
-
-const PLAY: &str = "\
-Keys, when the input is a terminal:
-  space, p  stop and go on        >  to the end         +, -  faster, slower
-  f         fast forward          <  to the start       q     quit
-  r         fast reverse
-
-Without --save the pictures and the sound go to ffplay, when it is installed; else they are counted.
-
-Examples:
-  dacapo play dacapo://127.0.0.1/movie
-  dacapo play dacapo://media.example/movie --save recordings --quiet
-  dacapo play dacapo://127.0.0.1/radio --save out --json | jq '.flows[].account.units_lost'";
-
-const CONTROL: &str = "\
-Commands:
-  play      go on                 fwd       jump to the end and stop there
-  stop      stay where it is      rwd       jump to the start
-  ff        fast forward          fps N     N pictures per second, or nominal
-  fr        fast reverse          status    what it does and where it is
-
-Every player listens at $XDG_RUNTIME_DIR/dacapo/PID.sock, for its own user only.
-
-Examples:
-  dacapo control ff
-  dacapo control fps 12.5
-  dacapo control status --pid 4711";
-
-const CHECK: &str = "\
-Examples:
-  dacapo check conf/movie.toml
-  dacapo check conf/movie.toml && dacapo serve conf/movie.toml";
-
-const TESTMOVIE: &str = "\
-The same options give the same bytes on every machine.
-
-Examples:
-  dacapo testmovie movie.avi
-  dacapo testmovie short.avi --duration 5s --size 320x240 --fps 30000/1001
-  dacapo testmovie tone.wav --wav --duration 1min";
-
-const INSPECT: &str = "\
-Two files with equal hashes of a stream hold the same pictures or sound, whatever the container.
-
-Examples:
-  dacapo inspect movie.avi
-  dacapo inspect tone.wav --json";
-
-const DEMO: &str = "\
-The server runs as a second process of this program, on loopback, at a port that the system chooses.
-
-Examples:
-  dacapo demo
-  dacapo demo --duration 10 --speed 4 --out out/demo";
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
@@ -148,9 +97,15 @@ pub struct ServeArgs {
     /// Send so many times faster than the media play: 0.1 to 1000.
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = parse_speed)]
     pub speed: f64,
+    /// What is assumed of the network, such as lan or "wireless,loss=1%", whatever the files say.
+    #[arg(long, value_name = "PATH", value_parser = transfer::parse_path)]
+    pub path: Option<PathAssumption>,
     /// End after the first session has ended.
     #[arg(long)]
     pub once: bool,
+    /// Print JSON, one event per line.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `ls`.
@@ -176,12 +131,37 @@ pub struct PlayArgs {
     /// Write over files that are there.
     #[arg(long, requires = "save")]
     pub force: bool,
+    /// Begin where those are who watch already, not at the start.
+    #[arg(long)]
+    pub live: bool,
+    /// What every flow must be besides what the session file asks, such as "delay<=100ms"; may be
+    /// repeated.
+    #[arg(long, value_name = "ATTRIBUTES", value_parser = transfer::parse_attributes)]
+    ask: Vec<Attributes>,
     /// Print the account as JSON at the end.
     #[arg(long)]
     pub json: bool,
     /// Print nothing but errors, and JSON when asked for.
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+impl PlayArgs {
+    /// What is asked.
+    ///
+    /// # Errors
+    /// Two askings contradict each other.
+    pub fn asked(&self) -> Result<Attributes, String> {
+        transfer::all(&self.ask, false).map(Option::unwrap_or_default)
+    }
+}
+
+/// What is left when an argument is wrong in a way that only shows together with another: the
+/// command ends with code 2.
+pub fn or_usage<T>(parsed: Result<T, String>) -> T {
+    parsed.unwrap_or_else(|text| {
+        Cli::command().error(clap::error::ErrorKind::ArgumentConflict, text).exit()
+    })
 }
 
 /// Arguments of `control`.
@@ -260,6 +240,33 @@ pub struct DemoArgs {
     pub keep: bool,
 }
 
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// The port that is to be served at, UDP and TCP.
+    #[arg(long, short, value_name = "N", default_value_t = dacapo::host::PORT)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell that the script is for.
+    pub shell: Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Write the pages of all commands into this folder, which is made when it is missing.
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+}
+
 /// Where to listen: an address, and a port when it differs from `--port`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listen {
@@ -330,7 +337,6 @@ fn parse_rate(text: &str) -> Result<(u32, u32), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_sound_and_every_help_has_examples() {

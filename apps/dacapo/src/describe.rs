@@ -18,24 +18,25 @@ pub fn flow(flow: &FlowOffer) -> String {
         Direction::ToParticipant => "",
         Direction::ToCreator => "  (from the participant)",
     };
-    format!(
-        "{}  {}  {}  bound {}  playout {}{arrow}",
-        flow.name,
-        medium(&flow.medium),
-        graph(flow),
-        format_rate(flow.bound_bps),
-        format_duration(flow.playout_ns),
-    )
+    let bound = match flow.bound_bps {
+        0 => String::new(),
+        bound => format!("  bound {}", format_rate(bound)),
+    };
+    let playout = match flow.medium {
+        Medium::Raw => String::new(),
+        _ => format!("  playout {}", format_duration(flow.playout_ns)),
+    };
+    let (name, medium, graph) = (&flow.name, medium(&flow.medium), graph(flow));
+    format!("{name}  {medium}  {graph}{bound}{playout}{arrow}")
 }
 
 /// A flow's graph, from the application to the network.
 pub fn graph(flow: &FlowOffer) -> String {
     let catalogue = dacapo::catalogue();
     let modules = flow.graph.nodes.iter().map(|node| module(&catalogue, node));
-    let transport = match flow.transport {
-        1 => "udp".to_owned(),
-        2 => "inproc".to_owned(),
-        other => format!("transport {other}"),
+    let transport = match catalogue.transport(flow.transport) {
+        Some(spec) => spec.name.to_owned(),
+        None => format!("transport {}", flow.transport),
     };
     modules.chain([transport]).collect::<Vec<_>>().join(" → ")
 }
@@ -70,7 +71,8 @@ fn param(spec: &ModuleSpec, number: u16, value: u64) -> Option<String> {
     (value != param.default).then(|| format!("{} {text}", param.name))
 }
 
-fn medium(medium: &Medium) -> String {
+/// What a flow carries.
+pub fn medium(medium: &Medium) -> String {
     match medium {
         Medium::Raw => "bytes".to_owned(),
         Medium::Video { fourcc, width, height, rate, scale } => {
@@ -101,6 +103,8 @@ fn encoding_name(encoding: SampleEncoding) -> &'static str {
         SampleEncoding::S32 => "s32",
         SampleEncoding::F32 => "f32",
         SampleEncoding::F64 => "f64",
+        SampleEncoding::MuLaw => "mu-law",
+        SampleEncoding::ALaw => "A-law",
     }
 }
 

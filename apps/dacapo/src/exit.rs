@@ -11,6 +11,9 @@ use dacapo_sys::signal::Signal;
 use std::fmt;
 use std::process::ExitCode;
 
+/// The code of wrong usage, which the parser of arguments ends with, and its meaning.
+pub const USAGE: (u8, &str) = (2, "wrong usage");
+
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -29,7 +32,33 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The number that the shell sees. Wrong usage, 2, is said by the parser of arguments.
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 8] = [
+        Self::Success,
+        Self::Failure,
+        Self::Unreachable,
+        Self::Invalid,
+        Self::Mismatch,
+        Self::Signal(Signal::HangUp),
+        Self::Signal(Signal::Interrupt),
+        Self::Signal(Signal::Terminate),
+    ];
+
+    /// What it means, as `docs/exit-codes.md` says it.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Success => "done",
+            Self::Failure => "a failure while it ran",
+            Self::Unreachable => "the peer cannot be reached",
+            Self::Invalid => "a file is invalid",
+            Self::Mismatch => "the account is wrong",
+            Self::Signal(Signal::HangUp) => "the terminal went away (SIGHUP)",
+            Self::Signal(Signal::Interrupt) => "interrupted (SIGINT, Ctrl-C)",
+            Self::Signal(Signal::Terminate) => "terminated (SIGTERM)",
+        }
+    }
+
+    /// The number that the shell sees; that of wrong usage is [`USAGE`].
     pub fn code(self) -> u8 {
         match self {
             Self::Success => 0,
@@ -96,23 +125,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_names_every_code_and_no_other() {
+    fn the_document_names_every_code_with_its_meaning_and_no_other() {
         let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/exit-codes.md");
         let text = std::fs::read_to_string(document).unwrap();
-        let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next());
-        let mut named: Vec<u8> = rows.filter_map(|cell| cell.parse().ok()).collect();
-        let all = [
-            Exit::Success,
-            Exit::Failure,
-            Exit::Unreachable,
-            Exit::Invalid,
-            Exit::Mismatch,
-            Exit::Signal(Signal::HangUp),
-            Exit::Signal(Signal::Interrupt),
-            Exit::Signal(Signal::Terminate),
-        ];
-        // 2 is given by the parser of arguments.
-        named.retain(|code| *code != 2);
-        assert_eq!(named, all.map(Exit::code));
+        let rows = text.lines().filter_map(|line| {
+            let mut cells = line.strip_prefix("| ")?.split(" | ");
+            Some((cells.next()?.parse::<u8>().ok()?, cells.next()?))
+        });
+        let named: Vec<(u8, &str)> = rows.collect();
+        let mut all = Exit::ALL.map(|exit| (exit.code(), exit.meaning())).to_vec();
+        all.push(USAGE);
+        all.sort_unstable();
+        assert_eq!(named, all);
     }
 }

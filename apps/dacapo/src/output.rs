@@ -20,6 +20,18 @@ pub fn json(value: &serde_json::Value) {
     line(format_args!("{value:#}"));
 }
 
+/// Prints a text that is meant for a file, such as a script: half of it must not pass for all.
+///
+/// # Errors
+/// It could not be written, and not because nobody reads any more.
+pub fn document(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Prints a line on standard error.
 pub fn note(text: impl fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
@@ -34,6 +46,8 @@ pub enum Ink {
     Bold,
     /// As it should be.
     Good,
+    /// Not as one would wish.
+    Fair,
     /// Not as it should be.
     Bad,
 }
@@ -44,6 +58,7 @@ impl Ink {
             Self::Plain => "",
             Self::Bold => "\x1b[1m",
             Self::Good => "\x1b[32m",
+            Self::Fair => "\x1b[33m",
             Self::Bad => "\x1b[1;31m",
         }
     }

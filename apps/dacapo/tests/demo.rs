@@ -12,7 +12,9 @@ fn a_demo_closes_its_ledgers_and_every_hash_agrees() {
     let run = place.run(&["demo", "--duration", "2", "--speed", "4", "--out", "demo"]).expect(0);
     for text in [
         "session.toml",
-        "module = \"sequence\"",
+        "order = \"ordered\"",
+        "why\n",
+        "→ sequence(",
         "serve | ready dacapo://127.0.0.1:",
         "serve | left demo",
         "The receiver's account:",

@@ -110,10 +110,10 @@ fn an_illegal_graph_is_refused_with_the_reason() {
 #[test]
 fn every_problem_of_every_file_is_printed_at_once() {
     let place = Place::new();
-    place.write("a.toml", movie_session("first", "none.avi").replace("udp", "tcp"));
+    place.write("a.toml", movie_session("first", "none.avi").replace("udp", "pigeon"));
     place.write("b.toml", "[session]\nname = \"B\"\n");
     let run = place.run(&["serve", "a.toml", "b.toml"]).expect(5);
-    run.says(&["a.toml:", "tcp", "b.toml:"]);
+    run.says(&["a.toml:", "pigeon", "b.toml:"]);
 }
 
 #[test]
@@ -177,6 +177,52 @@ fn a_session_without_media_files_is_served_too() {
 }
 
 #[test]
+fn events_in_json_say_what_the_words_say() {
+    let place = Place::new();
+    place.movie("movie.avi", "1");
+    place.write("a.toml", movie_session("movie", "movie.avi"));
+    let mut outs = Vec::new();
+    for json in [true, false] {
+        let mut args = vec!["serve", "a.toml", "--port", "0", "--once", "--speed", "8"];
+        args.extend(json.then_some("--json"));
+        let server = place.start(&args);
+        // The last that it says before somebody comes.
+        let first = server.wait_for_out(if json { "}\n" } else { "identity " }, LONG);
+        let authority = first.split("dacapo://").nth(1).unwrap().split('/').next().unwrap();
+        let unknown = format!("dacapo://{authority}/unknown");
+        place.run(&["play", &unknown, "--save", "out"]).expect(1);
+        let uri = format!("dacapo://{authority}/movie");
+        place.run(&["play", &uri, "--save", "out", "--force"]).expect(0);
+        outs.push((server.wait(LONG).expect(0).out, authority.to_owned()));
+    }
+    let events = outs[0].0.lines().map(|line| serde_json::from_str(line).unwrap());
+    let events: Vec<serde_json::Value> = events.collect();
+    let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(names, ["listening", "refused", "joined", "left"], "{}", outs[0].0);
+    let [listening, refused, joined, left] = &events[..] else { panic!("{events:?}") };
+    let authority = &outs[0].1;
+    assert_eq!(listening["ready"], format!("dacapo://{authority}/"));
+    assert_eq!(listening["sessions"][0]["uri"], format!("dacapo://{authority}/movie"));
+    assert_eq!((&joined["session"], &left["session"]), (&"movie".into(), &"movie".into()));
+    assert_eq!(joined["peer"], left["peer"]);
+    assert_eq!(left["error"], serde_json::Value::Null);
+    assert_eq!(left["accounts"][0]["units_sent"], 25);
+    assert_eq!(left["accounts"][1]["hash"], "equal");
+    let words = &outs[1].0;
+    for word in [
+        &listening["identity"],
+        &listening["sessions"][0]["title"],
+        &listening["sessions"][0]["flows"][0]["medium"],
+        &listening["sessions"][0]["flows"][1]["graph"],
+        &refused["error"],
+        &joined["identity"],
+        &left["accounts"][0]["hash"],
+    ] {
+        assert!(words.contains(word.as_str().unwrap()), "{word} is not in {words}");
+    }
+}
+
+#[test]
 fn wrong_usage_is_code_2_and_every_help_names_the_exit_codes() {
     let place = Place::new();
     for wrong in [
@@ -185,11 +231,37 @@ fn wrong_usage_is_code_2_and_every_help_names_the_exit_codes() {
         &["serve"],
         &["testmovie", "a.avi", "--size", "8x8"],
         &["control", "dance"],
+        &["completions", "tortoise"],
+        &["doctor", "--port", "0"],
+        &["send", "127.0.0.1"],
+        &["recv", "--stdout", "--force"],
+        &["recv", "--path", "moon"],
+        &["explain"],
+        &["bench"],
+        &["bench", "control", "--rounds", "0"],
+        &["bench", "transfer", "--size", "0"],
         &["nonsense"],
     ] {
         place.run(wrong).expect(2);
     }
-    for command in ["serve", "ls", "play", "control", "check", "testmovie", "inspect", "demo"] {
+    for command in [
+        "serve",
+        "ls",
+        "play",
+        "send",
+        "recv",
+        "control",
+        "check",
+        "explain",
+        "modules",
+        "testmovie",
+        "inspect",
+        "demo",
+        "bench",
+        "doctor",
+        "completions",
+        "man",
+    ] {
         let out = place.run(&[command, "--help"]).expect(0).out;
         assert!(out.contains("Exit codes:") && out.contains("Examples:"), "{out}");
     }

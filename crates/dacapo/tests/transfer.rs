@@ -212,6 +212,19 @@ fn named(file: u16, name: &[u8], content: &[u8]) -> [Vec<u8>; 3] {
     [unit(1, size, name), unit(2, 0, content), unit(3, size, &Sha256::digest(content))]
 }
 
+/// In the second byte of an end: no file follows.
+const LAST: u8 = 1;
+
+#[test]
+fn a_sender_that_ends_before_its_last_file_is_told_from_one_that_is_through() {
+    let (_folder, out) = folders("early");
+    let source = Box::new(Units(named(0, b"first", b"content").into()));
+    let (ledger, receiver, _) = transfer((1, "delay=1ms"), &Attributes::reliable(), source, &out);
+    assert!(ledger.closes() && receiver.files[0].fault.is_none(), "{receiver:?}");
+    assert_eq!(receiver.error.unwrap(), "the sender ended before its last file was through");
+    assert_eq!(names(&out), ["first"]);
+}
+
 #[test]
 fn no_name_leads_out_of_the_folder() {
     let (folder, out) = folders("names");
@@ -230,7 +243,9 @@ fn no_name_leads_out_of_the_folder() {
         (b"\xFF\xFE".to_vec(), "\u{FFFD}\u{FFFD}"),
     ];
     let units = given.iter().enumerate().flat_map(|(at, (name, _))| named(at as u16, name, b"new"));
-    let source = Box::new(Units(units.collect()));
+    let mut units: std::collections::VecDeque<_> = units.collect();
+    units.back_mut().unwrap()[1] = LAST;
+    let source = Box::new(Units(units));
     let (ledger, receiver, _) = transfer((1, "delay=1ms"), &Attributes::reliable(), source, &out);
     assert!(ledger.closes() && receiver.error.is_none(), "{receiver:?}");
     let mut expected: Vec<String> = given.iter().map(|(_, safe)| (*safe).to_owned()).collect();

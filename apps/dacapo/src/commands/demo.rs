@@ -22,6 +22,8 @@ use crate::exit::{Exit, Failure};
 use crate::output::{self, Cell, Ink, Table, line};
 use crate::progress::Progress;
 use dacapo::access::Wanted;
+use dacapo::core::Wishes;
+use dacapo::plan::{Assumptions, Plan};
 use dacapo::uri::Uri;
 use dacapo_media::TestMovie;
 use server::Server;
@@ -56,7 +58,7 @@ pub fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     let mut server = Server::start(&mut edge, &files.session, args.speed, OTHERS)?;
     let uri = wait_until_ready(&mut edge, &mut server)?;
     let wanted = Wanted::Save { dir: files.received.clone(), force: true };
-    let wish = Wish { uri, wanted, is_silent: false };
+    let wish = Wish { uri, wanted, is_silent: false, wishes: Wishes::default() };
     let played = play::play(&mut edge, wish, &mut progress, |edge, progress, _| {
         if server.handle_ready(edge.reactor()) {
             progress.clear();
@@ -91,6 +93,15 @@ fn prepare(args: &DemoArgs) -> Result<Files, Failure> {
     Ok(files)
 }
 
+/// Prints which protocol the flows get, and why.
+fn explain(path: &Path) -> Result<(), Failure> {
+    let plan = Plan::load_for(path, &Assumptions::loopback());
+    let plan = plan.map_err(|errors| Failure { exit: Exit::Invalid, text: errors.to_string() })?;
+    super::explain::print(&plan.explain());
+    line("");
+    Ok(())
+}
+
 fn write_session(path: &Path, speed: f64) -> Result<(), Failure> {
     let bound = (BOUND_MBIT_PER_S * speed).ceil().max(1.0);
     let flow = |name: &str| {
@@ -99,10 +110,12 @@ fn write_session(path: &Path, speed: f64) -> Result<(), Failure> {
              name = \"{name}\"\n\
              from = \"creator\"\n\
              source = {{ file = \"source.avi\", stream = \"{name}\" }}\n\
-             graph = [\"segment\", {{ module = \"sequence\", hold = \"60 ms\" }}, \"checksum\"]\n\
-             transport = \"udp\"\n\
-             bound = \"{bound} Mbit/s\"\n\
-             playout = \"100 ms\"\n"
+             \n\
+             [flow.attributes]\n\
+             delay = \"250 ms\"\n\
+             order = \"ordered\"\n\
+             integrity = \"checked\"\n\
+             throughput = {{ max = \"{bound} Mbit/s\" }}\n"
         )
     };
     let text = format!(
@@ -117,7 +130,7 @@ fn write_session(path: &Path, speed: f64) -> Result<(), Failure> {
     line(format_args!("{}:\n", path.display()));
     text.lines().for_each(|text| line(format_args!("  {text}")));
     line("");
-    Ok(())
+    explain(path)
 }
 
 fn wait_until_ready(edge: &mut Edge, server: &mut Server) -> Result<Uri, Failure> {

@@ -1,10 +1,17 @@
 //! One file per command.
 
+pub mod bench;
 pub mod check;
+pub mod completions;
 pub mod control;
 pub mod demo;
+pub mod doctor;
+pub mod explain;
 pub mod inspect;
 pub mod ls;
+pub mod man;
+pub mod modules;
 pub mod play;
 pub mod serve;
 pub mod testmovie;
+pub mod transfer;

@@ -35,6 +35,19 @@ pub fn write(
     force: bool,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
+    make(path, movie, sound_only, force, progress)?;
+    output::line(summary(path, movie, sound_only));
+    Ok(())
+}
+
+/// Writes a movie (or its sound alone) to a file.
+pub fn make(
+    path: &Path,
+    movie: &TestMovie,
+    sound_only: bool,
+    force: bool,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
     let what = format!("write {}", path.display());
     if !force && fs::symlink_metadata(path).is_ok() {
         return Err(Failure::run_time(&what, "it is there already; --force writes over it"));
@@ -56,7 +69,6 @@ pub fn write(
         let _ = fs::remove_file(path);
         return Err(Failure::run_time(&what, error));
     }
-    output::line(summary(path, movie, sound_only));
     Ok(())
 }
 

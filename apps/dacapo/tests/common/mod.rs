@@ -7,13 +7,14 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longer than anything should take, even on a machine that is busy with other tests.
-pub const LONG: Duration = Duration::from_secs(60);
+/// Ends a test that hangs; longer than anything takes, even on a machine that is busy with others.
+pub const LONG: Duration = Duration::from_secs(120);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -44,7 +45,12 @@ impl Place {
 
     /// The program, with nothing of the user's.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_dacapo"));
+        self.program(env!("CARGO_BIN_EXE_dacapo"), args)
+    }
+
+    /// Another program, likewise.
+    pub fn program(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(args)
             .current_dir(&self.dir)
@@ -127,6 +133,11 @@ impl Running {
         read(&self.err)
     }
 
+    /// Its standard input, where it was started with one.
+    pub fn take_stdin(&mut self) -> ChildStdin {
+        self.child.stdin.take().unwrap()
+    }
+
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
@@ -150,7 +161,10 @@ impl Running {
         let ended = wait_until(most, || self.child.try_wait().unwrap().is_some());
         assert!(ended, "still running after {most:?}:\n{}\n{}", self.out(), self.err());
         let status = self.child.wait().unwrap();
-        Finished { code: status.code(), out: self.out(), err: self.err(), took: began.elapsed() }
+        // A second signal may come when everything is done and only the end is missing: to a shell,
+        // being ended by a signal and saying so are the same.
+        let code = status.code().or_else(|| Some(128 + status.signal()?));
+        Finished { code, out: self.out(), err: self.err(), took: began.elapsed() }
     }
 
     /// Ends it without a word.
@@ -169,7 +183,7 @@ impl Drop for Running {
 
 /// A process that has ended.
 pub struct Finished {
-    /// Its exit code; `None` when a signal ended it.
+    /// Its exit code, as a shell sees it.
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
@@ -192,6 +206,16 @@ impl Finished {
         for word in words {
             assert!(self.err.contains(word), "{word:?} is not in {}", self.all());
         }
+    }
+}
+
+/// The words are all there, in this order.
+pub fn in_order(text: &str, words: &[&str]) {
+    let mut rest = text;
+    for word in words {
+        let at = rest.find(word);
+        assert!(at.is_some(), "{word:?} does not follow in {text}");
+        rest = &rest[at.unwrap() + word.len()..];
     }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   0        1        2        4                12
-//!   | kind   | 0      | file   | at             | rest
+//!   | kind   | last   | file   | at             | rest
 //!   begin                        size, or all ones    the name, UTF-8
 //!   data                         offset               bytes of the file
-//!   end                          size                 SHA-256
+//!   end      1: no more files     size                 SHA-256
 //! ```
 //!
 //! What it is not: reliable by itself; that is the flow's affair.
@@ -56,6 +56,8 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub kind: Kind,
+    /// No file follows this one; said at its end.
+    pub is_last: bool,
     /// Which file of the transfer, from 0.
     pub file: u16,
 }
@@ -79,12 +81,12 @@ impl Header {
         };
         let [f0, f1] = self.file.to_be_bytes();
         let [a, b, c, d, e, f, g, h] = at.to_be_bytes();
-        [kind, 0, f0, f1, a, b, c, d, e, f, g, h]
+        [kind, u8::from(self.is_last), f0, f1, a, b, c, d, e, f, g, h]
     }
 
     /// Reads a header from the first bytes of a unit.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotATransfer> {
-        let Some(&[kind, 0, f0, f1, a, b, c, d, e, f, g, h]) = bytes.first_chunk::<HEAD_LEN>()
+        let Some(&[kind, last, f0, f1, a, b, c, d, e, f, g, h]) = bytes.first_chunk::<HEAD_LEN>()
         else {
             return Err(NotATransfer);
         };
@@ -96,7 +98,11 @@ impl Header {
             END if at < i64::MAX as u64 => Kind::End { size: at },
             _ => return Err(NotATransfer),
         };
-        Ok(Self { kind, file: u16::from_be_bytes([f0, f1]) })
+        let is_last = last == 1;
+        if last > 1 || (is_last && !matches!(kind, Kind::End { .. })) {
+            return Err(NotATransfer);
+        }
+        Ok(Self { kind, is_last, file: u16::from_be_bytes([f0, f1]) })
     }
 }
 
@@ -142,8 +148,11 @@ mod tests {
             Kind::End { size: 0 },
         ];
         for kind in kinds {
-            let header = Header { kind, file: 513 };
+            let header = Header { kind, is_last: false, file: 513 };
             assert_eq!(Header::parse(&header.emit()), Ok(header));
+            let last = Header { is_last: true, ..header };
+            let may_be = matches!(kind, Kind::End { .. });
+            assert_eq!(Header::parse(&last.emit()).is_ok(), may_be);
         }
     }
 

@@ -25,6 +25,12 @@ const GAPS_MAX: usize = 65_536;
 struct Runs(Vec<(u64, u64)>);
 
 impl Runs {
+    /// Whether some of these bytes are there.
+    fn overlap(&self, from: u64, to: u64) -> bool {
+        let at = self.0.partition_point(|run| run.1 <= from);
+        self.0.get(at).is_some_and(|run| run.0 < to)
+    }
+
     /// Adds a run; false when it overlaps what is there, or there would be too many.
     fn add(&mut self, from: u64, to: u64) -> bool {
         if from == to {
@@ -145,15 +151,17 @@ impl Incoming {
                         order only: ask for loss = 0 and order"
                 .to_owned());
         }
-        if !self.runs.add(offset, end) {
-            return Err("the peer sends the same bytes twice, or too many gaps".to_owned());
+        let twice = || "the peer sends the same bytes twice, or too many gaps".to_owned();
+        if self.runs.overlap(offset, end) {
+            return Err(twice());
         }
         let mut at = offset;
         for piece in pieces {
             self.put(at, piece).map_err(|error| self.cannot_write(&error))?;
             at = at.saturating_add(piece.len() as u64);
         }
-        Ok(())
+        // What could not be written has not come.
+        if self.runs.add(offset, end) { Ok(()) } else { Err(twice()) }
     }
 
     fn put(&mut self, at: u64, piece: &[u8]) -> io::Result<()> {
@@ -185,8 +193,12 @@ impl Incoming {
     /// Puts the file where it belongs.
     pub fn finish(mut self) -> Result<Finished, String> {
         let came = self.runs.bytes();
-        let digest = self.digest().map_err(|error| self.cannot_write(&error))?;
+        let (digest, unread) = match self.digest() {
+            Ok(digest) => (digest, None),
+            Err(error) => (self.hash.finalize_reset().into(), Some(self.cannot_write(&error))),
+        };
         let fault = match self.end {
+            _ if unread.is_some() => unread,
             None => Some(format!("not whole: {came} bytes came, and not its end")),
             Some((size, _)) if came != size => {
                 Some(format!("not whole: {came} of {size} bytes came"))

@@ -38,6 +38,8 @@ pub struct FileSink {
     place: Place,
     open: BTreeMap<u16, Incoming>,
     over: BTreeSet<u16>,
+    /// The sender has said that no file follows.
+    is_last_seen: bool,
     progress: TransferProgress,
 }
 
@@ -47,7 +49,7 @@ impl FileSink {
     pub fn new(place: Place) -> (Self, TransferProgress) {
         let progress = TransferProgress::default();
         let (open, over) = (BTreeMap::new(), BTreeSet::new());
-        (Self { place, open, over, progress: progress.clone() }, progress)
+        (Self { place, open, over, is_last_seen: false, progress: progress.clone() }, progress)
     }
 
     fn take(&mut self, unit: &UnitView<'_>) -> Result<(), String> {
@@ -61,6 +63,7 @@ impl FileSink {
         }
         let header = Header::parse(head.get(..filled).unwrap_or_default());
         let header = header.map_err(|error| error.to_string())?;
+        self.is_last_seen |= header.is_last;
         if self.over.contains(&header.file) {
             // A begin or an end that was sent again.
             return Ok(());
@@ -182,6 +185,9 @@ impl Sink for FileSink {
         self.finish_all();
         match ending {
             Ending::SourceFailed(text) | Ending::Abnormal(text) => self.progress.fail(text),
+            Ending::Complete | Ending::Closed if !self.is_last_seen => {
+                self.progress.fail("the sender ended before its last file was through");
+            }
             Ending::Complete | Ending::Closed => {}
         }
         self.progress.update(|now| now.is_over = true);

@@ -202,7 +202,9 @@ impl FileSource {
     fn write(&self, unit: &mut UnitWriter<'_>, kind: Kind, rest: &[u8]) -> Result<bool, String> {
         match unit.begin(HEAD_LEN + rest.len()) {
             Ok(()) => {
-                unit.write(&Header { kind, file: self.number }.emit());
+                let is_end = matches!(kind, Kind::End { .. });
+                let is_last = is_end && self.inputs.is_empty();
+                unit.write(&Header { kind, is_last, file: self.number }.emit());
                 unit.write(rest);
                 Ok(true)
             }

@@ -12,11 +12,12 @@
 //! 2 s.
 
 mod asked;
+mod errors;
 mod figures;
 mod keys;
 mod result;
 
-use crate::cli::PlayArgs;
+use crate::cli::{PlayArgs, or_usage};
 use crate::describe;
 use crate::edge::{Edge, Happening};
 use crate::exit::{Exit, Failure};
@@ -25,7 +26,7 @@ use crate::output;
 use crate::progress::Progress;
 use asked::Asked;
 use dacapo::access::{PlayerHandle, Sinks, Wanted};
-use dacapo::core::{Code, CoreEvent, Error, PeerId, SessionId};
+use dacapo::core::{Code, CoreEvent, Error, PeerId, SessionId, Wishes};
 use dacapo::uri::Uri;
 use dacapo_sys::signal::Signal;
 use dacapo_wire::session::FlowOffer;
@@ -60,6 +61,8 @@ pub struct Wish {
     pub wanted: Wanted,
     /// Nothing is printed while it plays.
     pub is_silent: bool,
+    /// What is asked of the flows, and where they begin.
+    pub wishes: Wishes,
 }
 
 /// Runs the command.
@@ -69,7 +72,11 @@ pub fn run(args: &PlayArgs) -> Result<Exit, Failure> {
         None => Wanted::Player,
     };
     let is_silent = args.quiet || args.json;
-    let wish = Wish { uri: args.uri.clone(), wanted, is_silent };
+    let wishes = Wishes {
+        attributes: dacapo::plan::attribute_forms(&or_usage(args.asked())),
+        live: args.live,
+    };
+    let wish = Wish { uri: args.uri.clone(), wanted, is_silent, wishes };
     let mut edge = Edge::open()?;
     let played = play(&mut edge, wish, &mut Progress::new(args.quiet), |_, _, _| {})?;
     if args.json {
@@ -94,7 +101,7 @@ pub fn play(
     let uri = wish.uri.clone();
     let peer = edge.connect(&uri.authority(), progress)?;
     let now = edge.reactor().now();
-    let joined = edge.core().join(now, peer, &uri.name);
+    let joined = edge.core().join(now, peer, &uri.name, wish.wishes.clone());
     let session = joined.map_err(|error| Failure::core(&format!("join {uri}"), &error))?;
     let mut player = Player::new(edge, wish, progress, peer, session);
     player.run(others)?;
@@ -366,6 +373,7 @@ impl<'a> Player<'a> {
         self.wait_for_players()?;
         if let Some(sinks) = &self.sinks {
             self.played.flows = sinks.progress.iter().map(|it| it.snapshot()).collect();
+            self.played.flows.iter_mut().for_each(errors::keep_causes);
         } else if let Some(signal) = self.played.signal {
             return Err(crate::edge::interrupted(signal));
         } else {

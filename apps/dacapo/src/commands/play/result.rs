@@ -1,5 +1,6 @@
 //! [`Played`]: how a session went: accounts, files, errors, and the exit code that follows.
 
+use super::errors::causes;
 use super::figures;
 use crate::account::{self, Account};
 use crate::exit::{Exit, Failure, exit_of};
@@ -95,15 +96,13 @@ impl Played {
         }
     }
 
-    /// Prints what went wrong.
+    /// Prints what went wrong, each cause once.
     pub fn note_errors(&self) {
         for error in &self.errors {
             output::note(format_args!("dacapo: play {}: {error}", self.uri));
         }
-        for flow in &self.flows {
-            for error in &flow.errors {
-                output::note(format_args!("dacapo: play {}: {}: {error}", self.uri, flow.flow));
-            }
+        for cause in causes(&self.flows) {
+            output::note(format_args!("dacapo: play {}: {cause}", self.uri));
         }
     }
 

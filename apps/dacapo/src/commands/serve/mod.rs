@@ -5,19 +5,23 @@
 //!                                              |
 //!                                  SIGINT: close all, in order, within 2 s
 //! ```
+//!
+//! What it is not: what is printed of it; `tell.rs` says that, in words or as JSON.
+
+mod tell;
 
 use crate::account::{self, Account};
 use crate::cli::ServeArgs;
-use crate::describe;
 use crate::edge::{Edge, Happening};
 use crate::exit::{Exit, Failure, exit_of};
-use crate::output::{line, note};
+use crate::output::note;
 use dacapo::core::{Code, CoreEvent, Error, PeerId, SessionId};
-use dacapo::plan::Plan;
+use dacapo::plan::{Assumptions, Plan};
 use dacapo_sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+use tell::{Guest, Served, Teller};
 
 /// Sessions have so long to close in order.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
@@ -27,8 +31,16 @@ const GOODBYE_MAX: Duration = Duration::from_secs(2);
 
 /// Runs the command.
 pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
-    let Some(plans) = load(args) else { return Ok(Exit::Invalid) };
+    let mut assumptions = assumptions(args);
+    let Some(mut plans) = load(args, &assumptions) else { return Ok(Exit::Invalid) };
     let mut edge = Edge::open()?;
+    edge.host.listen(&addresses(args)).map_err(|error| Failure::core("listen", &error))?;
+    if let Some(why) = edge.host.no_streams() {
+        note(format_args!("dacapo: serve: without streams (tcp): {why}"));
+        assumptions.transports = Some(edge.host.transports());
+        let Some(fewer) = load(args, &assumptions) else { return Ok(Exit::Invalid) };
+        plans = fewer;
+    }
     let names: Vec<Served> = plans.iter().map(Served::of).collect();
     for plan in plans {
         let publisher = plan.publisher(args.speed);
@@ -37,18 +49,25 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
         let published = edge.core().publish(spec, publisher);
         published.map_err(|error| Failure::core(&what, &error))?;
     }
-    edge.host.listen(&addresses(args)).map_err(|error| Failure::core("listen", &error))?;
-    announce(&edge, &names, args.port == 0);
-    Server::new(edge, args.once, &names).run()
+    let teller = if args.json { Teller::Json } else { Teller::Words };
+    let identity = edge.host.fingerprint().to_string();
+    teller.listening(edge.host.listening(), &identity, &names, args.port == 0);
+    Server::new(edge, args.once, teller, &names).run()
+}
+
+/// What is assumed of those who will join.
+fn assumptions(args: &ServeArgs) -> Assumptions {
+    let on_loopback = addresses(args).iter().all(|addr| addr.ip().is_loopback());
+    Assumptions { path: args.path, on_loopback, transports: None }
 }
 
 /// The plans of all files; nothing, and every problem is printed, when there is one.
-fn load(args: &ServeArgs) -> Option<Vec<Plan>> {
+fn load(args: &ServeArgs, assumptions: &Assumptions) -> Option<Vec<Plan>> {
     let mut plans: Vec<Plan> = Vec::new();
     let mut names = BTreeSet::new();
     let mut is_valid = true;
     for file in &args.files {
-        match Plan::load(file) {
+        match Plan::load_for(file, assumptions) {
             Ok(plan) if names.insert(plan.name().to_owned()) => {
                 let warnings = plan.warnings();
                 warnings.iter().for_each(|it| note(format_args!("dacapo: serve: {it}")));
@@ -75,74 +94,17 @@ fn addresses(args: &ServeArgs) -> Vec<SocketAddr> {
     args.listen.iter().map(|listen| listen.addr(args.port)).collect()
 }
 
-/// A session that is served, for people.
-struct Served {
-    name: String,
-    title: String,
-    flows: Vec<(String, String)>,
-}
-
-impl Served {
-    fn of(plan: &Plan) -> Self {
-        Self {
-            name: plan.name().to_owned(),
-            title: plan.title().to_owned(),
-            flows: plan.offers().map(|flow| (flow.name.clone(), describe::flow(flow))).collect(),
-        }
-    }
-}
-
-fn announce(edge: &Edge, names: &[Served], is_port_chosen: bool) {
-    let listening = edge.host.listening();
-    let hosts: Vec<String> = listening.iter().map(|addr| reachable_as(*addr)).collect();
-    let first = hosts.first().map(String::as_str).unwrap_or_default();
-    if let Some(addr) = listening.first().filter(|_| is_port_chosen) {
-        line(format_args!("ready dacapo://{}/", on_this_host(*addr)));
-    }
-    for served in names {
-        line(format_args!("serving dacapo://{first}/{}  {}", served.name, served.title));
-        for (_, flow) in &served.flows {
-            line(format_args!("  {flow}"));
-        }
-    }
-    let only_here = listening.iter().all(|addr| addr.ip().is_loopback());
-    let whom = if only_here { "  (this host only; --listen ADDR for others)" } else { "" };
-    line(format_args!("listening on {}{whom}", hosts.join(", ")));
-    let fingerprint = edge.host.fingerprint();
-    line(format_args!("identity {fingerprint}  (peers see it as unverified until it is pinned)"));
-}
-
-/// The address by which programs on this host reach it.
-fn on_this_host(addr: SocketAddr) -> SocketAddr {
-    let ip = match addr.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, addr.port())
-}
-
-/// Host and port by which others reach an address: a wildcard is no address to type.
-fn reachable_as(addr: SocketAddr) -> String {
-    if !addr.ip().is_unspecified() {
-        return addr.to_string();
-    }
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = name.trim();
-    if name.is_empty() { addr.to_string() } else { format!("{name}:{}", addr.port()) }
-}
-
 /// A session with a participant.
 struct Joined {
-    name: String,
+    guest: Guest,
     peer: PeerId,
-    who: String,
     accounts: Vec<Account>,
 }
 
 struct Server {
     edge: Edge,
     once: bool,
+    teller: Teller,
     flow_names: BTreeMap<String, Vec<String>>,
     joined: BTreeMap<SessionId, Joined>,
     /// The signal that ends it, and when waiting ends.
@@ -153,11 +115,12 @@ struct Server {
 }
 
 impl Server {
-    fn new(edge: Edge, once: bool, served: &[Served]) -> Self {
-        let flows = |it: &Served| it.flows.iter().map(|(name, _)| name.clone()).collect();
+    fn new(edge: Edge, once: bool, teller: Teller, served: &[Served]) -> Self {
+        let flows = |it: &Served| it.flows.iter().map(|flow| flow.name.clone()).collect();
         Self {
             edge,
             once,
+            teller,
             flow_names: served.iter().map(|it| (it.name.clone(), flows(it))).collect(),
             joined: BTreeMap::new(),
             ending: None,
@@ -222,7 +185,7 @@ impl Server {
             CoreEvent::Ready { session } => self.handle_joined(session),
             CoreEvent::FlowEnded { session, flow, ledger, hash } => {
                 let Some(joined) = self.joined.get_mut(&session) else { return };
-                let names = self.flow_names.get(&joined.name);
+                let names = self.flow_names.get(&joined.guest.session);
                 let name = names.and_then(|names| names.get(flow)).cloned();
                 let name = name.unwrap_or_else(|| flow.to_string());
                 joined.accounts.push(Account { place: flow, flow: name, ledger, hash });
@@ -232,7 +195,7 @@ impl Server {
                 self.is_over |= self.first.is_some_and(|(_, first, _)| first == peer);
             }
             CoreEvent::ChangeFailed { session, error, .. } => {
-                let name = self.joined.get(&session).map_or("?", |joined| joined.name.as_str());
+                let name = self.joined.get(&session).map_or("?", |joined| &joined.guest.session);
                 note(format_args!("dacapo: {name}: {error}"));
             }
             _ => {}
@@ -242,26 +205,24 @@ impl Server {
     fn handle_joined(&mut self, session: SessionId) {
         let found = self.edge.core().sessions().find(|(id, ..)| *id == session);
         let Some((_, name, peer)) = found else { return };
-        let name = name.to_owned();
+        let session_name = name.to_owned();
         let address = self.edge.core().peer_address(peer);
-        let who = address.map_or_else(|| "?".to_owned(), |address| address.to_string());
         let fingerprint = self.edge.host.peer_fingerprint(peer);
-        let identity = fingerprint.map_or_else(|| "no identity".to_owned(), |it| it.to_string());
-        line(format_args!("joined {name}  {who}  {identity} (unverified)"));
-        self.joined.insert(session, Joined { name, peer, who, accounts: Vec::new() });
+        let identity = fingerprint.map(|it| it.to_string());
+        let guest = Guest { session: session_name, address, identity };
+        self.teller.joined(&guest);
+        self.joined.insert(session, Joined { guest, peer, accounts: Vec::new() });
     }
 
     fn handle_left(&mut self, session: SessionId, error: Option<Error>) {
         let error = error.filter(|error| error.code != Code::Closed);
         let Some(joined) = self.joined.remove(&session) else {
             if let Some(error) = error {
-                line(format_args!("refused: {error}"));
+                self.teller.refused(&error);
             }
             return;
         };
-        let why = error.as_ref().map_or_else(String::new, |error| format!("  {error}"));
-        line(format_args!("left {}  {}{why}", joined.name, joined.who));
-        account::print(&joined.accounts);
+        self.teller.left(&joined.guest, error.as_ref(), &joined.accounts);
         if self.once && self.first.is_none() {
             let exit = error.map_or(account::verdict(&joined.accounts), |it| exit_of(it.code));
             self.first = Some((exit, joined.peer, Instant::now() + GOODBYE_MAX));

@@ -1,0 +1,202 @@
+//! What every help says after its list of options: notes, examples, exit codes.
+//!
+//! What it is not: the options; those are said where they are defined.
+//!
+//! Invariant: a text is made of blocks with an empty line between them. A block whose first line
+//! ends with a colon is a list and stays as it is; any other is a paragraph. The manual pages
+//! (`commands/man.rs`) are made of these blocks.
+
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0  done                               5  a session or media file is invalid
+  1  a failure while it ran             6  a ledger did not close, or a hash differs
+  2  wrong usage                        130, 143  ended by SIGINT, SIGTERM,
+  3  the peer cannot be reached                   after closing in order
+
+Colours appear on terminals only, and not with NO_COLOR. See docs/exit-codes.md.";
+
+pub const EXAMPLES: &str = "\
+Examples:
+  dacapo demo                              see it work, on this host alone
+  dacapo serve conf/testcard.toml          then, in another terminal:
+  dacapo play dacapo://127.0.0.1/testcard --save out";
+
+pub const SERVE: &str = "\
+Without --listen only this host can join. Every session is at dacapo://HOST:PORT/NAME, NAME being
+that of its file. Files other than AVI (Motion JPEG, PCM) and WAV are refused with the ffmpeg line
+that converts them.
+
+With --json every event is a line with an object; its \"event\" is one of:
+  listening  ready (where programs on this host find it: dacapo://HOST:PORT/), addresses, hosts
+             (as others type them), this_host_only, identity (others see it as unverified),
+             sessions: uri, name, title and flows, each with name, medium, graph, bound_bps,
+             playout_ns and direction (to-participant, to-creator)
+  joined     session, peer (its address), identity, identity_is_verified
+  left       session, peer, error (or null), accounts: the ledgers, as in play --json
+  refused    error
+
+Examples:
+  dacapo serve conf/movie.toml
+  dacapo serve conf/movie.toml conf/radio.toml --listen 0.0.0.0 --listen ::
+  dacapo serve conf/testcard.toml --port 0 --once     # the first line: ready dacapo://…
+  dacapo serve conf/movie.toml --json | jq -c 'select(.event == \"left\") | .accounts[]'";
+
+pub const LS: &str = "\
+Examples:
+  dacapo ls 127.0.0.1
+  dacapo ls media.example:19980 --json
+  dacapo ls '[2001:db8::7]'";
+
+pub const PLAY: &str = "\
+Keys, when the input is a terminal:
+  space, p  stop and go on        >  to the end         +, -  faster, slower
+  f         fast forward          <  to the start       q     quit
+  r         fast reverse
+
+Without --save the pictures and the sound go to ffplay, when it is installed; else they are counted.
+
+Examples:
+  dacapo play dacapo://127.0.0.1/movie
+  dacapo play dacapo://media.example/movie --save recordings --quiet
+  dacapo play dacapo://127.0.0.1/radio --save out --json | jq '.flows[].account.units_lost'";
+
+pub const CONTROL: &str = "\
+Commands:
+  play      go on                 fwd       jump to the end and stop there
+  stop      stay where it is      rwd       jump to the start
+  ff        fast forward          fps N     N pictures per second, or nominal
+  fr        fast reverse          status    what it does and where it is
+
+Every player listens at $XDG_RUNTIME_DIR/dacapo/PID.sock, for its own user only.
+
+Examples:
+  dacapo control ff
+  dacapo control fps 12.5
+  dacapo control status --pid 4711";
+
+pub const CHECK: &str = "\
+Examples:
+  dacapo check conf/movie.toml
+  dacapo check conf/movie.toml && dacapo serve conf/movie.toml";
+
+pub const TESTMOVIE: &str = "\
+The same options give the same bytes on every machine.
+
+Examples:
+  dacapo testmovie movie.avi
+  dacapo testmovie short.avi --duration 5s --size 320x240 --fps 30000/1001
+  dacapo testmovie tone.wav --wav --duration 1min";
+
+pub const INSPECT: &str = "\
+Two files with equal hashes of a stream hold the same pictures or sound, whatever the container.
+
+Examples:
+  dacapo inspect movie.avi
+  dacapo inspect tone.wav --json";
+
+pub const DEMO: &str = "\
+The server runs as a second process of this program, on loopback, at a port that the system chooses.
+
+Examples:
+  dacapo demo
+  dacapo demo --duration 10 --speed 4 --out out/demo";
+
+pub const DOCTOR: &str = "\
+Every check is ok, info (a fact to know), warn (it works, but worse than it could) or fail (it will
+not work), with what was found and, where something can be done, what. Nothing on this host is
+changed. It ends with 1 when a check fails, else with 0.
+
+With --json it prints an array of { check, state, found, advice }; the advice is null where there is
+nothing to do.
+
+Examples:
+  dacapo doctor
+  dacapo doctor --port 5000
+  dacapo doctor --json | jq -r '.[] | select(.state == \"fail\") | .check'";
+
+pub const COMPLETIONS: &str = "\
+To install:
+  bash        dacapo completions bash > ~/.local/share/bash-completion/completions/dacapo
+  zsh         dacapo completions zsh > ~/.zfunc/_dacapo
+              and in ~/.zshrc, before compinit: fpath=(~/.zfunc $fpath)
+  fish        dacapo completions fish > ~/.config/fish/completions/dacapo.fish
+  elvish      in ~/.config/elvish/rc.elv: eval (dacapo completions elvish | slurp)
+  powershell  in $PROFILE: dacapo completions powershell | Out-String | Invoke-Expression
+
+For all users of a host: /usr/share/bash-completion/completions/dacapo,
+/usr/share/zsh/site-functions/_dacapo, /usr/share/fish/vendor_completions.d/dacapo.fish.
+
+Examples:
+  dacapo completions bash > ~/.local/share/bash-completion/completions/dacapo
+  source <(dacapo completions bash)           # for this shell only";
+
+pub const MAN: &str = "\
+To install:
+  dacapo man ~/.local/share/man/man1      for this user
+  dacapo man /usr/local/share/man/man1    for all users
+
+There is a page for every command: man dacapo-play. Pages that are in the folder are written over.
+
+Examples:
+  dacapo man | man -l -
+  dacapo man ~/.local/share/man/man1 && man dacapo-serve";
+
+pub const SEND: &str = "\
+What the protocol must be is said with --ask, by attributes: throughput, delay, jitter, loss, order,
+duplicates, integrity, deadline, priority, frame_rate, cpu, confidentiality, authenticity. Without
+--ask it is reliable. The receiver's host chooses the protocol; a request that it cannot meet is
+refused with the nearest one that it can. The files are hashed (SHA-256) at both ends.
+
+Examples:
+  dacapo send 192.0.2.7 holiday.avi notes.txt
+  tar -c photos | dacapo send 192.0.2.7 - --name photos.tar
+  dacapo send '[2001:db8::7]:7000' measurements.bin --ask \"loss<=1%, throughput>=20Mbit/s\"
+  dacapo send 192.0.2.7 image.iso --json | jq .transfer";
+
+pub const RECV: &str = "\
+Saves under the names that the sender gives, without their folders, in --out. Nothing that exists is
+written over without --force. A file that is not whole in the end is kept as NAME.incomplete. Ends
+after the first sender, unless --keep is given.
+
+With --json every event is a line: listening (addresses, identity), joined (peer, graph), refused
+(error), received (files with name, path, bytes, sha256 and fault; error; transfer; accounts).
+
+Examples:
+  dacapo recv --listen 0.0.0.0 --out incoming
+  dacapo recv --stdout | tar -x
+  dacapo recv --keep --ask \"loss=0, integrity=checked\" --path lan";
+
+pub const EXPLAIN: &str = "\
+For each module it says which attributes force it; for its nearest neighbours, what they would break
+or cost. PATH is one of loopback, lan, internet, wireless, with changes: \"lan,loss=0.1%\"; its keys
+are rate, delay, jitter, loss, burst. Without it and without [path] in the file it is the internet.
+
+Examples:
+  dacapo explain conf/movie.toml
+  dacapo explain conf/movie.toml --path wireless
+  dacapo explain conf/movie.toml --ask \"loss=0\" --json";
+
+pub const MODULES: &str = "\
+Examples:
+  dacapo modules
+  dacapo modules sequence
+  dacapo modules --json | jq -r '.modules[].name'";
+
+pub const BENCH: &str = "\
+Examples:
+  dacapo bench control                     as in Tables 19 to 24 and 45 of 1998
+  dacapo bench transfer                    1 GiB by `send --reliable` beside plain sockets
+  dacapo bench transfer --size 100MB --rounds 3 --json";
+
+pub const BENCH_CONTROL: &str = "\
+Examples:
+  dacapo bench control
+  dacapo bench control --rounds 500 --json";
+
+pub const BENCH_TRANSFER: &str = "\
+Each round sends the same file by `dacapo send --reliable` to `dacapo recv`, then by a program of
+plain TCP sockets that does the same reads, hash and writes. Both use two processes over loopback.
+
+Examples:
+  dacapo bench transfer
+  dacapo bench transfer --size '4 GiB' --rounds 3 --dir /var/tmp";

@@ -1,0 +1,215 @@
+//! The arguments of `send`, `recv`, `explain`, `modules` and `bench`, and how attributes and paths
+//! are read.
+
+use super::{Listen, parse_listen};
+use clap::{Args, Subcommand, ValueHint};
+use dacapo_qos::{Attributes, PathAssumption};
+use std::path::PathBuf;
+
+/// Arguments of `send`.
+#[derive(Debug, Args)]
+pub struct SendArgs {
+    /// The host where `dacapo recv` listens; IPv6 addresses in brackets.
+    #[arg(value_name = "HOST[:PORT]")]
+    pub host: String,
+    /// Files; `-` is standard input.
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// What the flow must be, such as "loss<=1%, delay<=50ms"; may be repeated.
+    #[arg(long, value_name = "ATTRIBUTES", value_parser = parse_attributes)]
+    ask: Vec<Attributes>,
+    /// No loss, in order, nothing twice, changes noticed: what a file needs, and usual here.
+    #[arg(long)]
+    reliable: bool,
+    /// What the receiver calls standard input.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// The session to join there.
+    #[arg(long, value_name = "SESSION", default_value = crate::commands::transfer::SESSION)]
+    pub to: String,
+    /// Print the account as JSON at the end.
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors, and JSON when asked for.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl SendArgs {
+    /// What is asked, if anything is.
+    ///
+    /// # Errors
+    /// Two askings contradict each other.
+    pub fn asked(&self) -> Result<Option<Attributes>, String> {
+        all(&self.ask, self.reliable)
+    }
+}
+
+/// Arguments of `recv`.
+#[derive(Debug, Args)]
+pub struct RecvArgs {
+    /// Save files in this folder, which is made when it is missing.
+    #[arg(long, short, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub out: PathBuf,
+    /// Write what comes to standard output, one file after the other.
+    #[arg(long, conflicts_with_all = ["out", "force"])]
+    pub stdout: bool,
+    /// Write over files that are there.
+    #[arg(long)]
+    pub force: bool,
+    /// Go on listening after somebody has sent.
+    #[arg(long)]
+    pub keep: bool,
+    /// Listen at this address (IP or IP:PORT) instead of loopback; may be repeated.
+    #[arg(long, short, value_name = "ADDR", value_parser = parse_listen)]
+    pub listen: Vec<Listen>,
+    /// The port, UDP and TCP; 0 lets the system choose.
+    #[arg(long, short, value_name = "N", default_value_t = dacapo::host::PORT)]
+    pub port: u16,
+    /// What the flow must be besides what the sender asks; may be repeated.
+    #[arg(long, value_name = "ATTRIBUTES", value_parser = parse_attributes)]
+    ask: Vec<Attributes>,
+    /// No loss, in order, nothing twice, changes noticed, whatever the sender asks.
+    #[arg(long)]
+    reliable: bool,
+    /// What is assumed of the network, such as lan or "wireless,loss=1%".
+    #[arg(long, value_name = "PATH", value_parser = parse_path)]
+    pub path: Option<PathAssumption>,
+    /// The name of the session.
+    #[arg(long, value_name = "SESSION", default_value = crate::commands::transfer::SESSION)]
+    pub name: String,
+    /// Print JSON, one event per line.
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors, and JSON when asked for.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl RecvArgs {
+    /// What is asked, if anything is.
+    ///
+    /// # Errors
+    /// Two askings contradict each other.
+    pub fn asked(&self) -> Result<Option<Attributes>, String> {
+        all(&self.ask, self.reliable)
+    }
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The session file.
+    #[arg(value_name = "SESSION.toml", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// What is assumed of the network, such as lan or "wireless,loss=1%", whatever the file says.
+    #[arg(long, value_name = "PATH", value_parser = parse_path)]
+    pub path: Option<PathAssumption>,
+    /// As a participant would ask besides: "delay<=100ms, reliable"; may be repeated.
+    #[arg(long, value_name = "ATTRIBUTES", value_parser = parse_attributes)]
+    ask: Vec<Attributes>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl ExplainArgs {
+    /// What is asked, if anything is.
+    ///
+    /// # Errors
+    /// Two askings contradict each other.
+    pub fn asked(&self) -> Result<Option<Attributes>, String> {
+        all(&self.ask, false)
+    }
+}
+
+/// Arguments of `modules`.
+#[derive(Debug, Args)]
+pub struct ModulesArgs {
+    /// One module or transport, with everything that is known of it.
+    pub name: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// What is measured.
+    #[command(subcommand)]
+    pub what: Bench,
+}
+
+/// What can be measured.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// The control commands, as Tables 19 to 24 and 45 of the report of 1998 measure them.
+    #[command(after_help = super::texts::BENCH_CONTROL)]
+    Control(BenchControlArgs),
+    /// A file from process to process, beside a program of plain sockets, in turn.
+    #[command(after_help = super::texts::BENCH_TRANSFER)]
+    Transfer(BenchTransferArgs),
+}
+
+/// Arguments of `bench control`.
+#[derive(Debug, Args)]
+pub struct BenchControlArgs {
+    /// How often the sequence of commands is sent.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub rounds: u32,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `bench transfer`.
+#[derive(Debug, Args)]
+pub struct BenchTransferArgs {
+    /// The length of the file.
+    #[arg(long, value_name = "SIZE", default_value = "1 GiB", value_parser = parse_len)]
+    pub size: u64,
+    /// How often each program sends it.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rounds: u32,
+    /// The folder for the files, which are removed.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// The other end of a plain transfer, or this one: for the command's own use.
+    #[arg(long, hide = true, value_name = "ROLE")]
+    pub plain: Option<String>,
+}
+
+/// All askings together.
+pub(super) fn all(ask: &[Attributes], reliable: bool) -> Result<Option<Attributes>, String> {
+    let reliable = reliable.then(Attributes::reliable);
+    let mut together: Option<Attributes> = None;
+    for asked in reliable.iter().chain(ask) {
+        together = Some(match together {
+            None => asked.clone(),
+            Some(before) => before.tightened(asked).map_err(|error| error.to_string())?,
+        });
+    }
+    Ok(together)
+}
+
+pub(super) fn parse_attributes(text: &str) -> Result<Attributes, String> {
+    Attributes::parse_text(text).map_err(|error| error.to_string())
+}
+
+pub(super) fn parse_path(text: &str) -> Result<PathAssumption, String> {
+    PathAssumption::parse(text).map_err(|error| error.to_string())
+}
+
+fn parse_len(text: &str) -> Result<u64, String> {
+    let len = match text.parse() {
+        Ok(len) => len,
+        Err(_) => dacapo_qos::parse_size(text).map_err(|error| error.to_string())?,
+    };
+    if len > 0 { Ok(len) } else { Err("more than nothing".to_owned()) }
+}

@@ -1,0 +1,21 @@
+//! `dacapo bench`: figures of this host, beside those of 1998 or of a plain program.
+//!
+//! What it is not: a test; nothing here decides whether something works.
+
+mod control;
+mod figures_1998;
+mod plain;
+mod series;
+mod timed;
+mod transfer;
+
+use crate::cli::{Bench, BenchArgs};
+use crate::exit::{Exit, Failure};
+
+/// Runs the command.
+pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
+    match &args.what {
+        Bench::Control(args) => control::run(args),
+        Bench::Transfer(args) => transfer::run(args),
+    }
+}

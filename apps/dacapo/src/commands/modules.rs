@@ -1,0 +1,237 @@
+//! `dacapo modules`: what protocols are composed of: functions, mechanisms, modules, transports.
+//!
+//! ```text
+//!   function      mechanism                           module      gives
+//!   ordering      sequence numbers and a window       sequence    order, no duplicates
+//! ```
+//!
+//! What it is not: `docs/modules.md`, which says when to take which.
+
+use crate::cli::ModulesArgs;
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Cell, Ink, Table, line};
+use dacapo_lift::{
+    Catalogue, Cost, ModuleSpec, ParamSpec, ParamUnit, Params, Property, TransportSpec,
+};
+use dacapo_qos::{format_duration, format_rate, format_size};
+use serde_json::{Value, json};
+
+/// The widest mechanism and the widest list of what a module gives: with the other columns, which
+/// have short words, 100 columns.
+const MECHANISM_MAX: usize = 40;
+const GIVES_MAX: usize = 24;
+
+/// Runs the command.
+pub fn run(args: &ModulesArgs) -> Result<Exit, Failure> {
+    let catalogue = dacapo::catalogue();
+    if let Some(name) = &args.name {
+        return one(&catalogue, name, args.json);
+    }
+    if args.json {
+        let modules: Vec<Value> =
+            catalogue.entries().iter().map(|entry| module_json(entry.spec)).collect();
+        let transports: Vec<Value> =
+            catalogue.transports().iter().map(|spec| transport_json(spec)).collect();
+        output::json(&json!({ "modules": modules, "transports": transports }));
+    } else {
+        table(&catalogue);
+    }
+    Ok(Exit::Success)
+}
+
+/// One module or transport.
+fn one(catalogue: &Catalogue, name: &str, as_json: bool) -> Result<Exit, Failure> {
+    if let Some(entry) = catalogue.by_name(name) {
+        match as_json {
+            true => output::json(&module_json(entry.spec)),
+            false => describe_module(entry.spec),
+        }
+    } else if let Some(spec) = catalogue.transport_by_name(name) {
+        match as_json {
+            true => output::json(&transport_json(spec)),
+            false => describe_transport(spec),
+        }
+    } else {
+        let names = catalogue.entries().iter().map(|entry| entry.spec.name);
+        let names: Vec<&str> =
+            names.chain(catalogue.transports().iter().map(|spec| spec.name)).collect();
+        let near = dacapo_qos::nearest(name, names.iter().copied());
+        let hint = near.map_or_else(String::new, |near| format!(" (did you mean \"{near}\"?)"));
+        let text = format!("no module is called {name:?}{hint}; there are: {}", names.join(", "));
+        return Err(Failure { exit: Exit::Failure, text: format!("modules: {text}") });
+    }
+    Ok(Exit::Success)
+}
+
+fn table(catalogue: &Catalogue) {
+    let mut table = Table::new(&["stratum", "function", "mechanism", "module", "gives"]);
+    for entry in catalogue.entries() {
+        let spec = entry.spec;
+        let stratum = spec.stratum.to_string();
+        let head = [&stratum, spec.function, spec.mechanism, spec.name];
+        rows(&mut table, head, spec.provides);
+    }
+    for spec in catalogue.transports() {
+        // What follows says how good it is; `modules NAME` has it.
+        let mechanism = spec.summary.split([':', ';']).next().unwrap_or_default();
+        rows(&mut table, ["network", "transport", mechanism, spec.name], spec.properties);
+    }
+    table.print();
+    line("\ndacapo modules NAME says more of one; docs/modules.md says when to take it.");
+}
+
+/// A row for each line that the longest of its words take.
+fn rows(table: &mut Table, [stratum, function, mechanism, name]: [&str; 4], gives: &[Property]) {
+    let mechanism = wrapped(mechanism, MECHANISM_MAX);
+    let gives = wrapped(&words(gives), GIVES_MAX);
+    for at in 0..mechanism.len().max(gives.len()) {
+        let first = |text: &str| if at == 0 { text.to_owned() } else { String::new() };
+        let part = |lines: &[String]| lines.get(at).cloned().unwrap_or_default();
+        table.row(vec![
+            first(stratum).into(),
+            first(function).into(),
+            part(&mechanism).into(),
+            Cell::new(first(name), Ink::Bold),
+            part(&gives).into(),
+        ]);
+    }
+}
+
+/// Lines of whole words, of at most so many characters where the words allow it.
+fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let Some(line) = lines.last_mut() else { continue };
+        let len = line.chars().count() + 1 + word.chars().count();
+        match line.as_str() {
+            "" => line.push_str(word),
+            _ if len > most => lines.push(word.to_owned()),
+            _ => line.extend([" ", word]),
+        }
+    }
+    lines
+}
+
+fn words(properties: &[Property]) -> String {
+    let words: Vec<String> = properties.iter().map(ToString::to_string).collect();
+    if words.is_empty() { "–".to_owned() } else { words.join(", ") }
+}
+
+fn describe_module(spec: &ModuleSpec) {
+    line(format_args!("{}: {}", spec.name, spec.summary));
+    line(format_args!("  function    {} (stratum {})", spec.function, spec.stratum));
+    line(format_args!("  mechanism   {}", spec.mechanism));
+    line(format_args!("  number      {:#06x}", spec.id));
+    let (head, tail) = (spec.head, spec.tail);
+    line(format_args!("  room        {head} bytes before and {tail} after each packet"));
+    line(format_args!("  requires    {}", words(spec.requires)));
+    line(format_args!("  provides    {}", words(spec.provides)));
+    if !spec.takes.is_empty() {
+        line(format_args!("  takes away  {}", words(spec.takes)));
+    }
+    if !spec.beneath.is_empty() {
+        line(format_args!("  stands below modules that do {}", spec.beneath.join(", ")));
+    }
+    line(format_args!("  cost        {}", cost(&spec.profile.cost(&Params::new()))));
+    for param in spec.params {
+        let range = format!("{} to {}", value(param, param.min), value(param, param.max));
+        let control = param.control.map_or("", |_| "; changes while it runs");
+        let usual = value(param, param.default);
+        let (name, summary) = (param.name, param.summary);
+        line(format_args!("  {name}: {summary} ({range}, usually {usual}{control})"));
+    }
+}
+
+fn describe_transport(spec: &TransportSpec) {
+    line(format_args!("{}: {}", spec.name, spec.summary));
+    line(format_args!("  number      {}", spec.id));
+    line(format_args!("  gives       {}", words(spec.properties)));
+    let path = if spec.any_path { "" } else { ", or what the path takes" };
+    line(format_args!("  datagrams   of at most {} bytes{path}", spec.datagram_len));
+    line(format_args!("  cost        {}", cost(&spec.profile.cost())));
+}
+
+/// Costs of both ends in nanoseconds.
+fn cost(cost: &Cost) -> String {
+    let ns = |ps: u64| ps as f64 / 1_000.0;
+    format!(
+        "{:.0} ns per train, {:.0} ns per packet, {:.3} ns per byte, both ends together (default)",
+        ns(cost.train_ps),
+        ns(cost.packet_ps),
+        ns(cost.byte_ps)
+    )
+}
+
+fn value(param: &ParamSpec, value: u64) -> String {
+    match param.unit {
+        ParamUnit::Count => value.to_string(),
+        ParamUnit::Bytes => format_size(value),
+        ParamUnit::Nanoseconds => format_duration(value),
+        ParamUnit::BitsPerSecond => format_rate(value),
+    }
+}
+
+fn cost_json(cost: &Cost) -> Value {
+    json!({
+        "train_ps": cost.train_ps,
+        "packet_ps": cost.packet_ps,
+        "byte_ps": cost.byte_ps,
+        "source": "default",
+    })
+}
+
+fn names(properties: &[Property]) -> Vec<String> {
+    properties.iter().map(ToString::to_string).collect()
+}
+
+fn module_json(spec: &ModuleSpec) -> Value {
+    let param = |param: &ParamSpec| {
+        json!({
+            "name": param.name,
+            "unit": unit(param.unit),
+            "default": param.default,
+            "min": param.min,
+            "max": param.max,
+            "summary": param.summary,
+            "control": param.control,
+        })
+    };
+    json!({
+        "name": spec.name,
+        "id": spec.id,
+        "function": spec.function,
+        "mechanism": spec.mechanism,
+        "summary": spec.summary,
+        "stratum": spec.stratum.to_string(),
+        "head_bytes": spec.head,
+        "tail_bytes": spec.tail,
+        "requires": names(spec.requires),
+        "provides": names(spec.provides),
+        "takes": names(spec.takes),
+        "beneath": spec.beneath,
+        "params": spec.params.iter().map(param).collect::<Vec<_>>(),
+        "cost": cost_json(&spec.profile.cost(&Params::new())),
+    })
+}
+
+fn unit(unit: ParamUnit) -> &'static str {
+    match unit {
+        ParamUnit::Count => "count",
+        ParamUnit::Bytes => "bytes",
+        ParamUnit::Nanoseconds => "ns",
+        ParamUnit::BitsPerSecond => "bit/s",
+    }
+}
+
+fn transport_json(spec: &TransportSpec) -> Value {
+    json!({
+        "name": spec.name,
+        "id": spec.id,
+        "function": "transport",
+        "summary": spec.summary,
+        "provides": names(spec.properties),
+        "datagram_bytes_max": spec.datagram_len,
+        "any_path": spec.any_path,
+        "cost": cost_json(&spec.profile.cost()),
+    })
+}

@@ -1,0 +1,283 @@
+//! [`Teller`]: what a server prints of what happens, in words or as JSON.
+//!
+//! ```text
+//!   listening ─┬─> serving dacapo://…        {"event":"listening", …}
+//!   joined    ─┤   joined movie  …           {"event":"joined", …}
+//!   left      ─┤   left movie … and ledgers  {"event":"left", …}
+//!   refused   ─┘   refused: …                {"event":"refused", …}
+//! ```
+//!
+//! What it is not: for errors of this host; those go to standard error in both forms.
+//!
+//! Invariants: both forms say the same; an event in JSON is one line.
+
+use crate::account::{self, Account};
+use crate::describe;
+use crate::output::line;
+use dacapo::core::Error;
+use dacapo::plan::Plan;
+use dacapo_wire::session::{Direction, FlowOffer};
+use serde_json::{Value, json};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// A session that is served.
+pub struct Served {
+    /// Its name, by which it is joined.
+    pub name: String,
+    title: String,
+    /// Its flows, in their order.
+    pub flows: Vec<FlowOffer>,
+}
+
+impl Served {
+    /// The session of a plan.
+    pub fn of(plan: &Plan) -> Self {
+        Self {
+            name: plan.name().to_owned(),
+            title: plan.title().to_owned(),
+            flows: plan.offers().cloned().collect(),
+        }
+    }
+}
+
+/// Who has joined what.
+pub struct Guest {
+    /// The session's name.
+    pub session: String,
+    /// Where the participant is.
+    pub address: Option<SocketAddr>,
+    /// Who it says it is.
+    pub identity: Option<String>,
+}
+
+impl Guest {
+    fn who(&self) -> String {
+        self.address.map_or_else(|| "?".to_owned(), |address| address.to_string())
+    }
+}
+
+/// What a server prints of what happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Teller {
+    /// For people.
+    Words,
+    /// For programs: a line per event.
+    Json,
+}
+
+impl Teller {
+    /// It listens, and these sessions can be joined.
+    pub fn listening(
+        self,
+        addresses: &[SocketAddr],
+        identity: &str,
+        served: &[Served],
+        is_port_chosen: bool,
+    ) {
+        let listening = Listening::of(addresses);
+        match self {
+            Self::Words => listening.print(identity, served, is_port_chosen),
+            Self::Json => line(listening.to_json(identity, served)),
+        }
+    }
+
+    /// A session has begun.
+    pub fn joined(self, guest: &Guest) {
+        let (name, who) = (&guest.session, guest.who());
+        match self {
+            Self::Words => {
+                let identity = guest.identity.as_deref().unwrap_or("no identity");
+                line(format_args!("joined {name}  {who}  {identity} (unverified)"));
+            }
+            Self::Json => line(json!({
+                "event": "joined",
+                "session": name,
+                "peer": who,
+                "identity": guest.identity,
+                "identity_is_verified": false,
+            })),
+        }
+    }
+
+    /// A session has ended, with these ledgers.
+    pub fn left(self, guest: &Guest, error: Option<&Error>, accounts: &[Account]) {
+        match self {
+            Self::Words => {
+                let why = error.map_or_else(String::new, |error| format!("  {error}"));
+                line(format_args!("left {}  {}{why}", guest.session, guest.who()));
+                account::print(accounts);
+            }
+            Self::Json => line(left_json(guest, error, accounts)),
+        }
+    }
+
+    /// Somebody wished to join and may not.
+    pub fn refused(self, error: &Error) {
+        match self {
+            Self::Words => line(format_args!("refused: {error}")),
+            Self::Json => line(json!({ "event": "refused", "error": error.to_string() })),
+        }
+    }
+}
+
+fn left_json(guest: &Guest, error: Option<&Error>, accounts: &[Account]) -> Value {
+    let mut accounts: Vec<&Account> = accounts.iter().collect();
+    accounts.sort_by_key(|account| account.place);
+    json!({
+        "event": "left",
+        "session": guest.session,
+        "peer": guest.who(),
+        "error": error.map(ToString::to_string),
+        "accounts": accounts.into_iter().map(Account::to_json).collect::<Vec<_>>(),
+    })
+}
+
+/// Where a server is.
+struct Listening {
+    addresses: Vec<SocketAddr>,
+    /// The same, as others type them.
+    hosts: Vec<String>,
+    only_here: bool,
+}
+
+impl Listening {
+    fn of(addresses: &[SocketAddr]) -> Self {
+        Self {
+            addresses: addresses.to_vec(),
+            hosts: addresses.iter().map(|addr| reachable_as(*addr)).collect(),
+            only_here: addresses.iter().all(|addr| addr.ip().is_loopback()),
+        }
+    }
+
+    /// Where programs on this host find it.
+    fn ready(&self) -> Option<String> {
+        let first = self.addresses.first()?;
+        Some(format!("dacapo://{}/", on_this_host(*first)))
+    }
+
+    fn uri(&self, name: &str) -> String {
+        let first = self.hosts.first().map(String::as_str).unwrap_or_default();
+        format!("dacapo://{first}/{name}")
+    }
+
+    fn print(&self, identity: &str, served: &[Served], is_port_chosen: bool) {
+        if let Some(ready) = self.ready().filter(|_| is_port_chosen) {
+            line(format_args!("ready {ready}"));
+        }
+        for it in served {
+            line(format_args!("serving {}  {}", self.uri(&it.name), it.title));
+            it.flows.iter().for_each(|flow| line(format_args!("  {}", describe::flow(flow))));
+        }
+        let whom = if self.only_here { "  (this host only; --listen ADDR for others)" } else { "" };
+        line(format_args!("listening on {}{whom}", self.hosts.join(", ")));
+        line(format_args!("identity {identity}  (peers see it as unverified until it is pinned)"));
+    }
+
+    fn to_json(&self, identity: &str, served: &[Served]) -> Value {
+        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        let session = |it: &Served| {
+            json!({
+                "uri": self.uri(&it.name),
+                "name": it.name,
+                "title": it.title,
+                "flows": it.flows.iter().map(flow_json).collect::<Vec<_>>(),
+            })
+        };
+        json!({
+            "event": "listening",
+            "ready": self.ready(),
+            "addresses": addresses,
+            "hosts": self.hosts,
+            "this_host_only": self.only_here,
+            "identity": identity,
+            "sessions": served.iter().map(session).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn flow_json(flow: &FlowOffer) -> Value {
+    let direction = match flow.direction {
+        Direction::ToParticipant => "to-participant",
+        Direction::ToCreator => "to-creator",
+    };
+    json!({
+        "name": flow.name,
+        "medium": describe::medium(&flow.medium),
+        "graph": describe::graph(flow),
+        "bound_bps": flow.bound_bps,
+        "playout_ns": flow.playout_ns,
+        "direction": direction,
+    })
+}
+
+/// The address by which programs on this host reach it.
+fn on_this_host(addr: SocketAddr) -> SocketAddr {
+    let ip = match addr.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, addr.port())
+}
+
+/// Host and port by which others reach an address: a wildcard is no address to type.
+fn reachable_as(addr: SocketAddr) -> String {
+    if !addr.ip().is_unspecified() {
+        return addr.to_string();
+    }
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { addr.to_string() } else { format!("{name}:{}", addr.port()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dacapo::core::{Code, Ledger};
+
+    fn guest() -> Guest {
+        let address = Some(SocketAddr::from(([192, 0, 2, 7], 9)));
+        Guest { session: "movie".to_owned(), address, identity: None }
+    }
+
+    #[test]
+    fn an_event_in_json_is_one_line_even_with_odd_names() {
+        let served = Served {
+            name: "movie".to_owned(),
+            title: "two\nlines \"quoted\"".to_owned(),
+            flows: vec![FlowOffer { name: "video".to_owned(), ..FlowOffer::default() }],
+        };
+        let listening = Listening::of(&[SocketAddr::from(([127, 0, 0, 1], 7))]);
+        let json = listening.to_json("SHA256:x", &[served]);
+        assert!(!json.to_string().contains('\n'), "{json}");
+        assert_eq!(json["ready"], "dacapo://127.0.0.1:7/");
+        assert_eq!(json["sessions"][0]["uri"], "dacapo://127.0.0.1:7/movie");
+        assert_eq!(json["sessions"][0]["flows"][0]["medium"], "bytes");
+        assert_eq!(json["this_host_only"], true);
+    }
+
+    #[test]
+    fn who_leaves_is_told_with_the_ledgers_in_the_order_of_the_flows() {
+        let account = |place, flow: &str| Account {
+            place,
+            flow: flow.to_owned(),
+            ledger: Ledger::default(),
+            hash: None,
+        };
+        let error = Error::new(Code::ContactLost, "nothing came");
+        let json = left_json(&guest(), Some(&error), &[account(1, "b"), account(0, "a")]);
+        assert_eq!((&json["peer"], &json["session"]), (&json!("192.0.2.7:9"), &json!("movie")));
+        assert_eq!(json["accounts"][0]["flow"], "a");
+        assert_eq!(json["accounts"][1]["closes"], true);
+        assert!(json["error"].as_str().unwrap().contains("contact lost"), "{json}");
+        assert_eq!(left_json(&guest(), None, &[])["error"], Value::Null);
+    }
+
+    #[test]
+    fn a_wildcard_is_no_address_to_type() {
+        let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 7));
+        assert_eq!(on_this_host(any).to_string(), "[::1]:7");
+        assert!(!reachable_as(any).starts_with("[::]") || reachable_as(any) == "[::]:7");
+        assert!(!Listening::of(&[any]).only_here);
+    }
+}

@@ -1,0 +1,317 @@
+//! `dacapo recv`: listens, and saves what somebody sends.
+//!
+//! ```text
+//!   listen -> Ready (somebody) -> progress … FlowEnded -> files, hashes -> next, or end
+//! ```
+//!
+//! What it is not: a choice of the protocol alone: who sends may ask for more.
+//!
+//! Invariants: whatever ends it, what came is kept and said; a file that cannot be saved closes its
+//! session, so that nobody sends in vain.
+
+use super::figures::{self, Pace};
+use super::{FLOW, UNIT_LEN_MAX};
+use crate::account::{self, Account};
+use crate::cli::{RecvArgs, or_usage};
+use crate::edge::{Edge, Happening};
+use crate::exit::{Exit, Failure, exit_of};
+use crate::output::{line, note};
+use crate::progress::Progress;
+use dacapo::core::{Code, CoreEvent, Error, Port, SessionId};
+use dacapo::plan::{Assumptions, BytesFlow, Plan};
+use dacapo::transfer::{FileSink, Place, TransferProgress};
+use dacapo_qos::Attributes;
+use dacapo_sys::signal::Signal;
+use dacapo_wire::session::Direction;
+use serde_json::json;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Sessions have so long to close in order.
+const CLOSE_MAX: Duration = Duration::from_secs(2);
+
+/// The longest that nothing is looked at.
+const SLICE: Duration = Duration::from_millis(500);
+
+/// The progress of sinks that were opened, in the order of the sessions that they are for.
+type Opened = Arc<Mutex<VecDeque<TransferProgress>>>;
+
+/// Runs the command.
+pub fn run(args: &RecvArgs) -> Result<Exit, Failure> {
+    // Wrong usage is said before anything is made.
+    let asked = or_usage(args.asked()).unwrap_or_default();
+    if !args.stdout {
+        std::fs::create_dir_all(&args.out)
+            .map_err(|error| Failure::run_time(&format!("recv: {}", args.out.display()), error))?;
+    }
+    let mut edge = Edge::open()?;
+    let opened = Opened::default();
+    publish(&mut edge, args, asked, &opened)?;
+    let addrs = addresses(args);
+    edge.host.listen(&addrs).map_err(|error| Failure::core("listen", &error))?;
+    let mut receiver = Receiver::new(edge, args, opened);
+    receiver.tell_listening();
+    receiver.run()
+}
+
+fn addresses(args: &RecvArgs) -> Vec<std::net::SocketAddr> {
+    if args.listen.is_empty() {
+        return dacapo::host::loopback(args.port);
+    }
+    args.listen.iter().map(|listen| listen.addr(args.port)).collect()
+}
+
+fn publish(
+    edge: &mut Edge,
+    args: &RecvArgs,
+    asked: Attributes,
+    opened: &Opened,
+) -> Result<(), Failure> {
+    let flow = BytesFlow {
+        session: &args.name,
+        title: "files to this host",
+        flow: FLOW,
+        direction: Direction::ToCreator,
+        unit_len_max: UNIT_LEN_MAX,
+        attributes: asked,
+        participants_max: 1,
+    };
+    let on_loopback = addresses(args).iter().all(|addr| addr.ip().is_loopback());
+    let assumptions = Assumptions { path: args.path, on_loopback, ..Assumptions::default() };
+    let plan = Plan::of_bytes(&flow, &assumptions)
+        .map_err(|refusal| Failure { exit: Exit::Invalid, text: format!("recv: {refusal}") })?;
+    let (place, opened) = (Target::of(args), Arc::clone(opened));
+    let publisher = plan.publisher_of(
+        1.0,
+        Box::new(move |_, _| {
+            let (sink, progress) = FileSink::new(place.place()?);
+            opened.lock().unwrap_or_else(PoisonError::into_inner).push_back(progress);
+            Ok(Port::Sink(Box::new(sink)))
+        }),
+    );
+    let published = edge.core().publish(plan.spec(), publisher);
+    published.map_err(|error| Failure::core("listen", &error))
+}
+
+/// Where files go, for one sink after the other.
+enum Target {
+    Folder { dir: std::path::PathBuf, force: bool },
+    Output,
+}
+
+impl Target {
+    fn of(args: &RecvArgs) -> Self {
+        match args.stdout {
+            true => Self::Output,
+            false => Self::Folder { dir: args.out.clone(), force: args.force },
+        }
+    }
+
+    fn place(&self) -> Result<Place, String> {
+        Ok(match self {
+            Self::Folder { dir, force } => Place::Folder { dir: dir.clone(), force: *force },
+            Self::Output => {
+                let out = std::io::stdout().as_fd().try_clone_to_owned();
+                Place::Output(File::from(out.map_err(|error| error.to_string())?))
+            }
+        })
+    }
+}
+
+/// Somebody who sends.
+struct Sending {
+    id: SessionId,
+    progress: TransferProgress,
+    pace: Pace,
+    accounts: Vec<Account>,
+}
+
+struct Receiver<'a> {
+    edge: Edge,
+    args: &'a RecvArgs,
+    opened: Opened,
+    progress: Progress,
+    now: Option<Sending>,
+    ending: Option<(Signal, Instant)>,
+    exit: Option<Exit>,
+}
+
+impl<'a> Receiver<'a> {
+    fn new(edge: Edge, args: &'a RecvArgs, opened: Opened) -> Self {
+        let progress = Progress::new(args.quiet || args.json);
+        Self { edge, args, opened, progress, now: None, ending: None, exit: None }
+    }
+
+    fn tell_listening(&mut self) {
+        let addrs = self.edge.host.listening().to_vec();
+        let only_here = addrs.iter().all(|addr| addr.ip().is_loopback());
+        if self.args.json {
+            let addrs: Vec<String> = addrs.iter().map(ToString::to_string).collect();
+            let identity = self.edge.host.fingerprint().to_string();
+            self.json(&json!({ "event": "listening", "addresses": addrs, "identity": identity }));
+        } else if !self.args.quiet {
+            let addrs: Vec<String> = addrs.iter().map(ToString::to_string).collect();
+            let whom = if only_here { "  (this host only; --listen ADDR for others)" } else { "" };
+            self.say(&format!("listening on {}{whom}", addrs.join(", ")));
+        }
+    }
+
+    /// Words go to standard error where standard output carries a file.
+    fn say(&mut self, text: &str) {
+        self.progress.clear();
+        match self.args.stdout {
+            _ if self.args.quiet || self.args.json => {}
+            true => note(text),
+            false => line(text),
+        }
+    }
+
+    fn json(&self, value: &serde_json::Value) {
+        match self.args.stdout {
+            true => note(value),
+            false => line(value),
+        }
+    }
+
+    fn run(&mut self) -> Result<Exit, Failure> {
+        while !self.is_done() {
+            match self.edge.next(self.progress.due_in(SLICE))? {
+                Some(Happening::Core(event)) => self.handle_event(event),
+                Some(Happening::Signal(signal)) => self.handle_signal(signal),
+                Some(Happening::Ready(_)) | None => {}
+            }
+            self.look();
+        }
+        self.progress.clear();
+        self.edge.reactor().flush(Duration::from_millis(200));
+        let exit = self.exit.unwrap_or(Exit::Success);
+        Ok(self.ending.map_or(exit, |(signal, _)| Exit::Signal(signal)))
+    }
+
+    fn is_done(&self) -> bool {
+        match self.ending {
+            Some((_, at)) => self.now.is_none() || Instant::now() >= at,
+            None => self.exit.is_some() && !self.args.keep,
+        }
+    }
+
+    /// Shows how far it is, and closes a session whose file cannot be saved.
+    fn look(&mut self) {
+        let Some(sending) = &mut self.now else { return };
+        if let Some(error) = sending.progress.error() {
+            let error = Error::new(Code::AccessFailed, error);
+            let (id, now) = (sending.id, self.edge.reactor().now());
+            // It may have ended just now.
+            let _ = self.edge.core().close_because(now, id, error);
+        } else if self.progress.is_due() {
+            let text = sending.pace.line(&sending.progress);
+            self.progress.show(&text);
+        }
+    }
+
+    fn handle_signal(&mut self, signal: Signal) {
+        if self.ending.is_some() {
+            return;
+        }
+        self.ending = Some((signal, Instant::now() + CLOSE_MAX));
+        let now = self.edge.reactor().now();
+        let sessions: Vec<SessionId> = self.edge.core().sessions().map(|(id, ..)| id).collect();
+        for id in sessions {
+            // It may have ended just now.
+            let _ = self.edge.core().close(now, id);
+        }
+    }
+
+    fn handle_event(&mut self, event: CoreEvent) {
+        match event {
+            CoreEvent::Ready { session } => self.handle_ready(session),
+            CoreEvent::FlowEnded { session, flow, ledger, hash } => {
+                if let Some(sending) = self.now.as_mut().filter(|it| it.id == session) {
+                    let flow_name = FLOW.to_owned();
+                    sending.accounts.push(Account { place: flow, flow: flow_name, ledger, hash });
+                }
+            }
+            CoreEvent::SessionEnded { session, error } => self.handle_ended(session, error),
+            _ => {}
+        }
+    }
+
+    fn handle_ready(&mut self, id: SessionId) {
+        let progress = self.opened.lock().unwrap_or_else(PoisonError::into_inner).pop_back();
+        let Some(progress) = progress else { return };
+        let peer = self.edge.core().sessions().find(|(known, ..)| *known == id);
+        let peer = peer.map(|(_, _, peer)| peer);
+        let who = peer.and_then(|peer| self.edge.core().peer_address(peer));
+        let who = who.map_or_else(|| "?".to_owned(), |who| who.to_string());
+        let graph = self.edge.core().status(id).first().map(|it| crate::describe::graph(&it.offer));
+        let graph = graph.unwrap_or_default();
+        if self.args.json {
+            self.json(&json!({ "event": "joined", "peer": who, "graph": graph }));
+        } else {
+            self.say(&format!("{who} sends  {graph}"));
+        }
+        self.now = Some(Sending { id, progress, pace: Pace::new(), accounts: Vec::new() });
+    }
+
+    fn handle_ended(&mut self, session: SessionId, error: Option<Error>) {
+        let error = error.filter(|error| error.code != Code::Closed);
+        let Some(sending) = self.now.take_if(|it| it.id == session) else {
+            if let Some(error) = error {
+                self.opened.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                if self.args.json {
+                    self.json(&json!({ "event": "refused", "error": error.to_string() }));
+                } else {
+                    self.say(&format!("refused: {error}"));
+                }
+            }
+            return;
+        };
+        self.progress.clear();
+        let found = sending.progress.snapshot();
+        let failed = found.error.clone().or_else(|| error.as_ref().map(ToString::to_string));
+        let exit = verdict(&found.files, &sending.accounts, found.error.is_some(), error.as_ref());
+        if self.args.json {
+            self.json(&json!({
+                "event": "received",
+                "files": found.files,
+                "error": failed,
+                "transfer": sending.pace.to_json(found.bytes),
+                "accounts": sending.accounts.iter().map(Account::to_json).collect::<Vec<_>>(),
+            }));
+        } else if !self.args.quiet {
+            if !self.args.stdout {
+                figures::print(&found.files);
+            }
+            self.say(&sending.pace.sentence(found.bytes));
+        }
+        if let Some(failed) = failed {
+            note(format_args!("dacapo: recv: {failed}"));
+        }
+        self.exit = Some(match (self.exit, exit) {
+            (Some(before), Exit::Success) => before,
+            _ => exit,
+        });
+    }
+}
+
+/// How a transfer ended at the end that receives.
+fn verdict(
+    files: &[dacapo::transfer::FileResult],
+    accounts: &[Account],
+    is_failed: bool,
+    error: Option<&Error>,
+) -> Exit {
+    if is_failed {
+        return Exit::Failure;
+    }
+    if let Some(error) = error {
+        return exit_of(error.code);
+    }
+    match files.iter().any(|file| file.fault.is_some()) {
+        true => Exit::Mismatch,
+        false => account::verdict(accounts),
+    }
+}

@@ -1,0 +1,363 @@
+//! `dacapo send`: connects to a host where `dacapo recv` listens, and sends files.
+//!
+//! ```text
+//!   connect -> join (what is asked) -> Offered: the protocol -> Ready -> activate
+//!      standard input readable --> wake        progress …  FlowEnded -> close -> hashes
+//! ```
+//!
+//! What it is not: a choice of where the files go; that is the other end's.
+//!
+//! Invariants: what cannot be read is said before anything is sent; whatever ends it, the account
+//! is printed.
+
+use super::figures::{self, Pace};
+use crate::account::{self, Account};
+use crate::cli::{SendArgs, or_usage};
+use crate::describe;
+use crate::edge::{Edge, Happening, interrupted};
+use crate::exit::{Exit, Failure, exit_of};
+use crate::output::{self, line, note};
+use crate::progress::Progress;
+use dacapo::core::{Code, CoreEvent, Error, PeerId, Port, SessionId, Wishes};
+use dacapo::transfer::{
+    FileResult, FileSource, Input, Starved, TransferProgress, TransferSnapshot,
+};
+use dacapo_qos::{AttributeKey, Attributes};
+use dacapo_sys::signal::Signal;
+use dacapo_wire::session::{Direction, FlowOffer};
+use serde_json::json;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The session has so long to close in order.
+const CLOSE_MAX: Duration = Duration::from_secs(2);
+
+const SLICE: Duration = Duration::from_millis(500);
+
+/// How often a source that reads a pipe is looked at.
+const PIPE_EVERY: Duration = Duration::from_millis(5);
+
+/// The token of the pipe that is read.
+const PIPE: u32 = 1;
+
+/// The receiver ended the session by itself, in order, but too soon.
+const CLOSED_EARLY: &str = "the receiver ended the session before everything had arrived";
+
+/// What is said of a file of which units may be missing.
+const NOT_CONFIRMED: &str = "sent; the receiver did not confirm all of it";
+
+/// Runs the command.
+pub fn run(args: &SendArgs) -> Result<Exit, Failure> {
+    // Wrong usage is said before anything is opened.
+    let attributes = or_usage(args.asked()).unwrap_or_else(Attributes::reliable);
+    let mut pipe = None;
+    let mut inputs = Vec::new();
+    for path in &args.files {
+        inputs.push(input(path, args, &mut pipe)?);
+    }
+    let mut progress = Progress::new(args.quiet || args.json);
+    let mut edge = Edge::open()?;
+    let peer = edge.connect(&args.host, &mut progress)?;
+    let wishes = Wishes { attributes: dacapo::plan::attribute_forms(&attributes), live: false };
+    let now = edge.reactor().now();
+    let joined = edge.core().join(now, peer, &args.to, wishes);
+    let what = format!("send to {}", args.host);
+    let session = joined.map_err(|error| Failure::core(&what, &error))?;
+    let is_reliable = attributes.get(AttributeKey::Loss).and_then(|loss| loss.max) == Some(0);
+    let (source, figures, starved) = FileSource::new(inputs, is_reliable);
+    let source = Some(source);
+    let pace = Pace::new();
+    let sender = Sender {
+        edge,
+        args,
+        progress,
+        peer,
+        session,
+        is_reliable,
+        source,
+        figures,
+        starved,
+        pipe,
+        is_watched: false,
+        pace,
+        accounts: Vec::new(),
+        flow: None,
+        failed: None,
+        signal: None,
+        closing: None,
+        is_over: false,
+    };
+    sender.run()
+}
+
+/// What a path stands for; the descriptor to watch is put aside where it is a pipe.
+fn input(path: &Path, args: &SendArgs, pipe: &mut Option<OwnedFd>) -> Result<Input, Failure> {
+    let invalid = |text: String| Failure { exit: Exit::Failure, text };
+    let found = if path.as_os_str() == "-" {
+        let from = io::stdin().as_fd().try_clone_to_owned();
+        let from = from.map_err(|error| invalid(format!("send: standard input: {error}")))?;
+        let name = args.name.clone().unwrap_or_else(|| "stdin".to_owned());
+        Input::Stream { name, from: File::from(from) }
+    } else {
+        Input::file(path).map_err(|text| invalid(format!("send: {text}")))?
+    };
+    if let Input::Stream { from, .. } = &found {
+        if pipe.is_some() {
+            return Err(invalid("send: only one pipe at a time can be sent".to_owned()));
+        }
+        *pipe = from.as_fd().try_clone_to_owned().ok();
+    }
+    Ok(found)
+}
+
+struct Sender<'a> {
+    edge: Edge,
+    args: &'a SendArgs,
+    progress: Progress,
+    peer: PeerId,
+    session: SessionId,
+    /// Every unit has to arrive.
+    is_reliable: bool,
+    source: Option<FileSource>,
+    figures: TransferProgress,
+    starved: Starved,
+    /// A pipe that is being read.
+    pipe: Option<OwnedFd>,
+    is_watched: bool,
+    pace: Pace,
+    accounts: Vec<Account>,
+    /// The place of the flow.
+    flow: Option<usize>,
+    failed: Option<Error>,
+    signal: Option<Signal>,
+    closing: Option<Instant>,
+    is_over: bool,
+}
+
+impl Sender<'_> {
+    fn run(mut self) -> Result<Exit, Failure> {
+        while !self.is_over {
+            self.watch_pipe();
+            match self.edge.next(self.wait())? {
+                Some(Happening::Core(event)) => self.handle_event(event),
+                Some(Happening::Signal(signal)) => {
+                    self.signal.get_or_insert(signal);
+                    self.close();
+                }
+                Some(Happening::Ready(PIPE)) => self.handle_pipe(),
+                Some(Happening::Ready(_)) | None => {}
+            }
+            if self.progress.is_due() && self.flow.is_some() {
+                let text = self.pace.line(&self.figures);
+                self.progress.show(&text);
+            }
+            if self.closing.is_some_and(|at| Instant::now() >= at) {
+                self.failed.get_or_insert_with(|| {
+                    Error::new(Code::NoAnswer, "the peer did not close the session within 2 s")
+                });
+                self.is_over = true;
+            }
+        }
+        self.finish()
+    }
+
+    fn handle_event(&mut self, event: CoreEvent) {
+        match event {
+            CoreEvent::Offered { flows, .. } => self.handle_offer(&flows),
+            CoreEvent::Ready { .. } => self.handle_ready(),
+            CoreEvent::FlowEnded { flow, ledger, hash, .. } => {
+                let name = "data".to_owned();
+                self.accounts.push(Account { place: flow, flow: name, ledger, hash });
+                self.close();
+            }
+            CoreEvent::FlowFailed { error, .. } => {
+                self.failed.get_or_insert(error);
+            }
+            CoreEvent::SessionEnded { error, .. } => self.handle_end(error),
+            CoreEvent::PeerLost { peer, error } if peer == self.peer => {
+                self.handle_end(Some(error));
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_offer(&mut self, flows: &[FlowOffer]) {
+        let place = flows.iter().position(|flow| flow.direction == Direction::ToCreator);
+        let Some((place, source)) = place.zip(self.source.take()) else {
+            let text = format!("{} takes nothing; is it `dacapo recv`?", self.args.to);
+            self.failed = Some(Error::new(Code::NoSuchThing, text));
+            return self.close();
+        };
+        self.flow = Some(place);
+        if let Some(flow) = flows.get(place) {
+            let fingerprint = self.edge.host.peer_fingerprint(self.peer);
+            let fingerprint = fingerprint.map_or_else(|| "none".to_owned(), |it| it.to_string());
+            self.say(&format!("peer {fingerprint} (unverified)"));
+            self.say(&format!("protocol {}", describe::graph(flow)));
+        }
+        let mut ports: Vec<Option<Port>> = flows.iter().map(|_| None).collect();
+        if let Some(port) = ports.get_mut(place) {
+            *port = Some(Port::Source(Box::new(source)));
+        }
+        let now = self.edge.reactor().now();
+        let answered = self.edge.core().answer(now, self.session, ports);
+        self.give_up_unless(answered);
+    }
+
+    fn handle_ready(&mut self) {
+        let status = self.edge.core().status(self.session);
+        let refused = self.flow.and_then(|place| status.get(place)?.refused.clone());
+        if let Some(error) = refused {
+            return self.give_up_unless(Err(error));
+        }
+        let now = self.edge.reactor().now();
+        let activated = self.edge.core().activate(now, self.session);
+        self.give_up_unless(activated);
+        self.pace = Pace::new();
+    }
+
+    /// The pipe has something: the flow is woken, and reads until there is nothing more.
+    fn handle_pipe(&mut self) {
+        if let Some(pipe) = &self.pipe {
+            self.edge.reactor().unwatch(pipe.as_fd());
+        }
+        self.is_watched = false;
+        self.wake();
+    }
+
+    /// Watches the pipe once the source has found it empty.
+    fn watch_pipe(&mut self) {
+        let Some(pipe) = self.pipe.as_ref().filter(|_| !self.is_watched) else { return };
+        if self.starved.take() {
+            // The source has watched it, so it can be.
+            self.is_watched = self.edge.reactor().watch(pipe.as_fd(), PIPE).is_ok();
+        }
+    }
+
+    /// While a pipe is read it is looked at often whether it has run dry.
+    fn wait(&self) -> Duration {
+        let is_reading = self.pipe.is_some() && !self.is_watched && self.flow.is_some();
+        self.progress.due_in(if is_reading { PIPE_EVERY } else { SLICE })
+    }
+
+    fn wake(&mut self) {
+        let now = self.edge.reactor().now();
+        if let Some(flow) = self.flow {
+            self.edge.core().wake(now, self.session, flow);
+        }
+    }
+
+    fn give_up_unless(&mut self, done: Result<(), Error>) {
+        if let Err(error) = done {
+            self.failed.get_or_insert(error);
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        if self.closing.is_some() {
+            return;
+        }
+        self.closing = Some(Instant::now() + CLOSE_MAX);
+        let now = self.edge.reactor().now();
+        // A session that has just ended tells so by its event.
+        let _ = self.edge.core().close(now, self.session);
+    }
+
+    fn handle_end(&mut self, error: Option<Error>) {
+        self.is_over = true;
+        if let Some(error) = error {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        if !self.args.quiet && !self.args.json {
+            self.progress.clear();
+            line(text);
+        }
+    }
+
+    /// Why not everything arrived that had to.
+    fn fault(&mut self, found: &TransferSnapshot) -> Option<Error> {
+        let failed = found.error.clone().map(|text| Error::new(Code::AccessFailed, text));
+        let failed = failed.or(self.failed.take()).filter(|error| error.code != Code::Closed);
+        if failed.is_some() || self.signal.is_some() {
+            return failed;
+        }
+        // What is lost of a flow that may lose something is in its account.
+        let is_missing = self.is_reliable && !self.is_all_delivered();
+        let is_cut_off = !found.is_over || self.accounts.is_empty() || is_missing;
+        is_cut_off.then(|| Error::new(Code::Closed, CLOSED_EARLY))
+    }
+
+    fn is_all_delivered(&self) -> bool {
+        let is_whole = |account: &Account| {
+            let ledger = &account.ledger;
+            ledger.delivered == ledger.sent && !ledger.sent_at_least
+        };
+        !self.accounts.is_empty() && self.accounts.iter().all(is_whole)
+    }
+
+    /// Says of each file that may not be whole at the other end why not.
+    fn tell_faults(&self, found: &mut TransferSnapshot) {
+        if !self.is_all_delivered() {
+            for file in &mut found.files {
+                file.fault.get_or_insert_with(|| NOT_CONFIRMED.to_owned());
+            }
+        }
+        if let Some(name) = found.current.take() {
+            let before: u64 = found.files.iter().map(|file| file.bytes).sum();
+            let bytes = found.bytes.saturating_sub(before);
+            let fault = Some("not sent to its end".to_owned());
+            found.files.push(FileResult { name, path: None, bytes, sha256: String::new(), fault });
+        }
+    }
+
+    fn finish(mut self) -> Result<Exit, Failure> {
+        self.progress.clear();
+        if let Some(pipe) = &self.pipe {
+            self.edge.reactor().unwatch(pipe.as_fd());
+        }
+        self.edge.leave(self.peer);
+        let mut found = self.figures.snapshot();
+        let failed = self.fault(&found);
+        if self.flow.is_none() {
+            return Err(match (self.signal, failed) {
+                (Some(signal), _) => interrupted(signal),
+                (None, failed) => {
+                    let failed = failed.unwrap_or_else(|| Error::new(Code::Closed, CLOSED_EARLY));
+                    Failure::core(&format!("send to {}", self.args.host), &failed)
+                }
+            });
+        }
+        self.tell_faults(&mut found);
+        if self.args.json {
+            output::json(&json!({
+                "files": found.files,
+                "error": failed.as_ref().map(ToString::to_string),
+                "transfer": self.pace.to_json(found.bytes),
+                "accounts": self.accounts.iter().map(Account::to_json).collect::<Vec<_>>(),
+            }));
+        } else if !self.args.quiet {
+            figures::print(&found.files);
+            line(self.pace.sentence(found.bytes));
+            if found.files.iter().any(|file| file.fault.is_some())
+                || account::verdict(&self.accounts) != Exit::Success
+            {
+                account::print(&self.accounts);
+            }
+        }
+        if let Some(error) = &failed {
+            note(format_args!("dacapo: send: {error}"));
+        }
+        Ok(match (self.signal, failed) {
+            (Some(signal), _) => Exit::Signal(signal),
+            (None, Some(error)) => exit_of(error.code),
+            (None, None) => account::verdict(&self.accounts),
+        })
+    }
+}
