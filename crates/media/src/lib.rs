@@ -35,6 +35,7 @@ pub mod wav;
 
 mod riff;
 mod wave_format;
+mod write_error;
 
 pub use format::{AudioFormat, Format, FormatError, FourCc, SampleEncoding, VideoFormat};
 pub use playout::{Playout, PlayoutStats, Verdict};

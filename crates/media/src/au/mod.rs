@@ -29,7 +29,8 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use error::{AuError, WriteError};
+pub use crate::write_error::WriteError;
+pub use error::AuError;
 pub use reader::Reader;
 pub use writer::Writer;
 

@@ -15,10 +15,10 @@
 
 use std::io::{Seek, Write};
 
-use super::error::WriteError;
 use super::{CODES, HEADER_LEN, LEN_UNKNOWN, MAGIC, order};
 use crate::format::AudioFormat;
 use crate::sink::{Pipe, Seekable, Sink};
+use crate::write_error::WriteError;
 
 /// Bytes of the annotation, at least four by the book: none of them a character.
 const ANNOTATION: [u8; 4] = [0; 4];

@@ -21,7 +21,8 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use error::{WavError, WriteError};
+pub use crate::write_error::WriteError;
+pub use error::WavError;
 pub use reader::Reader;
 pub use writer::{Writer, WriterConfig};
 

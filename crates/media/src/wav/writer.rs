@@ -15,11 +15,11 @@
 use std::io::{Seek, Write};
 
 use super::DS64_LEN;
-use super::error::WriteError;
 use crate::format::AudioFormat;
 use crate::riff::{Emitter, LEN_UNKNOWN};
 use crate::sink::{Pipe, Seekable, Sink};
 use crate::wave_format;
+use crate::write_error::WriteError;
 
 /// What a writer can be told.
 #[derive(Clone, PartialEq, Eq, Debug)]
