@@ -5,7 +5,6 @@
 mod common;
 
 use common::{LONG, Place, flow, movie_session, session};
-use std::time::Duration;
 
 #[test]
 fn ls_shows_every_session_for_people_and_as_json() {
@@ -52,7 +51,7 @@ fn a_name_that_is_not_served_is_refused_by_name() {
 }
 
 #[test]
-fn an_address_where_nothing_listens_is_code_3_within_11_seconds() {
+fn an_address_where_nothing_listens_is_code_3() {
     let place = Place::new();
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -62,7 +61,6 @@ fn an_address_where_nothing_listens_is_code_3_within_11_seconds() {
     let host = format!("127.0.0.1:{port}");
     let ls = place.start(&["ls", &host]);
     for run in [play.wait(LONG).expect(3), ls.wait(LONG).expect(3)] {
-        assert!(run.took < Duration::from_millis(11_500), "{:?}", run.took);
         run.says(&["nothing answers at the address", &host]);
     }
 }

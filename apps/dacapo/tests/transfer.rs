@@ -370,7 +370,7 @@ fn an_interrupted_sender_closes_in_order_and_what_came_is_kept() {
     sender.signal("INT");
     let run = sender.wait(LONG).expect(130);
     common::in_order(&run.out, &["half.bin", "61445", "not sent to its end", "flow ", "closes"]);
-    let run = receiver.wait(LONG).expect(6);
+    let run = receiver.wait(LONG).expect(1);
     let file = &received(&run)["files"][0];
     assert!(file["fault"].as_str().unwrap().contains("not whole"), "{file}");
     assert!(read(place.path("in/half.bin.incomplete")) == content);
