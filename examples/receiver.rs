@@ -10,7 +10,7 @@ name = "notes"
 name = "text"
 from = "participant"
 source = { raw = true }
-attributes = { order = "ordered", integrity = "checked" }
+attributes = { loss = "0", order = "ordered", integrity = "checked" }
 "#;
 
 pub(crate) fn main() -> Result<(), dacapo::Error> {

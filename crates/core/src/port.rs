@@ -94,6 +94,13 @@ pub trait Sink: Send {
     /// A unit has come.
     fn handle_unit(&mut self, now: Time, unit: &UnitView<'_>) -> Taken;
 
+    /// Whether there is room for more. A sink without room holds a flow on a stream up until
+    /// `Core::wake` is called for the flow; what is on its way already still comes. Flows over
+    /// datagrams are not held up: what their sink does not take is dropped.
+    fn has_room(&self) -> bool {
+        true
+    }
+
     /// These units will not come.
     fn handle_lost(&mut self, _now: Time, _first: u64, _count: u64) {}
 

@@ -284,6 +284,8 @@ impl Transport for Stuck {
 }
 
 impl StreamTransport for Stuck {
+    fn set_reading(&mut self, _: SocketAddr, _: bool) {}
+
     fn expect(&mut self, _: Token, _: Time) {}
 
     fn forget(&mut self, _: &Token) {}

@@ -158,6 +158,7 @@ impl Core {
             self.pool.free(packet);
         }
         self.apply_out(now, id, target.flow, out);
+        self.note_room(now, id, target.flow);
         self.handle_sign_of_life(now, id);
     }
 

@@ -387,9 +387,11 @@ impl Core {
         Ok(())
     }
 
-    /// Asks the source of a flow again that has answered [`crate::SourcePoll::Idle`]: for sources
-    /// that are fed from outside. A flow that this end does not send is passed over.
+    /// Asks the source of a flow again that has answered [`crate::SourcePoll::Idle`], or its sink
+    /// whether it has room again ([`crate::Sink::has_room`]): for those that are fed and emptied
+    /// from outside.
     pub fn wake(&mut self, now: Time, id: SessionId, flow: usize) {
+        self.note_room(now, id, flow);
         let flow = self.sessions.get_mut(&id).and_then(|session| session.flows.get_mut(flow));
         if let Some(FlowEnd::Sender(sender)) = flow.map(|flow| &mut flow.end) {
             sender.wake(now);

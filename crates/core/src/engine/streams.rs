@@ -56,6 +56,13 @@ pub enum StreamAsk {
         /// What it is known by.
         token: [u8; STREAM_TOKEN_LEN],
     },
+    /// Read by a stream no longer, because its flow's sink has no room, or again.
+    Read {
+        /// The stream.
+        stream: StreamId,
+        /// Again.
+        is_reading: bool,
+    },
     /// End a stream, whatever its state; what was sent is still delivered if the network takes it.
     /// Nothing is to be reported about it any more.
     Close {
@@ -69,6 +76,8 @@ pub enum StreamAsk {
 pub(crate) struct FlowStream {
     pub id: StreamId,
     pub state: StreamState,
+    /// It is not read now, because the flow's sink has no room.
+    pub is_held_up: bool,
 }
 
 /// How far a stream is.
@@ -101,9 +110,10 @@ impl Streams {
     /// flows there are.
     fn close(&mut self, stream: StreamId) {
         self.flows.remove(&stream);
-        let before = self.asks.len();
+        let opens = |ask: &StreamAsk| !matches!(ask, StreamAsk::Read { .. });
+        let unasked = self.asks.iter().any(|ask| ask.stream() == stream && opens(ask));
         self.asks.retain(|ask| ask.stream() != stream);
-        if self.asks.len() == before {
+        if !unasked {
             self.asks.push_back(StreamAsk::Close { stream });
         }
     }
@@ -114,9 +124,10 @@ impl StreamAsk {
     #[must_use]
     pub fn stream(&self) -> StreamId {
         match *self {
-            Self::Dial { stream, .. } | Self::Expect { stream, .. } | Self::Close { stream } => {
-                stream
-            }
+            Self::Dial { stream, .. }
+            | Self::Expect { stream, .. }
+            | Self::Read { stream, .. }
+            | Self::Close { stream } => stream,
         }
     }
 }
@@ -125,6 +136,35 @@ impl Core {
     /// What is asked of who drives the core, one by one, in order.
     pub fn poll_stream(&mut self) -> Option<StreamAsk> {
         self.flow_streams.asks.pop_front()
+    }
+
+    /// Whether something is asked.
+    #[must_use]
+    pub fn asks_of_streams(&self) -> bool {
+        !self.flow_streams.asks.is_empty()
+    }
+
+    /// A sink without room holds its stream up, and lets it go on when it has.
+    pub(super) fn note_room(&mut self, now: Time, id: SessionId, index: usize) {
+        let session = self.sessions.get_mut(&id);
+        let Some(flow) = session.and_then(|session| session.flows.get_mut(index)) else { return };
+        let (FlowEnd::Receiver(receiver), Some(known)) = (&mut flow.end, &mut flow.stream) else {
+            return;
+        };
+        let is_held_up = !receiver.has_room();
+        let is_open = matches!(known.state, StreamState::Open { .. });
+        if !is_open || is_held_up == known.is_held_up {
+            return;
+        }
+        known.is_held_up = is_held_up;
+        if !is_held_up {
+            receiver.go_on(now);
+        }
+        let (stream, is_reading) = (known.id, !is_held_up);
+        let asks = &mut self.flow_streams.asks;
+        // Only the newest counts.
+        asks.retain(|ask| !matches!(ask, StreamAsk::Read { stream: it, .. } if *it == stream));
+        asks.push_back(StreamAsk::Read { stream, is_reading });
     }
 
     /// A stream is open in both directions.
@@ -232,7 +272,7 @@ impl Core {
             return;
         };
         let state = StreamState::Opening(now + OPEN_MAX);
-        flow.stream = Some(FlowStream { id: stream, state });
+        flow.stream = Some(FlowStream { id: stream, state, is_held_up: false });
         self.flow_streams.flows.insert(stream, (id, index));
         self.flow_streams.asks.push_back(match role {
             StreamRole::Dials(remote) => StreamAsk::Dial { stream, remote, token },

@@ -410,10 +410,26 @@ impl ReceiverFlow {
         self.close_by.get_or_insert(now + CLOSE_MAX);
     }
 
+    /// Whether the sink takes more.
+    pub fn has_room(&self) -> bool {
+        self.sink.has_room()
+    }
+
+    /// The sink has room again: what is on its way has its time anew.
+    pub fn go_on(&mut self, now: Time) {
+        if let Some((_, deadline)) = &mut self.end {
+            *deadline = (*deadline).max(now + SILENCE_MAX);
+        }
+    }
+
     /// When the flow is over whatever is missing, once the sender has said END.
     fn end_by(&self) -> Option<Time> {
         let (_, deadline) = self.end.as_ref()?;
         let close_by = self.close_by.filter(|_| self.reliable);
+        if self.reliable && !self.sink.has_room() {
+            // It is this end that is waited for.
+            return close_by;
+        }
         Some(close_by.map_or(*deadline, |at| at.min(*deadline)))
     }
 

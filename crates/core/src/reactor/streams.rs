@@ -89,7 +89,17 @@ impl Streams {
                     core.handle_stream_closed(now, stream, &error.to_string());
                 }
             }
+            StreamAsk::Read { stream, is_reading } => self.set_reading(stream, is_reading),
             StreamAsk::Close { stream } => self.close(core, stream),
+        }
+    }
+
+    fn set_reading(&mut self, id: StreamId, is_reading: bool) {
+        let way = self.streams.get(&id).and_then(|it| Some((it.transport?, it.remote?)));
+        if let Some((key, remote)) = way
+            && let Some(attached) = self.transports.get_mut(&key)
+        {
+            attached.transport.set_reading(remote, is_reading);
         }
     }
 
@@ -181,6 +191,10 @@ impl Streams {
             has_room |= outcome.writable;
             if !outcome.more || outcome.blocked {
                 return (false, has_room);
+            }
+            if core.asks_of_streams() {
+                // Whoever has no room is not to get another round.
+                return (true, has_room);
             }
         }
         (true, has_room)

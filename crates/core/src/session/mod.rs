@@ -52,7 +52,7 @@ impl Flow {
     pub fn way(&self, datagrams: bool) -> Option<Way> {
         match self.stream {
             None => datagrams.then_some(Way::Data),
-            Some(FlowStream { id, state: StreamState::Open { ready: true } }) => {
+            Some(FlowStream { id, state: StreamState::Open { ready: true }, .. }) => {
                 Some(Way::Stream(id))
             }
             Some(_) => None,

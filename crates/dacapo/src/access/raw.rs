@@ -6,9 +6,9 @@
 //! ```
 //!
 //! What it is not: blocking; `crate::session` waits. A sender whose queue is full gets its unit
-//! back. A receiver that does not read loses units, which the ledger books as `overflow`: the sink
-//! has no way to hold the sender back, so that is so on a reliable flow too, and its application
-//! must read as fast as its peer sends.
+//! back. A receiver that does not read loses units, which the ledger books as `overflow`, unless it
+//! has promised to wake the core ([`RawReceiver::promise_wake`]): then its flow, which must go over
+//! a stream, is held up.
 //!
 //! An empty source is asked again after [`ASK_EVERY`], or, when its sender has promised that
 //! somebody calls `Core::wake` after every unit and at the end ([`RawSender::promise_wake`]), only
@@ -47,7 +47,7 @@ struct Queue {
     is_finished: bool,
     /// Nothing more will be taken out.
     is_closed: bool,
-    /// Who feeds it wakes the core.
+    /// Who feeds or reads it wakes the core.
     is_woken: bool,
     /// How the flow ended, for who receives.
     ending: Option<Ending>,
@@ -203,6 +203,12 @@ impl RawReceiver {
         (Self(Arc::clone(&queue)), RawSink { queue, progress })
     }
 
+    /// For a flow over a stream: promises that `Core::wake` is called for the flow after units were
+    /// taken. A full queue then holds the flow up, instead of losing what does not fit.
+    pub fn promise_wake(&self) {
+        lock(&self.0).is_woken = true;
+    }
+
     /// The next unit, if one waits.
     #[must_use]
     pub fn try_recv(&self) -> Option<Vec<u8>> {
@@ -247,7 +253,8 @@ impl Sink for RawSink {
         let mut queue = lock(&self.queue);
         let reason = match queue.is_closed {
             true => Some(DropReason::Refused),
-            false if !queue.has_room(unit.len()) => Some(DropReason::Overflow),
+            // A flow that is held up may have a little on its way.
+            false if !queue.is_woken && !queue.has_room(unit.len()) => Some(DropReason::Overflow),
             false => None,
         };
         if let Some(reason) = reason {
@@ -262,6 +269,11 @@ impl Sink for RawSink {
         });
         queue.push(bytes);
         Taken::Delivered
+    }
+
+    fn has_room(&self) -> bool {
+        let queue = lock(&self.queue);
+        !queue.is_woken || queue.is_closed || queue.has_room(1)
     }
 
     fn handle_lost(&mut self, _now: Time, _first: u64, count: u64) {

@@ -6,6 +6,7 @@ use crate::access::raw::{RawReceiver, RawSender};
 use crate::plan::RawEnd;
 use dacapo_core::table::Role;
 use dacapo_core::{Error, Ledger};
+use dacapo_lift::Property;
 use dacapo_qos::{format_rate, format_size};
 use dacapo_wire::session::FlowOffer;
 use std::fmt;
@@ -35,6 +36,8 @@ pub struct FlowInfo {
     pub unit_len_max: usize,
     /// The most that it sends, in bit/s; 0 when the core decides.
     pub bound_bps: u64,
+    /// A reader who is slow holds it up; else what does not fit the queue is lost, and booked.
+    pub is_held_up: bool,
     /// Calls can use it; not so what carries pictures or sound, or was refused.
     pub is_usable: bool,
 }
@@ -49,7 +52,8 @@ impl FlowInfo {
             entry.map_or_else(|| format!("{id:#06x}"), |entry| entry.spec.name.to_owned())
         };
         let modules: Vec<String> = offer.graph.nodes.iter().map(|node| name(node.module)).collect();
-        let transport = catalogue.transport(offer.transport).map(|spec| spec.name.to_owned());
+        let spec = catalogue.transport(offer.transport);
+        let transport = spec.map(|spec| spec.name.to_owned());
         let direction = match (offer.direction, role) {
             (Wire::ToParticipant, Role::Creator) | (Wire::ToCreator, Role::Participant) => {
                 Direction::Outgoing
@@ -62,6 +66,7 @@ impl FlowInfo {
             name: offer.name.clone(),
             direction,
             graph: modules.join(" ! "),
+            is_held_up: spec.is_some_and(|spec| spec.properties.contains(&Property::NoLoss)),
             transport: transport.unwrap_or_else(|| offer.transport.to_string()),
             unit_len_max: offer.unit_len_max as usize,
             bound_bps: offer.bound_bps,
@@ -125,10 +130,20 @@ impl Flow {
                 sender.promise_wake();
                 End::Sender(sender)
             }
-            Some(RawEnd::Receiver(receiver)) => End::Receiver(receiver),
+            Some(RawEnd::Receiver(receiver)) => {
+                if info.is_held_up {
+                    receiver.promise_wake();
+                }
+                End::Receiver(receiver)
+            }
             None => End::None,
         };
         Self { info, end, handed: 0, account: None, failure: None }
+    }
+
+    /// Whether a reader who is slow holds it up.
+    pub fn is_held_up(&self) -> bool {
+        self.info.is_held_up && matches!(self.end, End::Receiver(_))
     }
 
     /// Whether this end has sent, and does not know yet what became of it.

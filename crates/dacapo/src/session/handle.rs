@@ -298,12 +298,22 @@ impl Session {
         let entry = state.open_entry(self.0.id)?;
         let index = entry.flow_index(flow, Direction::Incoming)?;
         entry.check_begun()?;
-        match take(entry, index)? {
+        match self.take(&mut state, index)? {
             Received::Nothing => {}
             received => return Ok(received),
         }
         self.0.endpoint.0.shared.act(&mut state);
-        take(state.open_entry(self.0.id)?, index)
+        self.take(&mut state, index)
+    }
+
+    /// Takes a unit out of the queue of a flow, which may go on if it was held up.
+    fn take(&self, state: &mut State, index: usize) -> Result<Received, Error> {
+        let received = take(state.open_entry(self.0.id)?, index)?;
+        let is_held_up = |entry: &Entry| entry.flows.get(index).is_some_and(Flow::is_held_up);
+        if matches!(received, Received::Unit(_)) && is_held_up(state.open_entry(self.0.id)?) {
+            state.wake(self.0.id, index);
+        }
+        Ok(received)
     }
 
     fn recv_until(&self, flow: &str, until: Time) -> Result<Received, Error> {
@@ -312,7 +322,7 @@ impl Session {
         let index = entry.flow_index(flow, Direction::Incoming)?;
         entry.check_begun()?;
         loop {
-            match take(state.open_entry(self.0.id)?, index)? {
+            match self.take(&mut state, index)? {
                 Received::Nothing => {}
                 received => return Ok(received),
             }

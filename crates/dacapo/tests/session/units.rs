@@ -156,3 +156,49 @@ fn a_call_with_a_timeout_says_that_nothing_came_and_takes_nothing_from_a_full_qu
         assert_eq!(participant.recv_timeout("there", long).unwrap(), Received::End);
     });
 }
+
+/// A flow that asks for no loss, so that it goes over a stream.
+const RELIABLE: &str = r#"
+[session]
+name = "reliable"
+
+[[flow]]
+name = "there"
+from = "creator"
+source = { raw = true }
+unit_max = "32 KiB"
+attributes = { loss = "0", order = "ordered" }
+"#;
+
+#[test]
+fn a_reader_who_is_slow_holds_a_reliable_flow_up_and_loses_nothing() {
+    // More than queues and sockets take, by far.
+    const MANY: usize = 8_000;
+    watched(|| {
+        let (creator, participant) = active_pair(RELIABLE);
+        let info = participant.flows().remove(0);
+        assert!(info.is_held_up && info.transport == "tcp", "{info}");
+        let body = |number: usize| {
+            let mut unit = vec![number as u8; 32 << 10];
+            unit[..8].copy_from_slice(&(number as u64).to_be_bytes());
+            unit
+        };
+        let soon = Duration::from_millis(300);
+        let mut handed = 0;
+        while handed < MANY && creator.send_timeout("there", &body(handed), soon).unwrap() {
+            handed += 1;
+        }
+        assert!(handed < MANY, "somebody keeps {MANY} units of 32 KiB that nobody reads");
+        let reader = std::thread::spawn(move || {
+            for number in 0..handed {
+                assert_eq!(participant.recv("there").unwrap(), Some(body(number)), "{number}");
+            }
+            assert_eq!(participant.recv("there").unwrap(), None);
+        });
+        creator.finish("there").unwrap();
+        reader.join().unwrap();
+        let account = creator.close().unwrap();
+        assert!(account.is_complete(), "{account}");
+        assert_eq!(account.flows[0].ledger.delivered, handed as u64, "{account}");
+    });
+}

@@ -97,6 +97,8 @@ impl World {
             StreamAsk::Expect { stream, token } => {
                 self.expected.insert((node, token), stream);
             }
+            // What comes to a world's sinks is taken.
+            StreamAsk::Read { .. } => {}
             StreamAsk::Close { stream } => {
                 self.expected.retain(|(at, _), known| (*at, *known) != (node, stream));
                 self.with_streams(|streams, surface| streams.close(node, stream, surface));

@@ -51,7 +51,8 @@ pub use streams::{
     a_full_queue_loses_nothing_and_keeps_the_order, a_listener_that_says_nothing_is_given_up,
     a_peer_that_leaves_within_a_record_is_told, a_record_that_is_too_long_ends_its_stream_only,
     a_release_gives_back_what_half_a_record_holds, one_blocked_stream_holds_no_other_up, open_pair,
-    what_is_sent_before_the_stream_is_open_waits, what_was_sent_before_a_close_arrives,
+    what_is_not_read_now_is_there_later, what_is_sent_before_the_stream_is_open_waits,
+    what_was_sent_before_a_close_arrives,
 };
 
 /// Every rule that holds for any queue.
@@ -89,6 +90,7 @@ pub fn run_small_streams(net_small: &dyn StreamNet) {
 pub fn run_streams(net: &dyn StreamNet) {
     what_is_sent_before_the_stream_is_open_waits(net);
     what_was_sent_before_a_close_arrives(net);
+    what_is_not_read_now_is_there_later(net);
     a_peer_that_leaves_within_a_record_is_told(net);
     a_record_that_is_too_long_ends_its_stream_only(net);
     a_release_gives_back_what_half_a_record_holds(net);

@@ -111,6 +111,29 @@ pub fn open_pair(net: &dyn StreamNet) -> Pair {
     }
 }
 
+/// While a stream is not read nothing comes up, nobody is woken for it, and nothing is lost.
+pub fn what_is_not_read_now_is_there_later(net: &dyn StreamNet) {
+    let mut ends = open(net, 7);
+    let (client, server) = (ends.client_addr, ends.server_addr);
+    let sent: Vec<Vec<u8>> = (1..=20).map(|seed| random_bytes(seed, 50 * seed as usize)).collect();
+    ends.server.drain();
+    ends.server.transport.set_reading(client, false);
+    for bytes in &sent {
+        ends.client.send_all(&Outgoing::datagram(Lane::Data, server, bytes));
+    }
+    for _ in 0..3 {
+        // A transport without a descriptor is looked at every turn.
+        let woken = ends.server.wait() && ends.server.transport.fd().is_some();
+        ends.server.drain();
+        assert!(!woken && ends.server.arrival_count() == 0, "it is read all the same");
+    }
+    ends.server.transport.set_reading(client, true);
+    let arrived = ends.server.await_arrivals(sent.len());
+    let arrived: Vec<_> = arrived.into_iter().map(|arrival| arrival.bytes).collect();
+    assert_eq!(arrived, sent);
+    ends.end();
+}
+
 /// Writes all of `bytes` by a bare connection, whose other end takes turns.
 pub(super) fn say(bare: &mut dyn Bare, bytes: &[u8], server: &mut StreamSide) {
     let mut at = 0;

@@ -118,6 +118,10 @@ impl StreamTransport for Sim {
         self.streams.poll_event()
     }
 
+    fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
+        self.streams.set_reading(remote, is_reading);
+    }
+
     fn close_stream(&mut self, remote: SocketAddr) {
         self.streams.close(remote);
     }

@@ -49,7 +49,7 @@ pub use preface::MAGIC;
 pub use transport::{StreamEvent, StreamTransport};
 pub use writer::Taken;
 
-pub(crate) use table::{Connection, Intake, Streams};
+pub(crate) use table::{Connection, Intake, Streams, Watch};
 
 use std::time::Duration;
 

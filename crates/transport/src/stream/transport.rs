@@ -52,6 +52,10 @@ pub trait StreamTransport: Transport {
     /// now on is dropped and counted, and no event tells of it any more.
     fn close_stream(&mut self, remote: SocketAddr);
 
+    /// Reads by a stream no longer, or again. What comes meanwhile waits in the network until the
+    /// other end finds it full. A stream that is being closed is read in any case.
+    fn set_reading(&mut self, remote: SocketAddr, is_reading: bool);
+
     /// When [`Transport::recv`] has something to do although nothing comes: somebody is late.
     fn next_deadline(&self) -> Option<Time>;
 

@@ -178,6 +178,11 @@ impl StreamTransport for Tcp {
         self.streams.poll_event()
     }
 
+    fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
+        self.streams.set_reading(remote, is_reading);
+        self.settle_watches();
+    }
+
     fn close_stream(&mut self, remote: SocketAddr) {
         self.streams.close(remote);
         self.settle_watches();

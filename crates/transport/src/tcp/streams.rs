@@ -7,7 +7,7 @@
 //! over.
 
 use super::Tcp;
-use crate::stream::Token;
+use crate::stream::{Token, Watch};
 use dacapo_base::Time;
 use dacapo_sys::poll::Interest;
 use dacapo_sys::tcp::{Listener, Stream};
@@ -144,13 +144,21 @@ impl Tcp {
         }
     }
 
-    /// Watches the streams for room to write whose wish to write has changed.
+    /// Watches those streams otherwise whose wish has changed.
     pub(super) fn settle_watches(&mut self) {
-        while let Some((index, stream, wants_write)) = self.streams.poll_watch() {
-            let interest = if wants_write { Interest::ReadWrite } else { Interest::Read };
-            let token = Place::Stream(index).token();
-            let modified = self.poller.modify(stream.as_fd(), token, interest);
-            self.streams.stats.errors += u64::from(modified.is_err());
+        while let Some((index, stream, [before, now])) = self.streams.poll_watch() {
+            let interest = match now {
+                Watch::ReadWrite => Interest::ReadWrite,
+                Watch::Read | Watch::Nothing => Interest::Read,
+            };
+            let (fd, token) = (stream.as_fd(), Place::Stream(index).token());
+            // The end of a stream that is not read would be told over and over.
+            let settled = match (before, now) {
+                (_, Watch::Nothing) => self.poller.remove(fd),
+                (Watch::Nothing, _) => self.poller.add(fd, token, interest),
+                _ => self.poller.modify(fd, token, interest),
+            };
+            self.streams.stats.errors += u64::from(settled.is_err());
         }
     }
 }

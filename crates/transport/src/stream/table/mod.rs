@@ -65,6 +65,17 @@ pub(crate) struct Streams<C> {
     pub(crate) stats: TransportStats,
 }
 
+/// What a stream is watched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// Nothing: it is not read now.
+    Nothing,
+    /// Something to read.
+    Read,
+    /// The same, or room to write.
+    ReadWrite,
+}
+
 #[derive(Debug)]
 struct Slot<C> {
     connection: C,
@@ -77,8 +88,10 @@ struct Slot<C> {
     until: Option<Time>,
     /// A send found it full.
     is_blocked: bool,
-    /// The transport watches it for room to write.
-    is_watched: bool,
+    /// What the transport watches it for.
+    watched: Watch,
+    /// It is not read until somebody says so.
+    is_paused: bool,
     /// It stands in the queue of those that may have something to read.
     is_queued: bool,
     /// Writing failed; what came before that is still read.
@@ -129,7 +142,8 @@ impl<C: Connection> Slot<C> {
             phase,
             until: None,
             is_blocked: false,
-            is_watched: false,
+            watched: Watch::Read,
+            is_paused: false,
             is_queued: false,
             failure: None,
         }
@@ -139,6 +153,14 @@ impl<C: Connection> Slot<C> {
         // Before the answer there may be room, but not yet for whoever is blocked.
         let is_awaited = self.is_blocked && self.phase == Phase::Open;
         self.failure.is_none() && (is_awaited || self.end.has_backlog())
+    }
+
+    fn watch(&self) -> Watch {
+        match (self.is_paused, self.wants_write()) {
+            (true, _) => Watch::Nothing,
+            (false, false) => Watch::Read,
+            (false, true) => Watch::ReadWrite,
+        }
     }
 }
 
@@ -234,7 +256,7 @@ impl<C: Connection> Streams<C> {
 
     /// Says that a stream may have something to read.
     pub(crate) fn enqueue(&mut self, index: usize) {
-        let Some(slot) = self.slot(index) else { return };
+        let Some(slot) = self.slot(index).filter(|slot| !slot.is_paused) else { return };
         if !std::mem::replace(&mut slot.is_queued, true) {
             self.ready.push_back(index);
         }
@@ -251,16 +273,29 @@ impl<C: Connection> Streams<C> {
         self.slots.get(index).and_then(Option::as_ref).is_some_and(Slot::wants_write)
     }
 
-    /// The next connection whose wish to write has changed, and what it is now.
-    pub(crate) fn poll_watch(&mut self) -> Option<(usize, &C, bool)> {
+    /// The next connection that is to be watched otherwise: for what it is, and for what from now
+    /// on.
+    pub(crate) fn poll_watch(&mut self) -> Option<(usize, &C, [Watch; 2])> {
         while let Some(index) = self.changed.pop() {
             let Some(slot) = self.slot(index) else { continue };
-            let wants = slot.wants_write();
-            if std::mem::replace(&mut slot.is_watched, wants) != wants {
-                return self.connection(index).map(|connection| (index, connection, wants));
+            let now = slot.watch();
+            let before = std::mem::replace(&mut slot.watched, now);
+            if before != now {
+                let watches = [before, now];
+                return self.connection(index).map(|connection| (index, connection, watches));
             }
         }
         None
+    }
+
+    /// As [`super::StreamTransport::set_reading`].
+    pub(crate) fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
+        let Some(&index) = self.by_remote.get(&remote) else { return };
+        let Some(slot) = self.slot(index) else { return };
+        slot.is_paused = !is_reading;
+        self.changed.push(index);
+        // Something may have come that no event tells of again.
+        self.enqueue(index);
     }
 
     /// As [`super::StreamTransport::expect`].
@@ -294,6 +329,7 @@ impl<C: Connection> Streams<C> {
         slot.phase = Phase::Closing;
         slot.until = None;
         slot.is_blocked = false;
+        slot.is_paused = false;
         if !slot.end.has_backlog() {
             slot.connection.end_writing();
         }

@@ -92,9 +92,8 @@ impl<C: Connection> Streams<C> {
     }
 
     fn turn_of(&mut self, index: usize, intake: &mut Intake<'_>) -> Turn {
-        let Some(slot) = self.slots.get_mut(index).and_then(Option::as_mut) else {
-            return Turn::Idle;
-        };
+        let slot = self.slots.get_mut(index).and_then(Option::as_mut);
+        let Some(slot) = slot.filter(|slot| !slot.is_paused) else { return Turn::Idle };
         // What an earlier call had no share left for comes first.
         if let Err(turn) = slot.hand_up(intake, &mut self.stats) {
             return turn;
