@@ -142,8 +142,10 @@ impl Core {
         let times = self.times(id);
         let mut out = FlowOut::default();
         let mut packet = Some(packet);
+        let mut on_stream = false;
         self.with_session(now, id, |session, around| {
             let flow = session.flows.get_mut(target.flow);
+            on_stream = flow.as_ref().is_some_and(|flow| flow.stream.is_some());
             match (flow.map(|flow| &mut flow.end), packet.take()) {
                 (Some(FlowEnd::Receiver(receiver)), Some(packet)) => {
                     receiver.handle_packet(around, target.epoch, packet, times, &mut out);
@@ -158,7 +160,9 @@ impl Core {
             self.pool.free(packet);
         }
         self.apply_out(now, id, target.flow, out);
-        self.note_room(now, id, target.flow);
+        if on_stream {
+            self.note_room(now, id, target.flow);
+        }
         self.handle_sign_of_life(now, id);
     }
 
