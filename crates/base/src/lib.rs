@@ -4,6 +4,8 @@
 //! Engines take both as arguments and never ask the system for either, so a whole core runs in
 //! virtual time and the same seed gives the same run, byte for byte.
 //!
+//! Beside them [`failpoint!`], the named places where a test ends the process; not in release.
+//!
 //! What it is not: a clock or a source of entropy. `dacapo-sys` reads those, at the edge.
 //!
 //! ```text
@@ -14,6 +16,7 @@
 //!          every engine: link, lift, modules, path, core …
 //! ```
 
+pub mod failpoint;
 mod random;
 mod time;
 

@@ -13,6 +13,8 @@
 //!   tcp::Listener,
 //!   tcp::Stream ------> transport/tcp
 //!   unix -------------> local control    signal, term ---> the command line
+//!   faults: calls that fail on purpose, in debug builds only
+//!   tun, netns, interface ------------------------------> the link emulator
 //! ```
 //!
 //! Invariants
@@ -22,12 +24,17 @@
 
 pub mod clock;
 mod entropy;
+pub mod faults;
+pub mod interface;
+pub mod netns;
 pub mod poll;
 pub mod process;
 pub mod signal;
 mod sockopt;
 pub mod tcp;
 pub mod term;
+pub mod thread;
+pub mod tun;
 pub mod udp;
 pub mod unix;
 

@@ -16,6 +16,7 @@
 //!
 //! Source: epoll(7), epoll_pwait2(2) (Linux 5.11), eventfd(2).
 
+use crate::faults::{self, Call};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -130,7 +131,7 @@ impl Poller {
     /// None that a correct program sees.
     pub fn wait(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()> {
         events.clear();
-        let count = match self.wait_raw(timeout) {
+        let count = match faults::before(Call::Wait).and_then(|()| self.wait_raw(timeout)) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
             Err(error) => return Err(error),

@@ -50,6 +50,13 @@ impl Signal {
     }
 }
 
+/// From now on a write beyond the limit of file sizes (`ulimit -f`) is an error of that write, as
+/// on a full disk, and not the end of the process (SIGXFSZ). Programs that are started inherit it.
+pub fn ignore_file_size_limit() {
+    // SAFETY: SIG_IGN is a valid disposition of SIGXFSZ; the call touches no memory of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Catches signals while it lives; what happened on them before is restored by the drop.
 #[derive(Debug)]
 pub struct Signals {

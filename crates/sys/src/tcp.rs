@@ -16,6 +16,10 @@
 //! - Non-blocking and close-on-exec, without Nagle's delay (`TCP_NODELAY`).
 //! - The kernel takes at most about `unsent_bytes_max` bytes more than it has sent
 //!   (`TCP_NOTSENT_LOWAT`): what waits, waits where it can still be seen.
+//! - What is not acknowledged is sent again at least every second, so that a connection goes on a
+//!   second after its path carries again (`TCP_RTO_MAX_MS`; before Linux 6.15 the time doubles up to
+//!   two minutes). A connection on which nothing is acknowledged lives for [`PATIENCE`], or as long
+//!   as who holds it says (`TCP_USER_TIMEOUT`).
 //! - A write to a connection that is gone is an error, never a signal (`MSG_NOSIGNAL`).
 //! - An IPv6 listener takes IPv6 only, so one address has one form.
 //! - A connect that fails later is told by the first write or read, which returns the pending error
@@ -23,11 +27,24 @@
 //!
 //! Source: RFC 9293; tcp(7), socket(7), accept(2), connect(2), shutdown(2).
 
+use crate::faults::{self, Call};
+use crate::sockopt;
 use crate::udp::not_internet;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// An option of Linux 6.15 that `libc` does not name yet (`include/uapi/linux/tcp.h`).
+const TCP_RTO_MAX_MS: i32 = 44;
+
+/// The longest time after which what is not acknowledged is sent again.
+const RESEND_EVERY_MAX: Duration = Duration::from_secs(1);
+
+/// How long a connection lives on which nothing is acknowledged, unless
+/// [`Stream::set_patience`] says otherwise, and after it was dropped.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Connections that wait to be accepted before the kernel refuses more.
 pub const BACKLOG: i32 = 128;
@@ -97,7 +114,8 @@ impl Listener {
     pub fn accept(&self) -> io::Result<Option<(Stream, SocketAddr)>> {
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         for _ in 0..BROKEN_MAX {
-            match self.inner.accept4(flags) {
+            let accepted = faults::before(Call::Accept).and_then(|()| self.inner.accept4(flags));
+            match accepted {
                 Ok((inner, remote)) => {
                     let remote = remote.as_socket().ok_or_else(not_internet)?;
                     return Ok(Some((Stream::with_options(inner, &self.config), remote)));
@@ -135,6 +153,7 @@ impl Stream {
         let inner = socket(remote)?;
         ask_for_buffers(&inner, config);
         let stream = Self::with_options(inner, config);
+        faults::before(Call::Connect)?;
         match stream.inner.connect(&SockAddr::from(remote)) {
             Ok(()) => Ok(stream),
             Err(error) if is_under_way(&error) => Ok(stream),
@@ -146,7 +165,24 @@ impl Stream {
         // A kernel without them carries the same bytes, only later.
         let _ = inner.set_tcp_nodelay(true);
         let _ = inner.set_tcp_notsent_lowat(config.unsent_bytes_max);
+        let rto_ms_max = RESEND_EVERY_MAX.as_millis() as i32;
+        let _ = sockopt::set(inner.as_fd(), libc::IPPROTO_TCP, TCP_RTO_MAX_MS, rto_ms_max);
+        let _ = inner.set_tcp_user_timeout(Some(PATIENCE));
         Self { inner }
+    }
+
+    /// Keeps the connection for so long, in whole milliseconds, while nothing that was written is
+    /// acknowledged.
+    pub fn set_patience(&self, patience: Duration) {
+        let _ = self.inner.set_tcp_user_timeout(Some(patience));
+    }
+
+    /// The longest time after which what is not acknowledged is sent again; `None` where the kernel
+    /// cannot be told.
+    #[must_use]
+    pub fn resend_every_max(&self) -> Option<Duration> {
+        let set = sockopt::int(self.inner.as_fd(), libc::IPPROTO_TCP, TCP_RTO_MAX_MS);
+        set.ok().and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis)
     }
 
     /// The address of this end.
@@ -166,23 +202,49 @@ impl Stream {
     }
 }
 
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // What is on its way is still tried to be delivered, but not for as long as somebody has said
+        // who waits for it no more.
+        self.set_patience(PATIENCE);
+    }
+}
+
 impl Read for Stream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.inner.read(into)
+        faults::before(Call::TcpRead)?;
+        let len = faults::cut(Call::TcpRead, into.len());
+        self.inner.read(&mut into[..len])
     }
 
     fn read_vectored(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.inner.read_vectored(into)
+        faults::before(Call::TcpRead)?;
+        match into.iter_mut().find(|part| !part.is_empty()) {
+            Some(part) if faults::is_partial(Call::TcpRead) => {
+                let half = part.len().div_ceil(2);
+                self.inner.read(&mut part[..half])
+            }
+            _ => self.inner.read_vectored(into),
+        }
     }
 }
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.inner.send_with_flags(bytes, libc::MSG_NOSIGNAL)
+        faults::before(Call::TcpWrite)?;
+        let len = faults::cut(Call::TcpWrite, bytes.len());
+        self.inner.send_with_flags(&bytes[..len], libc::MSG_NOSIGNAL)
     }
 
     fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.inner.send_vectored_with_flags(parts, libc::MSG_NOSIGNAL)
+        faults::before(Call::TcpWrite)?;
+        match parts.iter().find(|part| !part.is_empty()) {
+            Some(part) if faults::is_partial(Call::TcpWrite) => {
+                let half = part.len().div_ceil(2);
+                self.inner.send_with_flags(&part[..half], libc::MSG_NOSIGNAL)
+            }
+            _ => self.inner.send_vectored_with_flags(parts, libc::MSG_NOSIGNAL),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -27,6 +27,7 @@ mod send;
 pub use recv::{Recv, RecvError};
 pub use send::{SendError, Sent};
 
+use crate::faults::{self, Call};
 use crate::sockopt;
 use socket2::{Domain, Protocol, SockAddr, Type};
 use std::io;
@@ -158,6 +159,7 @@ impl Socket {
     /// # Errors
     /// When there is no route, or none from the local address.
     pub fn connect(&self, remote: SocketAddr) -> io::Result<()> {
+        faults::before(Call::Connect)?;
         self.inner.connect(&SockAddr::from(remote))
     }
 

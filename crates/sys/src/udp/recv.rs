@@ -14,6 +14,7 @@
 
 use super::control::{Buffer, Message};
 use super::{Ecn, Socket, not_internet};
+use crate::faults::{self, Call};
 use socket2::{SockAddr, SockAddrStorage};
 use std::fmt;
 use std::io;
@@ -100,7 +101,8 @@ impl Socket {
     pub fn recv(&self, into: &mut [u8]) -> Result<Recv, RecvError> {
         let mut control = Buffer::new();
         let (arrived, from) = loop {
-            match self.recv_message(into, &mut control) {
+            let arrived = faults::before(Call::RecvMsg);
+            match arrived.and_then(|()| self.recv_message(into, &mut control)) {
                 Ok(arrived) => break arrived,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(RecvError::of(error)),

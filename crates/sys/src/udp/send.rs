@@ -7,6 +7,7 @@
 
 use super::control::Buffer;
 use super::{Ecn, SEGMENTS_MAX, Socket, TRAIN_BYTES_MAX};
+use crate::faults::{self, Call};
 use socket2::{MsgHdr, SockAddr};
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -131,6 +132,9 @@ impl Socket {
         segment: usize,
     ) -> Result<Sent, SendError> {
         let mut sent = Sent::default();
+        if faults::is_partial(Call::SendMsg) {
+            bytes = &bytes[..segment];
+        }
         while !bytes.is_empty() {
             match self.send_run(envelope, bytes, segment) {
                 Ok(len) => {
@@ -211,7 +215,8 @@ impl Socket {
             message = message.with_addr(to);
         }
         loop {
-            match self.inner.sendmsg(&message, 0) {
+            let sent = faults::before(Call::SendMsg).and_then(|()| self.inner.sendmsg(&message, 0));
+            match sent {
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(SendError::of(error)),

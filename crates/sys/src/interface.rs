@@ -1,0 +1,215 @@
+//! Network interfaces of the calling thread's namespace: addresses, MTU, up.
+//!
+//! What it is: the few ioctls that a new device needs before it carries packets, so that no
+//! program such as `ip` must be installed. What it is not: routing beyond what an address brings
+//! with it, or a list of the interfaces.
+//!
+//! ```text
+//!   Request = struct ifreq:   name (16 bytes, ends with 0) | a number or a socket address
+//! ```
+//!
+//! Invariant: a request that the kernel writes to is as long as the longest `ifreq` of any
+//! architecture.
+//!
+//! Source: netdevice(7); `struct ifreq` and `struct in6_ifreq` of the Linux UAPI.
+
+use crate::poll::owned;
+use std::ffi::c_void;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// The longest name of an interface in bytes; the kernel ends it with a zero.
+pub const NAME_LEN_MAX: usize = 15;
+
+/// An address and the length of its network's prefix, such as 10.77.0.1/24.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The address.
+    pub ip: IpAddr,
+    /// Bits of it that name the network: at most 32 or 128.
+    pub prefix_len: u8,
+}
+
+/// Brings an interface up.
+///
+/// # Errors
+/// `NotFound` or `ENODEV` when there is none of this name here, `PermissionDenied` without the
+/// right to administer the network.
+pub fn up(name: &str) -> io::Result<()> {
+    let socket = socket(libc::AF_INET)?;
+    let mut request = Request::of(name)?;
+    control(socket.as_fd(), libc::SIOCGIFFLAGS, &mut request)?;
+    let flags = request.short() | i16::try_from(libc::IFF_UP).unwrap_or(1);
+    request.put(&flags.to_ne_bytes());
+    control(socket.as_fd(), libc::SIOCSIFFLAGS, &mut request)
+}
+
+/// Sets the longest packet in bytes that an interface takes.
+///
+/// # Errors
+/// As [`up`], and `InvalidInput` when the device cannot.
+pub fn set_mtu(name: &str, mtu: u16) -> io::Result<()> {
+    let socket = socket(libc::AF_INET)?;
+    let mut request = Request::of(name)?;
+    request.put(&i32::from(mtu).to_ne_bytes());
+    control(socket.as_fd(), libc::SIOCSIFMTU, &mut request)
+}
+
+/// Sets how many packets may wait at an interface for the device to take them; more are dropped.
+///
+/// # Errors
+/// As [`up`].
+pub fn set_queue_len(name: &str, packets: u16) -> io::Result<()> {
+    let socket = socket(libc::AF_INET)?;
+    let mut request = Request::of(name)?;
+    request.put(&i32::from(packets).to_ne_bytes());
+    control(socket.as_fd(), libc::SIOCSIFTXQLEN, &mut request)
+}
+
+/// Gives an interface an address and a route to its network.
+///
+/// # Errors
+/// As [`up`], and `InvalidInput` when the prefix is too long.
+pub fn set_address(name: &str, address: Address) -> io::Result<()> {
+    let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
+    match address.ip {
+        IpAddr::V4(ip) => {
+            let host_bits = 32_u32.checked_sub(address.prefix_len.into()).ok_or_else(wrong)?;
+            let mask = u32::MAX.checked_shl(host_bits).unwrap_or(0);
+            let socket = socket(libc::AF_INET)?;
+            let mut request = Request::of(name)?;
+            request.put(&internet(ip.octets()));
+            control(socket.as_fd(), libc::SIOCSIFADDR, &mut request)?;
+            request.put(&internet(mask.to_be_bytes()));
+            control(socket.as_fd(), libc::SIOCSIFNETMASK, &mut request)
+        }
+        IpAddr::V6(_) if address.prefix_len > 128 => Err(wrong()),
+        IpAddr::V6(ip) => set_address_v6(name, ip, address.prefix_len),
+    }
+}
+
+fn set_address_v6(name: &str, ip: Ipv6Addr, prefix_len: u8) -> io::Result<()> {
+    let socket = socket(libc::AF_INET6)?;
+    let mut request = Request::of(name)?;
+    control(socket.as_fd(), libc::SIOCGIFINDEX, &mut request)?;
+    let wanted = libc::in6_ifreq {
+        ifr6_addr: libc::in6_addr { s6_addr: ip.octets() },
+        ifr6_prefixlen: prefix_len.into(),
+        ifr6_ifindex: request.int(),
+    };
+    // SAFETY: the descriptor is open; `wanted` is the structure that an IPv6 socket takes with
+    // this request, and outlives the call, which only reads it.
+    let result =
+        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFADDR as _, &raw const wanted) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Keeps the kernel from giving an interface an IPv6 address of its own accord, and so from sending
+/// packets that nobody asked for. To be called before it is up.
+///
+/// # Errors
+/// When the setting cannot be written; a host without IPv6 has none, and that is no error.
+pub fn set_no_link_local(name: &str) -> io::Result<()> {
+    Request::of(name)?;
+    match std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/addr_gen_mode"), "1") {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn socket(family: i32) -> io::Result<OwnedFd> {
+    // SAFETY: socket takes numbers and returns a new descriptor or -1.
+    owned(unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })
+}
+
+/// A socket address of IPv4 without a port.
+fn internet(octets: [u8; 4]) -> [u8; 8] {
+    let [a, b, c, d] = octets;
+    let [f, g] = u16::try_from(libc::AF_INET).unwrap_or(2).to_ne_bytes();
+    [f, g, 0, 0, a, b, c, d]
+}
+
+/// A `struct ifreq`.
+#[repr(C, align(8))]
+pub(crate) struct Request {
+    name: [u8; NAME_LEN_MAX + 1],
+    value: [u8; 24],
+}
+
+impl Request {
+    /// A request about the interface of this name.
+    pub(crate) fn of(name: &str) -> io::Result<Self> {
+        let is_name = !name.is_empty()
+            && name.len() <= NAME_LEN_MAX
+            && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/' && byte != b':')
+            && !matches!(name, "." | "..");
+        if !is_name {
+            let text = format!("{name:?} is no name of an interface: 1 to 15 letters and digits");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let mut request = Self { name: [0; NAME_LEN_MAX + 1], value: [0; 24] };
+        request.name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
+        Ok(request)
+    }
+
+    /// Writes what is asked for.
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        self.value = [0; 24];
+        self.value.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    }
+
+    /// The name, which the kernel may have completed.
+    pub(crate) fn name(&self) -> String {
+        let bytes = self.name.iter().copied().take_while(|byte| *byte != 0);
+        String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
+    }
+
+    fn short(&self) -> i16 {
+        i16::from_ne_bytes([self.value[0], self.value[1]])
+    }
+
+    fn int(&self) -> i32 {
+        i32::from_ne_bytes([self.value[0], self.value[1], self.value[2], self.value[3]])
+    }
+}
+
+/// An ioctl that takes a `struct ifreq`. The numbers of these requests have another type in other C
+/// libraries.
+#[allow(clippy::unnecessary_cast)]
+pub(crate) fn control(
+    fd: BorrowedFd<'_>,
+    number: libc::c_ulong,
+    request: &mut Request,
+) -> io::Result<()> {
+    let pointer: *mut c_void = std::ptr::from_mut(request).cast();
+    // SAFETY: the descriptor is borrowed, so it is open; the pointer is to a request, which is as
+    // long as the kernel's and exclusively borrowed for the call; any bytes are a valid request.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), number as _, pointer) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_no_interface_has_are_refused() {
+        for name in ["", "a/b", "a:1", "sixteen-letters-", "a b", "..", "é"] {
+            assert!(Request::of(name).is_err(), "{name:?}");
+        }
+        let request = Request::of("fifteen-letters").unwrap();
+        assert_eq!(request.name(), "fifteen-letters");
+        assert!(size_of::<Request>() >= size_of::<libc::ifreq>());
+    }
+
+    #[test]
+    fn what_there_is_not_is_an_error() {
+        assert!(up("no-such-device").is_err());
+        assert!(set_mtu("no-such-device", 1_500).is_err());
+        assert!(set_queue_len("no-such-device", 500).is_err());
+        let address = Address { ip: [10, 0, 0, 1].into(), prefix_len: 33 };
+        let error = set_address("no-such-device", address).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+}
