@@ -44,6 +44,7 @@ pub use source::{Source, StreamKind, StreamSelector, TestMedia};
 use crate::path::PathAssumption;
 use crate::problem::{Errors, Problem, Problems, quoted};
 use crate::spanned::Spanned;
+use crate::units::parse_duration;
 use reader::{Node, Section};
 
 /// Bytes of a session file, at most.
@@ -61,6 +62,9 @@ pub const MAX_NAME_LEN: usize = 64;
 /// Bytes of a unit that a session file may announce, at most.
 pub const MAX_UNIT_LEN: u64 = 64 << 20;
 
+/// The longest that contact may be lost before a session is given up, in ns: a day.
+pub const MAX_GIVE_UP_NS: u64 = 86_400_000_000_000;
+
 pub(crate) const MAX_TITLE_LEN: usize = 256;
 const NAME_RULE: &str = "1 to 64 of a-z, 0-9, '.', '_', '-', the first a letter or a digit";
 
@@ -73,6 +77,8 @@ pub struct SessionFile {
     pub name: Spanned<String>,
     /// What people see of it.
     pub title: Option<Spanned<String>>,
+    /// How long contact may be lost before the session is given up, in ns; none is the usual.
+    pub give_up_ns: Option<Spanned<u64>>,
     /// What is assumed of the network; none leaves it to the reader.
     pub path: Option<Spanned<PathAssumption>>,
     /// Its flows, in the order of the file.
@@ -225,23 +231,39 @@ fn read_document(
     let path = root.optional("path").and_then(|node| path::read(&node, problems));
     let flows = read_flows(&root, problems)?;
     let is_whole = head.is_some() && flows.iter().all(Option::is_some);
-    let nameless = || (Spanned { value: String::new(), line: 1, column: 1 }, None);
-    let (name, title) = head.unwrap_or_else(nameless);
+    let nameless = || (Spanned { value: String::new(), line: 1, column: 1 }, None, None);
+    let (name, title, give_up_ns) = head.unwrap_or_else(nameless);
     let numbered = flows.into_iter().enumerate();
     let (flow_numbers, flows) = numbered.filter_map(|(at, flow)| Some((at, flow?))).unzip();
-    let session = SessionFile { origin: Arc::clone(origin), name, title, path, flows };
+    let origin = Arc::clone(origin);
+    let session = SessionFile { origin, name, title, give_up_ns, path, flows };
     Some(Read { session, flow_numbers, is_whole })
 }
 
-type Head = (Spanned<String>, Option<Spanned<String>>);
+type Head = (Spanned<String>, Option<Spanned<String>>, Option<Spanned<u64>>);
 
 fn read_head(root: &Section<'_>, problems: &mut Problems<'_>) -> Option<Head> {
-    let wanted = "one [session] with the keys name, title";
+    let wanted = "one [session] with the keys name, title, give_up";
     let section = root.require("session", wanted, problems)?.section(wanted, problems)?;
-    section.check_keys(&["name", "title"], problems);
+    section.check_keys(&["name", "title", "give_up"], problems);
     let title = section.optional("title").and_then(|node| read_title(&node, problems));
+    let give_up = section.optional("give_up").and_then(|node| read_give_up(&node, problems));
     let name = section.require("name", NAME_RULE, problems)?;
-    Some((read_name(&name, problems)?, title))
+    Some((read_name(&name, problems)?, title, give_up))
+}
+
+/// How long contact may be lost: `0 s` ends the session as soon as it is.
+fn read_give_up(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<u64>> {
+    let allowed = "a duration from 0 s to 24 h, such as \"5 min\"";
+    let text = node.text(allowed, problems)?;
+    match parse_duration(&text) {
+        Ok(ns) if ns <= MAX_GIVE_UP_NS => Some(Spanned { value: ns, ..node.spanned(0, problems) }),
+        _ => {
+            let what = format!("{} is not for how long contact may be lost", quoted(&text));
+            node.report(what, allowed, problems);
+            None
+        }
+    }
 }
 
 fn read_title(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<String>> {

@@ -68,6 +68,18 @@ impl Reader {
         LEN_MAX.saturating_sub(self.pending().len())
     }
 
+    /// How many bytes it holds of a record that is not whole.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        LEN_MAX.saturating_sub(self.room())
+    }
+
+    /// True when nothing is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Whether all bytes were read and none belong to a record that is not whole: where a stream
     /// may end.
     #[must_use]

@@ -87,6 +87,9 @@ pub struct Offer {
     pub session: u64,
     /// What it is, for people; at most [`TITLE_LEN_MAX`] bytes are sent.
     pub title: String,
+    /// How long contact may be lost before the session is given up, in milliseconds; `None` is five
+    /// minutes.
+    pub give_up_ms: Option<u32>,
     /// At most [`FLOWS_MAX`], with at most [`ATTRIBUTES_MAX`] attributes together.
     pub flows: Vec<FlowOffer>,
 }
@@ -96,6 +99,7 @@ impl Form for Offer {
         let offer = Self {
             session: fields.u64(Tag::Session)?,
             title: fields.text(Tag::Title, TITLE_LEN_MAX)?,
+            give_up_ms: fields.u32_if_there(Tag::GiveUp)?,
             flows: fields.elements(Tag::Flow, FLOWS_MAX)?,
         };
         offer.check_attributes()?;
@@ -106,11 +110,11 @@ impl Form for Offer {
         if let Err(fault) = self.check_attributes() {
             to.refuse(fault);
         }
-        to.u64(Tag::Session, self.session).text(Tag::Title, &self.title, TITLE_LEN_MAX).elements(
-            Tag::Flow,
-            &self.flows,
-            FLOWS_MAX,
-        );
+        to.u64(Tag::Session, self.session).text(Tag::Title, &self.title, TITLE_LEN_MAX);
+        if let Some(give_up_ms) = self.give_up_ms {
+            to.u32(Tag::GiveUp, give_up_ms);
+        }
+        to.elements(Tag::Flow, &self.flows, FLOWS_MAX);
     }
 }
 

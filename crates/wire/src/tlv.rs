@@ -102,6 +102,7 @@ tags! {
     Playout = 47 "playout",
     StreamToken = 48 "stream_token",
     Live = 49 "live",
+    GiveUp = 50 "give_up",
 }
 
 impl Tag {
@@ -201,6 +202,10 @@ impl<'a> Fields<'a> {
 
     pub fn u16_if_there(self, tag: Tag) -> Result<Option<u16>, Fault> {
         Ok(self.array_if_there(tag)?.map(u16::from_be_bytes))
+    }
+
+    pub fn u32_if_there(self, tag: Tag) -> Result<Option<u32>, Fault> {
+        Ok(self.array_if_there(tag)?.map(u32::from_be_bytes))
     }
 
     pub fn u64_if_there(self, tag: Tag) -> Result<Option<u64>, Fault> {
@@ -367,7 +372,7 @@ mod tests {
         for &tag in Tag::ALL {
             assert_eq!(Tag::from_code(tag.code()), Some(tag));
         }
-        assert_eq!((Tag::from_code(0), Tag::from_code(44), Tag::from_code(50)), (None, None, None));
+        assert_eq!((Tag::from_code(0), Tag::from_code(44), Tag::from_code(51)), (None, None, None));
     }
 
     #[test]

@@ -43,6 +43,9 @@ struct SessionTable {
     name: Name,
     /// What people see of it.
     title: Option<Title>,
+    /// How long contact may be lost before the session is given up, at most 24 h; "5 min" when left
+    /// out, "0 s" ends it as soon as contact is lost.
+    give_up: Option<Duration>,
 }
 
 /// What is assumed of the network between the two ends of a flow, one way.

@@ -115,7 +115,8 @@ fn fields_may_come_in_any_order() {
 /// The lists; and the position of a READY.
 fn may_be_missing(kind: MessageKind, tag: u16) -> bool {
     use MessageKind as K;
-    is_list(kind, tag) || matches!((kind, tag), (K::Ready, 35) | (K::Prepare, 40) | (K::Join, 49))
+    is_list(kind, tag)
+        || matches!((kind, tag), (K::Ready, 35) | (K::Prepare, 40) | (K::Join, 49) | (K::Offer, 50))
 }
 
 fn is_list(kind: MessageKind, tag: u16) -> bool {

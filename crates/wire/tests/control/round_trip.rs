@@ -126,7 +126,13 @@ fn lists_end_at_their_limits() {
     });
     let flow = FlowOffer { name: "n".to_owned(), ..FlowOffer::default() };
     check_limit(FLOWS_MAX, 14, |count| {
-        Offer { session: 1, title: String::new(), flows: vec![flow.clone(); count] }.into()
+        Offer {
+            session: 1,
+            title: String::new(),
+            flows: vec![flow.clone(); count],
+            ..Offer::default()
+        }
+        .into()
     });
     let answer =
         FlowAnswer { flow: 1, accepted: Ok(()), label: 2, datagram_len: 3, stream_token: None };

@@ -134,6 +134,7 @@ impl Sample<'_> {
         Offer {
             session: self.random.u64(),
             title: self.text_of(TITLE_LEN_MAX),
+            give_up_ms: self.taste.full.then(|| self.random.u32()),
             flows: self.list(70, Self::flow_offer),
         }
     }
