@@ -34,6 +34,7 @@ use dacapo_packet::Pool;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 const CAPABILITIES: Capabilities = Capabilities {
     name: "sim",
@@ -120,6 +121,10 @@ impl StreamTransport for Sim {
 
     fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
         self.streams.set_reading(remote, is_reading);
+    }
+
+    fn set_patience(&mut self, remote: SocketAddr, patience: Duration) {
+        self.streams.set_patience(remote, patience);
     }
 
     fn close_stream(&mut self, remote: SocketAddr) {

@@ -43,6 +43,10 @@ mod tests;
 mod transport;
 mod writer;
 
+/// How long a stream lives on which nothing is acknowledged, unless
+/// [`StreamTransport::set_patience`] says otherwise.
+pub const PATIENCE: std::time::Duration = dacapo_sys::tcp::PATIENCE;
+
 pub use end::{ReadOutcome, StreamEnd};
 pub use ending::Ending;
 pub use preface::MAGIC;

@@ -7,6 +7,7 @@ use crate::Transport;
 use dacapo_base::Time;
 use dacapo_packet::Pool;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// What happened to a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +56,10 @@ pub trait StreamTransport: Transport {
     /// Reads by a stream no longer, or again. What comes meanwhile waits in the network until the
     /// other end finds it full. A stream that is being closed is read in any case.
     fn set_reading(&mut self, remote: SocketAddr, is_reading: bool);
+
+    /// Keeps a stream on which nothing is acknowledged for so long. A stream begins with
+    /// [`super::PATIENCE`]. Networks that lose no bytes have nothing to wait for.
+    fn set_patience(&mut self, remote: SocketAddr, patience: Duration);
 
     /// When [`Transport::recv`] has something to do although nothing comes: somebody is late.
     fn next_deadline(&self) -> Option<Time>;

@@ -50,6 +50,7 @@ use dacapo_sys::tcp::{Listener, Stream};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 use streams::Door;
 
 const CAPABILITIES: Capabilities = Capabilities {
@@ -183,6 +184,10 @@ impl StreamTransport for Tcp {
         self.settle_watches();
     }
 
+    fn set_patience(&mut self, remote: SocketAddr, patience: Duration) {
+        self.streams.set_patience(remote, patience);
+    }
+
     fn close_stream(&mut self, remote: SocketAddr) {
         self.streams.close(remote);
         self.settle_watches();
@@ -208,5 +213,9 @@ impl Connection for Stream {
     fn end_writing(&mut self) {
         // A connection that is gone has nobody left to tell.
         let _ = Stream::end_writing(self);
+    }
+
+    fn set_patience(&mut self, patience: Duration) {
+        Stream::set_patience(self, patience);
     }
 }

@@ -41,6 +41,9 @@ pub(crate) trait Connection: Read + Write {
 
     /// Nothing more will be written; what was written still arrives.
     fn end_writing(&mut self);
+
+    /// Lives on for so long while nothing that was written is acknowledged.
+    fn set_patience(&mut self, patience: Duration);
 }
 
 /// The streams of a transport.
@@ -296,6 +299,14 @@ impl<C: Connection> Streams<C> {
         self.changed.push(index);
         // Something may have come that no event tells of again.
         self.enqueue(index);
+    }
+
+    /// As [`super::StreamTransport::set_patience`].
+    pub(crate) fn set_patience(&mut self, remote: SocketAddr, patience: Duration) {
+        let Some(&index) = self.by_remote.get(&remote) else { return };
+        if let Some(slot) = self.slot(index) {
+            slot.connection.set_patience(patience);
+        }
     }
 
     /// As [`super::StreamTransport::expect`].

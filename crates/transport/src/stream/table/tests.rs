@@ -59,6 +59,8 @@ impl Connection for Fake {
     fn end_writing(&mut self) {
         self.0.borrow_mut().is_ended = true;
     }
+
+    fn set_patience(&mut self, _: std::time::Duration) {}
 }
 
 fn address(port: u16) -> SocketAddr {
