@@ -104,6 +104,10 @@ codes! {
     ContactLost = 502, Network, "contact lost";
     /// Control works and datagrams of flows do not come through.
     NoDataPath = 503, Network, "control works, but no datagram of a flow comes through";
+    /// Contact was lost for longer than the session waits.
+    GivenUp = 504, Network, "contact did not come back";
+    /// The peer was started anew: it knows nothing of the sessions that ran.
+    PeerRestarted = 505, Network, "the peer was started anew";
     /// A bound on sessions, peers or requests is reached.
     TooMany = 601, Resource, "a bound on sessions, peers or requests is reached";
     /// The packet pool is used up.

@@ -4,14 +4,19 @@
 //! label is random, but it goes in clear.
 //!
 //! Invariants: a label is random in its upper 28 bits; its lower 4 name the reactor; one that was
-//! taken back is not given out again for two minutes; at most [`LABELS_MAX`] exist.
+//! taken back is not given out again for two minutes; at most [`LABELS_MAX`] exist, and at most
+//! [`LABELS_PER_PEER_MAX`] for one peer.
 
+use crate::peer::PeerId;
 use dacapo_base::{Random, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// The most labels at a time, those in quarantine included.
 pub const LABELS_MAX: usize = 65_536;
+
+/// The most labels for flows with one peer, those in quarantine included.
+pub(crate) const LABELS_PER_PEER_MAX: usize = 8_192;
 
 const QUARANTINE: Duration = Duration::from_secs(120);
 const REACTOR_MASK: u32 = 0xF;
@@ -28,9 +33,10 @@ pub struct Target {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Entry {
-    Live(Target),
-    Quarantined,
+struct Entry {
+    /// What it names; nothing in quarantine.
+    target: Option<Target>,
+    owner: PeerId,
 }
 
 /// The labels of a reactor.
@@ -38,20 +44,30 @@ enum Entry {
 pub struct Labels {
     entries: BTreeMap<u32, Entry>,
     quarantine: VecDeque<(Time, u32)>,
+    /// How many there are for flows with each peer.
+    owned: BTreeMap<PeerId, usize>,
 }
 
 impl Labels {
-    /// Gives out a label; `None` when there are too many.
-    pub fn allot(&mut self, now: Time, random: &mut Random, target: Target) -> Option<u32> {
+    /// Gives out a label for a flow with this peer; `None` when there are too many.
+    pub fn allot(
+        &mut self,
+        now: Time,
+        random: &mut Random,
+        target: Target,
+        owner: PeerId,
+    ) -> Option<u32> {
         self.release_old(now);
-        if self.entries.len() >= LABELS_MAX {
+        let owned = self.owned.get(&owner).copied().unwrap_or(0);
+        if self.entries.len() >= LABELS_MAX || owned >= LABELS_PER_PEER_MAX {
             return None;
         }
         loop {
             // At most one in 4,096 numbers is taken, so this ends.
             let label = random.next_u32() & !REACTOR_MASK;
             if let std::collections::btree_map::Entry::Vacant(entry) = self.entries.entry(label) {
-                entry.insert(Entry::Live(target));
+                entry.insert(Entry { target: Some(target), owner });
+                self.owned.insert(owner, owned + 1);
                 return Some(label);
             }
         }
@@ -60,31 +76,33 @@ impl Labels {
     /// What a label names; `None` for one that is unknown or was taken back.
     #[must_use]
     pub fn target(&self, label: u32) -> Option<Target> {
-        match self.entries.get(&label) {
-            Some(Entry::Live(target)) => Some(*target),
-            _ => None,
-        }
+        self.entries.get(&label)?.target
     }
 
     /// True for a label that was taken back less than two minutes ago.
     #[must_use]
     pub fn is_quarantined(&self, label: u32) -> bool {
-        matches!(self.entries.get(&label), Some(Entry::Quarantined))
+        self.entries.get(&label).is_some_and(|entry| entry.target.is_none())
     }
 
     /// Takes a label back.
     pub fn retire(&mut self, now: Time, label: u32) {
         if let Some(entry) = self.entries.get_mut(&label)
-            && matches!(entry, Entry::Live(_))
+            && entry.target.take().is_some()
         {
-            *entry = Entry::Quarantined;
             self.quarantine.push_back((now + QUARANTINE, label));
         }
     }
 
     fn release_old(&mut self, now: Time) {
         while let Some((_, label)) = self.quarantine.pop_front_if(|(at, _)| *at <= now) {
-            self.entries.remove(&label);
+            let Some(entry) = self.entries.remove(&label) else { continue };
+            if let Some(owned) = self.owned.get_mut(&entry.owner) {
+                *owned = owned.saturating_sub(1);
+                if *owned == 0 {
+                    self.owned.remove(&entry.owner);
+                }
+            }
         }
     }
 }
@@ -93,23 +111,24 @@ impl Labels {
 mod tests {
     use super::*;
 
+    const OWNER: PeerId = PeerId(7);
     const TARGET: Target = Target { session: 1, flow: 2, epoch: 3 };
 
     #[test]
     fn a_label_taken_back_is_not_given_out_for_two_minutes() {
         let mut labels = Labels::default();
         let mut random = Random::from_number(1);
-        let label = labels.allot(Time::ZERO, &mut random, TARGET).unwrap();
+        let label = labels.allot(Time::ZERO, &mut random, TARGET, OWNER).unwrap();
         assert_eq!(labels.target(label), Some(TARGET));
         labels.retire(Time::ZERO, label);
         assert_eq!(labels.target(label), None);
         // The same draw again meets the quarantine and takes the next number.
         let again = |labels: &mut Labels, at| {
-            labels.allot(at, &mut Random::from_number(1), TARGET).unwrap()
+            labels.allot(at, &mut Random::from_number(1), TARGET, OWNER).unwrap()
         };
         assert_ne!(again(&mut labels, Time::from_millis(119_999)), label);
         let mut labels = Labels::default();
-        labels.allot(Time::ZERO, &mut Random::from_number(1), TARGET).unwrap();
+        labels.allot(Time::ZERO, &mut Random::from_number(1), TARGET, OWNER).unwrap();
         labels.retire(Time::ZERO, label);
         assert_eq!(again(&mut labels, Time::from_millis(120_000)), label);
     }
@@ -118,7 +137,7 @@ mod tests {
     fn a_label_taken_back_twice_is_in_quarantine_once() {
         let mut labels = Labels::default();
         let allot = |labels: &mut Labels, at| {
-            labels.allot(at, &mut Random::from_number(1), TARGET).unwrap()
+            labels.allot(at, &mut Random::from_number(1), TARGET, OWNER).unwrap()
         };
         let label = allot(&mut labels, Time::ZERO);
         labels.retire(Time::ZERO, label);
@@ -132,9 +151,26 @@ mod tests {
     fn labels_are_bounded() {
         let mut labels = Labels::default();
         let mut random = Random::from_number(1);
-        for _ in 0..LABELS_MAX {
-            assert!(labels.allot(Time::ZERO, &mut random, TARGET).is_some());
+        let owners = LABELS_MAX / LABELS_PER_PEER_MAX;
+        for owner in (0..owners).map(|number| PeerId(number as u64)) {
+            let mut one = || labels.allot(Time::ZERO, &mut random, TARGET, owner);
+            assert!((0..LABELS_PER_PEER_MAX).all(|_| one().is_some()), "{owner:?}");
+            assert_eq!(one(), None, "{owner:?} has enough");
         }
-        assert_eq!(labels.allot(Time::ZERO, &mut random, TARGET), None);
+        assert_eq!(labels.allot(Time::ZERO, &mut random, TARGET, PeerId(99)), None, "all are out");
+    }
+
+    #[test]
+    fn a_peer_gets_labels_again_when_those_it_had_are_out_of_quarantine() {
+        let mut labels = Labels::default();
+        let mut random = Random::from_number(1);
+        let mut given = Vec::new();
+        while let Some(label) = labels.allot(Time::ZERO, &mut random, TARGET, OWNER) {
+            given.push(label);
+        }
+        given.iter().for_each(|label| labels.retire(Time::ZERO, *label));
+        let at = |ms| Time::from_millis(ms);
+        assert_eq!(labels.allot(at(119_999), &mut random, TARGET, OWNER), None);
+        assert!(labels.allot(at(120_000), &mut random, TARGET, OWNER).is_some());
     }
 }

@@ -19,6 +19,12 @@ use dacapo_wire::probe::Probe;
 use quinn_proto::StreamId;
 use sha2::{Digest, Sha256};
 use std::net::SocketAddr;
+use std::time::Duration;
+
+/// After something was said on the control connection it is asked for so many acknowledgements,
+/// this often: enough for what was lost three times in a row.
+const HURRY_ACKS: u8 = 8;
+pub(crate) const HURRY_EVERY: Duration = Duration::from_millis(150);
 
 /// Another core, as long as there is a connection to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +82,9 @@ pub(crate) struct Peer {
     pub key: ProbeKey,
     /// Where the peer's data port is, once known.
     pub data_remote: Option<SocketAddr>,
+    /// Where the dialer's newest question came from, and the first of our own that was asked there:
+    /// its data port when one of those is answered from there.
+    pub candidate: Option<(SocketAddr, u64)>,
     pub prober: Option<Prober>,
     /// The peer reads the same monotonic clock.
     pub one_clock: bool,
@@ -91,6 +100,18 @@ pub(crate) struct Peer {
     pub lists: Vec<(Time, u32)>,
     /// Why the last attempt failed, for the report.
     pub last_failure: String,
+    /// Which start of its program the peer said it is.
+    pub instance: [u8; 16],
+    /// Since when contact is lost and flows wait for it.
+    pub suspended: Option<Time>,
+    /// Contact came back, and streams need no more patience than usual from then on.
+    pub calm_at: Option<Time>,
+    /// The application has asked for the connection while contact was lost.
+    pub is_asked_for: bool,
+    /// How many acknowledgements by QUIC are still asked for.
+    pub hurry: u8,
+    /// What [`crate::control::Control::acked`] said last.
+    pub acked: u64,
 }
 
 impl Peer {
@@ -106,6 +127,7 @@ impl Peer {
             deadline: None,
             key: ProbeKey::default(),
             data_remote: None,
+            candidate: None,
             prober: None,
             one_clock: false,
             heard: 0,
@@ -114,6 +136,12 @@ impl Peer {
             asked_max: None,
             lists: Vec::new(),
             last_failure: String::new(),
+            instance: [0; 16],
+            suspended: None,
+            calm_at: None,
+            is_asked_for: false,
+            hurry: 0,
+            acked: 0,
         }
     }
 
@@ -125,6 +153,15 @@ impl Peer {
     /// lives.
     pub fn waits_for_path(&self, now: Time) -> bool {
         self.is_open() && self.prober.as_ref().is_some_and(|it| it.datagram_len(now).is_none())
+    }
+
+    /// What was said just now, or before contact was lost, is to arrive soon: QUIC notices what was
+    /// lost by what is acknowledged after it, long before its own timers, which back off.
+    pub fn hurry(&mut self, now: Time) {
+        if self.hurry == 0 {
+            self.ping_at = now + HURRY_EVERY;
+        }
+        self.hurry = HURRY_ACKS;
     }
 
     /// Notes a question of the peer; false for one that came before or was overtaken. Such a one
@@ -140,6 +177,7 @@ impl Peer {
     pub fn times(&self) -> PathTimes {
         let Some(prober) = &self.prober else { return PathTimes::default() };
         PathTimes {
+            is_lost: self.suspended.is_some(),
             rtt: prober.rtt().smoothed().unwrap_or_default(),
             jitter: prober.rtt().deviation(),
         }

@@ -159,6 +159,9 @@ impl<'a> UnitWriter<'a> {
         if len > self.unit_len_max || (!self.layout.segmented && total > self.layout.segment) {
             return Err(BeginError::TooLarge);
         }
+        if self.pool.is_scarce(total) {
+            return Err(BeginError::NoMemory);
+        }
         let mut left = total;
         while left > 0 {
             let now = left.min(self.layout.payload_per_train());

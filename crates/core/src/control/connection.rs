@@ -13,6 +13,7 @@ use quinn_proto::{
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 pub(super) struct Connection {
     pub handle: ConnectionHandle,
@@ -24,7 +25,18 @@ pub(super) struct Connection {
     /// False when it had nothing to send and nothing has happened since.
     pub may_send: bool,
     streams: BTreeMap<StreamId, Stream>,
+    /// Streams of the peer that have not brought a whole record yet, and since when they are
+    /// watched.
+    unspoken: Vec<(StreamId, Option<Time>)>,
 }
+
+/// The most bytes of half records on all streams of a connection, and of records that the peer does
+/// not read.
+const HALF_RECORDS_MAX: usize = 1 << 20;
+const UNREAD_MAX: usize = 1 << 20;
+
+/// A stream of the peer brings its first whole record by then.
+const FIRST_RECORD_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct Stream {
@@ -33,6 +45,7 @@ struct Stream {
     finishing: bool,
     finished: bool,
     ended: bool,
+    has_spoken: bool,
 }
 
 impl Connection {
@@ -43,12 +56,40 @@ impl Connection {
         dialed: bool,
     ) -> Self {
         let (may_send, through, streams) = (true, false, BTreeMap::new());
-        Self { handle, inner, dialed, since, through, may_send, streams }
+        Self { handle, inner, dialed, since, through, may_send, streams, unspoken: Vec::new() }
+    }
+
+    /// When a stream has to have brought its first record.
+    pub fn first_record_due(&self) -> Option<Time> {
+        self.unspoken.iter().filter_map(|(_, since)| *since).min().map(|at| at + FIRST_RECORD_MAX)
+    }
+
+    /// Breaks streams of the peer on which no record gets whole.
+    pub fn watch_unspoken(&mut self, now: Time) {
+        let streams = &self.streams;
+        let waits = |stream: &StreamId| streams.get(stream).is_some_and(|it| !it.has_spoken);
+        self.unspoken.retain(|(stream, _)| waits(stream));
+        self.unspoken.iter_mut().for_each(|(_, since)| _ = since.get_or_insert(now));
+        while self.first_record_due().is_some_and(|at| at <= now) {
+            let (stream, _) = self.unspoken.remove(0);
+            self.reset(stream, VarInt::from_u32(Code::NoAnswer as u32));
+        }
+    }
+
+    /// Whether the peer keeps too much of what it has not ended.
+    fn has_too_much(&self) -> bool {
+        self.streams.values().map(|it| it.reader.len()).sum::<usize>() > HALF_RECORDS_MAX
     }
 
     /// True for one that came in and is neither through nor closed.
     pub fn is_half_open(&self) -> bool {
         !self.dialed && !self.through && !self.inner.is_closed()
+    }
+
+    /// True for one that is closed, has nothing to send, and that no timer will end: its first packet
+    /// closed it, and `quinn-proto` sets no timer then.
+    pub fn is_stuck(&mut self) -> bool {
+        !self.may_send && self.inner.is_closed() && self.inner.poll_timeout().is_none()
     }
 
     /// False for a datagram from elsewhere before the handshake is through: a copy with another
@@ -94,6 +135,7 @@ impl Connection {
             StreamEvent::Opened { dir: Dir::Bi } => {
                 while let Some(stream) = self.inner.streams().accept(Dir::Bi) {
                     self.streams.insert(stream, Stream::default());
+                    self.unspoken.push((stream, None));
                     self.read(id, stream, events);
                 }
             }
@@ -127,6 +169,12 @@ impl Connection {
             }
         }
         let _ = chunks.finalize();
+        if self.has_too_much() {
+            // Nothing whole has come on it that was not told; the core hears that it ended.
+            self.reset(stream, VarInt::from_u32(Code::TooMany as u32));
+            events.push_back(ControlEvent::Ended { conn: id, stream, error: None });
+            return;
+        }
         if let Some(error) = ended {
             self.end(id, stream, error, events);
         }
@@ -162,7 +210,8 @@ impl Connection {
             return Err(Malformed);
         }
         state.out.extend(bytes);
-        Ok(())
+        let unread: usize = self.streams.values().map(|it| it.out.len()).sum();
+        if unread > UNREAD_MAX { Err(Malformed) } else { Ok(()) }
     }
 
     /// Gives the connection what waits, as far as its windows allow.
@@ -222,6 +271,10 @@ impl Connection {
         }
     }
 
+    pub fn acked(&self) -> u64 {
+        self.inner.stats().frame_rx.acks
+    }
+
     pub fn heard(&self) -> u64 {
         let seen = self.inner.stats().frame_rx;
         seen.acks
@@ -256,6 +309,7 @@ impl Stream {
             self.reader.push(now)?;
             bytes = rest;
             while let Some(message) = self.reader.next()? {
+                self.has_spoken = true;
                 events.push_back(ControlEvent::Message { conn, stream, message });
             }
         }

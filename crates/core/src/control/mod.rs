@@ -166,7 +166,13 @@ impl Control {
                 Err(error) => self.endpoint.ignore(error.into_incoming()),
             };
         }
-        if half_open >= HALF_OPEN_MAX || self.connections.len() >= CONNECTIONS_MAX {
+        if half_open >= HALF_OPEN_MAX {
+            // A handshake takes two round trips: the oldest is the one that will not come.
+            let oldest = self.connections.iter().find(|(_, it)| it.is_half_open());
+            let oldest = oldest.map(|(id, _)| *id);
+            oldest.into_iter().for_each(|id| self.forget(id));
+        }
+        if self.connections.len() >= CONNECTIONS_MAX {
             let transmit = self.endpoint.refuse(incoming, &mut answer);
             return self.respond(&transmit, &answer);
         }
@@ -180,6 +186,15 @@ impl Control {
                     self.respond(&transmit, &answer);
                 }
             }
+        }
+    }
+
+    /// Forgets a connection at once, without a word to the other end.
+    fn forget(&mut self, id: ConnId) {
+        if let Some(connection) = self.connections.remove(&id) {
+            self.by_handle.remove(&connection.handle.0);
+            let gone = quinn_proto::EndpointEvent::drained();
+            self.endpoint.handle_event(connection.handle, gone);
         }
     }
 
@@ -204,6 +219,8 @@ impl Control {
         if connection.inner.is_drained() {
             self.by_handle.remove(&connection.handle.0);
             self.connections.remove(&id);
+        } else if connection.is_stuck() {
+            self.forget(id);
         }
     }
 
@@ -244,12 +261,15 @@ impl Control {
         let next = self.connections.values_mut().filter_map(|it| it.inner.poll_timeout()).min();
         let half_open = self.connections.values().filter(|it| it.is_half_open());
         let handshake = half_open.map(|it| it.since + HANDSHAKE_MAX).min();
-        crate::flow::earlier(next.map(|instant| self.time(instant)), handshake)
+        let record = self.connections.values().filter_map(Connection::first_record_due).min();
+        let ours = crate::flow::earlier(handshake, record);
+        crate::flow::earlier(next.map(|instant| self.time(instant)), ours)
     }
 
     pub fn handle_timeout(&mut self, now: Time) {
         let instant = self.instant(now);
         self.close_half_open(now);
+        self.connections.values_mut().for_each(|it| it.watch_unspoken(now));
         let due = |it: &mut Connection| it.inner.poll_timeout().is_some_and(|at| at <= instant);
         let ids: Vec<ConnId> = self
             .connections
@@ -339,6 +359,11 @@ impl Control {
     /// A count that rises with everything authentic that comes from the peer.
     pub fn heard(&self, conn: ConnId) -> u64 {
         self.connections.get(&conn).map_or(0, Connection::heard)
+    }
+
+    /// A count that rises with everything that the peer acknowledges.
+    pub fn acked(&self, conn: ConnId) -> u64 {
+        self.connections.get(&conn).map_or(0, Connection::acked)
     }
 
     pub fn connection_count(&self) -> usize {

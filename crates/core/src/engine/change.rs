@@ -60,8 +60,10 @@ impl Core {
         self.check_graph(&wanted, len)?;
         let built = self.build_graph(&graph, len, offer.unit_len_max as usize)?;
         let target = Target { session: id.0, flow: index, epoch };
-        let label = self.labels.allot(now, &mut self.random, target);
-        let label = label.ok_or_else(|| Error::new(Code::TooMany, "labels"))?;
+        let label = self.allot_label(now, id, target);
+        let label = label.ok_or_else(|| {
+            Error::new(Code::TooMany, "labels, for flows with this peer or in all")
+        })?;
         let mut prepare = Prepare {
             flow: index as u16,
             epoch,
@@ -183,8 +185,10 @@ impl Core {
         self.check_graph(&wanted, len)?;
         let built = self.build_graph(&wanted.graph, len, wanted.unit_len_max as usize)?;
         let target = Target { session: id.0, flow: index, epoch: prepare.epoch };
-        let label = self.labels.allot(now, &mut self.random, target);
-        let label = label.ok_or_else(|| Error::new(Code::TooMany, "labels"))?;
+        let label = self.allot_label(now, id, target);
+        let label = label.ok_or_else(|| {
+            Error::new(Code::TooMany, "labels, for flows with this peer or in all")
+        })?;
         let ordered = self.gives_order(wanted.transport, &wanted.graph);
         let mut epoch = RxEpoch::new(prepare.epoch, built, label, ordered);
         epoch.label_tx = prepare.label;

@@ -19,17 +19,22 @@ use crate::flow::sender::{FlowEvent, FlowOut};
 use crate::port::Ending;
 use crate::session::table::State;
 use crate::session::{Awaited, FlowEnd};
-use dacapo_base::Time;
+use dacapo_base::{Time, failpoint};
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{Close, Closed, End, Report};
 
 impl Core {
     /// Closes a session: what waits is not sent, what was sent is accounted for;
-    /// [`CoreEvent::SessionEnded`] follows, within 10 s.
+    /// [`CoreEvent::SessionEnded`] follows, within 10 s; at once while contact is lost, and then
+    /// what was on its way is unknown.
     ///
     /// # Errors
     /// [`Code::NoSuchThing`] when there is no such session.
     pub fn close(&mut self, now: Time, id: SessionId) -> Result<(), Error> {
+        if self.is_suspended(id) {
+            let text = "the session was closed while contact was lost";
+            return self.close_because(now, id, Error::new(Code::ContactLost, text));
+        }
         let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
         match session.state {
             State::Closing | State::Closed => return Ok(()),
@@ -56,7 +61,11 @@ impl Core {
         if !self.sessions.contains_key(&id) {
             return Err(no_session(id));
         }
-        self.break_session(now, id, error);
+        let peer = self.sessions.get(&id).map(|session| session.peer);
+        self.break_session(now, id, error.clone());
+        if let Some(peer) = peer.filter(|peer| self.is_without_contact(*peer)) {
+            self.lose_peer_if_unused(now, peer, &error);
+        }
         Ok(())
     }
 
@@ -129,6 +138,7 @@ impl Core {
             let text = format!("END after {} units", end.units);
             return self.break_session(now, id, Error::new(Code::Violation, text));
         }
+        failpoint!("core.end");
         let times = self.times(id);
         let out = self.with_session(now, id, |session, around| {
             let mut out = FlowOut::default();
@@ -150,12 +160,16 @@ impl Core {
     }
 
     pub(super) fn handle_report(&mut self, now: Time, id: SessionId, report: &Report) {
+        failpoint!("core.report");
         let index = self.sessions.get(&id).and_then(|it| it.flow_index(report.flow));
         let mut out = FlowOut::default();
         let flow = index.and_then(|at| self.sessions.get_mut(&id)?.flows.get_mut(at));
         match flow.map(|flow| &mut flow.end) {
             Some(FlowEnd::Sender(sender)) if sender.awaits_report() => {
-                sender.handle_report(report, &mut out);
+                if !sender.handle_report(report, &mut out) {
+                    let text = format!("REPORT does not add up to the {} units", sender.sent());
+                    return self.break_session(now, id, Error::new(Code::Violation, text));
+                }
             }
             _ => {
                 let error = Error::new(Code::Violation, "REPORT that no END has asked for");
@@ -173,8 +187,11 @@ impl Core {
             let error = Error::from_peer(close.code, &close.text);
             return self.end_session(now, id, Some(error));
         }
-        session.close_asked_by_peer = true;
+        if std::mem::replace(&mut session.close_asked_by_peer, true) {
+            return;
+        }
         session.await_answer(now + ANSWER_MAX, Awaited::Closed);
+        failpoint!("core.close");
         self.close_flows(now, id);
         self.answer_closed_if_settled(now, id);
     }
@@ -189,7 +206,9 @@ impl Core {
     }
 
     pub(super) fn handle_closed(&mut self, now: Time, id: SessionId) {
-        self.end_session(now, id, None);
+        let settled = self.sessions.get(&id).is_some_and(|session| session.is_settled());
+        let early = || Error::new(Code::Violation, "CLOSED before the flows were accounted for");
+        self.end_session(now, id, (!settled).then(early));
     }
 
     pub(super) fn handle_session_stream_ended(

@@ -14,7 +14,7 @@ use crate::session::table::HubRole;
 use crate::session::{FlowEnd, PRIORITY_MAX};
 use dacapo_base::Time;
 use dacapo_packet::Packet;
-use dacapo_path::Prober;
+use dacapo_path::{Prober, Question};
 use dacapo_transport::Lane;
 use dacapo_wire::data::{self, Belongs, TYPE_DATA, classify};
 use dacapo_wire::probe::{Probe, TYPE_PROBE};
@@ -163,17 +163,6 @@ impl Core {
         if on_stream {
             self.note_room(now, id, target.flow);
         }
-        self.handle_sign_of_life(now, id);
-    }
-
-    /// Data with one of our labels is from the peer, or from somebody who has seen its packets.
-    fn handle_sign_of_life(&mut self, now: Time, id: SessionId) {
-        let peer = self.sessions.get(&id).map(|session| session.peer);
-        if let Some(prober) =
-            peer.and_then(|peer| self.peers.get_mut(&peer)).and_then(|peer| peer.prober.as_mut())
-        {
-            prober.handle_life(now);
-        }
     }
 
     /// What the path of a session's peer knows of its times.
@@ -191,9 +180,9 @@ impl Core {
             return;
         };
         if probe.answer {
-            return self.handle_probe_answer(now, id, &probe);
+            return self.handle_probe_answer(now, id, remote, &probe);
         }
-        self.handle_question(now, id, remote, probe.number);
+        self.handle_question(now, id, remote, probe.number, len);
         let Some(peer) = self.peers.get(&id) else { return };
         let key = peer.key;
         let answer = Probe {
@@ -207,56 +196,64 @@ impl Core {
         self.push_probe(remote, key, answer, len);
     }
 
-    /// The peer asks: it lives, and a dialer's data port is where its newest question came from.
-    fn handle_question(&mut self, now: Time, id: PeerId, remote: SocketAddr, number: u64) {
+    /// The peer asks. A dialer's data port is where its newest question came from, when that address
+    /// has answered one of ours: somebody else may have sent the question. It is asked once for each
+    /// of its questions, with no more bytes. A listener has one port, and the dialer knows it.
+    fn handle_question(
+        &mut self,
+        now: Time,
+        id: PeerId,
+        remote: SocketAddr,
+        number: u64,
+        len: usize,
+    ) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
-        if !peer.note_question(number) {
+        let is_new = peer.note_question(number);
+        if !is_new || peer.role != HubRole::Listener || peer.data_remote == Some(remote) {
             return;
         }
-        if peer.data_remote.is_none() {
-            peer.prober = Some(Prober::new(now, peer.one_clock));
-        }
-        if let Some(prober) = &mut peer.prober {
-            if prober.is_silent(now)
-                && let Some(conn) = peer.conn
-            {
-                // QUIC need not wait for its own timer to find out that the path carries again.
-                self.control.ping(conn);
-            }
-            prober.handle_life(now);
-        }
-        // A listener has one port, and the dialer knows it.
-        if peer.role == HubRole::Listener {
-            peer.data_remote = Some(remote);
-        }
+        let (key, one_clock) = (peer.key, peer.one_clock);
+        let prober = peer.prober.get_or_insert_with(|| Prober::new(now, one_clock));
+        let question = prober.ask_at_most(now, len);
+        let since = peer.candidate.filter(|(candidate, _)| *candidate == remote);
+        let since = since.map_or(question.number, |(_, since)| since);
+        peer.candidate = Some((remote, since));
+        self.push_question(now, remote, key, question);
     }
 
-    fn handle_probe_answer(&mut self, now: Time, id: PeerId, probe: &Probe) {
+    /// A dialer's data port is there from now on.
+    fn move_data(&mut self, id: PeerId, remote: SocketAddr) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        peer.candidate = None;
+        let before = peer.data_remote.replace(remote);
+        self.outbox.closed_data.extend(before);
+    }
+
+    fn handle_probe_answer(&mut self, now: Time, id: PeerId, remote: SocketAddr, probe: &Probe) {
+        let candidate = self.peers.get(&id).and_then(|peer| peer.candidate);
         let Some(prober) = self.peers.get_mut(&id).and_then(|peer| peer.prober.as_mut()) else {
             return;
         };
+        let was_silent = prober.is_silent(now);
         let before = (*prober.offset(), prober.datagram_len(now));
         if !prober.handle_answer(now, probe.number, probe.received_ns, probe.answered_ns) {
             self.counters.unknown_probe += 1;
             return;
         }
         let after = (*prober.offset(), prober.datagram_len(now));
-        self.hurry_control(id);
+        if candidate.is_some_and(|(known, since)| known == remote && probe.number >= since) {
+            self.move_data(id, remote);
+        }
+        if let Some(peer) = self.peers.get_mut(&id).filter(|_| was_silent) {
+            // The path carries again: QUIC need not wait for its own timer to find out.
+            peer.hurry(now);
+            peer.ping_at = now;
+        }
         if before.1 != after.1 {
             self.answer_waiting(now, id);
         }
         if before.0 != after.0 {
             self.tell_clock(id, after.0);
-        }
-    }
-
-    /// The path carries: while a command waits, QUIC need not wait for its own timer, which backs
-    /// off.
-    fn hurry_control(&mut self, id: PeerId) {
-        let waits = self.sessions.values().any(|it| it.peer == id && !it.awaited.is_empty());
-        let conn = self.peers.get(&id).and_then(|peer| peer.conn);
-        if let (true, Some(conn)) = (waits, conn) {
-            self.control.ping(conn);
         }
     }
 
@@ -297,19 +294,21 @@ impl Core {
         while let Some(question) = prober.poll_question(now) {
             questions.push(question);
         }
-        for question in questions {
-            let probe = Probe {
-                answer: false,
-                size: question.len as u16,
-                connection: key.connection(),
-                number: question.number,
-                asked_ns: now.as_nanos(),
-                received_ns: 0,
-                answered_ns: 0,
-                tag: 0,
-            };
-            self.push_probe(remote, key, probe, question.len);
-        }
+        questions.into_iter().for_each(|question| self.push_question(now, remote, key, question));
+    }
+
+    fn push_question(&mut self, now: Time, to: SocketAddr, key: ProbeKey, question: Question) {
+        let probe = Probe {
+            answer: false,
+            size: question.len as u16,
+            connection: key.connection(),
+            number: question.number,
+            asked_ns: now.as_nanos(),
+            received_ns: 0,
+            answered_ns: 0,
+            tag: 0,
+        };
+        self.push_probe(to, key, probe, question.len);
     }
 
     /// The next thing to send; `None` when nothing may be sent now.

@@ -15,7 +15,8 @@
 use super::graphs::pace;
 use super::serving::{Served, Wishes, named};
 use super::{
-    ANSWER_MAX, APPLICATION_MAX, Carries, Core, CoreEvent, SESSIONS_MAX, SessionId, no_session,
+    ANSWER_MAX, APPLICATION_MAX, Carries, Core, CoreEvent, GIVE_UP_AFTER, SESSIONS_MAX, SessionId,
+    no_session,
 };
 use crate::error::{Code, Error};
 use crate::flow::epoch::{RxEpoch, TxEpoch};
@@ -26,7 +27,7 @@ use crate::peer::PeerId;
 use crate::port::Port;
 use crate::session::table::{Role, State, Step, step};
 use crate::session::{Awaited, Flow, FlowEnd, Session};
-use dacapo_base::Time;
+use dacapo_base::{Time, failpoint};
 use dacapo_path::DATAGRAM_LEN_MIN;
 use dacapo_wire::hub::Refuse;
 use dacapo_wire::limits::JOIN_ATTRIBUTES_MAX;
@@ -37,13 +38,14 @@ use dacapo_wire::session::{
 };
 use quinn_proto::StreamId;
 use sha2::{Digest, Sha256};
+use std::time::Duration;
 
 impl Core {
     /// Asks a peer for a session; [`CoreEvent::Offered`] or [`CoreEvent::SessionEnded`] follows.
     ///
     /// # Errors
-    /// [`Code::NoSuchThing`] when the peer is not open or the name is none; [`Code::TooMany`]
-    /// sessions or wishes.
+    /// [`Code::NoSuchThing`] when the peer is not open or the name is none; [`Code::ContactLost`]
+    /// while it is; [`Code::TooMany`] sessions or wishes.
     pub fn join(
         &mut self,
         now: Time,
@@ -57,8 +59,7 @@ impl Core {
             let text = format!("attributes in a wish; at most {JOIN_ATTRIBUTES_MAX}");
             return Err(Error::new(Code::TooMany, text));
         }
-        let conn = self.peers.get(&peer).filter(|peer| peer.is_open()).and_then(|peer| peer.conn);
-        let conn = conn.ok_or_else(|| Error::new(Code::NoSuchThing, "the peer is not open"))?;
+        let conn = self.open_conn(peer)?;
         if self.sessions.len() >= SESSIONS_MAX {
             return Err(Error::new(Code::TooMany, "sessions"));
         }
@@ -99,6 +100,9 @@ impl Core {
                 ready_waits: false,
                 close_asked_by_peer: false,
                 told: false,
+                activity_told: None,
+                give_up_wish: None,
+                give_up_after: GIVE_UP_AFTER,
                 transcript: [0; 32],
             },
         );
@@ -146,9 +150,9 @@ impl Core {
                 self.end_session(now, id, Some(error));
             }
             Message::Activate(it) => self.handle_activate(now, id, it.request),
-            Message::Activated(_) => self.handle_activated(now, id),
+            Message::Activated(it) => self.handle_activated(now, id, it.request),
             Message::Deactivate(it) => self.handle_deactivate(now, id, it.request),
-            Message::Deactivated(_) => self.handle_deactivated(now, id),
+            Message::Deactivated(it) => self.handle_deactivated(now, id, it.request),
             Message::Control(control) => self.handle_control(now, id, &control),
             Message::ControlAnswer(answer) => self.handle_control_answer(id, answer),
             Message::End(end) => self.handle_end(now, id, end),
@@ -171,24 +175,30 @@ impl Core {
         session.awaited.clear();
         session.await_answer(now + APPLICATION_MAX, Awaited::Answer);
         let name = join.name.clone();
-        let (offer, ports) = match self.serve(id, join) {
-            Ok(Served { title, flows, ports }) => (Offer { session: id.0, title, flows }, ports),
+        let (offer, ports) = match self.serve(now, id, join) {
+            Ok(Served { title, give_up_ms, flows, ports }) => {
+                (Offer { session: id.0, title, give_up_ms, flows }, ports)
+            }
             Err(error) => return self.refuse(now, id, error),
         };
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.name = name;
+        session.give_up_after = give_up_after(&offer);
         session.flows = offer.flows.iter().cloned().map(Flow::new).collect();
         let offer = Message::Offer(offer);
         session.transcript = extend([0; 32], &offer);
         self.ports.insert(id, ports);
         self.send_on(now, id, &offer);
+        failpoint!("core.join");
     }
 
     fn handle_offer(&mut self, now: Time, id: SessionId, offer: Offer) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.take_awaited(Awaited::Offer);
+        failpoint!("core.offer");
         session.await_answer(now + APPLICATION_MAX, Awaited::Accept);
         session.transcript = extend([0; 32], &Message::Offer(offer.clone()));
+        session.give_up_after = session.give_up_wish.unwrap_or_else(|| give_up_after(&offer));
         session.flows = offer.flows.iter().cloned().map(Flow::new).collect();
         let illegal = offer.flows.iter().enumerate().find_map(|(place, flow)| {
             if usize::from(flow.flow) != place {
@@ -260,6 +270,7 @@ impl Core {
             session.transcript = extend(session.transcript, &answer);
         }
         self.send_on(now, id, &answer);
+        failpoint!("core.answer");
     }
 
     fn note_refused(&mut self, id: SessionId, index: usize, accepted: &Result<(), Error>) {
@@ -324,6 +335,7 @@ impl Core {
             flows.push(answer);
         }
         self.send_on(now, id, &Message::Accept(Accept { transcript, flows }));
+        failpoint!("core.accept");
         self.tell_ready(id);
     }
 
@@ -341,7 +353,12 @@ impl Core {
     }
 
     fn handle_accept(&mut self, now: Time, id: SessionId, accept: &Accept) {
+        let waits = self.ports.contains_key(&id);
         let Some(session) = self.sessions.get_mut(&id) else { return };
+        if !session.is_answered || waits {
+            let text = "ACCEPT before ANSWER";
+            return self.break_session(now, id, Error::new(Code::Violation, text));
+        }
         session.take_awaited(Awaited::Accept);
         if accept.transcript != session.transcript {
             let text = "the two ends do not remember the same offer and answer";
@@ -363,6 +380,7 @@ impl Core {
         if let Err(error) = self.dial_streams(now, id, accept) {
             return self.break_session(now, id, error);
         }
+        failpoint!("core.ready");
         self.tell_ready(id);
     }
 
@@ -394,11 +412,13 @@ impl Core {
         self.check_graph(&offer, len)?;
         let built = self.build_graph(&offer.graph, len, offer.unit_len_max as usize)?;
         let target = Target { session: id.0, flow: index, epoch: 0 };
-        let label = self.labels.allot(now, &mut self.random, target);
-        let label = label.ok_or_else(|| Error::new(Code::TooMany, "labels"))?;
+        let label = self.allot_label(now, id, target);
+        let label = label.ok_or_else(|| {
+            Error::new(Code::TooMany, "labels, for flows with this peer or in all")
+        })?;
         let ordered = self.gives_order(offer.transport, &offer.graph);
         let reliable = self.is_reliable(offer.transport);
-        let peer = self.peers.get(&session.peer);
+        let peer = self.sessions.get(&id).and_then(|session| self.peers.get(&session.peer));
         let clock = peer.and_then(|peer| peer.prober.as_ref());
         let clock = clock.map(|prober| *prober.offset()).unwrap_or_default();
         let end = match port {
@@ -426,14 +446,17 @@ impl Core {
 
     fn handle_activate(&mut self, now: Time, id: SessionId, request: u32) {
         self.start_sources(now, id);
+        failpoint!("core.activate");
         let message = Message::Activated(dacapo_wire::session::Activated { request });
         self.send_on(now, id, &message);
         self.event(CoreEvent::Active { session: id });
     }
 
-    fn handle_activated(&mut self, now: Time, id: SessionId) {
-        if let Some(session) = self.sessions.get_mut(&id) {
-            session.take_awaited(Awaited::Activated);
+    fn handle_activated(&mut self, now: Time, id: SessionId, request: u32) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if !session.take_awaited(Awaited::Activated(request)) {
+            let text = format!("ACTIVATED {request} answers nothing");
+            return self.break_session(now, id, Error::new(Code::Violation, text));
         }
         self.start_sources(now, id);
         self.event(CoreEvent::Active { session: id });
@@ -450,9 +473,11 @@ impl Core {
         self.event(CoreEvent::Inactive { session: id });
     }
 
-    fn handle_deactivated(&mut self, now: Time, id: SessionId) {
-        if let Some(session) = self.sessions.get_mut(&id) {
-            session.take_awaited(Awaited::Deactivated);
+    fn handle_deactivated(&mut self, now: Time, id: SessionId, request: u32) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if !session.take_awaited(Awaited::Deactivated(request)) {
+            let text = format!("DEACTIVATED {request} answers nothing");
+            return self.break_session(now, id, Error::new(Code::Violation, text));
         }
         self.for_senders(id, |sender| sender.stop(now));
         self.event(CoreEvent::Inactive { session: id });
@@ -504,6 +529,15 @@ impl Core {
         answer.unwrap_or_else(|| Err(Error::new(Code::NoSuchThing, "this end sends no such flow")))
     }
 
+    /// The epoch that a flow runs in at this end.
+    pub(super) fn epoch_of(&self, id: SessionId, flow: usize) -> Option<u64> {
+        match &self.sessions.get(&id)?.flows.get(flow)?.end {
+            FlowEnd::Sender(sender) => Some(sender.current().number),
+            FlowEnd::Receiver(receiver) => Some(receiver.newest()?.number),
+            FlowEnd::None => None,
+        }
+    }
+
     fn command_module(
         &mut self,
         now: Time,
@@ -511,6 +545,11 @@ impl Core {
         control: &Control,
     ) -> Result<Vec<u8>, Error> {
         let (flow, module) = (usize::from(control.flow), usize::from(control.module));
+        let runs = self.epoch_of(id, flow);
+        if runs.is_some_and(|epoch| epoch != control.epoch) {
+            let text = format!("the flow runs in epoch {}", runs.unwrap_or_default());
+            return Err(Error::new(Code::NoSuchThing, text));
+        }
         let answer = self.with_session(now, id, |session, around| {
             let flow = session.flows.get_mut(flow)?;
             match &mut flow.end {
@@ -538,6 +577,11 @@ impl Core {
             self.event(CoreEvent::ControlAnswered { session: id, request, answer: result });
         }
     }
+}
+
+/// How long contact may be lost before a session that was offered so is given up.
+fn give_up_after(offer: &Offer) -> Duration {
+    offer.give_up_ms.map_or(GIVE_UP_AFTER, |ms| Duration::from_millis(ms.into()))
 }
 
 /// The kind of access module that a flow needs at an end.

@@ -6,9 +6,11 @@
 //! Invariant: what [`Core::check_graph`] lets pass for a length of datagrams, [`Core::build_graph`]
 //! builds for it, and a packet of the pool holds a datagram of it.
 
-use super::Core;
+use super::{Core, SessionId};
 use crate::error::{Code, Error};
 use crate::flow::sender::Pace;
+use crate::labels::Target;
+use dacapo_base::Time;
 use dacapo_lift::{
     Built, Graph, Illegal, Needs, Node, Offer, Params, Properties, Property, TransportSpec, check,
 };
@@ -44,6 +46,12 @@ pub(super) fn pace(offer: &FlowOffer, is_loopback: bool) -> Pace {
 }
 
 impl Core {
+    /// A label for a flow of a session.
+    pub(super) fn allot_label(&mut self, now: Time, id: SessionId, target: Target) -> Option<u32> {
+        let owner = self.sessions.get(&id)?.peer;
+        self.labels.allot(now, &mut self.random, target, owner)
+    }
+
     /// The facts of a transport.
     pub(super) fn transport(&self, id: u16) -> Result<&'static TransportSpec, Error> {
         let spec = self.config.catalogue.transport(id);

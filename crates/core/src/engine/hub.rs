@@ -7,7 +7,7 @@ use crate::control::ConnId;
 use crate::error::{Code, Error};
 use crate::peer::{Peer, PeerId, ProbeKey};
 use crate::session::table::{HubRole, HubState, hub_step};
-use dacapo_base::Time;
+use dacapo_base::{Time, failpoint};
 use dacapo_path::Prober;
 use dacapo_wire::hub::{Goodbye, Hello, List, Listing, Refuse, SessionEntry, Welcome};
 use dacapo_wire::message::Message;
@@ -37,9 +37,11 @@ impl Core {
             .iter()
             .find(|(_, peer)| peer.remote == remote && peer.role == HubRole::Dialer);
         if let Some((id, peer)) = known {
-            let (id, open) = (*id, peer.is_open());
-            if open {
+            let (id, open, lost) = (*id, peer.is_open(), peer.suspended.is_some());
+            if open && !lost {
                 self.event(CoreEvent::PeerOpen { peer: id });
+            } else if let Some(peer) = self.peers.get_mut(&id) {
+                peer.is_asked_for = lost;
             }
             return Ok(id);
         }
@@ -87,9 +89,10 @@ impl Core {
         remote: SocketAddr,
         dialed: bool,
     ) {
+        failpoint!("core.connected");
         if dialed {
             self.handle_attempt_through(now, conn);
-        } else if self.peers.len() >= PEERS_MAX {
+        } else if self.peers.len() >= PEERS_MAX && !self.drop_idle_peer(now) {
             self.control.close(now, conn, Code::TooMany, "too many peers");
         } else {
             let mut peer = Peer::new(remote, HubRole::Listener, now);
@@ -105,11 +108,26 @@ impl Core {
         }
     }
 
+    /// Makes room for a newcomer: of the peers that have come in and have no session, the first that
+    /// came goes. False when there is none.
+    fn drop_idle_peer(&mut self, now: Time) -> bool {
+        let has_session = |id: PeerId| self.sessions.values().any(|session| session.peer == id);
+        let idle = self
+            .peers
+            .iter()
+            .find(|(id, peer)| peer.role == HubRole::Listener && !has_session(**id));
+        let Some(id) = idle.map(|(id, _)| *id) else { return false };
+        self.lose_peer(now, id, &Error::new(Code::TooMany, "peers; one without a session goes"));
+        true
+    }
+
     /// An attempt is through and greets. Which connection is used is decided by the first WELCOME:
     /// a connection that is through at this end need not be at the other.
     fn handle_attempt_through(&mut self, now: Time, conn: ConnId) {
         let Some(&id) = self.conns.get(&conn) else { return };
-        if self.peers.get(&id).is_none_or(|peer| peer.conn.is_some()) {
+        // While contact is lost a further connection finds out whether the peer was started anew.
+        let is_wanted = |peer: &Peer| peer.conn.is_none() || peer.suspended.is_some();
+        if !self.peers.get(&id).is_some_and(is_wanted) {
             return;
         }
         let Some(hub) = self.control.open_stream(conn) else {
@@ -154,6 +172,7 @@ impl Core {
         let Some((conn, hub)) = self.peers.get(&id).and_then(|peer| peer.conn.zip(peer.hub)) else {
             return;
         };
+        self.hurry(now, conn);
         if self.control.send(conn, hub, message).is_err() {
             let error = Error::new(Code::NoAnswer, "the peer does not read its hub stream");
             self.lose_peer(now, id, &error);
@@ -212,6 +231,9 @@ impl Core {
         message: Message,
     ) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
+        if peer.conn.is_some_and(|chosen| chosen != conn) {
+            return self.handle_second_hub(now, id, conn, &message);
+        }
         match hub_step(peer.role, peer.hub_state, message.kind()) {
             Ok(HubState::Closed) => {
                 let error = match message {
@@ -258,6 +280,7 @@ impl Core {
         peer.hub_state = HubState::Open;
         peer.deadline = None;
         peer.one_clock = one_clock;
+        peer.instance = hello.instance;
         let welcome = Welcome {
             version,
             instance: self.instance,
@@ -266,6 +289,7 @@ impl Core {
             path_token: peer.key.token(),
         };
         self.send_hub(now, id, &Message::Welcome(welcome));
+        failpoint!("core.hello");
         self.event(CoreEvent::PeerOpen { peer: id });
     }
 
@@ -284,11 +308,13 @@ impl Core {
         peer.hub_state = HubState::Open;
         peer.deadline = None;
         peer.one_clock = one_clock;
+        peer.instance = welcome.instance;
         peer.key = ProbeKey::new(welcome.path_token);
         let connection = peer.key.connection();
         peer.data_remote = Some(peer.remote);
         peer.prober = Some(Prober::new(now, one_clock));
         self.probed.insert(connection, id);
+        failpoint!("core.welcome");
         self.event(CoreEvent::PeerOpen { peer: id });
     }
 
@@ -298,7 +324,8 @@ impl Core {
     /// [`Code::NoSuchThing`] when the peer is not open; [`Code::TooMany`] lists are waited for.
     pub fn list(&mut self, now: Time, id: PeerId) -> Result<(), Error> {
         let request = self.fresh_id() as u32;
-        let peer = self.peers.get_mut(&id).filter(|peer| peer.is_open());
+        self.open_conn(id)?;
+        let peer = self.peers.get_mut(&id);
         let peer = peer.ok_or_else(|| Error::new(Code::NoSuchThing, "the peer is not open"))?;
         if peer.lists.len() >= 16 {
             return Err(Error::new(Code::TooMany, "lists are waited for"));
@@ -316,7 +343,15 @@ impl Core {
             participants: self.participants_of(&published.spec.name) as u32,
         };
         let most = dacapo_wire::limits::SESSIONS_MAX;
-        let sessions = self.published.values().take(most).map(entry).collect();
+        // The list's number, and of each entry its header, four fields' headers, and two numbers.
+        let mut room = dacapo_wire::limits::BODY_LEN_MAX - 8;
+        let fits = |entry: &SessionEntry| {
+            let len = entry.name.len() + entry.title.len() + 26;
+            let fits = len <= room;
+            room = room.saturating_sub(len);
+            fits
+        };
+        let sessions = self.published.values().take(most).map(entry).take_while(fits).collect();
         self.send_hub(now, id, &Message::Listing(Listing { request, sessions }));
     }
 

@@ -21,6 +21,7 @@
 
 mod change;
 mod closing;
+mod contact;
 mod datapath;
 mod exchange;
 mod graphs;
@@ -72,6 +73,9 @@ const EVENTS_MAX: usize = 65_536;
 /// How long a command waits for its answer.
 pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(10);
 
+/// How long contact may be lost before a session is given up, when its Creator does not say.
+pub const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
+
 /// How long the peer's application may take to answer an offer.
 pub(crate) const APPLICATION_MAX: Duration = Duration::from_secs(60);
 
@@ -115,7 +119,7 @@ pub enum CoreEvent {
         /// The peer.
         peer: PeerId,
     },
-    /// A peer is gone: it could not be reached, contact was lost, or it closed.
+    /// A peer is gone: it could not be reached, contact was lost for too long, or it closed.
     PeerLost {
         /// The peer.
         peer: PeerId,
@@ -152,6 +156,18 @@ pub enum CoreEvent {
     Inactive {
         /// The session.
         session: SessionId,
+    },
+    /// Contact with the peer is lost: the flows of a session wait for it, until it is given up.
+    ContactLost {
+        /// The session.
+        session: SessionId,
+    },
+    /// Contact is back: the flows of a session go on where they stopped.
+    ContactRestored {
+        /// The session.
+        session: SessionId,
+        /// How long the flows waited.
+        after: Duration,
     },
     /// A flow is accounted for.
     FlowEnded {
@@ -271,6 +287,8 @@ pub struct Core {
     pub(crate) labels: Labels,
     pub(crate) published: BTreeMap<String, Published>,
     pub(crate) events: VecDeque<CoreEvent>,
+    /// How many events were read or dropped before those.
+    events_read: u64,
     pub(crate) outbox: Outbox,
     pub(crate) counters: CoreCounters,
     next_id: u64,
@@ -304,6 +322,7 @@ impl Core {
             labels: Labels::default(),
             published: BTreeMap::new(),
             events: VecDeque::new(),
+            events_read: 0,
             outbox: Outbox::default(),
             counters: CoreCounters::default(),
             next_id: 1,
@@ -328,7 +347,9 @@ impl Core {
 
     /// The next event for the application.
     pub fn poll_event(&mut self) -> Option<CoreEvent> {
-        self.events.pop_front()
+        let event = self.events.pop_front()?;
+        self.events_read += 1;
+        Some(event)
     }
 
     /// True when events wait.
@@ -338,11 +359,36 @@ impl Core {
     }
 
     pub(crate) fn event(&mut self, event: CoreEvent) {
+        if let CoreEvent::Active { session } | CoreEvent::Inactive { session } = &event
+            && self.replace_unread(*session, &event)
+        {
+            return;
+        }
         if self.events.len() >= EVENTS_MAX {
             self.events.pop_front();
+            self.events_read += 1;
             self.counters.events_dropped += 1;
         }
         self.events.push_back(event);
+    }
+
+    /// Of going on and pausing only the newest is kept while nobody reads events, so that a peer
+    /// that does nothing else pushes out nothing of others.
+    fn replace_unread(&mut self, id: SessionId, event: &CoreEvent) -> bool {
+        let (read, told) = (self.events_read, self.events_read + self.events.len() as u64);
+        let Some(session) = self.sessions.get_mut(&id) else { return false };
+        let at = session.activity_told.filter(|at| (read..told).contains(at));
+        let Some(at) = at else {
+            session.activity_told = Some(told);
+            return false;
+        };
+        let place = usize::try_from(at - read).ok().and_then(|at| self.events.get_mut(at));
+        let Some(place) = place else { return false };
+        *place = match event {
+            CoreEvent::Active { .. } => CoreEvent::Active { session: id },
+            _ => CoreEvent::Inactive { session: id },
+        };
+        true
     }
 
     /// Lets the flows of a session run; [`CoreEvent::Active`] follows. Participant only.
@@ -371,7 +417,7 @@ impl Core {
         id: SessionId,
         from: State,
         to: State,
-        awaited: Awaited,
+        awaited: fn(u32) -> Awaited,
         message: impl FnOnce(u32) -> Message,
     ) -> Result<(), Error> {
         let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
@@ -382,7 +428,7 @@ impl Core {
         session.next_request += 1;
         let message = message(session.next_request);
         session.state = to;
-        session.await_answer(now + ANSWER_MAX, awaited);
+        session.await_answer(now + ANSWER_MAX, awaited(session.next_request));
         self.send_on(now, id, &message);
         Ok(())
     }
@@ -413,6 +459,8 @@ impl Core {
         module: u16,
         payload: &[u8],
     ) -> Result<u32, Error> {
+        let to_module = module != dacapo_wire::session::MODULE_ACCESS;
+        let epoch = to_module.then(|| self.epoch_of(id, usize::from(flow))).flatten().unwrap_or(0);
         let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
         if !session.state.is_running() {
             let text = format!("the session is {:?}", session.state);
@@ -427,7 +475,7 @@ impl Core {
         let message = dacapo_wire::session::Control {
             request,
             flow,
-            epoch: 0,
+            epoch,
             module,
             payload: payload.to_vec(),
         };
@@ -487,9 +535,18 @@ impl Core {
     /// Sends a message on a session's stream; when that cannot be, the session is over.
     pub(crate) fn send_on(&mut self, now: Time, id: SessionId, message: &Message) {
         let Some((conn, stream)) = self.stream_of(id) else { return };
+        self.hurry(now, conn);
         if self.control.send(conn, stream, message).is_err() {
             let text = format!("the peer does not read its control stream ({:?})", message.kind());
             self.end_session(now, id, Some(Error::new(Code::NoAnswer, text)));
+        }
+    }
+
+    /// Something is said on a connection, and is to arrive soon.
+    pub(crate) fn hurry(&mut self, now: Time, conn: ConnId) {
+        let peer = self.conns.get(&conn).and_then(|id| self.peers.get_mut(id));
+        if let Some(peer) = peer {
+            peer.hurry(now);
         }
     }
 

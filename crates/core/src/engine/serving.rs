@@ -12,17 +12,18 @@
 //! has said it lacks; numbers that nobody here knows are passed over.
 
 use super::graphs::is_stream;
-use super::{Core, SESSIONS_MAX, SessionId};
+use super::{Core, GIVE_UP_AFTER, SESSIONS_MAX, SessionId};
 use crate::error::{Code, Error};
 use crate::port::Port;
-use crate::session::table::HubRole;
-use dacapo_base::Random;
+use crate::session::table::{HubRole, Role};
+use dacapo_base::{Random, Time};
 use dacapo_wire::attribute::AttributeForm;
 use dacapo_wire::limits::{FLOWS_MAX, JOIN_MODULES_MAX, JOIN_TRANSPORTS_MAX};
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{FlowOffer, Join, Offer};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// Numbers that are never assigned: some are said in each JOIN, so that nobody ever builds a
 /// Creator that stumbles over what it does not know.
@@ -87,6 +88,10 @@ pub struct SessionSpec {
     pub flows: Vec<FlowOffer>,
     /// The most Participants at a time.
     pub participants_max: usize,
+    /// How long contact may be lost before the session is given up, at both ends unless
+    /// [`Core::set_give_up_after`] says otherwise. Zero ends it as soon as contact is lost; [`GIVE_UP_AFTER`] is
+    /// the usual.
+    pub give_up_after: Duration,
 }
 
 pub(crate) struct Published {
@@ -97,6 +102,7 @@ pub(crate) struct Published {
 /// A session as it is offered to one Participant, with the Creator's access modules.
 pub(super) struct Served {
     pub title: String,
+    pub give_up_ms: Option<u32>,
     pub flows: Vec<FlowOffer>,
     pub ports: Vec<Option<Port>>,
 }
@@ -171,12 +177,14 @@ impl Core {
     }
 
     /// Makes the session that somebody asks for, for this Participant.
-    pub(super) fn serve(&mut self, id: SessionId, join: Join) -> Result<Served, Error> {
+    pub(super) fn serve(&mut self, now: Time, id: SessionId, join: Join) -> Result<Served, Error> {
         let joined = self.participants_of(&join.name);
         let Some(published) = self.published.get(&join.name) else {
             return Err(Error::new(Code::NotServed, join.name));
         };
-        if joined >= published.spec.participants_max || self.sessions.len() > SESSIONS_MAX {
+        let participants_max = published.spec.participants_max;
+        let has_place = joined < participants_max || self.free_place(now, &join.name);
+        if !has_place || self.sessions.len() > SESSIONS_MAX {
             let text = format!("{} has {joined} participants already", join.name);
             return Err(Error::new(Code::TooMany, text));
         }
@@ -194,7 +202,8 @@ impl Core {
             let failed = |text| named(flow, &Error::new(Code::AccessFailed, text));
             ports.push(Some(port.map_err(failed)?));
         }
-        Ok(Served { title: spec.title.clone(), flows, ports })
+        let give_up_ms = give_up_ms(spec.give_up_after);
+        Ok(Served { title: spec.title.clone(), give_up_ms, flows, ports })
     }
 
     /// The flows for one Participant: the publisher's, checked.
@@ -237,9 +246,20 @@ impl Core {
         }
     }
 
+    /// Gives up the participant of a session that has been without contact for longest, for
+    /// another one; false when all have contact.
+    fn free_place(&mut self, now: Time, name: &str) -> bool {
+        let served = self.sessions.iter().filter(|(_, it)| it.role == Role::Creator);
+        let named = served.filter(|(_, it)| it.name == name && !it.told);
+        let lost = named.filter_map(|(id, it)| Some((self.peers.get(&it.peer)?.suspended?, *id)));
+        let Some((_, id)) = lost.min() else { return false };
+        let text = "its place was needed for another participant";
+        self.break_session(now, id, Error::new(Code::GivenUp, text));
+        true
+    }
+
     /// How many participants a session that is served here has.
     pub(super) fn participants_of(&self, name: &str) -> usize {
-        use crate::session::table::Role;
         let served = self.sessions.values().filter(|it| it.role == Role::Creator);
         served.filter(|it| it.name == name && !it.told).count()
     }
@@ -247,9 +267,15 @@ impl Core {
 
 /// Checks that flows can be written as an OFFER: a publisher may have named them as it liked.
 fn check_sendable(title: &str, flows: &[FlowOffer]) -> Result<(), Error> {
-    let offer = Offer { session: 0, title: title.to_owned(), flows: flows.to_vec() };
+    let offer =
+        Offer { session: 0, title: title.to_owned(), give_up_ms: None, flows: flows.to_vec() };
     let written = Message::Offer(offer).encode(&mut Vec::new());
     written.map_err(|error| Error::new(Code::Internal, error.to_string()))
+}
+
+/// How an OFFER says for how long contact may be lost: up to 49 days.
+fn give_up_ms(after: Duration) -> Option<u32> {
+    (after != GIVE_UP_AFTER).then(|| u32::try_from(after.as_millis()).unwrap_or(u32::MAX))
 }
 
 /// An error with the name of the flow that it is about.

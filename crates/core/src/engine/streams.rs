@@ -63,6 +63,13 @@ pub enum StreamAsk {
         /// Again.
         is_reading: bool,
     },
+    /// Keep a stream on which nothing is acknowledged for so long: longer while contact is lost.
+    Wait {
+        /// The stream.
+        stream: StreamId,
+        /// How long.
+        patience: Duration,
+    },
     /// End a stream, whatever its state; what was sent is still delivered if the network takes it.
     /// Nothing is to be reported about it any more.
     Close {
@@ -110,7 +117,8 @@ impl Streams {
     /// flows there are.
     fn close(&mut self, stream: StreamId) {
         self.flows.remove(&stream);
-        let opens = |ask: &StreamAsk| !matches!(ask, StreamAsk::Read { .. });
+        let opens =
+            |ask: &StreamAsk| matches!(ask, StreamAsk::Dial { .. } | StreamAsk::Expect { .. });
         let unasked = self.asks.iter().any(|ask| ask.stream() == stream && opens(ask));
         self.asks.retain(|ask| ask.stream() != stream);
         if !unasked {
@@ -127,6 +135,7 @@ impl StreamAsk {
             Self::Dial { stream, .. }
             | Self::Expect { stream, .. }
             | Self::Read { stream, .. }
+            | Self::Wait { stream, .. }
             | Self::Close { stream } => stream,
         }
     }
@@ -165,6 +174,20 @@ impl Core {
         // Only the newest counts.
         asks.retain(|ask| !matches!(ask, StreamAsk::Read { stream: it, .. } if *it == stream));
         asks.push_back(StreamAsk::Read { stream, is_reading });
+    }
+
+    /// From now on the streams of a session live for so long while nothing is acknowledged.
+    pub(super) fn set_stream_patience(&mut self, id: SessionId, patience: Duration) {
+        let Some(session) = self.sessions.get(&id) else { return };
+        let open = |flow: &Flow| {
+            flow.stream.filter(|it| matches!(it.state, StreamState::Open { .. })).map(|it| it.id)
+        };
+        let asks = &mut self.flow_streams.asks;
+        for stream in session.flows.iter().filter_map(open) {
+            // Only the newest counts.
+            asks.retain(|ask| !matches!(ask, StreamAsk::Wait { stream: it, .. } if *it == stream));
+            asks.push_back(StreamAsk::Wait { stream, patience });
+        }
     }
 
     /// A stream is open in both directions.

@@ -6,7 +6,7 @@ use super::{Core, CoreEvent, FlowStream, SessionId, StreamState};
 use crate::error::{Code, Error};
 use crate::flow::earlier;
 use crate::flow::sender::FlowOut;
-use crate::peer::PeerId;
+use crate::peer::{HURRY_EVERY, PeerId};
 use crate::session::table::State;
 use crate::session::{Awaited, FlowEnd};
 use dacapo_base::Time;
@@ -17,9 +17,6 @@ use std::time::Duration;
 const UNPROBED_ASK: Duration = Duration::from_secs(10);
 const UNPROBED_LOST: Duration = Duration::from_secs(30);
 
-/// While probes are not answered, QUIC is asked for a sign of life this often.
-const PING_EVERY: Duration = Duration::from_millis(500);
-
 impl Core {
     /// When [`Core::handle_timeout`] or [`Core::poll_transmit`] has something to do next.
     pub fn next_deadline(&mut self, now: Time) -> Option<Time> {
@@ -27,13 +24,14 @@ impl Core {
             return Some(now);
         }
         let mut next = self.control.next_deadline();
-        for peer in self.peers.values() {
+        for (id, peer) in &self.peers {
             next = earlier(next, peer.deadline);
             if peer.conn.is_none() {
                 next = earlier(next, Some(peer.next_attempt));
             }
-            let life = match &peer.prober {
-                Some(prober) => Some(prober.next_deadline()),
+            next = earlier(next, self.contact_deadline(*id));
+            let life = match peer.prober.as_ref().filter(|_| peer.data_remote.is_some()) {
+                Some(prober) => Some(prober.next_deadline(now)),
                 None if peer.conn.is_some() => {
                     let ask = peer.heard_at + UNPROBED_ASK;
                     let lost = peer.heard_at + UNPROBED_LOST;
@@ -42,19 +40,24 @@ impl Core {
                 None => None,
             };
             next = earlier(next, life);
-            if peer.waits_for_path(now) {
+            if self.is_to_be_pinged(now, *id) {
                 next = earlier(next, Some(peer.ping_at));
             }
             next = earlier(next, peer.lists.iter().map(|(at, _)| *at).min());
         }
         for (id, session) in &self.sessions {
-            next = earlier(next, session.awaited.iter().map(|(at, _)| *at).min());
+            let is_suspended = self.is_without_contact(session.peer);
+            if !is_suspended {
+                next = earlier(next, session.awaited.iter().map(|(at, _)| *at).min());
+            }
             let times = self.times(*id);
             let peer = self.peers.get(&session.peer);
             let datagrams = peer.is_some_and(|peer| peer.data_remote.is_some());
             for flow in &session.flows {
                 let may_send = flow.way(datagrams).is_some();
-                if let Some(FlowStream { state: StreamState::Opening(until), .. }) = flow.stream {
+                if let Some(FlowStream { state: StreamState::Opening(until), .. }) = flow.stream
+                    && !is_suspended
+                {
                     next = earlier(next, Some(until));
                 }
                 next = earlier(
@@ -77,6 +80,7 @@ impl Core {
             self.watch_greeting(now, id);
             self.watch_lists(now, id);
             self.watch_life(now, id);
+            self.watch_contact(now, id);
         }
     }
 
@@ -116,28 +120,45 @@ impl Core {
         if changed {
             (peer.heard, peer.heard_at) = (heard, now);
         }
-        let Some(prober) = &mut peer.prober else { return self.watch_unprobed(now, id) };
-        if changed {
+        let acked = peer.conn.map_or(0, |conn| self.control.acked(conn));
+        if acked != std::mem::replace(&mut peer.acked, acked) {
+            peer.hurry = peer.hurry.saturating_sub(1);
+        }
+        let waits = peer.waits_for_path(now);
+        let is_probed = peer.data_remote.is_some();
+        let Some(prober) = peer.prober.as_mut().filter(|_| is_probed) else {
+            self.ping_if_due(now, id);
+            return self.watch_unprobed(now, id);
+        };
+        prober.note_stop(now);
+        if changed && waits {
             prober.handle_life(now);
         }
-        if prober.life(now) == Life::Lost {
-            let remote = peer.remote;
-            let text = format!("{remote}: no sign of life for 2.6 s");
-            return self.lose_peer(now, id, &Error::new(Code::ContactLost, text));
+        match (prober.life(now), peer.suspended) {
+            (Life::Lost, None) => self.lose_contact(now, id),
+            (Life::Alive, Some(_)) => self.restore_contact(now, id),
+            _ => {}
         }
-        self.ping_without_path(now, id);
+        self.ping_if_due(now, id);
         self.ask(now, id);
         self.answer_waiting(now, id);
     }
 
-    /// Until probes are answered QUIC says whether the peer lives: a data path that does not open
-    /// is no loss of contact.
-    fn ping_without_path(&mut self, now: Time, id: PeerId) {
-        let Some(peer) = self.peers.get_mut(&id).filter(|it| it.waits_for_path(now)) else {
+    /// Whether QUIC is to be asked for signs of life: until probes are answered it says whether the
+    /// peer lives, for a data path that does not open is no loss of contact; and after something
+    /// was said (see [`crate::peer::Peer::hurry`]).
+    fn is_to_be_pinged(&self, now: Time, id: PeerId) -> bool {
+        let peer = self.peers.get(&id).filter(|it| it.suspended.is_none() && it.conn.is_some());
+        peer.is_some_and(|peer| peer.waits_for_path(now) || peer.hurry > 0)
+    }
+
+    fn ping_if_due(&mut self, now: Time, id: PeerId) {
+        if !self.is_to_be_pinged(now, id) {
             return;
-        };
+        }
+        let Some(peer) = self.peers.get_mut(&id) else { return };
         if peer.ping_at <= now {
-            peer.ping_at = now + PING_EVERY;
+            peer.ping_at = now + HURRY_EVERY;
             peer.conn.into_iter().for_each(|conn| self.control.ping(conn));
         }
     }
@@ -160,9 +181,14 @@ impl Core {
     pub(super) fn watch_sessions(&mut self, now: Time) {
         let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
         for id in ids {
-            self.watch_streams(now, id);
+            let is_suspended = self.is_suspended(id);
+            if !is_suspended {
+                self.watch_streams(now, id);
+            }
             self.watch_flows(now, id);
-            self.watch_commands(now, id);
+            if !is_suspended {
+                self.watch_commands(now, id);
+            }
         }
     }
 

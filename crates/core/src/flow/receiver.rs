@@ -60,6 +60,8 @@ const LOST_END_MAX: Duration = Duration::from_secs(15);
 pub(crate) struct PathTimes {
     pub rtt: Duration,
     pub jitter: Duration,
+    /// Contact is lost: what is on its way over a reliable transport cannot come now.
+    pub is_lost: bool,
 }
 
 pub(crate) struct ReceiverFlow {
@@ -271,6 +273,10 @@ impl ReceiverFlow {
     fn pass(&mut self, around: &mut Around<'_>, at: usize, arrived: Arrived) {
         let base = self.epochs[at].base.map_or(0, |(base, _)| base);
         let number = base.saturating_add(arrived.place);
+        if self.end.as_ref().is_some_and(|(end, _)| number >= end.units) {
+            // The sender has said that there is no such unit.
+            return arrived.chain.into_iter().for_each(|packet| around.pool.free(packet));
+        }
         match self.intake.accept(number) {
             Accept::New => self.pass_new(around, at, number, &arrived),
             Accept::Duplicate => self.ledger.duplicates += 1,
@@ -415,7 +421,7 @@ impl ReceiverFlow {
         self.sink.has_room()
     }
 
-    /// The sink has room again: what is on its way has its time anew.
+    /// The sink has room again, or contact is back: what is on its way has its time anew.
     pub fn go_on(&mut self, now: Time) {
         if let Some((_, deadline)) = &mut self.end {
             *deadline = (*deadline).max(now + SILENCE_MAX);
@@ -423,11 +429,11 @@ impl ReceiverFlow {
     }
 
     /// When the flow is over whatever is missing, once the sender has said END.
-    fn end_by(&self) -> Option<Time> {
+    fn end_by(&self, path: PathTimes) -> Option<Time> {
         let (_, deadline) = self.end.as_ref()?;
         let close_by = self.close_by.filter(|_| self.reliable);
-        if self.reliable && !self.sink.has_room() {
-            // It is this end that is waited for.
+        if self.reliable && (path.is_lost || !self.sink.has_room()) {
+            // It is this end that is waited for, or the way.
             return close_by;
         }
         Some(close_by.map_or(*deadline, |at| at.min(*deadline)))
@@ -471,7 +477,10 @@ impl ReceiverFlow {
         let mut lost = Vec::new();
         self.intake.settle(end.units, &mut lost);
         self.book_lost(around.now, &mut lost);
-        self.ledger.sent = end.units;
+        // What was booked lost beyond the end never was; what came beyond it came all the same.
+        let beyond = self.ledger.accounted().saturating_sub(end.units);
+        self.ledger.lost -= beyond.min(self.ledger.lost);
+        self.ledger.sent = end.units.max(self.ledger.accounted());
         self.close(around, &ending, out);
         if !self.failure_told {
             out.events.extend(failure.map(FlowEvent::Failed));
@@ -482,17 +491,28 @@ impl ReceiverFlow {
     /// Gives the sender the account.
     fn report(&mut self, end: &End, out: &mut FlowOut) {
         self.reported = true;
-        let dropped = self.ledger.dropped.iter().enumerate().filter(|(_, count)| **count > 0);
+        // The sender's sum closes whatever has come here beyond what it says there was.
+        let mut left = end.units;
+        let mut take = |count: u64| {
+            let taken = count.min(left);
+            left -= taken;
+            taken
+        };
+        let ledger = &self.ledger;
+        let (delivered, late, lost) =
+            (take(ledger.delivered), take(ledger.late), take(ledger.lost));
+        let dropped = ledger.dropped.iter().enumerate().filter(|(_, count)| **count > 0);
+        let dropped = dropped.map(|(code, count)| (code as u8, take(*count))).collect();
         out.messages.push(Message::Report(Report {
             flow: self.id,
-            delivered: self.ledger.delivered,
-            late: self.ledger.late,
-            lost: self.ledger.lost,
-            dropped: dropped.map(|(code, count)| (code as u8, *count)).collect(),
-            duplicates: self.ledger.duplicates,
+            delivered,
+            late,
+            lost,
+            dropped,
+            duplicates: ledger.duplicates,
             // What was sent after this end had given up is unknown too.
-            unknown: end.units.saturating_sub(self.ledger.accounted()),
-            bytes: self.ledger.bytes,
+            unknown: left,
+            bytes: ledger.bytes,
             hash: self.hash.to_bytes(),
         }));
     }
@@ -544,7 +564,7 @@ impl ReceiverFlow {
             return next;
         }
         let give_up = self.way_lost.as_ref().map(|(_, at)| *at).filter(|_| self.end.is_none());
-        earlier(next, earlier(self.end_by(), give_up))
+        earlier(next, earlier(self.end_by(path), give_up))
     }
 
     pub fn handle_timeout(&mut self, around: &mut Around<'_>, path: PathTimes, out: &mut FlowOut) {
@@ -561,7 +581,7 @@ impl ReceiverFlow {
             let soonest = around.now + Duration::from_micros(10);
             self.sink_at = self.sink.handle_timeout(around.now).map(|at| at.max(soonest));
         }
-        if self.end_by().is_some_and(|at| at <= around.now) {
+        if self.end_by(path).is_some_and(|at| at <= around.now) {
             self.finish(around, out);
         }
         let lost = self.way_lost.as_ref().filter(|(_, at)| *at <= around.now);

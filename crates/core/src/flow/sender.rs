@@ -98,7 +98,10 @@ pub(crate) struct SenderFlow {
     current: TxEpoch,
     change: Change,
     next_epoch: u64,
+    /// The session is active.
     running: bool,
+    /// Contact is lost; nothing is asked of the source, and nothing is sent.
+    suspended: bool,
     /// When the source is asked again; `None` until something wakes it.
     ask_at: Option<Time>,
     source_ended: bool,
@@ -145,6 +148,7 @@ impl SenderFlow {
             current: epoch,
             change: Change::None,
             running: false,
+            suspended: false,
             ask_at: None,
             source_ended: false,
             failure: None,
@@ -185,18 +189,36 @@ impl SenderFlow {
     }
 
     pub fn start(&mut self, now: Time) {
-        if !self.running && !self.end_sent {
-            self.running = true;
-            self.ask_at = Some(now);
-            self.source.start(now);
+        if !self.end_sent {
+            self.set_running(now, true, self.suspended);
         }
     }
 
     pub fn stop(&mut self, now: Time) {
-        if self.running {
-            self.running = false;
-            self.source.stop(now);
+        self.set_running(now, false, self.suspended);
+    }
+
+    /// Contact is lost, or back: the source is paused meanwhile, and what was fed waits.
+    pub fn set_suspended(&mut self, now: Time, suspended: bool) {
+        self.set_running(now, self.running, suspended);
+    }
+
+    fn set_running(&mut self, now: Time, running: bool, suspended: bool) {
+        let was_fed = self.is_fed();
+        (self.running, self.suspended) = (running, suspended);
+        match (was_fed, self.is_fed()) {
+            (false, true) => {
+                self.ask_at = Some(now);
+                self.source.start(now);
+            }
+            (true, false) => self.source.stop(now),
+            _ => {}
         }
+    }
+
+    /// Whether the source is asked for units.
+    fn is_fed(&self) -> bool {
+        self.running && !self.suspended
     }
 
     /// Asks the source again, whatever it has answered.
@@ -222,7 +244,7 @@ impl SenderFlow {
 
     fn ask_source(&mut self, around: &mut Around<'_>, out: &mut FlowOut) -> bool {
         let due = self.ask_at.is_some_and(|at| at <= around.now);
-        if !self.running || self.source_ended || !due || !self.splice.has_room() {
+        if !self.is_fed() || self.source_ended || !due || !self.splice.has_room() {
             return false;
         }
         let chain = self.splice.spare_chain();
@@ -263,7 +285,7 @@ impl SenderFlow {
 
     fn feed(&mut self, around: &mut Around<'_>) -> bool {
         let has_room = self.queue_bytes < self.queue_max && self.current.runner.credit() > 0;
-        if !self.running || !has_room {
+        if !self.is_fed() || !has_room {
             return false;
         }
         let Ok(Some(mut unit)) = self.splice.pop(around.pool, &self.current.layout) else {
@@ -283,6 +305,9 @@ impl SenderFlow {
 
     /// The next packet for the network, with its label, as far as the pace allows.
     pub fn poll_packet(&mut self, around: &mut Around<'_>, out: &mut FlowOut) -> Option<Packet> {
+        if self.suspended {
+            return None;
+        }
         self.pump(around, out);
         self.end_if_done(around, out);
         let packet = match &mut self.bucket {
@@ -367,12 +392,17 @@ impl SenderFlow {
         self.end_if_done(around, out);
     }
 
-    /// The receiver's account has come.
-    pub fn handle_report(&mut self, report: &Report, out: &mut FlowOut) {
+    /// The receiver's account has come; false, and nothing is taken, when it does not add up.
+    #[must_use]
+    pub fn handle_report(&mut self, report: &Report, out: &mut FlowOut) -> bool {
         let ledger = ledger_from(self.sent, report);
+        if !ledger.closes() {
+            return false;
+        }
         let hash = (ledger.delivered == self.sent).then(|| report.hash == self.hash.to_bytes());
         self.reported = true;
         out.events.push(FlowEvent::Ended { ledger, hash });
+        true
     }
 
     /// The session ended abnormally: nobody can say what became of the units.
@@ -511,6 +541,7 @@ impl SenderFlow {
     /// `may_send` is false while nobody knows where to: then nothing is asked of the source, and it
     /// must not wake anybody either.
     pub fn next_deadline(&self, now: Time, may_send: bool) -> Option<Time> {
+        let may_send = may_send && !self.suspended;
         let mut next = self.current.runner.next_deadline();
         if may_send && self.running && !self.source_ended && self.splice.has_room() {
             next = earlier(next, self.ask_at);

@@ -89,17 +89,27 @@ impl Streams {
                     core.handle_stream_closed(now, stream, &error.to_string());
                 }
             }
-            StreamAsk::Read { stream, is_reading } => self.set_reading(stream, is_reading),
+            StreamAsk::Read { stream, is_reading } => {
+                self.with_transport(stream, |it, remote| it.set_reading(remote, is_reading));
+            }
+            StreamAsk::Wait { stream, patience } => {
+                self.with_transport(stream, |it, remote| it.set_patience(remote, patience));
+            }
             StreamAsk::Close { stream } => self.close(core, stream),
         }
     }
 
-    fn set_reading(&mut self, id: StreamId, is_reading: bool) {
+    /// Runs `body` with the transport of a stream, once it is open.
+    fn with_transport(
+        &mut self,
+        id: StreamId,
+        body: impl FnOnce(&mut dyn StreamTransport, SocketAddr),
+    ) {
         let way = self.streams.get(&id).and_then(|it| Some((it.transport?, it.remote?)));
         if let Some((key, remote)) = way
             && let Some(attached) = self.transports.get_mut(&key)
         {
-            attached.transport.set_reading(remote, is_reading);
+            body(attached.transport.as_mut(), remote);
         }
     }
 

@@ -13,6 +13,7 @@ use crate::peer::PeerId;
 use dacapo_base::Time;
 use dacapo_wire::session::FlowOffer;
 use quinn_proto::StreamId;
+use std::time::Duration;
 use table::{Role, State};
 
 /// The number of the attribute `priority`, and its greatest value.
@@ -87,9 +88,9 @@ pub(crate) enum Awaited {
     /// ANSWER: the ACCEPT.
     Accept,
     /// ACTIVATE.
-    Activated,
+    Activated(u32),
     /// DEACTIVATE.
-    Deactivated,
+    Deactivated(u32),
     /// CONTROL, with its number.
     Control(u32),
     /// CLOSE.
@@ -103,8 +104,8 @@ impl Awaited {
             Self::Offer => "JOIN",
             Self::Answer => "OFFER",
             Self::Accept => "ANSWER",
-            Self::Activated => "ACTIVATE",
-            Self::Deactivated => "DEACTIVATE",
+            Self::Activated(_) => "ACTIVATE",
+            Self::Deactivated(_) => "DEACTIVATE",
             Self::Control(_) => "CONTROL",
             Self::Closed => "CLOSE",
         }
@@ -133,6 +134,12 @@ pub(crate) struct Session {
     pub close_asked_by_peer: bool,
     /// The application has been told that the session is over.
     pub told: bool,
+    /// Which of all events told last that the flows run or pause.
+    pub activity_told: Option<u64>,
+    /// How long this end's application waits for contact to come back, if it has said so.
+    pub give_up_wish: Option<Duration>,
+    /// How long contact may be lost before the session is given up.
+    pub give_up_after: Duration,
     pub transcript: [u8; 32],
 }
 
