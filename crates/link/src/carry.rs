@@ -9,7 +9,8 @@ use dacapo_base::Random;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Corruption {
     /// A checksum below the receiver sees it (the receiving kernel's UDP checksum): the item never
-    /// arrives. The link drops it and does not call [`Carry::corrupt`].
+    /// arrives. The link drops it and does not call [`Carry::corrupt`], unless the item carries
+    /// that checksum itself ([`Carry::CHECKED`]).
     Detected,
     /// The checksums of the carrier are right for the altered bytes: the item arrives altered.
     Undetected,
@@ -17,6 +18,11 @@ pub enum Corruption {
 
 /// Something that a [`crate::Link`] can carry.
 pub trait Carry {
+    /// Whether items carry the checksums of the layers below the receiver, as IP packets do. Such
+    /// an item is altered and handed out also for [`Corruption::Detected`], so that it is the
+    /// receiver that sees the wrong checksum and drops it.
+    const CHECKED: bool = false;
+
     /// Length on the wire in bytes: what the rate, the queue and the MTU count.
     fn len(&self) -> usize;
 
@@ -26,7 +32,8 @@ pub trait Carry {
     }
 
     /// Alters the content so that it differs from before. A carrier with checksums of its own
-    /// repairs them for [`Corruption::Undetected`]. `random` belongs to this call alone: how much
+    /// repairs them for [`Corruption::Undetected`] and leaves them wrong for
+    /// [`Corruption::Detected`]. `random` belongs to this call alone: how much
     /// is drawn from it shifts nothing else.
     fn corrupt(&mut self, random: &mut Random, kind: Corruption);
 

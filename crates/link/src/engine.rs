@@ -182,11 +182,15 @@ impl<T: Carry> Link<T> {
                 return Passage::Dropped(reason);
             }
         };
-        let corrupted = throw.corruption.is_some() && !item.is_empty();
-        if corrupted {
-            self.stats.corrupted_undetected += 1;
-            item.corrupt(&mut self.dice.damage(), Corruption::Undetected);
+        let corruption = throw.corruption.filter(|_| !item.is_empty());
+        if let Some(kind) = corruption {
+            match kind {
+                Corruption::Detected => self.stats.corrupted_sent_on += 1,
+                Corruption::Undetected => self.stats.corrupted_undetected += 1,
+            }
+            item.corrupt(&mut self.dice.damage(), kind);
         }
+        let corrupted = corruption.is_some();
         let held_back = throw.hold.unwrap_or(Duration::ZERO);
         self.stats.held_back += u64::from(throw.hold.is_some());
         let mut flying = Flying {
@@ -208,7 +212,7 @@ impl<T: Carry> Link<T> {
 
     /// When the last bit of the next passage leaves the transmitter, or why the passage ends.
     fn depart(&mut self, len: usize, kind: Option<Corruption>) -> Result<Time, DropReason> {
-        let eaten = kind == Some(Corruption::Detected);
+        let eaten = kind == Some(Corruption::Detected) && !T::CHECKED;
         if !eaten && self.flight.len() >= self.config.in_flight_max {
             return Err(DropReason::Overflow);
         }

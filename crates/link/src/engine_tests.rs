@@ -308,6 +308,52 @@ fn undetected_corruption_arrives_and_detected_does_not() {
     assert_eq!(link.stats().corrupted_detected + all.len() as u64, 2_000 + link.stats().duplicated);
 }
 
+/// Bytes with a checksum of their own: the last byte is the sum of the others.
+struct Summed(Vec<u8>);
+
+impl Carry for Summed {
+    const CHECKED: bool = true;
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn corrupt(&mut self, _: &mut Random, kind: Corruption) {
+        self.0[0] ^= 1;
+        if kind == Corruption::Undetected {
+            self.0[1] ^= 1;
+        }
+    }
+
+    fn duplicate(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+#[test]
+fn an_item_with_a_checksum_of_its_own_arrives_corrupted_and_is_no_drop_of_the_link() {
+    let text = "corrupt=20%,corrupt-undetected=30%,rate=10Mbit/s,queue=3000,queue-bytes=9MB";
+    let mut plain = link(text, 4);
+    let mut link = Link::new(config(text), Random::from_number(4)).unwrap();
+    for n in 0..2_000 {
+        let checked = link.handle_send(Time::ZERO, Summed(vec![0; 1_250]));
+        let fate = plain.handle_send(Time::ZERO, numbered(n));
+        // The same seed corrupts the same items.
+        let corrupted = |passage| matches!(passage, Passage::Arrives { corrupted: true, .. });
+        let is_dropped = fate.item == Passage::Dropped(DropReason::Corrupted);
+        assert_eq!(corrupted(checked.item), is_dropped || corrupted(fate.item), "item {n}");
+    }
+    let arrived: Vec<_> = std::iter::from_fn(|| link.poll_deliver(Time::NEVER)).collect();
+    assert_eq!(arrived.len(), 2_000);
+    let detected = arrived.iter().filter(|it| it.item.0[..2] == [1, 0]).count() as u64;
+    let undetected = arrived.iter().filter(|it| it.item.0[..2] == [1, 1]).count() as u64;
+    let stats = link.stats();
+    assert_eq!((stats.corrupted_sent_on, stats.corrupted_undetected), (detected, undetected));
+    assert_eq!((stats.corrupted_detected, stats.dropped()), (0, 0));
+    assert_eq!(detected, plain.stats().corrupted_detected);
+    assert!(link.closes() && detected > 300);
+}
+
 #[test]
 fn an_item_and_its_copy_are_corrupted_independently() {
     let mut link = link("dup=100%,corrupt=20%,corrupt-undetected=30%", 12);

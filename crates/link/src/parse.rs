@@ -395,17 +395,18 @@ fn nearest_key(given: &str) -> &'static str {
 
 /// Levenshtein distance: insertions, deletions and substitutions of characters.
 fn edits(a: &str, b: &str) -> usize {
+    // One row, written over from the left; what a cell held is the row above.
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (index, from) in a.chars().enumerate() {
-        let mut left = index.saturating_add(1);
-        let mut next = vec![left];
-        for (to, above) in b.chars().zip(row.windows(2)) {
-            let &[diagonal, above] = above else { break };
-            let substituted = diagonal.saturating_add(usize::from(from != to));
+        let (mut diagonal, mut left) = (index, index.saturating_add(1));
+        let Some((first, cells)) = row.split_first_mut() else { break };
+        *first = left;
+        for (to, cell) in b.chars().zip(cells) {
+            let (above, is_other) = (*cell, usize::from(from != to));
+            let substituted = diagonal.saturating_add(is_other);
             left = substituted.min(above.saturating_add(1)).min(left.saturating_add(1));
-            next.push(left);
+            (*cell, diagonal) = (left, above);
         }
-        row = next;
     }
     row.last().copied().unwrap_or_default()
 }

@@ -37,6 +37,9 @@ pub struct LinkStats {
     pub corrupted_detected: u64,
     /// Corrupted and sent on. Not a drop.
     pub corrupted_undetected: u64,
+    /// Corrupted so that a checksum of the item itself shows it, and sent on for the receiver to
+    /// drop ([`crate::Carry::CHECKED`]). Not a drop of the link.
+    pub corrupted_sent_on: u64,
     /// Dropped because the queue was full.
     pub dropped_queue: u64,
     /// Dropped because the link was cut.
