@@ -3,7 +3,8 @@
 //! What it is: [`World`], which runs cores (control plane, flows, everything) in one thread on a
 //! virtual clock, over links of the emulator; [`plain_tls`], the stand-in for TLS that makes this
 //! repeatable; [`traffic`], sources and sinks that know what must arrive; [`scenario`], runs that
-//! end in figures to be checked.
+//! end in figures to be checked; [`trial`], sessions under faults of every kind, with the oracles
+//! that hold for them; [`mixed`], trials with everything in them, drawn from a seed.
 //!
 //! ```text
 //!   Core A -- poll_transmit --> Link A->B -- due --> handle_datagram -- Core B
@@ -17,11 +18,13 @@
 //! Invariant: the same seed gives the same trace, byte for byte.
 
 mod catalogue;
+pub mod mixed;
 pub mod plain_tls;
 pub mod scenario;
 mod stream;
 mod trace;
 pub mod traffic;
+pub mod trial;
 mod world;
 
 pub use catalogue::catalogue;

@@ -186,11 +186,12 @@ pub fn run(scenario: &Scenario) -> Outcome {
         title: "A pattern".into(),
         flows: vec![raw_offer("pattern", graph.clone(), scenario.bound_bps, longest)],
         participants_max: 1,
+        give_up_after: dacapo_core::GIVE_UP_AFTER,
     };
     let publisher = Box::new(PatternPublisher(scenario.pattern));
     world.core(creator).publish(spec, publisher).expect("the scenario's session is valid");
     let units = Arc::new(Mutex::new(BTreeMap::new()));
-    observe(&mut world, creator, scenario, &units);
+    watch_units(&mut world, creator, &scenario.graph, &scenario.catalogue, &units);
     let mut run = Run {
         outcome: empty_outcome(&mut world, creator, participant),
         creator,
@@ -250,17 +251,19 @@ fn empty_outcome(world: &mut World, creator: NodeId, participant: NodeId) -> Out
     }
 }
 
-/// Notes for each unit that lies whole in a datagram whether a true copy of it arrives.
-fn observe(
+/// Notes for each unit that the creator sends whole in a datagram whether a true copy of it
+/// arrives; `graph` is that of its only flow.
+pub(crate) fn watch_units(
     world: &mut World,
     creator: NodeId,
-    scenario: &Scenario,
+    graph: &[&'static str],
+    catalogue: &Catalogue,
     units: &Arc<Mutex<BTreeMap<u64, UnitOnLink>>>,
 ) {
     // Where a unit's own bytes begin: data header, the modules' headers, unit header.
-    let spec = |name: &&str| scenario.catalogue.by_name(name).map(|entry| entry.spec);
-    let heads: usize = scenario.graph.iter().filter_map(spec).map(|it| usize::from(it.head)).sum();
-    let tails: usize = scenario.graph.iter().filter_map(spec).map(|it| usize::from(it.tail)).sum();
+    let spec = |name: &&str| catalogue.by_name(name).map(|entry| entry.spec);
+    let heads: usize = graph.iter().filter_map(spec).map(|it| usize::from(it.head)).sum();
+    let tails: usize = graph.iter().filter_map(spec).map(|it| usize::from(it.tail)).sum();
     let begin = data::LEN + heads + dacapo_wire::unit::LEN;
     let units = units.clone();
     world.observe(move |crossing| {

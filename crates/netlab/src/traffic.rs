@@ -48,19 +48,28 @@ pub struct PatternSource {
     pattern: Pattern,
     next: u64,
     start: Option<Time>,
+    /// Since when it pauses; the units that follow are later by so much.
+    paused: Option<Time>,
 }
 
 impl PatternSource {
     /// A source of this pattern.
     #[must_use]
     pub fn new(pattern: Pattern) -> Self {
-        Self { pattern, next: 0, start: None }
+        Self { pattern, next: 0, start: None, paused: None }
     }
 }
 
 impl Source for PatternSource {
     fn start(&mut self, now: Time) {
-        self.start.get_or_insert(now);
+        let start = self.start.get_or_insert(now);
+        if let Some(paused) = self.paused.take() {
+            *start += now.since(paused);
+        }
+    }
+
+    fn stop(&mut self, now: Time) {
+        self.paused.get_or_insert(now);
     }
 
     fn poll_unit(&mut self, now: Time, unit: &mut UnitWriter<'_>) -> SourcePoll {

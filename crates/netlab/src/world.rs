@@ -5,11 +5,14 @@
 //! Each node has an address `10.0.0.n`: a control port and, where it dials, a data port of its own;
 //! a node that serves uses its server port for both, as on a host.
 
+mod clock;
+mod faults;
 mod streams;
 
 use crate::plain_tls;
 use crate::stream::Streams;
 use crate::trace::Trace;
+use clock::NodeClock;
 use dacapo_base::{Random, Time};
 use dacapo_core::{
     ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, StreamId, Transmit, Way,
@@ -80,6 +83,22 @@ struct Node {
     listens: bool,
     /// What it sends by this lane vanishes.
     blocked: Option<Lane>,
+    clock: NodeClock,
+}
+
+impl Node {
+    fn handle_datagram(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) {
+        let local = self.clock.local(now);
+        // Without memory it is lost, as it would be in a full socket.
+        if let Ok(packet) = self.core.pool().packet_from(0, bytes, 0) {
+            self.core.handle_datagram(local, from, packet);
+        }
+    }
+
+    fn next_deadline(&mut self, now: Time) -> Option<Time> {
+        let local = self.clock.local(now);
+        self.core.next_deadline(local).map(|at| self.clock.world(at))
+    }
 }
 
 type Observer = Box<dyn FnMut(&Crossing<'_>)>;
@@ -102,6 +121,10 @@ pub struct World {
     expected: BTreeMap<(NodeId, Token), StreamId>,
     /// No byte of a stream gets through.
     held: bool,
+    /// How far the calendar is ahead, nanoseconds.
+    calendar_ahead_ns: u64,
+    /// The most bytes sent per byte received to an address that was not proved.
+    amplification: f64,
 }
 
 impl World {
@@ -124,12 +147,29 @@ impl World {
             streams: Streams::new(Random::from_number(seed ^ 0x5713_EA45)),
             expected: BTreeMap::new(),
             held: false,
+            calendar_ahead_ns: 0,
+            amplification: 0.0,
         }
     }
 
     /// Adds a node that runs a core of this configuration.
     pub fn add(&mut self, config: CoreConfig) -> NodeId {
         let id = NodeId(self.nodes.len());
+        let core = self.make_core(config);
+        let ip = Ipv4Addr::new(10, 0, 0, id.0 as u8 + 1);
+        self.nodes.push(Node {
+            core,
+            control: SocketAddr::from((ip, SERVER_PORT)),
+            data: SocketAddr::from((ip, SERVER_PORT)),
+            killed: false,
+            listens: true,
+            blocked: None,
+            clock: NodeClock::default(),
+        });
+        id
+    }
+
+    fn make_core(&mut self, config: CoreConfig) -> Core {
         let mut random = self.random.fork();
         let mut seed = || {
             let mut seed = [0; 32];
@@ -147,16 +187,7 @@ impl World {
             calendar: Some(self.clock.clone()),
             random: Random::from_seed(seed()),
         };
-        let ip = Ipv4Addr::new(10, 0, 0, id.0 as u8 + 1);
-        self.nodes.push(Node {
-            core: Core::new(config, crypto, random, self.origin),
-            control: SocketAddr::from((ip, SERVER_PORT)),
-            data: SocketAddr::from((ip, SERVER_PORT)),
-            killed: false,
-            listens: true,
-            blocked: None,
-        });
-        id
+        Core::new(config, crypto, random, self.origin)
     }
 
     /// Gives a node that dials a data port of its own.
@@ -216,29 +247,10 @@ impl World {
         self.link(from, to).stats().clone()
     }
 
-    /// From now on a node neither runs nor hears, as if it were killed.
-    pub fn kill(&mut self, node: NodeId) {
-        self.nodes[node.0].killed = true;
-    }
-
-    /// From now on everything that a node sends by this lane vanishes; `None` ends that.
-    pub fn block(&mut self, node: NodeId, lane: Option<Lane>) {
-        self.nodes[node.0].blocked = lane;
-    }
-
-    /// Cuts the link from one node to another, or joins it again; the way back is a link of its
-    /// own.
-    pub fn cut(&mut self, from: NodeId, to: NodeId, cut: bool) {
-        self.link(from, to).set_partitioned(cut);
-    }
-
     /// Gives a node a datagram at this instant, from whatever address: somebody outside sent it.
     pub fn inject(&mut self, to: NodeId, from: SocketAddr, bytes: &[u8]) {
         let (now, node) = (self.now, &mut self.nodes[to.0]);
-        // Without memory it is lost, as it would be in a full socket.
-        if let Ok(packet) = node.core.pool().packet_from(0, bytes, 0) {
-            node.core.handle_datagram(now, from, packet);
-        }
+        node.handle_datagram(now, from, bytes);
     }
 
     /// From now on, keeps what is sent to addresses that no node has, for [`World::take_strays`].
@@ -283,11 +295,12 @@ impl World {
 
     fn advance(&mut self, at: Time) {
         self.now = self.now.max(at);
-        self.clock.set(self.now);
+        self.clock.set(self.now + Duration::from_nanos(self.calendar_ahead_ns));
         self.steps += 1;
         self.deliver();
         for node in self.nodes.iter_mut().filter(|node| !node.killed) {
-            node.core.handle_timeout(self.now);
+            let local = node.clock.local(self.now);
+            node.core.handle_timeout(local);
         }
     }
 
@@ -310,13 +323,14 @@ impl World {
     fn drain(&mut self, index: usize) -> bool {
         let mut sent = false;
         while !self.nodes[index].killed {
+            let local = self.nodes[index].clock.local(self.now);
             let core = &mut self.nodes[index].core;
             if let Some(ask) = core.poll_stream() {
                 self.ask(NodeId(index), ask);
                 sent = true;
                 continue;
             }
-            let Some(transmit) = core.poll_transmit(self.now) else { break };
+            let Some(transmit) = core.poll_transmit(local) else { break };
             self.carry(NodeId(index), transmit);
             sent = true;
         }
@@ -357,6 +371,7 @@ impl World {
         };
         let shown = self.observer.is_some().then(|| bytes.clone());
         let fate = self.link(node, NodeId(peer)).handle_send(now, Datagram { from, to, bytes });
+        self.note_amplification(node, NodeId(peer));
         if let (Some(observer), Some(bytes)) = (&mut self.observer, shown) {
             observer(&Crossing { now, node, lane, bytes: &bytes, fate });
         }
@@ -370,11 +385,7 @@ impl World {
                 if node.killed {
                     continue;
                 }
-                let it = delivery.item;
-                // Without memory it is lost, as it would be in a full socket.
-                if let Ok(packet) = node.core.pool().packet_from(0, &it.bytes, 0) {
-                    node.core.handle_datagram(now, it.from, packet);
-                }
+                node.handle_datagram(now, delivery.item.from, &delivery.item.bytes);
             }
         }
     }
@@ -382,7 +393,7 @@ impl World {
     fn next_time(&mut self) -> Option<Time> {
         let now = self.now;
         let cores = self.nodes.iter_mut().filter(|node| !node.killed);
-        let core = cores.filter_map(|node| node.core.next_deadline(now)).min();
+        let core = cores.filter_map(|node| node.next_deadline(now)).min();
         let link = self.links.values().filter_map(Link::next_deadline).min();
         let stream = self.next_stream();
         let next = [core, link, stream].into_iter().flatten().min();

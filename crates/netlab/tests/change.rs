@@ -209,6 +209,7 @@ fn a_peer_that_is_killed_during_a_change_leaves_nothing() {
         for after in [0, 5, 15, 25, 45, 65] {
             let mut lab = Lab::new("delay=20ms");
             lab.pattern = pattern(10_000);
+            lab.give_up_after = ms(0);
             let joined = lab.start(plain());
             let creator = (lab.creator, joined.there);
             lab.run(ms(200));

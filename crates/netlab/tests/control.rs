@@ -196,6 +196,7 @@ fn a_request_that_nobody_answers_fails_once_whether_the_peer_or_the_session_ends
     let (mut lab, joined) = running();
     let now = lab.now();
     let core = lab.world.core(lab.participant);
+    core.set_give_up_after(joined.here, ms(0)).unwrap();
     let request = core.control(now, joined.here, 0, MODULE_ACCESS, b"x").unwrap();
     lab.world.kill(lab.creator);
     let answer = answer_of(&mut lab, NodeId(1), request, 10_100);

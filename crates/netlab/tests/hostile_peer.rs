@@ -308,9 +308,10 @@ fn accounts_that_cannot_be_end_the_session() {
 }
 
 #[test]
-fn a_report_is_taken_once_and_its_numbers_are_only_numbers() {
+fn a_report_is_taken_once_and_only_when_it_adds_up() {
     let (mut arena, _, welcome) = Arena::greeted();
     let creator = arena.lab.creator;
+    arena.raw.answers_probes = Some(welcome.path_token);
     arena.raw.probe(&mut arena.lab.world, creator, welcome.path_token, 0);
     arena.lab.pattern = pattern(5);
     arena.lab.publish("short", vec![offer("short", &["sequence"])]);
@@ -322,6 +323,39 @@ fn a_report_is_taken_once_and_its_numbers_are_only_numbers() {
     }
     let report = Report {
         flow: 0,
+        delivered: 2,
+        dropped: vec![(1, 1), (200, 1)],
+        lost: 1,
+        duplicates: u64::MAX,
+        bytes: u64::MAX,
+        hash: [1; 32],
+        ..Report::default()
+    };
+    arena.raw.say(stream, report.clone());
+    arena.run(100);
+    let ledger = arena.lab.log.iter().rev().find_map(|(node, _, event)| match event {
+        CoreEvent::FlowEnded { ledger, .. } if *node == arena.lab.creator => Some(ledger.clone()),
+        _ => None,
+    });
+    assert!(ledger.expect("the flow is accounted for").closes());
+    arena.raw.say(stream, report);
+    arena.expect_end("REPORT twice", stream, Code::Violation);
+    arena.finish("REPORT twice");
+}
+
+#[test]
+fn a_report_of_huge_numbers_ends_the_session_and_overflows_nothing() {
+    let (mut arena, _, welcome) = Arena::greeted();
+    let creator = arena.lab.creator;
+    arena.raw.answers_probes = Some(welcome.path_token);
+    arena.raw.probe(&mut arena.lab.world, creator, welcome.path_token, 0);
+    arena.lab.pattern = pattern(5);
+    arena.lab.publish("short", vec![offer("short", &["sequence"])]);
+    let (stream, ..) = arena.active("short");
+    arena.run(100);
+    assert!(matches!(arena.raw.next(stream), Some(Message::End(_))));
+    let report = Report {
+        flow: 0,
         delivered: u64::MAX,
         late: u64::MAX,
         lost: u64::MAX,
@@ -331,16 +365,9 @@ fn a_report_is_taken_once_and_its_numbers_are_only_numbers() {
         bytes: u64::MAX,
         hash: [1; 32],
     };
-    arena.raw.say(stream, report.clone());
-    arena.run(100);
-    let ledger = arena.lab.log.iter().rev().find_map(|(node, _, event)| match event {
-        CoreEvent::FlowEnded { ledger, .. } if *node == arena.lab.creator => Some(ledger.clone()),
-        _ => None,
-    });
-    assert!(!ledger.expect("the flow is accounted for").closes(), "it does not add up");
     arena.raw.say(stream, report);
-    arena.expect_end("REPORT twice", stream, Code::Violation);
-    arena.finish("REPORT twice");
+    arena.expect_end("REPORT of huge numbers", stream, Code::Violation);
+    arena.finish("REPORT of huge numbers");
 }
 
 #[test]

@@ -62,7 +62,13 @@ fn served(
         tailor: Box::new(tailor),
     };
     let (name, title) = ("test".into(), String::new());
-    let spec = SessionSpec { name, title, flows: plain(), participants_max: 100 };
+    let spec = SessionSpec {
+        name,
+        title,
+        flows: plain(),
+        participants_max: 100,
+        give_up_after: dacapo_core::GIVE_UP_AFTER,
+    };
     lab.world.core(lab.creator).publish(spec, Box::new(publisher)).unwrap();
     Served { lab, joined, opened }
 }
@@ -358,7 +364,13 @@ fn a_creator_that_dialed_offers_no_streams_that_nobody_could_dial() {
     let pattern = lab.pattern;
     let open = common::Opens(move |_: &_| Ok(Port::Source(Box::new(PatternSource::new(pattern)))));
     let (name, title) = ("back".into(), String::new());
-    let spec = SessionSpec { name, title, flows: vec![offer_tcp("tcp", &[])], participants_max: 1 };
+    let spec = SessionSpec {
+        name,
+        title,
+        flows: vec![offer_tcp("tcp", &[])],
+        participants_max: 1,
+        give_up_after: dacapo_core::GIVE_UP_AFTER,
+    };
     lab.world.core(lab.participant).publish(spec, Box::new(open)).unwrap();
     let back = lab.find(lab.creator, |event| match event {
         CoreEvent::PeerOpen { peer } => Some(*peer),

@@ -17,6 +17,7 @@ const UNITS: u64 = 3_000;
 fn running(count: usize) -> (Lab, Vec<(NodeId, Joined)>) {
     let mut lab = Lab::new(LINK);
     lab.pattern = pattern(UNITS);
+    lab.give_up_after = ms(0);
     let flows = vec![offer("datagrams", &["sequence", "checksum"]), offer_tcp("stream", &[])];
     lab.publish("test", flows);
     let mut joined = Vec::new();

@@ -83,7 +83,13 @@ impl Pair {
             })
         };
         let (name, title) = ("test".into(), String::new());
-        let spec = SessionSpec { name, title, flows, participants_max: 1 };
+        let spec = SessionSpec {
+            name,
+            title,
+            flows,
+            participants_max: 1,
+            give_up_after: dacapo_core::GIVE_UP_AFTER,
+        };
         creator.core().publish(spec, Box::new(Opens(open))).unwrap();
         let mut participant = reactor(2);
         participant.set_stream_dialer(|remote, token| {
@@ -227,7 +233,13 @@ fn a_host_that_cannot_dial_or_listen_ends_the_flow_with_the_reason() {
     pair.creator.listen(Box::new(udp)).unwrap();
     let open = |_: &FlowOffer| Ok(Port::Source(Box::new(PatternSource::new(many(10, 100))) as _));
     let (name, title) = ("test".into(), String::new());
-    let spec = SessionSpec { name, title, flows: flows(), participants_max: 1 };
+    let spec = SessionSpec {
+        name,
+        title,
+        flows: flows(),
+        participants_max: 1,
+        give_up_after: dacapo_core::GIVE_UP_AFTER,
+    };
     pair.creator.core().publish(spec, Box::new(Opens(open))).unwrap();
     pair.connect();
     pair.run(|pair| pair.failed.iter().any(|text| text.starts_with("0, flow 0")));
@@ -285,6 +297,8 @@ impl Transport for Stuck {
 
 impl StreamTransport for Stuck {
     fn set_reading(&mut self, _: SocketAddr, _: bool) {}
+
+    fn set_patience(&mut self, _: SocketAddr, _: Duration) {}
 
     fn expect(&mut self, _: Token, _: Time) {}
 

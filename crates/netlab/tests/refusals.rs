@@ -43,6 +43,7 @@ fn a_participant_too_many_is_refused_and_has_room_when_another_leaves() {
         title: String::new(),
         flows: plain(),
         participants_max: 1,
+        give_up_after: dacapo_core::GIVE_UP_AFTER,
     };
     let pattern = lab.pattern;
     let open = move |_: &_| Ok(Port::Source(Box::new(PatternSource::new(pattern))));
@@ -244,8 +245,13 @@ fn a_creator_that_opens_the_wrong_kind_of_port_drops_the_flow_at_both_ends() {
 fn a_session_is_refused_at_publishing_when_its_graph_is_illegal() {
     let mut lab = Lab::new(LINK);
     let mut publish = |flows| {
-        let spec =
-            SessionSpec { name: "x".into(), title: String::new(), flows, participants_max: 1 };
+        let spec = SessionSpec {
+            name: "x".into(),
+            title: String::new(),
+            flows,
+            participants_max: 1,
+            give_up_after: dacapo_core::GIVE_UP_AFTER,
+        };
         let open = common::Opens(|_: &_| Err(String::new()));
         lab.world.core(lab.creator).publish(spec, Box::new(open)).unwrap_err()
     };

@@ -103,6 +103,7 @@ fn a_core_that_serves_and_joins_the_same_name_counts_its_own_participants_only()
         title: String::new(),
         flows: vec![offer("flow", &["checksum"])],
         participants_max: 1,
+        give_up_after: dacapo_core::GIVE_UP_AFTER,
     };
     let pattern = lab.pattern;
     let open = common::Opens(move |_: &_| {

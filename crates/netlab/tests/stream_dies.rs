@@ -102,6 +102,7 @@ fn a_stream_that_breaks_while_the_session_closes_is_accounted_for() {
 #[test]
 fn a_host_that_dies_leaves_nothing_of_its_streams() {
     let (mut lab, joined) = running(1);
+    lab.world.core(lab.participant).set_give_up_after(joined.here, ms(0)).unwrap();
     lab.world.kill(lab.creator);
     let (_, error) = lab.end_of(lab.participant, joined.here, ms(5_000));
     assert_eq!(error.map(|error| error.code), Some(Code::ContactLost));
@@ -109,7 +110,7 @@ fn a_host_that_dies_leaves_nothing_of_its_streams() {
         let ledger = lab.ledger(lab.participant, joined.here, flow).unwrap();
         assert!(ledger.closes(), "flow {flow}: {ledger:?}");
     }
-    lab.run(ms(15_000));
+    lab.run(ms(35_000));
     assert_eq!(lab.world.stream_count(), 0);
     assert_eq!(lab.world.core(lab.participant).pool().live_views(), 0);
 }
@@ -118,13 +119,15 @@ fn a_host_that_dies_leaves_nothing_of_its_streams() {
 fn a_link_that_is_cut_for_long_ends_streams_with_the_contact() {
     let (mut lab, joined) = running(2);
     let (creator, participant) = (lab.creator, lab.participant);
+    lab.world.core(participant).set_give_up_after(joined.here, ms(0)).unwrap();
+    lab.world.core(creator).set_give_up_after(joined.there, ms(0)).unwrap();
     lab.world.cut(creator, participant, true);
     lab.world.cut(participant, creator, true);
     for (node, session) in [(participant, joined.here), (creator, joined.there)] {
         let ended = lab.end_of(node, session, ms(5_000));
         assert_eq!(code(&ended), Some(Code::ContactLost), "{node:?}");
     }
-    lab.run(ms(15_000));
+    lab.run(ms(35_000));
     assert_eq!(lab.world.stream_count(), 0, "nobody is there to close them in order");
 }
 
@@ -133,9 +136,9 @@ fn a_stream_on_which_nothing_gets_through_for_long_ends_while_control_goes_on() 
     let (mut lab, joined) = running(3);
     lab.world.hold_streams(true);
     let held = lab.now();
-    let (here, there) = lab.ledgers(&joined, 0, ms(12_000));
+    let (here, there) = lab.ledgers(&joined, 0, ms(32_000));
     check_books(&here, &there, "held for long");
-    assert!(lab.now().since(held) >= ms(10_000));
+    assert!(lab.now().since(held) >= ms(30_000));
     assert_eq!(lab.ended(lab.participant, joined.here), None, "the session goes on");
     assert_eq!(failures(&lab, lab.participant, 0).len(), 1);
 }

@@ -102,7 +102,7 @@ fn a_pause_lets_no_unit_through_and_loses_none() {
         command(&mut lab, &joined, true);
     }
     for flow in 0..4 {
-        let (here, there) = lab.ledgers(&joined, flow, ms(5_000));
+        let (here, there) = lab.ledgers(&joined, flow, ms(10_000));
         assert_eq!((here.delivered, there.delivered), (6_000, 6_000), "flow {flow}");
     }
     for record in records(&lab, &joined) {

@@ -18,13 +18,10 @@ use super::pipe::{Drain, Mouth, Pipe};
 use crate::NodeId;
 use dacapo_base::{Random, Time};
 use dacapo_core::StreamId;
-use dacapo_transport::stream::{ReadOutcome, StreamEnd, Token};
+use dacapo_transport::stream::{PATIENCE, ReadOutcome, StreamEnd, Token};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
-
-/// A connection on which nothing gets through for so long is over.
-const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// A connection that is not answered is asked for again after this time.
 const RETRY: Duration = Duration::from_secs(1);
@@ -68,6 +65,8 @@ pub struct Connection {
     pipes: [Pipe; 2],
     state: State,
     silent_since: Option<Time>,
+    /// A connection on which nothing gets through for so long is over, as each end says.
+    patience: [Duration; 2],
 }
 
 impl Connection {
@@ -98,6 +97,7 @@ impl Connection {
             pipes: [Pipe::new(capacity), Pipe::new(capacity)],
             state: State::Connecting { at },
             silent_since: None,
+            patience: [PATIENCE; 2],
         }
     }
 
@@ -136,12 +136,13 @@ impl Connection {
     }
 
     /// It ends at both ends: what is on the way is gone.
-    pub fn end(&mut self, now: Time, reason: &str, network: &mut dyn Network) {
+    pub fn end(&mut self, reason: &str, network: &mut dyn Network) {
         self.state = State::Over;
         for end in &mut self.ends {
             end.leave(network);
+            let local = network.local(end.node);
             if let (Some(stream), Some(core)) = (end.stream.take(), network.core(end.node)) {
-                core.handle_stream_closed(now, stream, reason);
+                core.handle_stream_closed(local, stream, reason);
             }
         }
     }
@@ -154,7 +155,8 @@ impl Connection {
             return at <= now && self.connect(now, cut, network);
         }
         if self.is_silent(now, cut) {
-            self.end(now, "nothing got through for 10 s", network);
+            let text = format!("nothing got through for {} s", self.shortest_patience().as_secs());
+            self.end(&text, network);
             return true;
         }
         let mut moved = false;
@@ -175,7 +177,20 @@ impl Connection {
             return false;
         }
         let since = *self.silent_since.get_or_insert(now);
-        now.since(since) >= SILENCE_MAX
+        now.since(since) >= self.shortest_patience()
+    }
+
+    fn shortest_patience(&self) -> Duration {
+        self.patience[DIALER].min(self.patience[LISTENER])
+    }
+
+    /// An end waits for so long while nothing gets through.
+    pub fn set_patience(&mut self, node: NodeId, stream: StreamId, patience: Duration) {
+        for (end, its) in self.ends.iter().zip(&mut self.patience) {
+            if end.node == node && end.stream == Some(stream) {
+                *its = patience;
+            }
+        }
     }
 
     fn connect(&mut self, now: Time, cut: bool, network: &mut dyn Network) -> bool {
@@ -186,7 +201,7 @@ impl Connection {
         if network.listens(self.ends[LISTENER].node) {
             self.state = State::Through;
         } else {
-            self.end(now, "connection refused", network);
+            self.end("connection refused", network);
         }
         true
     }
@@ -200,7 +215,8 @@ impl Connection {
         network: &mut dyn Network,
     ) -> bool {
         let to = self.ends[1 - from].address;
-        let (weather, mut taken) = (network.weather(), Vec::new());
+        let nodes = self.nodes();
+        let (weather, mut taken) = (network.weather(nodes[from], nodes[1 - from]), Vec::new());
         let (end, pipe) = (&mut self.ends[from], &mut self.pipes[from]);
         let mut mouth = Mouth { pipe, now, weather: &weather, random, taken: &mut taken };
         let is_empty = end.write(&mut mouth);
@@ -213,8 +229,9 @@ impl Connection {
         let blocked = !end.waiting.is_empty();
         if let Some(stream) = end.stream.filter(|_| end.blocked != blocked) {
             end.blocked = blocked;
+            let local = network.local(end.node);
             if let Some(core) = network.core(end.node) {
-                core.handle_stream_ready(now, stream, !blocked);
+                core.handle_stream_ready(local, stream, !blocked);
             }
         }
         !taken.is_empty()
@@ -239,6 +256,7 @@ impl Connection {
                 self.state = if ended && end.finished { State::Over } else { self.state };
                 return moved || ended;
             }
+            let local = network.local(end.node);
             let Some(core) = network.core(end.node) else { return moved };
             match end.engine.read(&mut Drain { pipe, now, random }, core.pool()) {
                 ReadOutcome::Nothing => return moved,
@@ -247,15 +265,15 @@ impl Connection {
                     return moved;
                 }
                 ReadOutcome::Bytes { .. } | ReadOutcome::Unpolled => {
-                    end.hand_up(now, address, network);
+                    end.hand_up(address, network);
                 }
                 ReadOutcome::Opened => {
                     let opened = end.stream;
-                    opened.into_iter().for_each(|stream| core.handle_stream_open(now, stream));
+                    opened.into_iter().for_each(|stream| core.handle_stream_open(local, stream));
                 }
-                ReadOutcome::Claim(token) => self.claim(now, to, &token, network),
+                ReadOutcome::Claim(token) => self.claim(to, &token, network),
                 ReadOutcome::Ended(ending) => {
-                    self.end(now, &ending.to_string(), network);
+                    self.end(&ending.to_string(), network);
                     return true;
                 }
             }
@@ -264,15 +282,16 @@ impl Connection {
     }
 
     /// A dialer has shown its token.
-    fn claim(&mut self, now: Time, to: usize, token: &Token, network: &mut dyn Network) {
+    fn claim(&mut self, to: usize, token: &Token, network: &mut dyn Network) {
         let end = &mut self.ends[to];
         end.stream = network.claim(end.node, token);
         match end.stream {
             None => end.leave(network),
             Some(stream) => {
                 end.engine.accept();
+                let local = network.local(end.node);
                 if let Some(core) = network.core(end.node) {
-                    core.handle_stream_open(now, stream);
+                    core.handle_stream_open(local, stream);
                 }
             }
         }
@@ -288,7 +307,7 @@ impl Connection {
             let is_waiting = is_cut(nodes[a], nodes[b]) || self.ends[b].offer_at.is_some();
             if is_waiting { self.ends[b].offer_at } else { self.pipes[a].next_due() }
         });
-        arrivals.chain(self.silent_since.map(|since| since + SILENCE_MAX)).min()
+        arrivals.chain(self.silent_since.map(|since| since + self.shortest_patience())).min()
     }
 }
 
@@ -308,10 +327,11 @@ impl End {
     }
 
     /// Gives the core the datagrams that are whole.
-    fn hand_up(&mut self, now: Time, from: SocketAddr, network: &mut dyn Network) {
+    fn hand_up(&mut self, from: SocketAddr, network: &mut dyn Network) {
+        let local = network.local(self.node);
         let Some(core) = network.core(self.node) else { return };
-        while let Ok(Some(packet)) = self.engine.poll_datagram(now, core.pool()) {
-            core.handle_datagram(now, from, packet);
+        while let Ok(Some(packet)) = self.engine.poll_datagram(local, core.pool()) {
+            core.handle_datagram(local, from, packet);
         }
     }
 

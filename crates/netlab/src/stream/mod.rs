@@ -22,6 +22,7 @@ use dacapo_base::{Random, Time};
 use dacapo_core::{Core, StreamId};
 use dacapo_transport::stream::Token;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// How many bytes one direction of a connection takes before it blocks.
 const CAPACITY: usize = 64 * 1024;
@@ -31,8 +32,11 @@ pub(crate) trait Network {
     /// Nothing gets from one node to the other now.
     fn is_cut(&self, from: NodeId, to: NodeId) -> bool;
 
-    /// What happens to bytes on their way.
-    fn weather(&self) -> Weather;
+    /// What happens to bytes on their way from one node to the other.
+    fn weather(&self, from: NodeId, to: NodeId) -> Weather;
+
+    /// What the clock of a node shows.
+    fn local(&self, node: NodeId) -> Time;
 
     /// Whether a node accepts connections.
     fn listens(&self, node: NodeId) -> bool;
@@ -87,15 +91,22 @@ impl Streams {
         self.connections.push(Connection::new(at, dialer, listener, token, self.capacity));
     }
 
+    /// A core waits for so long while nothing gets through.
+    pub fn set_patience(&mut self, node: NodeId, stream: StreamId, patience: Duration) {
+        for connection in &mut self.connections {
+            connection.set_patience(node, stream, patience);
+        }
+    }
+
     /// Takes a datagram from a core; one of a stream that is over is gone.
     pub fn send(&mut self, node: NodeId, stream: StreamId, datagram: &[u8]) {
         let _ = self.connections.iter_mut().any(|it| it.send(node, stream, datagram));
     }
 
     /// Ends the connections between two nodes: a router died, a firewall woke up.
-    pub fn break_between(&mut self, now: Time, a: NodeId, b: NodeId, network: &mut dyn Network) {
+    pub fn break_between(&mut self, a: NodeId, b: NodeId, network: &mut dyn Network) {
         for connection in self.connections.iter_mut().filter(|it| it.joins(a, b)) {
-            connection.end(now, "the network broke it", network);
+            connection.end("the network broke it", network);
         }
         self.forget_over();
     }

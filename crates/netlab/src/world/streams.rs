@@ -45,9 +45,15 @@ impl Network for Surface<'_> {
         self.cuts.is_cut(self.nodes, from, to)
     }
 
-    fn weather(&self) -> Weather {
-        let LinkConfig { delay, jitter, loss, .. } = self.cuts.default_link;
+    fn weather(&self, from: NodeId, to: NodeId) -> Weather {
+        let link = self.cuts.links.get(&(from, to));
+        let LinkConfig { delay, jitter, loss, .. } =
+            link.map_or(self.cuts.default_link, Link::config);
         Weather { delay: *delay, jitter: *jitter, loss: loss.mean_loss() }
+    }
+
+    fn local(&self, node: NodeId) -> Time {
+        self.nodes.get(node.0).map_or(self.cuts.now, |it| it.clock.local(self.cuts.now))
     }
 
     fn listens(&self, node: NodeId) -> bool {
@@ -74,15 +80,14 @@ impl World {
     }
 
     /// While `held`, no byte of a stream gets through and no connection is made, as if a firewall
-    /// dropped TCP; datagrams pass. After 10 s of it connections end.
+    /// dropped TCP; datagrams pass. After 30 s of it connections end.
     pub fn hold_streams(&mut self, held: bool) {
         self.held = held;
     }
 
     /// Ends every connection between two nodes at once, at both ends.
     pub fn break_streams(&mut self, a: NodeId, b: NodeId) {
-        let now = self.now;
-        self.with_streams(|streams, surface| streams.break_between(now, a, b, surface));
+        self.with_streams(|streams, surface| streams.break_between(a, b, surface));
     }
 
     /// How many connections there are, those that are being made included.
@@ -99,6 +104,9 @@ impl World {
             }
             // What comes to a world's sinks is taken.
             StreamAsk::Read { .. } => {}
+            StreamAsk::Wait { stream, patience } => {
+                self.streams.set_patience(node, stream, patience);
+            }
             StreamAsk::Close { stream } => {
                 self.expected.retain(|(at, _), known| (*at, *known) != (node, stream));
                 self.with_streams(|streams, surface| streams.close(node, stream, surface));
@@ -106,10 +114,12 @@ impl World {
             StreamAsk::Dial { stream, remote, token } => {
                 let there = self.nodes.iter().position(|it| it.control == remote);
                 let Some(there) = there.map(NodeId) else {
+                    let local = self.local(node);
                     let core = &mut self.nodes[node.0].core;
-                    return core.handle_stream_closed(self.now, stream, "nobody at the address");
+                    return core.handle_stream_closed(local, stream, "nobody at the address");
                 };
-                let at = self.now + self.default_link.delay * 2;
+                let there_delay = self.link(node, there).config().delay;
+                let at = self.now + there_delay + self.link(there, node).config().delay;
                 let from = self.nodes[node.0].control;
                 self.streams.dial(at, (node, from, stream), (there, remote), &token);
             }

@@ -7,8 +7,8 @@ pub mod raw;
 
 use dacapo_base::Time;
 use dacapo_core::{
-    Code, CoreConfig, CoreEvent, Error, Joining, Ledger, PeerId, Port, Publisher, SessionId,
-    SessionSpec, Wishes,
+    Code, CoreConfig, CoreEvent, Error, GIVE_UP_AFTER, Joining, Ledger, PeerId, Port, Publisher,
+    SessionId, SessionSpec, Wishes,
 };
 use dacapo_lift::Catalogue;
 use dacapo_netlab::scenario::raw_offer;
@@ -108,6 +108,10 @@ pub struct Lab {
     pub log: Vec<(NodeId, Time, CoreEvent)>,
     pub pattern: Pattern,
     pub sinks: Sinks,
+    /// How long contact may be lost in the sessions that are published from now on.
+    pub give_up_after: Duration,
+    /// How many participants such a session takes.
+    pub participants_max: usize,
     node_count: usize,
 }
 
@@ -123,7 +127,18 @@ impl Lab {
         world.dials(participant);
         let (log, sinks) = (Vec::new(), Sinks::default());
         let (pattern, node_count) = (pattern(1_000), 2);
-        Self { world, creator, participant, log, pattern, sinks, node_count }
+        let give_up_after = GIVE_UP_AFTER;
+        Self {
+            world,
+            creator,
+            participant,
+            log,
+            pattern,
+            sinks,
+            give_up_after,
+            participants_max: 100,
+            node_count,
+        }
     }
 
     pub fn now(&self) -> Time {
@@ -227,8 +242,13 @@ impl Lab {
         flows: Vec<FlowOffer>,
         open: impl FnMut(&FlowOffer) -> Result<Port, String> + Send + 'static,
     ) {
-        let spec =
-            SessionSpec { name: name.into(), title: "A test".into(), flows, participants_max: 100 };
+        let spec = SessionSpec {
+            name: name.into(),
+            title: "A test".into(),
+            flows,
+            participants_max: self.participants_max,
+            give_up_after: self.give_up_after,
+        };
         let served = self.world.core(self.creator).publish(spec, Box::new(Opens(open)));
         served.expect("the test's session is valid");
     }
@@ -411,6 +431,8 @@ pub fn session_of(event: &CoreEvent) -> Option<SessionId> {
         | CoreEvent::Ready { session }
         | CoreEvent::Active { session }
         | CoreEvent::Inactive { session }
+        | CoreEvent::ContactLost { session }
+        | CoreEvent::ContactRestored { session, .. }
         | CoreEvent::FlowEnded { session, .. }
         | CoreEvent::FlowFailed { session, .. }
         | CoreEvent::Changed { session, .. }

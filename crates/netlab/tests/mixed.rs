@@ -1,0 +1,83 @@
+//! Seeds of the world with every fault mixed: what is promised under all of them holds.
+//!
+//! `DACAPO_SEEDS` sets how many are run (10,000 are all), `DACAPO_SEED_FIRST` where they begin. A
+//! failure prints its seed and the command that repeats it alone.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
+use dacapo_netlab::mixed::{Totals, draw};
+use dacapo_netlab::trial::{check, run};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+const SEEDS: u64 = 500;
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Runs a seed; what broke, and how to see it again.
+fn try_seed(seed: u64, totals: &Mutex<Totals>) -> Option<String> {
+    let trial = draw(seed);
+    let outcome = run(&trial);
+    totals.lock().unwrap_or_else(PoisonError::into_inner).add(&trial, &outcome);
+    let broken = check(&trial, &outcome).err()?;
+    Some(format!(
+        "seed {seed}: {broken}\nrepeat: DACAPO_SEED={seed} cargo test -p dacapo-netlab --test \
+         mixed one_seed -- --nocapture"
+    ))
+}
+
+#[test]
+fn whatever_is_mixed_every_session_is_resolved_and_every_unit_accounted_for() {
+    let (first, seeds) = (number("DACAPO_SEED_FIRST", 0), number("DACAPO_SEEDS", SEEDS));
+    let (next, totals) = (AtomicU64::new(first), Mutex::new(Totals::default()));
+    let broken = Mutex::new(Vec::new());
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + seeds {
+                        break;
+                    }
+                    let found = try_seed(seed, &totals);
+                    broken.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+                }
+            });
+        }
+    });
+    let (totals, broken) = (totals.into_inner().unwrap(), broken.into_inner().unwrap());
+    println!("{totals}");
+    assert!(broken.is_empty(), "{} seeds broke:\n{}", broken.len(), broken.join("\n"));
+    // Far more than half must get through, or nothing was tried.
+    assert!(totals.ready * 100 >= seeds * 90, "{totals}");
+    assert!(totals.complete * 100 >= seeds * 60, "{totals}");
+    let happened = [totals.changes, totals.streams, totals.lost, totals.duplicated];
+    let happened = happened.into_iter().chain([totals.reordered, totals.altered, totals.dropped]);
+    assert!(happened.min() > Some(seeds / 10), "a fault did not happen: {totals}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_outcome() {
+    for seed in [3, 14, 15] {
+        let (first, again) = (run(&draw(seed)), run(&draw(seed)));
+        assert_eq!(first.trace, again.trace, "seed {seed}");
+        assert_eq!(first.delivered(), again.delivered(), "seed {seed}");
+    }
+}
+
+#[test]
+fn one_seed() {
+    let seed = number("DACAPO_SEED", 1998);
+    let trial = draw(seed);
+    let outcome = run(&trial);
+    println!("{trial:#?}");
+    println!("{:#?} {:?} {:?}", outcome.stages, outcome.ended, outcome.lost);
+    for flow in &outcome.flows {
+        println!("sent {:?}\nreceived {:?}", flow.sent, flow.received);
+    }
+    assert_eq!(check(&trial, &outcome), Ok(()), "seed {seed}");
+}
