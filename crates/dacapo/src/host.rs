@@ -2,7 +2,7 @@
 //!
 //! What it is: the assembly of the parts. What it is not: a thread; whoever holds it turns it.
 
-use dacapo_base::Random;
+use dacapo_base::{Random, failpoint};
 use dacapo_core::{
     Code, ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, Error, PeerId, Reactor,
 };
@@ -17,6 +17,21 @@ use std::time::Duration;
 
 /// The port that a core listens on when nothing else is said.
 pub const PORT: u16 = 19_980;
+
+/// What a host is told before it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostConfig {
+    /// Whether a session that this host joins may use streams. Without them the host says in every
+    /// JOIN that it has no TCP: for a way that carries datagrams only, such as a link emulator.
+    pub streams: bool,
+}
+
+impl Default for HostConfig {
+    /// With streams.
+    fn default() -> Self {
+        Self { streams: true }
+    }
+}
 
 /// A core on this host.
 pub struct Host {
@@ -37,9 +52,19 @@ impl Host {
     /// # Errors
     /// [`Code::System`] with the file and what to do, when the identity cannot be read or made.
     pub fn new() -> Result<Self, Error> {
+        Self::configured(HostConfig::default())
+    }
+
+    /// The same, told what else it is to be.
+    ///
+    /// # Errors
+    /// As [`Host::new`].
+    pub fn configured(config: HostConfig) -> Result<Self, Error> {
         let dir = identity_dir()?;
+        failpoint!("identity.before");
         let identity = Identity::load_or_create(&dir).map_err(system)?;
-        Self::with_identity(identity)
+        failpoint!("identity.ready");
+        Self::assemble(identity, config)
     }
 
     /// A host with this identity.
@@ -47,8 +72,13 @@ impl Host {
     /// # Errors
     /// [`Code::System`] when the system gives no randomness or no descriptor.
     pub fn with_identity(identity: Identity) -> Result<Self, Error> {
+        Self::assemble(identity, HostConfig::default())
+    }
+
+    fn assemble(identity: Identity, HostConfig { streams }: HostConfig) -> Result<Self, Error> {
         let mut random = Random::from_seed(entropy().map_err(system)?);
-        let mut config = CoreConfig::new(crate::catalogue());
+        let is_offered = |id| streams || id != tcp::SPEC.id;
+        let mut config = CoreConfig::new(crate::catalogue().only(|_| true, is_offered));
         config.boot = clock::boot_id();
         config.time_namespace = clock::time_namespace();
         let crypto = crypto(&identity, &mut random);
@@ -57,6 +87,7 @@ impl Host {
         let core = Core::new(config, crypto, random, origin);
         let mut reactor = Reactor::new(core).map_err(system)?;
         reactor.set_stream_dialer(|remote, token| {
+            failpoint!("stream.dial");
             let tcp = Tcp::dial(remote, token, &tcp::Config::default())?;
             Ok(Box::new(tcp) as Box<dyn StreamTransport>)
         });
@@ -86,7 +117,9 @@ impl Host {
         let is_chosen = addrs.iter().any(|addr| addr.port() == 0);
         let tries = if is_chosen { PORT_TRIES } else { 1 };
         for left in (0..tries).rev() {
+            failpoint!("host.before_bind");
             let udp = Udp::serve(addrs, &Config::default()).map_err(system)?;
+            failpoint!("host.bound_udp");
             let found = Transport::local_addrs(&udp).to_vec();
             match Tcp::serve(&found, &tcp::Config::default()) {
                 Ok(tcp) => self.reactor.listen_streams(Box::new(tcp)).map_err(system)?,
@@ -94,6 +127,7 @@ impl Host {
                 Err(error) => self.no_streams = Some(error.to_string()),
             }
             self.listening.extend(found);
+            failpoint!("host.listening");
             return self.reactor.listen(Box::new(udp)).map_err(system);
         }
         Err(system("no port is free in both UDP and TCP"))

@@ -86,6 +86,7 @@ fn spec() -> SessionSpec {
         title: String::new(),
         flows: vec![flow],
         participants_max: 8,
+        give_up_after: dacapo_core::GIVE_UP_AFTER,
     }
 }
 

@@ -10,21 +10,22 @@
 //! What it is: the weave of the flows' units, in a file that is readable at every moment up to
 //! about a second ago. What it is not: a choice of names (`names.rs`), or a converter.
 //!
-//! Invariants: an existing file is never written to unless its overwriting was asked for; a file
-//! that gets nothing is removed again; an error of the disk is kept and shown, the flow goes on and
+//! Invariants: an existing file is never written to unless it is empty and nobody's, or its
+//! overwriting was asked for; two processes never write to one; a file that gets nothing is removed
+//! again; an error of the disk is kept and shown, the flow goes on and
 //! its units are booked as refused; nothing here panics.
 
 use super::arrival::Arrivals;
 use super::progress::Progress;
 use super::weave::{Output, Piece, Placed, Weaver};
-use dacapo_base::Time;
+use dacapo_base::{Time, failpoint};
 use dacapo_core::{Ending, Ledger, Sink, Taken, UnitView};
 use dacapo_lift::DropReason;
 use dacapo_media::sink::Seekable;
 use dacapo_media::{Format, FourCc, VideoFormat, au, avi, wav};
 use dacapo_path::ClockOffset;
 use dacapo_wire::media::LEN;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,16 +49,29 @@ impl Target {
     fn create(path: PathBuf, force: bool) -> Result<Self, String> {
         let failed = |error: &std::io::Error| format!("{}: {error}", path.display());
         match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(file) => Ok(Self { path, file: Some(file), is_new: true }),
+            Ok(file) => {
+                // Where there are no locks, who comes second is refused by the name alone.
+                let _ = file.try_lock();
+                failpoint!("sink.begin");
+                Ok(Self { path, file: Some(file), is_new: true })
+            }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
-                if !force || !is_file {
-                    let text = "the file exists; move it away, or save with --force";
-                    let text = if is_file { text } else { "it exists and is not a plain file" };
-                    return Err(format!("{}: {text}", path.display()));
+                if !is_file {
+                    return Err(format!("{}: it exists and is not a plain file", path.display()));
                 }
                 let opened = OpenOptions::new().write(true).open(&path);
                 let file = opened.map_err(|error| failed(&error))?;
+                // Empty and locked by nobody: a player that was killed has left it.
+                let is_left = file.metadata().is_ok_and(|found| found.len() == 0);
+                let locked = file.try_lock();
+                if matches!(locked, Err(TryLockError::WouldBlock)) {
+                    return Err(format!("{}: another process saves to it now", path.display()));
+                }
+                if !force && (!is_left || locked.is_err()) {
+                    let text = "the file exists; move it away, or save with --force";
+                    return Err(format!("{}: {text}", path.display()));
+                }
                 Ok(Self { path, file: Some(file), is_new: false })
             }
             Err(error) => Err(failed(&error)),
@@ -211,6 +225,7 @@ impl MediaFile {
     fn begin(&mut self) -> Result<&mut Writer, String> {
         if self.writer.is_none() {
             let out = self.target.begin()?;
+            failpoint!("recording.begin");
             let at =
                 |error: &dyn std::fmt::Display| format!("{}: {error}", self.target.path.display());
             self.writer = Some(Writer::create(out, &self.formats).map_err(|error| at(&error))?);
@@ -356,6 +371,7 @@ impl Sink for RecordSink {
         let len = body.len();
         match placed {
             Ok(Placed::Written { filled }) => {
+                failpoint!("recording.unit");
                 self.show(Ok(filled));
                 self.arrivals.taken(len)
             }
@@ -381,6 +397,7 @@ impl Sink for RecordSink {
             return Some(next);
         }
         recording.synced_at = Some(now);
+        failpoint!("recording.sync");
         let synced = recording.weaver.output.sync();
         drop(recording);
         self.show(synced.map(|()| 0));

@@ -13,7 +13,7 @@ use super::live::Begin;
 use super::media::{PictureGrid, Pictures};
 use super::source::{begin_failed, follow, header};
 use super::timeline::{Extent, Speed, Timeline};
-use dacapo_base::Time;
+use dacapo_base::{Time, failpoint};
 use dacapo_core::{CommandError, Source, SourcePoll, UnitWriter};
 use dacapo_wire::media::{FLAG_REPEAT, FLAG_TRICK, LEN};
 
@@ -59,6 +59,7 @@ impl<P: Pictures> VideoSource<P> {
                 return SourcePoll::Failed(format!("picture {index}: {error}"));
             }
             self.loaded = Some(index);
+            failpoint!("source.unit");
         }
         if let Err(error) = unit.begin(LEN + self.picture.len()) {
             return begin_failed(error, &format!("picture {index}"), self.picture.len());

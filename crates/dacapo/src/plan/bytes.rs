@@ -10,7 +10,7 @@ use crate::access::Progress;
 use crate::access::count::RawCountSink;
 use crate::access::raw::{RawReceiver, RawSender};
 use crate::access::timeline::Extent;
-use dacapo_core::{Joining, Port};
+use dacapo_core::{GIVE_UP_AFTER, Joining, Port};
 use dacapo_qos::Attributes;
 use dacapo_qos::configure::{Pins, Refusal};
 use dacapo_wire::session::{Direction, FlowOffer};
@@ -110,6 +110,7 @@ impl Plan {
             name: bytes.session.to_owned(),
             title: bytes.title.to_owned(),
             participants_max: bytes.participants_max,
+            give_up_after: GIVE_UP_AFTER,
             assumptions: assumptions.clone(),
             flows: vec![Flow { need, chosen }],
             extent: Extent { duration_ns: 0, nominal: None },

@@ -34,7 +34,8 @@ pub use explain::FlowExplanation;
 use crate::access::live::LiveClock;
 use crate::access::timeline::{Extent, Speed};
 use choice::{Around, Chosen};
-use dacapo_core::{Error, Publisher, SessionSpec};
+use dacapo_base::failpoint;
+use dacapo_core::{Error, GIVE_UP_AFTER, Publisher, SessionSpec};
 use dacapo_lift::Path as NetworkPath;
 use dacapo_media::Format;
 use dacapo_qos::configure::{Demand, Reason, Refusal};
@@ -49,6 +50,7 @@ use publisher::MediaPublisher;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Participants at a time, when the session file bounds them nowhere.
 const PARTICIPANTS_MAX: usize = 64;
@@ -93,6 +95,7 @@ pub struct Plan {
     name: String,
     title: String,
     participants_max: usize,
+    give_up_after: Duration,
     assumptions: Assumptions,
     flows: Vec<Flow>,
     extent: Extent,
@@ -150,6 +153,7 @@ impl Plan {
         // One more than allowed, so that a file that is too long is seen to be.
         let len_max = dacapo_qos::MAX_FILE_LEN as u64 + 1;
         file.take(len_max).read_to_end(&mut bytes).map_err(read)?;
+        failpoint!("config.read");
         let origin = path.display().to_string();
         let read = SessionFile::parse_bytes_lenient(&bytes, &origin);
         Self::of(path, read, assumptions).map_err(PlanErrors::File)
@@ -182,12 +186,17 @@ impl Plan {
         }
         let session = &session;
         group(&mut flows);
+        failpoint!("plan.made");
         let title = session.title.as_ref().map_or(&session.name, |title| title);
         Ok(Self {
             path: path.to_owned(),
             name: session.name.value.clone(),
             title: title.value.clone(),
             participants_max: participants_max(session),
+            give_up_after: session
+                .give_up_ns
+                .as_ref()
+                .map_or(GIVE_UP_AFTER, |ns| Duration::from_nanos(ns.value)),
             extent: extent(&flows),
             assumptions,
             flows,
@@ -235,7 +244,15 @@ impl Plan {
             title: self.title.clone(),
             flows: self.offers().cloned().collect(),
             participants_max: self.participants_max,
+            give_up_after: self.give_up_after,
         }
+    }
+
+    /// The same plan, given up when contact is lost for this long; a program's own option goes
+    /// before its file.
+    #[must_use]
+    pub fn with_give_up(self, give_up_after: Option<Duration>) -> Self {
+        Self { give_up_after: give_up_after.unwrap_or(self.give_up_after), ..self }
     }
 
     /// What opens the media for each participant, at `speed` times real time (0.001 to 1000). Flows

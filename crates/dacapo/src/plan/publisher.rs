@@ -19,6 +19,7 @@ use super::{Assumptions, OpenBytes, name_groups};
 use crate::access::live::{Begin, LiveClock};
 use crate::access::timeline::{Extent, Speed};
 use crate::access::{AudioSource, Progress, VideoSource, count, file, test};
+use dacapo_base::failpoint;
 use dacapo_core::{Code, Error, Joining, Port, Publisher, Source};
 use dacapo_lift::{Graph, Node, Params};
 use dacapo_qos::configure::Pins;
@@ -45,6 +46,7 @@ impl Publisher for MediaPublisher {
         joining: &Joining,
         published: &[FlowOffer],
     ) -> Result<Vec<FlowOffer>, Error> {
+        failpoint!("plan.offer");
         let asked = attributes_of(&joining.attributes)?;
         let around = self.around(joining);
         let (mut offers, mut keys) = (Vec::new(), Vec::new());
@@ -195,6 +197,7 @@ impl MediaPublisher {
             true => Begin::Live(self.live.clone()),
             false => Begin::Start(self.live.clone()),
         };
+        failpoint!("source.open");
         let text = |error: dacapo_media::testmovie::TestMovieError| error.to_string();
         Ok(match origin {
             Origin::Pictures { path, stream } => {

@@ -14,7 +14,7 @@
 //! endpoint stops, or nothing works any more.
 
 use super::drive::{Guard, Lead, Shared, Sleeper, wait_at};
-use dacapo_base::Time;
+use dacapo_base::{Time, failpoint};
 use dacapo_sys::clock;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ const QUIET: Duration = Duration::from_millis(5);
 /// Works until the endpoint stops.
 pub(super) fn run(shared: &Shared, mut sleeper: Sleeper) {
     let mut state = shared.lock();
+    failpoint!("endpoint.thread");
     while !state.drive.is_stopping && state.failure.is_none() {
         let rest = state.drive.turned_at + QUIET;
         state = match state.drive.lead {

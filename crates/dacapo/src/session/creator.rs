@@ -10,7 +10,7 @@ use super::state::{Serving, State};
 use crate::host;
 use crate::plan::Plan;
 use crate::uri::Uri;
-use dacapo_base::Time;
+use dacapo_base::{Time, failpoint};
 use dacapo_core::Error;
 use dacapo_sys::clock;
 use std::collections::VecDeque;
@@ -55,6 +55,7 @@ impl Creator {
         let door = Door::default();
         let publisher = door.publisher(plan);
         state.core().publish(plan.spec(), publisher)?;
+        failpoint!("endpoint.publish");
         let title = plan.title().to_owned();
         let serving = Serving { title, door, backlog: VecDeque::new() };
         state.serving.insert(plan.name().to_owned(), serving);

@@ -19,7 +19,7 @@
 //! has taken the lead from it.
 
 use super::state::State;
-use dacapo_base::Time;
+use dacapo_base::{Time, failpoint};
 use dacapo_core::{Code, Error};
 use dacapo_sys::clock;
 use dacapo_sys::poll::{Event, Interest, Poller, Waker};
@@ -201,6 +201,7 @@ impl Shared {
 
     /// Turns, for a call that has changed something.
     pub fn act(&self, state: &mut State) {
+        failpoint!("endpoint.command");
         state.turn();
         state.drive.turned_at = clock::now();
         self.after_turn(state);

@@ -18,7 +18,7 @@ use super::state::{PeerPhase, State};
 use crate::host::{self, Host};
 use crate::plan::{Assumptions, Plan, attribute_forms};
 use crate::uri::Uri;
-use dacapo_base::Time;
+use dacapo_base::{Time, failpoint};
 use dacapo_core::{Code, Error, PeerId, SessionId, Wishes};
 use dacapo_qos::Attributes;
 use dacapo_security::Fingerprint;
@@ -222,6 +222,7 @@ impl fmt::Debug for Endpoint {
 impl Drop for Handle {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
+        failpoint!("endpoint.stop");
         state.leave();
         state.drive.is_stopping = true;
         state.drive.background.ring();

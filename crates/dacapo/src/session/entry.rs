@@ -44,6 +44,8 @@ pub(super) struct Entry {
     pub phase: Phase,
     /// Its flows have run before.
     pub was_active: bool,
+    /// The peer gives signs of life.
+    pub has_contact: bool,
     /// The application has closed it: calls are wrong from then on.
     pub is_closed: bool,
     pub flows: Vec<Flow>,
@@ -60,6 +62,7 @@ impl Entry {
             remote,
             phase: Phase::Joining,
             was_active: false,
+            has_contact: true,
             is_closed: false,
             flows: Vec::new(),
         }

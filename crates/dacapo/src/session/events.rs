@@ -16,6 +16,7 @@ use super::state::{Peer, PeerPhase, State};
 use crate::access::Progress;
 use crate::access::raw::{RawReceiver, RawSender};
 use crate::plan::RawEnd;
+use dacapo_base::failpoint;
 use dacapo_core::table::Role;
 use dacapo_core::{Code, CoreEvent, Error, Port, SessionId};
 use dacapo_wire::medium::Medium;
@@ -81,6 +82,8 @@ impl State {
             CoreEvent::Ready { session } => return self.follow_ready(session),
             CoreEvent::Active { session } => self.set_phase(session, Phase::Active),
             CoreEvent::Inactive { session } => self.set_phase(session, Phase::Ready),
+            CoreEvent::ContactLost { session } => self.set_contact(session, false),
+            CoreEvent::ContactRestored { session, .. } => self.set_contact(session, true),
             CoreEvent::FlowEnded { session, flow, ledger, hash } => {
                 if let Some(flow) = self.flow(session, flow) {
                     flow.account = Some((ledger, hash));
@@ -102,6 +105,12 @@ impl State {
 
     fn flow(&mut self, id: SessionId, flow: usize) -> Option<&mut Flow> {
         self.sessions.get_mut(&id)?.flows.get_mut(flow)
+    }
+
+    fn set_contact(&mut self, id: SessionId, has_contact: bool) {
+        if let Some(entry) = self.sessions.get_mut(&id) {
+            entry.has_contact = has_contact;
+        }
     }
 
     fn set_phase(&mut self, id: SessionId, phase: Phase) {
@@ -153,6 +162,7 @@ impl State {
 
     fn follow_end(&mut self, id: SessionId, error: Option<Error>) {
         let Some(entry) = self.sessions.get_mut(&id) else { return };
+        failpoint!("endpoint.ended");
         if entry.is_over() {
             return;
         }

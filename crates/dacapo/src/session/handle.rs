@@ -108,6 +108,23 @@ impl Session {
         self.look(|entry| entry.phase == Phase::Active).unwrap_or(false)
     }
 
+    /// Whether the peer gives signs of life. Without contact the flows of the session wait: calls
+    /// that send or receive wait with them, until contact is back or the session is given up.
+    #[must_use]
+    pub fn has_contact(&self) -> bool {
+        self.look(|entry| entry.has_contact).unwrap_or(false)
+    }
+
+    /// How long contact may be lost before this end gives the session up, whatever its creator said
+    /// (five minutes, if nothing); zero ends it as soon as contact is lost.
+    ///
+    /// # Errors
+    /// [`dacapo_core::Code::NoSuchThing`] when the session is over.
+    pub fn set_give_up(&self, after: Duration) -> Result<(), Error> {
+        let mut state = self.lock();
+        state.host.reactor().core().set_give_up_after(self.0.id, after)
+    }
+
     /// What became of every unit, so far or, after the end, for good.
     #[must_use]
     pub fn account(&self) -> Account {

@@ -14,6 +14,7 @@
 
 use super::creator::BACKLOG_MAX;
 use crate::plan::{OnRaw, Plan, RawEnd};
+use dacapo_base::failpoint;
 use dacapo_core::{Code, Error, Joining, Port, Publisher};
 use dacapo_wire::session::FlowOffer;
 use std::net::SocketAddr;
@@ -91,6 +92,7 @@ impl Publisher for Gate {
         let flows = self.plan.offer(joining, flows)?;
         let joined = Joined { remote: joining.remote, ends: Vec::new(), closed: flows.len() };
         self.door.hall().joined.push(joined);
+        failpoint!("endpoint.joining");
         Ok(flows)
     }
 

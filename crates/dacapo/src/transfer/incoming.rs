@@ -1,18 +1,20 @@
 //! [`Incoming`]: one file that is being received.
 //!
 //! ```text
-//!   reserve NAME (empty) -> write .NAME.part -> rename over NAME         whole
-//!                                            -> rename NAME.incomplete   something is missing
+//!   units -> write .NAME.N.part -> all bytes, the hash that was sent -> NAME
+//!                               -> something is missing              -> NAME.incomplete
 //! ```
 //!
-//! What it is not: a choice of name, which `form::safe_name` has made.
+//! What it is not: a choice of name, which `form::safe_name` has made, or the file (`part.rs`).
 //!
-//! Invariants: NAME appears whole or not at all; nothing that existed is touched without leave;
-//! what was received is never thrown away; stretches of zeros are left as holes.
+//! Invariants: NAME appears whole or not at all; what was received is never thrown away; stretches
+//! of zeros are left as holes.
 
 use super::form::Digest;
+use super::part::Part;
+use dacapo_base::failpoint;
 use sha2::{Digest as _, Sha256};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -72,7 +74,7 @@ impl Runs {
 /// Where the bytes go.
 enum Target {
     /// A file beside its final name.
-    File { file: File, part: PathBuf, path: PathBuf, is_reserved: bool, is_placed: bool },
+    File(Part),
     /// Standard output, in order only.
     Output(File),
 }
@@ -100,31 +102,7 @@ pub(super) struct Finished {
 impl Incoming {
     /// A file in a folder. Without `force` nothing of this name may exist.
     pub fn create(dir: &Path, name: &str, force: bool) -> Result<Self, String> {
-        let path = dir.join(name);
-        let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-        if path.is_dir() {
-            return Err(format!("{}: is a folder", path.display()));
-        }
-        if !force {
-            OpenOptions::new().write(true).create_new(true).open(&path).map_err(
-                |error| match error.kind() {
-                    io::ErrorKind::AlreadyExists => {
-                        format!("{}: exists; --force overwrites it", path.display())
-                    }
-                    _ => failed(&path, error),
-                },
-            )?;
-        }
-        let opened = free_part(dir, name);
-        let (file, part) = opened.map_err(|error| {
-            if !force {
-                // It is ours and empty.
-                let _ = std::fs::remove_file(&path);
-            }
-            failed(dir, error)
-        })?;
-        let target = Target::File { file, part, path, is_reserved: !force, is_placed: false };
-        Ok(Self::new(name, target))
+        Ok(Self::new(name, Target::File(Part::create(dir, name, force)?)))
     }
 
     /// Standard output.
@@ -160,6 +138,7 @@ impl Incoming {
             self.put(at, piece).map_err(|error| self.cannot_write(&error))?;
             at = at.saturating_add(piece.len() as u64);
         }
+        failpoint!("file.data");
         // What could not be written has not come.
         if self.runs.add(offset, end) { Ok(()) } else { Err(twice()) }
     }
@@ -167,8 +146,8 @@ impl Incoming {
     fn put(&mut self, at: u64, piece: &[u8]) -> io::Result<()> {
         match &mut self.target {
             // A hole reads as zeros and takes no room.
-            Target::File { .. } if piece.iter().all(|byte| *byte == 0) => {}
-            Target::File { file, .. } => file.write_all_at(piece, at)?,
+            Target::File(_) if piece.iter().all(|byte| *byte == 0) => {}
+            Target::File(part) => part.file.write_all_at(piece, at)?,
             Target::Output(out) => io::Write::write_all(out, piece)?,
         }
         if at == self.hashed {
@@ -180,7 +159,7 @@ impl Incoming {
 
     fn cannot_write(&self, error: &io::Error) -> String {
         match &self.target {
-            Target::File { path, .. } => format!("{}: {error}", path.display()),
+            Target::File(part) => format!("{}: {error}", part.path().display()),
             Target::Output(_) => format!("standard output: {error}"),
         }
     }
@@ -214,10 +193,11 @@ impl Incoming {
 
     /// The hash of the file, read again where it came out of order.
     fn digest(&mut self) -> io::Result<Digest> {
-        let Target::File { file, .. } = &mut self.target else {
+        let Target::File(Part { file, .. }) = &mut self.target else {
             return Ok(self.hash.finalize_reset().into());
         };
         let last = self.runs.0.last().map_or(0, |run| run.1);
+        failpoint!("file.hash");
         // What ends in a hole has not been written to its end.
         file.set_len(last)?;
         if self.hashed < last {
@@ -235,57 +215,23 @@ impl Incoming {
     }
 
     fn place(&mut self, is_whole: bool) -> Result<Option<PathBuf>, String> {
-        let Target::File { part, path, is_reserved, is_placed, .. } = &mut self.target else {
-            return Ok(None);
-        };
-        let mut to = path.clone();
-        if !is_whole {
-            to = incomplete(path);
+        match &mut self.target {
+            Target::File(part) if is_whole => part.place().map(Some),
+            Target::File(part) => part.keep().map(Some),
+            Target::Output(_) => Ok(None),
         }
-        let moved = std::fs::rename(&*part, &to);
-        moved.map_err(|error| format!("{}: {error}; it is in {}", to.display(), part.display()))?;
-        if !is_whole && *is_reserved {
-            let _ = std::fs::remove_file(&*path);
-        }
-        (*is_reserved, *is_placed) = (false, true);
-        Ok(Some(to))
     }
 }
 
 impl Drop for Incoming {
     /// A file that was never finished leaves nothing behind but what came.
     fn drop(&mut self) {
-        if let Target::File { part, path, is_reserved, is_placed, .. } = &self.target {
-            if !is_placed && self.runs.bytes() == 0 {
-                let _ = std::fs::remove_file(part);
-            }
-            if *is_reserved {
-                let _ = std::fs::remove_file(path);
-            }
+        if let Target::File(part) = &self.target
+            && self.runs.bytes() == 0
+        {
+            part.discard();
         }
     }
-}
-
-/// A file that does not exist yet, hidden, beside the final one.
-fn free_part(dir: &Path, name: &str) -> io::Result<(File, PathBuf)> {
-    for number in 0..1_000 {
-        let part = dir.join(format!(".{name}.{number}.part"));
-        let opened = OpenOptions::new().read(true).write(true).create_new(true).open(&part);
-        match opened {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-            Ok(file) => return Ok((file, part)),
-        }
-    }
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("1000 files .{name}.*.part exist")))
-}
-
-/// A name for what is not whole that nothing has yet.
-fn incomplete(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let first = path.with_file_name(format!("{name}.incomplete"));
-    let others = (2..1_000).map(|at| path.with_file_name(format!("{name}.incomplete-{at}")));
-    std::iter::once(first.clone()).chain(others).find(|it| !it.exists()).unwrap_or(first)
 }
 
 #[cfg(test)]

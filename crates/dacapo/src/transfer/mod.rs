@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   FileSource  begin · data … · end  ->  flow  ->  FileSink  NAME, or NAME.incomplete
+//!                                                   recover   what a killed process has left
 //! ```
 //!
 //! What it is: the two access modules behind `dacapo send` and `dacapo recv`. What it is not: what
@@ -12,11 +13,13 @@
 
 mod form;
 mod incoming;
+mod part;
 mod progress;
 mod sink;
 mod source;
 
 pub use form::{DATA_LEN, Digest, UNIT_LEN_MAX, hex};
+pub use part::recover;
 pub use progress::{FileResult, TransferProgress, TransferSnapshot};
 pub use sink::{FileSink, Place};
 pub use source::{FileSource, Input, Starved};

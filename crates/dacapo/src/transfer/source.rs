@@ -12,7 +12,7 @@
 
 use super::form::{DATA_LEN, HEAD_LEN, Header, Kind};
 use super::progress::{FileResult, TransferProgress};
-use dacapo_base::Time;
+use dacapo_base::{Time, failpoint};
 use dacapo_core::{BeginError, Source, SourcePoll, UnitWriter};
 use dacapo_sys::poll::{Interest, Poller};
 use sha2::{Digest as _, Sha256};
@@ -221,6 +221,7 @@ impl FileSource {
         if !self.write(unit, Kind::Begin { size: current.size }, &name)? {
             return Ok(SourcePoll::Blocked);
         }
+        failpoint!("transfer.begin");
         self.next = if left > 1 { Next::Begin(left - 1) } else { Next::Data };
         Ok(SourcePoll::Unit)
     }
@@ -242,6 +243,7 @@ impl FileSource {
         if self.waiting.is_empty() {
             self.has_waiting = false;
             let digest = current.hash.finalize_reset().into();
+            failpoint!("transfer.hash");
             self.next = Next::End(self.times, digest);
             return self.end(unit, self.times, digest);
         }
@@ -250,6 +252,7 @@ impl FileSource {
             return Ok(SourcePoll::Blocked);
         }
         self.has_waiting = false;
+        failpoint!("transfer.data");
         let read = self.waiting.len() as u64;
         if let Some(current) = &mut self.current {
             current.sent += read;
@@ -268,6 +271,7 @@ impl FileSource {
         if !self.write(unit, Kind::End { size: current.sent }, &digest)? {
             return Ok(SourcePoll::Blocked);
         }
+        failpoint!("transfer.end");
         if left > 1 {
             self.next = Next::End(left - 1, digest);
             return Ok(SourcePoll::Unit);

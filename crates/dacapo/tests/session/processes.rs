@@ -128,8 +128,10 @@ fn a_peer_that_is_killed_ends_the_session_with_contact_lost() {
         let mut victim = Process::start("victim", &uri(&creator), &folder.0);
         let session = creator.accept().unwrap();
         assert_eq!(session.recv("back").unwrap().unwrap(), b"farewell");
+        session.set_give_up(std::time::Duration::ZERO).unwrap();
+        assert!(session.has_contact());
         victim.0.kill().unwrap();
-        // The time is the core's own: 2.6 s without a sign of life.
+        // The time is the core's own: three seconds without a sign of life.
         let error = session.recv("back").unwrap_err();
         assert_eq!(error.code, Code::ContactLost, "{error}");
         assert_eq!(session.recv("back").unwrap_err(), error, "it stays so");

@@ -21,6 +21,7 @@ use super::segment::{self, CHUNK_INDEX_HEAD_LEN, Entry, HeaderState, SuperEntry,
 use crate::format::Format;
 use crate::riff::LEN_UNKNOWN;
 use crate::sink::{Pipe, Seekable, Sink};
+use dacapo_base::failpoint;
 
 const STREAMS_MAX: usize = 16;
 /// The largest picture or piece of sound.
@@ -117,6 +118,7 @@ impl<S: Sink> Writer<S> {
         let header = segment::header(&writer.tracks, writer.header_state(false), LEN_UNKNOWN);
         writer.sink.append(&header)?;
         writer.begin_media()?;
+        failpoint!("recording.header");
         Ok(writer)
     }
 
@@ -171,6 +173,7 @@ impl<S: Sink> Writer<S> {
             if S::CAN_PATCH {
                 writer.close_segment()?;
             }
+            failpoint!("recording.trailer");
             Ok(writer.sink.flush()?)
         })?;
         Ok(self.sink.into_inner())
@@ -273,6 +276,7 @@ impl<S: Sink> Writer<S> {
             self.first_segment_pictures = self.pictures();
             self.sink.append(&segment::old_index(&self.tracks, &self.entries))?;
         }
+        failpoint!("recording.index");
         let riff_len = (self.sink.position() - self.riff_at - 8) as u32;
         let movi_len = (movi_end - self.movi_at - 8) as u32;
         self.sink.patch(self.movi_at + 4, &movi_len.to_le_bytes())?;

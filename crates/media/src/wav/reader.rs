@@ -116,6 +116,9 @@ impl<R: ReadAt> Reader<R> {
     ) -> Result<(), WavError> {
         out.clear();
         let rest = self.data_len.saturating_sub(byte_offset);
+        if rest == 0 {
+            return Ok(());
+        }
         let len = usize::try_from(rest).unwrap_or(usize::MAX).min(len);
         Ok(self.input.append(self.data_at.saturating_add(byte_offset), len, out)?)
     }

@@ -20,6 +20,7 @@ use crate::riff::{Emitter, LEN_UNKNOWN};
 use crate::sink::{Pipe, Seekable, Sink};
 use crate::wave_format;
 use crate::write_error::WriteError;
+use dacapo_base::failpoint;
 
 /// What a writer can be told.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -131,6 +132,7 @@ impl<S: Sink> Writer<S> {
         if S::CAN_PATCH && !self.data_len.is_multiple_of(2) {
             self.guard(|writer| Ok(writer.sink.append(&[0])?))?;
         }
+        failpoint!("sound.trailer");
         self.sync()?;
         Ok(self.sink.into_inner())
     }
