@@ -3,20 +3,23 @@
 DURATION ?= 30
 SPEED ?= 1
 OUT ?= out/demo
+LINK ?=
+MINUTES ?= 60
 
 # rustup's folder; a shell that was open during the installation does not have it yet.
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test large
+.PHONY: help demo build test large faults nightly
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: ## the demonstration (DURATION=30 seconds, SPEED=1, OUT=out/demo)
+demo: ## the demonstration (DURATION=30 seconds, SPEED=1, OUT=out/demo, LINK=loss=5%,delay=20ms)
 	@scripts/setup.sh demo
 	@cargo build --release --locked -p dacapo-cli
-	@cargo run --release --locked -q -p dacapo-cli -- demo --duration $(DURATION) --speed $(SPEED) --out $(OUT)
+	@cargo run --release --locked -q -p dacapo-cli -- demo --duration $(DURATION) --speed $(SPEED) --out $(OUT) \
+		$(if $(LINK),--link '$(LINK)')
 
 build: ## everything, with optimisation
 	@scripts/setup.sh build
@@ -29,3 +32,11 @@ test: ## every check of a change: format, tidy, clippy, doc, tests (25 minutes a
 large: ## the tests of `make test` that write gigabytes (not part of it)
 	@scripts/setup.sh test
 	@cargo test --release --locked -p dacapo-media -p dacapo-cli -- --ignored
+
+faults: ## every fault of the table, and docs/faults.md from what was seen (10 minutes)
+	@scripts/setup.sh test
+	@cargo run --locked -q -p dacapo-lab -- faults --write docs/faults.md
+
+nightly: ## seeds, fuzzing and kills in turn (MINUTES=60); goes on from where it was
+	@scripts/setup.sh test
+	@cargo run --locked -q -p dacapo-lab -- nightly --minutes $(MINUTES)

@@ -2,6 +2,7 @@
 //!
 //! What it is not: what the commands do (`commands/`). Wrong usage ends with code 2 here already.
 
+mod link;
 mod texts;
 mod transfer;
 
@@ -10,13 +11,14 @@ use clap_complete::Shell;
 use dacapo::uri::Uri;
 use dacapo_media::testmovie::{SIDE_MAX, SIDE_MIN};
 use dacapo_qos::{Attributes, PathAssumption};
+pub use link::{Addresses, LinkArgs, Namespaces, OverLink};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use texts::*;
 pub use transfer::{
-    Bench, BenchArgs, BenchControlArgs, BenchTransferArgs, ExplainArgs, ModulesArgs, RecvArgs,
-    SendArgs,
+    Bench, BenchArgs, BenchControlArgs, BenchLinkArgs, BenchTransferArgs, ExplainArgs, ModulesArgs,
+    RecvArgs, SendArgs,
 };
 
 /// Composes a protocol for each flow of media out of small modules, and runs it.
@@ -68,6 +70,9 @@ pub enum Command {
     /// Make a movie, serve it, play it over loopback, and compare what arrived.
     #[command(after_help = format!("{DEMO}\n\n{EXIT_CODES}"))]
     Demo(DemoArgs),
+    /// Emulate a bad network: losses, delays and more, between UDP sockets or namespaces.
+    #[command(after_help = format!("{LINK}\n\n{EXIT_CODES}"))]
+    Link(Box<LinkArgs>),
     /// Measure this host, beside figures of 1998 or a plain program.
     #[command(after_help = format!("{BENCH}\n\n{EXIT_CODES}"))]
     Bench(BenchArgs),
@@ -100,6 +105,10 @@ pub struct ServeArgs {
     /// What is assumed of the network, such as lan or "wireless,loss=1%", whatever the files say.
     #[arg(long, value_name = "PATH", value_parser = transfer::parse_path)]
     pub path: Option<PathAssumption>,
+    /// Give sessions up after so long without contact, 0s to 24h, whatever the files say; usually
+    /// 5min.
+    #[arg(long, value_name = "DURATION", value_parser = parse_give_up)]
+    pub give_up: Option<Duration>,
     /// End after the first session has ended.
     #[arg(long)]
     pub once: bool,
@@ -138,6 +147,16 @@ pub struct PlayArgs {
     /// repeated.
     #[arg(long, value_name = "ATTRIBUTES", value_parser = transfer::parse_attributes)]
     ask: Vec<Attributes>,
+    /// Give the session up after so long without contact, 0s to 24h; else what its creator says
+    /// counts, usually 5min.
+    #[arg(long, value_name = "DURATION", value_parser = parse_give_up)]
+    pub give_up: Option<Duration>,
+    /// Join again when the peer was started anew or contact did not come back; Ctrl-C ends it.
+    #[arg(long, conflicts_with = "save")]
+    pub reconnect: bool,
+    /// Where an emulated link is put on the way.
+    #[command(flatten)]
+    pub over: OverLink,
     /// Print the account as JSON at the end.
     #[arg(long)]
     pub json: bool,
@@ -238,6 +257,9 @@ pub struct DemoArgs {
     /// Keep files of an earlier demo and stop, instead of writing over them.
     #[arg(long)]
     pub keep: bool,
+    /// Where an emulated link is put on the way.
+    #[command(flatten)]
+    pub over: OverLink,
 }
 
 /// Arguments of `doctor`.
@@ -294,6 +316,12 @@ fn parse_speed(text: &str) -> Result<f64, String> {
     let speed: f64 = text.parse().map_err(|_| "a number, such as 2 or 0.5")?;
     let is_allowed = (0.1..=1_000.0).contains(&speed);
     if is_allowed { Ok(speed) } else { Err("a number from 0.1 to 1000".to_owned()) }
+}
+
+fn parse_give_up(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no time of 0s to 24h, such as 0s, 30s or 5min");
+    let ns = dacapo_qos::parse_duration(text).map_err(|_| wrong())?;
+    if ns <= dacapo_qos::MAX_GIVE_UP_NS { Ok(Duration::from_nanos(ns)) } else { Err(wrong()) }
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {

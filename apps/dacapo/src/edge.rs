@@ -14,7 +14,8 @@
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use dacapo::core::{Core, CoreEvent, PeerId, Reactor};
-use dacapo::host::Host;
+use dacapo::host::{Host, HostConfig};
+use dacapo_base::failpoint;
 use dacapo_sys::signal::{Signal, Signals};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -53,7 +54,13 @@ pub struct Edge {
 impl Edge {
     /// A core with the identity of this user; signals are caught from now on.
     pub fn open() -> Result<Self, Failure> {
-        let mut host = Host::new().map_err(|error| Failure::core("start", &error))?;
+        Self::open_with(HostConfig::default())
+    }
+
+    /// The same, with a host that is told what else it is to be.
+    pub fn open_with(config: HostConfig) -> Result<Self, Failure> {
+        let host = Host::configured(config);
+        let mut host = host.map_err(|error| Failure::core("start", &error))?;
         let signals = Signals::catch(&Signal::ALL)
             .map_err(|error| Failure::run_time("start: signals", error))?;
         let watched = host.reactor().watch(signals.as_fd(), SIGNALS);
@@ -96,6 +103,7 @@ impl Edge {
         let failed = |error: &dacapo::core::Error| Failure::core(&what, error);
         let remote = dacapo::host::resolve(to).map_err(|error| failed(&error))?;
         let peer = self.host.connect(remote).map_err(|error| failed(&error))?;
+        failpoint!("play.connecting");
         let began = Instant::now();
         loop {
             match self.next(SLICE)? {

@@ -12,14 +12,16 @@
 //!
 //! Invariants: the folder belongs to this user and nobody else can enter it; who connects is asked
 //! of the kernel (`SO_PEERCRED`) and must be this user; a line is at most [`LINE_LEN_MAX`] bytes,
-//! and at most [`CLIENTS_MAX`] programs wait.
+//! and at most [`CLIENTS_MAX`] programs wait; without descriptors it turns programs away and never
+//! spins.
 
 use dacapo::core::Reactor;
+use dacapo_base::failpoint;
 use dacapo_sys::process;
 use dacapo_sys::unix::{Listener, peer};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -90,6 +92,8 @@ pub struct LocalControl {
     token: u32,
     next_token: u32,
     clients: BTreeMap<u32, Client>,
+    /// A descriptor to give up when there is no other: see [`LocalControl::turn_away`].
+    spare: Option<File>,
 }
 
 struct Client {
@@ -108,8 +112,10 @@ impl LocalControl {
         make_private(&folder)?;
         forget_the_dead(&folder);
         let listener = Listener::bind(&socket_path(&folder, std::process::id()))?;
+        failpoint!("control.bound");
         reactor.watch(listener.as_fd(), token)?;
-        Ok(Self { listener, token, next_token: token, clients: BTreeMap::new() })
+        let spare = spare();
+        Ok(Self { listener, token, next_token: token, clients: BTreeMap::new(), spare })
     }
 
     /// A descriptor with this token is ready. Returns a request and the token to answer it with.
@@ -140,7 +146,13 @@ impl LocalControl {
     }
 
     fn accept(&mut self, reactor: &mut Reactor) {
-        while let Ok(Some((stream, peer))) = self.listener.accept() {
+        loop {
+            let (stream, peer) = match self.listener.accept() {
+                Ok(Some(accepted)) => accepted,
+                Ok(None) => return,
+                Err(_) if self.turn_away(reactor) => continue,
+                Err(_) => return,
+            };
             if peer.uid != process::uid() {
                 continue;
             }
@@ -157,6 +169,24 @@ impl LocalControl {
         }
     }
 
+    /// Nobody can be taken in, for lack of descriptors. Who waits would make the socket readable
+    /// for ever and the turn loop spin, so it is taken in with the spare descriptor and let go.
+    /// True when somebody was; the system lacks descriptors also when nobody waits.
+    fn turn_away(&mut self, reactor: &mut Reactor) -> bool {
+        drop(self.spare.take());
+        let away = self.listener.accept();
+        let is_somebody = matches!(away, Ok(Some(_)));
+        let is_possible = away.is_ok();
+        drop(away);
+        self.spare = spare();
+        if !is_possible || self.spare.is_none() {
+            // There is no other way to be quiet: no program finds this player any more.
+            reactor.unwatch(self.listener.as_fd());
+            return false;
+        }
+        is_somebody
+    }
+
     fn forget(&mut self, reactor: &mut Reactor, token: u32) {
         if let Some(client) = self.clients.remove(&token) {
             reactor.unwatch(client.stream.as_fd());
@@ -170,6 +200,11 @@ impl LocalControl {
             let _ = client.stream.write_all(format!("{answer}\n").as_bytes());
         }
     }
+}
+
+/// A descriptor that is good for nothing but to be given up.
+fn spare() -> Option<File> {
+    File::open("/dev/null").ok()
 }
 
 impl Client {

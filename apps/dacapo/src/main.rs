@@ -12,9 +12,12 @@
 mod account;
 mod cli;
 mod commands;
+mod contact;
 mod describe;
 mod edge;
 mod exit;
+#[cfg(debug_assertions)]
+mod faults;
 mod local;
 mod output;
 mod progress;
@@ -24,6 +27,12 @@ use cli::{Cli, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    #[cfg(debug_assertions)]
+    if let Err(text) = faults::arm(|name| std::env::var_os(name)) {
+        output::note(format_args!("dacapo: {text}"));
+        return ExitCode::from(exit::USAGE.0);
+    }
+    dacapo_sys::signal::ignore_file_size_limit();
     let result = match Cli::parse().command {
         Command::Serve(args) => commands::serve::run(&args),
         Command::Ls(args) => commands::ls::run(&args),
@@ -32,6 +41,7 @@ fn main() -> ExitCode {
         Command::Recv(args) => commands::transfer::recv::run(&args),
         Command::Explain(args) => commands::explain::run(&args),
         Command::Modules(args) => commands::modules::run(&args),
+        Command::Link(args) => commands::link::run(&args),
         Command::Bench(args) => commands::bench::run(&args),
         Command::Control(args) => commands::control::run(&args),
         Command::Check(args) => commands::check::run(&args),

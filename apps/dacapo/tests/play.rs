@@ -85,17 +85,48 @@ fn len(path: &Path) -> u64 {
 /// That contact is lost within 3 s is shown in virtual time (`netlab/tests/contact_lost.rs`).
 #[test]
 fn a_peer_that_is_killed_is_noticed_and_what_arrived_is_kept() {
-    let mut pair = Pair::new(&[], &[]);
+    let mut pair = Pair::new(&[], &["--give-up", "1s"]);
     assert!(pair.player.is_running() && pair.server.is_running());
     let len_before = len(&pair.saved().unwrap());
     let server = pair.replace_server();
     server.kill();
     let run = pair.replace_player().wait(LONG).expect(1);
-    run.says(&["contact lost"]);
+    run.says(&["is lost: waiting for it", "contact did not come back"]);
     // The ledger closes with an open end: how much was sent only the dead could say.
     in_order(&run.out, &["flow ", "video", "open end", "audio", "open end", "saved "]);
     pair.check_saved(&run.out);
     assert!(len(&pair.saved().unwrap()) >= len_before);
+}
+
+#[test]
+fn a_player_that_waits_for_contact_is_ended_by_a_signal() {
+    let mut pair = Pair::new(&[], &[]);
+    let server = pair.replace_server();
+    server.kill();
+    assert!(wait_until(LONG, || pair.player.out().contains("waiting for it")));
+    pair.player.signal("INT");
+    let run = pair.replace_player().wait(LONG).expect(130);
+    in_order(&run.out, &["flow ", "video", "open end", "audio", "open end", "saved "]);
+    pair.check_saved(&run.out);
+}
+
+#[test]
+fn a_player_joins_a_server_again_that_was_started_anew() {
+    let place = Place::new();
+    place.movie("movie.avi", "4");
+    place.write("a.toml", movie_session("movie", "movie.avi"));
+    let (server, authority) = place.serve(&["a.toml"]);
+    let uri = format!("dacapo://{authority}/movie");
+    let player = place.start(&["play", &uri, "--reconnect"]);
+    assert!(wait_until(LONG, || server.out().contains("joined movie")));
+    server.kill();
+    let port = authority.rsplit(':').next().unwrap().to_owned();
+    let again = place.start(&["serve", "a.toml", "--port", &port]);
+    let run = player.wait(LONG).expect(0);
+    run.says(&["is lost: waiting for it", "started anew", "joining again"]);
+    in_order(&run.out, &["flow ", "video", "closes", "audio", "closes"]);
+    again.signal("INT");
+    again.wait(LONG).expect(130);
 }
 
 #[test]

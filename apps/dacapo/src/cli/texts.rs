@@ -55,9 +55,14 @@ Keys, when the input is a terminal:
 
 Without --save the pictures and the sound go to ffplay, when it is installed; else they are counted.
 
+With --link a relay in this process stands between the player and the server. It emulates a network
+of datagrams; TCP would not pass it, so the player says that it has UDP only, and a flow that is
+bound to TCP is refused. What the link did is in the account.
+
 Examples:
   dacapo play dacapo://127.0.0.1/movie
   dacapo play dacapo://media.example/movie --save recordings --quiet
+  dacapo play dacapo://127.0.0.1/movie --save out --link loss=5%,burst=3,delay=20ms
   dacapo play dacapo://127.0.0.1/radio --save out --json | jq '.flows[].account.units_lost'";
 
 pub const CONTROL: &str = "\
@@ -97,8 +102,13 @@ Examples:
 pub const DEMO: &str = "\
 The server runs as a second process of this program, on loopback, at a port that the system chooses.
 
+With --link what arrives need not be what was sent: the accounts of both ends must then close and
+agree, and every picture and sample that arrived is compared with its original. The protocol is
+chosen for the link (--path of `dacapo serve`).
+
 Examples:
   dacapo demo
+  dacapo demo --link loss=5%,delay=20ms
   dacapo demo --duration 10 --speed 4 --out out/demo";
 
 pub const DOCTOR: &str = "\
@@ -186,7 +196,8 @@ pub const BENCH: &str = "\
 Examples:
   dacapo bench control                     as in Tables 19 to 24 and 45 of 1998
   dacapo bench transfer                    1 GiB by `send --reliable` beside plain sockets
-  dacapo bench transfer --size 100MB --rounds 3 --json";
+  dacapo bench transfer --size 100MB --rounds 3 --json
+  dacapo bench link                        what the emulator of `link` costs";
 
 pub const BENCH_CONTROL: &str = "\
 Examples:
@@ -200,3 +211,45 @@ plain TCP sockets that does the same reads, hash and writes. Both use two proces
 Examples:
   dacapo bench transfer
   dacapo bench transfer --size '4 GiB' --rounds 3 --dir /var/tmp";
+
+pub const BENCH_LINK: &str = "\
+Each round sends datagrams of 100 and of 1,400 bytes over loopback as fast as they are taken, with
+and without a relay that changes nothing; and, as root, through two TUN devices. The rate is what
+arrived. The processor time of a datagram is that of this whole process: sender, emulator, receiver.
+
+Examples:
+  dacapo bench link
+  dacapo bench link --seconds 5 --rounds 5 --json";
+
+pub const LINK: &str = "\
+With --to it is a UDP relay and needs no rights: every source address is a client with a socket of
+its own to the server; there are 256 at most, forgotten when silent for 5 minutes. It does not relay
+TCP, because a relayed byte stream loses nothing: sessions through it have UDP only. With --between
+it carries everything that is IP between two network namespaces, and needs root.
+
+CONFIG is \"perfect\" or some of these, separated by commas:
+  delay=20ms, jitter=5ms, shape=normal    how long it takes; uniform otherwise
+  keep-order=no                           jitter may change the order
+  loss=5%, burst=10                       share that is lost; mean length of a run of losses
+  gilbert=0.5%:10%:0%:100%                p_enter:p_leave:loss_good:loss_bad, instead of loss
+  dup=1%                                  arrives twice
+  reorder=2%, reorder-by=10ms             is held back for up to this long
+  corrupt=0.1%                            altered, and a checksum of UDP, TCP or ICMP shows it
+  corrupt-undetected=0.1%                 altered, and no such checksum shows it
+  rate=10Mbit/s, queue=100, queue-bytes=64kB
+  partition=5s..7s+20s..never             nothing passes; times count from the start
+  mtu=1280, mtu-from=10s                  longer ones vanish (a black hole), from then on
+  in-flight=65536                         on the way at once, at most
+
+A relay counts the bytes of payload for rate, queue and mtu, --between those of IP packets. Over a
+relay what \"corrupt\" alters is lost; with --between it goes on with a wrong checksum.
+
+With --json every event is a line: listening (relay, to or namespaces, addresses; forward, back,
+seed) and totals (forward, back: counters of the links; lateness_us, unsent, refused, kernel_drops,
+closes).
+
+Examples:
+  dacapo link loss=5%,delay=20ms --to 127.0.0.1       # prints where clients find it
+  dacapo link \"rate=2Mbit/s,queue=50\" --back delay=300ms --listen 0.0.0.0:7000 --to 192.0.2.7
+  sudo dacapo link loss=1%,burst=5 --between a,b &    # then: sudo ip netns exec a ping 10.77.0.2
+  dacapo link perfect --to 127.0.0.1 --for 30s --json | jq 'select(.event == \"totals\")'";

@@ -1,10 +1,11 @@
 //! The arguments of `send`, `recv`, `explain`, `modules` and `bench`, and how attributes and paths
 //! are read.
 
-use super::{Listen, parse_listen};
+use super::{Listen, parse_give_up, parse_listen};
 use clap::{Args, Subcommand, ValueHint};
 use dacapo_qos::{Attributes, PathAssumption};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Arguments of `send`.
 #[derive(Debug, Args)]
@@ -24,6 +25,10 @@ pub struct SendArgs {
     /// What the receiver calls standard input.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// Give the session up after so long without contact, 0s to 24h; else what its creator says
+    /// counts, usually 5min.
+    #[arg(long, value_name = "DURATION", value_parser = parse_give_up)]
+    pub give_up: Option<Duration>,
     /// The session to join there.
     #[arg(long, value_name = "SESSION", default_value = crate::commands::transfer::SESSION)]
     pub to: String,
@@ -75,6 +80,9 @@ pub struct RecvArgs {
     /// What is assumed of the network, such as lan or "wireless,loss=1%".
     #[arg(long, value_name = "PATH", value_parser = parse_path)]
     pub path: Option<PathAssumption>,
+    /// Give a session up after so long without contact, 0s to 24h; usually 5min.
+    #[arg(long, value_name = "DURATION", value_parser = parse_give_up)]
+    pub give_up: Option<Duration>,
     /// The name of the session.
     #[arg(long, value_name = "SESSION", default_value = crate::commands::transfer::SESSION)]
     pub name: String,
@@ -150,6 +158,24 @@ pub enum Bench {
     /// A file from process to process, beside a program of plain sockets, in turn.
     #[command(after_help = super::texts::BENCH_TRANSFER)]
     Transfer(BenchTransferArgs),
+    /// The ceiling and the delay of the link emulator, beside the same sockets without it, in turn.
+    #[command(after_help = super::texts::BENCH_LINK)]
+    Link(BenchLinkArgs),
+}
+
+/// Arguments of `bench link`.
+#[derive(Debug, Args)]
+pub struct BenchLinkArgs {
+    /// How long each rate is measured: seconds, or a number with a unit.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = super::parse_duration)]
+    pub seconds: Duration,
+    /// How often everything is measured; the medians are shown.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rounds: u32,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `bench control`.

@@ -7,13 +7,18 @@
 //!   inspect both: counts and a hash of each stream
 //! ```
 //!
+//! With --link a relay stands before `play`, and what is compared are the accounts of both ends and
+//! what did arrive (`demo/lossy.rs`).
+//!
 //! What it is not: a benchmark.
 //!
 //! Invariant: the second process ends with this one, by its own number.
 
+mod lossy;
 mod server;
 
 use super::inspect::inspect;
+use super::link::Via;
 use super::play::{self, OTHERS, Played, Wish};
 use super::testmovie;
 use crate::cli::DemoArgs;
@@ -26,7 +31,8 @@ use dacapo::core::Wishes;
 use dacapo::plan::{Assumptions, Plan};
 use dacapo::uri::Uri;
 use dacapo_media::TestMovie;
-use server::Server;
+use dacapo_qos::PathAssumption;
+use server::{Server, Serving};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -53,12 +59,18 @@ pub fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     let mut progress = Progress::new(false);
     let movie = TestMovie { duration: args.duration, ..TestMovie::default() };
     testmovie::write(&files.source, &movie, false, true, &mut progress)?;
-    write_session(&files.session, args.speed)?;
-    let mut edge = Edge::open()?;
-    let mut server = Server::start(&mut edge, &files.session, args.speed, OTHERS)?;
+    let path = args.over.link.as_ref().map(lossy::path_of);
+    write_session(&files.session, args.speed, path.as_deref())?;
+    let mut edge = Edge::open_with(Via::host(&args.over))?;
+    let serving = Serving { session: &files.session, speed: args.speed, path: path.as_deref() };
+    let mut server = Server::start(&mut edge, &serving, OTHERS)?;
     let uri = wait_until_ready(&mut edge, &mut server)?;
+    let link = Via::open(&args.over, &uri.authority())?;
+    link.iter().for_each(|link| line(format_args!("play  | {}", link.describe())));
     let wanted = Wanted::Save { dir: files.received.clone(), force: true };
-    let wish = Wish { uri, wanted, is_silent: false, wishes: Wishes::default() };
+    let via = link.as_ref().map(Via::addr);
+    let wish =
+        Wish { uri, via, wanted, is_silent: false, wishes: Wishes::default(), give_up: None };
     let played = play::play(&mut edge, wish, &mut progress, |edge, progress, _| {
         if server.handle_ready(edge.reactor()) {
             progress.clear();
@@ -66,12 +78,19 @@ pub fn run(args: &DemoArgs) -> Result<Exit, Failure> {
         }
     })?;
     let served = wait_for_end(&mut edge, &mut server)?;
+    let link = link.map(Via::close);
     line("\nThe receiver's account:");
     played.print();
     played.note_errors();
     if let Some(signal) = played.signal {
         line("\nInterrupted: there is nothing to compare.");
         return Ok(Exit::Signal(signal));
+    }
+    if let Some(link) = link {
+        link.print();
+        let outcome = lossy::compare(&files.source, &played, server.accounts())?;
+        conclude(&files, &played);
+        return Ok(lossy::verdict(&played, served, outcome, &link));
     }
     let equal = compare(&files.source, &played)?;
     conclude(&files, &played);
@@ -94,15 +113,17 @@ fn prepare(args: &DemoArgs) -> Result<Files, Failure> {
 }
 
 /// Prints which protocol the flows get, and why.
-fn explain(path: &Path) -> Result<(), Failure> {
-    let plan = Plan::load_for(path, &Assumptions::loopback());
+fn explain(path: &Path, network: Option<&str>) -> Result<(), Failure> {
+    let failed = |error: dacapo_qos::TextError| Failure::run_time("demo: the link", error);
+    let network = network.map(PathAssumption::parse).transpose().map_err(failed)?;
+    let plan = Plan::load_for(path, &Assumptions { path: network, ..Assumptions::loopback() });
     let plan = plan.map_err(|errors| Failure { exit: Exit::Invalid, text: errors.to_string() })?;
     super::explain::print(&plan.explain());
     line("");
     Ok(())
 }
 
-fn write_session(path: &Path, speed: f64) -> Result<(), Failure> {
+fn write_session(path: &Path, speed: f64, network: Option<&str>) -> Result<(), Failure> {
     let bound = (BOUND_MBIT_PER_S * speed).ceil().max(1.0);
     let flow = |name: &str| {
         format!(
@@ -130,7 +151,7 @@ fn write_session(path: &Path, speed: f64) -> Result<(), Failure> {
     line(format_args!("{}:\n", path.display()));
     text.lines().for_each(|text| line(format_args!("  {text}")));
     line("");
-    explain(path)
+    explain(path, network)
 }
 
 fn wait_until_ready(edge: &mut Edge, server: &mut Server) -> Result<Uri, Failure> {
@@ -226,11 +247,12 @@ fn verdict(played: &Played, served: Option<i32>, equal: bool) -> Exit {
             output::note("dacapo: demo: what arrived is not what was sent; see the tables above");
             Exit::Mismatch
         }
-        code => {
-            let code =
-                code.map_or_else(|| "by a signal".to_owned(), |it| format!("with code {it}"));
-            output::note(format_args!("dacapo: demo: the server ended {code}"));
-            Exit::Failure
-        }
+        code => server_failed(code),
     }
+}
+
+fn server_failed(code: Option<i32>) -> Exit {
+    let code = code.map_or_else(|| "by a signal".to_owned(), |it| format!("with code {it}"));
+    output::note(format_args!("dacapo: demo: the server ended {code}"));
+    Exit::Failure
 }

@@ -8,6 +8,7 @@ pub mod demo;
 pub mod doctor;
 pub mod explain;
 pub mod inspect;
+pub mod link;
 pub mod ls;
 pub mod man;
 pub mod modules;

@@ -1,14 +1,17 @@
 //! `dacapo testmovie`: writes a test movie, or its sound alone.
+//!
+//! Invariant: a file of the name that was asked for is a whole movie, whenever the process ends.
 
 use crate::cli::TestmovieArgs;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Progress;
+use dacapo_base::failpoint;
 use dacapo_media::testmovie::{TestMovie, TestSound};
 use dacapo_media::{Format, avi};
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 /// Runs the command.
 pub fn run(args: &TestmovieArgs) -> Result<Exit, Failure> {
@@ -54,7 +57,8 @@ pub fn make(
     }
     // Parameters are checked before a file is there.
     movie.generator().map_err(|error| Failure::run_time(&what, error))?;
-    let file = File::create(path).map_err(|error| Failure::run_time(&what, error))?;
+    let to = Place::of(path);
+    let file = File::create(to.at()).map_err(|error| Failure::run_time(&what, error))?;
     let out = BufWriter::new(file);
     let written = if sound_only {
         movie.write_wav(out).map_err(|error| error.to_string())
@@ -64,12 +68,51 @@ pub fn make(
     // What the buffer still holds must not fail unseen.
     let written = written.and_then(|mut out| out.flush().map_err(|error| error.to_string()));
     progress.clear();
-    if let Err(error) = written {
-        // Half a movie is of no use.
-        let _ = fs::remove_file(path);
-        return Err(Failure::run_time(&what, error));
+    let placed = written.and_then(|()| to.finish(force).map_err(|error| error.to_string()));
+    placed.map_err(|error| {
+        to.discard();
+        Failure::run_time(&what, error)
+    })
+}
+
+/// Where a movie is written: beside its name until it is whole, because half a movie is of no use;
+/// a pipe or a device has nothing beside it.
+struct Place {
+    path: PathBuf,
+    /// The file beside it.
+    hidden: Option<PathBuf>,
+}
+
+impl Place {
+    fn of(path: &Path) -> Self {
+        // A link stays one: what it leads to is replaced.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let is_plain = fs::metadata(&path).map_or(true, |found| found.is_file());
+        let name = path.file_name().filter(|_| is_plain);
+        let hidden = name.map(|name| format!(".{}.part", name.to_string_lossy()));
+        Self { hidden: hidden.map(|name| path.with_file_name(name)), path }
     }
-    Ok(())
+
+    fn at(&self) -> &Path {
+        self.hidden.as_ref().unwrap_or(&self.path)
+    }
+
+    /// It is whole: gives it its name. Without `force` what has appeared there meanwhile stays.
+    fn finish(&self, force: bool) -> io::Result<()> {
+        failpoint!("testmovie.place");
+        let Some(hidden) = &self.hidden else { return Ok(()) };
+        if !force && fs::symlink_metadata(&self.path).is_ok() {
+            return Err(io::Error::other("it has appeared meanwhile; --force writes over it"));
+        }
+        fs::rename(hidden, &self.path)
+    }
+
+    fn discard(&self) {
+        if let Some(hidden) = &self.hidden {
+            // It may never have been made.
+            let _ = fs::remove_file(hidden);
+        }
+    }
 }
 
 fn write_avi(
@@ -88,6 +131,7 @@ fn write_avi(
         if has_sound {
             writer.audio(1, &media.sound).map_err(|error| error.to_string())?;
         }
+        failpoint!("testmovie.picture");
         if progress.is_due() {
             progress.show(&format!("picture {} of {count}", media.index + 1));
         }

@@ -4,6 +4,7 @@
 
 mod control;
 mod figures_1998;
+mod link;
 mod plain;
 mod series;
 mod timed;
@@ -16,6 +17,7 @@ use crate::exit::{Exit, Failure};
 pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     match &args.what {
         Bench::Control(args) => control::run(args),
+        Bench::Link(args) => link::run(args),
         Bench::Transfer(args) => transfer::run(args),
     }
 }

@@ -8,6 +8,7 @@ use crate::edge::Edge;
 use crate::exit::Failure;
 use crate::output::line;
 use dacapo::core::Reactor;
+use serde_json::Value;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -22,6 +23,18 @@ pub struct Server {
     /// What it has printed and nobody has seen.
     text: String,
     authority: Option<String>,
+    speaks_json: bool,
+    accounts: Vec<Value>,
+}
+
+/// What is served, and how.
+pub struct Serving<'a> {
+    /// The session file.
+    pub session: &'a Path,
+    /// So many times faster than the media play.
+    pub speed: f64,
+    /// What is assumed of the network; its accounts are then kept, too.
+    pub path: Option<&'a str>,
 }
 
 impl Server {
@@ -29,12 +42,13 @@ impl Server {
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn start(edge: &mut Edge, session: &Path, speed: f64, token: u32) -> Result<Self, Failure> {
+    pub fn start(edge: &mut Edge, serving: &Serving<'_>, token: u32) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| Failure::run_time("demo: start the server", error);
         let mut child = Command::new(std::env::current_exe().map_err(failed)?)
             .arg("serve")
-            .arg(session)
-            .args(["--port", "0", "--once", "--speed", &speed.to_string()])
+            .arg(serving.session)
+            .args(["--port", "0", "--once", "--speed", &serving.speed.to_string()])
+            .args(serving.path.iter().flat_map(|path| ["--json", "--path", path]))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -43,7 +57,15 @@ impl Server {
             return Err(Failure::run_time("demo: start the server", "it has no output"));
         };
         edge.reactor().watch(output.as_fd(), token).map_err(failed)?;
-        Ok(Self { child, output, has_ended: false, text: String::new(), authority: None })
+        Ok(Self {
+            child,
+            output,
+            has_ended: false,
+            text: String::new(),
+            authority: None,
+            speaks_json: serving.path.is_some(),
+            accounts: Vec::new(),
+        })
     }
 
     /// Reads what is there; true when there are whole lines to relay.
@@ -67,7 +89,11 @@ impl Server {
         if self.authority.is_none()
             && let Some((first, _)) = self.text.split_once('\n')
         {
-            let rest = first.strip_prefix("ready dacapo://");
+            let ready = match self.speaks_json {
+                true => json(first)["ready"].as_str().map(str::to_owned),
+                false => first.strip_prefix("ready ").map(str::to_owned),
+            };
+            let rest = ready.as_deref().and_then(|ready| ready.strip_prefix("dacapo://"));
             self.authority = rest.map(|rest| rest.trim_end_matches('/').to_owned());
         }
         self.authority.clone()
@@ -82,9 +108,22 @@ impl Server {
     pub fn relay(&mut self) {
         while let Some(end) = self.text.find('\n') {
             let rest = self.text.split_off(end + 1);
-            line(format_args!("serve | {}", self.text.trim_end()));
-            self.text = rest;
+            let text = std::mem::replace(&mut self.text, rest);
+            if !self.speaks_json {
+                line(format_args!("serve | {}", text.trim_end()));
+                continue;
+            }
+            let event = json(&text);
+            words(&event).iter().for_each(|text| line(format_args!("serve | {text}")));
+            if let Some(accounts) = event["accounts"].as_array() {
+                self.accounts.extend(accounts.iter().cloned());
+            }
         }
+    }
+
+    /// The accounts that it has printed, as in its JSON.
+    pub fn accounts(&self) -> &[Value] {
+        &self.accounts
     }
 
     /// Its exit code, when it ends before `end`; nothing when a signal ended it or it did not end.
@@ -97,6 +136,32 @@ impl Server {
             }
         }
     }
+}
+
+/// An event; what is none is nothing.
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// What an event says to people; its accounts are shown apart.
+fn words(event: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let kind = text(&event["event"]);
+    if kind != "listening" {
+        let (name, peer) = (text(&event["session"]), text(&event["peer"]));
+        let error = text(&event["error"]);
+        let words = [kind, name, peer, error].into_iter().filter(|word| !word.is_empty());
+        return vec![words.collect::<Vec<String>>().join("  ")];
+    }
+    let mut lines = vec![format!("ready {}", text(&event["ready"]))];
+    for session in event["sessions"].as_array().into_iter().flatten() {
+        lines.push(format!("serving {}  {}", text(&session["uri"]), text(&session["title"])));
+        for flow in session["flows"].as_array().into_iter().flatten() {
+            let [name, medium, graph] = ["name", "medium", "graph"].map(|key| text(&flow[key]));
+            lines.push(format!("  {name}: {medium}, {graph}"));
+        }
+    }
+    lines
 }
 
 impl Drop for Server {

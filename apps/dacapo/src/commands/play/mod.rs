@@ -11,13 +11,16 @@
 //! Invariants: whatever ends it, files are closed and the ledger is printed; closing takes at most
 //! 2 s.
 
+mod again;
 mod asked;
 mod errors;
 mod figures;
 mod keys;
 mod result;
 
+use super::link::{LinkAccount, Via};
 use crate::cli::{PlayArgs, or_usage};
+use crate::contact;
 use crate::describe;
 use crate::edge::{Edge, Happening};
 use crate::exit::{Exit, Failure};
@@ -28,11 +31,13 @@ use asked::Asked;
 use dacapo::access::{PlayerHandle, Sinks, Wanted};
 use dacapo::core::{Code, CoreEvent, Error, PeerId, SessionId, Wishes};
 use dacapo::uri::Uri;
+use dacapo_base::failpoint;
 use dacapo_sys::signal::Signal;
 use dacapo_wire::session::FlowOffer;
 use figures::Figures;
 use keys::Keys;
 pub use result::Played;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// The session has so long to close in order.
@@ -54,15 +59,20 @@ pub const OTHERS: u32 = 2;
 const LOCAL: u32 = 16;
 
 /// What is to be played, and how.
+#[derive(Clone)]
 pub struct Wish {
     /// The session.
     pub uri: Uri,
+    /// Where its server is found, when not at the address of the session.
+    pub via: Option<SocketAddr>,
     /// What becomes of the flows.
     pub wanted: Wanted,
     /// Nothing is printed while it plays.
     pub is_silent: bool,
     /// What is asked of the flows, and where they begin.
     pub wishes: Wishes,
+    /// How long contact may be lost; nothing is what the creator says.
+    pub give_up: Option<Duration>,
 }
 
 /// Runs the command.
@@ -76,16 +86,30 @@ pub fn run(args: &PlayArgs) -> Result<Exit, Failure> {
         attributes: dacapo::plan::attribute_forms(&or_usage(args.asked())),
         live: args.live,
     };
-    let wish = Wish { uri: args.uri.clone(), wanted, is_silent, wishes };
-    let mut edge = Edge::open()?;
-    let played = play(&mut edge, wish, &mut Progress::new(args.quiet), |_, _, _| {})?;
+    let mut edge = Edge::open_with(Via::host(&args.over))?;
+    let link = Via::open(&args.over, &args.uri.authority())?;
+    if let Some(link) = link.as_ref().filter(|_| !is_silent) {
+        output::line(link.describe());
+    }
+    let via = link.as_ref().map(Via::addr);
+    let give_up = args.give_up;
+    let wish = Wish { uri: args.uri.clone(), via, wanted, is_silent, wishes, give_up };
+    let mut progress = Progress::new(args.quiet);
+    let played = again::play(&mut edge, wish, &mut progress, args.reconnect)?;
+    let link = link.map(Via::close);
     if args.json {
-        output::json(&played.to_json());
+        let mut json = played.to_json();
+        if let Some(link) = &link {
+            json["link"] = link.to_json();
+        }
+        output::json(&json);
     } else if !args.quiet {
         played.print();
+        link.iter().for_each(LinkAccount::print);
     }
     played.note_errors();
-    Ok(played.exit())
+    let is_right = link.is_none_or(|link| link.is_right());
+    Ok(if is_right { played.exit() } else { Exit::Mismatch })
 }
 
 /// Plays a session to its end. `others` is called with tokens from [`OTHERS`] on that are ready.
@@ -99,7 +123,12 @@ pub fn play(
     others: impl FnMut(&mut Edge, &mut Progress, u32),
 ) -> Result<Played, Failure> {
     let uri = wish.uri.clone();
-    let peer = edge.connect(&uri.authority(), progress)?;
+    let to = wish.via.map_or_else(|| uri.authority(), |via| via.to_string());
+    let peer = edge.connect(&to, progress);
+    let peer = peer.map_err(|failure| match wish.via {
+        Some(_) => Via::explain(failure, &uri.authority()),
+        None => failure,
+    })?;
     let now = edge.reactor().now();
     let joined = edge.core().join(now, peer, &uri.name, wish.wishes.clone());
     let session = joined.map_err(|error| Failure::core(&format!("join {uri}"), &error))?;
@@ -194,6 +223,14 @@ impl<'a> Player<'a> {
             CoreEvent::Offered { title, flows, .. } => self.handle_offer(title, flows),
             CoreEvent::Ready { .. } => self.handle_ready(),
             CoreEvent::Active { .. } => self.figures.begin(),
+            CoreEvent::ContactLost { .. } => {
+                self.played.contact_losses += 1;
+                self.say(&contact::lost(&self.wish.uri.authority()));
+            }
+            CoreEvent::ContactRestored { after, .. } => {
+                self.played.without_contact += after;
+                self.say(&contact::restored(&self.wish.uri.authority(), after));
+            }
             CoreEvent::FlowEnded { flow, ledger, hash, .. } => {
                 self.open.retain(|open| *open != flow);
                 let name = self.flows.get(flow).map(|flow| flow.name.clone()).unwrap_or_default();
@@ -221,6 +258,7 @@ impl<'a> Player<'a> {
         for flow in &flows {
             self.say(&format!("  {}", describe::flow(flow)));
         }
+        failpoint!("play.offered");
         self.played.title = title;
         self.played.peer = fingerprint;
         self.flows.clone_from(&flows);
@@ -233,7 +271,10 @@ impl<'a> Player<'a> {
                 self.sinks = Some(sinks);
                 let now = self.edge.reactor().now();
                 let answered = self.edge.core().answer(now, self.session, ports);
-                self.give_up_unless(answered);
+                let limited = self.wish.give_up.map_or(Ok(()), |after| {
+                    self.edge.core().set_give_up_after(self.session, after)
+                });
+                self.give_up_unless(answered.and(limited));
             }
             Err(error) => {
                 self.played.errors.push(error);
@@ -255,6 +296,7 @@ impl<'a> Player<'a> {
         let receives = status.iter().enumerate().filter(|(_, flow)| flow.ledger.is_some());
         self.open = receives.map(|(place, _)| place).collect();
         self.is_ready = true;
+        failpoint!("play.ready");
         if self.open.is_empty() {
             self.played.errors.push("no flow of this session could be taken".to_owned());
             self.played.fail(Exit::Failure);
@@ -338,6 +380,7 @@ impl<'a> Player<'a> {
             return;
         }
         self.closing = Some(Instant::now() + CLOSE_MAX);
+        failpoint!("play.closing");
         let now = self.edge.reactor().now();
         // A session that has just ended tells so by its event.
         let _ = self.edge.core().close(now, self.session);
@@ -363,6 +406,7 @@ impl<'a> Player<'a> {
 
     /// Says goodbye and takes stock.
     fn finish(mut self) -> Result<Played, Failure> {
+        failpoint!("play.over");
         self.progress.clear();
         self.edge.leave(self.peer);
         if let Some(keys) = self.keys.take() {

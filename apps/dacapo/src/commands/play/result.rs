@@ -3,6 +3,7 @@
 use super::errors::causes;
 use super::figures;
 use crate::account::{self, Account};
+use crate::contact;
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output;
 use dacapo::access::Snapshot;
@@ -12,6 +13,7 @@ use dacapo_sys::signal::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// How a session went.
 pub struct Played {
@@ -28,6 +30,12 @@ pub struct Played {
     pub errors: Vec<String>,
     /// The signal that ended it.
     pub signal: Option<Signal>,
+    /// How often contact was lost.
+    pub contact_losses: u32,
+    /// For how long in all, where it came back.
+    pub without_contact: Duration,
+    /// Joining again may help.
+    pub may_join_again: bool,
     failed: Option<Exit>,
 }
 
@@ -42,6 +50,9 @@ impl Played {
             flows: Vec::new(),
             errors: Vec::new(),
             signal: None,
+            contact_losses: 0,
+            without_contact: Duration::ZERO,
+            may_join_again: false,
             failed: None,
         }
     }
@@ -56,6 +67,7 @@ impl Played {
         if error.code != Code::Closed && self.failed.is_none() {
             self.errors.push(error.to_string());
             self.failed = Some(exit_of(error.code));
+            self.may_join_again = contact::may_join_again(error);
         }
     }
 
@@ -118,6 +130,8 @@ impl Played {
             "peer_is_verified": false,
             "flows": flows.collect::<Vec<_>>(),
             "saved": saved.collect::<Vec<_>>(),
+            "contact_losses": self.contact_losses,
+            "without_contact_s": self.without_contact.as_secs_f64(),
             "errors": self.errors,
             "exit_code": self.exit().code(),
         })

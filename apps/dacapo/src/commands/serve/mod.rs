@@ -17,6 +17,7 @@ use crate::exit::{Exit, Failure, exit_of};
 use crate::output::note;
 use dacapo::core::{Code, CoreEvent, Error, PeerId, SessionId};
 use dacapo::plan::{Assumptions, Plan};
+use dacapo_base::failpoint;
 use dacapo_sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -41,6 +42,7 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
         let Some(fewer) = load(args, &assumptions) else { return Ok(Exit::Invalid) };
         plans = fewer;
     }
+    let plans: Vec<Plan> = plans.into_iter().map(|it| it.with_give_up(args.give_up)).collect();
     let names: Vec<Served> = plans.iter().map(Served::of).collect();
     for plan in plans {
         let publisher = plan.publisher(args.speed);
@@ -48,10 +50,12 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
         let what = format!("serve {}", spec.name);
         let published = edge.core().publish(spec, publisher);
         published.map_err(|error| Failure::core(&what, &error))?;
+        failpoint!("serve.published");
     }
     let teller = if args.json { Teller::Json } else { Teller::Words };
     let identity = edge.host.fingerprint().to_string();
     teller.listening(edge.host.listening(), &identity, &names, args.port == 0);
+    failpoint!("serve.listening");
     Server::new(edge, args.once, teller, &names).run()
 }
 
@@ -107,6 +111,9 @@ struct Server {
     teller: Teller,
     flow_names: BTreeMap<String, Vec<String>>,
     joined: BTreeMap<SessionId, Joined>,
+    /// Peers whose session has ended and who have not said goodbye: the last message of a session
+    /// that is lost is sent again as long as this end is there.
+    leaving: BTreeSet<PeerId>,
     /// The signal that ends it, and when waiting ends.
     ending: Option<(Signal, Instant)>,
     /// With `once`: how the first session ended, and whose goodbye is waited for until when.
@@ -123,6 +130,7 @@ impl Server {
             teller,
             flow_names: served.iter().map(|it| (it.name.clone(), flows(it))).collect(),
             joined: BTreeMap::new(),
+            leaving: BTreeSet::new(),
             ending: None,
             first: None,
             is_over: false,
@@ -150,7 +158,7 @@ impl Server {
     fn is_done(&self) -> bool {
         let is_past = |at: Instant| Instant::now() >= at;
         if let Some((_, at)) = self.ending {
-            return self.joined.is_empty() || is_past(at);
+            return (self.joined.is_empty() && self.leaving.is_empty()) || is_past(at);
         }
         self.is_over || self.first.is_some_and(|(_, _, at)| is_past(at))
     }
@@ -167,6 +175,7 @@ impl Server {
         if self.ending.is_some() {
             return;
         }
+        failpoint!("serve.signal");
         self.ending = Some((signal, Instant::now() + CLOSE_MAX));
         let names: Vec<String> = self.flow_names.keys().cloned().collect();
         for name in names {
@@ -183,6 +192,16 @@ impl Server {
     fn handle_event(&mut self, event: CoreEvent) {
         match event {
             CoreEvent::Ready { session } => self.handle_joined(session),
+            CoreEvent::ContactLost { session } => {
+                if let Some(joined) = self.joined.get(&session) {
+                    self.teller.contact_lost(&joined.guest);
+                }
+            }
+            CoreEvent::ContactRestored { session, after } => {
+                if let Some(joined) = self.joined.get(&session) {
+                    self.teller.contact_restored(&joined.guest, after);
+                }
+            }
             CoreEvent::FlowEnded { session, flow, ledger, hash } => {
                 let Some(joined) = self.joined.get_mut(&session) else { return };
                 let names = self.flow_names.get(&joined.guest.session);
@@ -193,6 +212,7 @@ impl Server {
             CoreEvent::SessionEnded { session, error } => self.handle_left(session, error),
             CoreEvent::PeerLost { peer, .. } => {
                 self.is_over |= self.first.is_some_and(|(_, first, _)| first == peer);
+                self.leaving.remove(&peer);
             }
             CoreEvent::ChangeFailed { session, error, .. } => {
                 let name = self.joined.get(&session).map_or("?", |joined| &joined.guest.session);
@@ -211,6 +231,7 @@ impl Server {
         let identity = fingerprint.map(|it| it.to_string());
         let guest = Guest { session: session_name, address, identity };
         self.teller.joined(&guest);
+        failpoint!("serve.joined");
         self.joined.insert(session, Joined { guest, peer, accounts: Vec::new() });
     }
 
@@ -222,6 +243,10 @@ impl Server {
             }
             return;
         };
+        failpoint!("serve.left");
+        if self.edge.core().peer_address(joined.peer).is_some() {
+            self.leaving.insert(joined.peer);
+        }
         self.teller.left(&joined.guest, error.as_ref(), &joined.accounts);
         if self.once && self.first.is_none() {
             let exit = error.map_or(account::verdict(&joined.accounts), |it| exit_of(it.code));

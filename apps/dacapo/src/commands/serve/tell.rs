@@ -3,6 +3,8 @@
 //! ```text
 //!   listening ─┬─> serving dacapo://…        {"event":"listening", …}
 //!   joined    ─┤   joined movie  …           {"event":"joined", …}
+//!   contact   ─┤   waiting movie …           {"event":"contact_lost", …}
+//!             ─┤   back movie … after 4.2 s  {"event":"contact_restored", …}
 //!   left      ─┤   left movie … and ledgers  {"event":"left", …}
 //!   refused   ─┘   refused: …                {"event":"refused", …}
 //! ```
@@ -19,6 +21,7 @@ use dacapo::plan::Plan;
 use dacapo_wire::session::{Direction, FlowOffer};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 /// A session that is served.
 pub struct Served {
@@ -95,6 +98,31 @@ impl Teller {
                 "peer": who,
                 "identity": guest.identity,
                 "identity_is_verified": false,
+            })),
+        }
+    }
+
+    /// Contact with a participant is lost; its session waits.
+    pub fn contact_lost(self, guest: &Guest) {
+        let (name, who) = (&guest.session, guest.who());
+        match self {
+            Self::Words => line(format_args!("waiting {name}  {who}  contact lost")),
+            Self::Json => {
+                line(json!({ "event": "contact_lost", "session": name, "peer": who }));
+            }
+        }
+    }
+
+    /// Contact with a participant is back.
+    pub fn contact_restored(self, guest: &Guest, after: Duration) {
+        let (name, who, after_s) = (&guest.session, guest.who(), after.as_secs_f64());
+        match self {
+            Self::Words => line(format_args!("back {name}  {who}  after {after_s:.1} s")),
+            Self::Json => line(json!({
+                "event": "contact_restored",
+                "session": name,
+                "peer": who,
+                "after_s": after_s,
             })),
         }
     }

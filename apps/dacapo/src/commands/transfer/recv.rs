@@ -13,13 +13,15 @@ use super::figures::{self, Pace};
 use super::{FLOW, UNIT_LEN_MAX};
 use crate::account::{self, Account};
 use crate::cli::{RecvArgs, or_usage};
+use crate::contact;
 use crate::edge::{Edge, Happening};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::{line, note};
 use crate::progress::Progress;
-use dacapo::core::{Code, CoreEvent, Error, Port, SessionId};
+use dacapo::core::{Code, CoreEvent, Error, PeerId, Port, SessionId};
 use dacapo::plan::{Assumptions, BytesFlow, Plan};
 use dacapo::transfer::{FileSink, Place, TransferProgress};
+use dacapo_base::failpoint;
 use dacapo_qos::Attributes;
 use dacapo_sys::signal::Signal;
 use dacapo_wire::session::Direction;
@@ -32,6 +34,10 @@ use std::time::{Duration, Instant};
 
 /// Sessions have so long to close in order.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
+
+/// After a session has ended its peer has so long to say goodbye: the last message of a session is
+/// sent again when it is lost, as long as this end is there.
+const GOODBYE_MAX: Duration = Duration::from_secs(2);
 
 /// The longest that nothing is looked at.
 const SLICE: Duration = Duration::from_millis(500);
@@ -46,6 +52,10 @@ pub fn run(args: &RecvArgs) -> Result<Exit, Failure> {
     if !args.stdout {
         std::fs::create_dir_all(&args.out)
             .map_err(|error| Failure::run_time(&format!("recv: {}", args.out.display()), error))?;
+        for kept in dacapo::transfer::recover(&args.out) {
+            let kept = kept.display();
+            note(format_args!("dacapo: recv: what an earlier run was receiving is in {kept}"));
+        }
     }
     let mut edge = Edge::open()?;
     let opened = Opened::default();
@@ -92,7 +102,8 @@ fn publish(
             Ok(Port::Sink(Box::new(sink)))
         }),
     );
-    let published = edge.core().publish(plan.spec(), publisher);
+    let spec = plan.with_give_up(args.give_up).spec();
+    let published = edge.core().publish(spec, publisher);
     published.map_err(|error| Failure::core("listen", &error))
 }
 
@@ -124,6 +135,7 @@ impl Target {
 /// Somebody who sends.
 struct Sending {
     id: SessionId,
+    peer: Option<PeerId>,
     progress: TransferProgress,
     pace: Pace,
     accounts: Vec<Account>,
@@ -137,12 +149,15 @@ struct Receiver<'a> {
     now: Option<Sending>,
     ending: Option<(Signal, Instant)>,
     exit: Option<Exit>,
+    /// Whose goodbye is waited for, and until when.
+    goodbye: Option<(PeerId, Instant)>,
 }
 
 impl<'a> Receiver<'a> {
     fn new(edge: Edge, args: &'a RecvArgs, opened: Opened) -> Self {
         let progress = Progress::new(args.quiet || args.json);
-        Self { edge, args, opened, progress, now: None, ending: None, exit: None }
+        let (now, ending, exit, goodbye) = (None, None, None, None);
+        Self { edge, args, opened, progress, now, ending, exit, goodbye }
     }
 
     fn tell_listening(&mut self) {
@@ -192,9 +207,11 @@ impl<'a> Receiver<'a> {
     }
 
     fn is_done(&self) -> bool {
+        let now = Instant::now();
+        let is_awaited = self.goodbye.is_some_and(|(_, at)| now < at);
         match self.ending {
-            Some((_, at)) => self.now.is_none() || Instant::now() >= at,
-            None => self.exit.is_some() && !self.args.keep,
+            Some((_, at)) => (self.now.is_none() && !is_awaited) || now >= at,
+            None => self.exit.is_some() && !self.args.keep && !is_awaited,
         }
     }
 
@@ -234,7 +251,14 @@ impl<'a> Receiver<'a> {
                     sending.accounts.push(Account { place: flow, flow: flow_name, ledger, hash });
                 }
             }
+            CoreEvent::ContactLost { session } => self.tell_contact(session, None),
+            CoreEvent::ContactRestored { session, after } => {
+                self.tell_contact(session, Some(after));
+            }
             CoreEvent::SessionEnded { session, error } => self.handle_ended(session, error),
+            CoreEvent::PeerLost { peer, .. } => {
+                self.goodbye.take_if(|(awaited, _)| *awaited == peer);
+            }
             _ => {}
         }
     }
@@ -253,7 +277,24 @@ impl<'a> Receiver<'a> {
         } else {
             self.say(&format!("{who} sends  {graph}"));
         }
-        self.now = Some(Sending { id, progress, pace: Pace::new(), accounts: Vec::new() });
+        failpoint!("recv.ready");
+        self.now = Some(Sending { id, peer, progress, pace: Pace::new(), accounts: Vec::new() });
+    }
+
+    /// Contact with who sends is lost, or back after so long.
+    fn tell_contact(&mut self, session: SessionId, after: Option<Duration>) {
+        if self.now.as_ref().is_none_or(|it| it.id != session) {
+            return;
+        }
+        match (self.args.json, after) {
+            (true, None) => self.json(&json!({ "event": "contact_lost" })),
+            (true, Some(after)) => {
+                let after_s = after.as_secs_f64();
+                self.json(&json!({ "event": "contact_restored", "after_s": after_s }));
+            }
+            (false, None) => self.say(&contact::lost("the sender")),
+            (false, Some(after)) => self.say(&contact::restored("the sender", after)),
+        }
     }
 
     fn handle_ended(&mut self, session: SessionId, error: Option<Error>) {
@@ -269,6 +310,11 @@ impl<'a> Receiver<'a> {
             }
             return;
         };
+        failpoint!("recv.received");
+        // Who is not there any more says none.
+        let is_there = |peer: &PeerId| self.edge.core().peer_address(*peer).is_some();
+        let until = Instant::now() + GOODBYE_MAX;
+        self.goodbye = sending.peer.filter(is_there).map(|peer| (peer, until));
         self.progress.clear();
         let found = sending.progress.snapshot();
         let failed = found.error.clone().or_else(|| error.as_ref().map(ToString::to_string));

@@ -13,6 +13,7 @@
 use super::figures::{self, Pace};
 use crate::account::{self, Account};
 use crate::cli::{SendArgs, or_usage};
+use crate::contact;
 use crate::describe;
 use crate::edge::{Edge, Happening, interrupted};
 use crate::exit::{Exit, Failure, exit_of};
@@ -22,6 +23,7 @@ use dacapo::core::{Code, CoreEvent, Error, PeerId, Port, SessionId, Wishes};
 use dacapo::transfer::{
     FileResult, FileSource, Input, Starved, TransferProgress, TransferSnapshot,
 };
+use dacapo_base::failpoint;
 use dacapo_qos::{AttributeKey, Attributes};
 use dacapo_sys::signal::Signal;
 use dacapo_wire::session::{Direction, FlowOffer};
@@ -173,6 +175,10 @@ impl Sender<'_> {
                 self.accounts.push(Account { place: flow, flow: name, ledger, hash });
                 self.close();
             }
+            CoreEvent::ContactLost { .. } => self.say(&contact::lost(&self.args.host)),
+            CoreEvent::ContactRestored { after, .. } => {
+                self.say(&contact::restored(&self.args.host, after));
+            }
             CoreEvent::FlowFailed { error, .. } => {
                 self.failed.get_or_insert(error);
             }
@@ -192,6 +198,7 @@ impl Sender<'_> {
             return self.close();
         };
         self.flow = Some(place);
+        failpoint!("send.offered");
         if let Some(flow) = flows.get(place) {
             let fingerprint = self.edge.host.peer_fingerprint(self.peer);
             let fingerprint = fingerprint.map_or_else(|| "none".to_owned(), |it| it.to_string());
@@ -204,7 +211,11 @@ impl Sender<'_> {
         }
         let now = self.edge.reactor().now();
         let answered = self.edge.core().answer(now, self.session, ports);
-        self.give_up_unless(answered);
+        let limited = self
+            .args
+            .give_up
+            .map_or(Ok(()), |after| self.edge.core().set_give_up_after(self.session, after));
+        self.give_up_unless(answered.and(limited));
     }
 
     fn handle_ready(&mut self) {
@@ -262,6 +273,7 @@ impl Sender<'_> {
             return;
         }
         self.closing = Some(Instant::now() + CLOSE_MAX);
+        failpoint!("send.closing");
         let now = self.edge.reactor().now();
         // A session that has just ended tells so by its event.
         let _ = self.edge.core().close(now, self.session);

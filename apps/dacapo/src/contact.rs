@@ -1,0 +1,21 @@
+//! What a person is told when contact with a peer is lost and when it is back.
+//!
+//! What it is not: the loss itself; the core finds out and waits (`dacapo::core`).
+
+use dacapo::core::{Code, Error};
+use std::time::Duration;
+
+/// Contact is lost, and the session waits.
+pub fn lost(with: &str) -> String {
+    format!("contact with {with} is lost: waiting for it (Ctrl-C ends the session)")
+}
+
+/// Contact is back.
+pub fn restored(with: &str, after: Duration) -> String {
+    format!("contact with {with} is back after {:.1} s", after.as_secs_f64())
+}
+
+/// Whether to join again makes sense after a session that ended so.
+pub fn may_join_again(error: &Error) -> bool {
+    matches!(error.code, Code::PeerRestarted | Code::GivenUp | Code::ContactLost)
+}
