@@ -10,14 +10,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 mod ci;
+mod fuzz;
 mod tidy;
 
 const HELP: &str = "\
 Chores of the repository.
 
   cargo xtask tidy   the rules of the house; exit code 1 and a list where they are broken
-  cargo xtask ci     fmt, tidy, clippy, doc and test, with a table of times
+  cargo xtask ci     fmt, tidy, clippy, doc, fuzz and test, with a table of times
                      (CI_STRICT=1: a step over 1.5 times its budget fails)
+  cargo xtask fuzz   runs fuzz targets for a time: --help says how
   cargo xtask help   this text
 ";
 
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["tidy"] => tidy::run(&root()),
         ["ci"] => ci::run(&root()),
+        ["fuzz", words @ ..] => fuzz::run(&root(), words),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

@@ -8,7 +8,8 @@ use super::source::Source;
 use super::tree::Tree;
 
 const RULE: &str = "unsafe";
-const FOLDERS: [&str; 4] = ["crates/sys/", "crates/ring/", "bindings/c/", "bench/peers/"];
+const FOLDERS: [&str; 5] =
+    ["crates/sys/", "crates/heap/", "crates/ring/", "bindings/c/", "bench/peers/"];
 const REASON: &str = "SAFETY:";
 
 /// The problems of `tree`.

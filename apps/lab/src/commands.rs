@@ -1,0 +1,241 @@
+//! The commands of `dacapo-lab`.
+//!
+//! ```text
+//!   list     rows in words             run      NAME ... : what was seen
+//!   faults   all rows, as a page       nightly  rounds, totals
+//! ```
+//!
+//! What it is not: rows (`faults`) or rounds (`nightly`).
+
+use crate::cli::{Cli, Command, FaultsArgs, ListArgs, NightlyArgs, RunArgs, ScaleArgs};
+use crate::fault::{Fault, Scale};
+use crate::faults::{FILES, all, by_id};
+use crate::nightly::{Nightly, Plan, State};
+use crate::table::{Origin, Ran, page};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// The longest nightly run, minutes: a year.
+const MINUTES_MAX: f64 = 525_600.0;
+
+/// Runs a command; the exit status.
+pub fn run(cli: &Cli) -> ExitCode {
+    let done = match &cli.command {
+        Command::List(args) => list(args),
+        Command::Run(args) => run_rows(args),
+        Command::Faults(args) => faults(args),
+        Command::Nightly(args) => nightly(args),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            // Standard error that is gone needs no words.
+            let _ = writeln!(io::stderr(), "dacapo-lab: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush()) {
+        // Who reads no more wants no more.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
+}
+
+fn list(args: &ListArgs) -> io::Result<bool> {
+    if args.json {
+        let row = |row: &Fault| {
+            json!({
+                "id": row.id, "fault": row.fault, "injector": row.injector,
+                "expected": row.expected, "test": row.test, "bench": row.bench,
+            })
+        };
+        let rows: Vec<Value> = all().map(row).collect();
+        print(&Value::from(rows).to_string())?;
+        return Ok(true);
+    }
+    for (title, rows) in FILES {
+        print(title)?;
+        for row in *rows {
+            print(&format!("  {:16} {}\n  {:16}   -> {}", row.id, row.fault, "", row.expected))?;
+        }
+    }
+    Ok(true)
+}
+
+fn scale(args: ScaleArgs) -> Scale {
+    let scale = if args.short { Scale::short() } else { Scale::full() };
+    // One seed that is named is meant alone.
+    let seeds = args.seeds.or(args.seed.map(|_| 1));
+    scale.with_seeds(seeds).from_seed(args.seed.unwrap_or(0))
+}
+
+fn run_row<'a>(row: &'a Fault, scale: &Scale) -> Ran<'a> {
+    let begun = Instant::now();
+    let result = (row.run)(scale);
+    Ran { fault: row, result, seconds: begun.elapsed().as_secs_f64() }
+}
+
+/// Runs rows that are given; true when all are as expected.
+///
+/// # Errors
+/// Standard output is gone.
+pub fn run_and_tell(rows: &[&Fault], scale: &Scale, json: bool) -> io::Result<bool> {
+    let mut good = true;
+    for row in rows {
+        let ran = run_row(row, scale);
+        good &= ran.result.is_ok();
+        print(&if json { as_json(&ran).to_string() } else { in_words(&ran) })?;
+    }
+    Ok(good)
+}
+
+fn in_words(ran: &Ran<'_>) -> String {
+    let (id, seconds) = (ran.fault.id, ran.seconds);
+    match &ran.result {
+        Ok(seen) => format!("ok      {id}: {} [{seconds:.1} s]", seen.figure),
+        Err(reason) => format!("FAILED  {id}: {reason} [{seconds:.1} s]"),
+    }
+}
+
+fn as_json(ran: &Ran<'_>) -> Value {
+    let (figure, json) = match &ran.result {
+        Ok(seen) => (Some(&seen.figure), Some(&seen.json)),
+        Err(_) => (None, None),
+    };
+    json!({
+        "id": ran.fault.id, "ok": ran.result.is_ok(), "seconds": ran.seconds,
+        "figure": figure, "seen": json, "failed": ran.result.as_ref().err(),
+    })
+}
+
+fn run_rows(args: &RunArgs) -> io::Result<bool> {
+    let mut rows = Vec::new();
+    for name in &args.names {
+        let row = by_id(name).ok_or_else(|| {
+            let text = format!("no fault is called `{name}`; `dacapo-lab list` has the names");
+            io::Error::new(io::ErrorKind::NotFound, text)
+        })?;
+        rows.push(row);
+    }
+    run_and_tell(&rows, &scale(args.scale), args.json)
+}
+
+fn faults(args: &FaultsArgs) -> io::Result<bool> {
+    let scale = scale(args.scale);
+    let mut files = Vec::new();
+    for (title, rows) in FILES {
+        let mut ran = Vec::new();
+        for row in *rows {
+            let row = run_row(row, &scale);
+            if args.write.is_some() {
+                let _ = writeln!(io::stderr(), "{}", in_words(&row));
+            }
+            ran.push(row);
+        }
+        files.push((*title, ran));
+    }
+    let good = files.iter().flat_map(|(_, ran)| ran).all(|ran| ran.result.is_ok());
+    let page = page(&files, &origin(args));
+    if let Some(path) = &args.write {
+        replace(path, &page)?;
+    }
+    if args.json {
+        let rows: Vec<Value> = files.iter().flat_map(|(_, ran)| ran).map(as_json).collect();
+        print(&Value::from(rows).to_string())?;
+    } else if args.write.is_none() {
+        print(&page)?;
+    }
+    Ok(good)
+}
+
+/// Writes a file whole or not at all.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    fs::write(&part, text)?;
+    fs::rename(part, path)
+}
+
+fn origin(args: &FaultsArgs) -> Origin {
+    let git = |args: &[&str]| {
+        let output = std::process::Command::new("git").args(args).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_owned())
+    };
+    let commit = git(&["describe", "--always", "--dirty=, with changes", "--abbrev=12"]);
+    let mut command = "dacapo-lab faults".to_owned();
+    if args.scale.short {
+        command.push_str(" --short");
+    }
+    if let Some(seeds) = args.scale.seeds {
+        command.push_str(&format!(" --seeds {seeds}"));
+    }
+    if let Some(seed) = args.scale.seed {
+        command.push_str(&format!(" --seed {seed}"));
+    }
+    if let Some(path) = &args.write {
+        command.push_str(&format!(" --write {}", path.display()));
+    }
+    let cpu_count = std::thread::available_parallelism().map_or(1, usize::from);
+    Origin { commit: commit.unwrap_or_else(|| "unknown".into()), command, cpu_count }
+}
+
+/// The root of the repository, where cargo is called: above this folder, else where this was built.
+fn root() -> PathBuf {
+    let is_root = |folder: &Path| {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+        manifest.contains("[workspace]")
+    };
+    let here = std::env::current_dir().unwrap_or_default();
+    let above = here.ancestors().find(|folder| is_root(folder)).map(Path::to_path_buf);
+    above.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+}
+
+fn nightly(args: &NightlyArgs) -> io::Result<bool> {
+    let seconds = |value: f64, most: f64| Duration::from_secs_f64(value.clamp(0.0, most));
+    if !(args.minutes > 0.0 && args.minutes <= MINUTES_MAX && args.seed_seconds >= 0.0) {
+        let text = "--minutes lies above 0 and is at most a year; --seed-seconds is not below 0";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    let root = root();
+    let folder = args.state.clone().unwrap_or_else(|| root.join("target/nightly"));
+    let folder = std::path::absolute(folder)?;
+    let plan = Plan {
+        time: seconds(args.minutes * 60.0, MINUTES_MAX * 60.0),
+        seed_time: seconds(args.seed_seconds, MINUTES_MAX * 60.0),
+        fuzz_seconds: args.fuzz_seconds,
+        kills: args.kills,
+        folder,
+        root,
+    };
+    let quiet = args.json;
+    let state = Nightly::new(plan)?.run(|state| {
+        if !quiet {
+            // Standard output that is gone is told at the end.
+            let _ = print(&state.to_string());
+        }
+    })?;
+    tell_state(&state, args.json)?;
+    Ok(state.failures.is_empty())
+}
+
+fn tell_state(state: &State, json: bool) -> io::Result<()> {
+    if json {
+        return print(&serde_json::to_string(state)?);
+    }
+    print(&format!("in all: {state}"))?;
+    for failure in &state.failures {
+        print(&format!("FAILED  {}\n        repeat: {}", failure.what, failure.repeat))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! `dacapo-lab`: faults by the thousand, and the table of what was seen.
+//!
+//! What it is not: the rows or the commands; those are in the library.
+
+use clap::Parser;
+use dacapo_lab::cli::Cli;
+use dacapo_lab::commands;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    commands::run(&Cli::parse())
+}

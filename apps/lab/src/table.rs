@@ -1,0 +1,97 @@
+//! The table of faults as a page: what goes wrong, what must happen, what was seen.
+//!
+//! What it is not: the runs; a row that failed is written like the others, with its reason.
+
+use crate::fault::{Fault, Seen};
+use std::fmt::Write;
+
+/// A row and what its run gave.
+pub struct Ran<'a> {
+    /// The row.
+    pub fault: &'a Fault,
+    /// What was seen, or why it failed.
+    pub result: Result<Seen, String>,
+    /// How long the run took, seconds.
+    pub seconds: f64,
+}
+
+/// Where the page comes from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The commit, as `git describe` says.
+    pub commit: String,
+    /// The command that wrote it.
+    pub command: String,
+    /// Processors of the machine.
+    pub cpu_count: usize,
+}
+
+/// The page: a table for every kind of fault.
+#[must_use]
+pub fn page(files: &[(&str, Vec<Ran<'_>>)], origin: &Origin) -> String {
+    let all = || files.iter().flat_map(|(_, rows)| rows);
+    let (count, failed) = (all().count(), all().filter(|ran| ran.result.is_err()).count());
+    let seconds: f64 = all().map(|ran| ran.seconds).sum();
+    let Origin { commit, command, cpu_count } = origin;
+    let mut page = format!(
+        "# Faults\n\nEvery fault that is put in on purpose, what must happen then, and what was \
+         seen.\n\nWritten by `{command}` at commit {commit}, on {cpu_count} processors in \
+         {seconds:.0} s: {count} rows, {failed} failed. One row again: `dacapo-lab run NAME`; \
+         one seed of it: `dacapo-lab run NAME --seed N`. The short form of every row is a test.\n"
+    );
+    for (title, rows) in files {
+        let _ = write!(
+            page,
+            "\n## {title}\n\n| name | fault | injector | expected | seen |\n|---|---|---|---|---|\n"
+        );
+        rows.iter().for_each(|ran| row(&mut page, ran));
+    }
+    page
+}
+
+fn row(page: &mut String, ran: &Ran<'_>) {
+    let seen = match &ran.result {
+        Ok(seen) => seen.figure.clone(),
+        Err(reason) => format!("**FAILED**: {reason}"),
+    };
+    let Fault { id, fault, injector, expected, .. } = ran.fault;
+    let cells = [format!("`{id}`"), cell(fault), cell(injector), cell(expected), cell(&seen)];
+    let _ = writeln!(page, "| {} |", cells.join(" | "));
+}
+
+/// Text that stays in its cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    const ROW: Fault = Fault {
+        id: "a-fault",
+        fault: "it breaks",
+        injector: "a hammer",
+        expected: "it holds",
+        test: "",
+        bench: None,
+        run: |_| Err(String::new()),
+    };
+
+    #[test]
+    fn a_row_that_failed_says_so_with_its_reason_and_stays_one_line() {
+        let ran = |result| Ran { fault: &ROW, result, seconds: 1.0 };
+        let rows = vec![
+            ran(Ok(Seen::new("0 of 7 | none".into(), Value::Null))),
+            ran(Err("seed 3:\nbroken".into())),
+        ];
+        let origin =
+            Origin { commit: "abc".into(), command: "dacapo-lab faults".into(), cpu_count: 2 };
+        let page = page(&[("Things", rows)], &origin);
+        assert!(page.contains("2 rows, 1 failed"), "{page}");
+        assert!(page.contains("| 0 of 7 \\| none |"), "{page}");
+        assert!(page.contains("| **FAILED**: seed 3: broken |"), "{page}");
+        assert!(page.contains("commit abc"), "{page}");
+    }
+}

@@ -1,0 +1,289 @@
+//! [`Rig`]: one whole core in virtual time, with nothing around it; and what is said to it.
+//!
+//! ```text
+//!   Peer (peer.rs) -- datagrams --> Rig { Core, clock, meter } -- what it sends --> sent
+//!        '-- keys (tap.rs) --> packets with any frames in them (packet.rs)
+//! ```
+//!
+//! What it is not: a world of links; a datagram arrives at the instant at which it is sent, so that
+//! a fuzzer runs hundreds of set-ups in a second.
+//!
+//! Invariants: only calls of the core are measured; the handling of a datagram may allocate
+//! [`oracle::limit`] of its bytes, and what the pool holds is the pool's. What the core allocates of
+//! its own accord shows in what is held ([`Meter::live`]).
+
+pub mod packet;
+pub mod peer;
+pub mod ports;
+pub mod tap;
+
+use crate::{known, oracle};
+use dacapo_base::{Random, Time};
+use dacapo_core::{ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, StreamAsk, Way};
+use dacapo_heap::{Use, measure};
+use dacapo_netlab::plain_tls;
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Turns at one instant after which a core is taken to spin.
+const TURNS_MAX: usize = 20_000;
+
+/// What a core has done to the heap beside its pool.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Meter {
+    /// Bytes that came in.
+    pub received: usize,
+    /// Bytes allocated in all calls.
+    pub allocated: u64,
+    /// Bytes in use now, less those at the start.
+    pub live: i64,
+    /// The most bytes in use after a call.
+    pub live_max: i64,
+    /// The most bytes that a single call allocated.
+    pub call_max: u64,
+}
+
+/// A datagram that the core has sent.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// Which way.
+    pub way: Way,
+    /// To whom.
+    pub remote: SocketAddr,
+    /// What.
+    pub bytes: Vec<u8>,
+}
+
+/// A core in virtual time.
+pub struct Rig {
+    core: Core,
+    now: Time,
+    origin: Instant,
+    clock: Arc<plain_tls::clock::WorldClock>,
+    pool_bytes: u64,
+    /// What was measured.
+    pub meter: Meter,
+    /// What the core has sent and nobody has taken yet.
+    pub sent: Vec<Sent>,
+    /// What it has reported and nobody has taken yet.
+    pub events: Vec<CoreEvent>,
+    /// The kinds of everything that it has reported: how far a script has come.
+    pub seen: BTreeSet<&'static str>,
+}
+
+impl Rig {
+    /// A core that serves and dials; it and everything random in it follow from `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::from_number(seed);
+        let clock = Arc::new(plain_tls::clock::WorldClock::new());
+        let crypto = crypto(&mut random, clock.clone());
+        let mut config = CoreConfig::new(dacapo::catalogue());
+        config.boot = [1; 16];
+        config.pool_bytes_max = 16 << 20;
+        let origin = Instant::now();
+        let core = Core::new(config, crypto, random, origin);
+        let now = Time::from_millis(1);
+        clock.set(now);
+        Self {
+            core,
+            now,
+            origin,
+            clock,
+            pool_bytes: 0,
+            meter: Meter::default(),
+            sent: Vec::new(),
+            events: Vec::new(),
+            seen: BTreeSet::new(),
+        }
+    }
+
+    /// Where the core serves.
+    #[must_use]
+    pub fn address() -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), 19_980))
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The time on the clock that `quinn-proto` counts with.
+    #[must_use]
+    pub fn instant(&self) -> Instant {
+        self.origin + Duration::from_nanos(self.now.as_nanos())
+    }
+
+    /// The core, for commands of its application; what they use is not measured.
+    pub fn core(&mut self) -> &mut Core {
+        &mut self.core
+    }
+
+    /// Calls the core and checks what that allocated against the bytes that it was given, if any.
+    ///
+    /// # Panics
+    /// It allocated more than they justify.
+    pub fn call<R>(&mut self, received: usize, body: impl FnOnce(&mut Core, Time) -> R) -> R {
+        let now = self.now;
+        let (result, used) = measure(|| body(&mut self.core, now));
+        let pool_bytes = self.core.pool().stats().bytes as u64;
+        let grown = pool_bytes.saturating_sub(self.pool_bytes);
+        let shrunk = self.pool_bytes.saturating_sub(pool_bytes);
+        self.pool_bytes = pool_bytes;
+        let beside = Use {
+            allocated_bytes: used.allocated_bytes.saturating_sub(grown),
+            live_bytes: used.live_bytes - grown as i64 + shrunk as i64,
+            ..used
+        };
+        if received > 0 {
+            let at_a_time = used.peak_bytes.saturating_sub(grown + known::BEGINNING_BYTES);
+            let in_all = beside.allocated_bytes.saturating_sub(known::CHURN_BYTES);
+            let allocated_bytes = at_a_time.max(in_all);
+            oracle::check("a datagram", received, Use { allocated_bytes, ..beside });
+        }
+        let meter = &mut self.meter;
+        meter.received += received;
+        meter.allocated += used.allocated_bytes.saturating_sub(grown);
+        meter.call_max = meter.call_max.max(used.allocated_bytes.saturating_sub(grown));
+        meter.live += beside.live_bytes;
+        meter.live_max = meter.live_max.max(meter.live);
+        result
+    }
+
+    /// Gives the core a datagram; without room in its pool it is lost.
+    pub fn handle(&mut self, from: SocketAddr, bytes: &[u8]) {
+        self.call(bytes.len(), |core, now| {
+            if let Ok(packet) = core.pool().packet_from(0, bytes, 0) {
+                core.handle_datagram(now, from, packet);
+            }
+        });
+    }
+
+    /// Lets the core send and report everything that it has at this instant.
+    ///
+    /// # Panics
+    /// It never comes to rest.
+    pub fn settle(&mut self) {
+        for turn in 0.. {
+            assert!(turn < TURNS_MAX, "the core does not come to rest at {:?}", self.now);
+            if let Some(ask) = self.call(0, |core, _| core.poll_stream()) {
+                self.ask(&ask);
+                continue;
+            }
+            let Some(transmit) = self.call(0, Core::poll_transmit) else { break };
+            let (bytes, segment) = self.core.bytes(&transmit);
+            let (way, remote) = (transmit.way, transmit.remote);
+            let datagrams = bytes.chunks(segment.max(1));
+            self.sent.extend(datagrams.map(|it| Sent { way, remote, bytes: it.to_vec() }));
+            self.call(0, |core, _| core.transmitted(transmit));
+        }
+        while let Some(event) = self.call(0, |core, _| core.poll_event()) {
+            self.seen.insert(kind_of(&event));
+            self.events.push(event);
+        }
+    }
+
+    /// There are no byte streams here: what is dialed does not open, what is expected never comes.
+    fn ask(&mut self, ask: &StreamAsk) {
+        if let StreamAsk::Dial { stream, .. } = ask {
+            let stream = *stream;
+            self.call(0, |core, now| {
+                core.handle_stream_closed(now, stream, "nobody at the address");
+            });
+        }
+    }
+
+    /// Lets time pass; whatever is due happens at its time.
+    ///
+    /// # Panics
+    /// Timers fire without end.
+    pub fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        self.settle();
+        for turn in 0.. {
+            assert!(turn < TURNS_MAX * 10, "timers without progress at {:?}", self.now);
+            let next = self.call(0, Core::next_deadline).filter(|at| *at <= end);
+            // A deadline that is past must not stop the clock.
+            self.now = next.map_or(end, |at| at.max(self.now + Duration::from_nanos(1))).min(end);
+            self.clock.set(self.now);
+            self.call(0, Core::handle_timeout);
+            self.settle();
+            if self.now >= end {
+                break;
+            }
+        }
+    }
+
+    /// What the core has sent since the last call.
+    pub fn take_sent(&mut self) -> Vec<Sent> {
+        std::mem::take(&mut self.sent)
+    }
+
+    /// What the core has reported since the last call.
+    pub fn take_events(&mut self) -> Vec<CoreEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Throws what was reported away, as the application does in the end.
+    pub fn drop_events(&mut self) {
+        let events = self.take_events();
+        let ((), used) = measure(|| drop(events));
+        self.meter.live += used.live_bytes;
+    }
+
+    /// Checks that the core holds nothing but `kept` bytes beside its pool, and no view. Of as many
+    /// connections as may have been closed by their first packet some are known to be left.
+    ///
+    /// # Panics
+    /// It holds more: something was not given back.
+    pub fn check_empty(&mut self, kept: i64, firsts: usize) {
+        self.drop_events();
+        assert_eq!(self.core.sessions().count(), 0, "sessions are left");
+        let count = self.core.connection_count();
+        assert!(count <= firsts, "{count} connections are left");
+        let kept = kept + known::LINGERING_BYTES * count as i64;
+        assert_eq!(self.core.pool().live_views(), 0, "views are left");
+        assert!(self.meter.live <= kept, "{} bytes are left: {:?}", self.meter.live, self.meter);
+    }
+}
+
+/// What a report is about.
+fn kind_of(event: &CoreEvent) -> &'static str {
+    match event {
+        CoreEvent::PeerOpen { .. } => "peer open",
+        CoreEvent::PeerLost { .. } => "peer lost",
+        CoreEvent::Offered { .. } => "offered",
+        CoreEvent::Ready { .. } => "ready",
+        CoreEvent::Active { .. } => "active",
+        CoreEvent::Inactive { .. } => "inactive",
+        CoreEvent::FlowEnded { .. } => "flow ended",
+        CoreEvent::FlowFailed { .. } => "flow failed",
+        CoreEvent::Changed { .. } => "changed",
+        CoreEvent::SessionEnded { error: None, .. } => "closed",
+        CoreEvent::SessionEnded { .. } => "session ended",
+        _ => "other",
+    }
+}
+
+fn crypto(random: &mut Random, clock: Arc<plain_tls::clock::WorldClock>) -> ControlCrypto {
+    let mut seed = || {
+        let mut seed = [0; 32];
+        random.fill(&mut seed);
+        seed
+    };
+    let identity = seed();
+    ControlCrypto {
+        client: plain_tls::client_config(identity),
+        server: plain_tls::server_config(identity),
+        keys: EndpointKeys {
+            reset: plain_tls::hmac_key(seed()),
+            token: plain_tls::token_key(seed()),
+        },
+        calendar: Some(clock),
+        random: Random::from_seed(seed()),
+    }
+}

@@ -1,0 +1,58 @@
+//! WAV files.
+//!
+//! What it is not: playing.
+
+use crate::oracle;
+use dacapo_media::{AudioFormat, SampleEncoding, wav};
+use std::io::Cursor;
+
+/// A file.
+pub fn wav(data: &[u8]) {
+    let opened = oracle::bounded("a WAV file", data.len(), || wav::Reader::open(data));
+    let mut reader = match opened {
+        Ok(reader) => reader,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let (format, len) = (reader.format().clone(), reader.audio_len());
+    assert!(format.check().is_ok(), "a format that cannot be: {format:?}");
+    assert!(len <= data.len() as u64 && len.is_multiple_of(format.block_len().into()));
+    assert_eq!(reader.sample_count() * u64::from(format.block_len()), len);
+    let _ = reader.duration_ns();
+    for (from, most) in [(0, 4_096), (len / 2, usize::MAX), (len, 1), (u64::MAX, usize::MAX)] {
+        let mut out = Vec::new();
+        let read =
+            oracle::bounded("sound", data.len(), || reader.audio_bytes(from, most, &mut out));
+        assert!(read.is_ok(), "sound that is there cannot be read");
+        assert!(out.len() as u64 <= len.saturating_sub(from) && out.len() <= most);
+    }
+    assert!(reader.warnings().iter().all(|warning| !warning.to_string().is_empty()));
+}
+
+/// The formats that are written as seeds.
+pub(super) fn formats() -> Vec<AudioFormat> {
+    use SampleEncoding::{ALaw, F32, MuLaw, S16, S24, U8};
+    [(U8, 1, 8_000), (S16, 2, 44_100), (S24, 6, 48_000), (F32, 1, 48_000), (MuLaw, 1, 8_000)]
+        .into_iter()
+        .chain([(ALaw, 2, 8_000)])
+        .map(|(encoding, channels, rate_hz)| AudioFormat::new(encoding, channels, rate_hz))
+        .collect()
+}
+
+/// A short sound of each encoding, and a stream that was never ended.
+pub fn wav_seeds() -> Vec<Vec<u8>> {
+    let sound = |format: &AudioFormat| vec![0x5A; format.block_len() as usize * 8];
+    let whole = |format: AudioFormat| {
+        let mut writer = wav::Writer::create(Cursor::new(Vec::new()), &format).ok()?;
+        writer.audio(&sound(&format)).ok()?;
+        writer.finish().ok().map(Cursor::into_inner)
+    };
+    let streamed = |format: &AudioFormat| {
+        let mut bytes = Vec::new();
+        let mut writer = wav::Writer::streaming(&mut bytes, format).ok()?;
+        writer.audio(&sound(format)).ok()?;
+        drop(writer);
+        Some(bytes)
+    };
+    let unended = formats().first().and_then(streamed);
+    formats().into_iter().filter_map(whole).chain(unended).collect()
+}

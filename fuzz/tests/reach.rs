@@ -1,0 +1,34 @@
+//! How far the corpora come: a target that never gets past the door finds nothing behind it.
+//!
+//! What it is not: coverage; libFuzzer counts that.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
+use dacapo_fuzz::targets::{core_dialer, core_listener};
+use dacapo_fuzz::{corpus, find};
+use std::collections::BTreeSet;
+
+/// The kinds of reports that the inputs of a corpus lead to.
+fn reached(name: &str, play: fn(&[u8]) -> BTreeSet<&'static str>) -> BTreeSet<&'static str> {
+    let files = corpus::read(find(name).unwrap()).unwrap();
+    files.iter().flat_map(|(_, input)| play(input)).collect()
+}
+
+#[test]
+fn the_participant_comes_through_set_up_data_change_and_end() {
+    let reached = reached("core_listener", core_listener::play);
+    let kinds = ["ready", "active", "inactive", "changed", "flow ended", "flow failed", "closed"];
+    for kind in kinds {
+        assert!(reached.contains(kind), "no script leads to {kind:?}: {reached:?}");
+    }
+}
+
+#[test]
+fn the_creator_comes_through_offer_accept_data_and_end() {
+    let reached = reached("core_dialer", core_dialer::play);
+    let kinds = ["peer open", "offered", "ready", "active", "flow failed", "peer lost", "closed"];
+    for kind in kinds {
+        assert!(reached.contains(kind), "no script leads to {kind:?}: {reached:?}");
+    }
+}
