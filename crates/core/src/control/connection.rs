@@ -22,6 +22,8 @@ pub(super) struct Connection {
     /// When it began.
     pub since: Time,
     through: bool,
+    /// Bytes that came and went before the address was proved.
+    unproved: (u64, u64),
     /// False when it had nothing to send and nothing has happened since.
     pub may_send: bool,
     streams: BTreeMap<StreamId, Stream>,
@@ -37,6 +39,9 @@ const UNREAD_MAX: usize = 1 << 20;
 
 /// A stream of the peer brings its first whole record by then.
 const FIRST_RECORD_MAX: Duration = Duration::from_secs(10);
+
+/// The longest datagram before the path is known.
+const DATAGRAM_LEN: u64 = 1_200;
 
 #[derive(Default)]
 struct Stream {
@@ -56,7 +61,26 @@ impl Connection {
         dialed: bool,
     ) -> Self {
         let (may_send, through, streams) = (true, false, BTreeMap::new());
-        Self { handle, inner, dialed, since, through, may_send, streams, unspoken: Vec::new() }
+        let (unproved, unspoken) = ((0, 0), Vec::new());
+        Self { handle, inner, dialed, since, through, unproved, may_send, streams, unspoken }
+    }
+
+    /// Notes bytes that came, while the address is not proved.
+    pub fn note_received(&mut self, len: usize) {
+        self.unproved.0 = self.unproved.0.saturating_add(len as u64);
+    }
+
+    /// Notes bytes that went.
+    pub fn note_sent(&mut self, len: usize) {
+        self.unproved.1 = self.unproved.1.saturating_add(len as u64);
+    }
+
+    /// Whether a datagram may go: three times what came from an address that is not proved
+    /// (RFC 9000, section 8.1), to the byte; quinn-proto lets a datagram begin below that.
+    pub fn has_allowance(&self) -> bool {
+        let (received, sent) = self.unproved;
+        let proved = self.dialed || self.through;
+        proved || sent.saturating_add(DATAGRAM_LEN) <= received.saturating_mul(3)
     }
 
     /// When a stream has to have brought its first record.

@@ -144,11 +144,14 @@ impl Control {
                     && connection.may_come_from(remote)
                 {
                     connection.inner.handle_event(event);
+                    connection.note_received(datagram.len());
                     connection.may_send = true;
                     self.drive(id);
                 }
             }
-            Some(DatagramEvent::NewConnection(incoming)) => self.accept(now, incoming),
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                self.accept(now, incoming, datagram.len());
+            }
             Some(DatagramEvent::Response(transmit)) => self.respond(&transmit, &answer),
             None => {}
         }
@@ -156,7 +159,7 @@ impl Control {
 
     /// Takes a connection in. Nothing is kept for an address that has not been proved when many are
     /// half open: it is asked to come again with a token (Retry, RFC 9000, section 8.1).
-    fn accept(&mut self, now: Time, incoming: Incoming) {
+    fn accept(&mut self, now: Time, incoming: Incoming, len: usize) {
         let instant = self.instant(now);
         let mut answer = Vec::new();
         let half_open = self.connections.values().filter(|it| it.is_half_open()).count();
@@ -179,6 +182,9 @@ impl Control {
         match self.endpoint.accept(incoming, instant, &mut answer, None) {
             Ok((handle, inner)) => {
                 let id = self.adopt(now, handle, inner, false);
+                if let Some(connection) = self.connections.get_mut(&id) {
+                    connection.note_received(len);
+                }
                 self.drive(id);
             }
             Err(error) => {
@@ -239,7 +245,7 @@ impl Control {
             .connections
             .range(ConnId(after)..)
             .chain(self.connections.range(..ConnId(after)))
-            .filter(|(_, connection)| connection.may_send)
+            .filter(|(_, connection)| connection.may_send && connection.has_allowance())
             .map(|(id, _)| *id)
             .collect();
         for id in order {
@@ -247,6 +253,7 @@ impl Control {
             let mut bytes = Vec::new();
             if let Some(transmit) = connection.inner.poll_transmit(instant, 1, &mut bytes) {
                 bytes.truncate(transmit.size);
+                connection.note_sent(bytes.len());
                 self.turn = Some(id);
                 self.drive(id);
                 return Some((transmit.destination, bytes));

@@ -163,18 +163,23 @@ impl Core {
         failpoint!("core.report");
         let index = self.sessions.get(&id).and_then(|it| it.flow_index(report.flow));
         let mut out = FlowOut::default();
-        let flow = index.and_then(|at| self.sessions.get_mut(&id)?.flows.get_mut(at));
-        match flow.map(|flow| &mut flow.end) {
-            Some(FlowEnd::Sender(sender)) if sender.awaits_report() => {
-                if !sender.handle_report(report, &mut out) {
-                    let text = format!("REPORT does not add up to the {} units", sender.sent());
-                    return self.break_session(now, id, Error::new(Code::Violation, text));
+        let done = self.with_session(now, id, |session, around| {
+            let flow = index.and_then(|at| session.flows.get_mut(at)).map(|flow| &mut flow.end);
+            match flow {
+                Some(FlowEnd::Sender(sender)) if sender.awaits_report() => {
+                    let adds_up = sender.handle_report(around, report, &mut out);
+                    let sent = sender.sent();
+                    if adds_up {
+                        Ok(())
+                    } else {
+                        Err(format!("REPORT does not add up to the {sent} units"))
+                    }
                 }
+                _ => Err("REPORT that no END has asked for".into()),
             }
-            _ => {
-                let error = Error::new(Code::Violation, "REPORT that no END has asked for");
-                return self.break_session(now, id, error);
-            }
+        });
+        if let Some(Err(text)) = done {
+            return self.break_session(now, id, Error::new(Code::Violation, text));
         }
         self.apply_out(now, id, index.unwrap_or(0), out);
     }

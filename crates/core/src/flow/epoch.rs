@@ -96,6 +96,8 @@ pub(crate) struct RxEpoch {
     pub ended: bool,
     /// The largest place that came, for the extension of the next.
     pub place_max: u64,
+    /// A place far ahead that the next unit may confirm.
+    outlier: Option<u64>,
     pub delivered: u64,
     pub received: u64,
     /// Units that wait for the base, or until the epoch before is settled.
@@ -103,6 +105,9 @@ pub(crate) struct RxEpoch {
     chain: Vec<Packet>,
     pub layout: Layout,
 }
+
+/// A place so far ahead of the largest is believed when the next unit confirms it.
+const FAR: u64 = 8_192;
 
 /// What came up through an epoch's graph.
 #[derive(Debug)]
@@ -124,6 +129,7 @@ impl RxEpoch {
             base: None,
             ended: false,
             place_max: 0,
+            outlier: None,
             delivered: 0,
             received: 0,
             held: VecDeque::new(),
@@ -178,6 +184,7 @@ impl RxEpoch {
         if let Ok(header) = header
             && header.kind == Kind::Data
             && let Some(place) = header.place_near(self.place_max)
+            && self.is_plausible(place)
         {
             self.place_max = self.place_max.max(place);
             self.received += 1;
@@ -193,6 +200,19 @@ impl RxEpoch {
             // Probes through a new path are answered once paths can differ; nobody sends them yet.
             Kind::Data | Kind::Probe | Kind::Answer => None,
         }
+    }
+
+    /// A place far ahead must be confirmed by the next unit: on a graph without a check one altered
+    /// bit would otherwise book everything below as lost.
+    fn is_plausible(&mut self, place: u64) -> bool {
+        let near = |from: u64| place <= from.saturating_add(FAR);
+        let confirmed = self.outlier.is_some_and(|it| place >= it && near(it));
+        if near(self.place_max) || confirmed {
+            self.outlier = None;
+            return true;
+        }
+        self.outlier = Some(place);
+        false
     }
 
     /// Gives every view back.

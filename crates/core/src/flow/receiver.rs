@@ -477,10 +477,7 @@ impl ReceiverFlow {
         let mut lost = Vec::new();
         self.intake.settle(end.units, &mut lost);
         self.book_lost(around.now, &mut lost);
-        // What was booked lost beyond the end never was; what came beyond it came all the same.
-        let beyond = self.ledger.accounted().saturating_sub(end.units);
-        self.ledger.lost -= beyond.min(self.ledger.lost);
-        self.ledger.sent = end.units.max(self.ledger.accounted());
+        self.ledger.end(end.units);
         self.close(around, &ending, out);
         if !self.failure_told {
             out.events.extend(failure.map(FlowEvent::Failed));

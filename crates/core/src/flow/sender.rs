@@ -394,11 +394,18 @@ impl SenderFlow {
 
     /// The receiver's account has come; false, and nothing is taken, when it does not add up.
     #[must_use]
-    pub fn handle_report(&mut self, report: &Report, out: &mut FlowOut) -> bool {
+    pub fn handle_report(
+        &mut self,
+        around: &mut Around<'_>,
+        report: &Report,
+        out: &mut FlowOut,
+    ) -> bool {
         let ledger = ledger_from(self.sent, report);
         if !ledger.closes() {
             return false;
         }
+        // It covers every epoch: END may have overtaken the DONE of the last change.
+        self.destroy_old(around, out);
         let hash = (ledger.delivered == self.sent).then(|| report.hash == self.hash.to_bytes());
         self.reported = true;
         out.events.push(FlowEvent::Ended { ledger, hash });

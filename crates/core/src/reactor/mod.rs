@@ -138,9 +138,11 @@ impl Reactor {
         transport: Box<dyn Transport>,
         remote: SocketAddr,
     ) -> Result<PeerId, Error> {
+        let now = self.now();
+        // What a peer at the same address has left closes its own transport, not the new one.
+        self.tidy(now);
         self.attach(transport, Some(remote))
             .map_err(|error| Error::new(Code::System, error.to_string()))?;
-        let now = self.now();
         self.core.connect(now, remote)
     }
 
@@ -313,7 +315,9 @@ impl Reactor {
     }
 
     fn transport_for(&self, remote: SocketAddr) -> Option<u64> {
-        let dialed = self.transports.iter().find(|(_, it)| it.dialed == Some(remote));
+        let all = self.transports.iter().filter(|(_, it)| it.dialed == Some(remote));
+        // One whose peer is gone lingers, and another may have been dialed since.
+        let dialed = all.min_by_key(|(_, it)| it.remove_at.is_some());
         let listening = || self.transports.iter().find(|(_, it)| it.dialed.is_none());
         dialed.or_else(listening).map(|(token, _)| *token)
     }
