@@ -112,8 +112,8 @@ fn with_field(kind: MessageKind, tag: u16, len: usize) -> Vec<u8> {
     [&head[..2], &(body.len() as u32).to_be_bytes(), &body].concat()
 }
 
-/// libsrt CVE-2026-55869: a key message of 1,352 bytes went into 104. Every field of bounded length,
-/// a byte longer than that and as long as can be.
+/// libsrt CVE-2026-55869: a key message of 1,352 bytes went into 104. Every field of bounded
+/// length, a byte longer than that and as long as can be.
 #[test]
 fn adv_srt_55869_fields_longer_than_their_bound() {
     use MessageKind::{Close, Control, Prepare};
@@ -319,7 +319,10 @@ fn adv_mediamtx_4678_sessions_that_come_and_go() {
         let (mut peer, ..) = let_in(&mut rig, 66);
         let (stream, ..) = active(&mut rig, &mut peer, "up");
         match round % 3 {
-            0 => peer.say(stream, dacapo_wire::session::Close { code: Code::Closed as u16, text: String::new() }),
+            0 => peer.say(
+                stream,
+                dacapo_wire::session::Close { code: Code::Closed as u16, text: String::new() },
+            ),
             1 => peer.end(stream, true),
             _ => peer.say(stream, Activated { request: 3 }),
         }

@@ -3,7 +3,8 @@
 //! ```text
 //!   build (coverage counters in our crates) -> target/fuzz/release/dacapo-fuzz
 //!   for each target, some at a time:  fuzz/corpus/NAME (read) + target/fuzz/work/NAME (grows)
-//!        -> table, --json, --totals       a crash -> fuzz/corpus/NAME/crash-…, the command to repeat it
+//!        -> table, --json, --totals
+//!        a crash -> fuzz/corpus/NAME/crash-…, and the command that repeats it
 //! ```
 //!
 //! What it is not: the fuzzer (libFuzzer is), or the targets. It needs stable Rust and g++.

@@ -57,8 +57,8 @@ impl Ledger {
         self.accounted().checked_add(self.unknown) == Some(self.sent)
     }
 
-    /// The sender has said how many units there were. Without a check a number may have been altered
-    /// on its way: what was booked beyond the sender's count was never sent.
+    /// The sender has said how many units there were. Without a check a number may have been
+    /// altered on its way: what was booked beyond the sender's count was never sent.
     pub fn end(&mut self, units: u64) {
         let came = self.accounted().saturating_sub(self.lost);
         let beyond = came.saturating_sub(units).min(self.delivered);

@@ -1,5 +1,5 @@
-//! Contact is lost while a movie plays and while one is saved: the picture stands, and goes on where
-//! it stopped.
+//! Contact is lost while a movie plays and while one is saved: the picture stands, and goes on
+//! where it stopped.
 
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]

@@ -1,6 +1,6 @@
 //! A counting allocator, for tests that bound memory.
 //!
-//! What it is: [`Counting`], the system's allocator with counters per thread, and [`measure`], which
+//! What it is: [`Counting`], the system's allocator with counters per thread, and [`measure`]: it
 //! says what a piece of code has asked it for.
 //!
 //! ```text
@@ -62,8 +62,8 @@ fn note(grown: usize, shrunk: usize) {
     });
 }
 
-// SAFETY: every method hands its arguments to the system's allocator unchanged and returns what that
-// returns; the counters beside it are plain numbers of the thread.
+// SAFETY: every method hands its arguments to the system's allocator unchanged and returns what it
+// returned; the counters beside it are plain numbers of the thread.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is the same one.

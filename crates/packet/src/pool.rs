@@ -102,8 +102,9 @@ impl Pool {
         self.stats.bytes - free
     }
 
-    /// Whether `bytes` more would leave less than an eighth of the budget. Who can wait, as a source
-    /// can, asks this first: what the network brings cannot, and probes and control are in it too.
+    /// Whether `bytes` more would leave less than an eighth of the budget. Who can wait, as a
+    /// source can, asks this first: what the network brings cannot, and probes and control are in
+    /// it too.
     #[must_use]
     pub fn is_scarce(&self, bytes: usize) -> bool {
         self.bytes_in_use().saturating_add(bytes) > self.bytes_max - self.bytes_max / 8

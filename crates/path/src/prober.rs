@@ -17,8 +17,8 @@
 //! a path that carries one way only.
 //!
 //! With loss p each way a question is answered with (1 − p)². At 30 % each way and 300 ms there are
-//! at least 36 questions in the silence early enough to be answered, which all fail with probability
-//! 0.51^36 < 10^-10; `dacapo-lab run false-alarms` counts alarms over virtual windows.
+//! at least 36 questions in the silence early enough to be answered, which all fail with
+//! probability 0.51^36 < 10^-10; `dacapo-lab run false-alarms` counts alarms over virtual windows.
 //!
 //! Time in which nobody asked the prober for questions (its process was stopped, the host slept) is
 //! not silence of the peer.
@@ -139,8 +139,8 @@ impl Prober {
         Question { number, len }
     }
 
-    /// Notes that time has passed, before [`Prober::life`] is asked: what this end has slept through
-    /// is not counted as silence.
+    /// Notes that time has passed, before [`Prober::life`] is asked: what this end has slept
+    /// through is not counted as silence.
     pub fn note_stop(&mut self, now: Time) {
         let since = now.since(self.looked);
         if since > STOPPED_AFTER {
@@ -195,8 +195,8 @@ impl Prober {
         self.heard = self.heard.max(now);
     }
 
-    /// When [`Prober::poll_question`] or [`Prober::life`] has something new to say, as far as can be
-    /// told at `now`.
+    /// When [`Prober::poll_question`] or [`Prober::life`] has something new to say, as far as can
+    /// be told at `now`.
     #[must_use]
     pub fn next_deadline(&self, now: Time) -> Time {
         let lost_at = self.heard + LOST_AFTER;

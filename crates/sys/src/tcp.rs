@@ -17,9 +17,9 @@
 //! - The kernel takes at most about `unsent_bytes_max` bytes more than it has sent
 //!   (`TCP_NOTSENT_LOWAT`): what waits, waits where it can still be seen.
 //! - What is not acknowledged is sent again at least every second, so that a connection goes on a
-//!   second after its path carries again (`TCP_RTO_MAX_MS`; before Linux 6.15 the time doubles up to
-//!   two minutes). A connection on which nothing is acknowledged lives for [`PATIENCE`], or as long
-//!   as who holds it says (`TCP_USER_TIMEOUT`).
+//!   second after its path carries again (`TCP_RTO_MAX_MS`; before Linux 6.15 the time doubles up
+//!   to two minutes). A connection on which nothing is acknowledged lives for [`PATIENCE`], or as
+//!   long as who holds it says (`TCP_USER_TIMEOUT`).
 //! - A write to a connection that is gone is an error, never a signal (`MSG_NOSIGNAL`).
 //! - An IPv6 listener takes IPv6 only, so one address has one form.
 //! - A connect that fails later is told by the first write or read, which returns the pending error
@@ -204,8 +204,8 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // What is on its way is still tried to be delivered, but not for as long as somebody has said
-        // who waits for it no more.
+        // What is on its way is still tried to be delivered, but not for as long as somebody has
+        // said who waits for it no more.
         self.set_patience(PATIENCE);
     }
 }

@@ -9,8 +9,8 @@
 //! a fuzzer runs hundreds of set-ups in a second.
 //!
 //! Invariants: only calls of the core are measured; the handling of a datagram may allocate
-//! [`oracle::limit`] of its bytes, and what the pool holds is the pool's. What the core allocates of
-//! its own accord shows in what is held ([`Meter::live`]).
+//! [`oracle::limit`] of its bytes, and what the pool holds is the pool's. What the core allocates
+//! of its own accord shows in what is held ([`Meter::live`]).
 
 pub mod packet;
 pub mod peer;
@@ -140,7 +140,8 @@ impl Rig {
             ..used
         };
         if received > 0 {
-            let at_a_time = used.peak_bytes.saturating_sub(grown + known::BEGINNING_BYTES);
+            let known = known::BEGINNING_BYTES.max(known::OPENING_BYTES);
+            let at_a_time = used.peak_bytes.saturating_sub(grown + known);
             let in_all = beside.allocated_bytes.saturating_sub(known::CHURN_BYTES);
             let allocated_bytes = at_a_time.max(in_all);
             oracle::check("a datagram", received, Use { allocated_bytes, ..beside });
@@ -235,17 +236,14 @@ impl Rig {
         self.meter.live += used.live_bytes;
     }
 
-    /// Checks that the core holds nothing but `kept` bytes beside its pool, and no view. Of as many
-    /// connections as may have been closed by their first packet some are known to be left.
+    /// Checks that the core holds nothing but `kept` bytes beside its pool, and no view.
     ///
     /// # Panics
     /// It holds more: something was not given back.
-    pub fn check_empty(&mut self, kept: i64, firsts: usize) {
+    pub fn check_empty(&mut self, kept: i64) {
         self.drop_events();
         assert_eq!(self.core.sessions().count(), 0, "sessions are left");
-        let count = self.core.connection_count();
-        assert!(count <= firsts, "{count} connections are left");
-        let kept = kept + known::LINGERING_BYTES * count as i64;
+        assert_eq!(self.core.connection_count(), 0, "connections are left");
         assert_eq!(self.core.pool().live_views(), 0, "views are left");
         assert!(self.meter.live <= kept, "{} bytes are left: {:?}", self.meter.live, self.meter);
     }

@@ -1,8 +1,8 @@
 //! QUIC packets byte by byte: any frames, sealed so that they are opened.
 //!
 //! ```text
-//!   initial   | 1100 0011 | version 4 | len dcid | len scid | len token | length | number 4 | frames | tag |
-//!   short     | 0100 0011 | dcid | number 4 | frames | tag |
+//!   initial   | 1100 0011 | version | len dcid | len scid | len token | length | ...
+//!   short     | 0100 0011 | dcid | ...                ... number 4 | frames | tag 16 |
 //! ```
 //!
 //! What it is not: real cryptography; the stand-in for TLS leaves headers open and seals with a

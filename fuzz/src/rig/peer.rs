@@ -285,7 +285,11 @@ impl Peer {
     /// Closes the connection.
     pub fn close(&mut self, rig: &Rig) {
         if let Some((_, inner)) = &mut self.connection {
-            inner.close(rig.instant(), VarInt::from_u32(dacapo_core::Code::Closed as u32), bytes::Bytes::new());
+            inner.close(
+                rig.instant(),
+                VarInt::from_u32(dacapo_core::Code::Closed as u32),
+                bytes::Bytes::new(),
+            );
         }
     }
 
@@ -294,7 +298,7 @@ impl Peer {
         self.streams.get_mut(&stream)?.records.pop_front()
     }
 
-    /// A sealed packet with these frames, as no library makes it; none before the handshake is over.
+    /// A sealed packet with these frames, as no library makes it; none before the handshake ends.
     pub fn sealed(&mut self, frames: &[u8]) -> Option<Vec<u8>> {
         let key = self.tap.application()?;
         self.number += 1;

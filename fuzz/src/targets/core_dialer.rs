@@ -108,7 +108,7 @@ impl Scene {
             8 => self.rig.handle(self.peer.data, input.piece()),
             9 => self.rig.pass(Duration::from_millis(1 << (input.u8() % 13))),
             10 => {
-                let by_force = input.u8() % 2 == 0;
+                let by_force = input.u8().is_multiple_of(2);
                 let Some(stream) = self.session(input).map(|it| it.stream) else { return };
                 self.peer.end(stream, by_force);
             }
@@ -201,8 +201,8 @@ fn flow(number: u16, input: &mut Input<'_>) -> FlowOffer {
     }
 }
 
-/// What dialing may hold, in bytes: an attempt every 500 ms for 10 s, each with the table of streams
-/// that a connection has.
+/// What dialing may hold, in bytes: an attempt every 500 ms for 10 s, each with the table of
+/// streams that a connection has.
 const DIALING_MAX: i64 = 4 << 20;
 
 /// A script of what a creator does.

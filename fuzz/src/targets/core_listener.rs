@@ -116,7 +116,8 @@ impl Session {
             }
             .into(),
             5 => {
-                let module = if input.u8() % 2 == 0 { 0xFFFF } else { u16::from(input.u8() % 5) };
+                let module =
+                    if input.u8().is_multiple_of(2) { 0xFFFF } else { u16::from(input.u8() % 5) };
                 let epoch = u64::from(input.u8() % 3);
                 Control { request, flow, epoch, module, payload: input.piece().to_vec() }.into()
             }
@@ -137,7 +138,7 @@ impl Session {
             flow,
             epoch: self.epoch,
             label: input.u32(),
-            mode: if input.u8() % 4 == 0 { Mode::Break } else { Mode::Make },
+            mode: if input.u8().is_multiple_of(4) { Mode::Break } else { Mode::Make },
             graph: GraphForm::line(modules.into_iter().map(|module| (module, Vec::new()))),
             ..Prepare::default()
         };
@@ -228,7 +229,7 @@ impl Scene {
             8 => self.rig.handle(self.peer.data, input.piece()),
             9 => self.rig.pass(Duration::from_millis(1 << (input.u8() % 13))),
             10 => {
-                let by_force = input.u8() % 2 == 0;
+                let by_force = input.u8().is_multiple_of(2);
                 let Some(stream) = self.session(input).map(|it| it.stream) else { return };
                 self.peer.end(stream, by_force);
             }
@@ -321,7 +322,7 @@ pub fn finish(rig: &mut Rig, peer: &mut Peer) {
     rig.pass(Duration::from_secs(30));
     // One that was not heard any more is given up after a time, and at the latest after this one.
     rig.pass(Duration::from_secs(420));
-    rig.check_empty(KEPT_MAX, 0);
+    rig.check_empty(KEPT_MAX);
 }
 
 /// Steps of scripts, so that seeds can be read.

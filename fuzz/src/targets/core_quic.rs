@@ -4,7 +4,6 @@
 //! What it is not: records on streams; those are in `core_listener`.
 
 use crate::input::Input;
-use crate::known;
 use crate::rig::peer::Peer;
 use crate::rig::{Rig, packet, ports};
 use dacapo_wire::hub::Hello;
@@ -47,12 +46,11 @@ pub fn quic(data: &[u8]) {
             }
         }
         rig.take_sent();
-        let firsts = known::LINGERING_BYTES * i64::from(number);
-        let most = 2 * rig.meter.received as i64 + CONNECTION_MAX + firsts;
+        let most = 2 * rig.meter.received as i64 + CONNECTION_MAX;
         assert!(rig.meter.live <= most, "{} bytes are held: {:?}", rig.meter.live, rig.meter);
     }
     rig.pass(LONG);
-    rig.check_empty(KEPT_MAX, number as usize);
+    rig.check_empty(KEPT_MAX);
 }
 
 /// Connects and says HELLO; the hub's stream.

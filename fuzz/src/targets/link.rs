@@ -29,7 +29,7 @@ fn carry(config: LinkConfig) {
     let mut now = Time::from_millis(1);
     for len in [0, 1, 100, 1_500, 9_000] {
         let _ = link.handle_send(now, vec![0xA5_u8; len]);
-        now = now + Duration::from_micros(10);
+        now += Duration::from_micros(10);
     }
     for _ in 0..32 {
         let Some(at) = link.next_deadline() else { break };

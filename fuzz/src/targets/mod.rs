@@ -32,7 +32,10 @@ const SHORT: usize = 4_096;
 const LONG: usize = 64 << 10;
 
 macro_rules! targets {
-    ($($name:literal $module:ident::$run:ident seeds $seeds:ident up_to $len_max:ident $about:literal;)*) => {
+    ($(
+        $name:literal $module:ident::$run:ident seeds $seeds:ident up_to $len_max:ident
+        $about:literal;
+    )*) => {
         /// Every target, in the order in which they are run.
         pub const TARGETS: &[Target] = &[$(Target {
             name: $name,
@@ -90,7 +93,7 @@ targets! {
     "media_mjpeg" mjpeg::mjpeg seeds mjpeg_seeds up_to LONG
         "Motion JPEG files and stills: index, pictures, sizes; sniffing of all kinds";
     "media_playout" playout::playout seeds playout_seeds up_to SHORT
-        "the playout clock fed by hostile medium headers: nothing old, nothing twice, nothing early";
+        "the playout clock and hostile medium headers: nothing old, nothing twice, nothing early";
     "security_identity" security::identity seeds identity_seeds up_to SHORT
         "the identity file, and fingerprints";
     "core_datagram" core_datagram::datagram seeds datagram_seeds up_to LONG

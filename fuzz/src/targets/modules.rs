@@ -242,7 +242,7 @@ impl<'a> Step<'a> {
             Self::Control { module, message } => {
                 let answer = end.with(|runner, around| runner.control(around, module, message));
                 assert!(module < end.module_count || answer.is_err(), "nobody answers");
-                assert!(answer.is_ok_and(|it| it.len() > 4_096) == false, "a long answer");
+                assert!(!answer.is_ok_and(|it| it.len() > 4_096), "a long answer");
             }
             Self::Feed(unit) => drop(end.feed(unit)),
             Self::Pass(time) => end.pass(time),

@@ -35,8 +35,8 @@ fn steps(mut input: Input<'_>) {
                 let speed = Speed::from_permille(input.u32().cast_signed());
                 clock.set_speed(now, speed.unwrap_or(Speed::NORMAL));
             }
-            6 => now = now + Duration::from_nanos(input.number()),
-            _ => now = now + Duration::from_millis(u64::from(input.u8())),
+            6 => now += Duration::from_nanos(input.number()),
+            _ => now += Duration::from_millis(u64::from(input.u8())),
         }
     }
     let stats = clock.stats();

@@ -106,7 +106,8 @@ fn plainly(bytes: &[u8], is_listener: bool) -> (Vec<Vec<u8>>, End) {
 /// One byte chooses the side, one the pieces; the rest comes from the network.
 pub fn end(data: &[u8]) {
     let mut input = Input(data);
-    let (is_listener, step, bytes) = (input.u8() % 2 == 0, usize::from(input.u8()), input.rest());
+    let (is_listener, step, bytes) =
+        (input.u8().is_multiple_of(2), usize::from(input.u8()), input.rest());
     let token: Token = [7; TOKEN_LEN];
     let mut end = if is_listener { StreamEnd::listener() } else { StreamEnd::dialer(&token) };
     let mut net = Pieces { rest: bytes, step, turn: 0, received: 0 };
@@ -206,7 +207,7 @@ impl Visitors {
                 let until = self.now + wait * 20;
                 add(&mut self.used, || self.server.expect(token, until));
             }
-            6 => self.now = self.now + Duration::from_millis(u64::from(input.u8()) * 8),
+            6 => self.now += Duration::from_millis(u64::from(input.u8()) * 8),
             _ => (0..input.u8()).for_each(|_| self.wires.push(self.net.connect(self.remote))),
         }
     }
@@ -256,7 +257,7 @@ pub fn listener(data: &[u8]) {
     let received = visitors.written + 120 * visitors.wires.len() + data.len();
     let (kept, most) = (visitors.used.live_bytes, limit(received));
     assert!(kept <= i64::try_from(most).unwrap_or(i64::MAX), "{kept} bytes for {received}");
-    visitors.now = visitors.now + Duration::from_secs(60);
+    visitors.now += Duration::from_secs(60);
     visitors.turn();
     let Visitors { server, pool, .. } = &mut visitors;
     server.release(pool);

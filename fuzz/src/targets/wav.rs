@@ -49,9 +49,8 @@ pub fn wav_seeds() -> Vec<Vec<u8>> {
     let streamed = |format: &AudioFormat| {
         let mut bytes = Vec::new();
         let mut writer = wav::Writer::streaming(&mut bytes, format).ok()?;
-        writer.audio(&sound(format)).ok()?;
-        drop(writer);
-        Some(bytes)
+        let written = writer.audio(&sound(format)).ok();
+        written.map(|()| bytes)
     };
     let unended = formats().first().and_then(streamed);
     formats().into_iter().filter_map(whole).chain(unended).collect()

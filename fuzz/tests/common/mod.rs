@@ -102,7 +102,7 @@ pub fn told(peer: &mut Peer, stream: StreamId) -> Option<u64> {
 pub fn check_empty(rig: &mut Rig) {
     rig.pass(Duration::from_secs(30));
     rig.pass(Duration::from_secs(420));
-    rig.check_empty(256 << 10, 0);
+    rig.check_empty(256 << 10);
 }
 
 /// What was kept since `before` is justified by the bytes that came since.

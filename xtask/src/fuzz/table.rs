@@ -27,7 +27,8 @@ pub fn text(found: &[Found]) -> String {
         for path in &one.crashes {
             let name = &one.name;
             text.push_str(&format!(
-                "\n{}: repeat it with\n  cargo test -p dacapo-fuzz --test replay -- --exact {name}\n",
+                "\n{}: repeat it with\n  \
+                 cargo test -p dacapo-fuzz --test replay -- --exact {name}\n",
                 path.display()
             ));
         }

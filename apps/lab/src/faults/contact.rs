@@ -23,8 +23,8 @@ pub const ROWS: &[Fault] = &[
         id: "contact-udp",
         fault: "nothing gets through for 5 and 30 s, both ways and each way alone",
         injector: "the relay of the emulator, 20 ms each way",
-        expected: "the first unit comes within 2 round trips and 500 ms; sent = delivered + lost at \
-                   both ends",
+        expected: "the first unit comes within 2 round trips and 500 ms; sent = delivered + lost \
+                   at both ends",
         test: TEST,
         bench: Some("dacapo-lab run contact-udp"),
         run: |scale| contact(scale, false),
@@ -105,7 +105,6 @@ fn contact(scale: &Scale, stream: bool) -> Result<Seen, String> {
 }
 
 fn skipped(reason: &str) -> Seen {
-    println!("skipped: {reason}");
     Seen::new(format!("skipped: {reason}"), json!({ "skipped": reason }))
 }
 

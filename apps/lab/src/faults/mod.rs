@@ -7,6 +7,7 @@ mod contact;
 mod life;
 mod link;
 mod path;
+mod process;
 pub mod seeds;
 mod setup;
 mod trials;
@@ -23,6 +24,7 @@ pub const FILES: &[(&str, &[Fault])] = &[
     ("Clocks", clock::ROWS),
     ("The hostile wire, on real sockets", wire::ROWS),
     ("Contact, on real sockets", contact::ROWS),
+    ("Processes, files, limits, hostile peers", process::ROWS),
     ("Everything at once", seeds::ROWS),
 ];
 

@@ -16,8 +16,8 @@ const TEST: &str = "cargo test -p dacapo-lab --test wire";
 /// The share of its goodput that a flow keeps.
 const KEPT_MIN: f64 = 0.95;
 
-/// What a flood may make a core keep, bytes; and in the short form, where only what grows with every
-/// datagram is looked for.
+/// What a flood may make a core keep, bytes; and in the short form, where only what grows with
+/// every datagram is looked for.
 const STATE_MAX: i64 = 4 << 20;
 const STATE_MAX_SHORT: i64 = 16 << 20;
 
@@ -34,8 +34,8 @@ const HONEST_MIN: f64 = 0.99;
 pub const ROWS: &[Fault] = &[
     Fault {
         id: "junk",
-        fault: "50,000 datagrams a second that nobody asked for, to the port of a flow at half load: \
-                random bytes, its label with another body, cut copies, first datagrams of QUIC",
+        fault: "50,000 datagrams a second that nobody asked for, to the port of a flow at half \
+                load: random bytes, its label with another body, cut copies, QUIC's first ones",
         injector: "a thread with 200 addresses; as much to another port for comparison",
         expected: "95 % of the goodput is kept, the account closes, no unit is altered",
         test: TEST,
@@ -126,8 +126,8 @@ fn flood_row(scale: &Scale) -> Result<Seen, String> {
     let amplification = seen.bytes.1 as f64 / seen.bytes.0.max(1) as f64;
     let figure = format!(
         "{} first datagrams ({:.0}/s, {} read) from {} addresses and {} TCP connections: {:.2} MiB \
-         kept at most (packets {:.2} MiB), {:.1} KiB afterwards, {amplification:.2} bytes out per byte in, {} of {} \
-         honest set-ups, p50 {:.0} ms, p99 {:.0} ms",
+         kept at most (packets {:.2} MiB), {:.1} KiB afterwards, {amplification:.2} bytes out per \
+         byte in, {} of {} honest set-ups, p50 {:.0} ms, p99 {:.0} ms",
         seen.initials.0,
         seen.initials.1,
         seen.read,
@@ -149,7 +149,8 @@ fn flood_row(scale: &Scale) -> Result<Seen, String> {
     let json = json!({
         "initials": seen.initials.0, "initials_per_s": seen.initials.1, "read": seen.read,
         "addresses": seen.sources, "tcp_connections": seen.knocks,
-        "state_bytes_max": seen.state_bytes, "packet_bytes": seen.pool_bytes, "left_bytes": seen.left_bytes,
+        "state_bytes_max": seen.state_bytes, "packet_bytes": seen.pool_bytes,
+        "left_bytes": seen.left_bytes,
         "amplification": amplification, "honest_share": share, "honest": ms_json(times),
     });
     Ok(Seen::new(figure, json))
@@ -184,7 +185,8 @@ fn churn_row(scale: &Scale, what: What, grown_max: i64) -> Result<Seen, String> 
     }
     let json = json!({
         "count": count, "vanished": vanished, "grown_bytes": grown, "at_rest_bytes": at_rest,
-        "pool_grown_bytes": late.pool_grown_since(early), "bytes_each": grown as f64 / (*count as f64 * 0.9), "descriptors": more.0,
+        "pool_grown_bytes": late.pool_grown_since(early),
+        "bytes_each": grown as f64 / (*count as f64 * 0.9), "descriptors": more.0,
         "threads": more.1, "cpu_us_each": greatest(&[cost.as_secs_f64() * 1e6]),
     });
     Ok(Seen::new(figure, json))

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!   one thread:  client Host <-- loopback --> server Host
-//!   good:    JOIN … one unit … CLOSE             bad:  a name that there is not, a publisher that refuses,
-//!                                                      a client that is gone in the middle
+//!   good:    JOIN … one unit … CLOSE     bad:  a name that there is not, a publisher that refuses,
+//!                                              a client that is gone in the middle
 //! ```
 //!
 //! What it is not: fast on purpose. A label is not given out again for two minutes and there are
-//! 65,536, so a core sets up at most 546 flows a second for long; good sessions go a little slower.
+//! 65,536, so a core sets up at most 546 flows a second for long; good sessions go a little slower,
+//! and the client connects anew now and then, because one peer gets an eighth of the labels.
 //!
 //! Invariant: when everything has ended neither core has a session.
 
@@ -31,6 +32,12 @@ const PER_SECOND: f64 = 500.0;
 
 /// Of bad set-ups every so manieth is that of a client that is gone in the middle.
 const VANISH_EVERY: u64 = 100;
+
+/// After so many sessions the client connects anew: there are 8,192 labels for one peer.
+const PER_PEER: u64 = 1_000;
+
+/// What is closed is gone after so long.
+const LINGER: Duration = Duration::from_millis(1_500);
 
 /// Labels of sessions that are over are kept for so long.
 const QUARANTINE: Duration = Duration::from_secs(121);
@@ -117,8 +124,8 @@ impl Weighed {
         Ok(Self { host: host.map_err(|error| error.to_string())?, live: used.live_bytes })
     }
 
-    /// Whatever is done with the host is weighed; what it gives is dropped in here, or is not weighed
-    /// when it goes.
+    /// Whatever is done with the host is weighed; what it gives is dropped in here, or is not
+    /// weighed when it goes.
     fn with<T>(&mut self, work: impl FnOnce(&mut Host) -> T) -> T {
         let (result, used) = measure(|| work(&mut self.host));
         self.live += used.live_bytes;
@@ -256,7 +263,9 @@ impl Pair {
                 CoreEvent::FlowEnded { ledger, .. } => {
                     return Err(Error::new(Code::Internal, format!("{ledger:?}")));
                 }
-                CoreEvent::PeerLost { error, .. } => return Err(error),
+                CoreEvent::PeerLost { error, .. } if error.code != Code::Closed => {
+                    return Err(error);
+                }
                 CoreEvent::PeerOpen { peer } => return Ok(Told::Peer(peer)),
                 CoreEvent::SessionEnded { error, .. } => {
                     return Ok(Told::Ended(error.map(|error| error.code)));
@@ -294,6 +303,20 @@ impl Pair {
         joined.map_err(|error| error.to_string())
     }
 
+    /// The client says goodbye and connects anew.
+    fn connect_anew(&mut self) -> Result<(), String> {
+        self.until("the end of all sessions", |pair| pair.open == 0)?;
+        let (peer, at) = (self.peer.take().ok_or("no peer")?, self.at);
+        let connected = self.client.with(|host| {
+            let now = host.reactor().now();
+            host.reactor().core().disconnect(now, peer);
+            host.reactor().flush(Duration::from_millis(100));
+            host.connect(at)
+        });
+        connected.map_err(|error| error.to_string())?;
+        self.until("a peer", |pair| pair.peer.is_some())
+    }
+
     /// A client begins a set-up and is gone without a word when its offer is there.
     fn vanish(&mut self) -> Result<(), String> {
         let told = |error: Error| error.to_string();
@@ -326,9 +349,16 @@ impl Pair {
     /// One more of what is asked for; true when its client was gone in the middle.
     fn one(&mut self, what: What, number: u64) -> Result<bool, String> {
         match what {
-            What::Good => self.join(NAME).map(|_| false),
-            What::Bad if number % VANISH_EVERY == 0 => self.vanish().map(|()| true),
-            What::Bad => self.join(if number % 2 == 0 { NO_NAME } else { REFUSED }).map(|_| false),
+            What::Good => {
+                if number.is_multiple_of(PER_PEER) {
+                    self.connect_anew()?;
+                }
+                self.join(NAME).map(|_| false)
+            }
+            What::Bad if number.is_multiple_of(VANISH_EVERY) => self.vanish().map(|()| true),
+            What::Bad => {
+                self.join(if number.is_multiple_of(2) { NO_NAME } else { REFUSED }).map(|_| false)
+            }
         }
     }
 
@@ -338,6 +368,9 @@ impl Pair {
             let views = |end: &mut Weighed| end.host.reactor().core().pool().live_views();
             views(&mut pair.server) + views(&mut pair.client) == 0
         })?;
+        // A transport lingers for a second when its peer is gone.
+        let begun = Instant::now();
+        self.until("the end of transports", |_| begun.elapsed() > LINGER)?;
         // Only the connection in use is left when those of clients that are gone are given up.
         self.until("the end of connections", |pair| {
             pair.server.with(|host| host.reactor().core().connection_count()) <= 1

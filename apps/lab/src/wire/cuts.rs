@@ -1,4 +1,4 @@
-//! A path that is cut for a while, on real sockets, and when the first unit comes after it is whole.
+//! A path that is cut for a while, on real sockets, and when the first unit comes afterwards.
 //!
 //! ```text
 //!   datagrams:  server -- relay of the emulator -- client           20 ms each way

@@ -1,8 +1,8 @@
 //! Half-open connections by the hundred thousand, of QUIC and of TCP, and who is honest meanwhile.
 //!
 //! ```text
-//!   10,000 strangers -- QUIC's first datagrams -->  victim  <-- 10,000 TCP connections, silent, slow
-//!                                                     ^
+//!   10,000 strangers -- QUIC's first datagrams --> victim <-- 10,000 TCP connections, silent, slow
+//!                                                    ^
 //!                                     honest set-ups, one after the other
 //! ```
 //!

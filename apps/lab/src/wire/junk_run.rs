@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   full rate, no junk --> half of it is the bound
-//!   A  flow + junk to the port that the flow comes to      B  flow + as much to a port nobody reads
+//!   A  flow + junk to the port that the flow comes to     B  flow + as much to a port nobody reads
 //! ```
 //!
 //! What it is not: a measure of junk alone. Who sends the junk needs a processor too, so B is what

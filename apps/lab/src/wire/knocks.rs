@@ -1,7 +1,7 @@
 //! TCP connections that say nothing, and those that say a preface byte by byte.
 //!
 //! ```text
-//!   silent: connect ........................      slow: connect d . a . c . a . p . o . 00 . 01 ...
+//!   silent: connect ...................      slow: connect d . a . c . a . p . o . 00 . 01 ...
 //! ```
 //!
 //! What it is not: a stream; no token is known.
@@ -45,11 +45,12 @@ impl Knocks {
             let (begun, mut held, mut tried) = (Instant::now(), VecDeque::new(), 0_u64);
             while !told.load(Relaxed) {
                 let due = (begun.elapsed().as_secs_f64() * per_second as f64) as u64;
-                for number in tried..due.min(count).min(tried + 100) {
-                    tried += 1;
+                let (from, to_number) = (tried, due.min(count).min(tried + 100));
+                tried = tried.max(to_number);
+                for number in from..to_number {
                     if let Ok(stream) = TcpStream::connect_timeout(&to, CONNECT_MAX) {
                         counted.fetch_add(1, Relaxed);
-                        let said = (number % SLOW_EVERY == 0).then_some(0);
+                        let said = (number.is_multiple_of(SLOW_EVERY)).then_some(0);
                         held.push_back((stream, said));
                     }
                 }

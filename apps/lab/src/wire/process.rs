@@ -1,8 +1,8 @@
 //! [`Process`]: a station in a process of its own, `dacapo-lab-end`, to be stopped and killed.
 //!
 //! ```text
-//!   dacapo-lab-end serve ADDRESS      listening A | active | lost | restored | units N | account … | over …
-//!   dacapo-lab-end join ADDRESS       the same; the end of its input closes the session
+//!   dacapo-lab-end serve ADDRESS    says: listening A, active, lost, restored MS, units N,
+//!   dacapo-lab-end join ADDRESS     account …, over …; the end of its input ends it
 //! ```
 //!
 //! What it is not: a command for people.

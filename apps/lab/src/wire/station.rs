@@ -1,4 +1,4 @@
-//! [`Station`]: a whole host in a thread that serves one flow, or joins it, until it is told to end.
+//! [`Station`]: a whole host in a thread that serves one flow, or joins it, until it is to end.
 //!
 //! ```text
 //!   who watches                     the thread

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   stop:     STOP one of two processes -- 5 s -- CONT         the session goes on
-//!   restart:  KILL the server -- start it at the same port     the client is told: it was started anew
+//!   restart:  KILL the server -- start it at the same port     the client is told so
 //! ```
 //!
 //! What it is not: failpoints; where a process is hit is chance.

@@ -110,8 +110,8 @@ impl Connection {
         !self.dialed && !self.through && !self.inner.is_closed()
     }
 
-    /// True for one that is closed, has nothing to send, and that no timer will end: its first packet
-    /// closed it, and `quinn-proto` sets no timer then.
+    /// True for one that is closed, has nothing to send, and that no timer will end: its first
+    /// packet closed it, and `quinn-proto` sets no timer then.
     pub fn is_stuck(&mut self) -> bool {
         !self.may_send && self.inner.is_closed() && self.inner.poll_timeout().is_none()
     }

@@ -196,9 +196,10 @@ impl Core {
         self.push_probe(remote, key, answer, len);
     }
 
-    /// The peer asks. A dialer's data port is where its newest question came from, when that address
-    /// has answered one of ours: somebody else may have sent the question. It is asked once for each
-    /// of its questions, with no more bytes. A listener has one port, and the dialer knows it.
+    /// The peer asks. A dialer's data port is where its newest question came from, when that
+    /// address has answered one of ours: somebody else may have sent the question. It is asked once
+    /// for each of its questions, with no more bytes. A listener has one port, and the dialer knows
+    /// it.
     fn handle_question(
         &mut self,
         now: Time,

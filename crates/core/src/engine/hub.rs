@@ -108,8 +108,8 @@ impl Core {
         }
     }
 
-    /// Makes room for a newcomer: of the peers that have come in and have no session, the first that
-    /// came goes. False when there is none.
+    /// Makes room for a newcomer: of the peers that have come in and have no session, the first
+    /// that came goes. False when there is none.
     fn drop_idle_peer(&mut self, now: Time) -> bool {
         let has_session = |id: PeerId| self.sessions.values().any(|session| session.peer == id);
         let idle = self

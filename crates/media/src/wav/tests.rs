@@ -30,8 +30,10 @@ fn check(bytes: Vec<u8>, format: &AudioFormat, data: &[u8]) -> Vec<Warning> {
     let mut out = Vec::new();
     reader.audio_bytes(0, usize::MAX, &mut out).unwrap();
     assert_eq!(out, data);
-    reader.audio_bytes(data.len() as u64, 1, &mut out).unwrap();
-    assert_eq!(out, []);
+    for behind in [data.len() as u64, data.len() as u64 + 9, u64::MAX] {
+        reader.audio_bytes(behind, 1, &mut out).unwrap();
+        assert_eq!(out, []);
+    }
     reader.warnings().to_vec()
 }
 
