@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// The most labels at a time, those in quarantine included.
-pub const LABELS_MAX: usize = 65_536;
+pub const LABELS_MAX: usize = 262_144;
 
 /// The most labels for flows with one peer, those in quarantine included.
-pub(crate) const LABELS_PER_PEER_MAX: usize = 8_192;
+pub(crate) const LABELS_PER_PEER_MAX: usize = 32_768;
 
 const QUARANTINE: Duration = Duration::from_secs(120);
 const REACTOR_MASK: u32 = 0xF;
@@ -63,7 +63,7 @@ impl Labels {
             return None;
         }
         loop {
-            // At most one in 4,096 numbers is taken, so this ends.
+            // At most one in 1,024 numbers is taken, so this ends.
             let label = random.next_u32() & !REACTOR_MASK;
             if let std::collections::btree_map::Entry::Vacant(entry) = self.entries.entry(label) {
                 entry.insert(Entry { target: Some(target), owner });

@@ -316,6 +316,30 @@ fn a_participant_without_contact_makes_room_for_another_one() {
     assert!(second.numbers(0).len() > 300);
 }
 
+#[test]
+fn without_a_flow_that_could_go_on_nothing_is_waited_for() {
+    for break_first in [true, false] {
+        let mut lab = Lab::new(LINK);
+        lab.pattern = common::pattern(40_000);
+        let joined = lab.start(vec![offer_tcp("stream", &["segment"])]);
+        lab.run(ms(500));
+        let (creator, participant) = (lab.creator, lab.participant);
+        if break_first {
+            lab.world.break_streams(creator, participant);
+        }
+        cut(&mut lab, &BOTH, true);
+        if !break_first {
+            lab.expect(participant, ms(3_000), told_lost(joined.here));
+            lab.world.break_streams(creator, participant);
+        }
+        for (node, session) in ends(&lab, &joined) {
+            let ended = lab.end_of(node, session, ms(3_500));
+            assert_eq!(code(&ended), Some(Code::ContactLost), "{node:?}, {break_first}");
+            assert!(lab.ledger(node, session, 0).expect("an account").closes());
+        }
+    }
+}
+
 /// Probes are no load: without contact a core sends little, however long it lasts.
 #[test]
 fn waiting_for_contact_costs_little() {

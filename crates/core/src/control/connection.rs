@@ -110,6 +110,12 @@ impl Connection {
         !self.dialed && !self.through && !self.inner.is_closed()
     }
 
+    /// True for one that came in and never got through, closed or not: it counts for what strangers
+    /// may have.
+    pub fn is_unproved(&self) -> bool {
+        !self.dialed && !self.through
+    }
+
     /// True for one that is closed, has nothing to send, and that no timer will end: its first
     /// packet closed it, and `quinn-proto` sets no timer then.
     pub fn is_stuck(&mut self) -> bool {
@@ -130,6 +136,8 @@ impl Connection {
             match event {
                 Event::Connected => {
                     self.through = true;
+                    let streams = VarInt::from_u32(super::config::STREAMS_MAX);
+                    self.inner.set_max_concurrent_streams(Dir::Bi, streams);
                     let remote = self.inner.remote_address();
                     events.push_back(ControlEvent::Connected {
                         conn: id,

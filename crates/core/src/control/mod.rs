@@ -65,7 +65,8 @@ pub(crate) enum ControlEvent {
 pub(crate) struct Control {
     endpoint: Endpoint,
     client: quinn_proto::ClientConfig,
-    connections: BTreeMap<ConnId, Connection>,
+    /// In boxes: a node of the map has room for eleven, 6 KB each.
+    connections: BTreeMap<ConnId, Box<Connection>>,
     by_handle: BTreeMap<usize, ConnId>,
     next_id: u64,
     responses: VecDeque<(SocketAddr, Vec<u8>)>,
@@ -128,7 +129,8 @@ impl Control {
         let id = ConnId(self.next_id);
         self.next_id += 1;
         self.by_handle.insert(handle.0, id);
-        self.connections.insert(id, Connection::new(now, handle, inner, dialed));
+        let connection = Connection::new(now, handle, inner, dialed);
+        self.connections.insert(id, Box::new(connection));
         id
     }
 
@@ -162,8 +164,9 @@ impl Control {
     fn accept(&mut self, now: Time, incoming: Incoming, len: usize) {
         let instant = self.instant(now);
         let mut answer = Vec::new();
+        let unproved = self.connections.values().filter(|it| it.is_unproved()).count();
         let half_open = self.connections.values().filter(|it| it.is_half_open()).count();
-        if half_open >= UNPROVED_MAX && !incoming.remote_address_validated() {
+        if unproved >= UNPROVED_MAX && !incoming.remote_address_validated() {
             return match self.endpoint.retry(incoming, &mut answer) {
                 Ok(transmit) => self.respond(&transmit, &answer),
                 Err(error) => self.endpoint.ignore(error.into_incoming()),
@@ -268,7 +271,7 @@ impl Control {
         let next = self.connections.values_mut().filter_map(|it| it.inner.poll_timeout()).min();
         let half_open = self.connections.values().filter(|it| it.is_half_open());
         let handshake = half_open.map(|it| it.since + HANDSHAKE_MAX).min();
-        let record = self.connections.values().filter_map(Connection::first_record_due).min();
+        let record = self.connections.values().filter_map(|it| it.first_record_due()).min();
         let ours = crate::flow::earlier(handshake, record);
         crate::flow::earlier(next.map(|instant| self.time(instant)), ours)
     }
@@ -277,7 +280,8 @@ impl Control {
         let instant = self.instant(now);
         self.close_half_open(now);
         self.connections.values_mut().for_each(|it| it.watch_unspoken(now));
-        let due = |it: &mut Connection| it.inner.poll_timeout().is_some_and(|at| at <= instant);
+        let due =
+            |it: &mut Box<Connection>| it.inner.poll_timeout().is_some_and(|at| at <= instant);
         let ids: Vec<ConnId> = self
             .connections
             .iter_mut()
@@ -365,12 +369,12 @@ impl Control {
 
     /// A count that rises with everything authentic that comes from the peer.
     pub fn heard(&self, conn: ConnId) -> u64 {
-        self.connections.get(&conn).map_or(0, Connection::heard)
+        self.connections.get(&conn).map_or(0, |it| it.heard())
     }
 
     /// A count that rises with everything that the peer acknowledges.
     pub fn acked(&self, conn: ConnId) -> u64 {
-        self.connections.get(&conn).map_or(0, Connection::acked)
+        self.connections.get(&conn).map_or(0, |it| it.acked())
     }
 
     pub fn connection_count(&self) -> usize {

@@ -83,7 +83,8 @@ impl Core {
         peer.next_attempt = now;
         for session in self.sessions_with(id) {
             let waits = self.sessions.get(&session).is_some_and(|it| {
-                it.was_ready && it.state != State::Closing && !it.give_up_after.is_zero()
+                let may_wait = it.was_ready && it.state != State::Closing;
+                may_wait && !it.give_up_after.is_zero() && it.has_live_flow()
             });
             if !waits {
                 self.break_session(now, session, error.clone());
@@ -95,6 +96,15 @@ impl Core {
             self.event(CoreEvent::ContactLost { session });
         }
         self.lose_peer_if_unused(now, id, &error);
+    }
+
+    /// While contact is lost nothing is waited for when the last way of a session is gone too.
+    pub(super) fn end_if_nothing_waits(&mut self, now: Time, id: SessionId, error: &Error) {
+        let lives = self.sessions.get(&id).is_none_or(|session| session.has_live_flow());
+        if self.is_suspended(id) && !lives {
+            // It is there: it has just been looked at.
+            let _ = self.close_because(now, id, error.clone());
+        }
     }
 
     pub(super) fn is_without_contact(&self, id: PeerId) -> bool {

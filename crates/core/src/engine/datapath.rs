@@ -9,7 +9,7 @@ use super::{Core, SessionId, StreamId};
 use crate::flow::Around;
 use crate::flow::receiver::PathTimes;
 use crate::flow::sender::FlowOut;
-use crate::peer::{PeerId, ProbeKey};
+use crate::peer::PeerId;
 use crate::session::table::HubRole;
 use crate::session::{FlowEnd, PRIORITY_MAX};
 use dacapo_base::Time;
@@ -28,7 +28,7 @@ const PROBES_MAX: usize = 256;
 /// What a core has for the network besides what control and flows hold themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    probes: VecDeque<(SocketAddr, Vec<u8>)>,
+    probes: VecDeque<(PeerId, SocketAddr, Vec<u8>)>,
     /// Remotes whose data lane is no longer needed.
     pub closed_data: Vec<SocketAddr>,
     /// Who of each priority has sent last.
@@ -183,8 +183,6 @@ impl Core {
             return self.handle_probe_answer(now, id, remote, &probe);
         }
         self.handle_question(now, id, remote, probe.number, len);
-        let Some(peer) = self.peers.get(&id) else { return };
-        let key = peer.key;
         let answer = Probe {
             answer: true,
             size: len.min(usize::from(u16::MAX)) as u16,
@@ -193,7 +191,7 @@ impl Core {
             ..probe
         };
         // Not longer than the question; a full-size answer shows that the way back carries it too.
-        self.push_probe(remote, key, answer, len);
+        self.push_probe(id, remote, answer, len);
     }
 
     /// The peer asks. A dialer's data port is where its newest question came from, when that
@@ -213,13 +211,13 @@ impl Core {
         if !is_new || peer.role != HubRole::Listener || peer.data_remote == Some(remote) {
             return;
         }
-        let (key, one_clock) = (peer.key, peer.one_clock);
+        let one_clock = peer.one_clock;
         let prober = peer.prober.get_or_insert_with(|| Prober::new(now, one_clock));
         let question = prober.ask_at_most(now, len);
         let since = peer.candidate.filter(|(candidate, _)| *candidate == remote);
         let since = since.map_or(question.number, |(_, since)| since);
         peer.candidate = Some((remote, since));
-        self.push_question(now, remote, key, question);
+        self.push_question(now, id, remote, question);
     }
 
     /// A dialer's data port is there from now on.
@@ -277,28 +275,30 @@ impl Core {
         }
     }
 
-    fn push_probe(&mut self, remote: SocketAddr, key: ProbeKey, mut probe: Probe, len: usize) {
+    fn push_probe(&mut self, id: PeerId, remote: SocketAddr, mut probe: Probe, len: usize) {
+        let Some(key) = self.peers.get(&id).map(|peer| peer.key) else { return };
         probe.tag = key.tag(&probe);
         if self.outbox.probes.len() < PROBES_MAX {
             let mut bytes = Vec::with_capacity(len);
             probe.emit(len, &mut bytes);
-            self.outbox.probes.push_back((remote, bytes));
+            self.outbox.probes.push_back((id, remote, bytes));
         }
     }
 
     /// Asks the questions that are due on the data path to a peer.
     pub(super) fn ask(&mut self, now: Time, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
-        let (key, remote) = (peer.key, peer.data_remote);
+        let remote = peer.data_remote;
         let Some((prober, remote)) = peer.prober.as_mut().zip(remote) else { return };
         let mut questions = Vec::new();
         while let Some(question) = prober.poll_question(now) {
             questions.push(question);
         }
-        questions.into_iter().for_each(|question| self.push_question(now, remote, key, question));
+        questions.into_iter().for_each(|question| self.push_question(now, id, remote, question));
     }
 
-    fn push_question(&mut self, now: Time, to: SocketAddr, key: ProbeKey, question: Question) {
+    fn push_question(&mut self, now: Time, id: PeerId, to: SocketAddr, question: Question) {
+        let Some(key) = self.peers.get(&id).map(|peer| peer.key) else { return };
         let probe = Probe {
             answer: false,
             size: question.len as u16,
@@ -309,7 +309,7 @@ impl Core {
             answered_ns: 0,
             tag: 0,
         };
-        self.push_probe(to, key, probe, question.len);
+        self.push_probe(id, to, probe, question.len);
     }
 
     /// The next thing to send; `None` when nothing may be sent now.
@@ -318,8 +318,12 @@ impl Core {
             self.drain_control(now);
             return Some(Transmit { way: Way::Control, remote, payload: Payload::Bytes(bytes) });
         }
-        if let Some((remote, bytes)) = self.outbox.probes.pop_front() {
-            return Some(Transmit { way: Way::Data, remote, payload: Payload::Bytes(bytes) });
+        if let Some((id, remote, bytes)) = self.outbox.probes.pop_front() {
+            // A socket of its own is for a data port that has answered. Who leaves before that, and
+            // an address from which somebody repeats a question, would leave theirs open for ever.
+            let is_known = self.peers.get(&id).is_some_and(|it| it.data_remote == Some(remote));
+            let way = if is_known { Way::Data } else { Way::Control };
+            return Some(Transmit { way, remote, payload: Payload::Bytes(bytes) });
         }
         self.poll_data(now)
     }

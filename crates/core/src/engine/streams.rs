@@ -226,6 +226,7 @@ impl Core {
             ),
         };
         self.lose_stream(now, id, index, &error);
+        self.end_if_nothing_waits(now, id, &error);
         self.drain_control(now);
     }
 

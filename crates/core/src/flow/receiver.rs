@@ -124,6 +124,11 @@ impl ReceiverFlow {
         self.finished
     }
 
+    /// True while units may still come.
+    pub fn is_live(&self) -> bool {
+        !self.finished && self.way_lost.is_none()
+    }
+
     pub fn newest(&self) -> Option<&RxEpoch> {
         self.epochs.back()
     }

@@ -183,6 +183,11 @@ impl SenderFlow {
         self.reported
     }
 
+    /// True while units may still get to the receiver.
+    pub fn is_live(&self) -> bool {
+        !self.reported && !self.way_lost
+    }
+
     /// True when the receiver's account is due: END was said and it has not come.
     pub fn awaits_report(&self) -> bool {
         self.end_sent && !self.reported

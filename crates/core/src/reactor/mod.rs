@@ -414,8 +414,14 @@ impl Reactor {
         let end = self.now() + most;
         loop {
             let now = self.now();
-            if !self.send(now) || now >= end {
+            let more = self.send(now);
+            let is_full = self.transports.values().any(|attached| attached.waiting.is_some());
+            if now >= end || !(more || is_full) {
                 break;
+            }
+            if is_full {
+                // Nothing is read here, so it is asked again when it is due.
+                std::thread::sleep(RETRY);
             }
         }
     }

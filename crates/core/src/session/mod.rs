@@ -176,6 +176,15 @@ impl Session {
         })
     }
 
+    /// True when there is a flow by which something may still come or go.
+    pub fn has_live_flow(&self) -> bool {
+        self.flows.iter().any(|flow| match &flow.end {
+            FlowEnd::None => false,
+            FlowEnd::Sender(sender) => sender.is_live(),
+            FlowEnd::Receiver(receiver) => receiver.is_live(),
+        })
+    }
+
     /// True when every flow of this end is accounted for.
     pub fn is_settled(&self) -> bool {
         self.flows.iter().all(|flow| match &flow.end {
