@@ -55,6 +55,7 @@ pub fn default_dir(var: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 pub(crate) fn load_or_create(dir: &Path) -> Result<PrivatePkcs8KeyDer<'static>, IdentityError> {
     let path = dir.join(KEY_FILE);
     if let Some(key) = load(&path)? {
+        tidy_up(dir);
         return Ok(key);
     }
     DirBuilder::new()
@@ -126,7 +127,23 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
 fn link_new(from: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        // Somebody who found the winner's key has tidied up.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && to.exists() => Ok(()),
         result => result,
+    }
+}
+
+/// Removes what processes have left that were killed while they made a key; only where there is a
+/// key already, because then no other can win any more.
+fn tidy_up(dir: &Path) {
+    let entries = fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+    for entry in entries {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(&format!(".{KEY_FILE}.")) && name.ends_with(".new") {
+            // Best effort: both 0600, and nobody uses it.
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 

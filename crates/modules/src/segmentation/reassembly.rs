@@ -15,7 +15,7 @@
 use dacapo_base::Time;
 use dacapo_packet::Packet;
 use dacapo_wire::segment::Header;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// How many units may lie between the oldest unfinished and the newest.
 pub(crate) const UNITS_MAX: usize = 256;
@@ -49,7 +49,8 @@ enum State {
 
 #[derive(Debug, Default)]
 struct Partial {
-    segments: Vec<Packet>,
+    /// By index: a segment far behind the others costs no more than one in front.
+    segments: BTreeMap<usize, Packet>,
     count: Option<usize>,
     came: usize,
     len: usize,
@@ -165,34 +166,30 @@ impl Partial {
         let known = self.count;
         let strange = known
             .is_some_and(|count| index >= count || (header.last && index + 1 != count))
-            || (header.last && index + 1 < self.segments.len());
+            || (header.last && self.segments.keys().next_back().is_some_and(|last| *last > index));
         if strange {
             return Outcome::Strange(packet);
         }
-        if self.segments.get(index).is_some_and(|slot| !slot.is_empty_slot()) {
+        if self.segments.contains_key(&index) {
             return Outcome::Repeated(packet);
         }
         self.len += packet.payload_len();
-        // A far index takes room for the slots before it: 32 bytes each, bounded like the unit.
         if self.len > unit_len_max || index > unit_len_max {
             return Outcome::TooLarge(packet, std::mem::take(self).into_packets());
         }
         if header.last {
             self.count = Some(index + 1);
         }
-        while self.segments.len() <= index {
-            self.segments.push(Packet::EMPTY);
-        }
         self.newest = packet.time;
-        self.segments[index] = packet;
+        self.segments.insert(index, packet);
         self.came += 1;
         if self.count == Some(self.came) {
-            return Outcome::Whole(std::mem::take(&mut self.segments));
+            return Outcome::Whole(std::mem::take(self).into_packets());
         }
         Outcome::Kept
     }
 
     fn into_packets(self) -> Vec<Packet> {
-        self.segments.into_iter().filter(|slot| !slot.is_empty_slot()).collect()
+        self.segments.into_values().collect()
     }
 }

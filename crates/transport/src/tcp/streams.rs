@@ -99,7 +99,7 @@ impl Tcp {
 
     /// Takes who has come to a listener.
     pub(super) fn accept(&mut self, index: usize, now: Time) {
-        for _ in 0..ACCEPTS_MAX {
+        for taken in 0..ACCEPTS_MAX {
             let Some(door) = self.doors.get(index) else { return };
             let local = door.local;
             match door.listener.accept() {
@@ -107,8 +107,10 @@ impl Tcp {
                 Ok(Some((stream, remote))) => self.add_accepted(stream, [local, remote], now),
                 Err(_) => {
                     self.streams.stats.errors += 1;
-                    // A descriptor that says nothing is the one to give up.
-                    if !self.streams.displace_oldest() {
+                    // The system lacks a descriptor also when nobody waits, so whoever was taken in
+                    // just now is not given up for nobody; who waits makes the listener readable
+                    // again. Else a descriptor that says nothing is the one to give up.
+                    if taken == 0 && !self.streams.displace_oldest() {
                         self.pause(index, now);
                     }
                     return;
