@@ -42,18 +42,17 @@ fn first_segments(index: u16, units: u16, unit_len_max: usize) -> u64 {
 }
 
 /// Reassembly bombs (R1.4; F36 of the fault matrix): first pieces of many units, each far behind
-/// its beginning. What is known of ours is in `known.rs`; here it cannot grow.
+/// its beginning.
 #[test]
 fn adv_aal5_reassembly_bombs() {
     let (units, index) = (256, 30_000);
-    let most = known::SLOT_BYTES * 2 * u64::from(index) * u64::from(units) + (64 << 10);
+    let most = known::SEGMENT_BYTES * u64::from(units) + (64 << 10);
     let used = first_segments(index, units, 1 << 20);
     assert!(used <= most, "{used} bytes for {units} packets");
 }
 
 /// The strict form of the same: 256 packets of 5 bytes.
 #[test]
-#[ignore = "fails until crates/modules/src/segmentation keeps segments by index: make nightly"]
 fn known_a_segment_far_behind_costs_no_more_than_one_in_front() {
     let used = first_segments(30_000, 256, 1 << 20);
     assert!(used <= 256 << 10, "{used} bytes for 256 packets of 5 bytes");

@@ -101,7 +101,6 @@ fn a_server_without_descriptors_refuses_lives_and_serves_when_there_are_some() {
 
 /// A socket of its own is for who has a data path; many ask and leave before they have one.
 #[test]
-#[ignore = "a socket is opened for every address that asks, and stays: make nightly"]
 fn those_who_ask_and_leave_leave_no_descriptor_behind() {
     let place = Place::new();
     both_kinds(&place);

@@ -168,7 +168,6 @@ fn a_transfer_whose_system_calls_fail_is_whole_at_the_other_end() {
 }
 
 #[test]
-#[ignore = "a listener gives up whom it has just taken when there is no other: make nightly"]
 fn who_got_the_last_descriptor_is_not_given_up_for_nobody() {
     transfers_are_whole(&["accept:EMFILE:1/2"]);
 }

@@ -140,7 +140,7 @@ impl Rig {
             ..used
         };
         if received > 0 {
-            let known = known::BEGINNING_BYTES.max(known::OPENING_BYTES);
+            let known = known::OPENING_BYTES;
             let at_a_time = used.peak_bytes.saturating_sub(grown + known);
             let in_all = beside.allocated_bytes.saturating_sub(known::CHURN_BYTES);
             let allocated_bytes = at_a_time.max(in_all);

@@ -193,12 +193,12 @@ pub fn up(data: &[u8]) {
 }
 
 /// What the windows of these modules may take, whatever comes: that of `sequence` once, as long as
-/// it is; that of `segment` as it is known to grow.
+/// it is; that of `segment` by the packets that came.
 fn windows(names: &[&str], len: usize) -> u64 {
     const SEQUENCE_BYTES: u64 = 8_192 * 40;
     let units = len as u64 / 4;
     let sequence = u64::from(names.contains(&"sequence")) * SEQUENCE_BYTES;
-    sequence + u64::from(names.contains(&"segment")) * known::SLOT_BYTES * 8_192 * units
+    sequence + u64::from(names.contains(&"segment")) * known::SEGMENT_BYTES * units
 }
 
 /// Something that happens to a receiver.

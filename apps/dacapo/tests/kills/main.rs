@@ -245,7 +245,6 @@ fn a_failpoint_or_fault_that_there_is_not_is_wrong_usage_with_those_that_there_a
 
 /// What a start leaves that is killed between the writing of its key and the giving of its name.
 #[test]
-#[ignore = "the key's own folder is not tidied up at a start: make nightly"]
 fn a_key_that_a_killed_start_has_left_is_removed_by_the_next_and_never_used() {
     let place = common::Place::new();
     let start = || {

@@ -33,7 +33,7 @@ const PER_SECOND: f64 = 500.0;
 /// Of bad set-ups every so manieth is that of a client that is gone in the middle.
 const VANISH_EVERY: u64 = 100;
 
-/// After so many sessions the client connects anew: there are 8,192 labels for one peer.
+/// After so many sessions the client connects anew: there are 32,768 labels for one peer.
 const PER_PEER: u64 = 1_000;
 
 /// What is closed is gone after so long.
