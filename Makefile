@@ -33,9 +33,10 @@ large: ## the tests of `make test` that write gigabytes (not part of it)
 	@scripts/setup.sh test
 	@cargo test --release --locked -p dacapo-media -p dacapo-cli -- --ignored
 
-faults: ## every fault of the table, and docs/faults.md from what was seen (10 minutes)
+faults: ## every fault of the table, and docs/faults.md from what was seen (an hour; goes on where it was stopped)
 	@scripts/setup.sh test
-	@cargo run --locked -q -p dacapo-lab -- faults --write docs/faults.md
+	@cargo build --locked -q -p dacapo-lab
+	@cargo run --locked -q -p dacapo-lab -- faults --records target/faults.jsonl --write docs/faults.md
 
 nightly: ## seeds, fuzzing and kills in turn (MINUTES=60); goes on from where it was
 	@scripts/setup.sh test

@@ -69,6 +69,9 @@ pub struct RunArgs {
     /// How much is run.
     #[command(flatten)]
     pub scale: ScaleArgs,
+    /// Adds what was seen to this file, for `faults --records`.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
     /// For programs.
     #[arg(long)]
     pub json: bool,
@@ -80,6 +83,9 @@ pub struct FaultsArgs {
     /// Writes the table here, whole or not at all; else it goes to standard output.
     #[arg(long, value_name = "FILE")]
     pub write: Option<PathBuf>,
+    /// Takes rows from this file that have a record there, and adds those that it runs.
+    #[arg(long, value_name = "FILE")]
+    pub records: Option<PathBuf>,
     /// How much is run.
     #[command(flatten)]
     pub scale: ScaleArgs,

@@ -11,6 +11,7 @@ use crate::cli::{Cli, Command, FaultsArgs, ListArgs, NightlyArgs, RunArgs, Scale
 use crate::fault::{Fault, Scale};
 use crate::faults::{FILES, all, by_id};
 use crate::nightly::{Nightly, Plan, State};
+use crate::records;
 use crate::table::{Origin, Ran, page};
 use serde_json::{Value, json};
 use std::fs;
@@ -81,7 +82,7 @@ fn scale(args: ScaleArgs) -> Scale {
 fn run_row<'a>(row: &'a Fault, scale: &Scale) -> Ran<'a> {
     let begun = Instant::now();
     let result = (row.run)(scale);
-    Ran { fault: row, result, seconds: begun.elapsed().as_secs_f64() }
+    Ran { fault: row, result, seconds: begun.elapsed().as_secs_f64(), commit: None }
 }
 
 /// Runs rows that are given; true when all are as expected.
@@ -89,9 +90,21 @@ fn run_row<'a>(row: &'a Fault, scale: &Scale) -> Ran<'a> {
 /// # Errors
 /// Standard output is gone.
 pub fn run_and_tell(rows: &[&Fault], scale: &Scale, json: bool) -> io::Result<bool> {
+    run_and_record(rows, scale, json, None)
+}
+
+fn run_and_record(
+    rows: &[&Fault],
+    scale: &Scale,
+    json: bool,
+    record: Option<&Path>,
+) -> io::Result<bool> {
     let mut good = true;
     for row in rows {
         let ran = run_row(row, scale);
+        if let Some(path) = record {
+            records::add(path, &ran, &commit())?;
+        }
         good &= ran.result.is_ok();
         print(&if json { as_json(&ran).to_string() } else { in_words(&ran) })?;
     }
@@ -126,16 +139,36 @@ fn run_rows(args: &RunArgs) -> io::Result<bool> {
         })?;
         rows.push(row);
     }
-    run_and_tell(&rows, &scale(args.scale), args.json)
+    run_and_record(&rows, &scale(args.scale), args.json, args.record.as_deref())
+}
+
+/// What a row gave: from the records, or by running it now.
+fn known_or_run<'a>(
+    row: &'a Fault,
+    known: &[Value],
+    scale: &Scale,
+    records: Option<&Path>,
+) -> io::Result<Ran<'a>> {
+    if let Some(mut ran) = records::of(known, row) {
+        ran.commit = ran.commit.filter(|seen| *seen != commit());
+        return Ok(ran);
+    }
+    let ran = run_row(row, scale);
+    if let Some(path) = records {
+        records::add(path, &ran, &commit())?;
+    }
+    Ok(ran)
 }
 
 fn faults(args: &FaultsArgs) -> io::Result<bool> {
     let scale = scale(args.scale);
+    let records = args.records.as_deref();
+    let known = records.map_or_else(|| Ok(Vec::new()), records::read)?;
     let mut files = Vec::new();
     for (title, rows) in FILES {
         let mut ran = Vec::new();
         for row in *rows {
-            let row = run_row(row, &scale);
+            let row = known_or_run(row, &known, &scale, records)?;
             if args.write.is_some() {
                 let _ = writeln!(io::stderr(), "{}", in_words(&row));
             }
@@ -166,13 +199,16 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(part, path)
 }
 
+/// The commit that is checked out.
+fn commit() -> String {
+    let args = ["describe", "--always", "--dirty=, with changes", "--abbrev=12"];
+    let output = std::process::Command::new("git").args(args).output().ok();
+    let output = output.filter(|output| output.status.success());
+    let text = output.and_then(|output| String::from_utf8(output.stdout).ok());
+    text.map_or_else(|| "unknown".into(), |text| text.trim().to_owned())
+}
+
 fn origin(args: &FaultsArgs) -> Origin {
-    let git = |args: &[&str]| {
-        let output = std::process::Command::new("git").args(args).output().ok()?;
-        let text = String::from_utf8(output.stdout).ok()?;
-        output.status.success().then(|| text.trim().to_owned())
-    };
-    let commit = git(&["describe", "--always", "--dirty=, with changes", "--abbrev=12"]);
     let mut command = "dacapo-lab faults".to_owned();
     if args.scale.short {
         command.push_str(" --short");
@@ -183,11 +219,14 @@ fn origin(args: &FaultsArgs) -> Origin {
     if let Some(seed) = args.scale.seed {
         command.push_str(&format!(" --seed {seed}"));
     }
+    if let Some(path) = &args.records {
+        command.push_str(&format!(" --records {}", path.display()));
+    }
     if let Some(path) = &args.write {
         command.push_str(&format!(" --write {}", path.display()));
     }
     let cpu_count = std::thread::available_parallelism().map_or(1, usize::from);
-    Origin { commit: commit.unwrap_or_else(|| "unknown".into()), command, cpu_count }
+    Origin { commit: commit(), command, cpu_count }
 }
 
 /// The root of the repository, where cargo is called: above this folder, else where this was built.

@@ -25,6 +25,7 @@ pub mod fault;
 pub mod faults;
 pub mod nightly;
 pub mod progress;
+pub mod records;
 pub mod setup;
 pub mod stock;
 pub mod sweep;

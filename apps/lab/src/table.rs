@@ -13,6 +13,8 @@ pub struct Ran<'a> {
     pub result: Result<Seen, String>,
     /// How long the run took, seconds.
     pub seconds: f64,
+    /// At which commit it was seen, where that is not the table's.
+    pub commit: Option<String>,
 }
 
 /// Where the page comes from.
@@ -55,7 +57,9 @@ fn row(page: &mut String, ran: &Ran<'_>) {
         Err(reason) => format!("**FAILED**: {reason}"),
     };
     let Fault { id, fault, injector, expected, .. } = ran.fault;
-    let cells = [format!("`{id}`"), cell(fault), cell(injector), cell(expected), cell(&seen)];
+    let at = ran.commit.as_ref().map_or_else(String::new, |commit| format!(" (at {commit})"));
+    let seen = cell(&seen) + &at;
+    let cells = [format!("`{id}`"), cell(fault), cell(injector), cell(expected), seen];
     let _ = writeln!(page, "| {} |", cells.join(" | "));
 }
 
@@ -81,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_row_that_failed_says_so_with_its_reason_and_stays_one_line() {
-        let ran = |result| Ran { fault: &ROW, result, seconds: 1.0 };
+        let ran = |result| Ran { fault: &ROW, result, seconds: 1.0, commit: None };
         let rows = vec![
             ran(Ok(Seen::new("0 of 7 | none".into(), Value::Null))),
             ran(Err("seed 3:\nbroken".into())),
