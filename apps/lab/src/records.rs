@@ -7,9 +7,9 @@
 //! ```
 //!
 //! What it is not: a figure that nobody ran; a line says at which commit it was seen, and the page
-//! says which rows are of another one than the table.
+//! which rows are of another one than the table.
 //!
-//! Invariants: of several lines of a row the last counts; a line that is cut off counts for nothing.
+//! Invariants: of several lines of a row the last counts; one that is cut off counts for nothing.
 
 use crate::fault::{Fault, Seen};
 use crate::table::Ran;

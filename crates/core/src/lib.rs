@@ -23,6 +23,7 @@ mod labels;
 mod ledger;
 mod peer;
 mod port;
+mod queues;
 mod reactor;
 mod session;
 
@@ -39,5 +40,6 @@ pub use peer::PeerId;
 pub use port::{
     BeginError, CommandError, Ending, Port, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
+pub use queues::Queues;
 pub use reactor::{Dialed, Reactor, ReactorCounters};
 pub use session::table;

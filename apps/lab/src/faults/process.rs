@@ -94,6 +94,9 @@ rows! {
             "two_ends_whose_monotonic_clocks_are_far_apart_play_as_usual",
             "the_wall_clock_is_read_at_one_place_and_that_is_for_stamps"
         ]);
+    "one-slot": "every queue of both cores has a single place", "netlab: CoreConfig::queues",
+        "nothing stands still, every unit is accounted for, commands are answered, a change is made",
+        ("dacapo-netlab", "crates/netlab", "one_slot", []);
     "hostile-control": "a peer with valid authentication breaks the protocol, in both roles",
         "raw QUIC peer, 333 scripts and every cell of the state tables",
         "its session or connection ends with the right code; sessions beside it lose nothing",

@@ -41,9 +41,6 @@ const HALF_OPEN_MAX: usize = 256;
 /// How long a connection that came in may take to be through.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// Stateless answers that wait; further ones are not given.
-const RESPONSES_MAX: usize = 64;
-
 /// A connection, by the number that `quinn-proto` gave it and ours, so that a number that is used
 /// again is not mistaken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,10 +72,17 @@ pub(crate) struct Control {
     origin: Instant,
     /// Whose turn it is to send.
     turn: Option<ConnId>,
+    answers_max: usize,
 }
 
 impl Control {
-    pub fn new(crypto: ControlCrypto, random: &mut Random, origin: Instant) -> Self {
+    /// `answers_max` stateless answers may wait.
+    pub fn new(
+        crypto: ControlCrypto,
+        random: &mut Random,
+        origin: Instant,
+        answers_max: usize,
+    ) -> Self {
         let endpoint = Endpoint::new(
             Arc::new(config::endpoint(&crypto.keys, random)),
             Some(Arc::new(config::server(&crypto))),
@@ -95,6 +99,7 @@ impl Control {
             events: VecDeque::new(),
             origin,
             turn: None,
+            answers_max,
         }
     }
 
@@ -208,7 +213,7 @@ impl Control {
     }
 
     fn respond(&mut self, transmit: &Transmit, bytes: &[u8]) {
-        if self.responses.len() < RESPONSES_MAX {
+        if self.responses.len() < self.answers_max {
             let bytes = bytes.get(..transmit.size).unwrap_or_default();
             self.responses.push_back((transmit.destination, bytes.to_vec()));
         }

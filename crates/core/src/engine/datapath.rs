@@ -22,9 +22,6 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// The most probes that wait to be sent; further questions are not answered.
-const PROBES_MAX: usize = 256;
-
 /// What a core has for the network besides what control and flows hold themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
@@ -278,7 +275,7 @@ impl Core {
     fn push_probe(&mut self, id: PeerId, remote: SocketAddr, mut probe: Probe, len: usize) {
         let Some(key) = self.peers.get(&id).map(|peer| peer.key) else { return };
         probe.tag = key.tag(&probe);
-        if self.outbox.probes.len() < PROBES_MAX {
+        if self.outbox.probes.len() < self.config.queues.probes_max {
             let mut bytes = Vec::with_capacity(len);
             probe.emit(len, &mut bytes);
             self.outbox.probes.push_back((id, remote, bytes));

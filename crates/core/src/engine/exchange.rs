@@ -421,19 +421,21 @@ impl Core {
         let peer = self.sessions.get(&id).and_then(|session| self.peers.get(&session.peer));
         let clock = peer.and_then(|peer| peer.prober.as_ref());
         let clock = clock.map(|prober| *prober.offset()).unwrap_or_default();
+        let queues = self.config.queues;
         let end = match port {
             Port::Source(source) => {
                 let epoch = TxEpoch::new(0, built, label);
                 let local = peer.is_some_and(|peer| peer.remote.ip().is_loopback());
                 let unit_len = offer.unit_len_max as usize;
                 let pace = pace(&offer, local);
-                let flow = SenderFlow::new(now, index as u16, source, epoch, pace, unit_len);
+                let flow =
+                    SenderFlow::new(now, index as u16, source, epoch, pace, unit_len, queues);
                 FlowEnd::Sender(Box::new(flow))
             }
             Port::Sink(mut sink) => {
                 sink.handle_clock(clock);
                 let epoch = RxEpoch::new(0, built, label, ordered);
-                let flow = ReceiverFlow::new(index as u16, sink, epoch, reliable, now);
+                let flow = ReceiverFlow::new(index as u16, sink, epoch, reliable, now, queues);
                 FlowEnd::Receiver(Box::new(flow))
             }
         };

@@ -37,6 +37,7 @@ use crate::labels::Labels;
 use crate::ledger::Ledger;
 use crate::peer::{Peer, PeerId};
 use crate::port::Port;
+use crate::queues::Queues;
 use crate::session::table::State;
 use crate::session::{Awaited, FlowEnd, Session};
 use dacapo_base::{Random, Time};
@@ -95,6 +96,8 @@ pub struct CoreConfig {
     pub time_namespace: u64,
     /// The oldest and newest protocol version to offer; tests skew them.
     pub versions: (u16, u16),
+    /// How long its queues may grow.
+    pub queues: Queues,
 }
 
 impl CoreConfig {
@@ -107,6 +110,7 @@ impl CoreConfig {
             boot: [0; 16],
             time_namespace: 0,
             versions: (VERSION, VERSION),
+            queues: Queues::default(),
         }
     }
 }
@@ -308,7 +312,7 @@ impl Core {
         random.fill(&mut instance);
         Self {
             pool: Pool::new(config.pool_bytes_max),
-            control: Control::new(crypto, &mut random, origin),
+            control: Control::new(crypto, &mut random, origin, config.queues.answers_max),
             config,
             instance,
             random,

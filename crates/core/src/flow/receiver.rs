@@ -9,7 +9,7 @@
 //! on its way: nothing is booked lost while the way is there and something comes.
 //!
 //! Invariants: a unit number is passed on or booked lost, once; at most [`EPOCHS_MAX`] epochs live
-//! and [`HELD_MAX`] units are held; at the end the ledger closes.
+//! and `held_units_max` units are held; at the end the ledger closes.
 
 use crate::error::{Error, Fault};
 use crate::flow::epoch::{Arrived, RxEpoch, Up};
@@ -18,6 +18,7 @@ use crate::flow::sender::{FlowEvent, FlowOut};
 use crate::flow::{Around, earlier};
 use crate::ledger::{Ledger, UnitHash};
 use crate::port::{Ending, Sink, Taken, UnitView};
+use crate::queues::Queues;
 use dacapo_base::Time;
 use dacapo_packet::Packet;
 use dacapo_path::ClockOffset;
@@ -32,14 +33,8 @@ use std::time::Duration;
 /// The most epochs that live at a time: one that ends, one that runs, one that is prepared.
 pub(crate) const EPOCHS_MAX: usize = 3;
 
-/// The most units that are held for the end of the epoch before them.
-const HELD_MAX: usize = 1_024;
-
 /// The most units of a flow: what a peer says beyond is no number of a unit.
 pub(crate) const UNITS_MAX: u64 = 1 << 56;
-
-/// The most packets that wait to be sent back to the sender's modules.
-const FEEDBACK_MAX: usize = 256;
 
 /// The least time that the rest of an old epoch, or of the flow, is waited for.
 const HOLD_MIN: Duration = Duration::from_millis(5);
@@ -85,6 +80,7 @@ pub(crate) struct ReceiverFlow {
     sink_at: Option<Time>,
     feedback: VecDeque<Packet>,
     taken: VecDeque<Packet>,
+    queues: Queues,
 }
 
 impl ReceiverFlow {
@@ -94,6 +90,7 @@ impl ReceiverFlow {
         mut epoch: RxEpoch,
         reliable: bool,
         now: Time,
+        queues: Queues,
     ) -> Self {
         epoch.base = Some((0, now));
         Self {
@@ -113,6 +110,7 @@ impl ReceiverFlow {
             sink_at: Some(now),
             feedback: VecDeque::new(),
             taken: VecDeque::new(),
+            queues,
         }
     }
 
@@ -233,7 +231,7 @@ impl ReceiverFlow {
 
     fn send_back(&mut self, around: &mut Around<'_>, mut packet: Packet, header: [u8; data::LEN]) {
         let room = around.pool.push_head(&mut packet, data::LEN).is_ok();
-        if !room || self.feedback.len() >= FEEDBACK_MAX {
+        if !room || self.feedback.len() >= self.queues.feedback_packets_max {
             return around.pool.free(packet);
         }
         for index in 0..packet.segment_count() {
@@ -266,7 +264,7 @@ impl ReceiverFlow {
         if may_pass {
             return self.pass(around, at, arrived);
         }
-        if epoch.held.len() < HELD_MAX {
+        if epoch.held.len() < self.queues.held_units_max {
             epoch.held.push_back(arrived);
         } else {
             // It will be booked lost when its turn comes.

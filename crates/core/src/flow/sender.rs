@@ -18,6 +18,7 @@ use crate::flow::splice::Splice;
 use crate::flow::{Around, earlier};
 use crate::ledger::{Ledger, UnitHash};
 use crate::port::{Source, SourcePoll, UnitWriter, skip_bytes};
+use crate::queues::Queues;
 use dacapo_base::Time;
 use dacapo_lift::{Built, DropReason};
 use dacapo_packet::{Packet, Pool};
@@ -133,6 +134,7 @@ impl SenderFlow {
         epoch: TxEpoch,
         pace: Pace,
         unit_len_max: usize,
+        queues: Queues,
     ) -> Self {
         let bucket = |bound_bps| TokenBucket::new(now, bound_bps, BUCKET_DEPTH);
         let (bucket, queue_max) = match pace {
@@ -143,7 +145,7 @@ impl SenderFlow {
             id,
             source,
             unit_len_max,
-            splice: Splice::default(),
+            splice: Splice::new(queues.splice_units_max),
             next_epoch: epoch.number + 1,
             current: epoch,
             change: Change::None,
@@ -160,7 +162,7 @@ impl SenderFlow {
             bucket,
             queue: VecDeque::new(),
             queue_bytes: 0,
-            queue_max,
+            queue_max: queue_max.min(queues.path_bytes_max),
             way_lost: false,
             close_by: None,
             not_sent: 0,

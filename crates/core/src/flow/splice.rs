@@ -5,15 +5,12 @@
 //!
 //! What it is not: retention of what was sent; that comes with reliable flows.
 //!
-//! Invariants: at most [`UNITS_MAX`] units and `bytes_max` bytes wait, or one unit if it is larger;
+//! Invariants: at most `units_max` units and [`BYTES_MAX`] bytes wait, or one unit if it is larger;
 //! its policy at the bound is to block the source.
 
 use crate::flow::fitted;
 use dacapo_packet::{Layout, Packet, Pool, PoolFull};
 use std::collections::VecDeque;
-
-/// The most units that wait.
-pub(crate) const UNITS_MAX: usize = 64;
 
 /// The most bytes that wait, but for a single larger unit.
 const BYTES_MAX: usize = 4 << 20;
@@ -25,8 +22,9 @@ pub(crate) struct Waiting {
     layout: Layout,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Splice {
+    units_max: usize,
     units: VecDeque<Waiting>,
     bytes: usize,
     /// Empty chains whose memory is used again.
@@ -34,8 +32,13 @@ pub(crate) struct Splice {
 }
 
 impl Splice {
+    /// A splice in which at most so many units wait.
+    pub fn new(units_max: usize) -> Self {
+        Self { units_max, units: VecDeque::new(), bytes: 0, spare: Vec::new() }
+    }
+
     pub fn has_room(&self) -> bool {
-        self.units.len() < UNITS_MAX && self.bytes < BYTES_MAX
+        self.units.len() < self.units_max && self.bytes < BYTES_MAX
     }
 
     pub fn is_empty(&self) -> bool {
@@ -48,7 +51,7 @@ impl Splice {
     }
 
     pub fn give_chain_back(&mut self, chain: Vec<Packet>) {
-        if self.spare.len() < UNITS_MAX {
+        if self.spare.len() < self.units_max {
             self.spare.push(chain);
         }
     }
@@ -117,7 +120,7 @@ mod tests {
         let old = Layout { head: 9, tail: 0, segment: 100, segmented: true };
         let new = Layout { head: 17, tail: 4, segment: 90, segmented: true };
         let payload: Vec<u8> = (0..7_000).map(|i| i as u8).collect();
-        let mut splice = Splice::default();
+        let mut splice = Splice::new(64);
         let mut chain = Vec::new();
         for piece in payload.chunks(old.payload_per_train()) {
             let packet = pool.alloc_train(&old, piece.len()).unwrap();
