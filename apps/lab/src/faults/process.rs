@@ -95,7 +95,7 @@ rows! {
             "the_wall_clock_is_read_at_one_place_and_that_is_for_stamps"
         ]);
     "one-slot": "every queue of both cores has a single place", "netlab: CoreConfig::queues",
-        "nothing stands still, every unit is accounted for, commands are answered, a change is made",
+        "nothing stands still; every unit is accounted for; commands and changes go through",
         ("dacapo-netlab", "crates/netlab", "one_slot", []);
     "hostile-control": "a peer with valid authentication breaks the protocol, in both roles",
         "raw QUIC peer, 333 scripts and every cell of the state tables",
