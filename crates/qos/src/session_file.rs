@@ -47,8 +47,8 @@ use crate::spanned::Spanned;
 use crate::units::parse_duration;
 use reader::{Node, Section};
 
-/// Bytes of a session file, at most.
-pub const MAX_FILE_LEN: usize = 1 << 20;
+/// Bytes of a session file, at most: its tree takes up to a thousand times as much (dotted keys).
+pub const MAX_FILE_LEN: usize = 64 << 10;
 /// Flows of a session, at most.
 pub const MAX_FLOWS: usize = 64;
 /// Modules of a graph, at most.

@@ -13,7 +13,7 @@ use dacapo_qos::{
 
 /// A session file is the host's own and not a peer's: its reader keeps a tree of the text, with the
 /// place of every value, which takes so many bytes for each byte of the file (dotted keys most).
-const TREE_RATIO: usize = 256;
+const TREE_RATIO: usize = 1_024;
 
 /// A session file.
 pub fn session_file(data: &[u8]) {

@@ -119,7 +119,8 @@ fn a_wrong_unit_is_told_with_those_that_are_allowed() {
 fn an_unknown_key_is_answered_with_the_nearest_one() {
     assert_eq!(
         problem("title", "titel"),
-        "movie.toml:4: session.titel: unknown key (did you mean \"title\"?); allowed: name, title"
+        "movie.toml:4: session.titel: unknown key (did you mean \"title\"?); \
+         allowed: name, title, give_up"
     );
     let all = problem("delay = ", "dealy = ");
     assert!(all.starts_with(
@@ -128,6 +129,19 @@ fn an_unknown_key_is_answered_with_the_nearest_one() {
     ));
     assert!(problem("bound", "colour").contains("flow[0].colour: unknown key; allowed: name,"));
     assert!(problem("weight", "wieght").contains("delay.wieght: unknown key (did you mean"));
+}
+
+#[test]
+fn the_time_without_contact_is_a_duration_of_a_day_at_most() {
+    let with =
+        |value: &str| problem("name = \"movie\"", &format!("name = \"movie\"\ngive_up = {value}"));
+    for wrong in ["\"25 h\"", "\"soon\"", "30", "\"-1 s\""] {
+        let told = with(wrong);
+        assert!(
+            told.contains("session.give_up") && told.contains("0 s to 24 h"),
+            "{wrong}: {told}"
+        );
+    }
 }
 
 #[test]
