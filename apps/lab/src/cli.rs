@@ -86,6 +86,9 @@ pub struct FaultsArgs {
     /// Takes rows from this file that have a record there, and adds those that it runs.
     #[arg(long, value_name = "FILE")]
     pub records: Option<PathBuf>,
+    /// Runs nothing: rows without a record are left out, and the page names them.
+    #[arg(long, requires = "records")]
+    pub recorded: bool,
     /// How much is run.
     #[command(flatten)]
     pub scale: ScaleArgs,

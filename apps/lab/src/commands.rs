@@ -164,10 +164,14 @@ fn faults(args: &FaultsArgs) -> io::Result<bool> {
     let scale = scale(args.scale);
     let records = args.records.as_deref();
     let known = records.map_or_else(|| Ok(Vec::new()), records::read)?;
-    let mut files = Vec::new();
+    let (mut files, mut missing) = (Vec::new(), Vec::new());
     for (title, rows) in FILES {
         let mut ran = Vec::new();
         for row in *rows {
+            if args.recorded && records::of(&known, row).is_none() {
+                missing.push(row.id);
+                continue;
+            }
             let row = known_or_run(row, &known, &scale, records)?;
             if args.write.is_some() {
                 let _ = writeln!(io::stderr(), "{}", in_words(&row));
@@ -177,7 +181,10 @@ fn faults(args: &FaultsArgs) -> io::Result<bool> {
         files.push((*title, ran));
     }
     let good = files.iter().flat_map(|(_, ran)| ran).all(|ran| ran.result.is_ok());
-    let page = page(&files, &origin(args));
+    let mut page = page(&files, &origin(args));
+    if !missing.is_empty() {
+        page.push_str(&format!("\n## Not run\n\n`{}`\n", missing.join("`, `")));
+    }
     if let Some(path) = &args.write {
         replace(path, &page)?;
     }
@@ -221,6 +228,9 @@ fn origin(args: &FaultsArgs) -> Origin {
     }
     if let Some(path) = &args.records {
         command.push_str(&format!(" --records {}", path.display()));
+    }
+    if args.recorded {
+        command.push_str(" --recorded");
     }
     if let Some(path) = &args.write {
         command.push_str(&format!(" --write {}", path.display()));
