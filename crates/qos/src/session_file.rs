@@ -47,8 +47,9 @@ use crate::spanned::Spanned;
 use crate::units::parse_duration;
 use reader::{Node, Section};
 
-/// Bytes of a session file, at most: its tree takes up to a thousand times as much (dotted keys).
-pub const MAX_FILE_LEN: usize = 64 << 10;
+/// Bytes of a session file, at most. It is the host's own: its tree may take a thousand times as
+/// much when it is all dotted keys.
+pub const MAX_FILE_LEN: usize = 1 << 20;
 /// Flows of a session, at most.
 pub const MAX_FLOWS: usize = 64;
 /// Modules of a graph, at most.
