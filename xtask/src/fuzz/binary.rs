@@ -108,7 +108,13 @@ impl Binary {
     ///
     /// # Errors
     /// A folder cannot be made, or the fuzzer cannot be run.
-    pub fn fuzz(&self, name: &str, len_max: usize, seconds: u64) -> io::Result<Found> {
+    pub fn fuzz(
+        &self,
+        name: &str,
+        len_max: usize,
+        seconds: u64,
+        seed: Option<u64>,
+    ) -> io::Result<Found> {
         let (corpus, work) = (self.corpora.join(name), super::work_folder(&self.target_dir, name));
         let logs = self.target_dir.join("logs");
         [&corpus, &work, &logs].into_iter().try_for_each(fs::create_dir_all)?;
@@ -119,6 +125,8 @@ impl Binary {
         command.arg(&work).arg(&corpus).stdout(out).stderr(err).args([
             format!("-max_total_time={seconds}"),
             format!("-max_len={len_max}"),
+            // 0 is what the fuzzer takes for none.
+            format!("-seed={}", seed.unwrap_or(0)),
             format!("-artifact_prefix={}/", corpus.display()),
             "-rss_limit_mb=256".into(),
             "-timeout=10".into(),

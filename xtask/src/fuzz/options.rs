@@ -20,6 +20,8 @@ pub struct Options {
     pub is_list: bool,
     pub is_merge: bool,
     pub totals: Option<PathBuf>,
+    /// What the fuzzer's chances are drawn from; fresh each time without one.
+    pub seed: Option<u64>,
 }
 
 fn wrong(text: String) -> io::Error {
@@ -47,6 +49,7 @@ impl Options {
             is_list: false,
             is_merge: false,
             totals: None,
+            seed: None,
         };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
@@ -56,6 +59,7 @@ impl Options {
                 "--list" => options.is_list = true,
                 "--merge" => options.is_merge = true,
                 "--seconds" => options.seconds = number(word, words.next())?,
+                "--seed" => options.seed = Some(number(word, words.next())?),
                 "--jobs" => options.jobs = number(word, words.next())?.min(64) as usize,
                 "--totals" => {
                     let path = words.next().ok_or_else(|| wrong("--totals needs a file".into()))?;
