@@ -37,7 +37,8 @@ Runs fuzz targets with libFuzzer, on stable Rust.
   cargo xtask fuzz wire_record --merge          puts the best of what was found into fuzz/corpus
   cargo xtask fuzz --list                       the names
 
-Options: --seconds N (15), --jobs N (2), --seed N (fresh), --json, --totals FILE, --merge, --list, --help.
+Options: --seconds N (15), --jobs N (2), --seed N (fresh), --json, --totals FILE, --merge, --list,
+--help.
 Exit code: 0, 1 when a target crashed, 2 when a word was wrong or nothing could be run.
 A crash is a file fuzz/corpus/NAME/crash-…; cargo test repeats it without the fuzzer:
   cargo test -p dacapo-fuzz --test replay -- --exact NAME
