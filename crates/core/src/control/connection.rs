@@ -30,7 +30,12 @@ pub(super) struct Connection {
     /// Streams of the peer that have not brought a whole record yet, and since when they are
     /// watched.
     unspoken: Vec<(StreamId, Option<Time>)>,
+    /// When it is forgotten, once it is closed.
+    kept_until: Option<Time>,
 }
+
+/// The longest that a closed connection answers what still comes for it.
+const CLOSED_MAX: Duration = Duration::from_secs(10);
 
 /// The most bytes of half records on all streams of a connection, and of records that the peer does
 /// not read.
@@ -62,7 +67,19 @@ impl Connection {
     ) -> Self {
         let (may_send, through, streams) = (true, false, BTreeMap::new());
         let (unproved, unspoken) = ((0, 0), Vec::new());
-        Self { handle, inner, dialed, since, through, unproved, may_send, streams, unspoken }
+        let kept_until = None;
+        Self {
+            handle,
+            inner,
+            dialed,
+            since,
+            through,
+            unproved,
+            may_send,
+            streams,
+            unspoken,
+            kept_until,
+        }
     }
 
     /// Notes bytes that came, while the address is not proved.
@@ -114,6 +131,16 @@ impl Connection {
     /// may have.
     pub fn is_unproved(&self) -> bool {
         !self.dialed && !self.through
+    }
+
+    /// Until when it is kept: one that is closed by this time at most, whatever its timers say, for
+    /// they are as long as the round trips that it has measured, and a clock that has jumped makes
+    /// hours of them.
+    pub fn closed_until(&mut self, now: Time) -> Option<Time> {
+        if self.inner.is_closed() {
+            self.kept_until.get_or_insert(now + CLOSED_MAX);
+        }
+        self.kept_until
     }
 
     /// True for one that is closed, has nothing to send, and that no timer will end: its first

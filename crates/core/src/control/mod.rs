@@ -73,6 +73,8 @@ pub(crate) struct Control {
     /// Whose turn it is to send.
     turn: Option<ConnId>,
     answers_max: usize,
+    /// The time of the last call that said one.
+    now: Time,
 }
 
 impl Control {
@@ -100,6 +102,7 @@ impl Control {
             origin,
             turn: None,
             answers_max,
+            now: Time::ZERO,
         }
     }
 
@@ -141,6 +144,7 @@ impl Control {
 
     /// Takes a datagram that belongs to QUIC.
     pub fn handle_datagram(&mut self, now: Time, remote: SocketAddr, datagram: &[u8]) {
+        self.now = now;
         let instant = self.instant(now);
         let mut answer = Vec::new();
         let data = BytesMut::from(datagram);
@@ -235,6 +239,8 @@ impl Control {
             self.connections.remove(&id);
         } else if connection.is_stuck() {
             self.forget(id);
+        } else {
+            connection.closed_until(self.now);
         }
     }
 
@@ -277,13 +283,17 @@ impl Control {
         let half_open = self.connections.values().filter(|it| it.is_half_open());
         let handshake = half_open.map(|it| it.since + HANDSHAKE_MAX).min();
         let record = self.connections.values().filter_map(|it| it.first_record_due()).min();
-        let ours = crate::flow::earlier(handshake, record);
+        let now = self.now;
+        let closed = self.connections.values_mut().filter_map(|it| it.closed_until(now)).min();
+        let ours = crate::flow::earlier(crate::flow::earlier(handshake, record), closed);
         crate::flow::earlier(next.map(|instant| self.time(instant)), ours)
     }
 
     pub fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
         let instant = self.instant(now);
         self.close_half_open(now);
+        self.forget_closed(now);
         self.connections.values_mut().for_each(|it| it.watch_unspoken(now));
         let due =
             |it: &mut Box<Connection>| it.inner.poll_timeout().is_some_and(|at| at <= instant);
@@ -299,6 +309,14 @@ impl Control {
                 self.drive(id);
             }
         }
+    }
+
+    /// Forgets connections that have been closed for long enough.
+    fn forget_closed(&mut self, now: Time) {
+        let over = |it: &mut Connection| it.closed_until(now).is_some_and(|at| at <= now);
+        let over: Vec<ConnId> =
+            self.connections.iter_mut().filter_map(|(id, it)| over(it).then_some(*id)).collect();
+        over.into_iter().for_each(|id| self.forget(id));
     }
 
     /// Closes connections that came in and do not get through.
@@ -350,6 +368,7 @@ impl Control {
     }
 
     pub fn close(&mut self, now: Time, conn: ConnId, code: Code, text: &str) {
+        self.now = now;
         let instant = self.instant(now);
         if let Some(connection) = self.connections.get_mut(&conn) {
             let reason = bytes::Bytes::copy_from_slice(text.as_bytes());
