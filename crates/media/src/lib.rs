@@ -29,6 +29,7 @@ pub mod playout;
 pub mod read;
 pub mod sink;
 pub mod sniff;
+pub mod sound;
 pub mod testmovie;
 pub mod warning;
 pub mod wav;

@@ -22,7 +22,6 @@
 //! Sources: Sun `audio_filehdr.h`; NeXT `soundstruct.h`.
 
 mod error;
-mod order;
 mod reader;
 mod writer;
 
@@ -31,10 +30,18 @@ mod tests;
 
 pub use crate::write_error::WriteError;
 pub use error::AuError;
-pub use reader::Reader;
-pub use writer::Writer;
 
 use crate::format::SampleEncoding;
+use crate::sound;
+
+/// The container, as a type.
+#[derive(Debug)]
+pub enum Au {}
+
+/// An open AU file.
+pub type Reader<R> = sound::Reader<R, Au>;
+/// An AU file being written.
+pub type Writer<S> = sound::Writer<S, Au>;
 
 const MAGIC: [u8; 4] = *b".snd";
 /// Bytes before the annotation.

@@ -1,39 +1,18 @@
 //! Files as they are found in the wild, made by hand, and what the writer makes.
 
-use std::io::Cursor;
-
 use super::*;
 use crate::format::AudioFormat;
+use crate::sound::testing::{self, sound, stereo};
 use crate::warning::Warning;
 
-fn stereo() -> AudioFormat {
-    AudioFormat::new(SampleEncoding::S16, 2, 44_100)
-}
-
-fn sound(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i * 7) as u8).collect()
-}
-
 fn written(format: &AudioFormat, data: &[u8]) -> Vec<u8> {
-    let mut writer = Writer::create(Cursor::new(Vec::new()), format).unwrap();
-    for piece in data.chunks(format.block_len() as usize * 3) {
-        writer.audio(piece).unwrap();
-    }
-    assert_eq!(writer.bytes_written(), 28 + data.len() as u64);
-    writer.finish().unwrap().into_inner()
+    let bytes = testing::written::<Au>(format, data, ());
+    assert_eq!(bytes.len(), 28 + data.len());
+    bytes
 }
 
 fn check(bytes: Vec<u8>, format: &AudioFormat, data: &[u8]) -> Vec<Warning> {
-    let mut reader = Reader::open(bytes).unwrap();
-    assert_eq!((reader.format(), reader.audio_len()), (format, data.len() as u64));
-    let mut out = Vec::new();
-    reader.audio_bytes(0, usize::MAX, &mut out).unwrap();
-    assert_eq!(out, data);
-    for offset in [data.len() as u64, u64::MAX] {
-        reader.audio_bytes(offset, 1, &mut out).unwrap();
-        assert_eq!(out, []);
-    }
-    reader.warnings().to_vec()
+    testing::check(Reader::open(bytes).unwrap(), format, data)
 }
 
 /// A header by hand.
@@ -44,31 +23,12 @@ fn head(data_at: u32, len: u32, encoding: u32, rate_hz: u32, channels: u32) -> V
 
 #[test]
 fn every_format_is_read_back_as_it_was_written() {
-    for encoding in SampleEncoding::ALL {
-        for channels in [1, 2, 3, 6, 256] {
-            for blocks in [0, 1, 7] {
-                let format = AudioFormat::new(encoding, channels, 96_000);
-                let data = sound(format.block_len() as usize * blocks);
-                assert_eq!(check(written(&format, &data), &format, &data), []);
-            }
-        }
-    }
+    testing::every_format_is_read_back(Reader::open);
 }
 
 #[test]
 fn any_piece_of_the_sound_is_that_of_the_whole() {
-    for encoding in SampleEncoding::ALL {
-        let format = AudioFormat::new(encoding, 3, 8_000);
-        let data = sound(format.block_len() as usize * 4);
-        let mut reader = Reader::open(written(&format, &data)).unwrap();
-        let mut out = Vec::new();
-        for from in 0..data.len() {
-            for len in [0, 1, 2, 5, 16, data.len()] {
-                reader.audio_bytes(from as u64, len, &mut out).unwrap();
-                assert_eq!(out, data[from..data.len().min(from + len)], "{encoding} {from} {len}");
-            }
-        }
-    }
+    testing::any_piece_is_that_of_the_whole(Reader::open);
 }
 
 #[test]
@@ -112,27 +72,12 @@ fn a_length_that_is_not_known_lasts_until_the_end() {
 
 #[test]
 fn a_cut_file_says_how_much_is_missing() {
-    let bytes = written(&stereo(), &sound(400));
-    let warnings = check(bytes[..bytes.len() - 101].to_vec(), &stereo(), &sound(296));
-    let offset = bytes.len() as u64 - 101;
-    let partial = Warning::PartialBlock { offset: offset - 3, len: 3 };
-    assert_eq!(warnings, [Warning::Truncated { offset, missing: 101 }, partial]);
+    testing::a_cut_file_says_how_much_is_missing(Reader::open);
 }
 
 #[test]
 fn a_crash_leaves_what_was_synced_and_before_the_first_sync_everything() {
-    let data = sound(400);
-    for syncs in [false, true] {
-        let mut out = Cursor::new(Vec::new());
-        let mut writer = Writer::create(&mut out, &stereo()).unwrap();
-        writer.audio(&data[..200]).unwrap();
-        if syncs {
-            writer.sync().unwrap();
-        }
-        writer.audio(&data[200..]).unwrap();
-        let kept = if syncs { 200 } else { 400 };
-        check(out.into_inner(), &stereo(), &data[..kept]);
-    }
+    testing::a_crash_leaves_what_was_synced(Reader::open);
 }
 
 #[test]
@@ -159,19 +104,10 @@ fn errors_say_where_and_what_was_expected() {
 
 #[test]
 fn the_writer_refuses_what_makes_no_file() {
-    let out = || Cursor::new(Vec::new());
-    let none = AudioFormat::new(SampleEncoding::S16, 0, 8_000);
-    assert!(matches!(Writer::create(out(), &none), Err(WriteError::Format(_))));
-    let mut writer = Writer::create(out(), &stereo()).unwrap();
-    let error = writer.audio(b"abc").unwrap_err();
-    assert!(matches!(error, WriteError::PartialBlock { len: 3, block_len: 4 }));
+    testing::the_writer_refuses_what_makes_no_file::<Au>();
 }
 
 #[test]
 fn a_destination_that_fails_once_gets_nothing_more() {
-    let mut room = [0; 40];
-    let mut writer = Writer::create(Cursor::new(&mut room[..]), &stereo()).unwrap();
-    assert!(matches!(writer.audio(&sound(20)), Err(WriteError::Io(_))));
-    assert!(matches!(writer.audio(&sound(4)), Err(WriteError::Failed)));
-    assert!(matches!(writer.finish(), Err(WriteError::Failed)));
+    testing::a_destination_that_fails_once_gets_nothing_more::<Au>();
 }

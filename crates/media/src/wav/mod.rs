@@ -23,8 +23,18 @@ mod tests;
 
 pub use crate::write_error::WriteError;
 pub use error::WavError;
-pub use reader::Reader;
-pub use writer::{Writer, WriterConfig};
+pub use writer::WriterConfig;
+
+use crate::sound;
+
+/// The container, as a type.
+#[derive(Debug)]
+pub enum Wav {}
+
+/// An open WAV file.
+pub type Reader<R> = sound::Reader<R, Wav>;
+/// A WAV file being written.
+pub type Writer<S> = sound::Writer<S, Wav>;
 
 /// Bytes of the body of a `ds64` chunk without a table.
 const DS64_LEN: u32 = 28;

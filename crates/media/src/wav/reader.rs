@@ -1,9 +1,9 @@
-//! [`Reader`]: sound by byte, out of a WAV file.
+//! Opening a WAV file: where its sound is, and what it is.
 //!
-//! What it is not: a decoder; bytes come as they are in the file.
+//! What it is not: reading of the sound; that is [`crate::sound::Reader`].
 //!
 //! Invariants: at most [`CHUNKS_MAX`] chunk headers are looked at, each at least 8 bytes behind
-//! the one before; `data_len` is a multiple of the format's block and within the input.
+//! the one before.
 
 #![deny(
     clippy::unwrap_used,
@@ -13,27 +13,17 @@
     clippy::arithmetic_side_effects
 )]
 
+use super::Reader;
 use super::error::WavError;
 use crate::format::AudioFormat;
 use crate::read::{Input, ReadAt};
 use crate::riff::{ChunkHeader, HEADER_LEN, LEN_UNKNOWN, le_u64};
-use crate::warning::Warning;
 use crate::wave_format;
 
 /// Chunks that are looked at before `data` is found.
 const CHUNKS_MAX: u32 = 4_096;
 /// Bytes of a `fmt` chunk that mean something.
 const FORMAT_LEN_MAX: u64 = 40;
-
-/// An open WAV file.
-#[derive(Debug)]
-pub struct Reader<R> {
-    input: Input<R>,
-    format: AudioFormat,
-    data_at: u64,
-    data_len: u64,
-    warnings: Vec<Warning>,
-}
 
 /// The first 12 bytes of a file, and of an RF64 file the lengths behind them.
 #[derive(Clone, Copy)]
@@ -62,70 +52,8 @@ impl<R: ReadAt> Reader<R> {
         let (format_offset, format) = (format.offset, read_format(&mut input, format));
         let format =
             format?.map_err(|source| WavError::Format { offset: format_offset, source })?;
-        let mut warnings = Vec::new();
-        let len = clip(&input, start, data, &mut warnings);
-        let partial = len.checked_rem(u64::from(format.block_len())).unwrap_or(0);
-        let data_len = len.saturating_sub(partial);
-        if partial > 0 {
-            let offset = data.offset.saturating_add(data_len);
-            warnings.push(Warning::PartialBlock { offset, len: partial });
-        }
-        Ok(Self { input, format, data_at: data.offset, data_len, warnings })
-    }
-
-    /// What the sound is.
-    #[must_use]
-    pub fn format(&self) -> &AudioFormat {
-        &self.format
-    }
-
-    /// Bytes of sound, whole samples only.
-    #[must_use]
-    pub fn audio_len(&self) -> u64 {
-        self.data_len
-    }
-
-    /// Samples of each channel.
-    #[must_use]
-    pub fn sample_count(&self) -> u64 {
-        self.data_len.checked_div(u64::from(self.format.block_len())).unwrap_or(0)
-    }
-
-    /// Time from the beginning to the end, in nanoseconds.
-    #[must_use]
-    pub fn duration_ns(&self) -> u64 {
-        self.format.time_ns(self.data_len)
-    }
-
-    /// What was noticed while opening.
-    #[must_use]
-    pub fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    /// Puts up to `len` bytes of sound from `byte_offset` on in `out`: fewer where the sound ends,
-    /// none behind its end.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn audio_bytes(
-        &mut self,
-        byte_offset: u64,
-        len: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<(), WavError> {
-        out.clear();
-        let rest = self.data_len.saturating_sub(byte_offset);
-        if rest == 0 {
-            return Ok(());
-        }
-        let len = usize::try_from(rest).unwrap_or(usize::MAX).min(len);
-        Ok(self.input.append(self.data_at.saturating_add(byte_offset), len, out)?)
-    }
-
-    /// Gives back the input.
-    pub fn into_inner(self) -> R {
-        self.input.into_inner()
+        let len = len_said(input.len(), start, data);
+        Ok(Self::over(input, format, data.offset, len))
     }
 }
 
@@ -185,9 +113,8 @@ fn read_format<R: ReadAt>(
     Ok(wave_format::parse(&bytes))
 }
 
-/// How much of the data there is, whatever its header says.
-fn clip<R: ReadAt>(input: &Input<R>, start: Start, data: Body, warnings: &mut Vec<Warning>) -> u64 {
-    let exists = input.len().saturating_sub(data.offset);
+/// How long the data are by the headers, or nothing when they last until the file ends.
+fn len_said(input_len: u64, start: Start, data: Body) -> Option<u64> {
     let is_unknown = data.len == u64::from(LEN_UNKNOWN);
     let len = match start.data_len_wide {
         Some(wide) if is_unknown => wide,
@@ -195,13 +122,7 @@ fn clip<R: ReadAt>(input: &Input<R>, start: Start, data: Body, warnings: &mut Ve
     };
     // Written to a pipe: 0 or all ones, and then the length of the RIFF makes no sense either.
     let riff_end = start.riff_len.saturating_add(HEADER_LEN);
-    let is_riff_sound = (data.offset..=input.len()).contains(&riff_end);
-    if (len == 0 && !is_riff_sound) || (is_unknown && start.data_len_wide.is_none()) {
-        return exists;
-    }
-    if len > exists {
-        let missing = len.saturating_sub(exists);
-        warnings.push(Warning::Truncated { offset: input.len(), missing });
-    }
-    len.min(exists)
+    let is_riff_sound = (data.offset..=input_len).contains(&riff_end);
+    let is_piped = (len == 0 && !is_riff_sound) || (is_unknown && start.data_len_wide.is_none());
+    (!is_piped).then_some(len)
 }

@@ -1,55 +1,23 @@
 //! Files as they are found in the wild, made by hand, and what the writer makes.
 
-use std::io::Cursor;
-
 use super::*;
-use crate::format::{AudioFormat, SampleEncoding};
+use crate::format::AudioFormat;
 use crate::riff::Emitter;
+use crate::sound::testing::{self, sound, stereo};
 use crate::warning::Warning;
 use crate::wave_format;
 
-fn stereo() -> AudioFormat {
-    AudioFormat::new(SampleEncoding::S16, 2, 44_100)
-}
-
-fn sound(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i * 7) as u8).collect()
-}
-
 fn written(format: &AudioFormat, data: &[u8], config: WriterConfig) -> Vec<u8> {
-    let mut writer = Writer::create_with(Cursor::new(Vec::new()), format, config).unwrap();
-    for piece in data.chunks(format.block_len() as usize * 3) {
-        writer.audio(piece).unwrap();
-    }
-    writer.finish().unwrap().into_inner()
+    testing::written::<Wav>(format, data, config)
 }
 
 fn check(bytes: Vec<u8>, format: &AudioFormat, data: &[u8]) -> Vec<Warning> {
-    let mut reader = Reader::open(bytes).unwrap();
-    assert_eq!((reader.format(), reader.audio_len()), (format, data.len() as u64));
-    let mut out = Vec::new();
-    reader.audio_bytes(0, usize::MAX, &mut out).unwrap();
-    assert_eq!(out, data);
-    for behind in [data.len() as u64, data.len() as u64 + 9, u64::MAX] {
-        reader.audio_bytes(behind, 1, &mut out).unwrap();
-        assert_eq!(out, []);
-    }
-    reader.warnings().to_vec()
+    testing::check(Reader::open(bytes).unwrap(), format, data)
 }
 
 #[test]
 fn every_format_is_read_back_as_it_was_written() {
-    for encoding in SampleEncoding::ALL {
-        for channels in [1, 2, 3, 6, 256] {
-            for blocks in [0, 1, 7] {
-                let format = AudioFormat::new(encoding, channels, 96_000);
-                let data = sound(format.block_len() as usize * blocks);
-                let bytes = written(&format, &data, WriterConfig::default());
-                assert_eq!(bytes.len() % 2, 0);
-                assert_eq!(check(bytes, &format, &data), []);
-            }
-        }
-    }
+    testing::every_format_is_read_back(Reader::open);
 }
 
 #[test]
@@ -89,27 +57,12 @@ fn no_sound_with_something_behind_it_is_no_sound() {
 
 #[test]
 fn a_crash_leaves_what_was_synced_and_before_the_first_sync_everything() {
-    let data = sound(400);
-    for syncs in [false, true] {
-        let mut out = Cursor::new(Vec::new());
-        let mut writer = Writer::create(&mut out, &stereo()).unwrap();
-        writer.audio(&data[..200]).unwrap();
-        if syncs {
-            writer.sync().unwrap();
-        }
-        writer.audio(&data[200..]).unwrap();
-        let kept = if syncs { 200 } else { 400 };
-        check(out.into_inner(), &stereo(), &data[..kept]);
-    }
+    testing::a_crash_leaves_what_was_synced(Reader::open);
 }
 
 #[test]
 fn a_cut_file_says_how_much_is_missing() {
-    let bytes = written(&stereo(), &sound(400), WriterConfig::default());
-    let warnings = check(bytes[..bytes.len() - 101].to_vec(), &stereo(), &sound(296));
-    let offset = bytes.len() as u64 - 101;
-    let partial = Warning::PartialBlock { offset: offset - 3, len: 3 };
-    assert_eq!(warnings, [Warning::Truncated { offset, missing: 101 }, partial]);
+    testing::a_cut_file_says_how_much_is_missing(Reader::open);
 }
 
 #[test]
@@ -151,10 +104,15 @@ fn errors_say_where_and_what_was_expected() {
 
 #[test]
 fn the_writer_refuses_what_makes_no_file() {
-    let out = || Cursor::new(Vec::new());
-    let none = AudioFormat::new(SampleEncoding::S16, 0, 8_000);
-    assert!(matches!(Writer::create(out(), &none), Err(WriteError::Format(_))));
-    let mut writer = Writer::create(out(), &stereo()).unwrap();
-    let error = writer.audio(b"abc").unwrap_err();
-    assert!(matches!(error, WriteError::PartialBlock { len: 3, block_len: 4 }));
+    testing::the_writer_refuses_what_makes_no_file::<Wav>();
+}
+
+#[test]
+fn any_piece_of_the_sound_is_that_of_the_whole() {
+    testing::any_piece_is_that_of_the_whole(Reader::open);
+}
+
+#[test]
+fn a_destination_that_fails_once_gets_nothing_more() {
+    testing::a_destination_that_fails_once_gets_nothing_more::<Wav>();
 }

@@ -18,11 +18,16 @@
 
 use crate::format::SampleEncoding;
 
+/// Whether samples of this encoding are other bytes in an AU file than elsewhere.
+pub(super) fn is_turned(encoding: SampleEncoding) -> bool {
+    !encoding.is_companded()
+}
+
 /// Turns whole samples; what is left at the end stays as it is.
 pub(super) fn turn(encoding: SampleEncoding, sound: &mut [u8]) {
     if encoding == SampleEncoding::U8 {
         sound.iter_mut().for_each(|sample| *sample ^= 0x80);
-    } else if !encoding.is_companded() {
+    } else if is_turned(encoding) {
         let len = usize::from(encoding.byte_len());
         sound.chunks_exact_mut(len).for_each(<[u8]>::reverse);
     }
@@ -39,6 +44,7 @@ mod tests {
             let mut sound = bytes.clone();
             turn(encoding, &mut sound);
             assert_eq!(sound == bytes, encoding.is_companded());
+            assert_eq!(sound != bytes, is_turned(encoding));
             turn(encoding, &mut sound);
             assert_eq!(sound, bytes);
         }
