@@ -23,7 +23,9 @@ fn head(data_at: u32, len: u32, encoding: u32, rate_hz: u32, channels: u32) -> V
 
 #[test]
 fn every_format_is_read_back_as_it_was_written() {
-    testing::every_format_is_read_back(Reader::open);
+    testing::every_format_is_read_back(Reader::open, |len, data_len| {
+        assert_eq!(len, 28 + data_len)
+    });
 }
 
 #[test]
