@@ -4,7 +4,8 @@
 //! virtual clock, over links of the emulator; [`plain_tls`], the stand-in for TLS that makes this
 //! repeatable; [`traffic`], sources and sinks that know what must arrive; [`scenario`], runs that
 //! end in figures to be checked; [`trial`], sessions under faults of every kind, with the oracles
-//! that hold for them; [`mixed`], trials with everything in them, drawn from a seed.
+//! that hold for them; [`mixed`], trials with everything in them, drawn from a seed; [`raw`],
+//! a peer that speaks QUIC and on it whatever a test says.
 //!
 //! ```text
 //!   Core A -- poll_transmit --> Link A->B -- due --> handle_datagram -- Core B
@@ -20,6 +21,7 @@
 mod catalogue;
 pub mod mixed;
 pub mod plain_tls;
+pub mod raw;
 pub mod scenario;
 mod stream;
 mod trace;
