@@ -2,42 +2,41 @@
 //!
 //! What it is not: the creator's own side; that is `core_listener`.
 
-use super::core_listener::{SESSION_MAX, Session, answers, finish};
-use super::samples;
+use super::script::{self, Scene, Script, Session, answers};
 use crate::input::Input;
 use crate::rig::peer::{Peer, extend};
 use crate::rig::{Rig, ports};
 use dacapo_core::{CoreEvent, PeerId, Wishes};
 use dacapo_wire::graph::{GraphForm, NodeForm};
 use dacapo_wire::hub::Welcome;
-use dacapo_wire::message::MessageKind;
 use dacapo_wire::session::{Accept, Activated, Direction, FlowOffer, Offer};
-use quinn_proto::StreamId;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-struct Scene {
-    rig: Rig,
-    peer: Peer,
-    hub: Option<StreamId>,
+/// A creator and the core that dials it.
+struct Creator {
+    scene: Scene,
     /// The peer, as the core calls it, once it is open.
     open: Option<PeerId>,
-    sessions: Vec<Session>,
 }
 
-impl Scene {
+impl Script for Creator {
+    const HELD_MAX: i64 = DIALING_MAX;
+
     fn new() -> Self {
         let mut rig = Rig::new(2);
         let mut peer = Peer::server(66, 2);
         let (now, remote) = (rig.now(), peer.control);
         rig.core().connect(now, remote).expect("a core has room for a peer");
         peer.talk(&mut rig);
-        let mut scene = Self { rig, peer, hub: None, open: None, sessions: Vec::new() };
-        scene.talk();
-        scene
+        let mut creator = Self { scene: Scene::new(rig, peer, None), open: None };
+        creator.talk();
+        creator
     }
 
-    /// Lets both talk, and the core's application in between.
+    fn scene(&mut self) -> &mut Scene {
+        &mut self.scene
+    }
+
     fn talk(&mut self) {
         for _ in 0..2 {
             self.hear();
@@ -46,28 +45,47 @@ impl Scene {
         self.hear();
     }
 
+    fn step(&mut self, input: &mut Input<'_>) {
+        let scene = &mut self.scene;
+        match input.u8() % 12 {
+            0 => self.join(),
+            1 => self.offer(input),
+            2 => self.accept(input),
+            3 | 4 => scene.message(input),
+            5 => scene.bytes(input),
+            6 => self.hub_message(input),
+            7 => scene.data(input),
+            8 => scene.rig.handle(scene.peer.data, input.piece()),
+            9 => scene.pass(input),
+            10 => scene.end(input),
+            _ => {
+                let Some(stream) = scene.stream(input) else { return };
+                scene.peer.say(stream, Activated { request: input.u8().into() });
+            }
+        }
+    }
+}
+
+impl Creator {
     fn hear(&mut self) {
-        self.peer.talk(&mut self.rig);
-        for stream in std::mem::take(&mut self.peer.accepted) {
-            if self.hub.is_none() {
-                self.hub = Some(stream);
+        let scene = &mut self.scene;
+        scene.talk();
+        for stream in std::mem::take(&mut scene.peer.accepted) {
+            if scene.hub.is_none() {
+                scene.hub = Some(stream);
             } else {
-                self.sessions.push(Session::new(stream));
+                scene.sessions.push(Session::new(stream));
             }
         }
-        for session in &mut self.sessions {
-            while let Some(message) = self.peer.next(session.stream) {
-                session.note(message);
-            }
-        }
+        scene.note();
     }
 
     /// The application of the core: it answers every offer and begins at once.
     fn act(&mut self) {
-        let now = self.rig.now();
-        let events = self.rig.take_events();
+        let now = self.scene.rig.now();
+        let events = self.scene.rig.take_events();
         for event in &events {
-            let core = self.rig.core();
+            let core = self.scene.rig.core();
             match event {
                 CoreEvent::PeerOpen { peer } => self.open = Some(*peer),
                 CoreEvent::Offered { session, flows, .. } => {
@@ -79,52 +97,16 @@ impl Scene {
                 _ => {}
             }
         }
-        self.rig.events = events;
-        self.rig.drop_events();
-    }
-
-    fn session(&mut self, input: &mut Input<'_>) -> Option<&mut Session> {
-        let at = usize::from(input.u8()) % self.sessions.len().max(1);
-        self.sessions.get_mut(at)
-    }
-
-    fn step(&mut self, input: &mut Input<'_>) {
-        match input.u8() % 12 {
-            0 => self.join(),
-            1 => self.offer(input),
-            2 => self.accept(input),
-            3 | 4 => {
-                let at = usize::from(input.u8()) % self.sessions.len().max(1);
-                let Some(session) = self.sessions.get_mut(at) else { return };
-                let message = session.message(input);
-                self.peer.say(session.stream, message);
-            }
-            5 => {
-                let Some(stream) = self.session(input).map(|it| it.stream) else { return };
-                self.peer.push(stream, input.piece());
-            }
-            6 => self.hub_message(input),
-            7 => self.data(input),
-            8 => self.rig.handle(self.peer.data, input.piece()),
-            9 => self.rig.pass(Duration::from_millis(1 << (input.u8() % 13))),
-            10 => {
-                let by_force = input.u8().is_multiple_of(2);
-                let Some(stream) = self.session(input).map(|it| it.stream) else { return };
-                self.peer.end(stream, by_force);
-            }
-            _ => {
-                let Some(stream) = self.session(input).map(|it| it.stream) else { return };
-                self.peer.say(stream, Activated { request: input.u8().into() });
-            }
-        }
+        self.scene.rig.events = events;
+        self.scene.rig.drop_events();
     }
 
     /// The application joins a session of the peer.
     fn join(&mut self) {
-        let (now, open) = (self.rig.now(), self.open);
+        let (now, open) = (self.scene.rig.now(), self.open);
         if let Some(peer) = open {
             // What cannot be joined is an error to the application and no more.
-            let _ = self.rig.core().join(now, peer, "any", Wishes::default());
+            let _ = self.scene.rig.core().join(now, peer, "any", Wishes::default());
         }
     }
 
@@ -133,46 +115,34 @@ impl Scene {
         let flows: Vec<FlowOffer> = (0..count).map(|at| flow(at.into(), input)).collect();
         let title = String::from_utf8_lossy(input.piece()).into_owned();
         let offer = Offer { title, flows, ..Offer::default() };
-        let Some(session) = self.session(input) else { return };
+        let Some(session) = self.scene.session(input) else { return };
         session.note(offer.clone().into());
         let stream = session.stream;
-        self.peer.say(stream, offer);
+        self.scene.peer.say(stream, offer);
     }
 
     fn accept(&mut self, input: &mut Input<'_>) {
-        let Some(session) = self.session(input) else { return };
+        let Some(session) = self.scene.session(input) else { return };
         let count = session.offer.as_ref().map_or(0, |offer| offer.flows.len());
         let mut transcript = session.transcript;
         if input.u8() == 0xFF {
             transcript = extend(transcript, &Activated { request: 1 }.into());
         }
         let stream = session.stream;
-        self.peer.say(stream, Accept { transcript, flows: answers(count, input) });
+        self.scene.peer.say(stream, Accept { transcript, flows: answers(count, input) });
     }
 
     fn hub_message(&mut self, input: &mut Input<'_>) {
-        let Some(hub) = self.hub else { return };
-        let kinds = MessageKind::ALL;
+        let Some(hub) = self.scene.hub else { return };
         match input.u8() {
             0..=0x7F => {
                 let version = if input.u8() == 0xFF { 9 } else { 1 };
                 let boot = [input.u8() % 2; 16];
-                self.peer.say(hub, Welcome { version, boot, ..Welcome::default() });
+                self.scene.peer.say(hub, Welcome { version, boot, ..Welcome::default() });
             }
-            0x80..=0xDF => {
-                let kind = kinds.get(usize::from(input.u8()) % kinds.len());
-                kind.iter().for_each(|kind| self.peer.say(hub, samples::message(**kind)));
-            }
-            _ => self.peer.push(hub, input.piece()),
+            0x80..=0xDF => self.scene.sample(hub, input),
+            _ => self.scene.peer.push(hub, input.piece()),
         }
-    }
-
-    /// Data with labels of the core.
-    fn data(&mut self, input: &mut Input<'_>) {
-        let pick = usize::from(input.u8());
-        let Some(session) = self.session(input) else { return };
-        let datagrams = session.data(pick, input.piece());
-        datagrams.iter().for_each(|bytes| self.rig.handle(self.peer.data, bytes));
     }
 }
 
@@ -215,20 +185,7 @@ pub fn dialer(bytes: &[u8]) {
 /// # Panics
 /// Something does not hold.
 pub fn play(bytes: &[u8]) -> BTreeSet<&'static str> {
-    let mut scene = Scene::new();
-    let before = scene.rig.meter;
-    let mut input = Input(bytes);
-    while !input.is_empty() {
-        scene.step(&mut input);
-        scene.talk();
-        let meter = scene.rig.meter;
-        let received = 2 * (meter.received - before.received) as i64;
-        let most = received + DIALING_MAX + SESSION_MAX * scene.sessions.len() as i64;
-        let held = meter.live - before.live;
-        assert!(held <= most, "{held} bytes are held, at most {most} may be: {meter:?}");
-    }
-    finish(&mut scene.rig, &mut scene.peer);
-    scene.rig.seen
+    script::play::<Creator>(bytes)
 }
 
 /// Sessions over a stream, which need no data path, and some of what may go wrong.

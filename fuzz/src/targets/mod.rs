@@ -15,6 +15,7 @@ pub mod modules;
 pub mod playout;
 pub mod qos;
 pub mod samples;
+pub mod script;
 pub mod security;
 pub mod sequence;
 pub mod stream;
