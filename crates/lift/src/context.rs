@@ -4,7 +4,7 @@
 //! is not: a way to a neighbour, a socket, a thread or a global.
 
 use crate::effects::{EMISSIONS_MAX, Effects, Emission, Event};
-use crate::{DropReason, TimerId};
+use crate::{DropReason, TimerId, Verdict};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{Packet, Pool};
 
@@ -25,6 +25,7 @@ pub struct Cx<'a> {
 }
 
 impl<'a> Cx<'a> {
+    #[inline]
     pub(crate) fn new(
         now: Time,
         pool: &'a mut Pool,
@@ -37,14 +38,42 @@ impl<'a> Cx<'a> {
 
     /// The time of this call.
     #[must_use]
+    #[inline]
     pub fn now(&self) -> Time {
         self.now
     }
 
     /// Says which slot of the batch is worked on, so that effects keep its place in the order.
     /// Batch methods call it before each packet.
+    #[inline]
     pub fn at_slot(&mut self, slot: usize) {
         self.slot = slot;
+    }
+
+    /// Says what becomes of the packet in the slot that is worked on. Batch methods call it after
+    /// each packet; without it the packet goes on.
+    #[inline]
+    pub fn decide(&mut self, verdict: Verdict) {
+        if verdict != Verdict::Forward {
+            self.decide_otherwise(verdict);
+        }
+    }
+
+    #[cold]
+    fn decide_otherwise(&mut self, verdict: Verdict) {
+        let slot = self.slot;
+        self.touch().verdicts.push((slot, verdict));
+    }
+
+    /// Says that the packet in the slot goes on with another number of bytes or segments than rule
+    /// 5 of the contract gives it, so that it is counted anew.
+    pub fn resized(&mut self) {
+        self.touch();
+    }
+
+    fn touch(&mut self) -> &mut Effects {
+        self.effects.is_touched = true;
+        self.effects
     }
 
     /// Sends a packet towards the network, before the slot's own packet.
@@ -52,7 +81,8 @@ impl<'a> Cx<'a> {
     /// # Errors
     /// The packet back when this call has emitted [`EMISSIONS_MAX`] already.
     pub fn emit_down(&mut self, packet: Packet) -> Result<(), Packet> {
-        emit(&mut self.effects.down, self.slot, packet)
+        let slot = self.slot;
+        emit(&mut self.touch().down, slot, packet)
     }
 
     /// Sends a packet towards the application, before the slot's own packet.
@@ -60,29 +90,32 @@ impl<'a> Cx<'a> {
     /// # Errors
     /// The packet back when this call has emitted [`EMISSIONS_MAX`] already.
     pub fn emit_up(&mut self, packet: Packet) -> Result<(), Packet> {
-        emit(&mut self.effects.up, self.slot, packet)
+        let slot = self.slot;
+        emit(&mut self.touch().up, slot, packet)
     }
 
     /// Gives a packet up that is not in the slot: it is freed, and counted for the reason.
     pub fn discard(&mut self, packet: Packet, reason: DropReason) {
-        self.effects.discarded.push((reason, packet.segment_count() as u64));
+        self.touch().discarded.push((reason, packet.segment_count() as u64));
         self.pool.free(packet);
     }
 
     /// Asks for [`crate::Module::timeout`] at `at`; replaces what was asked for this timer before.
     pub fn arm(&mut self, timer: TimerId, at: Time) {
-        self.effects.timers.push((timer, Some(at)));
+        self.touch().timers.push((timer, Some(at)));
     }
 
     /// Takes the request for a timer back.
     pub fn disarm(&mut self, timer: TimerId) {
-        self.effects.timers.push((timer, None));
+        self.touch().timers.push((timer, None));
     }
 
     /// Reports packets that the module gives up waiting for.
     pub fn report_lost(&mut self, count: u64) {
-        self.effects.packets_lost += count;
-        self.effects.event(Event::PacketsLost { module: self.module, count });
+        let module = self.module;
+        let effects = self.touch();
+        effects.packets_lost += count;
+        effects.event(Event::PacketsLost { module, count });
     }
 
     /// Sends a message out of band to the module at the same place of the peer's graph.
@@ -93,8 +126,8 @@ impl<'a> Cx<'a> {
         if message.len() > CONTROL_LEN_MAX {
             return false;
         }
-        let message = message.to_vec();
-        self.effects.event(Event::ControlToPeer { module: self.module, message });
+        let (module, message) = (self.module, message.to_vec());
+        self.touch().event(Event::ControlToPeer { module, message });
         true
     }
 }

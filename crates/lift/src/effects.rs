@@ -2,9 +2,10 @@
 //!
 //! What it is not: visible to modules; they use [`crate::Cx`].
 
-use crate::{DropReason, TimerId};
+use crate::{DropReason, TimerId, Verdict};
 use dacapo_base::Time;
 use dacapo_packet::Packet;
+use std::collections::VecDeque;
 
 /// The most packets that one batch call of one module may emit per direction.
 pub const EMISSIONS_MAX: usize = 1_024;
@@ -42,10 +43,14 @@ pub enum Event {
 
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
+    /// A call left something here: what is in the slots does not simply go on.
+    pub is_touched: bool,
     pub down: Vec<Emission>,
     pub up: Vec<Emission>,
+    /// Verdicts other than forward, and the slots that they are about.
+    pub verdicts: Vec<(usize, Verdict)>,
     pub timers: Vec<(TimerId, Option<Time>)>,
-    pub events: Vec<Event>,
+    pub events: VecDeque<Event>,
     pub events_lost: u64,
     pub packets_lost: u64,
     pub discarded: Vec<(DropReason, u64)>,
@@ -54,7 +59,7 @@ pub(crate) struct Effects {
 impl Effects {
     pub fn event(&mut self, event: Event) {
         if self.events.len() < EVENTS_MAX {
-            self.events.push(event);
+            self.events.push_back(event);
         } else {
             self.events_lost += 1;
         }

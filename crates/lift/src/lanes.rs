@@ -6,7 +6,8 @@
 //! Invariant: a lane holds at most [`LANE_MAX`] slots; what exceeds it is freed and counted by the
 //! caller.
 
-use dacapo_packet::{BATCH_BYTES_MAX, BATCH_PACKETS_MAX, Batch, Packet, Pool};
+use crate::load::Load;
+use dacapo_packet::{BATCH_BYTES_MAX, BATCH_PACKETS_MAX, Packet, Pool};
 use std::collections::VecDeque;
 
 /// The most slots that wait before one module in one direction.
@@ -18,8 +19,13 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.slots.len()
     }
 
     /// The packet at the end.
@@ -28,6 +34,7 @@ impl Lane {
     }
 
     /// Adds a packet at the end, or gives it back when the lane is full.
+    #[inline]
     pub fn push(&mut self, packet: Packet) -> Result<(), Packet> {
         if self.slots.len() >= LANE_MAX {
             return Err(packet);
@@ -36,20 +43,25 @@ impl Lane {
         Ok(())
     }
 
-    /// Moves the next batch into `batch`: at most `credit` segments, a train being cut where they
+    /// Moves the next packets into `load`: at most `credit` segments, a train being cut where they
     /// end; whole trains only where `trains` is true.
-    pub fn take_batch(&mut self, pool: &mut Pool, batch: &mut Batch, credit: usize, trains: bool) {
-        let (mut left, mut bytes) = (credit, 0);
-        while left > 0 && batch.len() < BATCH_PACKETS_MAX && bytes < BATCH_BYTES_MAX {
+    pub fn take(&mut self, pool: &mut Pool, load: &mut Load, credit: usize, trains: bool) {
+        let mut left = credit;
+        while left > 0
+            && load.batch.len() < BATCH_PACKETS_MAX
+            && load.bytes < BATCH_BYTES_MAX as u64
+        {
             let Some(mut next) = self.slots.pop_front() else { break };
             let most = if trains { left } else { 1 };
-            if let Some(first) = pool.split_first(&mut next, most) {
+            if next.segment_count() > most
+                && let Some(first) = pool.split_first(&mut next, most)
+            {
                 self.slots.push_front(next);
                 next = first;
+                load.is_split = true;
             }
             left = left.saturating_sub(next.segment_count());
-            bytes += next.payload_len();
-            batch.push(next);
+            load.push(next);
         }
     }
 

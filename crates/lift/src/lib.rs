@@ -33,6 +33,7 @@ mod effects;
 mod graph;
 mod lanes;
 mod legality;
+mod load;
 mod module;
 mod profile;
 mod runner;

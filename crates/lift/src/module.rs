@@ -42,7 +42,8 @@ impl std::error::Error for ControlError {}
 /// 4. Effects go through [`Cx`], apply after the call, and are merged in slot order: what was
 ///    emitted during a slot's call goes before the slot's own packet.
 /// 5. `down` adds exactly `spec().head` and `spec().tail` bytes to every segment, and the peer's
-///    `up` removes them.
+///    `up` removes them; what goes on with another size otherwise is told ([`Cx::resized`]): the
+///    runner counts a batch once and reckons on from module to module.
 /// 6. Time and randomness come from [`Cx`] only.
 /// 7. Bytes from a peer never panic: they are a counted drop.
 /// 8. [`Module::drain`] sends what can still be sent; [`Module::flush`] forgets. Both leave the
@@ -65,19 +66,50 @@ pub trait Module: Send {
         Verdict::Forward
     }
 
-    /// A batch of packets to the network. Override it only with a measurement that shows the need.
-    fn down_batch(&mut self, cx: &mut Cx<'_>, slots: &mut [Packet], verdicts: &mut Vec<Verdict>) {
+    /// Several packets to the network; a single one goes to `down`. Override it only with a
+    /// measurement that shows the need: say which slot is worked on ([`Cx::at_slot`]) and, where
+    /// its packet does not go on, what becomes of it ([`Cx::decide`]).
+    fn down_batch(&mut self, cx: &mut Cx<'_>, slots: &mut [Packet]) {
         for (index, slot) in slots.iter_mut().enumerate() {
             cx.at_slot(index);
-            verdicts.push(self.down(cx, slot));
+            let verdict = self.down(cx, slot);
+            cx.decide(verdict);
         }
     }
 
-    /// A batch of packets to the application. Override it only with a measurement.
-    fn up_batch(&mut self, cx: &mut Cx<'_>, slots: &mut [Packet], verdicts: &mut Vec<Verdict>) {
+    /// Several packets to the application; see [`Module::down_batch`].
+    fn up_batch(&mut self, cx: &mut Cx<'_>, slots: &mut [Packet]) {
         for (index, slot) in slots.iter_mut().enumerate() {
             cx.at_slot(index);
-            verdicts.push(self.up(cx, slot));
+            let verdict = self.up(cx, slot);
+            cx.decide(verdict);
+        }
+    }
+
+    /// What the runner calls: a batch to the network, when the credit is enough for its segments;
+    /// false, and nothing done, when it is not. No module has a reason to override it.
+    fn offer_down(&mut self, cx: &mut Cx<'_>, slots: &mut [Packet], segments: usize) -> bool {
+        if segments > self.credit() {
+            return false;
+        }
+        match slots {
+            [slot] => {
+                let verdict = self.down(cx, slot);
+                cx.decide(verdict);
+            }
+            _ => self.down_batch(cx, slots),
+        }
+        true
+    }
+
+    /// What the runner calls: a batch to the application. No module has a reason to override it.
+    fn offer_up(&mut self, cx: &mut Cx<'_>, slots: &mut [Packet]) {
+        match slots {
+            [slot] => {
+                let verdict = self.up(cx, slot);
+                cx.decide(verdict);
+            }
+            _ => self.up_batch(cx, slots),
         }
     }
 

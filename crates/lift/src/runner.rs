@@ -12,19 +12,30 @@
 //!  take_up <- … <- [module 0] <- lane 0 <- [module 1] <- lane 1 <- handle_up
 //! ```
 //!
+//! As long as every packet of a batch is forwarded, the batch stays where it is and the next module
+//! is called on it; lanes are for what is left over. Time is taken with one stamp per module and
+//! batch: the end of one module is the start of the next.
+//!
+//! In `carry`: a batch from module to module. In `timers`: when who wants to be called.
+//!
 //! Invariants: effects of a call apply after it; what a module emits in the direction of its call
 //! is merged in slot order, the emitted before the slot's own packet; what it emits against it
-//! waits in the lane of the neighbour until the present module is done.
+//! waits in the lane of the neighbour until the present module is done. In steady state nothing is
+//! allocated.
 
+mod carry;
+mod timers;
+
+use crate::ModuleSpec;
 use crate::counters::{DirectionCounters, ModuleCounters};
-use crate::effects::{Effects, Emission, Event};
+use crate::effects::{Effects, Event};
 use crate::lanes::Lane;
-use crate::module::{ControlError, Module, TimerId};
-use crate::verdict::{DropReason, Verdict};
-use crate::{Cx, ModuleSpec};
+use crate::load::Load;
+use crate::module::{ControlError, Module};
 use dacapo_base::{Random, Time};
-use dacapo_packet::{Batch, Packet, Pool};
+use dacapo_packet::{BATCH_PACKETS_MAX, Batch, Packet, Pool};
 use std::time::Duration;
+use timers::Timers;
 
 /// Rounds over all modules after which a run stops and leaves the rest to the next one: more than
 /// any graph needs, so that modules that answer each other without end cannot hold the core.
@@ -50,24 +61,62 @@ pub enum Direction {
 }
 
 struct Stage {
+    place: usize,
     module: Box<dyn Module>,
     spec: &'static ModuleSpec,
     down: Lane,
     up: Lane,
     counters: ModuleCounters,
+    /// Bytes that it adds to every segment on the way down, and removes on the way up.
+    growth: u64,
+}
+
+impl Stage {
+    fn new(place: usize, module: Box<dyn Module>) -> Self {
+        let spec = module.spec();
+        Self {
+            place,
+            spec,
+            module,
+            down: Lane::default(),
+            up: Lane::default(),
+            counters: ModuleCounters::default(),
+            growth: u64::from(spec.head) + u64::from(spec.tail),
+        }
+    }
+
+    #[inline]
+    fn counters(&mut self, direction: Direction) -> &mut DirectionCounters {
+        match direction {
+            Direction::Down => &mut self.counters.down,
+            Direction::Up => &mut self.counters.up,
+        }
+    }
+
+    #[inline]
+    fn lane(&mut self, direction: Direction) -> &mut Lane {
+        match direction {
+            Direction::Down => &mut self.down,
+            Direction::Up => &mut self.up,
+        }
+    }
 }
 
 /// The running graph of one epoch.
 pub struct Runner {
     stages: Vec<Stage>,
-    timers: Vec<(Time, usize, TimerId)>,
+    timers: Timers,
+    /// How many slots wait in lanes, by direction.
+    waiting: [usize; 2],
     out_down: Batch,
     out_up: Batch,
     effects: Effects,
-    batch: Batch,
-    verdicts: Vec<Verdict>,
-    /// How many segments each slot of the batch was offered with: a module may leave a slot empty.
-    offered: Vec<u64>,
+    load: Load,
+    /// How many segments each slot of a batch with trains was offered with: a module may leave a
+    /// slot empty.
+    offered: [u16; BATCH_PACKETS_MAX],
+    /// The last reading of the meter.
+    stamp: u64,
     meter: Option<fn() -> u64>,
 }
 
@@ -82,22 +131,16 @@ impl Runner {
     /// Runs these modules, the first next to the application.
     #[must_use]
     pub fn new(modules: Vec<Box<dyn Module>>) -> Self {
-        let stage = |module: Box<dyn Module>| Stage {
-            spec: module.spec(),
-            module,
-            down: Lane::default(),
-            up: Lane::default(),
-            counters: ModuleCounters::default(),
-        };
         Self {
-            stages: modules.into_iter().map(stage).collect(),
-            timers: Vec::new(),
+            stages: (0..).zip(modules).map(|(place, module)| Stage::new(place, module)).collect(),
+            timers: Timers::default(),
+            waiting: [0; 2],
             out_down: Batch::new(),
             out_up: Batch::new(),
             effects: Effects::default(),
-            batch: Batch::new(),
-            verdicts: Vec::new(),
-            offered: Vec::new(),
+            load: Load::default(),
+            offered: [1; BATCH_PACKETS_MAX],
+            stamp: 0,
             meter: None,
         }
     }
@@ -116,7 +159,7 @@ impl Runner {
     /// before one of them.
     #[must_use]
     pub fn credit(&self) -> usize {
-        if self.stages.iter().any(|stage| !stage.down.is_empty()) {
+        if self.waiting[Direction::Down as usize] > 0 {
             return 0;
         }
         self.stages.iter().map(|stage| stage.module.credit()).min().unwrap_or(usize::MAX)
@@ -143,13 +186,8 @@ impl Runner {
     /// Carries everything as far as it goes now. Call it after feeding, and when time has passed.
     pub fn run(&mut self, around: &mut Surroundings<'_>) {
         for _ in 0..ROUNDS_MAX {
-            let mut moved = false;
-            for index in 0..self.stages.len() {
-                moved |= self.step(around, Direction::Down, index);
-            }
-            for index in (0..self.stages.len()).rev() {
-                moved |= self.step(around, Direction::Up, index);
-            }
+            let moved = self.pass(around, Direction::Down);
+            let moved = self.pass(around, Direction::Up) || moved;
             if !moved {
                 break;
             }
@@ -168,25 +206,23 @@ impl Runner {
 
     /// The next event that a module raised.
     pub fn poll_event(&mut self) -> Option<Event> {
-        if self.effects.events.is_empty() { None } else { Some(self.effects.events.remove(0)) }
+        self.effects.events.pop_front()
     }
 
     /// When [`Runner::handle_timeout`] wants to be called next.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
-        self.timers.iter().map(|(at, ..)| *at).min()
+        self.timers.next()
     }
 
     /// Fires every timer that is due, then runs.
     pub fn handle_timeout(&mut self, around: &mut Surroundings<'_>) {
-        let mut due: Vec<_> =
-            self.timers.iter().copied().filter(|(at, ..)| *at <= around.now).collect();
-        due.sort_unstable();
-        self.timers.retain(|(at, ..)| *at > around.now);
-        for (_, index, timer) in due {
+        let mut due = self.timers.take_due(around.now);
+        for (_, index, timer) in due.drain(..) {
             self.stages[index].counters.timeouts += 1;
             self.call(around, index, |module, cx| module.timeout(cx, timer));
         }
+        self.timers.give_back(due);
         self.run(around);
     }
 
@@ -232,218 +268,8 @@ impl Runner {
             count += out.len();
             out.drain().for_each(|packet| around.pool.free(packet));
         }
+        self.waiting = [0; 2];
         self.timers.clear();
         count
-    }
-
-    /// Calls a module outside the flow of packets and applies its effects.
-    fn call(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        index: usize,
-        body: impl FnOnce(&mut dyn Module, &mut Cx<'_>),
-    ) {
-        let mut effects = std::mem::take(&mut self.effects);
-        let mut cx = Cx::new(around.now, around.pool, around.random, &mut effects, index);
-        body(self.stages[index].module.as_mut(), &mut cx);
-        self.effects = effects;
-        self.emit(around.pool, Direction::Down, index);
-        self.emit(around.pool, Direction::Up, index);
-        self.apply_rest(Direction::Up, index);
-    }
-
-    /// Puts everything that module `index` emitted in a direction into the neighbour's lane.
-    fn emit(&mut self, pool: &mut Pool, direction: Direction, index: usize) {
-        let mut emissions = std::mem::take(match direction {
-            Direction::Down => &mut self.effects.down,
-            Direction::Up => &mut self.effects.up,
-        });
-        for emission in emissions.drain(..) {
-            self.emit_one(pool, direction, index, emission);
-        }
-        match direction {
-            Direction::Down => self.effects.down = emissions,
-            Direction::Up => self.effects.up = emissions,
-        }
-    }
-
-    fn emit_one(&mut self, pool: &mut Pool, direction: Direction, index: usize, it: Emission) {
-        counters(&mut self.stages[index], direction).emitted += it.packet.segment_count() as u64;
-        self.push(pool, direction, after(direction, index), it.packet);
-    }
-
-    /// Applies timers and counts; what was discarded counts in the direction of the call, and
-    /// outside the flow of packets as on its way up, where packets are held.
-    fn apply_rest(&mut self, direction: Direction, index: usize) {
-        for (timer, at) in self.effects.timers.drain(..) {
-            self.timers.retain(|(_, module, known)| (*module, *known) != (index, timer));
-            if let Some(at) = at {
-                self.timers.push((at, index, timer));
-            }
-        }
-        let stage = &mut self.stages[index];
-        stage.counters.lost += std::mem::take(&mut self.effects.packets_lost);
-        for (reason, segments) in self.effects.discarded.drain(..) {
-            counters(stage, direction).dropped[reason.index()] += segments;
-        }
-    }
-
-    /// Puts a packet into the lane that module `to` reads in this direction: for `Down` the modules
-    /// count from 0, for `Up` the lane `to` is read by module `to - 1`.
-    fn push(&mut self, pool: &mut Pool, direction: Direction, to: usize, packet: Packet) {
-        let count = self.stages.len();
-        let packet = match direction {
-            Direction::Down => match self.rejoin(pool, to, packet) {
-                Some(packet) => packet,
-                None => return,
-            },
-            Direction::Up => packet,
-        };
-        let lane = match direction {
-            Direction::Down if to >= count => return self.out_down.push(packet),
-            Direction::Up if to == 0 => return self.out_up.push(packet),
-            Direction::Down => &mut self.stages[to].down,
-            Direction::Up => &mut self.stages[to - 1].up,
-        };
-        if let Err(packet) = lane.push(packet) {
-            let at = if direction == Direction::Down { to } else { to - 1 };
-            let segments = packet.segment_count() as u64;
-            let counters = counters(&mut self.stages[at], direction);
-            counters.dropped[DropReason::Overflow.index()] += segments;
-            pool.free(packet);
-        }
-    }
-
-    /// Joins a packet to the train that it was split from, when that train is the last in the lane.
-    fn rejoin(&mut self, pool: &mut Pool, to: usize, packet: Packet) -> Option<Packet> {
-        let last = match self.stages.get_mut(to) {
-            Some(stage) => stage.down.last_mut(),
-            None => self.out_down.slots_mut().last_mut(),
-        };
-        match last {
-            Some(last) => pool.join(last, packet).err(),
-            None => Some(packet),
-        }
-    }
-
-    /// Carries one batch through one module; false when there was nothing to carry.
-    fn step(&mut self, around: &mut Surroundings<'_>, direction: Direction, index: usize) -> bool {
-        let mut batch = std::mem::take(&mut self.batch);
-        let stage = &mut self.stages[index];
-        let (lane, credit, trains) = match direction {
-            Direction::Down => (&mut stage.down, stage.module.credit(), stage.spec.trains_down),
-            Direction::Up => (&mut stage.up, usize::MAX, stage.spec.trains_up),
-        };
-        lane.take_batch(around.pool, &mut batch, credit, trains);
-        let moved = !batch.is_empty();
-        if moved {
-            self.offer(around, direction, index, &mut batch);
-            self.settle(around.pool, direction, index, &mut batch);
-        }
-        self.batch = batch;
-        moved
-    }
-
-    fn offer(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        direction: Direction,
-        index: usize,
-        batch: &mut Batch,
-    ) {
-        let stage = &mut self.stages[index];
-        let seen = counters(stage, direction);
-        self.offered.clear();
-        for packet in batch.packets() {
-            let segments = packet.segment_count() as u64;
-            seen.packets += segments;
-            seen.bytes += packet.payload_len() as u64;
-            self.offered.push(segments);
-        }
-        self.verdicts.clear();
-        let start = self.meter.map(|meter| meter());
-        let mut cx = Cx::new(around.now, around.pool, around.random, &mut self.effects, index);
-        match direction {
-            Direction::Down => {
-                stage.module.down_batch(&mut cx, batch.slots_mut(), &mut self.verdicts);
-            }
-            Direction::Up => {
-                stage.module.up_batch(&mut cx, batch.slots_mut(), &mut self.verdicts);
-            }
-        }
-        if let (Some(meter), Some(start)) = (self.meter, start) {
-            counters(stage, direction).ticks += meter().saturating_sub(start);
-        }
-    }
-
-    /// Applies verdicts and effects of a batch call, in slot order.
-    fn settle(&mut self, pool: &mut Pool, direction: Direction, index: usize, batch: &mut Batch) {
-        let same = match direction {
-            Direction::Down => std::mem::take(&mut self.effects.down),
-            Direction::Up => std::mem::take(&mut self.effects.up),
-        };
-        let verdicts = std::mem::take(&mut self.verdicts);
-        let mut emissions = same.into_iter().peekable();
-        let mut verdict = verdicts.iter().copied();
-        for (slot, packet) in batch.drain().enumerate() {
-            while let Some(emission) = emissions.next_if(|emission| emission.slot <= slot) {
-                self.emit_one(pool, direction, index, emission);
-            }
-            let verdict = verdict.next().unwrap_or(Verdict::Forward);
-            let segments = self.offered.get(slot).copied().unwrap_or(0);
-            self.apply(pool, direction, index, verdict, packet, segments);
-        }
-        for emission in emissions {
-            self.emit_one(pool, direction, index, emission);
-        }
-        self.verdicts = verdicts;
-        self.emit(pool, opposite(direction), index);
-        self.apply_rest(direction, index);
-    }
-
-    fn apply(
-        &mut self,
-        pool: &mut Pool,
-        direction: Direction,
-        index: usize,
-        verdict: Verdict,
-        packet: Packet,
-        segments: u64,
-    ) {
-        let seen = counters(&mut self.stages[index], direction);
-        match verdict {
-            Verdict::Forward => self.push(pool, direction, after(direction, index), packet),
-            Verdict::Held => {
-                debug_assert!(packet.is_empty_slot(), "a held packet was left in its slot");
-                seen.held += segments;
-                pool.free(packet);
-            }
-            Verdict::Drop(reason) => {
-                seen.dropped[reason.index()] += segments;
-                pool.free(packet);
-            }
-        }
-    }
-}
-
-fn counters(stage: &mut Stage, direction: Direction) -> &mut DirectionCounters {
-    match direction {
-        Direction::Down => &mut stage.counters.down,
-        Direction::Up => &mut stage.counters.up,
-    }
-}
-
-/// The lane after module `index` in a direction (see [`Runner::push`]).
-fn after(direction: Direction, index: usize) -> usize {
-    match direction {
-        Direction::Down => index + 1,
-        Direction::Up => index,
-    }
-}
-
-fn opposite(direction: Direction) -> Direction {
-    match direction {
-        Direction::Down => Direction::Up,
-        Direction::Up => Direction::Down,
     }
 }

@@ -165,12 +165,16 @@ static BATCHY: ModuleSpec = ModuleSpec { head: 1, ..spec("batchy", 0xF106, false
 struct Batchy;
 
 module!(Batchy, BATCHY, {
-    fn down_batch(&mut self, cx: &mut Cx<'_>, slots: &mut [Packet], verdicts: &mut Vec<Verdict>) {
+    fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        Honest.down(cx, slot)
+    }
+
+    fn down_batch(&mut self, cx: &mut Cx<'_>, slots: &mut [Packet]) {
         for (index, slot) in slots.iter_mut().enumerate() {
             cx.at_slot(index);
             let verdict = Honest.down(cx, slot);
-            cx.pool.head_mut(slot, 0, 1).fill(index as u8);
-            verdicts.push(verdict);
+            cx.pool.head_mut(slot, 0, 1).fill(1 + index as u8);
+            cx.decide(verdict);
         }
     }
 

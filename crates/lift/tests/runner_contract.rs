@@ -9,9 +9,10 @@ mod common;
 use common::{Bench, Notes, SINGLES, Scripted, TRAINS, packet, text};
 use dacapo_base::{Random, Time};
 use dacapo_lift::{
-    ControlError, DropReason, EMISSIONS_MAX, Event, ModuleCounters, Runner, Verdict,
+    ControlError, DropReason, EMISSIONS_MAX, Event, ModuleCounters, ModuleSpec, Runner, Verdict,
 };
 use dacapo_packet::Packet;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -213,23 +214,23 @@ fn a_train_is_split_for_a_module_without_trains_and_joined_again_behind_it() {
             Verdict::Forward
         });
     let mut bench = Bench::new(vec![Scripted::new(&TRAINS), single, Scripted::new(&TRAINS)]);
-    // As many as a batch has slots; a longer one would leave as one train per batch.
-    let train = bench.train(32);
+    // More than a batch has slots: they are joined again over batches.
+    let train = bench.train(70);
     bench.with(|runner, around| runner.feed(around, train));
     bench.run();
-    assert_eq!(sizes.take(), vec!["down 1"; 32], "one segment at a time");
+    assert_eq!(sizes.take(), vec!["down 1"; 70], "one segment at a time");
     let out: Vec<Packet> = bench.runner.take_down().drain().collect();
     let shape = out.iter().map(|packet| (packet.segment_count(), packet.segment_len(0)));
     let shape: Vec<_> = shape.collect();
-    assert_eq!(shape, [(32, 12)], "one train again, each segment with its header");
-    for at in 0..32 {
+    assert_eq!(shape, [(70, 12)], "one train again, each segment with its header");
+    for at in 0..70 {
         assert_eq!(bench.pool.segment(&out[0], at)[..3], [77, 77, at as u8]);
     }
     for packet in out {
         bench.with(|runner, around| runner.handle_up(around, packet));
     }
     bench.run();
-    assert_eq!(sizes.take(), vec!["up 1"; 32]);
+    assert_eq!(sizes.take(), vec!["up 1"; 70]);
     bench.flush();
 }
 
@@ -321,6 +322,123 @@ fn counters_close_whatever_modules_do() {
         assert_eq!(accounted, fed, "seed {seed}: in = forwarded + held + dropped");
         bench.flush();
     }
+}
+
+/// A module that adds four bytes or one, sometimes holds, drops or emits, and counts for itself
+/// what it is offered.
+fn tallying(
+    name: &'static str,
+    seen: &Arc<Mutex<BTreeMap<&'static str, (u64, u64)>>>,
+    seed: u64,
+) -> Scripted {
+    let (seen, seen_up) = (seen.clone(), seen.clone());
+    let (mut dice, mut dice_up) = (Random::from_number(seed), Random::from_number(seed + 1));
+    let spec: &'static ModuleSpec =
+        if seed.is_multiple_of(2) { &FOUR_TRAINS } else { &ONE_SINGLES };
+    let bytes = usize::from(spec.head);
+    let note = |seen: &Mutex<BTreeMap<_, (u64, u64)>>, name, slot: &Packet| {
+        let mut seen = seen.lock().unwrap();
+        let entry = seen.entry(name).or_default();
+        entry.0 += slot.segment_count() as u64;
+        entry.1 += slot.payload_len() as u64;
+    };
+    Scripted::new(spec)
+        .down(move |cx, slot| {
+            note(&seen, name, slot);
+            if dice.below(20) == 0 {
+                return Verdict::Drop(DropReason::Injected);
+            }
+            if dice.below(20) == 0 {
+                let extra = packet(cx.pool, "extra, of another length");
+                cx.emit_down(extra).unwrap();
+            }
+            match cx.pool.push_head(slot, bytes) {
+                Ok(()) => Verdict::Forward,
+                Err(_) => Verdict::Drop(DropReason::TooLarge),
+            }
+        })
+        .up(move |cx, slot| {
+            note(&seen_up, name, slot);
+            match cx.pool.pull_head(slot, bytes) {
+                Ok(()) if dice_up.below(20) > 0 => Verdict::Forward,
+                Ok(()) => Verdict::Drop(DropReason::Injected),
+                Err(_) => Verdict::Drop(DropReason::Malformed),
+            }
+        })
+}
+
+static FOUR_TRAINS: ModuleSpec = ModuleSpec { head: 4, ..TRAINS };
+static ONE_SINGLES: ModuleSpec = ModuleSpec { head: 1, ..SINGLES };
+
+#[test]
+fn what_is_reckoned_from_module_to_module_is_what_each_of_them_sees() {
+    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+    for seed in 0..200 {
+        let mut random = Random::from_number(seed);
+        let seen = Arc::default();
+        let modules = NAMES.map(|name| tallying(name, &seen, random.below(1_000)));
+        let mut bench = Bench::new(modules.into());
+        for _ in 0..30 {
+            for _ in 0..random.below(40) {
+                let count = 1 + random.below(40) as usize;
+                let train = bench.train(if random.chance(0.5) { 1 } else { count });
+                bench.with(|runner, around| runner.feed(around, train));
+            }
+            bench.run();
+            let sent: Vec<Packet> = bench.runner.take_down().drain().collect();
+            for packet in sent {
+                bench.with(|runner, around| runner.handle_up(around, packet));
+            }
+            bench.run();
+        }
+        for ((_, counted), name) in bench.runner.modules().zip(NAMES) {
+            let is = seen.lock().unwrap().get(name).copied().unwrap_or_default();
+            let packets = counted.down.packets + counted.up.packets;
+            let bytes = counted.down.bytes + counted.up.bytes;
+            assert_eq!((packets, bytes), is, "seed {seed}: module {name}");
+        }
+        bench.flush();
+    }
+}
+
+#[test]
+fn a_packet_of_another_size_is_counted_anew_when_that_is_told() {
+    let shrink = Scripted::new(&SINGLES).down(|cx, slot| {
+        cx.pool.pull_head(slot, 3).unwrap();
+        cx.resized();
+        Verdict::Forward
+    });
+    let mut bench = Bench::new(vec![shrink, Scripted::new(&SINGLES)]);
+    ["seven b", "three"].into_iter().for_each(|name| bench.feed(name));
+    bench.run();
+    let bytes: Vec<u64> = bench.runner.modules().map(|(_, seen)| seen.down.bytes).collect();
+    assert_eq!(bytes, [12, 6]);
+    assert_eq!(bench.taken_down(), ["en b", "ee"]);
+    bench.flush();
+}
+
+#[test]
+fn whole_units_stay_apart_inside_the_graph_though_they_lie_in_one_body() {
+    let calls = Notes::default();
+    let seen = calls.clone();
+    let below = Scripted::new(&TRAINS).down(move |_, slot| {
+        seen.add(format!("{}", slot.segment_count()));
+        Verdict::Forward
+    });
+    let mut bench = Bench::new(vec![Scripted::new(&SINGLES), below]);
+    let mut rest = bench.train(3);
+    let mut units = Vec::new();
+    while let Some(first) = bench.pool.split_first(&mut rest, 1) {
+        units.push(first);
+    }
+    units.push(rest);
+    for mut unit in units {
+        unit.set_unit_ends(true, true);
+        bench.with(|runner, around| runner.feed(around, unit));
+    }
+    bench.run();
+    assert_eq!(calls.take(), ["1", "1", "1"]);
+    bench.flush();
 }
 
 #[test]

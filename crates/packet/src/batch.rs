@@ -17,11 +17,13 @@ pub struct Batch {
 impl Batch {
     /// An empty batch.
     #[must_use]
+    #[inline]
     pub fn new() -> Self {
         Self { slots: Vec::with_capacity(BATCH_PACKETS_MAX) }
     }
 
     /// Adds a packet at the end; an empty slot is left out.
+    #[inline]
     pub fn push(&mut self, packet: Packet) {
         if !packet.is_empty_slot() {
             self.slots.push(packet);
@@ -30,40 +32,71 @@ impl Batch {
 
     /// The number of packets.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
     /// True without packets.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
     /// The payload bytes of all packets together.
     #[must_use]
+    #[inline]
     pub fn payload_len(&self) -> usize {
         self.slots.iter().map(Packet::payload_len).sum()
     }
 
     /// The packets in order.
     #[must_use]
+    #[inline]
     pub fn packets(&self) -> &[Packet] {
         &self.slots
     }
 
     /// The slots in order, to work on in place.
+    #[inline]
     pub fn slots_mut(&mut self) -> &mut [Packet] {
         &mut self.slots
     }
 
     /// Takes every packet out, in order; the memory stays.
+    #[inline]
     pub fn drain(&mut self) -> impl Iterator<Item = Packet> + '_ {
         self.slots.drain(..)
     }
 
-    /// Moves all packets of `other` to the end of this batch.
+    /// Moves all packets of `other` to the end of this batch. Where this one has none, they change
+    /// places, and nothing is copied.
+    #[inline]
     pub fn append(&mut self, other: &mut Self) {
-        self.slots.append(&mut other.slots);
+        if self.slots.is_empty() {
+            std::mem::swap(&mut self.slots, &mut other.slots);
+        } else {
+            self.slots.append(&mut other.slots);
+        }
+    }
+
+    /// Offers each packet to the one before it: what `join` takes is gone, what it gives back
+    /// stays.
+    pub fn compact(&mut self, mut join: impl FnMut(&mut Packet, Packet) -> Result<(), Packet>) {
+        let mut kept = 0;
+        for at in 1..self.slots.len() {
+            let next = self.slots[at].take();
+            if let Err(next) = join(&mut self.slots[kept], next) {
+                kept += 1;
+                self.slots[kept] = next;
+            }
+        }
+        self.slots.truncate(kept + 1);
+    }
+
+    /// Leaves out slots that were emptied.
+    pub fn remove_empty(&mut self) {
+        self.slots.retain(|slot| !slot.is_empty_slot());
     }
 }

@@ -62,30 +62,35 @@ impl Packet {
 
     /// Takes the packet out of its slot and leaves the slot empty.
     #[must_use]
+    #[inline]
     pub fn take(&mut self) -> Self {
         std::mem::replace(self, Self::EMPTY)
     }
 
     /// True when the slot holds no packet.
     #[must_use]
+    #[inline]
     pub fn is_empty_slot(&self) -> bool {
         self.body == NO_BODY
     }
 
     /// The number of segments: 1 for a plain packet, 0 for an empty slot.
     #[must_use]
+    #[inline]
     pub fn segment_count(&self) -> usize {
         usize::from(self.count)
     }
 
     /// True for a packet of several segments.
     #[must_use]
+    #[inline]
     pub fn is_train(&self) -> bool {
         self.count > 1
     }
 
     /// The length of segment `index` in bytes; 0 when there is no such segment.
     #[must_use]
+    #[inline]
     pub fn segment_len(&self, index: usize) -> usize {
         if index + 1 < self.segment_count() {
             self.len as usize
@@ -98,24 +103,28 @@ impl Packet {
 
     /// The bytes of all segments together, gaps left out.
     #[must_use]
+    #[inline]
     pub fn payload_len(&self) -> usize {
         self.segment_count() * self.len as usize - usize::from(self.short)
     }
 
     /// The room before every segment that this view may write, in bytes.
     #[must_use]
+    #[inline]
     pub fn head_room(&self) -> usize {
         usize::from(self.head)
     }
 
     /// The room after every segment that this view may write, in bytes.
     #[must_use]
+    #[inline]
     pub fn tail_room(&self) -> usize {
         usize::from(self.tail)
     }
 
     /// What the packet carries.
     #[must_use]
+    #[inline]
     pub fn kind(&self) -> Kind {
         match self.flags & KIND_MASK {
             0 => Kind::Data,
@@ -125,6 +134,7 @@ impl Packet {
     }
 
     /// Sets what the packet carries.
+    #[inline]
     pub fn set_kind(&mut self, kind: Kind) {
         let bits = match kind {
             Kind::Data => 0,
@@ -136,23 +146,27 @@ impl Packet {
 
     /// True for the first view of a unit (above segmentation a unit is a chain of views).
     #[must_use]
+    #[inline]
     pub fn is_unit_first(&self) -> bool {
         self.flags & UNIT_FIRST != 0
     }
 
     /// True for the last view of a unit.
     #[must_use]
+    #[inline]
     pub fn is_unit_last(&self) -> bool {
         self.flags & UNIT_LAST != 0
     }
 
     /// Says where in its unit's chain this view stands.
+    #[inline]
     pub fn set_unit_ends(&mut self, first: bool, last: bool) {
         self.flags &= !(UNIT_FIRST | UNIT_LAST);
         self.flags |= if first { UNIT_FIRST } else { 0 } | if last { UNIT_LAST } else { 0 };
     }
 
     /// Carries kind, class, time and place in the unit over from another packet.
+    #[inline]
     pub fn copy_marks(&mut self, from: &Self) {
         let marks = KIND_MASK | UNIT_FIRST | UNIT_LAST;
         self.flags = (self.flags & !marks) | (from.flags & marks);
@@ -160,20 +174,40 @@ impl Packet {
         self.time = from.time;
     }
 
+    /// The length of the shortest segment: of the last one.
+    #[inline]
+    pub(crate) fn shortest_len(&self) -> usize {
+        self.len as usize - usize::from(self.short)
+    }
+
+    /// The first `n` bytes of every segment are no longer of it; all segments have as many.
+    #[inline]
+    pub(crate) fn pulled_head(&mut self, n: usize) {
+        self.offset += n as u32;
+        self.len -= n as u32;
+        if !self.is_shared() {
+            self.head = self.head.saturating_add(n as u16);
+        }
+    }
+
+    #[inline]
     pub(crate) fn is_shared(&self) -> bool {
         self.flags & SHARED != 0
     }
 
+    #[inline]
     pub(crate) fn set_shared(&mut self, shared: bool) {
         self.flags = if shared { self.flags | SHARED } else { self.flags & !SHARED };
     }
 
     /// Another view with the same place and marks and no room of its own.
+    #[inline]
     pub(crate) fn view(&self) -> Self {
         Self { head: 0, tail: 0, ..*self }
     }
 
     /// Where segment `index` begins in the body.
+    #[inline]
     pub(crate) fn segment_offset(&self, index: usize) -> usize {
         self.offset as usize + index * usize::from(self.stride)
     }

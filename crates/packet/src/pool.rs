@@ -9,8 +9,14 @@ use crate::train::{Layout, TRAIN_BYTES_MAX};
 use crate::{Kind, Packet};
 use std::fmt;
 
+mod room;
+mod shape;
+
 /// Sizes of bodies: one datagram, a few datagrams, a train.
 const CLASS_BYTES: [usize; 4] = [256, 2_048, 16_384, 65_536];
+
+/// The largest of them.
+const TRAIN_BODY_BYTES: usize = CLASS_BYTES[CLASS_BYTES.len() - 1];
 
 /// The memory budget of the pool is used up; wait until views come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,12 +90,14 @@ impl Pool {
 
     /// The counters.
     #[must_use]
+    #[inline]
     pub fn stats(&self) -> PoolStats {
         self.stats
     }
 
     /// How many views are out: 0 when everything was given back.
     #[must_use]
+    #[inline]
     pub fn live_views(&self) -> usize {
         self.stats.views
     }
@@ -115,43 +123,63 @@ impl Pool {
     ///
     /// # Errors
     /// [`PoolFull`] when the budget is used up or the sum exceeds the largest body.
+    #[inline]
     pub fn alloc(&mut self, head: usize, len: usize, tail: usize) -> Result<Packet, PoolFull> {
-        let layout = Layout { head, tail, segment: len.max(1), segmented: false };
-        self.alloc_train(&layout, len)
+        self.alloc_single(head, len, tail)
     }
 
     /// A train with room for `len` payload bytes in the given layout.
     ///
     /// # Errors
     /// [`PoolFull`] when the budget is used up, or when `len` does not fit one train.
+    #[inline]
     pub fn alloc_train(&mut self, layout: &Layout, len: usize) -> Result<Packet, PoolFull> {
-        let count = layout.segments_for(len);
-        let stride = layout.stride();
+        if len <= layout.segment {
+            return self.alloc_single(layout.head, len, layout.tail);
+        }
+        let (count, stride) = (layout.segments_for(len), layout.stride());
         let bytes = count * stride;
-        if bytes > CLASS_BYTES[CLASS_BYTES.len() - 1] || layout.segment > TRAIN_BYTES_MAX {
+        if bytes > TRAIN_BODY_BYTES || layout.segment > TRAIN_BYTES_MAX {
             return Err(self.refuse());
         }
-        let body = self.take_body(bytes)?;
-        let full = if count > 1 { layout.segment } else { len };
         let mut packet = Packet::EMPTY;
-        packet.body = body;
+        packet.body = self.take_body(bytes)?;
         packet.offset = layout.head as u32;
-        packet.len = full as u32;
-        packet.short = (count * full - len) as u16;
-        // A single segment may fill the largest body, whose size is no 16-bit number; its stride
-        // is never used.
-        packet.stride = if count > 1 { stride as u16 } else { 0 };
+        packet.len = layout.segment as u32;
+        packet.short = (count * layout.segment - len) as u16;
+        packet.stride = stride as u16;
         packet.count = count as u16;
         packet.head = layout.head as u16;
         packet.tail = layout.tail as u16;
         Ok(packet)
     }
 
+    /// One segment takes a body of its own size, not of the layout's.
+    #[inline]
+    fn alloc_single(&mut self, head: usize, len: usize, tail: usize) -> Result<Packet, PoolFull> {
+        let bytes = head + len + tail;
+        if bytes > TRAIN_BODY_BYTES || len > TRAIN_BYTES_MAX {
+            return Err(self.refuse());
+        }
+        let mut packet = Packet::EMPTY;
+        packet.body = self.take_body(bytes)?;
+        packet.offset = head as u32;
+        packet.len = len as u32;
+        // A single segment may fill the largest body, whose size is no 16-bit number; its stride
+        // is never used.
+        packet.count = 1;
+        packet.head = head as u16;
+        packet.tail = tail as u16;
+        Ok(packet)
+    }
+
+    #[cold]
     fn refuse(&mut self) -> PoolFull {
         self.stats.refused += 1;
         PoolFull
     }
 
+    #[inline]
     fn take_body(&mut self, bytes: usize) -> Result<u32, PoolFull> {
         let Some(class) = CLASS_BYTES.iter().position(|&size| size >= bytes) else {
             return Err(self.refuse());
@@ -165,6 +193,7 @@ impl Pool {
         Ok(id)
     }
 
+    #[cold]
     fn make_body(&mut self, class: usize) -> Result<u32, PoolFull> {
         let bytes = CLASS_BYTES[class];
         if self.stats.bytes + bytes > self.bytes_max && !self.reclaim(bytes) {
@@ -195,6 +224,7 @@ impl Pool {
     }
 
     /// Ends a view; the body is free for reuse when this was the last one.
+    #[inline]
     pub fn free(&mut self, packet: Packet) {
         if packet.is_empty_slot() {
             return;
@@ -207,34 +237,22 @@ impl Pool {
         }
     }
 
-    /// A second, read-only view of the same bytes, without room of its own. The first keeps its
-    /// room, and its bytes are read-only too until the second is freed.
-    #[must_use]
-    pub fn share(&mut self, packet: &mut Packet) -> Packet {
-        packet.set_shared(true);
-        let view = packet.view();
-        self.count_view(packet);
-        view
-    }
-
-    fn count_view(&mut self, packet: &Packet) {
-        self.bodies[packet.body as usize].views += 1;
-        self.stats.views += 1;
-    }
-
     /// True when the bytes of this view may be written.
     #[must_use]
+    #[inline]
     pub fn is_exclusive(&self, packet: &Packet) -> bool {
         !packet.is_shared() || self.bodies[packet.body as usize].views == 1
     }
 
     /// The bytes of segment `index`; empty when there is no such segment.
     #[must_use]
+    #[inline]
     pub fn segment(&self, packet: &Packet, index: usize) -> &[u8] {
         let start = packet.segment_offset(index);
         self.range(packet, start, packet.segment_len(index))
     }
 
+    #[inline]
     fn range(&self, packet: &Packet, start: usize, len: usize) -> &[u8] {
         if packet.is_empty_slot() {
             return &[];
@@ -246,6 +264,7 @@ impl Pool {
     ///
     /// # Errors
     /// [`PoolFull`] when a copy was needed and there is no memory for it.
+    #[inline]
     pub fn segment_mut(
         &mut self,
         packet: &mut Packet,
@@ -257,90 +276,9 @@ impl Pool {
         Ok(&mut self.bodies[packet.body as usize].bytes[start..start + len])
     }
 
-    /// Adds `n` bytes before every segment; write them through [`Pool::head_mut`].
-    ///
-    /// # Errors
-    /// [`NoRoom`] when the view has less room; nothing changed.
-    pub fn push_head(&mut self, packet: &mut Packet, n: usize) -> Result<(), NoRoom> {
-        if packet.is_empty_slot() || packet.head_room() < n {
-            return Err(NoRoom);
-        }
-        packet.offset -= n as u32;
-        packet.head -= n as u16;
-        packet.len += n as u32;
-        Ok(())
-    }
-
-    /// Adds `n` bytes after every segment; write them through [`Pool::tail_mut`].
-    ///
-    /// # Errors
-    /// [`NoRoom`] when the view has less room; nothing changed.
-    pub fn push_tail(&mut self, packet: &mut Packet, n: usize) -> Result<(), NoRoom> {
-        if packet.is_empty_slot() || packet.tail_room() < n {
-            return Err(NoRoom);
-        }
-        packet.tail -= n as u16;
-        packet.len += n as u32;
-        Ok(())
-    }
-
-    /// Removes `n` bytes from the front of every segment; they become room.
-    ///
-    /// # Errors
-    /// [`NoRoom`] when a segment is shorter; nothing changed.
-    pub fn pull_head(&mut self, packet: &mut Packet, n: usize) -> Result<(), NoRoom> {
-        if !Self::all_hold(packet, n) {
-            return Err(NoRoom);
-        }
-        packet.offset += n as u32;
-        packet.len -= n as u32;
-        if !packet.is_shared() {
-            packet.head = packet.head.saturating_add(n as u16);
-        }
-        Ok(())
-    }
-
-    /// Removes `n` bytes from the end of every segment; they become room.
-    ///
-    /// # Errors
-    /// [`NoRoom`] when a segment is shorter; nothing changed.
-    pub fn pull_tail(&mut self, packet: &mut Packet, n: usize) -> Result<(), NoRoom> {
-        if !Self::all_hold(packet, n) {
-            return Err(NoRoom);
-        }
-        packet.len -= n as u32;
-        if !packet.is_shared() {
-            packet.tail = packet.tail.saturating_add(n as u16);
-        }
-        Ok(())
-    }
-
-    fn all_hold(packet: &Packet, n: usize) -> bool {
-        let last = packet.segment_count().saturating_sub(1);
-        !packet.is_empty_slot() && packet.segment_len(last) >= n && packet.segment_len(0) >= n
-    }
-
-    /// The first `n` bytes of segment `index`, which [`Pool::push_head`] added.
-    ///
-    /// Empty when the segment is shorter: write nothing then.
-    pub fn head_mut(&mut self, packet: &Packet, index: usize, n: usize) -> &mut [u8] {
-        let start = packet.segment_offset(index);
-        let n = if packet.segment_len(index) < n { 0 } else { n };
-        &mut self.bodies[packet.body as usize].bytes[start..start + n]
-    }
-
-    /// The last `n` bytes of segment `index`, which [`Pool::push_tail`] added.
-    ///
-    /// Empty when the segment is shorter: write nothing then.
-    pub fn tail_mut(&mut self, packet: &Packet, index: usize, n: usize) -> &mut [u8] {
-        let len = packet.segment_len(index);
-        let n = if len < n { 0 } else { n };
-        let start = packet.segment_offset(index) + len - n;
-        &mut self.bodies[packet.body as usize].bytes[start..start + n]
-    }
-
     /// The whole packet as one buffer and the size of its segments, when no gap is left in it.
     #[must_use]
+    #[inline]
     pub fn contiguous(&self, packet: &Packet) -> Option<(&[u8], usize)> {
         if packet.is_empty_slot() {
             return None;
@@ -376,114 +314,6 @@ impl Pool {
         for index in 0..packet.segment_count() {
             into.extend_from_slice(self.segment(packet, index));
         }
-    }
-
-    /// Splits the first `count` segments off as a packet of their own; `None` when that would leave
-    /// nothing. Both parts stay exclusive if the whole was.
-    pub fn split_first(&mut self, packet: &mut Packet, count: usize) -> Option<Packet> {
-        if count == 0 || count >= packet.segment_count() {
-            return None;
-        }
-        let mut first = packet.view();
-        first.count = count as u16;
-        first.short = 0;
-        first.head = packet.head;
-        first.tail = packet.tail;
-        let last = packet.is_unit_last();
-        first.set_unit_ends(packet.is_unit_first(), false);
-        packet.offset += (count * usize::from(packet.stride)) as u32;
-        packet.count -= count as u16;
-        packet.set_unit_ends(false, last);
-        if packet.count == 1 {
-            packet.len -= u32::from(packet.short);
-            packet.short = 0;
-        }
-        self.count_view(packet);
-        Some(first)
-    }
-
-    /// Joins `next` to the end of `packet` when it lies one stride further in the same body and has
-    /// the same shape; gives `next` back otherwise.
-    ///
-    /// # Errors
-    /// The packet that could not be joined.
-    pub fn join(&mut self, packet: &mut Packet, next: Packet) -> Result<(), Packet> {
-        let stride = if packet.is_train() {
-            usize::from(packet.stride)
-        } else {
-            (next.offset as usize).saturating_sub(packet.offset as usize)
-        };
-        let fits = packet.body == next.body
-            && !packet.is_empty_slot()
-            && !next.is_train()
-            && packet.short == 0
-            && stride >= packet.len as usize
-            && u16::try_from(stride).is_ok()
-            && next.offset as usize == packet.segment_offset(0) + packet.segment_count() * stride
-            && next.len <= packet.len
-            && next.kind() == packet.kind()
-            && next.class == packet.class
-            && next.head_room() == packet.head_room()
-            && next.tail_room() == packet.tail_room()
-            && packet.is_shared() == next.is_shared();
-        if !fits {
-            return Err(next);
-        }
-        packet.stride = stride as u16;
-        packet.count += 1;
-        packet.short = (packet.len - next.len) as u16;
-        packet.set_unit_ends(packet.is_unit_first(), next.is_unit_last());
-        self.free(next);
-        Ok(())
-    }
-
-    /// Copies the bytes out into a body of their own when another view shares them.
-    ///
-    /// # Errors
-    /// [`PoolFull`] when there is no memory; the packet is as it was.
-    pub fn make_exclusive(&mut self, packet: &mut Packet) -> Result<(), PoolFull> {
-        if self.is_exclusive(packet) {
-            packet.set_shared(false);
-            return Ok(());
-        }
-        self.copy_out(packet, packet.head_room(), packet.tail_room())
-    }
-
-    /// Moves a small view out of a large body, so that what is held long does not pin what is not
-    /// needed. Does nothing when the body is at most four times as large.
-    ///
-    /// # Errors
-    /// [`PoolFull`] when there is no memory; the packet is as it was.
-    pub fn settle(&mut self, packet: &mut Packet) -> Result<(), PoolFull> {
-        let body = self.bodies.get(packet.body as usize).map_or(0, |body| body.bytes.len());
-        if packet.is_train() || body <= 4 * packet.payload_len().max(CLASS_BYTES[0] / 4) {
-            return Ok(());
-        }
-        self.copy_out(packet, 0, 0)
-    }
-
-    fn copy_out(&mut self, packet: &mut Packet, head: usize, tail: usize) -> Result<(), PoolFull> {
-        let segment = packet.len as usize;
-        let layout = Layout { head, tail, segment: segment.max(1), segmented: true };
-        let mut copy = self.alloc_train(&layout, packet.payload_len())?;
-        copy.copy_marks(packet);
-        for index in 0..packet.segment_count() {
-            let from = packet.segment_offset(index);
-            let (to, len) = (copy.segment_offset(index), packet.segment_len(index));
-            self.copy_between(packet.body, from, copy.body, to, len);
-        }
-        self.stats.bytes_copied += packet.payload_len() as u64;
-        let old = std::mem::replace(packet, copy);
-        self.free(old);
-        Ok(())
-    }
-
-    fn copy_between(&mut self, from: u32, from_at: usize, to: u32, to_at: usize, len: usize) {
-        // The bodies differ: `to` was just taken from the free list.
-        let source = std::mem::take(&mut self.bodies[from as usize].bytes);
-        self.bodies[to as usize].bytes[to_at..to_at + len]
-            .copy_from_slice(&source[from_at..from_at + len]);
-        self.bodies[from as usize].bytes = source;
     }
 
     /// A packet that holds a copy of `bytes`, marked as a whole unit of data.

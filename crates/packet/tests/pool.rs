@@ -95,6 +95,79 @@ fn split_and_join_are_inverse() {
 }
 
 #[test]
+fn trains_join_trains_wherever_they_were_cut() {
+    let mut random = Random::from_number(4);
+    for round in 0..500 {
+        let mut pool = Pool::new(1 << 20);
+        let len = 1 + random.below(6_000) as usize;
+        let mut rest = pool.alloc_train(&LAYOUT, len).unwrap();
+        let whole = format!("{rest:?}");
+        pool.write_payload(&rest, 0, &payload(len));
+        let mut parts = Vec::new();
+        while let Some(first) = pool.split_first(&mut rest, 1 + random.below(9) as usize) {
+            parts.push(first);
+        }
+        parts.push(rest);
+        // Neighbours are joined in any order.
+        while parts.len() > 1 {
+            let at = random.below(parts.len() as u64 - 1) as usize;
+            let next = parts.remove(at + 1);
+            assert!(pool.join(&mut parts[at], next).is_ok(), "round {round}");
+        }
+        let joined = parts.pop().unwrap();
+        assert_eq!(format!("{joined:?}"), whole, "round {round}");
+        let mut got = Vec::new();
+        pool.read_payload(&joined, &mut got);
+        assert_eq!(got, payload(len));
+        pool.free(joined);
+        assert_eq!(pool.live_views(), 0);
+    }
+}
+
+#[test]
+fn what_lies_one_segment_further_is_not_joined() {
+    let mut pool = Pool::new(1 << 20);
+    let mut rest = pool.alloc_train(&LAYOUT, 400).unwrap();
+    let mut first = pool.split_first(&mut rest, 1).unwrap();
+    let gap = pool.split_first(&mut rest, 1).unwrap();
+    let last = pool.split_first(&mut rest, 1).unwrap();
+    let rest = pool.join(&mut first, rest).unwrap_err();
+    let last = pool.join(&mut first, last).unwrap_err();
+    pool.join(&mut first, gap).unwrap();
+    pool.join(&mut first, last).unwrap();
+    pool.join(&mut first, rest).unwrap();
+    assert_eq!((first.segment_count(), first.payload_len()), (4, 400));
+    pool.free(first);
+    assert_eq!(pool.live_views(), 0);
+}
+
+#[test]
+fn headers_and_trailers_are_put_and_taken_segment_by_segment() {
+    let mut pool = Pool::new(1 << 20);
+    let mut train = pool.alloc_train(&LAYOUT, 250).unwrap();
+    pool.write_payload(&train, 0, &payload(250));
+    pool.put_head(&mut train, |index| [index as u8, 7]).unwrap();
+    pool.put_tail(&mut train, |before| [before.len() as u8]).unwrap();
+    let ends: Vec<(u8, u8, u8)> = (0..3)
+        .map(|index| pool.segment(&train, index))
+        .map(|segment| (segment[0], segment[1], *segment.last().unwrap()))
+        .collect();
+    assert_eq!(ends, [(0, 7, 102), (1, 7, 102), (2, 7, 52)]);
+    assert!(pool.put_head(&mut train, |_| [0; 11]).is_err(), "ten bytes are left");
+    assert!(pool.put_tail(&mut train, |_| [0; 4]).is_err(), "three bytes are left");
+    assert!(pool.take_head::<2>(&mut train).is_err(), "of several segments there are several");
+    let mut first = pool.split_first(&mut train, 1).unwrap();
+    assert_eq!(pool.take_head(&mut first), Ok([0, 7]));
+    assert!(pool.take_head::<102>(&mut first).is_err());
+    assert_eq!(pool.segment(&first, 0)[..100], payload(100));
+    let mut empty = Packet::EMPTY;
+    assert!(pool.put_head(&mut empty, |_| [0]).is_err());
+    assert!(pool.take_head::<1>(&mut empty).is_err());
+    pool.free(first);
+    pool.free(train);
+}
+
+#[test]
 fn packets_of_other_bodies_kinds_or_places_are_not_joined() {
     let mut pool = Pool::new(1 << 20);
     let mut a = pool.packet_from(0, &payload(10), 0).unwrap();

@@ -1,0 +1,415 @@
+//! How packets go from module to module, and what a call leaves is applied.
+//!
+//! ```text
+//!   lane 0 -> load -> [module 0] -> load -> [module 1] -> load -> out
+//!                         | touched: verdicts, emissions
+//!                         v
+//!                       lane 1 -> load -> [module 1] …
+//! ```
+//!
+//! What it is not: the order of runs and the public face; that is the runner's.
+//!
+//! Invariants: a load that no call touched is neither moved nor counted again; `waiting` is the
+//! number of slots in all lanes of a direction.
+
+use super::{Direction, Runner, Stage, Surroundings};
+use crate::Cx;
+use crate::effects::Emission;
+use crate::load::Load;
+use crate::module::Module;
+use crate::verdict::{DropReason, Verdict};
+use dacapo_packet::{BATCH_PACKETS_MAX, Packet, Pool};
+
+impl Runner {
+    /// Carries one batch through all modules in a direction, and what waits before one of them;
+    /// false when nothing moved.
+    pub(super) fn pass(&mut self, around: &mut Surroundings<'_>, direction: Direction) -> bool {
+        if self.waiting[direction as usize] == 0 {
+            return false;
+        }
+        if let Some(meter) = self.meter {
+            self.stamp = meter();
+        }
+        let mut load = std::mem::take(&mut self.load);
+        let (mut at, mut refused_at, mut moved) = (0, None, false);
+        while at < self.stages.len() {
+            let index = self.place(direction, at);
+            let is_free = self.stages[index].lane(direction).is_empty();
+            if (load.batch.is_empty() || !is_free)
+                && !self.board(around.pool, direction, index, &mut load)
+            {
+                at += 1;
+                continue;
+            }
+            let passed = match direction {
+                Direction::Down => self.go::<true>(around, at, &mut load),
+                Direction::Up => self.go::<false>(around, at, &mut load),
+            };
+            moved |= passed > 0;
+            at += passed;
+            if self.effects.is_touched {
+                let last = self.place(direction, at - 1);
+                self.settle(around.pool, direction, last, &mut load);
+            } else if load.is_split && direction == Direction::Down {
+                load.rejoin(around.pool);
+            } else if passed == 0 {
+                self.hand_in(around.pool, direction, index, &mut load);
+                // Who refuses what was cut for it is passed by.
+                at += usize::from(refused_at.replace(at) == Some(at));
+            }
+        }
+        self.arrive(around.pool, direction, &mut load);
+        self.load = load;
+        moved
+    }
+
+    /// The place of the module that comes after `at` others in a direction.
+    #[inline]
+    fn place(&self, direction: Direction, at: usize) -> usize {
+        match direction {
+            Direction::Down => at,
+            Direction::Up => self.stages.len() - 1 - at,
+        }
+    }
+
+    /// Calls one module after the other on the load, from the one after `first` others on, as long
+    /// as it simply goes on; how many were called.
+    #[inline(never)]
+    fn go<const DOWN: bool>(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        first: usize,
+        load: &mut Load,
+    ) -> usize {
+        let cx = Cx::new(around.now, around.pool, around.random, &mut self.effects, 0);
+        let walk = Walk { cx, load, offered: &mut self.offered, meter: self.meter };
+        let end = self.stages.len();
+        let stamp = &mut self.stamp;
+        match DOWN {
+            true => walk.walk::<DOWN>(self.stages[first..].iter_mut(), stamp),
+            false => walk.walk::<DOWN>(self.stages[..end - first].iter_mut().rev(), stamp),
+        }
+    }
+
+    /// Takes what module `index` takes now out of its lane, behind which the load goes; false when
+    /// that is nothing.
+    #[inline(never)]
+    fn board(
+        &mut self,
+        pool: &mut Pool,
+        direction: Direction,
+        index: usize,
+        load: &mut Load,
+    ) -> bool {
+        if !load.batch.is_empty() {
+            self.hand_in(pool, direction, index, load);
+        }
+        let stage = &mut self.stages[index];
+        let (lane, trains) = match direction {
+            Direction::Down => (&mut stage.down, stage.spec.trains_down),
+            Direction::Up => (&mut stage.up, stage.spec.trains_up),
+        };
+        let waited = lane.len();
+        if waited == 0 {
+            return false;
+        }
+        let credit = match direction {
+            Direction::Down => stage.module.credit(),
+            Direction::Up => usize::MAX,
+        };
+        lane.take(pool, load, credit, trains);
+        let waiting = &mut self.waiting[direction as usize];
+        *waiting = *waiting + lane.len() - waited;
+        !load.batch.is_empty()
+    }
+
+    /// Puts the load behind what waits before module `index`.
+    #[inline(never)]
+    fn hand_in(&mut self, pool: &mut Pool, direction: Direction, index: usize, load: &mut Load) {
+        for packet in load.batch.drain() {
+            self.push(pool, direction, before(direction, index), packet);
+        }
+        load.reset();
+    }
+
+    /// Applies verdicts and effects of a batch call, in slot order.
+    #[inline(never)]
+    fn settle(&mut self, pool: &mut Pool, direction: Direction, index: usize, load: &mut Load) {
+        if !load.has_trains() {
+            self.offered = [1; BATCH_PACKETS_MAX];
+        }
+        let mut same = std::mem::take(match direction {
+            Direction::Down => &mut self.effects.down,
+            Direction::Up => &mut self.effects.up,
+        });
+        let mut verdicts = std::mem::take(&mut self.effects.verdicts);
+        let mut emissions = same.drain(..).peekable();
+        let mut decided = verdicts.drain(..).peekable();
+        for (slot, packet) in load.batch.drain().enumerate() {
+            while let Some(emission) = emissions.next_if(|emission| emission.slot <= slot) {
+                self.emit_one(pool, direction, index, emission);
+            }
+            let mut verdict = Verdict::Forward;
+            while let Some((_, said)) = decided.next_if(|(at, _)| *at <= slot) {
+                verdict = said;
+            }
+            let segments = self.offered.get(slot).map_or(1, |&count| u64::from(count));
+            self.apply(pool, direction, index, verdict, packet, segments);
+        }
+        load.reset();
+        for emission in emissions {
+            self.emit_one(pool, direction, index, emission);
+        }
+        drop(decided);
+        self.effects.verdicts = verdicts;
+        match direction {
+            Direction::Down => self.effects.down = same,
+            Direction::Up => self.effects.up = same,
+        }
+        self.emit(pool, opposite(direction), index);
+        self.apply_rest(direction, index);
+    }
+
+    fn apply(
+        &mut self,
+        pool: &mut Pool,
+        direction: Direction,
+        index: usize,
+        verdict: Verdict,
+        packet: Packet,
+        segments: u64,
+    ) {
+        let seen = self.stages[index].counters(direction);
+        match verdict {
+            Verdict::Forward => self.push(pool, direction, after(direction, index), packet),
+            Verdict::Held => {
+                debug_assert!(packet.is_empty_slot(), "a held packet was left in its slot");
+                seen.held += segments;
+                pool.free(packet);
+            }
+            Verdict::Drop(reason) => {
+                seen.dropped[reason.index()] += segments;
+                pool.free(packet);
+            }
+        }
+    }
+
+    /// Puts what has passed all modules out.
+    #[inline]
+    fn arrive(&mut self, pool: &mut Pool, direction: Direction, load: &mut Load) {
+        if load.batch.is_empty() {
+            return;
+        }
+        // What a module emptied and said to forward.
+        load.batch.remove_empty();
+        let out = match direction {
+            Direction::Down => &mut self.out_down,
+            Direction::Up => &mut self.out_up,
+        };
+        if direction == Direction::Down
+            && let (Some(last), Some(first)) =
+                (out.slots_mut().last_mut(), load.batch.slots_mut().first_mut())
+        {
+            match pool.join(last, first.take()) {
+                Ok(()) => load.batch.remove_empty(),
+                Err(packet) => *first = packet,
+            }
+        }
+        out.append(&mut load.batch);
+        load.reset();
+    }
+
+    /// Calls a module outside the flow of packets and applies its effects.
+    pub(super) fn call(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        index: usize,
+        body: impl FnOnce(&mut dyn Module, &mut Cx<'_>),
+    ) {
+        let module = self.stages[index].module.as_mut();
+        let mut cx = Cx::new(around.now, around.pool, around.random, &mut self.effects, index);
+        body(module, &mut cx);
+        if self.effects.is_touched {
+            self.effects.verdicts.clear();
+            self.emit(around.pool, Direction::Down, index);
+            self.emit(around.pool, Direction::Up, index);
+            self.apply_rest(Direction::Up, index);
+        }
+    }
+
+    /// Puts everything that module `index` emitted in a direction into the neighbour's lane.
+    fn emit(&mut self, pool: &mut Pool, direction: Direction, index: usize) {
+        let mut emissions = std::mem::take(match direction {
+            Direction::Down => &mut self.effects.down,
+            Direction::Up => &mut self.effects.up,
+        });
+        for emission in emissions.drain(..) {
+            self.emit_one(pool, direction, index, emission);
+        }
+        match direction {
+            Direction::Down => self.effects.down = emissions,
+            Direction::Up => self.effects.up = emissions,
+        }
+    }
+
+    fn emit_one(&mut self, pool: &mut Pool, direction: Direction, index: usize, it: Emission) {
+        self.stages[index].counters(direction).emitted += it.packet.segment_count() as u64;
+        self.push(pool, direction, after(direction, index), it.packet);
+    }
+
+    /// Applies timers and counts; what was discarded counts in the direction of the call, and
+    /// outside the flow of packets as on its way up, where packets are held.
+    fn apply_rest(&mut self, direction: Direction, index: usize) {
+        self.effects.is_touched = false;
+        for (timer, at) in self.effects.timers.drain(..) {
+            self.timers.set(index, timer, at);
+        }
+        let stage = &mut self.stages[index];
+        stage.counters.lost += std::mem::take(&mut self.effects.packets_lost);
+        for (reason, segments) in self.effects.discarded.drain(..) {
+            stage.counters(direction).dropped[reason.index()] += segments;
+        }
+    }
+
+    /// Puts a packet into the lane that module `to` reads in this direction: for `Down` the modules
+    /// count from 0, for `Up` the lane `to` is read by module `to - 1`.
+    #[inline]
+    pub(super) fn push(
+        &mut self,
+        pool: &mut Pool,
+        direction: Direction,
+        to: usize,
+        mut packet: Packet,
+    ) {
+        if direction == Direction::Down {
+            match self.rejoin(pool, to, packet) {
+                Some(left) => packet = left,
+                None => return,
+            }
+        }
+        let at = match direction {
+            Direction::Down if to >= self.stages.len() => return self.out_down.push(packet),
+            Direction::Up if to == 0 => return self.out_up.push(packet),
+            Direction::Down => to,
+            Direction::Up => to - 1,
+        };
+        match self.stages[at].lane(direction).push(packet) {
+            Ok(()) => self.waiting[direction as usize] += 1,
+            Err(packet) => self.overflow(pool, direction, at, packet),
+        }
+    }
+
+    #[cold]
+    fn overflow(&mut self, pool: &mut Pool, direction: Direction, at: usize, packet: Packet) {
+        let segments = packet.segment_count() as u64;
+        let seen = self.stages[at].counters(direction);
+        seen.dropped[DropReason::Overflow.index()] += segments;
+        pool.free(packet);
+    }
+
+    /// Joins a packet to the train that it was split from, when that train is the last in the lane.
+    /// Between modules units stay apart.
+    #[inline]
+    fn rejoin(&mut self, pool: &mut Pool, to: usize, packet: Packet) -> Option<Packet> {
+        let last = match self.stages.get_mut(to) {
+            Some(stage) => {
+                let last = stage.down.last_mut();
+                last.filter(|last| !(last.is_unit_last() && packet.is_unit_first()))
+            }
+            None => self.out_down.slots_mut().last_mut(),
+        };
+        match last {
+            Some(last) => pool.join(last, packet).err(),
+            None => Some(packet),
+        }
+    }
+}
+
+/// The lane before module `index` in a direction (see [`Runner::push`]).
+fn before(direction: Direction, index: usize) -> usize {
+    match direction {
+        Direction::Down => index,
+        Direction::Up => index + 1,
+    }
+}
+
+/// The lane after module `index` in a direction (see [`Runner::push`]).
+fn after(direction: Direction, index: usize) -> usize {
+    match direction {
+        Direction::Down => index + 1,
+        Direction::Up => index,
+    }
+}
+
+fn opposite(direction: Direction) -> Direction {
+    match direction {
+        Direction::Down => Direction::Up,
+        Direction::Up => Direction::Down,
+    }
+}
+
+/// A load on its way through modules that forward everything.
+struct Walk<'a> {
+    cx: Cx<'a>,
+    load: &'a mut Load,
+    offered: &'a mut [u16; BATCH_PACKETS_MAX],
+    meter: Option<fn() -> u64>,
+}
+
+impl Walk<'_> {
+    #[inline(always)]
+    fn walk<'a, const DOWN: bool>(
+        mut self,
+        stages: impl Iterator<Item = &'a mut Stage>,
+        stamp: &mut u64,
+    ) -> usize {
+        let (segments, has_trains) = (self.load.segments, self.load.has_trains());
+        let (mut bytes, is_split) = (self.load.bytes, self.load.is_split);
+        let (mut passed, slots) = (0, self.load.batch.slots_mut());
+        for stage in stages {
+            let lane = if DOWN { &stage.down } else { &stage.up };
+            if !lane.is_empty() && passed > 0 {
+                break;
+            }
+            if has_trains {
+                let trains = if DOWN { stage.spec.trains_down } else { stage.spec.trains_up };
+                if !trains {
+                    break;
+                }
+                note_segments(slots, self.offered);
+            }
+            self.cx.module = stage.place;
+            if !DOWN {
+                stage.module.offer_up(&mut self.cx, slots);
+            } else if !stage.module.offer_down(&mut self.cx, slots, segments as usize) {
+                break;
+            }
+            passed += 1;
+            let seen = if DOWN { &mut stage.counters.down } else { &mut stage.counters.up };
+            seen.packets += segments;
+            seen.bytes += bytes;
+            if let Some(meter) = self.meter {
+                let now = meter();
+                seen.ticks += now.saturating_sub(std::mem::replace(stamp, now));
+            }
+            if self.cx.effects.is_touched {
+                break;
+            }
+            let growth = segments * stage.growth;
+            bytes = if DOWN { bytes + growth } else { bytes.saturating_sub(growth) };
+            if DOWN && is_split {
+                break;
+            }
+        }
+        self.load.bytes = bytes;
+        passed
+    }
+}
+
+/// Notes how many segments each slot has, before a module may empty it.
+#[inline(never)]
+fn note_segments(slots: &[Packet], into: &mut [u16; BATCH_PACKETS_MAX]) {
+    for (count, packet) in into.iter_mut().zip(slots) {
+        *count = packet.segment_count() as u16;
+    }
+}
