@@ -5,54 +5,21 @@
 #![allow(clippy::unwrap_used)]
 
 mod lab;
-#[path = "world/mod.rs"]
-#[allow(dead_code, reason = "only its folder is used here")]
-mod world;
+mod media;
 
 use dacapo::Plan;
 use dacapo::access::{Sinks, Wanted};
 use dacapo::core::{Ledger, Wishes};
-use dacapo_media::TestMovie;
-use dacapo_media::testmovie::TestSound;
 use lab::{Lab, Ports};
-use std::io::Cursor;
+use media::{Folder, GRAPH, movie_session};
 use std::time::Duration;
-use world::Folder;
 
 /// Pictures of 40 ms and pieces of sound of 20 ms in ten seconds.
 const PICTURES: u64 = 250;
 const SOUNDS: u64 = 500;
 
-const MOVIE: &str = r#"
-[session]
-name = "movie"
-give_up = "2 min"
-
-[[flow]]
-name = "video"
-from = "creator"
-source = { file = "movie.avi", stream = "video" }
-graph = ["segment", "sequence", "checksum"]
-transport = "udp"
-
-[[flow]]
-name = "audio"
-from = "creator"
-source = { file = "movie.avi", stream = "audio" }
-graph = ["segment", "sequence", "checksum"]
-transport = "udp"
-"#;
-
 fn movie(folder: &Folder) -> Plan {
-    let movie = TestMovie {
-        width: 64,
-        height: 48,
-        duration: Duration::from_secs(10),
-        sound: Some(TestSound { rate_hz: 44_100, channels: 2 }),
-        ..TestMovie::default()
-    };
-    folder.write("movie.avi", &movie.write_avi(Cursor::new(Vec::new())).unwrap().into_inner());
-    Plan::load(&folder.write("movie.toml", MOVIE.as_bytes())).unwrap()
+    folder.plan_movie(Duration::from_secs(10), &movie_session("give_up = \"2 min\"", GRAPH))
 }
 
 fn ports(wanted: Wanted) -> Ports {

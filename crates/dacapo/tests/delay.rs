@@ -3,6 +3,8 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
+mod media;
+
 use dacapo::Plan;
 use dacapo::access::{Progress, Sinks, Snapshot, Wanted};
 use dacapo::core::{CoreConfig, CoreEvent, SessionId};
@@ -10,43 +12,21 @@ use dacapo_link::{LinkConfig, LinkStats};
 use dacapo_media::TestMovie;
 use dacapo_media::testmovie::TestSound;
 use dacapo_netlab::{NodeId, World};
+use media::{Folder, GRAPH, flow};
 use std::time::Duration;
-
-const SESSION: &str = r#"
-[session]
-name = "radio"
-[[flow]]
-name = "sound"
-from = "creator"
-source = { file = "sound.wav" }
-graph = ["segment", "sequence", "checksum"]
-transport = "udp"
-bound = "100 Mbit/s"
-"#;
 
 /// Thirty seconds of sound whose units lie in one datagram each.
 fn plan(name: &str) -> (Plan, Folder) {
-    let name = format!("dacapo-delay-{name}-{}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = Folder::new(&format!("delay-{name}"));
     let movie = TestMovie {
         duration: Duration::from_secs(30),
         sound: Some(TestSound { rate_hz: 8_000, channels: 1 }),
         ..TestMovie::default()
     };
-    let file = movie.write_wav(std::io::Cursor::new(Vec::new())).unwrap().into_inner();
-    std::fs::write(folder.join("sound.wav"), file).unwrap();
-    std::fs::write(folder.join("session.toml"), SESSION).unwrap();
-    (Plan::load(&folder.join("session.toml")).unwrap(), Folder(folder))
-}
-
-/// Removed with everything in it when the test is over.
-struct Folder(std::path::PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    folder.write_wav("sound.wav", &movie);
+    let flow = flow("sound", "{ file = \"sound.wav\" }", GRAPH);
+    let session = format!("[session]\nname = \"radio\"\n{flow}bound = \"100 Mbit/s\"\n");
+    (folder.plan(&session), folder)
 }
 
 fn config(boot: u8) -> CoreConfig {

@@ -6,6 +6,7 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
+mod media;
 #[path = "world/mod.rs"]
 #[allow(dead_code)]
 mod world;
@@ -14,10 +15,11 @@ use dacapo::access::{Sinks, Wanted};
 use dacapo::{Inspection, Plan};
 use dacapo_media::{Format, VideoFormat, au, avi, codec, mjpeg};
 use dacapo_wire::medium::Medium;
+use media::{Folder, GRAPH, flow};
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use world::{Folder, World};
+use world::World;
 
 /// Runs a tool of ffmpeg, which must succeed and say nothing; returns what it wrote.
 fn tool(name: &str, args: &[&str]) -> Vec<u8> {
@@ -72,10 +74,7 @@ fn facts(path: &Path, entries: &str) -> String {
 fn session(folder: &Folder, sources: &[&str]) -> Result<Plan, String> {
     let mut text = "[session]\nname = \"clip\"\n".to_owned();
     for (number, source) in sources.iter().enumerate() {
-        text += &format!(
-            "[[flow]]\nname = \"flow{number}\"\nfrom = \"creator\"\nsource = {source}\n\
-             graph = [\"segment\", \"sequence\", \"checksum\"]\ntransport = \"udp\"\n"
-        );
+        text += &flow(&format!("flow{number}"), source, GRAPH);
     }
     let path = folder.write("clip.toml", text.as_bytes());
     Plan::load(&path).map_err(|errors| errors.to_string())

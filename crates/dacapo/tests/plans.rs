@@ -3,19 +3,16 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
-#[path = "world/mod.rs"]
-#[allow(dead_code)]
-mod world;
+mod media;
 
 use dacapo::Plan;
 use dacapo::plan::{Assumptions, PlanErrors};
 use dacapo_media::TestMovie;
 use dacapo_wire::medium::Medium;
 use dacapo_wire::session::Direction;
-use std::io::Cursor;
+use media::{Folder, flow};
 use std::path::Path;
 use std::time::Duration;
-use world::Folder;
 
 fn movie(folder: &Folder) {
     let movie = TestMovie {
@@ -24,15 +21,8 @@ fn movie(folder: &Folder) {
         duration: Duration::from_millis(400),
         ..TestMovie::default()
     };
-    folder.write("movie.avi", &movie.write_avi(Cursor::new(Vec::new())).unwrap().into_inner());
-    folder.write("radio.wav", &movie.write_wav(Cursor::new(Vec::new())).unwrap().into_inner());
-}
-
-fn flow(name: &str, source: &str, graph: &str) -> String {
-    format!(
-        "[[flow]]\nname = \"{name}\"\nfrom = \"creator\"\nsource = {source}\ngraph = {graph}\n\
-         transport = \"udp\"\n"
-    )
+    folder.write_avi("movie.avi", &movie);
+    folder.write_wav("radio.wav", &movie);
 }
 
 fn load(folder: &Folder, flows: &[String]) -> Result<Plan, String> {

@@ -4,6 +4,7 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
+mod media;
 #[path = "world/mod.rs"]
 mod world;
 
@@ -13,49 +14,17 @@ use dacapo::core::{Ending, Ledger, Port, Sink, Taken, UnitView};
 use dacapo::{Command, Inspection, Plan};
 use dacapo_base::{Random, Time};
 use dacapo_lift::DropReason;
-use dacapo_media::testmovie::TestSound;
 use dacapo_media::{FileInput, TestMovie, avi};
 use dacapo_wire::media::{FLAG_TRICK, Header, LEN};
-use std::io::Cursor;
+use media::{Folder, movie_session};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use world::{Folder, World};
-
-const SESSION: &str = r#"
-[session]
-name = "movie"
-
-[[flow]]
-name = "video"
-from = "creator"
-source = { file = "movie.avi", stream = "video" }
-graph = ["segment", { module = "sequence", hold = "20 ms" }, "checksum"]
-transport = "udp"
-
-[[flow]]
-name = "audio"
-from = "creator"
-source = { file = "movie.avi", stream = "audio" }
-graph = ["segment", { module = "sequence", hold = "20 ms" }, "checksum"]
-transport = "udp"
-"#;
+use world::World;
 
 /// A small movie of so many milliseconds, and the session that plays it.
 fn movie(folder: &Folder, ms: u64) -> Plan {
-    let movie = TestMovie {
-        width: 64,
-        height: 48,
-        duration: Duration::from_millis(ms),
-        sound: Some(TestSound { rate_hz: 44_100, channels: 2 }),
-        ..TestMovie::default()
-    };
-    let file = movie.write_avi(Cursor::new(Vec::new())).unwrap().into_inner();
-    folder.write("movie.avi", &file);
-    plan(folder, SESSION)
-}
-
-fn plan(folder: &Folder, session: &str) -> Plan {
-    Plan::load(&folder.write("session.toml", session.as_bytes())).unwrap_or_else(|e| panic!("{e}"))
+    let graph = r#"["segment", { module = "sequence", hold = "20 ms" }, "checksum"]"#;
+    folder.plan_movie(Duration::from_millis(ms), &movie_session("", graph))
 }
 
 fn save(folder: &Folder) -> Wanted {
@@ -405,7 +374,7 @@ fn closing_half_way_leaves_a_readable_file_and_closed_ledgers() {
 fn sound_alone_becomes_a_wav_file_and_fps_is_refused() {
     let folder = Folder::new("radio");
     let movie = TestMovie { duration: Duration::from_millis(1_010), ..TestMovie::default() };
-    folder.write("a.wav", &movie.write_wav(Cursor::new(Vec::new())).unwrap().into_inner());
+    folder.write_wav("a.wav", &movie);
     let session = r#"
 [session]
 name = "movie"
@@ -416,7 +385,7 @@ source = { file = "a.wav" }
 graph = ["sequence", "checksum"]
 transport = "udp"
 "#;
-    let plan = plan(&folder, session);
+    let plan = folder.plan(session);
     let mut world = World::new(plan.spec(), plan.publisher(1.0));
     let _sinks = begin(&mut world, &save(&folder));
     let refused = world.try_command(Command::Fps(5_000)).unwrap_err();
@@ -446,7 +415,7 @@ source = { test = "movie", stream = "audio", duration = "1 s" }
 graph = ["segment", "sequence", "checksum"]
 transport = "udp"
 "#;
-    let plan = plan(&folder, session);
+    let plan = folder.plan(session);
     let mut world = World::new(plan.spec(), plan.publisher(1.0));
     let sinks = begin(&mut world, &Wanted::Count);
     world.run_to_end(2, 5_000);
@@ -477,7 +446,7 @@ source = { raw = true }
 graph = ["segment", "sequence", "checksum"]
 transport = "udp"
 "#;
-    let plan = plan(&folder, session);
+    let plan = folder.plan(session);
     let ends = Arc::<Mutex<Vec<(String, RawEnd)>>>::default();
     let kept = Arc::clone(&ends);
     let on_raw = Box::new(move |name: &str, end| kept.lock().unwrap().push((name.into(), end)));

@@ -5,9 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod lab;
-#[path = "world/mod.rs"]
-#[allow(dead_code, reason = "only its folder is used here")]
-mod world;
+mod media;
 
 use dacapo::Attributes;
 use dacapo::core::{BeginError, Ledger, Port, Source, SourcePoll, UnitWriter, Wishes};
@@ -18,10 +16,10 @@ use dacapo::transfer::{
 use dacapo_base::{Random, Time};
 use dacapo_wire::session::Direction;
 use lab::Lab;
+use media::Folder;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use world::Folder;
 
 /// What a transfer came to.
 struct Outcome {

@@ -4,9 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod lab;
-#[path = "world/mod.rs"]
-#[allow(dead_code, reason = "only its folder is used here")]
-mod world;
+mod media;
 
 use dacapo::core::{Code, Port, Sink, Taken, UnitView, Wishes};
 use dacapo::plan::{Assumptions, attribute_forms};
@@ -18,34 +16,14 @@ use dacapo_qos::AttributeKey;
 use dacapo_wire::attribute::AttributeForm;
 use dacapo_wire::media::{Header, LEN};
 use lab::{Lab, Ports, catalogue_without};
-use std::io::Cursor;
+use media::{Folder, GRAPH, movie_session};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use world::Folder;
 
 const LINK: &str = "delay=10ms";
 /// Pictures of 40 ms and pieces of sound of 20 ms in three seconds.
 const PICTURES: u32 = 75;
 const SOUNDS: u32 = 150;
-
-const MOVIE: &str = r#"
-[session]
-name = "movie"
-
-[[flow]]
-name = "video"
-from = "creator"
-source = { file = "movie.avi", stream = "video" }
-graph = ["segment", "sequence", "checksum"]
-transport = "udp"
-
-[[flow]]
-name = "audio"
-from = "creator"
-source = { file = "movie.avi", stream = "audio" }
-graph = ["segment", "sequence", "checksum"]
-transport = "udp"
-"#;
 
 /// One flow of sound, 128 kbit/s, for which a protocol is chosen.
 const RADIO: &str = r#"
@@ -62,15 +40,7 @@ order = "ordered"
 "#;
 
 fn movie(folder: &Folder) -> Plan {
-    let movie = TestMovie {
-        width: 64,
-        height: 48,
-        duration: Duration::from_secs(3),
-        sound: Some(TestSound { rate_hz: 44_100, channels: 2 }),
-        ..TestMovie::default()
-    };
-    folder.write("movie.avi", &movie.write_avi(Cursor::new(Vec::new())).unwrap().into_inner());
-    Plan::load(&folder.write("movie.toml", MOVIE.as_bytes())).unwrap()
+    folder.plan_movie(Duration::from_secs(3), &movie_session("", GRAPH))
 }
 
 fn radio(folder: &Folder, session: &str) -> Plan {
@@ -79,9 +49,8 @@ fn radio(folder: &Folder, session: &str) -> Plan {
         sound: Some(TestSound { rate_hz: 8_000, channels: 1 }),
         ..TestMovie::default()
     };
-    folder.write("sound.wav", &movie.write_wav(Cursor::new(Vec::new())).unwrap().into_inner());
-    let path = folder.write("radio.toml", session.as_bytes());
-    Plan::load(&path).unwrap_or_else(|errors| panic!("{errors}"))
+    folder.write_wav("sound.wav", &movie);
+    folder.plan(session)
 }
 
 fn serve(plan: &Plan) -> Lab {
@@ -354,7 +323,7 @@ fn a_transport_that_this_host_has_not_is_not_offered_to_who_asks_for_it() {
     let folder = Folder::new("no-tcp");
     radio(&folder, RADIO);
     let assumptions = Assumptions { transports: Some(vec![1]), ..Assumptions::default() };
-    let plan = Plan::load_for(&folder.path("radio.toml"), &assumptions).unwrap();
+    let plan = Plan::load_for(&folder.path("session.toml"), &assumptions).unwrap();
     let mut lab = serve(&plan);
     let lossless = asking(&Attributes::new().max(AttributeKey::Loss, 0));
     let viewer = lab.join(lossless, none());

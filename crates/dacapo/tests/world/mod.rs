@@ -273,31 +273,3 @@ fn give(core: &mut Core, now: Time, from: SocketAddr, datagram: &[u8]) {
     core.pool().write_payload(&packet, 0, datagram);
     core.handle_datagram(now, from, packet);
 }
-
-/// A folder for one test, removed when it is dropped.
-pub struct Folder(pub std::path::PathBuf);
-
-impl Folder {
-    pub fn new(name: &str) -> Self {
-        let name = format!("dacapo-{}-{name}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    pub fn path(&self, name: &str) -> std::path::PathBuf {
-        self.0.join(name)
-    }
-
-    pub fn write(&self, name: &str, bytes: &[u8]) -> std::path::PathBuf {
-        std::fs::write(self.path(name), bytes).unwrap();
-        self.path(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
