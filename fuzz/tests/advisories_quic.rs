@@ -10,11 +10,10 @@ mod common;
 use common::{check_empty, check_held, check_serves, let_in, serving, somebody};
 use dacapo_fuzz::known;
 use dacapo_fuzz::oracle::limit;
+use dacapo_fuzz::rig::balance::Balance;
 use dacapo_fuzz::rig::packet::{self, crypto, var};
 use dacapo_fuzz::rig::peer::Peer;
 use dacapo_fuzz::rig::{Rig, Sent};
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Half-open connections that a core admits without a proof of the address.
@@ -254,31 +253,6 @@ fn adv_rfc9000_3_2_a_frame_for_the_last_stream_opens_all() {
         check_held(&rig, before, known::OPENING_BYTES as i64);
     }
     check_serves(&mut rig, 67);
-}
-
-/// What was received from and sent to each address.
-#[derive(Default)]
-struct Balance(BTreeMap<SocketAddr, (usize, usize)>);
-
-impl Balance {
-    fn give(&mut self, rig: &mut Rig, from: SocketAddr, bytes: &[u8]) {
-        self.0.entry(from).or_default().0 += bytes.len();
-        rig.handle(from, bytes);
-        self.collect(rig);
-    }
-
-    fn collect(&mut self, rig: &mut Rig) {
-        rig.settle();
-        for sent in rig.take_sent() {
-            self.0.entry(sent.remote).or_default().1 += sent.bytes.len();
-        }
-    }
-
-    fn check(&self) {
-        for (address, (received, sent)) in &self.0 {
-            assert!(*sent <= 3 * received, "{sent} bytes to {address} for {received} from it");
-        }
-    }
 }
 
 /// Beginnings of real clients that never go on, each said once or twice.

@@ -12,6 +12,7 @@
 //! [`oracle::limit`] of its bytes, and what the pool holds is the pool's. What the core allocates
 //! of its own accord shows in what is held ([`Meter::live`]).
 
+pub mod balance;
 pub mod packet;
 pub mod peer;
 pub mod ports;

@@ -3,10 +3,10 @@
 //! What it is not: what a peer may say that was let in; `core_listener` and `core_quic` are.
 
 use crate::input::Input;
+use crate::rig::balance::Balance;
 use crate::rig::{Rig, packet, ports};
 use dacapo_wire::data;
 use dacapo_wire::probe::Probe;
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -19,28 +19,6 @@ const HELD_MAX: i64 = 4 << 20;
 
 /// What a core keeps when nobody is there: room in maps and queues that were larger once.
 const KEPT_MAX: i64 = 128 << 10;
-
-/// What was received from and sent to each address.
-#[derive(Default)]
-struct Balance(BTreeMap<SocketAddr, (usize, usize)>);
-
-impl Balance {
-    fn give(&mut self, rig: &mut Rig, from: SocketAddr, bytes: &[u8]) {
-        self.0.entry(from).or_default().0 += bytes.len();
-        rig.handle(from, bytes);
-        self.collect(rig);
-    }
-
-    fn collect(&mut self, rig: &mut Rig) {
-        rig.settle();
-        for sent in rig.take_sent() {
-            self.0.entry(sent.remote).or_default().1 += sent.bytes.len();
-        }
-        for (address, (received, sent)) in &self.0 {
-            assert!(*sent <= 3 * received, "{sent} bytes to {address} for {received} from it");
-        }
-    }
-}
 
 fn somebody(number: u8) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::new(198, 51, 100, number), 4_000 + u16::from(number)))
