@@ -77,28 +77,27 @@ fn joined(path: &Path, stream: &str) -> Vec<u8> {
     quiet(&["-i", name(path), "-map", stream, "-c", "copy", "-f", "data", "-"])
 }
 
-fn open_avi(path: &Path) -> avi::Reader<FileInput> {
+/// A file, which must be known as one of this kind.
+fn sniffed(path: &Path, kind: Kind) -> FileInput {
     let file = || FileInput::new(File::open(path).unwrap()).unwrap();
-    assert_eq!(sniff(file()).unwrap(), Kind::Avi);
-    avi::Reader::open(file()).unwrap()
+    assert_eq!(sniff(file()).unwrap(), kind);
+    file()
+}
+
+fn open_avi(path: &Path) -> avi::Reader<FileInput> {
+    avi::Reader::open(sniffed(path, Kind::Avi)).unwrap()
 }
 
 fn open_wav(path: &Path) -> wav::Reader<FileInput> {
-    let file = || FileInput::new(File::open(path).unwrap()).unwrap();
-    assert_eq!(sniff(file()).unwrap(), Kind::Wav);
-    wav::Reader::open(file()).unwrap()
+    wav::Reader::open(sniffed(path, Kind::Wav)).unwrap()
 }
 
 fn open_au(path: &Path) -> au::Reader<FileInput> {
-    let file = || FileInput::new(File::open(path).unwrap()).unwrap();
-    assert_eq!(sniff(file()).unwrap(), Kind::Au);
-    au::Reader::open(file()).unwrap()
+    au::Reader::open(sniffed(path, Kind::Au)).unwrap()
 }
 
 fn open_jpeg(path: &Path) -> mjpeg::Reader<FileInput> {
-    let file = || FileInput::new(File::open(path).unwrap()).unwrap();
-    assert_eq!(sniff(file()).unwrap(), Kind::Jpeg);
-    mjpeg::Reader::open(file(), mjpeg::Show::ByContent).unwrap()
+    mjpeg::Reader::open(sniffed(path, Kind::Jpeg), mjpeg::Show::ByContent).unwrap()
 }
 
 fn pictures<R: dacapo_media::ReadAt>(reader: &mut avi::Reader<R>, stream: usize) -> Vec<Vec<u8>> {

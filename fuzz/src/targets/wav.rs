@@ -3,13 +3,23 @@
 //! What it is not: playing.
 
 use crate::oracle;
+use dacapo_media::sound::{Container, Reader, Writer};
 use dacapo_media::{AudioFormat, SampleEncoding, wav};
+use std::fmt::Display;
 use std::io::Cursor;
 
 /// A file.
 pub fn wav(data: &[u8]) {
-    let opened = oracle::bounded("a WAV file", data.len(), || wav::Reader::open(data));
-    let mut reader = match opened {
+    sound("a WAV file", data, wav::Reader::open);
+}
+
+/// A file of sound: what can be opened can be read, and no more than there is.
+pub(super) fn sound<'a, C: Container<Error: Display>>(
+    what: &str,
+    data: &'a [u8],
+    open: impl FnOnce(&'a [u8]) -> Result<Reader<&'a [u8], C>, C::Error>,
+) {
+    let mut reader = match oracle::bounded(what, data.len(), || open(data)) {
         Ok(reader) => reader,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
@@ -18,7 +28,8 @@ pub fn wav(data: &[u8]) {
     assert!(len <= data.len() as u64 && len.is_multiple_of(format.block_len().into()));
     assert_eq!(reader.sample_count() * u64::from(format.block_len()), len);
     let _ = reader.duration_ns();
-    for (from, most) in [(0, 4_096), (len / 2, usize::MAX), (len, 1), (u64::MAX, usize::MAX)] {
+    let asked = [(0, 4_096), (1, 3), (len / 2, usize::MAX), (len, 1), (u64::MAX, usize::MAX)];
+    for (from, most) in asked {
         let mut out = Vec::new();
         let read =
             oracle::bounded("sound", data.len(), || reader.audio_bytes(from, most, &mut out));
@@ -38,20 +49,25 @@ pub(super) fn formats() -> Vec<AudioFormat> {
         .collect()
 }
 
+fn tone(format: &AudioFormat) -> Vec<u8> {
+    vec![0x5A; format.block_len() as usize * 8]
+}
+
+/// A file of a short sound, where the container has the format.
+pub(super) fn written<C: Container>(format: &AudioFormat) -> Option<Vec<u8>> {
+    let mut writer = Writer::<_, C>::create(Cursor::new(Vec::new()), format).ok()?;
+    writer.audio(&tone(format)).ok()?;
+    writer.finish().ok().map(Cursor::into_inner)
+}
+
 /// A short sound of each encoding, and a stream that was never ended.
 pub fn wav_seeds() -> Vec<Vec<u8>> {
-    let sound = |format: &AudioFormat| vec![0x5A; format.block_len() as usize * 8];
-    let whole = |format: AudioFormat| {
-        let mut writer = wav::Writer::create(Cursor::new(Vec::new()), &format).ok()?;
-        writer.audio(&sound(&format)).ok()?;
-        writer.finish().ok().map(Cursor::into_inner)
-    };
     let streamed = |format: &AudioFormat| {
         let mut bytes = Vec::new();
         let mut writer = wav::Writer::streaming(&mut bytes, format).ok()?;
-        let written = writer.audio(&sound(format)).ok();
+        let written = writer.audio(&tone(format)).ok();
         written.map(|()| bytes)
     };
     let unended = formats().first().and_then(streamed);
-    formats().into_iter().filter_map(whole).chain(unended).collect()
+    formats().iter().filter_map(written::<wav::Wav>).chain(unended).collect()
 }
