@@ -6,16 +6,15 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/each_seed.rs"]
+mod each_seed;
+
 use dacapo_netlab::mixed::{Totals, draw};
 use dacapo_netlab::trial::{check, run};
-use std::sync::atomic::{AtomicU64, Ordering};
+use each_seed::{each_seed, number};
 use std::sync::{Mutex, PoisonError};
 
 const SEEDS: u64 = 500;
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
 
 /// Runs a seed; what broke, and how to see it again.
 fn try_seed(seed: u64, totals: &Mutex<Totals>) -> Option<String> {
@@ -32,22 +31,10 @@ fn try_seed(seed: u64, totals: &Mutex<Totals>) -> Option<String> {
 #[test]
 fn whatever_is_mixed_every_session_is_resolved_and_every_unit_accounted_for() {
     let (first, seeds) = (number("DACAPO_SEED_FIRST", 0), number("DACAPO_SEEDS", SEEDS));
-    let (next, totals) = (AtomicU64::new(first), Mutex::new(Totals::default()));
-    let broken = Mutex::new(Vec::new());
-    let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= first + seeds {
-                        break;
-                    }
-                    let found = try_seed(seed, &totals);
-                    broken.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
-                }
-            });
-        }
+    let (totals, broken) = (Mutex::new(Totals::default()), Mutex::new(Vec::new()));
+    each_seed(first..first + seeds, |seed| {
+        let found = try_seed(seed, &totals);
+        broken.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
     });
     let (totals, broken) = (totals.into_inner().unwrap(), broken.into_inner().unwrap());
     println!("{totals}");

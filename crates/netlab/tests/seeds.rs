@@ -7,11 +7,14 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/each_seed.rs"]
+mod each_seed;
+
 use dacapo_base::Random;
 use dacapo_lift::DropReason;
 use dacapo_link::{LinkConfig, LinkStats, Loss};
 use dacapo_netlab::scenario::{Outcome, Scenario, run};
-use std::sync::atomic::{AtomicU64, Ordering};
+use each_seed::{each_seed, number};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -117,28 +120,11 @@ fn check(seed: u64, totals: &Mutex<Totals>) {
     totals.lock().unwrap_or_else(PoisonError::into_inner).add(&outcome);
 }
 
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 #[test]
 fn two_thousand_seeds_deliver_and_account_for_every_unit() {
     let seeds = number("DACAPO_SEEDS", SEEDS);
-    let (next, totals) = (AtomicU64::new(0), Mutex::new(Totals::default()));
-    let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds {
-                        break;
-                    }
-                    check(seed, &totals);
-                }
-            });
-        }
-    });
+    let totals = Mutex::new(Totals::default());
+    each_seed(0..seeds, |seed| check(seed, &totals));
     let totals = totals.into_inner().unwrap();
     println!(
         "{seeds} seeds: {} set up (slowest {:.2?}), {} with at least {UNITS_MIN} units, {} units, \

@@ -19,8 +19,9 @@ use dacapo_qos::{
     MAX_UNIT_LEN, PathKey, Problem, Role, SessionFile, Source, is_name, schema,
 };
 use serde_json::Value;
+use support::each_seed::number;
 use support::toml::to_json;
-use support::{FULL, examples, number, validator};
+use support::{FULL, examples, validator};
 
 const SEEDS: u64 = 10_000;
 

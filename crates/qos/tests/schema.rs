@@ -11,9 +11,10 @@ use std::collections::BTreeSet;
 use dacapo_base::Random;
 use dacapo_qos::{AttributeKey, Dimension, SessionFile, UnitFault, schema};
 use serde_json::Value;
+use support::each_seed::number;
 use support::toml::to_json;
 use support::validator::{errors, resolve};
-use support::{FULL, examples, number, pattern};
+use support::{FULL, examples, pattern};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/session.schema.json");
 const RENEW: &str =

@@ -7,6 +7,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod brute;
+#[path = "../../../netlab/tests/common/each_seed.rs"]
+mod each_seed;
 mod readable;
 mod requests;
 mod synthetic;
@@ -18,9 +20,9 @@ use dacapo_qos::configure::{
     Change, Demand, DemandSet, Forced, Nearest, Part, Reason, Refusal, Rejected, Why,
 };
 use dacapo_qos::{AttributeKey, Choice, Pins, Request, choose};
+use each_seed::{each_seed, number};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use synthetic::{Size, World};
 
 const CATALOGUES: u64 = 200;
@@ -361,10 +363,6 @@ fn try_catalogue(seed: u64, requests: u64) -> Seen {
     seen
 }
 
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 fn run(seed: u64) -> Seen {
     catch_unwind(AssertUnwindSafe(|| try_catalogue(seed, REQUESTS))).unwrap_or_else(|panic| {
         println!(
@@ -378,21 +376,10 @@ fn run(seed: u64) -> Seen {
 #[test]
 fn the_choice_and_the_refusal_are_those_of_trying_everything() {
     let seeds = number("DACAPO_SEEDS", CATALOGUES);
-    let (next, seen) = (AtomicU64::new(0), Mutex::new(Seen::default()));
-    let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds {
-                        break;
-                    }
-                    let one = run(seed);
-                    seen.lock().unwrap().add(&one);
-                }
-            });
-        }
+    let seen = Mutex::new(Seen::default());
+    each_seed(0..seeds, |seed| {
+        let one = run(seed);
+        seen.lock().unwrap().add(&one);
     });
     let mut seen = seen.into_inner().unwrap();
     println!("{seeds} catalogues: {seen:?}");

@@ -4,6 +4,8 @@
 // Each test file uses a part; functions that tests share are not tests to clippy.
 #![allow(dead_code, clippy::unwrap_used)]
 
+#[path = "../../../netlab/tests/common/each_seed.rs"]
+pub mod each_seed;
 pub mod pattern;
 pub mod toml;
 pub mod validator;
@@ -25,9 +27,4 @@ pub fn examples() -> Vec<(String, String)> {
         (path.file_name().unwrap().to_string_lossy().into_owned(), text)
     };
     paths.into_iter().map(read).collect()
-}
-
-/// A number from the environment.
-pub fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
