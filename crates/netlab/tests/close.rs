@@ -173,9 +173,7 @@ fn reach(lab: &mut Lab, state: Reached, later: u64) -> SessionId {
         // The data path opens, so that the answer goes out at once.
         lab.run(ms(100));
         if state != Reached::Offered {
-            let (ports, _) = lab.ports(&flows);
-            let now = lab.now();
-            lab.world.core(lab.participant).answer(now, here, ports).unwrap();
+            lab.answer(here, &flows);
             if state != Reached::Answering {
                 lab.expect(lab.participant, ms(500), |event| {
                     matches!(event, CoreEvent::Ready { .. }).then_some(())

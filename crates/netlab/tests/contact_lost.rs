@@ -139,9 +139,8 @@ fn a_data_path_that_never_opens_is_no_loss_of_contact() {
     let peer = lab.dial();
     let here = lab.join(peer, "test");
     let flows = lab.offered(here);
-    let (ports, _) = lab.ports(&flows);
     let now = lab.now();
-    lab.world.core(lab.participant).answer(now, here, ports).unwrap();
+    lab.answer(here, &flows);
     let ended = lab.end_of(lab.participant, here, ms(11_000));
     assert_eq!(code(&ended), Some(Code::NoDataPath));
     assert!(ended.0.since(now) >= ms(9_900));

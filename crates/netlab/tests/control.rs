@@ -242,9 +242,7 @@ fn a_command_before_the_session_is_set_up_or_after_its_end_is_refused_at_once() 
     assert_eq!(control(&mut lab), Err(Code::NoSuchThing), "joining");
     let flows = lab.offered(here);
     assert_eq!(control(&mut lab), Err(Code::NoSuchThing), "an offer waits");
-    let (ports, _) = lab.ports(&flows);
-    let now = lab.now();
-    lab.world.core(lab.participant).answer(now, here, ports).unwrap();
+    lab.answer(here, &flows);
     lab.run(ms(500));
     assert_eq!(lab.ended(lab.participant, here), None);
     assert!(control(&mut lab).is_ok(), "ready");

@@ -48,6 +48,23 @@ impl Arena {
         (arena, hub, welcome)
     }
 
+    /// The same, with a session whose flow of five units has ended; its stream.
+    fn ended() -> (Self, StreamId) {
+        let (mut arena, _, welcome) = Self::greeted();
+        let creator = arena.lab.creator;
+        arena.raw.answers_probes = Some(welcome.path_token);
+        arena.raw.probe(&mut arena.lab.world, creator, welcome.path_token, 0);
+        arena.lab.pattern = pattern(5);
+        arena.lab.publish("short", vec![offer("short", &["sequence"])]);
+        let (stream, ..) = arena.active("short");
+        arena.run(100);
+        match arena.raw.next(stream) {
+            Some(Message::End(end)) => assert_eq!(end.units, 5),
+            other => panic!("no END but {other:?}"),
+        }
+        (arena, stream)
+    }
+
     fn run(&mut self, time: u64) {
         let (world, creator) = (&mut self.lab.world, self.lab.creator);
         RawPeer::run(&mut [&mut self.raw], world, creator, ms(time));
@@ -309,18 +326,7 @@ fn accounts_that_cannot_be_end_the_session() {
 
 #[test]
 fn a_report_is_taken_once_and_only_when_it_adds_up() {
-    let (mut arena, _, welcome) = Arena::greeted();
-    let creator = arena.lab.creator;
-    arena.raw.answers_probes = Some(welcome.path_token);
-    arena.raw.probe(&mut arena.lab.world, creator, welcome.path_token, 0);
-    arena.lab.pattern = pattern(5);
-    arena.lab.publish("short", vec![offer("short", &["sequence"])]);
-    let (stream, ..) = arena.active("short");
-    arena.run(100);
-    match arena.raw.next(stream) {
-        Some(Message::End(end)) => assert_eq!(end.units, 5),
-        other => panic!("no END but {other:?}"),
-    }
+    let (mut arena, stream) = Arena::ended();
     let report = Report {
         flow: 0,
         delivered: 2,
@@ -345,15 +351,7 @@ fn a_report_is_taken_once_and_only_when_it_adds_up() {
 
 #[test]
 fn a_report_of_huge_numbers_ends_the_session_and_overflows_nothing() {
-    let (mut arena, _, welcome) = Arena::greeted();
-    let creator = arena.lab.creator;
-    arena.raw.answers_probes = Some(welcome.path_token);
-    arena.raw.probe(&mut arena.lab.world, creator, welcome.path_token, 0);
-    arena.lab.pattern = pattern(5);
-    arena.lab.publish("short", vec![offer("short", &["sequence"])]);
-    let (stream, ..) = arena.active("short");
-    arena.run(100);
-    assert!(matches!(arena.raw.next(stream), Some(Message::End(_))));
+    let (mut arena, stream) = Arena::ended();
     let report = Report {
         flow: 0,
         delivered: u64::MAX,

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{Opens, config, offer, offer_tcp, pattern};
+use common::{Opens, config, offer, offer_tcp, pattern, pattern_ports};
 use dacapo_base::{Random, Time};
 use dacapo_core::{
     ControlCrypto, Core, CoreEvent, EndpointKeys, Ledger, Port, Reactor, SessionId, SessionSpec,
@@ -149,16 +149,7 @@ impl Pair {
                 self.session = core.join(now, *peer, "test", Default::default()).ok();
             }
             CoreEvent::Offered { session, flows, .. } => {
-                let port = |flow: &FlowOffer| match flow.direction {
-                    Direction::ToParticipant => {
-                        let (sink, seen) = PatternSink::new(self.pattern);
-                        (Some(Port::Sink(Box::new(sink))), Some(seen))
-                    }
-                    Direction::ToCreator => {
-                        (Some(Port::Source(Box::new(PatternSource::new(self.pattern)))), None)
-                    }
-                };
-                let (ports, seen) = flows.iter().map(port).unzip();
+                let (ports, seen) = pattern_ports(self.pattern, flows);
                 self.seen = seen;
                 core.answer(now, *session, ports).unwrap();
             }

@@ -211,8 +211,7 @@ fn an_answer_with_wrong_ports_is_refused_and_another_may_follow_once() {
         let wrong = lab.world.core(lab.participant).answer(now, here, ports).unwrap_err();
         assert_eq!(wrong.code, Code::NoSuchThing, "{count} ports");
     }
-    let (ports, _) = lab.ports(&flows);
-    lab.world.core(lab.participant).answer(now, here, ports).unwrap();
+    lab.answer(here, &flows);
     lab.run(ms(5));
     let (again, _) = lab.ports(&flows);
     let now = lab.now();

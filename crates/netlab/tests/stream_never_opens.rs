@@ -66,9 +66,7 @@ fn who_closes_while_streams_open_is_not_told_that_it_is_ready() {
         let peer = lab.dial();
         let here = lab.join(peer, "test");
         let flows = lab.offered(here);
-        let (ports, _) = lab.ports(&flows);
-        let now = lab.now();
-        lab.world.core(lab.participant).answer(now, here, ports).unwrap();
+        lab.answer(here, &flows);
         lab.expect(lab.creator, ms(2_000), |event| {
             matches!(event, CoreEvent::Ready { .. }).then_some(())
         });
@@ -89,9 +87,7 @@ fn a_stream_that_opens_late_carries_its_flow() {
     let peer = lab.dial();
     let here = lab.join(peer, "test");
     let offered = lab.offered(here);
-    let (ports, seen) = lab.ports(&offered);
-    let now = lab.now();
-    lab.world.core(lab.participant).answer(now, here, ports).unwrap();
+    let seen = lab.answer(here, &offered);
     lab.run(ms(5_000));
     let ready = |event: &CoreEvent| matches!(event, CoreEvent::Ready { .. });
     assert_eq!(lab.count(lab.participant, ready), 0);

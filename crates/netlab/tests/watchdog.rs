@@ -50,9 +50,7 @@ fn a_stream_of_a_session_on_which_nothing_answers_ends_it_after_ten_seconds() {
         if at >= 1 {
             let flows = lab.offered(here);
             block(&mut lab, 1);
-            let (ports, _) = lab.ports(&flows);
-            let now = lab.now();
-            lab.world.core(lab.participant).answer(now, here, ports).unwrap();
+            lab.answer(here, &flows);
         }
         if at >= 2 {
             block(&mut lab, 2);

@@ -73,6 +73,21 @@ pub fn plain() -> Vec<FlowOffer> {
     vec![offer("flow", &["segment", "sequence", "checksum"])]
 }
 
+/// Pattern ports for the participant's end, and what its sinks see.
+pub fn pattern_ports(
+    pattern: Pattern,
+    flows: &[FlowOffer],
+) -> (Vec<Option<Port>>, Vec<Option<Seen>>) {
+    let port = |flow: &FlowOffer| match flow.direction {
+        Direction::ToParticipant => {
+            let (sink, seen) = PatternSink::new(pattern);
+            (Some(Port::Sink(Box::new(sink))), Some(seen))
+        }
+        Direction::ToCreator => (Some(Port::Source(Box::new(PatternSource::new(pattern)))), None),
+    };
+    flows.iter().map(port).unzip()
+}
+
 /// Opens access modules by a function.
 pub struct Opens<F>(pub F);
 
@@ -280,26 +295,22 @@ impl Lab {
 
     /// Pattern ports for the participant's end.
     pub fn ports(&self, flows: &[FlowOffer]) -> (Vec<Option<Port>>, Vec<Option<Seen>>) {
-        let port = |flow: &FlowOffer| match flow.direction {
-            Direction::ToParticipant => {
-                let (sink, seen) = PatternSink::new(self.pattern);
-                (Some(Port::Sink(Box::new(sink))), Some(seen))
-            }
-            Direction::ToCreator => {
-                (Some(Port::Source(Box::new(PatternSource::new(self.pattern)))), None)
-            }
-        };
-        flows.iter().map(port).unzip()
+        pattern_ports(self.pattern, flows)
+    }
+
+    /// Answers an offer with pattern ports.
+    pub fn answer(&mut self, here: SessionId, flows: &[FlowOffer]) -> Vec<Option<Seen>> {
+        let (now, (ports, seen)) = (self.now(), self.ports(flows));
+        self.world.core(self.participant).answer(now, here, ports).expect("an offer waits");
+        seen
     }
 
     /// Joins, answers and waits until both ends are ready.
     pub fn set_up(&mut self, peer: PeerId, name: &str) -> Joined {
         let here = self.join(peer, name);
         let flows = self.offered(here);
-        let (ports, seen) = self.ports(&flows);
         let known = self.count(self.creator, |event| matches!(event, CoreEvent::Ready { .. }));
-        let now = self.now();
-        self.world.core(self.participant).answer(now, here, ports).expect("an offer waits");
+        let seen = self.answer(here, &flows);
         self.ready(here);
         let there = self.log.iter().filter(|(at, ..)| *at == self.creator);
         let there = there.filter_map(|(_, _, event)| match event {

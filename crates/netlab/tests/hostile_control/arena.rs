@@ -10,10 +10,12 @@
 //! Invariant: what it says by itself is right; what is wrong is said by the cases.
 
 use crate::common::raw::{RawPeer, hello, tagged};
-use crate::common::{Joined, Lab, ms, offer, offer_back, pattern, plain, session_of};
+use crate::common::{
+    Joined, Lab, ms, offer, offer_back, pattern, pattern_ports, plain, session_of,
+};
 use dacapo_core::{Code, CoreEvent, Ledger, PeerId, Port, SessionId, Wishes};
 use dacapo_netlab::NodeId;
-use dacapo_netlab::traffic::{Pattern, PatternSink, PatternSource, Seen};
+use dacapo_netlab::traffic::{Pattern, Seen};
 use dacapo_wire::hub::Welcome;
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{
@@ -289,16 +291,7 @@ impl Arena {
 
     /// Ports for what the raw peer has offered.
     pub fn ports(&self) -> (Vec<Option<Port>>, Vec<Option<Seen>>) {
-        let port = |flow: &FlowOffer| match flow.direction {
-            Direction::ToParticipant => {
-                let (sink, seen) = PatternSink::new(self.lab.pattern);
-                (Some(Port::Sink(Box::new(sink) as _)), Some(seen))
-            }
-            Direction::ToCreator => {
-                (Some(Port::Source(Box::new(PatternSource::new(self.lab.pattern)) as _)), None)
-            }
-        };
-        self.offer.flows.iter().map(port).unzip()
+        pattern_ports(self.lab.pattern, &self.offer.flows)
     }
 
     /// The application of the core activates its session.
