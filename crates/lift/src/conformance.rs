@@ -13,12 +13,14 @@
 //! ```
 //!
 //! In the submodules: what a profile must keep (`monotone`), what is sent besides what was given
-//! (`sending`), parameters that change while a flow runs (`parameters`), the two ends (`end`).
+//! (`sending`), parameters that change while a flow runs (`parameters`), trains on their way up
+//! (`trains`), the two ends (`end`).
 
 mod end;
 mod monotone;
 mod parameters;
 mod sending;
+mod trains;
 
 pub use monotone::a_better_service_below_is_never_worse_above;
 
@@ -51,6 +53,7 @@ pub fn suite(subject: &Subject) {
     for seed in 0..8 {
         perfect_wire_gives_back_every_unit(subject, seed);
         batches_and_trains_change_nothing(subject, seed);
+        trains::trains_change_nothing_on_the_way_up(subject, seed);
         a_lossy_wire_breaks_no_promise(subject, seed);
         junk_is_dropped_and_counted(subject, seed);
         the_same_seed_gives_the_same_packets(subject, seed);

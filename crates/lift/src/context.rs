@@ -4,7 +4,7 @@
 //! is not: a way to a neighbour, a socket, a thread or a global.
 
 use crate::effects::{EMISSIONS_MAX, Effects, Emission, Event};
-use crate::{DropReason, TimerId, Verdict};
+use crate::{DropReason, Surroundings, TimerId, Verdict};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{Packet, Pool};
 
@@ -138,4 +138,29 @@ fn emit(lane: &mut Vec<Emission>, slot: usize, packet: Packet) -> Result<(), Pac
     }
     lane.push(Emission { slot, packet });
     Ok(())
+}
+
+/// Lends a context to modules that stand outside a [`crate::Runner`]: for measurements of what the
+/// runner costs. What they leave in it goes nowhere.
+#[derive(Debug, Default)]
+pub struct Bare {
+    effects: Effects,
+}
+
+impl Bare {
+    /// Runs `body` with a context.
+    #[inline]
+    pub fn with<R>(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        body: impl FnOnce(&mut Cx<'_>) -> R,
+    ) -> R {
+        body(&mut Cx::new(around.now, around.pool, around.random, &mut self.effects, 0))
+    }
+
+    /// True when a module did something else than forward: a measurement of that is worth nothing.
+    #[must_use]
+    pub fn is_touched(&self) -> bool {
+        self.effects.is_touched
+    }
 }

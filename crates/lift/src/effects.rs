@@ -7,8 +7,9 @@ use dacapo_base::Time;
 use dacapo_packet::Packet;
 use std::collections::VecDeque;
 
-/// The most packets that one batch call of one module may emit per direction.
-pub const EMISSIONS_MAX: usize = 1_024;
+/// The most packets that one batch call of one module may emit per direction: more than a window of
+/// packets that wait for one.
+pub const EMISSIONS_MAX: usize = 16_384;
 
 /// The most events that wait for the holder of a runner; further ones are counted only.
 pub(crate) const EVENTS_MAX: usize = 256;

@@ -10,8 +10,8 @@ use crate::load::Load;
 use dacapo_packet::{BATCH_BYTES_MAX, BATCH_PACKETS_MAX, Packet, Pool};
 use std::collections::VecDeque;
 
-/// The most slots that wait before one module in one direction.
-pub(crate) const LANE_MAX: usize = 4_096;
+/// The most slots that wait before one module in one direction: what one call may emit.
+pub(crate) const LANE_MAX: usize = crate::EMISSIONS_MAX;
 
 #[derive(Debug, Default)]
 pub(crate) struct Lane {

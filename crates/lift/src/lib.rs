@@ -41,7 +41,7 @@ mod service;
 mod spec;
 mod verdict;
 
-pub use context::Cx;
+pub use context::{Bare, Cx};
 pub use counters::{DirectionCounters, ModuleCounters};
 pub use effects::{EMISSIONS_MAX, Emission, Event};
 pub use graph::{Built, Catalogue, Entry, Graph, Node, Params};

@@ -188,6 +188,32 @@ fn a_module_whose_packets_depend_on_the_batch_is_found() {
     check_found(verdict(&BATCHY, |_, _| Box::new(Batchy)), "rule 4");
 }
 
+static HASTY: ModuleSpec = ModuleSpec { head: 1, ..spec("hasty", 0xF1FF, true) };
+
+/// Takes trains upwards and looks at their first segment only.
+struct Hasty;
+
+module!(Hasty, HASTY, {
+    fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        match cx.pool.put_head(slot, |_| [7]) {
+            Ok(()) => Verdict::Forward,
+            Err(_) => Verdict::Drop(DropReason::TooLarge),
+        }
+    }
+
+    fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        if cx.pool.segment(slot, 0).first() != Some(&7) {
+            return Verdict::Drop(DropReason::Malformed);
+        }
+        Honest.up(cx, slot)
+    }
+});
+
+#[test]
+fn a_module_that_judges_a_train_by_its_first_segment_is_found() {
+    check_found(verdict(&HASTY, |_, _| Box::new(Hasty)), "trains upwards");
+}
+
 static GLOBAL: ModuleSpec = ModuleSpec { head: 1, ..spec("global", 0xF107, false) };
 static LIVES: AtomicU64 = AtomicU64::new(0);
 

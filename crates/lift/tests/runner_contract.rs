@@ -256,14 +256,14 @@ fn lanes_are_bounded_and_what_exceeds_them_is_freed_and_counted() {
     let module = Scripted::new(&SINGLES);
     *module.credit.lock().unwrap() = 0;
     let mut bench = Bench::new(vec![module]);
-    for _ in 0..5_000 {
+    for _ in 0..20_000 {
         bench.feed("x");
         bench.run();
     }
     let seen = *bench.runner.modules().next().unwrap().1;
-    assert_eq!(seen.down.dropped[DropReason::Overflow.index()], 5_000 - 4_096);
-    assert_eq!(bench.pool.live_views(), 4_096);
-    assert_eq!(bench.flush(), 4_096);
+    assert_eq!(seen.down.dropped[DropReason::Overflow.index()], 20_000 - 16_384);
+    assert_eq!(bench.pool.live_views(), 16_384);
+    assert_eq!(bench.flush(), 16_384);
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub mod segmentation;
 
 mod arithmetic;
 mod control;
+mod runs;
 #[cfg(test)]
 mod testing;
 

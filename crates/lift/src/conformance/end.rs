@@ -83,6 +83,22 @@ impl End {
         self.units()
     }
 
+    /// Takes datagrams of one length, of which the last may be shorter, in one train.
+    pub fn receive_train(&mut self, datagrams: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let segment = datagrams.first().map_or(0, Vec::len);
+        let bytes = datagrams.concat();
+        let layout = Layout { head: 0, tail: 0, segment, segmented: true };
+        let mut train = self.pool.alloc_train(&layout, bytes.len()).expect("room in the pool");
+        self.pool.write_payload(&train, 0, &bytes);
+        train.set_unit_ends(true, true);
+        train.time = self.now;
+        self.with(|runner, around| {
+            runner.handle_up(around, train);
+            runner.run(around);
+        });
+        self.units()
+    }
+
     pub fn units(&mut self) -> Vec<Vec<u8>> {
         let packets: Vec<Packet> = self.runner.take_up().drain().collect();
         let mut units: Vec<Vec<u8>> = Vec::new();

@@ -14,11 +14,12 @@
 //!
 //! Invariant: no state, so nothing is held and nothing is lost at a change.
 
+use crate::runs::in_parts;
 use dacapo_lift::{
     Cost, Cx, DropReason, Entry, Module, ModuleSpec, Params, Profile, Property, Setup, Stratum,
     Verdict,
 };
-use dacapo_packet::{Packet, Pool};
+use dacapo_packet::Packet;
 
 const CRC_LEN: usize = 4;
 
@@ -33,7 +34,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     head: 0,
     tail: CRC_LEN as u16,
     trains_down: true,
-    trains_up: false,
+    trains_up: true,
     keeps_order: true,
     segments: false,
     requires: &[Property::Boundaries],
@@ -72,23 +73,21 @@ impl Module for Checksum {
     }
 
     fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        if cx.pool.push_tail(slot, CRC_LEN).is_err() {
-            return Verdict::Drop(DropReason::TooLarge);
+        let put = cx.pool.put_tail(slot, |before| crc32c::crc32c(before).to_be_bytes());
+        match put {
+            Ok(()) => Verdict::Forward,
+            Err(_) => Verdict::Drop(DropReason::TooLarge),
         }
-        for index in 0..slot.segment_count() {
-            let crc = crc(cx.pool, slot, index);
-            cx.pool.tail_mut(slot, index, CRC_LEN).copy_from_slice(&crc.to_be_bytes());
-        }
-        Verdict::Forward
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        let Some((_, sent)) = cx.pool.segment(slot, 0).split_last_chunk::<CRC_LEN>() else {
-            return Verdict::Drop(DropReason::Malformed);
-        };
-        let sent = u32::from_be_bytes(*sent);
-        if sent != crc(cx.pool, slot, 0) {
-            return Verdict::Drop(DropReason::Checksum);
+        let checks = |at| check(cx.pool.segment(slot, at));
+        match (0..slot.segment_count()).try_for_each(checks) {
+            Ok(()) => {}
+            Err(_) if slot.is_train() => {
+                return in_parts(cx, slot, |_, _| 1, |cx, part| self.up(cx, part));
+            }
+            Err(reason) => return Verdict::Drop(reason),
         }
         match cx.pool.pull_tail(slot, CRC_LEN) {
             Ok(()) => Verdict::Forward,
@@ -97,11 +96,16 @@ impl Module for Checksum {
     }
 }
 
-/// The check over segment `index` without its last four bytes.
-fn crc(pool: &Pool, packet: &Packet, index: usize) -> u32 {
-    let bytes = pool.segment(packet, index);
-    let covered = bytes.len().saturating_sub(CRC_LEN);
-    crc32c::crc32c(bytes.get(..covered).unwrap_or_default())
+/// Whether a packet ends with the check over the bytes before.
+fn check(packet: &[u8]) -> Result<(), DropReason> {
+    let Some((before, sent)) = packet.split_last_chunk::<CRC_LEN>() else {
+        return Err(DropReason::Malformed);
+    };
+    if u32::from_be_bytes(*sent) == crc32c::crc32c(before) {
+        Ok(())
+    } else {
+        Err(DropReason::Checksum)
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@
 use super::profile::Waiting;
 use super::window::{Place, Window};
 use crate::control::parameter;
+use crate::runs::{in_parts, up_or_drop};
 use dacapo_base::Time;
 use dacapo_lift::{
     ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params,
@@ -38,7 +39,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     head: LEN as u16,
     tail: 0,
     trains_down: true,
-    trains_up: false,
+    trains_up: true,
     keeps_order: false,
     segments: false,
     requires: &[Property::Boundaries],
@@ -95,21 +96,20 @@ impl Module for Sequence {
     }
 
     fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        if cx.pool.push_head(slot, LEN).is_err() {
+        let sent = self.sent;
+        let put = cx.pool.put_head(slot, |at| Header { number: (sent + at as u64) as u32 }.emit());
+        if put.is_err() {
             return Verdict::Drop(DropReason::TooLarge);
         }
-        for index in 0..slot.segment_count() {
-            let header = Header { number: self.sent as u32 };
-            cx.pool.head_mut(slot, index, LEN).copy_from_slice(&header.emit());
-            self.sent += 1;
-        }
+        self.sent += slot.segment_count() as u64;
         Verdict::Forward
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        let header = Header::parse(cx.pool.segment(slot, 0));
-        let number = header.ok().and_then(|header| extend(header.number, self.window.next()));
-        let Some(number) = number else {
+        if slot.is_train() {
+            return self.up_train(cx, slot);
+        }
+        let Some(number) = self.number(cx, slot, 0) else {
             return Verdict::Drop(DropReason::Malformed);
         };
         if cx.pool.pull_head(slot, LEN).is_err() {
@@ -153,8 +153,7 @@ impl Module for Sequence {
     }
 
     fn flush(&mut self, cx: &mut Cx<'_>) {
-        let waiting: Vec<_> = self.window.drain().collect();
-        for packet in waiting {
+        for packet in self.window.drain() {
             cx.discard(packet, DropReason::Shutdown);
         }
         self.oldest = None;
@@ -163,6 +162,25 @@ impl Module for Sequence {
 }
 
 impl Sequence {
+    /// The whole number that segment `at` carries.
+    fn number(&self, cx: &Cx<'_>, packet: &Packet, at: usize) -> Option<u64> {
+        let header = Header::parse(cx.pool.segment(packet, at));
+        header.ok().and_then(|header| extend(header.number, self.window.next()))
+    }
+
+    /// A train whose segments are just those that are waited for stays one.
+    fn up_train(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        let count = slot.segment_count();
+        let is_next = |at| self.number(cx, slot, at) == Some(self.window.next() + at as u64);
+        let is_run = self.window.held() == 0 && (0..count).all(is_next);
+        if !is_run || cx.pool.pull_head(slot, LEN).is_err() {
+            return in_parts(cx, slot, |_, _| 1, |cx, part| self.up(cx, part));
+        }
+        self.outlier = None;
+        (0..count).for_each(|_| self.window.advance());
+        Verdict::Forward
+    }
+
     /// The packet that was waited for, and those that waited for it.
     fn pass(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
         self.outlier = None;
@@ -171,7 +189,7 @@ impl Sequence {
             return Verdict::Forward;
         }
         // The effects of a call go before its slot, so the packet itself must be one of them.
-        self.up_or_drop(cx, slot.take());
+        up_or_drop(cx, slot.take());
         self.release(cx);
         Verdict::Held
     }
@@ -204,24 +222,18 @@ impl Sequence {
             self.release(cx);
         }
         cx.report_lost(self.window.jump(number));
-        self.up_or_drop(cx, slot.take());
+        up_or_drop(cx, slot.take());
         self.window.advance();
         Verdict::Held
     }
 
     fn release(&mut self, cx: &mut Cx<'_>) {
         while let Some(packet) = self.window.release() {
-            self.up_or_drop(cx, packet);
+            up_or_drop(cx, packet);
         }
         if self.oldest.is_some_and(|(number, _)| number < self.window.next()) {
             self.oldest = self.window.oldest();
             self.arm(cx);
-        }
-    }
-
-    fn up_or_drop(&mut self, cx: &mut Cx<'_>, packet: Packet) {
-        if let Err(packet) = cx.emit_up(packet) {
-            cx.discard(packet, DropReason::Overflow);
         }
     }
 

@@ -12,12 +12,11 @@
 //! the front to the back.
 
 use dacapo_base::Time;
-use dacapo_lift::EMISSIONS_MAX;
 use dacapo_packet::Packet;
 use std::collections::VecDeque;
 
-/// How many trains may wait: as many as one call may emit, so that all can leave at once.
-pub(crate) const TRAINS_MAX: usize = EMISSIONS_MAX;
+/// How many trains may wait: less than one call may emit, so that all can leave at once.
+pub(crate) const TRAINS_MAX: usize = 1_024;
 
 /// How many payload bytes may wait.
 pub(crate) const BYTES_MAX: usize = 4 << 20;

@@ -1,20 +1,24 @@
 //! [`Reassembly`]: the units of which some segments have come.
 //!
-//! What it is: segments by unit and index, and the memory of which units are finished. What it is
-//! not: a clock or a counter; the module asks what is complete and what is too old.
+//! What it is: segments by unit and index, and the memory of which units are finished. What comes
+//! in order is a list of pieces, each a packet or a train; only what comes ahead of its turn is
+//! sorted. What it is not: a clock or a counter; the module asks what is complete and what is too
+//! old.
 //!
 //! ```text
 //!            floor                         newest
 //!   finished   |  partial  finished  partial |
 //!   …          [  a a - ]  [ x ]     [ b - ] ]     at most `units` in the window
+//!
+//!   a partial unit    pieces |0 1 2 3|4 5|   next = 6   ahead {8, 9}
 //! ```
 //!
 //! Invariants: at most `UNITS_MAX` units in the window; at most `unit_len_max` bytes per unit; a
-//! unit is passed up at most once.
+//! unit is passed up at most once; nothing is allocated for what comes in order, once as many units
+//! have been in work as are now.
 
 use dacapo_base::Time;
-use dacapo_packet::Packet;
-use dacapo_wire::segment::Header;
+use dacapo_packet::{Packet, Pool};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How many units may lie between the oldest unfinished and the newest.
@@ -23,21 +27,38 @@ pub(crate) const UNITS_MAX: usize = 256;
 /// How far ahead of the newest unit a number may be before it is taken for junk.
 const AHEAD_MAX: i16 = 16_384;
 
-/// What became of a segment.
+/// How many empty lists of pieces are kept for later units.
+const SPARE_MAX: usize = 16;
+
+/// Segments of one unit that follow each other, in one packet.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    /// The low bits of the unit's number.
+    pub unit: u16,
+    /// The index of its first segment.
+    pub index: usize,
+    /// True when its last segment is the last of the unit.
+    pub last: bool,
+    /// The segments.
+    pub packet: Packet,
+}
+
+/// What became of a piece.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// It waits for others of its unit.
     Kept,
-    /// Its unit is whole: the segments in order.
-    Whole(Vec<Packet>),
+    /// Its unit is whole: [`Reassembly::taken`] has the pieces in order.
+    Whole,
     /// It came before, or its unit is finished.
     Repeated(Packet),
     /// Its unit was given up.
     Late(Packet),
     /// It contradicts what came, or is far from every unit.
     Strange(Packet),
-    /// Its unit exceeds the largest allowed; the unit is given up.
-    TooLarge(Packet, Vec<Packet>),
+    /// Its unit exceeds the largest allowed and is given up: [`Reassembly::taken`] has the other
+    /// pieces.
+    TooLarge(Packet),
 }
 
 #[derive(Debug)]
@@ -49,8 +70,13 @@ enum State {
 
 #[derive(Debug, Default)]
 struct Partial {
-    /// By index: a segment far behind the others costs no more than one in front.
-    segments: BTreeMap<usize, Packet>,
+    /// What came in order from the first segment on.
+    pieces: Vec<Packet>,
+    /// The index that is wanted next.
+    next: usize,
+    /// Single segments ahead of it, by index: one far behind the others costs no more than one in
+    /// front.
+    ahead: BTreeMap<usize, Packet>,
     count: Option<usize>,
     came: usize,
     len: usize,
@@ -62,55 +88,106 @@ pub(crate) struct Reassembly {
     floor: u64,
     units: VecDeque<State>,
     unit_len_max: usize,
+    /// The pieces of the unit that became whole or too large.
+    taken: Vec<Packet>,
+    /// Pieces of units that fell out of the window.
+    given_up: Vec<Packet>,
+    spare: Vec<Vec<Packet>>,
 }
 
 impl Reassembly {
     pub fn new(unit_len_max: usize) -> Self {
-        Self { floor: 0, units: VecDeque::new(), unit_len_max }
+        Self {
+            floor: 0,
+            units: VecDeque::new(),
+            unit_len_max,
+            taken: Vec::new(),
+            given_up: Vec::new(),
+            spare: Vec::new(),
+        }
     }
 
-    /// Takes a segment. Units that fall out of the window to make room go to `given_up`.
-    pub fn insert(
-        &mut self,
-        header: Header,
-        packet: Packet,
-        given_up: &mut Vec<Packet>,
-    ) -> Outcome {
+    /// The pieces of the unit that the last call made whole or found too large.
+    pub fn taken(&mut self) -> &mut Vec<Packet> {
+        &mut self.taken
+    }
+
+    /// The next piece of a unit that fell out of the window to make room.
+    pub fn poll_given_up(&mut self) -> Option<Packet> {
+        self.given_up.pop()
+    }
+
+    /// Whether a piece of several segments can be taken as a whole: it follows all that came of
+    /// its unit.
+    pub fn takes_run(&self, unit: u16, index: usize) -> bool {
+        match self.number(unit).map(|number| number.checked_sub(self.floor)) {
+            Some(Some(place)) => match self.units.get(place as usize) {
+                Some(State::Partial(partial)) => partial.next == index && partial.ahead.is_empty(),
+                Some(_) => false,
+                None => index == 0,
+            },
+            _ => false,
+        }
+    }
+
+    /// The whole number of a unit; `None` when it is far from all that came.
+    fn number(&self, unit: u16) -> Option<u64> {
         let newest = self.floor + self.units.len() as u64;
-        let ahead = header.unit.wrapping_sub(newest as u16).cast_signed();
-        let Some(unit) = newest.checked_add_signed(i64::from(ahead)) else {
-            return Outcome::Strange(packet);
-        };
+        let ahead = unit.wrapping_sub(newest as u16).cast_signed();
         if ahead > AHEAD_MAX {
-            return Outcome::Strange(packet);
+            return None;
         }
+        newest.checked_add_signed(i64::from(ahead))
+    }
+
+    /// Takes a piece; one of several segments only where [`Reassembly::takes_run`] says so.
+    pub fn insert(&mut self, pool: &mut Pool, piece: Piece) -> Outcome {
+        let Some(unit) = self.number(piece.unit) else {
+            return Outcome::Strange(piece.packet);
+        };
         if unit < self.floor {
-            return Outcome::Late(packet);
+            return Outcome::Late(piece.packet);
         }
-        self.make_room(unit, given_up);
+        self.make_room(unit);
         let place = (unit - self.floor) as usize;
         let outcome = match &mut self.units[place] {
-            State::Finished => Outcome::Repeated(packet),
-            State::GivenUp => Outcome::Late(packet),
-            State::Partial(partial) => partial.insert(header, packet, self.unit_len_max),
+            State::Finished => Outcome::Repeated(piece.packet),
+            State::GivenUp => Outcome::Late(piece.packet),
+            State::Partial(partial) => {
+                let is_first = partial.pieces.is_empty() && partial.pieces.capacity() == 0;
+                if is_first && let Some(spare) = self.spare.pop() {
+                    partial.pieces = spare;
+                }
+                partial.insert(pool, piece, self.unit_len_max)
+            }
         };
-        match outcome {
-            Outcome::Whole(_) => self.units[place] = State::Finished,
-            Outcome::TooLarge(..) => self.units[place] = State::GivenUp,
-            _ => {}
-        }
+        let end = match outcome {
+            Outcome::Whole => State::Finished,
+            Outcome::TooLarge(_) => State::GivenUp,
+            _ => return outcome,
+        };
+        self.take(place, end);
         self.raise_floor();
         outcome
     }
 
-    fn make_room(&mut self, unit: u64, given_up: &mut Vec<Packet>) {
+    /// Takes the pieces of a unit out, which is then finished or given up.
+    fn take(&mut self, place: usize, end: State) {
+        if let State::Partial(partial) = std::mem::replace(&mut self.units[place], end) {
+            let list = partial.empty_into(&mut self.taken);
+            keep_spare(&mut self.spare, list);
+        }
+    }
+
+    fn make_room(&mut self, unit: u64) {
         let oldest = (unit + 1).saturating_sub(UNITS_MAX as u64);
         while self.floor < oldest {
             match self.units.pop_front() {
                 Some(state) => {
                     self.floor += 1;
                     if let State::Partial(partial) = state {
-                        given_up.extend(partial.into_packets());
+                        let list = partial.empty_into(&mut self.given_up);
+                        keep_spare(&mut self.spare, list);
                     }
                 }
                 // Nothing lies between: go there at once.
@@ -143,53 +220,80 @@ impl Reassembly {
         waiting.min()
     }
 
-    /// Gives up every unit whose last segment came before `before`; their segments.
-    pub fn give_up(&mut self, before: Time) -> Vec<Packet> {
-        let mut packets = Vec::new();
+    /// Gives up every unit whose last segment came before `before`; their pieces come out of
+    /// [`Reassembly::poll_given_up`].
+    pub fn give_up(&mut self, before: Time) {
         for state in &mut self.units {
             if let State::Partial(partial) = state
                 && partial.came > 0
                 && partial.newest <= before
             {
-                packets.append(&mut std::mem::take(partial).into_packets());
+                let list = std::mem::take(partial).empty_into(&mut self.given_up);
+                keep_spare(&mut self.spare, list);
                 *state = State::GivenUp;
             }
         }
         self.raise_floor();
-        packets
+    }
+}
+
+fn keep_spare(spare: &mut Vec<Vec<Packet>>, list: Vec<Packet>) {
+    if list.capacity() > 0 && spare.len() < SPARE_MAX {
+        spare.push(list);
     }
 }
 
 impl Partial {
-    fn insert(&mut self, header: Header, packet: Packet, unit_len_max: usize) -> Outcome {
-        let index = usize::from(header.index);
-        let known = self.count;
-        let strange = known
-            .is_some_and(|count| index >= count || (header.last && index + 1 != count))
-            || (header.last && self.segments.keys().next_back().is_some_and(|last| *last > index));
+    fn insert(&mut self, pool: &mut Pool, piece: Piece, unit_len_max: usize) -> Outcome {
+        let Piece { index, last, packet, .. } = piece;
+        let segments = packet.segment_count();
+        let end = index + segments;
+        let seen_end = self.ahead.keys().next_back().map_or(self.next, |&last| last + 1);
+        let strange = self.count.is_some_and(|count| end > count || (last && end != count))
+            || (last && seen_end > end);
         if strange {
             return Outcome::Strange(packet);
         }
-        if self.segments.contains_key(&index) {
+        if index < self.next || self.ahead.contains_key(&index) {
             return Outcome::Repeated(packet);
         }
         self.len += packet.payload_len();
-        if self.len > unit_len_max || index > unit_len_max {
-            return Outcome::TooLarge(packet, std::mem::take(self).into_packets());
+        if self.len > unit_len_max || end > unit_len_max.saturating_add(1) {
+            return Outcome::TooLarge(packet);
         }
-        if header.last {
-            self.count = Some(index + 1);
+        if last {
+            self.count = Some(end);
         }
         self.newest = packet.time;
-        self.segments.insert(index, packet);
-        self.came += 1;
-        if self.count == Some(self.came) {
-            return Outcome::Whole(std::mem::take(self).into_packets());
+        self.came += segments;
+        if index == self.next {
+            self.append(pool, packet);
+            while let Some(waited) = self.ahead.remove(&self.next) {
+                self.append(pool, waited);
+            }
+        } else {
+            self.ahead.insert(index, packet);
         }
-        Outcome::Kept
+        if self.count == Some(self.came) { Outcome::Whole } else { Outcome::Kept }
     }
 
-    fn into_packets(self) -> Vec<Packet> {
-        self.segments.into_values().collect()
+    /// Adds what is next: to the piece before it, where both lie in one body.
+    fn append(&mut self, pool: &mut Pool, packet: Packet) {
+        self.next += packet.segment_count();
+        let packet = match self.pieces.last_mut() {
+            Some(last) => match pool.join(last, packet) {
+                Ok(()) => return,
+                Err(packet) => packet,
+            },
+            None => packet,
+        };
+        self.pieces.push(packet);
+    }
+
+    /// Moves everything into a list; the emptied list of pieces.
+    fn empty_into(mut self, list: &mut Vec<Packet>) -> Vec<Packet> {
+        list.append(&mut self.pieces);
+        list.extend(self.ahead.into_values());
+        self.pieces
     }
 }

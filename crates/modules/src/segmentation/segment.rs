@@ -3,7 +3,7 @@
 //! What it is: on the way down a header before every segment of the strided layout in which the
 //! unit already lies: no byte of payload moves. On the way up a window of units of which some
 //! segments have come; a whole unit goes up as a chain of views, a unit that gets no further
-//! segment for `patience` is given up.
+//! segment for `patience` is given up. Segments that came in one train stay one.
 //!
 //! What it is not: order (units go up as they become whole) or repair.
 //!
@@ -16,7 +16,8 @@
 //! bytes of one unit are at most `unit_len_max` of the flow.
 
 use super::profile::UnitsOfPackets;
-use super::reassembly::{Outcome, Reassembly};
+use super::reassembly::{Outcome, Piece, Reassembly};
+use crate::runs::{in_parts, up_or_drop};
 use dacapo_base::Time;
 use dacapo_lift::{
     Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params, Property, Setup,
@@ -37,7 +38,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     head: LEN as u16,
     tail: 0,
     trains_down: true,
-    trains_up: false,
+    trains_up: true,
     keeps_order: false,
     segments: true,
     requires: &[Property::Boundaries],
@@ -68,7 +69,6 @@ fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
         begun: false,
         reassembly: Reassembly::new(setup.unit_len_max),
         patience: Duration::from_nanos(params.value(&SPEC, "patience")),
-        given_up: Vec::new(),
         armed: false,
     })
 }
@@ -80,7 +80,6 @@ struct Segment {
     begun: bool,
     reassembly: Reassembly,
     patience: Duration,
-    given_up: Vec<Packet>,
     armed: bool,
 }
 
@@ -100,66 +99,151 @@ impl Module for Segment {
         if usize::from(self.index) + count > usize::from(INDEX_MAX) + 1 {
             return Verdict::Drop(DropReason::TooLarge);
         }
-        if cx.pool.push_head(slot, LEN).is_err() {
+        let (unit, first) = (self.unit, self.index);
+        let end = if slot.is_unit_last() { count } else { 0 };
+        let put = cx.pool.put_head(slot, |at| {
+            Header { unit, index: first + at as u16, last: at + 1 == end }.emit()
+        });
+        if put.is_err() {
             return Verdict::Drop(DropReason::TooLarge);
         }
-        for at in 0..count {
-            let last = slot.is_unit_last() && at + 1 == count;
-            let header = Header { unit: self.unit, index: self.index, last };
-            cx.pool.head_mut(slot, at, LEN).copy_from_slice(&header.emit());
-            self.index += 1;
-        }
+        self.index += count as u16;
         Verdict::Forward
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        let Ok(header) = Header::parse(cx.pool.segment(slot, 0)) else {
-            return Verdict::Drop(DropReason::Malformed);
+        if !slot.is_train() {
+            return self.up_single(cx, slot);
+        }
+        let Some(run) = run_of(cx, slot) else {
+            return in_parts(cx, slot, |_, _| 1, |cx, part| self.up_single(cx, part));
         };
+        if run.count == slot.segment_count() && self.reassembly.takes_run(run.unit, run.index) {
+            return self.up_run(cx, slot, &run);
+        }
+        in_parts(
+            cx,
+            slot,
+            |cx, rest| run_of(cx, rest).map_or(1, |run| run.count),
+            |cx, part| match run_of(cx, part) {
+                Some(run) if self.reassembly.takes_run(run.unit, run.index) => {
+                    self.up_run(cx, part, &run)
+                }
+                _ => in_parts(cx, part, |_, _| 1, |cx, part| self.up_single(cx, part)),
+            },
+        )
+    }
+
+    fn timeout(&mut self, cx: &mut Cx<'_>, _: TimerId) {
+        self.give_up(cx, cx.now() - self.patience, DropReason::Stale);
+    }
+
+    fn drain(&mut self, cx: &mut Cx<'_>) {
+        self.give_up(cx, Time::NEVER, DropReason::Stale);
+    }
+
+    fn flush(&mut self, cx: &mut Cx<'_>) {
+        self.give_up(cx, Time::NEVER, DropReason::Shutdown);
+    }
+}
+
+/// Segments of one unit that follow each other in a train, from its first on.
+struct Run {
+    unit: u16,
+    index: usize,
+    last: bool,
+    count: usize,
+}
+
+/// The run that a packet begins with; `None` when its first segment has no header.
+fn run_of(cx: &Cx<'_>, packet: &Packet) -> Option<Run> {
+    let header = |at| Header::parse(cx.pool.segment(packet, at)).ok();
+    let mut end = header(0)?;
+    let (unit, index, mut count) = (end.unit, usize::from(end.index), 1);
+    while !end.last
+        && count < packet.segment_count()
+        && let Some(next) = header(count)
+        && next.unit == unit
+        && next.index == end.index + 1
+    {
+        (end, count) = (next, count + 1);
+    }
+    Some(Run { unit, index, last: end.last, count })
+}
+
+impl Segment {
+    fn up_single(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        match run_of(cx, slot) {
+            Some(run) => self.up_run(cx, slot, &run),
+            None => Verdict::Drop(DropReason::Malformed),
+        }
+    }
+
+    /// Takes a run that fills its slot.
+    fn up_run(&mut self, cx: &mut Cx<'_>, slot: &mut Packet, run: &Run) -> Verdict {
         if cx.pool.pull_head(slot, LEN).is_err() {
             return Verdict::Drop(DropReason::Malformed);
         }
+        let segments = slot.segment_count();
         let mut packet = slot.take();
         packet.time = packet.time.max(Time::from_nanos(1));
-        let whole_in_one = header.last && header.index == 0;
+        let whole_in_one = run.last && run.index == 0;
         if !whole_in_one {
             // A small view must not pin the large body that a burst arrived in.
             let _ = cx.pool.settle(&mut packet);
         }
-        let outcome = self.reassembly.insert(header, packet, &mut self.given_up);
-        for lost in self.given_up.drain(..) {
+        let piece = Piece { unit: run.unit, index: run.index, last: run.last, packet };
+        let outcome = self.reassembly.insert(cx.pool, piece);
+        while let Some(lost) = self.reassembly.poll_given_up() {
             cx.discard(lost, DropReason::Stale);
         }
-        let verdict = apply(cx, slot, outcome);
+        let verdict = self.apply(cx, slot, outcome);
+        if verdict == Verdict::Forward && slot.segment_count() != segments {
+            cx.resized();
+        }
         if !self.armed && !whole_in_one {
             self.arm(cx);
         }
         verdict
     }
 
-    fn timeout(&mut self, cx: &mut Cx<'_>, _: TimerId) {
-        for packet in self.reassembly.give_up(cx.now() - self.patience) {
-            cx.discard(packet, DropReason::Stale);
+    /// Passes a whole unit up as a chain, its last view in the slot; everything else is kept or
+    /// given up.
+    fn apply(&mut self, cx: &mut Cx<'_>, slot: &mut Packet, outcome: Outcome) -> Verdict {
+        let (packet, reason) = match outcome {
+            Outcome::Kept => return Verdict::Held,
+            Outcome::Whole => {
+                let chain = self.reassembly.taken();
+                let Some(mut last) = chain.pop() else { return Verdict::Held };
+                last.set_unit_ends(chain.is_empty(), true);
+                for (index, mut packet) in chain.drain(..).enumerate() {
+                    packet.set_unit_ends(index == 0, false);
+                    up_or_drop(cx, packet);
+                }
+                *slot = last;
+                return Verdict::Forward;
+            }
+            Outcome::Repeated(packet) => (packet, DropReason::Duplicate),
+            Outcome::Late(packet) => (packet, DropReason::Stale),
+            Outcome::Strange(packet) => (packet, DropReason::Malformed),
+            Outcome::TooLarge(packet) => {
+                let others = self.reassembly.taken().drain(..);
+                others.for_each(|other| cx.discard(other, DropReason::TooLarge));
+                (packet, DropReason::TooLarge)
+            }
+        };
+        *slot = packet;
+        Verdict::Drop(reason)
+    }
+
+    fn give_up(&mut self, cx: &mut Cx<'_>, before: Time, reason: DropReason) {
+        self.reassembly.give_up(before);
+        while let Some(packet) = self.reassembly.poll_given_up() {
+            cx.discard(packet, reason);
         }
         self.arm(cx);
     }
 
-    fn drain(&mut self, cx: &mut Cx<'_>) {
-        for packet in self.reassembly.give_up(Time::NEVER) {
-            cx.discard(packet, DropReason::Stale);
-        }
-        self.arm(cx);
-    }
-
-    fn flush(&mut self, cx: &mut Cx<'_>) {
-        for packet in self.reassembly.give_up(Time::NEVER) {
-            cx.discard(packet, DropReason::Shutdown);
-        }
-        self.arm(cx);
-    }
-}
-
-impl Segment {
     fn arm(&mut self, cx: &mut Cx<'_>) {
         let oldest = self.reassembly.oldest();
         self.armed = oldest.is_some();
@@ -168,30 +252,4 @@ impl Segment {
             None => cx.disarm(PATIENCE_TIMER),
         }
     }
-}
-
-/// Passes a whole unit up as a chain; everything else is kept or given up.
-fn apply(cx: &mut Cx<'_>, slot: &mut Packet, outcome: Outcome) -> Verdict {
-    let (packet, reason) = match outcome {
-        Outcome::Kept => return Verdict::Held,
-        Outcome::Whole(segments) => {
-            let last = segments.len().saturating_sub(1);
-            for (index, mut packet) in segments.into_iter().enumerate() {
-                packet.set_unit_ends(index == 0, index == last);
-                if let Err(packet) = cx.emit_up(packet) {
-                    cx.discard(packet, DropReason::Overflow);
-                }
-            }
-            return Verdict::Held;
-        }
-        Outcome::Repeated(packet) => (packet, DropReason::Duplicate),
-        Outcome::Late(packet) => (packet, DropReason::Stale),
-        Outcome::Strange(packet) => (packet, DropReason::Malformed),
-        Outcome::TooLarge(packet, others) => {
-            others.into_iter().for_each(|other| cx.discard(other, DropReason::TooLarge));
-            (packet, DropReason::TooLarge)
-        }
-    };
-    *slot = packet;
-    Verdict::Drop(reason)
 }

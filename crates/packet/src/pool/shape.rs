@@ -114,7 +114,7 @@ impl Pool {
     /// [`PoolFull`] when there is no memory; the packet is as it was.
     pub fn settle(&mut self, packet: &mut Packet) -> Result<(), PoolFull> {
         let body = self.bodies.get(packet.body as usize).map_or(0, |body| body.bytes.len());
-        if packet.is_train() || body <= 4 * packet.payload_len().max(CLASS_BYTES[0] / 4) {
+        if body <= 4 * packet.payload_len().max(CLASS_BYTES[0] / 4) {
             return Ok(());
         }
         self.copy_out(packet, 0, 0)

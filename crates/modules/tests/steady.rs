@@ -1,0 +1,116 @@
+//! In steady state a graph allocates nothing; and what it has held it lets go whole.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{End, Place, number, unit};
+use dacapo_heap::Counting;
+use dacapo_packet::{Batch, Layout, Packet};
+use std::time::Duration;
+
+#[global_allocator]
+static HEAP: Counting = Counting;
+
+const GRAPH: &[Place<'_>] = &[("segment", &[]), ("sequence", &[]), ("checksum", &[])];
+
+/// Two ends and the packets between them, which are copied from pool to pool as a network does it:
+/// trains stay trains or, where `singly` says so, come one by one.
+struct Pair {
+    a: End,
+    b: End,
+    sent: Batch,
+    singly: bool,
+}
+
+impl Pair {
+    fn new(singly: bool) -> Self {
+        let end = || End::new(GRAPH, 200_000);
+        Self { a: end(), b: end(), sent: Batch::new(), singly }
+    }
+
+    /// Sends a unit in as many trains as it takes; how many bytes came, headers not counted.
+    fn carry(&mut self, unit: &[u8]) -> usize {
+        let a = &mut self.a;
+        let most = a.layout.payload_per_train();
+        let trains = unit.len().div_ceil(most);
+        for (at, part) in unit.chunks(most).enumerate() {
+            let mut packet = a.pool.alloc_train(&a.layout, part.len()).unwrap();
+            a.pool.write_payload(&packet, 0, part);
+            packet.set_unit_ends(at == 0, at + 1 == trains);
+            packet.time = a.now;
+            a.with(|runner, around| runner.feed(around, packet));
+        }
+        a.with(|runner, around| runner.run(around));
+        self.sent.append(a.runner.take_down());
+        self.a.now += Duration::from_micros(10);
+        self.b.now = self.a.now;
+        let mut sent = std::mem::take(&mut self.sent);
+        for mut packet in sent.drain() {
+            while self.singly
+                && let Some(first) = self.a.pool.split_first(&mut packet, 1)
+            {
+                self.receive(first);
+            }
+            self.receive(packet);
+        }
+        self.sent = sent;
+        let mut bytes = 0;
+        for packet in self.b.runner.take_up().drain() {
+            bytes += packet.payload_len();
+            self.b.pool.free(packet);
+        }
+        bytes
+    }
+
+    fn receive(&mut self, sent: Packet) {
+        let (a, b) = (&mut self.a, &mut self.b);
+        let (segment, len) = (sent.segment_len(0), sent.payload_len());
+        let layout = Layout { head: 0, tail: 0, segment, segmented: true };
+        let mut came = b.pool.alloc_train(&layout, len).unwrap();
+        let mut at = 0;
+        for index in 0..sent.segment_count() {
+            at += b.pool.write_payload(&came, at, a.pool.segment(&sent, index));
+        }
+        came.set_unit_ends(true, true);
+        came.time = b.now;
+        a.pool.free(sent);
+        b.with(|runner, around| {
+            runner.handle_up(around, came);
+            runner.run(around);
+        });
+    }
+}
+
+#[test]
+fn nothing_is_allocated_for_packets_trains_and_units_of_several_trains() {
+    assert!(dacapo_heap::is_counting());
+    for singly in [false, true] {
+        for len in [64, 40_000, 150_000] {
+            let mut pair = Pair::new(singly);
+            let unit = vec![7; len];
+            let mut run = || (0..600).for_each(|_| assert_eq!(pair.carry(&unit), len));
+            run();
+            let ((), used) = dacapo_heap::measure(run);
+            assert_eq!(used.allocated_bytes, 0, "units of {len} bytes, singly: {singly}");
+            pair.a.flush();
+            pair.b.flush();
+        }
+    }
+}
+
+#[test]
+fn thousands_of_packets_that_waited_for_one_all_go_up() {
+    let mut a = End::new(&[("sequence", &[])], 200);
+    let mut b = End::new(&[("sequence", &[])], 200);
+    let count = 6_000;
+    (0..count).for_each(|number| a.feed(&unit(number, 100)));
+    let datagrams = a.datagrams();
+    datagrams.iter().skip(1).for_each(|datagram| b.receive(datagram));
+    assert_eq!(b.units().len(), 0, "all wait for the first");
+    b.receive(&datagrams[0]);
+    let order: Vec<u64> = b.units().iter().map(|unit| number(unit)).collect();
+    assert_eq!(order, (0..count).collect::<Vec<_>>());
+    [&mut a, &mut b].into_iter().for_each(End::flush);
+}
