@@ -3,6 +3,7 @@
 //! What it is not: what the commands do (`commands/`). Wrong usage ends with code 2 here already.
 
 mod link;
+mod net;
 mod texts;
 mod transfer;
 
@@ -12,6 +13,7 @@ use dacapo::uri::Uri;
 use dacapo_media::testmovie::{SIDE_MAX, SIDE_MIN};
 use dacapo_qos::{Attributes, PathAssumption};
 pub use link::{Addresses, LinkArgs, Namespaces, OverLink};
+pub use net::{BenchNetArgs, NetDirection, NetTransport, NetWait, NetWhat, word as net_word};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -197,7 +197,9 @@ Examples:
   dacapo bench control                     as in Tables 19 to 24 and 45 of 1998
   dacapo bench transfer                    1 GiB by `send --reliable` beside plain sockets
   dacapo bench transfer --size 100MB --rounds 3 --json
-  dacapo bench link                        what the emulator of `link` costs";
+  dacapo bench link                        what the emulator of `link` costs
+  dacapo bench net                         what goes from process to process on this host
+  dacapo bench net 192.0.2.7               or to `dacapo bench net --listen` there";
 
 pub const BENCH_CONTROL: &str = "\
 Examples:
@@ -211,6 +213,27 @@ plain TCP sockets that does the same reads, hash and writes. Both use two proces
 Examples:
   dacapo bench transfer
   dacapo bench transfer --size '4 GiB' --rounds 3 --dir /var/tmp";
+
+pub const BENCH_NET: &str = "\
+Without HOST both ends are on this host, two processes over loopback. With HOST the far end is
+`dacapo bench net --listen`, started there by hand; it runs one measurement after the other, for as
+many as come, and bounds what they may ask of it.
+
+Units go from application to application through the library. Goodput is counted by the receiver,
+processor time (user and kernel) at both ends. Over UDP nothing waits for a slow receiver: what it
+cannot take is lost, and counted. Delays are of units of 64 bytes there and back, for 2 s at most
+unless --what latency. Packets are counted by the lowest module; without modules nobody counts them.
+
+It ends with 0 when everything could be measured, 1 when it could not, 3 when nothing answers at
+HOST, 5 when the graph is illegal, and 6 when units are missing that nobody has booked.
+
+Examples:
+  dacapo bench net
+  dacapo bench net --listen                                       # on one host, and on another:
+  dacapo bench net 192.0.2.7 --direction both --duration 10s
+  dacapo bench net --unit-len 1400 --rate '1 Gbit/s' --graph segment,sequence,checksum
+  dacapo bench net --transport tcp --flows 4 --bytes 10GB --rounds 5 --json | jq .median
+  dacapo bench net --what latency --wait spin";
 
 pub const BENCH_LINK: &str = "\
 Each round sends datagrams of 100 and of 1,400 bytes over loopback as fast as they are taken, with

@@ -161,6 +161,9 @@ pub enum Bench {
     /// The ceiling and the delay of the link emulator, beside the same sockets without it, in turn.
     #[command(after_help = super::texts::BENCH_LINK)]
     Link(BenchLinkArgs),
+    /// What the network carries, and how long it takes: between two hosts, or on this one alone.
+    #[command(after_help = super::texts::BENCH_NET)]
+    Net(super::BenchNetArgs),
 }
 
 /// Arguments of `bench link`.
@@ -232,7 +235,7 @@ pub(super) fn parse_path(text: &str) -> Result<PathAssumption, String> {
     PathAssumption::parse(text).map_err(|error| error.to_string())
 }
 
-fn parse_len(text: &str) -> Result<u64, String> {
+pub(super) fn parse_len(text: &str) -> Result<u64, String> {
     let len = match text.parse() {
         Ok(len) => len,
         Err(_) => dacapo_qos::parse_size(text).map_err(|error| error.to_string())?,

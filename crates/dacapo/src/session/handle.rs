@@ -18,6 +18,7 @@ use crate::access::raw::RawSendError;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
 use dacapo_core::{Code, Error, SessionId};
+use dacapo_lift::ModuleCounters;
 use dacapo_security::Fingerprint;
 use dacapo_sys::clock;
 use std::fmt;
@@ -130,6 +131,17 @@ impl Session {
     pub fn account(&self) -> Account {
         let empty = || Account { session: self.0.name.clone(), flows: Vec::new() };
         self.lock().account(self.0.id).unwrap_or_else(empty)
+    }
+
+    /// What has gone through each module of a flow's protocol at this end so far, from the
+    /// application to the network, by the names of the modules; nothing when the flow is over, or
+    /// there is none of that name.
+    #[must_use]
+    pub fn modules(&self, flow: &str) -> Vec<(&'static str, ModuleCounters)> {
+        let all = self.lock().core().status(self.0.id);
+        let found = all.into_iter().find(|it| it.offer.name == flow);
+        let modules = found.map(|it| it.modules).unwrap_or_default();
+        modules.into_iter().map(|(spec, counters)| (spec.name, counters)).collect()
     }
 
     fn look<T>(&self, look: impl FnOnce(&Entry) -> T) -> Option<T> {

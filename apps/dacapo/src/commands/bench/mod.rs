@@ -5,6 +5,7 @@
 mod control;
 mod figures_1998;
 mod link;
+mod net;
 mod plain;
 mod series;
 mod timed;
@@ -18,6 +19,7 @@ pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     match &args.what {
         Bench::Control(args) => control::run(args),
         Bench::Link(args) => link::run(args),
+        Bench::Net(args) => net::run(args),
         Bench::Transfer(args) => transfer::run(args),
     }
 }

@@ -1,0 +1,357 @@
+//! What `bench net` prints: a table for people, JSON for programs, and medians over the rounds.
+//!
+//! What it is not: the figures (`figures`).
+
+use super::ask::Ask;
+use super::figures::{Bulk, Delay, Way, in_words};
+use crate::cli::{BenchNetArgs, NetWait, net_word};
+use crate::commands::bench::series::median;
+use crate::output::{Cell, Table, line};
+use dacapo::FlowInfo;
+use dacapo_qos::{format_rate, format_size};
+use serde_json::{Value, json};
+
+/// What was measured in a round.
+#[derive(Clone, Debug, Default)]
+pub struct Round {
+    /// How much went through.
+    pub bulk: Option<Bulk>,
+    /// How long a small unit took.
+    pub delay: Option<Delay>,
+}
+
+/// Everything that was measured, and where.
+pub struct Measured<'a> {
+    /// What was asked for.
+    pub args: &'a BenchNetArgs,
+    /// What was run.
+    pub ask: &'a Ask,
+    /// The far end's address.
+    pub remote: String,
+    /// A flow as it was agreed.
+    pub flow: Option<FlowInfo>,
+    /// The rounds.
+    pub rounds: Vec<Round>,
+}
+
+impl Measured<'_> {
+    fn median(&self, pick: impl Fn(&Round) -> Option<f64>) -> f64 {
+        median(&self.rounds.iter().filter_map(pick).collect::<Vec<f64>>())
+    }
+
+    fn way(&self, at: usize, pick: impl Fn(&Way) -> f64) -> f64 {
+        self.median(|round| round.bulk.as_ref()?.ways.get(at).map(&pick))
+    }
+
+    fn bulk(&self, pick: impl Fn(&Bulk) -> f64) -> f64 {
+        self.median(|round| round.bulk.as_ref().map(&pick))
+    }
+
+    fn delay(&self, pick: impl Fn(&Delay) -> f64) -> f64 {
+        self.median(|round| round.delay.as_ref().map(&pick))
+    }
+
+    /// The ways that were used.
+    fn ways(&self) -> Vec<&'static str> {
+        let bulk = self.rounds.first().and_then(|round| round.bulk.as_ref());
+        bulk.map(|bulk| bulk.ways.iter().map(|way| way.name).collect()).unwrap_or_default()
+    }
+
+    /// Prints everything for people.
+    pub fn print(&self) {
+        let far = if self.args.host.is_some() { "" } else { ", a second process on this host" };
+        line(format_args!("far end   {}{far}", self.remote));
+        line(format_args!("protocol  {}", self.protocol()));
+        if self.rounds.iter().any(|round| round.bulk.is_some()) {
+            line("");
+            self.print_bulk();
+        }
+        if self.rounds.iter().any(|round| round.delay.is_some()) {
+            line("");
+            self.print_delay();
+        }
+        line(format_args!("\n{}", self.notes()));
+    }
+
+    fn graph(&self) -> String {
+        let graph = self.flow.as_ref().map(|flow| flow.graph.clone()).unwrap_or_default();
+        graph.replace(" ! ", ", ")
+    }
+
+    fn protocol(&self) -> String {
+        let graph = match self.graph() {
+            none if none.is_empty() => "no modules".to_owned(),
+            graph => graph,
+        };
+        let transport = net_word(self.ask.transport);
+        let bound = match (self.ask.bound_bps(), self.ask.rate_bps) {
+            (Some(bound), Some(_)) => format!("at most {} each", format_rate(bound)),
+            (Some(bound), None) => {
+                format!("at most {} each, as no --rate was given", format_rate(bound))
+            }
+            (None, _) => "as fast as the transport takes it".to_owned(),
+        };
+        let units = format_size(self.ask.unit_len.into());
+        format!("{graph} over {transport}; units of {units}; {}; {bound}", self.flows())
+    }
+
+    fn flows(&self) -> String {
+        let way = match net_word(self.ask.direction).as_str() {
+            "both" => "each way, at the same time".to_owned(),
+            one => one.to_owned(),
+        };
+        match self.ask.flows {
+            1 => format!("1 flow {way}"),
+            flows => format!("{flows} flows {way}"),
+        }
+    }
+
+    fn print_bulk(&self) {
+        let mut table = Table::new(&[
+            "round",
+            "way",
+            "Gbit/s",
+            "units/s",
+            "packets/s",
+            "lost",
+            "jitter µs",
+            "near CPU s/GB",
+            "far",
+            "both",
+        ]);
+        for (at, round) in self.rounds.iter().enumerate() {
+            let Some(bulk) = &round.bulk else { continue };
+            for way in &bulk.ways {
+                table.row(row(&(at + 1).to_string(), way, bulk));
+            }
+        }
+        if self.rounds.len() > 1 {
+            self.ways().iter().enumerate().for_each(|(at, name)| table.row(self.medians(at, name)));
+        }
+        table.print();
+        line("");
+        for (at, round) in self.rounds.iter().enumerate() {
+            for way in round.bulk.iter().flat_map(|bulk| &bulk.ways) {
+                line(format_args!("{} {}: {}", at + 1, way.name, in_words(&way.sums)));
+            }
+        }
+    }
+
+    fn medians(&self, at: usize, name: &str) -> Vec<Cell> {
+        let (near, far) = (self.bulk(|it| it.near_cpu), self.bulk(|it| it.far_cpu));
+        vec![
+            "median".into(),
+            name.into(),
+            format!("{:.3}", self.way(at, |it| it.arrived.gbit_per_s())).into(),
+            format!("{:.0}", self.way(at, |it| it.arrived.units_per_s())).into(),
+            packets(self.packets(at)).into(),
+            format!("{:.3} %", 100.0 * self.way(at, |it| it.sums.loss())).into(),
+            format!("{:.1}", self.way(at, |it| it.arrived.jitter_us)).into(),
+            format!("{near:.3}").into(),
+            format!("{far:.3}").into(),
+            format!("{:.3}", self.bulk(|it| it.near_cpu + it.far_cpu)).into(),
+        ]
+    }
+
+    fn packets(&self, at: usize) -> Option<f64> {
+        let counted = |round: &Round| {
+            round.bulk.as_ref().and_then(|bulk| bulk.ways.get(at)?.arrived.packets_per_s)
+        };
+        let is_counted = self.rounds.iter().any(|round| counted(round).is_some());
+        is_counted.then(|| self.median(counted))
+    }
+
+    fn print_delay(&self) {
+        let mut table = Table::new(&[
+            "round",
+            "there and back µs: p50",
+            "p99",
+            "p99.9",
+            "max",
+            "min",
+            "n",
+            "lost",
+            "CPU µs, both ends",
+        ]);
+        for (at, round) in self.rounds.iter().enumerate() {
+            let Some(it) = &round.delay else { continue };
+            let figures = [it.p50_us, it.p99_us, it.p999_us, it.max_us, it.min_us];
+            let mut cells: Vec<Cell> = vec![(at + 1).to_string().into()];
+            cells.extend(figures.map(|us| format!("{us:.1}").into()));
+            cells.extend([it.count.into(), it.lost.into(), format!("{:.1}", it.cpu_us).into()]);
+            table.row(cells);
+        }
+        if self.rounds.len() > 1 {
+            let picks: [fn(&Delay) -> f64; 5] =
+                [|it| it.p50_us, |it| it.p99_us, |it| it.p999_us, |it| it.max_us, |it| it.min_us];
+            let mut cells: Vec<Cell> = vec!["median".into()];
+            cells.extend(picks.map(|pick| format!("{:.1}", self.delay(pick)).into()));
+            let counts: [fn(&Delay) -> f64; 2] = [|it| it.count as f64, |it| it.lost as f64];
+            cells.extend(counts.map(|pick| format!("{:.0}", self.delay(pick)).into()));
+            cells.push(format!("{:.1}", self.delay(|it| it.cpu_us)).into());
+            table.row(cells);
+        }
+        table.print();
+    }
+
+    fn notes(&self) -> String {
+        let wait = match self.ask.wait {
+            NetWait::Block => "Both ends block: they sleep until something comes",
+            NetWait::Spin => "Both ends spin: who receives looks again and again",
+        };
+        let load = load_average().map_or_else(String::new, |load| {
+            format!(" The load of this host was {load:.2} on {} processors.", processors())
+        });
+        format!(
+            "{wait}. Units of {} bytes are timed there and back.\nGoodput, packets and jitter (RFC \
+             3550) are the receiver's; the processor time is that of each process,\nuser and \
+             kernel, for each GB of payload delivered.{load}",
+            super::ask::ECHO_LEN
+        )
+    }
+
+    /// Everything for programs.
+    pub fn to_json(&self) -> Value {
+        let rounds: Vec<Value> = self.rounds.iter().map(round_json).collect();
+        let ask = self.ask;
+        json!({
+            "far_end": self.remote,
+            "far_end_is_on_this_host": self.args.host.is_none(),
+            "transport": net_word(ask.transport),
+            "graph": self.graph(),
+            "direction": net_word(ask.direction),
+            "flows": ask.flows,
+            "unit_bytes": ask.unit_len,
+            "bound_bps": ask.bound_bps(),
+            "bound_was_asked_for": ask.rate_bps.is_some(),
+            "wait": net_word(ask.wait),
+            "duration_s_max": ask.duration.as_secs_f64(),
+            "bytes_max": ask.bytes,
+            "load_average": load_average(),
+            "processors": processors(),
+            "datagrams_per_send_call": Value::Null,
+            "rounds": rounds,
+            "median": self.median_json(),
+        })
+    }
+
+    fn median_json(&self) -> Value {
+        let mut bulk = serde_json::Map::new();
+        for (at, name) in self.ways().iter().enumerate() {
+            let way = json!({
+                "gbit_per_s": self.way(at, |it| it.arrived.gbit_per_s()),
+                "units_per_s": self.way(at, |it| it.arrived.units_per_s()),
+                "packets_per_s": self.packets(at),
+                "loss": self.way(at, |it| it.sums.loss()),
+                "jitter_us": self.way(at, |it| it.arrived.jitter_us),
+            });
+            bulk.insert((*name).to_owned(), way);
+        }
+        if !bulk.is_empty() {
+            let cpu = json!({
+                "near": self.bulk(|it| it.near_cpu),
+                "far": self.bulk(|it| it.far_cpu),
+                "both": self.bulk(|it| it.near_cpu + it.far_cpu),
+            });
+            bulk.insert("cpu_s_per_gb".to_owned(), cpu);
+        }
+        let has_delay = self.rounds.iter().any(|round| round.delay.is_some());
+        let delay = has_delay.then(|| {
+            json!({
+                "rtt_us": {
+                    "min": self.delay(|it| it.min_us),
+                    "p50": self.delay(|it| it.p50_us),
+                    "p99": self.delay(|it| it.p99_us),
+                    "p999": self.delay(|it| it.p999_us),
+                    "max": self.delay(|it| it.max_us),
+                },
+                "cpu_us_per_round_trip": self.delay(|it| it.cpu_us),
+            })
+        });
+        let bulk = (!bulk.is_empty()).then_some(bulk);
+        json!({ "bulk": bulk, "latency": delay })
+    }
+}
+
+fn row(name: &str, way: &Way, bulk: &Bulk) -> Vec<Cell> {
+    let arrived = &way.arrived;
+    vec![
+        name.into(),
+        way.name.into(),
+        format!("{:.3}", arrived.gbit_per_s()).into(),
+        format!("{:.0}", arrived.units_per_s()).into(),
+        packets(arrived.packets_per_s).into(),
+        format!("{:.3} %", 100.0 * way.sums.loss()).into(),
+        format!("{:.1}", arrived.jitter_us).into(),
+        format!("{:.3}", bulk.near_cpu).into(),
+        format!("{:.3}", bulk.far_cpu).into(),
+        format!("{:.3}", bulk.near_cpu + bulk.far_cpu).into(),
+    ]
+}
+
+fn packets(per_s: Option<f64>) -> String {
+    per_s.map_or_else(|| "not counted".to_owned(), |per_s| format!("{per_s:.0}"))
+}
+
+fn round_json(round: &Round) -> Value {
+    let bulk = round.bulk.as_ref().map(|bulk| {
+        let ways: serde_json::Map<String, Value> =
+            bulk.ways.iter().map(|way| (way.name.to_owned(), way_json(way))).collect();
+        let mut value = json!({
+            "cpu_s_per_gb": {
+                "near": bulk.near_cpu, "far": bulk.far_cpu, "both": bulk.near_cpu + bulk.far_cpu,
+            },
+            "units_per_turn": { "near": bulk.near_units_per_turn, "far": bulk.far_units_per_turn },
+        });
+        if let Some(map) = value.as_object_mut() {
+            map.extend(ways);
+        }
+        value
+    });
+    let delay = round.delay.as_ref().map(|it| {
+        json!({
+            "unit_bytes": super::ask::ECHO_LEN,
+            "n": it.count,
+            "lost": it.lost,
+            "rtt_us": {
+                "min": it.min_us, "p50": it.p50_us, "p99": it.p99_us, "p999": it.p999_us,
+                "max": it.max_us,
+            },
+            "cpu_us_per_round_trip": it.cpu_us,
+        })
+    });
+    json!({ "bulk": bulk, "latency": delay })
+}
+
+fn way_json(way: &Way) -> Value {
+    let (arrived, sums) = (&way.arrived, &way.sums);
+    json!({
+        "gbit_per_s": arrived.gbit_per_s(),
+        "units_per_s": arrived.units_per_s(),
+        "packets_per_s": arrived.packets_per_s,
+        "seconds": arrived.seconds,
+        "jitter_us": arrived.jitter_us,
+        "loss": sums.loss(),
+        "units_sent": sums.sent,
+        "units_delivered": sums.delivered,
+        "units_late": sums.late,
+        "units_lost": sums.lost,
+        "units_dropped": sums.dropped,
+        "units_unknown": sums.unknown,
+        "units_duplicate": sums.duplicates,
+        "units_not_sent": sums.not_sent,
+        "units_reordered": arrived.reordered,
+        "bytes_delivered": arrived.bytes,
+        "closes": sums.closes(),
+    })
+}
+
+/// How many wanted to run during the last minute.
+fn load_average() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

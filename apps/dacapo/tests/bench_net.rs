@@ -1,0 +1,272 @@
+//! `dacapo bench net`: what is measured is all there and closes, and what cannot be measured is a
+//! failure that says what to do. How good the figures are decides nothing.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod common;
+
+use common::{Finished, LONG, Place, Running, in_order};
+use dacapo::{Endpoint, Received, Session};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Says to a process which program it is, and where the far end is.
+const PROGRAM: &str = "DACAPO_TEST_PROGRAM";
+const ARGUMENT: &str = "DACAPO_TEST_ARGUMENT";
+
+fn json_of(run: &Finished) -> Value {
+    serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {}", run.all()))
+}
+
+fn bench(place: &Place, args: &[&str]) -> Running {
+    place.start(&[&["bench", "net"], args].concat())
+}
+
+/// A far end at a port of the system's choice.
+fn far_end(place: &Place, args: &[&str]) -> (Running, String) {
+    let far = bench(place, &[&["--listen", "127.0.0.1:0", "--json"], args].concat());
+    let line = far.wait_for_out("\n", LONG);
+    let said: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+    (far, said["addresses"][0].as_str().unwrap().to_owned())
+}
+
+fn count(way: &Value, key: &str) -> u64 {
+    way[key].as_u64().unwrap_or_else(|| panic!("no {key} in {way}"))
+}
+
+/// The sums close, and bytes and units agree.
+fn closes(way: &Value, unit_len: u64) {
+    let parts = ["delivered", "late", "lost", "dropped", "unknown"];
+    let sum: u64 = parts.iter().map(|part| count(way, &format!("units_{part}"))).sum();
+    assert_eq!(sum, count(way, "units_sent"), "{way}");
+    assert_eq!(way["closes"], true, "{way}");
+    assert_eq!(count(way, "bytes_delivered"), count(way, "units_delivered") * unit_len, "{way}");
+    for figure in ["gbit_per_s", "units_per_s", "seconds"] {
+        assert!(way[figure].as_f64().unwrap() > 0.0, "{figure}: {way}");
+    }
+    assert!((0.0..1.0).contains(&way["loss"].as_f64().unwrap()), "{way}");
+}
+
+#[test]
+fn both_ways_at_once_with_several_flows_everything_is_measured_and_closes() {
+    let place = Place::new();
+    let args = ["--bytes", "2MB", "--direction", "both", "--flows", "2", "--unit-len", "5000"];
+    let more = ["--rate", "100 Mbit/s", "--rounds", "2", "--what", "bulk", "--json"];
+    let all = json_of(&bench(&place, &[&args[..], &more[..]].concat()).wait(LONG).expect(0));
+    assert_eq!((&all["transport"], &all["wait"]), (&json!("udp"), &json!("block")));
+    assert_eq!((&all["graph"], &all["flows"]), (&json!("segment, sequence"), &json!(2)));
+    assert_eq!(all["bound_bps"], 100_000_000);
+    let rounds = all["rounds"].as_array().unwrap();
+    assert_eq!(rounds.len(), 2);
+    for round in rounds {
+        for name in ["up", "down"] {
+            let way = &round["bulk"][name];
+            closes(way, 5_000);
+            assert_eq!(count(way, "units_sent") + count(way, "units_not_sent"), 400, "{way}");
+        }
+        for end in ["near", "far", "both"] {
+            assert!(round["bulk"]["cpu_s_per_gb"][end].as_f64().unwrap() > 0.0, "{round}");
+        }
+        assert_eq!(round["latency"], Value::Null);
+    }
+    assert!(all["median"]["bulk"]["down"]["gbit_per_s"].as_f64().unwrap() > 0.0, "{all}");
+}
+
+#[test]
+fn over_tcp_nothing_is_lost_and_the_time_there_and_back_is_measured() {
+    let place = Place::new();
+    let args = ["--transport", "tcp", "--bytes", "3MB", "--wait", "spin", "--json"];
+    let all = json_of(&bench(&place, &args).wait(LONG).expect(0));
+    assert_eq!((&all["graph"], &all["bound_bps"]), (&json!(""), &Value::Null));
+    let round = &all["rounds"][0];
+    closes(&round["bulk"]["up"], 60 * 1_024);
+    assert_eq!(count(&round["bulk"]["up"], "units_delivered"), 49);
+    assert_eq!(round["bulk"]["down"], Value::Null);
+    let delay = &round["latency"];
+    assert!(count(delay, "n") > 0 && count(delay, "unit_bytes") == 64, "{delay}");
+    let at = |key: &str| delay["rtt_us"][key].as_f64().unwrap();
+    assert!(at("min") > 0.0 && at("min") <= at("p50"), "{delay}");
+    assert!(at("p50") <= at("p99") && at("p99") <= at("p999"), "{delay}");
+    assert!(at("p999") <= at("max"), "{delay}");
+}
+
+#[test]
+fn people_get_a_table_with_the_sum_and_how_the_ends_wait() {
+    let place = Place::new();
+    let args = ["--bytes", "500kB", "--rate", "200 Mbit/s", "--unit-len", "20kB"];
+    let out = bench(&place, &args).wait(LONG).expect(0).out;
+    let words = [
+        "far end   127.0.0.1:",
+        "a second process on this host",
+        "protocol  segment, sequence over udp; units of 20 kB; 1 flow up; at most 200 Mbit/s",
+        "Gbit/s",
+        "near CPU s/GB",
+        "1  up ",
+        "1 up: 25 sent = ",
+        "(closes)",
+        "there and back µs: p50",
+        "Both ends block",
+    ];
+    in_order(&out, &words);
+}
+
+#[test]
+fn a_far_end_runs_what_several_ask_one_after_the_other_and_ends_with_a_signal() {
+    let place = Place::new();
+    let (far, at) = far_end(&place, &[]);
+    for graph in ["segment", "segment,sequence,checksum"] {
+        let args = [&at, "--graph", graph, "--bytes", "200kB", "--what", "bulk", "--json"];
+        let all = json_of(&bench(&place, &args).wait(LONG).expect(0));
+        closes(&all["rounds"][0]["bulk"]["up"], 60 * 1_024);
+        assert_eq!(all["far_end_is_on_this_host"], false);
+        assert_eq!(all["graph"], graph.replace(',', ", "));
+    }
+    far.signal("TERM");
+    far.wait(LONG).expect(143);
+    let (far, at) = far_end(&place, &["--once"]);
+    let args = [&at, "--direction", "down", "--bytes", "200kB", "--what", "bulk", "--json"];
+    let all = json_of(&bench(&place, &args).wait(LONG).expect(0));
+    closes(&all["rounds"][0]["bulk"]["down"], 60 * 1_024);
+    far.wait(LONG).expect(0);
+}
+
+#[test]
+fn where_nobody_measures_it_says_what_to_start() {
+    let place = Place::new();
+    let run = bench(&place, &["127.0.0.1:1"]).wait(LONG).expect(3);
+    run.says(&["dacapo: bench net 127.0.0.1:1: ", "`dacapo bench net --listen`"]);
+    assert_eq!(run.out, "");
+    bench(&place, &["no-such-host.invalid"]).wait(LONG).expect(3).says(&["no-such-host"]);
+    place.movie("movie.avi", "1");
+    place.write("movie.toml", common::movie_session("movie", "movie.avi"));
+    let (_server, at) = place.serve(&["movie.toml"]);
+    let run = bench(&place, &[&at]).wait(LONG).expect(1);
+    run.says(&["start `dacapo bench net --listen` there"]);
+}
+
+#[test]
+fn an_illegal_graph_is_refused_before_anything_is_sent() {
+    let place = Place::new();
+    let graphs =
+        ["sequence,segment", "no-such-module", "[\"segment\"", "segment,,sequence", "a\nb"];
+    for graph in graphs {
+        let run = bench(&place, &["--graph", graph, "--bytes", "1MB"]).wait(LONG).expect(5);
+        run.says(&["dacapo: bench net --graph: "]);
+        assert_eq!(run.out, "", "{graph:?}");
+    }
+    bench(&place, &["--unit-len", "15"]).wait(LONG).expect(2);
+    bench(&place, &["127.0.0.1", "--listen", "127.0.0.1:0"]).wait(LONG).expect(2);
+    bench(&place, &["--listen", "example.org"]).wait(LONG).expect(2);
+}
+
+#[test]
+fn a_single_unit_gives_no_rate_and_that_is_a_failure() {
+    let place = Place::new();
+    let run = bench(&place, &["--bytes", "1kB", "--what", "bulk"]).wait(LONG).expect(1);
+    run.says(&["a rate needs two", "--bytes"]);
+    assert_eq!(run.out, "");
+}
+
+#[test]
+fn one_measures_at_a_time_and_who_loses_the_far_end_hears_of_it() {
+    let place = Place::new();
+    let (far, at) = far_end(&place, &[]);
+    let first =
+        bench(&place, &[&at, "--duration", "60min", "--rate", "1 Mbit/s", "--what", "bulk"]);
+    far.wait_for_out("\"runs\"", LONG);
+    let second = bench(&place, &[&at, "--bytes", "1MB"]).wait(LONG).expect(1);
+    second.says(&["refused", "another measurement is under way"]);
+    far.kill();
+    let first = first.wait(LONG).expect(1);
+    first.says(&["dacapo: bench net"]);
+    assert_eq!(first.out, "", "nothing was measured");
+}
+
+#[test]
+fn a_signal_ends_both_ends_in_order() {
+    let place = Place::new();
+    let (far, at) = far_end(&place, &["--once"]);
+    let near = bench(&place, &[&at, "--duration", "60min", "--rate", "1 Mbit/s"]);
+    far.wait_for_out("\"runs\"", LONG);
+    near.signal("INT");
+    let near = near.wait(LONG).expect(130);
+    assert_eq!((near.out.as_str(), near.err.as_str()), ("", ""));
+    // The far end goes on, for the next.
+    let run = bench(&place, &[&at, "--bytes", "200kB", "--what", "bulk", "--json"]);
+    closes(&json_of(&run.wait(LONG).expect(0))["rounds"][0]["bulk"]["up"], 60 * 1_024);
+    far.wait(LONG).expect(0);
+}
+
+/// Sends what is no question, as this test program started again with the name of this test;
+/// without being told so there is nothing to do.
+#[test]
+fn program_junk() {
+    if std::env::var(PROGRAM).is_ok_and(|program| program == "junk") {
+        send_junk(&std::env::var(ARGUMENT).unwrap());
+    }
+}
+
+fn send_junk(at: &str) {
+    let endpoint = Endpoint::new().unwrap();
+    let uri = format!("dacapo://{at}/bench-net");
+    let control = endpoint.connect(&uri).unwrap();
+    control.activate().unwrap();
+    let good = json!({
+        "dacapo_net": 1, "id": 3, "what": "bulk", "transport": "udp", "graph": "[\"segment\"]",
+        "direction": "up", "flows": 1, "unit_len": 1_000, "rate_bps": null, "duration_ms": 100,
+        "bytes": null, "wait": "block",
+    });
+    let changed = |key: &str, value: Value| {
+        let mut question = good.clone();
+        question[key] = value;
+        question.to_string().into_bytes()
+    };
+    // Not of its form, of another version, beyond the bounds.
+    let wrong = [vec![0xFF; 60_000], Vec::new(), b"{}".to_vec(), "[".repeat(5_000).into_bytes()];
+    for bytes in wrong {
+        assert_refused(&control, &bytes, "version");
+    }
+    assert_refused(&control, &changed("dacapo_net", json!(0)), "version");
+    assert_refused(&control, &changed("flows", json!(1_000_000)), "1 to 16");
+    assert_refused(&control, &changed("duration_ms", json!(1_u64 << 60)), "hour");
+    // A graph of the right form that is none is refused, and not counted as nonsense.
+    let stolen = "[] source = { file = \"/etc/passwd\" }";
+    assert_refused(&control, &changed("graph", json!(stolen)), "graph");
+    assert_refused(&control, &changed("graph", json!("[\"sequence\", \"segment\"]")), "segment");
+    // The eighth is the last: the far end lets the guest go.
+    assert_refused(&control, &changed("unit_len", json!(1)), "16 to");
+    loop {
+        match control.recv_timeout("answer", Duration::from_secs(60)) {
+            Ok(Received::Unit(_)) => {}
+            Ok(Received::End) | Err(_) => break,
+            Ok(Received::Nothing) => panic!("the far end keeps who talks nonsense"),
+        }
+    }
+    println!("junk was refused.");
+}
+
+fn assert_refused(control: &Session, question: &[u8], why: &str) {
+    control.send("ask", question).unwrap();
+    let Received::Unit(answer) = control.recv_timeout("answer", Duration::from_secs(60)).unwrap()
+    else {
+        panic!("no answer to {:?}", String::from_utf8_lossy(question));
+    };
+    let answer: Value = serde_json::from_slice(&answer).unwrap();
+    assert_eq!(answer["ok"], false, "{answer}");
+    assert!(answer["error"].as_str().unwrap().contains(why), "{why}: {answer}");
+}
+
+#[test]
+fn nonsense_is_refused_and_ends_nothing() {
+    let place = Place::new();
+    let (far, at) = far_end(&place, &[]);
+    let own = std::env::current_exe().unwrap();
+    let args = ["program_junk", "--exact", "--nocapture"];
+    let mut junk = place.program(own.to_str().unwrap(), &args);
+    junk.env(PROGRAM, "junk").env(ARGUMENT, &at);
+    let run = place.start_command(junk).wait(LONG).expect(0);
+    assert!(run.out.contains("junk was refused."), "{}", run.all());
+    let run = bench(&place, &[&at, "--bytes", "200kB", "--what", "bulk", "--json"]);
+    closes(&json_of(&run.wait(LONG).expect(0))["rounds"][0]["bulk"]["up"], 60 * 1_024);
+    far.kill();
+}
