@@ -5,15 +5,16 @@ SPEED ?= 1
 OUT ?= out/demo
 LINK ?=
 MINUTES ?= 60
+ARGS ?=
 
 # rustup's folder; a shell that was open during the installation does not have it yet.
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test large faults nightly
+.PHONY: help demo build test large faults nightly bench-peers
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: ## the demonstration (DURATION=30 seconds, SPEED=1, OUT=out/demo, LINK=loss=5%,delay=20ms)
 	@scripts/setup.sh demo
@@ -41,3 +42,7 @@ faults: ## every fault of the table, and docs/faults.md from what was seen (an h
 nightly: ## seeds, fuzzing and kills in turn (MINUTES=60); goes on from where it was
 	@scripts/setup.sh test
 	@cargo run --locked -q -p dacapo-lab -- nightly --minutes $(MINUTES)
+
+bench-peers: ## dacapo beside TCP, UDP, quinn, SRT, ZeroMQ, Zenoh, Aeron (ARGS='--rounds 7'; see bench/README.md)
+	@scripts/setup.sh build
+	@scripts/bench-peers.sh $(ARGS)

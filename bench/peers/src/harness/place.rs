@@ -1,0 +1,137 @@
+//! [`Place`]: where the two ends are: two network namespaces with a veth pair, or loopback.
+//!
+//! ```text
+//!   namespace a --- veth, MTU 1500, 10.9.0.0/24 --- namespace b
+//!   source, ping                                    sink, echo
+//! ```
+//!
+//! Invariants: names carry the process id, so two runs do not meet; what was made is deleted when
+//! the place is dropped, and what a killed run left is deleted by the next. Both namespaces use
+//! CUBIC where the system allows it, so that runs on different hosts mean the same; which one it is
+//! gets recorded.
+
+use std::path::Path;
+use std::process::Command;
+
+use peers::Failure;
+
+const PREFIX: &str = "dpeers";
+const CONGESTION_CONTROL: &str = "cubic";
+const CONGESTION_CONTROL_PATH: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+const NEAR: &str = "10.9.0.1";
+const FAR: &str = "10.9.0.2";
+
+/// Which side of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Sends.
+    Near,
+    /// Listens.
+    Far,
+}
+
+/// Where the ends are.
+#[derive(Debug)]
+pub struct Place {
+    namespaces: Option<[String; 2]>,
+}
+
+impl Place {
+    /// Both ends on loopback.
+    pub fn loopback() -> Self {
+        Self { namespaces: None }
+    }
+
+    /// Two namespaces with a veth pair between them.
+    ///
+    /// # Errors
+    /// What `ip` says; nothing is left behind.
+    pub fn veth() -> Result<Self, Failure> {
+        sweep();
+        let id = std::process::id();
+        let names = [format!("{PREFIX}-a-{id}"), format!("{PREFIX}-b-{id}")];
+        // From here on dropping deletes them.
+        let place = Self { namespaces: Some(names.clone()) };
+        let [a, b] = &names;
+        ip(&format!("netns add {a}"))?;
+        ip(&format!("netns add {b}"))?;
+        ip(&format!(
+            "-n {a} link add veth0 mtu 1500 type veth peer name veth0 mtu 1500 netns {b}"
+        ))?;
+        for (name, address) in [(a, NEAR), (b, FAR)] {
+            ip(&format!("-n {name} address add {address}/24 dev veth0"))?;
+            ip(&format!("-n {name} link set lo up"))?;
+            ip(&format!("-n {name} link set veth0 up"))?;
+            // Where the system does not allow it, all rows run over what it uses instead.
+            let set = format!("echo {CONGESTION_CONTROL} > {CONGESTION_CONTROL_PATH}");
+            let _ = run(Command::new("ip").args(["netns", "exec", name, "sh", "-c", &set]));
+        }
+        Ok(place)
+    }
+
+    /// The address that the far end listens at.
+    pub fn address(&self) -> &'static str {
+        if self.namespaces.is_some() { FAR } else { "127.0.0.1" }
+    }
+
+    /// The words before a command that runs it at `end`.
+    pub fn words(&self, end: End) -> Vec<String> {
+        let Some([a, b]) = &self.namespaces else { return Vec::new() };
+        let name = if end == End::Near { a } else { b };
+        ["ip", "netns", "exec", name].map(str::to_owned).to_vec()
+    }
+
+    /// The congestion control of kernel TCP there.
+    pub fn congestion_control(&self) -> Option<String> {
+        let mut words = self.words(End::Near);
+        words.extend(["cat", CONGESTION_CONTROL_PATH].map(str::to_owned));
+        let (first, rest) = words.split_first()?;
+        let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+        crate::facts::output(first, &rest)
+    }
+
+    /// What the place is, for people.
+    pub fn name(&self) -> &'static str {
+        if self.is_veth() { "veth between two namespaces, MTU 1500" } else { "loopback" }
+    }
+
+    /// Whether it is what the goals are about.
+    pub fn is_veth(&self) -> bool {
+        self.namespaces.is_some()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        for name in self.namespaces.iter().flatten() {
+            // Both may fail: the place may be half made.
+            let _ = ip(&format!("netns delete {name}"));
+        }
+    }
+}
+
+/// Deletes namespaces of runs that are no more.
+fn sweep() {
+    let Ok(output) = Command::new("ip").args(["netns", "list"]).output() else { return };
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let name = line.split_whitespace().next().unwrap_or_default();
+        let id = name.strip_prefix(PREFIX).and_then(|rest| rest.rsplit('-').next());
+        let is_number = |id: &&str| id.parse::<u32>().is_ok();
+        if id.filter(is_number).is_some_and(|id| !Path::new("/proc").join(id).exists()) {
+            let _ = ip(&format!("netns delete {name}"));
+        }
+    }
+}
+
+fn ip(words: &str) -> Result<(), Failure> {
+    run(Command::new("ip").args(words.split(' ')))
+}
+
+fn run(command: &mut Command) -> Result<(), Failure> {
+    let output = command.output().map_err(|error| Failure(format!("{command:?}: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    Err(Failure(format!("{command:?}: {}", text.trim())))
+}

@@ -1,0 +1,176 @@
+//! [`Window`]: what is counted, from the end of the warm-up on, for a given time.
+//!
+//! What it is not: a clock for whole runs; connecting and warming up are not in it. Invariant:
+//! bytes, messages and CPU time that a window reports are those between the same two instants.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::{Failure, cpu_s};
+
+/// What is not counted at the beginning: slow start, caches, sizes that adapt.
+pub const WARM_UP: Duration = Duration::from_millis(300);
+
+/// How long a source goes on after its window, so that the sink's is full to its end.
+pub const GRACE: Duration = Duration::from_millis(200);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    bytes: u64,
+    messages: u64,
+    lost: u64,
+    calls: u64,
+    cpu_s: f64,
+}
+
+/// Counts from the first message on and remembers what the window was.
+#[derive(Debug)]
+pub struct Window {
+    len: Duration,
+    started: Option<Instant>,
+    opened: Option<(Instant, Count)>,
+    closed: Option<(Duration, Count)>,
+    now: Count,
+}
+
+impl Window {
+    /// A window of `len` that opens [`WARM_UP`] after the first message.
+    #[must_use]
+    pub fn new(len: Duration) -> Self {
+        Self { len, started: None, opened: None, closed: None, now: Count::default() }
+    }
+
+    /// Counts `messages` of `bytes` in all, which one call carried, and `lost` before them.
+    /// True as long as the window is not over.
+    pub fn count(&mut self, bytes: usize, messages: u64, lost: u64) -> bool {
+        let now = Instant::now();
+        let started = *self.started.get_or_insert(now);
+        if self.opened.is_none() && now - started >= WARM_UP {
+            self.opened = Some((now, Count { cpu_s: cpu_s(), ..self.now }));
+        }
+        if let (Some((opened, _)), None) = (&self.opened, &self.closed) {
+            let len = now - *opened;
+            if len >= self.len {
+                self.closed = Some((len, Count { cpu_s: cpu_s(), ..self.now }));
+            }
+        }
+        self.now.bytes += bytes as u64;
+        self.now.messages += messages;
+        self.now.lost += lost;
+        self.now.calls += 1;
+        self.closed.is_none()
+    }
+
+    /// Closes a window that is nearly full: the other end closed its own and left a moment before.
+    pub fn end(&mut self) {
+        if let (Some((opened, _)), None) = (&self.opened, &self.closed) {
+            let len = opened.elapsed();
+            if len >= self.len.mul_f64(0.9) {
+                self.closed = Some((len, Count { cpu_s: cpu_s(), ..self.now }));
+            }
+        }
+    }
+
+    /// Whether a source may stop: the window and the grace after it are over.
+    #[must_use]
+    pub fn is_past_grace(&self) -> bool {
+        let all = WARM_UP + self.len + GRACE;
+        self.closed.is_some() && self.started.is_some_and(|started| started.elapsed() >= all)
+    }
+
+    /// What was in the window.
+    ///
+    /// # Errors
+    /// It never closed.
+    pub fn report(&self, role: &str) -> Result<Value, Failure> {
+        let (Some((_, from)), Some((len, to))) = (&self.opened, &self.closed) else {
+            return Err(Failure("the other end left before the window was over".to_owned()));
+        };
+        Ok(json!({
+            "role": role,
+            "seconds": len.as_secs_f64(),
+            "bytes": to.bytes - from.bytes,
+            "messages": to.messages - from.messages,
+            "lost": to.lost - from.lost,
+            "calls": to.calls - from.calls,
+            "cpu_s": to.cpu_s - from.cpu_s,
+        }))
+    }
+}
+
+/// Numbers at the head of messages: how many are missing between one and the next.
+#[derive(Debug, Default)]
+pub struct Sequence {
+    next: u64,
+}
+
+impl Sequence {
+    /// Takes the number at the head of `message`; the number of those missing before it. One
+    /// that comes late counts nothing back: it was booked as lost.
+    pub fn take(&mut self, message: &[u8]) -> u64 {
+        let Some(head) = message.first_chunk::<8>() else { return 0 };
+        let number = u64::from_le_bytes(*head);
+        let missing = number.saturating_sub(self.next);
+        self.next = self.next.max(number.saturating_add(1));
+        missing
+    }
+
+    /// Writes the next number to the head of `message`.
+    pub fn put(&mut self, message: &mut [u8]) {
+        if let Some(head) = message.first_chunk_mut::<8>() {
+            *head = self.next.to_le_bytes();
+            self.next += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_numbers_are_counted_once_and_late_ones_not_back() {
+        let mut sequence = Sequence::default();
+        let mut missing = |number: u64| sequence.take(&number.to_le_bytes());
+        assert_eq!([missing(0), missing(1), missing(4), missing(2), missing(5)], [0, 0, 2, 0, 0]);
+    }
+
+    #[test]
+    fn numbers_that_were_put_are_taken_without_a_gap() {
+        let (mut out, mut back) = (Sequence::default(), Sequence::default());
+        let mut message = [0; 16];
+        for _ in 0..3 {
+            out.put(&mut message);
+            assert_eq!(back.take(&message), 0);
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_nearly_full_can_be_ended_and_one_that_is_not_cannot() {
+        let mut window = Window::new(Duration::from_secs(10));
+        let ago = |s| Instant::now().checked_sub(Duration::from_secs(s)).unwrap();
+        window.opened = Some((ago(5), Count::default()));
+        window.end();
+        assert!(window.report("source").is_err());
+        window.opened = Some((ago(9), Count::default()));
+        window.end();
+        assert!(window.report("source").is_ok());
+    }
+
+    #[test]
+    fn a_window_counts_neither_the_warm_up_nor_what_comes_after() {
+        let mut window = Window::new(Duration::from_millis(1));
+        assert!(window.count(10, 1, 0));
+        assert!(window.report("sink").is_err());
+        window.started = Some(Instant::now().checked_sub(WARM_UP).unwrap());
+        assert!(window.count(20, 1, 0));
+        window.opened = window.opened.map(|(at, count)| (at - Duration::from_millis(1), count));
+        assert!(!window.count(40, 1, 3));
+        assert!(!window.count(80, 1, 0));
+        let report = window.report("sink").unwrap();
+        assert_eq!(report["bytes"], 20);
+        assert_eq!(report["messages"], 1);
+        assert_eq!(report["lost"], 0);
+    }
+}
