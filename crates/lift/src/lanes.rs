@@ -3,11 +3,11 @@
 //! What it is not: a place where units wait for the network; that is the splice. A lane is empty
 //! after every run unless a module has no credit.
 //!
-//! Invariant: a lane holds at most [`LANE_MAX`] slots; what exceeds it is freed and counted by the
-//! caller.
+//! Invariant: a lane holds at most [`LANE_MAX`] slots and a batch; what exceeds it is freed and
+//! counted by the caller.
 
 use crate::load::Load;
-use dacapo_packet::{BATCH_BYTES_MAX, BATCH_PACKETS_MAX, Packet, Pool};
+use dacapo_packet::{Packet, Pool};
 use std::collections::VecDeque;
 
 /// The most slots that wait before one module in one direction: what one call may emit.
@@ -47,10 +47,7 @@ impl Lane {
     /// end; whole trains only where `trains` is true.
     pub fn take(&mut self, pool: &mut Pool, load: &mut Load, credit: usize, trains: bool) {
         let mut left = credit;
-        while left > 0
-            && load.batch.len() < BATCH_PACKETS_MAX
-            && load.bytes < BATCH_BYTES_MAX as u64
-        {
+        while left > 0 && load.has_room() {
             let Some(mut next) = self.slots.pop_front() else { break };
             let most = if trains { left } else { 1 };
             if next.segment_count() > most
@@ -63,6 +60,17 @@ impl Lane {
             left = left.saturating_sub(next.segment_count());
             load.push(next);
         }
+    }
+
+    /// Puts a load before everything else, though the lane be full; how many slots that are.
+    pub fn prepend(&mut self, load: &mut Load) -> usize {
+        let count = load.batch.len();
+        for slot in load.batch.slots_mut().iter_mut().rev() {
+            self.slots.push_front(slot.take());
+        }
+        load.batch.clear();
+        load.reset();
+        count
     }
 
     pub fn free_all(&mut self, pool: &mut Pool) -> usize {

@@ -8,7 +8,7 @@
 //!
 //! Invariant: `segments` and `bytes` are those of the packets in the slots.
 
-use dacapo_packet::{Batch, Packet, Pool};
+use dacapo_packet::{BATCH_BYTES_MAX, BATCH_PACKETS_MAX, Batch, Packet, Pool};
 
 #[derive(Debug, Default)]
 pub(crate) struct Load {
@@ -25,6 +25,12 @@ impl Load {
         self.segments += packet.segment_count() as u64;
         self.bytes += packet.payload_len() as u64;
         self.batch.push(packet);
+    }
+
+    /// Whether a batch may have one packet more.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.batch.len() < BATCH_PACKETS_MAX && self.bytes < BATCH_BYTES_MAX as u64
     }
 
     #[inline]

@@ -112,6 +112,8 @@ pub struct Runner {
     out_up: Batch,
     effects: Effects,
     load: Load,
+    /// What came from outside since the last run, by direction, while nothing waited.
+    entry: [Load; 2],
     /// How many segments each slot of a batch with trains was offered with: a module may leave a
     /// slot empty.
     offered: [u16; BATCH_PACKETS_MAX],
@@ -139,6 +141,7 @@ impl Runner {
             out_up: Batch::new(),
             effects: Effects::default(),
             load: Load::default(),
+            entry: <[Load; 2]>::default(),
             offered: [1; BATCH_PACKETS_MAX],
             stamp: 0,
             meter: None,
@@ -159,7 +162,7 @@ impl Runner {
     /// before one of them.
     #[must_use]
     pub fn credit(&self) -> usize {
-        if self.waiting[Direction::Down as usize] > 0 {
+        if self.has_packets(Direction::Down) {
             return 0;
         }
         self.stages.iter().map(|stage| stage.module.credit()).min().unwrap_or(usize::MAX)
@@ -174,24 +177,31 @@ impl Runner {
     /// Takes a packet from the application. It goes out through [`Runner::take_down`] after
     /// [`Runner::run`]. Feed only while [`Runner::credit`] is not 0.
     pub fn feed(&mut self, around: &mut Surroundings<'_>, packet: Packet) {
-        self.push(around.pool, Direction::Down, 0, packet);
+        self.enter(around.pool, Direction::Down, packet);
     }
 
     /// Takes a packet from the network. It comes out through [`Runner::take_up`] after
     /// [`Runner::run`].
     pub fn handle_up(&mut self, around: &mut Surroundings<'_>, packet: Packet) {
-        self.push(around.pool, Direction::Up, self.stages.len(), packet);
+        self.enter(around.pool, Direction::Up, packet);
     }
 
     /// Carries everything as far as it goes now. Call it after feeding, and when time has passed.
     pub fn run(&mut self, around: &mut Surroundings<'_>) {
         for _ in 0..ROUNDS_MAX {
-            let moved = self.pass(around, Direction::Down);
-            let moved = self.pass(around, Direction::Up) || moved;
-            if !moved {
+            let moved = self.has_packets(Direction::Down) && self.pass(around, Direction::Down);
+            let came = self.has_packets(Direction::Up) && self.pass(around, Direction::Up);
+            if !moved && !came {
                 break;
             }
         }
+    }
+
+    /// Whether packets were fed in a direction, or wait before a module.
+    #[inline]
+    fn has_packets(&self, direction: Direction) -> bool {
+        let at = direction as usize;
+        !self.entry[at].batch.is_empty() || self.waiting[at] > 0
     }
 
     /// The packets for the network, in order.
@@ -267,6 +277,11 @@ impl Runner {
         for out in [&mut self.out_down, &mut self.out_up] {
             count += out.len();
             out.drain().for_each(|packet| around.pool.free(packet));
+        }
+        for entry in &mut self.entry {
+            count += entry.batch.len();
+            entry.batch.drain().for_each(|packet| around.pool.free(packet));
+            entry.reset();
         }
         self.waiting = [0; 2];
         self.timers.clear();

@@ -95,6 +95,12 @@ impl Batch {
         self.slots.truncate(kept + 1);
     }
 
+    /// Forgets all slots, which must be empty; the memory stays.
+    pub fn clear(&mut self) {
+        debug_assert!(self.slots.iter().all(Packet::is_empty_slot), "packets are left");
+        self.slots.clear();
+    }
+
     /// Leaves out slots that were emptied.
     pub fn remove_empty(&mut self) {
         self.slots.retain(|slot| !slot.is_empty_slot());

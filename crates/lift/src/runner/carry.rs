@@ -14,7 +14,7 @@
 
 use super::{Direction, Runner, Stage, Surroundings};
 use crate::Cx;
-use crate::effects::Emission;
+use crate::effects::{Effects, Emission};
 use crate::load::Load;
 use crate::module::Module;
 use crate::verdict::{DropReason, Verdict};
@@ -24,26 +24,54 @@ impl Runner {
     /// Carries one batch through all modules in a direction, and what waits before one of them;
     /// false when nothing moved.
     pub(super) fn pass(&mut self, around: &mut Surroundings<'_>, direction: Direction) -> bool {
-        if self.waiting[direction as usize] == 0 {
-            return false;
-        }
+        let is_fed = !self.entry[direction as usize].batch.is_empty();
         if let Some(meter) = self.meter {
             self.stamp = meter();
         }
-        let mut load = std::mem::take(&mut self.load);
+        if !is_fed {
+            let load = std::mem::take(&mut self.load);
+            return self.carry_on(around, direction, load, None);
+        }
+        // What was fed came before what waits in the first lane.
+        let (mut parts, entry) = self.parts();
+        let load = &mut entry[direction as usize];
+        let passed = parts.go(around, direction, 0, load);
+        let is_through = passed == parts.stages.len() && !parts.effects.is_touched;
+        if is_through && !load.is_split {
+            self.leave(around.pool, direction);
+            return true;
+        }
+        let spare = std::mem::take(&mut self.load);
+        let load = std::mem::replace(&mut self.entry[direction as usize], spare);
+        self.carry_on(around, direction, load, Some(passed))
+    }
+
+    /// Carries a load as far as it goes, and what waits; `passed` modules were called on it, or
+    /// none was asked yet.
+    #[inline(never)]
+    fn carry_on(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        direction: Direction,
+        mut load: Load,
+        mut passed: Option<usize>,
+    ) -> bool {
         let (mut at, mut refused_at, mut moved) = (0, None, false);
         while at < self.stages.len() {
-            let index = self.place(direction, at);
-            let is_free = self.stages[index].lane(direction).is_empty();
+            let (index, is_fed) = (self.place(direction, at), passed.is_some());
+            let is_free = is_fed || self.stages[index].lane(direction).is_empty();
             if (load.batch.is_empty() || !is_free)
                 && !self.board(around.pool, direction, index, &mut load)
             {
+                if self.waiting[direction as usize] == 0 {
+                    break;
+                }
                 at += 1;
                 continue;
             }
-            let passed = match direction {
-                Direction::Down => self.go::<true>(around, at, &mut load),
-                Direction::Up => self.go::<false>(around, at, &mut load),
+            let passed = match passed.take() {
+                Some(passed) => passed,
+                None => self.parts().0.go(around, direction, at, &mut load),
             };
             moved |= passed > 0;
             at += passed;
@@ -52,6 +80,9 @@ impl Runner {
                 self.settle(around.pool, direction, last, &mut load);
             } else if load.is_split && direction == Direction::Down {
                 load.rejoin(around.pool);
+            } else if passed == 0 && is_fed {
+                let lane = self.stages[index].lane(direction);
+                self.waiting[direction as usize] += lane.prepend(&mut load);
             } else if passed == 0 {
                 self.hand_in(around.pool, direction, index, &mut load);
                 // Who refuses what was cut for it is passed by.
@@ -63,31 +94,37 @@ impl Runner {
         moved
     }
 
+    /// What calls need, and what was fed.
+    #[inline]
+    fn parts(&mut self) -> (Parts<'_>, &mut [Load; 2]) {
+        let parts = Parts {
+            stages: &mut self.stages,
+            effects: &mut self.effects,
+            offered: &mut self.offered,
+            meter: self.meter,
+            stamp: &mut self.stamp,
+        };
+        (parts, &mut self.entry)
+    }
+
+    /// Takes a packet from outside: for the next batch, or behind what waits already.
+    #[inline]
+    pub(super) fn enter(&mut self, pool: &mut Pool, direction: Direction, packet: Packet) {
+        let waits = self.waiting[direction as usize] > 0 || self.stages.is_empty();
+        let entry = &mut self.entry[direction as usize];
+        if waits || !entry.has_room() {
+            let to = if direction == Direction::Down { 0 } else { self.stages.len() };
+            return self.push(pool, direction, to, packet);
+        }
+        entry.push(packet);
+    }
+
     /// The place of the module that comes after `at` others in a direction.
     #[inline]
     fn place(&self, direction: Direction, at: usize) -> usize {
         match direction {
             Direction::Down => at,
             Direction::Up => self.stages.len() - 1 - at,
-        }
-    }
-
-    /// Calls one module after the other on the load, from the one after `first` others on, as long
-    /// as it simply goes on; how many were called.
-    #[inline(never)]
-    fn go<const DOWN: bool>(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        first: usize,
-        load: &mut Load,
-    ) -> usize {
-        let cx = Cx::new(around.now, around.pool, around.random, &mut self.effects, 0);
-        let walk = Walk { cx, load, offered: &mut self.offered, meter: self.meter };
-        let end = self.stages.len();
-        let stamp = &mut self.stamp;
-        match DOWN {
-            true => walk.walk::<DOWN>(self.stages[first..].iter_mut(), stamp),
-            false => walk.walk::<DOWN>(self.stages[..end - first].iter_mut().rev(), stamp),
         }
     }
 
@@ -194,14 +231,33 @@ impl Runner {
         }
     }
 
-    /// Puts what has passed all modules out.
+    /// Puts what was fed and has passed all modules out: mostly where nothing is yet.
     #[inline]
+    fn leave(&mut self, pool: &mut Pool, direction: Direction) {
+        let load = &mut self.entry[direction as usize];
+        let out = match direction {
+            Direction::Down => &mut self.out_down,
+            Direction::Up => &mut self.out_up,
+        };
+        if out.is_empty() && !load.batch.packets().iter().any(Packet::is_empty_slot) {
+            out.append(&mut load.batch);
+            return load.reset();
+        }
+        let mut load = std::mem::take(load);
+        self.arrive(pool, direction, &mut load);
+        self.entry[direction as usize] = load;
+    }
+
+    /// Puts what has passed all modules out.
+    #[inline(never)]
     fn arrive(&mut self, pool: &mut Pool, direction: Direction, load: &mut Load) {
         if load.batch.is_empty() {
             return;
         }
         // What a module emptied and said to forward.
-        load.batch.remove_empty();
+        if load.batch.packets().iter().any(Packet::is_empty_slot) {
+            load.batch.remove_empty();
+        }
         let out = match direction {
             Direction::Down => &mut self.out_down,
             Direction::Up => &mut self.out_up,
@@ -348,21 +404,58 @@ fn opposite(direction: Direction) -> Direction {
     }
 }
 
+/// What the runner lends while it calls modules.
+struct Parts<'a> {
+    stages: &'a mut [Stage],
+    effects: &'a mut Effects,
+    offered: &'a mut [u16; BATCH_PACKETS_MAX],
+    meter: Option<fn() -> u64>,
+    stamp: &'a mut u64,
+}
+
+impl Parts<'_> {
+    /// Calls one module after the other on the load, from the one after `first` others on, as long
+    /// as it simply goes on; how many were called.
+    #[inline]
+    fn go(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        direction: Direction,
+        first: usize,
+        load: &mut Load,
+    ) -> usize {
+        let cx = Cx::new(around.now, around.pool, around.random, self.effects, 0);
+        let walk = Walk { cx, load, offered: self.offered, meter: self.meter, stamp: self.stamp };
+        let end = self.stages.len() - first;
+        match direction {
+            Direction::Down => walk.down(&mut self.stages[first..]),
+            Direction::Up => walk.up(&mut self.stages[..end]),
+        }
+    }
+}
+
 /// A load on its way through modules that forward everything.
 struct Walk<'a> {
     cx: Cx<'a>,
     load: &'a mut Load,
     offered: &'a mut [u16; BATCH_PACKETS_MAX],
     meter: Option<fn() -> u64>,
+    stamp: &'a mut u64,
 }
 
 impl Walk<'_> {
-    #[inline(always)]
-    fn walk<'a, const DOWN: bool>(
-        mut self,
-        stages: impl Iterator<Item = &'a mut Stage>,
-        stamp: &mut u64,
-    ) -> usize {
+    #[inline(never)]
+    fn down(self, stages: &mut [Stage]) -> usize {
+        self.walk::<true>(stages.iter_mut())
+    }
+
+    #[inline(never)]
+    fn up(self, stages: &mut [Stage]) -> usize {
+        self.walk::<false>(stages.iter_mut().rev())
+    }
+
+    #[inline]
+    fn walk<'a, const DOWN: bool>(mut self, stages: impl Iterator<Item = &'a mut Stage>) -> usize {
         let (segments, has_trains) = (self.load.segments, self.load.has_trains());
         let (mut bytes, is_split) = (self.load.bytes, self.load.is_split);
         let (mut passed, slots) = (0, self.load.batch.slots_mut());
@@ -390,7 +483,7 @@ impl Walk<'_> {
             seen.bytes += bytes;
             if let Some(meter) = self.meter {
                 let now = meter();
-                seen.ticks += now.saturating_sub(std::mem::replace(stamp, now));
+                seen.ticks += now.saturating_sub(std::mem::replace(self.stamp, now));
             }
             if self.cx.effects.is_touched {
                 break;

@@ -74,12 +74,16 @@ impl Pool {
     /// [`NoRoom`] when it is shorter, or a train; nothing changed.
     #[inline]
     pub fn take_head<const N: usize>(&self, packet: &mut Packet) -> Result<[u8; N], NoRoom> {
-        let head = self.segment(packet, 0).first_chunk::<N>().ok_or(NoRoom)?;
-        if packet.is_train() {
+        // An empty slot has no segment.
+        if packet.count != 1 || packet.shortest_len() < N {
             return Err(NoRoom);
         }
+        let at = packet.offset as usize;
+        let bytes = &self.bodies[packet.body as usize].bytes;
+        let mut head = [0; N];
+        head.copy_from_slice(&bytes[at..at + N]);
         packet.pulled_head(N);
-        Ok(*head)
+        Ok(head)
     }
 
     /// Adds `n` bytes before every segment; write them through [`Pool::head_mut`].
