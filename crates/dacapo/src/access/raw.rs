@@ -15,8 +15,9 @@
 //! then.
 //!
 //! Invariants: at most [`UNITS_MAX`] units and [`BYTES_MAX`] bytes wait, or one unit if it is
-//! larger; units keep their boundaries; the flow ends when its sender is gone and the queue is
-//! empty; what has arrived can be read after the end.
+//! larger, and of the memory of units that are gone at most as much is kept; units keep their
+//! boundaries; the flow ends when its sender is gone and the queue is empty; what has arrived can
+//! be read after the end.
 
 use super::progress::Progress;
 use crate::command::{Answer, Command, State};
@@ -36,6 +37,9 @@ pub const UNITS_MAX: usize = 256;
 /// The most bytes that wait, but for a single larger unit.
 pub const BYTES_MAX: usize = 4 << 20;
 
+/// The most bytes of units that are gone whose memory is kept for units that come.
+const SPARE_MAX: usize = BYTES_MAX;
+
 /// How often an empty source is asked again, when nobody has promised to wake it.
 pub const ASK_EVERY: Duration = Duration::from_millis(1);
 
@@ -43,6 +47,9 @@ pub const ASK_EVERY: Duration = Duration::from_millis(1);
 struct Queue {
     units: VecDeque<Vec<u8>>,
     bytes: usize,
+    /// The memory of units that are gone, and how much it is.
+    spare: Vec<Vec<u8>>,
+    spare_bytes: usize,
     /// Nothing more will be put in.
     is_finished: bool,
     /// Nothing more will be taken out.
@@ -68,6 +75,23 @@ impl Queue {
         let unit = self.units.pop_front()?;
         self.bytes -= unit.len();
         Some(unit)
+    }
+
+    /// Memory for a unit; empty.
+    fn spare(&mut self) -> Vec<u8> {
+        let unit = self.spare.pop().unwrap_or_default();
+        self.spare_bytes -= unit.capacity();
+        unit
+    }
+
+    /// Keeps the memory of a unit that is gone.
+    fn give_back(&mut self, mut unit: Vec<u8>) {
+        let bytes = self.spare_bytes.saturating_add(unit.capacity());
+        if bytes <= SPARE_MAX && self.spare.len() < UNITS_MAX {
+            unit.clear();
+            self.spare.push(unit);
+            self.spare_bytes = bytes;
+        }
     }
 }
 
@@ -123,6 +147,12 @@ impl RawSender {
         Ok(())
     }
 
+    /// Memory for a unit, of one that has been sent where there is one; empty.
+    #[must_use]
+    pub fn spare(&self) -> Vec<u8> {
+        lock(&self.0).spare()
+    }
+
     /// Promises that `Core::wake` is called for this flow after every unit that was handed over and
     /// after this sender is dropped: an empty source then costs nothing.
     pub fn promise_wake(&self) {
@@ -172,7 +202,9 @@ impl Source for RawSource {
                 return SourcePoll::Failed(text);
             }
         }
-        queue.pop();
+        if let Some(sent) = queue.pop() {
+            queue.give_back(sent);
+        }
         SourcePoll::Unit
     }
 
@@ -213,6 +245,11 @@ impl RawReceiver {
     #[must_use]
     pub fn try_recv(&self) -> Option<Vec<u8>> {
         lock(&self.0).pop()
+    }
+
+    /// Gives the memory of a unit back, for one that comes.
+    pub fn give_back(&self, unit: Vec<u8>) {
+        lock(&self.0).give_back(unit);
     }
 
     /// Whether a unit waits.
@@ -261,7 +298,7 @@ impl Sink for RawSink {
             self.progress.update(|now| now.refused += 1);
             return Taken::Dropped(reason);
         }
-        let mut bytes = Vec::new();
+        let mut bytes = queue.spare();
         unit.copy_to(&mut bytes);
         self.progress.update(|now| {
             now.media_frames += 1;
@@ -313,6 +350,24 @@ mod tests {
         let (sender, _source) = RawSender::pair();
         sender.send(vec![0; BYTES_MAX + 1]).unwrap();
         assert!(matches!(sender.send(vec![0]), Err(RawSendError::Full(_))));
+    }
+
+    #[test]
+    fn memory_of_units_that_are_gone_is_used_again_and_bounded() {
+        let mut queue = Queue::default();
+        queue.give_back(vec![7; 1_000]);
+        let unit = queue.spare();
+        assert!(unit.is_empty() && unit.capacity() >= 1_000);
+        assert_eq!((queue.spare().capacity(), queue.spare_bytes), (0, 0));
+        for _ in 0..2 * UNITS_MAX {
+            queue.give_back(vec![0; 10_000]);
+        }
+        assert!(queue.spare_bytes <= SPARE_MAX && queue.spare.len() > 50);
+        let kept = queue.spare_bytes;
+        queue.give_back(vec![0; SPARE_MAX]);
+        assert_eq!(queue.spare_bytes, kept, "too much is not kept");
+        (0..2 * UNITS_MAX).for_each(|_| queue.give_back(Vec::new()));
+        assert!(queue.spare.len() <= UNITS_MAX);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::entry::{Entry, Phase};
 use super::flow::{Direction, End, Flow, FlowInfo};
 use super::misuse;
 use super::state::State;
-use crate::access::raw::RawSendError;
+use super::units::{check_len, put, spare, take};
 use dacapo_base::Time;
 use dacapo_core::table::Role;
 use dacapo_core::{Code, Error, SessionId};
@@ -256,7 +256,8 @@ impl Session {
         entry.check_begun()?;
         let len = unit.len();
         check_len(entry, index, len)?;
-        let mut bytes = unit.to_vec();
+        let mut bytes = spare(entry, index);
+        bytes.extend_from_slice(unit);
         loop {
             let entry = state.open_entry(self.0.id)?;
             match put(entry, index, bytes)? {
@@ -333,6 +334,17 @@ impl Session {
         }
         self.0.endpoint.0.shared.act(&mut state);
         self.take(&mut state, index)
+    }
+
+    /// Gives the memory of a unit back that was received, for those that come: who receives a lot
+    /// then needs no memory for each unit. Of a flow that is gone it is freed.
+    pub fn give_back(&self, flow: &str, unit: Vec<u8>) {
+        let mut state = self.lock();
+        let entry = state.sessions.get_mut(&self.0.id);
+        let found = entry.and_then(|entry| entry.flows.iter().find(|it| it.info.name == flow));
+        if let Some(End::Receiver(receiver)) = found.map(|flow| &flow.end) {
+            receiver.give_back(unit);
+        }
     }
 
     /// Takes a unit out of the queue of a flow, which may go on if it was held up.
@@ -441,52 +453,4 @@ impl Drop for Inner {
 
 fn closed(entry: &Entry) -> Error {
     Error::new(Code::Closed, format!("the peer has closed the session \"{}\"", entry.name))
-}
-
-fn check_len(entry: &Entry, index: usize, len: usize) -> Result<(), Error> {
-    let Some(info) = entry.flows.get(index).map(|flow| &flow.info) else { return Ok(()) };
-    if len <= info.unit_len_max {
-        return Ok(());
-    }
-    let (name, most) = (&info.name, info.unit_len_max);
-    let text = format!("{len} bytes; the flow \"{name}\" takes at most {most} in a unit");
-    Err(Error::new(Code::UnitTooLarge, text))
-}
-
-/// Puts a unit into the queue of a flow; gives it back when that is full.
-fn put(entry: &mut Entry, index: usize, unit: Vec<u8>) -> Result<Option<Vec<u8>>, Error> {
-    let Some(flow) = entry.flows.get(index) else { return Err(misuse("no such flow")) };
-    let sent = match &flow.end {
-        End::Sender(_) if entry.is_over() => Err(RawSendError::Closed(unit)),
-        End::Sender(sender) => sender.send(unit),
-        _ => {
-            let text = format!("the flow \"{}\" is finished; nothing follows", flow.info.name);
-            return Err(misuse(text));
-        }
-    };
-    match sent {
-        Err(RawSendError::Full(unit)) => return Ok(Some(unit)),
-        Err(RawSendError::Closed(_)) => return Err(entry.why_not_sent(flow)),
-        Ok(()) => {}
-    }
-    if let Some(flow) = entry.flows.get_mut(index) {
-        flow.handed += 1;
-    }
-    Ok(None)
-}
-
-/// Takes a unit out of the queue of a flow, or says that it has ended.
-fn take(entry: &Entry, index: usize) -> Result<Received, Error> {
-    let Some(flow) = entry.flows.get(index) else { return Err(misuse("no such flow")) };
-    let End::Receiver(receiver) = &flow.end else { return Err(misuse("no such flow")) };
-    if let Some(unit) = receiver.try_recv() {
-        return Ok(Received::Unit(unit));
-    }
-    if !receiver.is_finished() && !entry.is_over() {
-        return Ok(Received::Nothing);
-    }
-    match entry.end_of(flow, receiver.ending().as_ref()) {
-        Some(error) => Err(error),
-        None => Ok(Received::End),
-    }
 }

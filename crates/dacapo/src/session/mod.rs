@@ -86,6 +86,7 @@ mod flow;
 mod handle;
 mod publish;
 mod state;
+mod units;
 
 pub use account::{Account, FlowAccount};
 pub use creator::{BACKLOG_MAX, Creator};

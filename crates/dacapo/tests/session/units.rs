@@ -52,6 +52,34 @@ fn empty_units_and_the_largest_arrive_with_their_boundaries() {
     });
 }
 
+#[test]
+fn memory_that_is_given_back_carries_later_units_and_changes_none_of_them() {
+    watched(|| {
+        let (creator, participant) = active_pair(TWO_WAY);
+        let mut places = std::collections::BTreeSet::new();
+        let mut others = Vec::new();
+        for number in 0..200 {
+            creator.send("there", &unit(2_900 + number % 7)).unwrap();
+            let received = participant.recv("there").unwrap().unwrap();
+            assert_eq!(received, unit(2_900 + number % 7), "unit {number}");
+            places.insert(received.as_ptr() as usize);
+            let len = received.capacity();
+            participant.give_back("there", received);
+            // What is free somebody else takes.
+            others.push(Vec::<u8>::with_capacity(len));
+        }
+        // A longer unit moves it.
+        assert!(places.len() < 20, "{} places", places.len());
+        participant.give_back("no such flow", vec![1]);
+        let names: Vec<&str> = participant.modules("there").iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["segment", "sequence", "checksum"]);
+        let came = participant.modules("there").last().map(|(_, counters)| counters.up.packets);
+        assert!(came.is_some_and(|packets| packets >= 200), "{came:?}");
+        assert!(participant.modules("no such flow").is_empty());
+        creator.close().unwrap();
+    });
+}
+
 /// Sends a unit and waits for the same one back.
 fn ask(session: &Session, text: &str) {
     session.send("back", text.as_bytes()).unwrap();
