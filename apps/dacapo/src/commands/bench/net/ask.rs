@@ -138,7 +138,7 @@ impl Ask {
         let up: String = up.iter().map(|name| flow(name, "participant")).collect();
         let down: String = down.iter().map(|name| flow(name, "creator")).collect();
         let text = format!("[session]\nname = \"{name}\"\ngive_up = \"5 s\"\n{up}{down}");
-        let file = SessionFile::parse(&text, "graph").map_err(|errors| errors.to_string())?;
+        let file = SessionFile::parse(&text, "graph").map_err(|errors| problems(&errors))?;
         let is_bytes = file.flows.iter().all(|flow| *flow.source == Source::Raw);
         if is_bytes { Ok(text) } else { Err("the graph is more than a graph".to_owned()) }
     }
@@ -200,6 +200,17 @@ impl Ask {
             wait: choice(value, "wait")?,
         })
     }
+}
+
+/// What is wrong with a graph, without the lines of a file that nobody has written, and once for
+/// all flows.
+pub fn problems(errors: &dacapo_qos::Errors) -> String {
+    let text = errors.to_string();
+    let lines = text.lines().filter_map(|line| match line.split_once(": flow[") {
+        Some((_, of)) => of.strip_prefix("0].").map(str::to_owned),
+        None => Some(line.to_owned()),
+    });
+    lines.collect::<Vec<String>>().join("\n")
 }
 
 /// A graph in the words of a session file, from those of the command line.

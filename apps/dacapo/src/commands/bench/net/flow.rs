@@ -127,6 +127,7 @@ pub fn receive(session: &Session, name: &str, ask: &Ask, pulse: &Pulse) -> Resul
             Received::Unit(unit) => {
                 got.count(&unit, ask);
                 pulse.got.fetch_add(unit.len() as u64, Ordering::Relaxed);
+                session.give_back(name, unit);
             }
             Received::End | Received::Nothing => return Ok(got),
         }

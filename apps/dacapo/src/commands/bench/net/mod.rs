@@ -93,7 +93,7 @@ fn question(args: &BenchNetArgs) -> Result<Ask, Failure> {
         let assumptions =
             Assumptions { on_loopback: args.host.is_none(), ..Assumptions::default() };
         let plan = Plan::parse(&session, "graph", &assumptions);
-        plan.map(|_| ask).map_err(|errors| errors.to_string())
+        plan.map(|_| ask).map_err(|errors| ask::problems(&errors))
     };
     match (&args.graph, args.transport) {
         (Some(graph), _) => ask(graph),

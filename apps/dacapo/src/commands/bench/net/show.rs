@@ -196,18 +196,24 @@ impl Measured<'_> {
 
     fn notes(&self) -> String {
         let wait = match self.ask.wait {
-            NetWait::Block => "Both ends block: they sleep until something comes",
-            NetWait::Spin => "Both ends spin: who receives looks again and again",
+            NetWait::Block => "Both ends block: they sleep until something comes.",
+            NetWait::Spin => "Both ends spin: who receives looks again and again.",
         };
-        let load = load_average().map_or_else(String::new, |load| {
-            format!(" The load of this host was {load:.2} on {} processors.", processors())
-        });
-        format!(
-            "{wait}. Units of {} bytes are timed there and back.\nGoodput, packets and jitter (RFC \
-             3550) are the receiver's; the processor time is that of each process,\nuser and \
-             kernel, for each GB of payload delivered.{load}",
-            super::ask::ECHO_LEN
-        )
+        let mut notes = vec![wait.to_owned()];
+        if self.rounds.iter().any(|round| round.delay.is_some()) {
+            notes.push(format!("Units of {} bytes go there and back.", super::ask::ECHO_LEN));
+        }
+        if self.rounds.iter().any(|round| round.bulk.is_some()) {
+            notes.push(
+                "Goodput, packets and\njitter (RFC 3550) are the receiver's; the processor time is \
+                 that of each process, user and kernel,\nfor each GB of payload delivered."
+                    .to_owned(),
+            );
+        }
+        notes.extend(load_average().map(|load| {
+            format!("The load of this host was {load:.2} on {} processors.", processors())
+        }));
+        notes.join(" ")
     }
 
     /// Everything for programs.
