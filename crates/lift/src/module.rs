@@ -69,6 +69,7 @@ pub trait Module: Send {
     /// Several packets to the network; a single one goes to `down`. Override it only with a
     /// measurement that shows the need: say which slot is worked on ([`Cx::at_slot`]) and, where
     /// its packet does not go on, what becomes of it ([`Cx::decide`]).
+    #[inline(never)]
     fn down_batch(&mut self, cx: &mut Cx<'_>, slots: &mut [Packet]) {
         for (index, slot) in slots.iter_mut().enumerate() {
             cx.at_slot(index);
@@ -78,6 +79,7 @@ pub trait Module: Send {
     }
 
     /// Several packets to the application; see [`Module::down_batch`].
+    #[inline(never)]
     fn up_batch(&mut self, cx: &mut Cx<'_>, slots: &mut [Packet]) {
         for (index, slot) in slots.iter_mut().enumerate() {
             cx.at_slot(index);

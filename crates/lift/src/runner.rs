@@ -16,7 +16,7 @@
 //! is called on it; lanes are for what is left over. Time is taken with one stamp per module and
 //! batch: the end of one module is the start of the next.
 //!
-//! In `carry`: a batch from module to module. In `timers`: when who wants to be called.
+//! In `carry`: where packets wait and go on. In `walk`: the calls. In `timers`: when they are due.
 //!
 //! Invariants: effects of a call apply after it; what a module emits in the direction of its call
 //! is merged in slot order, the emitted before the slot's own packet; what it emits against it
@@ -25,6 +25,7 @@
 
 mod carry;
 mod timers;
+mod walk;
 
 use crate::ModuleSpec;
 use crate::counters::{DirectionCounters, ModuleCounters};
