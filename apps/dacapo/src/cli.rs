@@ -2,6 +2,7 @@
 //!
 //! What it is not: what the commands do (`commands/`). Wrong usage ends with code 2 here already.
 
+mod lift;
 mod link;
 mod net;
 mod texts;
@@ -12,6 +13,7 @@ use clap_complete::Shell;
 use dacapo::uri::Uri;
 use dacapo_media::testmovie::{SIDE_MAX, SIDE_MIN};
 use dacapo_qos::{Attributes, PathAssumption};
+pub use lift::BenchLiftArgs;
 pub use link::{Addresses, LinkArgs, Namespaces, OverLink};
 pub use net::{BenchNetArgs, NetDirection, NetTransport, NetWait, NetWhat, word as net_word};
 use std::net::{IpAddr, SocketAddr};

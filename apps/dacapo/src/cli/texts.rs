@@ -197,6 +197,7 @@ Examples:
   dacapo bench control                     as in Tables 19 to 24 and 45 of 1998
   dacapo bench transfer                    1 GiB by `send --reliable` beside plain sockets
   dacapo bench transfer --size 100MB --rounds 3 --json
+  dacapo bench lift                        what a module costs, and a runner of modules
   dacapo bench link                        what the emulator of `link` costs
   dacapo bench net                         what goes from process to process on this host
   dacapo bench net 192.0.2.7               or to `dacapo bench net --listen` there";
@@ -234,6 +235,19 @@ Examples:
   dacapo bench net --unit-len 1400 --rate '1 Gbit/s' --graph segment,sequence,checksum
   dacapo bench net --transport tcp --flows 4 --bytes 10GB --rounds 5 --json | jq .median
   dacapo bench net --what latency --wait spin";
+
+pub const BENCH_LIFT: &str = "\
+In turns, until the time is over: 0, 3, 5, 10 and 20 equal modules, of which each touches a header
+or only forwards, with packets in batches of 32 and one by one; called without a runner, by the
+runner, and by the runner that takes the time too. Then whole lives of packets, from allocated to
+freed, and first uses. Where gst-launch-1.0 is installed, identity elements of GStreamer too.
+
+It ends with 0 when everything could be measured, and with 1 when a packet got lost on its way.
+
+Examples:
+  dacapo bench lift
+  dacapo bench lift --seconds 30
+  dacapo bench lift --json | jq '.marginal[] | {module, batch, called, per_packet_and_module}'";
 
 pub const BENCH_LINK: &str = "\
 Each round sends datagrams of 100 and of 1,400 bytes over loopback as fast as they are taken, with

@@ -158,6 +158,9 @@ pub enum Bench {
     /// A file from process to process, beside a program of plain sockets, in turn.
     #[command(after_help = super::texts::BENCH_TRANSFER)]
     Transfer(BenchTransferArgs),
+    /// A packet through chains of modules, beside the same modules without a runner, and 1998.
+    #[command(after_help = super::texts::BENCH_LIFT)]
+    Lift(super::BenchLiftArgs),
     /// The ceiling and the delay of the link emulator, beside the same sockets without it, in turn.
     #[command(after_help = super::texts::BENCH_LINK)]
     Link(BenchLinkArgs),

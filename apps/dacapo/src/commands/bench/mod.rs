@@ -4,6 +4,7 @@
 
 mod control;
 mod figures_1998;
+mod lift;
 mod link;
 mod net;
 mod plain;
@@ -18,6 +19,7 @@ use crate::exit::{Exit, Failure};
 pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     match &args.what {
         Bench::Control(args) => control::run(args),
+        Bench::Lift(args) => lift::run(args),
         Bench::Link(args) => link::run(args),
         Bench::Net(args) => net::run(args),
         Bench::Transfer(args) => transfer::run(args),
