@@ -30,6 +30,7 @@ static void set_bool(SRTSOCKET s, SRT_SOCKOPT option, bool value, const char *na
 static SRTSOCKET new_socket(const struct order *order) {
     SRTSOCKET s = srt_create_socket();
     bool is_live = is_kind(order, "live");
+    bool is_bulk = is_role(order, "sink") || is_role(order, "source");
     int64_t unlimited = -1;
     int type = is_live ? SRTT_LIVE : SRTT_FILE;
     check(s, "srt_create_socket");
@@ -47,6 +48,9 @@ static SRTSOCKET new_socket(const struct order *order) {
         set_bool(s, SRTO_TSBPDMODE, false, "SRTO_TSBPDMODE");
         set_bool(s, SRTO_TLPKTDROP, false, "SRTO_TLPKTDROP");
         set_int(s, SRTO_LATENCY, 0, "SRTO_LATENCY");
+        /* With periodic reports of loss nobody sends the last message again on his own, and a ping
+         * whose only message is lost would wait for good. */
+        set_bool(s, SRTO_NAKREPORT, is_bulk, "SRTO_NAKREPORT");
     }
     return s;
 }

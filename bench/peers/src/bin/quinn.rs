@@ -9,8 +9,7 @@
 //! (1472 bytes), windows of 32 MiB, large socket buffers, acknowledgements as rare as the peer may
 //! ask for, a runtime on one thread. The certificate goes through a file in `$PEERS_DIR`.
 
-// The rules of the repository refuse `async fn`; this is how to live with a library that is built on
-// futures.
+// The rules of the repository refuse `async fn`; so functions return futures, as the library's do.
 #![allow(clippy::manual_async_fn)]
 
 use std::net::{SocketAddr, UdpSocket};

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 /// The versions that the programs in Rust were built with.
 const LOCK: &str = include_str!("../../Cargo.lock");
 
+/// The load, over a minute, of a machine that has something else to do.
+const LOAD_MAX: f64 = 0.5;
+
 /// What `command` prints, without the last line break; none if it fails.
 pub fn output(command: &str, words: &[&str]) -> Option<String> {
     let output = Command::new(command).args(words).output().ok()?;
@@ -19,6 +22,12 @@ pub fn output(command: &str, words: &[&str]) -> Option<String> {
 pub fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether `load` is that of a machine with nothing else to do.
+pub fn is_idle(load: &str) -> bool {
+    let recent = load.split_whitespace().next().and_then(|load| load.parse().ok());
+    recent.is_some_and(|load: f64| load < LOAD_MAX)
 }
 
 /// Jiffies of all processors: working for anybody, and taken by the host under this machine.
@@ -47,16 +56,11 @@ pub fn machine() -> Value {
         let path = Path::new("/proc/sys").join(name.replace('.', "/"));
         (name.to_owned(), fs::read_to_string(path).ok().map(|text| json!(text.trim())).into())
     };
-    let settings: serde_json::Map<String, Value> = [
-        "net.core.rmem_max",
-        "net.core.wmem_max",
-        "net.ipv4.tcp_rmem",
-        "net.ipv4.tcp_wmem",
-        "net.core.default_qdisc",
-    ]
-    .map(setting)
-    .into_iter()
-    .collect();
+    let settings: serde_json::Map<String, Value> =
+        ["net.core.rmem_max", "net.core.wmem_max", "net.core.default_qdisc"]
+            .map(setting)
+            .into_iter()
+            .collect();
     json!({
         "processor": model.map(|(_, name)| name),
         "processors": std::thread::available_parallelism().map_or(0, usize::from),
@@ -83,6 +87,12 @@ fn locked(package: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_is_idle_when_its_load_of_the_last_minute_is_small() {
+        assert!(is_idle("0.21 3.40 5.00"));
+        assert!(!is_idle("0.50 0.10 0.10") && !is_idle("7.73 7.93 7.43") && !is_idle(""));
+    }
 
     #[test]
     fn versions_are_those_of_the_lock_file() {

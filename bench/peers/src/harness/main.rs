@@ -57,7 +57,14 @@ fn main() -> ExitCode {
         rows::ROWS.iter().for_each(|row| println!("{:<18} {}", row.name, row.what));
         return ExitCode::SUCCESS;
     }
-    match listen_for_signals().and_then(|()| measure_all(&options)) {
+    let rows = match rows::selected(&options.only) {
+        Ok(rows) => rows,
+        Err(failure) => {
+            eprintln!("peers: {failure}");
+            return ExitCode::from(2);
+        }
+    };
+    match listen_for_signals().and_then(|()| measure_all(&options, &rows)) {
         Ok(code) => code,
         Err(_) if stopped() => {
             eprintln!("peers: stopped");
@@ -116,8 +123,7 @@ impl Drop for Scratch {
     }
 }
 
-fn measure_all(options: &Options) -> Result<ExitCode, Failure> {
-    let rows = rows::selected(&options.only)?;
+fn measure_all(options: &Options, rows: &[&'static Row]) -> Result<ExitCode, Failure> {
     let place = if options.is_loopback {
         Place::loopback()
     } else if nix::unistd::geteuid().is_root() {
@@ -145,15 +151,20 @@ fn measure_all(options: &Options) -> Result<ExitCode, Failure> {
     }
     let out = out_folder(options)?;
     let before = facts::load();
-    let series = run_rounds(&mut bench, &rows, options, &out)?;
+    let series = run_rounds(&mut bench, rows, options, &out)?;
     let outcome = Outcome::new(series);
     let name = bench.place.name();
-    let text = table::text(&outcome, name, bench.place.is_veth());
+    let mut text = table::text(&outcome, name, bench.place.is_veth());
+    text += &format!("load of the machine: {before} before, {} after\n", facts::load());
+    let is_idle = facts::is_idle(&before);
+    if !is_idle {
+        text += "the machine had other work when the run began: these figures are no results\n";
+    }
     let summary = json!({
         "place": name, "seconds": options.seconds, "pinned": bench.pins, "date": date(),
-        "commit": facts::commit(), "load_before": before, "load_after": facts::load(),
+        "commit": facts::commit(), "load_before": before, "was_idle": is_idle, "load_after": facts::load(),
         "command": std::env::args().collect::<Vec<_>>(), "machine": facts::machine(),
-        "tcp_congestion_control": bench.place.congestion_control(),
+        "settings": bench.place.settings(),
         "result": table::json(&outcome, bench.place.is_veth()),
     });
     write(&out.join("summary.json"), &format!("{summary:#}\n"))?;
@@ -162,7 +173,6 @@ fn measure_all(options: &Options) -> Result<ExitCode, Failure> {
         println!("{summary:#}");
     } else {
         print!("{text}");
-        println!("load of the machine: {before} before, {} after", facts::load());
     }
     eprintln!("peers: raw data, machine and commands are in {}", out.display());
     if outcome.quiet_count() == 0 {

@@ -6,18 +6,21 @@
 //! ```
 //!
 //! Invariants: names carry the process id, so two runs do not meet; what was made is deleted when
-//! the place is dropped, and what a killed run left is deleted by the next. Both namespaces use
-//! CUBIC where the system allows it, so that runs on different hosts mean the same; which one it is
-//! gets recorded.
+//! the place is dropped, and what a killed run left is deleted by the next. The routes say which
+//! congestion control kernel TCP uses, ours as anybody's, so that runs on different hosts mean the
+//! same; it is CUBIC, which is the faster one here.
 
 use std::path::Path;
 use std::process::Command;
 
 use peers::Failure;
+use serde_json::{Value, json};
+
+use crate::facts;
 
 const PREFIX: &str = "dpeers";
 const CONGESTION_CONTROL: &str = "cubic";
-const CONGESTION_CONTROL_PATH: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+const NET: &str = "10.9.0.0/24";
 const NEAR: &str = "10.9.0.1";
 const FAR: &str = "10.9.0.2";
 
@@ -62,9 +65,7 @@ impl Place {
             ip(&format!("-n {name} address add {address}/24 dev veth0"))?;
             ip(&format!("-n {name} link set lo up"))?;
             ip(&format!("-n {name} link set veth0 up"))?;
-            // Where the system does not allow it, all rows run over what it uses instead.
-            let set = format!("echo {CONGESTION_CONTROL} > {CONGESTION_CONTROL_PATH}");
-            let _ = run(Command::new("ip").args(["netns", "exec", name, "sh", "-c", &set]));
+            ip(&format!("-n {name} route replace {NET} dev veth0 congctl {CONGESTION_CONTROL}"))?;
         }
         Ok(place)
     }
@@ -81,13 +82,21 @@ impl Place {
         ["ip", "netns", "exec", name].map(str::to_owned).to_vec()
     }
 
-    /// The congestion control of kernel TCP there.
-    pub fn congestion_control(&self) -> Option<String> {
-        let mut words = self.words(End::Near);
-        words.extend(["cat", CONGESTION_CONTROL_PATH].map(str::to_owned));
-        let (first, rest) = words.split_first()?;
-        let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
-        crate::facts::output(first, &rest)
+    /// The settings of the kernel at the near end that matter to TCP.
+    pub fn settings(&self) -> Value {
+        let read = |words: &[&str]| {
+            let mut all = self.words(End::Near);
+            all.extend(words.iter().map(|&word| word.to_owned()));
+            let (first, rest) = all.split_first()?;
+            facts::output(first, &rest.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        json!({
+            "routes": read(&["ip", "route"]),
+            "net.ipv4.tcp_congestion_control":
+                read(&["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]),
+            "net.ipv4.tcp_rmem": read(&["cat", "/proc/sys/net/ipv4/tcp_rmem"]),
+            "net.ipv4.tcp_wmem": read(&["cat", "/proc/sys/net/ipv4/tcp_wmem"]),
+        })
     }
 
     /// What the place is, for people.

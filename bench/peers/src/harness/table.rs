@@ -17,10 +17,14 @@ const WHY_LEN_MAX: usize = 110;
 /// The whole outcome as text.
 pub fn text(outcome: &Outcome, place: &str, is_judged: bool) -> String {
     let mut text = format!("Network, {place}\n\n");
-    text += &lines(&bulk(outcome));
-    text += "\n";
-    text += &lines(&latency(outcome));
-    text += "\nFigures are medians (least … greatest) over quiet rounds; × is the median of the \
+    for table in [bulk(outcome), latency(outcome)] {
+        // The first line is the heading.
+        if table.len() > 1 {
+            text += &lines(&table);
+            text += "\n";
+        }
+    }
+    text += "Figures are medians (least … greatest) over quiet rounds; × is the median of the \
              ratios, within rounds,\nto the row that stands last in the line. CPU is user and \
              system time of both ends; one way is half of\nthe round trip.\n\n";
     text += &rounds(outcome);
