@@ -9,8 +9,9 @@
 //! What it is not: open to more than a measurement: what is asked has bounds (`ask`), one run is
 //! under way at a time, and its session has a name that nobody can guess and one place.
 //!
-//! Invariants: a guest that asks nothing for [`IDLE_MAX`], or nonsense [`WRONG_MAX`] times, is let
-//! go; nothing that a guest does ends the far end.
+//! Invariants: while a run is under way no other thread drives the endpoint, or it would be measured
+//! too: who comes then is looked for now and then; a guest that asks nothing for [`IDLE_MAX`], or
+//! nonsense [`WRONG_MAX`] times, is let go; nothing that a guest does ends the far end.
 
 use super::ask::{Ask, CONTROL, Run, control_file};
 use super::figures::Report;
@@ -70,7 +71,7 @@ pub fn serve(args: &BenchNetArgs, at: SocketAddr) -> Result<Exit, Failure> {
             std::thread::sleep(TICK);
             continue;
         }
-        let guest = control.accept_timeout(TICK).map_err(|error| failed(&error))?;
+        let guest = control.accept_timeout(far.yield_to_runs()).map_err(|error| failed(&error))?;
         if let Some(session) = guest {
             let far = Arc::clone(&far);
             guests.push(std::thread::spawn(move || far.attend(&session)));
@@ -113,6 +114,10 @@ struct Far {
     names: Mutex<Random>,
     /// Runs that came to their end.
     runs: AtomicU64,
+    /// A run is under way, or about to be.
+    is_running: AtomicBool,
+    /// Who lets guests in has seen that, and keeps still.
+    is_quiet: AtomicBool,
     is_over: AtomicBool,
     json: bool,
 }
@@ -122,7 +127,32 @@ impl Far {
         let seed = dacapo_sys::entropy();
         let seed = seed.map_err(|error| Failure::run_time("bench net", error))?;
         let names = Mutex::new(Random::from_seed(seed));
-        Ok(Self { endpoint, names, runs: 0.into(), is_over: false.into(), json })
+        let no = || AtomicBool::new(false);
+        let (is_running, is_quiet, is_over) = (no(), no(), no());
+        Ok(Self { endpoint, names, runs: 0.into(), is_running, is_quiet, is_over, json })
+    }
+
+    /// How long a guest is waited for: a thread that waits for one drives the endpoint, and wakes
+    /// the one that is measured. During a run it sleeps instead, and then does not wait.
+    fn yield_to_runs(&self) -> Duration {
+        let is_running = self.is_running.load(Ordering::Acquire);
+        self.is_quiet.store(is_running, Ordering::Release);
+        if !is_running {
+            return TICK;
+        }
+        std::thread::sleep(TICK);
+        Duration::ZERO
+    }
+
+    /// Waits until nobody else drives the endpoint, as long as that can take.
+    fn wait_for_quiet(&self) {
+        // What was seen of an earlier run says nothing of this one.
+        self.is_quiet.store(false, Ordering::Release);
+        self.is_running.store(true, Ordering::Release);
+        let began = Instant::now();
+        while !self.is_quiet.load(Ordering::Acquire) && began.elapsed() < 5 * TICK {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Answers what a guest asks, until it leaves.
@@ -175,6 +205,14 @@ impl Far {
         let Ok(mut names) = self.names.try_lock() else {
             return Err(refused("another measurement is under way: try again when it is over"));
         };
+        self.wait_for_quiet();
+        let outcome = self.run_alone(guest, ask, &mut names);
+        self.is_running.store(false, Ordering::Release);
+        outcome
+    }
+
+    fn run_alone(&self, guest: &Session, ask: &Ask, names: &mut Random) -> Result<Value, Failure> {
+        let refused = |text: &str| Failure { exit: Exit::Failure, text: text.to_owned() };
         let name = format!("net-{:016x}", names.next_u64());
         let text = ask.session_file(&name).map_err(|text| Failure { exit: Exit::Invalid, text })?;
         let failed = |error: Error| Failure::core("the far end", &error);
@@ -201,7 +239,6 @@ impl Far {
         let report = Report::of(&end?).to_json();
         self.tell("has run", guest, &report);
         self.runs.fetch_add(1, Ordering::AcqRel);
-        drop(names);
         Ok(report)
     }
 
