@@ -10,6 +10,7 @@ name = "notes"
 name = "text"
 from = "participant"
 source = { raw = true }
+digest = true
 attributes = { loss = "0", order = "ordered", integrity = "checked" }
 "#;
 

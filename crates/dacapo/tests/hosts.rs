@@ -79,6 +79,7 @@ fn spec() -> SessionSpec {
         transport: 1,
         bound_bps: 200_000_000,
         unit_len_max: 5_000,
+        digest: true,
         ..FlowOffer::default()
     };
     SessionSpec {

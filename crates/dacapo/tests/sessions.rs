@@ -437,12 +437,14 @@ name = "movie"
 name = "there"
 from = "creator"
 source = { raw = true }
+digest = true
 graph = ["segment", "sequence", "checksum"]
 transport = "udp"
 [[flow]]
 name = "back"
 from = "participant"
 source = { raw = true }
+digest = true
 graph = ["segment", "sequence", "checksum"]
 transport = "udp"
 "#;

@@ -152,6 +152,7 @@ pub fn raw_offer(name: &str, graph: GraphForm, bound_bps: u64, unit_len_max: u32
         transport: 1,
         bound_bps,
         unit_len_max,
+        digest: true,
         ..FlowOffer::default()
     }
 }

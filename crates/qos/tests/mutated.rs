@@ -50,6 +50,7 @@ const TOKENS: &[&str] = &[
     "[flow.attributes]",
     "name",
     "unit_max",
+    "digest",
     "assume",
     "burst",
     "min",

@@ -61,6 +61,8 @@ pub struct FlowOffer {
     pub datagram_len: u16,
     /// How long after it was sent a unit is shown, in nanoseconds.
     pub playout_ns: u64,
+    /// Whether both ends hash every unit and compare at the end.
+    pub digest: bool,
     /// What the flow must be.
     pub attributes: Vec<AttributeForm>,
 }
@@ -79,6 +81,7 @@ impl Form for FlowOffer {
             unit_len_max: fields.u32(Tag::UnitLenMax)?,
             datagram_len: fields.u16(Tag::DatagramLen)?,
             playout_ns: fields.u64(Tag::Playout)?,
+            digest: fields.flag(Tag::Digest)?,
             attributes: read_attributes(fields, ATTRIBUTES_MAX)?,
         })
     }
@@ -95,6 +98,9 @@ impl Form for FlowOffer {
             .u32(Tag::UnitLenMax, self.unit_len_max)
             .u16(Tag::DatagramLen, self.datagram_len)
             .u64(Tag::Playout, self.playout_ns);
+        if self.digest {
+            to.u8(Tag::Digest, 1);
+        }
         // Those of all flows together are counted by the record.
         write_attributes(&self.attributes, usize::MAX, to);
     }

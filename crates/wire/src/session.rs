@@ -61,11 +61,7 @@ impl Form for Join {
             modules: fields.u16_list(Tag::Module, JOIN_MODULES_MAX)?,
             transports: fields.u16_list(Tag::Transport, JOIN_TRANSPORTS_MAX)?,
             attributes: read_attributes(fields, JOIN_ATTRIBUTES_MAX)?,
-            live: match fields.u8_if_there(Tag::Live)? {
-                None | Some(0) => false,
-                Some(1) => true,
-                Some(_) => return Err(Tag::Live.fault("the value is neither 0 nor 1")),
-            },
+            live: fields.flag(Tag::Live)?,
         })
     }
 

@@ -103,6 +103,7 @@ tags! {
     StreamToken = 48 "stream_token",
     Live = 49 "live",
     GiveUp = 50 "give_up",
+    Digest = 51 "digest",
 }
 
 impl Tag {
@@ -198,6 +199,15 @@ impl<'a> Fields<'a> {
 
     pub fn u8_if_there(self, tag: Tag) -> Result<Option<u8>, Fault> {
         Ok(self.array_if_there(tag)?.map(u8::from_be_bytes))
+    }
+
+    /// A switch; left out it is off.
+    pub fn flag(self, tag: Tag) -> Result<bool, Fault> {
+        match self.u8_if_there(tag)? {
+            None | Some(0) => Ok(false),
+            Some(1) => Ok(true),
+            Some(_) => Err(tag.fault("the value is neither 0 nor 1")),
+        }
     }
 
     pub fn u16_if_there(self, tag: Tag) -> Result<Option<u16>, Fault> {

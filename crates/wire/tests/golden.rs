@@ -153,6 +153,7 @@ fn offer_has_the_bytes_of_the_page() {
         unit_len_max: 65_536,
         datagram_len: 1_452,
         playout_ns: 50_000_000,
+        digest: false,
         attributes: vec![AttributeForm { key: 2, min: None, max: Some(50_000_000), weight: None }],
     };
     let session = 0x0102_0304_0506_0708;

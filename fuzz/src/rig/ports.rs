@@ -91,6 +91,7 @@ pub fn flow(name: &str, direction: Direction, modules: &[u16], transport: u16) -
         bound_bps: if transport == 3 { 0 } else { 10_000_000 },
         unit_len_max: 1_000,
         datagram_len: 1_200,
+        digest: true,
         ..FlowOffer::default()
     }
 }

@@ -55,6 +55,7 @@ pub fn flow_offer() -> FlowOffer {
         unit_len_max: 65_536,
         datagram_len: 1_452,
         playout_ns: 100_000_000,
+        digest: true,
         attributes: vec![attribute()],
         ..FlowOffer::default()
     }

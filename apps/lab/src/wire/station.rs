@@ -84,6 +84,8 @@ impl Course {
             graph: GraphForm::line(ids.map(|id| (id, Vec::new()))),
             transport: if self.stream { tcp::SPEC.id } else { dacapo_transport::udp::SPEC.id },
             bound_bps: self.bound_bps,
+            // Both ends must have seen the same bytes.
+            digest: self.stream,
             unit_len_max: u32::try_from(self.supply.len.max(64)).unwrap_or(u32::MAX),
             ..FlowOffer::default()
         };

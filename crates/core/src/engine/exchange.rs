@@ -21,6 +21,7 @@ use super::{
 use crate::error::{Code, Error};
 use crate::flow::epoch::{RxEpoch, TxEpoch};
 use crate::flow::receiver::ReceiverFlow;
+use crate::flow::Terms;
 use crate::flow::sender::SenderFlow;
 use crate::labels::Target;
 use crate::peer::PeerId;
@@ -422,20 +423,23 @@ impl Core {
         let clock = peer.and_then(|peer| peer.prober.as_ref());
         let clock = clock.map(|prober| *prober.offset()).unwrap_or_default();
         let queues = self.config.queues;
+        let terms = Terms {
+            id: index as u16,
+            unit_len_max: offer.unit_len_max as usize,
+            digest: offer.digest,
+        };
         let end = match port {
             Port::Source(source) => {
                 let epoch = TxEpoch::new(0, built, label);
                 let local = peer.is_some_and(|peer| peer.remote.ip().is_loopback());
-                let unit_len = offer.unit_len_max as usize;
                 let pace = pace(&offer, local);
-                let flow =
-                    SenderFlow::new(now, index as u16, source, epoch, pace, unit_len, queues);
+                let flow = SenderFlow::new(now, terms, source, epoch, pace, queues);
                 FlowEnd::Sender(Box::new(flow))
             }
             Port::Sink(mut sink) => {
                 sink.handle_clock(clock);
                 let epoch = RxEpoch::new(0, built, label, ordered);
-                let flow = ReceiverFlow::new(index as u16, sink, epoch, reliable, now, queues);
+                let flow = ReceiverFlow::new(terms, sink, epoch, reliable, now, queues);
                 FlowEnd::Receiver(Box::new(flow))
             }
         };

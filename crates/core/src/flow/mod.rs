@@ -19,9 +19,33 @@ pub(crate) mod receiver;
 pub(crate) mod sender;
 pub(crate) mod splice;
 
+use crate::ledger::UnitHash;
 use dacapo_base::{Random, Time};
 use dacapo_lift::Surroundings;
 use dacapo_packet::{Layout, Pool};
+
+/// What was agreed of a flow for as long as it lives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// Its place in the session.
+    pub id: u16,
+    /// The longest unit, in bytes.
+    pub unit_len_max: usize,
+    /// Both ends hash every unit and compare.
+    pub digest: bool,
+}
+
+impl Terms {
+    /// The hash over units, where one was agreed.
+    pub fn hash(&self) -> Option<UnitHash> {
+        self.digest.then(UnitHash::default)
+    }
+}
+
+/// The hash as it is sent: 0 where none was agreed.
+pub(crate) fn hash_bytes(hash: Option<&UnitHash>) -> [u8; 32] {
+    hash.map(|hash| hash.to_bytes()).unwrap_or_default()
+}
 
 /// What a call into a flow is given.
 pub(crate) struct Around<'a> {

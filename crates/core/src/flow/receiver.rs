@@ -15,7 +15,7 @@ use crate::error::{Error, Fault};
 use crate::flow::epoch::{Arrived, RxEpoch, Up};
 use crate::flow::intake::{Accept, Intake};
 use crate::flow::sender::{FlowEvent, FlowOut};
-use crate::flow::{Around, earlier};
+use crate::flow::{Around, Terms, earlier, hash_bytes};
 use crate::ledger::{Ledger, UnitHash};
 use crate::port::{Ending, Sink, Taken, UnitView};
 use crate::queues::Queues;
@@ -65,7 +65,8 @@ pub(crate) struct ReceiverFlow {
     epochs: VecDeque<RxEpoch>,
     intake: Intake,
     ledger: Ledger,
-    hash: UnitHash,
+    /// Where one was agreed.
+    hash: Option<UnitHash>,
     end: Option<(End, Time)>,
     /// What is sent arrives, while the way is there.
     reliable: bool,
@@ -85,7 +86,7 @@ pub(crate) struct ReceiverFlow {
 
 impl ReceiverFlow {
     pub fn new(
-        id: u16,
+        terms: Terms,
         sink: Box<dyn Sink>,
         mut epoch: RxEpoch,
         reliable: bool,
@@ -94,12 +95,12 @@ impl ReceiverFlow {
     ) -> Self {
         epoch.base = Some((0, now));
         Self {
-            id,
+            id: terms.id,
             sink,
             epochs: VecDeque::from([epoch]),
             intake: Intake::default(),
             ledger: Ledger::default(),
-            hash: UnitHash::default(),
+            hash: terms.hash(),
             end: None,
             reliable,
             close_by: None,
@@ -300,7 +301,9 @@ impl ReceiverFlow {
         let len = unit.len();
         match self.sink.handle_unit(around.now, &unit) {
             Taken::Delivered => {
-                self.hash.add(number, len, unit.pieces());
+                if let Some(hash) = &mut self.hash {
+                    hash.add(number, len, unit.pieces());
+                }
                 self.ledger.delivered += 1;
                 self.ledger.bytes += len as u64;
                 self.epochs[at].delivered += 1;
@@ -513,7 +516,7 @@ impl ReceiverFlow {
             // What was sent after this end had given up is unknown too.
             unknown: left,
             bytes: ledger.bytes,
-            hash: self.hash.to_bytes(),
+            hash: hash_bytes(self.hash.as_ref()),
         }));
     }
 
@@ -543,8 +546,8 @@ impl ReceiverFlow {
     fn close(&mut self, around: &mut Around<'_>, ending: &Ending, out: &mut FlowOut) {
         self.finished = true;
         self.sink.finish(around.now, ending, &self.ledger);
-        let hash = self.end.as_ref().and_then(|(end, _)| {
-            (self.ledger.delivered == end.units).then(|| end.hash == self.hash.to_bytes())
+        let hash = self.end.as_ref().zip(self.hash).and_then(|((end, _), hash)| {
+            (self.ledger.delivered == end.units).then(|| end.hash == hash.to_bytes())
         });
         out.events.push(FlowEvent::Ended { ledger: self.ledger.clone(), hash });
         self.flush(around);

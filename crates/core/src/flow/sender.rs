@@ -15,7 +15,7 @@
 use crate::error::{Code, Error};
 use crate::flow::epoch::TxEpoch;
 use crate::flow::splice::Splice;
-use crate::flow::{Around, earlier};
+use crate::flow::{Around, Terms, earlier, hash_bytes};
 use crate::ledger::{Ledger, UnitHash};
 use crate::port::{Source, SourcePoll, UnitWriter, skip_bytes};
 use crate::queues::Queues;
@@ -112,7 +112,8 @@ pub(crate) struct SenderFlow {
     reported: bool,
     sent: u64,
     sent_bytes: u64,
-    hash: UnitHash,
+    /// Where one was agreed.
+    hash: Option<UnitHash>,
     /// `None`: the transport keeps the pace.
     bucket: Option<TokenBucket>,
     queue: VecDeque<Packet>,
@@ -129,11 +130,10 @@ pub(crate) struct SenderFlow {
 impl SenderFlow {
     pub fn new(
         now: Time,
-        id: u16,
+        terms: Terms,
         source: Box<dyn Source>,
         epoch: TxEpoch,
         pace: Pace,
-        unit_len_max: usize,
         queues: Queues,
     ) -> Self {
         let bucket = |bound_bps| TokenBucket::new(now, bound_bps, BUCKET_DEPTH);
@@ -142,9 +142,9 @@ impl SenderFlow {
             Pace::Transport => (None, QUEUE_BYTES),
         };
         Self {
-            id,
+            id: terms.id,
             source,
-            unit_len_max,
+            unit_len_max: terms.unit_len_max,
             splice: Splice::new(queues.splice_units_max),
             next_epoch: epoch.number + 1,
             current: epoch,
@@ -158,7 +158,7 @@ impl SenderFlow {
             reported: false,
             sent: 0,
             sent_bytes: 0,
-            hash: UnitHash::default(),
+            hash: terms.hash(),
             bucket,
             queue: VecDeque::new(),
             queue_bytes: 0,
@@ -298,10 +298,12 @@ impl SenderFlow {
         let Ok(Some(mut unit)) = self.splice.pop(around.pool, &self.current.layout) else {
             return false;
         };
-        let pieces = unit.chain.iter().flat_map(|packet| {
-            (0..packet.segment_count()).map(|index| around.pool.segment(packet, index))
-        });
-        self.hash.add(self.sent, unit.len, skip_bytes(pieces, unit::LEN));
+        if let Some(hash) = &mut self.hash {
+            let pieces = unit.chain.iter().flat_map(|packet| {
+                (0..packet.segment_count()).map(|index| around.pool.segment(packet, index))
+            });
+            hash.add(self.sent, unit.len, skip_bytes(pieces, unit::LEN));
+        }
         self.sent += 1;
         self.sent_bytes += unit.len as u64;
         self.current.feed(around, &mut unit.chain);
@@ -383,7 +385,7 @@ impl SenderFlow {
             epoch: self.current.number,
             units: self.sent,
             bytes: self.sent_bytes,
-            hash: self.hash.to_bytes(),
+            hash: hash_bytes(self.hash.as_ref()),
             code: failure.as_ref().map_or(CODE_SUCCESS, |error| error.code as u16),
             text: failure.map_or_else(String::new, |error| error.text),
         }));
@@ -413,7 +415,8 @@ impl SenderFlow {
         }
         // It covers every epoch: END may have overtaken the DONE of the last change.
         self.destroy_old(around, out);
-        let hash = (ledger.delivered == self.sent).then(|| report.hash == self.hash.to_bytes());
+        let hash = self.hash.filter(|_| ledger.delivered == self.sent);
+        let hash = hash.map(|hash| report.hash == hash.to_bytes());
         self.reported = true;
         out.events.push(FlowEvent::Ended { ledger, hash });
         true

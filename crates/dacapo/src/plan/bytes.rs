@@ -102,6 +102,7 @@ impl Plan {
             bound_bps: None,
             playout_ns: None,
             unit_max: Some(bytes.unit_len_max),
+            digest: None,
         };
         let around = Around::new(assumptions);
         let chosen = choice::choose(&need, bytes.attributes.clone(), &around)?;

@@ -149,6 +149,7 @@ fn offer(need: &Need, attributes: &Attributes, around: &Around, choice: &Choice)
         unit_len_max: need.unit_len_max(joined, room),
         datagram_len: 0,
         playout_ns: choice.outcome.playout_ns.or(need.playout_ns).unwrap_or(PLAYOUT_NS),
+        digest: need.digest(),
         attributes: attribute_forms(attributes),
     }
 }

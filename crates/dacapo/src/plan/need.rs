@@ -57,6 +57,8 @@ pub(super) struct Need {
     pub playout_ns: Option<u64>,
     /// The largest unit of the application that it names.
     pub unit_max: Option<u32>,
+    /// Whether it wants units hashed at both ends.
+    pub digest: Option<bool>,
 }
 
 impl Need {
@@ -98,6 +100,11 @@ impl Need {
         let by_bits = by_bits.map(|bps| bps.saturating_mul(125) / u64::from(len_mean.max(1)));
         let per_ks = by_rate.or(by_bits).unwrap_or(RAW_PER_KS).max(1);
         Units { len_mean, len_max, per_ks, divisible: false }
+    }
+
+    /// Whether both ends hash units: media, unless the file says otherwise.
+    pub fn digest(&self) -> bool {
+        self.digest.unwrap_or(self.found.format.is_some())
     }
 
     /// What the receiver does with units.

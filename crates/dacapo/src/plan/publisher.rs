@@ -93,6 +93,9 @@ fn changed(need: &Need, planned: &FlowOffer, flow: &FlowOffer) -> Result<Need, E
     if flow.unit_len_max != planned.unit_len_max {
         need.unit_max = Some(flow.unit_len_max);
     }
+    if flow.digest != planned.digest {
+        need.digest = Some(flow.digest);
+    }
     if flow.attributes != planned.attributes {
         need.attributes = attributes_of(&flow.attributes)?;
     }

@@ -194,6 +194,7 @@ name = "reliable"
 name = "there"
 from = "creator"
 source = { raw = true }
+digest = true
 unit_max = "32 KiB"
 attributes = { loss = "0", order = "ordered" }
 "#;

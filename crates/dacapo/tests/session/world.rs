@@ -23,6 +23,7 @@ title = "Both ways"
 name = "there"
 from = "creator"
 source = { raw = true }
+digest = true
 graph = ["segment", "sequence", "checksum"]
 transport = "udp"
 bound = "200 Mbit/s"
@@ -31,6 +32,7 @@ bound = "200 Mbit/s"
 name = "back"
 from = "participant"
 source = { raw = true }
+digest = true
 graph = ["segment", "sequence", "checksum"]
 transport = "udp"
 bound = "200 Mbit/s"

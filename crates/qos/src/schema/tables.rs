@@ -89,6 +89,9 @@ struct FlowTable {
     /// The largest unit that the application hands over, 1 B to 64 MiB; only with
     /// source = { raw = true }.
     unit_max: Option<Size>,
+    /// Whether both ends hash every unit (SHA-256) and compare at the end; left out, media are
+    /// hashed and bytes of the application are not.
+    digest: Option<bool>,
     /// What the flow must be.
     attributes: Option<AttributesTable>,
 }

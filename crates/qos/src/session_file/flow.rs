@@ -59,6 +59,9 @@ pub struct FlowSpec {
     /// The largest unit that the application hands over, in bytes, 1 to
     /// [`MAX_UNIT_LEN`](super::MAX_UNIT_LEN); only of [`Source::Raw`].
     pub unit_max: Option<Spanned<u64>>,
+    /// Whether both ends hash every unit and compare at the end; left out, media are hashed and
+    /// bytes of the application are not.
+    pub digest: Option<Spanned<bool>>,
     /// What the application asks for.
     pub attributes: Attributes,
     pub(super) attribute_places: AttributePlaces,
@@ -105,8 +108,18 @@ impl TransportKind {
     }
 }
 
-const KEYS: &[&str] =
-    &["name", "from", "source", "graph", "transport", "bound", "playout", "unit_max", "attributes"];
+const KEYS: &[&str] = &[
+    "name",
+    "from",
+    "source",
+    "graph",
+    "transport",
+    "bound",
+    "playout",
+    "unit_max",
+    "digest",
+    "attributes",
+];
 
 /// Reads one flow; `names` are those of the flows before it, with their lines, and
 /// `attribute_count` that of their attributes.
@@ -128,6 +141,7 @@ pub(super) fn read(
     let bound = read_quantity(&section, "bound", Dimension::Rate, problems);
     let playout = read_quantity(&section, "playout", Dimension::Duration, problems);
     let unit_max = section.optional("unit_max").and_then(|node| read_unit_max(&node, problems));
+    let digest = optional(&section, "digest", |node| node.switch(problems));
     let places = section.optional("attributes");
     let (attributes, attribute_places) =
         places.map(|node| attributes::read(&node, problems)).unwrap_or_default();
@@ -152,6 +166,7 @@ pub(super) fn read(
         bound,
         playout,
         unit_max,
+        digest: digest?,
         attributes,
         attribute_places,
     })

@@ -126,6 +126,15 @@ impl<'a> Node<'a> {
         text.map(|text| self.spanned(text.to_owned(), problems))
     }
 
+    /// True or false.
+    pub(super) fn switch(&self, problems: &mut Problems<'_>) -> Option<Spanned<bool>> {
+        let switch = self.scalar().and_then(Value::as_bool);
+        if switch.is_none() {
+            self.report_type("true, false", problems);
+        }
+        switch.map(|switch| self.spanned(switch, problems))
+    }
+
     /// `value` with the place of this node.
     pub(super) fn spanned<T>(&self, value: T, problems: &Problems<'_>) -> Spanned<T> {
         problems.spanned(self.offset, value)

@@ -354,6 +354,16 @@ fn a_graph_and_a_transport_may_be_left_to_the_attributes() {
 }
 
 #[test]
+fn a_digest_is_asked_for_or_not() {
+    let digest = |text: &str| parse(&raw(&format!("digest = {text}")));
+    assert_eq!(parse(&raw("")).unwrap().flows[0].digest, None);
+    assert!(digest("true").unwrap().flows[0].digest.unwrap().value);
+    assert!(!digest("false").unwrap().flows[0].digest.unwrap().value);
+    let error = digest("\"yes\"").unwrap_err().to_string();
+    assert!(error.contains("flow[0].digest: is a text; allowed: true, false"), "{error}");
+}
+
+#[test]
 fn the_longest_unit_is_said_of_bytes_of_the_application_only() {
     let unit_max = |text: &str| parse(&raw(&format!("unit_max = {text}")));
     assert_eq!(unit_max("\"1400 B\"").unwrap().flows[0].unit_max.unwrap().value, 1_400);
