@@ -9,8 +9,11 @@ use crate::train::{Layout, TRAIN_BYTES_MAX};
 use crate::{Kind, Packet};
 use std::fmt;
 
+mod arrival;
 mod room;
 mod shape;
+
+pub use arrival::ARRIVAL_BYTES_MAX;
 
 /// Sizes of bodies: one datagram, a few datagrams, a train.
 const CLASS_BYTES: [usize; 4] = [256, 2_048, 16_384, 65_536];

@@ -19,9 +19,9 @@ use super::{
     no_session,
 };
 use crate::error::{Code, Error};
+use crate::flow::Terms;
 use crate::flow::epoch::{RxEpoch, TxEpoch};
 use crate::flow::receiver::ReceiverFlow;
-use crate::flow::Terms;
 use crate::flow::sender::SenderFlow;
 use crate::labels::Target;
 use crate::peer::PeerId;

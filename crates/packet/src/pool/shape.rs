@@ -136,7 +136,14 @@ impl Pool {
         Ok(())
     }
 
-    fn copy_between(&mut self, from: u32, from_at: usize, to: u32, to_at: usize, len: usize) {
+    pub(super) fn copy_between(
+        &mut self,
+        from: u32,
+        from_at: usize,
+        to: u32,
+        to_at: usize,
+        len: usize,
+    ) {
         // The bodies differ: `to` was just taken from the free list.
         let source = std::mem::take(&mut self.bodies[from as usize].bytes);
         self.bodies[to as usize].bytes[to_at..to_at + len]

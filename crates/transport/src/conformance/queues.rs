@@ -5,14 +5,14 @@
 use super::side::{WAITS_MAX, assert_arrive, random_bytes};
 use super::{Ends, Make};
 use crate::{Lane, Outgoing, Sent};
-use dacapo_packet::Pool;
+use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
 
 /// What the pool has no room for waits in the transport and comes when there is room.
 pub fn a_full_pool_leaves_the_data_for_later(make: Make<'_>) {
     for lane in [Lane::Control, Lane::Data] {
         let mut ends = Ends::with_data(make());
-        ends.server.pool = Pool::new(2_048);
-        let hog = ends.server.pool.alloc(0, 2_000, 0).expect("room for one");
+        ends.server.pool = Pool::new(ARRIVAL_BYTES_MAX);
+        let hog = ends.server.pool.alloc_arrival().expect("room for one");
         let bytes = random_bytes(11, 600);
         let mut expected = Vec::new();
         for part in bytes.chunks(200) {

@@ -22,7 +22,7 @@
 //!   moment in which a data socket binds, so no other process can slip into the port.
 //! - Between its bind and its connect a data socket may catch the datagram of anybody. Such a
 //!   datagram is handed up with its true source.
-//! - What was read and finds the pool full is kept, one arrival per lane, and handed up first.
+//! - While the pool has no room for an arrival nothing is read, and it waits in the kernel.
 //! - A server with several addresses answers from the one that suits the remote; on a wildcard
 //!   address the kernel picks the source by its routes.
 
@@ -117,8 +117,8 @@ impl Udp {
             lanes: Lanes::new(channels),
             poller,
             events: Vec::new(),
-            control: Inbox::new(),
-            data: Inbox::new(),
+            control: Inbox::default(),
+            data: Inbox::default(),
             stats: TransportStats::default(),
         })
     }
