@@ -12,7 +12,7 @@
 //! Invariants: neither blocks for long (a disk read is allowed, a network is not); neither reads a
 //! clock.
 
-use crate::flow::fitted;
+use crate::flow::slab::Slab;
 use crate::ledger::Ledger;
 use dacapo_base::Time;
 use dacapo_lift::DropReason;
@@ -133,6 +133,7 @@ pub enum BeginError {
 /// Writes a unit straight into the layout in which it is sent: the one copy on the way out.
 pub struct UnitWriter<'a> {
     pool: &'a mut Pool,
+    slab: &'a mut Slab,
     layout: Layout,
     unit_len_max: usize,
     chain: Vec<Packet>,
@@ -143,11 +144,12 @@ pub struct UnitWriter<'a> {
 impl<'a> UnitWriter<'a> {
     pub(crate) fn new(
         pool: &'a mut Pool,
+        slab: &'a mut Slab,
         layout: Layout,
         unit_len_max: usize,
         chain: Vec<Packet>,
     ) -> Self {
-        Self { pool, layout, unit_len_max, chain, written: 0, len: None }
+        Self { pool, slab, layout, unit_len_max, chain, written: 0, len: None }
     }
 
     /// Makes room for a unit of `len` bytes; call it once, then write exactly that much.
@@ -165,7 +167,7 @@ impl<'a> UnitWriter<'a> {
         let mut left = total;
         while left > 0 {
             let now = left.min(self.layout.payload_per_train());
-            let Ok(packet) = self.pool.alloc_train(&fitted(&self.layout, now), now) else {
+            let Ok(packet) = self.slab.alloc(self.pool, &self.layout, now) else {
                 self.abandon();
                 return Err(BeginError::NoMemory);
             };

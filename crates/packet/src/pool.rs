@@ -12,6 +12,7 @@ use std::fmt;
 mod arrival;
 mod room;
 mod shape;
+mod slab;
 
 pub use arrival::ARRIVAL_BYTES_MAX;
 

@@ -50,10 +50,12 @@ impl TokenBucket {
         self.tokens -= bytes as i128 * 8 * NANOS_PER_SEC;
     }
 
-    /// When a byte may be taken: now or later.
+    /// When `bytes` may be taken without debt: now or later; of more than the bucket holds, when it
+    /// is full.
     #[must_use]
-    pub fn ready_at(&self, now: Time) -> Time {
-        let missing = 8 * NANOS_PER_SEC - self.tokens;
+    pub fn ready_at(&self, now: Time, bytes: usize) -> Time {
+        let wanted = (bytes as i128 * 8).min(self.burst_bits).max(8);
+        let missing = wanted * NANOS_PER_SEC - self.tokens;
         if missing <= 0 {
             return now;
         }
@@ -94,11 +96,13 @@ mod tests {
     }
 
     #[test]
-    fn ready_at_is_when_a_byte_is_there() {
-        let mut bucket = TokenBucket::new(Time::ZERO, 1_000_000, Duration::from_millis(1));
-        bucket.take(Time::ZERO, 10_000);
-        let at = bucket.ready_at(Time::ZERO);
-        assert!(bucket.available(at - Duration::from_micros(10)) == 0);
-        assert!(bucket.available(at) > 0, "{at:?}");
+    fn ready_at_is_when_the_bytes_are_there() {
+        for (bytes, there) in [(0, 1), (1, 1), (700, 700), (1_000_000, 1_500)] {
+            let mut bucket = TokenBucket::new(Time::ZERO, 1_000_000, Duration::from_millis(1));
+            bucket.take(Time::ZERO, 10_000);
+            let at = bucket.ready_at(Time::ZERO, bytes);
+            assert!(bucket.available(at - Duration::from_micros(10)) < there, "{bytes}");
+            assert!(bucket.available(at) >= there, "{bytes}: {at:?}");
+        }
     }
 }

@@ -261,6 +261,7 @@ impl Core {
             self.control.finish(place.0, place.1);
         }
         self.fail_requests(id, error.as_ref());
+        self.outbox.is_order_old = true;
         self.sessions.remove(&id);
         self.event(CoreEvent::SessionEnded { session: id, error });
     }

@@ -30,6 +30,17 @@ pub(crate) struct Outbox {
     pub closed_data: Vec<SocketAddr>,
     /// Who of each priority has sent last.
     turns: [(u64, usize); PRIORITY_MAX as usize + 1],
+    order: Vec<Turn>,
+    /// Sessions or their flows have changed since `order` was made.
+    pub is_order_old: bool,
+}
+
+/// A flow in the order in which flows are asked for packets.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    priority: u8,
+    session: u64,
+    index: usize,
 }
 
 /// How a [`Transmit`] goes to its remote.
@@ -327,32 +338,49 @@ impl Core {
 
     /// The next packet of the flows: of the highest priority, in turn among equals.
     fn poll_data(&mut self, now: Time) -> Option<Transmit> {
-        for (session, index, priority) in self.order_of_flows() {
-            let id = SessionId(session);
-            let Some((way, remote)) = self.way_of(id, index) else { continue };
-            if let Some(packet) = self.poll_flow(now, id, index) {
-                if let Some(turn) = self.outbox.turns.get_mut(usize::from(priority)) {
-                    *turn = (session, index);
-                }
-                return Some(Transmit { way, remote, payload: Payload::Packet(packet) });
-            }
+        if std::mem::take(&mut self.outbox.is_order_old) {
+            self.put_flows_in_order();
         }
-        None
+        let order = std::mem::take(&mut self.outbox.order);
+        let equals = order.chunk_by(|one, next| one.priority == next.priority);
+        let found = equals.map(|equals| self.poll_equals(now, equals)).find(Option::is_some);
+        self.outbox.order = order;
+        found.flatten()
     }
 
-    /// Every flow with its priority, in the order in which they are asked for packets.
-    fn order_of_flows(&self) -> Vec<(u64, usize, u8)> {
-        let mut order = Vec::new();
+    /// The next packet of flows of one priority: first those behind the one that sent last.
+    fn poll_equals(&mut self, now: Time, equals: &[Turn]) -> Option<Transmit> {
+        let priority = equals.first().map_or(0, |turn| turn.priority);
+        let last = self.outbox.turns.get(usize::from(priority)).copied().unwrap_or_default();
+        let first = equals.partition_point(|turn| (turn.session, turn.index) <= last);
+        let (before, behind) = equals.split_at(first);
+        behind.iter().chain(before).find_map(|turn| self.poll_turn(now, turn))
+    }
+
+    fn poll_turn(&mut self, now: Time, turn: &Turn) -> Option<Transmit> {
+        let id = SessionId(turn.session);
+        let (way, remote) = self.way_of(id, turn.index)?;
+        let packet = self.poll_flow(now, id, turn.index)?;
+        if let Some(last) = self.outbox.turns.get_mut(usize::from(turn.priority)) {
+            *last = (turn.session, turn.index);
+        }
+        Some(Transmit { way, remote, payload: Payload::Packet(packet) })
+    }
+
+    /// Every flow, the highest priority first. It changes only with the sessions and their flows.
+    fn put_flows_in_order(&mut self) {
+        let order = &mut self.outbox.order;
+        order.clear();
         for (id, session) in &self.sessions {
             let flows = session.flows.iter().enumerate();
-            order.extend(flows.map(|(index, flow)| (id.0, index, flow.priority)));
+            let turn = |(index, flow): (usize, &crate::session::Flow)| Turn {
+                priority: flow.priority,
+                session: id.0,
+                index,
+            };
+            order.extend(flows.map(turn));
         }
-        order.sort_unstable_by_key(|&(session, index, priority)| {
-            let turn = self.outbox.turns.get(usize::from(priority));
-            let has_been = turn.is_some_and(|turn| (session, index) <= *turn);
-            (Reverse(priority), has_been, session, index)
-        });
-        order
+        order.sort_by_key(|turn| Reverse(turn.priority));
     }
 
     /// How a flow may send now, and to whom.

@@ -85,6 +85,7 @@ impl Core {
         state: State,
     ) -> SessionId {
         let id = SessionId(self.fresh_id());
+        self.outbox.is_order_old = true;
         self.sessions.insert(
             id,
             Session {
@@ -186,6 +187,7 @@ impl Core {
         session.name = name;
         session.give_up_after = give_up_after(&offer);
         session.flows = offer.flows.iter().cloned().map(Flow::new).collect();
+        self.outbox.is_order_old = true;
         let offer = Message::Offer(offer);
         session.transcript = extend([0; 32], &offer);
         self.ports.insert(id, ports);
@@ -201,6 +203,7 @@ impl Core {
         session.transcript = extend([0; 32], &Message::Offer(offer.clone()));
         session.give_up_after = session.give_up_wish.unwrap_or_else(|| give_up_after(&offer));
         session.flows = offer.flows.iter().cloned().map(Flow::new).collect();
+        self.outbox.is_order_old = true;
         let illegal = offer.flows.iter().enumerate().find_map(|(place, flow)| {
             if usize::from(flow.flow) != place {
                 return Some(Error::new(Code::Violation, "flows are not numbered in order"));

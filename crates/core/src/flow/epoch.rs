@@ -39,7 +39,8 @@ impl TxEpoch {
         }
     }
 
-    /// Writes the unit header and feeds the unit; its number is the one after the last.
+    /// Writes the unit header and feeds the unit; its number is the one after the last. It goes
+    /// through the graph with the next run.
     pub fn feed(&mut self, around: &mut Around<'_>, chain: &mut Vec<Packet>) {
         let header = Header::new(Kind::Data, self.fed);
         self.fed += 1;
@@ -52,7 +53,6 @@ impl TxEpoch {
             packet.time = around.now;
             self.runner.feed(&mut around.surroundings(), packet);
         }
-        self.runner.run(&mut around.surroundings());
     }
 
     /// Sends a mark through the graph; without memory it is left out, for marks are repeated.

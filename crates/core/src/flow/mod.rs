@@ -17,6 +17,7 @@ pub(crate) mod epoch;
 pub(crate) mod intake;
 pub(crate) mod receiver;
 pub(crate) mod sender;
+pub(crate) mod slab;
 pub(crate) mod splice;
 
 use crate::ledger::UnitHash;

@@ -14,6 +14,7 @@
 
 use crate::error::{Code, Error};
 use crate::flow::epoch::TxEpoch;
+use crate::flow::slab::Slab;
 use crate::flow::splice::Splice;
 use crate::flow::{Around, Terms, earlier, hash_bytes};
 use crate::ledger::{Ledger, UnitHash};
@@ -21,7 +22,7 @@ use crate::port::{Source, SourcePoll, UnitWriter, skip_bytes};
 use crate::queues::Queues;
 use dacapo_base::Time;
 use dacapo_lift::{Built, DropReason};
-use dacapo_packet::{Packet, Pool};
+use dacapo_packet::{BATCH_PACKETS_MAX, Packet, Pool, TRAIN_BYTES_MAX, TRAIN_SEGMENTS_MAX};
 use dacapo_path::TokenBucket;
 use dacapo_wire::data;
 use dacapo_wire::message::Message;
@@ -41,6 +42,9 @@ const CLOSE_MAX: Duration = Duration::from_secs(5);
 
 /// The bucket gives at once what the bound gives in this time.
 const BUCKET_DEPTH: Duration = Duration::from_millis(2);
+
+/// What goes out at the bound in this time may go out together.
+const QUANTUM: Duration = Duration::from_micros(500);
 
 /// A change that is not ready by then is aborted.
 const PREPARE_MAX: Duration = Duration::from_secs(5);
@@ -96,6 +100,7 @@ pub(crate) struct SenderFlow {
     source: Box<dyn Source>,
     unit_len_max: usize,
     splice: Splice,
+    slab: Slab,
     current: TxEpoch,
     change: Change,
     next_epoch: u64,
@@ -146,6 +151,7 @@ impl SenderFlow {
             source,
             unit_len_max: terms.unit_len_max,
             splice: Splice::new(queues.splice_units_max),
+            slab: Slab::default(),
             next_epoch: epoch.number + 1,
             current: epoch,
             change: Change::None,
@@ -241,22 +247,33 @@ impl SenderFlow {
     /// Asks the source for everything that is due, feeds what credit and pace allow.
     fn pump(&mut self, around: &mut Around<'_>, out: &mut FlowOut) {
         loop {
-            let asked = self.ask_source(around, out);
+            let mut asked = 0;
+            while asked < BATCH_PACKETS_MAX
+                && (asked == 0 || self.splice.bytes() < self.queue_max)
+                && self.ask_source(around, out)
+            {
+                asked += 1;
+            }
             let fed = self.feed(around);
-            if !asked && !fed {
+            if asked == 0 && !fed {
                 break;
             }
         }
     }
 
     fn ask_source(&mut self, around: &mut Around<'_>, out: &mut FlowOut) -> bool {
+        if !self.is_fed() || self.source_ended {
+            self.slab.end_row(around.pool);
+            return false;
+        }
         let due = self.ask_at.is_some_and(|at| at <= around.now);
-        if !self.is_fed() || self.source_ended || !due || !self.splice.has_room() {
+        if !due || !self.splice.has_room() {
             return false;
         }
         let chain = self.splice.spare_chain();
         let layout = self.current.layout;
-        let mut writer = UnitWriter::new(around.pool, layout, self.unit_len_max, chain);
+        let mut writer =
+            UnitWriter::new(around.pool, &mut self.slab, layout, self.unit_len_max, chain);
         let answer = self.source.poll_unit(around.now, &mut writer);
         let (chain, len) = writer.finish();
         match answer {
@@ -274,6 +291,7 @@ impl SenderFlow {
             SourcePoll::End => self.source_ended = true,
             SourcePoll::Failed(text) => self.fail(out, &text),
         }
+        self.slab.end_row(around.pool);
         self.free_chain(around.pool, chain);
         false
     }
@@ -290,40 +308,51 @@ impl SenderFlow {
         out.events.push(FlowEvent::Failed(error));
     }
 
+    /// Feeds a batch of units that wait, and takes what the graph makes of them.
     fn feed(&mut self, around: &mut Around<'_>) -> bool {
-        let has_room = self.queue_bytes < self.queue_max && self.current.runner.credit() > 0;
-        if !self.is_fed() || !has_room {
+        if !self.is_fed() {
             return false;
         }
-        let Ok(Some(mut unit)) = self.splice.pop(around.pool, &self.current.layout) else {
-            return false;
-        };
-        if let Some(hash) = &mut self.hash {
-            let pieces = unit.chain.iter().flat_map(|packet| {
-                (0..packet.segment_count()).map(|index| around.pool.segment(packet, index))
-            });
-            hash.add(self.sent, unit.len, skip_bytes(pieces, unit::LEN));
+        let (mut credit, mut count) = (self.current.runner.credit(), 0);
+        let mut bytes = self.queue_bytes;
+        while credit > 0 && count < BATCH_PACKETS_MAX && bytes < self.queue_max {
+            let Ok(Some(mut unit)) = self.splice.pop(around.pool, &self.current.layout) else {
+                break;
+            };
+            if let Some(hash) = &mut self.hash {
+                let pieces = unit.chain.iter().flat_map(|packet| {
+                    (0..packet.segment_count()).map(|index| around.pool.segment(packet, index))
+                });
+                hash.add(self.sent, unit.len, skip_bytes(pieces, unit::LEN));
+            }
+            self.sent += 1;
+            self.sent_bytes += unit.len as u64;
+            let packets: usize = unit.chain.iter().map(Packet::segment_count).sum();
+            (credit, count, bytes) = (credit.saturating_sub(packets), count + 1, bytes + unit.len);
+            self.current.feed(around, &mut unit.chain);
+            self.splice.give_chain_back(unit.chain);
         }
-        self.sent += 1;
-        self.sent_bytes += unit.len as u64;
-        self.current.feed(around, &mut unit.chain);
-        self.splice.give_chain_back(unit.chain);
-        take_down(around.pool, &mut self.current, &mut self.queue, &mut self.queue_bytes);
-        true
+        if count > 0 {
+            self.current.runner.run(&mut around.surroundings());
+            take_down(around.pool, &mut self.current, &mut self.queue, &mut self.queue_bytes);
+        }
+        count > 0
     }
 
     /// The next packet for the network, with its label, as far as the pace allows.
     pub fn poll_packet(&mut self, around: &mut Around<'_>, out: &mut FlowOut) -> Option<Packet> {
         if self.suspended {
+            self.slab.end_row(around.pool);
             return None;
         }
         self.pump(around, out);
         self.end_if_done(around, out);
+        let wanted = self.wanted();
         let packet = match &mut self.bucket {
             None => self.queue.pop_front()?,
             Some(bucket) => {
                 let tokens = bucket.available(around.now);
-                if tokens == 0 {
+                if tokens == 0 || bucket.ready_at(around.now, wanted) > around.now {
                     return None;
                 }
                 let mut packet = self.queue.pop_front()?;
@@ -338,6 +367,15 @@ impl SenderFlow {
         };
         self.queue_bytes -= packet.payload_len();
         Some(packet)
+    }
+
+    /// How many bytes the pace must allow before something is sent: what waits in front, but at
+    /// most what goes out in [`QUANTUM`], so that a fast flow sends trains and a slow one single
+    /// datagrams.
+    fn wanted(&self) -> usize {
+        let (Some(bucket), Some(front)) = (&self.bucket, self.queue.front()) else { return 0 };
+        let bits = u128::from(bucket.rate_bps()) * QUANTUM.as_micros() / 1_000_000;
+        front.payload_len().min(usize::try_from(bits / 8).unwrap_or(usize::MAX))
     }
 
     /// Says END once, when the source has ended and all of it is on its way.
@@ -564,7 +602,8 @@ impl SenderFlow {
             next = earlier(next, self.ask_at);
         }
         if may_send && !self.queue.is_empty() {
-            let ready_at = self.bucket.as_ref().map_or(now, |bucket| bucket.ready_at(now));
+            let wanted = self.wanted();
+            let ready_at = self.bucket.as_ref().map_or(now, |it| it.ready_at(now, wanted));
             next = earlier(next, Some(ready_at));
         }
         if !self.end_sent {
@@ -624,6 +663,7 @@ impl SenderFlow {
 
     /// Gives every view back.
     pub fn flush(&mut self, around: &mut Around<'_>) {
+        self.slab.end_row(around.pool);
         self.not_sent += self.splice.flush(around.pool) as u64;
         self.current.runner.flush(&mut around.surroundings());
         if let Change::Draining { old, .. } = &mut self.change {
@@ -643,7 +683,8 @@ fn end_every(rtt: Duration) -> Duration {
     (rtt / 4).max(END_EVERY_MIN)
 }
 
-/// Moves what a graph has for the network to the queue, with the epoch's label in front.
+/// Moves what a graph has for the network to the queue, with the epoch's label in front. Below the
+/// graph nobody looks at units: those that lie one behind the other become a train.
 fn take_down(
     pool: &mut Pool,
     epoch: &mut TxEpoch,
@@ -651,19 +692,24 @@ fn take_down(
     bytes: &mut usize,
 ) {
     let header = data::Header { label: epoch.label_tx }.emit();
-    let packets: Vec<Packet> = epoch.runner.take_down().drain().collect();
-    for mut packet in packets {
-        if pool.push_head(&mut packet, data::LEN).is_err() {
+    for mut packet in epoch.runner.take_down().drain() {
+        if pool.put_head(&mut packet, |_| header).is_err() {
             // Cannot be: the layout reserves these bytes. Better lost than a loop.
             pool.free(packet);
             continue;
         }
-        for index in 0..packet.segment_count() {
-            pool.head_mut(&packet, index, data::LEN).copy_from_slice(&header);
-        }
         *bytes += packet.payload_len();
-        queue.push_back(packet);
+        let packet = match queue.back_mut() {
+            Some(last) if fit_one_train(last, &packet) => pool.join_any(last, packet).err(),
+            _ => Some(packet),
+        };
+        queue.extend(packet);
     }
+}
+
+fn fit_one_train(one: &Packet, next: &Packet) -> bool {
+    one.segment_count() + next.segment_count() <= TRAIN_SEGMENTS_MAX
+        && one.payload_len() + next.payload_len() <= TRAIN_BYTES_MAX
 }
 
 /// The sender's ledger from the receiver's report.

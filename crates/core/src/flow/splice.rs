@@ -41,6 +41,11 @@ impl Splice {
         self.units.len() < self.units_max && self.bytes < BYTES_MAX
     }
 
+    /// Bytes that wait.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()
     }

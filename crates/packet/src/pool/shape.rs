@@ -23,7 +23,7 @@ impl Pool {
         view
     }
 
-    fn count_view(&mut self, packet: &Packet) {
+    pub(super) fn count_view(&mut self, packet: &Packet) {
         self.bodies[packet.body as usize].views += 1;
         self.stats.views += 1;
     }
@@ -53,12 +53,25 @@ impl Pool {
     }
 
     /// Joins `next`, a packet or a train, to the end of `packet` when it lies one stride further in
-    /// the same body and has the same shape; gives `next` back otherwise.
+    /// the same body, has the same shape, and does not begin another unit; gives `next` back
+    /// otherwise.
     ///
     /// # Errors
     /// The packet that could not be joined.
     #[inline]
     pub fn join(&mut self, packet: &mut Packet, next: Packet) -> Result<(), Packet> {
+        if packet.body != next.body || packet.is_empty_slot() || next.is_unit_first() {
+            return Err(next);
+        }
+        self.join_in_body(packet, next)
+    }
+
+    /// The same for packets of different units, too, below which nobody looks at units: the train
+    /// then begins one and ends another.
+    ///
+    /// # Errors
+    /// The packet that could not be joined.
+    pub fn join_any(&mut self, packet: &mut Packet, next: Packet) -> Result<(), Packet> {
         if packet.body != next.body || packet.is_empty_slot() {
             return Err(next);
         }
