@@ -162,7 +162,8 @@ fn measure_all(options: &Options, rows: &[&'static Row]) -> Result<ExitCode, Fai
     }
     let summary = json!({
         "place": name, "seconds": options.seconds, "pinned": bench.pins, "date": date(),
-        "commit": facts::commit(), "load_before": before, "was_idle": is_idle, "load_after": facts::load(),
+        "commit": facts::commit(), "load_before": before, "was_idle": is_idle,
+        "load_after": facts::load(),
         "command": std::env::args().collect::<Vec<_>>(), "machine": facts::machine(),
         "settings": bench.place.settings(),
         "result": table::json(&outcome, bench.place.is_veth()),
