@@ -14,10 +14,10 @@
 //! somebody calls `Core::wake` after every unit and at the end ([`RawSender::promise_wake`]), only
 //! then.
 //!
-//! Invariants: at most [`UNITS_MAX`] units and [`BYTES_MAX`] bytes wait, or one unit if it is
-//! larger, and of the memory of units that are gone at most as much is kept; units keep their
-//! boundaries; the flow ends when its sender is gone and the queue is empty; what has arrived can
-//! be read after the end.
+//! Invariants: at most [`UNITS_MAX`] units wait to be sent and [`UNREAD_MAX`] to be read, each at
+//! most [`BYTES_MAX`] bytes, or one unit if it is larger; of the memory of units that are gone at
+//! most as much is kept; units keep their boundaries; the flow ends when its sender is gone and the
+//! queue is empty; what has arrived can be read after the end.
 
 use super::progress::Progress;
 use crate::command::{Answer, Command, State};
@@ -31,8 +31,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The most units that wait.
+/// The most units that wait to be sent.
 pub const UNITS_MAX: usize = 256;
+
+/// The most units that wait to be read: more than one turn of the loop brings, which is 1,024
+/// packets of each socket.
+pub const UNREAD_MAX: usize = 4_096;
 
 /// The most bytes that wait, but for a single larger unit.
 pub const BYTES_MAX: usize = 4 << 20;
@@ -61,9 +65,9 @@ struct Queue {
 }
 
 impl Queue {
-    fn has_room(&self, len: usize) -> bool {
+    fn has_room(&self, len: usize, units_max: usize) -> bool {
         let bytes = self.bytes.saturating_add(len);
-        self.units.is_empty() || (self.units.len() < UNITS_MAX && bytes <= BYTES_MAX)
+        self.units.is_empty() || (self.units.len() < units_max && bytes <= BYTES_MAX)
     }
 
     fn push(&mut self, unit: Vec<u8>) {
@@ -87,7 +91,7 @@ impl Queue {
     /// Keeps the memory of a unit that is gone.
     fn give_back(&mut self, mut unit: Vec<u8>) {
         let bytes = self.spare_bytes.saturating_add(unit.capacity());
-        if bytes <= SPARE_MAX && self.spare.len() < UNITS_MAX {
+        if bytes <= SPARE_MAX && self.spare.len() < UNREAD_MAX {
             unit.clear();
             self.spare.push(unit);
             self.spare_bytes = bytes;
@@ -140,7 +144,7 @@ impl RawSender {
         if queue.is_closed {
             return Err(RawSendError::Closed(unit));
         }
-        if !queue.has_room(unit.len()) {
+        if !queue.has_room(unit.len(), UNITS_MAX) {
             return Err(RawSendError::Full(unit));
         }
         queue.push(unit);
@@ -168,7 +172,7 @@ impl RawSender {
     /// Whether the queue takes a unit of `len` bytes now.
     #[must_use]
     pub fn has_room(&self, len: usize) -> bool {
-        lock(&self.0).has_room(len)
+        lock(&self.0).has_room(len, UNITS_MAX)
     }
 }
 
@@ -291,7 +295,9 @@ impl Sink for RawSink {
         let reason = match queue.is_closed {
             true => Some(DropReason::Refused),
             // A flow that is held up may have a little on its way.
-            false if !queue.is_woken && !queue.has_room(unit.len()) => Some(DropReason::Overflow),
+            false if !queue.is_woken && !queue.has_room(unit.len(), UNREAD_MAX) => {
+                Some(DropReason::Overflow)
+            }
             false => None,
         };
         if let Some(reason) = reason {
@@ -310,7 +316,7 @@ impl Sink for RawSink {
 
     fn has_room(&self) -> bool {
         let queue = lock(&self.queue);
-        !queue.is_woken || queue.is_closed || queue.has_room(1)
+        !queue.is_woken || queue.is_closed || queue.has_room(1, UNREAD_MAX)
     }
 
     fn handle_lost(&mut self, _now: Time, _first: u64, count: u64) {
@@ -366,8 +372,8 @@ mod tests {
         let kept = queue.spare_bytes;
         queue.give_back(vec![0; SPARE_MAX]);
         assert_eq!(queue.spare_bytes, kept, "too much is not kept");
-        (0..2 * UNITS_MAX).for_each(|_| queue.give_back(Vec::new()));
-        assert!(queue.spare.len() <= UNITS_MAX);
+        (0..2 * UNREAD_MAX).for_each(|_| queue.give_back(Vec::new()));
+        assert!(queue.spare.len() <= UNREAD_MAX);
     }
 
     #[test]

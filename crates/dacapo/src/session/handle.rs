@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   send -> queue of the flow -> core -> … -> core -> queue of the flow -> recv
-//!          256 units, 4 MiB                          256 units, 4 MiB
+//!          256 units, 4 MiB                        4,096 units, 4 MiB
 //! ```
 //!
 //! What it is not: the session, which is an entry of the endpoint's state.

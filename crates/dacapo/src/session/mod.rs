@@ -30,7 +30,7 @@
 //! `dacapo play` is for them. Nor a promise of delivery by itself: a flow loses what its protocol
 //! does not repair. A receiver that reads more slowly than its peer sends holds a flow up that asks
 //! for no loss ([`FlowInfo::is_held_up`]): its sender waits. Of any other flow it loses what does
-//! not fit the queue (256 units, 4 MiB), which the account shows as `overflow`.
+//! not fit the queue (4,096 units, 4 MiB), which the account shows as `overflow`.
 //!
 //! # Threads
 //! Calls do the work of the engine on the calling thread; an [`Endpoint`] has one thread more,
