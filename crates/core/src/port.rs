@@ -12,6 +12,7 @@
 //! Invariants: neither blocks for long (a disk read is allowed, a network is not); neither reads a
 //! clock.
 
+use crate::flow::chain::Chain;
 use crate::flow::slab::Slab;
 use crate::ledger::Ledger;
 use dacapo_base::Time;
@@ -212,7 +213,7 @@ impl<'a> UnitWriter<'a> {
 /// A unit that has come: a chain of views.
 pub struct UnitView<'a> {
     pub(crate) pool: &'a Pool,
-    pub(crate) chain: &'a [Packet],
+    pub(crate) chain: &'a Chain,
     /// Its number in the flow, from 0.
     pub number: u64,
     /// When its last packet arrived.

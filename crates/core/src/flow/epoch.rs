@@ -3,6 +3,7 @@
 //! What it is: the runner with its number, labels and base. What it is not: the exchange that
 //! begins and ends epochs (sender and receiver), or the numbers of units over epochs (intake).
 
+use crate::flow::chain::Chain;
 use crate::flow::{Around, fitted};
 use dacapo_base::Time;
 use dacapo_lift::{Built, Runner};
@@ -74,7 +75,7 @@ impl TxEpoch {
 /// A unit that came through an epoch: its views, its place, and when its last packet arrived.
 #[derive(Debug)]
 pub(crate) struct Arrived {
-    pub chain: Vec<Packet>,
+    pub chain: Chain,
     pub place: u64,
     pub time: Time,
 }
@@ -102,7 +103,7 @@ pub(crate) struct RxEpoch {
     pub received: u64,
     /// Units that wait for the base, or until the epoch before is settled.
     pub held: VecDeque<Arrived>,
-    chain: Vec<Packet>,
+    chain: Chain,
     pub layout: Layout,
 }
 
@@ -133,7 +134,7 @@ impl RxEpoch {
             delivered: 0,
             received: 0,
             held: VecDeque::new(),
-            chain: Vec::new(),
+            chain: Chain::default(),
             layout: built.layout,
         }
     }
@@ -143,12 +144,12 @@ impl RxEpoch {
         while let Some(packet) = taken.pop_front() {
             let packet = self.one_unit(around.pool, packet, taken);
             if packet.is_unit_first() {
-                self.chain.drain(..).for_each(|packet| around.pool.free(packet));
+                self.chain.free(around.pool);
             }
             let last = packet.is_unit_last();
             self.chain.push(packet);
             if last {
-                let chain = std::mem::take(&mut self.chain);
+                let chain = self.chain.take();
                 if let Some(up) = self.interpret(around, chain) {
                     return Some(up);
                 }
@@ -177,7 +178,7 @@ impl RxEpoch {
     }
 
     /// Reads the unit header; what is malformed is freed and will count as lost.
-    fn interpret(&mut self, around: &mut Around<'_>, chain: Vec<Packet>) -> Option<Up> {
+    fn interpret(&mut self, around: &mut Around<'_>, mut chain: Chain) -> Option<Up> {
         let first = chain.first()?;
         let head = around.pool.segment(first, 0);
         let header = Header::parse(head);
@@ -193,7 +194,7 @@ impl RxEpoch {
         }
         let body = head.get(dacapo_wire::unit::LEN..).unwrap_or_default();
         let mark = header.ok().zip(Mark::parse(body).ok());
-        chain.into_iter().for_each(|packet| around.pool.free(packet));
+        chain.free(around.pool);
         let (header, mark) = mark.filter(|(_, mark)| mark.epoch == self.number)?;
         match header.kind {
             Kind::Begin | Kind::End => Some(Up::Mark(header.kind, mark)),
@@ -218,9 +219,9 @@ impl RxEpoch {
     /// Gives every view back.
     pub fn flush(&mut self, around: &mut Around<'_>) {
         self.runner.flush(&mut around.surroundings());
-        self.chain.drain(..).for_each(|packet| around.pool.free(packet));
-        for held in self.held.drain(..) {
-            held.chain.into_iter().for_each(|packet| around.pool.free(packet));
+        self.chain.free(around.pool);
+        for mut held in self.held.drain(..) {
+            held.chain.free(around.pool);
         }
     }
 }

@@ -13,6 +13,7 @@
 //!
 //! What it is not: the messages that set a flow up (see `session`).
 
+pub(crate) mod chain;
 pub(crate) mod epoch;
 pub(crate) mod intake;
 pub(crate) mod receiver;

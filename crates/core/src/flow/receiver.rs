@@ -259,7 +259,7 @@ impl ReceiverFlow {
         }
     }
 
-    fn handle_arrived(&mut self, around: &mut Around<'_>, at: usize, arrived: Arrived) {
+    fn handle_arrived(&mut self, around: &mut Around<'_>, at: usize, mut arrived: Arrived) {
         let epoch = &mut self.epochs[at];
         let may_pass = epoch.base.is_some() && (at == 0 || !epoch.ordered);
         if may_pass {
@@ -269,17 +269,17 @@ impl ReceiverFlow {
             epoch.held.push_back(arrived);
         } else {
             // It will be booked lost when its turn comes.
-            arrived.chain.into_iter().for_each(|packet| around.pool.free(packet));
+            arrived.chain.free(around.pool);
         }
     }
 
     /// Gives a unit to the sink, if it is the first with its number.
-    fn pass(&mut self, around: &mut Around<'_>, at: usize, arrived: Arrived) {
+    fn pass(&mut self, around: &mut Around<'_>, at: usize, mut arrived: Arrived) {
         let base = self.epochs[at].base.map_or(0, |(base, _)| base);
         let number = base.saturating_add(arrived.place);
         if self.end.as_ref().is_some_and(|(end, _)| number >= end.units) {
             // The sender has said that there is no such unit.
-            return arrived.chain.into_iter().for_each(|packet| around.pool.free(packet));
+            return arrived.chain.free(around.pool);
         }
         match self.intake.accept(number) {
             Accept::New => self.pass_new(around, at, number, &arrived),
@@ -287,7 +287,7 @@ impl ReceiverFlow {
             Accept::AfterLost => self.ledger.after_lost += 1,
             Accept::Absurd => {}
         }
-        arrived.chain.into_iter().for_each(|packet| around.pool.free(packet));
+        arrived.chain.free(around.pool);
     }
 
     fn pass_new(&mut self, around: &mut Around<'_>, at: usize, number: u64, arrived: &Arrived) {

@@ -284,8 +284,9 @@ impl Reactor {
     }
 
     fn send_all(&mut self, now: Time) -> bool {
-        let tokens: Vec<u64> = self.transports.keys().copied().collect();
-        for token in tokens {
+        let waiting = self.transports.iter().filter(|(_, attached)| attached.waiting.is_some());
+        let waiting: Vec<u64> = waiting.map(|(token, _)| *token).collect();
+        for token in waiting {
             self.send_waiting(now, token);
         }
         for _ in 0..SEND_MAX {

@@ -1,0 +1,48 @@
+//! [`Chain`]: the views of one unit that has come, in order.
+//!
+//! What it is not: counted; whoever ends it gives its views back to the pool.
+//!
+//! Invariant: a unit that came as one view, or as one train, costs no allocation.
+
+use dacapo_packet::{Packet, Pool};
+
+#[derive(Debug)]
+pub(crate) struct Chain {
+    first: Packet,
+    rest: Vec<Packet>,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self { first: Packet::EMPTY, rest: Vec::new() }
+    }
+}
+
+impl Chain {
+    pub fn push(&mut self, packet: Packet) {
+        if self.first.is_empty_slot() {
+            self.first = packet;
+        } else {
+            self.rest.push(packet);
+        }
+    }
+
+    pub fn first(&self) -> Option<&Packet> {
+        (!self.first.is_empty_slot()).then_some(&self.first)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Packet> {
+        self.first().into_iter().chain(&self.rest)
+    }
+
+    /// Takes the views out, and leaves none.
+    pub fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+
+    /// Gives every view back.
+    pub fn free(&mut self, pool: &mut Pool) {
+        pool.free(self.first.take());
+        self.rest.drain(..).for_each(|packet| pool.free(packet));
+    }
+}
