@@ -26,6 +26,7 @@ pub mod clock;
 mod entropy;
 pub mod faults;
 pub mod interface;
+pub mod load;
 pub mod netns;
 pub mod poll;
 pub mod process;

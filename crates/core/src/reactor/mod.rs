@@ -5,7 +5,7 @@
 //! turn with no wait. One clock read per turn.
 //!
 //! ```text
-//!   turn:  what is ready -> receive there -> timers -> control out -> data out -> wait(fd | deadline)
+//!   turn:  ready? -> receive there -> timers -> control out -> data out -> wait(fd | deadline)
 //! ```
 //!
 //! What it is not: a thread, or a place for protocol logic.

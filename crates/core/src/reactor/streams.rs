@@ -52,8 +52,8 @@ pub(super) struct Streams {
     /// Dials an address and shows a token.
     pub dialer: Option<Box<dyn FnMut(SocketAddr, Token) -> Dialed + Send>>,
     incoming: Vec<Incoming>,
-    /// All transports are asked in the next turn, ready or not: something was asked of them or sent,
-    /// or they have more, and what they hold themselves no event tells of.
+    /// All transports are asked in the next turn, ready or not: something was asked of them or not
+    /// taken, or they have more, and what they hold themselves no event tells of.
     is_due: bool,
 }
 

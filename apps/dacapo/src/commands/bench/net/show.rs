@@ -196,7 +196,10 @@ impl Measured<'_> {
 
     fn notes(&self) -> String {
         let wait = match self.ask.wait {
-            NetWait::Block => "Both ends block: they sleep until something comes.",
+            NetWait::Block => {
+                "Both ends block: they sleep until something comes, and watch for 50 µs at most \
+                 before, while a processor is free."
+            }
             NetWait::Spin => "Both ends spin: who receives looks again and again.",
         };
         let mut notes = vec![wait.to_owned()];
