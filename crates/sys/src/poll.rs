@@ -122,7 +122,8 @@ impl Poller {
     }
 
     /// Waits until a descriptor is ready or `timeout` has passed (`None`: for ever), and puts what
-    /// is ready into `events`, which is emptied first. A signal ends the wait with no event.
+    /// is ready into `events`, which is emptied first. A signal ends the wait with no event; a look
+    /// that does not wait is taken again.
     ///
     /// The timeout has nanoseconds where the kernel knows them, else it is rounded up to
     /// milliseconds, so that a wait never ends before its time.
@@ -131,10 +132,13 @@ impl Poller {
     /// None that a correct program sees.
     pub fn wait(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()> {
         events.clear();
-        let count = match faults::before(Call::Wait).and_then(|()| self.wait_raw(timeout)) {
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
-            Err(error) => return Err(error),
+        let count = loop {
+            match faults::before(Call::Wait).and_then(|()| self.wait_raw(timeout)) {
+                Ok(count) => break count,
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                Err(_) if timeout.is_some_and(|timeout| timeout.is_zero()) => {}
+                Err(_) => break 0,
+            }
         };
         events.extend(self.buffer.iter().take(count).map(|&raw| Event::of(raw)));
         Ok(())

@@ -5,7 +5,7 @@
 //! turn with no wait. One clock read per turn.
 //!
 //! ```text
-//!   turn:  ready? -> receive there -> timers -> control out -> data out -> wait(fd | deadline)
+//!   turn:  receive -> timers -> control out -> data out -> wait(fd | deadline)
 //! ```
 //!
 //! What it is not: a thread, or a place for protocol logic.
@@ -72,8 +72,6 @@ struct Attached {
     waiting: Option<(Transmit, usize)>,
     retry_at: Option<Time>,
     remove_at: Option<Time>,
-    /// Receiving stopped at the bound of a turn.
-    has_more: bool,
 }
 
 /// A core with sockets and a clock.
@@ -187,7 +185,6 @@ impl Reactor {
             waiting: None,
             retry_at: None,
             remove_at: None,
-            has_more: false,
         };
         self.transports.insert(token, attached);
         Ok(())
@@ -215,30 +212,18 @@ impl Reactor {
     pub fn turn(&mut self, wait: Duration) -> io::Result<Vec<u32>> {
         self.counters.turns += 1;
         let now = self.now();
-        let mut outside = Vec::new();
-        // What the last turn's wait has found is not asked for again.
-        if self.ready.is_empty() {
-            self.poll(Duration::ZERO, &mut outside)?;
-        }
         let mut more = self.receive(now);
-        more |= self.streams.receive(now, &mut self.core, &self.ready, RECV_ROUNDS);
-        self.ready.clear();
+        more |= self.streams.receive(now, &mut self.core, RECV_ROUNDS);
         self.core.handle_timeout(now);
         let full = self.send(now);
         self.tidy(now);
         let wait = if more || full { Duration::ZERO } else { self.wait_time(now, wait) };
-        if !wait.is_zero() {
-            self.poll(wait, &mut outside)?;
-        }
-        Ok(outside)
-    }
-
-    /// Waits until something is ready, and adds the tokens of what is watched for the application.
-    fn poll(&mut self, wait: Duration, outside: &mut Vec<u32>) -> io::Result<()> {
-        self.poller.wait(Some(wait), &mut self.ready)?;
-        let token = |event: &Event| event.token.checked_sub(OUTSIDE).map(|token| token as u32);
-        outside.extend(self.ready.iter().filter_map(token));
-        Ok(())
+        let mut ready = std::mem::take(&mut self.ready);
+        let waited = self.poller.wait(Some(wait), &mut ready);
+        let outside = |event: &Event| event.token.checked_sub(OUTSIDE).map(|token| token as u32);
+        let tokens = ready.iter().filter_map(outside).collect();
+        self.ready = ready;
+        waited.map(|()| tokens)
     }
 
     /// When the next turn is due if nothing comes.
@@ -260,15 +245,10 @@ impl Reactor {
         self.next_deadline().map_or(most, |at| at.since(now).min(most))
     }
 
-    /// Takes what has come, where something has; true when there may be more.
+    /// Takes what has come; true when there may be more.
     fn receive(&mut self, now: Time) -> bool {
         let mut more = false;
-        for (token, attached) in &mut self.transports {
-            let is_ready = self.ready.iter().any(|event| event.token == *token);
-            if !is_ready && !attached.has_more && attached.transport.fd().is_some() {
-                continue;
-            }
-            attached.has_more = false;
+        for attached in self.transports.values_mut() {
             for round in 0..RECV_ROUNDS {
                 let mut incoming = std::mem::take(&mut self.incoming);
                 let outcome = attached.transport.recv(now, self.core.pool(), &mut incoming);
@@ -282,9 +262,8 @@ impl Reactor {
                 if !outcome.more || outcome.blocked {
                     break;
                 }
-                attached.has_more = round + 1 == RECV_ROUNDS;
+                more |= round + 1 == RECV_ROUNDS;
             }
-            more |= attached.has_more;
         }
         more
     }

@@ -13,7 +13,7 @@
 
 use crate::engine::{Core, StreamAsk, StreamId, Transmit};
 use dacapo_base::Time;
-use dacapo_sys::poll::{Event, Interest, Poller};
+use dacapo_sys::poll::{Interest, Poller};
 use dacapo_transport::stream::Token;
 use dacapo_transport::{Incoming, Lane, Outgoing, SendError, Sent, StreamEvent, StreamTransport};
 use std::collections::BTreeMap;
@@ -52,9 +52,6 @@ pub(super) struct Streams {
     /// Dials an address and shows a token.
     pub dialer: Option<Box<dyn FnMut(SocketAddr, Token) -> Dialed + Send>>,
     incoming: Vec<Incoming>,
-    /// All transports are asked in the next turn, ready or not: something was asked of them or not
-    /// taken, or they have more, and what they hold themselves no event tells of.
-    is_due: bool,
 }
 
 impl Streams {
@@ -70,7 +67,6 @@ impl Streams {
             poller.add(fd, key, Interest::Read)?;
         }
         self.transports.insert(key, Attached { transport, dialed });
-        self.is_due = true;
         Ok(())
     }
 
@@ -83,7 +79,6 @@ impl Streams {
         ask: StreamAsk,
         key: u64,
     ) {
-        self.is_due = true;
         match ask {
             StreamAsk::Expect { stream, token } => {
                 let failed = self.expect(now, stream, token).err();
@@ -173,16 +168,9 @@ impl Streams {
         Some(stream)
     }
 
-    /// Takes what has come, where something is ready or due, in at most `rounds` rounds; true when
-    /// there may be more.
-    pub fn receive(&mut self, now: Time, core: &mut Core, ready: &[Event], rounds: usize) -> bool {
-        let all = std::mem::take(&mut self.is_due);
-        let is_due = |key: u64, it: &Attached| {
-            let is_late = || it.transport.next_deadline().is_some_and(|at| at <= now);
-            all || ready.iter().any(|event| event.token == key) || is_late()
-        };
-        let due = self.transports.iter().filter(|(key, it)| is_due(**key, it));
-        let keys: Vec<u64> = due.map(|(key, _)| *key).collect();
+    /// Takes what has come, in at most `rounds` rounds; true when there may be more.
+    pub fn receive(&mut self, now: Time, core: &mut Core, rounds: usize) -> bool {
+        let keys: Vec<u64> = self.transports.keys().copied().collect();
         let mut more = false;
         for key in keys {
             let (may_come, has_room) = self.receive_from(now, core, key, rounds);
@@ -212,10 +200,8 @@ impl Streams {
             }
             has_room |= outcome.writable;
             if !outcome.more || outcome.blocked {
-                self.is_due |= outcome.blocked;
                 return (false, has_room);
             }
-            self.is_due = true;
             if core.asks_of_streams() {
                 // Whoever has no room is not to get another round.
                 return (true, has_room);
@@ -227,7 +213,6 @@ impl Streams {
     fn handle_events(&mut self, now: Time, core: &mut Core, key: u64) {
         let Some(attached) = self.transports.get_mut(&key) else { return };
         let events: Vec<_> = std::iter::from_fn(|| attached.transport.poll_stream()).collect();
-        self.is_due |= !events.is_empty();
         for event in events {
             match event {
                 StreamEvent::Open { token, remote } => {
@@ -295,13 +280,11 @@ impl Streams {
                 Ok(())
             }
             Ok(Sent::Blocked { bytes_taken }) => {
-                self.is_due = true;
                 stream.waiting = Some((transmit, skip + bytes_taken));
                 core.handle_stream_ready(now, id, false);
                 Ok(())
             }
             Err(error) => {
-                self.is_due = true;
                 core.transmitted(transmit);
                 Err(Some(error))
             }
