@@ -18,6 +18,7 @@
 //! waits wakes only when there is something for it to do; the background never turns after a call
 //! has taken the lead from it.
 
+use super::background::Background;
 use super::state::State;
 use dacapo_base::{Time, failpoint};
 use dacapo_core::{Code, Error};
@@ -26,6 +27,7 @@ use dacapo_sys::load::Load;
 use dacapo_sys::poll::{Event, Interest, Poller, Waker};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -71,6 +73,9 @@ pub struct Counters {
     pub empty_turns: u64,
     /// Times that the background thread looked whether somebody else works, and did not turn.
     pub background_looks: u64,
+    /// Times that the background thread took the lock that calls need too. While calls turn it
+    /// takes none.
+    pub background_locks: u64,
     /// Times that a leader was woken because something was due earlier than it slept.
     pub wakes: u64,
 }
@@ -82,16 +87,10 @@ pub(super) struct Drive {
     sleeper: Option<Sleeper>,
     /// Until when a call sleeps that leads, and how it is woken.
     call: Alarm,
-    /// The same of the background thread, which also sleeps on when it has lost the lead.
-    pub background: Alarm,
+    /// What calls know of the background thread, which also sleeps on when it has lost the lead.
+    pub background: Arc<Background>,
     followers: Vec<Follower>,
     next_follower: u64,
-    /// When a call has turned last.
-    pub turned_at: Time,
-    /// The background thread sleeps until it is told.
-    pub is_parked: bool,
-    /// The endpoint is going.
-    pub is_stopping: bool,
     pub counters: Counters,
 }
 
@@ -100,43 +99,57 @@ impl Drive {
         Self {
             lead: Lead::Free,
             call: Alarm::new(&sleeper),
-            background: Alarm::new(background),
+            background: Arc::new(Background::new(Alarm::new(background))),
             sleeper: Some(sleeper),
             followers: Vec::new(),
             next_follower: 0,
-            turned_at: Time::ZERO,
-            is_parked: false,
-            is_stopping: false,
             counters: Counters::default(),
+        }
+    }
+
+    /// How who leads, or will have to, is woken.
+    fn alarm(&self) -> &Alarm {
+        match self.lead {
+            Lead::Call => &self.call,
+            Lead::Free | Lead::Background => &self.background.alarm,
         }
     }
 }
 
-/// Wakes who sleeps, when something is due earlier.
+/// Wakes who sleeps, when something is due earlier. Set and rung under the lock of the state.
 pub(super) struct Alarm {
     waker: Arc<Waker>,
-    /// Until when it sleeps, if it does, and has not been woken.
-    asleep: Option<Time>,
+    /// Until when it sleeps, in nanoseconds; [`AWAKE`] when it does not, or has been woken.
+    asleep: AtomicU64,
 }
+
+/// Nobody sleeps until the origin of the clock.
+const AWAKE: u64 = 0;
 
 impl Alarm {
     fn new(sleeper: &Sleeper) -> Self {
-        Self { waker: Arc::clone(&sleeper.waker), asleep: None }
+        Self { waker: Arc::clone(&sleeper.waker), asleep: AtomicU64::new(AWAKE) }
     }
 
     /// It sleeps from now on.
-    pub fn set(&mut self, until: Time) {
-        self.asleep = Some(until);
+    pub fn set(&self, until: Time) {
+        self.asleep.store(until.as_nanos(), Ordering::Release);
     }
 
-    /// It is awake.
-    pub fn clear(&mut self) {
-        self.asleep = None;
+    /// It is awake; needs no lock, and who rings just now rings for nothing.
+    pub fn clear(&self) {
+        self.asleep.store(AWAKE, Ordering::Release);
+    }
+
+    /// Until when it sleeps, if it does.
+    fn asleep(&self) -> Option<Time> {
+        let until = self.asleep.load(Ordering::Acquire);
+        (until != AWAKE).then(|| Time::from_nanos(until))
     }
 
     /// Wakes it if it sleeps.
-    pub fn ring(&mut self) {
-        if self.asleep.take().is_some() {
+    pub fn ring(&self) {
+        if self.asleep.swap(AWAKE, Ordering::AcqRel) != AWAKE {
             self.waker.wake();
         }
     }
@@ -215,16 +228,16 @@ impl Drop for Sleeper {
     }
 }
 
-/// An endpoint's state, its lock, and where its background thread waits.
+/// An endpoint's state, its lock, and what its background thread looks at without it.
 pub(super) struct Shared {
     state: Mutex<State>,
-    /// Where the background thread waits while others work.
-    pub background: Condvar,
+    pub background: Arc<Background>,
 }
 
 impl Shared {
     pub fn new(state: State) -> Self {
-        Self { state: Mutex::new(state), background: Condvar::new() }
+        let background = Arc::clone(&state.drive.background);
+        Self { state: Mutex::new(state), background }
     }
 
     /// The state. A thread that panicked with it has left nothing half done that matters more than
@@ -237,7 +250,7 @@ impl Shared {
     pub fn act(&self, state: &mut State) {
         failpoint!("endpoint.command");
         state.turn();
-        state.drive.turned_at = clock::now();
+        self.background.turned(clock::now());
         self.after_turn(state);
     }
 
@@ -322,10 +335,7 @@ impl Shared {
         if let Some(next) = drive.followers.iter_mut().find(|follower| !follower.is_told) {
             next.is_told = true;
             next.turn_to.notify_one();
-        } else if drive.followers.is_empty() && drive.is_parked {
-            drive.is_parked = false;
-            self.background.notify_one();
-        } else {
+        } else if !(drive.followers.is_empty() && self.background.unpark()) {
             state.ring_if_earlier();
         }
     }
@@ -346,18 +356,10 @@ impl State {
 
     /// Wakes who sleeps until something is due, when something else is due before.
     fn ring_if_earlier(&mut self) {
-        let alarm = match self.drive.lead {
-            Lead::Call => &self.drive.call,
-            Lead::Free | Lead::Background => &self.drive.background,
-        };
-        let Some(asleep) = alarm.asleep else { return };
-        if self.next_deadline() >= asleep {
-            return;
-        }
-        self.drive.counters.wakes += 1;
-        match self.drive.lead {
-            Lead::Call => self.drive.call.ring(),
-            Lead::Free | Lead::Background => self.drive.background.ring(),
+        let Some(asleep) = self.drive.alarm().asleep() else { return };
+        if self.next_deadline() < asleep {
+            self.drive.counters.wakes += 1;
+            self.drive.alarm().ring();
         }
     }
 }

@@ -98,6 +98,7 @@ impl Endpoint {
         let its = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("dacapo".to_owned());
         let thread = thread.spawn(move || background::run(&its, background)).map_err(system)?;
+        shared.background.is_at(thread.thread());
         Ok(Self(Arc::new(Handle { shared, background: Mutex::new(Some(thread)) })))
     }
 
@@ -207,9 +208,11 @@ impl Endpoint {
     /// What it has done so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let mut state = self.0.shared.lock();
+        let shared = &self.0.shared;
+        let background_looks = shared.background.looks();
+        let mut state = shared.lock();
         let turns = state.host.reactor().counters().turns;
-        Counters { turns, ..state.drive.counters }
+        Counters { turns, background_looks, ..state.drive.counters }
     }
 }
 
@@ -224,9 +227,7 @@ impl Drop for Handle {
         let mut state = self.shared.lock();
         failpoint!("endpoint.stop");
         state.leave();
-        state.drive.is_stopping = true;
-        state.drive.background.ring();
-        self.shared.background.notify_one();
+        self.shared.background.stop();
         drop(state);
         let thread = self.background.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         // It has at most one turn to make; a panic of it has been printed.

@@ -166,10 +166,11 @@ impl Session {
     }
 
     /// Lets the flows run, at the Participant's end; waits until they do. At the Creator's end it
-    /// waits until the Participant lets them. Nothing happens to flows that run.
+    /// waits until the Participant lets them, or finds that it has: a session may be over by then,
+    /// and what came is there to be received. Nothing happens to flows that run.
     ///
     /// # Errors
-    /// Misuse when the session is closed; why it ended; [`Code::NoAnswer`] within 10 s.
+    /// Misuse when the session is closed; why it ended before; [`Code::NoAnswer`] within 10 s.
     pub fn activate(&self) -> Result<(), Error> {
         self.switch(Phase::Ready, Phase::Activating, Phase::Active)
     }
@@ -194,9 +195,15 @@ impl Session {
     /// Brings the session from a phase to another, by way of a third while the peer is asked.
     fn switch(&self, from: Phase, by: Phase, to: Phase) -> Result<(), Error> {
         let mut state = self.lock();
+        // Of what was before, a Participant has to know that it is over, and a Creator does not.
+        let entry = state.open_entry(self.0.id)?;
+        let was_active = entry.was_active && entry.role == Role::Participant;
         loop {
             let entry = state.open_entry(self.0.id)?;
             if let Phase::Over(error) = &entry.phase {
+                if to == Phase::Active && entry.was_active && !was_active {
+                    return Ok(());
+                }
                 return Err(error.clone().unwrap_or_else(|| closed(entry)));
             }
             if entry.phase == to {

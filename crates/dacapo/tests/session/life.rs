@@ -163,6 +163,40 @@ fn a_session_that_ended_before_it_was_accepted_can_be_read() {
 }
 
 #[test]
+fn a_creator_that_activates_a_session_which_is_over_by_then_finds_that_it_was_active() {
+    watched(|| {
+        let creator = serve(TWO_WAY);
+        let participant = endpoint().connect(&uri(&creator)).unwrap();
+        participant.activate().unwrap();
+        participant.send("back", b"short").unwrap();
+        participant.close().unwrap();
+        let session = creator.accept().unwrap();
+        session.activate().unwrap();
+        assert!(!session.is_active());
+        assert_eq!(session.recv("back").unwrap().unwrap(), b"short");
+        assert_eq!(session.recv("back").unwrap(), None);
+        session.activate().unwrap();
+        session.close().unwrap();
+    });
+}
+
+#[test]
+fn who_activates_a_session_that_never_will_be_active_learns_that_it_is_over() {
+    watched(|| {
+        let (creator, participant) = pair(TWO_WAY);
+        participant.close().unwrap();
+        let error = creator.activate().unwrap_err();
+        assert_eq!(error.code, Code::Closed);
+        assert_eq!(error.text, "the peer has closed the session \"two-way\"");
+        // A participant that paused asks for more than what was.
+        let (creator, participant) = active_pair(TWO_WAY);
+        participant.deactivate().unwrap();
+        creator.close().unwrap();
+        assert_eq!(participant.activate().unwrap_err().code, Code::Closed);
+    });
+}
+
+#[test]
 fn a_second_session_goes_over_the_same_connection_and_lives_on_its_own() {
     watched(|| {
         let creator = serve(TWO_WAY);

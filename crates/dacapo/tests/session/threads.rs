@@ -3,7 +3,7 @@
 use crate::world::{TWO_WAY, WINDOW, active_pair, endpoint, serve, unit, uri, watched};
 use dacapo::{Account, Creator, Endpoint, Error, Received, Session};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn handles_go_to_other_threads() {
@@ -160,5 +160,44 @@ fn an_endpoint_without_peers_does_not_turn_at_all() {
             before = after;
         }
         assert_eq!((before.background_turns, before.empty_turns), (0, 0), "{before:?}");
+    });
+}
+
+#[test]
+fn while_calls_turn_the_background_never_takes_their_lock() {
+    /// The background may step in when no call has turned for so long.
+    const QUIET: Duration = Duration::from_millis(5);
+    watched(|| {
+        let (creator, participant) = active_pair(TWO_WAY);
+        let endpoint = participant.endpoint().clone();
+        // Calls for 50 ms; whether none was so late that the background may have stepped in.
+        let call = || {
+            let (begin, mut last, mut in_time) = (Instant::now(), Instant::now(), true);
+            while begin.elapsed() < 10 * QUIET {
+                let before = Instant::now();
+                assert_eq!(participant.try_recv("there").unwrap(), Received::Nothing);
+                in_time &= last.elapsed() < QUIET;
+                last = before;
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            in_time && last.elapsed() < QUIET
+        };
+        // A machine that is busy has stretches that say nothing.
+        let mut stretches = 0;
+        while stretches < 5 {
+            // Whatever the background was about, it learns that calls turn.
+            if !call() {
+                continue;
+            }
+            let before = endpoint.counters();
+            let in_time = call();
+            let after = endpoint.counters();
+            if in_time {
+                assert!(after.turns > before.turns && after.background_looks > 0, "{after:?}");
+                assert_eq!(after.background_locks, before.background_locks, "{after:?}");
+                stretches += 1;
+            }
+        }
+        drop(creator);
     });
 }
