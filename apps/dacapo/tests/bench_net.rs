@@ -45,6 +45,11 @@ fn closes(way: &Value, unit_len: u64) {
         assert!(way[figure].as_f64().unwrap() > 0.0, "{figure}: {way}");
     }
     assert!((0.0..1.0).contains(&way["loss"].as_f64().unwrap()), "{way}");
+    let sends = &way["datagrams_per_send_call"];
+    let counts = sends["counts"].as_array().unwrap();
+    let calls: u64 = counts.iter().map(|bucket| count(bucket, "calls")).sum();
+    assert!(calls > 0 && calls == count(sends, "calls"), "{way}");
+    assert!(count(sends, "median_at_least") >= 1, "{way}");
 }
 
 #[test]
@@ -104,6 +109,7 @@ fn people_get_a_table_with_the_sum_and_how_the_ends_wait() {
         "1  up ",
         "1 up: 25 sent = ",
         "(closes)",
+        "1 up: the sender made ",
         "there and back µs: p50",
         "Both ends block",
     ];

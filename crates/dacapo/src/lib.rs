@@ -24,6 +24,7 @@ pub use dacapo_core as core;
 pub use command::{Answer, Command};
 pub use dacapo_core::{Code, Error, Fault};
 pub use dacapo_qos::Attributes;
+pub use dacapo_transport::{SegmentCounts, StatsByKind};
 pub use host::Host;
 pub use inspect::Inspection;
 pub use plan::Plan;

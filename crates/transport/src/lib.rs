@@ -36,7 +36,7 @@ mod transport;
 pub mod udp;
 
 pub use specs::specs;
-pub use stats::{Drops, SegmentCounts, StreamCounts, Traffic, TransportStats};
+pub use stats::{Drops, SegmentCounts, StatsByKind, StreamCounts, Traffic, TransportStats};
 pub use stream::{StreamEvent, StreamTransport};
 pub use transport::{
     Capabilities, Incoming, Lane, Outgoing, RecvOutcome, SendError, Sent, Transport,

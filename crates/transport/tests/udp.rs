@@ -287,7 +287,7 @@ fn with_offload_a_train_is_one_call_and_one_packet() {
     ends.client.send_all(&Outgoing { lane: Lane::Data, remote, bytes: &bytes, segment_len: 1_300 });
     let stats = ends.client.transport.stats();
     assert_eq!((stats.send_calls, stats.sent.trains, stats.sent.datagrams), (1, 1, 20));
-    assert_eq!(stats.segments_per_send.0, [0, 0, 0, 0, 0, 1, 0]);
+    assert_eq!(stats.segments_per_call.0, [0, 0, 0, 0, 1, 0, 0]);
     ends.server.await_arrivals(20);
     assert_eq!(ends.server.transport.stats().received.trains, 1);
     ends.end();

@@ -25,7 +25,9 @@ use dacapo_base::Time;
 use dacapo_sys::clock;
 use dacapo_sys::poll::{Event, Interest, Poller};
 use dacapo_transport::stream::Token;
-use dacapo_transport::{Incoming, Outgoing, SendError, Sent, StreamTransport, Transport};
+use dacapo_transport::{
+    Incoming, Outgoing, SendError, Sent, StatsByKind, StreamTransport, Transport,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
@@ -84,6 +86,8 @@ pub struct Reactor {
     ready: Vec<Event>,
     incoming: Vec<Incoming>,
     counters: ReactorCounters,
+    /// Of transports that are gone.
+    gone: StatsByKind,
 }
 
 impl Reactor {
@@ -101,6 +105,7 @@ impl Reactor {
             ready: Vec::new(),
             incoming: Vec::new(),
             counters: ReactorCounters::default(),
+            gone: StatsByKind::default(),
         })
     }
 
@@ -119,6 +124,15 @@ impl Reactor {
     #[must_use]
     pub fn counters(&self) -> ReactorCounters {
         self.counters
+    }
+
+    /// Counters of its transports by kind, those of transports that are gone included.
+    #[must_use]
+    pub fn transport_stats(&self) -> StatsByKind {
+        let mut stats = self.gone.clone();
+        self.transports.values().for_each(|attached| stats.add(&*attached.transport));
+        self.streams.add_stats(&mut stats);
+        stats
     }
 
     /// Listens through this transport.
@@ -377,7 +391,7 @@ impl Reactor {
 
     /// Closes data lanes and transports whose peers are gone.
     fn tidy(&mut self, now: Time) {
-        self.streams.tidy(&mut self.core, &mut self.poller);
+        self.streams.tidy(&mut self.core, &mut self.poller, &mut self.gone);
         for remote in self.core.take_closed_data() {
             for attached in self.transports.values_mut() {
                 if attached.lanes.remove(&remote) {
@@ -396,6 +410,7 @@ impl Reactor {
             .collect();
         for token in over {
             let Some(mut attached) = self.transports.remove(&token) else { continue };
+            self.gone.add(&*attached.transport);
             if let Some((transmit, _)) = attached.waiting.take() {
                 self.core.transmitted(transmit);
             }

@@ -15,7 +15,9 @@ use crate::engine::{Core, StreamAsk, StreamId, Transmit};
 use dacapo_base::Time;
 use dacapo_sys::poll::{Interest, Poller};
 use dacapo_transport::stream::Token;
-use dacapo_transport::{Incoming, Lane, Outgoing, SendError, Sent, StreamEvent, StreamTransport};
+use dacapo_transport::{
+    Incoming, Lane, Outgoing, SendError, Sent, StatsByKind, StreamEvent, StreamTransport,
+};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -309,13 +311,19 @@ impl Streams {
         self.transports.values().filter_map(|it| it.transport.next_deadline()).min()
     }
 
+    /// Adds the counters of the transports that there are.
+    pub fn add_stats(&self, stats: &mut StatsByKind) {
+        self.transports.values().for_each(|attached| stats.add(&*attached.transport));
+    }
+
     /// Lets dialed transports go whose stream is over.
-    pub fn tidy(&mut self, core: &mut Core, poller: &mut Poller) {
+    pub fn tidy(&mut self, core: &mut Core, poller: &mut Poller, gone: &mut StatsByKind) {
         let is_over = |it: &Attached| it.dialed && it.transport.stream_count() == 0;
         let over: Vec<u64> =
             self.transports.iter().filter(|(_, it)| is_over(it)).map(|(key, _)| *key).collect();
         for key in over {
             let Some(mut attached) = self.transports.remove(&key) else { continue };
+            gone.add(&*attached.transport);
             attached.transport.release(core.pool());
             if let Some(fd) = attached.transport.fd() {
                 // It may be closed already, and then it is not watched.

@@ -22,6 +22,7 @@ use dacapo_base::{Time, failpoint};
 use dacapo_core::{Code, Error, PeerId, SessionId, Wishes};
 use dacapo_qos::Attributes;
 use dacapo_security::Fingerprint;
+use dacapo_transport::StatsByKind;
 use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -203,6 +204,12 @@ impl Endpoint {
     pub fn peer_count(&self) -> usize {
         let state = self.0.shared.lock();
         state.peers.values().filter(|peer| matches!(peer.phase, PeerPhase::Open)).count()
+    }
+
+    /// What its transports have sent and received so far, by kind.
+    #[must_use]
+    pub fn transport_stats(&self) -> StatsByKind {
+        self.0.shared.lock().host.reactor().transport_stats()
     }
 
     /// What it has done so far.

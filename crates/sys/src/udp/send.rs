@@ -21,6 +21,9 @@ pub struct Sent {
     pub bytes: usize,
     /// System calls that took them.
     pub calls: u32,
+    /// What the call that took most took of them; of all others but the last it is the same, unless
+    /// the kernel refused to segment half-way.
+    pub call_bytes_max: usize,
 }
 
 /// Why nothing was sent.
@@ -120,7 +123,7 @@ impl Socket {
             }
             _ => {
                 self.send_message(&envelope, bytes, None)?;
-                Ok(Sent { bytes: bytes.len(), calls: 1 })
+                Ok(Sent { bytes: bytes.len(), calls: 1, call_bytes_max: bytes.len() })
             }
         }
     }
@@ -140,6 +143,7 @@ impl Socket {
                 Ok(len) => {
                     sent.bytes += len;
                     sent.calls += 1;
+                    sent.call_bytes_max = sent.call_bytes_max.max(len);
                     bytes = &bytes[len..];
                 }
                 Err(error) if sent.bytes == 0 => return Err(error),
@@ -299,7 +303,7 @@ mod tests {
         // Linux segments no datagrams that have no checksum.
         sockopt::set(sender.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
         let sent = sender.send(None, &[1; 2_500], Some(1_000), None).unwrap();
-        assert_eq!(sent, Sent { bytes: 2_500, calls: 3 });
+        assert_eq!(sent, Sent { bytes: 2_500, calls: 3, call_bytes_max: 1_000 });
         assert!(!sender.offloads().gso, "it is not tried again");
         sender.send(None, &[], None, None).unwrap();
         assert_eq!(lens_up_to_an_empty_one(&receiver), [1_000, 1_000, 500]);
@@ -330,6 +334,7 @@ mod tests {
         sender.send(None, b"a full buffer is found again, if it still is", None, None).unwrap();
         sender.keep_for_later(SendError::Refused);
         assert!(matches!(sender.send(None, b"one", None, None), Err(SendError::Refused)));
-        assert_eq!(sender.send(None, b"two", None, None).unwrap(), Sent { bytes: 3, calls: 1 });
+        let sent = sender.send(None, b"two", None, None).unwrap();
+        assert_eq!(sent, Sent { bytes: 3, calls: 1, call_bytes_max: 3 });
     }
 }

@@ -143,7 +143,7 @@ impl Transport for Udp {
 
     fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
         let result = self.send_out(outgoing);
-        self.count_send(outgoing, &result);
+        self.count_refusal(&result);
         result
     }
 

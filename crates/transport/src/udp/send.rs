@@ -34,7 +34,13 @@ impl Udp {
                 return Err(error);
             }
         };
-        self.stats.send_calls += u64::from(sent.calls);
+        if sent.calls > 0 {
+            let (count, most) = (
+                datagrams_in(sent.bytes, segment_len),
+                datagrams_in(sent.call_bytes_max, segment_len),
+            );
+            self.stats.count_taken(count, sent.bytes, sent.calls, most);
+        }
         if sent.calls > 0 && sent.bytes == outgoing.bytes.len() {
             return Ok(Sent::All);
         }
@@ -57,28 +63,18 @@ impl Udp {
         }
     }
 
-    pub(super) fn count_send(&mut self, outgoing: &Outgoing<'_>, result: &Result<Sent, SendError>) {
+    /// Counts what was not taken; what was is counted where the calls are made.
+    pub(super) fn count_refusal(&mut self, result: &Result<Sent, SendError>) {
         let stats = &mut self.stats;
         match result {
-            Ok(Sent::All) => self.count_taken(outgoing, outgoing.bytes.len()),
-            Ok(Sent::Blocked { bytes_taken }) => {
-                stats.would_blocks += 1;
-                if *bytes_taken > 0 {
-                    self.count_taken(outgoing, *bytes_taken);
-                }
-            }
+            Ok(Sent::All) => {}
+            Ok(Sent::Blocked { .. }) => stats.would_blocks += 1,
             Err(SendError::TooLarge { .. }) => stats.too_large += 1,
             // Counted where the answer is read, which may have been in `recv`.
             Err(SendError::Refused) => {}
             Err(SendError::Unreachable) => stats.unreachable += 1,
             Err(SendError::Closed | SendError::Other(_)) => stats.errors += 1,
         }
-    }
-
-    fn count_taken(&mut self, outgoing: &Outgoing<'_>, bytes: usize) {
-        let count = datagrams_in(bytes, outgoing.datagram_len());
-        // The calls are counted where they are made.
-        self.stats.count_sent(count, bytes, 0);
     }
 }
 

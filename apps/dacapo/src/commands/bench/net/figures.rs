@@ -13,7 +13,7 @@ use super::echo::Echoes;
 use super::flow::{Got, Sent};
 use super::run::End;
 use crate::exit::{Exit, Failure};
-use dacapo::{Account, Direction};
+use dacapo::{Account, Direction, SegmentCounts};
 use serde_json::{Value, json};
 
 /// What came at an end, of all flows that it received.
@@ -50,6 +50,8 @@ pub struct Report {
     pub cpu_seconds: f64,
     /// Turns of its loop.
     pub turns: u64,
+    /// Calls that sent something, by how many datagrams each took.
+    pub sends: SegmentCounts,
 }
 
 impl Report {
@@ -60,6 +62,7 @@ impl Report {
             arrived: Arrived::of(end),
             cpu_seconds: end.cpu_seconds,
             turns: end.turns,
+            sends: end.sends,
         }
     }
 
@@ -71,6 +74,7 @@ impl Report {
             "units": it.units, "bytes": it.bytes, "timed_units": it.timed_units,
             "timed_bytes": it.timed_bytes, "seconds": it.seconds, "jitter_us": it.jitter_us,
             "reordered": it.reordered, "foreign": it.foreign, "packets_per_s": it.packets_per_s,
+            "sends": self.sends.0,
         })
     }
 
@@ -91,7 +95,13 @@ impl Report {
             packets_per_s: figure("packets_per_s"),
         };
         let (cpu_seconds, turns) = (figure("cpu_seconds")?, count("turns")?);
-        Some(Self { handed: count("handed")?, arrived, cpu_seconds, turns })
+        let mut sends = SegmentCounts::default();
+        let calls = value.get("sends")?.as_array().filter(|it| it.len() == sends.0.len())?;
+        for (count, calls) in sends.0.iter_mut().zip(calls) {
+            // What one count may be at most, so that a sum of them is a number too.
+            *count = calls.as_u64().filter(|it| *it <= u64::MAX >> 8)?;
+        }
+        Some(Self { handed: count("handed")?, arrived, cpu_seconds, turns, sends })
     }
 }
 
@@ -197,6 +207,8 @@ pub struct Way {
     pub arrived: Arrived,
     /// What became of the units.
     pub sums: Sums,
+    /// Calls of its sender that sent something, by how many datagrams each took.
+    pub sends: SegmentCounts,
 }
 
 /// How much went through.
@@ -226,11 +238,11 @@ impl Bulk {
         let mut ways = Vec::new();
         if !end.sent.is_empty() {
             let sums = sums(Direction::Outgoing);
-            ways.push(Way { name: "up", arrived: far.arrived, sums });
+            ways.push(Way { name: "up", arrived: far.arrived, sums, sends: near.sends });
         }
         if !end.got.is_empty() {
             let sums = sums(Direction::Incoming);
-            ways.push(Way { name: "down", arrived: near.arrived, sums });
+            ways.push(Way { name: "down", arrived: near.arrived, sums, sends: far.sends });
         }
         ways.iter().try_for_each(check)?;
         let units = ways.iter().map(|way| way.arrived.units).sum::<u64>() as f64;
@@ -246,7 +258,7 @@ impl Bulk {
 }
 
 fn check(way: &Way) -> Result<(), Failure> {
-    let Way { name, arrived, sums } = way;
+    let Way { name, arrived, sums, .. } = way;
     if arrived.timed_bytes == 0 || arrived.seconds <= 0.0 {
         let text = format!(
             "{} of {} units arrived, and a rate needs two: raise --bytes or --duration, or lower \
@@ -342,7 +354,8 @@ mod tests {
             got.jitter_ns = 2_000.0;
             got
         };
-        End { got: vec![got(0, 900), got(100, 1_000)], cpu_seconds: 0.5, ..End::default() }
+        let sends = SegmentCounts([1, 0, 0, 0, 0, 7, 0]);
+        End { got: vec![got(0, 900), got(100, 1_000)], cpu_seconds: 0.5, sends, ..End::default() }
     }
 
     #[test]
@@ -363,16 +376,20 @@ mod tests {
             half[key] = json!("x");
             assert_eq!(Report::from_json(&half), None, "{key}");
         }
-        let mut wrong = json;
-        wrong["seconds"] = json!(-1.0);
-        assert_eq!(Report::from_json(&wrong), None);
+        let too_many = json!(SegmentCounts([u64::MAX; 7]).0);
+        let wrongs = [("seconds", json!(-1.0)), ("sends", json!([1])), ("sends", too_many)];
+        for (key, value) in wrongs {
+            let mut wrong = json.clone();
+            wrong[key] = value;
+            assert_eq!(Report::from_json(&wrong), None, "{key}");
+        }
     }
 
     #[test]
     fn sums_that_do_not_close_and_counts_that_differ_are_no_figures() {
         let arrived = Report::of(&end()).arrived;
         let sums = Sums { sent: 30, delivered: 22, lost: 8, ..Sums::default() };
-        let way = Way { name: "up", arrived, sums };
+        let way = Way { name: "up", arrived, sums, sends: SegmentCounts::default() };
         assert!(check(&way).is_ok());
         assert!((sums.loss() - 8.0 / 30.0).abs() < 1e-12);
         let with = |change: fn(&mut Way)| {

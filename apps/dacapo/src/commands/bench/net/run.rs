@@ -16,7 +16,7 @@ use super::echo::{self, Echoes};
 use super::flow::{self, Got, Pulse, Sent};
 use crate::exit::Failure;
 use dacapo::core::{Code, Error};
-use dacapo::{Account, Session};
+use dacapo::{Account, SegmentCounts, Session};
 use dacapo_sys::process::cpu_time;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -58,6 +58,8 @@ pub struct End {
     pub cpu_seconds: f64,
     /// Turns of the loop.
     pub turns: u64,
+    /// Calls that sent something, by how many datagrams each took; control included.
+    pub sends: SegmentCounts,
     /// What became of every unit.
     pub account: Option<Account>,
 }
@@ -82,6 +84,8 @@ impl End {
     ) -> Result<Self, Failure> {
         let failed = |error: Error| Failure::core("bench net", &error);
         let (cpu, turns) = (cpu_time(), session.endpoint().counters().turns);
+        let sends = || session.endpoint().transport_stats().sum().segments_per_call;
+        let sent_before = sends();
         match session.activate() {
             // A near end with little to send is through before we look; what it sent is there.
             Err(error) if side == Side::Far && error.code == Code::Closed => {}
@@ -95,6 +99,7 @@ impl End {
         end.account = Some(account);
         end.cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
         end.turns = session.endpoint().counters().turns.saturating_sub(turns);
+        end.sends = sends().since(&sent_before);
         Ok(end)
     }
 

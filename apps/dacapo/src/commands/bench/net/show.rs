@@ -7,7 +7,7 @@ use super::figures::{Bulk, Delay, Way, in_words};
 use crate::cli::{BenchNetArgs, NetWait, net_word};
 use crate::commands::bench::series::median;
 use crate::output::{Cell, Table, line};
-use dacapo::FlowInfo;
+use dacapo::{FlowInfo, SegmentCounts};
 use dacapo_qos::{format_rate, format_size};
 use serde_json::{Value, json};
 
@@ -41,6 +41,14 @@ impl Measured<'_> {
 
     fn way(&self, at: usize, pick: impl Fn(&Way) -> f64) -> f64 {
         self.median(|round| round.bulk.as_ref()?.ways.get(at).map(&pick))
+    }
+
+    /// Half of all calls to send, of all rounds together, took at least so many datagrams.
+    fn calls_at_least(&self, at: usize) -> Option<u64> {
+        let mut all = SegmentCounts::default();
+        let ways = self.rounds.iter().filter_map(|round| round.bulk.as_ref()?.ways.get(at));
+        ways.for_each(|way| all.add(&way.sends));
+        all.median_at_least()
     }
 
     fn bulk(&self, pick: impl Fn(&Bulk) -> f64) -> f64 {
@@ -133,6 +141,7 @@ impl Measured<'_> {
         for (at, round) in self.rounds.iter().enumerate() {
             for way in round.bulk.iter().flat_map(|bulk| &bulk.ways) {
                 line(format_args!("{} {}: {}", at + 1, way.name, in_words(&way.sums)));
+                line(format_args!("{} {}: {}", at + 1, way.name, calls_in_words(&way.sends)));
             }
         }
     }
@@ -238,7 +247,6 @@ impl Measured<'_> {
             "bytes_max": ask.bytes,
             "load_average": load_average(),
             "processors": processors(),
-            "datagrams_per_send_call": Value::Null,
             "rounds": rounds,
             "median": self.median_json(),
         })
@@ -253,6 +261,7 @@ impl Measured<'_> {
                 "packets_per_s": self.packets(at),
                 "loss": self.way(at, |it| it.sums.loss()),
                 "jitter_us": self.way(at, |it| it.arrived.jitter_us),
+                "datagrams_per_send_call_at_least": self.calls_at_least(at),
             });
             bulk.insert((*name).to_owned(), way);
         }
@@ -352,6 +361,32 @@ fn way_json(way: &Way) -> Value {
         "units_reordered": arrived.reordered,
         "bytes_delivered": arrived.bytes,
         "closes": sums.closes(),
+        "datagrams_per_send_call": calls_json(&way.sends),
+    })
+}
+
+/// How many datagrams the calls of a sender took, in words.
+fn calls_in_words(sends: &SegmentCounts) -> String {
+    let calls = sends.calls();
+    match sends.median_at_least() {
+        None => "no call of the system sent anything".to_owned(),
+        Some(least) => {
+            format!("the sender made {calls} calls to send; half took {least} datagrams or more")
+        }
+    }
+}
+
+/// The same for programs: `calls` by `at_least` and fewer than twice as many datagrams each, the
+/// last without an upper end.
+fn calls_json(sends: &SegmentCounts) -> Value {
+    let counts = sends.0.iter().enumerate();
+    let buckets: Vec<Value> = counts
+        .map(|(bucket, calls)| json!({ "at_least": 1_u64 << bucket, "calls": calls }))
+        .collect();
+    json!({
+        "median_at_least": sends.median_at_least(),
+        "calls": sends.calls(),
+        "counts": buckets,
     })
 }
 
