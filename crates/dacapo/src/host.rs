@@ -86,7 +86,7 @@ impl Host {
         let origin = std::time::Instant::now();
         let core = Core::new(config, crypto, random, origin);
         let mut reactor = Reactor::new(core).map_err(system)?;
-        reactor.set_stream_dialer(|remote, token| {
+        reactor.set_stream_dialer(tcp::SPEC.id, |remote, token| {
             failpoint!("stream.dial");
             let tcp = Tcp::dial(remote, token, &tcp::Config::default())?;
             Ok(Box::new(tcp) as Box<dyn StreamTransport>)
@@ -122,7 +122,10 @@ impl Host {
             failpoint!("host.bound_udp");
             let found = Transport::local_addrs(&udp).to_vec();
             match Tcp::serve(&found, &tcp::Config::default()) {
-                Ok(tcp) => self.reactor.listen_streams(Box::new(tcp)).map_err(system)?,
+                Ok(tcp) => {
+                    let listening = self.reactor.listen_streams(tcp::SPEC.id, Box::new(tcp));
+                    listening.map_err(system)?;
+                }
                 Err(_) if left > 0 => continue,
                 Err(error) => self.no_streams = Some(error.to_string()),
             }

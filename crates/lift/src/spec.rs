@@ -212,6 +212,8 @@ pub struct TransportSpec {
     /// True when it carries datagrams of this length over any path, so that the path's own limit
     /// does not count.
     pub any_path: bool,
+    /// True when each flow has a byte stream of its own, which is opened by a token.
+    pub streams: bool,
     /// What it makes of a path, and what it costs.
     pub profile: &'static dyn TransportProfile,
 }

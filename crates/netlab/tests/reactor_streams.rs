@@ -75,7 +75,7 @@ impl Pair {
         let (udp, tcp) = listeners();
         let address = udp.local_addrs()[0];
         creator.listen(Box::new(udp)).unwrap();
-        creator.listen_streams(Box::new(tcp)).unwrap();
+        creator.listen_streams(tcp::SPEC.id, Box::new(tcp)).unwrap();
         let open = move |flow: &FlowOffer| {
             Ok(match flow.direction {
                 Direction::ToParticipant => Port::Source(Box::new(PatternSource::new(pattern))),
@@ -92,7 +92,7 @@ impl Pair {
         };
         creator.core().publish(spec, Box::new(Opens(open))).unwrap();
         let mut participant = reactor(2);
-        participant.set_stream_dialer(|remote, token| {
+        participant.set_stream_dialer(tcp::SPEC.id, |remote, token| {
             let tcp = Tcp::dial(remote, token, &tcp::Config::default())?;
             Ok(Box::new(tcp) as Box<dyn StreamTransport>)
         });
@@ -324,7 +324,7 @@ fn a_stream_that_takes_nothing_holds_no_other_flow_up() {
     });
     let flows = vec![stuck, back(offer("datagrams", &["sequence", "checksum"]))];
     let mut pair = Pair::new(flows, many(5_000, 300));
-    pair.participant.set_stream_dialer(|remote, token| {
+    pair.participant.set_stream_dialer(tcp::SPEC.id, |remote, token| {
         let open = StreamEvent::Open { token, remote };
         Ok(Box::new(Stuck(Some(open), remote)) as Box<dyn StreamTransport>)
     });

@@ -232,6 +232,7 @@ fn transport_json(spec: &TransportSpec) -> Value {
         "provides": names(spec.properties),
         "datagram_bytes_max": spec.datagram_len,
         "any_path": spec.any_path,
+        "streams": spec.streams,
         "cost": cost_json(&spec.profile.cost()),
     })
 }

@@ -338,7 +338,7 @@ fn serve(host: &mut Host, at: SocketAddr, course: Course, shared: &Shared) -> Re
         let found = Transport::local_addrs(&udp).to_vec();
         let Ok(tcp) = Tcp::serve(&found, &tcp::Config::default()) else { continue };
         let told = |error: std::io::Error| error.to_string();
-        host.reactor().listen_streams(Box::new(tcp)).map_err(told)?;
+        host.reactor().listen_streams(tcp::SPEC.id, Box::new(tcp)).map_err(told)?;
         host.reactor().listen(Box::new(Tap::new(udp, &shared.heard))).map_err(told)?;
         let publish = Box::new(Publish(course, Arc::clone(&shared.arrivals)));
         let published = host.reactor().core().publish(course.spec(NAME), publish);

@@ -12,7 +12,6 @@
 //!
 //! What it is not: which message may come when (`session::table`), or the end (`closing`).
 
-use super::graphs::pace;
 use super::serving::{Served, Wishes, named};
 use super::{
     ANSWER_MAX, APPLICATION_MAX, Carries, Core, CoreEvent, GIVE_UP_AFTER, SESSIONS_MAX, SessionId,
@@ -435,7 +434,7 @@ impl Core {
             Port::Source(source) => {
                 let epoch = TxEpoch::new(0, built, label);
                 let local = peer.is_some_and(|peer| peer.remote.ip().is_loopback());
-                let pace = pace(&offer, local);
+                let pace = self.pace(&offer, local);
                 let flow = SenderFlow::new(now, terms, source, epoch, pace, queues);
                 FlowEnd::Sender(Box::new(flow))
             }

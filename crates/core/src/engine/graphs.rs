@@ -27,25 +27,22 @@ const UNIT_LEN_MAX: u32 = 64 << 20;
 const BOUND_LOOPBACK_BPS: u64 = 1_000_000_000;
 const BOUND_BPS: u64 = 10_000_000;
 
-/// The transport whose datagrams go through a byte stream, one for each flow.
-const TCP: u16 = 3;
-
-/// Whether the datagrams of a flow over this transport go through a stream of its own.
-pub(super) fn is_stream(transport: u16) -> bool {
-    transport == TCP
-}
-
-/// How fast a flow may send: TCP keeps its own pace, unless the flow is to be slower.
-pub(super) fn pace(offer: &FlowOffer, is_loopback: bool) -> Pace {
-    match offer.bound_bps {
-        0 if is_stream(offer.transport) => Pace::Transport,
-        0 if is_loopback => Pace::Bound(BOUND_LOOPBACK_BPS),
-        0 => Pace::Bound(BOUND_BPS),
-        bound => Pace::Bound(bound),
-    }
-}
-
 impl Core {
+    /// Whether the datagrams of a flow over this transport go through a stream of its own.
+    pub(super) fn is_stream(&self, transport: u16) -> bool {
+        self.config.catalogue.transport(transport).is_some_and(|spec| spec.streams)
+    }
+
+    /// How fast a flow may send: a stream keeps its own pace, unless the flow is to be slower.
+    pub(super) fn pace(&self, offer: &FlowOffer, is_loopback: bool) -> Pace {
+        match offer.bound_bps {
+            0 if self.is_stream(offer.transport) => Pace::Transport,
+            0 if is_loopback => Pace::Bound(BOUND_LOOPBACK_BPS),
+            0 => Pace::Bound(BOUND_BPS),
+            bound => Pace::Bound(bound),
+        }
+    }
+
     /// A label for a flow of a session.
     pub(super) fn allot_label(&mut self, now: Time, id: SessionId, target: Target) -> Option<u32> {
         let owner = self.sessions.get(&id)?.peer;

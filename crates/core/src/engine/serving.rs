@@ -11,7 +11,6 @@
 //! Invariants: what is offered is legal here, and has no module or transport that the participant
 //! has said it lacks; numbers that nobody here knows are passed over.
 
-use super::graphs::is_stream;
 use super::{Core, GIVE_UP_AFTER, SESSIONS_MAX, SessionId};
 use crate::error::{Code, Error};
 use crate::port::Port;
@@ -217,7 +216,7 @@ impl Core {
         let dialed = dialed.is_some_and(|peer| peer.role == HubRole::Dialer);
         for flow in &flows {
             self.check_common(flow, joining).map_err(|error| named(flow, &error))?;
-            if dialed && is_stream(flow.transport) {
+            if dialed && self.is_stream(flow.transport) {
                 let text = "the participant dials the streams of flows, and this end does not \
                             listen where it would";
                 return Err(named(flow, &Error::new(Code::Unsupported, text)));

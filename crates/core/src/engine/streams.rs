@@ -1,12 +1,12 @@
 //! The byte streams of flows: which are asked for, which are open, and what their end means.
 //!
-//! What it is: a flow over TCP has a stream of its own. The Creator draws a token for it and says
-//! it in the ACCEPT; the Participant dials and shows it.
+//! What it is: a flow over a transport of streams, such as TCP, has one of its own. The Creator
+//! draws a token for it and says it in the ACCEPT; the Participant dials and shows it.
 //!
 //! ```text
-//!   creator      Expect(token) ------.                     .----- handle_stream_open
-//!                                     > who drives the core
-//!   participant  Dial(remote, token) '                     '----- handle_stream_open
+//!   creator      Expect(transport, token) --.              .----- handle_stream_open
+//!                                            > who drives the core
+//!   participant  Dial(transport, remote, ..) '             '----- handle_stream_open
 //!
 //!   Opening --open--> Open --REPORT--> Close        closed before: the flow ends with a reason
 //!      | 10 s           | ready, not ready
@@ -19,7 +19,6 @@
 //! Invariants: each stream that is asked for is closed or reported closed, once; a flow has at most
 //! one stream in its life.
 
-use super::graphs::is_stream;
 use super::{Core, CoreEvent, SessionId};
 use crate::error::{Code, Error};
 use crate::flow::sender::FlowOut;
@@ -44,6 +43,8 @@ pub enum StreamAsk {
     Dial {
         /// The stream.
         stream: StreamId,
+        /// The number of the transport whose stream it is.
+        transport: u16,
         /// Where the peer listens.
         remote: SocketAddr,
         /// What the peer knows the stream by.
@@ -53,6 +54,8 @@ pub enum StreamAsk {
     Expect {
         /// The stream.
         stream: StreamId,
+        /// The number of the transport whose stream it is.
+        transport: u16,
         /// What it is known by.
         token: [u8; STREAM_TOKEN_LEN],
     },
@@ -214,20 +217,24 @@ impl Core {
     /// A stream ended, or did not open, for this reason.
     pub fn handle_stream_closed(&mut self, now: Time, stream: StreamId, reason: &str) {
         let Some((id, index)) = self.flow_streams.flows.remove(&stream) else { return };
+        let name = self.stream_name(id, index);
         let Some(known) = self.flow_stream(id, index) else { return };
         let error = match std::mem::replace(&mut known.state, StreamState::Closed) {
-            StreamState::Opening(_) => Error::new(
-                Code::NoDataPath,
-                format!("the TCP connection of the flow did not open: {reason}"),
-            ),
-            _ => Error::new(
-                Code::ContactLost,
-                format!("the TCP connection of the flow ended: {reason}"),
-            ),
+            StreamState::Opening(_) => {
+                Error::new(Code::NoDataPath, format!("{name} did not open: {reason}"))
+            }
+            _ => Error::new(Code::ContactLost, format!("{name} ended: {reason}")),
         };
         self.lose_stream(now, id, index, &error);
         self.end_if_nothing_waits(now, id, &error);
         self.drain_control(now);
+    }
+
+    /// The stream of a flow, in words.
+    fn stream_name(&self, id: SessionId, index: usize) -> String {
+        let flow = self.sessions.get(&id).and_then(|session| session.flows.get(index));
+        let spec = flow.and_then(|flow| self.transport(flow.offer.transport).ok());
+        format!("the {} stream of the flow", spec.map_or("byte", |spec| spec.name))
     }
 
     fn flow_stream(&mut self, id: SessionId, index: usize) -> Option<&mut FlowStream> {
@@ -242,7 +249,7 @@ impl Core {
         index: usize,
     ) -> Option<[u8; STREAM_TOKEN_LEN]> {
         let flow = self.sessions.get(&id)?.flows.get(index)?;
-        if !is_stream(flow.offer.transport) {
+        if !self.is_stream(flow.offer.transport) {
             return None;
         }
         let mut token = [0; STREAM_TOKEN_LEN];
@@ -269,7 +276,7 @@ impl Core {
         let on_stream = |(_, (flow, given)): &(usize, (&Flow, &FlowAnswer))| {
             // What the Participant itself has declined has no end here.
             let is_there = !matches!(flow.end, FlowEnd::None);
-            is_there && given.accepted.is_ok() && is_stream(flow.offer.transport)
+            is_there && given.accepted.is_ok() && self.is_stream(flow.offer.transport)
         };
         let flows = session.flows.iter().zip(&accept.flows).enumerate().filter(on_stream);
         let tokens: Option<Vec<_>> =
@@ -296,11 +303,12 @@ impl Core {
             return;
         };
         let state = StreamState::Opening(now + OPEN_MAX);
+        let transport = flow.offer.transport;
         flow.stream = Some(FlowStream { id: stream, state, is_held_up: false });
         self.flow_streams.flows.insert(stream, (id, index));
         self.flow_streams.asks.push_back(match role {
-            StreamRole::Dials(remote) => StreamAsk::Dial { stream, remote, token },
-            StreamRole::Expects => StreamAsk::Expect { stream, token },
+            StreamRole::Dials(remote) => StreamAsk::Dial { stream, transport, remote, token },
+            StreamRole::Expects => StreamAsk::Expect { stream, transport, token },
         });
     }
 
@@ -342,7 +350,8 @@ impl Core {
             let Some(known) = self.flow_stream(id, index) else { continue };
             if matches!(known.state, StreamState::Opening(until) if until <= now) {
                 self.close_stream(id, index);
-                let text = "the TCP connection of the flow did not open in 10 s; is TCP filtered?";
+                let name = self.stream_name(id, index);
+                let text = format!("{name} did not open in 10 s; is it filtered?");
                 self.lose_stream(now, id, index, &Error::new(Code::NoDataPath, text));
             }
         }
@@ -372,6 +381,6 @@ impl Core {
         let flows = self.sessions.get(&id).map(|it| it.flows.as_slice()).unwrap_or_default();
         let wanted = flows.iter().zip(ports).filter(|(_, port)| port.is_some());
         let mut wanted = wanted.peekable();
-        wanted.peek().is_none() || wanted.any(|(flow, _)| !is_stream(flow.offer.transport))
+        wanted.peek().is_none() || wanted.any(|(flow, _)| !self.is_stream(flow.offer.transport))
     }
 }

@@ -160,21 +160,27 @@ impl Reactor {
         self.core.connect(now, remote)
     }
 
-    /// Listens for streams of flows through this transport.
+    /// Listens for streams of flows through this transport, whose number on the wire is `number`.
     ///
     /// # Errors
     /// What the system says when the transport cannot be watched.
-    pub fn listen_streams(&mut self, transport: Box<dyn StreamTransport>) -> io::Result<()> {
+    pub fn listen_streams(
+        &mut self,
+        number: u16,
+        transport: Box<dyn StreamTransport>,
+    ) -> io::Result<()> {
         let token = self.fresh_token();
-        self.streams.attach(&mut self.poller, token, transport, false)
+        self.streams.attach(&mut self.poller, token, (number, transport), false)
     }
 
-    /// From now on streams of flows are dialed so; without it they cannot be.
+    /// From now on streams of flows over the transport of this number are dialed so; without it
+    /// they cannot be.
     pub fn set_stream_dialer(
         &mut self,
+        number: u16,
         dialer: impl FnMut(SocketAddr, Token) -> Dialed + Send + 'static,
     ) {
-        self.streams.dialer = Some(Box::new(dialer));
+        self.streams.dialers.insert(number, Box::new(dialer));
     }
 
     fn fresh_token(&mut self) -> u64 {

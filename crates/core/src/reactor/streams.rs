@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   StreamAsk --> Streams: stream <-> token <-> (transport, remote) --> StreamTransport
+//!     says the number of a transport: its listeners, or its dialer
 //!   core <------- open, ready, closed, datagrams <------------------------'
 //! ```
 //!
@@ -31,6 +32,8 @@ pub type Dialed = io::Result<Box<dyn StreamTransport>>;
 
 struct Attached {
     transport: Box<dyn StreamTransport>,
+    /// Its number on the wire.
+    number: u16,
     /// It was dialed for one stream, and goes with it.
     dialed: bool,
 }
@@ -51,8 +54,8 @@ pub(super) struct Streams {
     transports: BTreeMap<u64, Attached>,
     streams: BTreeMap<StreamId, Stream>,
     by_token: BTreeMap<Token, StreamId>,
-    /// Dials an address and shows a token.
-    pub dialer: Option<Box<dyn FnMut(SocketAddr, Token) -> Dialed + Send>>,
+    /// What dials, by the number of the transport.
+    pub dialers: BTreeMap<u16, Box<dyn FnMut(SocketAddr, Token) -> Dialed + Send>>,
     incoming: Vec<Incoming>,
 }
 
@@ -62,13 +65,13 @@ impl Streams {
         &mut self,
         poller: &mut Poller,
         key: u64,
-        transport: Box<dyn StreamTransport>,
+        (number, transport): (u16, Box<dyn StreamTransport>),
         dialed: bool,
     ) -> io::Result<()> {
         if let Some(fd) = transport.fd() {
             poller.add(fd, key, Interest::Read)?;
         }
-        self.transports.insert(key, Attached { transport, dialed });
+        self.transports.insert(key, Attached { transport, number, dialed });
         Ok(())
     }
 
@@ -82,12 +85,18 @@ impl Streams {
         key: u64,
     ) {
         match ask {
-            StreamAsk::Expect { stream, token } => {
-                let failed = self.expect(now, stream, token).err();
+            StreamAsk::Expect { stream, transport, token } => {
+                let failed = self.expect(now, stream, transport, token).err();
                 failed.into_iter().for_each(|why| core.handle_stream_closed(now, stream, why));
             }
-            StreamAsk::Dial { stream, remote, token } => {
-                if let Err(error) = self.dial(poller, key, stream, remote, token) {
+            StreamAsk::Dial { stream, transport, remote, token } => {
+                let dialed = self.dial(transport, remote, token);
+                let attached =
+                    dialed.and_then(|it| self.attach(poller, key, (transport, it), true));
+                if attached.is_ok() {
+                    self.add(stream, token, Some(key));
+                }
+                if let Err(error) = attached {
                     core.handle_stream_closed(now, stream, &error.to_string());
                 }
             }
@@ -115,10 +124,16 @@ impl Streams {
         }
     }
 
-    fn expect(&mut self, now: Time, id: StreamId, token: Token) -> Result<(), &'static str> {
-        let mut listeners = self.listeners().peekable();
+    fn expect(
+        &mut self,
+        now: Time,
+        id: StreamId,
+        number: u16,
+        token: Token,
+    ) -> Result<(), &'static str> {
+        let mut listeners = self.listeners().filter(|it| it.number == number).peekable();
         if listeners.peek().is_none() {
-            return Err("this host does not listen for TCP connections");
+            return Err("this host does not listen for them");
         }
         listeners.for_each(|it| it.transport.expect(token, now + EXPECT_MAX));
         self.add(id, token, None);
@@ -129,20 +144,9 @@ impl Streams {
         self.transports.values_mut().filter(|attached| !attached.dialed)
     }
 
-    fn dial(
-        &mut self,
-        poller: &mut Poller,
-        key: u64,
-        id: StreamId,
-        remote: SocketAddr,
-        token: Token,
-    ) -> io::Result<()> {
-        let nobody = || io::Error::other("this host does not dial TCP connections");
-        let dialer = self.dialer.as_mut().ok_or_else(nobody)?;
-        let transport = dialer(remote, token)?;
-        self.attach(poller, key, transport, true)?;
-        self.add(id, token, Some(key));
-        Ok(())
+    fn dial(&mut self, number: u16, remote: SocketAddr, token: Token) -> Dialed {
+        let nobody = || io::Error::other("this host does not dial them");
+        self.dialers.get_mut(&number).ok_or_else(nobody)?(remote, token)
     }
 
     fn add(&mut self, id: StreamId, token: Token, transport: Option<u64>) {

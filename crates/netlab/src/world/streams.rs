@@ -99,7 +99,7 @@ impl World {
     /// Does what a core asks about streams.
     pub(super) fn ask(&mut self, node: NodeId, ask: StreamAsk) {
         match ask {
-            StreamAsk::Expect { stream, token } => {
+            StreamAsk::Expect { stream, token, .. } => {
                 self.expected.insert((node, token), stream);
             }
             // What comes to a world's sinks is taken.
@@ -111,7 +111,7 @@ impl World {
                 self.expected.retain(|(at, _), known| (*at, *known) != (node, stream));
                 self.with_streams(|streams, surface| streams.close(node, stream, surface));
             }
-            StreamAsk::Dial { stream, remote, token } => {
+            StreamAsk::Dial { stream, remote, token, .. } => {
                 let there = self.nodes.iter().position(|it| it.control == remote);
                 let Some(there) = there.map(NodeId) else {
                     let local = self.local(node);

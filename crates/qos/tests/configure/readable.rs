@@ -159,6 +159,7 @@ static UDP: TransportSpec = TransportSpec {
     properties: &[Property::Boundaries],
     datagram_len: 65_507,
     any_path: false,
+    streams: false,
     profile: &Udp,
 };
 
@@ -175,6 +176,7 @@ static TCP: TransportSpec = TransportSpec {
     ],
     datagram_len: 65_535,
     any_path: true,
+    streams: true,
     profile: &Tcp,
 };
 

@@ -43,6 +43,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     // The longest segment that the pool lays out; a record may be longer.
     datagram_len: 65_000,
     any_path: true,
+    streams: true,
     profile: &Repaired,
 };
 

@@ -21,6 +21,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     properties: &[Property::Boundaries],
     datagram_len: TRAIN_BYTES_MAX as u32,
     any_path: false,
+    streams: false,
     profile: &AsTheNetwork,
 };
 
