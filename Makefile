@@ -26,7 +26,7 @@ build: ## everything, with optimisation
 	@scripts/setup.sh build
 	@cargo build --workspace --release --locked
 
-test: ## every check of a change: format, tidy, clippy, doc, tests (25 minutes at most on two cores)
+test: ## every check of a change: format, tidy, clippy, doc, ratchet, tests (25 minutes at most on two cores)
 	@scripts/setup.sh test
 	@cargo xtask ci
 

@@ -4,7 +4,8 @@
 #
 #   scripts/setup.sh build   Rust and a C compiler (aws-lc-sys, the cryptography, is C)
 #   scripts/setup.sh demo    the same
-#   scripts/setup.sh test    also make, rustfmt and clippy, and ffmpeg (the judge of our media files)
+#   scripts/setup.sh test    also make, rustfmt and clippy, ffmpeg (the judge of our media files)
+#                            and valgrind (counts instructions)
 #   scripts/setup.sh check   what `test` needs; installs nothing, only says what is missing
 set -euo pipefail
 
@@ -80,6 +81,7 @@ test | check)
     check_rust_tools
     has make || missing+=(make)
     has ffmpeg && has ffprobe || missing+=(ffmpeg)
+    has valgrind || missing+=(valgrind)
     ;;
 *)
     stop "usage: scripts/setup.sh build|demo|test|check"
