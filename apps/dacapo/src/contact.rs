@@ -1,4 +1,5 @@
-//! What a person is told when contact with a peer is lost and when it is back.
+//! What a person is told when contact with a peer is lost and when it is back, and when the path to
+//! it takes longer or shorter datagrams.
 //!
 //! What it is not: the loss itself; the core finds out and waits (`dacapo::core`).
 
@@ -13,6 +14,11 @@ pub fn lost(with: &str) -> String {
 /// Contact is back.
 pub fn restored(with: &str, after: Duration) -> String {
     format!("contact with {with} is back after {:.1} s", after.as_secs_f64())
+}
+
+/// The path takes longer or shorter datagrams than before.
+pub fn mtu_changed(with: &str, from: usize, to: usize) -> String {
+    format!("the path to {with} takes datagrams of {to} bytes now (before: {from})")
 }
 
 /// Whether to join again makes sense after a session that ended so.

@@ -86,6 +86,8 @@ pub(crate) struct Peer {
     /// its data port when one of those is answered from there.
     pub candidate: Option<(SocketAddr, u64)>,
     pub prober: Option<Prober>,
+    /// The longest datagrams of which the flows were told.
+    pub told_len: Option<usize>,
     /// The peer reads the same monotonic clock.
     pub one_clock: bool,
     /// What [`crate::control::Control::heard`] said last.
@@ -129,6 +131,7 @@ impl Peer {
             data_remote: None,
             candidate: None,
             prober: None,
+            told_len: None,
             one_clock: false,
             heard: 0,
             heard_at: now,

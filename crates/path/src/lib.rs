@@ -9,7 +9,7 @@
 //!  flow, epoch n   ---+
 //!                     +--> bucket -> data header -> transport
 //!  flow, epoch n+1 ---+         ^
-//!                         probes: rtt, offset, datagram length, life
+//!                         probes: rtt, offset, datagram length (path MTU), life
 //! ```
 //!
 //! What it is not: congestion control, which does not exist yet: until it does, every flow over a
@@ -17,6 +17,7 @@
 
 mod bucket;
 mod estimate;
+mod mtu;
 mod prober;
 
 pub use bucket::TokenBucket;

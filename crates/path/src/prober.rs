@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   opening    questions of full and of least length in turn, every 100 ms
-//!   open       one question every 500 ms
+//!   open       one question every 500 ms, and those about the length ([`crate::mtu`])
 //!   silent     after 750 ms without an answer: four every RTT, but 120 to 200 ms apart, because
 //!              losses come in bursts of packets
 //!   lost       after 2,800 ms without an answer: two every 250 ms, until one is answered
@@ -25,6 +25,7 @@
 //!
 //! Invariant: at most [`OPEN_QUESTIONS_MAX`] questions are remembered; older ones count as lost.
 
+use crate::mtu::PathMtu;
 use crate::{ClockOffset, RttEstimate};
 use dacapo_base::Time;
 use std::collections::VecDeque;
@@ -52,6 +53,8 @@ const LOST_VOLLEY: u8 = 2;
 const STOPPED_AFTER: Duration = Duration::from_secs(1);
 /// How long full-size questions are waited for when least-size ones are answered.
 const FULL_WAIT: Duration = Duration::from_secs(1);
+/// An answer is waited for at least so long before a length is doubted.
+const ANSWER_WAIT_MIN: Duration = Duration::from_millis(100);
 
 /// A question to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +87,8 @@ pub struct Prober {
     /// When it was asked for questions last.
     looked: Time,
     full: bool,
+    /// From when the opening is over.
+    mtu: Option<PathMtu>,
     rtt: RttEstimate,
     offset: ClockOffset,
 }
@@ -101,6 +106,7 @@ impl Prober {
             heard: now,
             looked: now,
             full: false,
+            mtu: None,
             rtt: RttEstimate::default(),
             offset: if one_clock { ClockOffset::exact() } else { ClockOffset::default() },
         }
@@ -109,18 +115,56 @@ impl Prober {
     /// The next question that is due; ask until there is none.
     pub fn poll_question(&mut self, now: Time) -> Option<Question> {
         self.note_stop(now);
+        let opening = self.opened.is_none() || !self.is_settled(now);
+        if !opening {
+            let len = if self.full { DATAGRAM_LEN_FULL } else { DATAGRAM_LEN_MIN };
+            self.mtu.get_or_insert_with(|| PathMtu::new(now, len));
+        }
+        // In a silence there is nothing to compare.
+        if !self.is_silent(now)
+            && let Some(len) = self.poll_mtu(now)
+        {
+            return Some(self.ask(now, len));
+        }
         if now < self.next_at {
             return None;
         }
-        let opening = self.opened.is_none() || !self.is_settled(now);
         // Short once it is known what the path takes, for probes are no load test.
         let len = match (opening, self.next_number % 2) {
-            (false, _) => 0,
+            (false, _) if self.is_silent(now) => 0,
+            (false, _) => self.mtu.as_mut().map_or(0, |mtu| mtu.confirm_len(now)),
             (true, 1) => DATAGRAM_LEN_MIN,
             (true, _) => DATAGRAM_LEN_FULL,
         };
         self.next_at = now + self.interval(now, opening);
         Some(self.ask(now, len))
+    }
+
+    fn poll_mtu(&mut self, now: Time) -> Option<usize> {
+        let wait = self.rtt.smoothed().unwrap_or_default() + self.rtt.deviation() * 4;
+        self.mtu.as_mut()?.poll(now, wait.max(ANSWER_WAIT_MIN))
+    }
+
+    /// Datagrams of this length were sent to the path, so many bytes of them.
+    pub fn handle_sent(&mut self, len: usize, bytes: usize) {
+        if let Some(mtu) = &mut self.mtu {
+            mtu.handle_sent(len, bytes);
+        }
+    }
+
+    /// The system or the network says that datagrams are too long, and perhaps how long they may
+    /// be. Anybody can say so, so it is tried out: what a path carries is known by answers alone.
+    pub fn handle_too_large(&mut self, now: Time, len: Option<usize>) {
+        if let Some(mtu) = &mut self.mtu {
+            mtu.handle_hint(now, len);
+        }
+    }
+
+    /// The path may be another one than before: what it carries is found out anew.
+    pub fn handle_path_change(&mut self, now: Time) {
+        if let Some(mtu) = &mut self.mtu {
+            mtu.handle_path_change(now);
+        }
     }
 
     /// A question out of turn, as long as is of use and no longer than `len`.
@@ -136,6 +180,9 @@ impl Prober {
             self.asked.pop_front();
         }
         self.asked.push_back((number, now, len));
+        if let Some(mtu) = &mut self.mtu {
+            mtu.handle_asked(now, number, len);
+        }
         Question { number, len }
     }
 
@@ -176,7 +223,10 @@ impl Prober {
         self.rtt.handle_sample(now.since(asked).saturating_sub(there));
         self.offset.handle_exchange(asked.as_nanos(), received, answered, now.as_nanos());
         self.opened.get_or_insert(now);
-        self.full |= len == DATAGRAM_LEN_FULL;
+        match &mut self.mtu {
+            Some(mtu) => mtu.handle_answer(number, len),
+            None => self.full |= len == DATAGRAM_LEN_FULL,
+        }
         self.handle_life(now);
         true
     }
@@ -199,8 +249,11 @@ impl Prober {
     /// be told at `now`.
     #[must_use]
     pub fn next_deadline(&self, now: Time) -> Time {
+        let mtu = self.mtu.as_ref().filter(|_| !self.is_silent(now));
+        let mtu_at = mtu.and_then(PathMtu::next_deadline).unwrap_or(Time::NEVER);
+        let next_at = self.next_at.min(mtu_at);
         let lost_at = self.heard + LOST_AFTER;
-        if lost_at > now { self.next_at.min(lost_at) } else { self.next_at }
+        if lost_at > now { next_at.min(lost_at) } else { next_at }
     }
 
     /// Whether the peer lives, as far as can be told.
@@ -216,10 +269,17 @@ impl Prober {
     /// How long datagrams may be; `None` until the path is open and this is known.
     #[must_use]
     pub fn datagram_len(&self, now: Time) -> Option<usize> {
-        if self.full {
-            return Some(DATAGRAM_LEN_FULL);
+        match &self.mtu {
+            Some(mtu) => Some(mtu.len()),
+            None if self.full => Some(DATAGRAM_LEN_FULL),
+            None => self.is_settled(now).then_some(DATAGRAM_LEN_MIN),
         }
-        self.is_settled(now).then_some(DATAGRAM_LEN_MIN)
+    }
+
+    /// The same once the opening is over, from when on it may change.
+    #[must_use]
+    pub fn settled_len(&self) -> Option<usize> {
+        self.mtu.as_ref().map(PathMtu::len)
     }
 
     /// The round trip.
@@ -270,10 +330,13 @@ mod tests {
     }
 
     #[test]
-    fn a_black_hole_for_long_datagrams_leaves_the_least_length() {
+    fn a_black_hole_for_long_datagrams_leaves_the_least_length_and_then_what_is_found() {
         let mut prober = Prober::new(Time::ZERO, false);
-        run(&mut prober, Time::ZERO, 3, |len| len <= 1_280);
-        assert_eq!(prober.datagram_len(Time::from_millis(3_000)), Some(DATAGRAM_LEN_MIN));
+        run(&mut prober, Time::ZERO, 1, |len| len <= 1_280);
+        assert_eq!(prober.datagram_len(Time::from_millis(1_200)), Some(DATAGRAM_LEN_MIN));
+        run(&mut prober, Time::from_millis(1_000), 2, |len| len <= 1_280);
+        let len = prober.datagram_len(Time::from_millis(3_000));
+        assert!(len.is_some_and(|len| (1_264..=1_280).contains(&len)), "{len:?}");
         assert_eq!(prober.life(Time::from_millis(3_000)), Life::Alive);
         run(&mut prober, Time::from_millis(3_000), 60, |len| len <= 1_280);
         assert_eq!(prober.life(Time::from_millis(63_000)), Life::Alive, "nor is it lost later");

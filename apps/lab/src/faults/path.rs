@@ -12,6 +12,10 @@ use std::time::Duration;
 const TEST: &str = "cargo test -p dacapo-lab --test rows";
 const RUNS: (u64, u64) = (4, 1_000);
 
+/// How long a black hole stays unknown to a flow of some Mbit/s: `netlab/tests/mtu_midflow.rs`
+/// derives it.
+const FOUND: Duration = ms(1_500);
+
 /// The rows.
 pub const ROWS: &[Fault] = &[
     Fault {
@@ -31,6 +35,15 @@ pub const ROWS: &[Fault] = &[
         test: TEST,
         bench: Some("dacapo-lab run mtu-midflow"),
         run: midflow,
+    },
+    Fault {
+        id: "mtu-shrinks",
+        fault: "datagrams above 1,200 to 1,451 bytes begin to vanish; the flow cuts units",
+        injector: "link: mtu, changed on the way",
+        expected: "found within 1.5 s; from then on units are cut shorter and none is lost",
+        test: TEST,
+        bench: Some("dacapo-lab run mtu-shrinks"),
+        run: shrinks,
     },
     Fault {
         id: "queue-1",
@@ -84,6 +97,25 @@ fn midflow(scale: &Scale) -> Result<Seen, String> {
         trial
     })?;
     Ok(tally.seen("each one larger than the path carries"))
+}
+
+fn shrinks(scale: &Scale) -> Result<Seen, String> {
+    let tally = trials(scale, RUNS, "mtu-shrinks", |seed| {
+        let mut random = Random::from_number(seed);
+        let mut trial = exact(seed, |_| {});
+        let pattern = &mut trial.flows[0].pattern;
+        (pattern.len_min, pattern.len_max) = (1_000, 5_000);
+        (pattern.count, pattern.every) = (1_200, ms(5));
+        let mtu = Some(Mtu::black_hole(1_200 + random.below(252) as usize));
+        let narrow = LinkConfig { delay: DELAY, mtu, ..LinkConfig::default() };
+        let from = ms(random.below(3_000));
+        trial.from_running = vec![(from, Happens::Links(Box::new(EachWay::both(narrow))))];
+        trial.exact = false;
+        // A trial gives another second.
+        trial.healed_after = Some(from + FOUND - ms(1_000));
+        trial
+    })?;
+    Ok(tally.seen("none of those that were sent 1.5 s after the change or later"))
 }
 
 fn narrow(seed: u64, rate: u64, packets: usize) -> Trial {

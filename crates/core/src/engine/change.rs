@@ -53,12 +53,12 @@ impl Core {
             ));
         }
         let (epoch, offer) = (sender.next_epoch(), flow.offer.clone());
-        let layout = sender.current().layout;
-        let len = layout.stride();
+        let len = sender.current().datagram_len_max().min(sender.datagram_len());
+        let len_max = sender.current().datagram_len_max();
         let mut wanted = offer.clone();
         wanted.graph = graph.clone();
         self.check_graph(&wanted, len)?;
-        let built = self.build_graph(&graph, len, offer.unit_len_max as usize)?;
+        let built = self.build_graph(&graph, len_max, offer.unit_len_max as usize)?;
         let target = Target { session: id.0, flow: index, epoch };
         let label = self.allot_label(now, id, target);
         let label = label.ok_or_else(|| {

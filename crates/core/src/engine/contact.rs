@@ -136,6 +136,9 @@ impl Core {
         peer.calm_at = Some(now + CALM_AFTER);
         peer.hurry(now);
         peer.ping_at = now;
+        if let Some(prober) = &mut peer.prober {
+            prober.handle_path_change(now);
+        }
         let attempts = std::mem::take(&mut peer.attempts);
         if std::mem::take(&mut peer.is_asked_for) {
             self.event(CoreEvent::PeerOpen { peer: id });

@@ -229,10 +229,13 @@ impl Core {
     }
 
     /// A dialer's data port is there from now on.
-    fn move_data(&mut self, id: PeerId, remote: SocketAddr) {
+    fn move_data(&mut self, now: Time, id: PeerId, remote: SocketAddr) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         peer.candidate = None;
         let before = peer.data_remote.replace(remote);
+        if let Some(prober) = peer.prober.as_mut().filter(|_| before.is_some()) {
+            prober.handle_path_change(now);
+        }
         self.outbox.closed_data.extend(before);
     }
 
@@ -249,7 +252,7 @@ impl Core {
         }
         let after = (*prober.offset(), prober.datagram_len(now));
         if candidate.is_some_and(|(known, since)| known == remote && probe.number >= since) {
-            self.move_data(id, remote);
+            self.move_data(now, id, remote);
         }
         if let Some(peer) = self.peers.get_mut(&id).filter(|_| was_silent) {
             // The path carries again: QUIC need not wait for its own timer to find out.
@@ -303,6 +306,7 @@ impl Core {
             questions.push(question);
         }
         questions.into_iter().for_each(|question| self.push_question(now, id, remote, question));
+        self.tell_datagram_len(id);
     }
 
     fn push_question(&mut self, now: Time, id: PeerId, to: SocketAddr, question: Question) {
@@ -361,6 +365,9 @@ impl Core {
         let id = SessionId(turn.session);
         let (way, remote) = self.way_of(id, turn.index)?;
         let packet = self.poll_flow(now, id, turn.index)?;
+        if way == Way::Data {
+            self.note_sent(id, &packet);
+        }
         if let Some(last) = self.outbox.turns.get_mut(usize::from(turn.priority)) {
             *last = (turn.session, turn.index);
         }

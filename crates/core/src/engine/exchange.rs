@@ -411,9 +411,12 @@ impl Core {
         let flow = session.flows.get(index).ok_or_else(|| no_session(id))?;
         let offer = flow.offer.clone();
         check_port(&offer, Some(&port), session.role)?;
-        let len = datagram_len.min(usize::from(offer.datagram_len));
+        let len_max = usize::from(offer.datagram_len);
+        let len = datagram_len.min(len_max);
         self.check_graph(&offer, len)?;
-        let built = self.build_graph(&offer.graph, len, offer.unit_len_max as usize)?;
+        // Who sends is ready for the path to take more later.
+        let built_for = if matches!(port, Port::Source(_)) { len_max } else { len };
+        let built = self.build_graph(&offer.graph, built_for, offer.unit_len_max as usize)?;
         let target = Target { session: id.0, flow: index, epoch: 0 };
         let label = self.allot_label(now, id, target);
         let label = label.ok_or_else(|| {
@@ -424,6 +427,9 @@ impl Core {
         let peer = self.sessions.get(&id).and_then(|session| self.peers.get(&session.peer));
         let clock = peer.and_then(|peer| peer.prober.as_ref());
         let clock = clock.map(|prober| *prober.offset()).unwrap_or_default();
+        // What this end has found out since, else what was agreed.
+        let found = peer.and_then(|peer| peer.prober.as_ref()?.settled_len());
+        let found = found.filter(|_| !self.is_stream(offer.transport)).unwrap_or(len);
         let queues = self.config.queues;
         let terms = Terms {
             id: index as u16,
@@ -435,7 +441,8 @@ impl Core {
                 let epoch = TxEpoch::new(0, built, label);
                 let local = peer.is_some_and(|peer| peer.remote.ip().is_loopback());
                 let pace = self.pace(&offer, local);
-                let flow = SenderFlow::new(now, terms, source, epoch, pace, queues);
+                let mut flow = SenderFlow::new(now, terms, source, epoch, pace, queues);
+                flow.set_datagram_len(&mut self.pool, found);
                 FlowEnd::Sender(Box::new(flow))
             }
             Port::Sink(mut sink) => {

@@ -26,6 +26,7 @@ mod datapath;
 mod exchange;
 mod graphs;
 mod hub;
+mod path_mtu;
 mod serving;
 mod streams;
 mod watch;
@@ -172,6 +173,16 @@ pub enum CoreEvent {
         session: SessionId,
         /// How long the flows waited.
         after: Duration,
+    },
+    /// The path of a session takes longer or shorter datagrams than before: flows that cut units do
+    /// so from their next unit on; units that do not fit, and nothing cuts, will be lost.
+    PathMtuChanged {
+        /// The session.
+        session: SessionId,
+        /// The longest datagram before, in bytes of UDP payload.
+        from: usize,
+        /// The longest now.
+        to: usize,
     },
     /// A flow is accounted for.
     FlowEnded {

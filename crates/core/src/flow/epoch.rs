@@ -16,6 +16,9 @@ use std::collections::VecDeque;
 pub(crate) struct TxEpoch {
     pub number: u64,
     pub runner: Runner,
+    /// How units are laid out where the path takes the longest datagrams that were offered.
+    full: Layout,
+    /// How they are laid out now.
     pub layout: Layout,
     /// The receiver's label, in every datagram.
     pub label_tx: u32,
@@ -32,11 +35,27 @@ impl TxEpoch {
         Self {
             number,
             runner: Runner::new(built.modules),
+            full: built.layout,
             layout: built.layout,
             label_tx: 0,
             label_rx,
             base: 0,
             fed: 0,
+        }
+    }
+
+    /// The longest datagrams that the graph was built for.
+    pub fn datagram_len_max(&self) -> usize {
+        self.full.stride()
+    }
+
+    /// From the next unit on segments are as long as fits datagrams of `len`; where nothing cuts
+    /// units they stay as they are.
+    pub fn cut_to(&mut self, len: usize) {
+        let Layout { head, tail, segment, segmented } = self.full;
+        if segmented {
+            let fitting = len.saturating_sub(head + tail).clamp(1, segment);
+            self.layout = Layout { segment: fitting, ..self.full };
         }
     }
 

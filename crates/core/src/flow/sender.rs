@@ -119,6 +119,8 @@ pub(crate) struct SenderFlow {
     sent_bytes: u64,
     /// Where one was agreed.
     hash: Option<UnitHash>,
+    /// The longest datagrams that the path takes now.
+    datagram_len: usize,
     /// `None`: the transport keeps the pace.
     bucket: Option<TokenBucket>,
     queue: VecDeque<Packet>,
@@ -165,6 +167,7 @@ impl SenderFlow {
             sent: 0,
             sent_bytes: 0,
             hash: terms.hash(),
+            datagram_len: usize::MAX,
             bucket,
             queue: VecDeque::new(),
             queue_bytes: 0,
@@ -181,6 +184,23 @@ impl SenderFlow {
 
     pub fn set_label_tx(&mut self, label: u32) {
         self.current.label_tx = label;
+    }
+
+    /// The path takes datagrams of this length now: units that enter the graph from now on are cut
+    /// so, those that wait are laid out anew when it is their turn. What the graph has already is
+    /// sent as it is, and lost or not.
+    pub fn set_datagram_len(&mut self, pool: &mut Pool, len: usize) {
+        self.datagram_len = len;
+        self.slab.end_row(pool);
+        self.current.cut_to(len);
+        if let Change::Prepared { epoch, .. } = &mut self.change {
+            epoch.cut_to(len);
+        }
+    }
+
+    /// The longest datagrams that the path takes now, as far as anybody has said.
+    pub fn datagram_len(&self) -> usize {
+        self.datagram_len
     }
 
     pub fn sent(&self) -> u64 {
@@ -482,7 +502,8 @@ impl SenderFlow {
 
     /// A change to this epoch was proposed to the receiver.
     pub fn prepare(&mut self, now: Time, built: Built, label_rx: u32) {
-        let epoch = Box::new(TxEpoch::new(self.next_epoch, built, label_rx));
+        let mut epoch = Box::new(TxEpoch::new(self.next_epoch, built, label_rx));
+        epoch.cut_to(self.datagram_len);
         self.next_epoch += 1;
         self.change = Change::Prepared { epoch, deadline: now + PREPARE_MAX };
     }

@@ -377,8 +377,12 @@ impl Reactor {
                 attached.retry_at = Some(now + RETRY);
             }
             Err(error) => {
-                if matches!(error, SendError::Refused) {
-                    self.core.handle_refused(transmit.remote);
+                match error {
+                    SendError::Refused => self.core.handle_refused(transmit.remote),
+                    SendError::TooLarge { mtu } => {
+                        self.core.handle_too_large(now, transmit.remote, mtu);
+                    }
+                    _ => {}
                 }
                 self.count(&error);
                 self.core.transmitted(transmit);

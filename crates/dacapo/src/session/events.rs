@@ -98,6 +98,7 @@ impl State {
             CoreEvent::Listing { .. }
             | CoreEvent::Changed { .. }
             | CoreEvent::ChangeFailed { .. }
+            | CoreEvent::PathMtuChanged { .. }
             | CoreEvent::ControlAnswered { .. } => {}
         }
         false

@@ -116,6 +116,13 @@ impl Session {
         self.look(|entry| entry.has_contact).unwrap_or(false)
     }
 
+    /// The longest datagrams that the path takes, in bytes of UDP payload, as far as this end has
+    /// found out; it changes with the path while flows run.
+    #[must_use]
+    pub fn path_mtu(&self) -> Option<usize> {
+        self.lock().core().path_mtu(self.0.id)
+    }
+
     /// How long contact may be lost before this end gives the session up, whatever its creator said
     /// (five minutes, if nothing); zero ends it as soon as contact is lost.
     ///

@@ -444,6 +444,7 @@ pub fn session_of(event: &CoreEvent) -> Option<SessionId> {
         | CoreEvent::Inactive { session }
         | CoreEvent::ContactLost { session }
         | CoreEvent::ContactRestored { session, .. }
+        | CoreEvent::PathMtuChanged { session, .. }
         | CoreEvent::FlowEnded { session, .. }
         | CoreEvent::FlowFailed { session, .. }
         | CoreEvent::Changed { session, .. }

@@ -231,6 +231,10 @@ impl<'a> Player<'a> {
                 self.played.without_contact += after;
                 self.say(&contact::restored(&self.wish.uri.authority(), after));
             }
+            CoreEvent::PathMtuChanged { from, to, .. } => {
+                self.played.path_mtus.push(to);
+                self.say(&contact::mtu_changed(&self.wish.uri.authority(), from, to));
+            }
             CoreEvent::FlowEnded { flow, ledger, hash, .. } => {
                 self.open.retain(|open| *open != flow);
                 let name = self.flows.get(flow).map(|flow| flow.name.clone()).unwrap_or_default();

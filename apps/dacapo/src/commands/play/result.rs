@@ -34,6 +34,8 @@ pub struct Played {
     pub contact_losses: u32,
     /// For how long in all, where it came back.
     pub without_contact: Duration,
+    /// What the path took after each change, in bytes of UDP payload.
+    pub path_mtus: Vec<usize>,
     /// Joining again may help.
     pub may_join_again: bool,
     failed: Option<Exit>,
@@ -52,6 +54,7 @@ impl Played {
             signal: None,
             contact_losses: 0,
             without_contact: Duration::ZERO,
+            path_mtus: Vec::new(),
             may_join_again: false,
             failed: None,
         }
@@ -132,6 +135,7 @@ impl Played {
             "saved": saved.collect::<Vec<_>>(),
             "contact_losses": self.contact_losses,
             "without_contact_s": self.without_contact.as_secs_f64(),
+            "path_mtu_changes": self.path_mtus,
             "errors": self.errors,
             "exit_code": self.exit().code(),
         })

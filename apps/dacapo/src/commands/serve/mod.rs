@@ -202,6 +202,11 @@ impl Server {
                     self.teller.contact_restored(&joined.guest, after);
                 }
             }
+            CoreEvent::PathMtuChanged { session, from, to } => {
+                if let Some(joined) = self.joined.get(&session) {
+                    self.teller.mtu_changed(&joined.guest, from, to);
+                }
+            }
             CoreEvent::FlowEnded { session, flow, ledger, hash } => {
                 let Some(joined) = self.joined.get_mut(&session) else { return };
                 let names = self.flow_names.get(&joined.guest.session);

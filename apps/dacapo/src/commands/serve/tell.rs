@@ -5,6 +5,7 @@
 //!   joined    ─┤   joined movie  …           {"event":"joined", …}
 //!   contact   ─┤   waiting movie …           {"event":"contact_lost", …}
 //!             ─┤   back movie … after 4.2 s  {"event":"contact_restored", …}
+//!   path MTU  ─┤   path movie … 1200 bytes   {"event":"path_mtu_changed", …}
 //!   left      ─┤   left movie … and ledgers  {"event":"left", …}
 //!   refused   ─┘   refused: …                {"event":"refused", …}
 //! ```
@@ -123,6 +124,23 @@ impl Teller {
                 "session": name,
                 "peer": who,
                 "after_s": after_s,
+            })),
+        }
+    }
+
+    /// The path to a participant takes longer or shorter datagrams than before.
+    pub fn mtu_changed(self, guest: &Guest, from: usize, to: usize) {
+        let (name, who) = (&guest.session, guest.who());
+        match self {
+            Self::Words => {
+                line(format_args!("path {name}  {who}  datagrams of {to} bytes (before: {from})"));
+            }
+            Self::Json => line(json!({
+                "event": "path_mtu_changed",
+                "session": name,
+                "peer": who,
+                "from_bytes": from,
+                "to_bytes": to,
             })),
         }
     }

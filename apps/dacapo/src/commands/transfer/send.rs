@@ -179,6 +179,9 @@ impl Sender<'_> {
             CoreEvent::ContactRestored { after, .. } => {
                 self.say(&contact::restored(&self.args.host, after));
             }
+            CoreEvent::PathMtuChanged { from, to, .. } => {
+                self.say(&contact::mtu_changed(&self.args.host, from, to));
+            }
             CoreEvent::FlowFailed { error, .. } => {
                 self.failed.get_or_insert(error);
             }
