@@ -15,7 +15,7 @@
 //!
 //! Decoder: of bytes from a peer, and of text from a user.
 //!
-//! Source: Da CaPo++ (ETH Zürich, TIK Report 28, 1998), the control interface of the A-modules.
+//! Source: Da CaPo++ (ETH Zürich, TIK Report 42, 1998), the control interface of the A-modules.
 
 #![deny(
     clippy::unwrap_used,

@@ -267,7 +267,7 @@ fn print(rows: &[Row]) {
         ]);
     }
     table.print();
-    line("\n1998: Tables 24 (commands), 20, 22, 23 and 45 of TIK Report 28, on a SPARCstation 20.");
+    line("\n1998: Tables 24 (commands), 20, 22, 23 and 45 of TIK Report 42, on a SPARCstation 20.");
     line(
         "open is the opening of the file and the reading of its index when somebody joins; in 1998 \
          it also started\na video library. start is the activation of the flow. A command is timed \
