@@ -10,58 +10,16 @@
 //! `cargo run --release -p dacapo-lift --example touch -- [PACKETS] [MODULES] [BATCH]`
 
 use dacapo_base::{Random, Time};
-use dacapo_lift::{Cx, DropReason, Module, ModuleSpec, Runner, Stratum, Surroundings, Verdict};
-use dacapo_packet::{Packet, Pool};
+use dacapo_lift::{Module, Runner, Surroundings, TOUCHED, Touch};
+use dacapo_packet::Pool;
 use std::time::Instant;
-
-static TOUCH: ModuleSpec = ModuleSpec {
-    name: "touch",
-    id: 0xF000,
-    function: "touch",
-    mechanism: "four bytes of head room",
-    summary: "writes four bytes before every packet",
-    stratum: Stratum::Repair,
-    head: 4,
-    tail: 0,
-    trains_down: true,
-    trains_up: true,
-    keeps_order: true,
-    segments: false,
-    requires: &[],
-    provides: &[],
-    takes: &[],
-    beneath: &[],
-    profile: &dacapo_lift::Neutral,
-    params: &[],
-};
-
-struct Touch(u32);
-
-impl Module for Touch {
-    fn spec(&self) -> &'static ModuleSpec {
-        &TOUCH
-    }
-
-    #[inline]
-    fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        let number = &mut self.0;
-        let put = cx.pool.put_head(slot, |_| {
-            *number = number.wrapping_add(1);
-            number.to_be_bytes()
-        });
-        match put {
-            Ok(()) => Verdict::Forward,
-            Err(_) => Verdict::Drop(DropReason::TooLarge),
-        }
-    }
-}
 
 fn main() {
     let number = |at: usize, default: usize| {
         std::env::args().nth(at).and_then(|text| text.parse().ok()).unwrap_or(default)
     };
     let (packets, modules, batch) = (number(1, 100_000), number(2, 10), number(3, 32).max(1));
-    let stages = (0..modules).map(|_| Box::new(Touch(0)) as Box<dyn Module>);
+    let stages = (0..modules).map(|_| Box::new(Touch::default()) as Box<dyn Module>);
     let mut runner = Runner::new(stages.collect());
     let (mut pool, mut random) = (Pool::new(64 << 20), Random::from_number(1));
     let start = Instant::now();
@@ -70,7 +28,7 @@ fn main() {
         let count = batch.min(left);
         left -= count;
         for _ in 0..count {
-            let Ok(packet) = pool.alloc(4 * modules, 64, 0) else { return };
+            let Ok(packet) = pool.alloc(TOUCHED * modules, 64, 0) else { return };
             let mut around = Surroundings { now: Time::ZERO, pool: &mut pool, random: &mut random };
             runner.feed(&mut around, packet);
         }

@@ -39,6 +39,7 @@ mod profile;
 mod runner;
 mod service;
 mod spec;
+mod touch;
 mod verdict;
 
 pub use context::{Bare, Cx};
@@ -51,4 +52,5 @@ pub use profile::{Neutral, POINTS_MAX, Profile, TransportProfile};
 pub use runner::{Direction, Runner, Surroundings};
 pub use service::{Cost, Figures, PPB, Path, Properties, Service, Setting, Units};
 pub use spec::{ModuleSpec, ParamSpec, ParamUnit, Property, Setup, Stratum, TransportSpec};
+pub use touch::{TOUCHED, Touch};
 pub use verdict::{DropReason, Verdict};

@@ -173,6 +173,32 @@ pub struct ModuleSpec {
 }
 
 impl ModuleSpec {
+    /// A module that asks, promises and changes nothing, of a function of its own: what to begin
+    /// with where only some facts matter.
+    #[must_use]
+    pub const fn plain(name: &'static str, id: u16) -> Self {
+        Self {
+            name,
+            id,
+            function: name,
+            mechanism: "",
+            summary: "",
+            stratum: Stratum::Repair,
+            head: 0,
+            tail: 0,
+            trains_down: true,
+            trains_up: true,
+            keeps_order: true,
+            segments: false,
+            requires: &[],
+            provides: &[],
+            takes: &[],
+            beneath: &[],
+            params: &[],
+            profile: &crate::profile::Neutral,
+        }
+    }
+
     /// What holds above the module, from what holds below.
     #[must_use]
     pub fn above(&self, below: Properties) -> Properties {

@@ -63,58 +63,36 @@ struct Walk<'a> {
 impl Walk<'_> {
     #[inline(never)]
     fn plain_down(self, stages: &mut [Stage]) -> usize {
-        self.plain::<true>(stages.iter_mut())
+        self.walk::<true, true>(stages.iter_mut())
     }
 
     #[inline(never)]
     fn plain_up(self, stages: &mut [Stage]) -> usize {
-        self.plain::<false>(stages.iter_mut().rev())
-    }
-
-    #[inline]
-    fn plain<'a, const DOWN: bool>(mut self, stages: impl Iterator<Item = &'a mut Stage>) -> usize {
-        let segments = self.load.segments;
-        let (mut bytes, mut passed) = (self.load.bytes, 0);
-        let slots = self.load.batch.slots_mut();
-        for stage in stages {
-            self.cx.module = stage.place;
-            if !DOWN {
-                stage.module.offer_up(&mut self.cx, slots);
-            } else if !stage.module.offer_down(&mut self.cx, slots, segments as usize) {
-                break;
-            }
-            passed += 1;
-            let seen = if DOWN { &mut stage.counters.down } else { &mut stage.counters.up };
-            seen.packets += segments;
-            seen.bytes += bytes;
-            if self.cx.effects.is_touched {
-                break;
-            }
-            let growth = segments * stage.growth;
-            bytes = if DOWN { bytes + growth } else { bytes.saturating_sub(growth) };
-        }
-        self.load.bytes = bytes;
-        passed
+        self.walk::<false, true>(stages.iter_mut().rev())
     }
 
     #[inline(never)]
     fn down(self, stages: &mut [Stage]) -> usize {
-        self.walk::<true>(stages.iter_mut())
+        self.walk::<true, false>(stages.iter_mut())
     }
 
     #[inline(never)]
     fn up(self, stages: &mut [Stage]) -> usize {
-        self.walk::<false>(stages.iter_mut().rev())
+        self.walk::<false, false>(stages.iter_mut().rev())
     }
 
-    #[inline]
-    fn walk<'a, const DOWN: bool>(mut self, stages: impl Iterator<Item = &'a mut Stage>) -> usize {
-        let (segments, has_trains) = (self.load.segments, self.load.has_trains());
-        let (mut bytes, is_split) = (self.load.bytes, self.load.is_split);
+    /// The plain walk is compiled by itself: it asks for nothing that it knows is not there.
+    #[inline(always)]
+    fn walk<'a, const DOWN: bool, const PLAIN: bool>(
+        mut self,
+        stages: impl Iterator<Item = &'a mut Stage>,
+    ) -> usize {
+        let (segments, has_trains) = (self.load.segments, !PLAIN && self.load.has_trains());
+        let (mut bytes, is_split) = (self.load.bytes, !PLAIN && self.load.is_split);
         let (mut passed, slots) = (0, self.load.batch.slots_mut());
         for stage in stages {
             let lane = if DOWN { &stage.down } else { &stage.up };
-            if !lane.is_empty() && passed > 0 {
+            if !PLAIN && !lane.is_empty() && passed > 0 {
                 break;
             }
             if has_trains {
@@ -134,7 +112,7 @@ impl Walk<'_> {
             let seen = if DOWN { &mut stage.counters.down } else { &mut stage.counters.up };
             seen.packets += segments;
             seen.bytes += bytes;
-            if let Some(meter) = self.meter {
+            if let (false, Some(meter)) = (PLAIN, self.meter) {
                 let now = meter();
                 seen.ticks += now.saturating_sub(std::mem::replace(self.stamp, now));
             }

@@ -2,33 +2,17 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use dacapo_base::{Random, Time};
-use dacapo_lift::{
-    ControlError, Cx, Module, ModuleSpec, Runner, Stratum, Surroundings, TimerId, Verdict,
-};
+use dacapo_lift::{ControlError, Cx, Module, ModuleSpec, Runner, Surroundings, TimerId, Verdict};
 use dacapo_packet::{Layout, Packet, Pool};
 use std::sync::{Arc, Mutex};
 
 /// A spec that promises nothing.
 pub const fn spec(name: &'static str, id: u16, trains: bool) -> ModuleSpec {
     ModuleSpec {
-        name,
-        id,
-        function: name,
-        mechanism: "",
         summary: "a test's",
-        stratum: Stratum::Repair,
-        head: 0,
-        tail: 0,
         trains_down: trains,
         trains_up: trains,
-        keeps_order: true,
-        segments: false,
-        requires: &[],
-        provides: &[],
-        takes: &[],
-        beneath: &[],
-        profile: &dacapo_lift::Neutral,
-        params: &[],
+        ..ModuleSpec::plain(name, id)
     }
 }
 

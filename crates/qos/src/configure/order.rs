@@ -143,7 +143,7 @@ fn mark(slots: &mut [Slot]) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dacapo_lift::{Entry, Neutral};
+    use dacapo_lift::Entry;
 
     const fn spec(
         id: u16,
@@ -151,26 +151,7 @@ mod tests {
         stratum: Stratum,
         beneath: &'static [&'static str],
     ) -> ModuleSpec {
-        ModuleSpec {
-            name: function,
-            id,
-            function,
-            mechanism: "",
-            summary: "",
-            stratum,
-            head: 0,
-            tail: 0,
-            trains_down: true,
-            trains_up: true,
-            keeps_order: true,
-            segments: false,
-            requires: &[],
-            provides: &[],
-            takes: &[],
-            beneath,
-            params: &[],
-            profile: &Neutral,
-        }
+        ModuleSpec { stratum, beneath, ..ModuleSpec::plain(function, id) }
     }
 
     fn order(specs: &[ModuleSpec]) -> Order {

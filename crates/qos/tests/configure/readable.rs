@@ -1,9 +1,8 @@
 //! A small catalogue, much like the real one, and what people read about choices from it.
 
 use dacapo_lift::{
-    Catalogue, Cost, Entry, Figures, Graph, ModuleSpec, Neutral, Node, ParamSpec, ParamUnit,
-    Params, Path, Profile, Property, Service, Setting, Stratum, TransportProfile, TransportSpec,
-    Units,
+    Catalogue, Cost, Entry, Figures, Graph, ModuleSpec, Node, ParamSpec, ParamUnit, Params, Path,
+    Profile, Property, Service, Setting, Stratum, TransportProfile, TransportSpec, Units,
 };
 use dacapo_qos::attribute::level;
 use dacapo_qos::configure::{Demand, Edit, Forced, Reason, Refusal, Standing, Why};
@@ -91,26 +90,7 @@ impl TransportProfile for Tcp {
 }
 
 const fn spec(name: &'static str, id: u16, stratum: Stratum) -> ModuleSpec {
-    ModuleSpec {
-        name,
-        id,
-        function: name,
-        mechanism: "",
-        summary: "",
-        stratum,
-        head: 4,
-        tail: 0,
-        trains_down: true,
-        trains_up: true,
-        keeps_order: true,
-        segments: false,
-        requires: &[],
-        provides: &[],
-        takes: &[],
-        beneath: &[],
-        params: &[],
-        profile: &Neutral,
-    }
+    ModuleSpec { stratum, head: 4, ..ModuleSpec::plain(name, id) }
 }
 
 static SEGMENT: ModuleSpec = ModuleSpec {
