@@ -4,7 +4,8 @@
 //! Engines take both as arguments and never ask the system for either, so a whole core runs in
 //! virtual time and the same seed gives the same run, byte for byte.
 //!
-//! Beside them [`failpoint!`], the named places where a test ends the process; not in release.
+//! Beside them, for tests, [`failpoint!`], the named places where one ends the process (not in
+//! release), and [`seeds`], which tries many.
 //!
 //! What it is not: a clock or a source of entropy. `dacapo-sys` reads those, at the edge.
 //!
@@ -18,6 +19,7 @@
 
 pub mod failpoint;
 mod random;
+pub mod seeds;
 mod time;
 
 pub use random::Random;

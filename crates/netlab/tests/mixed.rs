@@ -6,12 +6,9 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/each_seed.rs"]
-mod each_seed;
-
+use dacapo_base::seeds::{each_seed, number};
 use dacapo_netlab::mixed::{Totals, draw};
 use dacapo_netlab::trial::{check, run};
-use each_seed::{each_seed, number};
 use std::sync::{Mutex, PoisonError};
 
 const SEEDS: u64 = 500;

@@ -7,14 +7,11 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/each_seed.rs"]
-mod each_seed;
-
 use dacapo_base::Random;
+use dacapo_base::seeds::{each_seed, number};
 use dacapo_lift::DropReason;
 use dacapo_link::{LinkConfig, LinkStats, Loss};
 use dacapo_netlab::scenario::{Outcome, Scenario, run};
-use each_seed::{each_seed, number};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 

@@ -14,12 +14,12 @@ mod support;
 use std::collections::BTreeSet;
 
 use dacapo_base::Random;
+use dacapo_base::seeds::number;
 use dacapo_qos::{
     AttributeKey, FlowSpec, MAX_ATTRIBUTES, MAX_FILE_LEN, MAX_FLOWS, MAX_MODULES, MAX_PARAMS,
     MAX_UNIT_LEN, PathKey, Problem, Role, SessionFile, Source, is_name, schema,
 };
 use serde_json::Value;
-use support::each_seed::number;
 use support::toml::to_json;
 use support::{FULL, examples, validator};
 

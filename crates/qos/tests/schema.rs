@@ -9,9 +9,9 @@ mod support;
 use std::collections::BTreeSet;
 
 use dacapo_base::Random;
+use dacapo_base::seeds::number;
 use dacapo_qos::{AttributeKey, Dimension, SessionFile, UnitFault, schema};
 use serde_json::Value;
-use support::each_seed::number;
 use support::toml::to_json;
 use support::validator::{errors, resolve};
 use support::{FULL, examples, pattern};

@@ -7,20 +7,18 @@
 #![allow(clippy::unwrap_used)]
 
 mod brute;
-#[path = "../../../netlab/tests/common/each_seed.rs"]
-mod each_seed;
 mod readable;
 mod requests;
 mod synthetic;
 
 use brute::Candidate;
 use dacapo_base::Random;
+use dacapo_base::seeds::{each_seed, number};
 use dacapo_lift::{Catalogue, Needs, Offer, check};
 use dacapo_qos::configure::{
     Change, Demand, DemandSet, Forced, Nearest, Part, Reason, Refusal, Rejected, Why,
 };
 use dacapo_qos::{AttributeKey, Choice, Pins, Request, choose};
-use each_seed::{each_seed, number};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use synthetic::{Size, World};

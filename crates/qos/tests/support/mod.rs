@@ -4,8 +4,6 @@
 // Each test file uses a part; functions that tests share are not tests to clippy.
 #![allow(dead_code, clippy::unwrap_used)]
 
-#[path = "../../../netlab/tests/common/each_seed.rs"]
-pub mod each_seed;
 pub mod pattern;
 pub mod toml;
 pub mod validator;

@@ -1,11 +1,12 @@
-//! Many seeds, on all processors.
+//! Many seeds, on all processors: for tests that run the same for each.
 //!
-//! What it is not: a world; what a seed means each test says.
+//! What it is not: a world, or a generator ([`crate::Random`]); what a seed means each test says.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A number of the environment, or what it is without.
+#[must_use]
 pub fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
