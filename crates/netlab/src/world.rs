@@ -14,9 +14,7 @@ use crate::stream::Streams;
 use crate::trace::Trace;
 use clock::NodeClock;
 use dacapo_base::{Random, Time};
-use dacapo_core::{
-    ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, StreamId, Transmit, Way,
-};
+use dacapo_core::{Core, CoreConfig, CoreEvent, StreamId, Transmit, Way};
 use dacapo_link::{Carry, Corruption, Fate, Link, LinkConfig, LinkStats};
 use dacapo_transport::Lane;
 use dacapo_transport::stream::Token;
@@ -171,22 +169,7 @@ impl World {
 
     fn make_core(&mut self, config: CoreConfig) -> Core {
         let mut random = self.random.fork();
-        let mut seed = || {
-            let mut seed = [0; 32];
-            random.fill(&mut seed);
-            seed
-        };
-        let identity = seed();
-        let crypto = ControlCrypto {
-            client: plain_tls::client_config(identity),
-            server: plain_tls::server_config(identity),
-            keys: EndpointKeys {
-                reset: plain_tls::hmac_key(seed()),
-                token: plain_tls::token_key(seed()),
-            },
-            calendar: Some(self.clock.clone()),
-            random: Random::from_seed(seed()),
-        };
+        let crypto = plain_tls::control_crypto(&mut random, Some(self.clock.clone()));
         Core::new(config, crypto, random, self.origin)
     }
 

@@ -10,9 +10,7 @@ mod common;
 
 use common::{Opens, config, offer, offer_tcp, pattern, pattern_ports};
 use dacapo_base::{Random, Time};
-use dacapo_core::{
-    ControlCrypto, Core, CoreEvent, EndpointKeys, Ledger, Port, Reactor, SessionId, SessionSpec,
-};
+use dacapo_core::{Core, CoreEvent, Ledger, Port, Reactor, SessionId, SessionSpec};
 use dacapo_netlab::plain_tls;
 use dacapo_netlab::traffic::{Pattern, PatternSink, PatternSource, Seen};
 use dacapo_packet::Pool;
@@ -35,23 +33,8 @@ const WATCHDOG: Duration = Duration::from_secs(120);
 
 fn reactor(seed: u64) -> Reactor {
     let mut random = Random::from_number(seed);
-    let mut key = || {
-        let mut key = [0; 32];
-        random.fill(&mut key);
-        key
-    };
-    let identity = key();
-    let crypto = ControlCrypto {
-        client: plain_tls::client_config(identity),
-        server: plain_tls::server_config(identity),
-        keys: EndpointKeys {
-            reset: plain_tls::hmac_key(key()),
-            token: plain_tls::token_key(key()),
-        },
-        calendar: None,
-        random: Random::from_seed(key()),
-    };
-    let core = Core::new(config(), crypto, Random::from_seed(key()), Instant::now());
+    let crypto = plain_tls::control_crypto(&mut random, None);
+    let core = Core::new(config(), crypto, random, Instant::now());
     Reactor::new(core).unwrap()
 }
 

@@ -20,7 +20,7 @@ pub mod tap;
 
 use crate::{known, oracle};
 use dacapo_base::{Random, Time};
-use dacapo_core::{ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, StreamAsk, Way};
+use dacapo_core::{Core, CoreConfig, CoreEvent, StreamAsk, Way};
 use dacapo_heap::{Use, measure};
 use dacapo_netlab::plain_tls;
 use std::collections::BTreeSet;
@@ -80,7 +80,7 @@ impl Rig {
     pub fn new(seed: u64) -> Self {
         let mut random = Random::from_number(seed);
         let clock = Arc::new(plain_tls::clock::WorldClock::new());
-        let crypto = crypto(&mut random, clock.clone());
+        let crypto = plain_tls::control_crypto(&mut random, Some(clock.clone()));
         let mut config = CoreConfig::new(dacapo::catalogue());
         config.boot = [1; 16];
         config.pool_bytes_max = 16 << 20;
@@ -265,24 +265,5 @@ fn kind_of(event: &CoreEvent) -> &'static str {
         CoreEvent::SessionEnded { error: None, .. } => "closed",
         CoreEvent::SessionEnded { .. } => "session ended",
         _ => "other",
-    }
-}
-
-fn crypto(random: &mut Random, clock: Arc<plain_tls::clock::WorldClock>) -> ControlCrypto {
-    let mut seed = || {
-        let mut seed = [0; 32];
-        random.fill(&mut seed);
-        seed
-    };
-    let identity = seed();
-    ControlCrypto {
-        client: plain_tls::client_config(identity),
-        server: plain_tls::server_config(identity),
-        keys: EndpointKeys {
-            reset: plain_tls::hmac_key(seed()),
-            token: plain_tls::token_key(seed()),
-        },
-        calendar: Some(clock),
-        random: Random::from_seed(seed()),
     }
 }

@@ -6,8 +6,7 @@ use crate::ports::Opens;
 use crate::streams::Streams;
 use dacapo_base::{Random, Time};
 use dacapo_core::{
-    ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, PeerId, Port, SessionId, SessionSpec,
-    Transmit, Way, Wishes,
+    Core, CoreConfig, CoreEvent, PeerId, Port, SessionId, SessionSpec, Transmit, Way, Wishes,
 };
 use dacapo_netlab::plain_tls::clock::WorldClock;
 use dacapo_netlab::scenario::raw_offer;
@@ -188,25 +187,11 @@ pub fn graph(modules: &[&str]) -> GraphForm {
 
 fn core(number: u64) -> Core {
     let mut random = Random::from_number(number);
-    let mut key = || {
-        let mut key = [0; 32];
-        random.fill(&mut key);
-        key
-    };
-    let identity = key();
-    let crypto = ControlCrypto {
-        client: plain_tls::client_config(identity),
-        server: plain_tls::server_config(identity),
-        keys: EndpointKeys {
-            reset: plain_tls::hmac_key(key()),
-            token: plain_tls::token_key(key()),
-        },
-        calendar: Some(Arc::new(WorldClock::new())),
-        random: Random::from_seed(key()),
-    };
+    let calendar = Arc::new(WorldClock::new());
+    let crypto = plain_tls::control_crypto(&mut random, Some(calendar));
     let mut config = CoreConfig::new(catalogue());
     (config.boot, config.pool_bytes_max) = ([1; 16], 64 << 20);
-    Core::new(config, crypto, Random::from_seed(key()), whole_second())
+    Core::new(config, crypto, random, whole_second())
 }
 
 /// A point of the system's clock at the begin of a second. Whether a sum of times carries into the

@@ -3,9 +3,11 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use dacapo_base::Random;
+use dacapo_core::{ControlCrypto, EndpointKeys};
 use quinn_proto::crypto::{self, HandshakeTokenKey, HmacKey, Keys, Session, UnsupportedVersion};
 use quinn_proto::transport_parameters::TransportParameters;
-use quinn_proto::{ConnectError, ConnectionId, DEFAULT_SUPPORTED_VERSIONS, Side};
+use quinn_proto::{ConnectError, ConnectionId, DEFAULT_SUPPORTED_VERSIONS, Side, TimeSource};
 
 use super::keys;
 use super::session::PlainSession;
@@ -37,6 +39,25 @@ pub fn hmac_key(seed: [u8; 32]) -> Arc<dyn HmacKey> {
 #[must_use]
 pub fn token_key(seed: [u8; 32]) -> Arc<dyn HandshakeTokenKey> {
     Arc::new(keys::TokenKey::new(&seed))
+}
+
+/// Everything that a core is given of cryptography: an identity, keys and a generator of its own,
+/// drawn from `random`.
+#[must_use]
+pub fn control_crypto(random: &mut Random, calendar: Option<Arc<dyn TimeSource>>) -> ControlCrypto {
+    let mut seed = || {
+        let mut seed = [0; 32];
+        random.fill(&mut seed);
+        seed
+    };
+    let identity = seed();
+    ControlCrypto {
+        client: client_config(identity),
+        server: server_config(identity),
+        keys: EndpointKeys { reset: hmac_key(seed()), token: token_key(seed()) },
+        calendar,
+        random: Random::from_seed(seed()),
+    }
 }
 
 /// The identity that the peer showed, from `Session::peer_identity()` of a session of this module;

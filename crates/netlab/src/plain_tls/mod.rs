@@ -43,4 +43,6 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-pub use config::{ALPN, client_config, hmac_key, peer_identity, server_config, token_key};
+pub use config::{
+    ALPN, client_config, control_crypto, hmac_key, peer_identity, server_config, token_key,
+};
