@@ -45,6 +45,33 @@ pub trait Sink {
     fn into_inner(self) -> Self::Inner;
 }
 
+/// A writer whose file is in an unknown state after something that failed half-way.
+pub(crate) trait Guarded: Sized {
+    /// What its calls fail with.
+    type Error;
+    /// What is said from then on.
+    const FAILED: Self::Error;
+
+    /// Whether something failed half-way.
+    fn has_failed(&mut self) -> &mut bool;
+
+    /// Whether this error came half-way.
+    fn is_half_way(error: &Self::Error) -> bool;
+
+    /// Does something, unless an earlier thing failed half-way.
+    fn guard(
+        &mut self,
+        act: impl FnOnce(&mut Self) -> Result<(), Self::Error>,
+    ) -> Result<(), Self::Error> {
+        if *self.has_failed() {
+            return Err(Self::FAILED);
+        }
+        let done = act(self);
+        *self.has_failed() = done.as_ref().err().is_some_and(Self::is_half_way);
+        done
+    }
+}
+
 /// A destination that can go back.
 #[derive(Debug)]
 pub struct Seekable<W> {

@@ -20,7 +20,7 @@ use super::error::WriteError;
 use super::segment::{self, CHUNK_INDEX_HEAD_LEN, Entry, HeaderState, SuperEntry, Track};
 use crate::format::Format;
 use crate::riff::LEN_UNKNOWN;
-use crate::sink::{Pipe, Seekable, Sink};
+use crate::sink::{Guarded, Pipe, Seekable, Sink};
 use dacapo_base::failpoint;
 
 const STREAMS_MAX: usize = 16;
@@ -185,19 +185,6 @@ impl<S: Sink> Writer<S> {
         self.sink.position()
     }
 
-    /// Does something that leaves the file in an unknown state when it fails half-way.
-    fn guard(
-        &mut self,
-        act: impl FnOnce(&mut Self) -> Result<(), WriteError>,
-    ) -> Result<(), WriteError> {
-        if self.has_failed {
-            return Err(WriteError::Failed);
-        }
-        let done = act(self);
-        self.has_failed = matches!(done, Err(WriteError::Io(_)));
-        done
-    }
-
     fn chunk(&mut self, stream: usize, body: &[u8], ticks: u64) -> Result<(), WriteError> {
         if body.len() > CHUNK_LEN_MAX {
             return Err(WriteError::TooLarge { len: body.len(), len_max: CHUNK_LEN_MAX });
@@ -310,5 +297,18 @@ impl<S: Sink> Writer<S> {
     /// Pictures so far of the first video stream.
     fn pictures(&self) -> u64 {
         self.tracks.iter().find(|track| track.video().is_some()).map_or(0, |track| track.ticks)
+    }
+}
+
+impl<S: Sink> Guarded for Writer<S> {
+    type Error = WriteError;
+    const FAILED: WriteError = WriteError::Failed;
+
+    fn has_failed(&mut self) -> &mut bool {
+        &mut self.has_failed
+    }
+
+    fn is_half_way(error: &WriteError) -> bool {
+        matches!(error, WriteError::Io(_))
     }
 }

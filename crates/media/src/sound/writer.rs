@@ -14,7 +14,7 @@
 
 use super::{Container, order};
 use crate::format::AudioFormat;
-use crate::sink::{Pipe, Seekable, Sink};
+use crate::sink::{Guarded, Pipe, Seekable, Sink};
 use crate::write_error::WriteError;
 use dacapo_base::failpoint;
 use std::io::{Seek, Write};
@@ -127,17 +127,17 @@ impl<S: Sink, C: Container> Writer<S, C> {
     pub fn bytes_written(&self) -> u64 {
         self.sink.position()
     }
+}
 
-    /// Does something that leaves the file in an unknown state when it fails half-way.
-    fn guard(
-        &mut self,
-        act: impl FnOnce(&mut Self) -> Result<(), WriteError>,
-    ) -> Result<(), WriteError> {
-        if self.has_failed {
-            return Err(WriteError::Failed);
-        }
-        let done = act(self);
-        self.has_failed = done.is_err();
-        done
+impl<S: Sink, C: Container> Guarded for Writer<S, C> {
+    type Error = WriteError;
+    const FAILED: WriteError = WriteError::Failed;
+
+    fn has_failed(&mut self) -> &mut bool {
+        &mut self.has_failed
+    }
+
+    fn is_half_way(_: &WriteError) -> bool {
+        true
     }
 }
