@@ -22,11 +22,11 @@ mod parameters;
 mod sending;
 mod trains;
 
+pub use end::{Bounds, End};
 pub use monotone::a_better_service_below_is_never_worse_above;
 
 use crate::{Entry, Params, Property, Runner};
 use dacapo_base::Random;
-use end::End;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ fn batches_and_trains_change_nothing(subject: &Subject, seed: u64) {
     let singly: Vec<_> = units.iter().flat_map(|unit| one.send(unit)).collect();
     // A module with a bound on its credit may not be given all at once.
     if many.runner.credit() == usize::MAX {
-        units.iter().for_each(|unit| many.feed(unit));
+        units.iter().for_each(|unit| assert!(many.lay(unit), "room in the pool"));
         many.with(Runner::run);
         assert_eq!(singly, many.wire(), "rule 4: {}, seed {seed}", subject.entry.spec.name);
     }

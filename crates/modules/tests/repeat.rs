@@ -6,8 +6,9 @@
 
 mod common;
 
-use common::{End, Loss, Losses, PATH_HEAD, Place, World, number, unit};
+use common::{Loss, Losses, PATH_HEAD, Place, World, end, number, unit};
 use dacapo_base::{Random, Time};
+use dacapo_lift::conformance::End;
 use dacapo_lift::{
     Catalogue, DropReason, Figures, Needs, Offer, PPB, Path, Properties, Property, Runner, Service,
     Setting, Units, check,
@@ -170,8 +171,8 @@ fn check_near(is: usize, predicted_ppb: u64, count: u64, together: f64, what: &s
 
 #[test]
 fn a_copy_of_a_train_is_the_train_again_ready_to_be_sent() {
-    let mut end = End::new(&[("segment", &[]), ("repeat", &[]), ("checksum", &[])], 20_000);
-    end.feed(&unit(7, 9_000));
+    let mut end = end(&[("segment", &[]), ("repeat", &[]), ("checksum", &[])], 20_000);
+    assert!(end.feed(&unit(7, 9_000)));
     let first: Vec<Packet> = end.runner.take_down().drain().collect();
     end.now += ms(20);
     end.fire();
@@ -203,18 +204,18 @@ fn dropped(end: &End, reason: DropReason) -> u64 {
 
 #[test]
 fn at_the_bound_copies_are_given_up_and_never_the_packets_themselves() {
-    let mut end = End::new(&[("repeat", &[])], 1_000);
+    let mut end = end(&[("repeat", &[])], 1_000);
     for number in 0..1_500 {
-        end.feed(&unit(number, 20));
+        assert!(end.feed(&unit(number, 20)));
     }
-    assert_eq!(end.datagrams().len(), 1_500);
+    assert_eq!(end.wire().len(), 1_500);
     assert_eq!(dropped(&end, DropReason::Overflow), 1_500 - 1_024);
     end.now += ms(20);
     // Each call sends a batch, and asks for the next one at once.
     let mut copies = Vec::new();
     while end.runner.next_deadline().is_some_and(|at| at <= end.now) {
         end.fire();
-        let batch = end.datagrams();
+        let batch = end.wire();
         assert!((1..=32).contains(&batch.len()), "{}", batch.len());
         copies.extend(batch);
     }
@@ -225,40 +226,40 @@ fn at_the_bound_copies_are_given_up_and_never_the_packets_themselves() {
 
 #[test]
 fn drain_sends_all_that_waits_once_and_at_once() {
-    let mut end = End::new(&[("repeat", &[(0, 3)])], 1_000);
+    let mut end = end(&[("repeat", &[(0, 3)])], 1_000);
     for number in 0..1_024 {
-        end.feed(&unit(number, 20));
+        assert!(end.feed(&unit(number, 20)));
     }
-    end.datagrams();
+    end.wire();
     end.with(Runner::drain);
-    assert_eq!(end.datagrams().len(), 1_024);
+    assert_eq!(end.wire().len(), 1_024);
     assert_eq!(end.runner.next_deadline(), None);
-    end.feed(&unit(7, 20));
+    assert!(end.feed(&unit(7, 20)));
     assert_eq!(end.runner.next_deadline(), Some(end.now + ms(20)), "it goes on after a drain");
     end.flush();
 }
 
 #[test]
 fn a_copy_that_is_too_many_packets_late_is_not_sent() {
-    let mut end = End::new(&[("repeat", &[])], 1_000);
-    end.feed(&unit(0, 20));
+    let mut end = end(&[("repeat", &[])], 1_000);
+    assert!(end.feed(&unit(0, 20)));
     end.now += ms(10);
     for number in 1..=BEHIND_MAX + 1 {
-        end.feed(&unit(number, 20));
-        end.datagrams();
+        assert!(end.feed(&unit(number, 20)));
+        end.wire();
     }
     end.now += ms(10);
     end.fire();
-    assert_eq!(end.datagrams().len(), 0);
+    assert_eq!(end.wire().len(), 0);
     assert_eq!(dropped(&end, DropReason::Stale), 1);
     end.flush();
 }
 
 #[test]
 fn without_memory_the_copy_is_given_up_and_counted() {
-    let mut end = End::new(&[("repeat", &[])], 1_000);
-    end.feed(&unit(0, 20));
-    assert_eq!(end.datagrams().len(), 1);
+    let mut end = end(&[("repeat", &[])], 1_000);
+    assert!(end.feed(&unit(0, 20)));
+    assert_eq!(end.wire().len(), 1);
     let mut hoard = Vec::new();
     while let Ok(packet) = end.pool.alloc(0, 60_000, 0) {
         hoard.push(packet);
@@ -268,7 +269,7 @@ fn without_memory_the_copy_is_given_up_and_counted() {
     }
     end.now += ms(20);
     end.fire();
-    assert_eq!(end.datagrams().len(), 0);
+    assert_eq!(end.wire().len(), 0);
     assert_eq!(dropped(&end, DropReason::NoMemory), 1);
     hoard.into_iter().for_each(|packet| end.pool.free(packet));
     end.flush();
@@ -276,9 +277,9 @@ fn without_memory_the_copy_is_given_up_and_counted() {
 
 #[test]
 fn gap_changes_also_for_what_waits_and_copies_for_what_follows() {
-    let mut end = End::new(&[("repeat", &[])], 1_000);
+    let mut end = end(&[("repeat", &[])], 1_000);
     let start = end.now;
-    end.feed(&unit(0, 20));
+    assert!(end.feed(&unit(0, 20)));
     let tell = |end: &mut End, code: u8, value: u64| {
         let message = [&[code][..], &value.to_be_bytes()].concat();
         end.with(|runner, around| runner.control(around, 0, &message)).unwrap();
@@ -287,16 +288,16 @@ fn gap_changes_also_for_what_waits_and_copies_for_what_follows() {
     tell(&mut end, 1, 2);
     assert_eq!(end.runner.next_deadline(), Some(start + ms(5)));
     assert_eq!(end.runner.patience(), ms(10));
-    end.datagrams();
+    end.wire();
     end.now = start + ms(5);
     end.fire();
-    assert_eq!((end.datagrams().len(), end.runner.next_deadline()), (1, None));
-    end.feed(&unit(1, 20));
-    assert_eq!(end.datagrams().len(), 1);
+    assert_eq!((end.wire().len(), end.runner.next_deadline()), (1, None));
+    assert!(end.feed(&unit(1, 20)));
+    assert_eq!(end.wire().len(), 1);
     let times: Vec<Time> = std::iter::from_fn(|| {
         end.now = end.runner.next_deadline()?;
         end.fire();
-        assert_eq!(end.datagrams(), [unit(1, 20)]);
+        assert_eq!(end.wire(), [unit(1, 20)]);
         Some(end.now)
     })
     .collect();

@@ -5,8 +5,9 @@
 
 mod common;
 
-use common::{End, Place, number, unit};
+use common::{Place, end, number, unit};
 use dacapo_heap::Counting;
+use dacapo_lift::conformance::End;
 use dacapo_packet::{Batch, Layout, Packet};
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ struct Pair {
 
 impl Pair {
     fn new(singly: bool) -> Self {
-        let end = || End::new(GRAPH, 200_000);
+        let end = || end(GRAPH, 200_000);
         Self { a: end(), b: end(), sent: Batch::new(), singly }
     }
 
@@ -102,14 +103,14 @@ fn nothing_is_allocated_for_packets_trains_and_units_of_several_trains() {
 
 #[test]
 fn thousands_of_packets_that_waited_for_one_all_go_up() {
-    let mut a = End::new(&[("sequence", &[])], 200);
-    let mut b = End::new(&[("sequence", &[])], 200);
+    let mut a = end(&[("sequence", &[])], 200);
+    let mut b = end(&[("sequence", &[])], 200);
     let count = 6_000;
-    (0..count).for_each(|number| a.feed(&unit(number, 100)));
-    let datagrams = a.datagrams();
-    datagrams.iter().skip(1).for_each(|datagram| b.receive(datagram));
+    (0..count).for_each(|number| assert!(a.feed(&unit(number, 100))));
+    let datagrams = a.wire();
+    datagrams.iter().skip(1).for_each(|datagram| assert!(b.handle_bytes(datagram)));
     assert_eq!(b.units().len(), 0, "all wait for the first");
-    b.receive(&datagrams[0]);
+    assert!(b.handle_bytes(&datagrams[0]));
     let order: Vec<u64> = b.units().iter().map(|unit| number(unit)).collect();
     assert_eq!(order, (0..count).collect::<Vec<_>>());
     [&mut a, &mut b].into_iter().for_each(End::flush);

@@ -9,12 +9,13 @@
 //! What it is not: a target; which number is which step each target says itself.
 
 use super::core_quic::KEPT_MAX;
-use super::modules::End as Sender;
+use super::modules::try_end;
 use super::samples;
 use crate::input::Input;
 use crate::rig::Rig;
 use crate::rig::peer::{Peer, extend};
 use dacapo_core::Code;
+use dacapo_lift::conformance::End as Sender;
 use dacapo_wire::change::{Mode, Prepare};
 use dacapo_wire::data;
 use dacapo_wire::graph::GraphForm;
@@ -151,7 +152,7 @@ fn sender(flow: &FlowOffer) -> Option<(Sender, u64)> {
     let catalogue = dacapo::catalogue();
     let name = |id: u16| catalogue.by_id(id).map(|entry| entry.spec.name);
     let names: Option<Vec<&str>> = flow.graph.nodes.iter().map(|node| name(node.module)).collect();
-    Some((Sender::try_new(&names?)?, 0))
+    Some((try_end(&names?)?, 0))
 }
 
 /// An answer to an offer: each flow is taken, or as the fuzzer says.

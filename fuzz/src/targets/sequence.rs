@@ -2,9 +2,10 @@
 //!
 //! What it is not: about time; nothing is given up here before the end.
 
-use super::modules::End;
+use super::modules::end;
 use crate::input::Input;
 use dacapo_lift::Runner;
+use dacapo_lift::conformance::End;
 use dacapo_wire::sequence::Header;
 use std::collections::BTreeMap;
 
@@ -43,7 +44,7 @@ impl Model {
 /// The numbers of packets, two bytes each, in the order in which they come.
 pub fn window(data: &[u8]) {
     let mut input = Input(data);
-    let (mut end, mut model) = (End::new(&["sequence"]), Model::default());
+    let (mut end, mut model) = (end(&["sequence"]), Model::default());
     let mut up = Vec::new();
     for mark in 0_u32.. {
         if input.is_empty() {
@@ -56,7 +57,7 @@ pub fn window(data: &[u8]) {
         } else {
             let number = number % NUMBERS;
             let header = Header { number: number.into() }.emit();
-            end.receive_bytes(&[&header[..], &mark.to_be_bytes()].concat());
+            end.handle_bytes(&[&header[..], &mark.to_be_bytes()].concat());
             model.handle(number, mark);
         }
         take(&mut end, &mut up);
@@ -65,7 +66,7 @@ pub fn window(data: &[u8]) {
     model.drain();
     take(&mut end, &mut up);
     assert_eq!(up, model.up, "the window and the set differ");
-    end.finish();
+    end.flush();
 }
 
 fn take(end: &mut End, up: &mut Vec<u32>) {

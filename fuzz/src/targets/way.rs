@@ -7,8 +7,9 @@
 //!
 //! What it is not: hostile; who can alter a packet so that its checksum holds is in `modules_up`.
 
-use super::modules::{End, GRAPHS};
+use super::modules::{GRAPHS, end};
 use crate::input::Input;
+use dacapo_lift::conformance::End;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ impl Way {
             0 => self.send(input.u8(), input.u8()),
             1 | 2 => {
                 if let Some(datagram) = self.under_way.pop_front() {
-                    self.receiver.receive_bytes(&datagram);
+                    self.receiver.handle_bytes(&datagram);
                 }
             }
             3 => drop(self.under_way.pop_front()),
@@ -100,7 +101,7 @@ impl Way {
 pub fn way(data: &[u8]) {
     let mut input = Input(data);
     let names = GRAPHS.get(usize::from(input.u8()) % GRAPHS.len()).copied().unwrap_or_default();
-    let (sender, receiver) = (End::new(names), End::new(names));
+    let (sender, receiver) = (end(names), end(names));
     let (under_way, sent) = (VecDeque::new(), BTreeMap::new());
     let (came, is_altered) = (Vec::new(), false);
     let mut way = Way { sender, receiver, under_way, sent, came, is_altered };
@@ -110,14 +111,14 @@ pub fn way(data: &[u8]) {
     way.check(names);
     // What is left arrives, and time passes: all that was not lost is there or was reported.
     while let Some(datagram) = way.under_way.pop_front() {
-        way.receiver.receive_bytes(&datagram);
+        way.receiver.handle_bytes(&datagram);
         way.collect();
     }
     way.receiver.pass(Duration::from_secs(70));
     way.collect();
     way.check(names);
-    way.sender.finish();
-    way.receiver.finish();
+    way.sender.flush();
+    way.receiver.flush();
 }
 
 /// A quiet way, and one that does everything, over each graph.

@@ -12,54 +12,102 @@ use dacapo_base::{Random, Time};
 use dacapo_packet::{Layout, Packet, Pool};
 use std::time::Duration;
 
-/// One end: a runner of the one module, and what it lives on.
-pub(super) struct End {
+/// What an [`End`] is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Bytes that the path writes before every segment.
+    pub path_head: usize,
+    /// The longest datagram, in bytes.
+    pub datagram_len: usize,
+    /// The longest unit, in bytes.
+    pub unit_len_max: usize,
+    /// The budget of its pool, in bytes.
+    pub pool_bytes: usize,
+    /// What its randomness follows from.
+    pub seed: u64,
+}
+
+/// One end of a flow, for tests: a runner and what it lives on. Whoever has it is the path, the
+/// application and the clock.
+pub struct End {
+    /// Runs the modules.
     pub runner: Runner,
+    /// Where packets are.
     pub pool: Pool,
+    /// The generator that modules draw from.
     pub random: Random,
+    /// The time.
     pub now: Time,
+    /// How units lie when they are fed.
     pub layout: Layout,
 }
 
 impl End {
-    pub fn new(subject: &Subject, seed: u64) -> Self {
-        let catalogue = Catalogue::new(vec![subject.entry]);
-        let node = Node { module: subject.entry.spec.id, params: subject.params.clone() };
-        let graph = Graph { nodes: vec![node] };
-        let built = catalogue
-            .build(&graph, PATH_HEAD, DATAGRAM_LEN, UNIT_LEN_MAX)
-            .expect("the subject can be built alone");
-        Self {
+    /// An end with the modules of this graph; none when they make no graph.
+    #[must_use]
+    pub fn build(catalogue: &Catalogue, graph: &Graph, bounds: &Bounds) -> Option<Self> {
+        let Bounds { path_head, datagram_len, unit_len_max, pool_bytes, seed } = *bounds;
+        let built = catalogue.build(graph, path_head, datagram_len, unit_len_max)?;
+        Some(Self {
             runner: Runner::new(built.modules),
-            pool: Pool::new(32 << 20),
+            pool: Pool::new(pool_bytes),
             random: Random::from_number(seed),
             now: Time::from_millis(1),
             layout: built.layout,
-        }
+        })
     }
 
+    pub(super) fn new(subject: &Subject, seed: u64) -> Self {
+        let catalogue = Catalogue::new(vec![subject.entry]);
+        let node = Node { module: subject.entry.spec.id, params: subject.params.clone() };
+        let bounds = Bounds {
+            path_head: PATH_HEAD,
+            datagram_len: DATAGRAM_LEN,
+            unit_len_max: UNIT_LEN_MAX,
+            pool_bytes: 32 << 20,
+            seed,
+        };
+        let end = Self::build(&catalogue, &Graph { nodes: vec![node] }, &bounds);
+        end.expect("the subject can be built alone")
+    }
+
+    /// Calls the runner with its surroundings.
     pub fn with<R>(&mut self, body: impl FnOnce(&mut Runner, &mut Surroundings<'_>) -> R) -> R {
         let mut around =
             Surroundings { now: self.now, pool: &mut self.pool, random: &mut self.random };
         body(&mut self.runner, &mut around)
     }
 
-    /// Feeds a unit and returns what goes on the wire, datagram by datagram.
-    pub fn send(&mut self, unit: &[u8]) -> Vec<Vec<u8>> {
-        assert!(self.runner.credit() > 0, "rule 10: no credit at rest");
-        self.feed(unit);
+    /// Feeds a unit and runs; false, and nothing done, without credit or room for it, and for one
+    /// that is empty or needs more segments than there may be.
+    pub fn feed(&mut self, unit: &[u8]) -> bool {
+        let is_too_long = unit.len() > self.layout.segment && !self.layout.segmented;
+        if self.runner.credit() == 0 || unit.is_empty() || is_too_long || !self.lay(unit) {
+            return false;
+        }
         self.with(Runner::run);
-        self.wire()
+        true
     }
 
-    pub fn feed(&mut self, unit: &[u8]) {
-        let mut packet = self.pool.alloc_train(&self.layout, unit.len()).expect("room in the pool");
+    /// Feeds a unit and does not run; false when there is no room.
+    pub(super) fn lay(&mut self, unit: &[u8]) -> bool {
+        let Ok(mut packet) = self.pool.alloc_train(&self.layout, unit.len()) else { return false };
         self.pool.write_payload(&packet, 0, unit);
         packet.set_unit_ends(true, true);
         packet.time = self.now;
         self.with(|runner, around| runner.feed(around, packet));
+        true
     }
 
+    /// Feeds a unit and returns what goes on the wire, datagram by datagram.
+    pub(super) fn send(&mut self, unit: &[u8]) -> Vec<Vec<u8>> {
+        assert!(self.runner.credit() > 0, "rule 10: no credit at rest");
+        assert!(self.lay(unit), "room in the pool");
+        self.with(Runner::run);
+        self.wire()
+    }
+
+    /// What goes to the network, datagram by datagram.
     pub fn wire(&mut self) -> Vec<Vec<u8>> {
         let packets: Vec<Packet> = self.runner.take_down().drain().collect();
         let mut datagrams = Vec::new();
@@ -72,33 +120,40 @@ impl End {
         datagrams
     }
 
-    /// Takes a datagram from the wire and returns the units that come out.
-    pub fn receive(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
-        let mut packet = self.pool.packet_from(0, datagram, 0).expect("room in the pool");
+    /// Takes a packet from the wire, now, and runs.
+    pub fn handle(&mut self, mut packet: Packet) {
         packet.time = self.now;
         self.with(|runner, around| {
             runner.handle_up(around, packet);
             runner.run(around);
         });
+    }
+
+    /// Takes a datagram from the wire and runs; false when there is no room.
+    pub fn handle_bytes(&mut self, datagram: &[u8]) -> bool {
+        let packet = self.pool.packet_from(0, datagram, 0);
+        packet.map(|packet| self.handle(packet)).is_ok()
+    }
+
+    /// Takes a datagram from the wire and returns the units that come out.
+    pub(super) fn receive(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
+        assert!(self.handle_bytes(datagram), "room in the pool");
         self.units()
     }
 
     /// Takes datagrams of one length, of which the last may be shorter, in one train.
-    pub fn receive_train(&mut self, datagrams: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    pub(super) fn receive_train(&mut self, datagrams: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let segment = datagrams.first().map_or(0, Vec::len);
         let bytes = datagrams.concat();
         let layout = Layout { head: 0, tail: 0, segment, segmented: true };
         let mut train = self.pool.alloc_train(&layout, bytes.len()).expect("room in the pool");
         self.pool.write_payload(&train, 0, &bytes);
         train.set_unit_ends(true, true);
-        train.time = self.now;
-        self.with(|runner, around| {
-            runner.handle_up(around, train);
-            runner.run(around);
-        });
+        self.handle(train);
         self.units()
     }
 
+    /// What goes to the application, unit by unit.
     pub fn units(&mut self) -> Vec<Vec<u8>> {
         let packets: Vec<Packet> = self.runner.take_up().drain().collect();
         let mut units: Vec<Vec<u8>> = Vec::new();
@@ -114,22 +169,51 @@ impl End {
         units
     }
 
+    /// Lets the timers fire that are due now.
+    pub fn fire(&mut self) {
+        if self.runner.next_deadline().is_some_and(|at| at <= self.now) {
+            self.with(Runner::handle_timeout);
+        }
+    }
+
+    /// Lets time pass; every timer fires at its time.
+    ///
+    /// # Panics
+    /// When timers fire without end.
+    pub fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        self.fire_until(end, |_| {});
+        self.now = end;
+    }
+
     /// Lets time pass until no timer is armed, and returns the units that come out.
-    pub fn settle(&mut self) -> Vec<Vec<u8>> {
-        let end = self.now + SETTLE;
+    pub(super) fn settle(&mut self) -> Vec<Vec<u8>> {
         let mut units = Vec::new();
+        self.fire_until(self.now + SETTLE, |end| units.extend(end.units()));
+        units
+    }
+
+    fn fire_until(&mut self, end: Time, mut then: impl FnMut(&mut Self)) {
         let mut rounds = 0;
         while let Some(at) = self.runner.next_deadline().filter(|at| *at <= end) {
             self.now = self.now.max(at);
             self.with(Runner::handle_timeout);
-            units.extend(self.units());
+            then(self);
             rounds += 1;
-            assert!(rounds < 100_000, "rule 1: timers without progress");
+            assert!(rounds < ROUNDS_MAX, "rule 1: timers without progress");
         }
-        units
     }
 
-    pub fn finish(mut self, what: &str, seed: u64) {
+    /// Flushes, after which no view may be left.
+    ///
+    /// # Panics
+    /// When one is.
+    pub fn flush(&mut self) {
+        self.with(|runner, around| runner.flush(around));
+        assert_eq!(self.pool.live_views(), 0, "rule 2: views kept after flush");
+    }
+
+    pub(super) fn finish(mut self, what: &str, seed: u64) {
         self.with(|runner, around| runner.flush(around));
         assert_eq!(
             self.pool.live_views(),

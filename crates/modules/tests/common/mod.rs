@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use dacapo_base::{Random, Time};
-use dacapo_lift::{Catalogue, Graph, Node, Params, Runner, Surroundings};
-use dacapo_packet::{Layout, Packet, Pool};
+use dacapo_lift::conformance::{Bounds, End};
+use dacapo_lift::{Catalogue, Graph, Node, Params};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -24,94 +24,16 @@ pub fn graph(places: &[Place<'_>]) -> Graph {
 }
 
 /// One end of a flow.
-pub struct End {
-    pub runner: Runner,
-    pub layout: Layout,
-    pub pool: Pool,
-    pub random: Random,
-    pub now: Time,
-}
-
-impl End {
-    pub fn new(places: &[Place<'_>], unit_len_max: usize) -> Self {
-        let catalogue = Catalogue::new(dacapo_modules::entries());
-        let built = catalogue
-            .build(&graph(places), PATH_HEAD, DATAGRAM_LEN, unit_len_max)
-            .expect("the graph can be built");
-        Self {
-            runner: Runner::new(built.modules),
-            layout: built.layout,
-            pool: Pool::new(64 << 20),
-            random: Random::from_number(1),
-            now: Time::from_millis(1),
-        }
-    }
-
-    pub fn with<R>(&mut self, body: impl FnOnce(&mut Runner, &mut Surroundings<'_>) -> R) -> R {
-        let mut around =
-            Surroundings { now: self.now, pool: &mut self.pool, random: &mut self.random };
-        body(&mut self.runner, &mut around)
-    }
-
-    pub fn feed(&mut self, unit: &[u8]) {
-        let mut packet = self.pool.alloc_train(&self.layout, unit.len()).expect("memory");
-        self.pool.write_payload(&packet, 0, unit);
-        packet.set_unit_ends(true, true);
-        packet.time = self.now;
-        self.with(|runner, around| {
-            runner.feed(around, packet);
-            runner.run(around);
-        });
-    }
-
-    /// What goes to the network, datagram by datagram.
-    pub fn datagrams(&mut self) -> Vec<Vec<u8>> {
-        let packets: Vec<Packet> = self.runner.take_down().drain().collect();
-        let mut datagrams = Vec::new();
-        for packet in packets {
-            for index in 0..packet.segment_count() {
-                datagrams.push(self.pool.segment(&packet, index).to_vec());
-            }
-            self.pool.free(packet);
-        }
-        datagrams
-    }
-
-    pub fn receive(&mut self, datagram: &[u8]) {
-        let mut packet = self.pool.packet_from(0, datagram, 0).expect("memory");
-        packet.time = self.now;
-        self.with(|runner, around| {
-            runner.handle_up(around, packet);
-            runner.run(around);
-        });
-    }
-
-    /// What goes to the application, unit by unit.
-    pub fn units(&mut self) -> Vec<Vec<u8>> {
-        let packets: Vec<Packet> = self.runner.take_up().drain().collect();
-        let mut units: Vec<Vec<u8>> = Vec::new();
-        for packet in packets {
-            if packet.is_unit_first() || units.is_empty() {
-                units.push(Vec::new());
-            }
-            if let Some(unit) = units.last_mut() {
-                self.pool.read_payload(&packet, unit);
-            }
-            self.pool.free(packet);
-        }
-        units
-    }
-
-    pub fn fire(&mut self) {
-        if self.runner.next_deadline().is_some_and(|at| at <= self.now) {
-            self.with(Runner::handle_timeout);
-        }
-    }
-
-    pub fn flush(&mut self) {
-        self.with(|runner, around| runner.flush(around));
-        assert_eq!(self.pool.live_views(), 0, "views are left");
-    }
+pub fn end(places: &[Place<'_>], unit_len_max: usize) -> End {
+    let bounds = Bounds {
+        path_head: PATH_HEAD,
+        datagram_len: DATAGRAM_LEN,
+        unit_len_max,
+        pool_bytes: 64 << 20,
+        seed: 1,
+    };
+    let catalogue = Catalogue::new(dacapo_modules::entries());
+    End::build(&catalogue, &graph(places), &bounds).expect("the graph can be built")
 }
 
 /// Losses in runs whose lengths have no memory (Gilbert): one step per slot of time, so that runs
@@ -171,8 +93,8 @@ pub struct World {
 impl World {
     pub fn new(places: &[Place<'_>], loss: Loss, jitter: Duration, seed: u64) -> Self {
         Self {
-            a: End::new(places, 20_000),
-            b: End::new(places, 20_000),
+            a: end(places, 20_000),
+            b: end(places, 20_000),
             loss,
             jitter,
             random: Random::from_number(seed),
@@ -187,7 +109,7 @@ impl World {
     pub fn run(&mut self, units: impl Iterator<Item = Vec<u8>>, every: Duration) {
         for unit in units {
             let next = self.a.now + every;
-            self.a.feed(&unit);
+            assert!(self.a.feed(&unit), "room and credit");
             self.put();
             self.pass(next);
         }
@@ -195,7 +117,7 @@ impl World {
     }
 
     fn put(&mut self) {
-        for datagram in self.a.datagrams() {
+        for datagram in self.a.wire() {
             let lost = match &mut self.loss {
                 Loss::Single(share) => self.random.chance(*share),
                 Loss::Runs(losses) => losses.takes(self.a.now),
@@ -223,7 +145,7 @@ impl World {
             self.take();
             while let Some(first) = self.under_way.first_entry().filter(|it| it.key().0 <= now) {
                 let datagram = first.remove();
-                self.b.receive(&datagram);
+                assert!(self.b.handle_bytes(&datagram), "room");
                 self.take();
             }
         }
