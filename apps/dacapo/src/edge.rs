@@ -42,6 +42,11 @@ pub enum Happening {
     Ready(u32),
 }
 
+/// What the environment says of this host.
+pub fn config_from_env() -> Result<HostConfig, Failure> {
+    HostConfig::from_env().map_err(|error| Failure::core("start", &error))
+}
+
 /// A core, signals, and what else is watched.
 pub struct Edge {
     /// The core of this process.
@@ -54,7 +59,7 @@ pub struct Edge {
 impl Edge {
     /// A core with the identity of this user; signals are caught from now on.
     pub fn open() -> Result<Self, Failure> {
-        Self::open_with(HostConfig::default())
+        Self::open_with(config_from_env()?)
     }
 
     /// The same, with a host that is told what else it is to be.

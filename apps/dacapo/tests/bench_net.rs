@@ -96,6 +96,32 @@ fn over_tcp_nothing_is_lost_and_the_time_there_and_back_is_measured() {
 }
 
 #[test]
+fn without_offloads_each_datagram_is_a_call_of_its_own() {
+    let place = Place::new();
+    let args = ["--bytes", "2MB", "--rate", "100 Mbit/s", "--what", "bulk", "--json"];
+    for (without, is_single) in
+        [(vec!["--no-gso"], true), (vec!["--no-gso", "--no-gro"], true), (vec!["--no-gro"], false)]
+    {
+        let run = bench(&place, &[&args[..], &without[..]].concat());
+        let all = json_of(&run.wait(LONG).expect(0));
+        assert_eq!(all["gso_is_allowed"], !is_single);
+        assert_eq!(all["gro_is_allowed"], !without.contains(&"--no-gro"));
+        let way = &all["rounds"][0]["bulk"]["up"];
+        closes(way, 60 * 1_024);
+        let sends = &way["datagrams_per_send_call"];
+        let singles = count(&sends["counts"][0], "calls");
+        if is_single {
+            assert_eq!(singles, count(sends, "calls"), "{sends}");
+        }
+    }
+    let mut command = place.command(&[&["bench", "net"], &args[..]].concat());
+    command.env("DACAPO_UDP", "no-such-thing");
+    let out = command.output().unwrap();
+    assert!(!out.status.success());
+    assert!(String::from_utf8_lossy(&out.stderr).contains("no-gso"), "{out:?}");
+}
+
+#[test]
 fn people_get_a_table_with_the_sum_and_how_the_ends_wait() {
     let place = Place::new();
     let args = ["--bytes", "500kB", "--rate", "200 Mbit/s", "--unit-len", "20kB"];

@@ -24,12 +24,47 @@ pub struct HostConfig {
     /// Whether a session that this host joins may use streams. Without them the host says in every
     /// JOIN that it has no TCP: for a way that carries datagrams only, such as a link emulator.
     pub streams: bool,
+    /// Which helps of the kernel its UDP sockets ask for.
+    pub udp: Config,
 }
 
 impl Default for HostConfig {
-    /// With streams.
+    /// With streams, and every help.
     fn default() -> Self {
-        Self { streams: true }
+        Self { streams: true, udp: Config::default() }
+    }
+}
+
+/// The environment variable that does without helps of the kernel: `no-gso`, `no-gro`, or both with
+/// a comma between.
+pub const UDP_ENV: &str = "DACAPO_UDP";
+
+impl HostConfig {
+    /// The usual, but for what [`UDP_ENV`] says.
+    ///
+    /// # Errors
+    /// [`Code::System`] when it says something else, with what there is.
+    pub fn from_env() -> Result<Self, Error> {
+        let text = std::env::var_os(UDP_ENV).unwrap_or_default();
+        Self::default().without(&text.to_string_lossy())
+    }
+
+    /// Does without what a text names, such as `no-gso,no-gro`.
+    ///
+    /// # Errors
+    /// [`Code::System`] for any other word.
+    pub fn without(mut self, text: &str) -> Result<Self, Error> {
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            match word {
+                "no-gso" => self.udp.gso = false,
+                "no-gro" => self.udp.gro = false,
+                _ => {
+                    let text = format!("{UDP_ENV}: {word:?} is neither \"no-gso\" nor \"no-gro\"");
+                    return Err(Error::new(Code::System, text));
+                }
+            }
+        }
+        Ok(self)
     }
 }
 
@@ -37,6 +72,7 @@ impl Default for HostConfig {
 pub struct Host {
     reactor: Reactor,
     identity: Identity,
+    udp: Config,
     listening: Vec<SocketAddr>,
     /// Why no streams can come to this host, where that is so.
     no_streams: Option<String>,
@@ -50,9 +86,10 @@ impl Host {
     /// A host with the identity of this user, made at the first start.
     ///
     /// # Errors
-    /// [`Code::System`] with the file and what to do, when the identity cannot be read or made.
+    /// [`Code::System`] with the file and what to do, when the identity cannot be read or made; as
+    /// [`HostConfig::from_env`].
     pub fn new() -> Result<Self, Error> {
-        Self::configured(HostConfig::default())
+        Self::configured(HostConfig::from_env()?)
     }
 
     /// The same, told what else it is to be.
@@ -75,7 +112,10 @@ impl Host {
         Self::assemble(identity, HostConfig::default())
     }
 
-    fn assemble(identity: Identity, HostConfig { streams }: HostConfig) -> Result<Self, Error> {
+    fn assemble(
+        identity: Identity,
+        HostConfig { streams, udp }: HostConfig,
+    ) -> Result<Self, Error> {
         let mut random = Random::from_seed(entropy().map_err(system)?);
         let is_offered = |id| streams || id != tcp::SPEC.id;
         let mut config = CoreConfig::new(crate::catalogue().only(|_| true, is_offered));
@@ -91,7 +131,7 @@ impl Host {
             let tcp = Tcp::dial(remote, token, &tcp::Config::default())?;
             Ok(Box::new(tcp) as Box<dyn StreamTransport>)
         });
-        Ok(Self { reactor, identity, listening: Vec::new(), no_streams: None })
+        Ok(Self { reactor, identity, udp, listening: Vec::new(), no_streams: None })
     }
 
     /// This host's identity as others see it.
@@ -118,7 +158,7 @@ impl Host {
         let tries = if is_chosen { PORT_TRIES } else { 1 };
         for left in (0..tries).rev() {
             failpoint!("host.before_bind");
-            let udp = Udp::serve(addrs, &Config::default()).map_err(system)?;
+            let udp = Udp::serve(addrs, &self.udp).map_err(system)?;
             failpoint!("host.bound_udp");
             let found = Transport::local_addrs(&udp).to_vec();
             match Tcp::serve(&found, &tcp::Config::default()) {
@@ -163,7 +203,7 @@ impl Host {
     /// # Errors
     /// [`Code::Unreachable`] when there is no way to the address.
     pub fn connect(&mut self, remote: SocketAddr) -> Result<PeerId, Error> {
-        let udp = Udp::dial(remote, &Config::default())
+        let udp = Udp::dial(remote, &self.udp)
             .map_err(|error| Error::new(Code::Unreachable, error.to_string()))?;
         self.reactor.connect(Box::new(udp), remote)
     }
@@ -253,4 +293,20 @@ pub fn resolve(host: &str) -> Result<SocketAddr, Error> {
     let addrs = found.map_err(|error| unreachable(format!("{host}: {error}")))?;
     let four = addrs.iter().find(|addr| addr.is_ipv4());
     four.or(addrs.first()).copied().ok_or_else(|| unreachable(format!("{host}: no address")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_help_of_the_kernel_can_be_done_without_and_nothing_else() {
+        let of =
+            |text: &str| HostConfig::default().without(text).map(|it| (it.udp.gso, it.udp.gro));
+        assert_eq!(of(""), Ok((true, true)));
+        assert_eq!(of("no-gso"), Ok((false, true)));
+        assert_eq!(of(" no-gro , no-gso,"), Ok((false, false)));
+        let error = of("no-gso,gro").unwrap_err();
+        assert!(error.text.contains("\"gro\"") && error.text.contains("no-gro"), "{error}");
+    }
 }

@@ -198,7 +198,7 @@ impl Sockets {
                     }
                 }
                 // What comes back for datagrams to clients that are gone; others may wait behind.
-                Err(RecvError::Refused | RecvError::Unreachable) => {}
+                Err(RecvError::Refused | RecvError::Unreachable | RecvError::TooLarge) => {}
                 Err(RecvError::WouldBlock | RecvError::Other(_)) => return,
             }
         }
@@ -213,7 +213,7 @@ impl Sockets {
                     note_drops(&recv, &mut client.kernel_drops, &mut path.counts);
                     self.enter(now, Way::Back, token, &recv, path);
                 }
-                Err(RecvError::Refused | RecvError::Unreachable) => {}
+                Err(RecvError::Refused | RecvError::Unreachable | RecvError::TooLarge) => {}
                 Err(RecvError::WouldBlock | RecvError::Other(_)) => return,
             }
         }

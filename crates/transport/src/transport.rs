@@ -74,6 +74,16 @@ pub struct Incoming {
     pub packet: Packet,
 }
 
+/// What the network says of datagrams that were taken earlier: they were too long for the way. It
+/// can be forged, and may be of a way that is used no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong {
+    /// To whom they were sent.
+    pub remote: SocketAddr,
+    /// The longest datagram in bytes that gets there, where that was said.
+    pub datagram_len: Option<usize>,
+}
+
 /// How much of an [`Outgoing`] was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
@@ -212,6 +222,11 @@ pub trait Transport: Send {
     /// Reads about [`crate::RECV_PACKETS_MAX`] packets or [`crate::RECV_BYTES_MAX`] bytes per lane,
     /// whatever comes first, so that a flood in one lane never starves the other.
     fn recv(&mut self, now: Time, pool: &mut Pool, into: &mut Vec<Incoming>) -> RecvOutcome;
+
+    /// What the network has said of the length of datagrams since the last call, the newest of it.
+    fn poll_too_large(&mut self) -> Option<TooLong> {
+        None
+    }
 
     /// A descriptor that is readable while [`Transport::recv`] finds something, be it a datagram or
     /// room for a blocked send. It stays the same while the transport lives, whatever lanes are

@@ -71,6 +71,57 @@ fn udp_conforms_without_offload_in_either_direction() {
     }
 }
 
+/// Faults of system calls after which the call can be made again.
+const LOSSLESS: [&str; 9] = [
+    "sendmsg:ENOBUFS:1/3",
+    "sendmsg:EAGAIN:1/2",
+    "sendmsg:EINTR:1/2",
+    "sendmsg:EMSGSIZE:1/2",
+    "sendmsg:PARTIAL:1/1",
+    "recvmsg:EAGAIN:1/2",
+    "recvmsg:EINTR:1/2",
+    "recvmsg:EMSGSIZE:1/2",
+    "sendmsg:PARTIAL:1/2,sendmsg:ENOBUFS:1/5,sendmsg:EMSGSIZE:1/7,recvmsg:EINTR:1/3",
+];
+
+#[test]
+fn udp_conforms_when_system_calls_fail_with_every_offload_and_without() {
+    for faults in LOSSLESS {
+        let plan = dacapo_sys::faults::parse(faults).unwrap();
+        for (gso, gro) in [(true, true), (true, false), (false, true), (false, false)] {
+            let config = Config { gso, gro, ..few_lanes() };
+            println!("{faults}, gso {gso}, gro {gro}");
+            dacapo_sys::faults::plan(&plan);
+            conformance::run_faulty(&|| pair(V4, &config));
+            assert!(dacapo_sys::faults::hits() > 0, "{faults} struck nothing");
+            dacapo_sys::faults::plan(&[]);
+        }
+    }
+}
+
+#[test]
+fn what_icmp_says_of_the_length_is_told_and_nothing_is_lost_by_it() {
+    for fault in ["sendmsg:EMSGSIZE:1/2", "recvmsg:EMSGSIZE:1/2"] {
+        let mut ends = Ends::with_data(pair(V4, &Config::default()));
+        assert_eq!(ends.client.transport.poll_too_large(), None);
+        dacapo_sys::faults::plan(&dacapo_sys::faults::parse(fault).unwrap());
+        for _ in 0..4 {
+            let outgoing = Outgoing::datagram(Lane::Data, ends.server_addr, b"not too long");
+            ends.client.send_all(&outgoing);
+        }
+        ends.server.await_arrivals(4);
+        dacapo_sys::faults::plan(&[]);
+        let sent = ends.client.transport.poll_too_large();
+        let read = ends.server.transport.poll_too_large();
+        let hint = sent.or(read).unwrap_or_else(|| panic!("{fault} was not told"));
+        // The client's data lane has a port of its own.
+        assert_eq!(hint.remote == ends.server_addr, sent.is_some(), "{fault}");
+        assert!(hint.datagram_len.is_some_and(|len| len > 1_000), "{hint:?}");
+        assert_eq!(ends.client.transport.stats().too_large, 0);
+        ends.end();
+    }
+}
+
 #[test]
 fn udp_conforms_on_a_wildcard_address() {
     for host in hosts() {

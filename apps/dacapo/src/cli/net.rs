@@ -54,6 +54,12 @@ pub struct BenchNetArgs {
     /// How both ends wait for what comes: asleep, or awake and looking.
     #[arg(long, value_name = "HOW", value_enum, default_value_t = NetWait::Block)]
     pub wait: NetWait,
+    /// Send each datagram over UDP in a call of its own, at the ends that this command starts.
+    #[arg(long)]
+    pub no_gso: bool,
+    /// Receive each datagram over UDP in a call of its own, at the ends that this command starts.
+    #[arg(long)]
+    pub no_gro: bool,
     /// How often everything is measured; the medians are shown.
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -67,6 +73,12 @@ pub struct BenchNetArgs {
 }
 
 impl BenchNetArgs {
+    /// What a far end that is started is to do without.
+    pub fn without(&self) -> impl Iterator<Item = &'static str> {
+        let words = [(self.no_gso, "--no-gso"), (self.no_gro, "--no-gro")];
+        words.into_iter().filter_map(|(is_without, word)| is_without.then_some(word))
+    }
+
     /// The longest that a run sends.
     pub fn duration(&self) -> Duration {
         let usual = if self.bytes.is_some() { 60 } else { 5 };

@@ -61,7 +61,7 @@ pub fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     testmovie::write(&files.source, &movie, false, true, &mut progress)?;
     let path = args.over.link.as_ref().map(lossy::path_of);
     write_session(&files.session, args.speed, path.as_deref())?;
-    let mut edge = Edge::open_with(Via::host(&args.over))?;
+    let mut edge = Edge::open_with(Via::host(&args.over)?)?;
     let serving = Serving { session: &files.session, speed: args.speed, path: path.as_deref() };
     let mut server = Server::start(&mut edge, &serving, OTHERS)?;
     let uri = wait_until_ready(&mut edge, &mut server)?;

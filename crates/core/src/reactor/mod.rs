@@ -276,6 +276,9 @@ impl Reactor {
                     self.core.handle_datagram(now, it.remote, it.packet);
                 }
                 self.incoming = incoming;
+                if let Some(it) = attached.transport.poll_too_large() {
+                    self.core.handle_too_large(now, it.remote, it.datagram_len);
+                }
                 if outcome.writable {
                     attached.retry_at = None;
                 }

@@ -49,6 +49,9 @@ pub enum RecvError {
     Refused,
     /// A datagram sent earlier found no route; more may be there to read.
     Unreachable,
+    /// ICMP says that a datagram sent earlier was too long for the way (EMSGSIZE); more may be
+    /// there to read.
+    TooLarge,
     /// Another error of the kernel.
     Other(io::Error),
 }
@@ -59,6 +62,7 @@ impl fmt::Display for RecvError {
             Self::WouldBlock => f.write_str("nothing has arrived: wait until something has"),
             Self::Refused => f.write_str("nobody listens at the remote port"),
             Self::Unreachable => f.write_str("there is no route to the remote address"),
+            Self::TooLarge => f.write_str("a datagram sent earlier was too long for the way"),
             Self::Other(error) => write!(f, "the kernel refused to receive: {error}"),
         }
     }
@@ -78,6 +82,7 @@ impl RecvError {
         match error.raw_os_error() {
             Some(libc::EAGAIN) => Self::WouldBlock,
             Some(libc::ECONNREFUSED) => Self::Refused,
+            Some(libc::EMSGSIZE) => Self::TooLarge,
             Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN) => {
                 Self::Unreachable
             }

@@ -70,6 +70,16 @@ pub fn run_all(make: Make<'_>) {
     data_lanes_are_idempotent_and_bounded(make);
 }
 
+/// What still holds for a network on which calls of the system fail now and then, when what failed
+/// can be done again: nothing is lost, doubled or cut. The maker may let them fail.
+pub fn run_faulty(make: Make<'_>) {
+    boundaries_are_kept_for_every_size(make);
+    trains_arrive_as_the_datagrams_they_are_made_of(make);
+    a_datagram_arrives_by_the_lane_it_was_sent_by(make);
+    a_lane_can_be_closed_and_opened_again(make);
+    an_oversized_datagram_is_too_large(make);
+}
+
 /// Every rule for queues that are small. The maker gives transports whose queues 400 datagrams of
 /// 500 bytes fill.
 pub fn run_small(make_small: Make<'_>) {

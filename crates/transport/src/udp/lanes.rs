@@ -6,6 +6,7 @@
 //! one socket at a time.
 
 use super::{Udp, any_port, connected};
+use crate::TooLong;
 use dacapo_sys::poll::Interest;
 use dacapo_sys::udp::Socket;
 use std::collections::HashMap;
@@ -66,6 +67,11 @@ pub(super) struct Channel {
 impl Channel {
     pub(super) fn new(socket: Socket, local: SocketAddr, remote: Option<SocketAddr>) -> Self {
         Self { socket, local, remote, refused: false, queued: false, wants_write: false }
+    }
+
+    /// What the kernel says that the way to `remote` takes.
+    pub(super) fn hint(&self, remote: SocketAddr) -> TooLong {
+        TooLong { remote, datagram_len: self.socket.datagram_len_max() }
     }
 
     fn kernel_drops(&self) -> u64 {

@@ -36,7 +36,7 @@ pub use config::{BindError, Config, DialError, LISTEN_ADDRS_MAX};
 pub use spec::SPEC;
 
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
-use crate::{Transport, TransportStats};
+use crate::{TooLong, Transport, TransportStats};
 use dacapo_base::Time;
 use dacapo_packet::{Pool, TRAIN_BYTES_MAX};
 use dacapo_sys::poll::{Event, Interest, Poller};
@@ -61,6 +61,7 @@ pub struct Udp {
     control: Inbox,
     data: Inbox,
     stats: TransportStats,
+    too_large: Option<TooLong>,
 }
 
 impl Udp {
@@ -120,6 +121,7 @@ impl Udp {
             control: Inbox::default(),
             data: Inbox::default(),
             stats: TransportStats::default(),
+            too_large: None,
         })
     }
 }
@@ -149,6 +151,10 @@ impl Transport for Udp {
 
     fn recv(&mut self, now: Time, pool: &mut Pool, into: &mut Vec<Incoming>) -> RecvOutcome {
         self.recv_lanes(now, pool, into)
+    }
+
+    fn poll_too_large(&mut self) -> Option<TooLong> {
+        self.too_large.take()
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

@@ -23,7 +23,9 @@
 
 use super::Udp;
 use super::lanes::{Lanes, Place};
-use crate::{Incoming, Lane, RECV_BYTES_MAX, RECV_PACKETS_MAX, RecvOutcome, TransportStats};
+use crate::{
+    Incoming, Lane, RECV_BYTES_MAX, RECV_PACKETS_MAX, RecvOutcome, TooLong, TransportStats,
+};
 use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool, TRAIN_BYTES_MAX};
 use dacapo_sys::udp::{Recv, RecvError};
@@ -74,6 +76,8 @@ struct Reading<'a> {
     pool: &'a mut Pool,
     /// Where the next arrival is read to.
     arrival: Packet,
+    /// What was said of datagrams that were sent.
+    too_large: Option<TooLong>,
 }
 
 impl Reading<'_> {
@@ -106,6 +110,10 @@ impl Reading<'_> {
             }
             Err(RecvError::Unreachable) => {
                 stats.unreachable = stats.unreachable.saturating_add(1);
+                return Read::Answer;
+            }
+            Err(RecvError::TooLarge) => {
+                self.too_large = channel.remote.map(|remote| channel.hint(remote));
                 return Read::Answer;
             }
             Err(RecvError::Other(_)) => stats.errors = stats.errors.saturating_add(1),
@@ -181,7 +189,7 @@ impl Udp {
         };
         let (lanes, stats) = (&mut self.lanes, &mut self.stats);
         let mut budget = Budget::new();
-        let mut reading = Reading { lane, now, pool, arrival: Packet::EMPTY };
+        let mut reading = Reading { lane, now, pool, arrival: Packet::EMPTY, too_large: None };
         while let Some(place) = inbox.ready.pop_front() {
             if budget.is_spent() || !reading.has_room() {
                 outcome.more |= budget.is_spent();
@@ -200,7 +208,9 @@ impl Udp {
                 Read::Nothing => {}
             }
         }
-        reading.pool.free(reading.arrival);
+        let Reading { pool, arrival, too_large, .. } = reading;
+        pool.free(arrival);
+        self.too_large = too_large.or(self.too_large);
     }
 }
 
@@ -226,7 +236,8 @@ mod tests {
     fn arrive(pool: &mut Pool, len: usize, segment: Option<u16>) -> (Option<Packet>, u64) {
         let mut stats = TransportStats::default();
         let now = Time::from_millis(7);
-        let mut reading = Reading { lane: Lane::Data, now, pool, arrival: Packet::EMPTY };
+        let mut reading =
+            Reading { lane: Lane::Data, now, pool, arrival: Packet::EMPTY, too_large: None };
         assert!(reading.has_room());
         let recv = Recv {
             len,
@@ -273,7 +284,8 @@ mod tests {
         let mut pool = Pool::new(65_536);
         let held = pool.alloc_arrival().unwrap();
         let (lane, now) = (Lane::Data, Time::ZERO);
-        let mut reading = Reading { lane, now, pool: &mut pool, arrival: Packet::EMPTY };
+        let mut reading =
+            Reading { lane, now, pool: &mut pool, arrival: Packet::EMPTY, too_large: None };
         assert!(!reading.has_room());
         reading.pool.free(held);
         assert!(reading.has_room());

@@ -23,7 +23,16 @@ impl Udp {
         }
         let to = if channel.remote.is_some() { None } else { Some(outgoing.remote) };
         let segment = u16::try_from(segment_len).ok();
-        let sent = match channel.socket.send(to, outgoing.bytes, segment, None) {
+        let mut result = channel.socket.send(to, outgoing.bytes, segment, None);
+        if let Err(udp::SendError::MessageTooLarge) = result {
+            // It may be what ICMP says of an earlier one: anybody can, and it is told once.
+            let hint = channel.hint(outgoing.remote);
+            result = channel.socket.send(to, outgoing.bytes, segment, None);
+            if !matches!(result, Err(udp::SendError::MessageTooLarge)) {
+                self.too_large = Some(hint);
+            }
+        }
+        let sent = match result {
             Ok(sent) => sent,
             Err(udp::SendError::WouldBlock) => udp::Sent::default(),
             // No event tells when a device has room, so there is nothing to watch for.

@@ -8,6 +8,7 @@
 
 use super::figures;
 use crate::cli::OverLink;
+use crate::edge::config_from_env;
 use crate::exit::Failure;
 use dacapo::host::HostConfig;
 use dacapo_emulator::{PathStats, Relay, RelayConfig, RelayHandle};
@@ -23,8 +24,11 @@ pub struct Via {
 
 impl Via {
     /// What a host must be that may go over a link.
-    pub fn host(over: &OverLink) -> HostConfig {
-        HostConfig { streams: over.link.is_none() }
+    ///
+    /// # Errors
+    /// What the environment says of it is nothing that there is.
+    pub fn host(over: &OverLink) -> Result<HostConfig, Failure> {
+        Ok(HostConfig { streams: over.link.is_none(), ..config_from_env()? })
     }
 
     /// A link to the server at an address such as `HOST:PORT`, where one is asked for.

@@ -86,7 +86,7 @@ pub fn run(args: &PlayArgs) -> Result<Exit, Failure> {
         attributes: dacapo::plan::attribute_forms(&or_usage(args.asked())),
         live: args.live,
     };
-    let mut edge = Edge::open_with(Via::host(&args.over))?;
+    let mut edge = Edge::open_with(Via::host(&args.over)?)?;
     let link = Via::open(&args.over, &args.uri.authority())?;
     if let Some(link) = link.as_ref().filter(|_| !is_silent) {
         output::line(link.describe());

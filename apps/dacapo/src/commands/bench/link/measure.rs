@@ -207,7 +207,7 @@ fn each(socket: &Socket, is_over: &AtomicBool, mut take: impl FnMut(&[u8], u64))
             }
             Err(RecvError::WouldBlock) => poller.wait(Some(SLICE), &mut events)?,
             Err(RecvError::Other(error)) => return Err(error),
-            Err(RecvError::Refused | RecvError::Unreachable) => {}
+            Err(RecvError::Refused | RecvError::Unreachable | RecvError::TooLarge) => {}
         }
     }
     Ok(())

@@ -6,6 +6,7 @@
 //! Invariant: it does not outlive this process: it ends when its standard input does, and is ended
 //! by its handle when it does not.
 
+use crate::cli::BenchNetArgs;
 use crate::exit::Failure;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -27,12 +28,12 @@ impl Child {
     ///
     /// # Errors
     /// It cannot be started, or does not listen; it has said why.
-    pub fn start() -> Result<Self, Failure> {
+    pub fn start(args: &BenchNetArgs) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| Failure::run_time("bench net: the far end", error);
         let own = std::env::current_exe().map_err(failed)?;
         let listen = ["bench", "net", "--listen", "127.0.0.1:0", "--until-eof", "--json"];
         let mut command = Command::new(own);
-        command.args(listen).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(listen).args(args.without()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = Self { child: command.spawn().map_err(failed)?, address: String::new() };
         let mut line = String::new();
         if let Some(out) = child.child.stdout.take() {

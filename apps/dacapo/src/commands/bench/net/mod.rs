@@ -21,13 +21,14 @@ mod run;
 mod show;
 
 use crate::cli::{BenchNetArgs, NetTransport, NetWhat};
-use crate::edge::interrupted;
+use crate::edge::{config_from_env, interrupted};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Progress;
 use ask::{Ask, Run};
 use child::Child;
 use dacapo::Plan;
+use dacapo::host::HostConfig;
 use dacapo::plan::Assumptions;
 use dacapo_sys::signal::{Signal, Signals};
 use figures::{Bulk, Delay};
@@ -45,14 +46,14 @@ pub fn run(args: &BenchNetArgs) -> Result<Exit, Failure> {
     if let Some(listen) = args.listen {
         return far::serve(args, listen.addr(dacapo::host::PORT));
     }
-    let ask = question(args)?;
+    let (ask, config) = (question(args)?, host_config(args)?);
     let mut progress = Progress::new(args.json);
-    let child = if args.host.is_none() { Some(Child::start()?) } else { None };
+    let child = if args.host.is_none() { Some(Child::start(args)?) } else { None };
     let host = match (&args.host, &child) {
         (Some(host), _) => host.clone(),
         (None, child) => child.as_ref().map(|it| it.address.clone()).unwrap_or_default(),
     };
-    let near = Near::connect(&host)?;
+    let near = Near::connect(&host, config)?;
     // Until here a signal just ends the command.
     let signals = Signals::catch(&Signal::ALL);
     let signals = signals.map_err(|error| Failure::run_time("bench net: signals", error))?;
@@ -64,12 +65,20 @@ pub fn run(args: &BenchNetArgs) -> Result<Exit, Failure> {
     drop(child);
     progress.clear();
     let (flow, rounds) = measured?;
-    let measured = Measured { args, ask: &ask, remote, flow, rounds };
+    let measured = Measured { args, ask: &ask, config, remote, flow, rounds };
     match args.json {
         true => output::json(&measured.to_json()),
         false => measured.print(),
     }
     Ok(Exit::Success)
+}
+
+/// What this end is: what the environment says, and the arguments.
+fn host_config(args: &BenchNetArgs) -> Result<HostConfig, Failure> {
+    let mut config = config_from_env()?;
+    config.udp.gso &= !args.no_gso;
+    config.udp.gro &= !args.no_gro;
+    Ok(config)
 }
 
 /// What is asked for a measurement of throughput; a graph that cannot be is found here.

@@ -17,7 +17,8 @@ use super::flow::Pulse;
 use super::run::{End, Side};
 use crate::exit::{Exit, Failure, exit_of};
 use dacapo::core::{Code, Error};
-use dacapo::{Endpoint, Received, Session};
+use dacapo::host::HostConfig;
+use dacapo::{Endpoint, Host, Received, Session};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -38,7 +39,7 @@ impl Near {
     ///
     /// # Errors
     /// Nothing answers there, or no far end.
-    pub fn connect(host: &str) -> Result<Self, Failure> {
+    pub fn connect(host: &str, config: HostConfig) -> Result<Self, Failure> {
         let failed = |error: Error| {
             let hint = match error.code {
                 Code::NotServed => ": start `dacapo bench net --listen` there",
@@ -51,7 +52,7 @@ impl Near {
                 format!("{error}{hint}"),
             )
         };
-        let endpoint = Endpoint::new().map_err(failed)?;
+        let endpoint = Host::configured(config).and_then(Endpoint::with_host).map_err(failed)?;
         let control = endpoint.connect(&control_uri(host)).map_err(failed)?;
         control.activate().map_err(failed)?;
         Ok(Self { endpoint, host: host.to_owned(), control })

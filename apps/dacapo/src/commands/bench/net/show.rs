@@ -7,6 +7,7 @@ use super::figures::{Bulk, Delay, Way, in_words};
 use crate::cli::{BenchNetArgs, NetWait, net_word};
 use crate::commands::bench::series::median;
 use crate::output::{Cell, Table, line};
+use dacapo::host::HostConfig;
 use dacapo::{FlowInfo, SegmentCounts};
 use dacapo_qos::{format_rate, format_size};
 use serde_json::{Value, json};
@@ -26,6 +27,8 @@ pub struct Measured<'a> {
     pub args: &'a BenchNetArgs,
     /// What was run.
     pub ask: &'a Ask,
+    /// What this end is.
+    pub config: HostConfig,
     /// The far end's address.
     pub remote: String,
     /// A flow as it was agreed.
@@ -100,7 +103,13 @@ impl Measured<'_> {
             (None, _) => "as fast as the transport takes it".to_owned(),
         };
         let units = format_size(self.ask.unit_len.into());
-        format!("{graph} over {transport}; units of {units}; {}; {bound}", self.flows())
+        let without = match (self.config.udp.gso, self.config.udp.gro) {
+            (true, true) => "",
+            (false, true) => " without GSO",
+            (true, false) => " without GRO",
+            (false, false) => " without GSO and GRO",
+        };
+        format!("{graph} over {transport}{without}; units of {units}; {}; {bound}", self.flows())
     }
 
     fn flows(&self) -> String {
@@ -239,6 +248,8 @@ impl Measured<'_> {
             "graph": self.graph(),
             "direction": net_word(ask.direction),
             "flows": ask.flows,
+            "gso_is_allowed": self.config.udp.gso,
+            "gro_is_allowed": self.config.udp.gro,
             "unit_bytes": ask.unit_len,
             "bound_bps": ask.bound_bps(),
             "bound_was_asked_for": ask.rate_bps.is_some(),
