@@ -11,10 +11,12 @@ use dacapo::core::{
 use dacapo::host::Host;
 use dacapo_base::Time;
 use dacapo_security::Identity;
+use dacapo_sys::poll::Waker;
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::medium::Medium;
 use dacapo_wire::session::{Direction, FlowOffer};
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 const UNITS: u64 = 2_000;
@@ -152,4 +154,22 @@ fn a_session_over_ipv6_delivers_everything() {
     }
     let (ledger, hash) = play("[::1]:0".parse().unwrap());
     assert_eq!((ledger.delivered, ledger.lost, hash), (UNITS, 0, Some(true)));
+}
+
+#[test]
+fn what_is_watched_and_ready_is_told_once_in_each_turn() {
+    let mut host = Host::with_identity(Identity::generate().unwrap()).unwrap();
+    host.listen(&[([127, 0, 0, 1], 0).into()]).unwrap();
+    let waker = Waker::new().unwrap();
+    host.reactor().watch(waker.as_fd(), 7).unwrap();
+    let mut tokens = Vec::new();
+    waker.wake();
+    for _ in 0..3 {
+        assert!(host.next_event(MOST, &mut tokens).unwrap().is_none());
+        assert_eq!(tokens, [7], "who is told twice reads twice, and waits the second time");
+    }
+    waker.clear();
+    assert!(host.next_event(Duration::ZERO, &mut tokens).unwrap().is_none());
+    let told = host.reactor().turn(Duration::ZERO).unwrap();
+    assert_eq!(told, [0_u32; 0]);
 }

@@ -10,7 +10,9 @@ mod common;
 
 use common::{Opens, config, offer, offer_tcp, pattern, pattern_ports};
 use dacapo_base::{Random, Time};
-use dacapo_core::{Core, CoreEvent, Ledger, Port, Reactor, SessionId, SessionSpec};
+use dacapo_core::{
+    Core, CoreEvent, Ending, Ledger, Port, Reactor, SessionId, SessionSpec, Sink, Taken, UnitView,
+};
 use dacapo_netlab::plain_tls;
 use dacapo_netlab::traffic::{Pattern, PatternSink, PatternSource, Seen};
 use dacapo_packet::Pool;
@@ -26,6 +28,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Stops a hang; nothing else depends on it.
@@ -50,6 +54,38 @@ struct Pair {
     ledgers: BTreeMap<(usize, usize), Ledger>,
     failed: Vec<String>,
     ended: [bool; 2],
+    /// Whether the participant's sinks have room, once somebody has a say in that.
+    gate: Option<Arc<AtomicBool>>,
+}
+
+/// A sink that has room when its gate is open.
+struct Gated(Box<dyn Sink>, Arc<AtomicBool>);
+
+impl Sink for Gated {
+    fn handle_unit(&mut self, now: Time, unit: &UnitView<'_>) -> Taken {
+        self.0.handle_unit(now, unit)
+    }
+
+    fn has_room(&self) -> bool {
+        self.1.load(Ordering::Relaxed)
+    }
+
+    fn handle_lost(&mut self, now: Time, first: u64, count: u64) {
+        self.0.handle_lost(now, first, count);
+    }
+
+    fn finish(&mut self, now: Time, ending: &Ending, ledger: &Ledger) {
+        self.0.finish(now, ending, ledger);
+    }
+}
+
+/// Puts the sinks among these ports behind a gate.
+fn gated(ports: Vec<Option<Port>>, gate: &Arc<AtomicBool>) -> Vec<Option<Port>> {
+    let behind = |port| match port {
+        Some(Port::Sink(sink)) => Some(Port::Sink(Box::new(Gated(sink, Arc::clone(gate))))),
+        port => port,
+    };
+    ports.into_iter().map(behind).collect()
 }
 
 impl Pair {
@@ -80,8 +116,8 @@ impl Pair {
             Ok(Box::new(tcp) as Box<dyn StreamTransport>)
         });
         let (seen, ledgers, failed) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let (session, ended) = (None, [false; 2]);
-        Self { creator, participant, address, pattern, seen, session, ledgers, failed, ended }
+        let (session, ended, gate) = (None, [false; 2], None);
+        Self { creator, participant, address, pattern, seen, session, ledgers, failed, ended, gate }
     }
 
     fn connect(&mut self) {
@@ -132,8 +168,11 @@ impl Pair {
                 self.session = core.join(now, *peer, "test", Default::default()).ok();
             }
             CoreEvent::Offered { session, flows, .. } => {
-                let (ports, seen) = pattern_ports(self.pattern, flows);
+                let (mut ports, seen) = pattern_ports(self.pattern, flows);
                 self.seen = seen;
+                if let Some(gate) = &self.gate {
+                    ports = gated(ports, gate);
+                }
                 core.answer(now, *session, ports).unwrap();
             }
             CoreEvent::Ready { session } => core.activate(now, *session).unwrap(),
@@ -185,6 +224,31 @@ fn flows_over_tcp_between_two_reactors_deliver_every_byte_both_ways() {
     pair.run(|pair| pair.ended == [true; 2]);
     assert_eq!(pair.failed, Vec::<String>::new());
     pair.run(|pair| pair.views() == 0);
+}
+
+fn has_got_a_unit(pair: &Pair) -> bool {
+    pair.seen.iter().flatten().any(|seen| !seen.record().numbers.is_empty())
+}
+
+#[test]
+fn a_flow_that_was_held_up_goes_on_without_a_sleep_before() {
+    let mut pair = Pair::new(vec![offer_tcp("flow", &["segment"])], many(200, 400));
+    let gate = Arc::new(AtomicBool::new(false));
+    pair.gate = Some(Arc::clone(&gate));
+    pair.connect();
+    // The first unit shows that there is no room.
+    pair.run(|pair| has_got_a_unit(pair));
+    let due = |pair: &mut Pair| {
+        let now = pair.participant.now();
+        pair.participant.core().next_deadline(now).is_some_and(|due| due <= now)
+    };
+    pair.run(|pair| !due(pair));
+    gate.store(true, Ordering::Relaxed);
+    let (now, session) = (pair.participant.now(), pair.session.unwrap());
+    pair.participant.core().wake(now, session, 0);
+    assert!(due(&mut pair), "who sleeps now does not read");
+    pair.run(|pair| pair.ledgers.len() == 2);
+    assert_eq!(pair.ledgers[&(1, 0)].delivered, 200, "{:?}", pair.failed);
 }
 
 #[test]

@@ -459,6 +459,26 @@ impl Core {
         }
     }
 
+    /// Hands a unit over for a flow that this end sends, past its source, in which none may wait: it
+    /// is written into the memory in which it leaves. False when it cannot be taken now, and nothing
+    /// has changed; then it is the source's to give.
+    pub fn push(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> bool {
+        let taken = self.with_session(now, id, |session, around| {
+            match session.flows.get_mut(flow).map(|flow| &mut flow.end) {
+                Some(FlowEnd::Sender(sender)) => sender.push(around, unit),
+                _ => false,
+            }
+        });
+        taken.unwrap_or(false)
+    }
+
+    /// Whether units of a flow wait at this end that may be sent.
+    #[must_use]
+    pub fn has_backlog(&self, id: SessionId, flow: usize) -> bool {
+        let flow = self.sessions.get(&id).and_then(|session| session.flows.get(flow));
+        matches!(flow.map(|flow| &flow.end), Some(FlowEnd::Sender(it)) if it.has_backlog())
+    }
+
     /// Sends a command out of band to the peer's end: to the access module of one flow (or of all,
     /// [`dacapo_wire::session::FLOW_ALL`]), or to a module of a flow's graph by its place. Returns
     /// the request's number; [`CoreEvent::ControlAnswered`] follows, within 10 s.

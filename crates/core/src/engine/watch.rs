@@ -20,7 +20,7 @@ const UNPROBED_LOST: Duration = Duration::from_secs(30);
 impl Core {
     /// When [`Core::handle_timeout`] or [`Core::poll_transmit`] has something to do next.
     pub fn next_deadline(&mut self, now: Time) -> Option<Time> {
-        if self.has_probes() {
+        if self.has_probes() || self.asks_of_streams() {
             return Some(now);
         }
         let mut next = self.control.next_deadline();

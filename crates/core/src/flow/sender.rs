@@ -288,6 +288,9 @@ impl SenderFlow {
         }
         let due = self.ask_at.is_some_and(|at| at <= around.now);
         if !due || !self.splice.has_room() {
+            if self.splice.is_empty() {
+                self.slab.end_row(around.pool);
+            }
             return false;
         }
         let chain = self.splice.spare_chain();
@@ -314,6 +317,39 @@ impl SenderFlow {
         self.slab.end_row(around.pool);
         self.free_chain(around.pool, chain);
         false
+    }
+
+    /// Takes a unit that the application hands over, past the source, which must have none that
+    /// waits. Nothing happens when it cannot be taken now: while the flow does not run, or while so
+    /// much waits that the source would not be asked either.
+    pub fn push(&mut self, around: &mut Around<'_>, bytes: &[u8]) -> bool {
+        let has_room = self.splice.has_room() && self.splice.bytes() < self.queue_max;
+        if !self.is_fed() || self.source_ended || !has_room {
+            return false;
+        }
+        if !self.has_backlog() {
+            // It goes at once and by itself: nothing is in a row with it.
+            self.slab.end_row(around.pool);
+        }
+        let chain = self.splice.spare_chain();
+        let layout = self.current.layout;
+        let mut writer =
+            UnitWriter::new(around.pool, &mut self.slab, layout, self.unit_len_max, chain);
+        if writer.begin(bytes.len()).is_ok() {
+            writer.write(bytes);
+        }
+        let (chain, len) = writer.finish();
+        if chain.is_empty() {
+            self.splice.give_chain_back(chain);
+            return false;
+        }
+        self.splice.push(chain, len.unwrap_or(0), layout);
+        true
+    }
+
+    /// Whether something of the flow waits that may be sent.
+    pub fn has_backlog(&self) -> bool {
+        !self.splice.is_empty() || !self.queue.is_empty()
     }
 
     fn free_chain(&mut self, pool: &mut Pool, mut chain: Vec<Packet>) {

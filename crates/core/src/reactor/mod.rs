@@ -5,7 +5,7 @@
 //! turn with no wait. One clock read per turn.
 //!
 //! ```text
-//!   turn:  receive -> timers -> control out -> data out -> wait(fd | deadline)
+//!   turn:  ready? -> receive there -> timers -> control out -> data out -> wait(fd | deadline)
 //! ```
 //!
 //! What it is not: a thread, or a place for protocol logic.
@@ -74,6 +74,8 @@ struct Attached {
     waiting: Option<(Transmit, usize)>,
     retry_at: Option<Time>,
     remove_at: Option<Time>,
+    /// Receiving stopped at the bound of a turn.
+    has_more: bool,
 }
 
 /// A core with sockets and a clock.
@@ -85,6 +87,8 @@ pub struct Reactor {
     poller: Poller,
     ready: Vec<Event>,
     incoming: Vec<Incoming>,
+    /// Until then a turn has nothing to do, unless something comes or the core is used.
+    idle_until: Option<Time>,
     counters: ReactorCounters,
     /// Of transports that are gone.
     gone: StatsByKind,
@@ -104,6 +108,7 @@ impl Reactor {
             poller: Poller::new()?,
             ready: Vec::new(),
             incoming: Vec::new(),
+            idle_until: None,
             counters: ReactorCounters::default(),
             gone: StatsByKind::default(),
         })
@@ -117,6 +122,7 @@ impl Reactor {
 
     /// The engine.
     pub fn core(&mut self) -> &mut Core {
+        self.idle_until = None;
         &mut self.core
     }
 
@@ -184,6 +190,8 @@ impl Reactor {
     }
 
     fn fresh_token(&mut self) -> u64 {
+        // Somebody new: who knows what it has to do.
+        self.idle_until = None;
         let token = self.next_token;
         self.next_token += 1;
         token
@@ -205,6 +213,7 @@ impl Reactor {
             waiting: None,
             retry_at: None,
             remove_at: None,
+            has_more: false,
         };
         self.transports.insert(token, attached);
         Ok(())
@@ -232,18 +241,43 @@ impl Reactor {
     pub fn turn(&mut self, wait: Duration) -> io::Result<Vec<u32>> {
         self.counters.turns += 1;
         let now = self.now();
+        let mut tokens = Vec::new();
+        // What the last turn's wait has found is not asked for again.
+        if self.ready.is_empty() {
+            tokens = self.poll(Duration::ZERO)?;
+        }
+        let was_idle = self.ready.is_empty();
+        if was_idle && wait.is_zero() && self.idle_until.is_some_and(|until| now < until) {
+            return Ok(tokens);
+        }
         let mut more = self.receive(now);
-        more |= self.streams.receive(now, &mut self.core, RECV_ROUNDS);
+        more |= self.streams.receive(now, &mut self.core, &self.ready, RECV_ROUNDS);
+        self.ready.clear();
         self.core.handle_timeout(now);
         let full = self.send(now);
         self.tidy(now);
-        let wait = if more || full { Duration::ZERO } else { self.wait_time(now, wait) };
-        let mut ready = std::mem::take(&mut self.ready);
-        let waited = self.poller.wait(Some(wait), &mut ready);
-        let outside = |event: &Event| event.token.checked_sub(OUTSIDE).map(|token| token as u32);
-        let tokens = ready.iter().filter_map(outside).collect();
-        self.ready = ready;
-        waited.map(|()| tokens)
+        if more || full {
+            self.idle_until = None;
+            return Ok(tokens);
+        }
+        if !wait.is_zero() {
+            let wait = self.wait_time(now, wait);
+            if !wait.is_zero() {
+                // What is watched and still ready is found again: who is told twice reads twice.
+                tokens = self.poll(wait)?;
+            }
+        } else if was_idle && !self.core.has_events() {
+            // Who turns without waiting will do so again at once.
+            self.idle_until = Some(self.next_deadline().unwrap_or(Time::NEVER));
+        }
+        Ok(tokens)
+    }
+
+    /// Waits until something is ready; the tokens of what is watched for the application.
+    fn poll(&mut self, wait: Duration) -> io::Result<Vec<u32>> {
+        self.poller.wait(Some(wait), &mut self.ready)?;
+        let token = |event: &Event| event.token.checked_sub(OUTSIDE).map(|token| token as u32);
+        Ok(self.ready.iter().filter_map(token).collect())
     }
 
     /// When the next turn is due if nothing comes.
@@ -265,10 +299,15 @@ impl Reactor {
         self.next_deadline().map_or(most, |at| at.since(now).min(most))
     }
 
-    /// Takes what has come; true when there may be more.
+    /// Takes what has come, where something has; true when there may be more.
     fn receive(&mut self, now: Time) -> bool {
         let mut more = false;
-        for attached in self.transports.values_mut() {
+        for (token, attached) in &mut self.transports {
+            let is_ready = self.ready.iter().any(|event| event.token == *token);
+            if !is_ready && !attached.has_more && attached.transport.fd().is_some() {
+                continue;
+            }
+            attached.has_more = false;
             for round in 0..RECV_ROUNDS {
                 let mut incoming = std::mem::take(&mut self.incoming);
                 let outcome = attached.transport.recv(now, self.core.pool(), &mut incoming);
@@ -285,10 +324,18 @@ impl Reactor {
                 if !outcome.more || outcome.blocked {
                     break;
                 }
-                more |= round + 1 == RECV_ROUNDS;
+                attached.has_more = round + 1 == RECV_ROUNDS;
             }
+            more |= attached.has_more;
         }
         more
+    }
+
+    /// Sends what may be sent and nothing else: between two turns, for who hands over unit after
+    /// unit.
+    pub fn send_due(&mut self, now: Time) {
+        self.idle_until = None;
+        self.send(now);
     }
 
     /// Sends what may be sent; true when there may be more.

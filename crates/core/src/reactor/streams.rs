@@ -12,9 +12,11 @@
 //! token is known from the ask to the end of its stream; a transport that was dialed goes when its
 //! stream has.
 
+use super::RETRY;
 use crate::engine::{Core, StreamAsk, StreamId, Transmit};
+use crate::flow::earlier;
 use dacapo_base::Time;
-use dacapo_sys::poll::{Interest, Poller};
+use dacapo_sys::poll::{Event, Interest, Poller};
 use dacapo_transport::stream::Token;
 use dacapo_transport::{
     Incoming, Lane, Outgoing, SendError, Sent, StatsByKind, StreamEvent, StreamTransport,
@@ -57,6 +59,9 @@ pub(super) struct Streams {
     /// What dials, by the number of the transport.
     pub dialers: BTreeMap<u16, Box<dyn FnMut(SocketAddr, Token) -> Dialed + Send>>,
     incoming: Vec<Incoming>,
+    /// All transports are asked then, ready or not: something was asked of them or not taken, or
+    /// they have more, and what they hold themselves no event tells of.
+    due_at: Option<Time>,
 }
 
 impl Streams {
@@ -72,6 +77,7 @@ impl Streams {
             poller.add(fd, key, Interest::Read)?;
         }
         self.transports.insert(key, Attached { transport, number, dialed });
+        self.due_at = Some(Time::ZERO);
         Ok(())
     }
 
@@ -84,6 +90,7 @@ impl Streams {
         ask: StreamAsk,
         key: u64,
     ) {
+        self.due_at = Some(now);
         match ask {
             StreamAsk::Expect { stream, transport, token } => {
                 let failed = self.expect(now, stream, transport, token).err();
@@ -174,9 +181,16 @@ impl Streams {
         Some(stream)
     }
 
-    /// Takes what has come, in at most `rounds` rounds; true when there may be more.
-    pub fn receive(&mut self, now: Time, core: &mut Core, rounds: usize) -> bool {
-        let keys: Vec<u64> = self.transports.keys().copied().collect();
+    /// Takes what has come, where something is ready or due, in at most `rounds` rounds; true when
+    /// there may be more.
+    pub fn receive(&mut self, now: Time, core: &mut Core, ready: &[Event], rounds: usize) -> bool {
+        let all = self.due_at.take_if(|at| *at <= now).is_some();
+        let is_due = |key: u64, it: &Attached| {
+            let is_late = || it.transport.next_deadline().is_some_and(|at| at <= now);
+            all || ready.iter().any(|event| event.token == key) || is_late()
+        };
+        let due = self.transports.iter().filter(|(key, it)| is_due(**key, it));
+        let keys: Vec<u64> = due.map(|(key, _)| *key).collect();
         let mut more = false;
         for key in keys {
             let (may_come, has_room) = self.receive_from(now, core, key, rounds);
@@ -206,8 +220,12 @@ impl Streams {
             }
             has_room |= outcome.writable;
             if !outcome.more || outcome.blocked {
+                if outcome.blocked {
+                    self.due_at = earlier(self.due_at, Some(now + RETRY));
+                }
                 return (false, has_room);
             }
+            self.due_at = Some(now);
             if core.asks_of_streams() {
                 // Whoever has no room is not to get another round.
                 return (true, has_room);
@@ -219,6 +237,9 @@ impl Streams {
     fn handle_events(&mut self, now: Time, core: &mut Core, key: u64) {
         let Some(attached) = self.transports.get_mut(&key) else { return };
         let events: Vec<_> = std::iter::from_fn(|| attached.transport.poll_stream()).collect();
+        if !events.is_empty() {
+            self.due_at = Some(now);
+        }
         for event in events {
             match event {
                 StreamEvent::Open { token, remote } => {
@@ -291,6 +312,7 @@ impl Streams {
                 Ok(())
             }
             Err(error) => {
+                self.due_at = Some(now);
                 core.transmitted(transmit);
                 Err(Some(error))
             }
@@ -312,7 +334,8 @@ impl Streams {
     }
 
     pub fn next_deadline(&self) -> Option<Time> {
-        self.transports.values().filter_map(|it| it.transport.next_deadline()).min()
+        let of_transports = self.transports.values().filter_map(|it| it.transport.next_deadline());
+        earlier(self.due_at, of_transports.min())
     }
 
     /// Adds the counters of the transports that there are.

@@ -169,6 +169,13 @@ impl RawSender {
         !lock(&self.0).is_closed
     }
 
+    /// Whether the flow takes units, and none waits.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let queue = lock(&self.0);
+        !queue.is_closed && queue.units.is_empty()
+    }
+
     /// Whether the queue takes a unit of `len` bytes now.
     #[must_use]
     pub fn has_room(&self, len: usize) -> bool {

@@ -89,7 +89,8 @@ impl Background {
         }
     }
 
-    fn turned_at(&self) -> Time {
+    /// When a call has turned last.
+    pub fn turned_at(&self) -> Time {
         Time::from_nanos(self.turned_at.load(Ordering::Acquire))
     }
 

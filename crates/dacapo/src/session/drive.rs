@@ -21,7 +21,7 @@
 use super::background::Background;
 use super::state::State;
 use dacapo_base::{Time, failpoint};
-use dacapo_core::{Code, Error};
+use dacapo_core::{Code, Error, SessionId};
 use dacapo_sys::clock;
 use dacapo_sys::load::Load;
 use dacapo_sys::poll::{Event, Interest, Poller, Waker};
@@ -161,6 +161,9 @@ const WATCH_MAX: Duration = Duration::from_micros(50);
 /// It is worth it while what is waited for comes within this time.
 const BRISK: Duration = Duration::from_micros(200);
 
+/// Who hands over unit after unit makes a whole turn so often.
+const TURN_EVERY: Duration = Duration::from_micros(100);
+
 /// What a leader sleeps on: the descriptor of the turn loop, and a waker of its own, because who
 /// wakes first clears it.
 ///
@@ -252,6 +255,20 @@ impl Shared {
         state.turn();
         self.background.turned(clock::now());
         self.after_turn(state);
+    }
+
+    /// Sends, for a call that has handed a unit over to a flow. That takes a whole turn only when
+    /// there was none for a while, or when it has left something to do.
+    pub fn send(&self, state: &mut State, id: SessionId, flow: usize) {
+        let now = clock::now();
+        if now.since(self.background.turned_at()) < TURN_EVERY {
+            state.host.reactor().send_due(now);
+            let core = state.core();
+            if !core.has_events() && !core.has_backlog(id, flow) {
+                return;
+            }
+        }
+        self.act(state);
     }
 
     /// Tells those for whom a turn has brought something.

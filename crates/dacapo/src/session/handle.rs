@@ -270,6 +270,11 @@ impl Session {
         entry.check_begun()?;
         let len = unit.len();
         check_len(entry, index, len)?;
+        if state.push(self.0.id, index, unit) {
+            shared.send(&mut state, self.0.id, index);
+            return Ok(true);
+        }
+        let entry = state.open_entry(self.0.id)?;
         let mut bytes = spare(entry, index);
         bytes.extend_from_slice(unit);
         loop {

@@ -184,6 +184,24 @@ impl State {
         self.core().wake(now, id, flow);
     }
 
+    /// Hands a unit to the core without the queue of its flow, in which none may wait; false when
+    /// that cannot be.
+    pub fn push(&mut self, id: SessionId, flow: usize, unit: &[u8]) -> bool {
+        let Self { sessions, host, .. } = self;
+        let Some(entry) = sessions.get_mut(&id).filter(|entry| !entry.is_over()) else {
+            return false;
+        };
+        let Some(its) = entry.flows.get_mut(flow) else { return false };
+        if !matches!(&its.end, super::flow::End::Sender(sender) if sender.is_idle()) {
+            return false;
+        }
+        let reactor = host.reactor();
+        let now = reactor.now();
+        let taken = reactor.core().push(now, id, flow, unit);
+        its.handed += u64::from(taken);
+        taken
+    }
+
     /// Ends the flows that this end sends, all of which is to arrive.
     pub fn finish_all(&mut self, id: SessionId) {
         use super::flow::End;
