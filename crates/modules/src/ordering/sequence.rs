@@ -12,6 +12,8 @@
 //!   up     0 1 . 2,3 x . [hold] 5    x: duplicate
 //! ```
 //!
+//! A train whose numbers follow each other waits, and goes up, as a train.
+//!
 //! Invariants: packets go up in the order of their numbers, each at most once; packets that wait
 //! are at most 8,192 and never wait longer than `hold` after they came.
 
@@ -106,16 +108,21 @@ impl Module for Sequence {
     }
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        if slot.is_train() {
-            return self.up_train(cx, slot);
+        let count = slot.segment_count();
+        if run_of(cx, slot) < count {
+            return in_parts(cx, slot, run_of, |cx, part| self.up(cx, part));
         }
-        let Some(number) = self.number(cx, slot, 0) else {
+        let Some(number) = self.number(cx, slot) else {
             return Verdict::Drop(DropReason::Malformed);
         };
+        let place = self.window.place_run(number, count);
+        if place.is_none() && count > 1 {
+            return in_parts(cx, slot, |_, _| 1, |cx, part| self.up(cx, part));
+        }
         if cx.pool.pull_head(slot, LEN).is_err() {
             return Verdict::Drop(DropReason::Malformed);
         }
-        match self.window.place(number) {
+        match place.unwrap_or_else(|| self.window.place(number)) {
             Place::Next => self.pass(cx, slot),
             Place::Ahead(ahead) => self.keep(cx, ahead, slot),
             Place::Repeated => Verdict::Drop(DropReason::Duplicate),
@@ -162,29 +169,16 @@ impl Module for Sequence {
 }
 
 impl Sequence {
-    /// The whole number that segment `at` carries.
-    fn number(&self, cx: &Cx<'_>, packet: &Packet, at: usize) -> Option<u64> {
-        let header = Header::parse(cx.pool.segment(packet, at));
+    /// The whole number of the first segment.
+    fn number(&self, cx: &Cx<'_>, packet: &Packet) -> Option<u64> {
+        let header = Header::parse(cx.pool.segment(packet, 0));
         header.ok().and_then(|header| extend(header.number, self.window.next()))
     }
 
-    /// A train whose segments are just those that are waited for stays one.
-    fn up_train(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
-        let count = slot.segment_count();
-        let is_next = |at| self.number(cx, slot, at) == Some(self.window.next() + at as u64);
-        let is_run = self.window.held() == 0 && (0..count).all(is_next);
-        if !is_run || cx.pool.pull_head(slot, LEN).is_err() {
-            return in_parts(cx, slot, |_, _| 1, |cx, part| self.up(cx, part));
-        }
-        self.outlier = None;
-        (0..count).for_each(|_| self.window.advance());
-        Verdict::Forward
-    }
-
-    /// The packet that was waited for, and those that waited for it.
+    /// The packet or train that was waited for, and those that waited for it.
     fn pass(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
         self.outlier = None;
-        self.window.advance();
+        (0..slot.segment_count()).for_each(|_| self.window.advance());
         if self.window.held() == 0 {
             return Verdict::Forward;
         }
@@ -243,4 +237,16 @@ impl Sequence {
             None => cx.disarm(HOLD_TIMER),
         }
     }
+}
+
+/// How many segments from the first on have numbers that follow each other.
+fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
+    let number = |at| Header::parse(cx.pool.segment(packet, at)).ok().map(|header| header.number);
+    let count = packet.segment_count();
+    if count == 1 {
+        return 1;
+    }
+    let Some(first) = number(0) else { return 1 };
+    let follows = |at: &usize| number(*at) == Some(first.wrapping_add(*at as u32));
+    (1..count).take_while(follows).count() + 1
 }

@@ -10,7 +10,9 @@
 //!   first is never waiting: it would have been released
 //! ```
 //!
-//! Invariant: at most [`WINDOW`] slots; the slot at the front is empty.
+//! A train waits in the slot of its first number, and fills those of the others.
+//!
+//! Invariant: at most [`WINDOW`] slots; the slot at the front is missing.
 
 use dacapo_base::Time;
 use dacapo_packet::Packet;
@@ -37,10 +39,20 @@ pub(crate) enum Place {
     Beyond,
 }
 
+/// The place of one number.
+#[derive(Debug)]
+enum Slot {
+    Missing,
+    /// The packet, or the train that begins here.
+    Came(Packet),
+    /// In a train that begins before.
+    Within,
+}
+
 #[derive(Debug)]
 pub(crate) struct Window {
     next: u64,
-    waiting: VecDeque<Packet>,
+    waiting: VecDeque<Slot>,
     seen: [u64; MEMORY_WORDS],
     held: usize,
 }
@@ -66,11 +78,22 @@ impl Window {
         match usize::try_from(ahead) {
             Ok(0) => Place::Next,
             Ok(ahead) if ahead < WINDOW => match self.waiting.get(ahead) {
-                Some(slot) if !slot.is_empty_slot() => Place::Repeated,
-                _ => Place::Ahead(ahead),
+                None | Some(Slot::Missing) => Place::Ahead(ahead),
+                Some(_) => Place::Repeated,
             },
             _ => Place::Beyond,
         }
+    }
+
+    /// The place of `count` numbers from this one on, when they are all missing and within the
+    /// window.
+    pub fn place_run(&self, number: u64, count: usize) -> Option<Place> {
+        let ahead = usize::try_from(number.checked_sub(self.next)?).ok()?;
+        let end = ahead.checked_add(count).filter(|end| *end <= WINDOW)?;
+        let known = ahead.min(self.waiting.len())..end.min(self.waiting.len());
+        let is_free = self.waiting.range(known).all(|slot| matches!(slot, Slot::Missing));
+        let place = if ahead == 0 { Place::Next } else { Place::Ahead(ahead) };
+        is_free.then_some(place)
     }
 
     fn bit(number: u64) -> (usize, u64) {
@@ -94,30 +117,32 @@ impl Window {
         self.waiting.pop_front();
     }
 
-    /// Keeps a packet that is `ahead` of the next number, less than [`WINDOW`].
+    /// Keeps a packet or train whose first number is `ahead` of the next; all of it is missing and
+    /// within [`WINDOW`].
     pub fn hold(&mut self, ahead: usize, packet: Packet) {
-        while self.waiting.len() <= ahead {
-            self.waiting.push_back(Packet::EMPTY);
+        let count = packet.segment_count();
+        while self.waiting.len() < ahead + count {
+            self.waiting.push_back(Slot::Missing);
         }
-        self.waiting[ahead] = packet;
-        self.held += 1;
+        self.waiting.range_mut(ahead..ahead + count).for_each(|slot| *slot = Slot::Within);
+        self.waiting[ahead] = Slot::Came(packet);
+        self.held += count;
     }
 
-    /// Takes the packet that is next, when it waits already.
+    /// Takes the packet or train that is next, when it waits already.
     pub fn release(&mut self) -> Option<Packet> {
-        let packet = self.waiting.front_mut()?.take();
-        if packet.is_empty_slot() {
-            return None;
-        }
-        self.held -= 1;
-        self.advance();
+        let Slot::Came(packet) = self.waiting.front_mut()? else { return None };
+        let packet = packet.take();
+        let count = packet.segment_count();
+        self.held -= count;
+        (0..count).for_each(|_| self.advance());
         Some(packet)
     }
 
     /// Gives up the missing numbers before the first waiting packet; returns how many.
     pub fn skip(&mut self) -> u64 {
         let mut missing = 0;
-        while self.held > 0 && self.waiting.front().is_some_and(Packet::is_empty_slot) {
+        while self.held > 0 && matches!(self.waiting.front(), Some(Slot::Missing)) {
             self.give_up_next();
             missing += 1;
         }
@@ -146,21 +171,26 @@ impl Window {
 
     /// The number and the arrival of the packet that has waited longest.
     pub fn oldest(&self) -> Option<(u64, Time)> {
-        let waiting = self.waiting.iter().enumerate().filter(|(_, slot)| !slot.is_empty_slot());
-        let oldest = waiting.min_by_key(|(_, slot)| slot.time)?;
-        Some((self.next + oldest.0 as u64, oldest.1.time))
+        let came = self.waiting.iter().zip(self.next..).filter_map(|(slot, number)| match slot {
+            Slot::Came(packet) => Some((number, packet.time)),
+            Slot::Missing | Slot::Within => None,
+        });
+        came.min_by_key(|(_, time)| *time)
     }
 
     pub fn drain(&mut self) -> impl Iterator<Item = Packet> + '_ {
         self.held = 0;
-        self.waiting.drain(..).filter(|slot| !slot.is_empty_slot())
+        self.waiting.drain(..).filter_map(|slot| match slot {
+            Slot::Came(packet) => Some(packet),
+            Slot::Missing | Slot::Within => None,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dacapo_packet::Pool;
+    use dacapo_packet::{Layout, Pool};
 
     #[test]
     fn numbers_before_the_next_are_repeated_or_late() {
@@ -187,6 +217,31 @@ mod tests {
         assert_eq!((window.next(), window.held(), window.skip()), (4, 1, 1));
         window.drain().for_each(|packet| pool.free(packet));
         assert_eq!(pool.live_views(), 0);
+    }
+
+    #[test]
+    fn a_train_waits_as_one_and_takes_the_places_of_all_its_numbers() {
+        let mut pool = Pool::new(1 << 20);
+        let layout = Layout { head: 0, tail: 0, segment: 10, segmented: true };
+        let mut window = Window::new();
+        window.hold(6, pool.packet_from(0, b"g", 0).unwrap());
+        assert_eq!(window.place_run(2, 4), Some(Place::Ahead(2)));
+        assert_eq!(window.place_run(2, 5), None, "6 is there");
+        assert_eq!(window.place_run(0, 6), Some(Place::Next));
+        assert_eq!(window.place_run(WINDOW as u64 - 4, 5), None, "one is beyond");
+        window.hold(2, pool.alloc_train(&layout, 35).unwrap());
+        assert_eq!(window.held(), 5);
+        for number in 2..6 {
+            assert_eq!(window.place(number), Place::Repeated, "{number}");
+        }
+        assert_eq!(window.skip(), 2);
+        let train = window.release().unwrap();
+        assert_eq!((train.segment_count(), window.next(), window.held()), (4, 6, 1));
+        let last = window.release().unwrap();
+        assert_eq!((window.next(), window.held()), (7, 0));
+        assert_eq!([2, 5, 6].map(|it| window.place(it)), [Place::Repeated; 3]);
+        assert_eq!([0, 1].map(|it| window.place(it)), [Place::Late; 2]);
+        [train, last].into_iter().for_each(|packet| pool.free(packet));
     }
 
     #[test]
