@@ -459,9 +459,9 @@ impl Core {
         }
     }
 
-    /// Hands a unit over for a flow that this end sends, past its source, in which none may wait: it
-    /// is written into the memory in which it leaves. False when it cannot be taken now, and nothing
-    /// has changed; then it is the source's to give.
+    /// Hands a unit over for a flow that this end sends, past its source, in which none may wait:
+    /// it is written into the memory in which it leaves. False when it cannot be taken now, and
+    /// nothing has changed; then it is the source's to give.
     pub fn push(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> bool {
         let taken = self.with_session(now, id, |session, around| {
             match session.flows.get_mut(flow).map(|flow| &mut flow.end) {

@@ -19,9 +19,9 @@
 //! Invariants: each stream that is asked for is closed or reported closed, once; a flow has at most
 //! one stream in its life.
 
-use super::{Core, CoreEvent, SessionId};
+use super::{Core, CoreEvent, SessionId, Way};
 use crate::error::{Code, Error};
-use crate::flow::sender::FlowOut;
+use crate::flow::sender::{DIRECT_HEAD_LEN, FlowOut};
 use crate::session::{Flow, FlowEnd};
 use dacapo_base::Time;
 use dacapo_wire::session::{Accept, FlowAnswer, STREAM_TOKEN_LEN};
@@ -310,6 +310,31 @@ impl Core {
             StreamRole::Dials(remote) => StreamAsk::Dial { stream, transport, remote, token },
             StreamRole::Expects => StreamAsk::Expect { stream, transport, token },
         });
+    }
+
+    /// The stream by which a unit of `len` bytes may leave from where it lies, and what goes before
+    /// it; see [`crate::Reactor::send_direct`].
+    pub(crate) fn direct(
+        &self,
+        id: SessionId,
+        index: usize,
+        len: usize,
+    ) -> Option<(StreamId, [u8; DIRECT_HEAD_LEN])> {
+        let flow = self.sessions.get(&id)?.flows.get(index)?;
+        match (&flow.end, flow.way(false)?) {
+            (FlowEnd::Sender(sender), Way::Stream(stream)) => {
+                Some((stream, sender.head_of_direct(len)?))
+            }
+            _ => None,
+        }
+    }
+
+    /// It has left.
+    pub(crate) fn handle_direct(&mut self, id: SessionId, index: usize, len: usize) {
+        let flow = self.sessions.get_mut(&id).and_then(|session| session.flows.get_mut(index));
+        if let Some(FlowEnd::Sender(sender)) = flow.map(|flow| &mut flow.end) {
+            sender.handle_direct(len);
+        }
     }
 
     /// Ends the stream of a flow; what is written already still goes out.

@@ -57,6 +57,9 @@ const END_EVERY_MIN: Duration = Duration::from_millis(5);
 /// How long the sender waits for DONE before it gives an old epoch up on its own.
 const DRAIN_MAX: Duration = Duration::from_secs(15);
 
+/// The length of what goes before a unit that leaves from where it lies.
+pub(crate) const DIRECT_HEAD_LEN: usize = data::LEN + unit::LEN;
+
 /// How fast a flow may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
@@ -345,6 +348,33 @@ impl SenderFlow {
         }
         self.splice.push(chain, len.unwrap_or(0), layout);
         true
+    }
+
+    /// What goes before a unit of `len` bytes that leaves from where it lies: when there is nothing
+    /// in the graph that must see it, nothing that hashes or paces it, and nothing waits.
+    pub fn head_of_direct(&self, len: usize) -> Option<[u8; DIRECT_HEAD_LEN]> {
+        let epoch = &self.current;
+        let is_lean = epoch.runner.modules().next().is_none()
+            && self.hash.is_none()
+            && self.bucket.is_none()
+            && matches!(self.change, Change::None);
+        let fits = len <= self.unit_len_max && len + unit::LEN <= epoch.layout.segment;
+        let is_next = self.is_fed() && !self.source_ended && !self.has_backlog();
+        if !(is_lean && fits && is_next) {
+            return None;
+        }
+        let mut head = [0; DIRECT_HEAD_LEN];
+        let (label, number) = head.split_at_mut(data::LEN);
+        label.copy_from_slice(&data::Header { label: epoch.label_tx }.emit());
+        number.copy_from_slice(&unit::Header::new(Kind::Data, epoch.fed).emit());
+        Some(head)
+    }
+
+    /// The unit has left.
+    pub fn handle_direct(&mut self, len: usize) {
+        self.current.fed += 1;
+        self.sent += 1;
+        self.sent_bytes += len as u64;
     }
 
     /// Whether something of the flow waits that may be sent.

@@ -18,7 +18,7 @@ mod streams;
 
 pub use streams::Dialed;
 
-use crate::engine::{Core, CoreEvent, Transmit, Way};
+use crate::engine::{Core, CoreEvent, SessionId, Transmit, Way};
 use crate::error::{Code, Error};
 use crate::peer::PeerId;
 use dacapo_base::Time;
@@ -329,6 +329,18 @@ impl Reactor {
             more |= attached.has_more;
         }
         more
+    }
+
+    /// Sends a unit of a flow from where it lies, past source and graph: over a stream, when
+    /// nothing must see it on the way and nothing waits. False when that cannot be, and nothing has
+    /// changed.
+    pub fn send_direct(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> bool {
+        let Some((stream, head)) = self.core.direct(id, flow, unit.len()) else { return false };
+        let is_sent = self.streams.send_split(now, stream, &head, unit);
+        if is_sent {
+            self.core.handle_direct(id, flow, unit.len());
+        }
+        is_sent
     }
 
     /// Sends what may be sent and nothing else: between two turns, for who hands over unit after

@@ -319,6 +319,21 @@ impl Streams {
         }
     }
 
+    /// Sends one datagram whose bytes lie in two places; false when nothing of it was taken.
+    pub fn send_split(&mut self, now: Time, id: StreamId, head: &[u8], body: &[u8]) -> bool {
+        let stream = self.streams.get(&id).filter(|it| it.waiting.is_none());
+        let Some((key, remote)) = stream.and_then(|it| Some((it.transport?, it.remote?))) else {
+            return false;
+        };
+        let Some(attached) = self.transports.get_mut(&key) else { return false };
+        let sent = attached.transport.send_split(remote, head, body);
+        if sent.is_err() {
+            // It has ended, and tells why when it is asked.
+            self.due_at = Some(now);
+        }
+        matches!(sent, Ok(Sent::All))
+    }
+
     /// Sends what waits for the streams of a transport that has room.
     fn send_waiting(&mut self, now: Time, core: &mut Core, key: u64) {
         let of_transport = self.streams.iter_mut().filter(|(_, it)| it.transport == Some(key));

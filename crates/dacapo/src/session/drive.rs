@@ -19,7 +19,7 @@
 //! has taken the lead from it.
 
 use super::background::Background;
-use super::state::State;
+use super::state::{Pushed, State};
 use dacapo_base::{Time, failpoint};
 use dacapo_core::{Code, Error, SessionId};
 use dacapo_sys::clock;
@@ -259,9 +259,12 @@ impl Shared {
 
     /// Sends, for a call that has handed a unit over to a flow. That takes a whole turn only when
     /// there was none for a while, or when it has left something to do.
-    pub fn send(&self, state: &mut State, id: SessionId, flow: usize) {
+    pub fn send(&self, state: &mut State, id: SessionId, flow: usize, pushed: Pushed) {
         let now = clock::now();
         if now.since(self.background.turned_at()) < TURN_EVERY {
+            if pushed == Pushed::Sent {
+                return;
+            }
             state.host.reactor().send_due(now);
             let core = state.core();
             if !core.has_events() && !core.has_backlog(id, flow) {

@@ -13,7 +13,7 @@ use super::endpoint::Endpoint;
 use super::entry::{Entry, Phase};
 use super::flow::{Direction, End, Flow, FlowInfo};
 use super::misuse;
-use super::state::State;
+use super::state::{Pushed, State};
 use super::units::{check_len, put, spare, take};
 use dacapo_base::Time;
 use dacapo_core::table::Role;
@@ -270,8 +270,9 @@ impl Session {
         entry.check_begun()?;
         let len = unit.len();
         check_len(entry, index, len)?;
-        if state.push(self.0.id, index, unit) {
-            shared.send(&mut state, self.0.id, index);
+        let pushed = state.push(self.0.id, index, unit);
+        if pushed != Pushed::Not {
+            shared.send(&mut state, self.0.id, index, pushed);
             return Ok(true);
         }
         let entry = state.open_entry(self.0.id)?;

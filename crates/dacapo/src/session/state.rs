@@ -53,6 +53,17 @@ pub(super) struct Serving {
     pub backlog: VecDeque<SessionId>,
 }
 
+/// What became of a unit that was handed over past the queue of its flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pushed {
+    /// Nothing: it cannot be now.
+    Not,
+    /// The core has it.
+    Taken,
+    /// It has left.
+    Sent,
+}
+
 pub(super) struct State {
     pub host: Host,
     pub sessions: BTreeMap<SessionId, Entry>,
@@ -184,22 +195,27 @@ impl State {
         self.core().wake(now, id, flow);
     }
 
-    /// Hands a unit to the core without the queue of its flow, in which none may wait; false when
-    /// that cannot be.
-    pub fn push(&mut self, id: SessionId, flow: usize, unit: &[u8]) -> bool {
+    /// Hands a unit over without the queue of its flow, in which none may wait.
+    pub fn push(&mut self, id: SessionId, flow: usize, unit: &[u8]) -> Pushed {
         let Self { sessions, host, .. } = self;
-        let Some(entry) = sessions.get_mut(&id).filter(|entry| !entry.is_over()) else {
-            return false;
+        let entry = sessions.get_mut(&id).filter(|entry| !entry.is_over());
+        let Some(its) = entry.and_then(|entry| entry.flows.get_mut(flow)) else {
+            return Pushed::Not;
         };
-        let Some(its) = entry.flows.get_mut(flow) else { return false };
         if !matches!(&its.end, super::flow::End::Sender(sender) if sender.is_idle()) {
-            return false;
+            return Pushed::Not;
         }
         let reactor = host.reactor();
         let now = reactor.now();
-        let taken = reactor.core().push(now, id, flow, unit);
-        its.handed += u64::from(taken);
-        taken
+        let pushed = if reactor.send_direct(now, id, flow, unit) {
+            Pushed::Sent
+        } else if reactor.core().push(now, id, flow, unit) {
+            Pushed::Taken
+        } else {
+            Pushed::Not
+        };
+        its.handed += u64::from(pushed != Pushed::Not);
+        pushed
     }
 
     /// Ends the flows that this end sends, all of which is to arrive.

@@ -173,6 +173,19 @@ impl StreamEnd {
         if self.is_open() { self.writer.send(bytes, segment_len, to) } else { Ok(Taken::default()) }
     }
 
+    /// The same for one datagram whose bytes lie in two places.
+    ///
+    /// # Errors
+    /// As [`StreamEnd::write`].
+    pub fn write_split(
+        &mut self,
+        head: &[u8],
+        body: &[u8],
+        to: &mut impl Write,
+    ) -> io::Result<Taken> {
+        if self.is_open() { self.writer.send_split(head, body, to) } else { Ok(Taken::default()) }
+    }
+
     /// Writes what is kept, as much as the stream takes.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //! What it is not: an implementation; see [`crate::tcp`] and [`crate::sim`].
 
 use super::Token;
-use crate::Transport;
+use crate::{Lane, Outgoing, SendError, Sent, Transport};
 use dacapo_base::Time;
 use dacapo_packet::Pool;
 use std::net::SocketAddr;
@@ -52,6 +52,20 @@ pub trait StreamTransport: Transport {
     /// Ends a stream; what was sent is still written if the network takes it. What comes by it from
     /// now on is dropped and counted, and no event tells of it any more.
     fn close_stream(&mut self, remote: SocketAddr);
+
+    /// Sends one datagram whose bytes lie in two places; [`Sent::Blocked`] when nothing of it was
+    /// taken.
+    ///
+    /// # Errors
+    /// As [`Transport::send`].
+    fn send_split(
+        &mut self,
+        remote: SocketAddr,
+        head: &[u8],
+        body: &[u8],
+    ) -> Result<Sent, SendError> {
+        self.send(&Outgoing::datagram(Lane::Data, remote, &[head, body].concat()))
+    }
 
     /// Reads by a stream no longer, or again. What comes meanwhile waits in the network until the
     /// other end finds it full. A stream that is being closed is read in any case.

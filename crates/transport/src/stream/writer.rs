@@ -88,7 +88,7 @@ impl Writer {
         let count = datagrams_in(bytes.len(), segment_len);
         while !self.has_rest() && taken.datagrams < count {
             let left = (count - taken.datagrams).min(RECORDS_MAX);
-            let run = Run { bytes: &bytes[taken.bytes..], segment_len, count: left };
+            let run = Run { head: &[], bytes: &bytes[taken.bytes..], segment_len, count: left };
             match run.write(to) {
                 Ok(Some(written)) => {
                     taken.calls += 1;
@@ -108,6 +108,29 @@ impl Writer {
         Ok(taken)
     }
 
+    /// Sends one datagram whose bytes lie in two places.
+    pub(super) fn send_split(
+        &mut self,
+        head: &[u8],
+        body: &[u8],
+        to: &mut impl Write,
+    ) -> io::Result<Taken> {
+        if head.len() + body.len() > RECORD_LEN_MAX {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut taken = Taken::default();
+        self.flush(to)?;
+        if self.has_rest() {
+            return Ok(taken);
+        }
+        let run = Run { head, bytes: body, segment_len: body.len(), count: 1 };
+        if let Some(written) = run.write(to)? {
+            taken.calls = 1;
+            self.account(&run, written, &mut taken);
+        }
+        Ok(taken)
+    }
+
     /// Counts what `written` bytes of a run are, and keeps the rest of a record that was cut; true
     /// when they are all of it.
     fn account(&mut self, run: &Run<'_>, mut written: usize, taken: &mut Taken) -> bool {
@@ -115,16 +138,15 @@ impl Writer {
             if written == 0 {
                 return false;
             }
-            let datagram = run.datagram(index);
-            let length = length_of(datagram);
-            let record = [length.as_slice(), datagram];
-            if written < LENGTH_LEN + datagram.len() {
-                self.rest = record.concat();
+            let (length, datagram) = (run.length(index), run.datagram(index));
+            let len = run.head.len() + datagram.len();
+            if written < LENGTH_LEN + len {
+                self.rest = [length.as_slice(), run.head, datagram].concat();
                 self.gone = written;
             }
-            written = written.saturating_sub(LENGTH_LEN + datagram.len());
+            written = written.saturating_sub(LENGTH_LEN + len);
             taken.datagrams += 1;
-            taken.bytes += datagram.len();
+            taken.bytes += len;
         }
         !self.has_rest()
     }
@@ -132,6 +154,8 @@ impl Writer {
 
 /// Datagrams that go in one call.
 struct Run<'a> {
+    /// The front of each, which lies elsewhere.
+    head: &'a [u8],
     bytes: &'a [u8],
     segment_len: usize,
     count: usize,
@@ -143,10 +167,20 @@ impl<'a> Run<'a> {
         &self.bytes[start..self.bytes.len().min(start + self.segment_len)]
     }
 
+    fn length(&self, index: usize) -> [u8; LENGTH_LEN] {
+        let len = self.head.len() + self.datagram(index).len();
+        u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes()
+    }
+
     fn write(&self, to: &mut impl Write) -> io::Result<Option<usize>> {
+        if self.count == 1 {
+            let length = self.length(0);
+            let parts = [&length, self.head, self.datagram(0)].map(IoSlice::new);
+            return write_some(to, &parts);
+        }
         let mut lengths = [[0; LENGTH_LEN]; RECORDS_MAX];
         for (index, length) in lengths.iter_mut().enumerate().take(self.count) {
-            *length = length_of(self.datagram(index));
+            *length = self.length(index);
         }
         let mut parts = [IoSlice::new(&[]); 2 * RECORDS_MAX];
         for (index, pair) in parts.chunks_exact_mut(2).enumerate().take(self.count) {
@@ -155,10 +189,6 @@ impl<'a> Run<'a> {
         }
         write_some(to, &parts[..2 * self.count])
     }
-}
-
-fn length_of(datagram: &[u8]) -> [u8; LENGTH_LEN] {
-    u32::try_from(datagram.len()).unwrap_or(u32::MAX).to_be_bytes()
 }
 
 /// One write; `None` when the stream takes nothing now.

@@ -179,6 +179,17 @@ impl StreamTransport for Tcp {
         self.streams.poll_event()
     }
 
+    fn send_split(
+        &mut self,
+        remote: SocketAddr,
+        head: &[u8],
+        body: &[u8],
+    ) -> Result<Sent, SendError> {
+        let result = self.streams.send_split(remote, head, body);
+        self.settle_watches();
+        result
+    }
+
     fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
         self.streams.set_reading(remote, is_reading);
         self.settle_watches();

@@ -3,8 +3,10 @@
 //! What it is not: a queue; a stream keeps at most the rest of one record.
 
 use super::{Connection, Phase, Slot, Streams};
-use crate::stream::{Ending, RECORD_LEN_MAX, Taken};
+use crate::stream::{Ending, RECORD_LEN_MAX, StreamEnd, Taken};
 use crate::{Outgoing, SendError, Sent};
+use std::io;
+use std::net::SocketAddr;
 
 impl<C: Connection> Streams<C> {
     /// As [`crate::Transport::send`].
@@ -13,27 +15,56 @@ impl<C: Connection> Streams<C> {
             self.stats.too_large += 1;
             return Err(SendError::TooLarge { mtu: Some(RECORD_LEN_MAX) });
         }
-        let index = self.by_remote.get(&outgoing.remote).copied();
+        let segment_len = outgoing.datagram_len();
+        let taken =
+            self.write_to(outgoing.remote, outgoing.datagram_count(), |end, connection| {
+                end.write(outgoing.bytes, segment_len, connection)
+            })?;
+        Ok(match taken.datagrams == outgoing.datagram_count() {
+            true => Sent::All,
+            false => Sent::Blocked { bytes_taken: taken.bytes },
+        })
+    }
+
+    /// As [`crate::StreamTransport::send_split`].
+    pub(crate) fn send_split(
+        &mut self,
+        remote: SocketAddr,
+        head: &[u8],
+        body: &[u8],
+    ) -> Result<Sent, SendError> {
+        if head.len().saturating_add(body.len()) > RECORD_LEN_MAX {
+            self.stats.too_large += 1;
+            return Err(SendError::TooLarge { mtu: Some(RECORD_LEN_MAX) });
+        }
+        let taken =
+            self.write_to(remote, 1, |end, connection| end.write_split(head, body, connection))?;
+        Ok(if taken.datagrams == 1 { Sent::All } else { Sent::Blocked { bytes_taken: 0 } })
+    }
+
+    /// Writes `count` datagrams to the stream to `remote`.
+    fn write_to(
+        &mut self,
+        remote: SocketAddr,
+        count: usize,
+        write: impl FnOnce(&mut StreamEnd, &mut C) -> io::Result<Taken>,
+    ) -> Result<Taken, SendError> {
+        let index = self.by_remote.get(&remote).copied();
         let slot = index.and_then(|index| self.slots.get_mut(index)?.as_mut());
-        let (Some(index), Some(slot)) = (index, slot) else {
+        let (Some(index), Some(slot)) = (index, slot.filter(|slot| slot.failure.is_none())) else {
             self.stats.errors += 1;
             return Err(SendError::Closed);
         };
-        if slot.failure.is_some() {
-            self.stats.errors += 1;
-            return Err(SendError::Closed);
-        }
         let had_backlog = slot.end.has_backlog();
-        let segment_len = outgoing.datagram_len();
-        match slot.end.write(outgoing.bytes, segment_len, &mut slot.connection) {
+        match write(&mut slot.end, &mut slot.connection) {
             Ok(taken) => {
-                let is_all = taken.datagrams == outgoing.datagram_count();
+                let is_all = taken.datagrams == count;
                 slot.is_blocked |= !is_all;
                 if !is_all || had_backlog != slot.end.has_backlog() {
                     self.changed.push(index);
                 }
                 self.count_taken(&taken, is_all);
-                Ok(if is_all { Sent::All } else { Sent::Blocked { bytes_taken: taken.bytes } })
+                Ok(taken)
             }
             Err(error) => {
                 self.fail(index, Ending::of(error));

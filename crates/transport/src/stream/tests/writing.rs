@@ -1,6 +1,7 @@
 //! Writing: whole datagrams are taken, whatever the stream takes, and what was taken goes out.
 
 use super::*;
+use crate::stream::RECORD_LEN_MAX;
 
 /// Sends all of `bytes` in segments into a stream that has `room` bytes at a time.
 fn send(end: &mut StreamEnd, bytes: &[u8], segment_len: usize, room: usize) -> (Vec<u8>, usize) {
@@ -41,6 +42,34 @@ fn whatever_the_stream_takes_at_a_time_the_records_are_whole() {
             assert!(blocked > 0 || room > 2 || expected.len() == 1);
         }
     }
+}
+
+#[test]
+fn a_datagram_in_two_places_is_one_record_whatever_the_stream_takes() {
+    for (head, body) in [(9, 0), (9, 1), (0, 40), (0, 0), (9, 200)] {
+        let mut bytes = vec![0; head + body];
+        Random::from_number(body as u64).fill(&mut bytes);
+        for room in 0..head + body + 8 {
+            let mut pool = Pool::new(0);
+            let mut end = open_end(&mut pool);
+            let mut out = Narrow { room, ..Narrow::default() };
+            let taken = end.write_split(&bytes[..head], &bytes[head..], &mut out).unwrap();
+            // It is taken as soon as a byte of it is, and a second one waits for its rest.
+            let is_taken = usize::from(room > 0);
+            assert_eq!((taken.datagrams, taken.bytes), (is_taken, is_taken * bytes.len()));
+            assert_eq!(end.has_backlog(), room > 0 && room < bytes.len() + 4);
+            out.room = 0;
+            assert_eq!(end.write_split(&[], b"next", &mut out).unwrap().datagrams, 0);
+            out.room = usize::MAX;
+            end.flush(&mut out).unwrap();
+            let expected = if room == 0 { Vec::new() } else { records(&[bytes.clone()]) };
+            assert!(out.bytes == expected, "{head} and {body}, room for {room}");
+        }
+    }
+    let mut end = open_end(&mut Pool::new(0));
+    let long = vec![0; RECORD_LEN_MAX];
+    let refused = end.write_split(b"9", &long, &mut Narrow { room: 1 << 20, ..Narrow::default() });
+    assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::InvalidInput);
 }
 
 #[test]
