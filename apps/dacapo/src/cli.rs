@@ -5,6 +5,7 @@
 mod lift;
 mod link;
 mod net;
+mod scale;
 mod texts;
 mod transfer;
 
@@ -16,6 +17,7 @@ use dacapo_qos::{Attributes, PathAssumption};
 pub use lift::BenchLiftArgs;
 pub use link::{Addresses, LinkArgs, Namespaces, OverLink};
 pub use net::{BenchNetArgs, NetDirection, NetTransport, NetWait, NetWhat, word as net_word};
+pub use scale::BenchScaleArgs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -200,7 +200,8 @@ Examples:
   dacapo bench lift                        what a module costs, and a runner of modules
   dacapo bench link                        what the emulator of `link` costs
   dacapo bench net                         what goes from process to process on this host
-  dacapo bench net 192.0.2.7               or to `dacapo bench net --listen` there";
+  dacapo bench net 192.0.2.7               or to `dacapo bench net --listen` there
+  dacapo bench scale                       what ten thousand idle sessions cost";
 
 pub const BENCH_CONTROL: &str = "\
 Examples:
@@ -235,6 +236,29 @@ Examples:
   dacapo bench net --unit-len 1400 --rate '1 Gbit/s' --graph segment,sequence,checksum
   dacapo bench net --transport tcp --flows 4 --bytes 10GB --rounds 5 --json | jq .median
   dacapo bench net --what latency --wait spin";
+
+pub const BENCH_SCALE: &str = "\
+Two processes on this host, over loopback: the far end is one host that serves a session with one
+flow that sends nothing; this one is a host for each connection and joins it again and again. First
+one connection without a session, idle; then all connections; then sessions that are opened and
+closed; then all sessions at a time, idle; then all are closed. Both ends look at themselves in
+between: memory that is no file's, threads, descriptors, processor time. What the kernel keeps for
+sockets is not in it.
+
+Growth is that of --opens sessions after a quarter as many have gone before: a connection keeps the
+memory of some streams for the next ones, which is no growth without end.
+
+A connection has at most 800 sessions here, and 32,000 opens in all: labels rest for two minutes. A
+connection takes four descriptors at this end, because each has a host of its own (ulimit -n).
+
+It ends with 0 when everything could be measured, whether or not a goal is met, and with 1 when
+something failed or a session is left at the end.
+
+Examples:
+  dacapo bench scale
+  dacapo bench scale --sessions 200 --opens 500 --idle 2s
+  dacapo bench scale --connections 200 --opens 0
+  dacapo bench scale --json | jq .figures";
 
 pub const BENCH_LIFT: &str = "\
 In turns, until the time is over: 0, 3, 5, 10 and 20 equal modules, of which each touches a header

@@ -2,12 +2,14 @@
 //!
 //! What it is not: a test; nothing here decides whether something works.
 
+mod child;
 mod control;
 mod figures_1998;
 mod lift;
 mod link;
 mod net;
 mod plain;
+mod scale;
 mod series;
 mod timed;
 mod transfer;
@@ -22,6 +24,7 @@ pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
         Bench::Lift(args) => lift::run(args),
         Bench::Link(args) => link::run(args),
         Bench::Net(args) => net::run(args),
+        Bench::Scale(args) => scale::run(args),
         Bench::Transfer(args) => transfer::run(args),
     }
 }

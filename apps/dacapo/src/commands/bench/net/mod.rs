@@ -11,7 +11,6 @@
 //! the library, from one application to the other.
 
 mod ask;
-mod child;
 mod echo;
 mod far;
 mod figures;
@@ -20,13 +19,13 @@ mod near;
 mod run;
 mod show;
 
+use super::child::Child;
 use crate::cli::{BenchNetArgs, NetTransport, NetWhat};
 use crate::edge::{config_from_env, interrupted};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Progress;
 use ask::{Ask, Run};
-use child::Child;
 use dacapo::Plan;
 use dacapo::host::HostConfig;
 use dacapo::plan::Assumptions;
@@ -41,6 +40,9 @@ use std::time::{Duration, Instant};
 /// The longest measurement of delays when more is measured besides.
 const ECHO_MAX: Duration = Duration::from_secs(2);
 
+/// A far end on this host.
+const FAR: [&str; 6] = ["bench", "net", "--listen", "127.0.0.1:0", "--until-eof", "--json"];
+
 /// Runs the command.
 pub fn run(args: &BenchNetArgs) -> Result<Exit, Failure> {
     if let Some(listen) = args.listen {
@@ -48,10 +50,11 @@ pub fn run(args: &BenchNetArgs) -> Result<Exit, Failure> {
     }
     let (ask, config) = (question(args)?, host_config(args)?);
     let mut progress = Progress::new(args.json);
-    let child = if args.host.is_none() { Some(Child::start(args)?) } else { None };
+    let far: Vec<&str> = FAR.into_iter().chain(args.without()).collect();
+    let child = if args.host.is_none() { Some(Child::start("bench net", &far)?) } else { None };
     let host = match (&args.host, &child) {
         (Some(host), _) => host.clone(),
-        (None, child) => child.as_ref().map(|it| it.address.clone()).unwrap_or_default(),
+        (None, child) => child.as_ref().map(Child::address).unwrap_or_default(),
     };
     let near = Near::connect(&host, config)?;
     // Until here a signal just ends the command.

@@ -1,0 +1,262 @@
+//! [`Near`]: the end that joins: hosts, each with a connection, that open sessions and close them.
+//!
+//! ```text
+//!   join -> Offered -> answer -> Ready -> activate -> Active [-> close -> SessionEnded]
+//! ```
+//!
+//! What it is not: the order of the measurement (`mod.rs`), or what is printed (`show.rs`).
+//!
+//! Invariants: at most [`WINDOW`] sessions are on their way at a time; every wait ends with what is
+//! waited for, a signal, or a failure after [`SILENCE_MAX`] without progress.
+
+use super::super::child::Child;
+use super::flow::{Idle, NAME};
+use super::hosts::Hosts;
+use super::look::Look;
+use super::show::Both;
+use crate::exit::Failure;
+use crate::progress::Progress;
+use dacapo::core::{CoreEvent, Error, PeerId, Port, SessionId, Wishes};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// Sessions on their way at a time.
+const WINDOW: u64 = 64;
+
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+const SLICE: Duration = Duration::from_millis(200);
+
+/// What becomes of sessions that are set up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Keep,
+    Close,
+}
+
+/// The end that joins.
+pub struct Near<'a> {
+    hosts: Hosts,
+    child: &'a mut Child,
+    progress: &'a mut Progress,
+    /// The far end, as each host that is connected knows it.
+    peers: Vec<PeerId>,
+    next: usize,
+    /// Sessions that run, with the number of their host.
+    active: BTreeSet<(usize, SessionId)>,
+    /// Sessions that were set up, and that are over, since the last count began.
+    opened: u64,
+    ended: u64,
+    then: Then,
+}
+
+impl<'a> Near<'a> {
+    /// So many hosts without connections.
+    ///
+    /// # Errors
+    /// As [`Hosts::open`].
+    pub fn open(
+        count: usize,
+        child: &'a mut Child,
+        progress: &'a mut Progress,
+    ) -> Result<Self, Failure> {
+        let hosts = Hosts::open(count)?;
+        let (peers, active, then) = (Vec::new(), BTreeSet::new(), Then::Keep);
+        Ok(Self { hosts, child, progress, peers, next: 0, active, opened: 0, ended: 0, then })
+    }
+
+    /// Connects so many of the hosts, in all.
+    ///
+    /// # Errors
+    /// The far end does not answer, or there is no descriptor left.
+    pub fn connect(&mut self, count: usize) -> Result<(), Failure> {
+        let remote: Result<SocketAddr, _> = self.child.address().parse();
+        let remote = remote.map_err(|error| failed(&format!("the far end's address: {error}")))?;
+        while self.peers.len() < count {
+            let Some((host, _)) = self.hosts.command(self.peers.len()) else { break };
+            let peer = host.connect(remote).map_err(core)?;
+            self.opened = 0;
+            self.drive("connections", 1, |near| Ok(near.opened))?;
+            self.peers.push(peer);
+        }
+        // A path is known a little after it is open: only then both ends have what they keep of it.
+        self.rest(Duration::from_secs(2))
+    }
+
+    /// Opens sessions until so many run; how long it took.
+    ///
+    /// # Errors
+    /// One of them fails, or a signal comes.
+    pub fn hold(&mut self, count: u64) -> Result<Duration, Failure> {
+        let began = Instant::now();
+        self.then = Then::Keep;
+        (self.opened, self.ended) = (0, 0);
+        let mut begun = 0;
+        self.drive("sessions opened", count, |near| {
+            while begun < count && begun - near.opened < WINDOW {
+                near.join()?;
+                begun += 1;
+            }
+            Ok(near.opened)
+        })?;
+        Ok(began.elapsed())
+    }
+
+    /// Opens and closes so many sessions, each as soon as it runs; how long it took.
+    ///
+    /// # Errors
+    /// One of them fails, or a signal comes.
+    pub fn churn(&mut self, count: u64) -> Result<Duration, Failure> {
+        let began = Instant::now();
+        self.then = Then::Close;
+        (self.opened, self.ended) = (0, 0);
+        let mut begun = 0;
+        self.drive("sessions opened and closed", count, |near| {
+            while begun < count && begun - near.ended < WINDOW {
+                near.join()?;
+                begun += 1;
+            }
+            Ok(near.ended)
+        })?;
+        Ok(began.elapsed())
+    }
+
+    /// Closes what runs; how long it took.
+    ///
+    /// # Errors
+    /// One of them fails, or a signal comes.
+    pub fn close_all(&mut self) -> Result<Duration, Failure> {
+        let began = Instant::now();
+        let all: Vec<(usize, SessionId)> = self.active.iter().copied().collect();
+        (self.opened, self.ended) = (0, 0);
+        let (count, mut begun) = (all.len() as u64, 0);
+        self.drive("sessions closed", count, |near| {
+            while begun < count && begun - near.ended < WINDOW {
+                let next = usize::try_from(begun).ok().and_then(|at| all.get(at));
+                next.map_or(Ok(()), |(host, session)| near.close(*host, *session))?;
+                begun += 1;
+            }
+            Ok(near.ended)
+        })?;
+        Ok(began.elapsed())
+    }
+
+    /// Does nothing for so long.
+    ///
+    /// # Errors
+    /// A signal comes, or a session ends.
+    pub fn rest(&mut self, how_long: Duration) -> Result<(), Failure> {
+        let end = Instant::now() + how_long;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            if let Some((host, event)) = self.hosts.next(left)? {
+                self.handle(host, event)?;
+            }
+        }
+    }
+
+    /// Looks at both ends.
+    ///
+    /// # Errors
+    /// The far end is gone, or the system does not tell.
+    pub fn look(&mut self) -> Result<Both, Failure> {
+        let near = Look::at(self.hosts.cores())?;
+        let far = Look::from_json(&self.child.ask("look")?);
+        let far = far.ok_or_else(|| failed("the far end speaks nonsense"))?;
+        Ok(Both { near, far })
+    }
+
+    /// Takes leave of the far end.
+    pub fn leave(mut self) {
+        for (number, peer) in std::mem::take(&mut self.peers).into_iter().enumerate() {
+            if let Some((host, now)) = self.hosts.command(number) {
+                host.reactor().core().disconnect(now, peer);
+            }
+        }
+        self.hosts.flush();
+    }
+
+    fn drive(
+        &mut self,
+        what: &str,
+        count: u64,
+        mut more: impl FnMut(&mut Self) -> Result<u64, Failure>,
+    ) -> Result<(), Failure> {
+        let (mut before, mut since) = (0, Instant::now());
+        loop {
+            let done = more(self)?;
+            if done >= count {
+                self.progress.clear();
+                return Ok(());
+            }
+            if done != before {
+                (before, since) = (done, Instant::now());
+            }
+            if since.elapsed() > SILENCE_MAX {
+                return Err(failed(&format!("nothing more after {done} of {count} {what}")));
+            }
+            if self.progress.is_due() {
+                self.progress.show(&format!("{done} of {count} {what}"));
+            }
+            if let Some((host, event)) = self.hosts.next(SLICE)? {
+                self.handle(host, event)?;
+            }
+        }
+    }
+
+    fn join(&mut self) -> Result<(), Failure> {
+        self.next = (self.next + 1) % self.peers.len().max(1);
+        let peer = self.peers.get(self.next).copied();
+        let Some((peer, (host, now))) = peer.zip(self.hosts.command(self.next)) else {
+            return Ok(());
+        };
+        let joined = host.reactor().core().join(now, peer, NAME, Wishes::default());
+        joined.map(|_| ()).map_err(core)
+    }
+
+    fn close(&mut self, number: usize, session: SessionId) -> Result<(), Failure> {
+        let Some((host, now)) = self.hosts.command(number) else { return Ok(()) };
+        host.reactor().core().close(now, session).map_err(core)
+    }
+
+    fn handle(&mut self, number: usize, event: CoreEvent) -> Result<(), Failure> {
+        let Some((host, now)) = self.hosts.command(number) else { return Ok(()) };
+        let engine = host.reactor().core();
+        match event {
+            CoreEvent::PeerOpen { .. } => {
+                self.opened += 1;
+                Ok(())
+            }
+            CoreEvent::Offered { session, flows, .. } => {
+                let sink = || Some(Port::Sink(Box::new(Idle)));
+                let ports = flows.iter().map(|_| sink()).collect();
+                engine.answer(now, session, ports).map_err(core)
+            }
+            CoreEvent::Ready { session } => engine.activate(now, session).map_err(core),
+            CoreEvent::Active { session } => {
+                self.opened += 1;
+                self.active.insert((number, session));
+                if self.then == Then::Close { self.close(number, session) } else { Ok(()) }
+            }
+            CoreEvent::SessionEnded { error: Some(error), .. }
+            | CoreEvent::PeerLost { error, .. } => Err(core(error)),
+            CoreEvent::SessionEnded { session, .. } => {
+                self.ended += 1;
+                self.active.remove(&(number, session));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn failed(text: &str) -> Failure {
+    Failure::run_time("bench scale", text)
+}
+
+fn core(error: Error) -> Failure {
+    Failure::core("bench scale", &error)
+}
