@@ -4,12 +4,12 @@
 //! label is random, but it goes in clear.
 //!
 //! Invariants: a label is random in its upper 28 bits; its lower 4 name the reactor; one that was
-//! taken back is not given out again for two minutes; at most [`LABELS_MAX`] exist, and at most
-//! [`LABELS_PER_PEER_MAX`] for one peer.
+//! taken back is not given out again for two minutes at least; at most [`LABELS_MAX`] exist, and at
+//! most [`LABELS_PER_PEER_MAX`] for one peer.
 
 use crate::peer::PeerId;
 use dacapo_base::{Random, Time};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// The most labels at a time, those in quarantine included.
@@ -19,6 +19,10 @@ pub const LABELS_MAX: usize = 262_144;
 pub(crate) const LABELS_PER_PEER_MAX: usize = 32_768;
 
 const QUARANTINE: Duration = Duration::from_secs(120);
+
+/// Labels that were taken back within this time rest together, until the last may go.
+const QUARANTINE_STEP: Duration = Duration::from_secs(8);
+
 const REACTOR_MASK: u32 = 0xF;
 
 /// What a label names.
@@ -34,17 +38,53 @@ pub struct Target {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// What it names; nothing in quarantine.
-    target: Option<Target>,
+    target: Target,
     owner: PeerId,
+}
+
+/// Labels that were taken back at about the same time: four bytes each, for there may be many more
+/// of them than of those in use.
+#[derive(Debug)]
+struct Resting {
+    since: Time,
+    /// When the last of them has rested long enough.
+    until: Time,
+    labels: Quarantined,
+    /// How many of them were for flows with each peer.
+    owned: BTreeMap<PeerId, usize>,
+}
+
+#[derive(Debug)]
+enum Quarantined {
+    Open(BTreeSet<u32>),
+    /// In order.
+    Sealed(Box<[u32]>),
+}
+
+impl Quarantined {
+    fn contains(&self, label: u32) -> bool {
+        match self {
+            Self::Open(labels) => labels.contains(&label),
+            Self::Sealed(labels) => labels.binary_search(&label).is_ok(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Open(labels) => labels.len(),
+            Self::Sealed(labels) => labels.len(),
+        }
+    }
 }
 
 /// The labels of a reactor.
 #[derive(Debug, Default)]
 pub struct Labels {
     entries: BTreeMap<u32, Entry>,
-    quarantine: VecDeque<(Time, u32)>,
-    /// How many there are for flows with each peer.
+    /// The oldest first; the last one is open.
+    quarantine: VecDeque<Resting>,
+    quarantined: usize,
+    /// How many there are for flows with each peer, those in quarantine included.
     owned: BTreeMap<PeerId, usize>,
 }
 
@@ -59,14 +99,15 @@ impl Labels {
     ) -> Option<u32> {
         self.release_old(now);
         let owned = self.owned.get(&owner).copied().unwrap_or(0);
-        if self.entries.len() >= LABELS_MAX || owned >= LABELS_PER_PEER_MAX {
+        let all = self.entries.len() + self.quarantined;
+        if all >= LABELS_MAX || owned >= LABELS_PER_PEER_MAX {
             return None;
         }
         loop {
             // At most one in 1,024 numbers is taken, so this ends.
             let label = random.next_u32() & !REACTOR_MASK;
-            if let std::collections::btree_map::Entry::Vacant(entry) = self.entries.entry(label) {
-                entry.insert(Entry { target: Some(target), owner });
+            if !self.entries.contains_key(&label) && !self.is_quarantined(label) {
+                self.entries.insert(label, Entry { target, owner });
                 self.owned.insert(owner, owned + 1);
                 return Some(label);
             }
@@ -76,31 +117,51 @@ impl Labels {
     /// What a label names; `None` for one that is unknown or was taken back.
     #[must_use]
     pub fn target(&self, label: u32) -> Option<Target> {
-        self.entries.get(&label)?.target
+        Some(self.entries.get(&label)?.target)
     }
 
-    /// True for a label that was taken back less than two minutes ago.
+    /// True for a label that was taken back less than two minutes ago, or a little more.
     #[must_use]
     pub fn is_quarantined(&self, label: u32) -> bool {
-        self.entries.get(&label).is_some_and(|entry| entry.target.is_none())
+        self.quarantine.iter().any(|resting| resting.labels.contains(label))
     }
 
     /// Takes a label back.
     pub fn retire(&mut self, now: Time, label: u32) {
-        if let Some(entry) = self.entries.get_mut(&label)
-            && entry.target.take().is_some()
-        {
-            self.quarantine.push_back((now + QUARANTINE, label));
+        let Some(entry) = self.entries.remove(&label) else { return };
+        self.open_quarantine(now);
+        let Some(resting) = self.quarantine.back_mut() else { return };
+        if let Quarantined::Open(labels) = &mut resting.labels {
+            labels.insert(label);
         }
+        resting.until = now + QUARANTINE;
+        *resting.owned.entry(entry.owner).or_default() += 1;
+        self.quarantined += 1;
+    }
+
+    /// Sees to it that the last of the quarantine began a short time ago.
+    fn open_quarantine(&mut self, now: Time) {
+        if let Some(last) = self.quarantine.back_mut() {
+            if now.since(last.since) < QUARANTINE_STEP {
+                return;
+            }
+            if let Quarantined::Open(labels) = &last.labels {
+                last.labels = Quarantined::Sealed(labels.iter().copied().collect());
+            }
+        }
+        let (since, until, owned) = (now, now + QUARANTINE, BTreeMap::new());
+        let labels = Quarantined::Open(BTreeSet::new());
+        self.quarantine.push_back(Resting { since, until, labels, owned });
     }
 
     fn release_old(&mut self, now: Time) {
-        while let Some((_, label)) = self.quarantine.pop_front_if(|(at, _)| *at <= now) {
-            let Some(entry) = self.entries.remove(&label) else { continue };
-            if let Some(owned) = self.owned.get_mut(&entry.owner) {
-                *owned = owned.saturating_sub(1);
+        while let Some(resting) = self.quarantine.pop_front_if(|resting| resting.until <= now) {
+            self.quarantined -= resting.labels.len();
+            for (owner, count) in resting.owned {
+                let Some(owned) = self.owned.get_mut(&owner) else { continue };
+                *owned = owned.saturating_sub(count);
                 if *owned == 0 {
-                    self.owned.remove(&entry.owner);
+                    self.owned.remove(&owner);
                 }
             }
         }
@@ -145,6 +206,27 @@ mod tests {
         assert_eq!(allot(&mut labels, Time::from_millis(120_000)), label);
         labels.release_old(Time::from_millis(180_000));
         assert_eq!(labels.target(label), Some(TARGET), "the second time takes nothing away");
+    }
+
+    #[test]
+    fn each_label_rests_two_minutes_at_least_and_all_are_free_again() {
+        let mut labels = Labels::default();
+        let mut random = Random::from_number(5);
+        let mut given = VecDeque::new();
+        for second in 0..400 {
+            let now = Time::from_millis(second * 1_000);
+            for _ in 0..7 {
+                let label = labels.allot(now, &mut random, TARGET, OWNER).unwrap();
+                labels.retire(now, label);
+                given.push_back((now, label));
+            }
+            while given.pop_front_if(|(at, _)| now.since(*at) >= QUARANTINE).is_some() {}
+            assert!(given.iter().all(|(_, label)| labels.is_quarantined(*label)), "{now:?}");
+        }
+        assert!(labels.quarantined <= 7 * 130, "{} rest", labels.quarantined);
+        labels.release_old(Time::from_millis(520_000));
+        assert_eq!((labels.quarantined, labels.owned.len()), (0, 0));
+        assert!(labels.entries.is_empty() && labels.quarantine.is_empty());
     }
 
     #[test]
