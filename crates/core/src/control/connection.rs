@@ -11,7 +11,7 @@ use dacapo_wire::record::{self, RecordError};
 use quinn_proto::{
     ConnectionError, ConnectionHandle, Dir, Event, StreamEvent, StreamId, VarInt, WriteError,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -27,6 +27,11 @@ pub(super) struct Connection {
     /// False when it had nothing to send and nothing has happened since.
     pub may_send: bool,
     streams: BTreeMap<StreamId, Stream>,
+    /// Those that have something to be written, or to be ended.
+    waiting: BTreeSet<StreamId>,
+    /// Bytes that wait to be written, and of half records, on all streams.
+    unread_len: usize,
+    half_len: usize,
     /// Streams of the peer that have not brought a whole record yet, and since when they are
     /// watched.
     unspoken: Vec<(StreamId, Option<Time>)>,
@@ -67,6 +72,7 @@ impl Connection {
     ) -> Self {
         let (may_send, through, streams) = (true, false, BTreeMap::new());
         let (unproved, unspoken) = ((0, 0), Vec::new());
+        let (waiting, unread_len, half_len) = (BTreeSet::new(), 0, 0);
         let kept_until = None;
         Self {
             handle,
@@ -77,6 +83,9 @@ impl Connection {
             unproved,
             may_send,
             streams,
+            waiting,
+            unread_len,
+            half_len,
             unspoken,
             kept_until,
         }
@@ -119,7 +128,7 @@ impl Connection {
 
     /// Whether the peer keeps too much of what it has not ended.
     fn has_too_much(&self) -> bool {
-        self.streams.values().map(|it| it.reader.len()).sum::<usize>() > HALF_RECORDS_MAX
+        self.half_len > HALF_RECORDS_MAX
     }
 
     /// True for one that came in and is neither through nor closed.
@@ -212,7 +221,7 @@ impl Connection {
         if state.ended {
             return;
         }
-        let mut ended = None;
+        let (mut ended, half_len) = (None, state.reader.len());
         let mut receiver = self.inner.recv_stream(stream);
         let Ok(mut chunks) = receiver.read(true) else { return };
         while ended.is_none() {
@@ -228,6 +237,7 @@ impl Connection {
             }
         }
         let _ = chunks.finalize();
+        self.half_len = self.half_len - half_len + state.reader.len();
         if self.has_too_much() {
             // Nothing whole has come on it that was not told; the core hears that it ended.
             self.reset(stream, VarInt::from_u32(Code::TooMany as u32));
@@ -268,19 +278,15 @@ impl Connection {
         if state.finishing || state.out.len() + bytes.len() > OUT_MAX {
             return Err(Malformed);
         }
+        self.unread_len += bytes.len();
         state.out.extend(bytes);
-        let unread: usize = self.streams.values().map(|it| it.out.len()).sum();
-        if unread > UNREAD_MAX { Err(Malformed) } else { Ok(()) }
+        self.waiting.insert(stream);
+        if self.unread_len > UNREAD_MAX { Err(Malformed) } else { Ok(()) }
     }
 
     /// Gives the connection what waits, as far as its windows allow.
     pub fn write_all(&mut self) {
-        let waiting: Vec<StreamId> = self
-            .streams
-            .iter()
-            .filter(|(_, state)| !state.out.is_empty() || (state.finishing && !state.finished))
-            .map(|(stream, _)| *stream)
-            .collect();
+        let waiting: Vec<StreamId> = self.waiting.iter().copied().collect();
         for stream in waiting {
             self.write(stream);
             self.may_send = true;
@@ -292,14 +298,21 @@ impl Connection {
         let mut sender = self.inner.send_stream(stream);
         while !state.out.is_empty() {
             match sender.write(state.out.as_slices().0) {
-                Ok(written) => drop(state.out.drain(..written)),
+                Ok(written) => {
+                    state.out.drain(..written);
+                    self.unread_len -= written;
+                }
                 Err(WriteError::Blocked) => return,
                 Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
+                    self.unread_len -= state.out.len();
                     state.out.clear();
                     state.finished = true;
                 }
             }
         }
+        // Records are rare: a stream on which nothing is said keeps no memory for the next.
+        state.out = VecDeque::new();
+        self.waiting.remove(&stream);
         if state.finishing && !state.finished {
             state.finished = true;
             // A stream that the peer has stopped needs no end.
@@ -311,11 +324,12 @@ impl Connection {
     pub fn finish(&mut self, stream: StreamId) {
         if let Some(state) = self.streams.get_mut(&stream) {
             state.finishing = true;
+            self.waiting.insert(stream);
         }
     }
 
     pub fn reset(&mut self, stream: StreamId, code: VarInt) {
-        if self.streams.remove(&stream).is_some() {
+        if self.forget(stream) {
             // Either half may be over already.
             let _ = self.inner.send_stream(stream).reset(code);
             let _ = self.inner.recv_stream(stream).stop(code);
@@ -326,8 +340,16 @@ impl Connection {
     /// A stream that has ended in both directions is forgotten.
     fn forget_if_over(&mut self, stream: StreamId) {
         if self.streams.get(&stream).is_some_and(|state| state.ended && state.finished) {
-            self.streams.remove(&stream);
+            self.forget(stream);
         }
+    }
+
+    fn forget(&mut self, stream: StreamId) -> bool {
+        let Some(state) = self.streams.remove(&stream) else { return false };
+        self.unread_len -= state.out.len();
+        self.half_len -= state.reader.len();
+        self.waiting.remove(&stream);
+        true
     }
 
     pub fn acked(&self) -> u64 {

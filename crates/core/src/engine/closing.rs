@@ -240,11 +240,12 @@ impl Core {
     /// The session is over at this end: flows that are not accounted for are given up, every view
     /// and label comes back, the application is told once.
     pub(super) fn end_session(&mut self, now: Time, id: SessionId, error: Option<Error>) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        if std::mem::replace(&mut session.told, true) {
+        if !self.sessions.note_told(id) {
             return;
         }
-        session.state = State::Closed;
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.state = State::Closed;
+        }
         let ending = match &error {
             Some(error) if error.code != Code::Closed => Ending::Abnormal(error.to_string()),
             _ => Ending::Closed,
@@ -261,7 +262,6 @@ impl Core {
             self.control.finish(place.0, place.1);
         }
         self.fail_requests(id, error.as_ref());
-        self.outbox.is_order_old = true;
         self.sessions.remove(&id);
         self.event(CoreEvent::SessionEnded { session: id, error });
     }

@@ -62,9 +62,8 @@ impl Core {
         Ok(())
     }
 
-    fn sessions_with(&self, id: PeerId) -> Vec<SessionId> {
-        let with = self.sessions.iter().filter(|(_, session)| session.peer == id);
-        with.map(|(session, _)| *session).collect()
+    pub(super) fn sessions_with(&self, id: PeerId) -> Vec<SessionId> {
+        self.sessions.with(id).collect()
     }
 
     /// Whether the watchdogs of a session stand still.
@@ -112,7 +111,7 @@ impl Core {
     }
 
     pub(super) fn lose_peer_if_unused(&mut self, now: Time, id: PeerId, error: &Error) {
-        if self.sessions_with(id).is_empty() {
+        if self.sessions.with(id).next().is_none() {
             self.lose_peer(now, id, error);
         }
     }
@@ -245,7 +244,7 @@ impl Core {
     pub(super) fn contact_deadline(&self, id: PeerId) -> Option<Time> {
         let peer = self.peers.get(&id)?;
         let Some(since) = peer.suspended else { return peer.calm_at };
-        let with = self.sessions.values().filter(|session| session.peer == id);
+        let with = self.sessions.with(id).filter_map(|session| self.sessions.get(&session));
         let given_up = with.map(|session| since + session.give_up_after).min();
         let retry = (peer.role == HubRole::Dialer).then_some(peer.next_attempt);
         crate::flow::earlier(given_up, retry)

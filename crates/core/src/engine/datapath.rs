@@ -30,9 +30,8 @@ pub(crate) struct Outbox {
     pub closed_data: Vec<SocketAddr>,
     /// Who of each priority has sent last.
     turns: [(u64, usize); PRIORITY_MAX as usize + 1],
+    /// The flows of sessions that are awake.
     order: Vec<Turn>,
-    /// Sessions or their flows have changed since `order` was made.
-    pub is_order_old: bool,
 }
 
 /// A flow in the order in which flows are asked for packets.
@@ -237,6 +236,8 @@ impl Core {
             prober.handle_path_change(now);
         }
         self.outbox.closed_data.extend(before);
+        // They may send from now on.
+        self.sessions.touch_with(id);
     }
 
     fn handle_probe_answer(&mut self, now: Time, id: PeerId, remote: SocketAddr, probe: &Probe) {
@@ -269,15 +270,17 @@ impl Core {
 
     /// The data path is open: offers that waited for it are answered.
     pub(super) fn answer_waiting(&mut self, now: Time, id: PeerId) {
-        let of_peer = self.sessions.iter().filter(|(_, session)| session.peer == id);
-        let waiting: Vec<SessionId> = of_peer.map(|(session, _)| *session).collect();
+        // One that waits has its access modules here still.
+        let of_peer = |it: &&SessionId| self.sessions.get(it).is_some_and(|it| it.peer == id);
+        let waiting: Vec<SessionId> = self.ports.keys().filter(of_peer).copied().collect();
         for session in waiting {
             self.answer_if_open(now, session);
         }
     }
 
     fn tell_clock(&mut self, id: PeerId, offset: dacapo_path::ClockOffset) {
-        for session in self.sessions.values_mut().filter(|session| session.peer == id) {
+        for session in self.sessions_with(id) {
+            let Some(session) = self.sessions.get_resting_mut(&session) else { continue };
             for flow in &mut session.flows {
                 if let FlowEnd::Receiver(receiver) = &mut flow.end {
                     receiver.handle_clock(offset);
@@ -342,7 +345,8 @@ impl Core {
 
     /// The next packet of the flows: of the highest priority, in turn among equals.
     fn poll_data(&mut self, now: Time) -> Option<Transmit> {
-        if std::mem::take(&mut self.outbox.is_order_old) {
+        self.sessions.wake_due(now);
+        if std::mem::take(&mut self.sessions.is_changed) {
             self.put_flows_in_order();
         }
         let order = std::mem::take(&mut self.outbox.order);
@@ -364,6 +368,7 @@ impl Core {
     fn poll_turn(&mut self, now: Time, turn: &Turn) -> Option<Transmit> {
         let id = SessionId(turn.session);
         let (way, remote) = self.way_of(id, turn.index)?;
+        self.counters.flows_asked += 1;
         let packet = self.poll_flow(now, id, turn.index)?;
         if way == Way::Data {
             self.note_sent(id, &packet);
@@ -374,11 +379,12 @@ impl Core {
         Some(Transmit { way, remote, payload: Payload::Packet(packet) })
     }
 
-    /// Every flow, the highest priority first. It changes only with the sessions and their flows.
+    /// The flows of all sessions that are awake, the highest priority first.
     fn put_flows_in_order(&mut self) {
         let order = &mut self.outbox.order;
         order.clear();
-        for (id, session) in &self.sessions {
+        for id in self.sessions.awake() {
+            let Some(session) = self.sessions.get(&id) else { continue };
             let flows = session.flows.iter().enumerate();
             let turn = |(index, flow): (usize, &crate::session::Flow)| Turn {
                 priority: flow.priority,

@@ -84,7 +84,6 @@ impl Core {
         state: State,
     ) -> SessionId {
         let id = SessionId(self.fresh_id());
-        self.outbox.is_order_old = true;
         self.sessions.insert(
             id,
             Session {
@@ -105,6 +104,7 @@ impl Core {
                 give_up_wish: None,
                 give_up_after: GIVE_UP_AFTER,
                 transcript: [0; 32],
+                rests_until: None,
             },
         );
         id
@@ -182,11 +182,11 @@ impl Core {
             }
             Err(error) => return self.refuse(now, id, error),
         };
+        self.sessions.note_joined(id, name);
+        self.sessions.is_changed = true;
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.name = name;
         session.give_up_after = give_up_after(&offer);
         session.flows = offer.flows.iter().cloned().map(Flow::new).collect();
-        self.outbox.is_order_old = true;
         let offer = Message::Offer(offer);
         session.transcript = extend([0; 32], &offer);
         self.ports.insert(id, ports);
@@ -195,6 +195,7 @@ impl Core {
     }
 
     fn handle_offer(&mut self, now: Time, id: SessionId, offer: Offer) {
+        self.sessions.is_changed = true;
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.take_awaited(Awaited::Offer);
         failpoint!("core.offer");
@@ -202,7 +203,6 @@ impl Core {
         session.transcript = extend([0; 32], &Message::Offer(offer.clone()));
         session.give_up_after = session.give_up_wish.unwrap_or_else(|| give_up_after(&offer));
         session.flows = offer.flows.iter().cloned().map(Flow::new).collect();
-        self.outbox.is_order_old = true;
         let illegal = offer.flows.iter().enumerate().find_map(|(place, flow)| {
             if usize::from(flow.flow) != place {
                 return Some(Error::new(Code::Violation, "flows are not numbered in order"));

@@ -111,7 +111,7 @@ impl Core {
     /// Makes room for a newcomer: of the peers that have come in and have no session, the first
     /// that came goes. False when there is none.
     fn drop_idle_peer(&mut self, now: Time) -> bool {
-        let has_session = |id: PeerId| self.sessions.values().any(|session| session.peer == id);
+        let has_session = |id: PeerId| self.sessions.with(id).next().is_some();
         let idle = self
             .peers
             .iter()
@@ -418,12 +418,7 @@ impl Core {
     pub(super) fn lose_peer(&mut self, now: Time, id: PeerId, error: &Error) {
         let Some(peer) = self.peers.remove(&id) else { return };
         self.probed.remove(&peer.key.connection());
-        let sessions: Vec<_> = self
-            .sessions
-            .iter()
-            .filter(|(_, session)| session.peer == id)
-            .map(|(session, _)| *session)
-            .collect();
+        let sessions: Vec<_> = self.sessions.with(id).collect();
         for session in sessions {
             self.end_session(now, session, Some(error.clone()));
         }

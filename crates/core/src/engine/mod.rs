@@ -40,7 +40,7 @@ use crate::peer::{Peer, PeerId};
 use crate::port::Port;
 use crate::queues::Queues;
 use crate::session::table::State;
-use crate::session::{Awaited, FlowEnd, Session};
+use crate::session::{Awaited, FlowEnd, Session, Sessions};
 use dacapo_base::{Random, Time};
 use dacapo_lift::{Catalogue, ModuleCounters, ModuleSpec};
 use dacapo_packet::{Packet, Pool};
@@ -255,6 +255,11 @@ pub struct CoreCounters {
     pub unknown_probe: u64,
     /// Events that were dropped because the application did not read them.
     pub events_dropped: u64,
+    /// Sessions that were looked at, once for each turn in which something had happened in them,
+    /// was due or was under way; those in which nothing happens are not.
+    pub sessions_watched: u64,
+    /// Flows that were asked for something to send.
+    pub flows_asked: u64,
 }
 
 /// What a flow is doing, for display.
@@ -297,7 +302,7 @@ pub struct Core {
     pub(crate) streams: BTreeMap<(ConnId, ControlStream), Carries>,
     /// The byte streams of flows.
     pub(crate) flow_streams: Streams,
-    pub(crate) sessions: BTreeMap<SessionId, Session>,
+    pub(crate) sessions: Sessions,
     pub(crate) ports: BTreeMap<SessionId, Vec<Option<Port>>>,
     pub(crate) labels: Labels,
     pub(crate) published: BTreeMap<String, Published>,
@@ -332,7 +337,7 @@ impl Core {
             conns: BTreeMap::new(),
             streams: BTreeMap::new(),
             flow_streams: Streams::default(),
-            sessions: BTreeMap::new(),
+            sessions: Sessions::default(),
             ports: BTreeMap::new(),
             labels: Labels::default(),
             published: BTreeMap::new(),

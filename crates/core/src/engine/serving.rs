@@ -259,8 +259,7 @@ impl Core {
 
     /// How many participants a session that is served here has.
     pub(super) fn participants_of(&self, name: &str) -> usize {
-        let served = self.sessions.values().filter(|it| it.role == Role::Creator);
-        served.filter(|it| it.name == name && !it.told).count()
+        self.sessions.joined(name)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::flow::earlier;
 use crate::flow::sender::FlowOut;
 use crate::peer::{HURRY_EVERY, PeerId};
 use crate::session::table::State;
-use crate::session::{Awaited, FlowEnd};
+use crate::session::{Awaited, FlowEnd, Session};
 use dacapo_base::Time;
 use dacapo_path::Life;
 use std::time::Duration;
@@ -45,30 +45,52 @@ impl Core {
             }
             next = earlier(next, peer.lists.iter().map(|(at, _)| *at).min());
         }
-        for (id, session) in &self.sessions {
-            let is_suspended = self.is_without_contact(session.peer);
-            if !is_suspended {
-                next = earlier(next, session.awaited.iter().map(|(at, _)| *at).min());
+        earlier(next, self.next_of_sessions(now))
+    }
+
+    /// When the first session is due. Those in which nothing is under way go to rest.
+    fn next_of_sessions(&mut self, now: Time) -> Option<Time> {
+        let awake: Vec<SessionId> = self.sessions.awake().collect();
+        let mut next = None;
+        for id in awake {
+            let Some(session) = self.sessions.get(&id) else { continue };
+            let due = self.session_deadline(now, id, session);
+            if session.may_rest() {
+                self.sessions.rest(id, due);
+            } else {
+                next = earlier(next, due);
             }
-            let times = self.times(*id);
-            let peer = self.peers.get(&session.peer);
-            let datagrams = peer.is_some_and(|peer| peer.data_remote.is_some());
-            for flow in &session.flows {
-                let may_send = flow.way(datagrams).is_some();
-                if let Some(FlowStream { state: StreamState::Opening(until), .. }) = flow.stream
-                    && !is_suspended
-                {
-                    next = earlier(next, Some(until));
-                }
-                next = earlier(
-                    next,
-                    match &flow.end {
-                        FlowEnd::None => None,
-                        FlowEnd::Sender(sender) => sender.next_deadline(now, may_send),
-                        FlowEnd::Receiver(receiver) => receiver.next_deadline(times),
-                    },
-                );
+        }
+        earlier(next, self.sessions.next_due())
+    }
+
+    /// When a session is due. Of one that may rest this does not depend on `now`, and changes with
+    /// its peer only when contact is lost or back, or the data path is known: then all sessions
+    /// with the peer are touched.
+    fn session_deadline(&self, now: Time, id: SessionId, session: &Session) -> Option<Time> {
+        let mut next = None;
+        let is_suspended = self.is_without_contact(session.peer);
+        if !is_suspended {
+            next = session.awaited.iter().map(|(at, _)| *at).min();
+        }
+        let times = self.times(id);
+        let peer = self.peers.get(&session.peer);
+        let datagrams = peer.is_some_and(|peer| peer.data_remote.is_some());
+        for flow in &session.flows {
+            let may_send = flow.way(datagrams).is_some();
+            if let Some(FlowStream { state: StreamState::Opening(until), .. }) = flow.stream
+                && !is_suspended
+            {
+                next = earlier(next, Some(until));
             }
+            next = earlier(
+                next,
+                match &flow.end {
+                    FlowEnd::None => None,
+                    FlowEnd::Sender(sender) => sender.next_deadline(now, may_send),
+                    FlowEnd::Receiver(receiver) => receiver.next_deadline(times),
+                },
+            );
         }
         next
     }
@@ -178,8 +200,11 @@ impl Core {
         }
     }
 
+    /// Those that are awake; in the others nothing can have happened.
     pub(super) fn watch_sessions(&mut self, now: Time) {
-        let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
+        self.sessions.wake_due(now);
+        let ids: Vec<SessionId> = self.sessions.awake().collect();
+        self.counters.sessions_watched += ids.len() as u64;
         for id in ids {
             let is_suspended = self.is_suspended(id);
             if !is_suspended {

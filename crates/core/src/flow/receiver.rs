@@ -128,6 +128,12 @@ impl ReceiverFlow {
         !self.finished && self.way_lost.is_none()
     }
 
+    /// True when it does nothing unless something touches it, or its deadline comes.
+    pub fn may_rest(&self) -> bool {
+        let waits = self.end.is_some() || self.way_lost.is_some() || self.epochs.len() > 1;
+        (self.finished || !waits) && self.feedback.is_empty() && self.taken.is_empty()
+    }
+
     pub fn newest(&self) -> Option<&RxEpoch> {
         self.epochs.back()
     }

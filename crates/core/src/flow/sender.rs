@@ -224,6 +224,13 @@ impl SenderFlow {
         self.end_sent && !self.reported
     }
 
+    /// True when it does nothing unless something touches it, or its deadline comes.
+    pub fn may_rest(&self) -> bool {
+        let is_empty = self.splice.is_empty() && self.queue.is_empty();
+        let ends = self.source_ended && !self.end_sent;
+        is_empty && !ends && matches!(self.change, Change::None)
+    }
+
     pub fn start(&mut self, now: Time) {
         if !self.end_sent {
             self.set_running(now, true, self.suspended);

@@ -3,7 +3,10 @@
 //! What it is: what both roles have in common. What it is not: the rules of the exchange; which
 //! message may come in which state is in [`table`], what it does is in `crate::engine`.
 
+mod set;
 pub mod table;
+
+pub(crate) use set::Sessions;
 
 use crate::engine::{FlowStream, StreamState, Way};
 use crate::error::Error;
@@ -141,6 +144,8 @@ pub(crate) struct Session {
     /// How long contact may be lost before the session is given up.
     pub give_up_after: Duration,
     pub transcript: [u8; 32],
+    /// While it rests (see [`Sessions`]): until then.
+    pub rests_until: Option<Time>,
 }
 
 impl Session {
@@ -183,6 +188,16 @@ impl Session {
             FlowEnd::Sender(sender) => sender.is_live(),
             FlowEnd::Receiver(receiver) => receiver.is_live(),
         })
+    }
+
+    /// True when nothing more comes of it unless something touches it, or time passes.
+    pub fn may_rest(&self) -> bool {
+        let flows = self.flows.iter().all(|flow| match &flow.end {
+            FlowEnd::None => true,
+            FlowEnd::Sender(sender) => sender.may_rest(),
+            FlowEnd::Receiver(receiver) => receiver.may_rest(),
+        });
+        flows && !matches!(self.state, State::Closing | State::Closed)
     }
 
     /// True when every flow of this end is accounted for.
