@@ -39,6 +39,7 @@ fn looked_at_in(lab: &mut Lab, time_ms: u64) -> Vec<(u64, u64)> {
 /// A world in which so many idle sessions run, and perhaps one that sends.
 fn lab(idle: usize, pattern: Option<Pattern>) -> Lab {
     let mut lab = Lab::new("delay=20ms,jitter=2ms");
+    lab.participants_max = idle.max(1);
     let graph = || vec![offer("flow", &["sequence"])];
     lab.publish_with("idle", graph(), |_| Ok(Port::Source(Box::new(Idle))));
     let peer = lab.dial();

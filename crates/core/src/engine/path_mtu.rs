@@ -55,7 +55,8 @@ impl Core {
         let catalogue = &self.config.catalogue;
         let is_stream = |id| catalogue.transport(id).is_some_and(|spec| spec.streams);
         let mut changed = Vec::new();
-        for (session, it) in self.sessions.iter_mut().filter(|(_, it)| it.peer == id) {
+        for session in self.sessions_with(id) {
+            let Some(it) = self.sessions.get_mut(&session) else { continue };
             let mut has_datagrams = false;
             for flow in it.flows.iter_mut().filter(|it| !is_stream(it.offer.transport)) {
                 has_datagrams |= !matches!(flow.end, FlowEnd::None);
@@ -64,7 +65,7 @@ impl Core {
                 }
             }
             if has_datagrams && it.was_ready {
-                changed.push(*session);
+                changed.push(session);
             }
         }
         for (session, from) in changed.into_iter().filter_map(|it| Some((it, told?))) {
