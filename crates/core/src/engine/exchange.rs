@@ -104,6 +104,7 @@ impl Core {
                 give_up_wish: None,
                 give_up_after: GIVE_UP_AFTER,
                 transcript: [0; 32],
+                is_awake: true,
                 rests_until: None,
             },
         );

@@ -144,7 +144,9 @@ pub(crate) struct Session {
     /// How long contact may be lost before the session is given up.
     pub give_up_after: Duration,
     pub transcript: [u8; 32],
-    /// While it rests (see [`Sessions`]): until then.
+    /// It is among those that are looked at (see [`Sessions`]).
+    pub is_awake: bool,
+    /// While it is not: until then.
     pub rests_until: Option<Time>,
 }
 

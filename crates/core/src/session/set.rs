@@ -57,7 +57,8 @@ impl Sessions {
     /// A session that something happens to: it is awake from now on.
     pub fn get_mut(&mut self, id: &SessionId) -> Option<&mut Session> {
         let session = self.all.get_mut(id)?;
-        if self.awake.insert(*id) {
+        if !std::mem::replace(&mut session.is_awake, true) {
+            self.awake.insert(*id);
             self.is_changed = true;
             session.rests_until.take().map(|at| self.due.remove(&(at, *id)));
         }
@@ -69,7 +70,8 @@ impl Sessions {
         self.all.get_mut(id)
     }
 
-    pub fn insert(&mut self, id: SessionId, session: Session) {
+    pub fn insert(&mut self, id: SessionId, mut session: Session) {
+        session.is_awake = true;
         self.with.insert((session.peer, id));
         self.awake.insert(id);
         self.is_changed = true;
@@ -111,7 +113,8 @@ impl Sessions {
     /// A session rests until it is touched, or until a time.
     pub fn rest(&mut self, id: SessionId, until: Option<Time>) {
         let Some(session) = self.all.get_mut(&id) else { return };
-        if self.awake.remove(&id) {
+        if std::mem::take(&mut session.is_awake) {
+            self.awake.remove(&id);
             self.is_changed = true;
             session.rests_until = until;
             self.due.extend(until.map(|at| (at, id)));
