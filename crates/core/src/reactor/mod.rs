@@ -335,6 +335,7 @@ impl Reactor {
     /// nothing must see it on the way and nothing waits. False when that cannot be, and nothing has
     /// changed.
     pub fn send_direct(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> bool {
+        self.idle_until = None;
         let Some((stream, head)) = self.core.direct(id, flow, unit.len()) else { return false };
         let is_sent = self.streams.send_split(now, stream, &head, unit);
         if is_sent {

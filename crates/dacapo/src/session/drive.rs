@@ -259,7 +259,7 @@ impl Shared {
 
     /// Sends, for a call that has handed a unit over to a flow. That takes a whole turn only when
     /// there was none for a while, or when it has left something to do.
-    pub fn send(&self, state: &mut State, id: SessionId, flow: usize, pushed: Pushed) {
+    pub fn after_push(&self, state: &mut State, id: SessionId, flow: usize, pushed: Pushed) {
         let now = clock::now();
         if now.since(self.background.turned_at()) < TURN_EVERY {
             if pushed == Pushed::Sent {

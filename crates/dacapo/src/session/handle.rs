@@ -271,8 +271,8 @@ impl Session {
         let len = unit.len();
         check_len(entry, index, len)?;
         let pushed = state.push(self.0.id, index, unit);
-        if pushed != Pushed::Not {
-            shared.send(&mut state, self.0.id, index, pushed);
+        if pushed != Pushed::NotNow {
+            shared.after_push(&mut state, self.0.id, index, pushed);
             return Ok(true);
         }
         let entry = state.open_entry(self.0.id)?;

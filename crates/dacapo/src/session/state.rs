@@ -57,7 +57,7 @@ pub(super) struct Serving {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pushed {
     /// Nothing: it cannot be now.
-    Not,
+    NotNow,
     /// The core has it.
     Taken,
     /// It has left.
@@ -200,10 +200,10 @@ impl State {
         let Self { sessions, host, .. } = self;
         let entry = sessions.get_mut(&id).filter(|entry| !entry.is_over());
         let Some(its) = entry.and_then(|entry| entry.flows.get_mut(flow)) else {
-            return Pushed::Not;
+            return Pushed::NotNow;
         };
         if !matches!(&its.end, super::flow::End::Sender(sender) if sender.is_idle()) {
-            return Pushed::Not;
+            return Pushed::NotNow;
         }
         let reactor = host.reactor();
         let now = reactor.now();
@@ -212,9 +212,9 @@ impl State {
         } else if reactor.core().push(now, id, flow, unit) {
             Pushed::Taken
         } else {
-            Pushed::Not
+            Pushed::NotNow
         };
-        its.handed += u64::from(pushed != Pushed::Not);
+        its.handed += u64::from(pushed != Pushed::NotNow);
         pushed
     }
 

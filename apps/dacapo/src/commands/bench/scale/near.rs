@@ -88,18 +88,8 @@ impl<'a> Near<'a> {
     /// # Errors
     /// One of them fails, or a signal comes.
     pub fn hold(&mut self, count: u64) -> Result<Duration, Failure> {
-        let began = Instant::now();
         self.then = Then::Keep;
-        (self.opened, self.ended) = (0, 0);
-        let mut begun = 0;
-        self.drive("sessions opened", count, |near| {
-            while begun < count && begun - near.opened < WINDOW {
-                near.join()?;
-                begun += 1;
-            }
-            Ok(near.opened)
-        })?;
-        Ok(began.elapsed())
+        self.join_all("sessions opened", count, |near| near.opened)
     }
 
     /// Opens and closes so many sessions, each as soon as it runs; how long it took.
@@ -107,18 +97,8 @@ impl<'a> Near<'a> {
     /// # Errors
     /// One of them fails, or a signal comes.
     pub fn churn(&mut self, count: u64) -> Result<Duration, Failure> {
-        let began = Instant::now();
         self.then = Then::Close;
-        (self.opened, self.ended) = (0, 0);
-        let mut begun = 0;
-        self.drive("sessions opened and closed", count, |near| {
-            while begun < count && begun - near.ended < WINDOW {
-                near.join()?;
-                begun += 1;
-            }
-            Ok(near.ended)
-        })?;
-        Ok(began.elapsed())
+        self.join_all("sessions opened and closed", count, |near| near.ended)
     }
 
     /// Closes what runs; how long it took.
@@ -177,6 +157,27 @@ impl<'a> Near<'a> {
             }
         }
         self.hosts.flush();
+    }
+
+    /// Joins so many sessions, [`WINDOW`] at a time, until `done` says that all are; how long it
+    /// took.
+    fn join_all(
+        &mut self,
+        what: &str,
+        count: u64,
+        done: impl Fn(&Self) -> u64,
+    ) -> Result<Duration, Failure> {
+        let began = Instant::now();
+        (self.opened, self.ended) = (0, 0);
+        let mut begun = 0;
+        self.drive(what, count, |near| {
+            while begun < count && begun - done(near) < WINDOW {
+                near.join()?;
+                begun += 1;
+            }
+            Ok(done(near))
+        })?;
+        Ok(began.elapsed())
     }
 
     fn drive(
