@@ -1,8 +1,9 @@
 //! System calls: the one crate below the transports that may hold unsafe code.
 //!
 //! What it is: thin, safe wrappers of what the Linux kernel offers and `std` does not: UDP with
-//! segmentation offload, TCP that never blocks, readiness, signals, terminals, peer credentials,
-//! clocks and entropy. Each wrapper turns an errno into a typed answer and nothing more.
+//! segmentation offload, TCP that never blocks, shared memory and bells, readiness, signals,
+//! terminals, peer credentials, clocks and entropy. Each wrapper turns an errno into a typed answer
+//! and nothing more.
 //!
 //! What it is not: a place for policy (retries, budgets, queues and counters live in
 //! `dacapo-transport` and above), or portable: it is written for Linux.
@@ -12,6 +13,7 @@
 //!   udp::Socket ------> transport/udp    poll::Poller ---> the turn loop
 //!   tcp::Listener,
 //!   tcp::Stream ------> transport/tcp
+//!   memory, bell -----> transport/shm
 //!   unix -------------> local control    signal, term ---> the command line
 //!   faults: calls that fail on purpose, in debug builds only
 //!   tun, netns, interface ------------------------------> the link emulator
@@ -22,11 +24,13 @@
 //! - Every descriptor is owned, close-on-exec and, where it can block, non-blocking.
 //! - Bytes and ancillary data from the kernel are parsed with checked access only.
 
+pub mod bell;
 pub mod clock;
 mod entropy;
 pub mod faults;
 pub mod interface;
 pub mod load;
+pub mod memory;
 pub mod netns;
 pub mod poll;
 pub mod process;

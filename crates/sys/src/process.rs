@@ -30,6 +30,16 @@ pub fn cpu_time() -> Duration {
     span(usage.ru_utime) + span(usage.ru_stime)
 }
 
+/// The longest file in bytes that this process may make (`ulimit -f`); `None` without a limit.
+#[must_use]
+pub fn file_size_max() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: getrlimit writes one rlimit where the pointer says, which is ours; the resource is a
+    // constant that every kernel knows, so the call cannot fail.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
 /// Ends this process at once, as if somebody had sent it SIGKILL: nothing is closed in order.
 pub fn kill() -> ! {
     send_self(libc::SIGKILL);

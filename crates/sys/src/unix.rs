@@ -33,13 +33,18 @@ pub struct Peer {
 /// # Errors
 /// When the stream is not a local one.
 pub fn peer(stream: &UnixStream) -> io::Result<Peer> {
+    peer_of(stream.as_fd())
+}
+
+/// The same of any socket.
+pub(crate) fn peer_of(socket: BorrowedFd<'_>) -> io::Result<Peer> {
     let mut found = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the pointer and the length describe `found`, which outlives the call, and any bytes
     // are a valid ucred.
     let result = unsafe {
         libc::getsockopt(
-            stream.as_raw_fd(),
+            socket.as_raw_fd(),
             libc::SOL_SOCKET,
             libc::SO_PEERCRED,
             (&raw mut found).cast(),

@@ -6,7 +6,7 @@
 //!   |<---------------- len ------------------------->|
 //! ```
 //!
-//! What it is not: general; it knows the few messages that UDP sockets use here.
+//! What it is not: general; it knows the few messages that sockets use here.
 //!
 //! Invariants: every read is checked against the buffer, and the walk ends at a header that does
 //! not move it forward.
@@ -33,10 +33,10 @@ pub(super) struct Buffer {
 
 /// A message: where it belongs and its bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Message<'a> {
-    pub(super) level: i32,
-    pub(super) kind: i32,
-    pub(super) data: &'a [u8],
+pub(crate) struct Message<'a> {
+    pub(crate) level: i32,
+    pub(crate) kind: i32,
+    pub(crate) data: &'a [u8],
 }
 
 impl Buffer {
@@ -71,12 +71,17 @@ impl Buffer {
 
     /// The messages in the first `len` bytes.
     pub(super) fn messages(&self, len: usize) -> Messages<'_> {
-        Messages { rest: self.bytes.get(..len).unwrap_or(&self.bytes) }
+        messages(self.bytes.get(..len).unwrap_or(&self.bytes))
     }
 }
 
+/// The messages that these bytes are.
+pub(crate) fn messages(bytes: &[u8]) -> Messages<'_> {
+    Messages { rest: bytes }
+}
+
 /// The messages of a buffer, in order.
-pub(super) struct Messages<'a> {
+pub(crate) struct Messages<'a> {
     rest: &'a [u8],
 }
 

@@ -20,7 +20,7 @@
 //!
 //! Source: udp(7), ip(7), ipv6(7), socket(7); Documentation/networking of Linux for UDP GSO.
 
-mod control;
+pub(crate) mod control;
 mod recv;
 mod send;
 
