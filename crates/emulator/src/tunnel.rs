@@ -30,7 +30,7 @@ use dacapo_sys::tun::{self, Tun};
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
@@ -49,6 +49,8 @@ const SENT_DROPPED: usize = 8 + 3;
 const COUNT_EVERY: Duration = Duration::from_secs(1);
 /// Packets that may wait at a device for a turn.
 const QUEUE_LEN: u16 = 10_000;
+/// How often an address is tried that cannot be used yet, a millisecond apart.
+const ADDRESS_TRIES_MAX: usize = 5_000;
 /// The name of the devices: the first free one of its kind in each namespace.
 const DEVICE: &str = "dacapo%d";
 
@@ -214,12 +216,30 @@ fn device(namespace: &Namespace, address: Address, mtu: u16) -> Result<Device, T
         interface::set_mtu(tun.name(), mtu)?;
         interface::set_address(tun.name(), address)?;
         interface::up(tun.name())?;
+        await_address(address.ip)?;
         Ok(Device { tun, counters: File::open(COUNTERS)? })
     });
     made.flatten().map_err(|error: io::Error| match error.kind() {
         io::ErrorKind::PermissionDenied => TunnelError::NotRoot,
         _ => TunnelError::Device { namespace: namespace.name().to_owned(), error },
     })
+}
+
+/// Waits until an address can be used: the kernel finishes a new one of IPv6 in a thread of its
+/// own.
+fn await_address(ip: IpAddr) -> io::Result<()> {
+    let is_unfinished = |it: &io::Result<UdpSocket>| {
+        it.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable)
+    };
+    let mut bound = UdpSocket::bind((ip, 0));
+    for _ in 0..ADDRESS_TRIES_MAX {
+        if !is_unfinished(&bound) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+        bound = UdpSocket::bind((ip, 0));
+    }
+    bound.map(drop)
 }
 
 /// A tunnel that runs; it ends with this value.
