@@ -41,6 +41,8 @@ pub enum Call {
     Connect,
     /// `epoll_pwait2`.
     Wait,
+    /// `setsockopt` with which a UDP socket joins a group.
+    Join,
 }
 
 /// What a release build has of it: nothing fails.
@@ -74,7 +76,7 @@ mod script {
     use std::fmt;
     use std::io;
 
-    const CALLS: [(&str, Call); 7] = [
+    const CALLS: [(&str, Call); 8] = [
         ("sendmsg", Call::SendMsg),
         ("recvmsg", Call::RecvMsg),
         ("tcpwrite", Call::TcpWrite),
@@ -82,9 +84,10 @@ mod script {
         ("accept", Call::Accept),
         ("connect", Call::Connect),
         ("wait", Call::Wait),
+        ("join", Call::Join),
     ];
 
-    const ERRNOS: [(&str, i32); 16] = [
+    const ERRNOS: [(&str, i32); 17] = [
         ("EAGAIN", libc::EAGAIN),
         ("ECONNABORTED", libc::ECONNABORTED),
         ("ECONNREFUSED", libc::ECONNREFUSED),
@@ -97,6 +100,7 @@ mod script {
         ("EMSGSIZE", libc::EMSGSIZE),
         ("ENETDOWN", libc::ENETDOWN),
         ("ENETUNREACH", libc::ENETUNREACH),
+        ("ENODEV", libc::ENODEV),
         ("ENFILE", libc::ENFILE),
         ("ENOBUFS", libc::ENOBUFS),
         ("ENOMEM", libc::ENOMEM),

@@ -118,6 +118,52 @@ pub fn set_no_link_local(name: &str) -> io::Result<()> {
     }
 }
 
+/// The number of the interface that has an address; `None` when none of this namespace has it.
+///
+/// # Errors
+/// What the system says when it cannot list them.
+pub fn index_of(ip: IpAddr) -> io::Result<Option<u32>> {
+    let mut first = std::ptr::null_mut();
+    // SAFETY: the pointer is to a pointer that the call sets; what it sets is freed below.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut found = None;
+    let mut next: *const libc::ifaddrs = first;
+    // SAFETY: each element of the list is valid until `freeifaddrs`, and names the next or null.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        if ip_of(entry) == Some(ip) {
+            // SAFETY: the name is a text that ends with a zero and is valid as long as the list is.
+            let index = unsafe { libc::if_nametoindex(entry.ifa_name) };
+            found = found.or((index != 0).then_some(index));
+        }
+        next = entry.ifa_next;
+    }
+    // SAFETY: `first` is what `getifaddrs` gave, and nothing of the list is used any more.
+    unsafe { libc::freeifaddrs(first) };
+    Ok(found)
+}
+
+/// The address of an entry, if it is of the internet.
+fn ip_of(entry: &libc::ifaddrs) -> Option<IpAddr> {
+    // SAFETY: the address of an entry is null or valid as long as the list is, and as long as the
+    // structure of its family.
+    unsafe {
+        let family = i32::from(entry.ifa_addr.as_ref()?.sa_family);
+        match family {
+            libc::AF_INET => {
+                let address = entry.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned();
+                Some(IpAddr::from(address.sin_addr.s_addr.to_ne_bytes()))
+            }
+            libc::AF_INET6 => {
+                let address = entry.ifa_addr.cast::<libc::sockaddr_in6>().read_unaligned();
+                Some(IpAddr::from(address.sin6_addr.s6_addr))
+            }
+            _ => None,
+        }
+    }
+}
+
 fn socket(family: i32) -> io::Result<OwnedFd> {
     // SAFETY: socket takes numbers and returns a new descriptor or -1.
     owned(unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })
@@ -201,6 +247,14 @@ mod tests {
         let request = Request::of("fifteen-letters").unwrap();
         assert_eq!(request.name(), "fifteen-letters");
         assert!(size_of::<Request>() >= size_of::<libc::ifreq>());
+    }
+
+    #[test]
+    fn an_interface_is_found_by_its_address() {
+        let loopback = index_of(IpAddr::from([127, 0, 0, 1])).unwrap();
+        assert_eq!(loopback, Some(1), "the kernel makes it first");
+        assert_eq!(index_of(IpAddr::from([203, 0, 113, 7])).unwrap(), None);
+        assert_eq!(index_of(IpAddr::V6(Ipv6Addr::UNSPECIFIED)).unwrap(), None);
     }
 
     #[test]

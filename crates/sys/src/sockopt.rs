@@ -22,6 +22,27 @@ pub(crate) fn set(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Sets an option that is the first `len` bytes of a structure of the kernel.
+///
+/// # Panics
+/// When the structure is shorter.
+pub(crate) fn set_front<T>(
+    fd: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    value: &T,
+    len: usize,
+) -> io::Result<()> {
+    assert!(len <= size_of::<T>(), "an option longer than its structure");
+    let pointer: *const T = value;
+    // SAFETY: the pointer and the length, which was checked, describe a part of `value`, which
+    // outlives the call; the kernel only reads it.
+    let result = unsafe {
+        libc::setsockopt(fd.as_raw_fd(), level, name, pointer.cast(), len as libc::socklen_t)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Reads an integer option.
 pub(crate) fn int(fd: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<i32> {
     let mut words = [0];

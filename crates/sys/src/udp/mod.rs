@@ -17,13 +17,16 @@
 //!   message, which anybody can forge, lowers what is sent.
 //! - A train that the kernel refuses to segment is sent datagram by datagram; nothing is lost.
 //! - An IPv6 socket takes IPv6 only, so one address has one form.
+//! - Of groups a socket gets those that it has joined itself, whatever others here have joined.
 //!
 //! Source: udp(7), ip(7), ipv6(7), socket(7); Documentation/networking of Linux for UDP GSO.
 
 pub(crate) mod control;
+mod group;
 mod recv;
 mod send;
 
+pub use group::{Delivery, Join, is_no_buffers};
 pub use recv::{Recv, RecvError};
 pub use send::{SendError, Sent};
 
@@ -142,6 +145,7 @@ impl Socket {
         if config.reuse {
             inner.set_reuse_address(true)?;
         }
+        group::only_own(&inner, v6);
         inner.bind(&SockAddr::from(local))?;
         never_fragment(inner.as_fd(), v6)?;
         report_marks_and_drops(&inner, v6);
