@@ -20,12 +20,14 @@
 //! - Bounded: one call reads a bounded number of datagrams, and lanes and queues have limits.
 //! - Counted: what a transport itself drops is in its [`TransportStats`] by reason.
 //! - What the pool has no room for waits; it is not lost.
+//! - Of a group ([`Membership`]) only what its source sends is handed up, to every member alike.
 //!
 //! T-modules, a folder each with the same file names: [`udp`], [`inproc`], [`tcp`], and [`sim`] for
 //! worlds in virtual time. The last two share the engine in [`stream`], and are opened stream by
 //! stream ([`StreamTransport`]).
 
 pub mod conformance;
+mod group;
 pub mod inproc;
 pub mod sim;
 mod specs;
@@ -35,6 +37,7 @@ pub mod tcp;
 mod transport;
 pub mod udp;
 
+pub use group::{JoinError, Membership, is_source_specific};
 pub use specs::specs;
 pub use stats::{Drops, SegmentCounts, StatsByKind, StreamCounts, Traffic, TransportStats};
 pub use stream::{StreamEvent, StreamTransport};

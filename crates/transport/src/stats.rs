@@ -87,13 +87,15 @@ pub struct Drops {
     pub too_long: u64,
     /// The data lane, or the stream, was closed before they were read.
     pub closed: u64,
+    /// Sent to a group by somebody else than the source for which it was joined.
+    pub foreign: u64,
 }
 
 impl Drops {
     /// All reasons together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.kernel_overflow + self.queue_full + self.too_long + self.closed
+        self.kernel_overflow + self.queue_full + self.too_long + self.closed + self.foreign
     }
 
     fn add(&mut self, other: &Self) {
@@ -101,6 +103,7 @@ impl Drops {
         self.queue_full += other.queue_full;
         self.too_long += other.too_long;
         self.closed += other.closed;
+        self.foreign += other.foreign;
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! What it is not: an implementation; see the folders beside it.
 
-use crate::TransportStats;
+use crate::{JoinError, Membership, TransportStats};
 use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool};
 use std::fmt;
@@ -179,7 +179,7 @@ pub struct Capabilities {
     pub duplicates: bool,
     /// An altered datagram is never handed up. A 16-bit checksum is not enough to say so.
     pub integrity: bool,
-    /// A remote address may be a group.
+    /// A remote address may be a group, and groups can be joined ([`Transport::join`]).
     pub multicast: bool,
     /// A train costs about as much as a datagram (GSO). Trains are taken in any case.
     pub trains: bool,
@@ -204,6 +204,22 @@ pub trait Transport: Send {
     /// `QuotaExceeded` beyond [`crate::DATA_LANES_MAX`] lanes; `NotConnected` without a stream;
     /// others when there is no way to `remote` or no descriptor is left.
     fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr>;
+
+    /// From now on hands up what the source of this membership sends to its group, as data from
+    /// that source. Who has joined already stays so. Where [`Capabilities::multicast`] is true, a
+    /// group is sent to by a data lane to its address.
+    ///
+    /// # Errors
+    /// [`JoinError`] says what, where and what to do; nothing has changed then.
+    fn join(&mut self, wanted: &Membership) -> Result<(), JoinError> {
+        let _ = wanted;
+        Err(JoinError::Unsupported { transport: self.capabilities().name })
+    }
+
+    /// Hands up nothing more of this membership; what waits unread is dropped.
+    fn leave(&mut self, membership: &Membership) {
+        let _ = membership;
+    }
 
     /// Closes the data lane to `remote`, if there is one. What waits in it unread is dropped; what
     /// arrives from `remote` later arrives by the control lane. Without [`Capabilities::lanes`] it

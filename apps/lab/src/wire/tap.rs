@@ -5,7 +5,8 @@
 use dacapo_base::Time;
 use dacapo_packet::Pool;
 use dacapo_transport::{
-    Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, TransportStats,
+    Capabilities, Incoming, JoinError, Membership, Outgoing, RecvOutcome, SendError, Sent,
+    Transport, TransportStats,
 };
 use dacapo_wire::data::TYPE_DATA;
 use std::io;
@@ -102,6 +103,14 @@ impl<T: Transport> Transport for Tap<T> {
 
     fn close_data(&mut self, remote: SocketAddr) {
         self.inner.close_data(remote);
+    }
+
+    fn join(&mut self, wanted: &Membership) -> Result<(), JoinError> {
+        self.inner.join(wanted)
+    }
+
+    fn leave(&mut self, membership: &Membership) {
+        self.inner.leave(membership);
     }
 
     fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {

@@ -1,9 +1,10 @@
 //! The conformance suite: what every transport does, as tests that take a maker of transports.
 //!
-//! What it is: one function per rule, [`run_all`] for every transport and [`run_streams`] for those
-//! whose ways are opened one by one. Each rule makes fresh transports, and ends by checking that no
-//! view of the pool is left over. What a rule asks for depends on the transport's
-//! [`crate::Capabilities`], and every rule asks something of every transport.
+//! What it is: one function per rule, [`run_all`] for every transport, [`run_streams`] for those
+//! whose ways are opened one by one, [`run_groups`] for those that know groups. Each rule makes
+//! fresh transports, and ends by checking that no view of the pool is left over. What a rule asks
+//! for depends on the transport's [`crate::Capabilities`], and every rule asks something of every
+//! transport.
 //!
 //! What it is not: a test of a network's quality, or of time: every wait ends when what was sent is
 //! there, and only a transport that lost something waits to the end. The clock that transports are
@@ -15,12 +16,15 @@
 //!
 //!   StreamNet: serve() --> transport <-- dial(address, token)
 //!                                    <-- connect(address), bare bytes
+//!
+//!   Group: sender, stranger --> group --> members, each its Side
 //! ```
 //!
 //! # Panics
 //! Every function panics when a rule is broken; that is its answer.
 
 mod datagrams;
+mod groups;
 mod lanes;
 mod queues;
 mod refused;
@@ -30,6 +34,12 @@ mod streams;
 pub use datagrams::{
     an_oversized_datagram_is_too_large, boundaries_are_kept_for_every_size,
     sending_to_nobody_never_hangs, trains_arrive_as_the_datagrams_they_are_made_of,
+};
+pub use groups::{
+    Group, MakeGroup, a_group_without_a_lane_is_not_sent_to,
+    a_member_that_does_not_read_holds_nobody_up, every_member_gets_the_same,
+    joining_again_is_joining_once_and_memberships_are_bounded, joining_what_is_no_group_is_refused,
+    only_the_source_is_heard, run_groups, who_has_left_gets_nothing,
 };
 pub use lanes::{
     a_burst_of_data_never_drops_control, a_datagram_arrives_by_the_lane_it_was_sent_by,
@@ -68,6 +78,7 @@ pub fn run_all(make: Make<'_>) {
     one_call_reads_a_bounded_number(make);
     the_descriptor_is_readable_while_something_waits(make);
     data_lanes_are_idempotent_and_bounded(make);
+    joining_what_is_no_group_is_refused(make);
 }
 
 /// What still holds for a network on which calls of the system fail now and then, when what failed

@@ -5,8 +5,9 @@
 //! Invariants: at most [`crate::DATA_LANES_MAX`] data lanes; one per remote address; a token names
 //! one socket at a time.
 
-use super::{Udp, any_port, connected};
-use crate::TooLong;
+use super::group::scoped;
+use super::{Udp, any_port};
+use crate::{Membership, TooLong};
 use dacapo_sys::poll::Interest;
 use dacapo_sys::udp::Socket;
 use std::collections::HashMap;
@@ -22,7 +23,7 @@ pub(super) fn control_token(index: usize) -> u64 {
     index as u64
 }
 
-fn data_token(index: usize) -> u64 {
+pub(super) fn data_token(index: usize) -> u64 {
     (DATA_TOKENS + index) as u64
 }
 
@@ -61,12 +62,25 @@ pub(super) struct Channel {
     pub(super) refused: bool,
     /// It stands in the queue of sockets that may have something to read.
     pub(super) queued: bool,
+    /// The one source of a membership whose datagrams are handed up.
+    source: Option<SocketAddr>,
     wants_write: bool,
 }
 
 impl Channel {
     pub(super) fn new(socket: Socket, local: SocketAddr, remote: Option<SocketAddr>) -> Self {
-        Self { socket, local, remote, refused: false, queued: false, wants_write: false }
+        let (refused, queued, wants_write) = (false, false, false);
+        Self { socket, local, remote, refused, queued, source: None, wants_write }
+    }
+
+    /// One that is for the datagrams of this source to a group.
+    pub(super) fn of_member(socket: Socket, local: SocketAddr, source: SocketAddr) -> Self {
+        Self { source: Some(source), ..Self::new(socket, local, None) }
+    }
+
+    /// Whether what has come from this address is handed up.
+    pub(super) fn is_wanted(&self, from: SocketAddr) -> bool {
+        self.source.is_none_or(|it| (it.ip(), it.port()) == (from.ip(), from.port()))
     }
 
     /// What the kernel says that the way to `remote` takes.
@@ -85,11 +99,13 @@ pub(super) struct Lanes {
     controls: Vec<Channel>,
     data: Vec<Option<Channel>>,
     by_remote: HashMap<SocketAddr, usize>,
+    memberships: HashMap<Membership, usize>,
 }
 
 impl Lanes {
     pub(super) fn new(controls: Vec<Channel>) -> Self {
-        Self { controls, data: Vec::new(), by_remote: HashMap::new() }
+        let (by_remote, memberships) = (HashMap::new(), HashMap::new());
+        Self { controls, data: Vec::new(), by_remote, memberships }
     }
 
     pub(super) fn channel(&mut self, place: Place) -> Option<&mut Channel> {
@@ -139,7 +155,20 @@ impl Lanes {
         self.controls.iter().chain(data).map(Channel::kernel_drops).sum()
     }
 
-    fn free_slot(&mut self) -> usize {
+    pub(super) fn membership(&self, membership: &Membership) -> Option<usize> {
+        self.memberships.get(membership).copied()
+    }
+
+    pub(super) fn enter(&mut self, membership: Membership, index: usize, channel: Channel) {
+        self.memberships.insert(membership, index);
+        self.data[index] = Some(channel);
+    }
+
+    pub(super) fn leave(&mut self, membership: &Membership) -> Option<usize> {
+        self.memberships.remove(membership)
+    }
+
+    pub(super) fn free_slot(&mut self) -> usize {
         let free = self.data.iter().position(Option::is_none);
         free.unwrap_or_else(|| {
             self.data.push(None);
@@ -154,13 +183,9 @@ impl Udp {
         if let Some(channel) = open {
             return Ok(channel.local);
         }
-        let limit = self.config.data_lanes_max.min(crate::DATA_LANES_MAX);
-        if self.lanes.by_remote.len() >= limit {
-            let text = format!("{limit} data lanes are open: close one before another is opened");
-            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
-        }
+        self.check_room()?;
         let socket = match self.dialled {
-            Some(_) => connected(any_port(remote), remote, &self.config)?,
+            Some(_) => self.connected_to(any_port(remote), remote, false)?,
             None => self.share_port(remote)?,
         };
         let local = socket.local_addr()?;
@@ -171,23 +196,55 @@ impl Udp {
         Ok(local)
     }
 
-    /// A socket at the port of the control socket that suits `remote`, connected to `remote`.
-    fn share_port(&mut self, remote: SocketAddr) -> io::Result<Socket> {
-        let no_way = || io::Error::from(io::ErrorKind::NetworkUnreachable);
-        let control = self.lanes.control_to(remote).ok_or_else(no_way)?;
-        let control = self.lanes.channel(control).ok_or_else(no_way)?;
-        control.socket.set_reuse(true)?;
-        let bound = Socket::bind(control.local, &self.config.socket(true));
-        control.socket.set_reuse(false)?;
-        let socket = bound?;
-        socket.connect(remote)?;
+    /// Whether another data socket may be opened.
+    pub(super) fn check_room(&self) -> io::Result<()> {
+        let limit = self.config.data_lanes_max.min(crate::DATA_LANES_MAX);
+        if self.lanes.by_remote.len() + self.lanes.memberships.len() >= limit {
+            let text = format!("{limit} data lanes are open: close one before another is opened");
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
+        }
+        Ok(())
+    }
+
+    /// A data socket at `local`, connected to `remote`, which may be a group.
+    fn connected_to(
+        &self,
+        local: SocketAddr,
+        remote: SocketAddr,
+        reuse: bool,
+    ) -> io::Result<Socket> {
+        let socket = Socket::bind(local, &self.config.socket(reuse))?;
+        if remote.ip().is_multicast() {
+            let interface = self.prepare_delivery(&socket, local.ip())?;
+            socket.connect(scoped(remote, interface))?;
+        } else {
+            socket.connect(remote)?;
+        }
         Ok(socket)
     }
 
+    /// A socket at the port of the control socket that suits `remote`, connected to `remote`.
+    fn share_port(&mut self, remote: SocketAddr) -> io::Result<Socket> {
+        let no_way = || io::Error::from(io::ErrorKind::NetworkUnreachable);
+        let place = self.lanes.control_to(remote).ok_or_else(no_way)?;
+        let control = self.lanes.channel(place).ok_or_else(no_way)?;
+        let local = control.local;
+        control.socket.set_reuse(true)?;
+        let socket = self.connected_to(local, remote, true);
+        if let Some(control) = self.lanes.channel(place) {
+            control.socket.set_reuse(false)?;
+        }
+        socket
+    }
+
     pub(super) fn close_lane(&mut self, remote: SocketAddr) {
-        let Some(index) = self.lanes.by_remote.remove(&remote) else {
-            return;
-        };
+        if let Some(index) = self.lanes.by_remote.remove(&remote) {
+            self.close_slot(index);
+        }
+    }
+
+    /// Closes the data socket in a slot.
+    pub(super) fn close_slot(&mut self, index: usize) {
         if let Some(channel) = self.lanes.data.get_mut(index).and_then(Option::take) {
             self.stats.drops.kernel_overflow += channel.kernel_drops();
             // Closing the descriptor would take it out of the poller, too.

@@ -3,8 +3,8 @@
 //! What it is: one port of a server with a socket for control and one per peer for data, or the two
 //! sockets of a client; trains by GSO and GRO.
 //!
-//! What it is not: for multicast (a T-module of its own), or a judge of what arrives: junk from
-//! anybody is handed up with its source.
+//! What it is not: a judge of what arrives: junk from anybody is handed up with its source, unless
+//! it was sent to a group.
 //!
 //! ```text
 //!   serve                                             dial(remote)
@@ -22,21 +22,23 @@
 //!   moment in which a data socket binds, so no other process can slip into the port.
 //! - Between its bind and its connect a data socket may catch the datagram of anybody. Such a
 //!   datagram is handed up with its true source.
+//! - Of what is sent to a group only that of the source is handed up for which it was joined.
 //! - While the pool has no room for an arrival nothing is read, and it waits in the kernel.
 //! - A server with several addresses answers from the one that suits the remote; on a wildcard
 //!   address the kernel picks the source by its routes.
 
 mod config;
+mod group;
 mod lanes;
 mod recv;
 mod send;
 mod spec;
 
-pub use config::{BindError, Config, DialError, LISTEN_ADDRS_MAX};
+pub use config::{BindError, Config, DialError, Groups, LISTEN_ADDRS_MAX};
 pub use spec::SPEC;
 
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
-use crate::{TooLong, Transport, TransportStats};
+use crate::{JoinError, Membership, TooLong, Transport, TransportStats};
 use dacapo_base::Time;
 use dacapo_packet::{Pool, TRAIN_BYTES_MAX};
 use dacapo_sys::poll::{Event, Interest, Poller};
@@ -143,6 +145,14 @@ impl Transport for Udp {
         self.close_lane(remote);
     }
 
+    fn join(&mut self, wanted: &Membership) -> Result<(), JoinError> {
+        self.join_group(wanted)
+    }
+
+    fn leave(&mut self, membership: &Membership) {
+        self.leave_group(membership);
+    }
+
     fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
         let result = self.send_out(outgoing);
         self.count_refusal(&result);
@@ -178,7 +188,7 @@ fn capabilities(gso: bool) -> Capabilities {
         boundaries: true,
         duplicates: true,
         integrity: false,
-        multicast: false,
+        multicast: true,
         trains: gso,
     }
 }

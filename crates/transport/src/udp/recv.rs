@@ -98,6 +98,10 @@ impl Reading<'_> {
         };
         let into = self.pool.segment_mut(&mut self.arrival, 0).unwrap_or_default();
         match channel.socket.recv(into) {
+            Ok(recv) if !channel.is_wanted(recv.from) => {
+                stats.drops.foreign = stats.drops.foreign.saturating_add(1);
+                return Read::Answer;
+            }
             Ok(recv) => {
                 channel.refused = false;
                 return self.arrived(&recv, stats);

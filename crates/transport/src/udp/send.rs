@@ -62,6 +62,10 @@ impl Udp {
             Lane::Data => self.lanes.data_to(outgoing.remote),
             Lane::Control => None,
         };
+        if data.is_none() && outgoing.remote.ip().is_multicast() {
+            // Only a data lane to a group knows how it is to be reached.
+            return None;
+        }
         data.or_else(|| self.control_place(outgoing.remote))
     }
 
