@@ -76,7 +76,8 @@ impl std::fmt::Debug for Caught {
 }
 
 impl Signals {
-    /// Catches `signals` from now on.
+    /// Catches `signals` from now on. Who was started to outlive its terminal (`nohup`) ignores
+    /// [`Signal::HangUp`], and that stays so.
     ///
     /// # Errors
     /// `AlreadyExists` when another [`Signals`] lives in this process; others when there is no
@@ -91,6 +92,10 @@ impl Signals {
         while caught.poll().is_some() {}
         for &signal in signals {
             let action = replace(signal, &handler())?;
+            if signal == Signal::HangUp && action.sa_sigaction == libc::SIG_IGN {
+                replace(signal, &action)?;
+                continue;
+            }
             caught.before.push(Caught { signal, action });
         }
         Ok(caught)
@@ -185,9 +190,17 @@ mod tests {
         assert_eq!(unsafe { libc::raise(signal.number()) }, 0);
     }
 
+    fn set(signal: Signal, disposition: libc::sighandler_t) {
+        let mut action = handler();
+        action.sa_sigaction = disposition;
+        replace(signal, &action).unwrap();
+    }
+
     // One test, because a process has one set of handlers.
     #[test]
     fn signals_are_read_in_order_and_given_back_by_the_drop() {
+        // Who starts the tests may have them ignored.
+        Signal::ALL.into_iter().for_each(|signal| set(signal, libc::SIG_DFL));
         let mut signals = Signals::catch(&Signal::ALL).unwrap();
         assert_eq!(signals.poll(), None);
         let refused = Signals::catch(&[Signal::HangUp]).unwrap_err();
@@ -212,5 +225,15 @@ mod tests {
         replace(Signal::HangUp, &before).unwrap();
         let mut again = Signals::catch(&[Signal::Terminate]).unwrap();
         assert_eq!(again.poll(), None, "what came before is not for the new one");
+
+        drop(again);
+        set(Signal::HangUp, libc::SIG_IGN);
+        let mut under_nohup = Signals::catch(&Signal::ALL).unwrap();
+        raise(Signal::HangUp);
+        raise(Signal::Terminate);
+        let read: Vec<_> = std::iter::from_fn(|| under_nohup.poll()).collect();
+        assert_eq!(read, [Signal::Terminate], "who is to outlive the terminal does");
+        drop(under_nohup);
+        set(Signal::HangUp, libc::SIG_DFL);
     }
 }
