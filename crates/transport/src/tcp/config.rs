@@ -1,11 +1,8 @@
-//! What a TCP transport is asked for, and why it could not start.
+//! What a TCP transport is asked for.
 //!
 //! What it is not: negotiated; this is one host's wish.
 
-use crate::udp::{BindError, DialError};
 use dacapo_sys::tcp;
-use std::io;
-use std::net::SocketAddr;
 
 /// What a TCP transport is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,22 +38,4 @@ impl Config {
             send_buffer_bytes: self.send_buffer_bytes,
         }
     }
-}
-
-/// The same words as for UDP at the same address, and which of the two it was.
-pub(super) fn bind_error(error: &BindError) -> io::Error {
-    let kind = match error {
-        BindError::NoAddress | BindError::TooManyAddresses { .. } => io::ErrorKind::InvalidInput,
-        BindError::InUse { .. } => io::ErrorKind::AddrInUse,
-        BindError::NotLocal { .. } => io::ErrorKind::AddrNotAvailable,
-        BindError::Forbidden { .. } => io::ErrorKind::PermissionDenied,
-        BindError::Other { error, .. } => error.kind(),
-    };
-    io::Error::new(kind, format!("TCP: {error}"))
-}
-
-/// The same words as for UDP to the same address.
-pub(super) fn dial_error(remote: SocketAddr, error: io::Error) -> io::Error {
-    let kind = error.kind();
-    io::Error::new(kind, format!("TCP: {}", DialError::of(remote, error)))
 }

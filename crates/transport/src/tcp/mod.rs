@@ -32,7 +32,7 @@
 mod config;
 mod recv;
 mod send;
-mod spec;
+pub(crate) mod spec;
 mod streams;
 
 pub use config::Config;
@@ -40,7 +40,7 @@ pub use spec::SPEC;
 
 use crate::stream::Token;
 use crate::stream::{Connection, Ending, RECORD_LEN_MAX, StreamEvent, StreamTransport, Streams};
-use crate::udp::{BindError, LISTEN_ADDRS_MAX};
+use crate::udp::{BindError, DialError, LISTEN_ADDRS_MAX};
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
 use crate::{Transport, TransportStats};
 use dacapo_base::Time;
@@ -52,6 +52,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use streams::Door;
+
+/// How errors name it.
+const NAME: &str = "TCP";
 
 const CAPABILITIES: Capabilities = Capabilities {
     name: "tcp",
@@ -84,16 +87,16 @@ impl Tcp {
     /// system says, with a text that names the address and what to do.
     pub fn serve(addrs: &[SocketAddr], config: &Config) -> io::Result<Self> {
         if addrs.is_empty() {
-            return Err(config::bind_error(&BindError::NoAddress));
+            return Err(BindError::NoAddress.of_protocol(NAME));
         }
         if addrs.len() > LISTEN_ADDRS_MAX {
-            return Err(config::bind_error(&BindError::TooManyAddresses { count: addrs.len() }));
+            return Err(BindError::TooManyAddresses { count: addrs.len() }.of_protocol(NAME));
         }
         let mut tcp = Self::new(config)?;
         for &address in addrs {
             let bound = Listener::bind(address, &config.socket());
             let opened = bound.and_then(|listener| tcp.open_door(listener));
-            opened.map_err(|error| config::bind_error(&BindError::of(address, error)))?;
+            opened.map_err(|error| BindError::of(address, error).of_protocol(NAME))?;
         }
         Ok(tcp)
     }
@@ -114,9 +117,9 @@ impl Tcp {
                 }
                 Ending::Unreachable => {
                     let error = io::ErrorKind::HostUnreachable.into();
-                    return Err(config::dial_error(remote, error));
+                    return Err(DialError::of_protocol(NAME, remote, error));
                 }
-                Ending::Other(error) => return Err(config::dial_error(remote, error)),
+                Ending::Other(error) => return Err(DialError::of_protocol(NAME, remote, error)),
                 ending => return Err(io::Error::other(ending.to_string())),
             },
         }

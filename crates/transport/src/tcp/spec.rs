@@ -13,15 +13,8 @@
 
 use dacapo_lift::{Cost, Figures, PPB, Path, Property, Setting, TransportProfile, TransportSpec};
 
-/// The bytes of a full segment on Ethernet, and what they are with all headers.
-const SEGMENT_LEN: u64 = 1_448;
-const SEGMENT_ON_WIRE: u64 = 1_514;
-
 /// So many segments under way in a round trip are needed for three duplicate ACKs to follow a loss.
 const FAST_RETRANSMIT_MIN: u64 = 4;
-
-/// The shortest retransmission timeout of Linux, in ns.
-const TIMEOUT_MIN: u64 = 200_000_000;
 
 /// From this share of packets on, in ppb, a delay belongs to what 99 of 100 packets meet.
 const ONE_IN_HUNDRED: u64 = PPB / 100;
@@ -44,11 +37,26 @@ pub static SPEC: TransportSpec = TransportSpec {
     datagram_len: 65_000,
     any_path: true,
     streams: true,
-    profile: &Repaired,
+    profile: &Repaired {
+        segment_len: 1_448,
+        segment_on_wire: 1_514,
+        timeout_min: 200_000_000,
+        cost: Cost { train_ps: 8_000_000, packet_ps: 300_000, byte_ps: 400, wire_milli: 1_000 },
+    },
 };
 
+/// A stream whose losses are repaired, under classic congestion control.
 #[derive(Debug)]
-struct Repaired;
+pub(crate) struct Repaired {
+    /// The bytes of a full segment on Ethernet.
+    pub(crate) segment_len: u64,
+    /// What they are with all headers.
+    pub(crate) segment_on_wire: u64,
+    /// The shortest time in ns after which what nothing follows is sent again.
+    pub(crate) timeout_min: u64,
+    /// What it costs.
+    pub(crate) cost: Cost,
+}
 
 impl TransportProfile for Repaired {
     /// - Nothing is lost.
@@ -63,12 +71,12 @@ impl TransportProfile for Repaired {
     fn figures(&self, setting: &Setting) -> Figures {
         let path = setting.path;
         let bound = if setting.bound_bps == 0 { u64::MAX } else { setting.bound_bps };
-        let rate = scale(path.rate_bps, SEGMENT_LEN, SEGMENT_ON_WIRE)
-            .min(rate_with_losses(&path))
+        let rate = scale(path.rate_bps, self.segment_len, self.segment_on_wire)
+            .min(rate_with_losses(&path, self.segment_len))
             .min(bound);
-        let held_up = path.loss_ppb.saturating_mul(segments_per_round_trip(setting).max(1));
-        let repair = if held_up < ONE_IN_HUNDRED { 0 } else { recovery(setting) };
-        let rest = record_len(setting).saturating_sub(SEGMENT_LEN);
+        let held_up = path.loss_ppb.saturating_mul(self.segments_per_round_trip(setting).max(1));
+        let repair = if held_up < ONE_IN_HUNDRED { 0 } else { self.recovery(setting) };
+        let rest = record_len(setting).saturating_sub(self.segment_len);
         let delay = path
             .delay_ns
             .saturating_add(path.jitter_ns)
@@ -87,12 +95,34 @@ impl TransportProfile for Repaired {
     /// per GB in 64 KiB writes between two network namespaces over veth; a small message now and
     /// then costs 4 to 7 us more than over UDP (acknowledgements).
     fn cost(&self) -> Cost {
-        Cost { train_ps: 8_000_000, packet_ps: 300_000, byte_ps: 400, wire_milli: 1_000 }
+        self.cost
+    }
+}
+
+impl Repaired {
+    /// How many segments the flow sends in a round trip at the rate of its units. Nothing is
+    /// gathered (Nagle's delay is off), so a small unit is a segment of its own.
+    fn segments_per_round_trip(&self, setting: &Setting) -> u64 {
+        let per_unit = u64::from(setting.units.len_mean).div_ceil(self.segment_len).max(1);
+        let per_ks = u128::from(setting.units.per_ks) * u128::from(per_unit);
+        let count = per_ks.saturating_mul(u128::from(round_trip(&setting.path)));
+        u64::try_from(count / (1_000 * u128::from(SECOND))).unwrap_or(u64::MAX)
+    }
+
+    /// How much later a lost segment comes, in ns: a round trip when enough follow it to show that
+    /// it is missing, else the retransmission timeout.
+    fn recovery(&self, setting: &Setting) -> u64 {
+        let path = setting.path;
+        if self.segments_per_round_trip(setting) >= FAST_RETRANSMIT_MIN {
+            return round_trip(&path).saturating_add(path.jitter_ns);
+        }
+        let timeout = round_trip(&path).saturating_add(path.jitter_ns.saturating_mul(4));
+        timeout.max(self.timeout_min)
     }
 }
 
 /// `value` times `by` through `of`; 0 through 0 is the most there is.
-fn scale(value: u64, by: u64, of: u64) -> u64 {
+pub(crate) fn scale(value: u64, by: u64, of: u64) -> u64 {
     let product = u128::from(value) * u128::from(by);
     if product == 0 {
         return 0;
@@ -106,10 +136,10 @@ fn round_trip(path: &Path) -> u64 {
 }
 
 /// The bits per second of Mathis et al.: 1.22 segments per round trip and root of the loss.
-fn rate_with_losses(path: &Path) -> u64 {
+pub(crate) fn rate_with_losses(path: &Path, segment_len: u64) -> u64 {
     // The root in billionths, like the loss.
     let root = path.loss_ppb.min(PPB).saturating_mul(PPB).isqrt();
-    let bits = SEGMENT_LEN * 8 * 122 / 100;
+    let bits = segment_len * 8 * 122 / 100;
     let time = u128::from(round_trip(path)) * u128::from(root);
     let bits = u128::from(bits) * u128::from(SECOND) * u128::from(PPB);
     bits.checked_div(time).and_then(|it| u64::try_from(it).ok()).unwrap_or(u64::MAX)
@@ -118,25 +148,6 @@ fn rate_with_losses(path: &Path) -> u64 {
 /// The bytes of a record that holds a mean unit, or as much of it as a record can.
 fn record_len(setting: &Setting) -> u64 {
     u64::from(setting.units.len_mean.min(SPEC.datagram_len))
-}
-
-/// How many segments the flow sends in a round trip at the rate of its units. Nothing is gathered
-/// (Nagle's delay is off), so a small unit is a segment of its own.
-fn segments_per_round_trip(setting: &Setting) -> u64 {
-    let per_unit = u64::from(setting.units.len_mean).div_ceil(SEGMENT_LEN).max(1);
-    let per_ks = u128::from(setting.units.per_ks) * u128::from(per_unit);
-    let count = per_ks.saturating_mul(u128::from(round_trip(&setting.path)));
-    u64::try_from(count / (1_000 * u128::from(SECOND))).unwrap_or(u64::MAX)
-}
-
-/// How much later a lost segment comes, in ns: a round trip when enough follow it to show that it
-/// is missing, else the retransmission timeout.
-fn recovery(setting: &Setting) -> u64 {
-    let path = setting.path;
-    if segments_per_round_trip(setting) >= FAST_RETRANSMIT_MIN {
-        return round_trip(&path).saturating_add(path.jitter_ns);
-    }
-    round_trip(&path).saturating_add(path.jitter_ns.saturating_mul(4)).max(TIMEOUT_MIN)
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl Default for Config {
 }
 
 impl Config {
-    pub(super) fn socket(&self, reuse: bool) -> udp::Config {
+    pub(crate) fn socket(&self, reuse: bool) -> udp::Config {
         udp::Config {
             gso: self.gso,
             gro: self.gro,
@@ -114,6 +114,18 @@ impl BindError {
             io::ErrorKind::PermissionDenied => Self::Forbidden { address },
             _ => Self::Other { address, error },
         }
+    }
+
+    /// The same words for a protocol that is not UDP, with its name before them.
+    pub(crate) fn of_protocol(&self, name: &str) -> io::Error {
+        let kind = match self {
+            Self::NoAddress | Self::TooManyAddresses { .. } => io::ErrorKind::InvalidInput,
+            Self::InUse { .. } => io::ErrorKind::AddrInUse,
+            Self::NotLocal { .. } => io::ErrorKind::AddrNotAvailable,
+            Self::Forbidden { .. } => io::ErrorKind::PermissionDenied,
+            Self::Other { error, .. } => error.kind(),
+        };
+        io::Error::new(kind, format!("{name}: {self}"))
     }
 }
 
@@ -184,6 +196,12 @@ impl DialError {
             }
             _ => Self::Other { remote, error },
         }
+    }
+
+    /// The same words for a protocol that is not UDP, with its name before them.
+    pub(crate) fn of_protocol(name: &str, remote: SocketAddr, error: io::Error) -> io::Error {
+        let kind = error.kind();
+        io::Error::new(kind, format!("{name}: {}", Self::of(remote, error)))
     }
 }
 

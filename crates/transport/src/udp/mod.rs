@@ -194,7 +194,7 @@ fn capabilities(gso: bool) -> Capabilities {
 }
 
 /// A free port of the family of `remote`, at whatever address the route gives.
-fn any_port(remote: SocketAddr) -> SocketAddr {
+pub(crate) fn any_port(remote: SocketAddr) -> SocketAddr {
     let ip = if remote.is_ipv4() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED)
     } else {
@@ -204,7 +204,11 @@ fn any_port(remote: SocketAddr) -> SocketAddr {
 }
 
 /// A socket of a client: its own port, connected.
-fn connected(local: SocketAddr, remote: SocketAddr, config: &Config) -> io::Result<Socket> {
+pub(crate) fn connected(
+    local: SocketAddr,
+    remote: SocketAddr,
+    config: &Config,
+) -> io::Result<Socket> {
     let socket = Socket::bind(local, &config.socket(false))?;
     socket.connect(remote)?;
     Ok(socket)
