@@ -22,13 +22,14 @@
 //! - What the pool has no room for waits; it is not lost.
 //! - Of a group ([`Membership`]) only what its source sends is handed up, to every member alike.
 //!
-//! T-modules, a folder each with the same file names: [`udp`], [`inproc`], [`tcp`], and [`sim`] for
-//! worlds in virtual time. The last two share the engine in [`stream`], and are opened stream by
-//! stream ([`StreamTransport`]).
+//! T-modules, a folder each with the same file names: [`udp`], [`inproc`], [`tcp`], [`quic`] in two
+//! modes, and [`sim`] for worlds in virtual time. The last three share the engine in [`stream`],
+//! and are opened stream by stream ([`StreamTransport`]).
 
 pub mod conformance;
 mod group;
 pub mod inproc;
+pub mod quic;
 pub mod sim;
 mod specs;
 mod stats;

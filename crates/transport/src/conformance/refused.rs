@@ -114,7 +114,8 @@ pub fn a_late_preface_is_closed(net: &dyn StreamNet) {
     server.turn();
     assert_eq!(server.stats().streams.late, 1);
     assert_eq!(hear(&mut *late, 1, &mut server), b"", "it is closed");
-    assert_eq!(server.transport.next_deadline(), None, "nobody is late any more");
+    let deadline = server.transport.next_deadline();
+    assert!(!net.is_quiet() || deadline.is_none(), "nobody is late any more: {deadline:?}");
     let event = await_event(&mut server);
     assert!(matches!(event, StreamEvent::Open { .. }), "{event:?}");
     server.pass(Duration::from_secs(3_600));

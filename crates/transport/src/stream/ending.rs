@@ -53,6 +53,8 @@ pub enum Ending {
     TimedOut,
     /// There is no way to the remote address.
     Unreachable,
+    /// The protocol below the stream ended it: what it says.
+    Protocol(io::Error),
     /// Another error of the system.
     Other(io::Error),
 }
@@ -70,6 +72,7 @@ impl Ending {
             Kind::HostUnreachable | Kind::NetworkUnreachable | Kind::NetworkDown => {
                 Self::Unreachable
             }
+            Kind::InvalidData => Self::Protocol(error),
             _ => Self::Other(error),
         }
     }
@@ -119,6 +122,7 @@ impl fmt::Display for Ending {
                 "there is no way to the remote address from here: check the address and the \
                  network",
             ),
+            Self::Protocol(error) => write!(f, "it could not be kept up: {error}"),
             Self::Other(error) => write!(f, "the system ended the stream: {error}"),
         }
     }

@@ -53,7 +53,7 @@ pub use preface::MAGIC;
 pub use transport::{StreamEvent, StreamTransport};
 pub use writer::Taken;
 
-pub(crate) use table::{Connection, Intake, Streams, Watch};
+pub(crate) use table::{Connection, Intake, Phase, Streams, Watch};
 
 use std::time::Duration;
 

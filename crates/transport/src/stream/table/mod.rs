@@ -101,11 +101,16 @@ struct Slot<C> {
     failure: Option<Ending>,
 }
 
+/// How far a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(crate) enum Phase {
+    /// It came, and its token is not known yet.
     Unclaimed,
+    /// It was dialed and is not answered yet.
     Dialing,
+    /// Datagrams go both ways.
     Open,
+    /// It was closed here.
     Closing,
 }
 
@@ -199,6 +204,31 @@ impl<C: Connection> Streams<C> {
         self.unclaimed.push_back(index);
         self.enqueue(index);
         index
+    }
+
+    /// How many streams have no whole preface.
+    pub(crate) fn unclaimed_count(&self) -> usize {
+        self.unclaimed.len()
+    }
+
+    /// A stream without a preface is late then, and not a second after it was taken.
+    pub(crate) fn set_preface_due(&mut self, index: usize, at: Time) {
+        if let Some(slot) = self.slot(index).filter(|slot| slot.phase == Phase::Unclaimed) {
+            slot.until = Some(at);
+            self.deadline = self.deadline.min(at);
+        }
+    }
+
+    /// The stream to a remote, and how far it is.
+    pub(crate) fn place_of(&self, remote: SocketAddr) -> Option<(usize, Phase)> {
+        let index = *self.by_remote.get(&remote)?;
+        Some((index, self.stage(index)?.0))
+    }
+
+    /// How far the stream at a place is, and its other end.
+    pub(crate) fn stage(&self, index: usize) -> Option<(Phase, SocketAddr)> {
+        let slot = self.slots.get(index)?.as_ref()?;
+        Some((slot.phase, slot.remote))
     }
 
     /// Closes the oldest stream without a preface; false when there is none.

@@ -21,6 +21,7 @@ use crate::stream::{Ending, ReadOutcome, StreamEvent, Token};
 use crate::{Incoming, Lane, RECV_BYTES_MAX, RECV_PACKETS_MAX, RecvOutcome, TransportStats};
 use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool};
+use std::net::SocketAddr;
 
 /// Where the packets of one call go, and how much it may still do.
 pub(crate) struct Intake<'a> {
@@ -44,6 +45,24 @@ impl<'a> Intake<'a> {
             packets: RECV_PACKETS_MAX,
             bytes: RECV_BYTES_MAX,
         }
+    }
+
+    /// True while the call may hand up more.
+    pub(crate) fn has_share(&self) -> bool {
+        self.packets > 0 && self.bytes > 0
+    }
+
+    /// Hands up what came by the way to `remote` and was read elsewhere than from a stream.
+    pub(crate) fn hand_up(&mut self, remote: SocketAddr, packet: Packet) {
+        self.bytes = self.bytes.saturating_sub(packet.payload_len());
+        self.push(remote, packet);
+    }
+
+    fn push(&mut self, remote: SocketAddr, packet: Packet) {
+        self.packets = self.packets.saturating_sub(1);
+        self.outcome.packet_count = self.outcome.packet_count.saturating_add(1);
+        self.outcome.bytes = self.outcome.bytes.saturating_add(packet.payload_len());
+        self.into.push(Incoming { lane: Lane::Data, remote, packet });
     }
 
     fn is_spent(&self) -> bool {
@@ -235,17 +254,15 @@ impl<C: Connection> Slot<C> {
     }
 
     fn take(&self, packet: Packet, intake: &mut Intake<'_>, stats: &mut TransportStats) {
-        intake.packets = intake.packets.saturating_sub(1);
         let (count, len) = (packet.segment_count(), packet.payload_len());
         if self.phase == Phase::Closing {
+            intake.packets = intake.packets.saturating_sub(1);
             let count = u64::try_from(count).unwrap_or(u64::MAX);
             stats.drops.closed = stats.drops.closed.saturating_add(count);
             intake.pool.free(packet);
             return;
         }
         stats.received.count(count, len);
-        intake.outcome.packet_count = intake.outcome.packet_count.saturating_add(1);
-        intake.outcome.bytes = intake.outcome.bytes.saturating_add(len);
-        intake.into.push(Incoming { lane: Lane::Data, remote: self.remote, packet });
+        intake.push(self.remote, packet);
     }
 }

@@ -1,0 +1,219 @@
+//! The sockets of a QUIC transport: a listener per address, or the one of a dialer.
+//!
+//! What it is not: a table of connections; whose a packet is decides the endpoint.
+//!
+//! Invariants: a socket that takes no more keeps one train waiting and takes no other until it has
+//! gone; it is watched for room as long.
+
+use crate::TransportStats;
+use dacapo_sys::poll::{Event, Interest, Poller};
+use dacapo_sys::udp::{self, Ecn, Recv, RecvError, Socket};
+use quinn_proto::{EcnCodepoint, Transmit};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// A socket.
+#[derive(Debug)]
+pub(super) struct Door {
+    socket: Socket,
+    pub(super) local: SocketAddr,
+    /// The only address that it reaches, when it is connected.
+    remote: Option<SocketAddr>,
+    waiting: Option<Waiting>,
+    /// It may have something to read.
+    pub(super) is_ready: bool,
+}
+
+/// What a socket has not taken yet.
+#[derive(Debug)]
+struct Waiting {
+    to: SocketAddr,
+    bytes: Vec<u8>,
+    segment_len: Option<u16>,
+    ecn: Option<Ecn>,
+}
+
+/// What a send came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gone {
+    /// It is gone, or was given up: QUIC repairs it, as if the network had lost it.
+    Yes,
+    /// The socket keeps it, and takes no other.
+    Kept,
+    /// Nobody listens there.
+    Refused,
+}
+
+/// The sockets, and what watches them.
+pub(super) struct Doors {
+    doors: Vec<Door>,
+    poller: Poller,
+    events: Vec<Event>,
+}
+
+impl Doors {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { doors: Vec::new(), poller: Poller::new()?, events: Vec::new() })
+    }
+
+    /// Takes a socket; returns its address here.
+    pub(super) fn add(
+        &mut self,
+        socket: Socket,
+        remote: Option<SocketAddr>,
+    ) -> io::Result<SocketAddr> {
+        let local = socket.local_addr()?;
+        self.poller.add(socket.as_fd(), self.doors.len() as u64, Interest::Read)?;
+        self.doors.push(Door { socket, local, remote, waiting: None, is_ready: false });
+        Ok(local)
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.poller.as_fd()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.doors.len()
+    }
+
+    pub(super) fn door(&mut self, index: usize) -> Option<&mut Door> {
+        self.doors.get_mut(index)
+    }
+
+    /// True when the socket takes something.
+    pub(super) fn has_room(&self, index: usize) -> bool {
+        self.doors.get(index).is_some_and(|door| door.waiting.is_none())
+    }
+
+    /// Asks which sockets are ready; true when one that was full has room.
+    pub(super) fn look(&mut self, stats: &mut TransportStats) -> bool {
+        if self.poller.wait(Some(Duration::ZERO), &mut self.events).is_err() {
+            stats.errors += 1;
+        }
+        let mut has_room = false;
+        for event in std::mem::take(&mut self.events) {
+            let index = usize::try_from(event.token).unwrap_or(usize::MAX);
+            if let Some(door) = self.doors.get_mut(index) {
+                door.is_ready |= event.readable;
+            }
+            if event.writable {
+                has_room |= self.send_waiting(index, stats);
+            }
+        }
+        has_room
+    }
+
+    /// Sends what a socket has kept; true when it is gone.
+    fn send_waiting(&mut self, index: usize, stats: &mut TransportStats) -> bool {
+        let Some(door) = self.doors.get_mut(index) else { return false };
+        let Some(waiting) = door.waiting.take() else { return false };
+        let gone = door.send_train(waiting, stats) != Gone::Kept;
+        if gone {
+            self.watch_write(index, false, stats);
+        }
+        gone
+    }
+
+    /// Sends a train; what the socket does not take now, it keeps.
+    pub(super) fn send(
+        &mut self,
+        index: usize,
+        transmit: &Transmit,
+        bytes: &[u8],
+        stats: &mut TransportStats,
+    ) -> Gone {
+        let Some(door) = self.doors.get_mut(index) else { return Gone::Yes };
+        let segment_len = transmit.segment_size.and_then(|len| u16::try_from(len).ok());
+        let ecn = transmit.ecn.map(to_socket);
+        let bytes = bytes.get(..transmit.size).unwrap_or(bytes);
+        let taken = match door.send_some(transmit.destination, bytes, segment_len, ecn, stats) {
+            Ok(taken) if taken < bytes.len() => taken,
+            Ok(_) => return Gone::Yes,
+            Err(gone) => return gone,
+        };
+        let rest = bytes.get(taken..).unwrap_or_default().to_vec();
+        let to = transmit.destination;
+        door.waiting = Some(Waiting { to, bytes: rest, segment_len, ecn });
+        self.watch_write(index, true, stats);
+        Gone::Kept
+    }
+
+    /// Watches a socket for room, or no longer.
+    fn watch_write(&mut self, index: usize, on: bool, stats: &mut TransportStats) {
+        let Some(door) = self.doors.get(index) else { return };
+        let interest = if on { Interest::ReadWrite } else { Interest::Read };
+        let watched = self.poller.modify(door.socket.as_fd(), index as u64, interest);
+        stats.errors += u64::from(watched.is_err());
+    }
+}
+
+impl Door {
+    /// Reads what is next; `Err` when nothing is there any more.
+    pub(super) fn recv(&mut self, into: &mut [u8]) -> Result<Recv, RecvError> {
+        let found = self.socket.recv(into);
+        self.is_ready = !matches!(found, Err(RecvError::WouldBlock | RecvError::Other(_)));
+        found
+    }
+
+    fn send_train(&mut self, mut waiting: Waiting, stats: &mut TransportStats) -> Gone {
+        let Waiting { to, ref bytes, segment_len, ecn } = waiting;
+        match self.send_some(to, bytes, segment_len, ecn, stats) {
+            Ok(taken) if taken < bytes.len() => {
+                waiting.bytes.drain(..taken);
+                self.waiting = Some(waiting);
+                Gone::Kept
+            }
+            Ok(_) => Gone::Yes,
+            Err(gone) => gone,
+        }
+    }
+
+    /// How many bytes the socket takes; an error when that is none, ever.
+    fn send_some(
+        &mut self,
+        to: SocketAddr,
+        bytes: &[u8],
+        segment_len: Option<u16>,
+        ecn: Option<Ecn>,
+        stats: &mut TransportStats,
+    ) -> Result<usize, Gone> {
+        let to = if self.remote.is_some() { None } else { Some(to) };
+        match self.socket.send(to, bytes, segment_len, ecn) {
+            Ok(sent) => Ok(sent.bytes),
+            Err(udp::SendError::WouldBlock) => Ok(0),
+            Err(udp::SendError::Refused) => {
+                stats.refused += 1;
+                Err(Gone::Refused)
+            }
+            Err(udp::SendError::Unreachable) => {
+                stats.unreachable += 1;
+                Err(Gone::Yes)
+            }
+            // A probe for a longer path that is not there.
+            Err(udp::SendError::MessageTooLarge) => Err(Gone::Yes),
+            // A device whose queue is full says nobody when it has room: it is as good as lost.
+            Err(udp::SendError::NoBuffers | udp::SendError::Other(_)) => {
+                stats.errors += 1;
+                Err(Gone::Yes)
+            }
+        }
+    }
+}
+
+fn to_socket(ecn: EcnCodepoint) -> Ecn {
+    match ecn {
+        EcnCodepoint::Ect0 => Ecn::Ect0,
+        EcnCodepoint::Ect1 => Ecn::Ect1,
+        EcnCodepoint::Ce => Ecn::Ce,
+    }
+}
+
+pub(super) fn from_socket(ecn: Ecn) -> EcnCodepoint {
+    match ecn {
+        Ecn::Ect0 => EcnCodepoint::Ect0,
+        Ecn::Ect1 => EcnCodepoint::Ect1,
+        Ecn::Ce => EcnCodepoint::Ce,
+    }
+}

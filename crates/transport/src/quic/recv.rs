@@ -1,0 +1,201 @@
+//! Receiving: packets go to their connections, what those have for the streams is told, and the
+//! streams read in turn.
+//!
+//! What it is not: a parser of packets (`quinn-proto`) or of records ([`crate::stream`]).
+//!
+//! Decoder: any packet moves its own connection only, makes a new one, or is answered or dropped
+//! without being kept.
+//!
+//! Invariants: one call reads at most [`READS_MAX`] arrivals per socket; what somebody new may make
+//! this end keep is bounded (see [`super`]).
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::arithmetic_side_effects
+)]
+
+use super::Quic;
+use super::doors::from_socket;
+use super::links::Stir;
+use crate::stream::{DIAL_WAIT, Intake, PREFACE_WAIT, Phase};
+use crate::{Incoming, RecvOutcome};
+use bytes::BytesMut;
+use dacapo_base::Time;
+use dacapo_packet::Pool;
+use dacapo_sys::udp::{Recv, RecvError};
+use quinn_proto::{DatagramEvent, Transmit};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The most arrivals that one call reads from one socket.
+const READS_MAX: usize = 64;
+
+impl Quic {
+    pub(super) fn recv_from_links(
+        &mut self,
+        now: Time,
+        pool: &mut Pool,
+        into: &mut Vec<Incoming>,
+    ) -> RecvOutcome {
+        self.now = now;
+        let mut intake = Intake::new(now, pool, into);
+        self.doors.look(&mut self.streams.stats);
+        let may_have_more = self.read_doors();
+        self.links.handle_timeout(now);
+        self.settle(&mut intake.outcome);
+        self.hand_up_datagrams(&mut intake);
+        self.streams.recv(&mut intake);
+        let more_of_datagrams = self.has_arrivals_for_now();
+        self.settle(&mut intake.outcome);
+        intake.outcome.more |= may_have_more || (more_of_datagrams && !intake.outcome.blocked);
+        intake.outcome
+    }
+
+    /// Reads what the sockets have; true when there may be more.
+    fn read_doors(&mut self) -> bool {
+        let mut more = false;
+        for index in 0..self.doors.count() {
+            let mut left = READS_MAX;
+            while left > 0 && self.read_door(index) {
+                left = left.saturating_sub(1);
+            }
+            more |= left == 0;
+        }
+        more
+    }
+
+    /// Reads once; false when nothing is there.
+    fn read_door(&mut self, index: usize) -> bool {
+        let Some(door) = self.doors.door(index).filter(|door| door.is_ready) else { return false };
+        let local = door.local;
+        let stats = &mut self.streams.stats;
+        match door.recv(&mut self.buffer) {
+            Ok(recv) => self.handle_train(index, local, &recv),
+            Err(RecvError::Refused) => {
+                stats.refused = stats.refused.saturating_add(1);
+                self.links.handle_refused();
+            }
+            Err(RecvError::Unreachable) => {
+                stats.unreachable = stats.unreachable.saturating_add(1);
+            }
+            Err(RecvError::WouldBlock | RecvError::TooLarge) => {}
+            Err(RecvError::Other(_)) => stats.errors = stats.errors.saturating_add(1),
+        }
+        true
+    }
+
+    fn handle_train(&mut self, door: usize, local: SocketAddr, recv: &Recv) {
+        let mut bytes = BytesMut::from(self.buffer.get(..recv.len).unwrap_or_default());
+        let segment_len = recv.segment_size.map_or(recv.len, usize::from).max(1);
+        while !bytes.is_empty() {
+            let datagram = bytes.split_to(segment_len.min(bytes.len()));
+            self.handle_datagram(door, local, recv, datagram);
+        }
+    }
+
+    fn handle_datagram(&mut self, door: usize, local: SocketAddr, recv: &Recv, bytes: BytesMut) {
+        let instant = self.links.instant(self.now);
+        let ecn = recv.ecn.map(from_socket);
+        let mut answer = Vec::new();
+        let endpoint = &mut self.links.endpoint;
+        match endpoint.handle(instant, recv.from, None, ecn, bytes, &mut answer) {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                self.links.handle_event(handle, event);
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => self.accept(door, local, incoming),
+            Some(DatagramEvent::Response(transmit)) => self.answer(door, &transmit, &answer),
+            None => {}
+        }
+    }
+
+    /// Takes a connection in. Nothing is kept for an address that has not been proved when many
+    /// have shown no token: it is asked to come again (Retry).
+    fn accept(&mut self, door: usize, local: SocketAddr, incoming: quinn_proto::Incoming) {
+        let (instant, remote) = (self.links.instant(self.now), incoming.remote_address());
+        let mut answer = Vec::new();
+        let is_crowded = self.streams.unclaimed_count() >= self.config.retry_from;
+        if is_crowded && !incoming.remote_address_validated() {
+            match self.links.endpoint.retry(incoming, &mut answer) {
+                Ok(transmit) => self.answer(door, &transmit, &answer),
+                Err(error) => self.links.endpoint.ignore(error.into_incoming()),
+            }
+            return;
+        }
+        match self.links.endpoint.accept(incoming, instant, &mut answer, None) {
+            Ok((handle, inner)) => {
+                let stream = self.links.adopt(self.now, handle, inner, door);
+                let place = self.streams.accepted(stream, [local, remote], self.now);
+                // Who had to go for it must be closed before another place is given away.
+                self.close_left();
+                // The handshake takes its time, too; the preface is waited for from its end on.
+                self.streams.set_preface_due(place, later(self.now, DIAL_WAIT));
+                self.links.set_place(handle, place);
+            }
+            Err(error) => {
+                if let Some(transmit) = error.response {
+                    self.answer(door, &transmit, &answer);
+                }
+            }
+        }
+    }
+
+    /// Sends what belongs to no connection, where there is room for it.
+    fn answer(&mut self, door: usize, transmit: &Transmit, bytes: &[u8]) {
+        if self.doors.has_room(door) {
+            self.doors.send(door, transmit, bytes, &mut self.streams.stats);
+        }
+    }
+
+    /// Tells the streams what has happened to their connections, and sends what those have.
+    pub(super) fn settle(&mut self, outcome: &mut RecvOutcome) {
+        for handle in self.links.handles() {
+            if let Some(stir) = self.links.poll(self.now, handle) {
+                self.tell(handle, &stir, outcome);
+            }
+            let stats = &mut self.streams.stats;
+            outcome.more |= !self.links.transmit(self.now, handle, &mut self.doors, stats);
+        }
+        self.close_left();
+        // Sockets are watched here, not streams.
+        while self.streams.poll_watch().is_some() {}
+    }
+
+    fn tell(&mut self, handle: usize, stir: &Stir, outcome: &mut RecvOutcome) {
+        let Some((place, stream)) =
+            self.links.entry(handle).map(|entry| (entry.place, entry.stream.clone()))
+        else {
+            return;
+        };
+        let drops = &mut self.streams.stats.drops.queue_full;
+        *drops = drops.saturating_add(stir.dropped);
+        if stir.connected {
+            self.streams.set_preface_due(place, later(self.now, PREFACE_WAIT));
+        }
+        if stir.writable {
+            outcome.writable |= self.streams.handle_writable(place);
+            outcome.writable |= std::mem::take(&mut stream.link().is_awaited);
+        }
+        if stir.readable {
+            self.streams.enqueue(place);
+        }
+        if let Some((Phase::Open, _)) = self.streams.stage(place) {
+            stream.link().handle_known(&self.config);
+        }
+    }
+
+    /// Closes connections that the table of streams has let go.
+    pub(super) fn close_left(&mut self) {
+        let stats = &mut self.streams.stats;
+        let unread = self.links.close_left(self.now, &mut self.doors, stats);
+        stats.drops.closed = stats.drops.closed.saturating_add(unread);
+    }
+}
+
+/// Time adds without overflow.
+#[allow(clippy::arithmetic_side_effects)]
+fn later(now: Time, wait: Duration) -> Time {
+    now + wait
+}

@@ -1,0 +1,40 @@
+//! Sending records: into the stream to the remote, and its packets to the socket at once.
+//!
+//! What it is not: a queue; what the window of the stream does not take stays with the core.
+
+use super::Quic;
+use super::link::Link;
+use crate::{Outgoing, SendError, Sent};
+use std::net::SocketAddr;
+
+impl Quic {
+    pub(super) fn send_records(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
+        let sent = self.streams.send(outgoing);
+        self.transmit_to(outgoing.remote);
+        sent
+    }
+
+    /// Sends the packets of the connection to `remote`.
+    pub(super) fn transmit_to(&mut self, remote: SocketAddr) {
+        if let Some((place, _)) = self.streams.place_of(remote) {
+            self.transmit_at(place);
+        }
+    }
+
+    pub(super) fn transmit_at(&mut self, place: usize) {
+        let Some(handle) = self.links.at_place(place) else { return };
+        // What is more goes out in the next receive: the connection stays stirred.
+        self.links.transmit(self.now, handle, &mut self.doors, &mut self.streams.stats);
+    }
+
+    /// Runs `body` with the connection to `remote`.
+    pub(super) fn with_link<T>(
+        &self,
+        remote: SocketAddr,
+        body: impl FnOnce(&mut Link) -> T,
+    ) -> Option<T> {
+        let (place, _) = self.streams.place_of(remote)?;
+        let entry = self.links.entry(self.links.at_place(place)?)?;
+        Some(body(&mut entry.stream.link()))
+    }
+}
