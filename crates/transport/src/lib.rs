@@ -24,7 +24,8 @@
 //!
 //! T-modules, a folder each with the same file names: [`udp`], [`inproc`], [`tcp`], [`quic`] in two
 //! modes, and [`sim`] for worlds in virtual time. The last three share the engine in [`stream`],
-//! and are opened stream by stream ([`StreamTransport`]).
+//! and are opened stream by stream ([`StreamTransport`]); those whose streams are descriptors are
+//! watched and accepted in [`stream::Sockets`].
 
 pub mod conformance;
 mod group;

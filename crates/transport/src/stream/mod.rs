@@ -37,6 +37,7 @@ mod ending;
 mod gate;
 mod preface;
 mod reader;
+mod sockets;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -50,10 +51,12 @@ pub const PATIENCE: std::time::Duration = dacapo_sys::tcp::PATIENCE;
 pub use end::{ReadOutcome, StreamEnd};
 pub use ending::Ending;
 pub use preface::MAGIC;
+pub use sockets::{Doorway, Sockets};
+pub use table::Connection;
 pub use transport::{StreamEvent, StreamTransport};
 pub use writer::Taken;
 
-pub(crate) use table::{Connection, Intake, Phase, Streams, Watch};
+pub(crate) use table::{Intake, Phase, Streams};
 
 use std::time::Duration;
 

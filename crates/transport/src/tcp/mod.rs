@@ -15,43 +15,24 @@
 //!      |  one epoll: fd()
 //! ```
 //!
-//! Both lanes are the one stream to a remote. The streams share no buffer: one that takes no more
-//! holds no other up.
-//!
-//! Invariants
-//! - Nothing blocks; a connect that fails later is a [`crate::StreamEvent::Closed`] with its
-//!   reason.
-//! - The end of the other side's writing is the end of the stream, after everything before it was
-//!   handed up. A stream closed here first writes what was sent, says so (FIN), and waits for the
-//!   other end before it lets go, so that no reset overtakes its last bytes.
-//! - Without descriptors the listener gives up the oldest connection that has said nothing, or
-//!   pauses; it never spins.
+//! Invariants are those of [`Sockets`]; what was written goes out before the FIN, and no reset
+//! overtakes it.
 //!
 //! Source: RFC 9293; design D7; docs/protocol.md, "Streams".
 
 mod config;
-mod recv;
-mod send;
 pub(crate) mod spec;
-mod streams;
 
 pub use config::Config;
 pub use spec::SPEC;
 
-use crate::stream::Token;
-use crate::stream::{Connection, Ending, RECORD_LEN_MAX, StreamEvent, StreamTransport, Streams};
+use crate::Capabilities;
+use crate::stream::{Connection, Doorway, Ending, RECORD_LEN_MAX, Sockets, Token};
 use crate::udp::{BindError, DialError, LISTEN_ADDRS_MAX};
-use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
-use crate::{Transport, TransportStats};
-use dacapo_base::Time;
-use dacapo_packet::Pool;
-use dacapo_sys::poll::{Event, Poller};
 use dacapo_sys::tcp::{Listener, Stream};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
-use streams::Door;
 
 /// How errors name it.
 const NAME: &str = "TCP";
@@ -70,14 +51,7 @@ const CAPABILITIES: Capabilities = Capabilities {
 };
 
 /// A TCP transport.
-#[derive(Debug)]
-pub struct Tcp {
-    local_addrs: Vec<SocketAddr>,
-    doors: Vec<Door>,
-    streams: Streams<Stream>,
-    poller: Poller,
-    events: Vec<Event>,
-}
+pub type Tcp = Sockets<Listener>;
 
 impl Tcp {
     /// Listens at every address of `addrs`; port 0 takes a free port.
@@ -92,28 +66,35 @@ impl Tcp {
         if addrs.len() > LISTEN_ADDRS_MAX {
             return Err(BindError::TooManyAddresses { count: addrs.len() }.of_protocol(NAME));
         }
-        let mut tcp = Self::new(config)?;
+        let mut tcp = Self::new(config.streams_max)?;
         for &address in addrs {
             let bound = Listener::bind(address, &config.socket());
-            let opened = bound.and_then(|listener| tcp.open_door(listener));
+            let opened = bound.and_then(|listener| {
+                let local = listener.local_addr()?;
+                tcp.open_door(listener, local)
+            });
             opened.map_err(|error| BindError::of(address, error).of_protocol(NAME))?;
         }
         Ok(tcp)
     }
 
-    /// Begins to open a stream to `remote` with `token`; [`StreamTransport::poll_stream`] tells
-    /// when it is open, or why it is not.
+    /// Begins to open a stream to `remote` with `token`;
+    /// [`poll_stream`](crate::StreamTransport::poll_stream) tells when it is open, or why it is
+    /// not.
     ///
     /// # Errors
     /// When there is no way to `remote` or no descriptor left.
     pub fn dial(remote: SocketAddr, token: Token, config: &Config) -> io::Result<Self> {
-        let mut tcp = Self::new(config)?;
+        let mut tcp = Self::new(config.streams_max)?;
         match Stream::connect(remote, &config.socket()) {
-            Ok(stream) => tcp.add_dialed(stream, remote, token)?,
+            Ok(stream) => {
+                let local = stream.local_addr()?;
+                tcp.add_dialed(stream, [local, remote], token)?;
+            }
             Err(error) => match Ending::of(error) {
                 // On one host the answer may be there at once.
                 ending @ (Ending::Refused | Ending::Reset | Ending::TimedOut) => {
-                    tcp.streams.not_dialed(remote, token, &ending);
+                    tcp.not_dialed(remote, token, &ending);
                 }
                 Ending::Unreachable => {
                     let error = io::ErrorKind::HostUnreachable.into();
@@ -125,99 +106,16 @@ impl Tcp {
         }
         Ok(tcp)
     }
-
-    fn new(config: &Config) -> io::Result<Self> {
-        Ok(Self {
-            local_addrs: Vec::new(),
-            doors: Vec::new(),
-            streams: Streams::new(config.streams_max),
-            poller: Poller::new()?,
-            events: Vec::new(),
-        })
-    }
 }
 
-impl Transport for Tcp {
-    fn capabilities(&self) -> &Capabilities {
-        &CAPABILITIES
-    }
+impl Doorway for Listener {
+    type Connection = Stream;
 
-    fn local_addrs(&self) -> &[SocketAddr] {
-        &self.local_addrs
-    }
+    const CAPABILITIES: Capabilities = CAPABILITIES;
+    const ROOM_IS_POLLED: bool = true;
 
-    fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr> {
-        self.streams.open_data(remote)
-    }
-
-    fn close_data(&mut self, _remote: SocketAddr) {}
-
-    fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
-        self.send_to_stream(outgoing)
-    }
-
-    fn recv(&mut self, now: Time, pool: &mut Pool, into: &mut Vec<Incoming>) -> RecvOutcome {
-        self.recv_from_streams(now, pool, into)
-    }
-
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.poller.as_fd())
-    }
-
-    fn stats(&self) -> TransportStats {
-        self.streams.stats
-    }
-}
-
-impl StreamTransport for Tcp {
-    fn expect(&mut self, token: Token, until: Time) {
-        self.streams.expect(token, until);
-    }
-
-    fn forget(&mut self, token: &Token) {
-        self.streams.forget(token);
-    }
-
-    fn poll_stream(&mut self) -> Option<StreamEvent> {
-        self.streams.poll_event()
-    }
-
-    fn send_split(
-        &mut self,
-        remote: SocketAddr,
-        head: &[u8],
-        body: &[u8],
-    ) -> Result<Sent, SendError> {
-        let result = self.streams.send_split(remote, head, body);
-        self.settle_watches();
-        result
-    }
-
-    fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
-        self.streams.set_reading(remote, is_reading);
-        self.settle_watches();
-    }
-
-    fn set_patience(&mut self, remote: SocketAddr, patience: Duration) {
-        self.streams.set_patience(remote, patience);
-    }
-
-    fn close_stream(&mut self, remote: SocketAddr) {
-        self.streams.close(remote);
-        self.settle_watches();
-    }
-
-    fn next_deadline(&self) -> Option<Time> {
-        let pauses = self.doors.iter().filter_map(Door::paused_until);
-        pauses.chain(self.streams.next_deadline()).min()
-    }
-
-    fn stream_count(&self) -> usize {
-        self.streams.count()
-    }
-
-    fn release(&mut self, pool: &mut Pool) {
-        self.streams.release(pool);
+    fn accept(&self) -> io::Result<Option<(Stream, SocketAddr)>> {
+        Listener::accept(self)
     }
 }
 

@@ -35,9 +35,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// What carries the bytes of a stream. What is not possible now is `WouldBlock`.
-pub(crate) trait Connection: Read + Write {
+pub trait Connection: Read + Write {
     /// A read that fills less than it was given has taken all there is.
     const SHORT_READ_IS_ALL: bool;
+
+    /// True when a write takes something now, where nothing else tells.
+    fn has_room(&self) -> bool {
+        true
+    }
 
     /// Nothing more will be written; what was written still arrives.
     fn end_writing(&mut self);

@@ -1,4 +1,4 @@
-//! The sockets of a TCP transport: who listens, who came, and what they are watched for.
+//! The descriptors of a transport of streams: who listens, who came, and what they are watched for.
 //!
 //! What it is not: a table of streams; see [`crate::stream`].
 //!
@@ -6,11 +6,11 @@
 //! names one socket at a time; a listener that cannot accept is not watched until its pause is
 //! over.
 
-use super::Tcp;
-use crate::stream::{Token, Watch};
+use super::{Doorway, Sockets};
+use crate::stream::Token;
+use crate::stream::table::Watch;
 use dacapo_base::Time;
 use dacapo_sys::poll::Interest;
-use dacapo_sys::tcp::{Listener, Stream};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -27,13 +27,13 @@ const STREAM_TOKENS: usize = 1_000;
 
 /// A listener.
 #[derive(Debug)]
-pub(super) struct Door {
-    listener: Listener,
+pub(super) struct Door<D> {
+    doorway: D,
     local: SocketAddr,
     paused_until: Option<Time>,
 }
 
-impl Door {
+impl<D> Door<D> {
     /// When it accepts again, if it pauses.
     pub(super) fn paused_until(&self) -> Option<Time> {
         self.paused_until
@@ -64,25 +64,25 @@ impl Place {
     }
 }
 
-impl Tcp {
-    pub(super) fn open_door(&mut self, listener: Listener) -> io::Result<()> {
-        let local = listener.local_addr()?;
+impl<D: Doorway> Sockets<D> {
+    /// Accepts from `doorway`, which listens at `local`.
+    pub(crate) fn open_door(&mut self, doorway: D, local: SocketAddr) -> io::Result<()> {
         let token = Place::Door(self.doors.len()).token();
-        self.poller.add(listener.as_fd(), token, Interest::Read)?;
+        self.poller.add(doorway.as_fd(), token, Interest::Read)?;
         self.local_addrs.push(local);
-        self.doors.push(Door { listener, local, paused_until: None });
+        self.doors.push(Door { doorway, local, paused_until: None });
         Ok(())
     }
 
-    pub(super) fn add_dialed(
+    /// Takes a connection that was dialed, whose addresses are `local` and `remote`.
+    pub(crate) fn add_dialed(
         &mut self,
-        stream: Stream,
-        remote: SocketAddr,
+        connection: D::Connection,
+        [local, remote]: [SocketAddr; 2],
         token: Token,
     ) -> io::Result<()> {
-        let local = stream.local_addr()?;
         self.local_addrs.push(local);
-        let index = self.streams.dialed(stream, [local, remote], token);
+        let index = self.streams.dialed(connection, [local, remote], token);
         self.watch_new(index)?;
         self.settle_watches();
         Ok(())
@@ -90,8 +90,8 @@ impl Tcp {
 
     fn watch_new(&mut self, index: usize) -> io::Result<()> {
         match self.streams.connection(index) {
-            Some(stream) => {
-                self.poller.add(stream.as_fd(), Place::Stream(index).token(), Interest::Read)
+            Some(connection) => {
+                self.poller.add(connection.as_fd(), Place::Stream(index).token(), Interest::Read)
             }
             None => Ok(()),
         }
@@ -102,9 +102,11 @@ impl Tcp {
         for taken in 0..ACCEPTS_MAX {
             let Some(door) = self.doors.get(index) else { return };
             let local = door.local;
-            match door.listener.accept() {
+            match door.doorway.accept() {
                 Ok(None) => return,
-                Ok(Some((stream, remote))) => self.add_accepted(stream, [local, remote], now),
+                Ok(Some((connection, remote))) => {
+                    self.add_accepted(connection, [local, remote], now);
+                }
                 Err(_) => {
                     self.streams.stats.errors += 1;
                     // The system lacks a descriptor also when nobody waits, so whoever was taken in
@@ -119,8 +121,8 @@ impl Tcp {
         }
     }
 
-    fn add_accepted(&mut self, stream: Stream, ends: [SocketAddr; 2], now: Time) {
-        let index = self.streams.accepted(stream, ends, now);
+    fn add_accepted(&mut self, connection: D::Connection, ends: [SocketAddr; 2], now: Time) {
+        let index = self.streams.accepted(connection, ends, now);
         if self.watch_new(index).is_err() {
             // Without being watched it would never be read; the deadline of its preface ends it.
             self.streams.stats.errors += 1;
@@ -129,7 +131,7 @@ impl Tcp {
 
     fn pause(&mut self, index: usize, now: Time) {
         let Some(door) = self.doors.get_mut(index) else { return };
-        if self.poller.remove(door.listener.as_fd()).is_ok() {
+        if self.poller.remove(door.doorway.as_fd()).is_ok() {
             door.paused_until = Some(now + PAUSE);
         }
     }
@@ -141,23 +143,28 @@ impl Tcp {
                 continue;
             }
             let token = Place::Door(index).token();
-            let added = self.poller.add(door.listener.as_fd(), token, Interest::Read);
+            let added = self.poller.add(door.doorway.as_fd(), token, Interest::Read);
             door.paused_until = added.err().map(|_| now + PAUSE);
         }
     }
 
     /// Watches those streams otherwise whose wish has changed.
     pub(super) fn settle_watches(&mut self) {
-        while let Some((index, stream, [before, now])) = self.streams.poll_watch() {
+        while let Some((index, connection, [before, now])) = self.streams.poll_watch() {
             let interest = match now {
-                Watch::ReadWrite => Interest::ReadWrite,
-                Watch::Read | Watch::Nothing => Interest::Read,
+                Watch::ReadWrite if D::ROOM_IS_POLLED => Interest::ReadWrite,
+                _ => Interest::Read,
             };
-            let (fd, token) = (stream.as_fd(), Place::Stream(index).token());
+            match now {
+                Watch::ReadWrite if !D::ROOM_IS_POLLED => self.full.insert(index),
+                _ => self.full.remove(&index),
+            };
+            let (fd, token) = (connection.as_fd(), Place::Stream(index).token());
             // The end of a stream that is not read would be told over and over.
             let settled = match (before, now) {
                 (_, Watch::Nothing) => self.poller.remove(fd),
                 (Watch::Nothing, _) => self.poller.add(fd, token, interest),
+                _ if !D::ROOM_IS_POLLED => Ok(()),
                 _ => self.poller.modify(fd, token, interest),
             };
             self.streams.stats.errors += u64::from(settled.is_err());
@@ -168,7 +175,7 @@ impl Tcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::Config;
+    use crate::tcp::{Config, Tcp};
     use crate::{StreamTransport, Transport};
     use dacapo_packet::Pool;
     use dacapo_sys::poll::Poller;

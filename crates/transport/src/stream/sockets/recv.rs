@@ -2,15 +2,15 @@
 //!
 //! What it is not: a parser; see [`crate::stream`].
 
-use super::Tcp;
-use super::streams::Place;
-use crate::stream::Intake;
+use super::doors::Place;
+use super::{Doorway, Sockets};
+use crate::stream::table::{Connection, Intake};
 use crate::{Incoming, RecvOutcome};
 use dacapo_base::Time;
 use dacapo_packet::Pool;
 use std::time::Duration;
 
-impl Tcp {
+impl<D: Doorway> Sockets<D> {
     pub(super) fn recv_from_streams(
         &mut self,
         now: Time,
@@ -21,8 +21,22 @@ impl Tcp {
         self.end_pauses(now);
         self.collect_ready(&mut intake);
         self.streams.recv(&mut intake);
+        self.write_where_room_is(&mut intake);
         self.settle_watches();
         intake.outcome
+    }
+
+    /// Writes what waited where the other end has made room. What told so may have been taken by
+    /// the reading of the same stream, so all are asked, after it.
+    fn write_where_room_is(&mut self, intake: &mut Intake<'_>) {
+        let has_room = |index: &usize| {
+            self.streams.connection(*index).is_some_and(Connection::has_room)
+                && self.streams.wants_write(*index)
+        };
+        let free: Vec<usize> = self.full.iter().copied().filter(has_room).collect();
+        for index in free {
+            intake.outcome.writable |= self.streams.handle_writable(index);
+        }
     }
 
     /// Asks which sockets are ready: accepts, writes what waited, and queues what can be read.

@@ -1,0 +1,181 @@
+//! [`Sockets`]: a transport of streams whose connections are descriptors, around one epoll.
+//!
+//! What it is: what kernel TCP and shared memory have in common: listeners that are accepted from,
+//! connections that are watched, and the table of streams that reads and writes them. A T-module
+//! says what listens ([`Doorway`]), what carries the bytes ([`Connection`]), and how both are made.
+//!
+//! What it is not: an engine; see [`super`]. The simulated stream has no descriptors and does
+//! without.
+//!
+//! ```text
+//!   Doorway  --accept-->  Connection --+
+//!   Doorway  --accept-->  Connection --+-- one epoll: fd()
+//!   dialed  ----------->  Connection --+
+//! ```
+//!
+//! Both lanes are the one stream to a remote. The streams share no buffer: one that takes no more
+//! holds no other up.
+//!
+//! Invariants
+//! - Nothing blocks; a connect that fails later is a [`StreamEvent::Closed`] with its reason.
+//! - The end of the other side's writing is the end of the stream, after everything before it was
+//!   handed up. A stream closed here first writes what was sent, says so, and waits for the other
+//!   end before it lets go, so that nothing overtakes its last bytes.
+//! - Without descriptors the listener gives up the oldest connection that has said nothing, or
+//!   pauses; it never spins.
+//!
+//! Source: design D7; docs/protocol.md, "Streams".
+
+mod doors;
+mod recv;
+
+use super::table::Connection;
+use super::{Ending, StreamEvent, StreamTransport, Streams, Token};
+use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
+use crate::{Transport, TransportStats};
+use dacapo_base::Time;
+use dacapo_packet::Pool;
+use dacapo_sys::poll::{Event, Poller};
+use doors::Door;
+use std::collections::BTreeSet;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// What listens for connections.
+pub trait Doorway: AsFd + Send {
+    /// What is accepted.
+    type Connection: Connection + AsFd + Send;
+
+    /// What the transport does to datagrams.
+    const CAPABILITIES: Capabilities;
+
+    /// The poller tells when a connection has room. Otherwise the other end makes it readable, and
+    /// [`Connection::has_room`] tells.
+    const ROOM_IS_POLLED: bool;
+
+    /// The next connection and the address of its other end; `None` when none waits.
+    ///
+    /// # Errors
+    /// When there is no descriptor or memory left. The connection waits on.
+    fn accept(&self) -> io::Result<Option<(Self::Connection, SocketAddr)>>;
+}
+
+/// A transport of streams over descriptors.
+#[derive(Debug)]
+pub struct Sockets<D: Doorway> {
+    local_addrs: Vec<SocketAddr>,
+    doors: Vec<Door<D>>,
+    streams: Streams<D::Connection>,
+    /// Streams that want to write, where the poller does not tell when they have room.
+    full: BTreeSet<usize>,
+    poller: Poller,
+    events: Vec<Event>,
+}
+
+impl<D: Doorway> Sockets<D> {
+    /// Neither listeners nor streams; at most `streams_max` of them later.
+    pub(crate) fn new(streams_max: usize) -> io::Result<Self> {
+        Ok(Self {
+            local_addrs: Vec::new(),
+            doors: Vec::new(),
+            streams: Streams::new(streams_max),
+            full: BTreeSet::new(),
+            poller: Poller::new()?,
+            events: Vec::new(),
+        })
+    }
+
+    /// Tells that a connection could not even be begun.
+    pub(crate) fn not_dialed(&mut self, remote: SocketAddr, token: Token, ending: &Ending) {
+        self.streams.not_dialed(remote, token, ending);
+    }
+}
+
+impl<D: Doorway> Transport for Sockets<D> {
+    fn capabilities(&self) -> &Capabilities {
+        const { &D::CAPABILITIES }
+    }
+
+    fn local_addrs(&self) -> &[SocketAddr] {
+        &self.local_addrs
+    }
+
+    fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr> {
+        self.streams.open_data(remote)
+    }
+
+    fn close_data(&mut self, _remote: SocketAddr) {}
+
+    fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
+        let result = self.streams.send(outgoing);
+        self.settle_watches();
+        result
+    }
+
+    fn recv(&mut self, now: Time, pool: &mut Pool, into: &mut Vec<Incoming>) -> RecvOutcome {
+        self.recv_from_streams(now, pool, into)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.poller.as_fd())
+    }
+
+    fn stats(&self) -> TransportStats {
+        self.streams.stats
+    }
+}
+
+impl<D: Doorway> StreamTransport for Sockets<D> {
+    fn expect(&mut self, token: Token, until: Time) {
+        self.streams.expect(token, until);
+    }
+
+    fn forget(&mut self, token: &Token) {
+        self.streams.forget(token);
+    }
+
+    fn poll_stream(&mut self) -> Option<StreamEvent> {
+        self.streams.poll_event()
+    }
+
+    fn send_split(
+        &mut self,
+        remote: SocketAddr,
+        head: &[u8],
+        body: &[u8],
+    ) -> Result<Sent, SendError> {
+        let result = self.streams.send_split(remote, head, body);
+        self.settle_watches();
+        result
+    }
+
+    fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
+        self.streams.set_reading(remote, is_reading);
+        self.settle_watches();
+    }
+
+    fn set_patience(&mut self, remote: SocketAddr, patience: Duration) {
+        self.streams.set_patience(remote, patience);
+    }
+
+    fn close_stream(&mut self, remote: SocketAddr) {
+        self.streams.close(remote);
+        self.settle_watches();
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        let pauses = self.doors.iter().filter_map(Door::paused_until);
+        pauses.chain(self.streams.next_deadline()).min()
+    }
+
+    fn stream_count(&self) -> usize {
+        self.streams.count()
+    }
+
+    fn release(&mut self, pool: &mut Pool) {
+        self.streams.release(pool);
+        self.full.clear();
+    }
+}
