@@ -240,6 +240,8 @@ pub struct TransportSpec {
     pub any_path: bool,
     /// True when each flow has a byte stream of its own, which is opened by a token.
     pub streams: bool,
+    /// True when it is offered only where both ends are on one host and have found each other.
+    pub same_host: bool,
     /// What it makes of a path, and what it costs.
     pub profile: &'static dyn TransportProfile,
 }

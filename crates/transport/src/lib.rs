@@ -22,15 +22,16 @@
 //! - What the pool has no room for waits; it is not lost.
 //! - Of a group ([`Membership`]) only what its source sends is handed up, to every member alike.
 //!
-//! T-modules, a folder each with the same file names: [`udp`], [`inproc`], [`tcp`], [`quic`] in two
-//! modes, and [`sim`] for worlds in virtual time. The last three share the engine in [`stream`],
-//! and are opened stream by stream ([`StreamTransport`]); those whose streams are descriptors are
-//! watched and accepted in [`stream::Sockets`].
+//! T-modules, a folder each with the same file names: [`udp`], [`inproc`], [`tcp`], [`shm`],
+//! [`quic`] in two modes, and [`sim`] for worlds in virtual time. The last four share the engine in
+//! [`stream`], and are opened stream by stream ([`StreamTransport`]); those whose streams are
+//! descriptors are watched and accepted in [`stream::Sockets`].
 
 pub mod conformance;
 mod group;
 pub mod inproc;
 pub mod quic;
+pub mod shm;
 pub mod sim;
 mod specs;
 mod stats;

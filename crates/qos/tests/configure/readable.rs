@@ -140,6 +140,7 @@ static UDP: TransportSpec = TransportSpec {
     datagram_len: 65_507,
     any_path: false,
     streams: false,
+    same_host: false,
     profile: &Udp,
 };
 
@@ -157,6 +158,7 @@ static TCP: TransportSpec = TransportSpec {
     datagram_len: 65_535,
     any_path: true,
     streams: true,
+    same_host: false,
     profile: &Tcp,
 };
 

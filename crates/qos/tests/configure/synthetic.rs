@@ -300,6 +300,7 @@ fn transport(random: &mut Random, id: u16) -> &'static TransportSpec {
         datagram_len: if any_path { 1_500 + random.below(64_036) as u32 } else { 1_452 },
         any_path,
         streams: any_path,
+        same_host: false,
         profile: Box::leak(Box::new(profile)),
     }))
 }

@@ -37,6 +37,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     datagram_len: 65_000,
     any_path: true,
     streams: true,
+    same_host: false,
     profile: &Repaired {
         // Packets grow to 1,452 bytes when the path takes them.
         segment_len: 1_452 - 35,
@@ -64,6 +65,7 @@ pub static SPEC_DATAGRAM: TransportSpec = TransportSpec {
     datagram_len: DATAGRAM_LEN_MAX as u32,
     any_path: true,
     streams: true,
+    same_host: false,
     profile: &Unrepaired,
 };
 

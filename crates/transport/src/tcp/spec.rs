@@ -37,6 +37,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     datagram_len: 65_000,
     any_path: true,
     streams: true,
+    same_host: false,
     profile: &Repaired {
         segment_len: 1_448,
         segment_on_wire: 1_514,

@@ -22,6 +22,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     datagram_len: TRAIN_BYTES_MAX as u32,
     any_path: false,
     streams: false,
+    same_host: false,
     profile: &AsTheNetwork,
 };
 

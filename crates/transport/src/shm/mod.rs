@@ -1,0 +1,158 @@
+//! [`Shm`]: datagrams between two processes of one host, a stream per flow in shared memory.
+//!
+//! What it is: a ring for each direction in place of TCP's, around the engine of
+//! [`crate::stream`]. A server listens under the names of its addresses and takes the streams whose
+//! tokens it expects; a dialed transport has the one stream that it was made for.
+//!
+//! What it is not: for other hosts, users or network namespaces; who cannot be reached so is dialed
+//! by another transport. The addresses are those of the UDP ports beside it; nothing listens at a
+//! port here.
+//!
+//! ```text
+//!   serve                                               dial(remote, token)
+//!   "dacapo-shm-1/127.0.0.1:19980"  <-- connect, memory --  127.3.1.4:19980 (its number)
+//!        |                          <== records in rings ==>
+//!        |                          <-- bell, when asleep -->
+//!     one epoll: fd()
+//! ```
+//!
+//! Invariants
+//! - Those of [`Sockets`]: nothing is lost before an end, a full ring holds no other stream up.
+//! - A peer may write anything into the memory at any time: it breaks its own stream and nothing
+//!   else. Memory is mapped only when it can never become shorter.
+//! - Both ends are of the same user, and each has looked; the token says which stream it is.
+//! - A peer that dies is seen by the end of its socket, and what it wrote before is read first.
+//!
+//! Source: design D14; docs/protocol.md, "Streams".
+
+mod config;
+mod link;
+mod name;
+pub mod ring;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use config::Config;
+pub use link::Link;
+pub use spec::SPEC;
+
+use crate::Capabilities;
+use crate::stream::{Doorway, Ending, RECORD_LEN_MAX, Sockets, Token};
+use crate::udp::LISTEN_ADDRS_MAX;
+use dacapo_sys::bell::{self, Accepted};
+use dacapo_sys::memory::SharedMemory;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Those who came and are not taken, in one look at a listener.
+const TURNED_AWAY_MAX: usize = 16;
+
+/// A transport over shared memory.
+pub type Shm = Sockets<Listener>;
+
+/// What listens under the name of an address.
+#[derive(Debug)]
+pub struct Listener {
+    inner: bell::Listener,
+    local: SocketAddr,
+}
+
+impl Shm {
+    /// Serves those of this user on this host who dial one of `addrs`: the addresses, ports
+    /// included, that they reach this core at.
+    ///
+    /// # Errors
+    /// `InvalidInput` without addresses, with more than [`LISTEN_ADDRS_MAX`] or without a port;
+    /// `AddrInUse` when somebody has the name of one; else what the system says.
+    pub fn serve(addrs: &[SocketAddr], config: &Config) -> io::Result<Self> {
+        if addrs.is_empty() || addrs.len() > LISTEN_ADDRS_MAX {
+            let text = format!("shared memory: 1 to {LISTEN_ADDRS_MAX} addresses");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let mut shm = Self::new(config.streams_max)?;
+        for &local in addrs {
+            let listening = match local.port() {
+                0 => Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no port")),
+                _ => name::listen(local),
+            };
+            let opened =
+                listening.and_then(|inner| shm.open_door(Listener { inner, local }, local));
+            opened.map_err(|error| config::serve_error(local, &error))?;
+        }
+        Ok(shm)
+    }
+
+    /// Begins to open a stream to who serves at `remote` on this host, with `token`;
+    /// [`poll_stream`](crate::StreamTransport::poll_stream) tells when it is open, or why it is
+    /// not.
+    ///
+    /// # Errors
+    /// As [`Link::connect`], but that nobody serves is told as the end of the stream.
+    pub fn dial(remote: SocketAddr, token: Token, config: &Config) -> io::Result<Self> {
+        let mut shm = Self::new(config.streams_max)?;
+        match Link::connect(remote, config.ring_bytes) {
+            Ok(link) => {
+                let local = link.local_addr(remote)?;
+                shm.add_dialed(link, [local, remote], token)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                shm.not_dialed(remote, token, &Ending::Refused);
+            }
+            Err(error) => return Err(config::dial_error(remote, &error)),
+        }
+        Ok(shm)
+    }
+
+    /// Whether a stream could be dialed to `remote` now: somebody of this user serves there, and
+    /// memory can be made.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn look(remote: SocketAddr, config: &Config) -> io::Result<()> {
+        let there = name::connect(remote).map(drop);
+        let memory = || SharedMemory::create(ring::memory_len(config.ring_bytes)).map(drop);
+        there.and_then(|()| memory()).map_err(|error| config::dial_error(remote, &error))
+    }
+}
+
+impl Doorway for Listener {
+    type Connection = Link;
+
+    const CAPABILITIES: Capabilities = Capabilities {
+        name: "shm",
+        lanes: false,
+        datagram_len_max: RECORD_LEN_MAX,
+        reliable: true,
+        ordered: true,
+        boundaries: true,
+        duplicates: false,
+        integrity: true,
+        multicast: false,
+        trains: true,
+    };
+    const ROOM_IS_POLLED: bool = false;
+
+    fn accept(&self) -> io::Result<Option<(Link, SocketAddr)>> {
+        // Who is turned away is not the one to wait for; after some of them it is another turn.
+        for _ in 0..TURNED_AWAY_MAX {
+            let Some(Accepted { bell, peer, number }) = self.inner.accept()? else {
+                return Ok(None);
+            };
+            let Some(number) = number.filter(|_| name::check_user(peer.uid).is_ok()) else {
+                continue;
+            };
+            if let Some(link) = Link::accepted(bell) {
+                return Ok(Some((link, name::stands_for(number, self.local.port()))));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.as_fd()
+    }
+}

@@ -1,0 +1,54 @@
+//! [`SPEC`]: what a choice of protocols has to know of shared memory.
+//!
+//! What it is not: measured on this host.
+
+use dacapo_lift::{Cost, Figures, Property, Setting, TransportProfile, TransportSpec};
+
+/// How long a wake-up takes that 99 of 100 do not exceed, in ns.
+const WAKE_NS: u64 = 100_000;
+
+/// What one processor copies in and another out at the same time, in bit/s.
+const RATE_BPS: u64 = 20_000_000_000;
+
+/// The static facts.
+pub static SPEC: TransportSpec = TransportSpec {
+    name: "shm",
+    id: 9,
+    summary: "datagrams as records in memory that two processes of one host and user share",
+    properties: &[
+        Property::Boundaries,
+        Property::Order,
+        Property::NoDuplicates,
+        Property::NoLoss,
+        Property::Integrity,
+        Property::CongestionControl,
+    ],
+    // The longest segment that the pool lays out; a record may be longer.
+    datagram_len: 65_000,
+    any_path: true,
+    streams: true,
+    same_host: true,
+    profile: &Memory,
+};
+
+#[derive(Debug)]
+struct Memory;
+
+impl TransportProfile for Memory {
+    /// The path plays no part: nothing is lost, and what is late is late by a wake-up.
+    fn figures(&self, setting: &Setting) -> Figures {
+        let bound = if setting.bound_bps == 0 { u64::MAX } else { setting.bound_bps };
+        Figures {
+            loss_ppb: 0,
+            loss_runs_ppb: 0,
+            delay_ns: WAKE_NS,
+            jitter_ns: WAKE_NS,
+            rate_bps: RATE_BPS.min(setting.path.rate_bps).min(bound),
+        }
+    }
+
+    /// Default, both ends together, kernel included, on AMD EPYC in November 2026.
+    fn cost(&self) -> Cost {
+        Cost { train_ps: 3_000_000, packet_ps: 150_000, byte_ps: 200, wire_milli: 0 }
+    }
+}
