@@ -175,6 +175,12 @@ impl Runner {
         self.stages.iter().map(|stage| stage.module.patience()).sum()
     }
 
+    /// This end takes part from the middle of the epoch ([`Module::join`]): to be said before
+    /// anything comes up.
+    pub fn join(&mut self) {
+        self.stages.iter_mut().for_each(|stage| stage.module.join());
+    }
+
     /// Takes a packet from the application. It goes out through [`Runner::take_down`] after
     /// [`Runner::run`]. Feed only while [`Runner::credit`] is not 0.
     pub fn feed(&mut self, around: &mut Surroundings<'_>, packet: Packet) {

@@ -62,6 +62,12 @@ impl Window {
         Self { next: 0, waiting: VecDeque::new(), seen: [0; MEMORY_WORDS], held: 0 }
     }
 
+    /// Begins anew with this number as the next; nothing may be waiting.
+    pub fn begin_at(&mut self, number: u64) {
+        self.waiting.clear();
+        (self.next, self.seen) = (number, [0; MEMORY_WORDS]);
+    }
+
     pub fn next(&self) -> u64 {
         self.next
     }

@@ -93,6 +93,15 @@ pub(crate) struct Reassembly {
     /// Pieces of units that fell out of the window.
     given_up: Vec<Packet>,
     spare: Vec<Vec<Packet>>,
+    joining: Option<Joining>,
+}
+
+/// What is known of where a stream is that was joined in its middle.
+#[derive(Clone, Copy, Debug)]
+enum Joining {
+    Nothing,
+    /// The unit of the piece that came last; none has followed it yet.
+    At(u16),
 }
 
 impl Reassembly {
@@ -104,7 +113,37 @@ impl Reassembly {
             taken: Vec::new(),
             given_up: Vec::new(),
             spare: Vec::new(),
+            joining: None,
         }
+    }
+
+    /// The first pieces that come say where in the numbers of units the stream is.
+    pub fn join(&mut self) {
+        self.joining = Some(Joining::Nothing);
+    }
+
+    /// While the stream is being joined: the unit of the first piece is the oldest. That is
+    /// believed when a piece of the same unit or the next follows; until then another is taken
+    /// instead, for the first may have been altered.
+    fn find_beginning(&mut self, unit: u16) {
+        let follows = match self.joining {
+            None => return,
+            Some(Joining::Nothing) => false,
+            Some(Joining::At(last)) => unit.wrapping_sub(last) <= 1,
+        };
+        if follows {
+            self.joining = None;
+            return;
+        }
+        self.joining = Some(Joining::At(unit));
+        for state in self.units.drain(..) {
+            if let State::Partial(partial) = state {
+                let list = partial.empty_into(&mut self.given_up);
+                keep_spare(&mut self.spare, list);
+            }
+        }
+        // A turn of the numbers lies below it, so that what comes late has a number too.
+        self.floor = (1 << 16) + u64::from(unit);
     }
 
     /// The pieces of the unit that the last call made whole or found too large.
@@ -120,6 +159,9 @@ impl Reassembly {
     /// Whether a piece of several segments can be taken as a whole: it follows all that came of
     /// its unit.
     pub fn takes_run(&self, unit: u16, index: usize) -> bool {
+        if self.joining.is_some() {
+            return false;
+        }
         match self.number(unit).map(|number| number.checked_sub(self.floor)) {
             Some(Some(place)) => match self.units.get(place as usize) {
                 Some(State::Partial(partial)) => partial.next == index && partial.ahead.is_empty(),
@@ -142,6 +184,7 @@ impl Reassembly {
 
     /// Takes a piece; one of several segments only where [`Reassembly::takes_run`] says so.
     pub fn insert(&mut self, pool: &mut Pool, piece: Piece) -> Outcome {
+        self.find_beginning(piece.unit);
         let Some(unit) = self.number(piece.unit) else {
             return Outcome::Strange(piece.packet);
         };

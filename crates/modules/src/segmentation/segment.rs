@@ -138,6 +138,10 @@ impl Module for Segment {
         self.give_up(cx, cx.now() - self.patience, DropReason::Stale);
     }
 
+    fn join(&mut self) {
+        self.reassembly.join();
+    }
+
     fn drain(&mut self, cx: &mut Cx<'_>) {
         self.give_up(cx, Time::NEVER, DropReason::Stale);
     }
