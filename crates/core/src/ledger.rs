@@ -97,6 +97,13 @@ impl UnitHash {
         }
     }
 
+    /// The hash over the units that were added since `before`.
+    pub(crate) fn minus(self, before: Self) -> Self {
+        let mut lanes = self.0;
+        lanes.iter_mut().zip(before.0).for_each(|(lane, it)| *lane = lane.wrapping_sub(it));
+        Self(lanes)
+    }
+
     /// The hash as bytes.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 32] {
@@ -127,6 +134,17 @@ mod tests {
         assert_ne!(hash(&[(0, &[b"ab"]), (2, &[b"c"])]), reference);
         assert_ne!(hash(&[(0, &[b"ab"]), (1, &[b"d"])]), reference);
         assert_ne!(hash(&[(0, &[b"ab"])]), reference);
+    }
+
+    #[test]
+    fn what_was_added_later_has_the_hash_of_itself() {
+        let (mut all, mut later) = (UnitHash::default(), UnitHash::default());
+        all.add(0, 1, [&b"a"[..]].into_iter());
+        let before = all;
+        for hash in [&mut all, &mut later] {
+            hash.add(1, 1, [&b"b"[..]].into_iter());
+        }
+        assert_eq!(all.minus(before).to_bytes(), later.to_bytes());
     }
 
     #[test]

@@ -29,9 +29,9 @@ mod session;
 
 pub use control::{ControlCrypto, EndpointKeys};
 pub use engine::{
-    Core, CoreConfig, CoreCounters, CoreEvent, FlowStatus, GIVE_UP_AFTER, Joining, PEERS_MAX,
-    Payload, Publisher, SESSIONS_MAX, SessionId, SessionSpec, StreamAsk, StreamId, Transmit,
-    VERSION, Way, Wishes,
+    Core, CoreConfig, CoreCounters, CoreEvent, FlowStatus, GIVE_UP_AFTER, GroupAsk, Joining,
+    PEERS_MAX, Payload, Publisher, SESSIONS_MAX, SessionId, SessionSpec, StreamAsk, StreamId,
+    Transmit, VERSION, Way, Wishes,
 };
 pub use error::{Code, Error, Fault};
 pub use labels::LABELS_MAX;

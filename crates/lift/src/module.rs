@@ -139,8 +139,8 @@ pub trait Module: Send {
     }
 
     /// Said once, before anything comes up: this end takes part from somewhere in the middle of the
-    /// epoch, and the first packets that come say where. What came before them is nobody's loss; what
-    /// was sent before them may still come after them, again.
+    /// epoch, and the first packets that come say where. What came before them is nobody's loss;
+    /// what was sent before them may still come after them, again.
     fn join(&mut self) {}
 
     /// Sends what can still be sent: no unit will follow in this epoch.

@@ -242,6 +242,9 @@ pub struct TransportSpec {
     pub streams: bool,
     /// True when it is offered only where both ends are on one host and have found each other.
     pub same_host: bool,
+    /// True when it sends to a group of receivers, which a flow must name; so it is never chosen
+    /// for one that does not.
+    pub groups: bool,
     /// What it makes of a path, and what it costs.
     pub profile: &'static dyn TransportProfile,
 }

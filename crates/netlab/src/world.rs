@@ -7,6 +7,7 @@
 
 mod clock;
 mod faults;
+mod groups;
 mod streams;
 
 use crate::plain_tls;
@@ -115,6 +116,7 @@ pub struct World {
     steps: u64,
     strays: Option<Vec<Datagram>>,
     streams: Streams,
+    groups: groups::Groups,
     /// Tokens for which nodes wait.
     expected: BTreeMap<(NodeId, Token), StreamId>,
     /// No byte of a stream gets through.
@@ -143,6 +145,7 @@ impl World {
             strays: None,
             // Of its own, so that worlds without streams are what they were.
             streams: Streams::new(Random::from_number(seed ^ 0x5713_EA45)),
+            groups: groups::Groups::default(),
             expected: BTreeMap::new(),
             held: false,
             calendar_ahead_ns: 0,
@@ -313,6 +316,11 @@ impl World {
                 sent = true;
                 continue;
             }
+            if let Some(ask) = core.poll_group() {
+                self.ask_group(NodeId(index), ask);
+                sent = true;
+                continue;
+            }
             let Some(transmit) = core.poll_transmit(local) else { break };
             self.carry(NodeId(index), transmit);
             sent = true;
@@ -346,15 +354,31 @@ impl World {
         if self.nodes[node.0].blocked == Some(lane) {
             return;
         }
+        if to.ip().is_multicast() {
+            return self.send_to_group(node, lane, from, to, &bytes);
+        }
         let Some(peer) = self.nodes.iter().position(|it| it.control.ip() == to.ip()) else {
             if let Some(strays) = &mut self.strays {
                 strays.push(Datagram { from, to, bytes });
             }
             return;
         };
-        let shown = self.observer.is_some().then(|| bytes.clone());
-        let fate = self.link(node, NodeId(peer)).handle_send(now, Datagram { from, to, bytes });
+        self.cross(node, NodeId(peer), lane, (from, to), bytes);
         self.note_amplification(node, NodeId(peer));
+    }
+
+    /// Brings a datagram onto the link to a node.
+    fn cross(
+        &mut self,
+        node: NodeId,
+        peer: NodeId,
+        lane: Lane,
+        (from, to): (SocketAddr, SocketAddr),
+        bytes: Vec<u8>,
+    ) {
+        let now = self.now;
+        let shown = self.observer.is_some().then(|| bytes.clone());
+        let fate = self.link(node, peer).handle_send(now, Datagram { from, to, bytes });
         if let (Some(observer), Some(bytes)) = (&mut self.observer, shown) {
             observer(&Crossing { now, node, lane, bytes: &bytes, fate });
         }

@@ -164,6 +164,7 @@ fn answer(count: usize) -> Answer {
         label: 0x1230 + 16 * at as u32,
         datagram_len: 1_200,
         stream_token: None,
+        base: None,
     };
     Answer { flows: (0..count).map(flow).collect() }
 }

@@ -11,6 +11,7 @@ use crate::limits::{ATTRIBUTES_MAX, GROUP_LEN_MAX, TEXT_LEN_MAX};
 use crate::medium::Medium;
 use crate::session::CODE_SUCCESS;
 use crate::tlv::{Fault, Fields, Form, TOO_MANY, Tag, WRONG_LENGTH, Writer};
+use std::net::{IpAddr, SocketAddr};
 
 /// The length of the token of a stream, in bytes.
 pub const STREAM_TOKEN_LEN: usize = 16;
@@ -53,6 +54,9 @@ pub struct FlowOffer {
     pub graph: GraphForm,
     /// The number of the transport.
     pub transport: u16,
+    /// The multicast group that its data are sent to, and the port; only where the transport sends
+    /// to groups.
+    pub multicast: Option<SocketAddr>,
     /// The most that its sender sends, in bit/s.
     pub bound_bps: u64,
     /// The longest unit, in bytes.
@@ -77,6 +81,7 @@ impl Form for FlowOffer {
             group: fields.text(Tag::Group, GROUP_LEN_MAX)?,
             graph: read_graph(fields)?,
             transport: fields.u16(Tag::Transport)?,
+            multicast: read_multicast(fields)?,
             bound_bps: fields.u64(Tag::Bound)?,
             unit_len_max: fields.u32(Tag::UnitLenMax)?,
             datagram_len: fields.u16(Tag::DatagramLen)?,
@@ -101,9 +106,39 @@ impl Form for FlowOffer {
         if self.digest {
             to.u8(Tag::Digest, 1);
         }
+        if let Some(group) = self.multicast {
+            write_multicast(group, to);
+        }
         // Those of all flows together are counted by the record.
         write_attributes(&self.attributes, usize::MAX, to);
     }
+}
+
+fn read_multicast(fields: Fields<'_>) -> Result<Option<SocketAddr>, Fault> {
+    let Some(bytes) = fields.bytes_if_there(Tag::Multicast)? else { return Ok(None) };
+    let wrong = || Tag::Multicast.fault(WRONG_LENGTH);
+    let (ip, port) = bytes.split_last_chunk::<2>().ok_or_else(wrong)?;
+    let ip = match (<[u8; 4]>::try_from(ip), <[u8; 16]>::try_from(ip)) {
+        (Ok(four), _) => IpAddr::from(four),
+        (_, Ok(six)) => IpAddr::from(six),
+        _ => return Err(wrong()),
+    };
+    if !ip.is_multicast() {
+        return Err(Tag::Multicast.fault("the address is not one of a group"));
+    }
+    Ok(Some(SocketAddr::new(ip, u16::from_be_bytes(*port))))
+}
+
+fn write_multicast(group: SocketAddr, to: &mut Writer) {
+    let mut bytes = match group.ip() {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    bytes.extend(group.port().to_be_bytes());
+    if !group.ip().is_multicast() {
+        to.refuse(Tag::Multicast.fault("the address is not one of a group"));
+    }
+    to.bytes(Tag::Multicast, &bytes);
 }
 
 fn read_medium(fields: Fields<'_>) -> Result<Medium, Fault> {
@@ -167,6 +202,9 @@ pub struct FlowAnswer {
     /// In an [`Accept`](crate::session::Accept) of a flow on a byte stream: what the participant
     /// names the stream by that it dials for the flow. It is for both ends only.
     pub stream_token: Option<[u8; STREAM_TOKEN_LEN]>,
+    /// In an [`Accept`](crate::session::Accept) of a flow to a group: how many units had been fed
+    /// before; those are not for this participant.
+    pub base: Option<u64>,
 }
 
 impl Form for FlowAnswer {
@@ -177,6 +215,7 @@ impl Form for FlowAnswer {
             label: fields.u32(Tag::Label)?,
             datagram_len: fields.u16(Tag::DatagramLen)?,
             stream_token: fields.array_if_there(Tag::StreamToken)?,
+            base: fields.u64_if_there(Tag::Base)?,
         })
     }
 
@@ -193,6 +232,9 @@ impl Form for FlowAnswer {
             .u16(Tag::DatagramLen, self.datagram_len);
         if let Some(token) = &self.stream_token {
             to.bytes(Tag::StreamToken, token);
+        }
+        if let Some(base) = self.base {
+            to.u64(Tag::Base, base);
         }
     }
 }

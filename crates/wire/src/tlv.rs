@@ -104,6 +104,7 @@ tags! {
     Live = 49 "live",
     GiveUp = 50 "give_up",
     Digest = 51 "digest",
+    Multicast = 52 "multicast",
 }
 
 impl Tag {
@@ -171,6 +172,10 @@ impl<'a> Fields<'a> {
     /// The value of a field that must be there.
     pub fn bytes(self, tag: Tag) -> Result<&'a [u8], Fault> {
         self.find(tag)?.ok_or(tag.fault("the field is missing"))
+    }
+
+    pub fn bytes_if_there(self, tag: Tag) -> Result<Option<&'a [u8]>, Fault> {
+        self.find(tag)
     }
 
     pub fn array<const N: usize>(self, tag: Tag) -> Result<[u8; N], Fault> {
@@ -382,7 +387,7 @@ mod tests {
         for &tag in Tag::ALL {
             assert_eq!(Tag::from_code(tag.code()), Some(tag));
         }
-        assert_eq!((Tag::from_code(0), Tag::from_code(44), Tag::from_code(52)), (None, None, None));
+        assert_eq!((Tag::from_code(0), Tag::from_code(44), Tag::from_code(53)), (None, None, None));
     }
 
     #[test]

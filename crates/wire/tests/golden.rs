@@ -129,6 +129,7 @@ fn accept_has_the_bytes_of_the_page() {
         label: 0x1234_5670,
         datagram_len: 65_535,
         stream_token: Some(std::array::from_fn(|at| at as u8)),
+        base: None,
     };
     check(ACCEPT, Accept { transcript: [0xBB; 32], flows: vec![flow] });
 }
@@ -149,6 +150,7 @@ fn offer_has_the_bytes_of_the_page() {
         group: "av".to_owned(),
         graph,
         transport: 1,
+        multicast: None,
         bound_bps: 10_000_000,
         unit_len_max: 65_536,
         datagram_len: 1_452,

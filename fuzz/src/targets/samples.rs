@@ -70,6 +70,7 @@ pub fn flow_answer() -> FlowAnswer {
         label: 0x1234_5678,
         datagram_len: 1_452,
         stream_token: Some([7; 16]),
+        base: None,
     }
 }
 

@@ -44,6 +44,7 @@ pub fn answer(count: usize) -> Answer {
         label: 0x1230 + at as u32,
         datagram_len: 1_200,
         stream_token: None,
+        base: None,
     };
     Answer { flows: (0..count).map(flow).collect() }
 }

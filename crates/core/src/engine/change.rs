@@ -43,6 +43,10 @@ impl Core {
     ) -> Result<(), Error> {
         let session = self.sessions.get(&id).ok_or_else(|| no_session(id))?;
         let flow = session.flows.get(index).ok_or_else(|| no_session(id))?;
+        if matches!(flow.end, FlowEnd::Member(_)) {
+            let text = "a change of a flow to a group: who wants another graph joins again";
+            return Err(Error::new(Code::Unsupported, text));
+        }
         let FlowEnd::Sender(sender) = &flow.end else {
             return Err(Error::new(Code::NoSuchThing, "this end does not send the flow"));
         };

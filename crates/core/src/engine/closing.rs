@@ -77,10 +77,11 @@ impl Core {
     /// Every flow that this end sends says END now; what it receives is waited for so much longer.
     fn close_flows(&mut self, now: Time, id: SessionId) {
         self.with_flows(now, id, |flow, around, out| match flow {
-            FlowEnd::None => {}
+            FlowEnd::None | FlowEnd::Member(_) => {}
             FlowEnd::Sender(sender) => sender.close(around, out),
             FlowEnd::Receiver(receiver) => receiver.close_soon(around.now),
         });
+        self.end_members(now, id, true);
     }
 
     /// Runs `body` over every flow and does what the flows tell.
@@ -106,6 +107,10 @@ impl Core {
 
     /// Does what a flow tells.
     pub(super) fn apply_out(&mut self, now: Time, id: SessionId, index: usize, out: FlowOut) {
+        let tells = !(out.messages.is_empty() && out.events.is_empty());
+        if tells && self.is_cast(id) {
+            return self.apply_cast_out(now, id, out);
+        }
         for message in out.messages {
             self.send_on(now, id, &message);
         }
@@ -113,6 +118,7 @@ impl Core {
             match event {
                 FlowEvent::Ended { ledger, hash } => {
                     self.close_stream(id, index);
+                    self.leave_group(id, index);
                     self.event(CoreEvent::FlowEnded { session: id, flow: index, ledger, hash });
                 }
                 FlowEvent::Changed { epoch } => {
@@ -175,6 +181,7 @@ impl Core {
                         Err(format!("REPORT does not add up to the {sent} units"))
                     }
                 }
+                Some(FlowEnd::Member(member)) => member.handle_report(report, &mut out),
                 _ => Err("REPORT that no END has asked for".into()),
             }
         });
@@ -251,8 +258,11 @@ impl Core {
             _ => Ending::Closed,
         };
         self.with_flows(now, id, |flow, around, out| give_up(flow, around, &ending, out));
+        self.give_up_members(now, id);
+        self.leave_casts(now, id);
         self.ports.remove(&id);
         self.close_streams(id);
+        self.leave_groups(id);
         if let Some(place) = self.stream_of(id) {
             // The stream stays known until the peer ends it too: what crosses begins no new
             // session.
@@ -300,7 +310,8 @@ fn give_up(
     out: &mut FlowOut,
 ) {
     match flow {
-        FlowEnd::None => {}
+        // What it is owed the cast knows.
+        FlowEnd::None | FlowEnd::Member(_) => {}
         FlowEnd::Sender(sender) => {
             sender.give_up(out);
             sender.flush(around);

@@ -90,6 +90,7 @@ impl Core {
                 continue;
             }
             self.suspend_flows(now, session, true);
+            self.update_casts(now, session);
             let limit = self.sessions.get(&session).map_or(Duration::ZERO, |it| it.give_up_after);
             self.set_stream_patience(session, PATIENCE.saturating_add(limit));
             self.event(CoreEvent::ContactLost { session });
@@ -122,7 +123,7 @@ impl Core {
             match &mut flow.end {
                 FlowEnd::Sender(sender) => sender.set_suspended(now, suspended),
                 FlowEnd::Receiver(receiver) if !suspended => receiver.go_on(now),
-                FlowEnd::Receiver(_) | FlowEnd::None => {}
+                FlowEnd::Receiver(_) | FlowEnd::Member(_) | FlowEnd::None => {}
             }
         }
     }
@@ -148,6 +149,7 @@ impl Core {
         for session in self.sessions_with(id) {
             self.shift_watchdogs(session, after);
             self.suspend_flows(now, session, false);
+            self.update_casts(now, session);
             self.event(CoreEvent::ContactRestored { session, after });
         }
     }

@@ -116,7 +116,7 @@ impl Core {
         let bytes = self.pool.segment(&packet, 0);
         match classify(bytes) {
             Belongs::Quic => self.control.handle_datagram(now, remote, bytes),
-            Belongs::Ours(TYPE_DATA) => return self.handle_data(now, packet),
+            Belongs::Ours(TYPE_DATA) => return self.handle_data(now, remote, packet),
             Belongs::Ours(TYPE_PROBE) => match Probe::parse(bytes) {
                 Ok(probe) => {
                     let len = bytes.len();
@@ -130,12 +130,13 @@ impl Core {
         self.pool.free(packet);
     }
 
-    fn handle_data(&mut self, now: Time, mut packet: Packet) {
+    fn handle_data(&mut self, now: Time, remote: SocketAddr, mut packet: Packet) {
         let Ok(header) = data::Header::parse(self.pool.segment(&packet, 0)) else {
             self.counters.malformed += 1;
             return self.pool.free(packet);
         };
-        let Some(target) = self.labels.target(header.label) else {
+        let own = self.labels.target(header.label);
+        let Some(target) = own.or_else(|| self.group_target(remote, header.label)) else {
             let old = self.labels.is_quarantined(header.label);
             *(if old { &mut self.counters.old_label } else { &mut self.counters.unknown_label }) +=
                 1;
@@ -399,6 +400,9 @@ impl Core {
     /// How a flow may send now, and to whom.
     fn way_of(&self, id: SessionId, index: usize) -> Option<(Way, SocketAddr)> {
         let session = self.sessions.get(&id)?;
+        if let Some(cast) = &session.cast {
+            return Some((Way::Data, cast.group));
+        }
         let peer = self.peers.get(&session.peer)?;
         let way = session.flows.get(index)?.way(peer.data_remote.is_some())?;
         let remote = if way == Way::Data { peer.data_remote? } else { peer.remote };
@@ -411,7 +415,7 @@ impl Core {
         let mut out = FlowOut::default();
         let mut around = Around { now, pool: &mut self.pool, random: &mut self.random };
         let packet = match &mut flow.end {
-            FlowEnd::None => None,
+            FlowEnd::None | FlowEnd::Member(_) => None,
             FlowEnd::Sender(sender) => sender.poll_packet(&mut around, &mut out),
             FlowEnd::Receiver(receiver) => receiver.poll_packet(),
         };

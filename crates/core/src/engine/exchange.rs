@@ -76,7 +76,7 @@ impl Core {
         Ok(id)
     }
 
-    fn add_session(
+    pub(super) fn add_session(
         &mut self,
         peer: PeerId,
         stream: StreamId,
@@ -106,6 +106,7 @@ impl Core {
                 transcript: [0; 32],
                 is_awake: true,
                 rests_until: None,
+                cast: None,
             },
         );
         id
@@ -177,7 +178,7 @@ impl Core {
         session.awaited.clear();
         session.await_answer(now + APPLICATION_MAX, Awaited::Answer);
         let name = join.name.clone();
-        let (offer, ports) = match self.serve(now, id, join) {
+        let (offer, mut ports) = match self.serve(now, id, join) {
             Ok(Served { title, give_up_ms, flows, ports }) => {
                 (Offer { session: id.0, title, give_up_ms, flows }, ports)
             }
@@ -190,6 +191,9 @@ impl Core {
         session.flows = offer.flows.iter().cloned().map(Flow::new).collect();
         let offer = Message::Offer(offer);
         session.transcript = extend([0; 32], &offer);
+        if let Err(error) = self.enter_casts(now, id, &mut ports) {
+            return self.refuse(now, id, error);
+        }
         self.ports.insert(id, ports);
         self.send_on(now, id, &offer);
         failpoint!("core.join");
@@ -244,6 +248,7 @@ impl Core {
         session.take_awaited(Awaited::Accept);
         session.await_answer(now + ANSWER_MAX, Awaited::Accept);
         self.ports.insert(id, ports);
+        self.ask_groups(id);
         self.answer_if_open(now, id);
         Ok(())
     }
@@ -253,7 +258,8 @@ impl Core {
         let Some(session) = self.sessions.get(&id) else { return };
         let len = self.peers.get(&session.peer).and_then(|peer| peer.datagram_len(now));
         let answering = session.role == Role::Participant && session.state == State::Answering;
-        if !answering || (len.is_none() && self.needs_datagrams(id)) {
+        let is_open = len.is_some() || !self.needs_datagrams(id);
+        if !answering || !is_open || self.waits_for_groups(id) {
             return;
         }
         // No flow that was wanted goes by what the path takes, if that is not known.
@@ -263,6 +269,7 @@ impl Core {
         for (index, port) in ports.into_iter().enumerate() {
             let len = self.datagram_len_of(id, index, len);
             let accepted = match port {
+                Some(_) if let Some(error) = self.group_failure(id, index) => Err(error),
                 Some(port) => self.build_flow(now, id, index, port, len),
                 None => Err(Error::new(Code::Refused, "the participant does not want this flow")),
             };
@@ -307,6 +314,10 @@ impl Core {
             label: flow.map_or(0, |flow| flow.label_rx),
             datagram_len: datagram_len.min(offered) as u16,
             stream_token: None,
+            base: flow.and_then(|flow| match &flow.end {
+                FlowEnd::Member(member) => Some(member.base()),
+                _ => None,
+            }),
         }
     }
 
@@ -325,6 +336,7 @@ impl Core {
         for (index, (given, port)) in answer.flows.iter().zip(ports).enumerate() {
             let len = usize::from(given.datagram_len);
             let built = match (&given.accepted, port) {
+                (Ok(()), _) if self.has_cast(id, index) => self.begin_member(id, index, len),
                 (Ok(()), Some(port)) => self.build_flow(now, id, index, port, len),
                 (Err((code, text)), _) => Err(Error::from_peer(*code, text)),
                 (Ok(()), None) => Err(Error::new(Code::AccessFailed, "")),
@@ -339,6 +351,7 @@ impl Core {
             flows.push(answer);
         }
         self.send_on(now, id, &Message::Accept(Accept { transcript, flows }));
+        self.end_members(now, id, false);
         failpoint!("core.accept");
         self.tell_ready(id);
     }
@@ -375,6 +388,12 @@ impl Core {
         }
         for (index, given) in accept.flows.iter().enumerate() {
             match &given.accepted {
+                Ok(()) if self.is_in_group(id, index) => {
+                    let begun = self.begin_in_group(now, id, index, given.label, given.base);
+                    if let Err(error) = begun {
+                        return self.break_session(now, id, error);
+                    }
+                }
                 Ok(()) => self.set_label_tx(id, index, given.label),
                 Err((code, text)) => {
                     self.drop_flow(now, id, index, &Error::from_peer(*code, text));
@@ -395,7 +414,7 @@ impl Core {
         match &mut flow.end {
             FlowEnd::Sender(sender) => sender.set_label_tx(label),
             FlowEnd::Receiver(receiver) => receiver.set_label_tx(label),
-            FlowEnd::None => {}
+            FlowEnd::Member(_) | FlowEnd::None => {}
         }
     }
 
@@ -419,7 +438,9 @@ impl Core {
         let built_for = if matches!(port, Port::Source(_)) { len_max } else { len };
         let built = self.build_graph(&offer.graph, built_for, offer.unit_len_max as usize)?;
         let target = Target { session: id.0, flow: index, epoch: 0 };
-        let label = self.allot_label(now, id, target);
+        // The label of a group is its sender's.
+        let is_group = offer.multicast.is_some();
+        let label = if is_group { Some(0) } else { self.allot_label(now, id, target) };
         let label = label.ok_or_else(|| {
             Error::new(Code::TooMany, "labels, for flows with this peer or in all")
         })?;
@@ -480,10 +501,12 @@ impl Core {
 
     fn start_sources(&mut self, now: Time, id: SessionId) {
         self.for_senders(id, |sender| sender.start(now));
+        self.update_casts(now, id);
     }
 
     fn handle_deactivate(&mut self, now: Time, id: SessionId, request: u32) {
         self.for_senders(id, |sender| sender.stop(now));
+        self.update_casts(now, id);
         let message = Message::Deactivated(dacapo_wire::session::Deactivated { request });
         self.send_on(now, id, &message);
         self.event(CoreEvent::Inactive { session: id });
@@ -531,14 +554,17 @@ impl Core {
         flow: u16,
         payload: &[u8],
     ) -> Result<Vec<u8>, Error> {
-        let mut answers = Vec::new();
+        let (mut answers, mut casts) = (Vec::new(), Vec::new());
         let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id))?;
         for (index, at) in session.flows.iter_mut().enumerate() {
             let meant = flow == FLOW_ALL || usize::from(flow) == index;
-            if let (true, FlowEnd::Sender(sender)) = (meant, &mut at.end) {
-                answers.push(sender.command(now, payload));
+            match &mut at.end {
+                FlowEnd::Sender(sender) if meant => answers.push(sender.command(now, payload)),
+                FlowEnd::Member(member) if meant => casts.push(member.cast),
+                _ => {}
             }
         }
+        answers.extend(casts.into_iter().map(|cast| self.command_cast(now, cast, payload)));
         // Every flow has got the command; the answer is the first that failed, else the first.
         let failed = answers.iter().position(Result::is_err).unwrap_or(0);
         let answer = answers.into_iter().nth(failed);
@@ -550,6 +576,7 @@ impl Core {
         match &self.sessions.get(&id)?.flows.get(flow)?.end {
             FlowEnd::Sender(sender) => Some(sender.current().number),
             FlowEnd::Receiver(receiver) => Some(receiver.newest()?.number),
+            FlowEnd::Member(_) => Some(0),
             FlowEnd::None => None,
         }
     }
@@ -574,7 +601,7 @@ impl Core {
                     let answer = it.control_module(around, module, &control.payload);
                     Some(answer.map_err(|error| Error::new(Code::Refused, error.to_string())))
                 }
-                FlowEnd::None => None,
+                FlowEnd::Member(_) | FlowEnd::None => None,
             }
         });
         answer.flatten().unwrap_or_else(|| Err(Error::new(Code::NoSuchThing, "no such flow")))

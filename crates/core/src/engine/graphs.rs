@@ -17,7 +17,7 @@ use dacapo_lift::{
 use dacapo_packet::TRAIN_BYTES_MAX;
 use dacapo_wire::data;
 use dacapo_wire::graph::GraphForm;
-use dacapo_wire::session::FlowOffer;
+use dacapo_wire::session::{Direction, FlowOffer};
 
 /// The largest unit that this core agrees to, whatever the peer offers.
 const UNIT_LEN_MAX: u32 = 64 << 20;
@@ -106,6 +106,7 @@ impl Core {
             return Err(Error::new(Code::Unsupported, "graphs with branches"));
         }
         let transport = self.transport(flow.transport)?;
+        check_group(flow, transport)?;
         let offer = Offer {
             transport: transport.name,
             properties: transport.properties,
@@ -122,6 +123,23 @@ impl Core {
             Error::new(code, illegal.to_string())
         })
     }
+}
+
+/// Checks that a flow names a group where its transport sends to one, and nowhere else.
+fn check_group(flow: &FlowOffer, transport: &TransportSpec) -> Result<(), Error> {
+    let name = transport.name;
+    let text = match (transport.groups, flow.multicast) {
+        (true, None) => format!("{name} sends to a group, and the flow names none"),
+        (false, Some(group)) => format!("{name} does not send to groups such as {group}"),
+        (true, Some(group)) if !group.ip().is_multicast() || group.port() == 0 => {
+            format!("{group} is not the address and the port of a group")
+        }
+        (true, Some(_)) if flow.direction != Direction::ToParticipant => {
+            "only the creator sends to a group".to_owned()
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::new(Code::Unsupported, text))
 }
 
 /// A graph as it came, as the Lift knows it.

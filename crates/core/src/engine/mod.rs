@@ -19,12 +19,14 @@
 //! bounds of the control connections allow; the same inputs at the same times give the same
 //! outputs.
 
+mod cast;
 mod change;
 mod closing;
 mod contact;
 mod datapath;
 mod exchange;
 mod graphs;
+mod groups;
 mod hub;
 mod path_mtu;
 mod serving;
@@ -53,8 +55,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+pub(crate) use cast::Cast;
 pub(crate) use datapath::Outbox;
 pub use datapath::{Payload, Transmit, Way};
+pub use groups::GroupAsk;
+pub(crate) use groups::{Groups, Joined};
 pub(crate) use serving::Published;
 pub use serving::{Joining, Publisher, SessionSpec, Wishes};
 pub(crate) use streams::{FlowStream, StreamState, Streams};
@@ -302,6 +307,8 @@ pub struct Core {
     pub(crate) streams: BTreeMap<(ConnId, ControlStream), Carries>,
     /// The byte streams of flows.
     pub(crate) flow_streams: Streams,
+    /// The groups that flows come from.
+    pub(crate) groups: Groups,
     pub(crate) sessions: Sessions,
     pub(crate) ports: BTreeMap<SessionId, Vec<Option<Port>>>,
     pub(crate) labels: Labels,
@@ -337,6 +344,7 @@ impl Core {
             conns: BTreeMap::new(),
             streams: BTreeMap::new(),
             flow_streams: Streams::default(),
+            groups: Groups::default(),
             sessions: Sessions::default(),
             ports: BTreeMap::new(),
             labels: Labels::default(),
@@ -458,6 +466,7 @@ impl Core {
     /// from outside.
     pub fn wake(&mut self, now: Time, id: SessionId, flow: usize) {
         self.note_room(now, id, flow);
+        let (id, flow) = self.sending(id, flow);
         let flow = self.sessions.get_mut(&id).and_then(|session| session.flows.get_mut(flow));
         if let Some(FlowEnd::Sender(sender)) = flow.map(|flow| &mut flow.end) {
             sender.wake(now);
@@ -468,6 +477,7 @@ impl Core {
     /// it is written into the memory in which it leaves. False when it cannot be taken now, and
     /// nothing has changed; then it is the source's to give.
     pub fn push(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> bool {
+        let (id, flow) = self.sending(id, flow);
         let taken = self.with_session(now, id, |session, around| {
             match session.flows.get_mut(flow).map(|flow| &mut flow.end) {
                 Some(FlowEnd::Sender(sender)) => sender.push(around, unit),
@@ -480,6 +490,7 @@ impl Core {
     /// Whether units of a flow wait at this end that may be sent.
     #[must_use]
     pub fn has_backlog(&self, id: SessionId, flow: usize) -> bool {
+        let (id, flow) = self.sending(id, flow);
         let flow = self.sessions.get(&id).and_then(|session| session.flows.get(flow));
         matches!(flow.map(|flow| &flow.end), Some(FlowEnd::Sender(it)) if it.has_backlog())
     }
@@ -525,7 +536,8 @@ impl Core {
 
     /// The ids of all sessions, with the name and the peer of each.
     pub fn sessions(&self) -> impl Iterator<Item = (SessionId, &str, PeerId)> {
-        self.sessions.iter().map(|(id, it)| (*id, it.name.as_str(), it.peer))
+        let with_peer = self.sessions.iter().filter(|(_, it)| it.cast.is_none());
+        with_peer.map(|(id, it)| (*id, it.name.as_str(), it.peer))
     }
 
     /// The address of a peer's control port.
@@ -551,7 +563,21 @@ impl Core {
     #[must_use]
     pub fn status(&self, id: SessionId) -> Vec<FlowStatus> {
         let Some(session) = self.sessions.get(&id) else { return Vec::new() };
-        session.flows.iter().map(flow_status).collect()
+        let own = session.flows.iter().map(|flow| self.own_status(flow));
+        own.collect()
+    }
+
+    /// What a flow is doing; one to a group as its cast does.
+    fn own_status(&self, flow: &crate::session::Flow) -> FlowStatus {
+        let mut status = flow_status(flow);
+        if let FlowEnd::Member(member) = &flow.end
+            && let Some(sending) = self.sessions.get(&member.cast).and_then(|it| it.flows.first())
+        {
+            let of_all = flow_status(sending);
+            status.modules = of_all.modules;
+            status.sent = of_all.sent.saturating_sub(member.base());
+        }
+        status
     }
 
     /// The control connections that exist, half-open ones included.
@@ -638,7 +664,7 @@ pub(crate) fn no_session(id: SessionId) -> Error {
 
 fn flow_status(flow: &crate::session::Flow) -> FlowStatus {
     let (epoch, modules, sent, ledger) = match &flow.end {
-        FlowEnd::None => (0, Vec::new(), 0, None),
+        FlowEnd::None | FlowEnd::Member(_) => (0, Vec::new(), 0, None),
         FlowEnd::Sender(sender) => {
             let epoch = sender.current();
             let modules = epoch.runner.modules().map(|(spec, seen)| (spec, *seen)).collect();

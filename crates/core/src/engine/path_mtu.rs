@@ -54,19 +54,26 @@ impl Core {
         }
         let catalogue = &self.config.catalogue;
         let is_stream = |id| catalogue.transport(id).is_some_and(|spec| spec.streams);
-        let mut changed = Vec::new();
+        let (mut changed, mut members) = (Vec::new(), Vec::new());
         for session in self.sessions_with(id) {
             let Some(it) = self.sessions.get_mut(&session) else { continue };
             let mut has_datagrams = false;
-            for flow in it.flows.iter_mut().filter(|it| !is_stream(it.offer.transport)) {
+            let flows = it.flows.iter_mut().enumerate();
+            for (index, flow) in flows.filter(|(_, it)| !is_stream(it.offer.transport)) {
                 has_datagrams |= !matches!(flow.end, FlowEnd::None);
                 if let FlowEnd::Sender(sender) = &mut flow.end {
                     sender.set_datagram_len(&mut self.pool, len);
+                }
+                if let FlowEnd::Member(member) = &flow.end {
+                    members.push((member.cast, (session, index)));
                 }
             }
             if has_datagrams && it.was_ready {
                 changed.push(session);
             }
+        }
+        for (cast, member) in members {
+            self.note_member_len(cast, member, len);
         }
         for (session, from) in changed.into_iter().filter_map(|it| Some((it, told?))) {
             self.event(CoreEvent::PathMtuChanged { session, from, to: len });

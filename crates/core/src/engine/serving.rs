@@ -191,12 +191,18 @@ impl Core {
             return Err(Error::new(Code::Internal, "a session without a peer"));
         };
         let flows = self.tailor(id, &joining)?;
+        let is_running = |flow| self.running_cast(&joining.name, flow).is_some();
+        let running: Vec<bool> = flows.iter().map(is_running).collect();
         let Some(Published { spec, publisher }) = self.published.get_mut(&joining.name) else {
             return Err(Error::new(Code::NotServed, joining.name));
         };
         check_sendable(&spec.title, &flows)?;
         let mut ports = Vec::new();
-        for flow in &flows {
+        for (flow, is_running) in flows.iter().zip(running) {
+            if is_running {
+                ports.push(None);
+                continue;
+            }
             let port = publisher.open(flow, &joining);
             let failed = |text| named(flow, &Error::new(Code::AccessFailed, text));
             ports.push(Some(port.map_err(failed)?));

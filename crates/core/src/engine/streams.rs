@@ -361,7 +361,7 @@ impl Core {
             match session.flows.get_mut(index).map(|flow| &mut flow.end) {
                 Some(FlowEnd::Sender(sender)) => sender.lose_way(around, error, &mut out),
                 Some(FlowEnd::Receiver(receiver)) => receiver.lose_way(around, error, &mut out),
-                Some(FlowEnd::None) | None => {}
+                Some(FlowEnd::None | FlowEnd::Member(_)) | None => {}
             }
         });
         self.apply_out(now, id, index, out);

@@ -20,7 +20,7 @@ const UNPROBED_LOST: Duration = Duration::from_secs(30);
 impl Core {
     /// When [`Core::handle_timeout`] or [`Core::poll_transmit`] has something to do next.
     pub fn next_deadline(&mut self, now: Time) -> Option<Time> {
-        if self.has_probes() || self.asks_of_streams() {
+        if self.has_probes() || self.asks_of_streams() || self.asks_of_groups() {
             return Some(now);
         }
         let mut next = self.control.next_deadline();
@@ -75,7 +75,8 @@ impl Core {
         }
         let times = self.times(id);
         let peer = self.peers.get(&session.peer);
-        let datagrams = peer.is_some_and(|peer| peer.data_remote.is_some());
+        let to_peer = peer.is_some_and(|peer| peer.data_remote.is_some());
+        let datagrams = to_peer || session.cast.is_some();
         for flow in &session.flows {
             let may_send = flow.way(datagrams).is_some();
             if let Some(FlowStream { state: StreamState::Opening(until), .. }) = flow.stream
@@ -86,7 +87,7 @@ impl Core {
             next = earlier(
                 next,
                 match &flow.end {
-                    FlowEnd::None => None,
+                    FlowEnd::None | FlowEnd::Member(_) => None,
                     FlowEnd::Sender(sender) => sender.next_deadline(now, may_send),
                     FlowEnd::Receiver(receiver) => receiver.next_deadline(times),
                 },
@@ -226,7 +227,7 @@ impl Core {
                 match session.flows.get_mut(index).map(|flow| &mut flow.end) {
                     Some(FlowEnd::Sender(it)) => it.handle_timeout(around, times.rtt, &mut out),
                     Some(FlowEnd::Receiver(it)) => it.handle_timeout(around, times, &mut out),
-                    Some(FlowEnd::None) | None => {}
+                    Some(FlowEnd::None | FlowEnd::Member(_)) | None => {}
                 }
             });
             self.apply_out(now, id, index, out);

@@ -158,6 +158,12 @@ impl RxEpoch {
         }
     }
 
+    /// This end takes part from the unit at this place on.
+    pub fn join_at(&mut self, place: u64) {
+        self.place_max = place;
+        self.runner.join();
+    }
+
     /// The next whole unit that the graph has passed up.
     pub fn poll_up(&mut self, around: &mut Around<'_>, taken: &mut VecDeque<Packet>) -> Option<Up> {
         while let Some(packet) = taken.pop_front() {

@@ -16,6 +16,7 @@
 pub(crate) mod chain;
 pub(crate) mod epoch;
 pub(crate) mod intake;
+pub(crate) mod member;
 pub(crate) mod receiver;
 pub(crate) mod sender;
 pub(crate) mod slab;

@@ -82,6 +82,9 @@ pub(crate) struct ReceiverFlow {
     feedback: VecDeque<Packet>,
     taken: VecDeque<Packet>,
     queues: Queues,
+    /// The units before this one, of a flow that was joined while it ran, are not for this end;
+    /// numbers count from here.
+    first: u64,
 }
 
 impl ReceiverFlow {
@@ -112,6 +115,16 @@ impl ReceiverFlow {
             feedback: VecDeque::new(),
             taken: VecDeque::new(),
             queues,
+            first: 0,
+        }
+    }
+
+    /// The flow runs already, and `first` units were fed before this end takes part: to be said
+    /// before anything comes.
+    pub fn join_at(&mut self, first: u64) {
+        self.first = first;
+        if let Some(epoch) = self.epochs.front_mut().filter(|_| first > 0) {
+            epoch.join_at(first);
         }
     }
 
@@ -282,7 +295,11 @@ impl ReceiverFlow {
     /// Gives a unit to the sink, if it is the first with its number.
     fn pass(&mut self, around: &mut Around<'_>, at: usize, mut arrived: Arrived) {
         let base = self.epochs[at].base.map_or(0, |(base, _)| base);
-        let number = base.saturating_add(arrived.place);
+        let Some(place) = arrived.place.checked_sub(self.first) else {
+            // Fed before this end took part.
+            return arrived.chain.free(around.pool);
+        };
+        let number = base.saturating_add(place);
         if self.end.as_ref().is_some_and(|(end, _)| number >= end.units) {
             // The sender has said that there is no such unit.
             return arrived.chain.free(around.pool);
@@ -308,7 +325,7 @@ impl ReceiverFlow {
         match self.sink.handle_unit(around.now, &unit) {
             Taken::Delivered => {
                 if let Some(hash) = &mut self.hash {
-                    hash.add(number, len, unit.pieces());
+                    hash.add(self.first.saturating_add(number), len, unit.pieces());
                 }
                 self.ledger.delivered += 1;
                 self.ledger.bytes += len as u64;

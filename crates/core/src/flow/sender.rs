@@ -18,6 +18,7 @@ pub(crate) use handed::DIRECT_HEAD_LEN;
 
 use crate::error::{Code, Error};
 use crate::flow::epoch::TxEpoch;
+use crate::flow::member::Fed;
 use crate::flow::slab::Slab;
 use crate::flow::splice::Splice;
 use crate::flow::{Around, Terms, earlier, hash_bytes};
@@ -209,6 +210,11 @@ impl SenderFlow {
 
     pub fn sent(&self) -> u64 {
         self.sent
+    }
+
+    /// What was fed so far.
+    pub fn fed(&self) -> Fed {
+        Fed { units: self.sent, bytes: self.sent_bytes, hash: self.hash }
     }
 
     pub fn is_reported(&self) -> bool {

@@ -18,7 +18,7 @@ mod streams;
 
 pub use streams::Dialed;
 
-use crate::engine::{Core, CoreEvent, SessionId, Transmit, Way};
+use crate::engine::{Core, CoreEvent, GroupAsk, SessionId, Transmit, Way};
 use crate::error::{Code, Error};
 use crate::peer::PeerId;
 use dacapo_base::Time;
@@ -358,11 +358,32 @@ impl Reactor {
         more
     }
 
-    /// Does what the core asks about streams.
+    /// Does what the core asks about groups and streams.
     fn handle_asks(&mut self, now: Time) {
+        while let Some(ask) = self.core.poll_group() {
+            self.handle_group(now, ask);
+        }
         while let Some(ask) = self.core.poll_stream() {
             let key = self.fresh_token();
             self.streams.handle_ask(now, &mut self.core, &mut self.poller, ask, key);
+        }
+    }
+
+    /// Joins a group by the transport that was dialed to its source, or leaves it.
+    fn handle_group(&mut self, now: Time, ask: GroupAsk) {
+        let (GroupAsk::Join(membership) | GroupAsk::Leave(membership)) = ask;
+        let token = self.transport_for(membership.source);
+        let attached = token.and_then(|token| self.transports.get_mut(&token));
+        match (ask, attached) {
+            (GroupAsk::Join(_), attached) => {
+                let nobody = || Err("no transport reaches the source of the group".to_owned());
+                let join = |it: &mut Attached| it.transport.join(&membership);
+                let joined = attached.map(join);
+                let result = joined.map_or_else(nobody, |it| it.map_err(|why| why.to_string()));
+                self.core.handle_joined(now, &membership, result);
+            }
+            (GroupAsk::Leave(_), Some(attached)) => attached.transport.leave(&membership),
+            (GroupAsk::Leave(_), None) => {}
         }
     }
 
@@ -423,8 +444,13 @@ impl Reactor {
         };
         let is_data = transmit.way == Way::Data;
         if is_data && attached.lanes.insert(transmit.remote) {
-            // Without a lane of its own, data goes the control way.
-            let _ = attached.transport.open_data(transmit.remote);
+            let opened = attached.transport.open_data(transmit.remote);
+            // Without a lane of its own, data goes the control way, but to a group there is none.
+            if let (Err(error), true) = (opened, transmit.remote.ip().is_multicast()) {
+                attached.lanes.remove(&transmit.remote);
+                self.core.handle_group_closed(now, transmit.remote, &error.to_string());
+                return self.core.transmitted(transmit);
+            }
         }
         let (bytes, segment_len) = self.core.bytes(&transmit);
         let outgoing = Outgoing {

@@ -8,14 +8,16 @@ pub mod table;
 
 pub(crate) use set::Sessions;
 
-use crate::engine::{FlowStream, StreamState, Way};
+use crate::engine::{Cast, FlowStream, Joined, SessionId, StreamState, Way};
 use crate::error::Error;
+use crate::flow::member::Member;
 use crate::flow::receiver::ReceiverFlow;
 use crate::flow::sender::SenderFlow;
 use crate::peer::PeerId;
 use dacapo_base::Time;
 use dacapo_wire::session::FlowOffer;
 use quinn_proto::StreamId;
+use std::net::SocketAddr;
 use std::time::Duration;
 use table::{Role, State};
 
@@ -31,6 +33,10 @@ pub(crate) struct Flow {
     pub refused: Option<Error>,
     /// Its stream, once the flow is accepted and its transport has streams.
     pub stream: Option<FlowStream>,
+    /// The cast that it takes part in, at the Creator.
+    pub cast: Option<SessionId>,
+    /// How far it is with its group, at the Participant.
+    pub joined: Joined,
     /// Which flows go first: 0 to 7, 7 before all others.
     pub priority: u8,
     /// The peer's label, as far as it has come.
@@ -47,8 +53,18 @@ impl Flow {
     pub fn new(offer: FlowOffer) -> Self {
         let priority = priority(&offer);
         let (label_tx, label_rx, transcript) = (0, 0, [0; 32]);
-        let (end, stream) = (FlowEnd::None, None);
-        Self { offer, end, refused: None, stream, priority, label_tx, label_rx, transcript }
+        Self {
+            offer,
+            end: FlowEnd::None,
+            refused: None,
+            stream: None,
+            cast: None,
+            joined: Joined::No,
+            priority,
+            label_tx,
+            label_rx,
+            transcript,
+        }
     }
 
     /// Whether the flow may send now, and how: `datagrams` says whether the peer's data port is
@@ -79,6 +95,8 @@ pub(crate) enum FlowEnd {
     Sender(Box<SenderFlow>),
     /// This end receives.
     Receiver(Box<ReceiverFlow>),
+    /// This end sends, to others too: the sender is that of a cast.
+    Member(Member),
 }
 
 /// A command that waits for its answer.
@@ -148,6 +166,8 @@ pub(crate) struct Session {
     pub is_awake: bool,
     /// While it is not: until then.
     pub rests_until: Option<Time>,
+    /// It has no peer: its one flow is sent for those of other sessions.
+    pub cast: Option<Cast>,
 }
 
 impl Session {
@@ -180,6 +200,7 @@ impl Session {
             FlowEnd::None => true,
             FlowEnd::Sender(sender) => sender.is_reported() || sender.sent() == 0,
             FlowEnd::Receiver(receiver) => receiver.is_finished() || receiver.ledger().sent == 0,
+            FlowEnd::Member(member) => member.is_reported(),
         })
     }
 
@@ -189,13 +210,14 @@ impl Session {
             FlowEnd::None => false,
             FlowEnd::Sender(sender) => sender.is_live(),
             FlowEnd::Receiver(receiver) => receiver.is_live(),
+            FlowEnd::Member(member) => !member.is_reported(),
         })
     }
 
     /// True when nothing more comes of it unless something touches it, or time passes.
     pub fn may_rest(&self) -> bool {
         let flows = self.flows.iter().all(|flow| match &flow.end {
-            FlowEnd::None => true,
+            FlowEnd::None | FlowEnd::Member(_) => true,
             FlowEnd::Sender(sender) => sender.may_rest(),
             FlowEnd::Receiver(receiver) => receiver.may_rest(),
         });
@@ -208,6 +230,12 @@ impl Session {
             FlowEnd::None => true,
             FlowEnd::Sender(sender) => sender.is_reported(),
             FlowEnd::Receiver(receiver) => receiver.is_finished(),
+            FlowEnd::Member(member) => member.is_reported(),
         })
+    }
+
+    /// Whether it sends to this group for others.
+    pub fn is_cast_to(&self, group: SocketAddr) -> bool {
+        self.cast.as_ref().is_some_and(|cast| cast.group == group)
     }
 }

@@ -416,6 +416,7 @@ pub fn taken(at: usize) -> FlowAnswer {
         label: 0x1230 + 16 * at as u32,
         datagram_len: 1_452,
         stream_token: None,
+        base: None,
     }
 }
 

@@ -37,7 +37,8 @@ fn transports(catalogue: &Catalogue, pins: &Pins) -> Result<Vec<&'static Transpo
         let first = |spec: &&&'static TransportSpec| {
             catalogue.transport(spec.id).is_some_and(|first| std::ptr::eq(first, **spec))
         };
-        return Ok(catalogue.transports().iter().filter(first).copied().collect());
+        let open = catalogue.transports().iter().filter(|spec| !spec.groups);
+        return Ok(open.filter(first).copied().collect());
     };
     catalogue.transport(id).map(|spec| vec![spec]).ok_or(Reason::UnknownTransport(id))
 }

@@ -141,6 +141,7 @@ static UDP: TransportSpec = TransportSpec {
     any_path: false,
     streams: false,
     same_host: false,
+    groups: false,
     profile: &Udp,
 };
 
@@ -159,6 +160,7 @@ static TCP: TransportSpec = TransportSpec {
     any_path: true,
     streams: true,
     same_host: false,
+    groups: false,
     profile: &Tcp,
 };
 

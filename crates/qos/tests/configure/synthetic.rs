@@ -301,6 +301,7 @@ fn transport(random: &mut Random, id: u16) -> &'static TransportSpec {
         any_path,
         streams: any_path,
         same_host: false,
+        groups: false,
         profile: Box::leak(Box::new(profile)),
     }))
 }

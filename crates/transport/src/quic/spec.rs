@@ -38,6 +38,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     any_path: true,
     streams: true,
     same_host: false,
+    groups: false,
     profile: &Repaired {
         // Packets grow to 1,452 bytes when the path takes them.
         segment_len: 1_452 - 35,
@@ -66,6 +67,7 @@ pub static SPEC_DATAGRAM: TransportSpec = TransportSpec {
     any_path: true,
     streams: true,
     same_host: false,
+    groups: false,
     profile: &Unrepaired,
 };
 

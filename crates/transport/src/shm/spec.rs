@@ -28,6 +28,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     any_path: true,
     streams: true,
     same_host: true,
+    groups: false,
     profile: &Memory,
 };
 

@@ -38,6 +38,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     any_path: true,
     streams: true,
     same_host: false,
+    groups: false,
     profile: &Repaired {
         segment_len: 1_448,
         segment_on_wire: 1_514,

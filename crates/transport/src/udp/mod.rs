@@ -35,7 +35,7 @@ mod send;
 mod spec;
 
 pub use config::{BindError, Config, DialError, Groups, LISTEN_ADDRS_MAX};
-pub use spec::SPEC;
+pub use spec::{GROUP_SPEC, SPEC};
 
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
 use crate::{JoinError, Membership, TooLong, Transport, TransportStats};

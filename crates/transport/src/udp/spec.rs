@@ -23,7 +23,23 @@ pub static SPEC: TransportSpec = TransportSpec {
     any_path: false,
     streams: false,
     same_host: false,
+    groups: false,
     profile: &AsTheNetwork,
+};
+
+/// The same to a group of receivers: one datagram for all of them. To each it is what the network
+/// is on the way there.
+pub static GROUP_SPEC: TransportSpec = TransportSpec {
+    name: "udp-multicast",
+    id: 6,
+    summary: "datagrams to a group: each goes out once, for all who take part",
+    properties: SPEC.properties,
+    datagram_len: SPEC.datagram_len,
+    any_path: SPEC.any_path,
+    streams: SPEC.streams,
+    same_host: SPEC.same_host,
+    groups: true,
+    profile: SPEC.profile,
 };
 
 #[derive(Debug)]

@@ -134,8 +134,14 @@ fn lists_end_at_their_limits() {
         }
         .into()
     });
-    let answer =
-        FlowAnswer { flow: 1, accepted: Ok(()), label: 2, datagram_len: 3, stream_token: None };
+    let answer = FlowAnswer {
+        flow: 1,
+        accepted: Ok(()),
+        label: 2,
+        datagram_len: 3,
+        stream_token: None,
+        base: None,
+    };
     check_limit(FLOWS_MAX, 14, |count| Answer { flows: vec![answer.clone(); count] }.into());
     let join = || Join { name: "n".to_owned(), ..Join::default() };
     check_limit(JOIN_MODULES_MAX, 31, |count| Join { modules: vec![7; count], ..join() }.into());

@@ -148,6 +148,7 @@ impl Sample<'_> {
             group: self.text_of(GROUP_LEN_MAX),
             graph: self.graph(),
             transport: self.random.u16(),
+            multicast: (self.taste.full || self.random.chance(2)).then(|| self.group()),
             bound_bps: self.random.u64(),
             unit_len_max: self.random.u32(),
             datagram_len: self.random.u16(),
@@ -155,6 +156,18 @@ impl Sample<'_> {
             digest: self.taste.full || self.random.chance(2),
             attributes: self.list(260, Self::attribute),
         }
+    }
+
+    fn group(&mut self) -> std::net::SocketAddr {
+        let (four, six) = (self.random.array::<3>(), self.random.array::<15>());
+        let ip = if self.random.chance(2) {
+            std::net::IpAddr::from([239, four[0], four[1], four[2]])
+        } else {
+            let mut octets = [0xFF; 16];
+            octets[1..].copy_from_slice(&six);
+            std::net::IpAddr::from(octets)
+        };
+        std::net::SocketAddr::new(ip, self.random.u16())
     }
 
     fn medium(&mut self) -> Medium {
@@ -224,6 +237,7 @@ impl Sample<'_> {
                 datagram_len: sample.random.u16(),
                 stream_token: (sample.taste.full || sample.random.chance(2))
                     .then(|| sample.random.array()),
+                base: (sample.taste.full || sample.random.chance(2)).then(|| sample.random.u64()),
             }
         })
     }

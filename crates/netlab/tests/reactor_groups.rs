@@ -1,0 +1,142 @@
+//! Flows to a group between reactors on this host, over the kernel's UDP.
+//!
+//! Nothing here asks how long something took: a run ends when what it waits for has come.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Opens, config, offer, pattern, pattern_ports};
+use dacapo_base::Random;
+use dacapo_core::{Core, CoreEvent, Ledger, Port, Reactor, SessionSpec};
+use dacapo_netlab::plain_tls;
+use dacapo_netlab::traffic::{Pattern, PatternSource, Seen};
+use dacapo_transport::Transport;
+use dacapo_transport::udp::{Config, Groups, Udp};
+use dacapo_wire::session::FlowOffer;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// Stops a hang; nothing else depends on it.
+const WATCHDOG: Duration = Duration::from_secs(120);
+const UNITS: u64 = 2_000;
+
+fn units() -> Pattern {
+    Pattern { every: Duration::from_micros(200), len_max: 900, ..pattern(UNITS) }
+}
+
+fn reactor(seed: u64) -> Reactor {
+    let mut random = Random::from_number(seed);
+    let crypto = plain_tls::control_crypto(&mut random, None);
+    let core = Core::new(config(), crypto, random, Instant::now());
+    Reactor::new(core).unwrap()
+}
+
+struct End {
+    reactor: Reactor,
+    seen: Option<Seen>,
+    ledgers: Vec<Ledger>,
+    failed: Vec<String>,
+}
+
+impl End {
+    fn new(seed: u64) -> Self {
+        Self { reactor: reactor(seed), seen: None, ledgers: Vec::new(), failed: Vec::new() }
+    }
+
+    /// Takes part in the session as far as it has come.
+    fn turn(&mut self, wait: Duration) {
+        self.reactor.turn(wait).unwrap();
+        while let Some(event) = self.reactor.poll_event() {
+            let now = self.reactor.now();
+            let core = self.reactor.core();
+            match event {
+                CoreEvent::PeerOpen { peer } if self.seen.is_none() => {
+                    let _ = core.join(now, peer, "test", Default::default());
+                }
+                CoreEvent::Offered { session, flows, .. } => {
+                    let (ports, mut seen) = pattern_ports(units(), &flows);
+                    self.seen = seen.remove(0);
+                    core.answer(now, session, ports).unwrap();
+                }
+                CoreEvent::Ready { session } => {
+                    // Who serves does not activate.
+                    let _ = core.activate(now, session);
+                }
+                CoreEvent::FlowEnded { ledger, .. } => self.ledgers.push(ledger),
+                CoreEvent::FlowFailed { error, .. } => self.failed.push(error.to_string()),
+                CoreEvent::PeerLost { error, .. } => panic!("{error}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A creator that sends to `group` at a free port, and `count` participants; runs until all are
+/// accounted for.
+fn run(group: &str, serve: &Config, count: usize) -> (End, Vec<End>) {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let port = UdpSocket::bind(any).unwrap().local_addr().unwrap().port();
+    let udp = Udp::serve(&[any], serve).unwrap();
+    let address = udp.local_addrs()[0];
+    let mut creator = End::new(1);
+    creator.reactor.listen(Box::new(udp)).unwrap();
+    let multicast = Some(SocketAddr::new(group.parse().unwrap(), port));
+    let unit_len_max = 1_000;
+    let flow = offer("cast", &["segment", "sequence", "checksum"]);
+    let spec = SessionSpec {
+        name: "test".into(),
+        title: String::new(),
+        flows: vec![FlowOffer { transport: 6, multicast, unit_len_max, ..flow }],
+        participants_max: 9,
+        give_up_after: dacapo_core::GIVE_UP_AFTER,
+    };
+    let open = |_: &FlowOffer| Ok(Port::Source(Box::new(PatternSource::new(units()))));
+    creator.reactor.core().publish(spec, Box::new(Opens(open))).unwrap();
+    let mut members: Vec<End> = (0..count).map(|at| End::new(2 + at as u64)).collect();
+    for member in &mut members {
+        let udp = Udp::dial(address, &Config::default()).unwrap();
+        member.reactor.connect(Box::new(udp), address).unwrap();
+    }
+    let begun = Instant::now();
+    while creator.ledgers.len() < count || members.iter().any(|it| it.ledgers.is_empty()) {
+        assert!(begun.elapsed() < WATCHDOG, "a hang: {:?}", creator.ledgers);
+        creator.turn(Duration::ZERO);
+        members.iter_mut().for_each(|member| member.turn(Duration::from_micros(100)));
+    }
+    (creator, members)
+}
+
+#[test]
+fn three_receivers_on_this_host_get_what_is_sent_once() {
+    for group in ["239.255.78.1", "232.78.0.1"] {
+        let (creator, members) = run(group, &Config::default(), 3);
+        let mut sent = 0;
+        for (member, at_creator) in members.iter().zip(&creator.ledgers) {
+            let ledger = &member.ledgers[0];
+            assert!(ledger.closes() && at_creator.closes(), "{ledger:?}");
+            // What was sent before its ACCEPT is not its own; the rest comes over loopback.
+            assert!(ledger.delivered > 0 && ledger.lost < UNITS / 2, "{group}: {ledger:?}");
+            let record = member.seen.as_ref().unwrap().record().clone();
+            assert_eq!((record.altered, record.numbers.len() as u64), (0, ledger.delivered));
+            sent = sent.max(ledger.sent);
+        }
+        assert_eq!(sent, UNITS, "the first takes part from the beginning");
+        let all = creator.reactor.transport_stats();
+        println!("{group}: {all:?}");
+    }
+}
+
+#[test]
+fn a_group_that_cannot_be_sent_to_ends_the_flow_with_the_reason() {
+    let groups = Groups { interface: Some(4_242), ..Groups::default() };
+    let (creator, members) = run("239.255.78.2", &Config { groups, ..Config::default() }, 2);
+    for end in members.iter().chain([&creator]) {
+        assert!(!end.failed.is_empty(), "everybody is told");
+        for text in &end.failed {
+            assert!(text.contains("cannot send to group 239.255.78.2"), "{text}");
+        }
+        assert!(end.ledgers.iter().all(|it| it.closes() && it.delivered == 0), "{:?}", end.ledgers);
+    }
+}
