@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 /// The widest mechanism and the widest list of what a module gives: with the other columns, which
 /// have short words, 100 columns.
 const MECHANISM_MAX: usize = 40;
-const GIVES_MAX: usize = 24;
+const GIVES_MAX: usize = 20;
 
 /// Runs the command.
 pub fn run(args: &ModulesArgs) -> Result<Exit, Failure> {
