@@ -61,11 +61,14 @@ fn the_examples_leave_the_protocol_to_the_attributes() {
 #[test]
 fn the_pinned_graph_that_two_way_shows_as_a_comment_can_be_used() {
     let (_, text) = examples().into_iter().find(|(name, _)| name == "two-way.toml").unwrap();
-    let pinned =
-        text.replace("#   graph = ", "graph = ").replace("#   transport = ", "transport = ");
+    let shown = ["graph", "transport", "multicast"];
+    let pinned = shown
+        .iter()
+        .fold(text, |text, key| text.replace(&format!("#   {key} = "), &format!("{key} = ")));
     let file = SessionFile::parse(&pinned, "two-way.toml").unwrap();
     assert_eq!(file.flows[0].graph.as_ref().unwrap().len(), 3);
     assert_eq!(file.flows[0].transport.unwrap().name(), "udp");
+    assert_eq!(file.flows[0].multicast.unwrap().value, "239.1.2.3:5004".parse().unwrap());
 }
 
 #[test]

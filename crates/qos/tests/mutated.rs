@@ -51,6 +51,7 @@ const TOKENS: &[&str] = &[
     "name",
     "unit_max",
     "digest",
+    "multicast",
     "assume",
     "burst",
     "min",

@@ -99,6 +99,7 @@ impl Plan {
             found: Found::raw(),
             attributes: bytes.attributes.clone(),
             pins: Pins::NONE,
+            multicast: None,
             bound_bps: None,
             playout_ns: None,
             unit_max: Some(bytes.unit_len_max),

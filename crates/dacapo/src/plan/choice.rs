@@ -142,7 +142,7 @@ fn offer(need: &Need, attributes: &Attributes, around: &Around, choice: &Choice)
         group: String::new(),
         graph: form(&choice.graph),
         transport: transport.id,
-        multicast: None,
+        multicast: need.multicast.filter(|_| transport.groups),
         bound_bps: match paced {
             true => need.pace_bps(attributes),
             false => need.asked_bound_bps(attributes).unwrap_or(0),

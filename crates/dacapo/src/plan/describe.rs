@@ -16,11 +16,9 @@ use super::media::Origin;
 use super::{Flow, Plan, graph};
 use dacapo_media::Format;
 use dacapo_qos::{format_duration, format_rate, format_size};
+use dacapo_transport::udp;
 use dacapo_wire::session::Direction;
 use std::fmt::Write;
-
-/// The number of the transport that sets no pace itself.
-const UDP: u16 = 1;
 
 /// The session as text.
 pub(super) fn describe(plan: &Plan) -> String {
@@ -56,7 +54,9 @@ fn describe_flow(flow: &Flow, text: &mut String) {
         if layout.segmented { ", cut to fit" } else { "" },
     );
     let bound = match offer.bound_bps {
-        0 if offer.transport == UDP => "at most what the core allows".to_owned(),
+        0 if [udp::SPEC.id, udp::GROUP_SPEC.id].contains(&offer.transport) => {
+            "at most what the core allows".to_owned()
+        }
         0 => "as fast as the network allows".to_owned(),
         bound => format!("at most {}", format_rate(bound)),
     };
@@ -65,6 +65,9 @@ fn describe_flow(flow: &Flow, text: &mut String) {
         None => String::new(),
     };
     let _ = writeln!(text, "    {bound}{shown}");
+    if let Some(group) = offer.multicast {
+        let _ = writeln!(text, "    sent once for all participants, to group {group}");
+    }
     if !chosen.attributes.is_empty() {
         let _ = writeln!(text, "    asks for: {}", chosen.attributes);
     }

@@ -11,6 +11,7 @@ use super::Place;
 use dacapo_lift::{Catalogue, Graph, Illegal, ModuleSpec, Node, ParamSpec, ParamUnit, Params};
 use dacapo_qos::configure::Pins;
 use dacapo_qos::{ModuleUse, Param, Problem, Spanned, Value, nearest};
+use dacapo_transport::udp::GROUP_SPEC;
 
 /// Looks up modules, parameters and the transport; none when one of them is wrong.
 pub(super) fn read(
@@ -25,7 +26,19 @@ pub(super) fn read(
             nodes.filter_map(|(at, module)| read_module(place, at, module, catalogue, problems));
         Graph { nodes: nodes.collect() }
     });
-    let transport = place.spec.transport.as_ref().and_then(|transport| {
+    let transport = match place.spec.multicast {
+        Some(_) => Some(GROUP_SPEC.id),
+        None => read_transport(place, catalogue, problems),
+    };
+    (problems.len() == before).then_some(Pins { graph, transport })
+}
+
+fn read_transport(
+    place: Place<'_>,
+    catalogue: &Catalogue,
+    problems: &mut Vec<Problem>,
+) -> Option<u16> {
+    place.spec.transport.as_ref().and_then(|transport| {
         let name = transport.value.name();
         let found = catalogue.transport_by_name(name).map(|spec| spec.id);
         if found.is_none() {
@@ -35,8 +48,7 @@ pub(super) fn read(
             problems.push(problem.allowed(list(&names)));
         }
         found
-    });
-    (problems.len() == before).then_some(Pins { graph, transport })
+    })
 }
 
 fn read_module(

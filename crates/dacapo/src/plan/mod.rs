@@ -376,6 +376,7 @@ fn need_of(place: Place<'_>, found: media::Found, pins: dacapo_qos::configure::P
         found,
         attributes: spec.attributes.clone(),
         pins,
+        multicast: spec.multicast.map(|group| group.value),
         bound_bps: spec.bound.map(|bound| bound.value),
         playout_ns: spec.playout.map(|playout| playout.value),
         unit_max: spec.unit_max.and_then(|len| u32::try_from(len.value).ok()),

@@ -15,6 +15,7 @@ use dacapo_media::Format;
 use dacapo_qos::configure::{Pins, Use};
 use dacapo_qos::{AttributeKey, Attributes};
 use dacapo_wire::session::Direction;
+use std::net::SocketAddr;
 
 /// The least bound of a flow that names none, in bit/s; it is the core's too.
 const BOUND_BPS_MIN: u64 = 10_000_000;
@@ -51,6 +52,8 @@ pub(super) struct Need {
     pub attributes: Attributes,
     /// What it fixes by hand.
     pub pins: Pins,
+    /// The group that it is sent to.
+    pub multicast: Option<SocketAddr>,
     /// The bound that it names, in bit/s.
     pub bound_bps: Option<u64>,
     /// The playout that it names.

@@ -82,6 +82,9 @@ struct FlowTable {
     graph: Option<Vec<ModuleUse>>,
     /// The T-module; left out, it is chosen from the attributes.
     transport: Option<TransportKind>,
+    /// The multicast group and the port that it is sent to over UDP, once for all participants,
+    /// such as "239.1.2.3:5004" or "[ff15::1:2]:5004"; only from the creator.
+    multicast: Option<String>,
     /// The flow never sends faster than this; above 0.
     bound: Option<Rate>,
     /// The receiver holds units so long to even out their delay.

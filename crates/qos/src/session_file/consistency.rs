@@ -10,6 +10,7 @@
 //!   bound, throughput.max, frame_rate.max of 0      nothing would be sent
 //!   unit_max with a source whose units are known    only bytes of the application need it
 //!   a file from a participant                       nobody opens a file because a creator says so
+//!   multicast from a participant, or over tcp       a group gets datagrams of one sender
 //! ```
 //!
 //! What it is not: the search for a protocol. Two upper bounds never contradict each other, and
@@ -21,9 +22,10 @@ use crate::attribute::{AttributeKey, Attributes};
 use crate::problem::Problems;
 use crate::spanned::Spanned;
 use crate::units::{format_duration, format_rate};
+use std::net::SocketAddr;
 
 use super::attributes::AttributePlaces;
-use super::flow::Role;
+use super::flow::{Role, TransportKind};
 use super::reader::Section;
 use super::source::Source;
 
@@ -32,6 +34,8 @@ pub(super) struct Parts<'a> {
     pub(super) section: &'a Section<'a>,
     pub(super) from: Option<Spanned<Role>>,
     pub(super) source: Option<&'a Spanned<Source>>,
+    pub(super) transport: Option<Spanned<TransportKind>>,
+    pub(super) multicast: Option<Spanned<SocketAddr>>,
     pub(super) bound: Option<Spanned<u64>>,
     pub(super) playout: Option<Spanned<u64>>,
     pub(super) unit_max: Option<Spanned<u64>>,
@@ -47,6 +51,7 @@ pub(super) fn check(parts: &Parts<'_>, problems: &mut Problems<'_>) {
     check_playout(parts, problems);
     check_unit_max(parts, problems);
     check_file_owner(parts, problems);
+    check_group(parts, problems);
 }
 
 impl Parts<'_> {
@@ -82,6 +87,21 @@ impl Parts<'_> {
         if let Some(node) = attributes.and_then(|section| section.optional(key.name())) {
             node.report(what, allowed, to);
         }
+    }
+}
+
+/// A group gets datagrams, and from one sender.
+fn check_group(parts: &Parts<'_>, problems: &mut Problems<'_>) {
+    if parts.multicast.is_none() {
+        return;
+    }
+    if parts.from.is_some_and(|from| from.value == Role::Participant) {
+        let what = "each participant would send to the group";
+        parts.report("multicast", what, "only with from = \"creator\"", problems);
+    }
+    if let Some(transport) = parts.transport.filter(|it| it.value == TransportKind::Tcp) {
+        let what = format!("a group gets no byte stream, which line {} asks for", transport.line);
+        parts.report("multicast", what, "only without transport, or with \"udp\"", problems);
     }
 }
 

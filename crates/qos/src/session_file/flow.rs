@@ -5,6 +5,7 @@
 //! longest unit is only said of bytes of the application.
 
 use schemars::JsonSchema;
+use std::net::SocketAddr;
 
 use crate::attribute::{AttributeKey, Attributes};
 use crate::problem::{Problems, quoted, suggestion};
@@ -52,6 +53,9 @@ pub struct FlowSpec {
     pub graph: Option<Spanned<Vec<Spanned<ModuleUse>>>>,
     /// The T-module; none leaves the choice to the attributes.
     pub transport: Option<Spanned<TransportKind>>,
+    /// The multicast group and port that it is sent to, once for all who join; only of the
+    /// creator's flows, and never over [`TransportKind::Tcp`].
+    pub multicast: Option<Spanned<SocketAddr>>,
     /// Hard bound of the sending rate, in bit/s, above 0.
     pub bound: Option<Spanned<u64>>,
     /// The receiver's jitter budget, in ns.
@@ -114,6 +118,7 @@ const KEYS: &[&str] = &[
     "source",
     "graph",
     "transport",
+    "multicast",
     "bound",
     "playout",
     "unit_max",
@@ -138,6 +143,7 @@ pub(super) fn read(
         .and_then(|node| source::read(&node, problems));
     let graph = optional(&section, "graph", |node| graph::read(node, problems));
     let transport = optional(&section, "transport", |node| read_word(node, problems));
+    let multicast = section.optional("multicast").and_then(|node| read_group(&node, problems));
     let bound = read_quantity(&section, "bound", Dimension::Rate, problems);
     let playout = read_quantity(&section, "playout", Dimension::Duration, problems);
     let unit_max = section.optional("unit_max").and_then(|node| read_unit_max(&node, problems));
@@ -150,6 +156,8 @@ pub(super) fn read(
         section: &section,
         from,
         source: source.as_ref(),
+        transport: transport.flatten(),
+        multicast,
         bound,
         playout,
         unit_max,
@@ -163,6 +171,7 @@ pub(super) fn read(
         source: source?,
         graph: graph?,
         transport: transport?,
+        multicast,
         bound,
         playout,
         unit_max,
@@ -182,6 +191,20 @@ fn optional<T>(
         Some(node) => read(&node).map(Some),
         None => Some(None),
     }
+}
+
+/// What a group is written as.
+const GROUP: &str = "an address of 224.0.0.0/4 or ff00::/8 with a port above 0, such as \
+                     \"239.1.2.3:5004\" or \"[ff15::1:2]:5004\"";
+
+fn read_group(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<SocketAddr>> {
+    let text = node.text(GROUP, problems)?;
+    let group = text.value.parse::<SocketAddr>().ok();
+    let group = group.filter(|group| group.ip().is_multicast() && group.port() > 0);
+    if group.is_none() {
+        node.report(format!("{} is not a group", quoted(&text)), GROUP, problems);
+    }
+    group.map(|group| text.with(group))
 }
 
 fn read_unit_max(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<u64>> {

@@ -354,6 +354,26 @@ fn a_graph_and_a_transport_may_be_left_to_the_attributes() {
 }
 
 #[test]
+fn a_group_is_an_address_of_one_with_a_port_and_gets_datagrams_of_the_creator() {
+    let read = |text: &str| parse(&raw(text));
+    let error = |text: &str| read(text).unwrap_err().to_string();
+    for group in ["239.1.2.3:5004", "232.0.0.1:1", "[ff15::1:2]:5004"] {
+        let file = read(&format!("multicast = \"{group}\"\ntransport = \"udp\"")).unwrap();
+        assert_eq!(file.flows[0].multicast.unwrap().value, group.parse().unwrap());
+    }
+    for wrong in ["239.1.2.3", "10.0.0.1:5004", "239.1.2.3:0", "ff15::1:5004", "group"] {
+        let error = error(&format!("multicast = \"{wrong}\""));
+        assert!(error.contains("multicast") && error.contains("is not a group"), "{error}");
+        assert!(error.contains("239.1.2.3:5004"), "what is allowed: {error}");
+    }
+    let over_tcp = error("multicast = \"239.1.2.3:5004\"\ntransport = \"tcp\"");
+    assert!(over_tcp.contains("a group gets no byte stream"), "{over_tcp}");
+    let back = raw("multicast = \"239.1.2.3:5004\"").replace("\"creator\"", "\"participant\"");
+    let back = parse(&back).unwrap_err().to_string();
+    assert!(back.contains("each participant would send to the group"), "{back}");
+}
+
+#[test]
 fn a_digest_is_asked_for_or_not() {
     let digest = |text: &str| parse(&raw(&format!("digest = {text}")));
     assert_eq!(parse(&raw("")).unwrap().flows[0].digest, None);
