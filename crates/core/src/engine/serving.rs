@@ -222,6 +222,10 @@ impl Core {
         let dialed = dialed.is_some_and(|peer| peer.role == HubRole::Dialer);
         for flow in &flows {
             self.check_common(flow, joining).map_err(|error| named(flow, &error))?;
+            if dialed && flow.multicast.is_some() {
+                let text = "only who listens sends to a group: its address is that of the source";
+                return Err(named(flow, &Error::new(Code::Unsupported, text)));
+            }
             if dialed && self.is_stream(flow.transport) {
                 let text = "the participant dials the streams of flows, and this end does not \
                             listen where it would";
