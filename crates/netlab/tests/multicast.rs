@@ -7,6 +7,8 @@
 mod common;
 
 use common::{Joined, Lab, code, ms, offer, pattern};
+use dacapo_base::Random;
+use dacapo_base::seeds::{each_seed, number};
 use dacapo_core::{Code, CoreEvent, Ledger, SessionSpec};
 use dacapo_netlab::NodeId;
 use dacapo_transport::Lane;
@@ -369,4 +371,75 @@ fn a_flow_that_names_no_group_or_cannot_go_to_one_is_refused() {
         assert_eq!(error.code, Code::Unsupported);
         assert!(error.text.contains(text), "{error}");
     }
+}
+
+/// Members come, pause, leave and die at random over links that lose, repeat and reorder; every
+/// account closes, and who was there from the beginning to the end lost only what its link took.
+fn whatever_members_do(seed: u64) {
+    let mut random = Random::from_number(seed);
+    let names: &[&str] = [&["segment", "sequence", "checksum"][..], &["checksum"], &["sequence"]]
+        [random.below(3) as usize];
+    let mut cast = set_up(1, names);
+    let creator = cast.lab.creator;
+    cast.activate_all();
+    let mut waiting = Vec::new();
+    // The first stays, over a link that takes nothing.
+    for step in 0..12 {
+        let count = cast.joined.len() as u64;
+        let other = 1 + random.below(count.max(2) - 1) as usize;
+        match random.below(6) {
+            0..=2 if count < 6 => {
+                cast.lab.participant = cast.lab.add_participant();
+                let loss = random.below(10);
+                let link = format!("delay=20ms,jitter=5ms,loss={loss}%,dup=3%");
+                cast.lab.world.relink(creator, cast.lab.participant, link.parse().unwrap());
+                cast.join();
+                let here = cast.joined[cast.joined.len() - 1].1.here;
+                match random.chance(0.8) {
+                    true => cast.lab.activate(here),
+                    false => waiting.push((cast.lab.participant, here)),
+                }
+            }
+            3 if count > 1 => {
+                let (node, session) = cast.joined.remove(other);
+                cast.lab.close(node, session.here);
+                cast.lab.end_of(node, session.here, ms(5_000));
+                let ledger = cast.lab.ledger(creator, session.there, 0).expect("accounted for");
+                assert!(ledger.closes() && ledger.unknown == 0, "seed {seed}, {step}: {ledger:?}");
+            }
+            4 if count > 1 => {
+                let (node, session) = cast.joined.remove(other);
+                cast.lab.world.kill(node);
+                cast.lab.end_of(creator, session.there, ms(6_000));
+                let ledger = cast.lab.ledger(creator, session.there, 0).expect("given up");
+                assert!(ledger.closes(), "seed {seed}, {step}: {ledger:?}");
+            }
+            _ => cast.lab.run(ms(random.below(200))),
+        }
+    }
+    for (node, session) in cast.joined.clone() {
+        if waiting.contains(&(node, session.here)) {
+            cast.lab.participant = node;
+            cast.lab.activate(session.here);
+        }
+    }
+    for at in 0..cast.joined.len() {
+        let ledger = cast.account(at);
+        assert_eq!(ledger.unknown, 0, "seed {seed}: {at}");
+        if at == 0 {
+            assert_eq!((ledger.delivered, cast.numbers(0)), (UNITS, all()), "seed {seed}");
+        }
+    }
+    cast.close_all();
+}
+
+#[test]
+fn whatever_members_do_every_account_closes_and_who_stays_gets_everything() {
+    each_seed(0..number("DACAPO_SEEDS", 60), whatever_members_do);
+}
+
+/// One seed, to look at it: `DACAPO_SEED=7 cargo test -p dacapo-netlab --test multicast one_seed`.
+#[test]
+fn one_seed() {
+    whatever_members_do(number("DACAPO_SEED", 0));
 }
