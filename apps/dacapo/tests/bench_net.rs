@@ -96,6 +96,19 @@ fn over_tcp_nothing_is_lost_and_the_time_there_and_back_is_measured() {
 }
 
 #[test]
+fn through_shared_memory_nothing_is_lost_either_way() {
+    let place = Place::new();
+    let args = ["--transport", "shm", "--bytes", "3MB", "--direction", "both", "--json"];
+    let all = json_of(&bench(&place, &args).wait(LONG).expect(0));
+    assert_eq!((&all["transport"], &all["graph"]), (&json!("shm"), &json!("")));
+    for way in ["up", "down"] {
+        closes(&all["rounds"][0]["bulk"][way], 60 * 1_024);
+        assert_eq!(count(&all["rounds"][0]["bulk"][way], "units_delivered"), 49);
+    }
+    assert!(count(&all["rounds"][0]["latency"], "n") > 0);
+}
+
+#[test]
 fn without_offloads_each_datagram_is_a_call_of_its_own() {
     let place = Place::new();
     let args = ["--bytes", "2MB", "--rate", "100 Mbit/s", "--what", "bulk", "--json"];

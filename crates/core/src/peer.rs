@@ -90,6 +90,8 @@ pub(crate) struct Peer {
     pub told_len: Option<usize>,
     /// The peer reads the same monotonic clock.
     pub one_clock: bool,
+    /// The transports of one host by which the peer was found, by number.
+    pub near: Vec<u16>,
     /// What [`crate::control::Control::heard`] said last.
     pub heard: u64,
     /// When that changed last.
@@ -133,6 +135,7 @@ impl Peer {
             prober: None,
             told_len: None,
             one_clock: false,
+            near: Vec::new(),
             heard: 0,
             heard_at: now,
             ping_at: now,
@@ -188,5 +191,10 @@ impl Peer {
 
     pub fn datagram_len(&self, now: Time) -> Option<usize> {
         self.prober.as_ref()?.datagram_len(now)
+    }
+
+    /// True when the peer is a process of this host, as far as its clock and its address say.
+    pub fn is_here(&self) -> bool {
+        self.one_clock && self.remote.ip().is_loopback()
     }
 }

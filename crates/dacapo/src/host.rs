@@ -8,6 +8,7 @@ use dacapo_core::{
 };
 use dacapo_security::{Fingerprint, Identity, endpoint_keys};
 use dacapo_sys::{clock, entropy};
+use dacapo_transport::shm::{self, Shm};
 use dacapo_transport::tcp::{self, Tcp};
 use dacapo_transport::udp::{Config, Udp};
 use dacapo_transport::{StreamTransport, Transport};
@@ -76,6 +77,8 @@ pub struct Host {
     listening: Vec<SocketAddr>,
     /// Why no streams can come to this host, where that is so.
     no_streams: Option<String>,
+    /// Why none can come through shared memory.
+    no_memory: Option<String>,
 }
 
 /// How often another port is tried, where the system chooses it and TCP's of the same number is
@@ -117,7 +120,7 @@ impl Host {
         HostConfig { streams, udp }: HostConfig,
     ) -> Result<Self, Error> {
         let mut random = Random::from_seed(entropy().map_err(system)?);
-        let is_offered = |id| streams || id != tcp::SPEC.id;
+        let is_offered = |id| streams || (id != tcp::SPEC.id && id != shm::SPEC.id);
         let mut config = CoreConfig::new(crate::catalogue().only(|_| true, is_offered));
         config.boot = clock::boot_id();
         config.time_namespace = clock::time_namespace();
@@ -131,7 +134,15 @@ impl Host {
             let tcp = Tcp::dial(remote, token, &tcp::Config::default())?;
             Ok(Box::new(tcp) as Box<dyn StreamTransport>)
         });
-        Ok(Self { reactor, identity, udp, listening: Vec::new(), no_streams: None })
+        share_memory(&mut reactor);
+        Ok(Self {
+            reactor,
+            identity,
+            udp,
+            listening: Vec::new(),
+            no_streams: None,
+            no_memory: None,
+        })
     }
 
     /// This host's identity as others see it.
@@ -169,6 +180,13 @@ impl Host {
                 Err(_) if left > 0 => continue,
                 Err(error) => self.no_streams = Some(error.to_string()),
             }
+            match Shm::serve(&found, &shm::Config::default()) {
+                Ok(shm) => {
+                    let listening = self.reactor.listen_streams(shm::SPEC.id, Box::new(shm));
+                    listening.map_err(system)?;
+                }
+                Err(error) => self.no_memory = Some(error.to_string()),
+            }
             self.listening.extend(found);
             failpoint!("host.listening");
             return self.reactor.listen(Box::new(udp)).map_err(system);
@@ -182,12 +200,19 @@ impl Host {
         self.no_streams.as_deref()
     }
 
+    /// Why flows through shared memory cannot be served here; nothing when they can.
+    #[must_use]
+    pub fn no_memory(&self) -> Option<&str> {
+        self.no_memory.as_deref()
+    }
+
     /// The transports that can be served here, by number.
     #[must_use]
     pub fn transports(&self) -> Vec<u16> {
         let all = dacapo_transport::specs();
         let can = |spec: &&&dacapo_lift::TransportSpec| {
-            self.no_streams.is_none() || spec.id != tcp::SPEC.id
+            (self.no_streams.is_none() || spec.id != tcp::SPEC.id)
+                && (self.no_memory.is_none() || spec.id != shm::SPEC.id)
         };
         all.iter().filter(can).map(|spec| spec.id).collect()
     }
@@ -240,6 +265,17 @@ impl Host {
             }
         }
     }
+}
+
+/// Peers on this host are looked for, and dialed, by shared memory. Where no memory can be made (a
+/// limit of file sizes, a sandbox), none is found.
+fn share_memory(reactor: &mut Reactor) {
+    let config = shm::Config::default();
+    reactor.set_stream_finder(shm::SPEC.id, move |remote| Shm::look(remote, &config).is_ok());
+    reactor.set_stream_dialer(shm::SPEC.id, move |remote, token| {
+        failpoint!("stream.dial");
+        Ok(Box::new(Shm::dial(remote, token, &config)?) as Box<dyn StreamTransport>)
+    });
 }
 
 fn system(error: impl std::fmt::Display) -> Error {

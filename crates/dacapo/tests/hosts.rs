@@ -5,13 +5,14 @@
 #![allow(clippy::unwrap_used)]
 
 use dacapo::core::{
-    BeginError, CoreEvent, Ending, Joining, Ledger, Port, Publisher, SessionSpec, Sink, Source,
-    SourcePoll, Taken, UnitView, UnitWriter,
+    BeginError, Code, CoreEvent, Ending, Error, Joining, Ledger, Port, Publisher, SessionSpec,
+    Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
 use dacapo::host::Host;
 use dacapo_base::Time;
 use dacapo_security::Identity;
 use dacapo_sys::poll::Waker;
+use dacapo_transport::shm;
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::medium::Medium;
 use dacapo_wire::session::{Direction, FlowOffer};
@@ -93,14 +94,34 @@ fn spec() -> SessionSpec {
     }
 }
 
+fn hosts() -> [Host; 2] {
+    [0, 1].map(|_| Host::with_identity(Identity::generate().unwrap()).unwrap())
+}
+
 /// Turns both hosts until the participant's session has ended; its ledger and hash.
 fn play(listen: SocketAddr) -> (Ledger, Option<bool>) {
-    let identity = || Identity::generate().unwrap();
-    let mut creator = Host::with_identity(identity()).unwrap();
-    let mut participant = Host::with_identity(identity()).unwrap();
+    play_with(hosts(), listen, spec()).unwrap()
+}
+
+/// The same for any hosts and session.
+///
+/// # Errors
+/// Why the session ended before its flow.
+fn play_with(
+    [mut creator, mut participant]: [Host; 2],
+    listen: SocketAddr,
+    spec: SessionSpec,
+) -> Result<(Ledger, Option<bool>), Error> {
+    let carried_by = match spec.flows[0].transport {
+        1 => "udp",
+        _ => "shm",
+    };
     creator.listen(&[listen]).unwrap();
-    creator.reactor().core().publish(spec(), Box::new(Publish)).unwrap();
-    let address = creator.listening()[0];
+    creator.reactor().core().publish(spec, Box::new(Publish)).unwrap();
+    let mut address = creator.listening()[0];
+    if address.ip().is_unspecified() {
+        address.set_ip([127, 0, 0, 1].into());
+    }
     let peer = participant.connect(address).unwrap();
     let (mut tokens, mut ended) = (Vec::new(), None);
     let start = participant.reactor().now();
@@ -129,9 +150,11 @@ fn play(listen: SocketAddr) -> (Ledger, Option<bool>) {
                 ended = Some((ledger, hash));
                 participant.reactor().core().close(now, session).unwrap();
             }
-            CoreEvent::SessionEnded { error, .. } => {
-                assert_eq!(error, None);
-                return ended.expect("the flow ended before the session");
+            CoreEvent::SessionEnded { error: Some(error), .. } => return Err(error),
+            CoreEvent::SessionEnded { error: None, .. } => {
+                let stats = participant.reactor().transport_stats();
+                assert!(stats.of(carried_by).received.datagrams > 0, "{stats:?}");
+                return Ok(ended.expect("the flow ended before the session"));
             }
             CoreEvent::PeerLost { error, .. } => panic!("{error}"),
             _ => {}
@@ -154,6 +177,33 @@ fn a_session_over_ipv6_delivers_everything() {
     }
     let (ledger, hash) = play("[::1]:0".parse().unwrap());
     assert_eq!((ledger.delivered, ledger.lost, hash), (UNITS, 0, Some(true)));
+}
+
+/// The same units without modules, through shared memory.
+fn spec_in_memory() -> SessionSpec {
+    let mut spec = spec();
+    let flow = &mut spec.flows[0];
+    (flow.transport, flow.graph, flow.bound_bps) = (shm::SPEC.id, GraphForm::line([]), 0);
+    spec
+}
+
+#[test]
+fn a_session_through_shared_memory_delivers_everything() {
+    for listen in ["127.0.0.1:0", "0.0.0.0:0"] {
+        let address: SocketAddr = listen.parse().unwrap();
+        let (ledger, hash) = play_with(hosts(), address, spec_in_memory()).unwrap();
+        assert_eq!((ledger.delivered, ledger.lost, hash), (UNITS, 0, Some(true)), "{listen}");
+    }
+}
+
+#[test]
+fn who_has_not_found_the_creator_on_this_host_is_refused_what_only_one_host_has() {
+    let [creator, mut participant] = hosts();
+    participant.reactor().set_stream_finder(shm::SPEC.id, |_| false);
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let error = play_with([creator, participant], listen, spec_in_memory()).unwrap_err();
+    assert_eq!(error.code, Code::Unsupported);
+    assert_eq!(error.text, "numbers: the participant has no transport \"shm\" (number 9)");
 }
 
 #[test]

@@ -262,7 +262,7 @@ fn a_session_is_refused_at_publishing_when_its_graph_is_illegal() {
     large.unit_len_max = 100_000;
     assert_eq!(publish(vec![large]).code, Code::IllegalGraph);
     let mut elsewhere = offer("a", &["checksum"]);
-    elsewhere.transport = 9;
+    elsewhere.transport = 99;
     assert_eq!(publish(vec![elsewhere]).code, Code::Unsupported);
     assert_eq!(publish(Vec::new()).code, Code::TooMany);
     assert_eq!(publish(vec![offer("a", &["checksum"]); 65]).code, Code::TooMany);

@@ -3,13 +3,13 @@
 //! What it is not: [`crate::inproc`] and [`crate::sim`], which are for tests, or the transports
 //! that a core has open.
 
-use crate::{tcp, udp};
+use crate::{shm, tcp, udp};
 use dacapo_lift::TransportSpec;
 
 /// Every transport that carries flows between hosts, for a catalogue.
 #[must_use]
 pub fn specs() -> Vec<&'static TransportSpec> {
-    vec![&udp::SPEC, &tcp::SPEC, &udp::GROUP_SPEC]
+    vec![&udp::SPEC, &tcp::SPEC, &shm::SPEC, &udp::GROUP_SPEC]
 }
 
 #[cfg(test)]
@@ -35,7 +35,7 @@ pub(crate) mod tests {
     #[test]
     fn numbers_and_names_are_those_of_the_wire() {
         let known: Vec<_> = specs().iter().map(|spec| (spec.id, spec.name)).collect();
-        assert_eq!(known, [(1, "udp"), (3, "tcp"), (6, "udp-multicast")]);
+        assert_eq!(known, [(1, "udp"), (3, "tcp"), (9, "shm"), (6, "udp-multicast")]);
     }
 
     /// A number of any magnitude, to the end of the numbers.

@@ -104,6 +104,8 @@ pub enum NetTransport {
     Udp,
     /// A byte stream for each flow.
     Tcp,
+    /// Shared memory for each flow, on one host.
+    Shm,
 }
 
 /// Who sends.

@@ -71,7 +71,7 @@ impl Core {
             session.name = name.to_owned();
             session.await_answer(now + ANSWER_MAX, Awaited::Offer);
         }
-        let join = self.introduce(name, wishes);
+        let join = self.introduce(peer, name, wishes);
         self.send_on(now, id, &Message::Join(join));
         Ok(id)
     }

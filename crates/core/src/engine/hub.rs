@@ -314,6 +314,7 @@ impl Core {
         peer.data_remote = Some(peer.remote);
         peer.prober = Some(Prober::new(now, one_clock));
         self.probed.insert(connection, id);
+        self.look_near(id);
         failpoint!("core.welcome");
         self.event(CoreEvent::PeerOpen { peer: id });
     }

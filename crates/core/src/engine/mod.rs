@@ -28,6 +28,7 @@ mod exchange;
 mod graphs;
 mod groups;
 mod hub;
+mod near;
 mod path_mtu;
 mod serving;
 mod streams;
@@ -60,6 +61,7 @@ pub(crate) use datapath::Outbox;
 pub use datapath::{Payload, Transmit, Way};
 pub use groups::GroupAsk;
 pub(crate) use groups::{Groups, Joined};
+pub use near::Look;
 pub(crate) use serving::Published;
 pub use serving::{Joining, Publisher, SessionSpec, Wishes};
 pub(crate) use streams::{FlowStream, StreamState, Streams};
@@ -309,6 +311,8 @@ pub struct Core {
     pub(crate) flow_streams: Streams,
     /// The groups that flows come from.
     pub(crate) groups: Groups,
+    /// Where a peer is to be looked for on this host.
+    looks: VecDeque<Look>,
     pub(crate) sessions: Sessions,
     pub(crate) ports: BTreeMap<SessionId, Vec<Option<Port>>>,
     pub(crate) labels: Labels,
@@ -345,6 +349,7 @@ impl Core {
             streams: BTreeMap::new(),
             flow_streams: Streams::default(),
             groups: Groups::default(),
+            looks: VecDeque::new(),
             sessions: Sessions::default(),
             ports: BTreeMap::new(),
             labels: Labels::default(),

@@ -13,9 +13,11 @@
 
 use super::{Core, GIVE_UP_AFTER, SESSIONS_MAX, SessionId};
 use crate::error::{Code, Error};
+use crate::peer::PeerId;
 use crate::port::Port;
 use crate::session::table::{HubRole, Role};
 use dacapo_base::{Random, Time};
+use dacapo_lift::TransportSpec;
 use dacapo_wire::attribute::AttributeForm;
 use dacapo_wire::limits::{FLOWS_MAX, JOIN_MODULES_MAX, JOIN_TRANSPORTS_MAX};
 use dacapo_wire::message::Message;
@@ -49,7 +51,7 @@ pub struct Joining {
     /// The modules that both ends have, by number; all of this end when the Participant does not
     /// say which it has.
     pub modules: Vec<u16>,
-    /// The same of transports.
+    /// The same of transports; those of one host only when the Participant has found this end so.
     pub transports: Vec<u16>,
     /// What every flow must be, besides what the Creator asks of it. Keys may be unknown.
     pub attributes: Vec<AttributeForm>,
@@ -145,14 +147,15 @@ impl Core {
     }
 
     /// What is said in the JOIN of a session.
-    pub(super) fn introduce(&mut self, name: &str, wishes: Wishes) -> Join {
+    pub(super) fn introduce(&mut self, peer: PeerId, name: &str, wishes: Wishes) -> Join {
         let catalogue = &self.config.catalogue;
         let entries = catalogue.entries().iter().map(|entry| entry.spec.id);
         let mut modules: Vec<u16> = entries.take(JOIN_MODULES_MAX - 2).collect();
         for _ in 0..2 {
             modules.extend(stranger(&mut self.random, STRANGE_MODULES, &modules));
         }
-        let specs = catalogue.transports().iter().map(|spec| spec.id);
+        let specs = catalogue.transports().iter().filter(|spec| self.has_found(peer, spec));
+        let specs = specs.map(|spec| spec.id);
         let mut transports: Vec<u16> = specs.take(JOIN_TRANSPORTS_MAX - 1).collect();
         transports.extend(stranger(&mut self.random, STRANGE_TRANSPORTS, &transports));
         let Wishes { attributes, live } = wishes;
@@ -164,7 +167,10 @@ impl Core {
         let peer = self.peers.get(&self.sessions.get(&id)?.peer)?;
         let catalogue = &self.config.catalogue;
         let modules = catalogue.entries().iter().map(|entry| entry.spec.id);
-        let transports = catalogue.transports().iter().map(|spec| spec.id);
+        let is_offered = |spec: &&&'static TransportSpec| {
+            !spec.same_host || (peer.is_here() && join.transports.contains(&spec.id))
+        };
+        let transports = catalogue.transports().iter().filter(is_offered).map(|spec| spec.id);
         Some(Joining {
             name: join.name,
             remote: peer.remote,

@@ -189,6 +189,16 @@ impl Reactor {
         self.streams.dialers.insert(number, Box::new(dialer));
     }
 
+    /// From now on a peer on this host is looked for so, at the address of its control port, by the
+    /// transport of this number; without it none is found, and the transport is not used.
+    pub fn set_stream_finder(
+        &mut self,
+        number: u16,
+        finder: impl FnMut(SocketAddr) -> bool + Send + 'static,
+    ) {
+        self.streams.finders.insert(number, Box::new(finder));
+    }
+
     fn fresh_token(&mut self) -> u64 {
         // Somebody new: who knows what it has to do.
         self.idle_until = None;
@@ -358,7 +368,7 @@ impl Reactor {
         more
     }
 
-    /// Does what the core asks about groups and streams.
+    /// Does what the core asks about groups and streams, and looks for peers on this host.
     fn handle_asks(&mut self, now: Time) {
         while let Some(ask) = self.core.poll_group() {
             self.handle_group(now, ask);
@@ -366,6 +376,11 @@ impl Reactor {
         while let Some(ask) = self.core.poll_stream() {
             let key = self.fresh_token();
             self.streams.handle_ask(now, &mut self.core, &mut self.poller, ask, key);
+        }
+        while let Some(look) = self.core.poll_look() {
+            if self.streams.finds(&look) {
+                self.core.handle_found(look);
+            }
         }
     }
 

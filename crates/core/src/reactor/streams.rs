@@ -13,7 +13,7 @@
 //! stream has.
 
 use super::RETRY;
-use crate::engine::{Core, StreamAsk, StreamId, Transmit};
+use crate::engine::{Core, Look, StreamAsk, StreamId, Transmit};
 use crate::flow::earlier;
 use dacapo_base::Time;
 use dacapo_sys::poll::{Event, Interest, Poller};
@@ -31,6 +31,9 @@ const EXPECT_MAX: Duration = Duration::from_secs(10);
 
 /// What dialing a stream gives: a transport that opens it, without waiting for that.
 pub type Dialed = io::Result<Box<dyn StreamTransport>>;
+
+/// True when a stream could be dialed to this address now.
+type Finder = Box<dyn FnMut(SocketAddr) -> bool + Send>;
 
 struct Attached {
     transport: Box<dyn StreamTransport>,
@@ -58,6 +61,8 @@ pub(super) struct Streams {
     by_token: BTreeMap<Token, StreamId>,
     /// What dials, by the number of the transport.
     pub dialers: BTreeMap<u16, Box<dyn FnMut(SocketAddr, Token) -> Dialed + Send>>,
+    /// What looks for a peer on this host, by the number of the transport.
+    pub finders: BTreeMap<u16, Finder>,
     incoming: Vec<Incoming>,
     /// All transports are asked then, ready or not: something was asked of them or not taken, or
     /// they have more, and what they hold themselves no event tells of.
@@ -154,6 +159,11 @@ impl Streams {
     fn dial(&mut self, number: u16, remote: SocketAddr, token: Token) -> Dialed {
         let nobody = || io::Error::other("this host does not dial them");
         self.dialers.get_mut(&number).ok_or_else(nobody)?(remote, token)
+    }
+
+    /// Whether a peer is found by a transport of one host.
+    pub fn finds(&mut self, look: &Look) -> bool {
+        self.finders.get_mut(&look.transport).is_some_and(|finder| finder(look.remote))
     }
 
     fn add(&mut self, id: StreamId, token: Token, transport: Option<u64>) {

@@ -47,6 +47,13 @@ impl Around {
         let catalogue = crate::catalogue().only(|_| true, |id| assumptions.has_transport(id));
         Self { catalogue, path, on_loopback }
     }
+
+    /// What a flow is chosen from: what is only between processes of one host is taken where the
+    /// session names it.
+    fn catalogue_for(&self, need: &Need) -> Catalogue {
+        let spans_hosts = |id| self.catalogue.transport(id).is_some_and(|spec| !spec.same_host);
+        self.catalogue.only(|_| true, |id| need.pins.transport == Some(id) || spans_hosts(id))
+    }
 }
 
 /// What was chosen for a flow.
@@ -94,7 +101,7 @@ pub(super) fn choose(
     around: &Around,
 ) -> Result<Chosen, Box<Refusal>> {
     let request = request(need, &attributes, around);
-    let choice = configure::choose(&around.catalogue, &request, &need.pins)?;
+    let choice = configure::choose(&around.catalogue_for(need), &request, &need.pins)?;
     let layout = layout(around, &choice.graph, choice.transport, around.path.datagram_len);
     let offer = offer(need, &attributes, around, &choice);
     Ok(Chosen { choice, offer, layout, attributes })

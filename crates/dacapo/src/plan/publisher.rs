@@ -178,7 +178,13 @@ impl MediaPublisher {
         let is_module = !lacks.is_empty();
         let transport = chosen.choice.transport;
         if has.transport(transport.id).is_none() {
-            lacks.push(format!("transport \"{}\"", transport.name));
+            let why = match transport.same_host {
+                true => {
+                    " (it is not a process of this user on this host, or has no memory to share)"
+                }
+                false => "",
+            };
+            lacks.push(format!("transport \"{}\"{why}", transport.name));
         }
         let code = match (need.pins.is_empty(), is_module) {
             (true, _) => error.code,

@@ -37,6 +37,8 @@ pub enum TransportKind {
     Udp,
     /// A byte stream: nothing is lost and all comes in order, however long it takes.
     Tcp,
+    /// Memory that both ends share: between two processes of one user on one host.
+    Shm,
 }
 
 /// One flow as the session file describes it.
@@ -87,7 +89,8 @@ impl Word for Role {
 }
 
 impl Word for TransportKind {
-    const ALL: &'static [(&'static str, Self)] = &[("udp", Self::Udp), ("tcp", Self::Tcp)];
+    const ALL: &'static [(&'static str, Self)] =
+        &[("udp", Self::Udp), ("tcp", Self::Tcp), ("shm", Self::Shm)];
 }
 
 impl Role {
@@ -108,6 +111,7 @@ impl TransportKind {
         match self {
             Self::Udp => "udp",
             Self::Tcp => "tcp",
+            Self::Shm => "shm",
         }
     }
 }

@@ -38,6 +38,11 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     edge.host.listen(&addresses(args)).map_err(|error| Failure::core("listen", &error))?;
     if let Some(why) = edge.host.no_streams() {
         note(format_args!("dacapo: serve: without streams (tcp): {why}"));
+    }
+    if let Some(why) = edge.host.no_memory() {
+        note(format_args!("dacapo: serve: without shared memory (shm): {why}"));
+    }
+    if edge.host.no_streams().or(edge.host.no_memory()).is_some() {
         assumptions.transports = Some(edge.host.transports());
         let Some(fewer) = load(args, &assumptions) else { return Ok(Exit::Invalid) };
         plans = fewer;

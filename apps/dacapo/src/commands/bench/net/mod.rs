@@ -111,7 +111,7 @@ fn question(args: &BenchNetArgs) -> Result<Ask, Failure> {
         (Some(graph), _) => ask(graph),
         (None, NetTransport::Udp) => ask("segment,sequence"),
         // What does not fit a record is cut.
-        (None, NetTransport::Tcp) => ask("").or_else(|_| ask("segment")),
+        (None, NetTransport::Tcp | NetTransport::Shm) => ask("").or_else(|_| ask("segment")),
     }
     .map_err(wrong)
 }
