@@ -273,7 +273,6 @@ fn share_memory(reactor: &mut Reactor) {
     let config = shm::Config::default();
     reactor.set_stream_finder(shm::SPEC.id, move |remote| Shm::look(remote, &config).is_ok());
     reactor.set_stream_dialer(shm::SPEC.id, move |remote, token| {
-        failpoint!("stream.dial");
         Ok(Box::new(Shm::dial(remote, token, &config)?) as Box<dyn StreamTransport>)
     });
 }
