@@ -2,15 +2,17 @@
 //! ready.
 //!
 //! What it is: level-triggered epoll with a 64-bit token per descriptor. A poller is itself a
-//! descriptor, readable while one of its own is ready, so a transport with many sockets shows the
-//! turn loop a single one.
+//! descriptor, readable while one of its own is ready, so who has many sockets can show a turn loop
+//! a single one; a [`Registry`] watches them in the turn loop's own set instead, which saves a
+//! look at each level.
 //!
 //! What it is not: an owner of the descriptors that it watches, or a timer wheel.
 //!
 //! ```text
 //!   socket --+
 //!   socket --+-> Poller (transport) --+
-//!                          Waker -----+-> Poller (turn loop) -> wait(timeout)
+//!   socket ----> Registry ------------+-> Poller (turn loop) -> wait(timeout)
+//!                          Waker -----+
 //!                        Signals -----+
 //! ```
 //!
@@ -19,6 +21,7 @@
 use crate::faults::{self, Call};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The most events that one wait reports; the rest come with the next.
@@ -70,7 +73,7 @@ impl Event {
 
 /// A set of watched descriptors.
 pub struct Poller {
-    epoll: OwnedFd,
+    epoll: Arc<OwnedFd>,
     buffer: Vec<libc::epoll_event>,
     /// False once the kernel said that it has no nanosecond timeouts.
     nanoseconds: bool,
@@ -85,7 +88,22 @@ impl Poller {
         // SAFETY: epoll_create1 takes a flag and returns a new descriptor or -1.
         let fd = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         let buffer = vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX];
-        Ok(Self { epoll: fd, buffer, nanoseconds: true })
+        Ok(Self { epoll: Arc::new(fd), buffer, nanoseconds: true })
+    }
+
+    /// The same set once more, for another thread to wait at. Each event goes to whoever looks
+    /// first, and again to whoever looks while it lasts.
+    #[must_use]
+    pub fn twin(&self) -> Self {
+        let epoll = Arc::clone(&self.epoll);
+        Self { epoll, buffer: self.buffer.clone(), nanoseconds: self.nanoseconds }
+    }
+
+    /// A part of the tokens of this set, those with `key` in front, for somebody who watches
+    /// descriptors of its own in it.
+    #[must_use]
+    pub fn registry(&self, key: u64) -> Registry {
+        Registry { epoll: Arc::clone(&self.epoll), key }
     }
 
     /// Watches a descriptor, which the caller keeps open and removes before it closes it.
@@ -93,7 +111,7 @@ impl Poller {
     /// # Errors
     /// `AlreadyExists` when it is watched already; others when it cannot be watched.
     pub fn add(&self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, token, interest)
+        control(&self.epoll, libc::EPOLL_CTL_ADD, fd, (token, interest))
     }
 
     /// Changes what a watched descriptor is watched for, or its token.
@@ -101,7 +119,7 @@ impl Poller {
     /// # Errors
     /// `NotFound` when it is not watched.
     pub fn modify(&self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, fd, token, interest)
+        control(&self.epoll, libc::EPOLL_CTL_MOD, fd, (token, interest))
     }
 
     /// Stops watching a descriptor.
@@ -109,16 +127,7 @@ impl Poller {
     /// # Errors
     /// `NotFound` when it is not watched.
     pub fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, fd, 0, Interest::Read)
-    }
-
-    fn control(&self, op: i32, fd: BorrowedFd<'_>, token: u64, on: Interest) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: on.bits(), u64: token };
-        // SAFETY: both descriptors are borrowed, so they are open; `event` outlives the call and
-        // is only read.
-        let result =
-            unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), op, fd.as_raw_fd(), &raw mut event) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        control(&self.epoll, libc::EPOLL_CTL_DEL, fd, (0, Interest::Read))
     }
 
     /// Waits until a descriptor is ready or `timeout` has passed (`None`: for ever), and puts what
@@ -145,7 +154,9 @@ impl Poller {
     }
 
     fn wait_raw(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
-        if self.nanoseconds {
+        // A look needs no timespec and no signal mask to be copied in.
+        let is_look = timeout.is_some_and(|timeout| timeout.is_zero());
+        if self.nanoseconds && !is_look {
             match self.wait_nanoseconds(timeout) {
                 Err(error) if lacks_pwait2(&error) => self.nanoseconds = false,
                 result => return result,
@@ -198,6 +209,65 @@ impl AsFd for Poller {
 impl std::fmt::Debug for Poller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Poller").field("epoll", &self.epoll).finish_non_exhaustive()
+    }
+}
+
+fn control(
+    epoll: &OwnedFd,
+    op: i32,
+    fd: BorrowedFd<'_>,
+    (token, on): (u64, Interest),
+) -> io::Result<()> {
+    let mut event = libc::epoll_event { events: on.bits(), u64: token };
+    // SAFETY: both descriptors are borrowed, so they are open; `event` outlives the call and is
+    // only read.
+    let result = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), op, fd.as_raw_fd(), &raw mut event) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The bits of a token that a [`Registry`] leaves to who has it.
+const PLACE_BITS: u32 = 16;
+
+/// A part of the tokens of a [`Poller`]: its key, and below it the place of each descriptor.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    epoll: Arc<OwnedFd>,
+    key: u64,
+}
+
+impl Registry {
+    /// The key and the place of a token.
+    #[must_use]
+    pub fn split(token: u64) -> (u64, u16) {
+        (token >> PLACE_BITS, token as u16)
+    }
+
+    fn token(&self, place: u16) -> u64 {
+        self.key << PLACE_BITS | u64::from(place)
+    }
+
+    /// Watches a descriptor, which the caller keeps open and removes before it closes it.
+    ///
+    /// # Errors
+    /// As [`Poller::add`].
+    pub fn add(&self, fd: BorrowedFd<'_>, place: u16, interest: Interest) -> io::Result<()> {
+        control(&self.epoll, libc::EPOLL_CTL_ADD, fd, (self.token(place), interest))
+    }
+
+    /// Changes what a watched descriptor is watched for, or its place.
+    ///
+    /// # Errors
+    /// As [`Poller::modify`].
+    pub fn modify(&self, fd: BorrowedFd<'_>, place: u16, interest: Interest) -> io::Result<()> {
+        control(&self.epoll, libc::EPOLL_CTL_MOD, fd, (self.token(place), interest))
+    }
+
+    /// Stops watching a descriptor.
+    ///
+    /// # Errors
+    /// As [`Poller::remove`].
+    pub fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        control(&self.epoll, libc::EPOLL_CTL_DEL, fd, (0, Interest::Read))
     }
 }
 
@@ -313,6 +383,33 @@ mod tests {
         assert_eq!(ready(&mut outer, None)[0].token, 2);
         waker.clear();
         assert_eq!(ready(&mut outer, SOON), []);
+    }
+
+    #[test]
+    fn a_registry_watches_in_the_set_of_another_and_tells_key_and_place() {
+        let mut poller = Poller::new().unwrap();
+        let (registry, waker) = (poller.registry(5), Waker::new().unwrap());
+        registry.add(waker.as_fd(), u16::MAX, Interest::Read).unwrap();
+        assert!(registry.add(waker.as_fd(), 1, Interest::Read).is_err(), "watched already");
+        waker.wake();
+        assert_eq!(Registry::split(ready(&mut poller, None)[0].token), (5, u16::MAX));
+        registry.modify(waker.as_fd(), 3, Interest::ReadWrite).unwrap();
+        let event = ready(&mut poller, SOON)[0];
+        assert_eq!((Registry::split(event.token), event.writable), ((5, 3), true));
+        registry.remove(waker.as_fd()).unwrap();
+        assert_eq!(ready(&mut poller, SOON), []);
+    }
+
+    #[test]
+    fn a_twin_finds_what_is_ready_in_the_same_set() {
+        let poller = Poller::new().unwrap();
+        let mut twin = poller.twin();
+        let waker = Waker::new().unwrap();
+        poller.add(waker.as_fd(), 9, Interest::Read).unwrap();
+        waker.wake();
+        assert_eq!(ready(&mut twin, None)[0].token, 9);
+        drop(poller);
+        assert_eq!(ready(&mut twin, SOON)[0].token, 9, "the set lives as long as one of them");
     }
 
     #[test]

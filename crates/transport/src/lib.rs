@@ -39,6 +39,7 @@ pub mod stream;
 pub mod tcp;
 mod transport;
 pub mod udp;
+mod watch;
 
 pub use group::{JoinError, Membership, is_source_specific};
 pub use specs::specs;

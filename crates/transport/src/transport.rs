@@ -5,6 +5,7 @@
 use crate::{JoinError, Membership, TransportStats};
 use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool};
+use dacapo_sys::poll::{Event, Registry};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -246,8 +247,21 @@ pub trait Transport: Send {
 
     /// A descriptor that is readable while [`Transport::recv`] finds something, be it a datagram or
     /// room for a blocked send. It stays the same while the transport lives, whatever lanes are
-    /// opened and closed. `None`: call every turn.
+    /// opened and closed. `None`: call every turn, unless [`Transport::watch_in`] was taken up.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Watches its descriptors in its owner's poller from now on, which spares both a look: the
+    /// owner hands what that finds to [`Transport::handle_ready`], and calls [`Transport::recv`]
+    /// then. False when this transport does no such thing, and [`Transport::fd`] is to be watched.
+    ///
+    /// # Errors
+    /// What the system says when a descriptor cannot be watched; the transport is of no use then.
+    fn watch_in(&mut self, _registry: Registry) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// The owner's poller has found this with a token of the registry.
+    fn handle_ready(&mut self, _event: Event) {}
 
     /// The counters since the start.
     fn stats(&self) -> TransportStats;

@@ -5,7 +5,7 @@
 
 use dacapo_base::Random;
 use dacapo_sys::udp;
-use dacapo_transport::conformance::{self, Ends, Pair, Side};
+use dacapo_transport::conformance::{self, Ends, Owned, Pair, Side};
 use dacapo_transport::udp::{BindError, Config, DialError, Udp};
 use dacapo_transport::{DATA_LANES_MAX, Lane, Outgoing, SendError, Sent, Transport};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -68,6 +68,17 @@ fn udp_conforms_without_offload_in_either_direction() {
         for host in hosts() {
             conformance::run_all(&|| pair(host, &config));
         }
+    }
+}
+
+#[test]
+fn udp_conforms_when_its_owner_watches_its_sockets() {
+    for host in hosts() {
+        conformance::run_all(&|| {
+            let pair = pair(host, &Config::default());
+            let owned = |inner| Box::new(Owned::new(inner));
+            Pair { client: owned(pair.client), server: owned(pair.server), ..pair }
+        });
     }
 }
 

@@ -23,7 +23,7 @@ use crate::error::{Code, Error};
 use crate::peer::PeerId;
 use dacapo_base::Time;
 use dacapo_sys::clock;
-use dacapo_sys::poll::{Event, Interest, Poller};
+use dacapo_sys::poll::{EVENTS_MAX, Event, Interest, Poller, Registry};
 use dacapo_transport::stream::Token;
 use dacapo_transport::{
     Incoming, Outgoing, SendError, Sent, StatsByKind, StreamTransport, Transport,
@@ -47,14 +47,16 @@ const LINGER: Duration = Duration::from_secs(1);
 /// A queue of a device that was full is tried again after this time: nobody tells when it has room.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// The first token of what the application watches.
-const OUTSIDE: u64 = 1 << 32;
+/// The first token of what the application watches; transports have registries with keys from 0 on.
+const OUTSIDE: u64 = 1 << 63;
 
 /// Counters of the edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReactorCounters {
     /// Turns made.
     pub turns: u64,
+    /// Bytes that transports have handed up.
+    pub received_bytes: u64,
     /// Datagrams that no transport could be found for.
     pub unroutable: u64,
     /// Datagrams that were too long for their path.
@@ -76,6 +78,8 @@ struct Attached {
     remove_at: Option<Time>,
     /// Receiving stopped at the bound of a turn.
     has_more: bool,
+    /// No event tells when it has something.
+    is_silent: bool,
 }
 
 /// A core with sockets and a clock.
@@ -209,12 +213,14 @@ impl Reactor {
 
     fn attach(
         &mut self,
-        transport: Box<dyn Transport>,
+        mut transport: Box<dyn Transport>,
         dialed: Option<SocketAddr>,
     ) -> io::Result<()> {
         let token = self.fresh_token();
+        let registry = self.poller.registry(token);
+        let is_silent = !transport.watch_in(registry.clone())? && transport.fd().is_none();
         if let Some(fd) = transport.fd() {
-            self.poller.add(fd, token, Interest::Read)?;
+            registry.add(fd, 0, Interest::Read)?;
         }
         let attached = Attached {
             transport,
@@ -224,6 +230,7 @@ impl Reactor {
             retry_at: None,
             remove_at: None,
             has_more: false,
+            is_silent,
         };
         self.transports.insert(token, attached);
         Ok(())
@@ -262,6 +269,7 @@ impl Reactor {
         }
         let mut more = self.receive(now);
         more |= self.streams.receive(now, &mut self.core, &self.ready, RECV_ROUNDS);
+        self.counters.received_bytes += self.streams.take_received();
         self.ready.clear();
         self.core.handle_timeout(now);
         let full = self.send(now);
@@ -286,8 +294,27 @@ impl Reactor {
     /// Waits until something is ready; the tokens of what is watched for the application.
     fn poll(&mut self, wait: Duration) -> io::Result<Vec<u32>> {
         self.poller.wait(Some(wait), &mut self.ready)?;
-        let token = |event: &Event| event.token.checked_sub(OUTSIDE).map(|token| token as u32);
-        Ok(self.ready.iter().filter_map(token).collect())
+        Ok(self.ready.iter().filter_map(Self::watched).collect())
+    }
+
+    /// What the turn loop waits at, for a thread that sleeps while others use the reactor, and then
+    /// tells by [`Reactor::handle_ready`] what it has found.
+    #[must_use]
+    pub fn poller(&self) -> Poller {
+        self.poller.twin()
+    }
+
+    /// The token of what is watched for the application, where an event is of that.
+    #[must_use]
+    pub fn watched(event: &Event) -> Option<u32> {
+        event.token.checked_sub(OUTSIDE).map(|token| token as u32)
+    }
+
+    /// Somebody has looked at [`Reactor::poller`], so that the next turn need not. What is watched
+    /// for the application is not told by that turn.
+    pub fn handle_ready(&mut self, events: &[Event]) {
+        let of_transports = events.iter().filter(|event| Self::watched(event).is_none());
+        self.ready.extend(of_transports.take(EVENTS_MAX.saturating_sub(self.ready.len())));
     }
 
     /// When the next turn is due if nothing comes.
@@ -313,14 +340,19 @@ impl Reactor {
     fn receive(&mut self, now: Time) -> bool {
         let mut more = false;
         for (token, attached) in &mut self.transports {
-            let is_ready = self.ready.iter().any(|event| event.token == *token);
-            if !is_ready && !attached.has_more && attached.transport.fd().is_some() {
+            let mut is_due = attached.has_more || attached.is_silent;
+            for event in self.ready.iter().filter(|event| key_of(event) == *token) {
+                attached.transport.handle_ready(*event);
+                is_due = true;
+            }
+            if !is_due {
                 continue;
             }
             attached.has_more = false;
             for round in 0..RECV_ROUNDS {
                 let mut incoming = std::mem::take(&mut self.incoming);
                 let outcome = attached.transport.recv(now, self.core.pool(), &mut incoming);
+                self.counters.received_bytes += outcome.bytes as u64;
                 for it in incoming.drain(..) {
                     self.core.handle_datagram(now, it.remote, it.packet);
                 }
@@ -555,6 +587,11 @@ impl Reactor {
             }
         }
     }
+}
+
+/// Whose descriptor this is.
+fn key_of(event: &Event) -> u64 {
+    Registry::split(event.token).0
 }
 
 impl AsFd for Reactor {

@@ -12,7 +12,7 @@
 //! token is known from the ask to the end of its stream; a transport that was dialed goes when its
 //! stream has.
 
-use super::RETRY;
+use super::{RETRY, key_of};
 use crate::engine::{Core, Look, StreamAsk, StreamId, Transmit};
 use crate::flow::earlier;
 use dacapo_base::Time;
@@ -67,6 +67,8 @@ pub(super) struct Streams {
     /// All transports are asked then, ready or not: something was asked of them or not taken, or
     /// they have more, and what they hold themselves no event tells of.
     due_at: Option<Time>,
+    /// Bytes that have come since somebody asked.
+    received: u64,
 }
 
 impl Streams {
@@ -79,7 +81,7 @@ impl Streams {
         dialed: bool,
     ) -> io::Result<()> {
         if let Some(fd) = transport.fd() {
-            poller.add(fd, key, Interest::Read)?;
+            poller.registry(key).add(fd, 0, Interest::Read)?;
         }
         self.transports.insert(key, Attached { transport, number, dialed });
         self.due_at = Some(Time::ZERO);
@@ -197,7 +199,7 @@ impl Streams {
         let all = self.due_at.take_if(|at| *at <= now).is_some();
         let is_due = |key: u64, it: &Attached| {
             let is_late = || it.transport.next_deadline().is_some_and(|at| at <= now);
-            all || ready.iter().any(|event| event.token == key) || is_late()
+            all || ready.iter().any(|event| key_of(event) == key) || is_late()
         };
         let due = self.transports.iter().filter(|(key, it)| is_due(**key, it));
         let keys: Vec<u64> = due.map(|(key, _)| *key).collect();
@@ -225,6 +227,7 @@ impl Streams {
         let mut has_room = false;
         for _ in 0..rounds {
             let outcome = attached.transport.recv(now, core.pool(), &mut self.incoming);
+            self.received += outcome.bytes as u64;
             for Incoming { remote, packet, .. } in self.incoming.drain(..) {
                 core.handle_datagram(now, remote, packet);
             }
@@ -356,6 +359,11 @@ impl Streams {
                 core.handle_stream_ready(now, id, true);
             }
         }
+    }
+
+    /// How many bytes have come since the last call.
+    pub fn take_received(&mut self) -> u64 {
+        std::mem::take(&mut self.received)
     }
 
     pub fn next_deadline(&self) -> Option<Time> {

@@ -14,7 +14,8 @@
 //! never takes the lock of the state, which they would have to wait for, and wake it for; it ends
 //! as soon as the endpoint stops, or nothing works any more.
 
-use super::drive::{Alarm, Guard, Lead, Shared, Sleeper};
+use super::drive::{Alarm, Guard, Lead, Shared};
+use super::sleeper::Sleeper;
 use dacapo_base::{Time, failpoint};
 use dacapo_sys::clock;
 use std::sync::OnceLock;
@@ -153,8 +154,9 @@ fn lead(shared: &Shared, mut state: Guard<'_>, sleeper: &mut Sleeper) {
     state.drive.lead = Lead::Background;
     its.alarm.set(until);
     let turned_at = its.turned_at();
+    let received = state.host.reactor().counters().received_bytes;
     drop(state);
-    let slept = sleeper.sleep(until);
+    let slept = sleeper.sleep(until, received);
     its.alarm.clear();
     if slept.is_ok() && its.turned_at() != turned_at {
         // Calls work. That it still seems to lead keeps none of them from leading.

@@ -19,21 +19,16 @@
 //! has taken the lead from it.
 
 use super::background::Background;
+use super::sleeper::Sleeper;
 use super::state::{Pushed, State};
 use dacapo_base::{Time, failpoint};
 use dacapo_core::{Code, Error, SessionId};
 use dacapo_sys::clock;
-use dacapo_sys::load::Load;
-use dacapo_sys::poll::{Event, Interest, Poller, Waker};
+use dacapo_sys::poll::Waker;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// The tokens of what a leader sleeps on.
-const CORE: u64 = 0;
-const WAKER: u64 = 1;
 
 /// The state of an endpoint, locked.
 pub(super) type Guard<'a> = MutexGuard<'a, State>;
@@ -86,7 +81,7 @@ pub(super) struct Drive {
     /// What calls that lead sleep on; away while one does.
     sleeper: Option<Sleeper>,
     /// Until when a call sleeps that leads, and how it is woken.
-    call: Alarm,
+    pub call: Alarm,
     /// What calls know of the background thread, which also sleeps on when it has lost the lead.
     pub background: Arc<Background>,
     followers: Vec<Follower>,
@@ -98,8 +93,8 @@ impl Drive {
     pub fn new(sleeper: Sleeper, background: &Sleeper) -> Self {
         Self {
             lead: Lead::Free,
-            call: Alarm::new(&sleeper),
-            background: Arc::new(Background::new(Alarm::new(background))),
+            call: Alarm::new(sleeper.waker()),
+            background: Arc::new(Background::new(Alarm::new(background.waker()))),
             sleeper: Some(sleeper),
             followers: Vec::new(),
             next_follower: 0,
@@ -127,8 +122,8 @@ pub(super) struct Alarm {
 const AWAKE: u64 = 0;
 
 impl Alarm {
-    fn new(sleeper: &Sleeper) -> Self {
-        Self { waker: Arc::clone(&sleeper.waker), asleep: AtomicU64::new(AWAKE) }
+    fn new(waker: Arc<Waker>) -> Self {
+        Self { waker, asleep: AtomicU64::new(AWAKE) }
     }
 
     /// It sleeps from now on.
@@ -147,6 +142,11 @@ impl Alarm {
         (until != AWAKE).then(|| Time::from_nanos(until))
     }
 
+    /// Somebody else has found its waker set.
+    pub fn hush(&self) {
+        self.waker.clear();
+    }
+
     /// Wakes it if it sleeps.
     pub fn ring(&self) {
         if self.asleep.swap(AWAKE, Ordering::AcqRel) != AWAKE {
@@ -155,81 +155,8 @@ impl Alarm {
     }
 }
 
-/// A leader watches for so long before it sleeps, where that is worth it.
-const WATCH_MAX: Duration = Duration::from_micros(50);
-
-/// It is worth it while what is waited for comes within this time.
-const BRISK: Duration = Duration::from_micros(200);
-
 /// Who hands over unit after unit makes a whole turn so often.
 const TURN_EVERY: Duration = Duration::from_micros(100);
-
-/// What a leader sleeps on: the descriptor of the turn loop, and a waker of its own, because who
-/// wakes first clears it.
-///
-/// Waking up costs a processor that sleeps 20 µs and more. So who has not waited long the last time
-/// watches for [`WATCH_MAX`] before it sleeps, while a processor is free for that.
-pub(super) struct Sleeper {
-    poller: Poller,
-    events: Vec<Event>,
-    core: OwnedFd,
-    waker: Arc<Waker>,
-    load: Load,
-    /// The last wait was short.
-    is_brisk: bool,
-}
-
-impl Sleeper {
-    /// # Errors
-    /// When there is no descriptor left.
-    pub fn new(core: BorrowedFd<'_>) -> io::Result<Self> {
-        let (poller, waker) = (Poller::new()?, Arc::new(Waker::new()?));
-        let core = core.try_clone_to_owned()?;
-        poller.add(core.as_fd(), CORE, Interest::Read)?;
-        poller.add(waker.as_fd(), WAKER, Interest::Read)?;
-        let (load, is_brisk) = (Load::new(), false);
-        Ok(Self { poller, events: Vec::new(), core, waker, load, is_brisk })
-    }
-
-    /// Sleeps until something comes, somebody wakes it, or it is time; true when something came.
-    ///
-    /// # Errors
-    /// None that a correct program sees; who sleeps again would not sleep.
-    pub fn sleep(&mut self, until: Time) -> io::Result<bool> {
-        let began = clock::now();
-        if !(self.is_brisk && self.load.is_processor_free(began) && self.watch(began, until)?) {
-            let wait = (until != Time::NEVER).then(|| until.since(clock::now()));
-            self.poller.wait(wait, &mut self.events)?;
-        }
-        self.is_brisk = clock::now().since(began) < BRISK;
-        if self.events.iter().any(|event| event.token == WAKER) {
-            self.waker.clear();
-        }
-        Ok(self.events.iter().any(|event| event.token == CORE))
-    }
-
-    /// Looks again and again without sleeping; true when there is no need to sleep any more.
-    fn watch(&mut self, began: Time, until: Time) -> io::Result<bool> {
-        let end = (began + WATCH_MAX).min(until);
-        loop {
-            self.poller.wait(Some(Duration::ZERO), &mut self.events)?;
-            if !self.events.is_empty() {
-                return Ok(true);
-            }
-            let now = clock::now();
-            if now >= end {
-                return Ok(now >= until);
-            }
-        }
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        // A descriptor is removed before it is closed; the turn loop's lives on in others' hands.
-        let _ = self.poller.remove(self.core.as_fd());
-    }
-}
 
 /// An endpoint's state, its lock, and what its background thread looks at without it.
 pub(super) struct Shared {
@@ -324,9 +251,11 @@ impl Shared {
         let until = state.next_deadline().min(until);
         state.drive.lead = Lead::Call;
         state.drive.call.set(until);
+        let received = state.host.reactor().counters().received_bytes;
         drop(state);
-        let slept = sleeper.sleep(until);
+        let slept = sleeper.sleep(until, received);
         let mut state = self.lock();
+        state.host.reactor().handle_ready(sleeper.found());
         state.came(slept);
         state.drive.call.clear();
         (state.drive.lead, state.drive.sleeper) = (Lead::Free, Some(sleeper));

@@ -10,10 +10,11 @@
 
 use super::background;
 use super::creator::Creator;
-use super::drive::{Counters, Drive, Guard, Shared, Sleeper};
+use super::drive::{Counters, Drive, Guard, Shared};
 use super::entry::Phase;
 use super::handle::Session;
 use super::misuse;
+use super::sleeper::Sleeper;
 use super::state::{PeerPhase, State};
 use crate::host::{self, Host};
 use crate::plan::{Assumptions, Plan, attribute_forms};
@@ -25,7 +26,6 @@ use dacapo_security::Fingerprint;
 use dacapo_transport::StatsByKind;
 use std::fmt;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -92,8 +92,9 @@ impl Endpoint {
     /// [`Code::System`] when there is no descriptor or thread left.
     pub fn with_host(mut host: Host) -> Result<Self, Error> {
         let system = |error: std::io::Error| Error::new(Code::System, error.to_string());
-        let mut sleeper = || Sleeper::new(host.reactor().as_fd()).map_err(system);
-        let (calls, background) = (sleeper()?, sleeper()?);
+        let reactor = host.reactor();
+        let calls = Sleeper::of_calls(reactor).map_err(system)?;
+        let background = Sleeper::of_background(reactor).map_err(system)?;
         let drive = Drive::new(calls, &background);
         let shared = Arc::new(Shared::new(State::new(host, drive)));
         let its = Arc::clone(&shared);

@@ -83,8 +83,10 @@ mod endpoint;
 mod entry;
 mod events;
 mod flow;
+mod gather;
 mod handle;
 mod publish;
+mod sleeper;
 mod state;
 mod units;
 

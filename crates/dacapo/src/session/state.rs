@@ -6,7 +6,7 @@
 //! Invariant: between two calls everything that the core has told is followed, and everything that
 //! may be sent is sent.
 
-use super::drive::Drive;
+use super::drive::{Drive, Lead};
 use super::entry::Entry;
 use super::misuse;
 use super::publish::Door;
@@ -100,9 +100,17 @@ impl State {
     /// One turn without waiting, and what the core tells then.
     pub fn turn(&mut self) {
         loop {
-            if let Err(error) = self.host.reactor().turn(Duration::ZERO) {
-                self.failure.get_or_insert(Error::new(Code::System, error.to_string()));
-                return;
+            match self.host.reactor().turn(Duration::ZERO) {
+                // Nothing but the waker of calls is watched. While a call sleeps it is for that
+                // call; else it was rung too late, and keeps the background from sleeping.
+                Ok(watched) if !watched.is_empty() && self.drive.lead != Lead::Call => {
+                    self.drive.call.hush();
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    self.failure.get_or_insert(Error::new(Code::System, error.to_string()));
+                    return;
+                }
             }
             // What was answered is to go out.
             if !self.follow_core() {

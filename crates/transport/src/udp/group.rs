@@ -16,7 +16,7 @@
 //! Invariants: memberships and data lanes together are at most [`crate::DATA_LANES_MAX`]; a
 //! membership that was left hands up nothing more.
 
-use super::lanes::{Channel, data_token};
+use super::lanes::{Channel, Place};
 use super::{Udp, any_port, connected};
 use crate::group::is_source_specific;
 use crate::{JoinError, Membership};
@@ -47,7 +47,8 @@ impl Udp {
             })
             .and_then(|socket| {
                 let (index, local) = (self.lanes.free_slot(), socket.local_addr()?);
-                self.poller.add(socket.as_fd(), data_token(index), Interest::Read)?;
+                let place = Place::Data(index).number();
+                self.watching.add(socket.as_fd(), place, Interest::Read)?;
                 let channel = Channel::of_member(socket, local, source);
                 self.lanes.enter(*wanted, index, channel);
                 Ok(())

@@ -7,6 +7,7 @@
 
 use super::group::scoped;
 use super::{Udp, any_port};
+use crate::watch::Watching;
 use crate::{Membership, TooLong};
 use dacapo_sys::poll::Interest;
 use dacapo_sys::udp::Socket;
@@ -15,17 +16,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-/// Data sockets have tokens from here up, control sockets below.
-const DATA_TOKENS: usize = 1_000;
-
-/// The token of a control socket.
-pub(super) fn control_token(index: usize) -> u64 {
-    index as u64
-}
-
-pub(super) fn data_token(index: usize) -> u64 {
-    (DATA_TOKENS + index) as u64
-}
+/// Data sockets have numbers from here up, control sockets below.
+const DATA_PLACES: usize = 1_000;
 
 /// Which socket of which lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,18 +28,21 @@ pub(super) enum Place {
 
 impl Place {
     pub(super) fn of_token(token: u64) -> Self {
-        let token = usize::try_from(token).unwrap_or(0);
-        match token.checked_sub(DATA_TOKENS) {
+        let number = usize::try_from(token).unwrap_or(0);
+        match number.checked_sub(DATA_PLACES) {
             Some(index) => Self::Data(index),
-            None => Self::Control(token),
+            None => Self::Control(number),
         }
     }
 
-    fn token(self) -> u64 {
-        match self {
-            Self::Control(index) => control_token(index),
-            Self::Data(index) => data_token(index),
-        }
+    /// What it is watched by.
+    pub(super) fn number(self) -> u16 {
+        let number = match self {
+            Self::Control(index) => index,
+            Self::Data(index) => DATA_PLACES + index,
+        };
+        // There are at most so many lanes; beyond them a socket would be nobody's.
+        u16::try_from(number).unwrap_or(u16::MAX)
     }
 }
 
@@ -81,6 +76,10 @@ impl Channel {
     /// Whether what has come from this address is handed up.
     pub(super) fn is_wanted(&self, from: SocketAddr) -> bool {
         self.source.is_none_or(|it| (it.ip(), it.port()) == (from.ip(), from.port()))
+    }
+
+    fn interest(&self) -> Interest {
+        if self.wants_write { Interest::ReadWrite } else { Interest::Read }
     }
 
     /// What the kernel says that the way to `remote` takes.
@@ -149,6 +148,18 @@ impl Lanes {
         self.channel(place).is_some_and(|channel| !std::mem::replace(&mut channel.queued, true))
     }
 
+    /// Watches every socket.
+    pub(super) fn watch_all(&self, watching: &Watching) -> io::Result<()> {
+        let controls = self.controls.iter().enumerate();
+        let controls = controls.map(|(index, channel)| (Place::Control(index), channel));
+        let data = self.data.iter().enumerate();
+        let data = data.filter_map(|(index, it)| Some((Place::Data(index), it.as_ref()?)));
+        for (place, channel) in controls.chain(data) {
+            watching.add(channel.socket.as_fd(), place.number(), channel.interest())?;
+        }
+        Ok(())
+    }
+
     /// Arrivals that the kernel dropped for full buffers of the open sockets.
     pub(super) fn kernel_drops(&self) -> u64 {
         let data = self.data.iter().flatten();
@@ -190,7 +201,8 @@ impl Udp {
         };
         let local = socket.local_addr()?;
         let index = self.lanes.free_slot();
-        self.poller.add(socket.as_fd(), data_token(index), Interest::Read)?;
+        let place = Place::Data(index).number();
+        self.watching.add(socket.as_fd(), place, Interest::Read)?;
         self.lanes.data[index] = Some(Channel::new(socket, local, Some(remote)));
         self.lanes.by_remote.insert(remote, index);
         Ok(local)
@@ -248,7 +260,7 @@ impl Udp {
         if let Some(channel) = self.lanes.data.get_mut(index).and_then(Option::take) {
             self.stats.drops.kernel_overflow += channel.kernel_drops();
             // Closing the descriptor would take it out of the poller, too.
-            let _ = self.poller.remove(channel.socket.as_fd());
+            let _ = self.watching.remove(channel.socket.as_fd());
         }
         self.data.forget(Place::Data(index));
     }
@@ -261,9 +273,10 @@ impl Udp {
         if channel.wants_write == on {
             return;
         }
-        let interest = if on { Interest::ReadWrite } else { Interest::Read };
-        if self.poller.modify(channel.socket.as_fd(), place.token(), interest).is_ok() {
-            channel.wants_write = on;
+        channel.wants_write = on;
+        let (fd, interest) = (channel.socket.as_fd(), channel.interest());
+        if self.watching.modify(fd, place.number(), interest).is_err() {
+            channel.wants_write = !on;
         }
     }
 }
@@ -319,7 +332,7 @@ mod tests {
     #[test]
     fn every_place_has_a_token_of_its_own() {
         for place in [Place::Control(0), Place::Control(15), Place::Data(0), Place::Data(255)] {
-            assert_eq!(Place::of_token(place.token()), place);
+            assert_eq!(Place::of_token(place.number().into()), place);
         }
     }
 

@@ -11,7 +11,7 @@
 //!   :19980  unconnected  <======== control ========>  :41001  connected
 //!   :19980  -> a:41002   <========= data ==========>  :41002  connected
 //!   :19980  -> b:52002   <========= data ========= another client
-//!      |  one epoll: fd()
+//!      |  one epoll: fd(), or the owner's
 //! ```
 //!
 //! Linux hands a datagram to the connected socket before the unconnected one, so every peer has its
@@ -37,13 +37,14 @@ mod spec;
 pub use config::{BindError, Config, DialError, Groups, LISTEN_ADDRS_MAX};
 pub use spec::{GROUP_SPEC, SPEC};
 
+use crate::watch::Watching;
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
 use crate::{JoinError, Membership, TooLong, Transport, TransportStats};
 use dacapo_base::Time;
 use dacapo_packet::{Pool, TRAIN_BYTES_MAX};
-use dacapo_sys::poll::{Event, Interest, Poller};
+use dacapo_sys::poll::{Event, Interest, Registry};
 use dacapo_sys::udp::Socket;
-use lanes::{Channel, Lanes};
+use lanes::{Channel, Lanes, Place};
 use recv::Inbox;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -58,7 +59,7 @@ pub struct Udp {
     /// The remote of a dialled transport, to which its control socket is connected.
     dialled: Option<SocketAddr>,
     lanes: Lanes,
-    poller: Poller,
+    watching: Watching,
     events: Vec<Event>,
     control: Inbox,
     data: Inbox,
@@ -102,13 +103,13 @@ impl Udp {
         dialled: Option<SocketAddr>,
         config: &Config,
     ) -> io::Result<Self> {
-        let poller = Poller::new()?;
+        let watching = Watching::new()?;
         let gso = controls.iter().all(|socket| socket.offloads().gso);
         let mut local_addrs = Vec::new();
         let mut channels = Vec::new();
         for (index, socket) in controls.into_iter().enumerate() {
             let local = socket.local_addr()?;
-            poller.add(socket.as_fd(), lanes::control_token(index), Interest::Read)?;
+            watching.add(socket.as_fd(), Place::Control(index).number(), Interest::Read)?;
             local_addrs.push(local);
             channels.push(Channel::new(socket, local, dialled));
         }
@@ -118,7 +119,7 @@ impl Udp {
             local_addrs,
             dialled,
             lanes: Lanes::new(channels),
-            poller,
+            watching,
             events: Vec::new(),
             control: Inbox::default(),
             data: Inbox::default(),
@@ -168,7 +169,17 @@ impl Transport for Udp {
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.poller.as_fd())
+        self.watching.fd()
+    }
+
+    fn watch_in(&mut self, registry: Registry) -> io::Result<bool> {
+        self.watching.move_to(registry);
+        self.lanes.watch_all(&self.watching)?;
+        Ok(true)
+    }
+
+    fn handle_ready(&mut self, event: Event) {
+        self.watching.handle_ready(event);
     }
 
     fn stats(&self) -> TransportStats {

@@ -30,7 +30,6 @@ use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool, TRAIN_BYTES_MAX};
 use dacapo_sys::udp::{Recv, RecvError};
 use std::collections::VecDeque;
-use std::time::Duration;
 
 /// The sockets of one lane that may have something to read.
 #[derive(Debug, Default)]
@@ -160,7 +159,7 @@ impl Udp {
     /// Asks which sockets are ready and queues those that are not queued yet.
     fn collect_ready(&mut self, outcome: &mut RecvOutcome) {
         let mut events = std::mem::take(&mut self.events);
-        if self.poller.wait(Some(Duration::ZERO), &mut events).is_err() {
+        if self.watching.take_ready(&mut events).is_err() {
             self.stats.errors = self.stats.errors.saturating_add(1);
         }
         for event in &events {
