@@ -18,6 +18,7 @@ pub mod samples;
 pub mod script;
 pub mod security;
 pub mod sequence;
+pub mod shm;
 pub mod stream;
 pub mod wav;
 pub mod way;
@@ -69,6 +70,8 @@ targets! {
         "preface and records of a byte stream in any pieces, against a plain reading of the bytes";
     "stream_listener" stream::listener seeds listener_seeds up_to SHORT
         "streams that come to a listener: tokens, time, floods; what is kept is bounded";
+    "shm_rings" shm::rings seeds rings_seeds up_to SHORT
+        "rings of bytes in memory that the other end writes at any time, under a stream";
     "modules_up" modules::up seeds up_seeds up_to SHORT
         "hostile packets, trains, controls and time through every graph of modules";
     "modules_way" way::way seeds way_seeds up_to SHORT
