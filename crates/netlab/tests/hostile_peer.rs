@@ -604,12 +604,16 @@ fn two_thousand_streams_are_bounded_and_each_is_answered() {
     let (mut arena, ..) = Arena::greeted();
     let (mut opened, mut streams) = (0, Vec::new());
     for _ in 0..2_000 {
+        // There are more when half are in use, and that has been told.
         let Some(stream) = arena.raw.open() else { break };
         arena.raw.say(stream, join("down"));
         streams.push(stream);
         opened += 1;
+        if opened % 100 == 0 {
+            arena.run(60);
+        }
     }
-    assert!((1_000..=1_024).contains(&opened), "{opened} streams at a time");
+    assert!((880..=896).contains(&opened), "{opened} streams at a time");
     arena.run(1_500);
     let mut offers = 0;
     for stream in &streams {
@@ -627,7 +631,7 @@ fn two_thousand_streams_are_bounded_and_each_is_answered() {
     while again < 1_000 && arena.raw.open().is_some() {
         again += 1;
     }
-    assert!(again > 900, "{again} more streams when the first are over");
+    assert!(again > 750, "{again} more streams when the first are over");
     arena.finish("2,000 streams");
 }
 

@@ -2,6 +2,7 @@
 //!
 //! What it is not: a state machine of ours; the states of hub and sessions are in `session::table`.
 
+use super::config::{STREAMS_MAX, STREAMS_THROUGH};
 use super::{ConnId, ControlEvent, OUT_MAX};
 use crate::error::Code;
 use dacapo_base::Time;
@@ -27,6 +28,8 @@ pub(super) struct Connection {
     /// False when it had nothing to send and nothing has happened since.
     pub may_send: bool,
     streams: BTreeMap<StreamId, Stream>,
+    /// How many the peer may have open, once the connection is through.
+    allowed: u32,
     /// Those that have something to be written, or to be ended.
     waiting: BTreeSet<StreamId>,
     /// Bytes that wait to be written, and of half records, on all streams.
@@ -83,6 +86,7 @@ impl Connection {
             unproved,
             may_send,
             streams,
+            allowed: 0,
             waiting,
             unread_len,
             half_len,
@@ -172,8 +176,7 @@ impl Connection {
             match event {
                 Event::Connected => {
                     self.through = true;
-                    let streams = VarInt::from_u32(super::config::STREAMS_MAX);
-                    self.inner.set_max_concurrent_streams(Dir::Bi, streams);
+                    self.allow_streams(STREAMS_THROUGH);
                     let remote = self.inner.remote_address();
                     events.push_back(ControlEvent::Connected {
                         conn: id,
@@ -193,6 +196,14 @@ impl Connection {
         }
     }
 
+    /// The peer may have so many streams open, if that is more than before.
+    fn allow_streams(&mut self, count: u32) {
+        if count > self.allowed {
+            self.allowed = count;
+            self.inner.set_max_concurrent_streams(Dir::Bi, VarInt::from_u32(count));
+        }
+    }
+
     fn handle_stream_event(
         &mut self,
         id: ConnId,
@@ -205,6 +216,9 @@ impl Connection {
                     self.streams.insert(stream, Stream::default());
                     self.unspoken.push((stream, None));
                     self.read(id, stream, events);
+                }
+                if self.through && self.streams.len() * 2 > self.allowed as usize {
+                    self.allow_streams(self.allowed.saturating_mul(2).min(STREAMS_MAX));
                 }
             }
             StreamEvent::Readable { id: stream } => self.read(id, stream, events),
