@@ -56,6 +56,24 @@ fn two_players_get_the_whole_movie_and_a_late_one_the_rest() {
 }
 
 #[test]
+fn two_players_get_every_picture_over_streams_of_one_source() {
+    let place = Place::new();
+    place.movie("movie.avi", "3");
+    let text = movie_session("movie", "movie.avi");
+    place.write("a.toml", text.replace("\"udp\"", "\"tcp-multicast\""));
+    let (server, authority) = place.serve(&["a.toml"]);
+    let uri = format!("dacapo://{authority}/movie");
+    let players = ["one", "two"].map(|out| place.start(&["play", &uri, "--save", out]));
+    for player in players {
+        let run = player.wait(LONG).expect(0);
+        in_order(&run.out, &["tcp-multicast", "flow ", "video", "closes", "audio", "closes"]);
+    }
+    server.signal("TERM");
+    let run = server.wait(LONG).expect(143);
+    assert_eq!(run.out.matches("closes").count(), 4, "{}", run.all());
+}
+
+#[test]
 fn explain_says_where_a_flow_goes_and_wrong_groups_are_named() {
     let place = Place::new();
     let port = group_session(&place, "1");

@@ -211,7 +211,8 @@ impl Host {
     pub fn transports(&self) -> Vec<u16> {
         let all = dacapo_transport::specs();
         let can = |spec: &&&dacapo_lift::TransportSpec| {
-            (self.no_streams.is_none() || spec.id != tcp::SPEC.id)
+            let over_tcp = [tcp::SPEC.id, tcp::GROUP_SPEC.id].contains(&spec.id);
+            (self.no_streams.is_none() || !over_tcp)
                 && (self.no_memory.is_none() || spec.id != shm::SPEC.id)
         };
         all.iter().filter(can).map(|spec| spec.id).collect()

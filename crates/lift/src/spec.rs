@@ -242,8 +242,8 @@ pub struct TransportSpec {
     pub streams: bool,
     /// True when it is offered only where both ends are on one host and have found each other.
     pub same_host: bool,
-    /// True when it sends to a group of receivers, which a flow must name; so it is never chosen
-    /// for one that does not.
+    /// True when one sender serves several receivers, by a group or by a stream to each; never
+    /// chosen for a flow that does not ask for it.
     pub groups: bool,
     /// What it makes of a path, and what it costs.
     pub profile: &'static dyn TransportProfile,

@@ -9,7 +9,7 @@ use dacapo_lift::TransportSpec;
 /// Every transport that carries flows between hosts, for a catalogue.
 #[must_use]
 pub fn specs() -> Vec<&'static TransportSpec> {
-    vec![&udp::SPEC, &tcp::SPEC, &shm::SPEC, &udp::GROUP_SPEC]
+    vec![&udp::SPEC, &tcp::SPEC, &shm::SPEC, &udp::GROUP_SPEC, &tcp::GROUP_SPEC]
 }
 
 #[cfg(test)]
@@ -35,7 +35,9 @@ pub(crate) mod tests {
     #[test]
     fn numbers_and_names_are_those_of_the_wire() {
         let known: Vec<_> = specs().iter().map(|spec| (spec.id, spec.name)).collect();
-        assert_eq!(known, [(1, "udp"), (3, "tcp"), (9, "shm"), (6, "udp-multicast")]);
+        let multicast = [(6, "udp-multicast"), (10, "tcp-multicast")];
+        assert_eq!(known[..3], [(1, "udp"), (3, "tcp"), (9, "shm")]);
+        assert_eq!(known[3..], multicast);
     }
 
     /// A number of any magnitude, to the end of the numbers.

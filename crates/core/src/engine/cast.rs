@@ -1,4 +1,5 @@
-//! Casts: flows that are sent once, to a group, for all Participants who agreed on the same.
+//! Casts: flows with one sender for all Participants who agreed on the same: sent once to a group,
+//! or to the stream of each.
 //!
 //! What it is: a session without a peer, with one flow that this end sends; who agreed on it with
 //! a Participant has a [`Member`] there in place of a sender. One source, one graph, one path part;
@@ -21,7 +22,7 @@ use super::{Core, SESSIONS_MAX, SessionId};
 use crate::error::{Code, Error};
 use crate::flow::Terms;
 use crate::flow::epoch::TxEpoch;
-use crate::flow::member::{Fed, Member};
+use crate::flow::member::{BACKLOG_BYTES_MAX, Fed, Member};
 use crate::flow::sender::{FlowEvent, FlowOut, SenderFlow};
 use crate::labels::Target;
 use crate::peer::PeerId;
@@ -29,6 +30,7 @@ use crate::port::{Port, Source};
 use crate::session::table::{Role, State};
 use crate::session::{Flow, FlowEnd};
 use dacapo_base::Time;
+use dacapo_packet::Packet;
 use dacapo_wire::message::Message;
 use dacapo_wire::session::FlowOffer;
 use quinn_proto::{Dir, Side, StreamId};
@@ -38,12 +40,16 @@ use std::net::SocketAddr;
 /// The peer of sessions that have none; no peer gets this number.
 const NOBODY: PeerId = PeerId(0);
 
+/// Packets of a cast that are given to streams before other flows have their turn.
+const FAN_OUT_PACKETS_MAX: usize = 64;
+
 /// What makes a session a cast.
 #[derive(Debug)]
 pub(crate) struct Cast {
     /// The session that is served, by name.
     name: String,
-    pub group: SocketAddr,
+    /// Where it is sent to; none: to the stream of each member.
+    pub group: Option<SocketAddr>,
     /// Its members: session and flow there, and the longest datagrams that their paths take.
     members: BTreeMap<(SessionId, usize), usize>,
 }
@@ -51,7 +57,9 @@ pub(crate) struct Cast {
 impl Core {
     /// Opens what a flow that is served is made with: nothing, where a cast of it runs already.
     pub(super) fn running_cast(&self, name: &str, offer: &FlowOffer) -> Option<SessionId> {
-        offer.multicast?;
+        if !self.is_shared(offer.transport) {
+            return None;
+        }
         let casts = self.sessions.iter().filter(|(_, it)| {
             let is_it = it.cast.as_ref().is_some_and(|cast| cast.name == name);
             is_it && it.flows.first().is_some_and(|flow| flow.offer == *offer)
@@ -76,13 +84,13 @@ impl Core {
             let Some(offer) = session.flows.get(index).map(|flow| flow.offer.clone()) else {
                 continue;
             };
-            let Some(group) = offer.multicast else { continue };
+            if !self.is_shared(offer.transport) {
+                continue;
+            }
             let name = session.name.clone();
             let cast = match (self.running_cast(&name, &offer), port.take()) {
                 (Some(cast), _) => cast,
-                (None, Some(Port::Source(source))) => {
-                    self.begin_cast(now, (name, group), offer, source)?
-                }
+                (None, Some(Port::Source(source))) => self.begin_cast(now, name, offer, source)?,
                 (None, _) => {
                     return Err(Error::new(Code::AccessFailed, "a flow to a group has no source"));
                 }
@@ -99,7 +107,7 @@ impl Core {
     fn begin_cast(
         &mut self,
         now: Time,
-        (name, group): (String, SocketAddr),
+        name: String,
         offer: FlowOffer,
         source: Box<dyn Source>,
     ) -> Result<SessionId, Error> {
@@ -117,12 +125,15 @@ impl Core {
             return Err(Error::new(Code::TooMany, "labels, for flows to groups or in all"));
         };
         let terms = Terms { id: offer.flow, unit_len_max, digest: offer.digest };
-        let pace = self.pace(&offer, group.ip().is_loopback());
+        let pace = self.pace(&offer, false);
         let epoch = TxEpoch::new(0, built, label);
         let mut sender = SenderFlow::new(now, terms, source, epoch, pace, self.config.queues);
         sender.set_label_tx(label);
         let Some(session) = self.sessions.get_mut(&id) else { return Ok(id) };
-        session.cast = Some(Cast { name, group, members: BTreeMap::new() });
+        session.cast = Some(Cast { name, group: offer.multicast, members: BTreeMap::new() });
+        if offer.multicast.is_none() {
+            self.stream_casts.push(id);
+        }
         let mut flow = Flow::new(offer);
         (flow.label_tx, flow.end) = (label, FlowEnd::Sender(Box::new(sender)));
         session.flows = vec![flow];
@@ -286,6 +297,60 @@ impl Core {
         }
     }
 
+    /// Gives what casts over streams have to the streams of their members: a view for each.
+    pub(super) fn fan_out(&mut self, now: Time) {
+        let casts = std::mem::take(&mut self.stream_casts);
+        for id in &casts {
+            for _ in 0..FAN_OUT_PACKETS_MAX {
+                let is_awake = self.sessions.get(id).is_some_and(|it| it.is_awake);
+                let packet = if is_awake { self.poll_flow(now, *id, 0) } else { None };
+                let Some(packet) = packet else { break };
+                self.share_out(now, *id, packet);
+            }
+        }
+        // None was begun meanwhile, and one that ended is found to be gone.
+        self.stream_casts = casts;
+    }
+
+    fn share_out(&mut self, now: Time, cast: SessionId, mut packet: Packet) {
+        let cast = self.sessions.get(&cast).and_then(|session| session.cast.as_ref());
+        let members: Vec<_> = cast.iter().flat_map(|it| it.members.keys().copied()).collect();
+        let mut behind = Vec::new();
+        for (id, index) in members {
+            let flow = self.sessions.get_mut(&id).and_then(|it| it.flows.get_mut(index));
+            if let Some(FlowEnd::Member(member)) = flow.map(|flow| &mut flow.end)
+                && member.runs()
+                && let Err(view) = member.push(self.pool.share(&mut packet))
+            {
+                self.pool.free(view);
+                behind.push((id, index));
+            }
+        }
+        self.pool.free(packet);
+        let most = BACKLOG_BYTES_MAX >> 20;
+        let text = format!("the participant is {most} MiB behind what is sent to all");
+        for (id, index) in behind {
+            self.lose_member(now, id, index, &Error::new(Code::ContactLost, text.as_str()));
+            self.close_stream(id, index);
+        }
+    }
+
+    /// A member gets nothing any more, for this reason.
+    pub(super) fn lose_member(&mut self, now: Time, id: SessionId, index: usize, error: &Error) {
+        let flow = self.sessions.get_mut(&id).and_then(|it| it.flows.get_mut(index));
+        let Some(FlowEnd::Member(member)) = flow.map(|flow| &mut flow.end) else { return };
+        member.flush(&mut self.pool);
+        if member.runs() {
+            self.event(super::CoreEvent::FlowFailed {
+                session: id,
+                flow: index,
+                error: error.clone(),
+            });
+        }
+        self.end_member(now, id, index, Some(error));
+        self.update_casts(now, id);
+    }
+
     /// A group cannot be sent to, for this reason: the flows to it end, and every member is told.
     pub fn handle_group_closed(&mut self, now: Time, group: SocketAddr, why: &str) {
         let casts = self.sessions.iter().filter(|(_, it)| it.is_cast_to(group));
@@ -311,6 +376,7 @@ impl Core {
             let flow = self.sessions.get_mut(&id).and_then(|it| it.flows.get_mut(index));
             if let Some(FlowEnd::Member(member)) = flow.map(|flow| &mut flow.end) {
                 member.give_up(&fed, &mut out);
+                member.flush(&mut self.pool);
             }
             self.apply_out(now, id, index, out);
         }
@@ -344,7 +410,8 @@ impl Core {
             }
         });
         labels.into_iter().flatten().for_each(|label| self.labels.retire(now, label));
-        let group = self.sessions.get(&id).and_then(|it| Some(it.cast.as_ref()?.group));
+        let group = self.sessions.get(&id).and_then(|it| it.cast.as_ref()?.group);
+        self.stream_casts.retain(|it| *it != id);
         self.sessions.remove(&id);
         let is_used = |group| self.sessions.iter().any(|(_, it)| it.is_cast_to(group));
         let unused = group.filter(|group| !is_used(*group));

@@ -347,6 +347,9 @@ impl Core {
     /// The next packet of the flows: of the highest priority, in turn among equals.
     fn poll_data(&mut self, now: Time) -> Option<Transmit> {
         self.sessions.wake_due(now);
+        if !self.stream_casts.is_empty() {
+            self.fan_out(now);
+        }
         if std::mem::take(&mut self.sessions.is_changed) {
             self.put_flows_in_order();
         }
@@ -401,7 +404,8 @@ impl Core {
     fn way_of(&self, id: SessionId, index: usize) -> Option<(Way, SocketAddr)> {
         let session = self.sessions.get(&id)?;
         if let Some(cast) = &session.cast {
-            return Some((Way::Data, cast.group));
+            // One over streams is polled in `fan_out`.
+            return Some((Way::Data, cast.group?));
         }
         let peer = self.peers.get(&session.peer)?;
         let way = session.flows.get(index)?.way(peer.data_remote.is_some())?;
@@ -409,13 +413,14 @@ impl Core {
         Some((way, remote))
     }
 
-    fn poll_flow(&mut self, now: Time, id: SessionId, index: usize) -> Option<Packet> {
+    pub(super) fn poll_flow(&mut self, now: Time, id: SessionId, index: usize) -> Option<Packet> {
         let session = self.sessions.get_mut(&id)?;
         let flow = session.flows.get_mut(index)?;
         let mut out = FlowOut::default();
         let mut around = Around { now, pool: &mut self.pool, random: &mut self.random };
         let packet = match &mut flow.end {
-            FlowEnd::None | FlowEnd::Member(_) => None,
+            FlowEnd::None => None,
+            FlowEnd::Member(member) => member.pop(),
             FlowEnd::Sender(sender) => sender.poll_packet(&mut around, &mut out),
             FlowEnd::Receiver(receiver) => receiver.poll_packet(),
         };

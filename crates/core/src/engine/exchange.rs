@@ -439,7 +439,7 @@ impl Core {
         let built = self.build_graph(&offer.graph, built_for, offer.unit_len_max as usize)?;
         let target = Target { session: id.0, flow: index, epoch: 0 };
         // The label of a group is its sender's.
-        let is_group = offer.multicast.is_some();
+        let is_group = self.is_shared(offer.transport);
         let label = if is_group { Some(0) } else { self.allot_label(now, id, target) };
         let label = label.ok_or_else(|| {
             Error::new(Code::TooMany, "labels, for flows with this peer or in all")

@@ -33,10 +33,18 @@ impl Core {
         self.config.catalogue.transport(transport).is_some_and(|spec| spec.streams)
     }
 
+    /// Whether one sender serves all who are offered the same flow over this transport.
+    pub(super) fn is_shared(&self, transport: u16) -> bool {
+        self.config.catalogue.transport(transport).is_some_and(|spec| spec.groups)
+    }
+
     /// How fast a flow may send: a stream keeps its own pace, unless the flow is to be slower.
     pub(super) fn pace(&self, offer: &FlowOffer, is_loopback: bool) -> Pace {
         match offer.bound_bps {
-            0 if self.is_stream(offer.transport) => Pace::Transport,
+            // One of several streams is no measure for the others.
+            0 if self.is_stream(offer.transport) && !self.is_shared(offer.transport) => {
+                Pace::Transport
+            }
             0 if is_loopback => Pace::Bound(BOUND_LOOPBACK_BPS),
             0 => Pace::Bound(BOUND_BPS),
             bound => Pace::Bound(bound),
@@ -128,13 +136,14 @@ impl Core {
 /// Checks that a flow names a group where its transport sends to one, and nowhere else.
 fn check_group(flow: &FlowOffer, transport: &TransportSpec) -> Result<(), Error> {
     let name = transport.name;
-    let text = match (transport.groups, flow.multicast) {
+    let by_address = transport.groups && !transport.streams;
+    let text = match (by_address, flow.multicast) {
         (true, None) => format!("{name} sends to a group, and the flow names none"),
         (false, Some(group)) => format!("{name} does not send to groups such as {group}"),
         (true, Some(group)) if !group.ip().is_multicast() || group.port() == 0 => {
             format!("{group} is not the address and the port of a group")
         }
-        (true, Some(_)) if flow.direction != Direction::ToParticipant => {
+        _ if transport.groups && flow.direction != Direction::ToParticipant => {
             "only the creator sends to a group".to_owned()
         }
         _ => return Ok(()),

@@ -129,10 +129,11 @@ impl Core {
         }
     }
 
-    /// Whether a flow comes from a group that was joined.
+    /// Whether a flow comes from a sender that serves others too.
     pub(super) fn is_in_group(&self, id: SessionId, index: usize) -> bool {
         let flow = self.sessions.get(&id).and_then(|session| session.flows.get(index));
-        flow.is_some_and(|flow| flow.joined.membership().is_some())
+        let receiving = flow.filter(|flow| matches!(flow.end, FlowEnd::Receiver(_)));
+        receiving.is_some_and(|flow| self.is_shared(flow.offer.transport))
     }
 
     /// Participant: a flow to a group was accepted; its packets have this label, and its units
@@ -155,13 +156,14 @@ impl Core {
         }
         let flow = self.sessions.get_mut(&id).and_then(|it| it.flows.get_mut(index));
         let Some(flow) = flow else { return Ok(()) };
-        let Some(membership) = flow.joined.membership() else { return Ok(()) };
         if let FlowEnd::Receiver(receiver) = &mut flow.end {
             receiver.join_at(base);
         }
         let target = Target { session: id.0, flow: index, epoch: 0 };
+        let peer = self.sessions.get(&id).and_then(|it| self.peers.get(&it.peer));
+        let Some(source) = peer.map(|peer| peer.remote) else { return Ok(()) };
         let taken = self.labels.target(label).is_some();
-        if taken || self.groups.labels.insert((membership.source, label), target).is_some() {
+        if taken || self.groups.labels.insert((source, label), target).is_some() {
             let text = "the label of the flow to the group is in use here: join again";
             self.drop_flow(now, id, index, &Error::new(Code::Internal, text));
         }
@@ -172,9 +174,11 @@ impl Core {
     pub(super) fn leave_group(&mut self, id: SessionId, index: usize) {
         let Some(session) = self.sessions.get_resting_mut(&id) else { return };
         let Some(flow) = session.flows.get_mut(index) else { return };
-        let Some(membership) = std::mem::take(&mut flow.joined).membership() else { return };
         let groups = &mut self.groups;
-        groups.labels.retain(|_, it| (it.session, it.flow) != (id.0, index));
+        if !groups.labels.is_empty() {
+            groups.labels.retain(|_, it| (it.session, it.flow) != (id.0, index));
+        }
+        let Some(membership) = std::mem::take(&mut flow.joined).membership() else { return };
         let Some(users) = groups.users.get_mut(&membership) else { return };
         users.remove(&(id, index));
         if users.is_empty() {

@@ -313,6 +313,8 @@ pub struct Core {
     pub(crate) groups: Groups,
     /// Where a peer is to be looked for on this host.
     looks: VecDeque<Look>,
+    /// The casts that go to the streams of their members.
+    pub(crate) stream_casts: Vec<SessionId>,
     pub(crate) sessions: Sessions,
     pub(crate) ports: BTreeMap<SessionId, Vec<Option<Port>>>,
     pub(crate) labels: Labels,
@@ -350,6 +352,7 @@ impl Core {
             flow_streams: Streams::default(),
             groups: Groups::default(),
             looks: VecDeque::new(),
+            stream_casts: Vec::new(),
             sessions: Sessions::default(),
             ports: BTreeMap::new(),
             labels: Labels::default(),

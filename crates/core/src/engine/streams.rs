@@ -24,6 +24,7 @@ use crate::error::{Code, Error};
 use crate::flow::sender::{DIRECT_HEAD_LEN, FlowOut};
 use crate::session::{Flow, FlowEnd};
 use dacapo_base::Time;
+use dacapo_transport::tcp;
 use dacapo_wire::session::{Accept, FlowAnswer, STREAM_TOKEN_LEN};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -303,7 +304,9 @@ impl Core {
             return;
         };
         let state = StreamState::Opening(now + OPEN_MAX);
-        let transport = flow.offer.transport;
+        // Streams to several are opened as any.
+        let is_shared = flow.offer.transport == tcp::GROUP_SPEC.id;
+        let transport = if is_shared { tcp::SPEC.id } else { flow.offer.transport };
         flow.stream = Some(FlowStream { id: stream, state, is_held_up: false });
         self.flow_streams.flows.insert(stream, (id, index));
         self.flow_streams.asks.push_back(match role {
@@ -365,6 +368,7 @@ impl Core {
             }
         });
         self.apply_out(now, id, index, out);
+        self.lose_member(now, id, index, error);
         self.tell_ready_if_open(id);
     }
 

@@ -17,8 +17,14 @@ use crate::error::Error;
 use crate::flow::hash_bytes;
 use crate::flow::sender::{FlowEvent, FlowOut, ledger_from};
 use crate::ledger::{Ledger, UnitHash};
+use dacapo_packet::{Packet, Pool};
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{CODE_SUCCESS, End, Report};
+use std::collections::VecDeque;
+
+/// The most that waits for the stream of a member, in bytes; who is further behind is cut off, so
+/// that the others need not wait.
+pub(crate) const BACKLOG_BYTES_MAX: usize = 1 << 20;
 
 /// What a sender has fed so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,12 +62,44 @@ pub(crate) struct Member {
     id: u16,
     base: Fed,
     state: State,
+    /// What waits for its stream, where it has one.
+    backlog: VecDeque<Packet>,
+    backlog_bytes: usize,
 }
 
 impl Member {
     /// Takes part from now on.
     pub fn new(cast: SessionId, id: u16, fed: Fed) -> Self {
-        Self { cast, id, base: fed, state: State::Runs }
+        let (state, backlog, backlog_bytes) = (State::Runs, VecDeque::new(), 0);
+        Self { cast, id, base: fed, state, backlog, backlog_bytes }
+    }
+
+    /// Keeps a packet for its stream; gives it back when too much waits already.
+    pub fn push(&mut self, packet: Packet) -> Result<(), Packet> {
+        let bytes = self.backlog_bytes + packet.payload_len();
+        if bytes > BACKLOG_BYTES_MAX {
+            return Err(packet);
+        }
+        self.backlog_bytes = bytes;
+        self.backlog.push_back(packet);
+        Ok(())
+    }
+
+    /// The next packet for its stream.
+    pub fn pop(&mut self) -> Option<Packet> {
+        let packet = self.backlog.pop_front()?;
+        self.backlog_bytes -= packet.payload_len();
+        Some(packet)
+    }
+
+    pub fn has_backlog(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+
+    /// Gives every view back.
+    pub fn flush(&mut self, pool: &mut Pool) {
+        self.backlog.drain(..).for_each(|packet| pool.free(packet));
+        self.backlog_bytes = 0;
     }
 
     /// How many units had been fed before it took part.

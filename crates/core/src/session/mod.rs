@@ -217,7 +217,8 @@ impl Session {
     /// True when nothing more comes of it unless something touches it, or time passes.
     pub fn may_rest(&self) -> bool {
         let flows = self.flows.iter().all(|flow| match &flow.end {
-            FlowEnd::None | FlowEnd::Member(_) => true,
+            FlowEnd::None => true,
+            FlowEnd::Member(member) => !member.has_backlog(),
             FlowEnd::Sender(sender) => sender.may_rest(),
             FlowEnd::Receiver(receiver) => receiver.may_rest(),
         });
@@ -236,6 +237,6 @@ impl Session {
 
     /// Whether it sends to this group for others.
     pub fn is_cast_to(&self, group: SocketAddr) -> bool {
-        self.cast.as_ref().is_some_and(|cast| cast.group == group)
+        self.cast.as_ref().is_some_and(|cast| cast.group == Some(group))
     }
 }

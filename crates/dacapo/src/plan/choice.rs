@@ -139,7 +139,9 @@ fn offer(need: &Need, attributes: &Attributes, around: &Around, choice: &Choice)
     };
     let room = layout(around, &choice.graph, transport, planned).segment;
     let room = u32::try_from(room.saturating_sub(unit::LEN)).unwrap_or(u32::MAX);
-    let paced = !transport.properties.contains(&Property::CongestionControl);
+    // One of several streams is no measure for the others.
+    let congestion_control = transport.properties.contains(&Property::CongestionControl);
+    let paced = !congestion_control || transport.groups;
     let format = need.found.format.as_ref();
     FlowOffer {
         flow: need.index,

@@ -16,7 +16,7 @@ use super::media::Origin;
 use super::{Flow, Plan, graph};
 use dacapo_media::Format;
 use dacapo_qos::{format_duration, format_rate, format_size};
-use dacapo_transport::udp;
+use dacapo_transport::{tcp, udp};
 use dacapo_wire::session::Direction;
 use std::fmt::Write;
 
@@ -53,10 +53,9 @@ fn describe_flow(flow: &Flow, text: &mut String) {
         format_size(u64::from(offer.unit_len_max)),
         if layout.segmented { ", cut to fit" } else { "" },
     );
+    let paced = [udp::SPEC.id, udp::GROUP_SPEC.id, tcp::GROUP_SPEC.id];
     let bound = match offer.bound_bps {
-        0 if [udp::SPEC.id, udp::GROUP_SPEC.id].contains(&offer.transport) => {
-            "at most what the core allows".to_owned()
-        }
+        0 if paced.contains(&offer.transport) => "at most what the core allows".to_owned(),
         0 => "as fast as the network allows".to_owned(),
         bound => format!("at most {}", format_rate(bound)),
     };

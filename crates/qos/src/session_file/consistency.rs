@@ -11,6 +11,7 @@
 //!   unit_max with a source whose units are known    only bytes of the application need it
 //!   a file from a participant                       nobody opens a file because a creator says so
 //!   multicast from a participant, or over tcp       a group gets datagrams of one sender
+//!   tcp-multicast from a participant                it has one receiver
 //! ```
 //!
 //! What it is not: the search for a protocol. Two upper bounds never contradict each other, and
@@ -92,14 +93,20 @@ impl Parts<'_> {
 
 /// A group gets datagrams, and from one sender.
 fn check_group(parts: &Parts<'_>, problems: &mut Problems<'_>) {
+    let is_from_participant = parts.from.is_some_and(|from| from.value == Role::Participant);
+    let is_shared = parts.transport.is_some_and(|it| it.value == TransportKind::TcpMulticast);
+    if is_shared && is_from_participant {
+        let what = "a participant has nobody to send to but the creator";
+        parts.report("transport", what, "\"tcp\", or from = \"creator\"", problems);
+    }
     if parts.multicast.is_none() {
         return;
     }
-    if parts.from.is_some_and(|from| from.value == Role::Participant) {
+    if is_from_participant {
         let what = "each participant would send to the group";
         parts.report("multicast", what, "only with from = \"creator\"", problems);
     }
-    if let Some(transport) = parts.transport.filter(|it| it.value == TransportKind::Tcp) {
+    if let Some(transport) = parts.transport.filter(|it| it.value != TransportKind::Udp) {
         let what = format!("a group gets no byte stream, which line {} asks for", transport.line);
         parts.report("multicast", what, "only without transport, or with \"udp\"", problems);
     }

@@ -39,6 +39,9 @@ pub enum TransportKind {
     Tcp,
     /// Memory that both ends share: between two processes of one user on one host.
     Shm,
+    /// A byte stream to each participant, from one source: who is too far behind is cut off.
+    #[schemars(rename = "tcp-multicast")]
+    TcpMulticast,
 }
 
 /// One flow as the session file describes it.
@@ -89,8 +92,12 @@ impl Word for Role {
 }
 
 impl Word for TransportKind {
-    const ALL: &'static [(&'static str, Self)] =
-        &[("udp", Self::Udp), ("tcp", Self::Tcp), ("shm", Self::Shm)];
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("udp", Self::Udp),
+        ("tcp", Self::Tcp),
+        ("shm", Self::Shm),
+        ("tcp-multicast", Self::TcpMulticast),
+    ];
 }
 
 impl Role {
@@ -112,6 +119,7 @@ impl TransportKind {
             Self::Udp => "udp",
             Self::Tcp => "tcp",
             Self::Shm => "shm",
+            Self::TcpMulticast => "tcp-multicast",
         }
     }
 }

@@ -152,7 +152,8 @@ fn missing_keys_and_wrong_types_are_told_with_what_is_wanted() {
     );
     assert_eq!(
         problem("\"udp\"", "5"),
-        "movie.toml:11: flow[0].transport: is a whole number; allowed: \"udp\", \"tcp\""
+        "movie.toml:11: flow[0].transport: is a whole number; allowed: \
+         \"udp\", \"tcp\", \"shm\", \"tcp-multicast\""
     );
     assert!(problem("\"udp\"", "\"upd\"").contains("\"upd\" is not known (did you mean \"udp\"?)"));
     assert!(problem("\"segment\"", "5").contains("flow[0].graph[0]: is a whole number"));
@@ -368,6 +369,11 @@ fn a_group_is_an_address_of_one_with_a_port_and_gets_datagrams_of_the_creator() 
     }
     let over_tcp = error("multicast = \"239.1.2.3:5004\"\ntransport = \"tcp\"");
     assert!(over_tcp.contains("a group gets no byte stream"), "{over_tcp}");
+    let stream = raw("transport = \"tcp-multicast\"");
+    let file = parse(&stream).unwrap();
+    assert_eq!(file.flows[0].transport.unwrap().value, TransportKind::TcpMulticast);
+    let back = parse(&stream.replace("\"creator\"", "\"participant\"")).unwrap_err().to_string();
+    assert!(back.contains("nobody to send to but the creator"), "{back}");
     let back = raw("multicast = \"239.1.2.3:5004\"").replace("\"creator\"", "\"participant\"");
     let back = parse(&back).unwrap_err().to_string();
     assert!(back.contains("each participant would send to the group"), "{back}");

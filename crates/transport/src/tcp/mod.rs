@@ -24,7 +24,7 @@ mod config;
 pub(crate) mod spec;
 
 pub use config::Config;
-pub use spec::SPEC;
+pub use spec::{GROUP_SPEC, SPEC};
 
 use crate::Capabilities;
 use crate::stream::{Connection, Doorway, Ending, RECORD_LEN_MAX, Sockets, Token};

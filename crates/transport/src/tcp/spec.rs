@@ -47,6 +47,21 @@ pub static SPEC: TransportSpec = TransportSpec {
     },
 };
 
+/// A stream to each of several receivers, from one sender: what one of them takes too slowly waits
+/// for it alone.
+pub static GROUP_SPEC: TransportSpec = TransportSpec {
+    name: "tcp-multicast",
+    id: 10,
+    summary: "a byte stream to each of several receivers, from one sender",
+    properties: SPEC.properties,
+    datagram_len: SPEC.datagram_len,
+    any_path: SPEC.any_path,
+    streams: SPEC.streams,
+    same_host: SPEC.same_host,
+    groups: true,
+    profile: SPEC.profile,
+};
+
 /// A stream whose losses are repaired, under classic congestion control.
 #[derive(Debug)]
 pub(crate) struct Repaired {
