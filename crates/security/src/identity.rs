@@ -30,6 +30,8 @@ use crate::{store, tls};
 pub struct Identity {
     certificate: CertificateDer<'static>,
     fingerprint: Fingerprint,
+    /// Signs handshakes.
+    pub(crate) key: Arc<CertifiedKey>,
     pub(crate) server: Arc<QuicServerConfig>,
     pub(crate) client: Arc<QuicClientConfig>,
 }
@@ -75,7 +77,8 @@ impl Identity {
             fingerprint: tls::fingerprint_of(&certificate).map_err(IdentityError::key)?,
             certificate,
             server: Arc::new(tls::server_config(certified.clone(), tls::ALPN)?),
-            client: Arc::new(tls::client_config(certified, tls::ALPN)?),
+            client: Arc::new(tls::client_config(certified.clone(), tls::ALPN, None)?),
+            key: certified,
         })
     }
 }

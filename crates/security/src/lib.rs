@@ -32,4 +32,7 @@ pub use endpoint_keys::{EndpointKeys, endpoint_keys};
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use identity::{Identity, IdentityError};
 pub use store::default_dir;
-pub use tls::{ALPN, client_crypto, peer_fingerprint, server_crypto};
+pub use tls::{
+    ALPN, ALPN_FLOW, client_crypto, flow_client_crypto, flow_server_crypto, peer_fingerprint,
+    server_crypto,
+};

@@ -49,6 +49,9 @@ use crate::identity::{Identity, IdentityError};
 /// The application protocol that both sides must name.
 pub const ALPN: &[u8] = b"dacapo/1";
 
+/// The application protocol of the connections that carry flows.
+pub const ALPN_FLOW: &[u8] = b"dacapo-flow/1";
+
 /// What comes before the 32 bytes of every Ed25519 key in a SubjectPublicKeyInfo (RFC 8410).
 pub(crate) const ED25519_SPKI_PREFIX: &[u8] = b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\x00";
 /// Ours take about 300 bytes.
@@ -66,6 +69,27 @@ pub fn server_crypto(identity: &Identity) -> Arc<dyn ServerConfig> {
 #[must_use]
 pub fn client_crypto(identity: &Identity) -> Arc<dyn ClientConfig> {
     identity.client.clone()
+}
+
+/// The server side of connections that carry flows. It lets every peer pass, as that of control
+/// does: who may have a flow is told by its token.
+///
+/// # Errors
+/// [`IdentityError::Key`]; not for an identity that control uses.
+pub fn flow_server_crypto(identity: &Identity) -> Result<Arc<dyn ServerConfig>, IdentityError> {
+    Ok(Arc::new(server_config(identity.key.clone(), ALPN_FLOW)?))
+}
+
+/// The client side of a connection that carries a flow. It lets only `peer` pass, and ends the
+/// handshake with anybody else before a byte of the flow or its token is said.
+///
+/// # Errors
+/// [`IdentityError::Key`]; not for an identity that control uses.
+pub fn flow_client_crypto(
+    identity: &Identity,
+    peer: Fingerprint,
+) -> Result<Arc<dyn ClientConfig>, IdentityError> {
+    Ok(Arc::new(client_config(identity.key.clone(), ALPN_FLOW, Some(peer))?))
 }
 
 /// The fingerprint of the key that the peer proved to hold, from `Session::peer_identity()` of a
@@ -109,12 +133,13 @@ pub(crate) fn server_config(
 pub(crate) fn client_config(
     key: Arc<CertifiedKey>,
     alpn: &[u8],
+    only: Option<Fingerprint>,
 ) -> Result<QuicClientConfig, IdentityError> {
     let mut config = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(IdentityError::key)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyPeer))
+        .with_custom_certificate_verifier(Arc::new(Server { only }))
         .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(key)));
     config.alpn_protocols = vec![alpn.to_vec()];
     config.resumption = Resumption::disabled();
@@ -160,7 +185,13 @@ impl AnyPeer {
     }
 }
 
-impl ServerCertVerifier for AnyPeer {
+/// What a client lets in: every such server, or only the one that has this key.
+#[derive(Debug)]
+struct Server {
+    only: Option<Fingerprint>,
+}
+
+impl ServerCertVerifier for Server {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -169,7 +200,11 @@ impl ServerCertVerifier for AnyPeer {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        Self::check(end_entity, intermediates).map(|()| ServerCertVerified::assertion())
+        AnyPeer::check(end_entity, intermediates)?;
+        match self.only {
+            Some(only) if fingerprint_of(end_entity)? != only => Err(refuse(Refusal::OtherPeer)),
+            _ => Ok(ServerCertVerified::assertion()),
+        }
     }
 
     fn verify_tls12_signature(
@@ -178,7 +213,7 @@ impl ServerCertVerifier for AnyPeer {
         _certificate: &CertificateDer<'_>,
         _signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Self::refuse_tls12()
+        AnyPeer::refuse_tls12()
     }
 
     fn verify_tls13_signature(
@@ -187,7 +222,7 @@ impl ServerCertVerifier for AnyPeer {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Self::check_signature(message, certificate, signed)
+        AnyPeer::check_signature(message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -233,10 +268,11 @@ impl ClientCertVerifier for AnyPeer {
 }
 
 /// Why a peer's certificate is refused though it is well-formed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 enum Refusal {
     Chain,
     NotEd25519,
+    OtherPeer,
     TooLong,
 }
 
@@ -249,8 +285,16 @@ impl fmt::Display for Refusal {
         f.write_str(match self {
             Self::Chain => "more than one certificate; an identity is a single one",
             Self::NotEd25519 => "the certificate's key is not an Ed25519 key",
+            Self::OtherPeer => "the key is not that of the peer of the control connection",
             Self::TooLong => "the certificate is longer than an identity needs",
         })
+    }
+}
+
+/// What TLS says of it is for people, too.
+impl fmt::Debug for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -123,7 +123,7 @@ fn client_builder() -> rustls::ConfigBuilder<rustls::ClientConfig, rustls::clien
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyPeer))
+        .with_custom_certificate_verifier(Arc::new(Server { only: None }))
 }
 
 /// A client configuration that presents no certificate.
@@ -189,9 +189,37 @@ fn no_session_has_early_data_or_names_a_server() {
 }
 
 #[test]
+fn a_flow_goes_to_the_peer_that_was_named_and_to_nobody_else() {
+    let [ours, theirs, others] = [(); 3].map(|()| Identity::generate().unwrap());
+    let dial = || flow_client_crypto(&ours, theirs.fingerprint()).unwrap();
+    let (mut client, mut server) = shake(dial(), flow_server_crypto(&theirs).unwrap());
+    assert!(client.connected && server.connected, "{:?} {:?}", client.lost, server.lost);
+    assert_eq!(client.peer(), Some(theirs.fingerprint()));
+    assert_eq!(server.peer(), Some(ours.fingerprint()));
+    let (client, server) = shake(dial(), flow_server_crypto(&others).unwrap());
+    assert!(!client.connected && !server.connected);
+    let said = format!("{:?}", client.lost);
+    assert!(said.contains("not that of the peer of the control connection"), "{said}");
+}
+
+#[test]
+fn flows_and_control_are_not_taken_for_each_other() {
+    let (ours, theirs) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let flow = flow_client_crypto(&ours, theirs.fingerprint()).unwrap();
+    for (client, server) in [
+        (flow, server_crypto(&theirs)),
+        (client_crypto(&ours), flow_server_crypto(&theirs).unwrap()),
+    ] {
+        let (client, server) = shake(client, server);
+        assert!(!client.connected && !server.connected);
+        assert_eq!(alert(&client), Some(CRYPTO_ERROR + 120), "{:?}", client.lost);
+    }
+}
+
+#[test]
 fn another_application_protocol_is_refused() {
     let (ours, theirs) = (Identity::generate().unwrap(), Identity::generate().unwrap());
-    let other = client_config(certify(&new_key().unwrap()).unwrap(), b"h3").unwrap();
+    let other = client_config(certify(&new_key().unwrap()).unwrap(), b"h3", None).unwrap();
     let (client, server) = shake(Arc::new(other), server_crypto(&theirs));
     assert!(!client.connected && !server.connected);
     // no_application_protocol
@@ -227,7 +255,7 @@ fn a_client_without_a_certificate_is_refused() {
 #[test]
 fn a_client_with_the_certificate_of_another_is_refused() {
     let (victim, theirs) = (Identity::generate().unwrap(), Identity::generate().unwrap());
-    let forged = client_config(impostor(&victim), ALPN).unwrap();
+    let forged = client_config(impostor(&victim), ALPN, None).unwrap();
     let (_, server) = shake(Arc::new(forged), server_crypto(&theirs));
     assert!(!server.connected);
     // decrypt_error: the signature over the transcript does not verify
