@@ -78,9 +78,23 @@ fn both_ways_at_once_with_several_flows_everything_is_measured_and_closes() {
 }
 
 #[test]
-fn over_tcp_nothing_is_lost_and_the_time_there_and_back_is_measured() {
+fn over_streams_nothing_is_lost_and_the_time_there_and_back_is_measured() {
+    ["tcp", "quic"].into_iter().for_each(check_over_stream);
+}
+
+/// As fast as congestion control lets it: what is lost is said.
+#[test]
+fn over_quic_datagrams_the_sum_closes() {
     let place = Place::new();
-    let args = ["--transport", "tcp", "--bytes", "3MB", "--wait", "spin", "--json"];
+    let args = ["--transport", "quic-datagram", "--bytes", "3MB", "--what", "bulk", "--json"];
+    let all = json_of(&bench(&place, &args).wait(LONG).expect(0));
+    assert_eq!((&all["graph"], &all["bound_bps"]), (&json!("segment, sequence"), &Value::Null));
+    closes(&all["rounds"][0]["bulk"]["up"], 60 * 1_024);
+}
+
+fn check_over_stream(transport: &str) {
+    let place = Place::new();
+    let args = ["--transport", transport, "--bytes", "3MB", "--wait", "spin", "--json"];
     let all = json_of(&bench(&place, &args).wait(LONG).expect(0));
     assert_eq!((&all["graph"], &all["bound_bps"]), (&json!(""), &Value::Null));
     let round = &all["rounds"][0];

@@ -102,11 +102,11 @@ fn what_nothing_meets_is_a_failure_with_the_nearest() {
 #[test]
 fn a_flow_of_the_file_that_nothing_meets_is_code_5() {
     let place = Place::new();
-    let attributes = "[flow.attributes]\nconfidentiality = \"required\"\n";
+    let attributes = "[flow.attributes]\nloss = \"0\"\ndelay = \"1 ms\"\n";
     let flow = "[[flow]]\nname = \"data\"\nfrom = \"creator\"\nsource = { raw = true }\n";
     place.write("a.toml", format!("[session]\nname = \"a\"\n\n{flow}{attributes}"));
     let run = place.run(&["explain", "a.toml"]).expect(5);
-    run.says(&["a.toml", "confidentiality = required", "nearest"]);
+    run.says(&["a.toml", "delay at most 1 ms", "nearest"]);
 }
 
 #[test]

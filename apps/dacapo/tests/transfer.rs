@@ -276,8 +276,8 @@ fn a_request_that_nothing_meets_is_refused_with_the_nearest() {
     let place = Place::new();
     place.write("a.txt", "a");
     let (receiver, addr) = recv(&place, &[]);
-    let run = send(&place, &addr, &["a.txt", "--ask", "confidentiality=required"]).expect(1);
-    run.says(&["confidentiality = required", "nearest: confidentiality = preferred"]);
+    let run = send(&place, &addr, &["a.txt", "--ask", "delay<=1us"]).expect(1);
+    run.says(&["delay at most 1 us", "nearest: delay"]);
     let has_said = || events(&receiver.out()).iter().any(|event| event["event"] == "refused");
     assert!(wait_until(LONG, has_said), "{}", receiver.out());
     // Who was refused has not sent: the next may.
@@ -288,9 +288,20 @@ fn a_request_that_nothing_meets_is_refused_with_the_nearest() {
 #[test]
 fn a_receiver_that_asks_what_nothing_meets_ends_at_once() {
     let place = Place::new();
-    let run = place.run(&["recv", "--port", "0", "--ask", "confidentiality=required"]).expect(5);
-    run.says(&["dacapo: recv: ", "confidentiality = required", "nearest"]);
+    let run = place.run(&["recv", "--port", "0", "--ask", "delay<=1us"]).expect(5);
+    run.says(&["dacapo: recv: ", "delay at most 1 us", "nearest"]);
     assert!(!run.err.contains("dacapo: dacapo: "), "{}", run.all());
+}
+
+#[test]
+fn what_is_secret_goes_over_quic_and_arrives_whole() {
+    let place = Place::new();
+    place.write("a.txt", "between us");
+    let (receiver, addr) = recv(&place, &[]);
+    let run = send(&place, &addr, &["a.txt", "--ask", "confidentiality=required"]).expect(0);
+    common::in_order(&run.out, &["protocol ", "quic"]);
+    receiver.wait(LONG).expect(0);
+    assert_eq!(read(place.path("in/a.txt")), b"between us");
 }
 
 #[test]

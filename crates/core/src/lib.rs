@@ -41,5 +41,5 @@ pub use port::{
     BeginError, CommandError, Ending, Port, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
 pub use queues::Queues;
-pub use reactor::{Dialed, Reactor, ReactorCounters};
+pub use reactor::{Dial, Dialed, Reactor, ReactorCounters};
 pub use session::table;

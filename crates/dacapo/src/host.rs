@@ -2,12 +2,15 @@
 //!
 //! What it is: the assembly of the parts. What it is not: a thread; whoever holds it turns it.
 
+use crate::quic_flows::QuicFlows;
 use dacapo_base::{Random, failpoint};
 use dacapo_core::{
-    Code, ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, Error, PeerId, Reactor,
+    Code, ControlCrypto, Core, CoreConfig, CoreEvent, Dial, EndpointKeys, Error, PeerId, Reactor,
 };
+use dacapo_lift::TransportSpec;
 use dacapo_security::{Fingerprint, Identity, endpoint_keys};
 use dacapo_sys::{clock, entropy};
+use dacapo_transport::quic::Mode;
 use dacapo_transport::shm::{self, Shm};
 use dacapo_transport::tcp::{self, Tcp};
 use dacapo_transport::udp::{Config, Udp};
@@ -75,10 +78,9 @@ pub struct Host {
     identity: Identity,
     udp: Config,
     listening: Vec<SocketAddr>,
-    /// Why no streams can come to this host, where that is so.
-    no_streams: Option<String>,
-    /// Why none can come through shared memory.
-    no_memory: Option<String>,
+    /// The transports that cannot be served here, and why.
+    missing: Vec<(&'static TransportSpec, String)>,
+    quic: QuicFlows,
 }
 
 /// How often another port is tried, where the system chooses it and TCP's of the same number is
@@ -120,29 +122,27 @@ impl Host {
         HostConfig { streams, udp }: HostConfig,
     ) -> Result<Self, Error> {
         let mut random = Random::from_seed(entropy().map_err(system)?);
-        let is_offered = |id| streams || (id != tcp::SPEC.id && id != shm::SPEC.id);
+        let is_stream = |id| dacapo_transport::specs().iter().any(|it| it.id == id && it.streams);
+        let is_offered = |id| streams || !is_stream(id);
         let mut config = CoreConfig::new(crate::catalogue().only(|_| true, is_offered));
         config.boot = clock::boot_id();
         config.time_namespace = clock::time_namespace();
         let crypto = crypto(&identity, &mut random);
         // Where zero of CLOCK_MONOTONIC lies does not matter to quinn; only differences do.
         let origin = std::time::Instant::now();
+        let keys = crypto.keys.clone();
+        let quic =
+            QuicFlows { identity: identity.clone(), keys, random: random.fork(), origin, udp };
         let core = Core::new(config, crypto, random, origin);
         let mut reactor = Reactor::new(core).map_err(system)?;
-        reactor.set_stream_dialer(tcp::SPEC.id, |remote, token| {
+        reactor.set_stream_dialer(tcp::SPEC.id, |Dial { remote, token, .. }| {
             failpoint!("stream.dial");
             let tcp = Tcp::dial(remote, token, &tcp::Config::default())?;
             Ok(Box::new(tcp) as Box<dyn StreamTransport>)
         });
         share_memory(&mut reactor);
-        Ok(Self {
-            reactor,
-            identity,
-            udp,
-            listening: Vec::new(),
-            no_streams: None,
-            no_memory: None,
-        })
+        quic.set_dialers(&mut reactor);
+        Ok(Self { reactor, identity, udp, listening: Vec::new(), missing: Vec::new(), quic })
     }
 
     /// This host's identity as others see it.
@@ -157,10 +157,10 @@ impl Host {
         dacapo_security::peer_fingerprint(self.reactor.core().peer_identity(peer)?)
     }
 
-    /// Listens on these addresses, with UDP and, for flows over streams, with TCP at the same
-    /// ports.
-    /// Port 0 lets the system choose. Where TCP's port is taken the host serves without streams;
-    /// [`Host::no_streams`] says why.
+    /// Listens on these addresses, with UDP and, for flows over streams, with TCP at the same ports
+    /// and with QUIC at others, that are told to whoever joins.
+    /// Port 0 lets the system choose. Where one of these cannot be had the host serves without;
+    /// [`Host::missing`] says why.
     ///
     /// # Errors
     /// [`Code::System`] with the address and what to do, for example when the port is in use.
@@ -178,15 +178,21 @@ impl Host {
                     listening.map_err(system)?;
                 }
                 Err(_) if left > 0 => continue,
-                Err(error) => self.no_streams = Some(error.to_string()),
+                Err(error) => {
+                    // Both are taken by the same listener.
+                    for spec in [&tcp::SPEC, &tcp::GROUP_SPEC] {
+                        self.missing.push((spec, error.to_string()));
+                    }
+                }
             }
             match Shm::serve(&found, &shm::Config::default()) {
                 Ok(shm) => {
                     let listening = self.reactor.listen_streams(shm::SPEC.id, Box::new(shm));
                     listening.map_err(system)?;
                 }
-                Err(error) => self.no_memory = Some(error.to_string()),
+                Err(error) => self.missing.push((&shm::SPEC, error.to_string())),
             }
+            self.listen_quic(&found)?;
             self.listening.extend(found);
             failpoint!("host.listening");
             return self.reactor.listen(Box::new(udp)).map_err(system);
@@ -194,27 +200,31 @@ impl Host {
         Err(system("no port is free in both UDP and TCP"))
     }
 
-    /// Why flows over streams cannot be served here; nothing when they can.
-    #[must_use]
-    pub fn no_streams(&self) -> Option<&str> {
-        self.no_streams.as_deref()
+    fn listen_quic(&mut self, control: &[SocketAddr]) -> Result<(), Error> {
+        for mode in [Mode::Streams, Mode::Datagrams] {
+            match self.quic.listen(mode, control) {
+                Ok((quic, port)) => {
+                    let id = mode.spec().id;
+                    self.reactor.listen_streams(id, Box::new(quic)).map_err(system)?;
+                    self.reactor.core().set_stream_port(id, port);
+                }
+                Err(error) => self.missing.push((mode.spec(), error.to_string())),
+            }
+        }
+        Ok(())
     }
 
-    /// Why flows through shared memory cannot be served here; nothing when they can.
+    /// The transports that cannot be served here, and why.
     #[must_use]
-    pub fn no_memory(&self) -> Option<&str> {
-        self.no_memory.as_deref()
+    pub fn missing(&self) -> &[(&'static TransportSpec, String)] {
+        &self.missing
     }
 
     /// The transports that can be served here, by number.
     #[must_use]
     pub fn transports(&self) -> Vec<u16> {
         let all = dacapo_transport::specs();
-        let can = |spec: &&&dacapo_lift::TransportSpec| {
-            let over_tcp = [tcp::SPEC.id, tcp::GROUP_SPEC.id].contains(&spec.id);
-            (self.no_streams.is_none() || !over_tcp)
-                && (self.no_memory.is_none() || spec.id != shm::SPEC.id)
-        };
+        let can = |spec: &&&TransportSpec| self.missing.iter().all(|(it, _)| it.id != spec.id);
         all.iter().filter(can).map(|spec| spec.id).collect()
     }
 
@@ -273,7 +283,7 @@ impl Host {
 fn share_memory(reactor: &mut Reactor) {
     let config = shm::Config::default();
     reactor.set_stream_finder(shm::SPEC.id, move |remote| Shm::look(remote, &config).is_ok());
-    reactor.set_stream_dialer(shm::SPEC.id, move |remote, token| {
+    reactor.set_stream_dialer(shm::SPEC.id, move |Dial { remote, token, .. }| {
         Ok(Box::new(Shm::dial(remote, token, &config)?) as Box<dyn StreamTransport>)
     });
 }

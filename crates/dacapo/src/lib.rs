@@ -15,6 +15,7 @@ pub mod command;
 pub mod host;
 pub mod inspect;
 pub mod plan;
+mod quic_flows;
 pub mod session;
 pub mod transfer;
 pub mod uri;

@@ -15,7 +15,7 @@ use dacapo_media::testmovie::TestSound;
 use dacapo_qos::AttributeKey;
 use dacapo_wire::attribute::AttributeForm;
 use dacapo_wire::media::{Header, LEN};
-use lab::{Lab, Ports, catalogue_without};
+use lab::{Lab, Ports, catalogue_without, without_quic};
 use media::{Folder, GRAPH, movie_session};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -241,7 +241,7 @@ fn who_asks_for_the_impossible_is_refused_with_the_nearest_and_who_contradicts_w
     assert!(error.text.starts_with("sound: ") && error.text.contains("nearest: "), "{error}");
     assert!(error.text.contains("loss") && error.text.contains("delay"), "{error}");
     let secret = Attributes::new().min(AttributeKey::Confidentiality, 2);
-    let viewer = lab.join(asking(&secret), none());
+    let viewer = lab.join_with(without_quic(&dacapo::catalogue()), asking(&secret), none());
     let error = lab.refusal(viewer);
     assert_eq!(error.code, Code::Infeasible, "{error}");
     assert!(error.text.contains("confidentiality"), "{error}");
@@ -275,7 +275,8 @@ fn who_lacks_checksum_is_refused_where_integrity_is_asked_and_gets_along_where_i
     let folder = Folder::new("lacks");
     let session = format!("{RADIO}integrity = \"checked\"\n");
     let mut lab = serve(&radio(&folder, &session));
-    let viewer = lab.join_with(catalogue_without("checksum"), Wishes::default(), none());
+    let few = without_quic(&catalogue_without("checksum"));
+    let viewer = lab.join_with(few, Wishes::default(), none());
     let error = lab.refusal(viewer);
     assert_eq!(error.code, Code::Infeasible, "{error}");
     assert!(error.text.starts_with("sound: ") && error.text.contains("integrity"), "{error}");

@@ -59,6 +59,7 @@ fn taken(base: Option<u64>) -> FlowAnswer {
         label: LABEL,
         datagram_len: 1_452,
         stream_token: None,
+        stream_port: None,
         base,
     }
 }

@@ -40,7 +40,15 @@ fn run(lab: &mut Lab, raw: &mut RawPeer, time: u64) {
 }
 
 fn taken(flow: u16, stream_token: Option<[u8; 16]>) -> FlowAnswer {
-    FlowAnswer { flow, accepted: Ok(()), label: 48, datagram_len: 65_535, stream_token, base: None }
+    FlowAnswer {
+        flow,
+        accepted: Ok(()),
+        label: 48,
+        datagram_len: 65_535,
+        stream_token,
+        stream_port: None,
+        base: None,
+    }
 }
 
 /// The raw peer joins a session of one flow on a stream; its stream, transcript and token.

@@ -11,7 +11,8 @@ mod common;
 use common::{Opens, config, offer, offer_tcp, pattern, pattern_ports};
 use dacapo_base::{Random, Time};
 use dacapo_core::{
-    Core, CoreEvent, Ending, Ledger, Port, Reactor, SessionId, SessionSpec, Sink, Taken, UnitView,
+    Core, CoreEvent, Dial, Ending, Ledger, Port, Reactor, SessionId, SessionSpec, Sink, Taken,
+    UnitView,
 };
 use dacapo_netlab::plain_tls;
 use dacapo_netlab::traffic::{Pattern, PatternSink, PatternSource, Seen};
@@ -111,7 +112,7 @@ impl Pair {
         };
         creator.core().publish(spec, Box::new(Opens(open))).unwrap();
         let mut participant = reactor(2);
-        participant.set_stream_dialer(tcp::SPEC.id, |remote, token| {
+        participant.set_stream_dialer(tcp::SPEC.id, |Dial { remote, token, .. }| {
             let tcp = Tcp::dial(remote, token, &tcp::Config::default())?;
             Ok(Box::new(tcp) as Box<dyn StreamTransport>)
         });
@@ -371,7 +372,7 @@ fn a_stream_that_takes_nothing_holds_no_other_flow_up() {
     });
     let flows = vec![stuck, back(offer("datagrams", &["sequence", "checksum"]))];
     let mut pair = Pair::new(flows, many(5_000, 300));
-    pair.participant.set_stream_dialer(tcp::SPEC.id, |remote, token| {
+    pair.participant.set_stream_dialer(tcp::SPEC.id, |Dial { remote, token, .. }| {
         let open = StreamEvent::Open { token, remote };
         Ok(Box::new(Stuck(Some(open), remote)) as Box<dyn StreamTransport>)
     });

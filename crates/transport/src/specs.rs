@@ -3,13 +3,15 @@
 //! What it is not: [`crate::inproc`] and [`crate::sim`], which are for tests, or the transports
 //! that a core has open.
 
-use crate::{shm, tcp, udp};
+use crate::{quic, shm, tcp, udp};
 use dacapo_lift::TransportSpec;
 
 /// Every transport that carries flows between hosts, for a catalogue.
 #[must_use]
 pub fn specs() -> Vec<&'static TransportSpec> {
-    vec![&udp::SPEC, &tcp::SPEC, &shm::SPEC, &udp::GROUP_SPEC, &tcp::GROUP_SPEC]
+    let groups = [&udp::GROUP_SPEC, &tcp::GROUP_SPEC];
+    let quic = [&quic::SPEC, &quic::SPEC_DATAGRAM];
+    [&[&udp::SPEC, &tcp::SPEC, &shm::SPEC], &groups[..], &quic].concat()
 }
 
 #[cfg(test)]
@@ -37,7 +39,8 @@ pub(crate) mod tests {
         let known: Vec<_> = specs().iter().map(|spec| (spec.id, spec.name)).collect();
         let multicast = [(6, "udp-multicast"), (10, "tcp-multicast")];
         assert_eq!(known[..3], [(1, "udp"), (3, "tcp"), (9, "shm")]);
-        assert_eq!(known[3..], multicast);
+        assert_eq!(known[3..5], multicast);
+        assert_eq!(known[5..], [(7, "quic"), (8, "quic-datagram")]);
     }
 
     /// A number of any magnitude, to the end of the numbers.

@@ -12,6 +12,7 @@ use crate::medium::Medium;
 use crate::session::CODE_SUCCESS;
 use crate::tlv::{Fault, Fields, Form, TOO_MANY, Tag, WRONG_LENGTH, Writer};
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU16;
 
 /// The length of the token of a stream, in bytes.
 pub const STREAM_TOKEN_LEN: usize = 16;
@@ -205,6 +206,8 @@ pub struct FlowAnswer {
     /// In an [`Accept`](crate::session::Accept) of a flow to a group: how many units had been fed
     /// before; those are not for this participant.
     pub base: Option<u64>,
+    /// Beside the token: the port to dial, where it is not that of the control connection.
+    pub stream_port: Option<NonZeroU16>,
 }
 
 impl Form for FlowAnswer {
@@ -216,6 +219,7 @@ impl Form for FlowAnswer {
             datagram_len: fields.u16(Tag::DatagramLen)?,
             stream_token: fields.array_if_there(Tag::StreamToken)?,
             base: fields.u64_if_there(Tag::Base)?,
+            stream_port: read_port(fields)?,
         })
     }
 
@@ -236,7 +240,17 @@ impl Form for FlowAnswer {
         if let Some(base) = self.base {
             to.u64(Tag::Base, base);
         }
+        if let Some(port) = self.stream_port {
+            to.u16(Tag::StreamPort, port.get());
+        }
     }
+}
+
+/// Nobody listens at port 0.
+fn read_port(fields: Fields<'_>) -> Result<Option<NonZeroU16>, Fault> {
+    let none = || Tag::StreamPort.fault("the value is 0");
+    let port = fields.u16_if_there(Tag::StreamPort)?;
+    port.map(|port| NonZeroU16::new(port).ok_or_else(none)).transpose()
 }
 
 /// The reason of a flow that is taken must be there, and means nothing.

@@ -105,6 +105,7 @@ tags! {
     GiveUp = 50 "give_up",
     Digest = 51 "digest",
     Multicast = 52 "multicast",
+    StreamPort = 53 "stream_port",
 }
 
 impl Tag {
@@ -387,7 +388,7 @@ mod tests {
         for &tag in Tag::ALL {
             assert_eq!(Tag::from_code(tag.code()), Some(tag));
         }
-        assert_eq!((Tag::from_code(0), Tag::from_code(44), Tag::from_code(53)), (None, None, None));
+        assert_eq!((Tag::from_code(0), Tag::from_code(44), Tag::from_code(54)), (None, None, None));
     }
 
     #[test]

@@ -130,6 +130,7 @@ fn accept_has_the_bytes_of_the_page() {
         datagram_len: 65_535,
         stream_token: Some(std::array::from_fn(|at| at as u8)),
         base: None,
+        stream_port: None,
     };
     check(ACCEPT, Accept { transcript: [0xBB; 32], flows: vec![flow] });
 }

@@ -71,6 +71,7 @@ pub fn flow_answer() -> FlowAnswer {
         datagram_len: 1_452,
         stream_token: Some([7; 16]),
         base: None,
+        stream_port: None,
     }
 }
 

@@ -166,6 +166,7 @@ pub fn answers(count: usize, input: &mut Input<'_>) -> Vec<FlowAnswer> {
         datagram_len: if how & 0x10 == 0 { 1_200 } else { u16::from(how) },
         stream_token: (how & 0x20 == 0).then_some([7; 16]),
         base: None,
+        stream_port: None,
     };
     let more = usize::from(how & 0xC0 == 0xC0);
     (0..count + more).map(flow).collect()

@@ -45,6 +45,7 @@ pub fn answer(count: usize) -> Answer {
         datagram_len: 1_200,
         stream_token: None,
         base: None,
+        stream_port: None,
     };
     Answer { flows: (0..count).map(flow).collect() }
 }

@@ -106,6 +106,10 @@ pub enum NetTransport {
     Tcp,
     /// Shared memory for each flow, on one host.
     Shm,
+    /// An encrypted stream for each flow.
+    Quic,
+    /// Encrypted datagrams.
+    QuicDatagram,
 }
 
 /// Who sends.

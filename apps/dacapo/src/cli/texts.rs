@@ -222,9 +222,10 @@ Without HOST both ends are on this host, two processes over loopback. With HOST 
 many as come, and bounds what they may ask of it.
 
 Units go from application to application through the library. Goodput is counted by the receiver,
-processor time (user and kernel) at both ends. Over UDP nothing waits for a slow receiver: what it
-cannot take is lost, and counted. Delays are of units of 64 bytes there and back, for 2 s at most
-unless --what latency. Packets are counted by the lowest module; without modules nobody counts them.
+processor time (user and kernel) at both ends. Over udp and quic-datagram nothing waits for a slow
+receiver: what it cannot take is lost, and counted. Delays are of units of 64 bytes there and back,
+for 2 s at most unless --what latency. Packets are counted by the lowest module; without modules
+nobody counts them.
 
 It ends with 0 when everything could be measured, 1 when it could not, 3 when nothing answers at
 HOST, 5 when the graph is illegal, and 6 when units are missing that nobody has booked.
@@ -235,7 +236,7 @@ Examples:
   dacapo bench net 192.0.2.7 --direction both --duration 10s
   dacapo bench net --unit-len 1400 --rate '1 Gbit/s' --graph segment,sequence,checksum
   dacapo bench net --transport tcp --flows 4 --bytes 10GB --rounds 5 --json | jq .median
-  dacapo bench net --what latency --wait spin";
+  dacapo bench net --what latency --wait spin --transport quic";
 
 pub const BENCH_SCALE: &str = "\
 Two processes on this host, over loopback: the far end is one host that serves a session with one

@@ -318,6 +318,7 @@ impl Core {
                 FlowEnd::Member(member) => Some(member.base()),
                 _ => None,
             }),
+            stream_port: None,
         }
     }
 
@@ -346,7 +347,9 @@ impl Core {
             let mut answer = self.flow_answer(id, index, built, len);
             if accepted {
                 self.set_label_tx(id, index, given.label);
-                answer.stream_token = self.expect_stream(now, id, index);
+                let expected = self.expect_stream(now, id, index);
+                (answer.stream_token, answer.stream_port) =
+                    expected.map_or((None, None), |(token, port)| (Some(token), port));
             }
             flows.push(answer);
         }

@@ -22,12 +22,14 @@
 use super::{Core, CoreEvent, SessionId, Way};
 use crate::error::{Code, Error};
 use crate::flow::sender::{DIRECT_HEAD_LEN, FlowOut};
+use crate::peer::PeerId;
 use crate::session::{Flow, FlowEnd};
 use dacapo_base::Time;
 use dacapo_transport::tcp;
 use dacapo_wire::session::{Accept, FlowAnswer, STREAM_TOKEN_LEN};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 /// How long a stream may take to open after the ACCEPT.
@@ -46,6 +48,8 @@ pub enum StreamAsk {
         stream: StreamId,
         /// The number of the transport whose stream it is.
         transport: u16,
+        /// Whose stream it is: who answers must be the same.
+        peer: PeerId,
         /// Where the peer listens.
         remote: SocketAddr,
         /// What the peer knows the stream by.
@@ -105,13 +109,15 @@ pub(crate) enum StreamState {
 /// Which end of a stream this is.
 #[derive(Clone, Copy, Debug)]
 enum StreamRole {
-    Dials(SocketAddr),
+    Dials(PeerId, SocketAddr),
     Expects,
 }
 
 /// The streams of a core.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
+    /// Where this end listens for the streams of a transport, where it is not the port of control.
+    ports: BTreeMap<u16, NonZeroU16>,
     flows: BTreeMap<StreamId, (SessionId, usize)>,
     asks: VecDeque<StreamAsk>,
 }
@@ -146,6 +152,12 @@ impl StreamAsk {
 }
 
 impl Core {
+    /// Says at which port this end listens for the streams of a transport, for every ACCEPT from
+    /// now on; without it a peer dials the port of the control connection.
+    pub fn set_stream_port(&mut self, transport: u16, port: NonZeroU16) {
+        self.flow_streams.ports.insert(transport, port);
+    }
+
     /// What is asked of who drives the core, one by one, in order.
     pub fn poll_stream(&mut self) -> Option<StreamAsk> {
         self.flow_streams.asks.pop_front()
@@ -242,21 +254,23 @@ impl Core {
         self.sessions.get_mut(&id)?.flows.get_mut(index)?.stream.as_mut()
     }
 
-    /// Creator: waits for the stream of a flow that was accepted, if it has one; its token.
+    /// Creator: waits for the stream of a flow that was accepted, if it has one; its token, and
+    /// the port where that has to be said.
     pub(super) fn expect_stream(
         &mut self,
         now: Time,
         id: SessionId,
         index: usize,
-    ) -> Option<[u8; STREAM_TOKEN_LEN]> {
+    ) -> Option<([u8; STREAM_TOKEN_LEN], Option<NonZeroU16>)> {
         let flow = self.sessions.get(&id)?.flows.get(index)?;
-        if !self.is_stream(flow.offer.transport) {
+        let transport = flow.offer.transport;
+        if !self.is_stream(transport) {
             return None;
         }
         let mut token = [0; STREAM_TOKEN_LEN];
         self.random.fill(&mut token);
         self.begin_stream(now, id, index, StreamRole::Expects, token);
-        Some(token)
+        Some((token, self.flow_streams.ports.get(&transport).copied()))
     }
 
     /// Participant: dials the streams of the flows that were accepted.
@@ -274,18 +288,22 @@ impl Core {
         let Some((session, remote)) = session.zip(remote.map(|peer| peer.remote)) else {
             return Ok(());
         };
+        let peer = session.peer;
         let on_stream = |(_, (flow, given)): &(usize, (&Flow, &FlowAnswer))| {
             // What the Participant itself has declined has no end here.
             let is_there = !matches!(flow.end, FlowEnd::None);
             is_there && given.accepted.is_ok() && self.is_stream(flow.offer.transport)
         };
         let flows = session.flows.iter().zip(&accept.flows).enumerate().filter(on_stream);
-        let tokens: Option<Vec<_>> =
-            flows.map(|(index, (_, given))| Some((index, given.stream_token?))).collect();
+        let token = |(index, (_, given)): (usize, (&Flow, &FlowAnswer))| {
+            let port = given.stream_port.map_or(remote.port(), NonZeroU16::get);
+            Some((index, given.stream_token?, SocketAddr::new(remote.ip(), port)))
+        };
+        let tokens: Option<Vec<_>> = flows.map(token).collect();
         let text = "ACCEPT has no token for a flow on a stream";
         let tokens = tokens.ok_or_else(|| Error::new(Code::Violation, text))?;
-        for (index, token) in tokens {
-            self.begin_stream(now, id, index, StreamRole::Dials(remote), token);
+        for (index, token, remote) in tokens {
+            self.begin_stream(now, id, index, StreamRole::Dials(peer, remote), token);
         }
         Ok(())
     }
@@ -310,7 +328,9 @@ impl Core {
         flow.stream = Some(FlowStream { id: stream, state, is_held_up: false });
         self.flow_streams.flows.insert(stream, (id, index));
         self.flow_streams.asks.push_back(match role {
-            StreamRole::Dials(remote) => StreamAsk::Dial { stream, transport, remote, token },
+            StreamRole::Dials(peer, remote) => {
+                StreamAsk::Dial { stream, transport, peer, remote, token }
+            }
             StreamRole::Expects => StreamAsk::Expect { stream, transport, token },
         });
     }

@@ -16,7 +16,7 @@
 
 mod streams;
 
-pub use streams::Dialed;
+pub use streams::{Dial, Dialed};
 
 use crate::engine::{Core, CoreEvent, GroupAsk, SessionId, Transmit, Way};
 use crate::error::{Code, Error};
@@ -24,7 +24,6 @@ use crate::peer::PeerId;
 use dacapo_base::Time;
 use dacapo_sys::clock;
 use dacapo_sys::poll::{EVENTS_MAX, Event, Interest, Poller, Registry};
-use dacapo_transport::stream::Token;
 use dacapo_transport::{
     Incoming, Outgoing, SendError, Sent, StatsByKind, StreamTransport, Transport,
 };
@@ -188,7 +187,7 @@ impl Reactor {
     pub fn set_stream_dialer(
         &mut self,
         number: u16,
-        dialer: impl FnMut(SocketAddr, Token) -> Dialed + Send + 'static,
+        dialer: impl FnMut(Dial) -> Dialed + Send + 'static,
     ) {
         self.streams.dialers.insert(number, Box::new(dialer));
     }

@@ -21,6 +21,7 @@ use dacapo_transport::stream::Token;
 use dacapo_transport::{
     Incoming, Lane, Outgoing, SendError, Sent, StatsByKind, StreamEvent, StreamTransport,
 };
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -28,6 +29,17 @@ use std::time::Duration;
 
 /// How long a stream is waited for at a listener: as long as the core waits.
 const EXPECT_MAX: Duration = Duration::from_secs(10);
+
+/// What is dialed.
+pub struct Dial {
+    /// Where the peer listens.
+    pub remote: SocketAddr,
+    /// What opens the stream.
+    pub token: Token,
+    /// Who the peer showed itself to be in the control connection, as its cryptography says it. A
+    /// transport that can is to make sure that it is the same.
+    pub identity: Option<Box<dyn Any>>,
+}
 
 /// What dialing a stream gives: a transport that opens it, without waiting for that.
 pub type Dialed = io::Result<Box<dyn StreamTransport>>;
@@ -60,7 +72,7 @@ pub(super) struct Streams {
     streams: BTreeMap<StreamId, Stream>,
     by_token: BTreeMap<Token, StreamId>,
     /// What dials, by the number of the transport.
-    pub dialers: BTreeMap<u16, Box<dyn FnMut(SocketAddr, Token) -> Dialed + Send>>,
+    pub dialers: BTreeMap<u16, Box<dyn FnMut(Dial) -> Dialed + Send>>,
     /// What looks for a peer on this host, by the number of the transport.
     pub finders: BTreeMap<u16, Finder>,
     incoming: Vec<Incoming>,
@@ -103,8 +115,9 @@ impl Streams {
                 let failed = self.expect(now, stream, transport, token).err();
                 failed.into_iter().for_each(|why| core.handle_stream_closed(now, stream, why));
             }
-            StreamAsk::Dial { stream, transport, remote, token } => {
-                let dialed = self.dial(transport, remote, token);
+            StreamAsk::Dial { stream, transport, peer, remote, token } => {
+                let identity = core.peer_identity(peer);
+                let dialed = self.dial(transport, Dial { remote, token, identity });
                 let attached =
                     dialed.and_then(|it| self.attach(poller, key, (transport, it), true));
                 if attached.is_ok() {
@@ -158,9 +171,9 @@ impl Streams {
         self.transports.values_mut().filter(|attached| !attached.dialed)
     }
 
-    fn dial(&mut self, number: u16, remote: SocketAddr, token: Token) -> Dialed {
+    fn dial(&mut self, number: u16, dial: Dial) -> Dialed {
         let nobody = || io::Error::other("this host does not dial them");
-        self.dialers.get_mut(&number).ok_or_else(nobody)?(remote, token)
+        self.dialers.get_mut(&number).ok_or_else(nobody)?(dial)
     }
 
     /// Whether a peer is found by a transport of one host.

@@ -7,7 +7,7 @@ use dacapo::core::{
     CoreConfig, CoreEvent, Error, Ledger, PeerId, Port, Publisher, SessionId, SessionSpec, Wishes,
 };
 use dacapo_base::Time;
-use dacapo_lift::Catalogue;
+use dacapo_lift::{Catalogue, TransportSpec};
 use dacapo_netlab::{NodeId, World};
 use dacapo_wire::session::FlowOffer;
 use std::collections::BTreeMap;
@@ -21,6 +21,16 @@ pub fn catalogue_without(name: &str) -> Catalogue {
     let all = dacapo::catalogue();
     let unwanted = all.by_name(name).unwrap().spec.id;
     all.only(|id| id != unwanted, |_| true)
+}
+
+/// What a host has that speaks no QUIC for flows.
+pub fn without_quic(catalogue: &Catalogue) -> Catalogue {
+    let others = |id: u16| dacapo_transport::specs().iter().any(|it| it.id == id && !is_quic(it));
+    catalogue.only(|_| true, others)
+}
+
+fn is_quic(spec: &TransportSpec) -> bool {
+    spec.name.starts_with("quic")
 }
 
 fn config(catalogue: Catalogue) -> CoreConfig {

@@ -11,6 +11,7 @@ mod ends;
 mod life;
 mod misuse;
 mod processes;
+mod quic;
 mod threads;
 mod units;
 mod world;

@@ -200,19 +200,21 @@ attributes = { loss = "0", order = "ordered" }
 
 #[test]
 fn a_reader_who_is_slow_holds_a_reliable_flow_up_and_loses_nothing() {
-    check_slow_reader(RELIABLE);
+    check_slow_reader(RELIABLE, "tcp");
     // What is hashed does not leave from where it lies.
-    check_slow_reader(&RELIABLE.replace("unit_max", "digest = true\nunit_max"));
+    check_slow_reader(&RELIABLE.replace("unit_max", "digest = true\nunit_max"), "tcp");
+    let secret = "confidentiality = \"required\", loss";
+    check_slow_reader(&RELIABLE.replacen("loss", secret, 1), "quic");
 }
 
-fn check_slow_reader(file: &str) {
+fn check_slow_reader(file: &str, transport: &'static str) {
     // More than queues and sockets take, by far.
     const MANY: usize = 8_000;
     let file = file.to_owned();
     watched(move || {
         let (creator, participant) = active_pair(&file);
         let info = participant.flows().remove(0);
-        assert!(info.is_held_up && info.transport == "tcp", "{info}");
+        assert!(info.is_held_up && info.transport == transport, "{info}");
         let body = |number: usize| {
             let mut unit = vec![number as u8; 32 << 10];
             unit[..8].copy_from_slice(&(number as u64).to_be_bytes());

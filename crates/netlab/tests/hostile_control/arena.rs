@@ -417,6 +417,7 @@ pub fn taken(at: usize) -> FlowAnswer {
         datagram_len: 1_452,
         stream_token: None,
         base: None,
+        stream_port: None,
     }
 }
 

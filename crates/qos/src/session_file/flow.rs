@@ -31,7 +31,7 @@ pub enum Role {
 
 /// The T-module that carries a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
-#[schemars(rename_all = "lowercase")]
+#[schemars(rename_all = "kebab-case")]
 pub enum TransportKind {
     /// Datagrams: what is lost stays lost, unless a module repairs it.
     Udp,
@@ -42,6 +42,10 @@ pub enum TransportKind {
     /// A byte stream to each participant, from one source: who is too far behind is cut off.
     #[schemars(rename = "tcp-multicast")]
     TcpMulticast,
+    /// An encrypted stream: as `tcp`, and nobody else can read or alter it.
+    Quic,
+    /// Encrypted datagrams that yield to others on the way: what is lost stays lost.
+    QuicDatagram,
 }
 
 /// One flow as the session file describes it.
@@ -97,6 +101,8 @@ impl Word for TransportKind {
         ("tcp", Self::Tcp),
         ("shm", Self::Shm),
         ("tcp-multicast", Self::TcpMulticast),
+        ("quic", Self::Quic),
+        ("quic-datagram", Self::QuicDatagram),
     ];
 }
 
@@ -120,6 +126,8 @@ impl TransportKind {
             Self::Tcp => "tcp",
             Self::Shm => "shm",
             Self::TcpMulticast => "tcp-multicast",
+            Self::Quic => "quic",
+            Self::QuicDatagram => "quic-datagram",
         }
     }
 }

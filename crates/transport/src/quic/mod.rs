@@ -49,6 +49,7 @@ use crate::udp::{BindError, DialError, LISTEN_ADDRS_MAX, any_port, connected};
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
 use crate::{Transport, TransportStats};
 use dacapo_base::Time;
+use dacapo_lift::TransportSpec;
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
 use dacapo_sys::udp::Socket;
 use doors::Doors;
@@ -71,6 +72,17 @@ pub enum Mode {
     Streams,
     /// Each by itself.
     Datagrams,
+}
+
+impl Mode {
+    /// What a choice of protocols has to know of it.
+    #[must_use]
+    pub fn spec(self) -> &'static TransportSpec {
+        match self {
+            Self::Streams => &SPEC,
+            Self::Datagrams => &SPEC_DATAGRAM,
+        }
+    }
 }
 
 const STREAMS: Capabilities = Capabilities {

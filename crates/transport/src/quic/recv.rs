@@ -6,7 +6,9 @@
 //! Decoder: any packet moves its own connection only, makes a new one, or is answered or dropped
 //! without being kept.
 //!
-//! Invariants: one call reads at most [`READS_MAX`] arrivals per socket; what somebody new may make
+//! Invariants: one call reads at most [`READS_MAX`] arrivals and about [`RECV_BYTES_MAX`] bytes per
+//! socket, as much as it hands up: what is more waits in the kernel, and what that has no room for
+//! tells the sender to yield; what somebody new may make
 //! this end keep is bounded (see [`super`]).
 
 #![deny(
@@ -21,7 +23,7 @@ use super::Quic;
 use super::doors::from_socket;
 use super::links::Stir;
 use crate::stream::{DIAL_WAIT, Intake, PREFACE_WAIT, Phase};
-use crate::{Incoming, RecvOutcome};
+use crate::{Incoming, RECV_BYTES_MAX, RecvOutcome};
 use bytes::BytesMut;
 use dacapo_base::Time;
 use dacapo_packet::Pool;
@@ -58,22 +60,27 @@ impl Quic {
     fn read_doors(&mut self) -> bool {
         let mut more = false;
         for index in 0..self.doors.count() {
-            let mut left = READS_MAX;
-            while left > 0 && self.read_door(index) {
-                left = left.saturating_sub(1);
+            let (mut reads, mut bytes) = (READS_MAX, RECV_BYTES_MAX);
+            while reads > 0 && bytes > 0 {
+                let Some(len) = self.read_door(index) else { break };
+                reads = reads.saturating_sub(1);
+                bytes = bytes.saturating_sub(len);
             }
-            more |= left == 0;
+            more |= reads == 0 || bytes == 0;
         }
         more
     }
 
-    /// Reads once; false when nothing is there.
-    fn read_door(&mut self, index: usize) -> bool {
-        let Some(door) = self.doors.door(index).filter(|door| door.is_ready) else { return false };
+    /// Reads once; the bytes that came, or `None` when nothing is there.
+    fn read_door(&mut self, index: usize) -> Option<usize> {
+        let door = self.doors.door(index).filter(|door| door.is_ready)?;
         let local = door.local;
         let stats = &mut self.streams.stats;
         match door.recv(&mut self.buffer) {
-            Ok(recv) => self.handle_train(index, local, &recv),
+            Ok(recv) => {
+                self.handle_train(index, local, &recv);
+                return Some(recv.len);
+            }
             Err(RecvError::Refused) => {
                 stats.refused = stats.refused.saturating_add(1);
                 self.links.handle_refused();
@@ -84,7 +91,7 @@ impl Quic {
             Err(RecvError::WouldBlock | RecvError::TooLarge) => {}
             Err(RecvError::Other(_)) => stats.errors = stats.errors.saturating_add(1),
         }
-        true
+        Some(0)
     }
 
     fn handle_train(&mut self, door: usize, local: SocketAddr, recv: &Recv) {

@@ -141,6 +141,7 @@ fn lists_end_at_their_limits() {
         datagram_len: 3,
         stream_token: None,
         base: None,
+        stream_port: None,
     };
     check_limit(FLOWS_MAX, 14, |count| Answer { flows: vec![answer.clone(); count] }.into());
     let join = || Join { name: "n".to_owned(), ..Join::default() };

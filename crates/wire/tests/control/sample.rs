@@ -16,6 +16,7 @@ use dacapo_wire::session::{
 };
 
 use crate::random::Random;
+use std::num::NonZeroU16;
 
 /// What to make.
 #[derive(Clone, Copy)]
@@ -238,6 +239,9 @@ impl Sample<'_> {
                 stream_token: (sample.taste.full || sample.random.chance(2))
                     .then(|| sample.random.array()),
                 base: (sample.taste.full || sample.random.chance(2)).then(|| sample.random.u64()),
+                stream_port: (sample.taste.full || sample.random.chance(2))
+                    .then(|| NonZeroU16::new(sample.random.u16().max(1)))
+                    .flatten(),
             }
         })
     }

@@ -36,13 +36,10 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let Some(mut plans) = load(args, &assumptions) else { return Ok(Exit::Invalid) };
     let mut edge = Edge::open()?;
     edge.host.listen(&addresses(args)).map_err(|error| Failure::core("listen", &error))?;
-    if let Some(why) = edge.host.no_streams() {
-        note(format_args!("dacapo: serve: without streams (tcp): {why}"));
+    for (spec, why) in edge.host.missing() {
+        note(format_args!("dacapo: serve: without {}: {why}", spec.name));
     }
-    if let Some(why) = edge.host.no_memory() {
-        note(format_args!("dacapo: serve: without shared memory (shm): {why}"));
-    }
-    if edge.host.no_streams().or(edge.host.no_memory()).is_some() {
+    if !edge.host.missing().is_empty() {
         assumptions.transports = Some(edge.host.transports());
         let Some(fewer) = load(args, &assumptions) else { return Ok(Exit::Invalid) };
         plans = fewer;

@@ -97,7 +97,10 @@ impl Ask {
     pub fn bound_bps(&self) -> Option<u64> {
         match self.transport {
             NetTransport::Udp => Some(self.rate_bps.unwrap_or(UDP_BPS)),
-            NetTransport::Tcp | NetTransport::Shm => self.rate_bps,
+            NetTransport::Tcp
+            | NetTransport::Shm
+            | NetTransport::Quic
+            | NetTransport::QuicDatagram => self.rate_bps,
         }
     }
 

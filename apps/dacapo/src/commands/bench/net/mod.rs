@@ -109,9 +109,11 @@ fn question(args: &BenchNetArgs) -> Result<Ask, Failure> {
     };
     match (&args.graph, args.transport) {
         (Some(graph), _) => ask(graph),
-        (None, NetTransport::Udp) => ask("segment,sequence"),
+        (None, NetTransport::Udp | NetTransport::QuicDatagram) => ask("segment,sequence"),
         // What does not fit a record is cut.
-        (None, NetTransport::Tcp | NetTransport::Shm) => ask("").or_else(|_| ask("segment")),
+        (None, NetTransport::Tcp | NetTransport::Shm | NetTransport::Quic) => {
+            ask("").or_else(|_| ask("segment"))
+        }
     }
     .map_err(wrong)
 }
