@@ -266,6 +266,8 @@ impl Reactor {
         if was_idle && wait.is_zero() && self.idle_until.is_some_and(|until| now < until) {
             return Ok(tokens);
         }
+        // What comes now may be a reason to turn earlier than was known.
+        self.idle_until = None;
         let mut more = self.receive(now);
         more |= self.streams.receive(now, &mut self.core, &self.ready, RECV_ROUNDS);
         self.counters.received_bytes += self.streams.take_received();
@@ -274,7 +276,6 @@ impl Reactor {
         let full = self.send(now);
         self.tidy(now);
         if more || full {
-            self.idle_until = None;
             return Ok(tokens);
         }
         if !wait.is_zero() {
