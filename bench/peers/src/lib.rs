@@ -16,6 +16,7 @@
 //! Invariant: bytes and CPU time are counted over the same window, at each end by its own clock.
 
 mod latency;
+pub mod sockets;
 mod stats;
 mod usage;
 mod window;

@@ -10,21 +10,13 @@
 //! every datagram begins with its number, which is all that a sink reads of it.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{setsockopt, sockopt};
-use peers::{
-    Failure, Order, PATIENCE, Role, RoundTrips, SOCKET_BUFFER_BYTES, Sequence, Window, say_ready,
-};
+use peers::{Failure, Order, PATIENCE, Role, RoundTrips, Sequence, Window, say_ready, sockets};
 use serde_json::Value;
-use socket2::SockRef;
-
-/// The most bytes of a train: what IPv4 takes as one datagram before it is segmented.
-const TRAIN_BYTES_MAX: usize = 65_507;
-/// The most datagrams of a train.
-const SEGMENTS_MAX: usize = 64;
 
 fn main() -> ExitCode {
     peers::run(|order| match (order.kind.as_str(), order.role) {
@@ -35,9 +27,7 @@ fn main() -> ExitCode {
         ("udp", Role::Sink) => udp_sink(order, false),
         ("udp", Role::Source) => udp_source(order, 1),
         ("gso", Role::Sink) => udp_sink(order, true),
-        ("gso", Role::Source) => {
-            udp_source(order, (TRAIN_BYTES_MAX / order.size).clamp(1, SEGMENTS_MAX))
-        }
+        ("gso", Role::Source) => udp_source(order, sockets::segments(order.size)),
         ("udp", Role::Echo) => udp_echo(order),
         ("udp", Role::Ping) => udp_ping(order),
         _ => Err(Failure("the kinds are tcp, udp and (sink and source only) gso".to_owned())),
@@ -151,37 +141,12 @@ fn tcp_ping(order: &Order) -> Result<Value, Failure> {
     }
 }
 
-/// A bound socket with large buffers.
-fn bind(address: SocketAddr) -> Result<UdpSocket, Failure> {
-    let socket = UdpSocket::bind(address)?;
-    let options = SockRef::from(&socket);
-    options.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
-    options.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    Ok(socket)
-}
-
-/// A socket connected to the other end.
-fn call(order: &Order) -> Result<UdpSocket, Failure> {
-    let any = if order.address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-    let socket = bind(any.parse().map_err(|_| Failure("no local address".to_owned()))?)?;
-    socket.connect(order.address)?;
-    Ok(socket)
-}
-
-/// A socket connected to whoever sends first, as the fast way of the kernel is.
-fn answer(socket: &UdpSocket) -> Result<(), Failure> {
-    say_ready()?;
-    let (_, from) = socket.peek_from(&mut [0])?;
-    Ok(socket.connect(from)?)
-}
-
 fn udp_sink(order: &Order, is_gro: bool) -> Result<Value, Failure> {
-    let socket = bind(order.address)?;
+    let socket = sockets::bind(order.address)?;
     if is_gro {
         setsockopt(&socket, sockopt::UdpGroSegment, &true)?;
     }
-    answer(&socket)?;
+    sockets::answer(&socket)?;
     let mut buffer = vec![0; if is_gro { 1 << 16 } else { order.size }];
     let mut window = Window::new(order.window);
     let mut sequence = Sequence::default();
@@ -200,7 +165,7 @@ fn udp_sink(order: &Order, is_gro: bool) -> Result<Value, Failure> {
 }
 
 fn udp_source(order: &Order, segment_count: usize) -> Result<Value, Failure> {
-    let socket = call(order)?;
+    let socket = sockets::call(order.address)?;
     if segment_count > 1 {
         let size = i32::try_from(order.size).map_err(|_| Failure("SIZE is too large".into()))?;
         setsockopt(&socket, sockopt::UdpGsoSegment, &size)?;
@@ -225,8 +190,8 @@ fn udp_source(order: &Order, segment_count: usize) -> Result<Value, Failure> {
 }
 
 fn udp_echo(order: &Order) -> Result<Value, Failure> {
-    let socket = bind(order.address)?;
-    answer(&socket)?;
+    let socket = sockets::bind(order.address)?;
+    sockets::answer(&socket)?;
     let mut message = vec![0; order.size];
     let mut last = Instant::now();
     socket.set_nonblocking(order.is_spinning)?;
@@ -251,7 +216,7 @@ fn udp_echo(order: &Order) -> Result<Value, Failure> {
 }
 
 fn udp_ping(order: &Order) -> Result<Value, Failure> {
-    let socket = call(order)?;
+    let socket = sockets::call(order.address)?;
     let mut message = vec![7; order.size];
     let mut round_trips = RoundTrips::new(order.window);
     socket.set_nonblocking(order.is_spinning)?;
