@@ -26,7 +26,7 @@
 mod datagrams;
 mod groups;
 mod lanes;
-mod owner;
+mod owned;
 mod queues;
 mod refused;
 mod side;
@@ -47,7 +47,7 @@ pub use lanes::{
     a_lane_can_be_closed_and_opened_again, data_lanes_are_idempotent_and_bounded,
     data_without_a_lane_goes_by_control,
 };
-pub use owner::Owned;
+pub use owned::Owned;
 pub use queues::{
     a_full_pool_leaves_the_data_for_later, a_full_queue_blocks_or_counts,
     one_call_reads_a_bounded_number, the_descriptor_is_readable_while_something_waits,

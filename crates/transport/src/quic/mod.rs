@@ -44,7 +44,7 @@ mod watch;
 pub use config::{ClientCrypto, Common, Config, DATAGRAM_LEN_MAX, ServerCrypto};
 pub use spec::{SPEC, SPEC_DATAGRAM};
 
-use crate::stream::{RECORD_LEN_MAX, StreamEvent, StreamTransport, Streams, Token};
+use crate::stream::{StreamEvent, StreamTransport, Streams, Token, capabilities};
 use crate::udp::{BindError, DialError, LISTEN_ADDRS_MAX, any_port, connected};
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
 use crate::{Transport, TransportStats};
@@ -85,18 +85,7 @@ impl Mode {
     }
 }
 
-const STREAMS: Capabilities = Capabilities {
-    name: SPEC.name,
-    lanes: false,
-    datagram_len_max: RECORD_LEN_MAX,
-    reliable: true,
-    ordered: true,
-    boundaries: true,
-    duplicates: false,
-    integrity: true,
-    multicast: false,
-    trains: true,
-};
+const STREAMS: Capabilities = capabilities(SPEC.name, true);
 
 const DATAGRAMS: Capabilities = Capabilities {
     name: SPEC_DATAGRAM.name,

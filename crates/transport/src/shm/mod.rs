@@ -38,7 +38,7 @@ pub use link::Link;
 pub use spec::SPEC;
 
 use crate::Capabilities;
-use crate::stream::{Doorway, Ending, RECORD_LEN_MAX, Sockets, Token};
+use crate::stream::{Doorway, Ending, Sockets, Token, capabilities};
 use crate::udp::LISTEN_ADDRS_MAX;
 use dacapo_sys::bell::{self, Accepted};
 use dacapo_sys::memory::SharedMemory;
@@ -120,18 +120,7 @@ impl Shm {
 impl Doorway for Listener {
     type Connection = Link;
 
-    const CAPABILITIES: Capabilities = Capabilities {
-        name: "shm",
-        lanes: false,
-        datagram_len_max: RECORD_LEN_MAX,
-        reliable: true,
-        ordered: true,
-        boundaries: true,
-        duplicates: false,
-        integrity: true,
-        multicast: false,
-        trains: true,
-    };
+    const CAPABILITIES: Capabilities = capabilities("shm", true);
     const ROOM_IS_POLLED: bool = false;
 
     fn accept(&self) -> io::Result<Option<(Link, SocketAddr)>> {

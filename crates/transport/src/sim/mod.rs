@@ -26,7 +26,7 @@ pub use config::Config;
 pub use net::{Net, Wire};
 pub use pipe::{End, Pipe, Side};
 
-use crate::stream::{RECORD_LEN_MAX, StreamEvent, StreamTransport, Streams, Token};
+use crate::stream::{StreamEvent, StreamTransport, Streams, Token, capabilities};
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
 use crate::{Transport, TransportStats};
 use dacapo_base::Time;
@@ -36,18 +36,7 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-const CAPABILITIES: Capabilities = Capabilities {
-    name: "sim",
-    lanes: false,
-    datagram_len_max: RECORD_LEN_MAX,
-    reliable: true,
-    ordered: true,
-    boundaries: true,
-    duplicates: false,
-    integrity: true,
-    multicast: false,
-    trains: true,
-};
+const CAPABILITIES: Capabilities = capabilities("sim", true);
 
 /// A transport over the simulated streams of a [`Net`].
 #[derive(Debug)]

@@ -27,7 +27,7 @@ pub use config::Config;
 pub use spec::{GROUP_SPEC, SPEC};
 
 use crate::Capabilities;
-use crate::stream::{Connection, Doorway, Ending, RECORD_LEN_MAX, Sockets, Token};
+use crate::stream::{Connection, Doorway, Ending, Sockets, Token, capabilities};
 use crate::udp::{BindError, DialError, LISTEN_ADDRS_MAX};
 use dacapo_sys::tcp::{Listener, Stream};
 use std::io;
@@ -37,18 +37,7 @@ use std::time::Duration;
 /// How errors name it.
 const NAME: &str = "TCP";
 
-const CAPABILITIES: Capabilities = Capabilities {
-    name: "tcp",
-    lanes: false,
-    datagram_len_max: RECORD_LEN_MAX,
-    reliable: true,
-    ordered: true,
-    boundaries: true,
-    duplicates: false,
-    integrity: false,
-    multicast: false,
-    trains: true,
-};
+const CAPABILITIES: Capabilities = capabilities("tcp", false);
 
 /// A TCP transport.
 pub type Tcp = Sockets<Listener>;
