@@ -12,11 +12,15 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-const CHECKS: [&str; 21] = [
+const CHECKS: [&str; 25] = [
     "udp-port-ipv4",
     "tcp-port-ipv4",
     "udp-port-ipv6",
     "tcp-port-ipv6",
+    "quic-port-ipv4",
+    "quic-datagram-port-ipv4",
+    "quic-port-ipv6",
+    "quic-datagram-port-ipv6",
     "loopback-ipv4",
     "loopback-ipv6",
     "udp-gso",
@@ -122,6 +126,20 @@ fn a_port_that_another_program_holds_fails_with_advice() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     assert_eq!(find(&findings(&place, &["--port", &port]), "tcp-port-ipv4")["state"], "fail");
+}
+
+#[test]
+fn a_port_of_flows_that_another_program_holds_is_a_warning_with_advice() {
+    let place = Place::new();
+    let held = std::iter::repeat_with(|| UdpSocket::bind("127.0.0.1:0").unwrap()).take(64);
+    let socket = held.into_iter().find(|it| it.local_addr().unwrap().port() > 11_100).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let control = (port - 10_000).to_string();
+    let found = findings(&place, &["--port", &control]);
+    let quic = find(&found, "quic-port-ipv4");
+    assert_eq!(quic["state"], "warn", "{quic}");
+    let advice = quic["advice"].as_str().unwrap();
+    assert!(advice.contains("--port") && advice.contains(&port.to_string()), "{advice}");
 }
 
 #[test]

@@ -19,6 +19,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use crate::quic_flows::quic_ports;
+
 /// The port that a core listens on when nothing else is said.
 pub const PORT: u16 = 19_980;
 

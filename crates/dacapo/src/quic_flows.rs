@@ -117,11 +117,33 @@ impl QuicFlows {
     }
 }
 
-/// The port for a mode; 0 when there is none so far above that of control.
-fn usual_port(mode: Mode, control: &[SocketAddr]) -> u16 {
+/// The transports of QUIC, each with the UDP port where a host whose control port is this one waits
+/// for its flows while that is free: `None` when there is none so far above.
+#[must_use]
+pub fn quic_ports(control: u16) -> [(&'static str, Option<u16>); 2] {
+    [Mode::Streams, Mode::Datagrams].map(|mode| (mode.spec().name, port_above(mode, control)))
+}
+
+fn port_above(mode: Mode, control: u16) -> Option<u16> {
     let offset = match mode {
         Mode::Streams => PORT_OFFSET,
         Mode::Datagrams => PORT_OFFSET + 1,
     };
-    control.first().and_then(|at| at.port().checked_add(offset)).unwrap_or(0)
+    control.checked_add(offset)
+}
+
+/// The port for a mode; 0 when there is none so far above that of control.
+fn usual_port(mode: Mode, control: &[SocketAddr]) -> u16 {
+    control.first().and_then(|at| port_above(mode, at.port())).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_over_quic_are_waited_for_above_the_port_of_control() {
+        assert_eq!(quic_ports(19_980), [("quic", Some(29_980)), ("quic-datagram", Some(29_981))]);
+        assert_eq!(quic_ports(55_535), [("quic", Some(65_535)), ("quic-datagram", None)]);
+    }
 }

@@ -1,4 +1,5 @@
-//! The port that is to be served at, UDP and TCP, IPv4 and IPv6: free, or held, and by whom.
+//! The port that is to be served at, UDP and TCP, IPv4 and IPv6: free, or held, and by whom; and
+//! the ports above it, where flows over QUIC are waited for.
 //!
 //! ```text
 //!   bind --> it works: free
@@ -9,7 +10,8 @@
 //! can find out.
 //!
 //! Invariants: what was bound is released at once. Who holds a port is asked by a process of its
-//! own, in a state folder of its own where this user has no identity yet: asking makes none.
+//! own, in a state folder of its own where this user has no identity yet: asking makes none. A port
+//! of flows that is held is no failure: another is chosen then, and each flow is told.
 //!
 //! Source: proc_net(5) for `/proc/net/udp` and `/proc/net/udp6`, whose addresses are words in the
 //! byte order of the host.
@@ -17,6 +19,7 @@
 use super::finding::Finding;
 use super::identity;
 use crate::progress::Progress;
+use dacapo::host::quic_ports;
 use dacapo_sys::udp::{Config, Socket};
 use std::fs::DirBuilder;
 use std::io;
@@ -86,7 +89,15 @@ pub fn examine(port: u16, progress: &mut Progress) -> Vec<Finding> {
         let holder = holder(*family);
         [judge("udp", *family, port, udp, holder), judge("tcp", *family, port, tcp, holder)]
     });
-    judged.flatten().collect()
+    let control: Vec<Finding> = judged.flatten().collect();
+    let flows = families.into_iter().flat_map(|family| {
+        let holder = is_held(&udp[family as usize]).then(|| holder(family));
+        quic_ports(port).map(|(transport, flows)| {
+            let tried = flows.map(|flows| (flows, try_udp(family, flows)));
+            judge_quic(transport, family, port, tried, holder)
+        })
+    });
+    control.into_iter().chain(flows).collect()
 }
 
 fn try_udp(family: Family, port: u16) -> io::Result<()> {
@@ -122,6 +133,44 @@ fn judge(
         // Without IPv6 both the family and the address are unknown.
         _ if family == Family::V6 => Finding::info(check, format!("no IPv6 here: {error}")),
         _ => Finding::fail(check, format!("{port}: {error}"), "choose another port with --port"),
+    }
+}
+
+/// Judges the port above that of control, `None` when there is none, with who holds control's.
+fn judge_quic(
+    transport: &str,
+    family: Family,
+    control: u16,
+    tried: Option<(u16, io::Result<()>)>,
+    holder: Option<Holder>,
+) -> Finding {
+    let check = format!("{transport}-port-{}", family.name());
+    let Some((port, tried)) = tried else {
+        let found = format!("none so far above {control}; each flow is told of one that is free");
+        return Finding::info(check, found);
+    };
+    match tried {
+        Ok(()) => Finding::ok(check, format!("{port} is free")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match holder {
+            Some(Holder::Dacapo { .. }) => {
+                Finding::ok(check, format!("{port} is held, as by the dacapo of {control}"))
+            }
+            _ => Finding::warn(
+                check,
+                format!("{port} is held; flows over {transport} come to another port each time"),
+                format!(
+                    "behind a firewall find who holds it with `ss -lunp sport = :{port}` and end \
+                     it, or choose another port with --port"
+                ),
+            ),
+        },
+        Err(error) if family == Family::V6 => {
+            Finding::info(check, format!("no IPv6 here: {error}"))
+        }
+        Err(error) => {
+            let advice = "choose another port with --port, or do without flows over QUIC";
+            Finding::warn(check, format!("{port}: {error}"), advice)
+        }
     }
 }
 
@@ -285,5 +334,29 @@ mod tests {
         let absent = Some(io::ErrorKind::AddrNotAvailable);
         assert_eq!(judge(absent, Family::V6, Holder::Other).state, State::Info);
         assert_eq!(judge(absent, Family::V4, Holder::Other).state, State::Fail);
+    }
+
+    #[test]
+    fn a_port_of_quic_that_is_held_is_a_warning_unless_a_dacapo_serves_there() {
+        let judge = |error: Option<io::ErrorKind>, family, holder| {
+            let tried = error.map_or(Ok(()), |kind| Err(kind.into()));
+            judge_quic("quic", family, 19_980, Some((29_980, tried)), holder)
+        };
+        let ok = |found: &str| Finding::ok("quic-port-ipv4", found);
+        assert_eq!(judge(None, Family::V4, None), ok("29980 is free"));
+        let in_use = Some(io::ErrorKind::AddrInUse);
+        let ours = judge(in_use, Family::V4, Some(Holder::Dacapo { sessions: 1 }));
+        assert_eq!(ours, ok("29980 is held, as by the dacapo of 19980"));
+        for holder in [None, Some(Holder::Other)] {
+            let other = judge(in_use, Family::V4, holder);
+            assert_eq!(other.state, State::Warn);
+            assert!(other.advice.unwrap().contains("ss -lunp sport = :29980"));
+        }
+        let absent = Some(io::ErrorKind::AddrNotAvailable);
+        assert_eq!(judge(absent, Family::V6, None).state, State::Info);
+        assert_eq!(judge(absent, Family::V4, None).state, State::Warn);
+        let none = judge_quic("quic-datagram", Family::V4, 60_000, None, None);
+        assert_eq!((none.state, none.check.as_str()), (State::Info, "quic-datagram-port-ipv4"));
+        assert!(none.found.contains("none so far above 60000"), "{}", none.found);
     }
 }
