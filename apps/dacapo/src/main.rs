@@ -3,7 +3,7 @@
 //! ```text
 //!   cli (arguments) -> commands/* -> edge (core, signals, descriptors) -> dacapo, the library
 //!                          |
-//!                     output, progress, account, describe, local, exit
+//!                     output, progress, account, describe, folder, local, exit
 //! ```
 //!
 //! What it is: the edge of the world: files, terminals, environment and signals are here and
@@ -18,6 +18,7 @@ mod edge;
 mod exit;
 #[cfg(debug_assertions)]
 mod faults;
+mod folder;
 mod local;
 mod output;
 mod progress;

@@ -40,3 +40,17 @@ fn a_demo_is_repeated_in_its_folder_and_not_when_told_to_keep_it() {
     keep.push("--keep");
     place.run(&keep).expect(1).says(&["an earlier demo is there"]);
 }
+
+#[test]
+fn a_folder_that_cannot_be_made_is_said_with_the_part_that_is_in_the_way() {
+    let place = Place::new();
+    place.write("file", "kept");
+    for out in ["file", "file/demo"] {
+        let run = place.run(&["demo", "--out", out, "--duration", "1"]).expect(1);
+        run.says(&["file is a file", "move that away, or choose another folder"]);
+    }
+    let run = place.run(&["recv", "--out", "file/incoming"]).expect(1);
+    run.says(&["recv: file/incoming", "file is a file", "choose another folder"]);
+    place.run(&["man", "file"]).expect(1).says(&["man: file", "choose another folder"]);
+    assert_eq!(std::fs::read_to_string(place.path("file")).unwrap(), "kept");
+}

@@ -24,6 +24,7 @@ use super::testmovie;
 use crate::cli::DemoArgs;
 use crate::edge::{Edge, Happening, interrupted};
 use crate::exit::{Exit, Failure};
+use crate::folder;
 use crate::output::{self, Cell, Ink, Table, line};
 use crate::progress::Progress;
 use dacapo::access::Wanted;
@@ -108,7 +109,7 @@ fn prepare(args: &DemoArgs) -> Result<Files, Failure> {
         let text = "an earlier demo is there; leave --keep out, or choose another --out";
         return Err(Failure::run_time(&what, text));
     }
-    fs::create_dir_all(&files.received).map_err(|error| Failure::run_time(&what, error))?;
+    folder::make(&files.received).map_err(|text| Failure::run_time("demo", text))?;
     Ok(files)
 }
 

@@ -12,6 +12,7 @@
 
 use crate::cli::{Cli, ManArgs};
 use crate::exit::{Exit, Failure, USAGE};
+use crate::folder;
 use crate::output;
 use clap::CommandFactory;
 use clap_mangen::Man;
@@ -51,7 +52,7 @@ struct Page {
 fn write(dir: &Path, pages: &[Page]) -> Result<(), Failure> {
     let failed =
         |path: &Path, error| Failure::run_time("man", format!("{}: {error}", path.display()));
-    std::fs::create_dir_all(dir).map_err(|error| failed(dir, error))?;
+    folder::make(dir).map_err(|text| Failure::run_time("man", text))?;
     for page in pages {
         let path = dir.join(&page.file_name);
         std::fs::write(&path, &page.text).map_err(|error| failed(&path, error))?;

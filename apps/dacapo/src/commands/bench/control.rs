@@ -13,6 +13,7 @@ use super::timed::{Measured, TimedPublisher};
 use crate::cli::BenchControlArgs;
 use crate::edge::{Edge, Happening, interrupted};
 use crate::exit::{Exit, Failure};
+use crate::folder;
 use crate::output::{self, Table, line};
 use crate::progress::Progress;
 use dacapo::access::{Sinks, Wanted};
@@ -56,7 +57,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub fn run(args: &BenchControlArgs) -> Result<Exit, Failure> {
     let dir = std::env::temp_dir().join(format!("dacapo-bench-{}", std::process::id()));
     let failed = |error: std::io::Error| Failure::run_time(FAILED, error);
-    std::fs::create_dir_all(&dir).map_err(failed)?;
+    folder::make(&dir).map_err(|text| Failure::run_time(FAILED, text))?;
     let measured = Measured::default();
     let outcome = measure(args, &dir, &measured);
     let removed = std::fs::remove_dir_all(&dir);

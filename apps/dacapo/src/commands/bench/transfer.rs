@@ -12,6 +12,7 @@ use super::plain;
 use super::series::median;
 use crate::cli::BenchTransferArgs;
 use crate::exit::{Exit, Failure};
+use crate::folder;
 use crate::output::{self, Table, line};
 use crate::progress::Progress;
 use dacapo_base::Random;
@@ -31,7 +32,7 @@ pub fn run(args: &BenchTransferArgs) -> Result<Exit, Failure> {
     let parent = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let dir = parent.join(format!("dacapo-bench-{}", std::process::id()));
     let failed = |error: std::io::Error| Failure::run_time(FAILED, error);
-    std::fs::create_dir_all(dir.join("received")).map_err(failed)?;
+    folder::make(&dir.join("received")).map_err(|text| Failure::run_time(FAILED, text))?;
     let rounds = measure(args, &dir);
     let removed = std::fs::remove_dir_all(&dir);
     let rounds = rounds?;

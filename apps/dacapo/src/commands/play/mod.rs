@@ -24,6 +24,7 @@ use crate::contact;
 use crate::describe;
 use crate::edge::{Edge, Happening};
 use crate::exit::{Exit, Failure};
+use crate::folder;
 use crate::local::LocalControl;
 use crate::output;
 use crate::progress::Progress;
@@ -290,7 +291,7 @@ impl<'a> Player<'a> {
 
     fn sinks_for(&self, flows: &[FlowOffer]) -> Result<Sinks, String> {
         if let Wanted::Save { dir, .. } = &self.wish.wanted {
-            std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+            folder::make(dir)?;
         }
         Sinks::for_offer(&self.wish.uri.name, flows, &self.wish.wanted)
     }

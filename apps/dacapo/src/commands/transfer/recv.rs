@@ -16,6 +16,7 @@ use crate::cli::{RecvArgs, or_usage};
 use crate::contact;
 use crate::edge::{Edge, Happening};
 use crate::exit::{Exit, Failure, exit_of};
+use crate::folder;
 use crate::output::{line, note};
 use crate::progress::Progress;
 use dacapo::core::{Code, CoreEvent, Error, PeerId, Port, SessionId};
@@ -50,8 +51,7 @@ pub fn run(args: &RecvArgs) -> Result<Exit, Failure> {
     // Wrong usage is said before anything is made.
     let asked = or_usage(args.asked()).unwrap_or_default();
     if !args.stdout {
-        std::fs::create_dir_all(&args.out)
-            .map_err(|error| Failure::run_time(&format!("recv: {}", args.out.display()), error))?;
+        folder::make(&args.out).map_err(|text| Failure::run_time("recv", text))?;
         for kept in dacapo::transfer::recover(&args.out) {
             let kept = kept.display();
             note(format_args!("dacapo: recv: what an earlier run was receiving is in {kept}"));
