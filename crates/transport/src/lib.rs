@@ -30,6 +30,7 @@
 pub mod conformance;
 mod group;
 pub mod inproc;
+mod pass_on;
 pub mod quic;
 pub mod shm;
 pub mod sim;

@@ -5,13 +5,10 @@
 use dacapo_base::Time;
 use dacapo_packet::Pool;
 use dacapo_transport::{
-    Capabilities, Incoming, JoinError, Membership, Outgoing, RecvOutcome, SendError, Sent,
-    Transport, TransportStats,
+    Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, TransportStats, pass_on,
 };
 use dacapo_wire::data::TYPE_DATA;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -88,30 +85,12 @@ impl<T> Tap<T> {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl<T: Transport> Transport for Tap<T> {
-    fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn local_addrs(&self) -> &[SocketAddr] {
-        self.inner.local_addrs()
-    }
-
-    fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr> {
-        self.inner.open_data(remote)
-    }
-
-    fn close_data(&mut self, remote: SocketAddr) {
-        self.inner.close_data(remote);
-    }
-
-    fn join(&mut self, wanted: &Membership) -> Result<(), JoinError> {
-        self.inner.join(wanted)
-    }
-
-    fn leave(&mut self, membership: &Membership) {
-        self.inner.leave(membership);
-    }
+    pass_on!(
+        inner: capabilities, local_addrs, open_data, close_data, join, leave, poll_too_large, fd,
+        watch_in, handle_ready, stats
+    );
 
     fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
         let sent = self.inner.send(outgoing);
@@ -143,20 +122,128 @@ impl<T: Transport> Transport for Tap<T> {
         }
         outcome
     }
-
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.fd()
-    }
-
-    fn stats(&self) -> TransportStats {
-        self.inner.stats()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dacapo_sys::poll::{Event, Poller, Registry};
+    use dacapo_transport::{Capabilities, JoinError, Lane, Membership, TooLong};
     use std::collections::BTreeSet;
+    use std::io;
+    use std::os::fd::BorrowedFd;
+
+    /// Answers as no transport does that leaves a method out, and notes what it was asked.
+    #[derive(Default)]
+    struct Scripted {
+        asked: Vec<&'static str>,
+    }
+
+    const CAPABILITIES: Capabilities = Capabilities {
+        name: "scripted",
+        lanes: true,
+        datagram_len_max: 1_200,
+        reliable: false,
+        ordered: false,
+        boundaries: true,
+        duplicates: true,
+        integrity: false,
+        multicast: true,
+        trains: true,
+    };
+
+    fn somebody() -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, 1], 7))
+    }
+
+    impl Transport for Scripted {
+        fn capabilities(&self) -> &Capabilities {
+            &CAPABILITIES
+        }
+
+        fn local_addrs(&self) -> &[SocketAddr] {
+            &[]
+        }
+
+        fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr> {
+            self.asked.push("open_data");
+            Ok(remote)
+        }
+
+        fn close_data(&mut self, _: SocketAddr) {
+            self.asked.push("close_data");
+        }
+
+        fn join(&mut self, _: &Membership) -> Result<(), JoinError> {
+            self.asked.push("join");
+            Ok(())
+        }
+
+        fn leave(&mut self, _: &Membership) {
+            self.asked.push("leave");
+        }
+
+        fn send(&mut self, _: &Outgoing<'_>) -> Result<Sent, SendError> {
+            self.asked.push("send");
+            Ok(Sent::All)
+        }
+
+        fn recv(&mut self, _: Time, _: &mut Pool, _: &mut Vec<Incoming>) -> RecvOutcome {
+            self.asked.push("recv");
+            RecvOutcome { more: true, ..RecvOutcome::default() }
+        }
+
+        fn poll_too_large(&mut self) -> Option<TooLong> {
+            Some(TooLong { remote: somebody(), datagram_len: Some(1_200) })
+        }
+
+        fn fd(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+
+        fn watch_in(&mut self, _: Registry) -> io::Result<bool> {
+            self.asked.push("watch_in");
+            Ok(true)
+        }
+
+        fn handle_ready(&mut self, event: Event) {
+            assert_eq!(event.token, 77);
+            self.asked.push("handle_ready");
+        }
+
+        fn stats(&self) -> TransportStats {
+            TransportStats { errors: 7, ..TransportStats::default() }
+        }
+    }
+
+    #[test]
+    fn everything_that_a_turn_loop_asks_gets_through_a_tap() {
+        let mut tap = Tap::new(Scripted::default(), &Arc::default());
+        let transport: &mut dyn Transport = &mut tap;
+        let group = SocketAddr::from(([239, 1, 2, 3], 5_004));
+        let wanted = Membership { group, source: somebody(), source_specific: true };
+        let poller = Poller::new().unwrap();
+        assert_eq!(transport.capabilities(), &CAPABILITIES);
+        assert!(
+            transport.watch_in(poller.registry(1)).unwrap(),
+            "it is watched where it is waited"
+        );
+        let event = Event { token: 77, readable: true, writable: false, closed: false };
+        transport.handle_ready(event);
+        assert_eq!(transport.open_data(somebody()).unwrap(), somebody());
+        transport.join(&wanted).unwrap();
+        let outgoing = Outgoing::datagram(Lane::Data, somebody(), &[0; 1_400]);
+        assert!(matches!(transport.send(&outgoing), Ok(Sent::All)));
+        let too_long = transport.poll_too_large().expect("what the network said of lengths");
+        assert_eq!((too_long.remote, too_long.datagram_len), (somebody(), Some(1_200)));
+        let mut pool = Pool::new(1 << 16);
+        assert!(transport.recv(Time::ZERO, &mut pool, &mut Vec::new()).more);
+        transport.leave(&wanted);
+        transport.close_data(somebody());
+        assert_eq!(transport.stats().errors, 7);
+        let order = "watch_in handle_ready open_data join send recv leave close_data";
+        assert_eq!(tap.inner.asked.join(" "), order);
+    }
 
     #[test]
     fn strangers_are_all_different_and_known_as_such() {

@@ -3,15 +3,11 @@
 //! What it is: what a turn loop does with [`Transport::watch_in`], so that every rule can be asked
 //! of a transport either way. What it is not: a rule.
 
-use crate::{
-    Capabilities, Incoming, JoinError, Membership, Outgoing, RecvOutcome, SendError, Sent, TooLong,
-    Transport, TransportStats,
-};
+use crate::{Incoming, RecvOutcome, Transport, pass_on};
 use dacapo_base::Time;
 use dacapo_packet::Pool;
 use dacapo_sys::poll::{Event, Poller, Registry};
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -40,34 +36,12 @@ impl Owned {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl Transport for Owned {
-    fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn local_addrs(&self) -> &[SocketAddr] {
-        self.inner.local_addrs()
-    }
-
-    fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr> {
-        self.inner.open_data(remote)
-    }
-
-    fn close_data(&mut self, remote: SocketAddr) {
-        self.inner.close_data(remote);
-    }
-
-    fn join(&mut self, wanted: &Membership) -> Result<(), JoinError> {
-        self.inner.join(wanted)
-    }
-
-    fn leave(&mut self, membership: &Membership) {
-        self.inner.leave(membership);
-    }
-
-    fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
-        self.inner.send(outgoing)
-    }
+    pass_on!(
+        inner: capabilities, local_addrs, open_data, close_data, join, leave, send, poll_too_large,
+        stats
+    );
 
     fn recv(&mut self, now: Time, pool: &mut Pool, into: &mut Vec<Incoming>) -> RecvOutcome {
         let looked = self.poller.wait(Some(Duration::ZERO), &mut self.events);
@@ -79,15 +53,13 @@ impl Transport for Owned {
         self.inner.recv(now, pool, into)
     }
 
-    fn poll_too_large(&mut self) -> Option<TooLong> {
-        self.inner.poll_too_large()
-    }
-
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.poller.as_fd())
     }
 
-    fn stats(&self) -> TransportStats {
-        self.inner.stats()
+    fn watch_in(&mut self, _: Registry) -> io::Result<bool> {
+        Ok(false)
     }
+
+    fn handle_ready(&mut self, _: Event) {}
 }

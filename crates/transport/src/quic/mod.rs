@@ -44,10 +44,9 @@ mod watch;
 pub use config::{ClientCrypto, Common, Config, DATAGRAM_LEN_MAX, ServerCrypto};
 pub use spec::{SPEC, SPEC_DATAGRAM};
 
-use crate::stream::{StreamEvent, StreamTransport, Streams, Token, capabilities};
+use crate::stream::{StreamTransport, Streams, Token, capabilities};
 use crate::udp::{BindError, DialError, LISTEN_ADDRS_MAX, any_port, connected};
-use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
-use crate::{Transport, TransportStats};
+use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
 use dacapo_base::Time;
 use dacapo_lift::TransportSpec;
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
@@ -185,6 +184,8 @@ impl Quic {
 }
 
 impl Transport for Quic {
+    pass_on!(streams: open_data, stats);
+
     fn capabilities(&self) -> &Capabilities {
         match self.mode {
             Mode::Streams => &STREAMS,
@@ -194,10 +195,6 @@ impl Transport for Quic {
 
     fn local_addrs(&self) -> &[SocketAddr] {
         &self.local_addrs
-    }
-
-    fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr> {
-        self.streams.open_data(remote)
     }
 
     fn close_data(&mut self, _remote: SocketAddr) {}
@@ -216,24 +213,10 @@ impl Transport for Quic {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.doors.fd())
     }
-
-    fn stats(&self) -> TransportStats {
-        self.streams.stats
-    }
 }
 
 impl StreamTransport for Quic {
-    fn expect(&mut self, token: Token, until: Time) {
-        self.streams.expect(token, until);
-    }
-
-    fn forget(&mut self, token: &Token) {
-        self.streams.forget(token);
-    }
-
-    fn poll_stream(&mut self) -> Option<StreamEvent> {
-        self.streams.poll_event()
-    }
+    pass_on!(streams: expect, forget, poll_stream, stream_count);
 
     fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
         self.streams.set_reading(remote, is_reading);
@@ -251,17 +234,13 @@ impl StreamTransport for Quic {
 
     fn close_stream(&mut self, remote: SocketAddr) {
         let place = self.streams.place_of(remote).map(|(place, _)| place);
-        self.streams.close(remote);
+        self.streams.close_stream(remote);
         place.into_iter().for_each(|place| self.transmit_at(place));
         self.close_left();
     }
 
     fn next_deadline(&self) -> Option<Time> {
         self.streams.next_deadline().into_iter().chain(self.links.next_deadline()).min()
-    }
-
-    fn stream_count(&self) -> usize {
-        self.streams.count()
     }
 
     fn release(&mut self, pool: &mut Pool) {

@@ -26,15 +26,12 @@ pub use config::Config;
 pub use net::{Net, Wire};
 pub use pipe::{End, Pipe, Side};
 
-use crate::stream::{StreamEvent, StreamTransport, Streams, Token, capabilities};
-use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
-use crate::{Transport, TransportStats};
+use crate::stream::{StreamTransport, Streams, Token, capabilities};
+use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
 use dacapo_base::Time;
 use dacapo_packet::Pool;
-use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
 
 const CAPABILITIES: Capabilities = capabilities("sim", true);
 
@@ -64,16 +61,14 @@ impl Sim {
 }
 
 impl Transport for Sim {
+    pass_on!(streams: open_data, stats);
+
     fn capabilities(&self) -> &Capabilities {
         &CAPABILITIES
     }
 
     fn local_addrs(&self) -> &[SocketAddr] {
         &self.local_addrs
-    }
-
-    fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr> {
-        self.streams.open_data(remote)
     }
 
     fn close_data(&mut self, _remote: SocketAddr) {}
@@ -89,48 +84,17 @@ impl Transport for Sim {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
-
-    fn stats(&self) -> TransportStats {
-        self.streams.stats
-    }
 }
 
 impl StreamTransport for Sim {
-    fn expect(&mut self, token: Token, until: Time) {
-        self.streams.expect(token, until);
-    }
-
-    fn forget(&mut self, token: &Token) {
-        self.streams.forget(token);
-    }
-
-    fn poll_stream(&mut self) -> Option<StreamEvent> {
-        self.streams.poll_event()
-    }
-
-    fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
-        self.streams.set_reading(remote, is_reading);
-    }
-
-    fn set_patience(&mut self, remote: SocketAddr, patience: Duration) {
-        self.streams.set_patience(remote, patience);
-    }
-
-    fn close_stream(&mut self, remote: SocketAddr) {
-        self.streams.close(remote);
-    }
+    pass_on!(
+        streams: expect, forget, poll_stream, set_reading, set_patience, close_stream, stream_count,
+        release
+    );
 
     fn next_deadline(&self) -> Option<Time> {
         let arrival = self.net.next_arrival(self.local());
         self.streams.next_deadline().into_iter().chain(arrival).min()
-    }
-
-    fn stream_count(&self) -> usize {
-        self.streams.count()
-    }
-
-    fn release(&mut self, pool: &mut Pool) {
-        self.streams.release(pool);
     }
 }
 

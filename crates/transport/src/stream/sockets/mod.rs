@@ -30,9 +30,8 @@ mod doors;
 mod recv;
 
 use super::table::Connection;
-use super::{Ending, StreamEvent, StreamTransport, Streams, Token};
-use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
-use crate::{Transport, TransportStats};
+use super::{Ending, StreamTransport, Streams, Token};
+use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
 use dacapo_base::Time;
 use dacapo_packet::Pool;
 use dacapo_sys::poll::{Event, Poller};
@@ -41,7 +40,6 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Duration;
 
 /// What listens for connections.
 pub trait Doorway: AsFd + Send {
@@ -94,16 +92,14 @@ impl<D: Doorway> Sockets<D> {
 }
 
 impl<D: Doorway> Transport for Sockets<D> {
+    pass_on!(streams: open_data, stats);
+
     fn capabilities(&self) -> &Capabilities {
         const { &D::CAPABILITIES }
     }
 
     fn local_addrs(&self) -> &[SocketAddr] {
         &self.local_addrs
-    }
-
-    fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr> {
-        self.streams.open_data(remote)
     }
 
     fn close_data(&mut self, _remote: SocketAddr) {}
@@ -121,24 +117,10 @@ impl<D: Doorway> Transport for Sockets<D> {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.poller.as_fd())
     }
-
-    fn stats(&self) -> TransportStats {
-        self.streams.stats
-    }
 }
 
 impl<D: Doorway> StreamTransport for Sockets<D> {
-    fn expect(&mut self, token: Token, until: Time) {
-        self.streams.expect(token, until);
-    }
-
-    fn forget(&mut self, token: &Token) {
-        self.streams.forget(token);
-    }
-
-    fn poll_stream(&mut self) -> Option<StreamEvent> {
-        self.streams.poll_event()
-    }
+    pass_on!(streams: expect, forget, poll_stream, set_patience, stream_count);
 
     fn send_split(
         &mut self,
@@ -156,22 +138,14 @@ impl<D: Doorway> StreamTransport for Sockets<D> {
         self.settle_watches();
     }
 
-    fn set_patience(&mut self, remote: SocketAddr, patience: Duration) {
-        self.streams.set_patience(remote, patience);
-    }
-
     fn close_stream(&mut self, remote: SocketAddr) {
-        self.streams.close(remote);
+        self.streams.close_stream(remote);
         self.settle_watches();
     }
 
     fn next_deadline(&self) -> Option<Time> {
         let pauses = self.doors.iter().filter_map(Door::paused_until);
         pauses.chain(self.streams.next_deadline()).min()
-    }
-
-    fn stream_count(&self) -> usize {
-        self.streams.count()
     }
 
     fn release(&mut self, pool: &mut Pool) {

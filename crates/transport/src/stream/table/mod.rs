@@ -359,12 +359,12 @@ impl<C: Connection> Streams<C> {
     }
 
     /// As [`super::StreamTransport::poll_stream`].
-    pub(crate) fn poll_event(&mut self) -> Option<StreamEvent> {
+    pub(crate) fn poll_stream(&mut self) -> Option<StreamEvent> {
         self.events.pop_front()
     }
 
     /// As [`super::StreamTransport::close_stream`].
-    pub(crate) fn close(&mut self, remote: SocketAddr) {
+    pub(crate) fn close_stream(&mut self, remote: SocketAddr) {
         let Some(index) = self.by_remote.remove(&remote) else { return };
         let Some(slot) = self.slot(index) else { return };
         if slot.phase == Phase::Dialing {
@@ -403,7 +403,7 @@ impl<C: Connection> Streams<C> {
     }
 
     /// As [`super::StreamTransport::stream_count`], those without a token left out.
-    pub(crate) fn count(&self) -> usize {
+    pub(crate) fn stream_count(&self) -> usize {
         self.slots.iter().flatten().filter(|slot| slot.token.is_some()).count()
     }
 
@@ -417,6 +417,11 @@ impl<C: Connection> Streams<C> {
         self.ready.clear();
         self.changed.clear();
         self.deadline = Time::NEVER;
+    }
+
+    /// As [`crate::Transport::stats`].
+    pub(crate) fn stats(&self) -> TransportStats {
+        self.stats
     }
 
     /// As [`crate::Transport::open_data`]: the address that the stream to `remote` has here.

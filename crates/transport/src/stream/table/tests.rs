@@ -98,37 +98,37 @@ fn reason(event: Option<StreamEvent>) -> String {
 fn a_stream_whose_writes_fail_ends_after_what_came_before_though_its_reads_never_say_so() {
     let mut streams = Streams::new(8);
     let fake = claimed(&mut streams, address(9), TOKEN);
-    assert!(is_open(streams.poll_event()));
+    assert!(is_open(streams.poll_stream()));
     fake.0.borrow_mut().write_error = Some(ErrorKind::ConnectionReset);
     fake.0.borrow_mut().incoming = vec![0, 0, 0, 1, 5];
     let outgoing = Outgoing::datagram(Lane::Data, address(9), b"lost");
     assert!(matches!(streams.send(&outgoing), Err(SendError::Closed)));
     assert!(matches!(streams.send(&outgoing), Err(SendError::Closed)), "and it stays so");
-    assert_eq!(streams.poll_event(), None, "what came before is still to be read");
+    assert_eq!(streams.poll_stream(), None, "what came before is still to be read");
     assert_eq!(recv(&mut streams, 1), 1);
-    assert!(reason(streams.poll_event()).contains("broke the stream off"));
-    assert_eq!((streams.count(), streams.poll_event()), (0, None));
+    assert!(reason(streams.poll_stream()).contains("broke the stream off"));
+    assert_eq!((streams.stream_count(), streams.poll_stream()), (0, None));
 }
 
 #[test]
 fn a_connection_that_could_not_be_begun_is_told() {
     let mut streams = Streams::<Fake>::new(8);
     streams.not_dialed(address(9), TOKEN, &Ending::Refused);
-    assert!(reason(streams.poll_event()).contains("nobody listens"));
-    assert_eq!((streams.stats.streams.closed, streams.count()), (1, 0));
+    assert!(reason(streams.poll_stream()).contains("nobody listens"));
+    assert_eq!((streams.stats.streams.closed, streams.stream_count()), (1, 0));
 }
 
 #[test]
 fn a_second_stream_from_the_same_address_is_refused_and_the_first_lives() {
     let mut streams = Streams::new(8);
     claimed(&mut streams, address(9), TOKEN);
-    assert!(is_open(streams.poll_event()));
+    assert!(is_open(streams.poll_stream()));
     let second = claimed(&mut streams, address(9), [8; 16]);
-    assert!(reason(streams.poll_event()).contains("the same remote address"));
+    assert!(reason(streams.poll_stream()).contains("the same remote address"));
     assert_eq!(second.0.borrow().written, 0, "it gets no answer");
     let outgoing = Outgoing::datagram(Lane::Data, address(9), b"first");
     assert_eq!(streams.send(&outgoing).unwrap(), Sent::All);
-    assert_eq!((streams.count(), streams.stats.streams.over_limit), (1, 1));
+    assert_eq!((streams.stream_count(), streams.stats.streams.over_limit), (1, 1));
 }
 
 #[test]
@@ -185,13 +185,13 @@ fn streams_that_are_being_closed_are_bounded_in_number_and_time() {
     for index in 0..=DATA_LANES_MAX as u16 {
         let token = [index.to_be_bytes(); 8].concat().try_into().unwrap();
         fakes.push(claimed(&mut streams, address(1_000 + index), token));
-        streams.close(address(1_000 + index));
+        streams.close_stream(address(1_000 + index));
         recv(&mut streams, u64::from(index));
     }
-    assert_eq!(streams.count(), DATA_LANES_MAX, "the first was given up");
+    assert_eq!(streams.stream_count(), DATA_LANES_MAX, "the first was given up");
     assert_eq!(Rc::strong_count(&fakes[0].0), 1, "it is gone");
     assert!(fakes.iter().all(|fake| fake.0.borrow().is_ended));
     assert_eq!(streams.next_deadline(), Some(Time::from_millis(1) + CLOSE_WAIT));
     recv(&mut streams, 10_000);
-    assert_eq!((streams.count(), streams.next_deadline()), (0, None));
+    assert_eq!((streams.stream_count(), streams.next_deadline()), (0, None));
 }
