@@ -120,6 +120,7 @@ build() {
     in_c peer-zmq zmq.c zmq zmq.h
     aeron
     in_rust peer-uring uring
+    in_rust peer-xdp xdp
     in_rust peer-quinn quinn
     in_rust peer-zenoh zenoh
     if [ -z "${DACAPO:-}" ]; then

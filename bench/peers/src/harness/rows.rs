@@ -89,17 +89,19 @@ const SRT: &str = "peer-srt";
 const AERON: &str = "peer-aeron";
 const ZMQ: &str = "peer-zmq";
 const URING: &str = "peer-uring";
+const XDP: &str = "peer-xdp";
 const OURS_UDP: Program = Program::Dacapo(&["--transport", "udp", "--graph", "segment,sequence"]);
 const OURS_TCP: Program = Program::Dacapo(&["--transport", "tcp"]);
 
 /// Every row, in the order of a round.
-pub const ROWS: [Row; 29] = [
+pub const ROWS: [Row; 32] = [
     bulk("gso", "bare UDP with GSO and GRO", Program::Peer(PLAIN, "gso"), 1472, false),
     bulk("ours-udp", "dacapo udp {sequence, segment}", OURS_UDP, 60 << 10, false),
     bulk("tcp", "kernel TCP", Program::Peer(PLAIN, "tcp"), 128 << 10, true),
     bulk("ours-tcp", "dacapo over tcp", OURS_TCP, 60 << 10, true),
     bulk("gso-uring", "the same by io_uring", Program::Peer(URING, "gso"), 1472, false),
     bulk("udp", "UDP one by one", Program::Peer(PLAIN, "udp"), 1472, false),
+    bulk("udp-xdp", "datagrams by AF_XDP", Program::Peer(XDP, "udp"), 1472, false),
     bulk("quinn", "quinn, one stream (TLS)", Program::Peer(QUINN, "stream"), 64 << 10, true),
     bulk("quinn-dgram", "quinn, datagrams (TLS)", Program::Peer(QUINN, "datagram"), 1400, false),
     bulk("srt-file", "SRT, file mode", Program::Peer(SRT, "file"), 1456, true),
@@ -114,6 +116,8 @@ pub const ROWS: [Row; 29] = [
     latency("ours-udp-64-spin", "dacapo udp {sequence, segment}", OURS_UDP, Wait::Spin),
     latency("udp-64-uring", "UDP by io_uring", Program::Peer(URING, "udp"), Wait::Block),
     latency("udp-64-uring-spin", "UDP by io_uring", Program::Peer(URING, "udp"), Wait::Spin),
+    latency("udp-64-xdp", "UDP by AF_XDP", Program::Peer(XDP, "udp"), Wait::Block),
+    latency("udp-64-xdp-spin", "UDP by AF_XDP", Program::Peer(XDP, "udp"), Wait::Spin),
     latency("tcp-64", "kernel TCP", Program::Peer(PLAIN, "tcp"), Wait::Block),
     latency("ours-tcp-64", "dacapo over tcp", OURS_TCP, Wait::Block),
     latency("quinn-64", "quinn, one stream (TLS)", Program::Peer(QUINN, "stream"), Wait::Block),
