@@ -73,6 +73,11 @@ const fn bulk(
     Row { name, what, measure, program, size, wait, is_reliable, control }
 }
 
+/// The same with another row to compare it with.
+const fn beside(control: &'static str, row: Row) -> Row {
+    Row { control: Some(control), ..row }
+}
+
 const fn latency(name: &'static str, what: &'static str, program: Program, wait: Wait) -> Row {
     let control = Some(match wait {
         Wait::Block => "udp-64",
@@ -92,9 +97,12 @@ const URING: &str = "peer-uring";
 const XDP: &str = "peer-xdp";
 const OURS_UDP: Program = Program::Dacapo(&["--transport", "udp", "--graph", "segment,sequence"]);
 const OURS_TCP: Program = Program::Dacapo(&["--transport", "tcp"]);
+const OURS_QUIC: Program = Program::Dacapo(&["--transport", "quic"]);
+const OURS_QUIC_DATAGRAM: Program =
+    Program::Dacapo(&["--transport", "quic-datagram", "--graph", "segment,sequence"]);
 
 /// Every row, in the order of a round.
-pub const ROWS: [Row; 32] = [
+pub const ROWS: [Row; 36] = [
     bulk("gso", "bare UDP with GSO and GRO", Program::Peer(PLAIN, "gso"), 1472, false),
     bulk("ours-udp", "dacapo udp {sequence, segment}", OURS_UDP, 60 << 10, false),
     bulk("tcp", "kernel TCP", Program::Peer(PLAIN, "tcp"), 128 << 10, true),
@@ -102,8 +110,19 @@ pub const ROWS: [Row; 32] = [
     bulk("gso-uring", "the same by io_uring", Program::Peer(URING, "gso"), 1472, false),
     bulk("udp", "UDP one by one", Program::Peer(PLAIN, "udp"), 1472, false),
     bulk("udp-xdp", "datagrams by AF_XDP", Program::Peer(XDP, "udp"), 1472, false),
-    bulk("quinn", "quinn, one stream (TLS)", Program::Peer(QUINN, "stream"), 64 << 10, true),
+    bulk("quinn", "quinn, one stream (TLS)", Program::Peer(QUINN, "stream"), 60 << 10, true),
+    beside("quinn", bulk("ours-quic", "dacapo over quic (TLS)", OURS_QUIC, 60 << 10, true)),
     bulk("quinn-dgram", "quinn, datagrams (TLS)", Program::Peer(QUINN, "datagram"), 1400, false),
+    beside(
+        "quinn-dgram",
+        bulk(
+            "ours-quic-datagram",
+            "dacapo quic-datagram (TLS)",
+            OURS_QUIC_DATAGRAM,
+            60 << 10,
+            false,
+        ),
+    ),
     bulk("srt-file", "SRT, file mode", Program::Peer(SRT, "file"), 1456, true),
     bulk("srt-live", "SRT, live mode", Program::Peer(SRT, "live"), 1456, true),
     bulk("zmq", "ZeroMQ over tcp", Program::Peer(ZMQ, "tcp"), 64 << 10, true),
@@ -121,11 +140,21 @@ pub const ROWS: [Row; 32] = [
     latency("tcp-64", "kernel TCP", Program::Peer(PLAIN, "tcp"), Wait::Block),
     latency("ours-tcp-64", "dacapo over tcp", OURS_TCP, Wait::Block),
     latency("quinn-64", "quinn, one stream (TLS)", Program::Peer(QUINN, "stream"), Wait::Block),
+    beside("quinn-64", latency("ours-quic-64", "dacapo over quic (TLS)", OURS_QUIC, Wait::Block)),
     latency(
         "quinn-dgram-64",
         "quinn, datagrams (TLS)",
         Program::Peer(QUINN, "datagram"),
         Wait::Block,
+    ),
+    beside(
+        "quinn-dgram-64",
+        latency(
+            "ours-quic-datagram-64",
+            "dacapo quic-datagram (TLS)",
+            OURS_QUIC_DATAGRAM,
+            Wait::Block,
+        ),
     ),
     latency("srt-live-64", "SRT, live mode", Program::Peer(SRT, "live"), Wait::Block),
     latency("zmq-64", "ZeroMQ over tcp", Program::Peer(ZMQ, "tcp"), Wait::Block),
@@ -139,6 +168,14 @@ pub fn row(name: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.name == name)
 }
 
+/// The names of a row, of its control, and of the control of that, up to one that is its own.
+fn chain(name: &str) -> impl Iterator<Item = &'static str> {
+    let control = |below: &&'static Row| {
+        below.control.and_then(row).filter(|control| control.name != below.name)
+    };
+    std::iter::successors(row(name), control).map(|row| row.name)
+}
+
 /// The rows to run: all, or those asked for with their controls and those that judge the rounds.
 ///
 /// # Errors
@@ -148,9 +185,7 @@ pub fn selected(only: &[String]) -> Result<Vec<&'static Row>, peers::Failure> {
         let text = format!("`{name}` is no row; `--list` shows them");
         return Err(peers::Failure(text));
     }
-    let controls = only.iter().filter_map(|name| row(name)?.control);
-    let names: Vec<&str> =
-        only.iter().map(String::as_str).chain(controls).chain(CONTROLS).collect();
+    let names: Vec<&str> = only.iter().flat_map(|name| chain(name)).chain(CONTROLS).collect();
     let is_meant = |row: &&Row| only.is_empty() || names.contains(&row.name);
     Ok(ROWS.iter().filter(is_meant).collect())
 }
@@ -176,6 +211,7 @@ mod tests {
             selected(&only).unwrap().iter().map(|row| row.name).collect()
         };
         assert_eq!(names(&["ours-udp-64"]), ["gso", "tcp", "udp-64", "ours-udp-64"]);
+        assert_eq!(names(&["ours-quic-64"])[2..], ["udp-64", "quinn-64", "ours-quic-64"]);
         assert_eq!(names(&[]).len(), ROWS.len());
         assert!(selected(&["nothing".to_owned()]).is_err());
     }
