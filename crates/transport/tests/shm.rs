@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod plain;
+
 use dacapo_base::{Random, Time};
 use dacapo_sys::bell::{Bell, Heard};
 use dacapo_sys::memory::SharedMemory;
@@ -9,6 +11,7 @@ use dacapo_transport::conformance::{self, Bare, Side, StreamNet};
 use dacapo_transport::shm::{Config, Link, Shm};
 use dacapo_transport::stream::{MAGIC, Token};
 use dacapo_transport::{Lane, Outgoing, StreamEvent, StreamTransport, Transport};
+use plain::Plain;
 use std::io::{self, BufRead, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -61,7 +64,7 @@ impl StreamNet for Host {
     }
 
     fn connect(&self, remote: SocketAddr) -> Box<dyn Bare> {
-        Box::new(Plain(Link::connect(remote, self.config.ring_bytes).unwrap(), remote))
+        Box::new(plain(remote, &self.config))
     }
 
     fn nobody(&self) -> SocketAddr {
@@ -73,28 +76,11 @@ impl StreamNet for Host {
     }
 }
 
-struct Plain(Link, SocketAddr);
-
-impl Bare for Plain {
-    fn local_addr(&self) -> SocketAddr {
-        self.0.local_addr(self.1).unwrap()
-    }
-}
-
-impl Read for Plain {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.0.read(into)
-    }
-}
-
-impl Write for Plain {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
+/// A bare stream to who serves there.
+fn plain(remote: SocketAddr, config: &Config) -> Plain<Link> {
+    let link = Link::connect(remote, config.ring_bytes).unwrap();
+    let local = link.local_addr(remote).unwrap();
+    Plain(link, local)
 }
 
 /// Tests run beside each other and share the process's descriptors.
@@ -137,17 +123,17 @@ fn all_streams_that_a_transport_may_have_can_be_open() {
 }
 
 /// A server with one stream from a bare link.
-fn server_with_plain() -> (Side<Shm>, SocketAddr, Plain) {
+fn server_with_plain() -> (Side<Shm>, SocketAddr, Plain<Link>) {
     let (server, address) = serve_at(V4, &few());
     let mut server = Side::new(Box::new(server));
     let plain = open_plain(&mut server, address, TOKEN);
     (server, address, plain)
 }
 
-fn open_plain(server: &mut Side<Shm>, address: SocketAddr, token: Token) -> Plain {
+fn open_plain(server: &mut Side<Shm>, address: SocketAddr, token: Token) -> Plain<Link> {
     server.transport.expect(token, Time::NEVER);
     let opened = server.transport.stats().streams.opened;
-    let mut plain = Plain(Link::connect(address, few().ring_bytes).unwrap(), address);
+    let mut plain = plain(address, &few());
     plain.write_all(&[MAGIC.as_slice(), &token].concat()).unwrap();
     server.await_until(|side| side.transport.stats().streams.opened == opened + 1);
     let mut answer = [0; 8];
@@ -166,7 +152,7 @@ fn reason_at(server: &mut Side<Shm>, left: usize) -> String {
 }
 
 /// A datagram goes from `plain` to the server and one back.
-fn assert_alive(server: &mut Side<Shm>, plain: &mut Plain) {
+fn assert_alive(server: &mut Side<Shm>, plain: &mut Plain<Link>) {
     plain.write_all(&[0, 0, 0, 2, 8, 9]).unwrap();
     server.await_until(|side| side.arrival_count() == 1);
     assert_eq!(server.take_arrivals()[0].bytes, [8, 9]);

@@ -3,16 +3,18 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod plain;
+
 use dacapo_base::{Random, Time};
 use dacapo_packet::Pool;
 use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
-use dacapo_transport::sim::{self, Config, Net, Pipe, Sim, Wire};
+use dacapo_transport::sim::{self, Config, Net, Pipe, Sim};
 use dacapo_transport::stream::{ReadOutcome, StreamEnd, Token};
 use dacapo_transport::{
     Lane, Outgoing, Sent, StreamEvent, StreamTransport, Transport, TransportStats,
 };
+use plain::Plain;
 use std::cell::{Cell, RefCell};
-use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -47,7 +49,9 @@ impl StreamNet for World {
     }
 
     fn connect(&self, remote: SocketAddr) -> Box<dyn Bare> {
-        Box::new(Plain(self.net.borrow().connect(remote)))
+        let wire = self.net.borrow().connect(remote);
+        let local = wire.local_addr();
+        Box::new(Plain(wire, local))
     }
 
     fn nobody(&self) -> SocketAddr {
@@ -56,30 +60,6 @@ impl StreamNet for World {
 
     fn streams_max(&self) -> usize {
         self.config.streams_max
-    }
-}
-
-struct Plain(Wire);
-
-impl Bare for Plain {
-    fn local_addr(&self) -> SocketAddr {
-        self.0.local_addr()
-    }
-}
-
-impl Read for Plain {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.0.read(into)
-    }
-}
-
-impl Write for Plain {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
     }
 }
 

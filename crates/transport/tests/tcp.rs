@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod plain;
+
 use dacapo_base::Time;
 use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
 use dacapo_transport::stream::{MAGIC, Token};
 use dacapo_transport::tcp::{Config, Tcp};
 use dacapo_transport::{Lane, Outgoing, Sent, StreamEvent, StreamTransport, Transport};
-use std::io::{self, ErrorKind, Read, Write};
+use plain::Plain;
+use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 
 const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -54,7 +57,8 @@ impl StreamNet for Loopback {
     fn connect(&self, remote: SocketAddr) -> Box<dyn Bare> {
         let stream = TcpStream::connect(remote).unwrap();
         stream.set_nonblocking(true).unwrap();
-        Box::new(Plain(stream))
+        let local = stream.local_addr().unwrap();
+        Box::new(Plain(stream, local))
     }
 
     fn nobody(&self) -> SocketAddr {
@@ -64,30 +68,6 @@ impl StreamNet for Loopback {
 
     fn streams_max(&self) -> usize {
         self.config.streams_max
-    }
-}
-
-struct Plain(TcpStream);
-
-impl Bare for Plain {
-    fn local_addr(&self) -> SocketAddr {
-        self.0.local_addr().unwrap()
-    }
-}
-
-impl Read for Plain {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.0.read(into)
-    }
-}
-
-impl Write for Plain {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
     }
 }
 
