@@ -25,6 +25,7 @@ mod peer;
 mod port;
 mod queues;
 mod reactor;
+mod rota;
 mod session;
 
 pub use control::{ControlCrypto, EndpointKeys};

@@ -67,6 +67,34 @@ fn idle_sessions_are_not_looked_at_whatever_else_the_cores_do() {
     }
 }
 
+/// Of both ends while so many sessions are idle for 20 s: turns of the world, and looks at peers
+/// and at control connections, in a second.
+fn awake_in_a_second(idle: usize) -> (u64, u64, u64) {
+    const SECONDS: u64 = 20;
+    let mut lab = lab(idle, None);
+    // What was said last is asked after for a while, and the two ends find one time for probes.
+    lab.run(ms(5_000));
+    let (before, steps) = (looked_at(&mut lab), lab.world.steps());
+    lab.run(ms(SECONDS * 1_000));
+    let after = looked_at(&mut lab);
+    let grown = |count: fn(&CoreCounters) -> u64| -> u64 {
+        after.iter().zip(&before).map(|(after, before)| count(after) - count(before)).sum()
+    };
+    let looks = (grown(|it| it.peers_watched), grown(|it| it.connections_watched));
+    ((lab.world.steps() - steps) / SECONDS, looks.0 / SECONDS, looks.1 / SECONDS)
+}
+
+#[test]
+fn idle_cores_turn_for_their_probes_and_look_at_nothing_else() {
+    for idle in [1, 300] {
+        let (turns, peers, connections) = awake_in_a_second(idle);
+        // Twice a second: one end asks, the other answers and asks, the first answers.
+        assert!(turns <= 12, "{turns} turns, {idle} sessions");
+        assert!(peers <= 12, "{peers} looks at peers, {idle} sessions");
+        assert_eq!(connections, 0, "looks at control connections, {idle} sessions");
+    }
+}
+
 #[test]
 fn one_session_that_sends_costs_as_many_looks_beside_300_as_beside_none() {
     let looks = |idle| {

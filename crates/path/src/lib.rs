@@ -22,4 +22,4 @@ mod prober;
 
 pub use bucket::TokenBucket;
 pub use estimate::{ClockOffset, RttEstimate};
-pub use prober::{DATAGRAM_LEN_FULL, DATAGRAM_LEN_MIN, Life, Prober, Question};
+pub use prober::{DATAGRAM_LEN_FULL, DATAGRAM_LEN_MIN, EARLY_MAX, Life, Prober, Question};

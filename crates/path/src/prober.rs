@@ -7,7 +7,8 @@
 //!
 //! ```text
 //!   opening    questions of full and of least length in turn, every 100 ms
-//!   open       one question every 500 ms, and those about the length ([`crate::mtu`])
+//!   open       one question every 500 ms, or up to 250 ms earlier together with what others ask
+//!              (`ask_early`), and those about the length ([`crate::mtu`])
 //!   silent     after 750 ms without an answer: four every RTT, but 120 to 200 ms apart, because
 //!              losses come in bursts of packets
 //!   lost       after 2,800 ms without an answer: two every 250 ms, until one is answered
@@ -40,6 +41,10 @@ pub const DATAGRAM_LEN_MIN: usize = 1_200;
 const OPEN_QUESTIONS_MAX: usize = 128;
 const OPENING_EVERY: Duration = Duration::from_millis(100);
 const OPEN_EVERY: Duration = Duration::from_millis(500);
+/// While nothing is wrong a question may be asked so long before its time: half the interval, so
+/// that the questions of two ends, and those to several peers, fall together within two of them and
+/// each process is woken once for all.
+pub const EARLY_MAX: Duration = Duration::from_millis(250);
 const SILENT_AFTER: Duration = Duration::from_millis(750);
 const SILENT_EVERY_MIN: Duration = Duration::from_millis(120);
 const SILENT_EVERY_MAX: Duration = Duration::from_millis(200);
@@ -138,6 +143,15 @@ impl Prober {
         };
         self.next_at = now + self.interval(now, opening);
         Some(self.ask(now, len))
+    }
+
+    /// This process is awake, and so perhaps the peer: a question that would be due within
+    /// [`EARLY_MAX`] is due now, while nothing is wrong.
+    pub fn ask_early(&mut self, now: Time) {
+        let is_open = self.mtu.is_some() && !self.is_silent(now);
+        if is_open && self.next_at <= now + EARLY_MAX {
+            self.next_at = self.next_at.min(now);
+        }
     }
 
     fn poll_mtu(&mut self, now: Time) -> Option<usize> {

@@ -5,6 +5,7 @@
 use super::config::{STREAMS_MAX, STREAMS_THROUGH};
 use super::{ConnId, ControlEvent, OUT_MAX};
 use crate::error::Code;
+use crate::rota::Rest;
 use dacapo_base::Time;
 use dacapo_wire::Malformed;
 use dacapo_wire::message::Message;
@@ -40,6 +41,8 @@ pub(super) struct Connection {
     unspoken: Vec<(StreamId, Option<Time>)>,
     /// When it is forgotten, once it is closed.
     kept_until: Option<Time>,
+    /// Whether it is among those that are looked at.
+    pub rest: Rest,
 }
 
 /// The longest that a closed connection answers what still comes for it.
@@ -92,6 +95,7 @@ impl Connection {
             half_len,
             unspoken,
             kept_until,
+            rest: Rest::default(),
         }
     }
 
@@ -107,15 +111,21 @@ impl Connection {
 
     /// Whether a datagram may go: three times what came from an address that is not proved
     /// (RFC 9000, section 8.1), to the byte; quinn-proto lets a datagram begin below that.
-    pub fn has_allowance(&self) -> bool {
+    fn has_allowance(&self) -> bool {
         let (received, sent) = self.unproved;
         let proved = self.dialed || self.through;
         proved || sent.saturating_add(DATAGRAM_LEN) <= received.saturating_mul(3)
     }
 
-    /// When a stream has to have brought its first record.
-    pub fn first_record_due(&self) -> Option<Time> {
-        self.unspoken.iter().filter_map(|(_, since)| *since).min().map(|at| at + FIRST_RECORD_MAX)
+    /// Whether it may have something to send that may go.
+    pub fn wants_to_send(&self) -> bool {
+        self.may_send && self.has_allowance()
+    }
+
+    /// When a stream has to have brought its first record; one that was not watched is from now on.
+    pub fn first_record_due(&mut self, now: Time) -> Option<Time> {
+        let since = self.unspoken.iter_mut().map(|(_, since)| *since.get_or_insert(now));
+        since.min().map(|at| at + FIRST_RECORD_MAX)
     }
 
     /// Breaks streams of the peer on which no record gets whole.
@@ -123,8 +133,7 @@ impl Connection {
         let streams = &self.streams;
         let waits = |stream: &StreamId| streams.get(stream).is_some_and(|it| !it.has_spoken);
         self.unspoken.retain(|(stream, _)| waits(stream));
-        self.unspoken.iter_mut().for_each(|(_, since)| _ = since.get_or_insert(now));
-        while self.first_record_due().is_some_and(|at| at <= now) {
+        while self.first_record_due(now).is_some_and(|at| at <= now) {
             let (stream, _) = self.unspoken.remove(0);
             self.reset(stream, VarInt::from_u32(Code::NoAnswer as u32));
         }

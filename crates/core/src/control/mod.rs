@@ -12,6 +12,8 @@ mod connection;
 pub use config::{ControlCrypto, EndpointKeys};
 
 use crate::error::{Code, Error};
+use crate::flow::earlier;
+use crate::rota::Rota;
 use bytes::BytesMut;
 use connection::Connection;
 use dacapo_base::{Random, Time};
@@ -64,6 +66,10 @@ pub(crate) struct Control {
     client: quinn_proto::ClientConfig,
     /// In boxes: a node of the map has room for eleven, 6 KB each.
     connections: BTreeMap<ConnId, Box<Connection>>,
+    /// Which of them are looked at: something has happened to them, or they have something to send.
+    rota: Rota<ConnId>,
+    /// How often one was looked at.
+    watched: u64,
     by_handle: BTreeMap<usize, ConnId>,
     next_id: u64,
     responses: VecDeque<(SocketAddr, Vec<u8>)>,
@@ -95,6 +101,8 @@ impl Control {
             endpoint,
             client: config::client(&crypto),
             connections: BTreeMap::new(),
+            rota: Rota::default(),
+            watched: 0,
             by_handle: BTreeMap::new(),
             next_id: 0,
             responses: VecDeque::new(),
@@ -137,28 +145,39 @@ impl Control {
         let id = ConnId(self.next_id);
         self.next_id += 1;
         self.by_handle.insert(handle.0, id);
-        let connection = Connection::new(now, handle, inner, dialed);
+        let mut connection = Connection::new(now, handle, inner, dialed);
+        self.rota.wake(id, &mut connection.rest);
         self.connections.insert(id, Box::new(connection));
         id
     }
 
-    /// Takes a datagram that belongs to QUIC.
-    pub fn handle_datagram(&mut self, now: Time, remote: SocketAddr, datagram: &[u8]) {
+    /// A connection that something happens to: it is awake from now on.
+    fn touch(&mut self, id: ConnId) -> Option<&mut Connection> {
+        let connection = self.connections.get_mut(&id)?;
+        self.rota.wake(id, &mut connection.rest);
+        Some(connection)
+    }
+
+    /// Takes a datagram that belongs to QUIC; the connection that it came for, if there is one.
+    pub fn handle_datagram(
+        &mut self,
+        now: Time,
+        remote: SocketAddr,
+        datagram: &[u8],
+    ) -> Option<ConnId> {
         self.now = now;
         let instant = self.instant(now);
         let mut answer = Vec::new();
         let data = BytesMut::from(datagram);
         match self.endpoint.handle(instant, remote, None, None, data, &mut answer) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                if let Some(&id) = self.by_handle.get(&handle.0)
-                    && let Some(connection) = self.connections.get_mut(&id)
-                    && connection.may_come_from(remote)
-                {
-                    connection.inner.handle_event(event);
-                    connection.note_received(datagram.len());
-                    connection.may_send = true;
-                    self.drive(id);
-                }
+                let id = self.by_handle.get(&handle.0).copied()?;
+                let connection = self.touch(id).filter(|it| it.may_come_from(remote))?;
+                connection.inner.handle_event(event);
+                connection.note_received(datagram.len());
+                connection.may_send = true;
+                self.drive(id);
+                return Some(id);
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
                 self.accept(now, incoming, datagram.len());
@@ -166,6 +185,7 @@ impl Control {
             Some(DatagramEvent::Response(transmit)) => self.respond(&transmit, &answer),
             None => {}
         }
+        None
     }
 
     /// Takes a connection in. Nothing is kept for an address that has not been proved when many are
@@ -209,11 +229,17 @@ impl Control {
 
     /// Forgets a connection at once, without a word to the other end.
     fn forget(&mut self, id: ConnId) {
-        if let Some(connection) = self.connections.remove(&id) {
-            self.by_handle.remove(&connection.handle.0);
+        if let Some(connection) = self.remove(id) {
             let gone = quinn_proto::EndpointEvent::drained();
             self.endpoint.handle_event(connection.handle, gone);
         }
+    }
+
+    fn remove(&mut self, id: ConnId) -> Option<Box<Connection>> {
+        let connection = self.connections.remove(&id)?;
+        self.rota.remove(id, connection.rest);
+        self.by_handle.remove(&connection.handle.0);
+        Some(connection)
     }
 
     fn respond(&mut self, transmit: &Transmit, bytes: &[u8]) {
@@ -226,6 +252,7 @@ impl Control {
     /// Lets a connection and the endpoint tell each other, and reads what came.
     fn drive(&mut self, id: ConnId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        self.rota.wake(id, &mut connection.rest);
         while let Some(event) = connection.inner.poll_endpoint_events() {
             if let Some(event) = self.endpoint.handle_event(connection.handle, event) {
                 connection.inner.handle_event(event);
@@ -235,8 +262,7 @@ impl Control {
         connection.poll(id, &mut self.events);
         connection.write_all();
         if connection.inner.is_drained() {
-            self.by_handle.remove(&connection.handle.0);
-            self.connections.remove(&id);
+            self.remove(id);
         } else if connection.is_stuck() {
             self.forget(id);
         } else {
@@ -254,16 +280,13 @@ impl Control {
             return Some(response);
         }
         let instant = self.instant(now);
-        let after = self.turn.map_or(0, |turn| turn.0 + 1);
-        let order: Vec<ConnId> = self
-            .connections
-            .range(ConnId(after)..)
-            .chain(self.connections.range(..ConnId(after)))
-            .filter(|(_, connection)| connection.may_send && connection.has_allowance())
-            .map(|(id, _)| *id)
-            .collect();
+        // Who has something to send does not rest.
+        let order: Vec<ConnId> = self.rota.awake_after(self.turn).collect();
         for id in order {
-            let Some(connection) = self.connections.get_mut(&id) else { continue };
+            let Some(connection) = self.connections.get_mut(&id).filter(|it| it.wants_to_send())
+            else {
+                continue;
+            };
             let mut bytes = Vec::new();
             if let Some(transmit) = connection.inner.poll_transmit(instant, 1, &mut bytes) {
                 bytes.truncate(transmit.size);
@@ -278,60 +301,70 @@ impl Control {
         None
     }
 
+    /// When the first connection is due. Those that have nothing to send go to rest.
     pub fn next_deadline(&mut self) -> Option<Time> {
-        let next = self.connections.values_mut().filter_map(|it| it.inner.poll_timeout()).min();
-        let half_open = self.connections.values().filter(|it| it.is_half_open());
-        let handshake = half_open.map(|it| it.since + HANDSHAKE_MAX).min();
-        let record = self.connections.values().filter_map(|it| it.first_record_due()).min();
+        let awake: Vec<ConnId> = self.rota.awake().collect();
+        let mut next = None;
+        for id in awake {
+            let due = self.deadline_of(id);
+            match self.connections.get_mut(&id) {
+                Some(it) if it.wants_to_send() => next = earlier(next, due),
+                Some(it) => _ = self.rota.rest(id, &mut it.rest, due),
+                None => {}
+            }
+        }
+        earlier(next, self.rota.next_due())
+    }
+
+    /// When a connection is due: its own timers, and what it has to have done by then.
+    fn deadline_of(&mut self, id: ConnId) -> Option<Time> {
         let now = self.now;
-        let closed = self.connections.values_mut().filter_map(|it| it.closed_until(now)).min();
-        let ours = crate::flow::earlier(crate::flow::earlier(handshake, record), closed);
-        crate::flow::earlier(next.map(|instant| self.time(instant)), ours)
+        let connection = self.connections.get_mut(&id)?;
+        let handshake = connection.is_half_open().then(|| connection.since + HANDSHAKE_MAX);
+        let ours = earlier(handshake, connection.first_record_due(now));
+        let ours = earlier(ours, connection.closed_until(now));
+        let timer = connection.inner.poll_timeout();
+        earlier(ours, timer.map(|instant| self.time(instant)))
     }
 
     pub fn handle_timeout(&mut self, now: Time) {
         self.now = now;
+        while let Some(id) = self.rota.first_due(now) {
+            self.touch(id);
+        }
+        let awake: Vec<ConnId> = self.rota.awake().collect();
+        self.watched += awake.len() as u64;
+        awake.into_iter().for_each(|id| self.watch(now, id));
+    }
+
+    /// Does what is due for one connection.
+    fn watch(&mut self, now: Time, id: ConnId) {
         let instant = self.instant(now);
-        self.close_half_open(now);
-        self.forget_closed(now);
-        self.connections.values_mut().for_each(|it| it.watch_unspoken(now));
-        let due =
-            |it: &mut Box<Connection>| it.inner.poll_timeout().is_some_and(|at| at <= instant);
-        let ids: Vec<ConnId> = self
-            .connections
-            .iter_mut()
-            .filter_map(|(id, connection)| due(connection).then_some(*id))
-            .collect();
-        for id in ids {
-            if let Some(connection) = self.connections.get_mut(&id) {
-                connection.inner.handle_timeout(instant);
-                connection.may_send = true;
-                self.drive(id);
-            }
-        }
-    }
-
-    /// Forgets connections that have been closed for long enough.
-    fn forget_closed(&mut self, now: Time) {
-        let over = |it: &mut Connection| it.closed_until(now).is_some_and(|at| at <= now);
-        let over: Vec<ConnId> =
-            self.connections.iter_mut().filter_map(|(id, it)| over(it).then_some(*id)).collect();
-        over.into_iter().for_each(|id| self.forget(id));
-    }
-
-    /// Closes connections that came in and do not get through.
-    fn close_half_open(&mut self, now: Time) {
-        let over = |it: &Connection| it.is_half_open() && it.since + HANDSHAKE_MAX <= now;
-        let ids: Vec<ConnId> =
-            self.connections.iter().filter(|(_, it)| over(it)).map(|(id, _)| *id).collect();
-        for id in ids {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        if connection.is_half_open() && connection.since + HANDSHAKE_MAX <= now {
             self.close(now, id, Code::NoAnswer, "the handshake took too long");
+            return;
         }
+        if connection.closed_until(now).is_some_and(|at| at <= now) {
+            return self.forget(id);
+        }
+        connection.watch_unspoken(now);
+        if connection.inner.poll_timeout().is_some_and(|at| at <= instant) {
+            connection.inner.handle_timeout(instant);
+            connection.may_send = true;
+            self.drive(id);
+        }
+    }
+
+    /// How often a connection was looked at, once for each turn in which something had happened to
+    /// it, was due or was to be sent.
+    pub fn watched(&self) -> u64 {
+        self.watched
     }
 
     /// Opens a stream; `None` when the connection is gone or has too many.
     pub fn open_stream(&mut self, conn: ConnId) -> Option<StreamId> {
-        self.connections.get_mut(&conn)?.open_stream()
+        self.touch(conn)?.open_stream()
     }
 
     /// Sends a record.
@@ -345,7 +378,7 @@ impl Control {
         stream: StreamId,
         message: &Message,
     ) -> Result<(), Malformed> {
-        let connection = self.connections.get_mut(&conn).ok_or(Malformed)?;
+        let connection = self.touch(conn).ok_or(Malformed)?;
         connection.queue(stream, message)?;
         self.drive(conn);
         Ok(())
@@ -353,7 +386,7 @@ impl Control {
 
     /// Ends our side of a stream after what was sent.
     pub fn finish(&mut self, conn: ConnId, stream: StreamId) {
-        if let Some(connection) = self.connections.get_mut(&conn) {
+        if let Some(connection) = self.touch(conn) {
             connection.finish(stream);
             self.drive(conn);
         }
@@ -361,7 +394,7 @@ impl Control {
 
     /// Breaks a stream in both directions.
     pub fn reset(&mut self, conn: ConnId, stream: StreamId, code: Code) {
-        if let Some(connection) = self.connections.get_mut(&conn) {
+        if let Some(connection) = self.touch(conn) {
             connection.reset(stream, VarInt::from_u32(code as u32));
             self.drive(conn);
         }
@@ -370,7 +403,7 @@ impl Control {
     pub fn close(&mut self, now: Time, conn: ConnId, code: Code, text: &str) {
         self.now = now;
         let instant = self.instant(now);
-        if let Some(connection) = self.connections.get_mut(&conn) {
+        if let Some(connection) = self.touch(conn) {
             let reason = bytes::Bytes::copy_from_slice(text.as_bytes());
             connection.inner.close(instant, VarInt::from_u32(code as u32), reason);
             connection.may_send = true;
@@ -380,7 +413,7 @@ impl Control {
 
     /// Asks the peer for a sign of life.
     pub fn ping(&mut self, conn: ConnId) {
-        if let Some(connection) = self.connections.get_mut(&conn) {
+        if let Some(connection) = self.touch(conn) {
             connection.inner.ping();
             connection.may_send = true;
         }

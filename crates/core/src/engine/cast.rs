@@ -302,7 +302,7 @@ impl Core {
         let casts = std::mem::take(&mut self.stream_casts);
         for id in &casts {
             for _ in 0..FAN_OUT_PACKETS_MAX {
-                let is_awake = self.sessions.get(id).is_some_and(|it| it.is_awake);
+                let is_awake = self.sessions.get(id).is_some_and(|it| it.rest.is_awake());
                 let packet = if is_awake { self.poll_flow(now, *id, 0) } else { None };
                 let Some(packet) = packet else { break };
                 self.share_out(now, *id, packet);

@@ -115,7 +115,12 @@ impl Core {
     fn route_run(&mut self, now: Time, remote: SocketAddr, packet: Packet) {
         let bytes = self.pool.segment(&packet, 0);
         match classify(bytes) {
-            Belongs::Quic => self.control.handle_datagram(now, remote, bytes),
+            Belongs::Quic => {
+                let conn = self.control.handle_datagram(now, remote, bytes);
+                // What it acknowledges shows life.
+                let peer = conn.and_then(|conn| self.conns.get(&conn));
+                peer.map(|id| self.peers.get_mut(id));
+            }
             Belongs::Ours(TYPE_DATA) => return self.handle_data(now, remote, packet),
             Belongs::Ours(TYPE_PROBE) => match Probe::parse(bytes) {
                 Ok(probe) => {
@@ -216,6 +221,9 @@ impl Core {
     ) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let is_new = peer.note_question(number);
+        if let Some(prober) = peer.prober.as_mut().filter(|_| is_new) {
+            prober.ask_early(now);
+        }
         if !is_new || peer.role != HubRole::Listener || peer.data_remote == Some(remote) {
             return;
         }

@@ -25,6 +25,7 @@ use crate::flow::sender::SenderFlow;
 use crate::labels::Target;
 use crate::peer::PeerId;
 use crate::port::Port;
+use crate::rota::Rest;
 use crate::session::table::{Role, State, Step, step};
 use crate::session::{Awaited, Flow, FlowEnd, Session};
 use dacapo_base::{Time, failpoint};
@@ -104,8 +105,7 @@ impl Core {
                 give_up_wish: None,
                 give_up_after: GIVE_UP_AFTER,
                 transcript: [0; 32],
-                is_awake: true,
-                rests_until: None,
+                rest: Rest::default(),
                 cast: None,
             },
         );

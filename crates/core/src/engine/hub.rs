@@ -62,8 +62,10 @@ impl Core {
     /// The network says that nobody listens at an address. That can be forged, so it ends nothing;
     /// it is what is reported when no attempt gets through.
     pub fn handle_refused(&mut self, remote: SocketAddr) {
-        for peer in self.peers.values_mut() {
-            if peer.remote == remote && peer.conn.is_none() {
+        let is_meant = |(_, peer): &(&PeerId, &Peer)| peer.remote == remote && peer.conn.is_none();
+        let meant: Vec<PeerId> = self.peers.iter().filter(is_meant).map(|(id, _)| *id).collect();
+        for id in meant {
+            if let Some(peer) = self.peers.get_resting_mut(&id) {
                 peer.last_failure = "the host says that nothing listens on this port".into();
             }
         }

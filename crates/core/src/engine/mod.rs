@@ -39,7 +39,7 @@ use crate::error::{Code, Error};
 use crate::flow::Around;
 use crate::labels::Labels;
 use crate::ledger::Ledger;
-use crate::peer::{Peer, PeerId};
+use crate::peer::{PeerId, Peers};
 use crate::port::Port;
 use crate::queues::Queues;
 use crate::session::table::State;
@@ -267,6 +267,10 @@ pub struct CoreCounters {
     pub sessions_watched: u64,
     /// Flows that were asked for something to send.
     pub flows_asked: u64,
+    /// Peers that were looked at, counted as sessions are.
+    pub peers_watched: u64,
+    /// Control connections that were looked at, counted as sessions are.
+    pub connections_watched: u64,
 }
 
 /// What a flow is doing, for display.
@@ -302,7 +306,7 @@ pub struct Core {
     pub(crate) pool: Pool,
     pub(crate) random: Random,
     pub(crate) control: Control,
-    pub(crate) peers: BTreeMap<PeerId, Peer>,
+    pub(crate) peers: Peers,
     /// Peers by what names their connection in probes.
     pub(crate) probed: BTreeMap<u64, PeerId>,
     pub(crate) conns: BTreeMap<ConnId, PeerId>,
@@ -345,7 +349,7 @@ impl Core {
             config,
             instance,
             random,
-            peers: BTreeMap::new(),
+            peers: Peers::default(),
             probed: BTreeMap::new(),
             conns: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -378,7 +382,7 @@ impl Core {
     /// Counters of what belongs to no flow.
     #[must_use]
     pub fn counters(&self) -> CoreCounters {
-        self.counters
+        CoreCounters { connections_watched: self.control.watched(), ..self.counters }
     }
 
     /// The next event for the application.

@@ -10,7 +10,7 @@
 //! Invariant: what the system or the network says of lengths changes nothing by itself.
 
 use super::{Core, CoreEvent, SessionId};
-use crate::peer::PeerId;
+use crate::peer::{Peer, PeerId};
 use crate::session::FlowEnd;
 use dacapo_base::Time;
 use dacapo_packet::Packet;
@@ -20,10 +20,13 @@ impl Core {
     /// The system or the network says that datagrams to an address are too long, and perhaps how
     /// long they may be. Anybody can say so; it is tried out.
     pub fn handle_too_large(&mut self, now: Time, remote: SocketAddr, len: Option<usize>) {
-        let to_remote = self.peers.values_mut().filter(|it| it.data_remote == Some(remote));
-        to_remote
-            .filter_map(|peer| peer.prober.as_mut())
-            .for_each(|prober| prober.handle_too_large(now, len));
+        let is_there = |(_, peer): &(&PeerId, &Peer)| peer.data_remote == Some(remote);
+        let there: Vec<PeerId> = self.peers.iter().filter(is_there).map(|(id, _)| *id).collect();
+        for id in there {
+            if let Some(prober) = self.peers.get_mut(&id).and_then(|peer| peer.prober.as_mut()) {
+                prober.handle_too_large(now, len);
+            }
+        }
     }
 
     /// The longest datagrams that the path of a session takes now, in bytes of UDP payload; `None`
@@ -35,7 +38,9 @@ impl Core {
 
     /// A packet of a flow goes out as datagrams.
     pub(super) fn note_sent(&mut self, id: SessionId, packet: &Packet) {
-        let peer = self.sessions.get(&id).and_then(|session| self.peers.get_mut(&session.peer));
+        let session = self.sessions.get(&id);
+        // What was sent is asked about with the next question that is due anyway.
+        let peer = session.and_then(|session| self.peers.get_resting_mut(&session.peer));
         if let Some(prober) = peer.and_then(|peer| peer.prober.as_mut()) {
             prober.handle_sent(packet.segment_len(0), packet.payload_len());
         }

@@ -6,15 +6,16 @@ use super::{Core, CoreEvent, FlowStream, SessionId, StreamState};
 use crate::error::{Code, Error};
 use crate::flow::earlier;
 use crate::flow::sender::FlowOut;
-use crate::peer::{HURRY_EVERY, PeerId};
+use crate::peer::{HURRY_EVERY, Peer, PeerId};
 use crate::session::table::State;
 use crate::session::{Awaited, FlowEnd, Session};
 use dacapo_base::Time;
 use dacapo_path::Life;
 use std::time::Duration;
 
-/// When a peer without a data path is asked for life, and when contact with it is lost.
+/// When a peer without a data path is asked for life, how often, and when contact with it is lost.
 const UNPROBED_ASK: Duration = Duration::from_secs(10);
+const UNPROBED_EVERY: Duration = Duration::from_secs(2);
 const UNPROBED_LOST: Duration = Duration::from_secs(30);
 
 impl Core {
@@ -23,29 +24,47 @@ impl Core {
         if self.has_probes() || self.asks_of_streams() || self.asks_of_groups() {
             return Some(now);
         }
-        let mut next = self.control.next_deadline();
-        for (id, peer) in &self.peers {
-            next = earlier(next, peer.deadline);
-            if peer.conn.is_none() {
-                next = earlier(next, Some(peer.next_attempt));
-            }
-            next = earlier(next, self.contact_deadline(*id));
-            let life = match peer.prober.as_ref().filter(|_| peer.data_remote.is_some()) {
-                Some(prober) => Some(prober.next_deadline(now)),
-                None if peer.conn.is_some() => {
-                    let ask = peer.heard_at + UNPROBED_ASK;
-                    let lost = peer.heard_at + UNPROBED_LOST;
-                    Some(if ask > now { ask } else { lost })
-                }
-                None => None,
-            };
-            next = earlier(next, life);
-            if self.is_to_be_pinged(now, *id) {
-                next = earlier(next, Some(peer.ping_at));
-            }
-            next = earlier(next, peer.lists.iter().map(|(at, _)| *at).min());
-        }
+        let next = earlier(self.control.next_deadline(), self.next_of_peers(now));
         earlier(next, self.next_of_sessions(now))
+    }
+
+    /// When the first peer is due. Those with which there is contact go to rest.
+    fn next_of_peers(&mut self, now: Time) -> Option<Time> {
+        let awake: Vec<PeerId> = self.peers.awake().collect();
+        let mut next = None;
+        for id in awake {
+            let Some(peer) = self.peers.get(&id) else { continue };
+            let (due, is_suspended) = (self.peer_deadline(now, id, peer), peer.suspended.is_some());
+            // While contact is lost what becomes of its sessions is looked at all the time.
+            if is_suspended {
+                next = earlier(next, due);
+            } else {
+                self.peers.rest(id, due);
+            }
+        }
+        earlier(next, self.peers.next_due())
+    }
+
+    /// When a peer is due: of one that nothing touches that does not change, but to become later.
+    fn peer_deadline(&self, now: Time, id: PeerId, peer: &Peer) -> Option<Time> {
+        let mut next = peer.deadline;
+        if peer.conn.is_none() {
+            next = earlier(next, Some(peer.next_attempt));
+        }
+        next = earlier(next, self.contact_deadline(id));
+        let life = match peer.prober.as_ref().filter(|_| peer.data_remote.is_some()) {
+            Some(prober) => Some(prober.next_deadline(now)),
+            None if peer.conn.is_some() => {
+                let ask = (peer.heard_at + UNPROBED_ASK).max(peer.ping_at);
+                Some(ask.min(peer.heard_at + UNPROBED_LOST))
+            }
+            None => None,
+        };
+        next = earlier(next, life);
+        if self.is_to_be_pinged(now, id) {
+            next = earlier(next, Some(peer.ping_at));
+        }
+        earlier(next, peer.lists.iter().map(|(at, _)| *at).min())
     }
 
     /// When the first session is due. Those in which nothing is under way go to rest.
@@ -96,8 +115,11 @@ impl Core {
         next
     }
 
+    /// Those that are awake; with the others nothing can have happened.
     pub(super) fn watch_peers(&mut self, now: Time) {
-        let ids: Vec<PeerId> = self.peers.keys().copied().collect();
+        self.peers.wake_due(now);
+        let ids: Vec<PeerId> = self.peers.awake().collect();
+        self.counters.peers_watched += ids.len() as u64;
         for id in ids {
             self.watch_dialing(now, id);
             self.watch_greeting(now, id);
@@ -188,15 +210,14 @@ impl Core {
 
     /// A peer that has not opened the data path yet is asked for life on the control connection.
     fn watch_unprobed(&mut self, now: Time, id: PeerId) {
-        let Some((peer, conn)) = self.peers.get(&id).and_then(|peer| Some((peer, peer.conn?)))
-        else {
-            return;
-        };
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let Some(conn) = peer.conn else { return };
         let (silence, remote) = (now.since(peer.heard_at), peer.remote);
         if silence >= UNPROBED_LOST {
             let text = format!("{remote}: no sign of life for {} s", UNPROBED_LOST.as_secs());
             self.lose_peer(now, id, &Error::new(Code::ContactLost, text));
-        } else if silence >= UNPROBED_ASK {
+        } else if silence >= UNPROBED_ASK && peer.ping_at <= now {
+            peer.ping_at = now + UNPROBED_EVERY;
             self.control.ping(conn);
         }
     }

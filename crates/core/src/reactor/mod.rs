@@ -15,11 +15,13 @@
 //! turn, so that timers are not starved; what the application watches besides is reported by token.
 
 mod streams;
+mod transports;
 
 pub use streams::{Dial, Dialed};
 
 use crate::engine::{Core, CoreEvent, GroupAsk, SessionId, Transmit, Way};
 use crate::error::{Code, Error};
+use crate::flow::earlier;
 use crate::peer::PeerId;
 use dacapo_base::Time;
 use dacapo_sys::clock;
@@ -27,12 +29,12 @@ use dacapo_sys::poll::{EVENTS_MAX, Event, Interest, Poller, Registry};
 use dacapo_transport::{
     Incoming, Outgoing, SendError, Sent, StatsByKind, StreamTransport, Transport,
 };
-use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use streams::Streams;
+use transports::Transports;
 
 /// Rounds of receiving before timers have their turn.
 const RECV_ROUNDS: usize = 16;
@@ -66,30 +68,17 @@ pub struct ReactorCounters {
     pub errors: u64,
 }
 
-struct Attached {
-    transport: Box<dyn Transport>,
-    /// The one remote of a transport that was dialed.
-    dialed: Option<SocketAddr>,
-    lanes: BTreeSet<SocketAddr>,
-    /// What it did not take, and how much of it it did.
-    waiting: Option<(Transmit, usize)>,
-    retry_at: Option<Time>,
-    remove_at: Option<Time>,
-    /// Receiving stopped at the bound of a turn.
-    has_more: bool,
-    /// No event tells when it has something.
-    is_silent: bool,
-}
-
 /// A core with sockets and a clock.
 pub struct Reactor {
     core: Core,
-    transports: BTreeMap<u64, Attached>,
+    transports: Transports,
     streams: Streams,
     next_token: u64,
     poller: Poller,
     ready: Vec<Event>,
     incoming: Vec<Incoming>,
+    /// The transports that the present turn asks for what has come.
+    due: Vec<u64>,
     /// Until then a turn has nothing to do, unless something comes or the core is used.
     idle_until: Option<Time>,
     counters: ReactorCounters,
@@ -105,12 +94,13 @@ impl Reactor {
     pub fn new(core: Core) -> io::Result<Self> {
         Ok(Self {
             core,
-            transports: BTreeMap::new(),
+            transports: Transports::default(),
             streams: Streams::default(),
             next_token: 0,
             poller: Poller::new()?,
             ready: Vec::new(),
             incoming: Vec::new(),
+            due: Vec::new(),
             idle_until: None,
             counters: ReactorCounters::default(),
             gone: StatsByKind::default(),
@@ -139,7 +129,7 @@ impl Reactor {
     #[must_use]
     pub fn transport_stats(&self) -> StatsByKind {
         let mut stats = self.gone.clone();
-        self.transports.values().for_each(|attached| stats.add(&*attached.transport));
+        self.transports.iter().for_each(|transport| stats.add(transport));
         self.streams.add_stats(&mut stats);
         stats
     }
@@ -221,17 +211,7 @@ impl Reactor {
         if let Some(fd) = transport.fd() {
             registry.add(fd, 0, Interest::Read)?;
         }
-        let attached = Attached {
-            transport,
-            dialed,
-            lanes: BTreeSet::new(),
-            waiting: None,
-            retry_at: None,
-            remove_at: None,
-            has_more: false,
-            is_silent,
-        };
-        self.transports.insert(token, attached);
+        self.transports.insert(token, transport, dialed, is_silent);
         Ok(())
     }
 
@@ -320,13 +300,8 @@ impl Reactor {
     /// When the next turn is due if nothing comes.
     pub fn next_deadline(&mut self) -> Option<Time> {
         let now = self.now();
-        let mut next = self.core.next_deadline(now);
-        next = crate::flow::earlier(next, self.streams.next_deadline());
-        for attached in self.transports.values() {
-            next = crate::flow::earlier(next, attached.retry_at);
-            next = crate::flow::earlier(next, attached.remove_at);
-        }
-        next
+        let next = earlier(self.core.next_deadline(now), self.streams.next_deadline());
+        earlier(next, self.transports.next_deadline())
     }
 
     fn wait_time(&mut self, now: Time, most: Duration) -> Duration {
@@ -338,37 +313,40 @@ impl Reactor {
 
     /// Takes what has come, where something has; true when there may be more.
     fn receive(&mut self, now: Time) -> bool {
+        let mut due = std::mem::take(&mut self.due);
+        self.transports.take_due(&self.ready, &mut due);
         let mut more = false;
-        for (token, attached) in &mut self.transports {
-            let mut is_due = attached.has_more || attached.is_silent;
-            for event in self.ready.iter().filter(|event| key_of(event) == *token) {
-                attached.transport.handle_ready(*event);
-                is_due = true;
+        for token in &due {
+            more |= self.receive_from(now, *token);
+        }
+        self.due = due;
+        more
+    }
+
+    /// Takes what has come by one transport; true when there may be more.
+    fn receive_from(&mut self, now: Time, token: u64) -> bool {
+        let Some(attached) = self.transports.get_mut(token) else { return false };
+        let (mut has_room, mut more) = (false, false);
+        for _ in 0..RECV_ROUNDS {
+            let outcome = attached.transport.recv(now, self.core.pool(), &mut self.incoming);
+            self.counters.received_bytes += outcome.bytes as u64;
+            for it in self.incoming.drain(..) {
+                self.core.handle_datagram(now, it.remote, it.packet);
             }
-            if !is_due {
-                continue;
+            if let Some(it) = attached.transport.poll_too_large() {
+                self.core.handle_too_large(now, it.remote, it.datagram_len);
             }
-            attached.has_more = false;
-            for round in 0..RECV_ROUNDS {
-                let mut incoming = std::mem::take(&mut self.incoming);
-                let outcome = attached.transport.recv(now, self.core.pool(), &mut incoming);
-                self.counters.received_bytes += outcome.bytes as u64;
-                for it in incoming.drain(..) {
-                    self.core.handle_datagram(now, it.remote, it.packet);
-                }
-                self.incoming = incoming;
-                if let Some(it) = attached.transport.poll_too_large() {
-                    self.core.handle_too_large(now, it.remote, it.datagram_len);
-                }
-                if outcome.writable {
-                    attached.retry_at = None;
-                }
-                if !outcome.more || outcome.blocked {
-                    break;
-                }
-                attached.has_more = round + 1 == RECV_ROUNDS;
+            has_room |= outcome.writable;
+            more = outcome.more && !outcome.blocked;
+            if !more {
+                break;
             }
-            more |= attached.has_more;
+        }
+        if has_room {
+            self.transports.note_room(token);
+        }
+        if more {
+            self.transports.note_more(token);
         }
         more
     }
@@ -419,13 +397,12 @@ impl Reactor {
     /// Joins a group by the transport that was dialed to its source, or leaves it.
     fn handle_group(&mut self, now: Time, ask: GroupAsk) {
         let (GroupAsk::Join(membership) | GroupAsk::Leave(membership)) = ask;
-        let token = self.transport_for(membership.source);
-        let attached = token.and_then(|token| self.transports.get_mut(&token));
+        let token = self.transports.reaching(membership.source);
+        let attached = token.and_then(|token| self.transports.get_mut(token));
         match (ask, attached) {
             (GroupAsk::Join(_), attached) => {
                 let nobody = || Err("no transport reaches the source of the group".to_owned());
-                let join = |it: &mut Attached| it.transport.join(&membership);
-                let joined = attached.map(join);
+                let joined = attached.map(|it| it.transport.join(&membership));
                 let result = joined.map_or_else(nobody, |it| it.map_err(|why| why.to_string()));
                 self.core.handle_joined(now, &membership, result);
             }
@@ -435,15 +412,13 @@ impl Reactor {
     }
 
     fn send_all(&mut self, now: Time) -> bool {
-        let waiting = self.transports.iter().filter(|(_, attached)| attached.waiting.is_some());
-        let waiting: Vec<u64> = waiting.map(|(token, _)| *token).collect();
-        for token in waiting {
-            self.send_waiting(now, token);
+        for (token, (transmit, taken)) in self.transports.take_retries(now) {
+            self.send_one(now, token, transmit, taken);
         }
         for _ in 0..SEND_MAX {
             // A transport that is full holds all others up for a millisecond at most; it is the
             // device's queue that is full, and they share it.
-            if self.transports.values().any(|attached| attached.waiting.is_some()) {
+            if self.transports.is_any_full() {
                 return false;
             }
             let Some(transmit) = self.core.poll_transmit(now) else { return false };
@@ -455,7 +430,7 @@ impl Reactor {
                 }
                 continue;
             }
-            match self.transport_for(transmit.remote) {
+            match self.transports.reaching(transmit.remote) {
                 Some(token) => self.send_one(now, token, transmit, 0),
                 None => {
                     self.counters.unroutable += 1;
@@ -466,27 +441,8 @@ impl Reactor {
         true
     }
 
-    fn transport_for(&self, remote: SocketAddr) -> Option<u64> {
-        let all = self.transports.iter().filter(|(_, it)| it.dialed == Some(remote));
-        // One whose peer is gone lingers, and another may have been dialed since.
-        let dialed = all.min_by_key(|(_, it)| it.remove_at.is_some());
-        let listening = || self.transports.iter().find(|(_, it)| it.dialed.is_none());
-        dialed.or_else(listening).map(|(token, _)| *token)
-    }
-
-    fn send_waiting(&mut self, now: Time, token: u64) {
-        let Some(attached) = self.transports.get_mut(&token) else { return };
-        if attached.retry_at.is_some_and(|at| at > now) {
-            return;
-        }
-        attached.retry_at = None;
-        if let Some((transmit, taken)) = attached.waiting.take() {
-            self.send_one(now, token, transmit, taken);
-        }
-    }
-
     fn send_one(&mut self, now: Time, token: u64, transmit: Transmit, skip: usize) {
-        let Some(attached) = self.transports.get_mut(&token) else {
+        let Some(attached) = self.transports.get_mut(token) else {
             return self.core.transmitted(transmit);
         };
         let is_data = transmit.way == Way::Data;
@@ -509,8 +465,7 @@ impl Reactor {
         match attached.transport.send(&outgoing) {
             Ok(Sent::All) => self.core.transmitted(transmit),
             Ok(Sent::Blocked { bytes_taken }) => {
-                attached.waiting = Some((transmit, skip + bytes_taken));
-                attached.retry_at = Some(now + RETRY);
+                self.transports.keep(token, (transmit, skip + bytes_taken), now + RETRY);
             }
             Err(error) => {
                 match error {
@@ -539,25 +494,11 @@ impl Reactor {
     fn tidy(&mut self, now: Time) {
         self.streams.tidy(&mut self.core, &mut self.poller, &mut self.gone);
         for remote in self.core.take_closed_data() {
-            for attached in self.transports.values_mut() {
-                if attached.lanes.remove(&remote) {
-                    attached.transport.close_data(remote);
-                }
-                if attached.dialed == Some(remote) {
-                    attached.remove_at = Some(now + LINGER);
-                }
-            }
+            self.transports.close_data(remote, now + LINGER);
         }
-        let over: Vec<u64> = self
-            .transports
-            .iter()
-            .filter(|(_, it)| it.remove_at.is_some_and(|at| at <= now))
-            .map(|(token, _)| *token)
-            .collect();
-        for token in over {
-            let Some(mut attached) = self.transports.remove(&token) else { continue };
+        while let Some((attached, waiting)) = self.transports.take_over(now) {
             self.gone.add(&*attached.transport);
-            if let Some((transmit, _)) = attached.waiting.take() {
+            if let Some((transmit, _)) = waiting {
                 self.core.transmitted(transmit);
             }
             if let Some(fd) = attached.transport.fd() {
@@ -577,7 +518,7 @@ impl Reactor {
         loop {
             let now = self.now();
             let more = self.send(now);
-            let is_full = self.transports.values().any(|attached| attached.waiting.is_some());
+            let is_full = self.transports.is_any_full();
             if now >= end || !(more || is_full) {
                 break;
             }

@@ -14,6 +14,7 @@ use crate::flow::member::Member;
 use crate::flow::receiver::ReceiverFlow;
 use crate::flow::sender::SenderFlow;
 use crate::peer::PeerId;
+use crate::rota::Rest;
 use dacapo_base::Time;
 use dacapo_wire::session::FlowOffer;
 use quinn_proto::StreamId;
@@ -163,9 +164,7 @@ pub(crate) struct Session {
     pub give_up_after: Duration,
     pub transcript: [u8; 32],
     /// It is among those that are looked at (see [`Sessions`]).
-    pub is_awake: bool,
-    /// While it is not: until then.
-    pub rests_until: Option<Time>,
+    pub rest: Rest,
     /// It has no peer: its one flow is sent for those of other sessions.
     pub cast: Option<Cast>,
 }

@@ -1,26 +1,15 @@
 //! [`Sessions`]: the sessions of a core, and which of them have to be looked at.
 //!
-//! What it is: a session is *awake* from when something touches it until nothing more can come of
-//! it without a further touch or the passing of time; then it *rests*, with its deadline in an
-//! ordered set. A turn looks at those that are awake, however many rest.
+//! What it is: a table in which whatever gets at a session to change it wakes it (see [`Rota`]).
 //!
-//! ```text
-//!             get_mut, insert, touch_with, due
-//!   resting ------------------------------------> awake
-//!      ^   deadline in `due`, or none               | looked at in every turn
-//!      '--------------- rest(deadline) -------------'
-//! ```
+//! What it is not: the judgement whether a session may rest; that is the engine's (`watch`).
 //!
-//! What it is not: the judgement whether a session may rest; that is the engine's (`watch`). And
-//! no timing wheel (Varghese and Lauck, 1987): deadlines are exact to the nanosecond, few sessions
-//! have one while they rest, and an ordered set says the first of them without rounding.
-//!
-//! Invariants: a session that is not awake has been found at rest since it was touched last; `due`
-//! holds the deadline of each resting session that has one, and nothing else.
+//! Invariant: a session that is not awake has been found at rest since it was touched last.
 
 use super::Session;
 use crate::engine::SessionId;
 use crate::peer::PeerId;
+use crate::rota::Rota;
 use crate::session::table::Role;
 use dacapo_base::Time;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,8 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Sessions {
     all: BTreeMap<SessionId, Session>,
     with: BTreeSet<(PeerId, SessionId)>,
-    awake: BTreeSet<SessionId>,
-    due: BTreeSet<(Time, SessionId)>,
+    rota: Rota<SessionId>,
     /// Participants of the sessions that are served here, by name.
     joined: BTreeMap<String, usize>,
     /// Which sessions are awake has changed since this was cleared.
@@ -57,11 +45,7 @@ impl Sessions {
     /// A session that something happens to: it is awake from now on.
     pub fn get_mut(&mut self, id: &SessionId) -> Option<&mut Session> {
         let session = self.all.get_mut(id)?;
-        if !std::mem::replace(&mut session.is_awake, true) {
-            self.awake.insert(*id);
-            self.is_changed = true;
-            session.rests_until.take().map(|at| self.due.remove(&(at, *id)));
-        }
+        self.is_changed |= self.rota.wake(*id, &mut session.rest);
         Some(session)
     }
 
@@ -71,9 +55,8 @@ impl Sessions {
     }
 
     pub fn insert(&mut self, id: SessionId, mut session: Session) {
-        session.is_awake = true;
+        self.rota.wake(id, &mut session.rest);
         self.with.insert((session.peer, id));
-        self.awake.insert(id);
         self.is_changed = true;
         self.all.insert(id, session);
     }
@@ -81,9 +64,8 @@ impl Sessions {
     pub fn remove(&mut self, id: &SessionId) {
         let Some(session) = self.all.remove(id) else { return };
         self.with.remove(&(session.peer, *id));
-        self.awake.remove(id);
+        self.rota.remove(*id, session.rest);
         self.is_changed = true;
-        session.rests_until.map(|at| self.due.remove(&(at, *id)));
     }
 
     /// The sessions with a peer, in order.
@@ -100,12 +82,12 @@ impl Sessions {
 
     /// Those that are awake, in order.
     pub fn awake(&self) -> impl Iterator<Item = SessionId> {
-        self.awake.iter().copied()
+        self.rota.awake()
     }
 
     /// Wakes those whose time has come.
     pub fn wake_due(&mut self, now: Time) {
-        while let Some((_, id)) = self.due.first().filter(|(at, _)| *at <= now).copied() {
+        while let Some(id) = self.rota.first_due(now) {
             self.get_mut(&id);
         }
     }
@@ -113,17 +95,12 @@ impl Sessions {
     /// A session rests until it is touched, or until a time.
     pub fn rest(&mut self, id: SessionId, until: Option<Time>) {
         let Some(session) = self.all.get_mut(&id) else { return };
-        if std::mem::take(&mut session.is_awake) {
-            self.awake.remove(&id);
-            self.is_changed = true;
-            session.rests_until = until;
-            self.due.extend(until.map(|at| (at, id)));
-        }
+        self.is_changed |= self.rota.rest(id, &mut session.rest, until);
     }
 
     /// When the first that rests is due.
     pub fn next_due(&self) -> Option<Time> {
-        self.due.first().map(|(at, _)| *at)
+        self.rota.next_due()
     }
 
     /// A participant has joined a session that is served here under this name.

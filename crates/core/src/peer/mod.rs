@@ -1,7 +1,7 @@
 //! [`Peer`]: another core, its control connection and the data path to it.
 //!
-//! What it is: the state that lives as long as the connection of a pair of hosts. What it is not:
-//! the sessions in it.
+//! What it is: the state that lives as long as the connection of a pair of hosts; [`Peers`] holds
+//! all. What it is not: the sessions in it.
 //!
 //! ```text
 //!   dialed   Dialing --connected--> Greeting --WELCOME--> Open
@@ -10,8 +10,13 @@
 //!   first probe where the dialer's data port is, and probes back.
 //! ```
 
+mod set;
+
+pub(crate) use set::Peers;
+
 use crate::control::ConnId;
 use crate::flow::receiver::PathTimes;
+use crate::rota::Rest;
 use crate::session::table::{HubRole, HubState};
 use dacapo_base::Time;
 use dacapo_path::Prober;
@@ -96,7 +101,8 @@ pub(crate) struct Peer {
     pub heard: u64,
     /// When that changed last.
     pub heard_at: Time,
-    /// When QUIC is asked for a sign of life next, while our probes are not answered.
+    /// When QUIC is asked for a sign of life next, while our probes are not answered or none is
+    /// asked.
     pub ping_at: Time,
     /// The highest number of a question that the peer has asked.
     pub asked_max: Option<u64>,
@@ -116,6 +122,8 @@ pub(crate) struct Peer {
     pub hurry: u8,
     /// What [`crate::control::Control::acked`] said last.
     pub acked: u64,
+    /// Whether it is among those that are looked at (see [`Peers`]).
+    pub rest: Rest,
 }
 
 impl Peer {
@@ -148,6 +156,7 @@ impl Peer {
             is_asked_for: false,
             hurry: 0,
             acked: 0,
+            rest: Rest::default(),
         }
     }
 
