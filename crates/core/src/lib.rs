@@ -30,8 +30,8 @@ mod session;
 
 pub use control::{ControlCrypto, EndpointKeys};
 pub use engine::{
-    Core, CoreConfig, CoreCounters, CoreEvent, FlowStatus, GIVE_UP_AFTER, GroupAsk, Joining, Look,
-    PEERS_MAX, Payload, Publisher, SESSIONS_MAX, SessionId, SessionSpec, StreamAsk, StreamId,
+    Core, CoreConfig, CoreCounters, CoreEvent, FlowStatus, GIVE_UP_AFTER, GroupAsk, Joining, Local,
+    Look, PEERS_MAX, Payload, Publisher, SESSIONS_MAX, SessionId, SessionSpec, StreamAsk, StreamId,
     Transmit, VERSION, Way, Wishes,
 };
 pub use error::{Code, Error, Fault};

@@ -13,7 +13,7 @@ use dacapo_sys::{clock, entropy};
 use dacapo_transport::quic::Mode;
 use dacapo_transport::shm::{self, Shm};
 use dacapo_transport::tcp::{self, Tcp};
-use dacapo_transport::udp::{Config, Udp};
+use dacapo_transport::udp::{BindError, Config, LISTEN_ADDRS_MAX, Udp};
 use dacapo_transport::{StreamTransport, Transport};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -171,9 +171,10 @@ impl Host {
         let tries = if is_chosen { PORT_TRIES } else { 1 };
         for left in (0..tries).rev() {
             failpoint!("host.before_bind");
-            let udp = Udp::serve(addrs, &self.udp).map_err(system)?;
+            let udps = self.bind(addrs)?;
             failpoint!("host.bound_udp");
-            let found = Transport::local_addrs(&udp).to_vec();
+            let addresses = udps.iter().flat_map(Transport::local_addrs);
+            let found: Vec<SocketAddr> = addresses.copied().collect();
             match Tcp::serve(&found, &tcp::Config::default()) {
                 Ok(tcp) => {
                     let listening = self.reactor.listen_streams(tcp::SPEC.id, Box::new(tcp));
@@ -197,9 +198,21 @@ impl Host {
             self.listen_quic(&found)?;
             self.listening.extend(found);
             failpoint!("host.listening");
-            return self.reactor.listen(Box::new(udp)).map_err(system);
+            for udp in udps {
+                self.reactor.listen(Box::new(udp)).map_err(system)?;
+            }
+            return Ok(());
         }
         Err(system("no port is free in both UDP and TCP"))
+    }
+
+    /// A transport for each address: what comes to one is answered from there.
+    fn bind(&self, addrs: &[SocketAddr]) -> Result<Vec<Udp>, Error> {
+        match addrs.len() {
+            0 => Err(system(BindError::NoAddress)),
+            count if count > LISTEN_ADDRS_MAX => Err(system(BindError::TooManyAddresses { count })),
+            _ => addrs.iter().map(|it| Udp::serve(&[*it], &self.udp).map_err(system)).collect(),
+        }
     }
 
     fn listen_quic(&mut self, control: &[SocketAddr]) -> Result<(), Error> {

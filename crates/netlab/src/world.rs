@@ -15,7 +15,7 @@ use crate::stream::Streams;
 use crate::trace::Trace;
 use clock::NodeClock;
 use dacapo_base::{Random, Time};
-use dacapo_core::{Core, CoreConfig, CoreEvent, StreamId, Transmit, Way};
+use dacapo_core::{Core, CoreConfig, CoreEvent, Local, StreamId, Transmit, Way};
 use dacapo_link::{Carry, Corruption, Fate, Link, LinkConfig, LinkStats};
 use dacapo_transport::Lane;
 use dacapo_transport::stream::Token;
@@ -90,7 +90,7 @@ impl Node {
         let local = self.clock.local(now);
         // Without memory it is lost, as it would be in a full socket.
         if let Ok(packet) = self.core.pool().packet_from(0, bytes, 0) {
-            self.core.handle_datagram(local, from, packet);
+            self.core.handle_datagram(local, Local::default(), from, packet);
         }
     }
 

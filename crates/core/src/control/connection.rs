@@ -4,6 +4,7 @@
 
 use super::config::{STREAMS_MAX, STREAMS_THROUGH};
 use super::{ConnId, ControlEvent, OUT_MAX};
+use crate::engine::Local;
 use crate::error::Code;
 use crate::rota::Rest;
 use dacapo_base::Time;
@@ -20,7 +21,8 @@ use std::time::Duration;
 pub(super) struct Connection {
     pub handle: ConnectionHandle,
     pub inner: quinn_proto::Connection,
-    dialed: bool,
+    /// Where it has come in; `None` for one that was dialed.
+    pub local: Option<Local>,
     /// When it began.
     pub since: Time,
     through: bool,
@@ -74,7 +76,7 @@ impl Connection {
         since: Time,
         handle: ConnectionHandle,
         inner: quinn_proto::Connection,
-        dialed: bool,
+        local: Option<Local>,
     ) -> Self {
         let (may_send, through, streams) = (true, false, BTreeMap::new());
         let (unproved, unspoken) = ((0, 0), Vec::new());
@@ -83,7 +85,7 @@ impl Connection {
         Self {
             handle,
             inner,
-            dialed,
+            local,
             since,
             through,
             unproved,
@@ -97,6 +99,10 @@ impl Connection {
             kept_until,
             rest: Rest::default(),
         }
+    }
+
+    fn is_dialed(&self) -> bool {
+        self.local.is_none()
     }
 
     /// Notes bytes that came, while the address is not proved.
@@ -113,7 +119,7 @@ impl Connection {
     /// (RFC 9000, section 8.1), to the byte; quinn-proto lets a datagram begin below that.
     fn has_allowance(&self) -> bool {
         let (received, sent) = self.unproved;
-        let proved = self.dialed || self.through;
+        let proved = self.is_dialed() || self.through;
         proved || sent.saturating_add(DATAGRAM_LEN) <= received.saturating_mul(3)
     }
 
@@ -146,13 +152,13 @@ impl Connection {
 
     /// True for one that came in and is neither through nor closed.
     pub fn is_half_open(&self) -> bool {
-        !self.dialed && !self.through && !self.inner.is_closed()
+        !self.is_dialed() && !self.through && !self.inner.is_closed()
     }
 
     /// True for one that came in and never got through, closed or not: it counts for what strangers
     /// may have.
     pub fn is_unproved(&self) -> bool {
-        !self.dialed && !self.through
+        !self.is_dialed() && !self.through
     }
 
     /// Until when it is kept: one that is closed by this time at most, whatever its timers say, for
@@ -190,7 +196,7 @@ impl Connection {
                     events.push_back(ControlEvent::Connected {
                         conn: id,
                         remote,
-                        dialed: self.dialed,
+                        dialed: self.is_dialed(),
                     });
                 }
                 Event::ConnectionLost { reason } => {

@@ -11,6 +11,7 @@ mod connection;
 
 pub use config::{ControlCrypto, EndpointKeys};
 
+use crate::engine::Local;
 use crate::error::{Code, Error};
 use crate::flow::earlier;
 use crate::rota::Rota;
@@ -61,6 +62,15 @@ pub(crate) enum ControlEvent {
     Ended { conn: ConnId, stream: StreamId, error: Option<RecordError> },
 }
 
+/// A datagram to be sent.
+#[derive(Debug)]
+pub(crate) struct Datagram {
+    /// From where; `None` for a connection that was dialed.
+    pub local: Option<Local>,
+    pub remote: SocketAddr,
+    pub bytes: Vec<u8>,
+}
+
 pub(crate) struct Control {
     endpoint: Endpoint,
     client: quinn_proto::ClientConfig,
@@ -72,7 +82,7 @@ pub(crate) struct Control {
     watched: u64,
     by_handle: BTreeMap<usize, ConnId>,
     next_id: u64,
-    responses: VecDeque<(SocketAddr, Vec<u8>)>,
+    responses: VecDeque<Datagram>,
     events: VecDeque<ControlEvent>,
     /// Where `Time::ZERO` lies on the clock that `quinn-proto` counts with.
     origin: Instant,
@@ -132,7 +142,7 @@ impl Control {
             .endpoint
             .connect(instant, client, remote, "dacapo")
             .map_err(|error| Error::new(Code::Unreachable, format!("{remote}: {error}")))?;
-        Ok(self.adopt(now, handle, inner, true))
+        Ok(self.adopt(now, handle, inner, None))
     }
 
     fn adopt(
@@ -140,12 +150,12 @@ impl Control {
         now: Time,
         handle: ConnectionHandle,
         inner: quinn_proto::Connection,
-        dialed: bool,
+        local: Option<Local>,
     ) -> ConnId {
         let id = ConnId(self.next_id);
         self.next_id += 1;
         self.by_handle.insert(handle.0, id);
-        let mut connection = Connection::new(now, handle, inner, dialed);
+        let mut connection = Connection::new(now, handle, inner, local);
         self.rota.wake(id, &mut connection.rest);
         self.connections.insert(id, Box::new(connection));
         id
@@ -162,6 +172,7 @@ impl Control {
     pub fn handle_datagram(
         &mut self,
         now: Time,
+        local: Local,
         remote: SocketAddr,
         datagram: &[u8],
     ) -> Option<ConnId> {
@@ -180,9 +191,9 @@ impl Control {
                 return Some(id);
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
-                self.accept(now, incoming, datagram.len());
+                self.accept(now, local, incoming, datagram.len());
             }
-            Some(DatagramEvent::Response(transmit)) => self.respond(&transmit, &answer),
+            Some(DatagramEvent::Response(transmit)) => self.respond(local, &transmit, &answer),
             None => {}
         }
         None
@@ -190,14 +201,14 @@ impl Control {
 
     /// Takes a connection in. Nothing is kept for an address that has not been proved when many are
     /// half open: it is asked to come again with a token (Retry, RFC 9000, section 8.1).
-    fn accept(&mut self, now: Time, incoming: Incoming, len: usize) {
+    fn accept(&mut self, now: Time, local: Local, incoming: Incoming, len: usize) {
         let instant = self.instant(now);
         let mut answer = Vec::new();
         let unproved = self.connections.values().filter(|it| it.is_unproved()).count();
         let half_open = self.connections.values().filter(|it| it.is_half_open()).count();
         if unproved >= UNPROVED_MAX && !incoming.remote_address_validated() {
             return match self.endpoint.retry(incoming, &mut answer) {
-                Ok(transmit) => self.respond(&transmit, &answer),
+                Ok(transmit) => self.respond(local, &transmit, &answer),
                 Err(error) => self.endpoint.ignore(error.into_incoming()),
             };
         }
@@ -209,11 +220,11 @@ impl Control {
         }
         if self.connections.len() >= CONNECTIONS_MAX {
             let transmit = self.endpoint.refuse(incoming, &mut answer);
-            return self.respond(&transmit, &answer);
+            return self.respond(local, &transmit, &answer);
         }
         match self.endpoint.accept(incoming, instant, &mut answer, None) {
             Ok((handle, inner)) => {
-                let id = self.adopt(now, handle, inner, false);
+                let id = self.adopt(now, handle, inner, Some(local));
                 if let Some(connection) = self.connections.get_mut(&id) {
                     connection.note_received(len);
                 }
@@ -221,7 +232,7 @@ impl Control {
             }
             Err(error) => {
                 if let Some(transmit) = error.response {
-                    self.respond(&transmit, &answer);
+                    self.respond(local, &transmit, &answer);
                 }
             }
         }
@@ -242,10 +253,11 @@ impl Control {
         Some(connection)
     }
 
-    fn respond(&mut self, transmit: &Transmit, bytes: &[u8]) {
+    fn respond(&mut self, local: Local, transmit: &Transmit, bytes: &[u8]) {
         if self.responses.len() < self.answers_max {
             let bytes = bytes.get(..transmit.size).unwrap_or_default();
-            self.responses.push_back((transmit.destination, bytes.to_vec()));
+            let (local, remote) = (Some(local), transmit.destination);
+            self.responses.push_back(Datagram { local, remote, bytes: bytes.to_vec() });
         }
     }
 
@@ -275,7 +287,7 @@ impl Control {
     }
 
     /// The next datagram to send, connection by connection in turn.
-    pub fn poll_transmit(&mut self, now: Time) -> Option<(SocketAddr, Vec<u8>)> {
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Datagram> {
         if let Some(response) = self.responses.pop_front() {
             return Some(response);
         }
@@ -291,9 +303,10 @@ impl Control {
             if let Some(transmit) = connection.inner.poll_transmit(instant, 1, &mut bytes) {
                 bytes.truncate(transmit.size);
                 connection.note_sent(bytes.len());
+                let (local, remote) = (connection.local, transmit.destination);
                 self.turn = Some(id);
                 self.drive(id);
-                return Some((transmit.destination, bytes));
+                return Some(Datagram { local, remote, bytes });
             }
             connection.may_send = false;
             self.drive(id);
@@ -417,6 +430,11 @@ impl Control {
             connection.inner.ping();
             connection.may_send = true;
         }
+    }
+
+    /// Where a connection has come in; `None` for one that was dialed.
+    pub fn local(&self, conn: ConnId) -> Option<Local> {
+        self.connections.get(&conn)?.local
     }
 
     /// Who the peer says it is, once the handshake is through.

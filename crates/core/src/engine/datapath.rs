@@ -6,6 +6,7 @@
 //! have any, one after the other in turn.
 
 use super::{Core, SessionId, StreamId};
+use crate::control::Datagram;
 use crate::flow::Around;
 use crate::flow::receiver::PathTimes;
 use crate::flow::sender::FlowOut;
@@ -64,11 +65,19 @@ impl Way {
     }
 }
 
+/// One of the places at which a core receives, by a number of who drives it: what came to one is
+/// answered from there, for another would not be known to the remote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Local(pub u64);
+
 /// Something to send.
 #[derive(Debug)]
 pub struct Transmit {
     /// Which way.
     pub way: Way,
+    /// From where: the place at which the remote is known to have come in; any will do when it is
+    /// not said.
+    pub local: Option<Local>,
     /// To whom; the address of the peer's control port when it goes by a stream.
     pub remote: SocketAddr,
     /// What.
@@ -87,7 +96,13 @@ pub enum Payload {
 impl Core {
     /// Finds out to whom a datagram belongs. A train may mix owners, so each run of segments with
     /// the same header goes its way.
-    pub(super) fn route(&mut self, now: Time, remote: SocketAddr, mut packet: Packet) {
+    pub(super) fn route(
+        &mut self,
+        now: Time,
+        local: Local,
+        remote: SocketAddr,
+        mut packet: Packet,
+    ) {
         packet.time = now;
         while !packet.is_empty_slot() {
             let run = self.run_of_equals(&packet);
@@ -95,7 +110,7 @@ impl Core {
                 Some(first) => first,
                 None => packet.take(),
             };
-            self.route_run(now, remote, first);
+            self.route_run(now, local, remote, first);
         }
     }
 
@@ -112,11 +127,11 @@ impl Core {
         (1..packet.segment_count()).find(|&at| head(at) != first).unwrap_or(packet.segment_count())
     }
 
-    fn route_run(&mut self, now: Time, remote: SocketAddr, packet: Packet) {
+    fn route_run(&mut self, now: Time, local: Local, remote: SocketAddr, packet: Packet) {
         let bytes = self.pool.segment(&packet, 0);
         match classify(bytes) {
             Belongs::Quic => {
-                let conn = self.control.handle_datagram(now, remote, bytes);
+                let conn = self.control.handle_datagram(now, local, remote, bytes);
                 // What it acknowledges shows life.
                 let peer = conn.and_then(|conn| self.conns.get(&conn));
                 peer.map(|id| self.peers.get_mut(id));
@@ -338,16 +353,19 @@ impl Core {
 
     /// The next thing to send; `None` when nothing may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
-        if let Some((remote, bytes)) = self.control.poll_transmit(now) {
+        if let Some(Datagram { local, remote, bytes }) = self.control.poll_transmit(now) {
             self.drain_control(now);
-            return Some(Transmit { way: Way::Control, remote, payload: Payload::Bytes(bytes) });
+            let payload = Payload::Bytes(bytes);
+            return Some(Transmit { way: Way::Control, local, remote, payload });
         }
         if let Some((id, remote, bytes)) = self.outbox.probes.pop_front() {
             // A socket of its own is for a data port that has answered. Who leaves before that, and
             // an address from which somebody repeats a question, would leave theirs open for ever.
-            let is_known = self.peers.get(&id).is_some_and(|it| it.data_remote == Some(remote));
+            let peer = self.peers.get(&id);
+            let is_known = peer.is_some_and(|it| it.data_remote == Some(remote));
             let way = if is_known { Way::Data } else { Way::Control };
-            return Some(Transmit { way, remote, payload: Payload::Bytes(bytes) });
+            let local = peer.and_then(|it| it.local);
+            return Some(Transmit { way, local, remote, payload: Payload::Bytes(bytes) });
         }
         self.poll_data(now)
     }
@@ -379,7 +397,7 @@ impl Core {
 
     fn poll_turn(&mut self, now: Time, turn: &Turn) -> Option<Transmit> {
         let id = SessionId(turn.session);
-        let (way, remote) = self.way_of(id, turn.index)?;
+        let (way, local, remote) = self.way_of(id, turn.index)?;
         self.counters.flows_asked += 1;
         let packet = self.poll_flow(now, id, turn.index)?;
         if way == Way::Data {
@@ -388,7 +406,7 @@ impl Core {
         if let Some(last) = self.outbox.turns.get_mut(usize::from(turn.priority)) {
             *last = (turn.session, turn.index);
         }
-        Some(Transmit { way, remote, payload: Payload::Packet(packet) })
+        Some(Transmit { way, local, remote, payload: Payload::Packet(packet) })
     }
 
     /// The flows of all sessions that are awake, the highest priority first.
@@ -408,17 +426,17 @@ impl Core {
         order.sort_by_key(|turn| Reverse(turn.priority));
     }
 
-    /// How a flow may send now, and to whom.
-    fn way_of(&self, id: SessionId, index: usize) -> Option<(Way, SocketAddr)> {
+    /// How a flow may send now, from where, and to whom.
+    fn way_of(&self, id: SessionId, index: usize) -> Option<(Way, Option<Local>, SocketAddr)> {
         let session = self.sessions.get(&id)?;
         if let Some(cast) = &session.cast {
             // One over streams is polled in `fan_out`.
-            return Some((Way::Data, cast.group?));
+            return Some((Way::Data, None, cast.group?));
         }
         let peer = self.peers.get(&session.peer)?;
         let way = session.flows.get(index)?.way(peer.data_remote.is_some())?;
         let remote = if way == Way::Data { peer.data_remote? } else { peer.remote };
-        Some((way, remote))
+        Some((way, peer.local, remote))
     }
 
     pub(super) fn poll_flow(&mut self, now: Time, id: SessionId, index: usize) -> Option<Packet> {

@@ -99,6 +99,7 @@ impl Core {
         } else {
             let mut peer = Peer::new(remote, HubRole::Listener, now);
             peer.conn = Some(conn);
+            peer.local = self.control.local(conn);
             peer.deadline = Some(now + DIAL_MAX);
             let mut token = [0; 16];
             self.random.fill(&mut token);

@@ -58,7 +58,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use cast::Cast;
 pub(crate) use datapath::Outbox;
-pub use datapath::{Payload, Transmit, Way};
+pub use datapath::{Local, Payload, Transmit, Way};
 pub use groups::GroupAsk;
 pub(crate) use groups::{Groups, Joined};
 pub use near::Look;
@@ -663,9 +663,10 @@ impl Core {
         self.drain_control(now);
     }
 
-    /// Takes a datagram from the network, or a train of equal ones, in this core's pool.
-    pub fn handle_datagram(&mut self, now: Time, remote: SocketAddr, packet: Packet) {
-        self.route(now, remote, packet);
+    /// Takes a datagram from the network, or a train of equal ones, in this core's pool. `local` is
+    /// where it came in, for who has several such places.
+    pub fn handle_datagram(&mut self, now: Time, local: Local, remote: SocketAddr, packet: Packet) {
+        self.route(now, local, remote, packet);
         self.drain_control(now);
     }
 }

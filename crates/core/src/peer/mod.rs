@@ -15,6 +15,7 @@ mod set;
 pub(crate) use set::Peers;
 
 use crate::control::ConnId;
+use crate::engine::Local;
 use crate::flow::receiver::PathTimes;
 use crate::rota::Rest;
 use crate::session::table::{HubRole, HubState};
@@ -72,6 +73,8 @@ impl ProbeKey {
 
 pub(crate) struct Peer {
     pub remote: SocketAddr,
+    /// Where it has come in; `None` for one that was dialed.
+    pub local: Option<Local>,
     pub role: HubRole,
     pub hub_state: HubState,
     /// The connection in use; `None` while dialing.
@@ -130,6 +133,7 @@ impl Peer {
     pub fn new(remote: SocketAddr, role: HubRole, now: Time) -> Self {
         Self {
             remote,
+            local: None,
             role,
             hub_state: HubState::Greeting,
             conn: None,

@@ -19,7 +19,7 @@ mod transports;
 
 pub use streams::{Dial, Dialed};
 
-use crate::engine::{Core, CoreEvent, GroupAsk, SessionId, Transmit, Way};
+use crate::engine::{Core, CoreEvent, GroupAsk, Local, SessionId, Transmit, Way};
 use crate::error::{Code, Error};
 use crate::flow::earlier;
 use crate::peer::PeerId;
@@ -331,7 +331,7 @@ impl Reactor {
             let outcome = attached.transport.recv(now, self.core.pool(), &mut self.incoming);
             self.counters.received_bytes += outcome.bytes as u64;
             for it in self.incoming.drain(..) {
-                self.core.handle_datagram(now, it.remote, it.packet);
+                self.core.handle_datagram(now, Local(token), it.remote, it.packet);
             }
             if let Some(it) = attached.transport.poll_too_large() {
                 self.core.handle_too_large(now, it.remote, it.datagram_len);
@@ -397,7 +397,7 @@ impl Reactor {
     /// Joins a group by the transport that was dialed to its source, or leaves it.
     fn handle_group(&mut self, now: Time, ask: GroupAsk) {
         let (GroupAsk::Join(membership) | GroupAsk::Leave(membership)) = ask;
-        let token = self.transports.reaching(membership.source);
+        let token = self.transports.reaching(None, membership.source);
         let attached = token.and_then(|token| self.transports.get_mut(token));
         match (ask, attached) {
             (GroupAsk::Join(_), attached) => {
@@ -430,7 +430,7 @@ impl Reactor {
                 }
                 continue;
             }
-            match self.transports.reaching(transmit.remote) {
+            match self.transports.reaching(transmit.local, transmit.remote) {
                 Some(token) => self.send_one(now, token, transmit, 0),
                 None => {
                     self.counters.unroutable += 1;

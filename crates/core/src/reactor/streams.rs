@@ -13,7 +13,7 @@
 //! stream has.
 
 use super::{RETRY, key_of};
-use crate::engine::{Core, Look, StreamAsk, StreamId, Transmit};
+use crate::engine::{Core, Local, Look, StreamAsk, StreamId, Transmit};
 use crate::flow::earlier;
 use dacapo_base::Time;
 use dacapo_sys::poll::{Event, Interest, Poller};
@@ -242,7 +242,7 @@ impl Streams {
             let outcome = attached.transport.recv(now, core.pool(), &mut self.incoming);
             self.received += outcome.bytes as u64;
             for Incoming { remote, packet, .. } in self.incoming.drain(..) {
-                core.handle_datagram(now, remote, packet);
+                core.handle_datagram(now, Local(key), remote, packet);
             }
             has_room |= outcome.writable;
             if !outcome.more || outcome.blocked {

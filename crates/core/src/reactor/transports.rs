@@ -13,7 +13,7 @@
 //! sets, however many there are; a token is in a set of those alone that are attached.
 
 use super::key_of;
-use crate::engine::Transmit;
+use crate::engine::{Local, Transmit};
 use crate::flow::earlier;
 use dacapo_base::Time;
 use dacapo_sys::poll::Event;
@@ -100,13 +100,25 @@ impl Transports {
         self.more.insert(token);
     }
 
-    /// Which reaches a remote: the one that was dialed to it, else the first that listens.
-    pub fn reaching(&self, remote: SocketAddr) -> Option<u64> {
+    /// Which reaches a remote: the one that was dialed to it, else that by which it has come in,
+    /// else the first that listens at an address of its family.
+    pub fn reaching(&self, local: Option<Local>, remote: SocketAddr) -> Option<u64> {
         // One whose peer is gone lingers, and another may have been dialed since.
         let dialed = || self.dialed_to(remote);
         let stays = |token: &u64| self.all.get(token).is_some_and(|it| it.remove_at.is_none());
         let dialed = dialed().find(stays).or_else(|| dialed().next());
-        dialed.or_else(|| self.listening.first().copied())
+        let came = local.map(|Local(token)| token).filter(|token| self.listening.contains(token));
+        dialed.or(came).or_else(|| self.listening_for(remote))
+    }
+
+    /// Who comes in by two addresses of one family is known by where; a group is not.
+    fn listening_for(&self, remote: SocketAddr) -> Option<u64> {
+        let suits = |token: &&u64| {
+            let addrs = self.all.get(token).map(|it| it.transport.local_addrs());
+            addrs.unwrap_or_default().iter().any(|it| it.is_ipv4() == remote.is_ipv4())
+        };
+        let first = || self.listening.first();
+        self.listening.iter().find(suits).or_else(first).copied()
     }
 
     fn dialed_to(&self, remote: SocketAddr) -> impl Iterator<Item = u64> {

@@ -3,8 +3,8 @@
 //! What it is not: a network; that is `dacapo-netlab`. It can lose datagrams of flows on purpose.
 
 use dacapo::core::{
-    ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, Ledger, PeerId, Publisher, SessionId,
-    SessionSpec,
+    ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, Ledger, Local, PeerId, Publisher,
+    SessionId, SessionSpec,
 };
 use dacapo::{Answer, Command};
 use dacapo_base::{Random, Time};
@@ -271,5 +271,5 @@ fn give(core: &mut Core, now: Time, from: SocketAddr, datagram: &[u8]) {
     let layout = Layout { head: 0, tail: 0, segment: datagram.len(), segmented: true };
     let packet = core.pool().alloc_train(&layout, datagram.len()).unwrap();
     core.pool().write_payload(&packet, 0, datagram);
-    core.handle_datagram(now, from, packet);
+    core.handle_datagram(now, Local::default(), from, packet);
 }

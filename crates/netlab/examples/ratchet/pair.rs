@@ -6,7 +6,7 @@ use crate::ports::Opens;
 use crate::streams::Streams;
 use dacapo_base::{Random, Time};
 use dacapo_core::{
-    Core, CoreConfig, CoreEvent, PeerId, Port, SessionId, SessionSpec, Transmit, Way, Wishes,
+    Core, CoreConfig, CoreEvent, Local, PeerId, Port, SessionId, SessionSpec, Transmit, Way, Wishes,
 };
 use dacapo_netlab::plain_tls::clock::WorldClock;
 use dacapo_netlab::scenario::raw_offer;
@@ -155,7 +155,7 @@ impl Pair {
             to.pool().write_payload(&packet, 0, run);
             packet.set_unit_ends(true, true);
             packet.time = self.now;
-            to.handle_datagram(self.now, address(end, transmit.way), packet);
+            to.handle_datagram(self.now, Local::default(), address(end, transmit.way), packet);
         }
         from.transmitted(transmit);
     }
