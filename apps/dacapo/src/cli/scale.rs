@@ -26,9 +26,10 @@ pub struct BenchScaleArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// Be the far end, until standard input ends: for the command's own use.
-    #[arg(long, hide = true)]
-    pub far: bool,
+    /// Be the far end with so many ports, until standard input ends: for the command's own use.
+    #[arg(long, hide = true, value_name = "PORTS")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub far: Option<u32>,
 }
 
 impl BenchScaleArgs {

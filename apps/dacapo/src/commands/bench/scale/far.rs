@@ -1,4 +1,5 @@
-//! The far end: a host that serves one session to all who join, and says what it uses when asked.
+//! The far end: a host that serves one session to all who join, at several ports, and says what it
+//! uses when asked.
 //!
 //! ```text
 //!   standard input   a line -> one look, as JSON, on standard output     end -> it ends
@@ -20,12 +21,17 @@ use std::time::Duration;
 
 const INPUT: u32 = 1;
 
-/// Serves until standard input ends, or a signal comes.
-pub fn serve() -> Result<Exit, Failure> {
+/// Ports of one call: as many as a host listens at with one.
+const PORTS_PER_CALL: usize = 16;
+
+/// Serves at so many ports until standard input ends, or a signal comes.
+pub fn serve(ports: u32) -> Result<Exit, Failure> {
     let failed = |error: &Error| Failure::core("bench scale: the far end", error);
     let mut edge = Edge::open()?;
-    let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    edge.host.listen(&[addr]).map_err(|error| failed(&error))?;
+    let addrs = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); ports as usize];
+    for some in addrs.chunks(PORTS_PER_CALL) {
+        edge.host.listen(some).map_err(|error| failed(&error))?;
+    }
     let spec = flow::spec()?;
     let published = edge.core().publish(spec, Box::new(flow::Idle));
     published.map_err(|error| failed(&error))?;
@@ -44,7 +50,7 @@ pub fn serve() -> Result<Exit, Failure> {
                 }
                 let asked = words.iter().take(len).filter(|byte| **byte == b'\n').count();
                 for _ in 0..asked {
-                    line(Look::at(std::iter::once(&*edge.core()))?.to_json());
+                    line(Look::at(edge.core())?.to_json());
                 }
             }
             Some(Happening::Core(_)) | None => {}

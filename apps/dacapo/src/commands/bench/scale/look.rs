@@ -1,4 +1,4 @@
-//! [`Look`]: what a process uses, as the system and its cores say.
+//! [`Look`]: what a process uses, as the system and its core say.
 //!
 //! What it is not: the memory that the kernel keeps for sockets; no process sees its own share.
 //!
@@ -18,37 +18,37 @@ pub struct Look {
     pub threads: u64,
     /// Open descriptors.
     pub descriptors: u64,
-    /// Processor time since its start, in microseconds.
+    /// Processor time since its start, in microseconds, before it looked.
     pub cpu_us: u64,
-    /// Sessions of its cores.
+    /// Processor time that looking took, in microseconds: the system sums up all its memory.
+    pub look_us: u64,
+    /// Sessions of its core.
     pub sessions: u64,
-    /// Control connections of its cores.
+    /// Control connections of its core.
     pub connections: u64,
 }
 
 impl Look {
-    /// Looks at this process with these cores.
+    /// Looks at this process with this core.
     ///
     /// # Errors
     /// The system does not tell.
-    pub fn at<'a>(cores: impl Iterator<Item = &'a Core>) -> Result<Self, Failure> {
+    pub fn at(core: &Core) -> Result<Self, Failure> {
+        let cpu_us = || dacapo_sys::process::cpu_time().as_micros() as u64;
+        let began_us = cpu_us();
         let memory = field("/proc/self/smaps_rollup", "Anonymous:")?;
         let threads = field("/proc/self/status", "Threads:")?;
         let failed = |error| Failure::run_time("bench scale: /proc/self/fd", error);
         // The list itself is one.
         let descriptors = fs::read_dir("/proc/self/fd").map_err(failed)?.count().saturating_sub(1);
-        let (mut sessions, mut connections) = (0, 0);
-        for core in cores {
-            sessions += core.sessions().count() as u64;
-            connections += core.connection_count() as u64;
-        }
         Ok(Self {
             memory_kib: memory,
             threads,
             descriptors: descriptors as u64,
-            cpu_us: dacapo_sys::process::cpu_time().as_micros() as u64,
-            sessions,
-            connections,
+            sessions: core.sessions().count() as u64,
+            connections: core.connection_count() as u64,
+            cpu_us: began_us,
+            look_us: cpu_us() - began_us,
         })
     }
 
@@ -59,6 +59,7 @@ impl Look {
             "threads": self.threads,
             "descriptors": self.descriptors,
             "cpu_us": self.cpu_us,
+            "look_us": self.look_us,
             "sessions": self.sessions,
             "connections": self.connections,
         })
@@ -72,6 +73,7 @@ impl Look {
             threads: at("threads")?,
             descriptors: at("descriptors")?,
             cpu_us: at("cpu_us")?,
+            look_us: at("look_us")?,
             sessions: at("sessions")?,
             connections: at("connections")?,
         })

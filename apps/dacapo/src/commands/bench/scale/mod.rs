@@ -3,8 +3,10 @@
 //!
 //! ```text
 //!   near (this process)                          far (a process of its own)
-//!     a host for each connection, because two      one host, which serves all
-//!     hosts share one                              looks at itself when it is asked
+//!     one host                                     one host, which serves all; a port for each
+//!                                                  connection, because two hosts share one
+//!                                                  connection to a port
+//!                                                  looks at itself when it is asked
 //!     one connection, idle; then all
 //!     opens and closes
 //!     many sessions, idle; all closed
@@ -14,7 +16,6 @@
 
 mod far;
 mod flow;
-mod hosts;
 mod look;
 mod near;
 mod show;
@@ -35,8 +36,8 @@ const OPENS_PER_CONNECTION: u64 = 32_000;
 
 /// Runs the command.
 pub fn run(args: &BenchScaleArgs) -> Result<Exit, Failure> {
-    if args.far {
-        return far::serve();
+    if let Some(ports) = args.far {
+        return far::serve(ports);
     }
     let connections = u64::from(args.connections());
     let sessions = u64::from(args.sessions);
@@ -51,8 +52,9 @@ pub fn run(args: &BenchScaleArgs) -> Result<Exit, Failure> {
         return wrong(format!("{text}, because labels rest for two minutes: use --connections"));
     }
     let mut progress = Progress::new(args.json);
-    let mut child = Child::start("bench scale", &["bench", "scale", "--far"])?;
-    let mut near = Near::open(args.connections() as usize, &mut child, &mut progress)?;
+    let ports = connections.to_string();
+    let mut child = Child::start("bench scale", &["bench", "scale", "--far", &ports])?;
+    let mut near = Near::open(&mut child, &mut progress)?;
     let measured = measure(args, &mut near);
     near.leave();
     drop(child);

@@ -1,4 +1,5 @@
-//! [`Near`]: the end that joins: hosts, each with a connection, that open sessions and close them.
+//! [`Near`]: the end that joins: a host with several connections that opens sessions and closes
+//! them.
 //!
 //! ```text
 //!   join -> Offered -> answer -> Ready -> activate -> Active [-> close -> SessionEnded]
@@ -11,9 +12,9 @@
 
 use super::super::child::Child;
 use super::flow::{Idle, NAME};
-use super::hosts::Hosts;
 use super::look::Look;
 use super::show::Both;
+use crate::edge::{Edge, Happening, interrupted};
 use crate::exit::Failure;
 use crate::progress::Progress;
 use dacapo::core::{CoreEvent, Error, PeerId, Port, SessionId, Wishes};
@@ -36,14 +37,14 @@ enum Then {
 
 /// The end that joins.
 pub struct Near<'a> {
-    hosts: Hosts,
+    edge: Edge,
     child: &'a mut Child,
     progress: &'a mut Progress,
-    /// The far end, as each host that is connected knows it.
+    /// The far end, by each of its ports to which there is a connection.
     peers: Vec<PeerId>,
     next: usize,
-    /// Sessions that run, with the number of their host.
-    active: BTreeSet<(usize, SessionId)>,
+    /// Sessions that run.
+    active: BTreeSet<SessionId>,
     /// Sessions that were set up, and that are over, since the last count began.
     opened: u64,
     ended: u64,
@@ -51,30 +52,26 @@ pub struct Near<'a> {
 }
 
 impl<'a> Near<'a> {
-    /// So many hosts without connections.
+    /// A host without connections.
     ///
     /// # Errors
-    /// As [`Hosts::open`].
-    pub fn open(
-        count: usize,
-        child: &'a mut Child,
-        progress: &'a mut Progress,
-    ) -> Result<Self, Failure> {
-        let hosts = Hosts::open(count)?;
+    /// As [`Edge::open`].
+    pub fn open(child: &'a mut Child, progress: &'a mut Progress) -> Result<Self, Failure> {
+        let edge = Edge::open()?;
         let (peers, active, then) = (Vec::new(), BTreeSet::new(), Then::Keep);
-        Ok(Self { hosts, child, progress, peers, next: 0, active, opened: 0, ended: 0, then })
+        Ok(Self { edge, child, progress, peers, next: 0, active, opened: 0, ended: 0, then })
     }
 
-    /// Connects so many of the hosts, in all.
+    /// Connects to so many of the ports, in all.
     ///
     /// # Errors
     /// The far end does not answer, or there is no descriptor left.
     pub fn connect(&mut self, count: usize) -> Result<(), Failure> {
-        let remote: Result<SocketAddr, _> = self.child.address().parse();
-        let remote = remote.map_err(|error| failed(&format!("the far end's address: {error}")))?;
         while self.peers.len() < count {
-            let Some((host, _)) = self.hosts.command(self.peers.len()) else { break };
-            let peer = host.connect(remote).map_err(core)?;
+            let address = self.child.addresses.get(self.peers.len());
+            let remote = address.and_then(|it| it.parse::<SocketAddr>().ok());
+            let remote = remote.ok_or_else(|| failed("the far end has no further port"))?;
+            let peer = self.edge.host.connect(remote).map_err(core)?;
             self.opened = 0;
             self.drive("connections", 1, |near| Ok(near.opened))?;
             self.peers.push(peer);
@@ -107,13 +104,13 @@ impl<'a> Near<'a> {
     /// One of them fails, or a signal comes.
     pub fn close_all(&mut self) -> Result<Duration, Failure> {
         let began = Instant::now();
-        let all: Vec<(usize, SessionId)> = self.active.iter().copied().collect();
+        let all: Vec<SessionId> = self.active.iter().copied().collect();
         (self.opened, self.ended) = (0, 0);
         let (count, mut begun) = (all.len() as u64, 0);
         self.drive("sessions closed", count, |near| {
             while begun < count && begun - near.ended < WINDOW {
                 let next = usize::try_from(begun).ok().and_then(|at| all.get(at));
-                next.map_or(Ok(()), |(host, session)| near.close(*host, *session))?;
+                next.map_or(Ok(()), |session| near.close(*session))?;
                 begun += 1;
             }
             Ok(near.ended)
@@ -132,9 +129,7 @@ impl<'a> Near<'a> {
             if left.is_zero() {
                 return Ok(());
             }
-            if let Some((host, event)) = self.hosts.next(left)? {
-                self.handle(host, event)?;
-            }
+            self.turn(left)?;
         }
     }
 
@@ -143,7 +138,7 @@ impl<'a> Near<'a> {
     /// # Errors
     /// The far end is gone, or the system does not tell.
     pub fn look(&mut self) -> Result<Both, Failure> {
-        let near = Look::at(self.hosts.cores())?;
+        let near = Look::at(self.edge.core())?;
         let far = Look::from_json(&self.child.ask("look")?);
         let far = far.ok_or_else(|| failed("the far end speaks nonsense"))?;
         Ok(Both { near, far })
@@ -151,12 +146,11 @@ impl<'a> Near<'a> {
 
     /// Takes leave of the far end.
     pub fn leave(mut self) {
-        for (number, peer) in std::mem::take(&mut self.peers).into_iter().enumerate() {
-            if let Some((host, now)) = self.hosts.command(number) {
-                host.reactor().core().disconnect(now, peer);
-            }
+        let now = self.edge.reactor().now();
+        for peer in std::mem::take(&mut self.peers) {
+            self.edge.core().disconnect(now, peer);
         }
-        self.hosts.flush();
+        self.edge.reactor().flush(Duration::from_millis(50));
     }
 
     /// Joins so many sessions, [`WINDOW`] at a time, until `done` says that all are; how long it
@@ -202,30 +196,35 @@ impl<'a> Near<'a> {
             if self.progress.is_due() {
                 self.progress.show(&format!("{done} of {count} {what}"));
             }
-            if let Some((host, event)) = self.hosts.next(SLICE)? {
-                self.handle(host, event)?;
-            }
+            self.turn(SLICE)?;
+        }
+    }
+
+    /// Does what comes within `most`.
+    fn turn(&mut self, most: Duration) -> Result<(), Failure> {
+        match self.edge.next(most)? {
+            Some(Happening::Signal(signal)) => Err(interrupted(signal)),
+            Some(Happening::Core(event)) => self.handle(event),
+            Some(Happening::Ready(_)) | None => Ok(()),
         }
     }
 
     fn join(&mut self) -> Result<(), Failure> {
         self.next = (self.next + 1) % self.peers.len().max(1);
-        let peer = self.peers.get(self.next).copied();
-        let Some((peer, (host, now))) = peer.zip(self.hosts.command(self.next)) else {
-            return Ok(());
-        };
-        let joined = host.reactor().core().join(now, peer, NAME, Wishes::default());
+        let Some(peer) = self.peers.get(self.next).copied() else { return Ok(()) };
+        let now = self.edge.reactor().now();
+        let joined = self.edge.core().join(now, peer, NAME, Wishes::default());
         joined.map(|_| ()).map_err(core)
     }
 
-    fn close(&mut self, number: usize, session: SessionId) -> Result<(), Failure> {
-        let Some((host, now)) = self.hosts.command(number) else { return Ok(()) };
-        host.reactor().core().close(now, session).map_err(core)
+    fn close(&mut self, session: SessionId) -> Result<(), Failure> {
+        let now = self.edge.reactor().now();
+        self.edge.core().close(now, session).map_err(core)
     }
 
-    fn handle(&mut self, number: usize, event: CoreEvent) -> Result<(), Failure> {
-        let Some((host, now)) = self.hosts.command(number) else { return Ok(()) };
-        let engine = host.reactor().core();
+    fn handle(&mut self, event: CoreEvent) -> Result<(), Failure> {
+        let now = self.edge.reactor().now();
+        let engine = self.edge.core();
         match event {
             CoreEvent::PeerOpen { .. } => {
                 self.opened += 1;
@@ -239,14 +238,14 @@ impl<'a> Near<'a> {
             CoreEvent::Ready { session } => engine.activate(now, session).map_err(core),
             CoreEvent::Active { session } => {
                 self.opened += 1;
-                self.active.insert((number, session));
-                if self.then == Then::Close { self.close(number, session) } else { Ok(()) }
+                self.active.insert(session);
+                if self.then == Then::Close { self.close(session) } else { Ok(()) }
             }
             CoreEvent::SessionEnded { error: Some(error), .. }
             | CoreEvent::PeerLost { error, .. } => Err(core(error)),
             CoreEvent::SessionEnded { session, .. } => {
                 self.ended += 1;
-                self.active.remove(&(number, session));
+                self.active.remove(&session);
                 Ok(())
             }
             _ => Ok(()),

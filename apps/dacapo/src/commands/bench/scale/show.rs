@@ -34,7 +34,8 @@ impl Idle {
     /// Of one processor, in per cent: near and far.
     fn percent(&self) -> [f64; 2] {
         let of = |from: Look, to: Look| {
-            let us = to.cpu_us.saturating_sub(from.cpu_us) as f64;
+            // What the first look took is no part of the time between them.
+            let us = to.cpu_us.saturating_sub(from.cpu_us + from.look_us) as f64;
             us / self.time.as_micros().max(1) as f64 * 100.0
         };
         [of(self.from.near, self.to.near), of(self.from.far, self.to.far)]
