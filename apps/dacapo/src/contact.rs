@@ -21,6 +21,18 @@ pub fn mtu_changed(with: &str, from: usize, to: usize) -> String {
     format!("the path to {with} takes datagrams of {to} bytes now (before: {from})")
 }
 
+/// A flow is carried by another transport than was agreed.
+pub fn stood_in(flow: &str, transport: u16, reason: &str) -> String {
+    format!("{flow} goes over {}, because {reason}", name_of(transport))
+}
+
+/// The name of a transport; its number when this host has none of that number.
+pub fn name_of(transport: u16) -> String {
+    let catalogue = dacapo::catalogue();
+    let spec = catalogue.transport(transport);
+    spec.map_or_else(|| format!("transport {transport}"), |spec| spec.name.to_owned())
+}
+
 /// Whether to join again makes sense after a session that ended so.
 pub fn may_join_again(error: &Error) -> bool {
     matches!(error.code, Code::PeerRestarted | Code::GivenUp | Code::ContactLost)

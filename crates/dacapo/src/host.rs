@@ -294,13 +294,15 @@ impl Host {
 }
 
 /// Peers on this host are looked for, and dialed, by shared memory. Where no memory can be made (a
-/// limit of file sizes, a sandbox), none is found.
+/// limit of file sizes, a sandbox), none is found. Where it lacks later, TCP stands in: on one host
+/// its bytes never leave memory, so nothing that was agreed is given up.
 fn share_memory(reactor: &mut Reactor) {
     let config = shm::Config::default();
     reactor.set_stream_finder(shm::SPEC.id, move |remote| Shm::look(remote, &config).is_ok());
     reactor.set_stream_dialer(shm::SPEC.id, move |Dial { remote, token, .. }| {
         Ok(Box::new(Shm::dial(remote, token, &config)?) as Box<dyn StreamTransport>)
     });
+    reactor.set_stream_stand_in(shm::SPEC.id, tcp::SPEC.id);
 }
 
 fn system(error: impl std::fmt::Display) -> Error {

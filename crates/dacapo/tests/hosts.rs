@@ -5,14 +5,15 @@
 #![allow(clippy::unwrap_used)]
 
 use dacapo::core::{
-    BeginError, Code, CoreEvent, Ending, Error, Joining, Ledger, Port, Publisher, SessionSpec,
-    Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
+    BeginError, Code, CoreEvent, Dial, Dialed, Ending, Error, Joining, Ledger, Port, Publisher,
+    SessionSpec, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
 use dacapo::host::Host;
 use dacapo_base::Time;
 use dacapo_security::Identity;
 use dacapo_sys::poll::Waker;
-use dacapo_transport::shm;
+use dacapo_transport::shm::{self, Shm};
+use dacapo_transport::tcp;
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::medium::Medium;
 use dacapo_wire::session::{Direction, FlowOffer};
@@ -98,12 +99,27 @@ fn hosts() -> [Host; 2] {
     [0, 1].map(|_| Host::with_identity(Identity::generate().unwrap()).unwrap())
 }
 
-/// Turns both hosts until the participant's session has ended; its ledger and hash.
-fn play(listen: SocketAddr) -> (Ledger, Option<bool>) {
-    play_with(hosts(), listen, spec()).unwrap()
+/// How a session went at the participant.
+struct Played {
+    ledger: Ledger,
+    hash: Option<bool>,
+    /// What stood in for the transport that was agreed, and why.
+    stood_in: Vec<(u16, String)>,
 }
 
-/// The same for any hosts and session.
+impl Played {
+    fn assert_all_arrived(&self) {
+        assert_eq!((self.ledger.delivered, self.ledger.lost), (UNITS, 0));
+        assert_eq!(self.hash, Some(true));
+    }
+}
+
+/// Turns both hosts until the participant's session has ended.
+fn play(listen: SocketAddr) -> Played {
+    play_with(hosts(), listen, spec(), "udp").unwrap()
+}
+
+/// The same for any hosts and session, carried by a transport of this name.
 ///
 /// # Errors
 /// Why the session ended before its flow.
@@ -111,11 +127,8 @@ fn play_with(
     [mut creator, mut participant]: [Host; 2],
     listen: SocketAddr,
     spec: SessionSpec,
-) -> Result<(Ledger, Option<bool>), Error> {
-    let carried_by = match spec.flows[0].transport {
-        1 => "udp",
-        _ => "shm",
-    };
+    carried_by: &str,
+) -> Result<Played, Error> {
     creator.listen(&[listen]).unwrap();
     creator.reactor().core().publish(spec, Box::new(Publish)).unwrap();
     let mut address = creator.listening()[0];
@@ -123,7 +136,7 @@ fn play_with(
         address.set_ip([127, 0, 0, 1].into());
     }
     let peer = participant.connect(address).unwrap();
-    let (mut tokens, mut ended) = (Vec::new(), None);
+    let (mut tokens, mut ended, mut stood_in) = (Vec::new(), None, Vec::new());
     let start = participant.reactor().now();
     while participant.reactor().now().since(start) < MOST {
         let short = Duration::from_micros(200);
@@ -146,6 +159,7 @@ fn play_with(
             CoreEvent::Ready { session } => {
                 participant.reactor().core().activate(now, session).unwrap();
             }
+            CoreEvent::StoodIn { transport, reason, .. } => stood_in.push((transport, reason)),
             CoreEvent::FlowEnded { session, ledger, hash, .. } => {
                 ended = Some((ledger, hash));
                 participant.reactor().core().close(now, session).unwrap();
@@ -154,7 +168,8 @@ fn play_with(
             CoreEvent::SessionEnded { error: None, .. } => {
                 let stats = participant.reactor().transport_stats();
                 assert!(stats.of(carried_by).received.datagrams > 0, "{stats:?}");
-                return Ok(ended.expect("the flow ended before the session"));
+                let (ledger, hash) = ended.expect("the flow ended before the session");
+                return Ok(Played { ledger, hash, stood_in });
             }
             CoreEvent::PeerLost { error, .. } => panic!("{error}"),
             _ => {}
@@ -165,8 +180,7 @@ fn play_with(
 
 #[test]
 fn a_session_over_ipv4_delivers_everything() {
-    let (ledger, hash) = play("127.0.0.1:0".parse().unwrap());
-    assert_eq!((ledger.delivered, ledger.lost, hash), (UNITS, 0, Some(true)));
+    play("127.0.0.1:0".parse().unwrap()).assert_all_arrived();
 }
 
 #[test]
@@ -175,8 +189,7 @@ fn a_session_over_ipv6_delivers_everything() {
         println!("skipped: this host has no IPv6 loopback");
         return;
     }
-    let (ledger, hash) = play("[::1]:0".parse().unwrap());
-    assert_eq!((ledger.delivered, ledger.lost, hash), (UNITS, 0, Some(true)));
+    play("[::1]:0".parse().unwrap()).assert_all_arrived();
 }
 
 /// The same units without modules, through shared memory.
@@ -191,8 +204,30 @@ fn spec_in_memory() -> SessionSpec {
 fn a_session_through_shared_memory_delivers_everything() {
     for listen in ["127.0.0.1:0", "0.0.0.0:0"] {
         let address: SocketAddr = listen.parse().unwrap();
-        let (ledger, hash) = play_with(hosts(), address, spec_in_memory()).unwrap();
-        assert_eq!((ledger.delivered, ledger.lost, hash), (UNITS, 0, Some(true)), "{listen}");
+        let played = play_with(hosts(), address, spec_in_memory(), "shm").unwrap();
+        played.assert_all_arrived();
+        assert_eq!(played.stood_in, []);
+    }
+}
+
+#[test]
+fn what_shared_memory_cannot_open_after_all_goes_over_tcp_and_says_why() {
+    type Dialer = fn(Dial) -> Dialed;
+    let fails_at_once: Dialer = |_| Err(std::io::Error::other("no memory is left"));
+    let fails_later: Dialer = |Dial { mut remote, token, .. }| {
+        remote.set_port(remote.port() ^ 1);
+        Ok(Box::new(Shm::dial(remote, token, &shm::Config::default())?))
+    };
+    let ways = [(fails_at_once, "no memory is left"), (fails_later, "nobody listens")];
+    for (dialer, why) in ways {
+        let [creator, mut participant] = hosts();
+        participant.reactor().set_stream_dialer(shm::SPEC.id, dialer);
+        let (hosts, listen) = ([creator, participant], "127.0.0.1:0".parse().unwrap());
+        let played = play_with(hosts, listen, spec_in_memory(), "tcp").unwrap();
+        played.assert_all_arrived();
+        let [(transport, reason)] = &played.stood_in[..] else { panic!("{:?}", played.stood_in) };
+        assert_eq!(*transport, tcp::SPEC.id);
+        assert!(reason.contains(why), "{reason}");
     }
 }
 
@@ -201,7 +236,8 @@ fn who_has_not_found_the_creator_on_this_host_is_refused_what_only_one_host_has(
     let [creator, mut participant] = hosts();
     participant.reactor().set_stream_finder(shm::SPEC.id, |_| false);
     let listen = "127.0.0.1:0".parse().unwrap();
-    let error = play_with([creator, participant], listen, spec_in_memory()).unwrap_err();
+    let played = play_with([creator, participant], listen, spec_in_memory(), "shm");
+    let error = played.err().unwrap();
     assert_eq!(error.code, Code::Unsupported);
     assert_eq!(error.text, "numbers: the participant has no transport \"shm\" (number 9)");
 }

@@ -191,6 +191,17 @@ pub enum CoreEvent {
         /// The longest now.
         to: usize,
     },
+    /// A flow is carried by another transport than was agreed, which gives it as much.
+    StoodIn {
+        /// The session.
+        session: SessionId,
+        /// The flow's place in the session.
+        flow: usize,
+        /// The number of the transport that carries it.
+        transport: u16,
+        /// Why the one that was agreed does not.
+        reason: String,
+    },
     /// A flow is accounted for.
     FlowEnded {
         /// The session.

@@ -9,8 +9,8 @@
 //! it says in every JOIN, and what a JOIN does not say is not offered. A listener believes a JOIN
 //! when clock and address fit.
 //!
-//! What it is not: the looking; and no proof: a stream that cannot be opened after all ends its
-//! flow, like any other.
+//! What it is not: the looking; and no proof: for a stream that cannot be opened after all another
+//! transport may stand in (`crate::reactor`), and without one its flow ends, like any other.
 //!
 //! Invariant: at most one look per peer and transport waits to be polled.
 

@@ -217,6 +217,15 @@ impl Core {
         self.drain_control(now);
     }
 
+    /// A stream is dialed, or was, by the transport of this number, for a reason that the one that
+    /// was agreed gave.
+    pub fn handle_stand_in(&mut self, stream: StreamId, transport: u16, reason: &str) {
+        if let Some(&(session, flow)) = self.flow_streams.flows.get(&stream) {
+            let reason = reason.to_owned();
+            self.event(CoreEvent::StoodIn { session, flow, transport, reason });
+        }
+    }
+
     /// A stream takes no more (`false`) or has room again; its flow sends while it has.
     pub fn handle_stream_ready(&mut self, _now: Time, stream: StreamId, ready: bool) {
         let Some(&(id, index)) = self.flow_streams.flows.get(&stream) else { return };

@@ -192,6 +192,13 @@ impl Reactor {
         self.streams.finders.insert(number, Box::new(finder));
     }
 
+    /// From now on streams that the transport of the number `agreed` cannot open are opened by
+    /// `stand_in`, at both ends: by one that gives a flow as much, and listens at the port of
+    /// control.
+    pub fn set_stream_stand_in(&mut self, agreed: u16, stand_in: u16) {
+        self.streams.stand_ins.set(agreed, stand_in);
+    }
+
     fn fresh_token(&mut self) -> u64 {
         // Somebody new: who knows what it has to do.
         self.idle_until = None;
@@ -386,6 +393,10 @@ impl Reactor {
         while let Some(ask) = self.core.poll_stream() {
             let key = self.fresh_token();
             self.streams.handle_ask(now, &mut self.core, &mut self.poller, ask, key);
+        }
+        while self.streams.stand_ins.are_due() {
+            let key = self.fresh_token();
+            self.streams.dial_stand_in(now, &mut self.core, &mut self.poller, key);
         }
         while let Some(look) = self.core.poll_look() {
             if self.streams.finds(&look) {

@@ -12,6 +12,8 @@
 //! token is known from the ask to the end of its stream; a transport that was dialed goes when its
 //! stream has.
 
+mod stand_in;
+
 use super::{RETRY, key_of};
 use crate::engine::{Core, Local, Look, StreamAsk, StreamId, Transmit};
 use crate::flow::earlier;
@@ -21,6 +23,7 @@ use dacapo_transport::stream::Token;
 use dacapo_transport::{
     Incoming, Lane, Outgoing, SendError, Sent, StatsByKind, StreamEvent, StreamTransport,
 };
+use stand_in::{Call, StandIns};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
@@ -57,6 +60,10 @@ struct Attached {
 
 struct Stream {
     token: Token,
+    /// The number of the transport that was agreed.
+    number: u16,
+    /// How it was dialed, while another transport may stand in.
+    call: Option<Call>,
     /// The transport that dials it, or that it came by.
     transport: Option<u64>,
     /// Its other end, once it is open.
@@ -75,6 +82,8 @@ pub(super) struct Streams {
     pub dialers: BTreeMap<u16, Box<dyn FnMut(Dial) -> Dialed + Send>>,
     /// What looks for a peer on this host, by the number of the transport.
     pub finders: BTreeMap<u16, Finder>,
+    /// What stands in for a transport that could not open a stream.
+    pub stand_ins: StandIns,
     incoming: Vec<Incoming>,
     /// All transports are asked then, ready or not: something was asked of them or not taken, or
     /// they have more, and what they hold themselves no event tells of.
@@ -116,15 +125,10 @@ impl Streams {
                 failed.into_iter().for_each(|why| core.handle_stream_closed(now, stream, why));
             }
             StreamAsk::Dial { stream, transport, peer, remote, token } => {
-                let identity = core.peer_identity(peer);
-                let dialed = self.dial(transport, Dial { remote, token, identity });
-                let attached =
-                    dialed.and_then(|it| self.attach(poller, key, (transport, it), true));
-                if attached.is_ok() {
-                    self.add(stream, token, Some(key));
-                }
-                if let Err(error) = attached {
-                    core.handle_stream_closed(now, stream, &error.to_string());
+                self.add(stream, token, transport, Some(Call { peer, remote }));
+                let call = Call { peer, remote };
+                if let Err(why) = self.dial(core, poller, (stream, transport), call, key) {
+                    self.handle_end(now, core, stream, &why);
                 }
             }
             StreamAsk::Read { stream, is_reading } => {
@@ -163,7 +167,11 @@ impl Streams {
             return Err("this host does not listen for them");
         }
         listeners.for_each(|it| it.transport.expect(token, now + EXPECT_MAX));
-        self.add(id, token, None);
+        let stand_in = self.stand_ins.of(number);
+        let stands_in = |it: &&mut Attached| Some(it.number) == stand_in;
+        let listeners = self.listeners().filter(stands_in);
+        listeners.for_each(|it| it.transport.expect(token, now + EXPECT_MAX));
+        self.add(id, token, number, None);
         Ok(())
     }
 
@@ -171,19 +179,15 @@ impl Streams {
         self.transports.values_mut().filter(|attached| !attached.dialed)
     }
 
-    fn dial(&mut self, number: u16, dial: Dial) -> Dialed {
-        let nobody = || io::Error::other("this host does not dial them");
-        self.dialers.get_mut(&number).ok_or_else(nobody)?(dial)
-    }
-
     /// Whether a peer is found by a transport of one host.
     pub fn finds(&mut self, look: &Look) -> bool {
         self.finders.get_mut(&look.transport).is_some_and(|finder| finder(look.remote))
     }
 
-    fn add(&mut self, id: StreamId, token: Token, transport: Option<u64>) {
+    fn add(&mut self, id: StreamId, token: Token, number: u16, call: Option<Call>) {
         self.by_token.insert(token, id);
-        self.streams.insert(id, Stream { token, transport, remote: None, waiting: None });
+        let stream = Stream { token, number, call, transport: None, remote: None, waiting: None };
+        self.streams.insert(id, stream);
     }
 
     /// The core has done with a stream, whatever its state.
@@ -273,8 +277,9 @@ impl Streams {
                 }
                 StreamEvent::Closed { token, reason, .. } => {
                     let Some(&id) = self.by_token.get(&token) else { continue };
-                    self.forget(core, id);
-                    core.handle_stream_closed(now, id, &reason);
+                    if self.is_of(id, key) {
+                        self.handle_end(now, core, id, &reason);
+                    }
                 }
             }
         }
@@ -300,7 +305,15 @@ impl Streams {
         let Some((id, stream)) = id.and_then(|id| Some((id, self.streams.get_mut(&id)?))) else {
             return;
         };
-        (stream.transport, stream.remote) = (Some(key), Some(remote));
+        let was_expected = stream.transport.is_none();
+        (stream.transport, stream.remote, stream.call) = (Some(key), Some(remote), None);
+        let agreed = stream.number;
+        if let Some(number) = self.transports.get(&key).map(|it| it.number)
+            && was_expected
+            && number != agreed
+        {
+            core.handle_stand_in(id, number, "the other end could not open what was agreed");
+        }
         core.handle_stream_open(now, id);
     }
 
@@ -391,9 +404,12 @@ impl Streams {
 
     /// Lets dialed transports go whose stream is over.
     pub fn tidy(&mut self, core: &mut Core, poller: &mut Poller, gone: &mut StatsByKind) {
-        let is_over = |it: &Attached| it.dialed && it.transport.stream_count() == 0;
-        let over: Vec<u64> =
-            self.transports.iter().filter(|(_, it)| is_over(it)).map(|(key, _)| *key).collect();
+        // What became of its stream is told before it goes.
+        let is_told = |key: u64| self.streams.values().all(|it| it.transport != Some(key));
+        let is_over =
+            |key: u64, it: &Attached| it.dialed && it.transport.stream_count() == 0 && is_told(key);
+        let over = self.transports.iter().filter(|(key, it)| is_over(**key, it));
+        let over: Vec<u64> = over.map(|(key, _)| *key).collect();
         for key in over {
             let Some(mut attached) = self.transports.remove(&key) else { continue };
             gone.add(&*attached.transport);

@@ -99,6 +99,7 @@ impl State {
             | CoreEvent::Changed { .. }
             | CoreEvent::ChangeFailed { .. }
             | CoreEvent::PathMtuChanged { .. }
+            | CoreEvent::StoodIn { .. }
             | CoreEvent::ControlAnswered { .. } => {}
         }
         false

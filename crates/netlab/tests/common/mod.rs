@@ -445,6 +445,7 @@ pub fn session_of(event: &CoreEvent) -> Option<SessionId> {
         | CoreEvent::ContactLost { session }
         | CoreEvent::ContactRestored { session, .. }
         | CoreEvent::PathMtuChanged { session, .. }
+        | CoreEvent::StoodIn { session, .. }
         | CoreEvent::FlowEnded { session, .. }
         | CoreEvent::FlowFailed { session, .. }
         | CoreEvent::Changed { session, .. }

@@ -236,6 +236,10 @@ impl<'a> Player<'a> {
                 self.played.path_mtus.push(to);
                 self.say(&contact::mtu_changed(&self.wish.uri.authority(), from, to));
             }
+            CoreEvent::StoodIn { flow, transport, reason, .. } => {
+                let name = self.flows.get(flow).map_or("a flow", |flow| flow.name.as_str());
+                self.say(&contact::stood_in(name, transport, &reason));
+            }
             CoreEvent::FlowEnded { flow, ledger, hash, .. } => {
                 self.open.retain(|open| *open != flow);
                 let name = self.flows.get(flow).map(|flow| flow.name.clone()).unwrap_or_default();

@@ -209,6 +209,12 @@ impl Server {
                     self.teller.mtu_changed(&joined.guest, from, to);
                 }
             }
+            CoreEvent::StoodIn { session, flow, transport, reason } => {
+                let Some(joined) = self.joined.get(&session) else { return };
+                let names = self.flow_names.get(&joined.guest.session);
+                let name = names.and_then(|names| names.get(flow)).map_or("a flow", |name| name);
+                self.teller.stood_in(&joined.guest, name, transport, &reason);
+            }
             CoreEvent::FlowEnded { session, flow, ledger, hash } => {
                 let Some(joined) = self.joined.get_mut(&session) else { return };
                 let names = self.flow_names.get(&joined.guest.session);

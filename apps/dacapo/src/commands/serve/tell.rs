@@ -6,6 +6,7 @@
 //!   contact   ─┤   waiting movie …           {"event":"contact_lost", …}
 //!             ─┤   back movie … after 4.2 s  {"event":"contact_restored", …}
 //!   path MTU  ─┤   path movie … 1200 bytes   {"event":"path_mtu_changed", …}
+//!   stood in  ─┤   way movie … over tcp     {"event":"stood_in", …}
 //!   left      ─┤   left movie … and ledgers  {"event":"left", …}
 //!   refused   ─┘   refused: …                {"event":"refused", …}
 //! ```
@@ -15,6 +16,7 @@
 //! Invariants: both forms say the same; an event in JSON is one line.
 
 use crate::account::{self, Account};
+use crate::contact;
 use crate::describe;
 use crate::output::line;
 use dacapo::core::Error;
@@ -141,6 +143,23 @@ impl Teller {
                 "peer": who,
                 "from_bytes": from,
                 "to_bytes": to,
+            })),
+        }
+    }
+
+    /// A flow to a participant is carried by another transport than was agreed.
+    pub fn stood_in(self, guest: &Guest, flow: &str, transport: u16, reason: &str) {
+        let (name, who) = (&guest.session, guest.who());
+        let text = contact::stood_in(flow, transport, reason);
+        match self {
+            Self::Words => line(format_args!("way {name}  {who}  {text}")),
+            Self::Json => line(json!({
+                "event": "stood_in",
+                "session": name,
+                "peer": who,
+                "flow": flow,
+                "transport": contact::name_of(transport),
+                "reason": reason,
             })),
         }
     }

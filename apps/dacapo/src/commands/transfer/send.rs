@@ -182,6 +182,9 @@ impl Sender<'_> {
             CoreEvent::PathMtuChanged { from, to, .. } => {
                 self.say(&contact::mtu_changed(&self.args.host, from, to));
             }
+            CoreEvent::StoodIn { transport, reason, .. } => {
+                self.say(&contact::stood_in("the transfer", transport, &reason));
+            }
             CoreEvent::FlowFailed { error, .. } => {
                 self.failed.get_or_insert(error);
             }
