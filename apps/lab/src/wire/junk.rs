@@ -114,6 +114,7 @@ impl Junk {
             recv_buffer_bytes: 2_048,
             send_buffer_bytes: 65_536,
             reuse: false,
+            marks: false,
         };
         let mut sockets = Vec::new();
         for number in 0..sources.max(1) {

@@ -56,6 +56,9 @@ pub struct Config {
     pub send_buffer_bytes: usize,
     /// Set `SO_REUSEADDR` before the bind, to share a port with sockets that have it set too.
     pub reuse: bool,
+    /// Tell the congestion mark of what arrives; the kernel takes time for that, so not for who
+    /// does not read it.
+    pub marks: bool,
 }
 
 impl Default for Config {
@@ -67,6 +70,7 @@ impl Default for Config {
             recv_buffer_bytes: bytes,
             send_buffer_bytes: bytes,
             reuse: false,
+            marks: true,
         }
     }
 }
@@ -148,7 +152,11 @@ impl Socket {
         group::only_own(&inner, v6);
         inner.bind(&SockAddr::from(local))?;
         never_fragment(inner.as_fd(), v6)?;
-        report_marks_and_drops(&inner, v6);
+        if config.marks {
+            report_marks(&inner, v6);
+        }
+        // Without it a datagram arrives all the same.
+        let _ = sockopt::set(inner.as_fd(), libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
         let offloads = Offloads {
             gso: config.gso && has_gso(inner.as_fd()),
             gro: config.gro && enable_gro(inner.as_fd()),
@@ -190,6 +198,11 @@ impl Socket {
     #[must_use]
     pub fn offloads(&self) -> Offloads {
         self.offloads
+    }
+
+    /// From now on trains arrive in one call, where the kernel can.
+    pub fn enable_gro(&mut self) {
+        self.offloads.gro = enable_gro(self.inner.as_fd());
     }
 
     /// The buffers that the kernel gave.
@@ -243,10 +256,9 @@ fn never_fragment(fd: BorrowedFd<'_>, v6: bool) -> io::Result<()> {
     }
 }
 
-/// Without these a datagram arrives all the same, so a kernel that lacks them is good enough.
-fn report_marks_and_drops(socket: &socket2::Socket, v6: bool) {
+/// A datagram without its mark is good enough.
+fn report_marks(socket: &socket2::Socket, v6: bool) {
     let _ = if v6 { socket.set_recv_tclass_v6(true) } else { socket.set_recv_tos_v4(true) };
-    let _ = sockopt::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
 }
 
 fn has_gso(fd: BorrowedFd<'_>) -> bool {

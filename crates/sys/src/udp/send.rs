@@ -203,6 +203,10 @@ impl Socket {
         bytes: &[u8],
         segment: Option<u16>,
     ) -> Result<(), SendError> {
+        if let (None, None, None) = (&envelope.to, envelope.ecn, segment) {
+            // The kernel has less to copy and to check.
+            return repeat(|| self.inner.send(bytes));
+        }
         let mut control = Buffer::new();
         if let Some(segment) = segment {
             control.push(libc::SOL_UDP, libc::UDP_SEGMENT, &segment.to_ne_bytes());
@@ -218,14 +222,7 @@ impl Socket {
         if let Some(to) = &envelope.to {
             message = message.with_addr(to);
         }
-        loop {
-            let sent = faults::before(Call::SendMsg).and_then(|()| self.inner.sendmsg(&message, 0));
-            match sent {
-                Ok(_) => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(SendError::of(error)),
-            }
-        }
+        repeat(|| self.inner.sendmsg(&message, 0))
     }
 
     fn push_ecn(&self, control: &mut Buffer, ecn: Ecn) {
@@ -234,6 +231,17 @@ impl Socket {
             control.push(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &value);
         } else {
             control.push(libc::IPPROTO_IP, libc::IP_TOS, &value);
+        }
+    }
+}
+
+/// Sends; again when a signal came between.
+fn repeat(send: impl Fn() -> io::Result<usize>) -> Result<(), SendError> {
+    loop {
+        match faults::before(Call::SendMsg).and_then(|()| send()) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(SendError::of(error)),
         }
     }
 }

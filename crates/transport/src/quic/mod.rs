@@ -131,7 +131,7 @@ impl Quic {
         let endpoint = Endpoint::new(endpoint, Some(server), true, None);
         let mut quic = Self::new(mode, config, Links::new(endpoint, crypto.common.origin))?;
         for &address in addrs {
-            let bound = Socket::bind(address, &config.udp.socket(false));
+            let bound = Socket::bind(address, &config.udp.socket_with_marks());
             let opened = bound.and_then(|socket| quic.doors.add(socket, None));
             let local = opened.map_err(|error| BindError::of(address, error).of_protocol(NAME))?;
             quic.local_addrs.push(local);
@@ -152,7 +152,8 @@ impl Quic {
         config: &Config,
     ) -> io::Result<Self> {
         let named = |error| DialError::of_protocol(NAME, remote, error);
-        let socket = connected(any_port(remote), remote, &config.udp).map_err(named)?;
+        let socket =
+            connected(any_port(remote), remote, &config.udp.socket_with_marks()).map_err(named)?;
         let endpoint = Endpoint::new(config::endpoint(&crypto.common), None, true, None);
         let mut quic = Self::new(mode, config, Links::new(endpoint, crypto.common.origin))?;
         let local = quic.doors.add(socket, Some(remote)).map_err(named)?;

@@ -60,6 +60,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// For a protocol that reads the congestion marks of what arrives.
+    pub(crate) fn socket_with_marks(&self) -> udp::Config {
+        udp::Config { marks: true, ..self.socket(false) }
+    }
+
     pub(crate) fn socket(&self, reuse: bool) -> udp::Config {
         udp::Config {
             gso: self.gso,
@@ -67,6 +72,7 @@ impl Config {
             recv_buffer_bytes: self.recv_buffer_bytes,
             send_buffer_bytes: self.send_buffer_bytes,
             reuse,
+            marks: false,
         }
     }
 }

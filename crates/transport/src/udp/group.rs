@@ -77,7 +77,8 @@ impl Udp {
         if let Some(interface) = self.config.groups.interface {
             return Ok(interface);
         }
-        let local = connected(any_port(remote), remote, &self.config)?.local_addr()?;
+        let local =
+            connected(any_port(remote), remote, &self.config.socket(false))?.local_addr()?;
         Ok(interface::index_of(local.ip())?.unwrap_or(0))
     }
 

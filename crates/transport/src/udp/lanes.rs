@@ -6,11 +6,12 @@
 //! one socket at a time.
 
 use super::group::scoped;
+use super::visit::Visit;
 use super::{Udp, any_port};
 use crate::watch::Watching;
 use crate::{Membership, TooLong};
 use dacapo_sys::poll::Interest;
-use dacapo_sys::udp::Socket;
+use dacapo_sys::udp::{Recv, RecvError, Socket};
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -57,6 +58,12 @@ pub(super) struct Channel {
     pub(super) refused: bool,
     /// It stands in the queue of sockets that may have something to read.
     pub(super) queued: bool,
+    pub(super) visit: Visit,
+    /// What comes from now on comes from its remote.
+    pub(super) is_drained: bool,
+    /// It is connected, and trains come as the datagrams they are made of: the lean way to read.
+    is_lean: bool,
+    takes_trains: bool,
     /// The one source of a membership whose datagrams are handed up.
     source: Option<SocketAddr>,
     wants_write: bool,
@@ -65,7 +72,44 @@ pub(super) struct Channel {
 impl Channel {
     pub(super) fn new(socket: Socket, local: SocketAddr, remote: Option<SocketAddr>) -> Self {
         let (refused, queued, wants_write) = (false, false, false);
-        Self { socket, local, remote, refused, queued, source: None, wants_write }
+        let visit = Visit::default();
+        Self {
+            socket,
+            local,
+            remote,
+            refused,
+            queued,
+            visit,
+            is_drained: false,
+            is_lean: false,
+            takes_trains: false,
+            source: None,
+            wants_write,
+        }
+    }
+
+    /// One that is connected, and takes trains once they come.
+    fn of_peer(socket: Socket, local: SocketAddr, remote: SocketAddr, takes_trains: bool) -> Self {
+        let is_lean = !remote.ip().is_multicast();
+        Self { is_lean, takes_trains, ..Self::new(socket, local, Some(remote)) }
+    }
+
+    /// Receives what is next.
+    pub(super) fn recv(&self, into: &mut [u8]) -> Result<Recv, RecvError> {
+        match self.remote {
+            Some(remote) if self.is_lean && self.is_drained => {
+                self.socket.recv_from_peer(into, remote)
+            }
+            _ => self.socket.recv(into),
+        }
+    }
+
+    /// Where datagrams come in trains they are to come as such from now on.
+    pub(super) fn expect_trains(&mut self) {
+        if self.is_lean && self.takes_trains && self.visit.sees_trains() {
+            self.is_lean = false;
+            self.socket.enable_gro();
+        }
     }
 
     /// One that is for the datagrams of this source to a group.
@@ -98,13 +142,15 @@ pub(super) struct Lanes {
     controls: Vec<Channel>,
     data: Vec<Option<Channel>>,
     by_remote: HashMap<SocketAddr, usize>,
+    /// Whose lane was asked for last: mostly the next is the same.
+    last: Option<(SocketAddr, usize)>,
     memberships: HashMap<Membership, usize>,
 }
 
 impl Lanes {
     pub(super) fn new(controls: Vec<Channel>) -> Self {
         let (by_remote, memberships) = (HashMap::new(), HashMap::new());
-        Self { controls, data: Vec::new(), by_remote, memberships }
+        Self { controls, data: Vec::new(), by_remote, last: None, memberships }
     }
 
     pub(super) fn channel(&mut self, place: Place) -> Option<&mut Channel> {
@@ -115,8 +161,14 @@ impl Lanes {
     }
 
     /// The socket of the data lane to `remote`.
-    pub(super) fn data_to(&self, remote: SocketAddr) -> Option<Place> {
-        self.by_remote.get(&remote).copied().map(Place::Data)
+    pub(super) fn data_to(&mut self, remote: SocketAddr) -> Option<Place> {
+        let is_last = |(of, index): (SocketAddr, usize)| (of == remote).then_some(index);
+        if let Some(index) = self.last.and_then(is_last) {
+            return Some(Place::Data(index));
+        }
+        let index = self.by_remote.get(&remote).copied()?;
+        self.last = Some((remote, index));
+        Some(Place::Data(index))
     }
 
     /// The control socket from which `remote` is best reached.
@@ -145,7 +197,12 @@ impl Lanes {
     /// The data sockets that may have something to read are read in turn; tells whether this one
     /// was not in the queue yet.
     pub(super) fn enqueue(&mut self, place: Place) -> bool {
-        self.channel(place).is_some_and(|channel| !std::mem::replace(&mut channel.queued, true))
+        let Some(channel) = self.channel(place).filter(|channel| !channel.queued) else {
+            return false;
+        };
+        channel.queued = true;
+        channel.visit.begin();
+        true
     }
 
     /// Watches every socket.
@@ -203,7 +260,7 @@ impl Udp {
         let index = self.lanes.free_slot();
         let place = Place::Data(index).number();
         self.watching.add(socket.as_fd(), place, Interest::Read)?;
-        self.lanes.data[index] = Some(Channel::new(socket, local, Some(remote)));
+        self.lanes.data[index] = Some(Channel::of_peer(socket, local, remote, self.config.gro));
         self.lanes.by_remote.insert(remote, index);
         Ok(local)
     }
@@ -225,7 +282,9 @@ impl Udp {
         remote: SocketAddr,
         reuse: bool,
     ) -> io::Result<Socket> {
-        let socket = Socket::bind(local, &self.config.socket(reuse))?;
+        let config = self.config.socket(reuse);
+        let gro = config.gro && remote.ip().is_multicast();
+        let socket = Socket::bind(local, &dacapo_sys::udp::Config { gro, ..config })?;
         if remote.ip().is_multicast() {
             let interface = self.prepare_delivery(&socket, local.ip())?;
             socket.connect(scoped(remote, interface))?;
@@ -251,6 +310,7 @@ impl Udp {
 
     pub(super) fn close_lane(&mut self, remote: SocketAddr) {
         if let Some(index) = self.lanes.by_remote.remove(&remote) {
+            self.lanes.last = None;
             self.close_slot(index);
         }
     }

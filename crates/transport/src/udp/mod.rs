@@ -33,6 +33,7 @@ mod lanes;
 mod recv;
 mod send;
 mod spec;
+mod visit;
 
 pub use config::{BindError, Config, DialError, Groups, LISTEN_ADDRS_MAX};
 pub use spec::{GROUP_SPEC, SPEC};
@@ -92,7 +93,7 @@ impl Udp {
     /// # Errors
     /// [`DialError`] when there is no way to `remote` from here.
     pub fn dial(remote: SocketAddr, config: &Config) -> Result<Self, DialError> {
-        let control = connected(any_port(remote), remote, config);
+        let control = connected(any_port(remote), remote, &config.socket(false));
         control
             .and_then(|control| Self::with_controls(vec![control], Some(remote), config))
             .map_err(|error| DialError::of(remote, error))
@@ -218,9 +219,9 @@ pub(crate) fn any_port(remote: SocketAddr) -> SocketAddr {
 pub(crate) fn connected(
     local: SocketAddr,
     remote: SocketAddr,
-    config: &Config,
+    config: &dacapo_sys::udp::Config,
 ) -> io::Result<Socket> {
-    let socket = Socket::bind(local, &config.socket(false))?;
+    let socket = Socket::bind(local, config)?;
     socket.connect(remote)?;
     Ok(socket)
 }

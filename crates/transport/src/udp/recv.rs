@@ -46,7 +46,8 @@ impl Inbox {
 
 /// What one attempt to read found.
 enum Read {
-    Arrived(Incoming),
+    /// Something, and whether it is worth looking for more.
+    Arrived(Incoming, bool),
     Nothing,
     /// An answer to something sent earlier, or nothing of use; there may be more to read.
     Answer,
@@ -96,16 +97,21 @@ impl Reading<'_> {
             return Read::Nothing;
         };
         let into = self.pool.segment_mut(&mut self.arrival, 0).unwrap_or_default();
-        match channel.socket.recv(into) {
+        match channel.recv(into) {
             Ok(recv) if !channel.is_wanted(recv.from) => {
                 stats.drops.foreign = stats.drops.foreign.saturating_add(1);
                 return Read::Answer;
             }
             Ok(recv) => {
                 channel.refused = false;
-                return self.arrived(&recv, stats);
+                let goes_on = channel.visit.goes_on(recv.segment_size.is_some());
+                channel.expect_trains();
+                return self.arrived(&recv, goes_on, stats);
             }
-            Err(RecvError::WouldBlock) => {}
+            Err(RecvError::WouldBlock) => {
+                channel.visit.found_nothing();
+                channel.is_drained = true;
+            }
             Err(RecvError::Refused) => {
                 channel.refused = true;
                 stats.refused = stats.refused.saturating_add(1);
@@ -125,7 +131,7 @@ impl Reading<'_> {
         Read::Nothing
     }
 
-    fn arrived(&mut self, recv: &Recv, stats: &mut TransportStats) -> Read {
+    fn arrived(&mut self, recv: &Recv, goes_on: bool, stats: &mut TransportStats) -> Read {
         let segment = recv.segment_size.map_or(recv.len, usize::from);
         if recv.truncated || segment > TRAIN_BYTES_MAX {
             stats.drops.too_long = stats.drops.too_long.saturating_add(1);
@@ -134,7 +140,7 @@ impl Reading<'_> {
         let mut packet = self.pool.cut(&mut self.arrival, recv.len, segment);
         packet.set_unit_ends(true, true);
         packet.time = self.now;
-        Read::Arrived(Incoming { lane: self.lane, remote: recv.from, packet })
+        Read::Arrived(Incoming { lane: self.lane, remote: recv.from, packet }, goes_on)
     }
 }
 
@@ -147,7 +153,9 @@ impl Udp {
     ) -> RecvOutcome {
         let mut outcome = RecvOutcome::default();
         self.collect_ready(&mut outcome);
-        for lane in [Lane::Control, Lane::Data] {
+        let inboxes = [(Lane::Control, &self.control), (Lane::Data, &self.data)];
+        for lane in inboxes.map(|(lane, inbox)| (!inbox.ready.is_empty()).then_some(lane)) {
+            let Some(lane) = lane else { continue };
             self.recv_lane(lane, now, pool, into, &mut outcome);
         }
         if outcome.blocked {
@@ -202,10 +210,14 @@ impl Udp {
             }
             budget.reads = budget.reads.saturating_sub(1);
             match reading.read(place, lanes, stats) {
-                Read::Arrived(incoming) => {
+                Read::Arrived(incoming, goes_on) => {
                     count_up(&incoming, outcome, stats, &mut budget);
                     into.push(incoming);
-                    inbox.ready.push_back(place);
+                    if goes_on {
+                        inbox.ready.push_back(place);
+                    } else if let Some(channel) = lanes.channel(place) {
+                        channel.queued = false;
+                    }
                 }
                 Read::Answer => inbox.ready.push_back(place),
                 Read::Nothing => {}
@@ -250,8 +262,8 @@ mod tests {
             truncated: false,
             overflow_count: None,
         };
-        let packet = match reading.arrived(&recv, &mut stats) {
-            Read::Arrived(incoming) => Some(incoming.packet),
+        let packet = match reading.arrived(&recv, false, &mut stats) {
+            Read::Arrived(incoming, _) => Some(incoming.packet),
             _ => None,
         };
         reading.pool.free(reading.arrival);

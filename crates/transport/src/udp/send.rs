@@ -57,7 +57,7 @@ impl Udp {
         Ok(Sent::Blocked { bytes_taken: sent.bytes })
     }
 
-    fn place_for(&self, outgoing: &Outgoing<'_>) -> Option<Place> {
+    fn place_for(&mut self, outgoing: &Outgoing<'_>) -> Option<Place> {
         let data = match outgoing.lane {
             Lane::Data => self.lanes.data_to(outgoing.remote),
             Lane::Control => None,
