@@ -102,8 +102,11 @@ fn one_session_that_sends_costs_as_many_looks_beside_300_as_beside_none() {
         looked_at_in(&mut lab, 2_000)
     };
     let (alone, beside) = (looks(0), looks(300));
+    // Who receives is asked only when it has something to say.
+    let asked: u64 = alone.iter().map(|(_, flows)| flows).sum();
+    assert!(asked > 100, "{asked} flows asked");
     for ((sessions, flows), (more_sessions, more_flows)) in alone.into_iter().zip(beside) {
-        assert!(sessions > 100 && flows > 100, "{sessions} looks at sessions, {flows} at flows");
+        assert!(sessions > 100, "{sessions} looks at sessions");
         // Probes and units do not meet in the same turns in both.
         assert!(more_sessions <= sessions * 2, "{more_sessions} looks, alone {sessions}");
         assert!(more_flows <= flows * 2, "{more_flows} flows asked, alone {flows}");

@@ -44,6 +44,13 @@ impl TokenBucket {
         usize::try_from(self.tokens.max(0) / NANOS_PER_SEC / 8).unwrap_or(usize::MAX)
     }
 
+    /// Whether `bytes` may be taken now without debt.
+    #[must_use]
+    pub fn covers(&mut self, now: Time, bytes: usize) -> bool {
+        self.fill(now);
+        self.tokens >= bytes as i128 * 8 * NANOS_PER_SEC
+    }
+
     /// Takes `bytes`; the bucket may be left in debt.
     pub fn take(&mut self, now: Time, bytes: usize) {
         self.fill(now);
@@ -64,10 +71,13 @@ impl TokenBucket {
     }
 
     fn fill(&mut self, now: Time) {
+        if now <= self.filled {
+            return;
+        }
         let passed = now.since(self.filled).as_nanos() as i128;
         let full = self.burst_bits * NANOS_PER_SEC;
         self.tokens = (self.tokens + passed * i128::from(self.rate_bps)).min(full);
-        self.filled = self.filled.max(now);
+        self.filled = now;
     }
 }
 
@@ -102,7 +112,9 @@ mod tests {
             bucket.take(Time::ZERO, 10_000);
             let at = bucket.ready_at(Time::ZERO, bytes);
             assert!(bucket.available(at - Duration::from_micros(10)) < there, "{bytes}");
+            assert!(!bucket.covers(at - Duration::from_micros(10), there), "{bytes}");
             assert!(bucket.available(at) >= there, "{bytes}: {at:?}");
+            assert!(bucket.covers(at, there), "{bytes}: {at:?}");
         }
     }
 }

@@ -353,6 +353,7 @@ impl Core {
 
     /// A group cannot be sent to, for this reason: the flows to it end, and every member is told.
     pub fn handle_group_closed(&mut self, now: Time, group: SocketAddr, why: &str) {
+        self.touch();
         let casts = self.sessions.iter().filter(|(_, it)| it.is_cast_to(group));
         let casts: Vec<SessionId> = casts.map(|(id, _)| *id).collect();
         let error = Error::new(Code::NoDataPath, format!("cannot send to group {group}: {why}"));

@@ -107,8 +107,11 @@ impl Core {
 
     /// Does what a flow tells.
     pub(super) fn apply_out(&mut self, now: Time, id: SessionId, index: usize, out: FlowOut) {
-        let tells = !(out.messages.is_empty() && out.events.is_empty());
-        if tells && self.is_cast(id) {
+        if out.messages.is_empty() && out.events.is_empty() {
+            return;
+        }
+        self.touch();
+        if self.is_cast(id) {
             return self.apply_cast_out(now, id, out);
         }
         for message in out.messages {
@@ -208,7 +211,7 @@ impl Core {
         self.answer_closed_if_settled(now, id);
     }
 
-    fn answer_closed_if_settled(&mut self, now: Time, id: SessionId) {
+    pub(super) fn answer_closed_if_settled(&mut self, now: Time, id: SessionId) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.close_asked_by_peer && session.state == State::Closing && session.is_settled() {
             session.state = State::Closed;

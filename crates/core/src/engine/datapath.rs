@@ -104,6 +104,9 @@ impl Core {
         mut packet: Packet,
     ) {
         packet.time = now;
+        if !packet.is_train() {
+            return self.route_run(now, local, remote, packet);
+        }
         while !packet.is_empty_slot() {
             let run = self.run_of_equals(&packet);
             let first = match self.pool.split_first(&mut packet, run) {
@@ -129,7 +132,11 @@ impl Core {
 
     fn route_run(&mut self, now: Time, local: Local, remote: SocketAddr, packet: Packet) {
         let bytes = self.pool.segment(&packet, 0);
-        match classify(bytes) {
+        let belongs = classify(bytes);
+        if belongs != Belongs::Ours(TYPE_DATA) {
+            self.watched_at = None;
+        }
+        match belongs {
             Belongs::Quic => {
                 let conn = self.control.handle_datagram(now, local, remote, bytes);
                 // What it acknowledges shows life.
@@ -370,6 +377,30 @@ impl Core {
         self.poll_data(now)
     }
 
+    /// The same while nothing but data has come since `poll_transmit` gave nothing (see
+    /// [`Core::is_watched`]): control and probes need not be asked.
+    pub fn poll_data_transmit(&mut self, now: Time) -> Option<Transmit> {
+        self.poll_data(now)
+    }
+
+    /// The next packet of one flow, for who has just handed a unit over to it; `None` when there is
+    /// none, or others may go first.
+    pub fn poll_flow_transmit(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        index: usize,
+    ) -> Option<Transmit> {
+        let (id, index) = self.sending(id, index);
+        let priority = self.sessions.get(&id)?.flows.get(index)?.priority;
+        let first = self.outbox.order.first().map(|turn| turn.priority);
+        let is_known = !self.sessions.is_changed && self.stream_casts.is_empty();
+        if !is_known || first != Some(priority) || self.has_probes() {
+            return None;
+        }
+        self.poll_turn(now, &Turn { priority, session: id.0, index })
+    }
+
     /// The next packet of the flows: of the highest priority, in turn among equals.
     fn poll_data(&mut self, now: Time) -> Option<Transmit> {
         self.sessions.wake_due(now);
@@ -397,6 +428,10 @@ impl Core {
 
     fn poll_turn(&mut self, now: Time, turn: &Turn) -> Option<Transmit> {
         let id = SessionId(turn.session);
+        let flow = self.sessions.get(&id)?.flows.get(turn.index)?;
+        if !flow.end.may_give(now) {
+            return None;
+        }
         let (way, local, remote) = self.way_of(id, turn.index)?;
         self.counters.flows_asked += 1;
         let packet = self.poll_flow(now, id, turn.index)?;

@@ -97,6 +97,7 @@ impl Core {
 
     /// A group was joined, or could not be, for this reason.
     pub fn handle_joined(&mut self, now: Time, joined: &Membership, result: Result<(), String>) {
+        self.touch();
         let users = self.groups.users.get(joined).cloned().unwrap_or_default();
         for (id, index) in users {
             let flow = self.sessions.get_mut(&id).and_then(|it| it.flows.get_mut(index));

@@ -62,6 +62,7 @@ impl Core {
     /// The network says that nobody listens at an address. That can be forged, so it ends nothing;
     /// it is what is reported when no attempt gets through.
     pub fn handle_refused(&mut self, remote: SocketAddr) {
+        self.touch();
         let is_meant = |(_, peer): &(&PeerId, &Peer)| peer.remote == remote && peer.conn.is_none();
         let meant: Vec<PeerId> = self.peers.iter().filter(is_meant).map(|(id, _)| *id).collect();
         for id in meant {

@@ -88,6 +88,9 @@ pub const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
 /// How long the peer's application may take to answer an offer.
 pub(crate) const APPLICATION_MAX: Duration = Duration::from_secs(60);
 
+/// While nothing but data comes, what is due need not be looked at more often.
+const WATCH_EVERY: Duration = Duration::from_micros(50);
+
 /// A session at this core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub(crate) u64);
@@ -339,6 +342,8 @@ pub struct Core {
     events_read: u64,
     pub(crate) outbox: Outbox,
     pub(crate) counters: CoreCounters,
+    /// When [`Core::handle_timeout`] was called last, if nothing but data has come since.
+    watched_at: Option<Time>,
     next_id: u64,
 }
 
@@ -376,6 +381,7 @@ impl Core {
             events_read: 0,
             outbox: Outbox::default(),
             counters: CoreCounters::default(),
+            watched_at: None,
             next_id: 1,
         }
     }
@@ -648,6 +654,7 @@ impl Core {
     /// Does what the control connections report.
     pub(crate) fn drain_control(&mut self, now: Time) {
         while let Some(event) = self.control.poll_event() {
+            self.touch();
             match event {
                 ControlEvent::Connected { conn, remote, dialed } => {
                     self.handle_connected(now, conn, remote, dialed);
@@ -672,6 +679,26 @@ impl Core {
         self.watch_peers(now);
         self.watch_sessions(now);
         self.drain_control(now);
+        self.watched_at = Some(now);
+    }
+
+    /// Whether [`Core::handle_timeout`] may be left out now: it was called less than 50 µs ago, and
+    /// since then nothing has come but data, of which flows take care at once. For who turns more
+    /// often than that; nobody sleeps as exactly.
+    #[must_use]
+    pub fn is_watched(&self, now: Time) -> bool {
+        self.watched_at.is_some_and(|at| now.since(at) < WATCH_EVERY)
+    }
+
+    /// Whether something has happened since that [`Core::handle_timeout`] is to see.
+    #[must_use]
+    pub fn is_touched(&self) -> bool {
+        self.watched_at.is_none()
+    }
+
+    /// Something has happened that [`Core::handle_timeout`] is to see: all that is not data.
+    pub fn touch(&mut self) {
+        self.watched_at = None;
     }
 
     /// Takes a datagram from the network, or a train of equal ones, in this core's pool. `local` is

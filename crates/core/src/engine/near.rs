@@ -38,6 +38,7 @@ impl Core {
 
     /// A peer is reached by a transport of one host.
     pub fn handle_found(&mut self, look: Look) {
+        self.touch();
         if let Some(peer) = self.peers.get_mut(&look.peer) {
             peer.near.push(look.transport);
         }

@@ -20,6 +20,7 @@ impl Core {
     /// The system or the network says that datagrams to an address are too long, and perhaps how
     /// long they may be. Anybody can say so; it is tried out.
     pub fn handle_too_large(&mut self, now: Time, remote: SocketAddr, len: Option<usize>) {
+        self.touch();
         let is_there = |(_, peer): &(&PeerId, &Peer)| peer.data_remote == Some(remote);
         let there: Vec<PeerId> = self.peers.iter().filter(is_there).map(|(id, _)| *id).collect();
         for id in there {

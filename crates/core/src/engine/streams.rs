@@ -208,6 +208,7 @@ impl Core {
 
     /// A stream is open in both directions.
     pub fn handle_stream_open(&mut self, now: Time, stream: StreamId) {
+        self.touch();
         let Some(&(id, index)) = self.flow_streams.flows.get(&stream) else { return };
         let Some(known) = self.flow_stream(id, index) else { return };
         if matches!(known.state, StreamState::Opening(_)) {
@@ -228,6 +229,7 @@ impl Core {
 
     /// A stream takes no more (`false`) or has room again; its flow sends while it has.
     pub fn handle_stream_ready(&mut self, _now: Time, stream: StreamId, ready: bool) {
+        self.touch();
         let Some(&(id, index)) = self.flow_streams.flows.get(&stream) else { return };
         if let Some(FlowStream { state: StreamState::Open { ready: known }, .. }) =
             self.flow_stream(id, index)
@@ -238,6 +240,7 @@ impl Core {
 
     /// A stream ended, or did not open, for this reason.
     pub fn handle_stream_closed(&mut self, now: Time, stream: StreamId, reason: &str) {
+        self.touch();
         let Some((id, index)) = self.flow_streams.flows.remove(&stream) else { return };
         let name = self.stream_name(id, index);
         let Some(known) = self.flow_stream(id, index) else { return };

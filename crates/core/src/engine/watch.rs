@@ -253,6 +253,7 @@ impl Core {
             });
             self.apply_out(now, id, index, out);
         }
+        self.answer_closed_if_settled(now, id);
     }
 
     /// The watchdog of every command.

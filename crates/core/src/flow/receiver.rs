@@ -230,16 +230,28 @@ impl ReceiverFlow {
         runner.run(&mut around.surroundings());
         self.process(around, at);
         self.advance(around, path, out);
+        self.ask_sink(around.now);
+    }
+
+    /// Asks the sink when it is due.
+    fn ask_sink(&mut self, now: Time) {
+        if !self.finished && self.sink_at.is_some_and(|at| at <= now) {
+            // A sink that answers a time that is past must not hold the core.
+            let soonest = now + Duration::from_micros(10);
+            self.sink_at = self.sink.handle_timeout(now).map(|at| at.max(soonest));
+        }
     }
 
     /// Passes on what an epoch's graph has for us, up and down.
     fn process(&mut self, around: &mut Around<'_>, at: usize) {
         let epoch = &mut self.epochs[at];
         self.taken.extend(epoch.runner.take_up().drain());
-        let header = data::Header { label: epoch.label_tx }.emit();
-        let down: Vec<Packet> = epoch.runner.take_down().drain().collect();
-        for packet in down {
-            self.send_back(around, packet, header);
+        if !epoch.runner.take_down().is_empty() {
+            let header = data::Header { label: epoch.label_tx }.emit();
+            let down: Vec<Packet> = epoch.runner.take_down().drain().collect();
+            for packet in down {
+                self.send_back(around, packet, header);
+            }
         }
         while let Some(up) = self.epochs[at].poll_up(around, &mut self.taken) {
             match up {
@@ -258,6 +270,11 @@ impl ReceiverFlow {
             around.pool.head_mut(&packet, index, data::LEN).copy_from_slice(&header);
         }
         self.feedback.push_back(packet);
+    }
+
+    /// Whether there is one.
+    pub fn has_feedback(&self) -> bool {
+        !self.feedback.is_empty()
     }
 
     /// The next packet for the sender's modules.
@@ -602,11 +619,7 @@ impl ReceiverFlow {
         if self.finished {
             return;
         }
-        if self.sink_at.is_some_and(|at| at <= around.now) {
-            // A sink that answers a time that is past must not hold the core.
-            let soonest = around.now + Duration::from_micros(10);
-            self.sink_at = self.sink.handle_timeout(around.now).map(|at| at.max(soonest));
-        }
+        self.ask_sink(around.now);
         if self.end_by(path).is_some_and(|at| at <= around.now) {
             self.finish(around, out);
         }

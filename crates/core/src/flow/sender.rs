@@ -281,6 +281,21 @@ impl SenderFlow {
         self.source.command(now, payload).map_err(|error| Error::new(Code::Refused, error.0))
     }
 
+    /// Whether [`SenderFlow::poll_packet`] has anything to do: a unit or a packet waits, or may be
+    /// had from the source, the end is to be said, or memory given back.
+    pub fn may_give(&self, now: Time) -> bool {
+        let ends = self.source_ended && !self.end_sent;
+        self.has_backlog()
+            || (self.is_fed() && self.is_due(now))
+            || ends
+            || self.slab.holds_memory()
+    }
+
+    /// Whether it is time to ask the source.
+    fn is_due(&self, now: Time) -> bool {
+        self.ask_at.is_some_and(|at| at <= now)
+    }
+
     /// Asks the source for everything that is due, feeds what credit and pace allow.
     fn pump(&mut self, around: &mut Around<'_>, out: &mut FlowOut) {
         loop {
@@ -292,7 +307,8 @@ impl SenderFlow {
                 asked += 1;
             }
             let fed = self.feed(around);
-            if asked == 0 && !fed {
+            let is_spent = self.splice.is_empty() && !self.is_due(around.now);
+            if (asked == 0 && !fed) || is_spent {
                 break;
             }
         }
@@ -304,8 +320,7 @@ impl SenderFlow {
             self.slab.end_row(around.pool);
             return false;
         }
-        let due = self.ask_at.is_some_and(|at| at <= around.now);
-        if !due || !self.splice.has_room() {
+        if !self.is_due(around.now) || !self.splice.has_room() {
             if self.splice.is_empty() {
                 self.slab.end_row(around.pool);
             }
@@ -386,37 +401,17 @@ impl SenderFlow {
             self.slab.end_row(around.pool);
             return None;
         }
-        self.pump(around, out);
-        self.end_if_done(around, out);
-        let wanted = self.wanted();
+        let is_ready = self.splice.is_empty() && !self.queue.is_empty() && !self.is_due(around.now);
+        if !is_ready || self.source_ended {
+            self.pump(around, out);
+            self.end_if_done(around, out);
+        }
         let packet = match &mut self.bucket {
             None => self.queue.pop_front()?,
-            Some(bucket) => {
-                let tokens = bucket.available(around.now);
-                if tokens == 0 || bucket.ready_at(around.now, wanted) > around.now {
-                    return None;
-                }
-                let mut packet = self.queue.pop_front()?;
-                let segments = (tokens / packet.segment_len(0).max(1)).max(1);
-                if let Some(first) = around.pool.split_first(&mut packet, segments) {
-                    self.queue.push_front(packet);
-                    packet = first;
-                }
-                bucket.take(around.now, packet.payload_len());
-                packet
-            }
+            Some(bucket) => take_paced(around, bucket, &mut self.queue)?,
         };
         self.queue_bytes -= packet.payload_len();
         Some(packet)
-    }
-
-    /// How many bytes the pace must allow before something is sent: what waits in front, but at
-    /// most what goes out in [`QUANTUM`], so that a fast flow sends trains and a slow one single
-    /// datagrams.
-    fn wanted(&self) -> usize {
-        let (Some(bucket), Some(front)) = (&self.bucket, self.queue.front()) else { return 0 };
-        let bits = u128::from(bucket.rate_bps()) * QUANTUM.as_micros() / 1_000_000;
-        front.payload_len().min(usize::try_from(bits / 8).unwrap_or(usize::MAX))
     }
 
     /// Says END once, when the source has ended and all of it is on its way.
@@ -644,8 +639,8 @@ impl SenderFlow {
             next = earlier(next, self.ask_at);
         }
         if may_send && !self.queue.is_empty() {
-            let wanted = self.wanted();
-            let ready_at = self.bucket.as_ref().map_or(now, |it| it.ready_at(now, wanted));
+            let ready_at = |it: &TokenBucket| it.ready_at(now, wanted(it, self.queue.front()));
+            let ready_at = self.bucket.as_ref().map_or(now, ready_at);
             next = earlier(next, Some(ready_at));
         }
         if !self.end_sent {
@@ -714,6 +709,38 @@ impl SenderFlow {
         self.change = Change::None;
         self.drop_queue(around.pool);
     }
+}
+
+/// The next packet, or as much of it as the pace allows now.
+fn take_paced(
+    around: &mut Around<'_>,
+    bucket: &mut TokenBucket,
+    queue: &mut VecDeque<Packet>,
+) -> Option<Packet> {
+    let now = around.now;
+    if !bucket.covers(now, queue.front()?.payload_len()) {
+        let tokens = bucket.available(now);
+        if tokens == 0 || bucket.ready_at(now, wanted(bucket, queue.front())) > now {
+            return None;
+        }
+        let front = queue.front_mut()?;
+        let segments = (tokens / front.segment_len(0).max(1)).max(1);
+        if let Some(first) = around.pool.split_first(front, segments) {
+            bucket.take(now, first.payload_len());
+            return Some(first);
+        }
+    }
+    let packet = queue.pop_front()?;
+    bucket.take(now, packet.payload_len());
+    Some(packet)
+}
+
+/// How many bytes the pace must allow before something is sent: what waits in front, but at most
+/// what goes out in [`QUANTUM`], so that a fast flow sends trains and a slow one single datagrams.
+fn wanted(bucket: &TokenBucket, front: Option<&Packet>) -> usize {
+    let bits = u128::from(bucket.rate_bps()) * QUANTUM.as_micros() / 1_000_000;
+    let most = usize::try_from(bits / 8).unwrap_or(usize::MAX);
+    front.map_or(0, |front| front.payload_len().min(most))
 }
 
 fn queue_max(bound_bps: u64) -> usize {

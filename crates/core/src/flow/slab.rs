@@ -53,6 +53,11 @@ impl Slab {
         self.empty(pool);
     }
 
+    /// Whether the end of the row gives memory back.
+    pub fn holds_memory(&self) -> bool {
+        !self.rest.is_empty_slot()
+    }
+
     fn empty(&mut self, pool: &mut Pool) {
         pool.free(self.rest.take());
     }

@@ -14,6 +14,7 @@
 //! takes no more holds up nothing but its own flow; receiving is at most [`RECV_ROUNDS`] rounds per
 //! turn, so that timers are not starved; what the application watches besides is reported by token.
 
+mod hot;
 mod streams;
 mod transports;
 
@@ -29,6 +30,7 @@ use dacapo_sys::poll::{EVENTS_MAX, Event, Interest, Poller, Registry};
 use dacapo_transport::{
     Incoming, Outgoing, SendError, Sent, StatsByKind, StreamTransport, Transport,
 };
+use hot::Hot;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -68,6 +70,14 @@ pub struct ReactorCounters {
     pub errors: u64,
 }
 
+/// What a turn may have to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    All,
+    /// Nothing but what flows have: no control, no probes.
+    Data,
+}
+
 /// A core with sockets and a clock.
 pub struct Reactor {
     core: Core,
@@ -81,6 +91,12 @@ pub struct Reactor {
     due: Vec<u64>,
     /// Until then a turn has nothing to do, unless something comes or the core is used.
     idle_until: Option<Time>,
+    /// When something is due, as far as that was asked since the core has looked last.
+    due_at: Option<Time>,
+    turned_at: Time,
+    /// The last turn found nothing, and nothing was due.
+    was_idle: bool,
+    hot: Hot,
     counters: ReactorCounters,
     /// Of transports that are gone.
     gone: StatsByKind,
@@ -102,6 +118,10 @@ impl Reactor {
             incoming: Vec::new(),
             due: Vec::new(),
             idle_until: None,
+            due_at: None,
+            turned_at: Time::ZERO,
+            was_idle: false,
+            hot: Hot::default(),
             counters: ReactorCounters::default(),
             gone: StatsByKind::default(),
         })
@@ -116,7 +136,14 @@ impl Reactor {
     /// The engine.
     pub fn core(&mut self) -> &mut Core {
         self.idle_until = None;
+        self.core.touch();
         &mut self.core
+    }
+
+    /// Whether the engine has something to tell.
+    #[must_use]
+    pub fn has_events(&self) -> bool {
+        self.core.has_events()
     }
 
     /// Counters of the edge.
@@ -244,24 +271,41 @@ impl Reactor {
     pub fn turn(&mut self, wait: Duration) -> io::Result<Vec<u32>> {
         self.counters.turns += 1;
         let now = self.now();
+        self.turned_at = now;
         let mut tokens = Vec::new();
-        // What the last turn's wait has found is not asked for again.
-        if self.ready.is_empty() {
+        let guess = self.guess(now, wait);
+        if let Some(event) = guess {
+            self.ready.push(event);
+        } else if self.ready.is_empty() {
             tokens = self.poll(Duration::ZERO)?;
+            self.hot.looked(now);
         }
-        let was_idle = self.ready.is_empty();
-        if was_idle && wait.is_zero() && self.idle_until.is_some_and(|until| now < until) {
+        let mut found_nothing = self.ready.is_empty();
+        self.was_idle = found_nothing && self.is_idle(now, wait);
+        if self.was_idle {
             return Ok(tokens);
+        }
+        let (received, mut more) = self.receive(now);
+        if guess.is_some() && received == 0 && !self.core.is_touched() {
+            self.ready.clear();
+            found_nothing = true;
+            self.was_idle = self.is_idle(now, wait);
+            if self.was_idle {
+                return Ok(tokens);
+            }
         }
         // What comes now may be a reason to turn earlier than was known.
         self.idle_until = None;
-        let mut more = self.receive(now);
         more |= self.streams.receive(now, &mut self.core, &self.ready, RECV_ROUNDS);
         self.counters.received_bytes += self.streams.take_received();
         self.ready.clear();
-        self.core.handle_timeout(now);
-        let full = self.send(now);
-        self.tidy(now);
+        let due = self.due(now);
+        if due == Due::All {
+            self.due_at = None;
+            self.core.handle_timeout(now);
+            self.tidy(now);
+        }
+        let full = self.send(now, due);
         if more || full {
             return Ok(tokens);
         }
@@ -271,11 +315,39 @@ impl Reactor {
                 // What is watched and still ready is found again: who is told twice reads twice.
                 tokens = self.poll(wait)?;
             }
-        } else if was_idle && !self.core.has_events() {
+        } else if found_nothing && !self.core.has_events() {
             // Who turns without waiting will do so again at once.
             self.idle_until = Some(self.next_deadline().unwrap_or(Time::NEVER));
         }
         Ok(tokens)
+    }
+
+    /// What is read without asking; what the last turn's wait has found is not asked for again.
+    fn guess(&self, now: Time, wait: Duration) -> Option<Event> {
+        let may_guess = wait.is_zero() && self.ready.is_empty();
+        self.hot.guess(now).filter(|_| may_guess)
+    }
+
+    /// Whether a turn that has found nothing has nothing to do.
+    fn is_idle(&self, now: Time, wait: Duration) -> bool {
+        wait.is_zero() && self.idle_until.is_some_and(|until| now < until)
+    }
+
+    fn due(&self, now: Time) -> Due {
+        let is_late = self.due_at.is_some_and(|at| at <= now);
+        if self.core.is_watched(now) && !is_late { Due::Data } else { Due::All }
+    }
+
+    /// Whether the last turn found nothing, and nothing was due: then nothing has changed.
+    #[must_use]
+    pub fn was_idle(&self) -> bool {
+        self.was_idle
+    }
+
+    /// When the last turn was.
+    #[must_use]
+    pub fn turned_at(&self) -> Time {
+        self.turned_at
     }
 
     /// Waits until something is ready; the tokens of what is watched for the application.
@@ -308,7 +380,8 @@ impl Reactor {
     pub fn next_deadline(&mut self) -> Option<Time> {
         let now = self.now();
         let next = earlier(self.core.next_deadline(now), self.streams.next_deadline());
-        earlier(next, self.transports.next_deadline())
+        self.due_at = earlier(next, self.transports.next_deadline());
+        self.due_at
     }
 
     fn wait_time(&mut self, now: Time, most: Duration) -> Duration {
@@ -318,25 +391,27 @@ impl Reactor {
         self.next_deadline().map_or(most, |at| at.since(now).min(most))
     }
 
-    /// Takes what has come, where something has; true when there may be more.
-    fn receive(&mut self, now: Time) -> bool {
+    /// Takes what has come, where something has: how many packets, and whether there may be more.
+    fn receive(&mut self, now: Time) -> (usize, bool) {
         let mut due = std::mem::take(&mut self.due);
         self.transports.take_due(&self.ready, &mut due);
-        let mut more = false;
+        let (mut received, mut more) = (0, false);
         for token in &due {
-            more |= self.receive_from(now, *token);
+            let (count, may_come) = self.receive_from(now, *token);
+            (received, more) = (received + count, more | may_come);
         }
         self.due = due;
-        more
+        (received, more)
     }
 
-    /// Takes what has come by one transport; true when there may be more.
-    fn receive_from(&mut self, now: Time, token: u64) -> bool {
-        let Some(attached) = self.transports.get_mut(token) else { return false };
-        let (mut has_room, mut more) = (false, false);
+    /// The same of one transport.
+    fn receive_from(&mut self, now: Time, token: u64) -> (usize, bool) {
+        let Some(attached) = self.transports.get_mut(token) else { return (0, false) };
+        let (mut received, mut has_room, mut more) = (0, false, false);
         for _ in 0..RECV_ROUNDS {
             let outcome = attached.transport.recv(now, self.core.pool(), &mut self.incoming);
             self.counters.received_bytes += outcome.bytes as u64;
+            received += outcome.packet_count;
             for it in self.incoming.drain(..) {
                 self.core.handle_datagram(now, Local(token), it.remote, it.packet);
             }
@@ -349,13 +424,17 @@ impl Reactor {
                 break;
             }
         }
+        if received > 0 {
+            let of_it = |event: &&Event| key_of(event) == token;
+            self.hot.brought(now, self.ready.iter().find(of_it).copied());
+        }
         if has_room {
             self.transports.note_room(token);
         }
         if more {
             self.transports.note_more(token);
         }
-        more
+        (received, more)
     }
 
     /// Sends a unit of a flow from where it lies, past source and graph: over a stream, when
@@ -371,16 +450,32 @@ impl Reactor {
         is_sent
     }
 
-    /// Sends what may be sent and nothing else: between two turns, for who hands over unit after
-    /// unit.
-    pub fn send_due(&mut self, now: Time) {
+    /// Hands a unit over to a flow, as [`Core::push`] does, and sends of that flow what may be
+    /// sent: between two turns, for who hands over unit after unit. `None` when the unit was not
+    /// taken, else whether everything of the flow has left and nothing else is to be done now.
+    pub fn push(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> Option<bool> {
         self.idle_until = None;
-        self.send(now);
+        if !self.core.push(now, id, flow, unit) {
+            return None;
+        }
+        loop {
+            if self.transports.is_any_full() {
+                return Some(false);
+            }
+            match self.core.poll_flow_transmit(now, id, flow) {
+                Some(transmit) => self.send_transmit(now, transmit),
+                None => return Some(false),
+            }
+            if !self.core.has_backlog(id, flow) {
+                break;
+            }
+        }
+        Some(!(self.core.has_events() || self.core.is_touched()))
     }
 
     /// Sends what may be sent; true when there may be more.
-    fn send(&mut self, now: Time) -> bool {
-        let more = self.send_all(now);
+    fn send(&mut self, now: Time, due: Due) -> bool {
+        let more = self.send_all(now, due);
         self.handle_asks(now);
         more
     }
@@ -422,7 +517,7 @@ impl Reactor {
         }
     }
 
-    fn send_all(&mut self, now: Time) -> bool {
+    fn send_all(&mut self, now: Time, due: Due) -> bool {
         for (token, (transmit, taken)) in self.transports.take_retries(now) {
             self.send_one(now, token, transmit, taken);
         }
@@ -430,26 +525,35 @@ impl Reactor {
             // A transport that is full holds all others up for a millisecond at most; it is the
             // device's queue that is full, and they share it.
             if self.transports.is_any_full() {
+                self.core.touch();
                 return false;
             }
-            let Some(transmit) = self.core.poll_transmit(now) else { return false };
-            if let Way::Stream(stream) = transmit.way {
-                match self.streams.send(now, &mut self.core, stream, transmit, 0) {
-                    Ok(()) => {}
-                    Err(Some(error)) => self.count(&error),
-                    Err(None) => self.counters.unroutable += 1,
-                }
-                continue;
-            }
-            match self.transports.reaching(transmit.local, transmit.remote) {
-                Some(token) => self.send_one(now, token, transmit, 0),
-                None => {
-                    self.counters.unroutable += 1;
-                    self.core.transmitted(transmit);
-                }
+            let transmit = match due {
+                Due::All => self.core.poll_transmit(now),
+                Due::Data => self.core.poll_data_transmit(now),
+            };
+            let Some(transmit) = transmit else { return false };
+            self.send_transmit(now, transmit);
+        }
+        self.core.touch();
+        true
+    }
+
+    fn send_transmit(&mut self, now: Time, transmit: Transmit) {
+        if let Way::Stream(stream) = transmit.way {
+            return match self.streams.send(now, &mut self.core, stream, transmit, 0) {
+                Ok(()) => {}
+                Err(Some(error)) => self.count(&error),
+                Err(None) => self.counters.unroutable += 1,
+            };
+        }
+        match self.transports.reaching(transmit.local, transmit.remote) {
+            Some(token) => self.send_one(now, token, transmit, 0),
+            None => {
+                self.counters.unroutable += 1;
+                self.core.transmitted(transmit);
             }
         }
-        true
     }
 
     fn send_one(&mut self, now: Time, token: u64, transmit: Transmit, skip: usize) {
@@ -457,11 +561,11 @@ impl Reactor {
             return self.core.transmitted(transmit);
         };
         let is_data = transmit.way == Way::Data;
-        if is_data && attached.lanes.insert(transmit.remote) {
+        if is_data && !attached.has_lane(transmit.remote) {
             let opened = attached.transport.open_data(transmit.remote);
             // Without a lane of its own, data goes the control way, but to a group there is none.
             if let (Err(error), true) = (opened, transmit.remote.ip().is_multicast()) {
-                attached.lanes.remove(&transmit.remote);
+                attached.close_lane(transmit.remote);
                 self.core.handle_group_closed(now, transmit.remote, &error.to_string());
                 return self.core.transmitted(transmit);
             }
@@ -528,7 +632,7 @@ impl Reactor {
         let end = self.now() + most;
         loop {
             let now = self.now();
-            let more = self.send(now);
+            let more = self.send(now, Due::All);
             let is_full = self.transports.is_any_full();
             if now >= end || !(more || is_full) {
                 break;

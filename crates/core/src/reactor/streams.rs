@@ -214,8 +214,10 @@ impl Streams {
     /// there may be more.
     pub fn receive(&mut self, now: Time, core: &mut Core, ready: &[Event], rounds: usize) -> bool {
         let all = self.due_at.take_if(|at| *at <= now).is_some();
+        let is_watched = core.is_watched(now);
         let is_due = |key: u64, it: &Attached| {
-            let is_late = || it.transport.next_deadline().is_some_and(|at| at <= now);
+            let is_late =
+                || !is_watched && it.transport.next_deadline().is_some_and(|at| at <= now);
             all || ready.iter().any(|event| key_of(event) == key) || is_late()
         };
         let due = self.transports.iter().filter(|(key, it)| is_due(**key, it));

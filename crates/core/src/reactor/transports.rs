@@ -26,11 +26,29 @@ pub(super) struct Attached {
     pub transport: Box<dyn Transport>,
     /// The one remote of a transport that was dialed.
     dialed: Option<SocketAddr>,
-    pub lanes: BTreeSet<SocketAddr>,
+    lanes: BTreeSet<SocketAddr>,
+    /// Of these the one that was used last: mostly the next is the same.
+    lane: Option<SocketAddr>,
     /// When what it did not take is tried again.
     retry_at: Option<Time>,
     /// When it goes.
     remove_at: Option<Time>,
+}
+
+impl Attached {
+    /// Whether the lane of data to a remote is open; from now on it is.
+    pub fn has_lane(&mut self, remote: SocketAddr) -> bool {
+        self.lane == Some(remote) || {
+            self.lane = Some(remote);
+            !self.lanes.insert(remote)
+        }
+    }
+
+    /// The lane to a remote is closed; whether it was open.
+    pub fn close_lane(&mut self, remote: SocketAddr) -> bool {
+        self.lane = None;
+        self.lanes.remove(&remote)
+    }
 }
 
 /// A transmit that was not taken, and how many bytes of it were.
@@ -66,8 +84,9 @@ impl Transports {
         if is_silent {
             self.silent.insert(token);
         }
-        let (lanes, retry_at, remove_at) = (BTreeSet::new(), None, None);
-        self.all.insert(token, Attached { transport, dialed, lanes, retry_at, remove_at });
+        let (lanes, lane, retry_at, remove_at) = (BTreeSet::new(), None, None, None);
+        let attached = Attached { transport, dialed, lanes, lane, retry_at, remove_at };
+        self.all.insert(token, attached);
     }
 
     pub fn get_mut(&mut self, token: u64) -> Option<&mut Attached> {
@@ -159,7 +178,7 @@ impl Transports {
     /// The lane of data to a remote is no longer needed; what was dialed to it goes at `at`.
     pub fn close_data(&mut self, remote: SocketAddr, at: Time) {
         for attached in self.all.values_mut() {
-            if attached.lanes.remove(&remote) {
+            if attached.close_lane(remote) {
                 attached.transport.close_data(remote);
             }
         }

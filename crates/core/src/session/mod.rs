@@ -100,6 +100,18 @@ pub(crate) enum FlowEnd {
     Member(Member),
 }
 
+impl FlowEnd {
+    /// Whether it is worth asking for a packet.
+    pub fn may_give(&self, now: Time) -> bool {
+        match self {
+            Self::None => false,
+            Self::Sender(sender) => sender.may_give(now),
+            Self::Receiver(receiver) => receiver.has_feedback(),
+            Self::Member(member) => member.has_backlog(),
+        }
+    }
+}
+
 /// A command that waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Awaited {

@@ -128,6 +128,9 @@ impl Background {
 pub(super) fn run(shared: &Shared, mut sleeper: Sleeper) {
     let its = &*shared.background;
     loop {
+        if its.rest().is_some() {
+            sleeper.let_go();
+        }
         // A call that comes again at once, as calls do in a loop, does not meet this thread.
         its.sleep_while_calls_turn();
         let state = lock(shared);
@@ -139,6 +142,7 @@ pub(super) fn run(shared: &Shared, mut sleeper: Sleeper) {
             Lead::Call => {
                 its.is_parked.store(true, Ordering::Release);
                 drop(state);
+                sleeper.let_go();
                 its.sleep_while_a_call_leads();
             }
             Lead::Free | Lead::Background if its.rest().is_some() => {}

@@ -22,7 +22,7 @@ use super::background::Background;
 use super::sleeper::Sleeper;
 use super::state::{Pushed, State};
 use dacapo_base::{Time, failpoint};
-use dacapo_core::{Code, Error, SessionId};
+use dacapo_core::{Code, Error};
 use dacapo_sys::clock;
 use dacapo_sys::poll::Waker;
 use std::io;
@@ -180,25 +180,27 @@ impl Shared {
     pub fn act(&self, state: &mut State) {
         failpoint!("endpoint.command");
         state.turn();
-        self.background.turned(clock::now());
+        self.background.turned(state.host.reactor().turned_at());
         self.after_turn(state);
     }
 
-    /// Sends, for a call that has handed a unit over to a flow. That takes a whole turn only when
-    /// there was none for a while, or when it has left something to do.
-    pub fn after_push(&self, state: &mut State, id: SessionId, flow: usize, pushed: Pushed) {
-        let now = clock::now();
-        if now.since(self.background.turned_at()) < TURN_EVERY {
-            if pushed == Pushed::Sent {
-                return;
-            }
-            state.host.reactor().send_due(now);
-            let core = state.core();
-            if !core.has_events() && !core.has_backlog(id, flow) {
-                return;
-            }
+    /// Turns, for a call that looks whether something has come; false when nothing has happened.
+    pub fn look(&self, state: &mut State) -> bool {
+        let has_changed = state.turn();
+        self.background.turned(state.host.reactor().turned_at());
+        if has_changed {
+            self.after_turn(state);
         }
-        self.act(state);
+        has_changed
+    }
+
+    /// Turns, for a call that has handed a unit over to a flow, when there was no turn for a while
+    /// or the unit has left something to do.
+    pub fn after_push(&self, state: &mut State, now: Time, pushed: Pushed) {
+        let is_late = now.since(self.background.turned_at()) >= TURN_EVERY;
+        if is_late || pushed != Pushed::Sent {
+            self.act(state);
+        }
     }
 
     /// Tells those for whom a turn has brought something.

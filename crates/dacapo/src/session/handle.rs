@@ -270,9 +270,10 @@ impl Session {
         entry.check_begun()?;
         let len = unit.len();
         check_len(entry, index, len)?;
-        let pushed = state.push(self.0.id, index, unit);
+        let now = clock::now();
+        let pushed = state.push(now, self.0.id, index, unit);
         if pushed != Pushed::NotNow {
-            shared.after_push(&mut state, self.0.id, index, pushed);
+            shared.after_push(&mut state, now, pushed);
             return Ok(true);
         }
         let entry = state.open_entry(self.0.id)?;
@@ -352,7 +353,9 @@ impl Session {
             Received::Nothing => {}
             received => return Ok(received),
         }
-        self.0.endpoint.0.shared.act(&mut state);
+        if !self.0.endpoint.0.shared.look(&mut state) {
+            return Ok(Received::Nothing);
+        }
         self.take(&mut state, index)
     }
 

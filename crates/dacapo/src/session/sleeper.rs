@@ -42,6 +42,8 @@ pub(super) struct Sleeper {
     poller: Poller,
     /// The turn loop's descriptor, where it is watched from a set of its own.
     turn_loop: Option<OwnedFd>,
+    /// It is in that set now.
+    is_nested: bool,
     events: Vec<Event>,
     waker: Arc<Waker>,
     load: Load,
@@ -68,7 +70,6 @@ impl Sleeper {
     pub fn of_background(reactor: &Reactor) -> io::Result<Self> {
         let (poller, waker) = (Poller::new()?, Waker::new()?);
         let turn_loop = reactor.as_fd().try_clone_to_owned()?;
-        poller.add(turn_loop.as_fd(), LOOP, Interest::Read)?;
         poller.add(waker.as_fd(), WAKER, Interest::Read)?;
         Ok(Self::new(poller, Some(turn_loop), waker))
     }
@@ -76,7 +77,8 @@ impl Sleeper {
     fn new(poller: Poller, turn_loop: Option<OwnedFd>, waker: Waker) -> Self {
         let (events, waker) = (Vec::new(), Arc::new(waker));
         let (load, gather) = (Load::new(), Gather::new());
-        Self { poller, turn_loop, events, waker, load, is_brisk: false, gather }
+        let (is_nested, is_brisk) = (false, false);
+        Self { poller, turn_loop, is_nested, events, waker, load, is_brisk, gather }
     }
 
     /// What wakes it.
@@ -90,6 +92,7 @@ impl Sleeper {
     /// # Errors
     /// None that a correct program sees; who sleeps again would not sleep.
     pub fn sleep(&mut self, until: Time, received: u64) -> io::Result<bool> {
+        self.nest()?;
         let began = clock::now();
         if let Some(rest) = self.gather.rest(began, received) {
             std::thread::sleep(rest.min(until.since(began)));
@@ -105,6 +108,23 @@ impl Sleeper {
             self.waker.clear();
         }
         Ok(self.events.iter().any(|event| !self.is_waker(event)))
+    }
+
+    /// Watches the turn loop from a set of its own.
+    fn nest(&mut self) -> io::Result<()> {
+        if let Some(turn_loop) = self.turn_loop.as_ref().filter(|_| !self.is_nested) {
+            self.poller.add(turn_loop.as_fd(), LOOP, Interest::Read)?;
+            self.is_nested = true;
+        }
+        Ok(())
+    }
+
+    /// Sleeps no more for a while: of each datagram that comes the kernel would tell this set, too.
+    pub fn let_go(&mut self) {
+        if let Some(turn_loop) = self.turn_loop.as_ref().filter(|_| self.is_nested) {
+            // It lives as long as this, so it is there to be removed.
+            self.is_nested = self.poller.remove(turn_loop.as_fd()).is_err();
+        }
     }
 
     fn is_waker(&self, event: &Event) -> bool {
@@ -139,7 +159,9 @@ impl Drop for Sleeper {
     fn drop(&mut self) {
         // A descriptor is removed before it is closed; those of the turn loop live on in others'
         // hands.
-        let watched = self.turn_loop.as_ref().map_or(self.waker.as_fd(), AsFd::as_fd);
-        let _ = self.poller.remove(watched);
+        self.let_go();
+        if self.turn_loop.is_none() {
+            let _ = self.poller.remove(self.waker.as_fd());
+        }
     }
 }

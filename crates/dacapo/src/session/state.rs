@@ -58,9 +58,9 @@ pub(super) struct Serving {
 pub(super) enum Pushed {
     /// Nothing: it cannot be now.
     NotNow,
-    /// The core has it.
+    /// The core has it; something is left to do.
     Taken,
-    /// It has left.
+    /// It has left, and there is nothing else to do.
     Sent,
 }
 
@@ -97,8 +97,9 @@ impl State {
         self.host.reactor().now()
     }
 
-    /// One turn without waiting, and what the core tells then.
-    pub fn turn(&mut self) {
+    /// One turn without waiting, and what the core tells then; false when nothing has happened.
+    pub fn turn(&mut self) -> bool {
+        let mut has_changed = false;
         loop {
             match self.host.reactor().turn(Duration::ZERO) {
                 // Nothing but the waker of calls is watched. While a call sleeps it is for that
@@ -109,12 +110,16 @@ impl State {
                 Ok(_) => {}
                 Err(error) => {
                     self.failure.get_or_insert(Error::new(Code::System, error.to_string()));
-                    return;
+                    return true;
                 }
             }
+            if self.host.reactor().was_idle() {
+                return has_changed;
+            }
+            has_changed = true;
             // What was answered is to go out.
             if !self.follow_core() {
-                return;
+                return true;
             }
         }
     }
@@ -204,7 +209,7 @@ impl State {
     }
 
     /// Hands a unit over without the queue of its flow, in which none may wait.
-    pub fn push(&mut self, id: SessionId, flow: usize, unit: &[u8]) -> Pushed {
+    pub fn push(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> Pushed {
         let Self { sessions, host, .. } = self;
         let entry = sessions.get_mut(&id).filter(|entry| !entry.is_over());
         let Some(its) = entry.and_then(|entry| entry.flows.get_mut(flow)) else {
@@ -214,13 +219,14 @@ impl State {
             return Pushed::NotNow;
         }
         let reactor = host.reactor();
-        let now = reactor.now();
         let pushed = if reactor.send_direct(now, id, flow, unit) {
             Pushed::Sent
-        } else if reactor.core().push(now, id, flow, unit) {
-            Pushed::Taken
         } else {
-            Pushed::NotNow
+            match reactor.push(now, id, flow, unit) {
+                Some(true) => Pushed::Sent,
+                Some(false) => Pushed::Taken,
+                None => Pushed::NotNow,
+            }
         };
         its.handed += u64::from(pushed != Pushed::NotNow);
         pushed

@@ -191,6 +191,12 @@ impl Reassembly {
         if unit < self.floor {
             return Outcome::Late(piece.packet);
         }
+        if self.is_whole_and_next(unit, &piece) {
+            self.taken.push(piece.packet);
+            self.units.push_back(State::Finished);
+            self.raise_floor();
+            return Outcome::Whole;
+        }
         self.make_room(unit);
         let place = (unit - self.floor) as usize;
         let outcome = match &mut self.units[place] {
@@ -212,6 +218,14 @@ impl Reassembly {
         self.take(place, end);
         self.raise_floor();
         outcome
+    }
+
+    /// Whether a piece is all of the unit behind the newest: what mostly comes where units are
+    /// short. Nothing has to be kept of it.
+    fn is_whole_and_next(&self, unit: u64, piece: &Piece) -> bool {
+        let is_next = unit == self.floor + self.units.len() as u64 && self.units.len() < UNITS_MAX;
+        let is_single = piece.index == 0 && piece.last && !piece.packet.is_train();
+        is_next && is_single && piece.packet.payload_len() <= self.unit_len_max
     }
 
     /// Takes the pieces of a unit out, which is then finished or given up.

@@ -46,6 +46,9 @@ impl SenderFlow {
             return false;
         }
         self.splice.push(chain, len.unwrap_or(0), layout);
+        if self.queue.is_empty() {
+            self.feed(around);
+        }
         true
     }
 

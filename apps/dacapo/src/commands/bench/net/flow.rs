@@ -19,6 +19,9 @@ use dacapo_sys::clock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Looks of who spins from one look at the clock to the next.
+const LOOKS: u32 = 64;
+
 /// The longest wait at once.
 const SLICE: Duration = Duration::from_millis(200);
 
@@ -145,12 +148,24 @@ pub fn wait(
     loop {
         let received = match how {
             NetWait::Block => session.recv_timeout(name, SLICE)?,
-            NetWait::Spin => session.try_recv(name)?,
+            NetWait::Spin => spin(session, name)?,
         };
         if received != Received::Nothing || pulse.is_over() || clock::now() >= by {
             return Ok(received);
         }
     }
+}
+
+/// Looks [`LOOKS`] times for a unit.
+fn spin(session: &Session, name: &str) -> Result<Received, Error> {
+    for _ in 1..LOOKS {
+        match session.try_recv(name)? {
+            // The other end may be at the other half of the same processor.
+            Received::Nothing => std::hint::spin_loop(),
+            received => return Ok(received),
+        }
+    }
+    session.try_recv(name)
 }
 
 impl Got {
