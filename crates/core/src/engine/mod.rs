@@ -298,6 +298,8 @@ pub struct FlowStatus {
     pub modules: Vec<(&'static ModuleSpec, ModuleCounters)>,
     /// Units fed (sender), or known of (receiver).
     pub sent: u64,
+    /// Units that were taken from the source and wait to be fed (sender).
+    pub waiting: u64,
     /// The receiver's account so far; the sender's is known at the end.
     pub ledger: Option<Ledger>,
     /// Why it was not taken at set-up, by this end or the other.
@@ -603,7 +605,7 @@ impl Core {
             && let Some(sending) = self.sessions.get(&member.cast).and_then(|it| it.flows.first())
         {
             let of_all = flow_status(sending);
-            status.modules = of_all.modules;
+            (status.modules, status.waiting) = (of_all.modules, of_all.waiting);
             status.sent = of_all.sent.saturating_sub(member.base());
         }
         status
@@ -730,6 +732,10 @@ fn flow_status(flow: &crate::session::Flow) -> FlowStatus {
             (newest.map_or(0, |epoch| epoch.number), modules, ledger.sent, Some(ledger))
         }
     };
+    let waiting = match &flow.end {
+        FlowEnd::Sender(sender) => sender.waiting(),
+        _ => 0,
+    };
     let (offer, refused) = (flow.offer.clone(), flow.refused.clone());
-    FlowStatus { offer, epoch, modules, sent, ledger, refused }
+    FlowStatus { offer, epoch, modules, sent, waiting, ledger, refused }
 }

@@ -4,6 +4,7 @@
 //!   Core::publish ----> Published { spec, publisher }
 //!   JOIN -> Joining ----> publisher.offer(joining) -> flows -> checked -> OFFER
 //!                         publisher.open(flow, joining) -> access modules
+//!                         publisher.share(flow, joining), where others are sent it already
 //! ```
 //!
 //! What it is not: the exchange that follows (`exchange`).
@@ -77,6 +78,12 @@ pub trait Publisher: Send {
     /// # Errors
     /// Why it cannot, for the Participant.
     fn open(&mut self, flow: &FlowOffer, joining: &Joining) -> Result<Port, String>;
+
+    /// The Participant takes part in a flow to several that runs: what was opened last for the
+    /// same offer feeds this one too, and nothing is opened.
+    fn share(&mut self, flow: &FlowOffer, joining: &Joining) {
+        let _ = (flow, joining);
+    }
 }
 
 /// A session that a Creator serves.
@@ -206,6 +213,7 @@ impl Core {
         let mut ports = Vec::new();
         for (flow, is_running) in flows.iter().zip(running) {
             if is_running {
+                publisher.share(flow, &joining);
                 ports.push(None);
                 continue;
             }

@@ -41,6 +41,11 @@ impl Splice {
         self.units.len() < self.units_max && self.bytes < BYTES_MAX
     }
 
+    /// Units that wait.
+    pub fn len(&self) -> usize {
+        self.units.len()
+    }
+
     /// Bytes that wait.
     pub fn bytes(&self) -> usize {
         self.bytes

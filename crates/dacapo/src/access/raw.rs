@@ -16,8 +16,8 @@
 //!
 //! Invariants: at most [`UNITS_MAX`] units wait to be sent and [`UNREAD_MAX`] to be read, each at
 //! most [`BYTES_MAX`] bytes, or one unit if it is larger; of the memory of units that are gone at
-//! most as much is kept; units keep their boundaries; the flow ends when its sender is gone and the
-//! queue is empty; what has arrived can be read after the end.
+//! most as much is kept; units keep their boundaries; the flow ends when its senders are gone and
+//! the queue is empty; what has arrived can be read after the end.
 
 use super::progress::Progress;
 use crate::command::{Answer, Command, State};
@@ -28,7 +28,7 @@ use dacapo_core::{
 use dacapo_lift::DropReason;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// The most units that wait to be sent.
@@ -54,6 +54,10 @@ struct Queue {
     /// The memory of units that are gone, and how much it is.
     spare: Vec<Vec<u8>>,
     spare_bytes: usize,
+    /// Who may still put something in; a queue begins with one.
+    senders: usize,
+    /// There has been more than one.
+    is_shared: bool,
     /// Nothing more will be put in.
     is_finished: bool,
     /// Nothing more will be taken out.
@@ -123,25 +127,95 @@ impl fmt::Display for RawSendError {
 
 impl std::error::Error for RawSendError {}
 
-/// Feeds a flow with units; the flow ends when it is dropped.
+/// Feeds a flow with units, alone or with others; the flow ends when all of them are dropped or
+/// have finished.
 #[derive(Debug)]
-pub struct RawSender(Arc<Mutex<Queue>>);
+pub struct RawSender {
+    queue: Arc<Mutex<Queue>>,
+    /// It puts nothing in any more, and is not counted among the queue's senders.
+    is_finished: bool,
+}
+
+/// Finds the queue of a [`RawSender`] again; it does not keep the flow from ending.
+#[derive(Clone, Debug)]
+pub struct RawShare(Weak<Mutex<Queue>>);
+
+impl RawShare {
+    /// One more sender that feeds the flow, which has finished if the flow has; `None` when nothing
+    /// is left of the flow.
+    #[must_use]
+    pub fn sender(&self) -> Option<RawSender> {
+        let queue = self.0.upgrade()?;
+        let mut its = lock(&queue);
+        let is_finished = its.is_finished;
+        its.senders += usize::from(!is_finished);
+        its.is_shared = true;
+        drop(its);
+        Some(RawSender { queue, is_finished })
+    }
+
+    /// Whether nothing is left of the flow.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
 
 impl RawSender {
     /// A sender and the source that it feeds.
     #[must_use]
     pub fn pair() -> (Self, RawSource) {
-        let queue = Arc::<Mutex<Queue>>::default();
-        (Self(Arc::clone(&queue)), RawSource { queue })
+        let queue = Arc::new(Mutex::new(Queue { senders: 1, ..Queue::default() }));
+        (Self { queue: Arc::clone(&queue), is_finished: false }, RawSource { queue })
+    }
+
+    /// What finds the queue again, for a further sender.
+    #[must_use]
+    pub fn share(&self) -> RawShare {
+        RawShare(Arc::downgrade(&self.queue))
+    }
+
+    /// Puts nothing in any more, as if it was dropped; it still tells how the queue is.
+    pub fn finish(&mut self) {
+        if std::mem::replace(&mut self.is_finished, true) {
+            return;
+        }
+        let mut queue = lock(&self.queue);
+        queue.senders = queue.senders.saturating_sub(1);
+        queue.is_finished = queue.senders == 0;
+    }
+
+    /// Whether it puts nothing in any more.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.is_finished
+    }
+
+    /// Whether no other has ever fed the flow.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        !lock(&self.queue).is_shared
+    }
+
+    /// Whether others still feed the flow.
+    #[must_use]
+    pub fn has_others(&self) -> bool {
+        lock(&self.queue).senders > usize::from(!self.is_finished)
+    }
+
+    /// Units that wait for the flow to take them.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        lock(&self.queue).units.len()
     }
 
     /// Hands over a unit.
     ///
     /// # Errors
-    /// The unit, when the queue is full or the flow has ended.
+    /// The unit, when the queue is full, the flow has ended or this sender has finished.
     pub fn send(&self, unit: Vec<u8>) -> Result<(), RawSendError> {
-        let mut queue = lock(&self.0);
-        if queue.is_closed {
+        let mut queue = lock(&self.queue);
+        if queue.is_closed || self.is_finished {
             return Err(RawSendError::Closed(unit));
         }
         if !queue.has_room(unit.len(), UNITS_MAX) {
@@ -154,38 +228,38 @@ impl RawSender {
     /// Memory for a unit, of one that has been sent where there is one; empty.
     #[must_use]
     pub fn spare(&self) -> Vec<u8> {
-        lock(&self.0).spare()
+        lock(&self.queue).spare()
     }
 
     /// Promises that `Core::wake` is called for this flow after every unit that was handed over and
     /// after this sender is dropped: an empty source then costs nothing.
     pub fn promise_wake(&self) {
-        lock(&self.0).is_woken = true;
+        lock(&self.queue).is_woken = true;
     }
 
     /// Whether the flow still takes units.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        !lock(&self.0).is_closed
+        !lock(&self.queue).is_closed
     }
 
     /// Whether the flow takes units, and none waits.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        let queue = lock(&self.0);
+        let queue = lock(&self.queue);
         !queue.is_closed && queue.units.is_empty()
     }
 
     /// Whether the queue takes a unit of `len` bytes now.
     #[must_use]
     pub fn has_room(&self, len: usize) -> bool {
-        lock(&self.0).has_room(len, UNITS_MAX)
+        lock(&self.queue).has_room(len, UNITS_MAX)
     }
 }
 
 impl Drop for RawSender {
     fn drop(&mut self) {
-        lock(&self.0).is_finished = true;
+        self.finish();
     }
 }
 
@@ -363,6 +437,26 @@ mod tests {
         let (sender, _source) = RawSender::pair();
         sender.send(vec![0; BYTES_MAX + 1]).unwrap();
         assert!(matches!(sender.send(vec![0]), Err(RawSendError::Full(_))));
+    }
+
+    #[test]
+    fn a_flow_with_several_senders_ends_with_the_last_and_a_late_one_has_finished() {
+        let (mut first, source) = RawSender::pair();
+        assert!(first.is_alone() && !first.has_others());
+        let second = first.share().sender().unwrap();
+        assert!(!first.is_alone() && first.has_others() && second.has_others());
+        first.finish();
+        first.finish();
+        assert!(first.has_others() && !second.has_others() && !lock(&source.queue).is_finished);
+        assert_eq!(first.send(vec![1]), Err(RawSendError::Closed(vec![1])));
+        second.send(vec![2]).unwrap();
+        assert_eq!(first.waiting(), 1);
+        let share = first.share();
+        drop(second);
+        assert!(lock(&source.queue).is_finished && !share.is_gone());
+        assert!(share.sender().unwrap().is_finished() && lock(&source.queue).is_finished);
+        drop((first, source));
+        assert!(share.is_gone() && share.sender().is_none());
     }
 
     #[test]

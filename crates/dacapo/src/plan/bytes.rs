@@ -19,7 +19,7 @@ use std::path::PathBuf;
 /// The application's end of a flow of bytes, for a participant that has just joined.
 #[derive(Debug)]
 pub enum RawEnd {
-    /// The creator sends: the flow ends when this is dropped.
+    /// The creator sends: the flow ends when this is dropped, or the last that shares it.
     Sender(RawSender),
     /// The creator receives.
     Receiver(RawReceiver),

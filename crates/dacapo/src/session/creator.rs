@@ -167,6 +167,7 @@ impl Drop for Inner {
             state.close(id);
             state.sessions.remove(&id);
         }
+        state.wake_finished(&self.name);
         shared.act(&mut state);
     }
 }

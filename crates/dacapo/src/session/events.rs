@@ -171,8 +171,13 @@ impl State {
         // Nobody has been told of who never was a participant.
         let unknown = entry.role == Role::Creator && entry.phase == Phase::Joining;
         entry.phase = Phase::Over(error);
+        let had_others = entry.flows.iter_mut().map(Flow::let_go).fold(false, |any, it| any | it);
+        let name = had_others.then(|| entry.name.clone());
         if unknown {
             self.sessions.remove(&id);
+        }
+        if let Some(name) = name {
+            self.wake_finished(&name);
         }
     }
 

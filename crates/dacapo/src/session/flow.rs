@@ -113,8 +113,8 @@ pub(super) struct Flow {
 pub(super) enum End {
     /// It sends.
     Sender(RawSender),
-    /// It has sent everything.
-    Finished,
+    /// It has sent everything; others may still send by the flow.
+    Finished(RawSender),
     /// It receives.
     Receiver(RawReceiver),
     /// It is not the application's.
@@ -128,7 +128,7 @@ impl Flow {
         let end = match end {
             Some(RawEnd::Sender(sender)) => {
                 sender.promise_wake();
-                End::Sender(sender)
+                if sender.is_finished() { End::Finished(sender) } else { End::Sender(sender) }
             }
             Some(RawEnd::Receiver(receiver)) => {
                 if info.is_held_up {
@@ -146,9 +146,43 @@ impl Flow {
         self.info.is_held_up && matches!(self.end, End::Receiver(_))
     }
 
-    /// Whether this end has sent, and does not know yet what became of it.
+    /// This end has sent everything.
+    pub fn finish(&mut self) {
+        self.end = match std::mem::replace(&mut self.end, End::None) {
+            End::Sender(mut sender) => {
+                sender.finish();
+                End::Finished(sender)
+            }
+            end => end,
+        };
+    }
+
+    /// Its session is over: others that send by it need not wait for this end to finish. True when
+    /// there are, or were, others.
+    pub fn let_go(&mut self) -> bool {
+        let End::Sender(sender) = &mut self.end else { return false };
+        sender.finish();
+        !sender.is_alone()
+    }
+
+    /// Whether this end has sent, and learns what became of it when the flow ends: not while others
+    /// go on sending by it.
     pub fn awaits_account(&self) -> bool {
-        matches!(self.end, End::Sender(_) | End::Finished) && self.account.is_none()
+        let sender = self.sender().filter(|sender| !sender.has_others());
+        sender.is_some() && self.account.is_none()
+    }
+
+    /// Units that wait before a flow that others go on sending by.
+    pub fn waiting_among_others(&self) -> Option<u64> {
+        let sender = self.sender().filter(|sender| sender.has_others() && sender.is_open());
+        sender.map(|sender| sender.waiting() as u64)
+    }
+
+    fn sender(&self) -> Option<&RawSender> {
+        match &self.end {
+            End::Sender(sender) | End::Finished(sender) => Some(sender),
+            End::Receiver(_) | End::None => None,
+        }
     }
 
     /// Whether a call that sends `len` bytes has something to say.

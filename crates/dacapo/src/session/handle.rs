@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A close waits for what was sent to be accounted for while units go; without any, so long.
-const STALL_MAX: Duration = Duration::from_secs(10);
+pub(super) const STALL_MAX: Duration = Duration::from_secs(10);
 
 /// The core ends a session that closes within 10 s; a close does not give up before.
 const CLOSE_MAX: Duration = Duration::from_secs(15);
@@ -244,7 +244,9 @@ impl Session {
         Ok(())
     }
 
-    /// Sends a unit: hands it over, and waits while the queue of the flow is full, or paused.
+    /// Sends a unit: hands it over, and waits while the queue of the flow is full, or paused. A
+    /// flow that is sent once for several participants is the same in the session with each: a unit
+    /// that is sent by one of them goes to all.
     ///
     /// # Errors
     /// Misuse when the session is closed or has never been active, when there is no such flow, or
@@ -300,6 +302,8 @@ impl Session {
 
     /// Ends a flow that this end sends: everything that was handed over is sent, and then the
     /// peer's `recv` gives `None`. It does not wait; [`Session::close`] does. Ending twice is once.
+    /// A flow that is sent once for several participants ends when all sessions with it have ended
+    /// it, or are over; [`Session::close`] ends it for one participant.
     ///
     /// # Errors
     /// Misuse when the session is closed, there is no such flow, or it is received here.
@@ -308,7 +312,7 @@ impl Session {
         let entry = state.open_entry(self.0.id)?;
         let index = entry.flow_index(flow, Direction::Outgoing)?;
         if let Some(flow) = entry.flows.get_mut(index) {
-            flow.end = End::Finished;
+            flow.finish();
         }
         state.wake(self.0.id, index);
         self.0.endpoint.0.shared.act(&mut state);
@@ -401,7 +405,8 @@ impl Session {
 
     /// Closes the session in order and says what became of every unit. While the session is active,
     /// what this end has handed over goes out first, as long as units go; calls that wait at other
-    /// threads end. What the peer still sends is not waited for. When the session is paused, or has
+    /// threads end. Of a flow that others are sent too, what waits goes out, and they go on. What
+    /// the peer still sends is not waited for. When the session is paused, or has
     /// never been active, what waits is not sent. It takes at most 10 s after the last unit went.
     ///
     /// # Errors
@@ -425,6 +430,7 @@ impl Inner {
         // Calls that wait learn that it is closed.
         shared.act(&mut state);
         if is_active {
+            state = shared.send_waiting(state, id, until);
             state = self.linger(state, until);
         }
         let is_over = move |state: &State| state.sessions.get(&id).is_none_or(Entry::is_over);

@@ -26,6 +26,11 @@
 //! - *closed*: from either end, or because contact was lost. What has arrived can still be read at
 //!   the end that has not called `close`, and [`Session::account`] says what became of every unit.
 //!
+//! Who serves a session to several accepts each of them, as a session of its own. A flow that is
+//! sent once for all (to a group, or over `tcp-multicast`) is the same flow in all of these: a unit
+//! that is sent by one of them goes to everybody, and each has an account of what was sent since it
+//! takes part. Who leaves ends it for itself only.
+//!
 //! What it is not: for media; a Participant's end declines flows of pictures and sound, and
 //! `dacapo play` is for them. Nor a promise of delivery by itself: a flow loses what its protocol
 //! does not repair. A receiver that reads more slowly than its peer sends holds a flow up that asks
@@ -85,6 +90,7 @@ mod events;
 mod flow;
 mod gather;
 mod handle;
+mod others;
 mod publish;
 mod sleeper;
 mod state;

@@ -7,12 +7,17 @@
 //!                 Door --take_joined, after the turn--> State
 //! ```
 //!
+//! Of a flow that is sent once for several, the first who comes gets the end, and each who comes
+//! while it runs a further end of the same queue.
+//!
 //! What it is not: the sessions; the core has not set them up yet.
 //!
 //! Invariants: at most [`BACKLOG_MAX`] sessions wait to be accepted before further ones are
-//! refused; the ends of one participant never reach the session of another.
+//! refused; the ends of one participant never reach the session of another; of each offer only the
+//! queue that was opened last is remembered, and none that is gone.
 
 use super::creator::BACKLOG_MAX;
+use crate::access::raw::RawShare;
 use crate::plan::{OnRaw, Plan, RawEnd};
 use dacapo_base::failpoint;
 use dacapo_core::{Code, Error, Joining, Port, Publisher};
@@ -25,8 +30,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct Joined {
     pub remote: SocketAddr,
     pub ends: Vec<(String, RawEnd)>,
-    /// The flows that are to be opened before it is let in.
+    /// The flows that are to be opened or shared before it is let in.
     closed: usize,
+}
+
+impl Joined {
+    /// One of its flows is there.
+    fn has_got_one(&mut self) {
+        self.closed = self.closed.saturating_sub(1);
+    }
+
+    /// What finds the queue of the flow with this name again, if it is fed by this end.
+    fn share(&self, flow: &str) -> Option<RawShare> {
+        self.ends.iter().find_map(|(name, end)| match end {
+            RawEnd::Sender(sender) if name == flow => Some(sender.share()),
+            _ => None,
+        })
+    }
 }
 
 #[derive(Debug, Default)]
@@ -53,7 +73,8 @@ impl Door {
                 joined.ends.push((name.to_owned(), end));
             }
         });
-        Box::new(Gate { plan: plan.publisher_with(1.0, on_raw), door: self.clone() })
+        let plan = plan.publisher_with(1.0, on_raw);
+        Box::new(Gate { plan, door: self.clone(), shared: Vec::new() })
     }
 
     /// Those who have joined since the last call and have got all of their flows, in order.
@@ -81,6 +102,8 @@ fn lives(end: &RawEnd) -> bool {
 struct Gate {
     plan: Box<dyn Publisher>,
     door: Door,
+    /// The queues of flows that several are sent, by what was offered.
+    shared: Vec<(FlowOffer, RawShare)>,
 }
 
 impl Publisher for Gate {
@@ -98,9 +121,25 @@ impl Publisher for Gate {
 
     fn open(&mut self, flow: &FlowOffer, joining: &Joining) -> Result<Port, String> {
         let port = self.plan.open(flow, joining)?;
-        if let Some(joined) = self.door.hall().joined.last_mut() {
-            joined.closed = joined.closed.saturating_sub(1);
+        let mut hall = self.door.hall();
+        let Some(joined) = hall.joined.last_mut() else { return Ok(port) };
+        joined.has_got_one();
+        let transport = crate::catalogue().transport(flow.transport);
+        if let (true, Some(share)) =
+            (transport.is_some_and(|it| it.groups), joined.share(&flow.name))
+        {
+            self.shared.retain(|(offer, share)| !share.is_gone() && offer != flow);
+            self.shared.push((flow.clone(), share));
         }
         Ok(port)
+    }
+
+    fn share(&mut self, flow: &FlowOffer, _joining: &Joining) {
+        let mut hall = self.door.hall();
+        let Some(joined) = hall.joined.last_mut() else { return };
+        joined.has_got_one();
+        let found = self.shared.iter().find(|(offer, _)| offer == flow);
+        let sender = found.and_then(|(_, share)| share.sender());
+        joined.ends.extend(sender.map(|sender| (flow.name.clone(), RawEnd::Sender(sender))));
     }
 }

@@ -8,6 +8,7 @@
 
 use super::drive::{Drive, Lead};
 use super::entry::Entry;
+use super::flow::{End, Flow};
 use super::misuse;
 use super::publish::Door;
 use crate::host::Host;
@@ -215,7 +216,7 @@ impl State {
         let Some(its) = entry.and_then(|entry| entry.flows.get_mut(flow)) else {
             return Pushed::NotNow;
         };
-        if !matches!(&its.end, super::flow::End::Sender(sender) if sender.is_idle()) {
+        if !matches!(&its.end, End::Sender(sender) if sender.is_idle()) {
             return Pushed::NotNow;
         }
         let reactor = host.reactor();
@@ -234,14 +235,9 @@ impl State {
 
     /// Ends the flows that this end sends, all of which is to arrive.
     pub fn finish_all(&mut self, id: SessionId) {
-        use super::flow::End;
         let Some(entry) = self.sessions.get_mut(&id) else { return };
         let count = entry.flows.len();
-        for flow in &mut entry.flows {
-            if matches!(flow.end, End::Sender(_)) {
-                flow.end = End::Finished;
-            }
-        }
+        entry.flows.iter_mut().for_each(Flow::finish);
         (0..count).for_each(|flow| self.wake(id, flow));
     }
 

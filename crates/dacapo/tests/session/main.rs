@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod ends;
+mod groups;
 mod life;
 mod misuse;
 mod processes;

@@ -85,6 +85,10 @@ impl Publisher for TimedPublisher {
             sink => sink,
         })
     }
+
+    fn share(&mut self, flow: &FlowOffer, joining: &Joining) {
+        self.inner.share(flow, joining);
+    }
 }
 
 struct TimedSource {

@@ -79,6 +79,11 @@ impl SenderFlow {
         self.sent_bytes += len as u64;
     }
 
+    /// Units that were taken from the source and are not in the graph yet.
+    pub fn waiting(&self) -> u64 {
+        self.splice.len() as u64
+    }
+
     /// Whether something of the flow waits that may be sent.
     pub fn has_backlog(&self) -> bool {
         !self.splice.is_empty() || !self.queue.is_empty()

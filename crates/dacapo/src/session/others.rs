@@ -1,0 +1,85 @@
+//! Flows that are sent once for several participants: each has a session, and each session a sender
+//! of the one queue.
+//!
+//! ```text
+//!   session with A: sender --+
+//!   session with B: sender --+--> queue --> source of all --> A, B, C
+//!   session with C: sender --+
+//! ```
+//!
+//! What it is not: the queue (`crate::access::raw`), or how who joins gets a sender of it
+//! (`publish`).
+//!
+//! Invariants: the flow ends when all of them have finished it or are over; who closes first has
+//! what waited then sent to its participant, and waits for nothing that others hand over later.
+
+use super::drive::{Guard, Shared};
+use super::entry::Entry;
+use super::flow::End;
+use super::handle::STALL_MAX;
+use super::state::State;
+use dacapo_base::Time;
+use dacapo_core::SessionId;
+use dacapo_sys::clock;
+
+impl Shared {
+    /// Waits until what waits now in flows that others go on sending by has been sent, as long as
+    /// units go, or the session is over.
+    pub fn send_waiting<'a>(
+        &'a self,
+        mut state: Guard<'a>,
+        id: SessionId,
+        until: Time,
+    ) -> Guard<'a> {
+        let marks = state.marks(id);
+        let (mut sent, mut stalled) = (state.sent(id), clock::now() + STALL_MAX);
+        while !state.has_sent(id, &marks) {
+            let turned_at = state.drive.background.turned_at();
+            let met = move |state: &State| {
+                let is_over = state.sessions.get(&id).is_none_or(Entry::is_over);
+                is_over || state.drive.background.turned_at() != turned_at
+            };
+            let (locked, outcome) = self.wait(state, until.min(stalled), met);
+            state = locked;
+            let is_over = state.sessions.get(&id).is_none_or(Entry::is_over);
+            if outcome != Ok(true) || is_over {
+                break;
+            }
+            let now_sent = state.sent(id);
+            if now_sent > sent {
+                (sent, stalled) = (now_sent, clock::now() + STALL_MAX);
+            }
+        }
+        state
+    }
+}
+
+impl State {
+    /// A session with others in its flows is over, or gone: where nobody is left who would send,
+    /// the sources of those who have finished are asked again, and say so.
+    pub fn wake_finished(&mut self, name: &str) {
+        let named = self.sessions.iter().filter(|(_, it)| it.name == name && !it.is_over());
+        let flows = named.flat_map(|(id, it)| it.flows.iter().enumerate().map(move |at| (*id, at)));
+        let finished = flows.filter(|(_, (_, flow))| matches!(flow.end, End::Finished(_)));
+        let finished: Vec<_> = finished.map(|(id, (index, _))| (id, index)).collect();
+        finished.into_iter().for_each(|(id, index)| self.wake(id, index));
+    }
+
+    /// How many units will have been sent of each flow that others go on sending by, once all that
+    /// waits now has been.
+    fn marks(&mut self, id: SessionId) -> Vec<(usize, u64)> {
+        let status = self.core().status(id);
+        let flows = self.sessions.get(&id).map(|it| it.flows.as_slice()).unwrap_or_default();
+        let marks = flows.iter().zip(status).enumerate().filter_map(|(index, (flow, its))| {
+            Some((index, its.sent + its.waiting + flow.waiting_among_others()?))
+        });
+        marks.collect()
+    }
+
+    /// Whether so many units of each of these flows have been sent.
+    fn has_sent(&mut self, id: SessionId, marks: &[(usize, u64)]) -> bool {
+        let status = self.core().status(id);
+        let sent = |index: usize| status.get(index).map_or(u64::MAX, |flow| flow.sent);
+        marks.iter().all(|(index, mark)| sent(*index) >= *mark)
+    }
+}

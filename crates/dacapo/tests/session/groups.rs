@@ -1,0 +1,117 @@
+//! Flows to several participants from one source: who comes to a group that runs is a participant
+//! like the first.
+
+use crate::world::{endpoint, serve, unit, uri, watched};
+use dacapo::{Account, Creator, Session};
+
+/// Units that a participant takes part in before the next one comes.
+const UNITS: usize = 40;
+
+/// A session whose flow is sent once for all.
+fn session_file(transport: &str) -> String {
+    format!(
+        "[session]\nname = \"news\"\n[[flow]]\nname = \"news\"\nfrom = \"creator\"\n\
+         source = {{ raw = true }}\ndigest = true\n\
+         {transport}\nbound = \"200 Mbit/s\"\n"
+    )
+}
+
+/// To a group of its own, and over streams.
+fn transports() -> [String; 2] {
+    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let graph = "graph = [\"segment\", \"sequence\", \"checksum\"]\ntransport =";
+    let udp = format!("{graph} \"udp\"\nmulticast = \"239.255.79.3:{port}\"");
+    [udp, format!("{graph} \"tcp-multicast\"")]
+}
+
+/// Somebody joins, is accepted and lets the flow run: the creator's end and the participant's.
+fn join(creator: &Creator) -> (Session, Session) {
+    let guest = endpoint().connect(&uri(creator)).unwrap();
+    let session = creator.accept().unwrap();
+    guest.activate().unwrap();
+    session.activate().unwrap();
+    (session, guest)
+}
+
+/// Sends units by one session; all who take part get each of them.
+fn send(by: &Session, to: &[&Session], numbers: std::ops::Range<usize>) {
+    for number in numbers {
+        by.send("news", &unit(number)).unwrap();
+        for guest in to {
+            assert_eq!(guest.recv("news").unwrap(), Some(unit(number)), "unit {number}");
+        }
+    }
+}
+
+fn assert_whole(account: &Account, units: usize) {
+    let flow = account.flow("news").unwrap();
+    assert!(account.is_complete() && flow.ledger.closes(), "{account}");
+    assert_eq!(flow.ledger.delivered, units as u64, "{account}");
+    assert_eq!(flow.same_bytes, Some(true), "{account}");
+}
+
+#[test]
+fn each_of_three_is_accepted_and_gets_every_unit_from_its_join_on() {
+    for transport in transports() {
+        watched(move || {
+            let creator = serve(&session_file(&transport));
+            let mut all: Vec<(Session, Session)> = Vec::new();
+            for round in 0..3 {
+                all.push(join(&creator));
+                let guests: Vec<&Session> = all.iter().map(|(_, guest)| guest).collect();
+                // Whichever session it is sent by, it is the same flow.
+                send(&all[round].0, &guests, round * UNITS..(round + 1) * UNITS);
+            }
+            for (session, _) in &all {
+                assert!(session.flows()[0].is_usable);
+                session.finish("news").unwrap();
+            }
+            for (rounds, (session, guest)) in (1..=3).rev().zip(&all) {
+                assert_eq!(guest.recv("news").unwrap(), None);
+                assert_whole(&session.close().unwrap(), rounds * UNITS);
+                assert_whole(&guest.account(), rounds * UNITS);
+            }
+        });
+    }
+}
+
+#[test]
+fn who_came_first_leaves_and_the_others_are_sent_to() {
+    for transport in transports() {
+        watched(move || {
+            let creator = serve(&session_file(&transport));
+            let (first, first_guest) = join(&creator);
+            let (second, second_guest) = join(&creator);
+            send(&first, &[&first_guest, &second_guest], 0..UNITS);
+            // All that was handed over goes out, and nothing that others hand over is waited for.
+            first.send("news", &unit(UNITS)).unwrap();
+            assert_whole(&first.close().unwrap(), UNITS + 1);
+            assert_eq!(first_guest.recv("news").unwrap(), Some(unit(UNITS)));
+            assert_eq!(first_guest.recv("news").unwrap(), None);
+            assert_eq!(second_guest.recv("news").unwrap(), Some(unit(UNITS)));
+            send(&second, &[&second_guest], UNITS + 1..2 * UNITS);
+            assert_whole(&second.close().unwrap(), 2 * UNITS);
+            assert_eq!(second_guest.recv("news").unwrap(), None);
+        });
+    }
+}
+
+#[test]
+fn a_participant_that_goes_keeps_no_flow_of_the_others_from_ending() {
+    for transport in transports() {
+        watched(move || {
+            let creator = serve(&session_file(&transport));
+            let (first, first_guest) = join(&creator);
+            let (second, second_guest) = join(&creator);
+            send(&first, &[&first_guest, &second_guest], 0..UNITS);
+            second.finish("news").unwrap();
+            assert!(second.send("news", b"more").unwrap_err().text.contains("is finished"));
+            send(&first, &[&first_guest, &second_guest], UNITS..2 * UNITS);
+            first_guest.close().unwrap();
+            // The creator holds its end still; the flow has nobody left who would go on.
+            assert_eq!(second_guest.recv("news").unwrap(), None);
+            assert!(first.send("news", b"more").is_err());
+            assert_whole(&second.close().unwrap(), 2 * UNITS);
+        });
+    }
+}
