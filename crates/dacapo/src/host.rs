@@ -138,7 +138,6 @@ impl Host {
         let core = Core::new(config, crypto, random, origin);
         let mut reactor = Reactor::new(core).map_err(system)?;
         reactor.set_stream_dialer(tcp::SPEC.id, |Dial { remote, token, .. }| {
-            failpoint!("stream.dial");
             let tcp = Tcp::dial(remote, token, &tcp::Config::default())?;
             Ok(Box::new(tcp) as Box<dyn StreamTransport>)
         });

@@ -17,7 +17,7 @@
 use super::{Attached, Dial, Streams};
 use crate::engine::{Core, StreamId};
 use crate::peer::PeerId;
-use dacapo_base::Time;
+use dacapo_base::{Time, failpoint};
 use dacapo_sys::poll::Poller;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -69,6 +69,7 @@ impl Streams {
         key: u64,
     ) -> Result<(), String> {
         let Some(token) = self.streams.get(&id).map(|stream| stream.token) else { return Ok(()) };
+        failpoint!("stream.dial");
         let dial = Dial { remote, token, identity: core.peer_identity(peer) };
         let dialed = match self.dialers.get_mut(&number) {
             Some(dialer) => dialer(dial),
