@@ -144,3 +144,21 @@ fn a_peer_that_is_killed_ends_the_session_with_contact_lost() {
         assert_eq!(creator.endpoint().peer_count(), 0);
     });
 }
+
+/// Silence would be waited for for minutes: what ends the flow is the end of the socket.
+#[test]
+fn a_peer_that_is_killed_while_it_shares_memory_ends_its_flow_with_a_reason() {
+    watched(|| {
+        let folder = Folder::new("memory");
+        let modules = "[\"segment\", \"sequence\", \"checksum\"]";
+        let file = TWO_WAY.replace(modules, "[]").replace("\"udp\"", "\"shm\"");
+        let creator = endpoint().create(&file).unwrap();
+        creator.listen("127.0.0.1:0").unwrap();
+        let mut victim = Process::start("victim", &uri(&creator), &folder.0);
+        let session = creator.accept().unwrap();
+        assert_eq!(session.recv("back").unwrap().unwrap(), b"farewell");
+        victim.0.kill().unwrap();
+        let error = session.recv("back").unwrap_err();
+        assert_eq!(error.code, Code::ContactLost, "{error}");
+    });
+}
