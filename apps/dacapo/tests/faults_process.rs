@@ -138,7 +138,9 @@ fn a_session_whose_system_calls_fail_runs_to_its_end_and_accounts_for_every_unit
 /// Sends a file while calls fail at one end.
 fn transfer(place: &Place, content: &[u8], fault: &str, at_sender: bool) -> Result<(), String> {
     let of = |is_it: bool| is_it.then_some((SYS_FAULTS, fault));
-    let recv = ["recv", "--port", "0", "--json", "--force", "--out", "in"];
+    // Where the path is said it is not memory: it is TCP whose calls fail.
+    let path = ["--path", "loopback"];
+    let recv = [&["recv", "--port", "0", "--json", "--force", "--out", "in"], &path[..]].concat();
     let receiver = start(place, &recv, of(!at_sender));
     let addr = address(&receiver);
     let run = start(place, &["send", &addr, "a.bin", "--json"], of(at_sender)).wait(LONG);

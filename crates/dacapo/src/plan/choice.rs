@@ -28,6 +28,11 @@ const PLAYOUT_NS: u64 = 100_000_000;
 /// IPv6 and UDP.
 const SAFE_DATAGRAM_LEN: u32 = 1_232;
 
+/// A flow that is bounded below this goes between processes of one host as it goes between hosts:
+/// shared memory would save it less than 1 % of a core in units of 16 KiB, for up to 2 MiB of
+/// rings. In bit/s.
+const MEMORY_BPS_MIN: u64 = 100_000_000;
+
 /// What a choice is made in.
 #[derive(Clone, Debug)]
 pub(super) struct Around {
@@ -37,6 +42,9 @@ pub(super) struct Around {
     pub path: Path,
     /// The participant is on this host.
     pub on_loopback: bool,
+    /// What is only between processes of one host may be taken without being named: who joins has
+    /// found it here, and nobody says what the path is like.
+    pub is_near: bool,
 }
 
 impl Around {
@@ -45,15 +53,26 @@ impl Around {
         let on_loopback = assumptions.on_loopback;
         let path = assumptions.path(on_loopback);
         let catalogue = crate::catalogue().only(|_| true, |id| assumptions.has_transport(id));
-        Self { catalogue, path, on_loopback }
+        let is_near = on_loopback && assumptions.path.is_none();
+        Self { catalogue, path, on_loopback, is_near }
     }
 
-    /// What a flow is chosen from: what is only between processes of one host is taken where the
-    /// session names it.
-    fn catalogue_for(&self, need: &Need) -> Catalogue {
-        let spans_hosts = |id| self.catalogue.transport(id).is_some_and(|spec| !spec.same_host);
-        self.catalogue.only(|_| true, |id| need.pins.transport == Some(id) || spans_hosts(id))
+    /// What a flow is chosen from: what is only between processes of one host is taken between
+    /// those, for flows that gain by it, and where the session names it.
+    fn catalogue_for(&self, need: &Need, attributes: &Attributes) -> Catalogue {
+        let is_near = self.is_near && gains_by_memory(need, attributes);
+        let is_within_reach =
+            |id| is_near || self.catalogue.transport(id).is_some_and(|spec| !spec.same_host);
+        self.catalogue.only(|_| true, |id| need.pins.transport == Some(id) || is_within_reach(id))
     }
+}
+
+/// Whether a flow gains by memory of its own. One that may lose would be held up by a slow reader,
+/// and one of a low rate saves less than the memory and the descriptors cost.
+fn gains_by_memory(need: &Need, attributes: &Attributes) -> bool {
+    let loses_nothing = attributes.get(AttributeKey::Loss).and_then(|loss| loss.max) == Some(0);
+    let pace_bps = need.pace_bps(attributes);
+    loses_nothing && (pace_bps == 0 || pace_bps >= MEMORY_BPS_MIN)
 }
 
 /// What was chosen for a flow.
@@ -101,7 +120,7 @@ pub(super) fn choose(
     around: &Around,
 ) -> Result<Chosen, Box<Refusal>> {
     let request = request(need, &attributes, around);
-    let choice = configure::choose(&around.catalogue_for(need), &request, &need.pins)?;
+    let choice = configure::choose(&around.catalogue_for(need, &attributes), &request, &need.pins)?;
     let layout = layout(around, &choice.graph, choice.transport, around.path.datagram_len);
     let offer = offer(need, &attributes, around, &choice);
     Ok(Chosen { choice, offer, layout, attributes })

@@ -161,6 +161,8 @@ impl MediaPublisher {
             catalogue: crate::catalogue().only(has_module, has_transport),
             path: self.assumptions.path(on_loopback),
             on_loopback,
+            // What needs one host is in the catalogue when the JOIN says that it was found.
+            is_near: self.assumptions.path.is_none(),
         }
     }
 
@@ -168,7 +170,8 @@ impl MediaPublisher {
     fn lacking(&self, error: Error, need: &Need, asked: &Attributes, around: &Around) -> Error {
         let transports = |id| self.assumptions.has_transport(id);
         let catalogue = crate::catalogue().only(|_| true, transports);
-        let all = Around { catalogue, ..around.clone() };
+        // Nobody lacks what only one host has, unless it is named.
+        let all = Around { catalogue, is_near: false, ..around.clone() };
         let Ok(chosen) = choice::tightened(need, asked, &all) else { return error };
         let (has, graph) = (&around.catalogue, &chosen.choice.graph);
         let modules = graph.nodes.iter().filter(|node| has.by_id(node.module).is_none());

@@ -11,6 +11,7 @@ mod ends;
 mod groups;
 mod life;
 mod misuse;
+mod near;
 mod processes;
 mod quic;
 mod threads;

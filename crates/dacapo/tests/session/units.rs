@@ -200,9 +200,11 @@ attributes = { loss = "0", order = "ordered" }
 
 #[test]
 fn a_reader_who_is_slow_holds_a_reliable_flow_up_and_loses_nothing() {
-    check_slow_reader(RELIABLE, "tcp");
+    check_slow_reader(RELIABLE, "shm");
+    let over_a_path = RELIABLE.replacen("\n[[", "\n[path]\nassume = \"loopback\"\n\n[[", 1);
+    check_slow_reader(&over_a_path, "tcp");
     // What is hashed does not leave from where it lies.
-    check_slow_reader(&RELIABLE.replace("unit_max", "digest = true\nunit_max"), "tcp");
+    check_slow_reader(&over_a_path.replace("unit_max", "digest = true\nunit_max"), "tcp");
     let secret = "confidentiality = \"required\", loss";
     check_slow_reader(&RELIABLE.replacen("loss", secret, 1), "quic");
 }

@@ -155,7 +155,9 @@ fn number(value: &Value, key: &str) -> Result<f64, Failure> {
 fn by_dacapo(file: &Path, dir: &Path) -> Result<Run, Failure> {
     let received = dir.join("received");
     let (out, file) = (received.display().to_string(), file.display().to_string());
-    let mut recv = Program::start(&["recv", "--json", "--port", "0", "--force", "--out", &out])?;
+    // Where the path is said it goes by sockets too, and not through memory.
+    let args = ["recv", "--json", "--port", "0", "--force", "--path", "loopback", "--out", &out];
+    let mut recv = Program::start(&args)?;
     let listening = recv.line()?;
     let addr = listening.pointer("/addresses/0").and_then(Value::as_str).map(str::to_owned);
     let addr = addr.ok_or_else(|| Failure::run_time(FAILED, "recv listens nowhere"))?;
