@@ -116,6 +116,13 @@ impl Sequence {
         missing
     }
 
+    /// Takes datagrams of `size` that lie one behind the other; how many there are, and how many
+    /// are missing before them.
+    pub fn take_all(&mut self, bytes: &[u8], size: usize) -> (u64, u64) {
+        let datagrams = bytes.chunks(size.max(1));
+        datagrams.fold((0, 0), |(count, lost), it| (count + 1, lost + self.take(it)))
+    }
+
     /// Writes the next number to the head of `message`.
     pub fn put(&mut self, message: &mut [u8]) {
         if let Some(head) = message.first_chunk_mut::<8>() {

@@ -153,11 +153,7 @@ fn udp_sink(order: &Order, is_gro: bool) -> Result<Value, Failure> {
     socket.set_nonblocking(order.is_spinning)?;
     loop {
         let len = again(|| socket.recv(&mut buffer), order.is_spinning)?;
-        let (mut count, mut lost) = (0, 0);
-        for datagram in buffer[..len].chunks(order.size) {
-            lost += sequence.take(datagram);
-            count += 1;
-        }
+        let (count, lost) = sequence.take_all(&buffer[..len], order.size);
         if !window.count(len, count, lost) {
             return window.report("sink");
         }

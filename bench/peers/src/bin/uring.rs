@@ -128,11 +128,7 @@ fn sink(order: &Order) -> Result<Value, Failure> {
         ring.submit(order.is_spinning)?;
         while let Some((number, received)) = ring.done() {
             let (len, buffer) = (received?, &mut buffers[number as usize]);
-            let (mut count, mut lost) = (0, 0);
-            for datagram in buffer[..len].chunks(order.size) {
-                lost += sequence.take(datagram);
-                count += 1;
-            }
+            let (count, lost) = sequence.take_all(&buffer[..len], order.size);
             if !window.count(len, count, lost) {
                 return window.report("sink");
             }
