@@ -12,7 +12,7 @@ use crate::flow::receiver::PathTimes;
 use crate::flow::sender::FlowOut;
 use crate::peer::PeerId;
 use crate::session::table::HubRole;
-use crate::session::{FlowEnd, PRIORITY_MAX};
+use crate::session::{Flow, FlowEnd, PRIORITY_MAX, Session};
 use dacapo_base::Time;
 use dacapo_packet::Packet;
 use dacapo_path::{Prober, Question};
@@ -131,11 +131,11 @@ impl Core {
     }
 
     fn route_run(&mut self, now: Time, local: Local, remote: SocketAddr, packet: Packet) {
-        let bytes = self.pool.segment(&packet, 0);
-        let belongs = classify(bytes);
+        let belongs = classify(self.pool.segment(&packet, 0));
         if belongs != Belongs::Ours(TYPE_DATA) {
-            self.watched_at = None;
+            self.touch();
         }
+        let bytes = self.pool.segment(&packet, 0);
         match belongs {
             Belongs::Quic => {
                 let conn = self.control.handle_datagram(now, local, remote, bytes);
@@ -374,13 +374,7 @@ impl Core {
             let local = peer.and_then(|it| it.local);
             return Some(Transmit { way, local, remote, payload: Payload::Bytes(bytes) });
         }
-        self.poll_data(now)
-    }
-
-    /// The same while nothing but data has come since `poll_transmit` gave nothing (see
-    /// [`Core::is_watched`]): control and probes need not be asked.
-    pub fn poll_data_transmit(&mut self, now: Time) -> Option<Transmit> {
-        self.poll_data(now)
+        self.poll_flows(now)
     }
 
     /// The next packet of one flow, for who has just handed a unit over to it; `None` when there is
@@ -401,8 +395,10 @@ impl Core {
         self.poll_turn(now, &Turn { priority, session: id.0, index })
     }
 
-    /// The next packet of the flows: of the highest priority, in turn among equals.
-    fn poll_data(&mut self, now: Time) -> Option<Transmit> {
+    /// The next packet of the flows: of the highest priority, in turn among equals. It is all that
+    /// there can be while nothing but data has come since [`Core::poll_transmit`] gave nothing; see
+    /// [`Core::is_watched`].
+    pub fn poll_flows(&mut self, now: Time) -> Option<Transmit> {
         self.sessions.wake_due(now);
         if !self.stream_casts.is_empty() {
             self.fan_out(now);
@@ -428,11 +424,12 @@ impl Core {
 
     fn poll_turn(&mut self, now: Time, turn: &Turn) -> Option<Transmit> {
         let id = SessionId(turn.session);
-        let flow = self.sessions.get(&id)?.flows.get(turn.index)?;
+        let session = self.sessions.get(&id)?;
+        let flow = session.flows.get(turn.index)?;
         if !flow.end.may_give(now) {
             return None;
         }
-        let (way, local, remote) = self.way_of(id, turn.index)?;
+        let (way, local, remote) = self.way_of(session, flow)?;
         self.counters.flows_asked += 1;
         let packet = self.poll_flow(now, id, turn.index)?;
         if way == Way::Data {
@@ -451,7 +448,7 @@ impl Core {
         for id in self.sessions.awake() {
             let Some(session) = self.sessions.get(&id) else { continue };
             let flows = session.flows.iter().enumerate();
-            let turn = |(index, flow): (usize, &crate::session::Flow)| Turn {
+            let turn = |(index, flow): (usize, &Flow)| Turn {
                 priority: flow.priority,
                 session: id.0,
                 index,
@@ -462,14 +459,13 @@ impl Core {
     }
 
     /// How a flow may send now, from where, and to whom.
-    fn way_of(&self, id: SessionId, index: usize) -> Option<(Way, Option<Local>, SocketAddr)> {
-        let session = self.sessions.get(&id)?;
+    fn way_of(&self, session: &Session, flow: &Flow) -> Option<(Way, Option<Local>, SocketAddr)> {
         if let Some(cast) = &session.cast {
             // One over streams is polled in `fan_out`.
             return Some((Way::Data, None, cast.group?));
         }
         let peer = self.peers.get(&session.peer)?;
-        let way = session.flows.get(index)?.way(peer.data_remote.is_some())?;
+        let way = flow.way(peer.data_remote.is_some())?;
         let remote = if way == Way::Data { peer.data_remote? } else { peer.remote };
         Some((way, peer.local, remote))
     }

@@ -81,9 +81,7 @@ pub trait Publisher: Send {
 
     /// The Participant takes part in a flow to several that runs: what was opened last for the
     /// same offer feeds this one too, and nothing is opened.
-    fn share(&mut self, flow: &FlowOffer, joining: &Joining) {
-        let _ = (flow, joining);
-    }
+    fn share(&mut self, _flow: &FlowOffer, _joining: &Joining) {}
 }
 
 /// A session that a Creator serves.

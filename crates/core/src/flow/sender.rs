@@ -9,12 +9,16 @@
 //! ```
 //!
 //! Invariants: base(e) is the number of units fed before e; a unit is fed to one epoch; an epoch
-//! number is never used again, not even after an abort; at most [`QUEUE_BYTES`] and one unit wait
-//! below the graph; after the way is lost nothing waits at all.
+//! number is never used again, not even after an abort; at most 64 KiB and one unit wait below the
+//! graph; after the way is lost nothing waits at all.
 
 mod handed;
+mod pace;
 
 pub(crate) use handed::DIRECT_HEAD_LEN;
+pub(crate) use pace::Pace;
+
+use pace::{take_paced, wanted};
 
 use crate::error::{Code, Error};
 use crate::flow::epoch::TxEpoch;
@@ -36,20 +40,8 @@ use dacapo_wire::unit::{self, Kind};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Units are fed while fewer bytes wait for the pace than go out in this time, within these bounds:
-/// what has entered the graph can no longer be held back by a pause, a change or the end.
-const QUEUE_TIME: Duration = Duration::from_millis(20);
-const QUEUE_BYTES_MIN: usize = 2 * 1024;
-const QUEUE_BYTES: usize = 64 * 1024;
-
 /// How long what was fed may still go out after the flow was closed; well below what CLOSE waits.
 const CLOSE_MAX: Duration = Duration::from_secs(5);
-
-/// The bucket gives at once what the bound gives in this time.
-const BUCKET_DEPTH: Duration = Duration::from_millis(2);
-
-/// What goes out at the bound in this time may go out together.
-const QUANTUM: Duration = Duration::from_micros(500);
 
 /// A change that is not ready by then is aborted.
 const PREPARE_MAX: Duration = Duration::from_secs(5);
@@ -61,15 +53,6 @@ const END_EVERY_MIN: Duration = Duration::from_millis(5);
 
 /// How long the sender waits for DONE before it gives an old epoch up on its own.
 const DRAIN_MAX: Duration = Duration::from_secs(15);
-
-/// How fast a flow may send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
-    /// At most this many bit/s.
-    Bound(u64),
-    /// As fast as its transport takes it.
-    Transport,
-}
 
 /// What a flow tells the rest of the core.
 #[derive(Debug, Default)]
@@ -148,11 +131,7 @@ impl SenderFlow {
         pace: Pace,
         queues: Queues,
     ) -> Self {
-        let bucket = |bound_bps| TokenBucket::new(now, bound_bps, BUCKET_DEPTH);
-        let (bucket, queue_max) = match pace {
-            Pace::Bound(bound_bps) => (Some(bucket(bound_bps)), queue_max(bound_bps)),
-            Pace::Transport => (None, QUEUE_BYTES),
-        };
+        let (bucket, queue_max) = (pace.bucket(now), pace.queue_max());
         Self {
             id: terms.id,
             source,
@@ -401,6 +380,7 @@ impl SenderFlow {
             self.slab.end_row(around.pool);
             return None;
         }
+        // What was handed over has been through the graph.
         let is_ready = self.splice.is_empty() && !self.queue.is_empty() && !self.is_due(around.now);
         if !is_ready || self.source_ended {
             self.pump(around, out);
@@ -709,43 +689,6 @@ impl SenderFlow {
         self.change = Change::None;
         self.drop_queue(around.pool);
     }
-}
-
-/// The next packet, or as much of it as the pace allows now.
-fn take_paced(
-    around: &mut Around<'_>,
-    bucket: &mut TokenBucket,
-    queue: &mut VecDeque<Packet>,
-) -> Option<Packet> {
-    let now = around.now;
-    if !bucket.covers(now, queue.front()?.payload_len()) {
-        let tokens = bucket.available(now);
-        if tokens == 0 || bucket.ready_at(now, wanted(bucket, queue.front())) > now {
-            return None;
-        }
-        let front = queue.front_mut()?;
-        let segments = (tokens / front.segment_len(0).max(1)).max(1);
-        if let Some(first) = around.pool.split_first(front, segments) {
-            bucket.take(now, first.payload_len());
-            return Some(first);
-        }
-    }
-    let packet = queue.pop_front()?;
-    bucket.take(now, packet.payload_len());
-    Some(packet)
-}
-
-/// How many bytes the pace must allow before something is sent: what waits in front, but at most
-/// what goes out in [`QUANTUM`], so that a fast flow sends trains and a slow one single datagrams.
-fn wanted(bucket: &TokenBucket, front: Option<&Packet>) -> usize {
-    let bits = u128::from(bucket.rate_bps()) * QUANTUM.as_micros() / 1_000_000;
-    let most = usize::try_from(bits / 8).unwrap_or(usize::MAX);
-    front.map_or(0, |front| front.payload_len().min(most))
-}
-
-fn queue_max(bound_bps: u64) -> usize {
-    let bits = u128::from(bound_bps) * QUEUE_TIME.as_millis() / 1_000;
-    usize::try_from(bits / 8).unwrap_or(usize::MAX).clamp(QUEUE_BYTES_MIN, QUEUE_BYTES)
 }
 
 fn end_every(rtt: Duration) -> Duration {

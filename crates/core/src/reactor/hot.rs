@@ -17,8 +17,10 @@ use dacapo_base::Time;
 use dacapo_sys::poll::Event;
 use std::time::Duration;
 
+/// All are asked so often; who sleeps is woken no more exactly.
 const LOOK_EVERY: Duration = Duration::from_micros(20);
 
+/// Who polls for something that takes longer to come gains nothing.
 const COLD_AFTER: Duration = Duration::from_micros(100);
 
 #[derive(Debug, Default)]

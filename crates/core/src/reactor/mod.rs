@@ -15,21 +15,20 @@
 //! turn, so that timers are not starved; what the application watches besides is reported by token.
 
 mod hot;
+mod sending;
 mod streams;
 mod transports;
 
 pub use streams::{Dial, Dialed};
 
-use crate::engine::{Core, CoreEvent, GroupAsk, Local, SessionId, Transmit, Way};
+use crate::engine::{Core, CoreEvent, Local};
 use crate::error::{Code, Error};
 use crate::flow::earlier;
 use crate::peer::PeerId;
 use dacapo_base::Time;
 use dacapo_sys::clock;
 use dacapo_sys::poll::{EVENTS_MAX, Event, Interest, Poller, Registry};
-use dacapo_transport::{
-    Incoming, Outgoing, SendError, Sent, StatsByKind, StreamTransport, Transport,
-};
+use dacapo_transport::{Incoming, StatsByKind, StreamTransport, Transport};
 use hot::Hot;
 use std::io;
 use std::net::SocketAddr;
@@ -40,9 +39,6 @@ use transports::Transports;
 
 /// Rounds of receiving before timers have their turn.
 const RECV_ROUNDS: usize = 16;
-
-/// Transmits of one turn before the sockets are read again.
-const SEND_MAX: usize = 256;
 
 /// A transport that was dialed stays so long after its peer is gone, for what is on its way.
 const LINGER: Duration = Duration::from_secs(1);
@@ -70,12 +66,13 @@ pub struct ReactorCounters {
     pub errors: u64,
 }
 
-/// What a turn may have to send.
+/// What a turn looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
+enum Scope {
+    /// Everything: timers, control, probes, flows.
     All,
-    /// Nothing but what flows have: no control, no probes.
-    Data,
+    /// Flows: nothing but data has come, and no time that is known has.
+    Flows,
 }
 
 /// A core with sockets and a clock.
@@ -272,41 +269,26 @@ impl Reactor {
         self.counters.turns += 1;
         let now = self.now();
         self.turned_at = now;
-        let mut tokens = Vec::new();
         let guess = self.guess(now, wait);
-        if let Some(event) = guess {
-            self.ready.push(event);
-        } else if self.ready.is_empty() {
-            tokens = self.poll(Duration::ZERO)?;
-            self.hot.looked(now);
+        let mut tokens = self.look(now, guess)?;
+        let is_nothing_ready = self.ready.is_empty();
+        let (received, mut more) = match is_nothing_ready && self.is_idle(now, wait) {
+            true => (0, false),
+            false => self.receive(now),
+        };
+        let is_wrong_guess = guess.is_some() && received == 0 && !self.core.is_touched();
+        if is_wrong_guess {
+            self.ready.clear();
         }
-        let mut found_nothing = self.ready.is_empty();
+        let found_nothing = is_nothing_ready || is_wrong_guess;
         self.was_idle = found_nothing && self.is_idle(now, wait);
         if self.was_idle {
             return Ok(tokens);
         }
-        let (received, mut more) = self.receive(now);
-        if guess.is_some() && received == 0 && !self.core.is_touched() {
-            self.ready.clear();
-            found_nothing = true;
-            self.was_idle = self.is_idle(now, wait);
-            if self.was_idle {
-                return Ok(tokens);
-            }
-        }
         // What comes now may be a reason to turn earlier than was known.
         self.idle_until = None;
-        more |= self.streams.receive(now, &mut self.core, &self.ready, RECV_ROUNDS);
-        self.counters.received_bytes += self.streams.take_received();
-        self.ready.clear();
-        let due = self.due(now);
-        if due == Due::All {
-            self.due_at = None;
-            self.core.handle_timeout(now);
-            self.tidy(now);
-        }
-        let full = self.send(now, due);
-        if more || full {
+        more |= self.work(now);
+        if more {
             return Ok(tokens);
         }
         if !wait.is_zero() {
@@ -322,6 +304,30 @@ impl Reactor {
         Ok(tokens)
     }
 
+    /// Finds out what is ready, unless it is guessed, or was found by the last turn's wait.
+    fn look(&mut self, now: Time, guess: Option<Event>) -> io::Result<Vec<u32>> {
+        self.ready.extend(guess);
+        if !self.ready.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.hot.looked(now);
+        self.poll(Duration::ZERO)
+    }
+
+    /// Does what streams have brought and what is due, and sends; true when there may be more.
+    fn work(&mut self, now: Time) -> bool {
+        let more = self.streams.receive(now, &mut self.core, &self.ready, RECV_ROUNDS);
+        self.counters.received_bytes += self.streams.take_received();
+        self.ready.clear();
+        let scope = self.scope(now);
+        if scope == Scope::All {
+            self.due_at = None;
+            self.core.handle_timeout(now);
+            self.tidy(now);
+        }
+        self.send(now, scope) || more
+    }
+
     /// What is read without asking; what the last turn's wait has found is not asked for again.
     fn guess(&self, now: Time, wait: Duration) -> Option<Event> {
         let may_guess = wait.is_zero() && self.ready.is_empty();
@@ -333,9 +339,9 @@ impl Reactor {
         wait.is_zero() && self.idle_until.is_some_and(|until| now < until)
     }
 
-    fn due(&self, now: Time) -> Due {
+    fn scope(&self, now: Time) -> Scope {
         let is_late = self.due_at.is_some_and(|at| at <= now);
-        if self.core.is_watched(now) && !is_late { Due::Data } else { Due::All }
+        if self.core.is_watched(now) && !is_late { Scope::Flows } else { Scope::All }
     }
 
     /// Whether the last turn found nothing, and nothing was due: then nothing has changed.
@@ -437,174 +443,6 @@ impl Reactor {
         (received, more)
     }
 
-    /// Sends a unit of a flow from where it lies, past source and graph: over a stream, when
-    /// nothing must see it on the way and nothing waits. False when that cannot be, and nothing has
-    /// changed.
-    pub fn send_direct(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> bool {
-        self.idle_until = None;
-        let Some((stream, head)) = self.core.direct(id, flow, unit.len()) else { return false };
-        let is_sent = self.streams.send_split(now, stream, &head, unit);
-        if is_sent {
-            self.core.handle_direct(id, flow, unit.len());
-        }
-        is_sent
-    }
-
-    /// Hands a unit over to a flow, as [`Core::push`] does, and sends of that flow what may be
-    /// sent: between two turns, for who hands over unit after unit. `None` when the unit was not
-    /// taken, else whether everything of the flow has left and nothing else is to be done now.
-    pub fn push(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> Option<bool> {
-        self.idle_until = None;
-        if !self.core.push(now, id, flow, unit) {
-            return None;
-        }
-        loop {
-            if self.transports.is_any_full() {
-                return Some(false);
-            }
-            match self.core.poll_flow_transmit(now, id, flow) {
-                Some(transmit) => self.send_transmit(now, transmit),
-                None => return Some(false),
-            }
-            if !self.core.has_backlog(id, flow) {
-                break;
-            }
-        }
-        Some(!(self.core.has_events() || self.core.is_touched()))
-    }
-
-    /// Sends what may be sent; true when there may be more.
-    fn send(&mut self, now: Time, due: Due) -> bool {
-        let more = self.send_all(now, due);
-        self.handle_asks(now);
-        more
-    }
-
-    /// Does what the core asks about groups and streams, and looks for peers on this host.
-    fn handle_asks(&mut self, now: Time) {
-        while let Some(ask) = self.core.poll_group() {
-            self.handle_group(now, ask);
-        }
-        while let Some(ask) = self.core.poll_stream() {
-            let key = self.fresh_token();
-            self.streams.handle_ask(now, &mut self.core, &mut self.poller, ask, key);
-        }
-        while self.streams.stand_ins.are_due() {
-            let key = self.fresh_token();
-            self.streams.dial_stand_in(now, &mut self.core, &mut self.poller, key);
-        }
-        while let Some(look) = self.core.poll_look() {
-            if self.streams.finds(&look) {
-                self.core.handle_found(look);
-            }
-        }
-    }
-
-    /// Joins a group by the transport that was dialed to its source, or leaves it.
-    fn handle_group(&mut self, now: Time, ask: GroupAsk) {
-        let (GroupAsk::Join(membership) | GroupAsk::Leave(membership)) = ask;
-        let token = self.transports.reaching(None, membership.source);
-        let attached = token.and_then(|token| self.transports.get_mut(token));
-        match (ask, attached) {
-            (GroupAsk::Join(_), attached) => {
-                let nobody = || Err("no transport reaches the source of the group".to_owned());
-                let joined = attached.map(|it| it.transport.join(&membership));
-                let result = joined.map_or_else(nobody, |it| it.map_err(|why| why.to_string()));
-                self.core.handle_joined(now, &membership, result);
-            }
-            (GroupAsk::Leave(_), Some(attached)) => attached.transport.leave(&membership),
-            (GroupAsk::Leave(_), None) => {}
-        }
-    }
-
-    fn send_all(&mut self, now: Time, due: Due) -> bool {
-        for (token, (transmit, taken)) in self.transports.take_retries(now) {
-            self.send_one(now, token, transmit, taken);
-        }
-        for _ in 0..SEND_MAX {
-            // A transport that is full holds all others up for a millisecond at most; it is the
-            // device's queue that is full, and they share it.
-            if self.transports.is_any_full() {
-                self.core.touch();
-                return false;
-            }
-            let transmit = match due {
-                Due::All => self.core.poll_transmit(now),
-                Due::Data => self.core.poll_data_transmit(now),
-            };
-            let Some(transmit) = transmit else { return false };
-            self.send_transmit(now, transmit);
-        }
-        self.core.touch();
-        true
-    }
-
-    fn send_transmit(&mut self, now: Time, transmit: Transmit) {
-        if let Way::Stream(stream) = transmit.way {
-            return match self.streams.send(now, &mut self.core, stream, transmit, 0) {
-                Ok(()) => {}
-                Err(Some(error)) => self.count(&error),
-                Err(None) => self.counters.unroutable += 1,
-            };
-        }
-        match self.transports.reaching(transmit.local, transmit.remote) {
-            Some(token) => self.send_one(now, token, transmit, 0),
-            None => {
-                self.counters.unroutable += 1;
-                self.core.transmitted(transmit);
-            }
-        }
-    }
-
-    fn send_one(&mut self, now: Time, token: u64, transmit: Transmit, skip: usize) {
-        let Some(attached) = self.transports.get_mut(token) else {
-            return self.core.transmitted(transmit);
-        };
-        let is_data = transmit.way == Way::Data;
-        if is_data && !attached.has_lane(transmit.remote) {
-            let opened = attached.transport.open_data(transmit.remote);
-            // Without a lane of its own, data goes the control way, but to a group there is none.
-            if let (Err(error), true) = (opened, transmit.remote.ip().is_multicast()) {
-                attached.close_lane(transmit.remote);
-                self.core.handle_group_closed(now, transmit.remote, &error.to_string());
-                return self.core.transmitted(transmit);
-            }
-        }
-        let (bytes, segment_len) = self.core.bytes(&transmit);
-        let outgoing = Outgoing {
-            lane: transmit.way.lane(),
-            remote: transmit.remote,
-            bytes: bytes.get(skip..).unwrap_or_default(),
-            segment_len,
-        };
-        match attached.transport.send(&outgoing) {
-            Ok(Sent::All) => self.core.transmitted(transmit),
-            Ok(Sent::Blocked { bytes_taken }) => {
-                self.transports.keep(token, (transmit, skip + bytes_taken), now + RETRY);
-            }
-            Err(error) => {
-                match error {
-                    SendError::Refused => self.core.handle_refused(transmit.remote),
-                    SendError::TooLarge { mtu } => {
-                        self.core.handle_too_large(now, transmit.remote, mtu);
-                    }
-                    _ => {}
-                }
-                self.count(&error);
-                self.core.transmitted(transmit);
-            }
-        }
-    }
-
-    fn count(&mut self, error: &SendError) {
-        let counter = match error {
-            SendError::TooLarge { .. } => &mut self.counters.too_large,
-            SendError::Refused | SendError::Unreachable => &mut self.counters.refused,
-            _ => &mut self.counters.errors,
-        };
-        *counter += 1;
-    }
-
     /// Closes data lanes and transports whose peers are gone.
     fn tidy(&mut self, now: Time) {
         self.streams.tidy(&mut self.core, &mut self.poller, &mut self.gone);
@@ -625,23 +463,6 @@ impl Reactor {
     /// The next event for the application.
     pub fn poll_event(&mut self) -> Option<CoreEvent> {
         self.core.poll_event()
-    }
-
-    /// Sends what the end of sessions and connections has left, for at most `most`.
-    pub fn flush(&mut self, most: Duration) {
-        let end = self.now() + most;
-        loop {
-            let now = self.now();
-            let more = self.send(now, Due::All);
-            let is_full = self.transports.is_any_full();
-            if now >= end || !(more || is_full) {
-                break;
-            }
-            if is_full {
-                // Nothing is read here, so it is asked again when it is due.
-                std::thread::sleep(RETRY);
-            }
-        }
     }
 }
 

@@ -179,18 +179,22 @@ impl Shared {
     /// Turns, for a call that has changed something.
     pub fn act(&self, state: &mut State) {
         failpoint!("endpoint.command");
-        state.turn();
-        self.background.turned(state.host.reactor().turned_at());
+        self.turn(state);
         self.after_turn(state);
     }
 
     /// Turns, for a call that looks whether something has come; false when nothing has happened.
     pub fn look(&self, state: &mut State) -> bool {
-        let has_changed = state.turn();
-        self.background.turned(state.host.reactor().turned_at());
+        let has_changed = self.turn(state);
         if has_changed {
             self.after_turn(state);
         }
+        has_changed
+    }
+
+    fn turn(&self, state: &mut State) -> bool {
+        let has_changed = state.turn();
+        self.background.turned(state.host.reactor().turned_at());
         has_changed
     }
 

@@ -16,7 +16,8 @@
 //! Invariants: memberships and data lanes together are at most [`crate::DATA_LANES_MAX`]; a
 //! membership that was left hands up nothing more.
 
-use super::lanes::{Channel, Place};
+use super::channel::Channel;
+use super::lanes::Place;
 use super::{Udp, any_port, connected};
 use crate::group::is_source_specific;
 use crate::{JoinError, Membership};

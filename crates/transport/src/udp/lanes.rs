@@ -5,13 +5,13 @@
 //! Invariants: at most [`crate::DATA_LANES_MAX`] data lanes; one per remote address; a token names
 //! one socket at a time.
 
+use super::channel::Channel;
 use super::group::scoped;
-use super::visit::Visit;
 use super::{Udp, any_port};
+use crate::Membership;
 use crate::watch::Watching;
-use crate::{Membership, TooLong};
 use dacapo_sys::poll::Interest;
-use dacapo_sys::udp::{Recv, RecvError, Socket};
+use dacapo_sys::udp::Socket;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -44,95 +44,6 @@ impl Place {
         };
         // There are at most so many lanes; beyond them a socket would be nobody's.
         u16::try_from(number).unwrap_or(u16::MAX)
-    }
-}
-
-/// A socket and what is known about it.
-#[derive(Debug)]
-pub(super) struct Channel {
-    pub(super) socket: Socket,
-    pub(super) local: SocketAddr,
-    /// The only address that it reaches, when it is connected.
-    pub(super) remote: Option<SocketAddr>,
-    /// An answer that nobody listens was read; the next send reports it.
-    pub(super) refused: bool,
-    /// It stands in the queue of sockets that may have something to read.
-    pub(super) queued: bool,
-    pub(super) visit: Visit,
-    /// What comes from now on comes from its remote.
-    pub(super) is_drained: bool,
-    /// It is connected, and trains come as the datagrams they are made of: the lean way to read.
-    is_lean: bool,
-    takes_trains: bool,
-    /// The one source of a membership whose datagrams are handed up.
-    source: Option<SocketAddr>,
-    wants_write: bool,
-}
-
-impl Channel {
-    pub(super) fn new(socket: Socket, local: SocketAddr, remote: Option<SocketAddr>) -> Self {
-        let (refused, queued, wants_write) = (false, false, false);
-        let visit = Visit::default();
-        Self {
-            socket,
-            local,
-            remote,
-            refused,
-            queued,
-            visit,
-            is_drained: false,
-            is_lean: false,
-            takes_trains: false,
-            source: None,
-            wants_write,
-        }
-    }
-
-    /// One that is connected, and takes trains once they come.
-    fn of_peer(socket: Socket, local: SocketAddr, remote: SocketAddr, takes_trains: bool) -> Self {
-        let is_lean = !remote.ip().is_multicast();
-        Self { is_lean, takes_trains, ..Self::new(socket, local, Some(remote)) }
-    }
-
-    /// Receives what is next.
-    pub(super) fn recv(&self, into: &mut [u8]) -> Result<Recv, RecvError> {
-        match self.remote {
-            Some(remote) if self.is_lean && self.is_drained => {
-                self.socket.recv_from_peer(into, remote)
-            }
-            _ => self.socket.recv(into),
-        }
-    }
-
-    /// Where datagrams come in trains they are to come as such from now on.
-    pub(super) fn expect_trains(&mut self) {
-        if self.is_lean && self.takes_trains && self.visit.sees_trains() {
-            self.is_lean = false;
-            self.socket.enable_gro();
-        }
-    }
-
-    /// One that is for the datagrams of this source to a group.
-    pub(super) fn of_member(socket: Socket, local: SocketAddr, source: SocketAddr) -> Self {
-        Self { source: Some(source), ..Self::new(socket, local, None) }
-    }
-
-    /// Whether what has come from this address is handed up.
-    pub(super) fn is_wanted(&self, from: SocketAddr) -> bool {
-        self.source.is_none_or(|it| (it.ip(), it.port()) == (from.ip(), from.port()))
-    }
-
-    fn interest(&self) -> Interest {
-        if self.wants_write { Interest::ReadWrite } else { Interest::Read }
-    }
-
-    /// What the kernel says that the way to `remote` takes.
-    pub(super) fn hint(&self, remote: SocketAddr) -> TooLong {
-        TooLong { remote, datagram_len: self.socket.datagram_len_max() }
-    }
-
-    fn kernel_drops(&self) -> u64 {
-        self.socket.drops().map_or(0, u64::from)
     }
 }
 

@@ -27,6 +27,7 @@
 //! - A server with several addresses answers from the one that suits the remote; on a wildcard
 //!   address the kernel picks the source by its routes.
 
+mod channel;
 mod config;
 mod group;
 mod lanes;
@@ -41,11 +42,12 @@ pub use spec::{GROUP_SPEC, SPEC};
 use crate::watch::Watching;
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
 use crate::{JoinError, Membership, TooLong, Transport, TransportStats};
+use channel::Channel;
 use dacapo_base::Time;
 use dacapo_packet::{Pool, TRAIN_BYTES_MAX};
 use dacapo_sys::poll::{Event, Interest, Registry};
 use dacapo_sys::udp::Socket;
-use lanes::{Channel, Lanes, Place};
+use lanes::{Lanes, Place};
 use recv::Inbox;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

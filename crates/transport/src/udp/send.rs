@@ -3,7 +3,8 @@
 //! What it is not: a queue; what is not taken stays with the core.
 
 use super::Udp;
-use super::lanes::{Channel, Place};
+use super::channel::Channel;
+use super::lanes::Place;
 use crate::transport::datagrams_in;
 use crate::{Lane, Outgoing, SendError, Sent};
 use dacapo_sys::udp;

@@ -47,6 +47,7 @@ impl SenderFlow {
         }
         self.splice.push(chain, len.unwrap_or(0), layout);
         if self.queue.is_empty() {
+            // It goes through the graph at once, so that who asks for packets next finds it there.
             self.feed(around);
         }
         true
