@@ -5,7 +5,7 @@
 #   scripts/setup.sh build   Rust and a C compiler (aws-lc-sys, the cryptography, is C)
 #   scripts/setup.sh demo    the same
 #   scripts/setup.sh test    also make, rustfmt and clippy, ffmpeg (the judge of our media files)
-#                            and valgrind (counts instructions)
+#                            valgrind (counts instructions) and tshark (the judge of XTP packets)
 #   scripts/setup.sh check   what `test` needs; installs nothing, only says what is missing
 set -euo pipefail
 
@@ -82,6 +82,7 @@ test | check)
     has make || missing+=(make)
     has ffmpeg && has ffprobe || missing+=(ffmpeg)
     has valgrind || missing+=(valgrind)
+    has tshark || missing+=(tshark)
     ;;
 *)
     stop "usage: scripts/setup.sh build|demo|test|check"

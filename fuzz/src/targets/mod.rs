@@ -24,6 +24,7 @@ pub mod wav;
 pub mod way;
 pub mod wire;
 pub mod wire_headers;
+pub mod xtp;
 
 use crate::Target;
 
@@ -108,4 +109,6 @@ targets! {
         "a participant that says anything in any order to a creator; then nothing is left";
     "core_dialer" core_dialer::dialer seeds dialer_seeds up_to SHORT
         "a creator that says anything in any order to a participant; then nothing is left";
+    "xtp_packet" xtp::packet seeds packet_seeds up_to SHORT
+        "packets of XTP: what is read is written as the same bytes, but for reserved bits";
 }
