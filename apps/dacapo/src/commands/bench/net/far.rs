@@ -14,9 +14,10 @@
 //! [`IDLE_MAX`], or nonsense [`WRONG_MAX`] times, is let go; nothing that a guest does ends the far
 //! end.
 
-use super::ask::{Ask, CONTROL, Run, control_file};
+use super::ask::{Ask, CONTROL, Run};
 use super::figures::Report;
 use super::run::{End, Side};
+use super::session::control_file;
 use crate::cli::{BenchNetArgs, net_word};
 use crate::exit::{Exit, Failure};
 use crate::output::{line, note};

@@ -17,6 +17,7 @@ mod figures;
 mod flow;
 mod near;
 mod run;
+mod session;
 mod show;
 
 use super::child::Child;
@@ -92,7 +93,7 @@ fn question(args: &BenchNetArgs) -> Result<Ask, Failure> {
             id: 0,
             run: Run::Bulk,
             transport: args.transport,
-            graph: ask::graph(graph)?,
+            graph: session::graph(graph)?,
             direction: args.direction,
             flows: args.flows,
             unit_len: args.unit_len,
@@ -101,11 +102,11 @@ fn question(args: &BenchNetArgs) -> Result<Ask, Failure> {
             bytes: args.bytes,
             wait: args.wait,
         };
-        let session = ask.session_file("net")?;
+        let file = ask.session_file("net")?;
         let assumptions =
             Assumptions { on_loopback: args.host.is_none(), ..Assumptions::default() };
-        let plan = Plan::parse(&session, "graph", &assumptions);
-        plan.map(|_| ask).map_err(|errors| ask::problems(&errors))
+        let plan = Plan::parse(&file, "graph", &assumptions);
+        plan.map(|_| ask).map_err(|errors| session::problems(&errors))
     };
     match (&args.graph, args.transport) {
         (Some(graph), _) => ask(graph),

@@ -1,0 +1,130 @@
+//! The session in which the near end asks, and the one that comes of a question.
+//!
+//! What it is not: the question (`ask`).
+//!
+//! Invariants: no text of a peer gets into a session file but the graph, which is one line of
+//! printable characters, and of what comes out of it every flow is one of bytes: a peer never names
+//! a file of this host.
+
+use super::ask::{Ask, CONTROL, MESSAGE_LEN_MAX};
+use crate::cli::net_word;
+use dacapo_qos::{SessionFile, Source};
+
+const GRAPH_LEN_MAX: usize = 1_024;
+
+/// The session in which the near end asks.
+pub fn control_file() -> String {
+    let flow = |name: &str, from: &str| {
+        format!(
+            "[[flow]]\nname = \"{name}\"\nfrom = \"{from}\"\nsource = {{ raw = true }}\n\
+             unit_max = \"{MESSAGE_LEN_MAX} B\"\n\
+             attributes = {{ loss = 0, order = \"ordered\", integrity = \"checked\" }}\n"
+        )
+    };
+    let (ask, answer) = (flow("ask", "participant"), flow("answer", "creator"));
+    let title = "Measurements of the network: dacapo bench net HOST";
+    format!(
+        "[session]\nname = \"{CONTROL}\"\ntitle = \"{title}\"\ngive_up = \"5 s\"\n{ask}{answer}"
+    )
+}
+
+impl Ask {
+    /// The session of the run.
+    ///
+    /// # Errors
+    /// What is wrong with the graph.
+    pub fn session_file(&self, name: &str) -> Result<String, String> {
+        let graph = graph(&self.graph)?;
+        let (up, down) = self.flow_names();
+        let bound = self.bound_bps().map(|bps| format!("bound = \"{bps} bit/s\"\n"));
+        let (bound, len) = (bound.unwrap_or_default(), self.unit_len);
+        let transport = net_word(self.transport);
+        let flow = |name: &String, from: &str| {
+            format!(
+                "[[flow]]\nname = \"{name}\"\nfrom = \"{from}\"\nsource = {{ raw = true }}\n\
+                 unit_max = \"{len} B\"\n{bound}transport = \"{transport}\"\n\
+                 attributes = {{ receivers = {{ max = 1 }} }}\ngraph = {graph}\n"
+            )
+        };
+        let up: String = up.iter().map(|name| flow(name, "participant")).collect();
+        let down: String = down.iter().map(|name| flow(name, "creator")).collect();
+        let text = format!("[session]\nname = \"{name}\"\ngive_up = \"5 s\"\n{up}{down}");
+        let file = SessionFile::parse(&text, "graph").map_err(|errors| problems(&errors))?;
+        let is_bytes = file.flows.iter().all(|flow| *flow.source == Source::Raw);
+        if is_bytes { Ok(text) } else { Err("the graph is more than a graph".to_owned()) }
+    }
+}
+
+/// What is wrong with a graph, without the lines of a file that nobody has written, and once for
+/// all flows.
+pub fn problems(errors: &dacapo_qos::Errors) -> String {
+    let text = errors.to_string();
+    let lines = text.lines().filter_map(|line| match line.split_once(": flow[") {
+        Some((_, of)) => of.strip_prefix("0].").map(str::to_owned),
+        None => Some(line.to_owned()),
+    });
+    lines.collect::<Vec<String>>().join("\n")
+}
+
+/// A graph in the words of a session file, from those of the command line.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn graph(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.len() > GRAPH_LEN_MAX {
+        return Err(format!("a graph of more than {GRAPH_LEN_MAX} bytes"));
+    }
+    // One line that cannot become two, or a part of the next.
+    let is_plain = |c: char| (c.is_ascii_graphic() && c != '\\' && c != '#') || c == ' ';
+    if !text.chars().all(is_plain) || text.contains("'''") || text.contains("\"\"\"") {
+        return Err("a graph of other characters than those of a session file".to_owned());
+    }
+    if text.starts_with('[') {
+        return Ok(text.to_owned());
+    }
+    let names: Vec<&str> = text.split([',', '!']).map(str::trim).collect();
+    if names == [""] {
+        return Ok("[]".to_owned());
+    }
+    let is_name = |name: &&str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    };
+    match names.iter().find(|name| !is_name(name)) {
+        Some(name) => Err(format!("{name:?} is no name of a module; see `dacapo modules`")),
+        None => Ok(format!("[\"{}\"]", names.join("\", \""))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ask::tests::ask;
+    use super::*;
+
+    #[test]
+    fn the_flows_of_a_run_are_those_that_were_asked_for() {
+        let text = ask().session_file("net-1").unwrap();
+        let file = SessionFile::parse(&text, "test").unwrap();
+        let names: Vec<&str> = file.flows.iter().map(|flow| flow.name.as_str()).collect();
+        assert_eq!(names, ["up0", "up1", "down0", "down1"]);
+        // 10,000 bytes are 5,000 each, in units of 1,400.
+        assert_eq!(ask().units_max(), 4);
+        SessionFile::parse(&control_file(), "test").unwrap();
+    }
+
+    #[test]
+    fn a_graph_is_a_graph_and_nothing_more() {
+        assert_eq!(graph(" segment, sequence "), Ok("[\"segment\", \"sequence\"]".to_owned()));
+        assert_eq!(graph(""), Ok("[]".to_owned()));
+        let table = "[{ module = \"sequence\", hold = \"60 ms\" }]";
+        assert_eq!(graph(table), Ok(table.to_owned()));
+        let stolen = "[]\n[[flow]]\nname = \"x\"\nsource = { file = \"/etc/passwd\" }";
+        for wrong in [stolen, "[\"\"\"", "['''", "a b", "a,,b", "[] # x", "[\"\\u0041\"]"] {
+            assert!(graph(wrong).is_err(), "{wrong:?}");
+        }
+        for wrong in ["[", "[] source = { file = \"x\" }", "[\"segment\"], x = [", "[\"a", "[1]"] {
+            let asked = Ask { graph: wrong.to_owned(), ..ask() };
+            assert!(asked.session_file("net-1").is_err(), "{wrong:?}");
+        }
+    }
+}
