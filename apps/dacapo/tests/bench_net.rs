@@ -5,7 +5,8 @@
 
 mod common;
 
-use common::{Finished, LONG, Place, Running, in_order};
+use common::net::{bench, closes, count, far_end, json_of};
+use common::{LONG, Place, in_order};
 use dacapo::{Endpoint, Received, Session};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -13,44 +14,6 @@ use std::time::Duration;
 /// Says to a process which program it is, and where the far end is.
 const PROGRAM: &str = "DACAPO_TEST_PROGRAM";
 const ARGUMENT: &str = "DACAPO_TEST_ARGUMENT";
-
-fn json_of(run: &Finished) -> Value {
-    serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {}", run.all()))
-}
-
-fn bench(place: &Place, args: &[&str]) -> Running {
-    place.start(&[&["bench", "net"], args].concat())
-}
-
-/// A far end at a port of the system's choice.
-fn far_end(place: &Place, args: &[&str]) -> (Running, String) {
-    let far = bench(place, &[&["--listen", "127.0.0.1:0", "--json"], args].concat());
-    let line = far.wait_for_out("\n", LONG);
-    let said: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
-    (far, said["addresses"][0].as_str().unwrap().to_owned())
-}
-
-fn count(way: &Value, key: &str) -> u64 {
-    way[key].as_u64().unwrap_or_else(|| panic!("no {key} in {way}"))
-}
-
-/// The sums close, and bytes and units agree.
-fn closes(way: &Value, unit_len: u64) {
-    let parts = ["delivered", "late", "lost", "dropped", "unknown"];
-    let sum: u64 = parts.iter().map(|part| count(way, &format!("units_{part}"))).sum();
-    assert_eq!(sum, count(way, "units_sent"), "{way}");
-    assert_eq!(way["closes"], true, "{way}");
-    assert_eq!(count(way, "bytes_delivered"), count(way, "units_delivered") * unit_len, "{way}");
-    for figure in ["gbit_per_s", "units_per_s", "seconds"] {
-        assert!(way[figure].as_f64().unwrap() > 0.0, "{figure}: {way}");
-    }
-    assert!((0.0..1.0).contains(&way["loss"].as_f64().unwrap()), "{way}");
-    let sends = &way["datagrams_per_send_call"];
-    let counts = sends["counts"].as_array().unwrap();
-    let calls: u64 = counts.iter().map(|bucket| count(bucket, "calls")).sum();
-    assert!(calls > 0 && calls == count(sends, "calls"), "{way}");
-    assert!(count(sends, "median_at_least") >= 1, "{way}");
-}
 
 #[test]
 fn both_ways_at_once_with_several_flows_everything_is_measured_and_closes() {
@@ -292,6 +255,14 @@ fn send_junk(at: &str) {
     let stolen = "[] source = { file = \"/etc/passwd\" }";
     assert_refused(&control, &changed("graph", json!(stolen)), "graph");
     assert_refused(&control, &changed("graph", json!("[\"sequence\", \"segment\"]")), "segment");
+    // What is to be joined is a session, and at the address of who asks.
+    let joined = |session: &str| {
+        let mut question: Value = good.clone();
+        question["transport"] = json!("tcp-multicast");
+        question["join"] = json!({ "port": 1, "session": session });
+        question.to_string().into_bytes()
+    };
+    assert_refused(&control, &joined("a/b"), "cannot join dacapo://127.0.0.1:1/a/b");
     // The eighth is the last: the far end lets the guest go.
     assert_refused(&control, &changed("unit_len", json!(1)), "16 to");
     loop {

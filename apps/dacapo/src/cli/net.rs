@@ -2,20 +2,29 @@
 
 use super::{Listen, parse_duration, parse_listen};
 use clap::{ArgGroup, Args, ValueEnum};
+use std::net::SocketAddr;
 use std::time::Duration;
+
+/// Far ends of a run at most.
+const RECEIVERS_MAX: usize = 16;
 
 /// Arguments of `bench net`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("end").args(["host", "listen"]))]
+#[command(group = ArgGroup::new("end").args(["hosts", "listen", "receivers"]))]
 pub struct BenchNetArgs {
-    /// Where `dacapo bench net --listen` runs; without it a second process on this host is the far
-    /// end. IPv6 addresses in brackets.
-    #[arg(value_name = "HOST[:PORT]")]
-    pub host: Option<String>,
+    /// Where `dacapo bench net --listen` runs, several for a flow that is sent once for all of
+    /// them; without any a second process on this host is the far end. IPv6 addresses in brackets.
+    #[arg(value_name = "HOST[:PORT]", num_args = 0..=RECEIVERS_MAX)]
+    pub hosts: Vec<String>,
     /// Be the far end, at this address (IP or IP:PORT); without one at every IPv4 address.
     #[arg(long, short, value_name = "ADDR", num_args = 0..=1, default_missing_value = "0.0.0.0")]
     #[arg(value_parser = parse_listen)]
     pub listen: Option<Listen>,
+    /// Without HOST: so many far ends, each a process on this host, for a flow that is sent once
+    /// for all of them.
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=RECEIVERS_MAX as i64))]
+    pub receivers: Option<u16>,
     /// As the far end: end when the first who has measured has left.
     #[arg(long, requires = "listen")]
     pub once: bool,
@@ -25,6 +34,10 @@ pub struct BenchNetArgs {
     /// What is below the graph.
     #[arg(long, short, value_name = "T", value_enum, default_value_t = NetTransport::Udp)]
     pub transport: NetTransport,
+    /// The group and the port that are sent to over udp-multicast. Usually a transient one of
+    /// 239.255.0.0/16 or ff15::/16.
+    #[arg(long, value_name = "GROUP:PORT")]
+    pub group: Option<SocketAddr>,
     /// The modules from the application to the network, such as "segment,sequence", or as in a
     /// session file: '["segment", { module = "sequence", hold = "60 ms" }]'; "" is none. Usually
     /// "segment,sequence"; over TCP none, or "segment" for units that need it.
@@ -41,7 +54,8 @@ pub struct BenchNetArgs {
     /// TCP.
     #[arg(long, value_name = "SIZE", default_value = "60 KiB", value_parser = parse_unit_len)]
     pub unit_len: u32,
-    /// What a flow sends at most; over UDP it is 100 Gbit/s when nothing is said.
+    /// What a flow sends at most; over UDP it is 100 Gbit/s when nothing is said, over
+    /// tcp-multicast 1 Gbit/s, as who is slower than that is cut off.
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub rate: Option<u64>,
     /// Send for so long: seconds, or a number with a unit, up to an hour. Usually 5s, with --bytes
@@ -73,10 +87,46 @@ pub struct BenchNetArgs {
 }
 
 impl BenchNetArgs {
+    /// How many far ends there are.
+    pub fn far_ends(&self) -> usize {
+        self.hosts.len().max(self.receivers.map_or(1, usize::from))
+    }
+
+    /// Whether the far ends are processes of this command.
+    pub fn are_far_ends_here(&self) -> bool {
+        self.hosts.is_empty()
+    }
+
     /// What a far end that is started is to do without.
     pub fn without(&self) -> impl Iterator<Item = &'static str> {
         let words = [(self.no_gso, "--no-gso"), (self.no_gro, "--no-gro")];
         words.into_iter().filter_map(|(is_without, word)| is_without.then_some(word))
+    }
+
+    /// Whether what is asked goes together: several far ends are sent to once for all, one way.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let is_shared = self.transport.is_shared();
+        let is_wrong = |group: SocketAddr| !group.ip().is_multicast() || group.port() == 0;
+        if self.far_ends() > 1 && !is_shared {
+            return Err("several far ends need --transport udp-multicast or tcp-multicast");
+        }
+        if self.group.is_some() && self.transport != NetTransport::UdpMulticast {
+            return Err("--group needs --transport udp-multicast");
+        }
+        if self.group.is_some_and(is_wrong) {
+            return Err("--group is the address of a group and a port, such as 239.1.2.3:5004");
+        }
+        if is_shared && self.direction != NetDirection::Up {
+            return Err("what is sent once for all far ends goes up only: leave --direction out");
+        }
+        if is_shared && self.what == NetWhat::Latency {
+            return Err("nothing comes back of what is sent once for all far ends: measure its \
+                        bulk, or latency over another transport");
+        }
+        Ok(())
     }
 
     /// The longest that a run sends.
@@ -110,6 +160,17 @@ pub enum NetTransport {
     Quic,
     /// Encrypted datagrams.
     QuicDatagram,
+    /// Datagrams to a group: each once for all far ends.
+    UdpMulticast,
+    /// A byte stream to each far end, from one source.
+    TcpMulticast,
+}
+
+impl NetTransport {
+    /// Whether a flow over it is sent once for all far ends.
+    pub fn is_shared(self) -> bool {
+        matches!(self, Self::UdpMulticast | Self::TcpMulticast)
+    }
 }
 
 /// Who sends.
@@ -158,6 +219,48 @@ fn parse_run(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Alone {
+        #[command(flatten)]
+        args: BenchNetArgs,
+    }
+
+    fn check(words: &str) -> Result<usize, String> {
+        let words = std::iter::once("net").chain(words.split_whitespace());
+        let args = Alone::try_parse_from(words).map_err(|error| error.to_string())?.args;
+        args.check().map(|()| args.far_ends()).map_err(str::to_owned)
+    }
+
+    #[test]
+    fn several_far_ends_are_sent_to_once_for_all_and_one_way() {
+        assert_eq!((check(""), check("a"), check("--listen 127.0.0.1")), (Ok(1), Ok(1), Ok(1)));
+        assert_eq!(check("a b --transport udp-multicast"), Ok(2));
+        assert_eq!(check("--receivers 3 --transport tcp-multicast --what bulk"), Ok(3));
+        assert_eq!(check("a -t udp-multicast --group [ff15::1]:5004"), Ok(1));
+        let group = "--group 239.1.2.3:5004";
+        let sixteen = " a".repeat(16);
+        assert_eq!(check(&format!("{sixteen} -t tcp-multicast")), Ok(16));
+        for wrong in [
+            "a b",
+            "--receivers 2 -t tcp",
+            "--receivers 0 -t tcp-multicast",
+            "--receivers 17 -t tcp-multicast",
+            &format!("{sixteen} a -t tcp-multicast"),
+            "a --receivers 2 -t tcp-multicast",
+            "a --listen 127.0.0.1",
+            "-t udp-multicast --direction both",
+            "-t tcp-multicast --direction down",
+            "-t tcp-multicast --what latency",
+            "-t udp-multicast --group 10.1.2.3:5004",
+            "-t udp-multicast --group 239.1.2.3:0",
+            &format!("-t tcp-multicast {group}"),
+            &format!("-t udp {group}"),
+        ] {
+            assert!(check(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn lengths_rates_and_durations_have_bounds() {

@@ -221,11 +221,16 @@ Without HOST both ends are on this host, two processes over loopback. With HOST 
 `dacapo bench net --listen`, started there by hand; it runs one measurement after the other, for as
 many as come, and bounds what they may ask of it.
 
+Over udp-multicast and tcp-multicast what this end sends goes once to all far ends, to a group or to
+a stream of each. They join a session at this host, so a firewall here must let them in, over UDP
+and TCP at a port of the system's choice. Each has figures of its own, and there is their sum; when
+one cannot be measured nothing is, and it is named.
+
 Units go from application to application through the library. Goodput is counted by the receiver,
-processor time (user and kernel) at both ends. Over udp and quic-datagram nothing waits for a slow
-receiver: what it cannot take is lost, and counted. Delays are of units of 64 bytes there and back,
-for 2 s at most unless --what latency. Packets are counted by the lowest module; without modules
-nobody counts them.
+processor time (user and kernel) at both ends. Over udp, udp-multicast and quic-datagram nothing
+waits for a slow receiver: what it cannot take is lost, and counted. Delays are of units of 64
+bytes there and back, for 2 s at most unless --what latency. Packets are counted by the lowest
+module; without modules nobody counts them.
 
 It ends with 0 when everything could be measured, 1 when it could not, 3 when nothing answers at
 HOST, 5 when the graph is illegal, and 6 when units are missing that nobody has booked.
@@ -236,7 +241,9 @@ Examples:
   dacapo bench net 192.0.2.7 --direction both --duration 10s
   dacapo bench net --unit-len 1400 --rate '1 Gbit/s' --graph segment,sequence,checksum
   dacapo bench net --transport tcp --flows 4 --bytes 10GB --rounds 5 --json | jq .median
-  dacapo bench net --what latency --wait spin --transport quic";
+  dacapo bench net --what latency --wait spin --transport quic
+  dacapo bench net 192.0.2.7 192.0.2.8 --transport udp-multicast --rate '2 Gbit/s'
+  dacapo bench net --receivers 2 --transport tcp-multicast --json | jq .median.receivers";
 
 pub const BENCH_SCALE: &str = "\
 Two processes on this host, over loopback: the far end is one host that serves a session with one

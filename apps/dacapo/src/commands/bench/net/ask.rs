@@ -6,6 +6,14 @@
 //!        <--{"id":7,"ok":true,"result":{…}}--          when the run is over
 //! ```
 //!
+//! Of what is sent once for several far ends the near end owns the session, and each is told where
+//! to join it:
+//!
+//! ```text
+//!   near --{…,"join":{"port":40001,"session":"net-…"}}--> far: joins it at who has asked
+//!        <--{"id":7,"ok":true,"result":{…}}--
+//! ```
+//!
 //! What it is not: the session that comes of it (`session`), or the run (`run`, `echo`).
 //!
 //! Invariant: what is asked has bounds, whoever asks.
@@ -31,6 +39,9 @@ pub const ECHO_LEN: u32 = 64;
 /// What a flow over UDP sends at most when nothing is said.
 const UDP_BPS: u64 = 100_000_000_000;
 
+/// The same over a stream to each of several: nothing waits for the slowest, who is cut off.
+const TCP_MULTICAST_BPS: u64 = 1_000_000_000;
+
 /// What is asked at most.
 const FLOWS_MAX: u64 = 16;
 const UNIT_LENS: std::ops::RangeInclusive<u64> = 16..=1 << 20;
@@ -44,6 +55,15 @@ pub enum Run {
     Bulk,
     /// How long a small unit takes there and back.
     Echo,
+}
+
+/// The session that a far end is to join: at the address of who asks, and nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// The port where it is served.
+    pub port: u16,
+    /// Its name.
+    pub session: String,
 }
 
 /// What the near end asks.
@@ -71,13 +91,18 @@ pub struct Ask {
     pub bytes: Option<u64>,
     /// How both ends wait.
     pub wait: NetWait,
+    /// What a far end joins that is one of several; none where it owns the session of the run.
+    pub join: Option<Join>,
 }
 
 impl Ask {
     /// The bound of each flow, in bit/s; none where the transport keeps the pace.
     pub fn bound_bps(&self) -> Option<u64> {
         match self.transport {
-            NetTransport::Udp => Some(self.rate_bps.unwrap_or(UDP_BPS)),
+            NetTransport::Udp | NetTransport::UdpMulticast => {
+                Some(self.rate_bps.unwrap_or(UDP_BPS))
+            }
+            NetTransport::TcpMulticast => Some(self.rate_bps.unwrap_or(TCP_MULTICAST_BPS)),
             NetTransport::Tcp
             | NetTransport::Shm
             | NetTransport::Quic
@@ -117,6 +142,7 @@ impl Ask {
             "duration_ms": self.duration.as_millis() as u64,
             "bytes": self.bytes,
             "wait": net_word(self.wait),
+            "join": self.join.as_ref().map(Join::to_json),
         })
     }
 
@@ -145,7 +171,7 @@ impl Ask {
         if duration > DURATION_MAX || duration.is_zero() {
             return Err(format!("{duration:?} is not within an hour"));
         }
-        Ok(Self {
+        let ask = Self {
             id: number(value, "id")?,
             run,
             transport: choice(value, "transport")?,
@@ -157,7 +183,33 @@ impl Ask {
             duration,
             bytes: optional(value, "bytes")?.map(|bytes| bytes.max(1)),
             wait: choice(value, "wait")?,
-        })
+            join: value.get("join").filter(|it| !it.is_null()).map(Join::from_json).transpose()?,
+        };
+        ask.check_audience().map(|()| ask)
+    }
+
+    /// Whether what is sent once for several is joined, and goes one way; nothing else is joined.
+    fn check_audience(&self) -> Result<(), String> {
+        let is_one_way = self.run == Run::Bulk && self.direction == NetDirection::Up;
+        match (self.transport.is_shared(), &self.join) {
+            (false, None) => Ok(()),
+            (true, Some(_)) if is_one_way => Ok(()),
+            (true, Some(_)) => Err("what is sent once for several goes up only".to_owned()),
+            _ => Err(format!("{} and join do not go together", net_word(self.transport))),
+        }
+    }
+}
+
+impl Join {
+    fn to_json(&self) -> Value {
+        json!({ "port": self.port, "session": self.session })
+    }
+
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let port = u16::try_from(number(value, "port")?).ok().filter(|port| *port > 0);
+        let port = port.ok_or_else(|| "port: 1 to 65535 are allowed".to_owned())?;
+        // Whether it can be the name of a session is found when it is joined.
+        Ok(Self { port, session: text(value, "session")?.to_owned() })
     }
 }
 
@@ -205,13 +257,40 @@ pub mod tests {
             duration: Duration::from_secs(5),
             bytes: Some(10_000),
             wait: NetWait::Block,
+            join: None,
         }
+    }
+
+    fn to_several() -> Ask {
+        let join = Some(Join { port: 40_001, session: "net-1".to_owned() });
+        let (transport, direction) = (NetTransport::UdpMulticast, NetDirection::Up);
+        Ask { transport, direction, join, ..ask() }
     }
 
     #[test]
     fn a_question_is_read_as_it_was_written() {
-        let asked = ask();
-        assert_eq!(Ask::from_json(&asked.to_json()), Ok(asked));
+        for asked in [ask(), to_several()] {
+            assert_eq!(Ask::from_json(&asked.to_json()), Ok(asked));
+        }
+    }
+
+    #[test]
+    fn what_is_sent_once_for_several_is_joined_and_goes_one_way() {
+        let wrong = [
+            ("transport", json!("udp")),
+            ("direction", json!("both")),
+            ("what", json!("echo")),
+            ("join", json!(null)),
+            ("join", json!({ "port": 0, "session": "a" })),
+            ("join", json!({ "port": 65_536, "session": "a" })),
+            ("join", json!({ "port": 1 })),
+            ("join", json!("192.0.2.1")),
+        ];
+        for (key, value) in wrong {
+            let mut question = to_several().to_json();
+            question[key] = value.clone();
+            assert!(Ask::from_json(&question).is_err(), "{key} {value}");
+        }
     }
 
     #[test]

@@ -6,18 +6,21 @@
 //!                                            -> its session: run, close -> result
 //! ```
 //!
+//! Of what is sent once for several it is told a session, and joins that.
+//!
 //! What it is not: open to more than a measurement: what is asked has bounds (`ask`), one run is
-//! under way at a time, and its session has a name that nobody can guess and one place.
+//! under way at a time, and its session has a name that nobody can guess and one place; one that is
+//! joined is at the address of who asks.
 //!
 //! Invariants: while a run is under way no other thread drives the endpoint, or that would be
 //! measured too: who comes then is looked for now and then; a guest that asks nothing for
 //! [`IDLE_MAX`], or nonsense [`WRONG_MAX`] times, is let go; nothing that a guest does ends the far
 //! end.
 
-use super::ask::{Ask, CONTROL, Run};
+use super::ask::{Ask, CONTROL, Join, Run};
 use super::figures::Report;
-use super::run::{End, Side};
-use super::session::control_file;
+use super::run::{End, Party, Side};
+use super::session::{Audience, control_file};
 use crate::cli::{BenchNetArgs, net_word};
 use crate::exit::{Exit, Failure};
 use crate::output::{line, note};
@@ -128,9 +131,7 @@ struct Far {
 
 impl Far {
     fn new(endpoint: Endpoint, json: bool) -> Result<Self, Failure> {
-        let seed = dacapo_sys::entropy();
-        let seed = seed.map_err(|error| Failure::run_time("bench net", error))?;
-        let names = Mutex::new(Random::from_seed(seed));
+        let names = Mutex::new(super::random()?);
         let no = || AtomicBool::new(false);
         let (is_running, is_quiet, is_over) = (no(), no(), no());
         Ok(Self { endpoint, names, runs: 0.into(), is_running, is_quiet, is_over, json })
@@ -205,7 +206,6 @@ impl Far {
 
     /// Runs what was asked, if nothing else runs.
     fn run(&self, guest: &Session, ask: &Ask) -> Result<Value, Failure> {
-        let refused = |text: &str| Failure { exit: Exit::Failure, text: text.to_owned() };
         let Ok(mut names) = self.names.try_lock() else {
             return Err(refused("another measurement is under way: try again when it is over"));
         };
@@ -216,27 +216,13 @@ impl Far {
     }
 
     fn run_alone(&self, guest: &Session, ask: &Ask, names: &mut Random) -> Result<Value, Failure> {
-        let refused = |text: &str| Failure { exit: Exit::Failure, text: text.to_owned() };
-        let name = format!("net-{:016x}", names.next_u64());
-        let text = ask.session_file(&name).map_err(|text| Failure { exit: Exit::Invalid, text })?;
-        let failed = |error: Error| Failure::core("the far end", &error);
-        let invalid = |error: Error| Failure { exit: Exit::Invalid, text: error.to_string() };
-        let creator = self.endpoint.create(&text).map_err(invalid)?;
-        let answer = json!({ "id": ask.id, "ok": true, "session": name });
-        guest.send("answer", answer.to_string().as_bytes()).map_err(failed)?;
-        let began = Instant::now();
-        let session = loop {
-            if let Some(session) = creator.accept_timeout(TICK).map_err(failed)? {
-                break session;
-            }
-            if began.elapsed() > JOIN_MAX || self.is_over() {
-                return Err(refused("nobody joined the session of the measurement"));
-            }
+        let session = match &ask.join {
+            Some(join) => self.join(guest, join)?,
+            None => self.let_join(guest, ask, names)?,
         };
-        // Its name has served.
-        drop(creator);
         self.tell("runs", guest, &ask.to_json());
-        let end = End::run(Side::Far, &session, ask, |_| match self.is_over() {
+        let party = [Party { host: None, session }];
+        let end = End::run(Side::Far, &party, ask, |_| match self.is_over() {
             true => Err(refused("the far end was interrupted")),
             false => Ok(()),
         });
@@ -244,6 +230,45 @@ impl Far {
         self.tell("has run", guest, &report);
         self.runs.fetch_add(1, Ordering::AcqRel);
         Ok(report)
+    }
+
+    /// The session of a run, which the guest is told of and joins.
+    fn let_join(&self, guest: &Session, ask: &Ask, names: &mut Random) -> Result<Session, Failure> {
+        let name = super::session_name(names);
+        let text = ask.session_file(&name, &Audience::ONE);
+        let text = text.map_err(|text| Failure { exit: Exit::Invalid, text })?;
+        let failed = |error: Error| Failure::core("the far end", &error);
+        let invalid = |error: Error| Failure { exit: Exit::Invalid, text: error.to_string() };
+        let creator = self.endpoint.create(&text).map_err(invalid)?;
+        let answer = json!({ "id": ask.id, "ok": true, "session": name });
+        guest.send("answer", answer.to_string().as_bytes()).map_err(failed)?;
+        let began = Instant::now();
+        // With the creator its name is gone: it has served.
+        loop {
+            if let Some(session) = creator.accept_timeout(TICK).map_err(failed)? {
+                return Ok(session);
+            }
+            if began.elapsed() > JOIN_MAX || self.is_over() {
+                return Err(refused("nobody joined the session of the measurement"));
+            }
+        }
+    }
+
+    /// The session of a run that the guest owns: at its address, wherever it would have us go.
+    fn join(&self, guest: &Session, join: &Join) -> Result<Session, Failure> {
+        let mut at = guest.remote();
+        at.set_port(join.port);
+        let uri = format!("dacapo://{at}/{}", join.session);
+        let failed = |error: Error| Failure::core(&format!("cannot join {uri}"), &error);
+        let session = self.endpoint.connect(&uri).map_err(failed)?;
+        match session.flows().iter().find(|flow| !flow.is_usable) {
+            // What is wrong with it is known to who reads it.
+            Some(flow) => match session.activate().and_then(|()| session.try_recv(&flow.name)) {
+                Err(error) => Err(failed(error)),
+                Ok(_) => Err(refused("the flow of the measurement cannot be received here")),
+            },
+            None => Ok(session),
+        }
     }
 
     /// Tells who watches the far end.
@@ -259,6 +284,10 @@ impl Far {
             _ => {}
         }
     }
+}
+
+fn refused(text: &str) -> Failure {
+    Failure { exit: Exit::Failure, text: text.to_owned() }
 }
 
 fn in_words(question: &Value) -> String {

@@ -6,14 +6,18 @@
 //!
 //! What it is not: what is printed (`show`).
 //!
+//! Of what is sent once for several, each has its figures, to which the near end's processor time
+//! is reckoned whole; and there is their sum.
+//!
 //! Invariants: goodput is what the receiver counted, by the receiver's clock; processor time is of
 //! whole processes; a sum that does not close is an error, never a figure.
 
 use super::echo::Echoes;
 use super::flow::{Got, Sent};
 use super::run::End;
+use super::sums::{Sums, in_words};
 use crate::exit::{Exit, Failure};
-use dacapo::{Account, Direction, SegmentCounts};
+use dacapo::{Direction, SegmentCounts};
 use serde_json::{Value, json};
 
 /// What came at an end, of all flows that it received.
@@ -127,6 +131,24 @@ impl Arrived {
         }
     }
 
+    /// What came to several: the time is the longest.
+    fn sum(all: &[Self]) -> Self {
+        let sum = |pick: fn(&Self) -> u64| all.iter().map(pick).sum();
+        let packets: Option<f64> = all.iter().map(|it| it.packets_per_s).sum();
+        let jitter: f64 = all.iter().map(|it| it.jitter_us).sum();
+        Self {
+            units: sum(|it| it.units),
+            bytes: sum(|it| it.bytes),
+            timed_units: sum(|it| it.timed_units),
+            timed_bytes: sum(|it| it.timed_bytes),
+            seconds: all.iter().map(|it| it.seconds).fold(0.0, f64::max),
+            jitter_us: jitter / all.len().max(1) as f64,
+            reordered: sum(|it| it.reordered),
+            foreign: sum(|it| it.foreign),
+            packets_per_s: packets,
+        }
+    }
+
     fn per_second(&self, count: u64) -> f64 {
         if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
     }
@@ -139,62 +161,6 @@ impl Arrived {
     /// Units in a second.
     pub fn units_per_s(&self) -> f64 {
         self.per_second(self.timed_units)
-    }
-}
-
-/// What became of units: sent = delivered + late + lost + dropped + unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sums {
-    /// Handed over and sent.
-    pub sent: u64,
-    /// Received by the application.
-    pub delivered: u64,
-    /// Too late.
-    pub late: u64,
-    /// On the way.
-    pub lost: u64,
-    /// Given up by the receiver, such as for want of room.
-    pub dropped: u64,
-    /// Nobody can say.
-    pub unknown: u64,
-    /// Came twice.
-    pub duplicates: u64,
-    /// Handed over and not sent.
-    pub not_sent: u64,
-    /// There may be more.
-    pub is_open: bool,
-}
-
-impl Sums {
-    fn of(account: &Account, direction: Direction) -> Self {
-        let flows = account.flows.iter().filter(|flow| flow.direction == direction);
-        flows.fold(Self::default(), |sums, flow| {
-            let ledger = &flow.ledger;
-            Self {
-                sent: sums.sent.saturating_add(ledger.sent),
-                delivered: sums.delivered.saturating_add(ledger.delivered),
-                late: sums.late.saturating_add(ledger.late),
-                lost: sums.lost.saturating_add(ledger.lost),
-                dropped: sums.dropped.saturating_add(ledger.dropped_count()),
-                unknown: sums.unknown.saturating_add(ledger.unknown),
-                duplicates: sums.duplicates.saturating_add(ledger.duplicates),
-                not_sent: sums.not_sent.saturating_add(flow.not_sent),
-                is_open: sums.is_open || ledger.sent_at_least || !flow.is_final,
-            }
-        })
-    }
-
-    /// Everything that was sent is somewhere.
-    pub fn closes(&self) -> bool {
-        let parts = [self.late, self.lost, self.dropped, self.unknown];
-        let sum = parts.into_iter().fold(self.delivered, u64::saturating_add);
-        sum == self.sent && self.unknown == 0 && !self.is_open
-    }
-
-    /// The share that did not get to the application.
-    pub fn loss(&self) -> f64 {
-        let missing = self.sent.saturating_sub(self.delivered);
-        if self.sent == 0 { 0.0 } else { missing as f64 / self.sent as f64 }
     }
 }
 
@@ -227,13 +193,13 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// The figures of both ends.
+    /// The figures of the near end and the far end at this place; `to` says to whom, in errors.
     ///
     /// # Errors
     /// Nothing arrived, or the sums do not close.
-    pub fn of(end: &End, far: &Report) -> Result<Self, Failure> {
+    pub fn of(end: &End, at: usize, far: &Report, to: &str) -> Result<Self, Failure> {
         let near = Report::of(end);
-        let account = end.account.as_ref();
+        let account = end.accounts.get(at);
         let sums = |direction| account.map(|it| Sums::of(it, direction)).unwrap_or_default();
         let mut ways = Vec::new();
         if !end.sent.is_empty() {
@@ -244,20 +210,40 @@ impl Bulk {
             let sums = sums(Direction::Incoming);
             ways.push(Way { name: "down", arrived: near.arrived, sums, sends: far.sends });
         }
-        ways.iter().try_for_each(check)?;
+        ways.iter().try_for_each(|way| check(way, to))?;
+        Ok(Self::new(&near, far, ways))
+    }
+
+    /// What went to several in all; they have sent nothing.
+    pub fn sum(end: &End, fars: &[Report], all: &[Self]) -> Self {
+        let near = Report::of(end);
+        let ways: Vec<Way> = all.iter().flat_map(|bulk| bulk.ways.iter().copied()).collect();
+        let arrived: Vec<Arrived> = ways.iter().map(|way| way.arrived).collect();
+        let arrived = Arrived::sum(&arrived);
+        let sums = ways.iter().map(|way| way.sums).fold(Sums::default(), Sums::plus);
+        let far = Report {
+            cpu_seconds: fars.iter().map(|far| far.cpu_seconds).sum(),
+            turns: fars.iter().map(|far| far.turns).sum(),
+            ..Report::default()
+        };
+        let way = Way { name: "up", arrived, sums, sends: near.sends };
+        Self::new(&near, &far, vec![way])
+    }
+
+    fn new(near: &Report, far: &Report, ways: Vec<Way>) -> Self {
         let units = ways.iter().map(|way| way.arrived.units).sum::<u64>() as f64;
         let gb = ways.iter().map(|way| way.arrived.bytes).sum::<u64>() as f64 * 1e-9;
-        Ok(Self {
+        Self {
             near_cpu: near.cpu_seconds / gb,
             far_cpu: far.cpu_seconds / gb,
             near_units_per_turn: units / near.turns.max(1) as f64,
             far_units_per_turn: units / far.turns.max(1) as f64,
             ways,
-        })
+        }
     }
 }
 
-fn check(way: &Way) -> Result<(), Failure> {
+fn check(way: &Way, to: &str) -> Result<(), Failure> {
     let Way { name, arrived, sums, .. } = way;
     if arrived.timed_bytes == 0 || arrived.seconds <= 0.0 {
         let text = format!(
@@ -265,7 +251,7 @@ fn check(way: &Way) -> Result<(), Failure> {
              --rate",
             arrived.units, sums.sent
         );
-        return Err(Failure::run_time(&format!("bench net {name}"), text));
+        return Err(Failure::run_time(&format!("bench net {name}{to}"), text));
     }
     if !sums.closes() || sums.delivered != arrived.units || arrived.foreign > 0 {
         let text = format!(
@@ -274,19 +260,9 @@ fn check(way: &Way) -> Result<(), Failure> {
             arrived.units,
             arrived.foreign
         );
-        return Err(Failure::new(Exit::Mismatch, &format!("bench net {name}"), text));
+        return Err(Failure::new(Exit::Mismatch, &format!("bench net {name}{to}"), text));
     }
     Ok(())
-}
-
-/// The sum in words.
-pub fn in_words(sums: &Sums) -> String {
-    let Sums { sent, delivered, late, lost, dropped, unknown, duplicates, not_sent, .. } = sums;
-    let verdict = if sums.closes() { "closes" } else { "DOES NOT CLOSE" };
-    format!(
-        "{sent} sent = {delivered} delivered + {late} late + {lost} lost + {dropped} dropped + \
-         {unknown} unknown ({verdict}); {duplicates} duplicates, {not_sent} not sent"
-    )
 }
 
 /// How long a small unit takes there and back.
@@ -386,16 +362,38 @@ mod tests {
     }
 
     #[test]
+    fn what_went_to_several_is_the_sum_over_the_longest_time() {
+        let near = End { got: Vec::new(), sent: vec![Sent { units: 30 }], ..end() };
+        let arrived = Report::of(&end()).arrived;
+        let bulk = |seconds, lost| {
+            let arrived = Arrived { seconds, ..arrived };
+            let sums = Sums { sent: 22 + lost, delivered: 22, lost, ..Sums::default() };
+            let way = Way { name: "up", arrived, sums, sends: SegmentCounts::default() };
+            Bulk::new(&Report::of(&near), &Report::of(&end()), vec![way])
+        };
+        let (each, fars) = ([bulk(1.0, 8), bulk(4.0, 0)], [Report::of(&end()); 2]);
+        let all = Bulk::sum(&near, &fars, &each);
+        let [way] = all.ways.as_slice() else { panic!("{all:?}") };
+        assert_eq!((way.arrived.units, way.arrived.seconds), (44, 4.0));
+        assert_eq!((way.sums.sent, way.sums.lost, way.sums.closes()), (52, 8, true));
+        assert!((way.arrived.gbit_per_s() - 80e-6).abs() < 1e-12);
+        // What the near end took is for both, what the far ends took is of each.
+        assert!((all.near_cpu - each[0].near_cpu / 2.0).abs() < 1e-9, "{all:?}");
+        assert!((all.far_cpu - each[0].far_cpu).abs() < 1e-9, "{all:?}");
+        assert_eq!(way.sends, near.sends);
+    }
+
+    #[test]
     fn sums_that_do_not_close_and_counts_that_differ_are_no_figures() {
         let arrived = Report::of(&end()).arrived;
         let sums = Sums { sent: 30, delivered: 22, lost: 8, ..Sums::default() };
         let way = Way { name: "up", arrived, sums, sends: SegmentCounts::default() };
-        assert!(check(&way).is_ok());
+        assert!(check(&way, "").is_ok());
         assert!((sums.loss() - 8.0 / 30.0).abs() < 1e-12);
         let with = |change: fn(&mut Way)| {
             let mut way = way;
             change(&mut way);
-            check(&way).unwrap_err().exit
+            check(&way, "").unwrap_err().exit
         };
         assert_eq!(with(|way| way.sums.lost = 7), Exit::Mismatch);
         assert_eq!(with(|way| way.sums.is_open = true), Exit::Mismatch);

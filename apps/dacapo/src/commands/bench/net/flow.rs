@@ -240,6 +240,7 @@ mod tests {
             duration: Duration::from_secs(1),
             bytes: None,
             wait: NetWait::Block,
+            join: None,
         }
     }
 

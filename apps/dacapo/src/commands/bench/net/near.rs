@@ -1,146 +1,155 @@
 //! [`Near`]: the end that asks.
 //!
 //! ```text
-//!   connect -> control session --ask--> answer: a session's name -> join, run, close
-//!                                 <---- result of the far end
+//!   one far end     asked -> it names a session -> joined here -> run, close
+//!   several         a session of ours (`stage`); each is asked to join -> run, close
+//!                   <---- result of each far end
 //! ```
 //!
-//! What it is not: the run (`run`), or the figures (`figures`).
+//! What it is not: a conversation (`asked`), the run (`run`), or the figures (`figures`).
 //!
-//! Invariants: no wait is without a bound, and a signal ends each; an answer to another question
-//! is passed over.
+//! Invariants: no wait is without a bound, and a signal ends each; where a far end of several
+//! fails, the run ends, and its name is said.
 
-use super::ask::{Ask, CONTROL};
-use super::far::control_uri;
+use super::ask::{Ask, CONTROL, Join};
+use super::asked::{Asked, lost};
 use super::figures::Report;
 use super::flow::Pulse;
-use super::run::{End, Side};
-use crate::exit::{Exit, Failure, exit_of};
-use dacapo::core::{Code, Error};
+use super::run::{End, Party, Side};
+use super::stage::Stage;
+use crate::exit::Failure;
+use dacapo::core::Error;
 use dacapo::host::HostConfig;
-use dacapo::{Endpoint, Host, Received, Session};
+use dacapo::{Creator, Endpoint, FlowInfo, Host, Session};
 use serde_json::Value;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// The far end answers within this time, beyond what the run takes.
-const ANSWER_MAX: Duration = Duration::from_secs(40);
+/// Who was asked to joins within this time: it looks for its turn, and dials for 10 s at most.
+const JOIN_MAX: Duration = Duration::from_secs(15);
 
 /// The end that asks.
 pub struct Near {
     endpoint: Endpoint,
-    host: String,
-    control: Session,
+    asked: Vec<Asked>,
+    /// Where it serves what is sent once for several.
+    stage: Option<Stage>,
+}
+
+/// What a run was at both ends.
+pub struct Ran {
+    /// Here.
+    pub end: End,
+    /// What each far end says of itself.
+    pub reports: Vec<Report>,
+    /// The flows as they were agreed.
+    pub flows: Vec<FlowInfo>,
 }
 
 impl Near {
-    /// Connects to the far end.
+    /// Connects to the far ends.
     ///
     /// # Errors
     /// Nothing answers there, or no far end.
-    pub fn connect(host: &str, config: HostConfig) -> Result<Self, Failure> {
-        let failed = |error: Error| {
-            let hint = match error.code {
-                Code::NotServed => ": start `dacapo bench net --listen` there",
-                Code::Unreachable => ": does `dacapo bench net --listen` run there?",
-                _ => "",
-            };
-            Failure::new(
-                exit_of(error.code),
-                &format!("bench net {host}"),
-                format!("{error}{hint}"),
-            )
-        };
+    pub fn connect(hosts: &[String], config: HostConfig) -> Result<Self, Failure> {
+        let failed = |error: Error| Failure::core("bench net", &error);
         let endpoint = Host::configured(config).and_then(Endpoint::with_host).map_err(failed)?;
-        let control = endpoint.connect(&control_uri(host)).map_err(failed)?;
-        control.activate().map_err(failed)?;
-        Ok(Self { endpoint, host: host.to_owned(), control })
+        let asked = hosts.iter().map(|host| Asked::connect(&endpoint, host));
+        let asked = asked.collect::<Result<Vec<Asked>, Failure>>()?;
+        Ok(Self { endpoint, asked, stage: None })
     }
 
-    /// The address of the far end.
-    pub fn remote(&self) -> String {
-        self.control.remote().to_string()
+    /// From now on the far ends are sent to once for all, to this group if one was named.
+    ///
+    /// # Errors
+    /// They are not reached from one address of this host.
+    pub fn send_once(&mut self, ask: &Ask, group: Option<SocketAddr>) -> Result<(), Failure> {
+        self.stage = Some(Stage::new(&self.asked, ask, group)?);
+        Ok(())
     }
 
-    /// Runs what is asked: what it was here, and what the far end says of itself.
+    /// The far ends: as they were named, and their addresses.
+    pub fn far_ends(&self) -> Vec<(String, SocketAddr)> {
+        self.asked.iter().map(|it| (it.host().to_owned(), it.remote())).collect()
+    }
+
+    /// Runs what is asked.
     ///
     /// # Errors
     /// It is refused, or ends before its end; what `watch` says.
     pub fn run(
-        &self,
+        &mut self,
         ask: &Ask,
         mut watch: impl FnMut(&Pulse) -> Result<(), Failure>,
-    ) -> Result<(End, Report, Vec<dacapo::FlowInfo>), Failure> {
-        let failed = |error: Error| lost(&self.host, error);
-        let question = ask.to_json().to_string();
-        self.control.send("ask", question.as_bytes()).map_err(failed)?;
-        let answer = self.answer(ask, &mut watch)?;
-        let name = answer.get("session").and_then(Value::as_str);
-        let name = name.filter(|name| *name != CONTROL).ok_or_else(|| self.nonsense(&answer))?;
-        let uri = format!("dacapo://{}/{name}", self.host);
-        let session = self.endpoint.connect(&uri).map_err(failed)?;
-        let flows = session.flows();
-        let end = End::run(Side::Near, &session, ask, &mut watch)?;
-        let answer = self.answer(ask, &mut watch)?;
-        let report = answer.get("result").and_then(Report::from_json);
-        Ok((end, report.ok_or_else(|| self.nonsense(&answer))?, flows))
-    }
-
-    fn answer(
-        &self,
-        ask: &Ask,
-        watch: &mut dyn FnMut(&Pulse) -> Result<(), Failure>,
-    ) -> Result<Value, Failure> {
-        let (began, idle) = (Instant::now(), Pulse::default());
-        while began.elapsed() < ANSWER_MAX + ask.duration {
-            let bytes = match self.control.recv_timeout("answer", TICK) {
-                Ok(Received::Unit(bytes)) => bytes,
-                Ok(Received::Nothing) => {
-                    watch(&idle)?;
-                    continue;
-                }
-                Ok(Received::End) => return Err(self.gone("it has ended the conversation")),
-                Err(error) => return Err(lost(&self.host, error)),
-            };
-            let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-            if answer.get("id").and_then(Value::as_u64) != Some(ask.id) {
-                continue;
+    ) -> Result<Ran, Failure> {
+        let asked = self.asked.iter_mut();
+        let parties: Result<Vec<Party>, Failure> = match &mut self.stage {
+            None => asked.map(|it| join(&self.endpoint, it, ask, &mut watch)).collect(),
+            Some(stage) => {
+                // When all have joined its name has served.
+                let (creator, session) = stage.serve(&self.endpoint, ask)?;
+                let join = Some(Join { port: stage.port(), session });
+                let ask = Ask { join, ..ask.clone() };
+                asked.map(|it| let_join(&creator, it, &ask, &mut watch)).collect()
             }
-            if answer.get("ok").and_then(Value::as_bool) == Some(true) {
-                return Ok(answer);
-            }
-            let text = answer.get("error").and_then(Value::as_str).unwrap_or("no reason given");
-            let is_invalid = answer.get("code") == Some(&Value::from(Exit::Invalid.code()));
-            let exit = if is_invalid { Exit::Invalid } else { Exit::Failure };
-            return Err(Failure::new(exit, "bench net: the far end refused", text));
-        }
-        Err(self.gone("it has not answered in time"))
-    }
-
-    fn gone(&self, text: &str) -> Failure {
-        Failure::run_time(&format!("bench net: the far end at {}", self.host), text)
-    }
-
-    fn nonsense(&self, answer: &Value) -> Failure {
-        self.gone(&format!("it answered {answer}; use the same version at both ends"))
+        };
+        let parties = parties?;
+        let flows = parties.first().map(|it| it.session.flows()).unwrap_or_default();
+        let end = End::run(Side::Near, &parties, ask, |pulse| {
+            watch(pulse)?;
+            self.asked.iter_mut().try_for_each(|it| it.look(ask))
+        })?;
+        let reports = self.asked.iter_mut().map(|it| {
+            let answer = it.answer(ask, &mut watch)?;
+            let report = answer.get("result").and_then(Report::from_json);
+            report.ok_or_else(|| it.nonsense(&answer))
+        });
+        let reports = reports.collect::<Result<Vec<Report>, Failure>>()?;
+        Ok(Ran { end, reports, flows })
     }
 
     /// Takes leave.
     pub fn leave(self) {
-        // What was measured is known; the far end sees it either way.
-        let _ = self.control.close();
+        self.asked.into_iter().for_each(Asked::leave);
     }
 }
 
-/// The far end is gone.
-fn lost(host: &str, error: Error) -> Failure {
-    let hint = match error.code {
-        Code::ContactLost | Code::GivenUp | Code::PeerRestarted | Code::Closed => {
-            "; is the far end still running?"
+/// The session that a far end names for the run.
+fn join(
+    endpoint: &Endpoint,
+    asked: &mut Asked,
+    ask: &Ask,
+    watch: &mut dyn FnMut(&Pulse) -> Result<(), Failure>,
+) -> Result<Party, Failure> {
+    asked.ask(ask)?;
+    let answer = asked.answer(ask, watch)?;
+    let name = answer.get("session").and_then(Value::as_str);
+    let name = name.filter(|name| *name != CONTROL).ok_or_else(|| asked.nonsense(&answer))?;
+    let uri = format!("dacapo://{}/{name}", asked.host());
+    let session = endpoint.connect(&uri).map_err(|error| lost(asked.host(), &error))?;
+    Ok(Party { host: Some(asked.host().to_owned()), session })
+}
+
+/// The session with a far end that is asked to join ours. They are asked one after the other, as
+/// nothing else tells who is who among several of one host.
+fn let_join(
+    creator: &Creator,
+    asked: &mut Asked,
+    ask: &Ask,
+    watch: &mut dyn FnMut(&Pulse) -> Result<(), Failure>,
+) -> Result<Party, Failure> {
+    asked.ask(ask)?;
+    let (began, idle) = (Instant::now(), Pulse::default());
+    while began.elapsed() < JOIN_MAX {
+        let session: Option<Session> =
+            creator.accept_timeout(TICK).map_err(|error| Failure::core("bench net", &error))?;
+        if let Some(session) = session {
+            return Ok(Party { host: Some(asked.host().to_owned()), session });
         }
-        _ => "",
-    };
-    let what = format!("bench net: the far end at {host}");
-    Failure::new(exit_of(error.code), &what, format!("{error}{hint}"))
+        asked.look(ask)?;
+        watch(&idle)?;
+    }
+    Err(asked.gone("it has not joined in time: does a firewall keep it from this host?"))
 }

@@ -8,10 +8,13 @@
 //!
 //! What it is not: the choice of what is run (`ask`), or what is shown of it (`figures`).
 //!
+//! Of what is sent once for several, the near end has a session with each, and sends by the first.
+//!
 //! Invariants: every thread has ended when a run returns; what became of the units is asked when
 //! the session is closed, and the account is the session's own.
 
 use super::ask::{Ask, Run};
+use super::asked::lost;
 use super::echo::{self, Echoes};
 use super::flow::{self, Got, Pulse, Sent};
 use crate::exit::Failure;
@@ -43,6 +46,23 @@ pub struct Packets {
     pub seconds: f64,
 }
 
+/// A session of a run.
+pub struct Party {
+    /// The other end, as the user has named it; at the far end nobody is named.
+    pub host: Option<String>,
+    /// The session with the other end.
+    pub session: Session,
+}
+
+impl Party {
+    fn failed(&self, error: &Error) -> Failure {
+        match &self.host {
+            Some(host) => lost(host, error),
+            None => Failure::core("bench net", error),
+        }
+    }
+}
+
 /// What a run was at one end.
 #[derive(Debug, Default)]
 pub struct End {
@@ -60,8 +80,8 @@ pub struct End {
     pub turns: u64,
     /// Calls that sent something, by how many datagrams each took; control included.
     pub sends: SegmentCounts,
-    /// What became of every unit.
-    pub account: Option<Account>,
+    /// What became of every unit, in each session.
+    pub accounts: Vec<Account>,
 }
 
 /// What a thread brings.
@@ -78,27 +98,29 @@ impl End {
     /// Why the run ended before its end; what `watch` says.
     pub fn run(
         side: Side,
-        session: &Session,
+        parties: &[Party],
         ask: &Ask,
         mut watch: impl FnMut(&Pulse) -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
-        let failed = |error: Error| Failure::core("bench net", &error);
-        let (cpu, turns) = (cpu_time(), session.endpoint().counters().turns);
-        let sends = || session.endpoint().transport_stats().sum().segments_per_call;
-        let sent_before = sends();
-        match session.activate() {
-            // A near end with little to send is through before we look; what it sent is there.
-            Err(error) if side == Side::Far && error.code == Code::Closed => {}
-            activated => activated.map_err(failed)?,
-        }
         let mut end = Self::default();
-        end.flows(side, session, ask, &mut watch)?;
-        // The account of who ended in disorder is there too, and shows it.
-        let closed = session.close();
-        let account = closed.unwrap_or_else(|_| session.account());
-        end.account = Some(account);
+        let Some((first, others)) = parties.split_first() else { return Ok(end) };
+        let endpoint = first.session.endpoint();
+        let (cpu, turns) = (cpu_time(), endpoint.counters().turns);
+        let sends = || endpoint.transport_stats().sum().segments_per_call;
+        let sent_before = sends();
+        parties.iter().try_for_each(|party| activate(side, party))?;
+        end.flows(side, first, ask, &mut watch)?;
+        let (out, _) = flow_names(side, ask);
+        for party in others {
+            let mut finished = out.iter().map(|name| party.session.finish(name));
+            finished.try_for_each(|it| it.map_err(|error| party.failed(&error)))?;
+        }
+        for Party { session, .. } in parties {
+            // The account of who ended in disorder is there too, and shows it.
+            end.accounts.push(session.close().unwrap_or_else(|_| session.account()));
+        }
         end.cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
-        end.turns = session.endpoint().counters().turns.saturating_sub(turns);
+        end.turns = endpoint.counters().turns.saturating_sub(turns);
         end.sends = sends().since(&sent_before);
         Ok(end)
     }
@@ -106,13 +128,12 @@ impl End {
     fn flows(
         &mut self,
         side: Side,
-        session: &Session,
+        party: &Party,
         ask: &Ask,
         watch: &mut dyn FnMut(&Pulse) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let pulse = Pulse::default();
-        let (up, down) = ask.flow_names();
-        let (out, into) = if side == Side::Near { (up, down) } else { (down, up) };
+        let (pulse, session) = (Pulse::default(), &party.session);
+        let (out, into) = flow_names(side, ask);
         let began = Instant::now();
         std::thread::scope(|scope| {
             let (tell, told) = mpsc::channel();
@@ -132,7 +153,7 @@ impl End {
                 self.count_packets(session, &into, began);
                 match came {
                     Ok(Ok(brought)) => self.take(brought),
-                    Ok(Err(error)) => stop(Failure::core("bench net", &error)),
+                    Ok(Err(error)) => stop(party.failed(&error)),
                     Err(RecvTimeoutError::Disconnected) => break,
                     Err(RecvTimeoutError::Timeout) => watch(&pulse).unwrap_or_else(&mut stop),
                 }
@@ -161,6 +182,21 @@ impl End {
             }
         }
     }
+}
+
+/// Lets the flows of a session run.
+fn activate(side: Side, party: &Party) -> Result<(), Failure> {
+    match party.session.activate() {
+        // A near end with little to send is through before we look; what it sent is there.
+        Err(error) if side == Side::Far && error.code == Code::Closed => Ok(()),
+        activated => activated.map_err(|error| party.failed(&error)),
+    }
+}
+
+/// The flows that an end sends, and those that it receives.
+fn flow_names(side: Side, ask: &Ask) -> (Vec<String>, Vec<String>) {
+    let (up, down) = ask.flow_names();
+    if side == Side::Near { (up, down) } else { (down, up) }
 }
 
 /// What a thread does.

@@ -9,8 +9,23 @@
 use super::ask::{Ask, CONTROL, MESSAGE_LEN_MAX};
 use crate::cli::net_word;
 use dacapo_qos::{SessionFile, Source};
+use std::net::SocketAddr;
 
 const GRAPH_LEN_MAX: usize = 1_024;
+
+/// Whom the flows of a run are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Audience {
+    /// Who takes part besides the owner of the session.
+    pub participants: usize,
+    /// The group that flows over udp-multicast are sent to.
+    pub group: Option<SocketAddr>,
+}
+
+impl Audience {
+    /// One other end.
+    pub const ONE: Self = Self { participants: 1, group: None };
+}
 
 /// The session in which the near end asks.
 pub fn control_file() -> String {
@@ -29,29 +44,40 @@ pub fn control_file() -> String {
 }
 
 impl Ask {
-    /// The session of the run.
+    /// The session of the run, which the far end owns; of what is sent once for several it is the
+    /// near end, because only who owns a session can send so.
     ///
     /// # Errors
     /// What is wrong with the graph.
-    pub fn session_file(&self, name: &str) -> Result<String, String> {
+    pub fn session_file(&self, name: &str, audience: &Audience) -> Result<String, String> {
         let graph = graph(&self.graph)?;
         let (up, down) = self.flow_names();
         let bound = self.bound_bps().map(|bps| format!("bound = \"{bps} bit/s\"\n"));
         let (bound, len) = (bound.unwrap_or_default(), self.unit_len);
-        let transport = net_word(self.transport);
+        let way = self.way(audience);
+        let Audience { participants, .. } = audience;
         let flow = |name: &String, from: &str| {
             format!(
                 "[[flow]]\nname = \"{name}\"\nfrom = \"{from}\"\nsource = {{ raw = true }}\n\
-                 unit_max = \"{len} B\"\n{bound}transport = \"{transport}\"\n\
-                 attributes = {{ receivers = {{ max = 1 }} }}\ngraph = {graph}\n"
+                 unit_max = \"{len} B\"\n{bound}{way}\
+                 attributes = {{ receivers = {{ max = {participants} }} }}\ngraph = {graph}\n"
             )
         };
-        let up: String = up.iter().map(|name| flow(name, "participant")).collect();
+        let source = if self.transport.is_shared() { "creator" } else { "participant" };
+        let up: String = up.iter().map(|name| flow(name, source)).collect();
         let down: String = down.iter().map(|name| flow(name, "creator")).collect();
         let text = format!("[session]\nname = \"{name}\"\ngive_up = \"5 s\"\n{up}{down}");
         let file = SessionFile::parse(&text, "graph").map_err(|errors| problems(&errors))?;
         let is_bytes = file.flows.iter().all(|flow| *flow.source == Source::Raw);
         if is_bytes { Ok(text) } else { Err("the graph is more than a graph".to_owned()) }
+    }
+
+    /// What is below the graph, and where it leads.
+    fn way(&self, audience: &Audience) -> String {
+        match audience.group {
+            Some(group) => format!("transport = \"udp\"\nmulticast = \"{group}\"\n"),
+            None => format!("transport = \"{}\"\n", net_word(self.transport)),
+        }
     }
 }
 
@@ -100,16 +126,35 @@ pub fn graph(text: &str) -> Result<String, String> {
 mod tests {
     use super::super::ask::tests::ask;
     use super::*;
+    use crate::cli::{NetDirection, NetTransport};
 
     #[test]
     fn the_flows_of_a_run_are_those_that_were_asked_for() {
-        let text = ask().session_file("net-1").unwrap();
+        let text = ask().session_file("net-1", &Audience::ONE).unwrap();
         let file = SessionFile::parse(&text, "test").unwrap();
         let names: Vec<&str> = file.flows.iter().map(|flow| flow.name.as_str()).collect();
         assert_eq!(names, ["up0", "up1", "down0", "down1"]);
         // 10,000 bytes are 5,000 each, in units of 1,400.
         assert_eq!(ask().units_max(), 4);
         SessionFile::parse(&control_file(), "test").unwrap();
+    }
+
+    #[test]
+    fn what_is_sent_once_for_several_comes_from_who_owns_the_session() {
+        let group = Some("239.255.1.2:5004".parse().unwrap());
+        for (transport, group) in
+            [(NetTransport::UdpMulticast, group), (NetTransport::TcpMulticast, None)]
+        {
+            let asked = Ask { transport, direction: NetDirection::Up, ..ask() };
+            let text = asked.session_file("net-1", &Audience { participants: 3, group }).unwrap();
+            let file = SessionFile::parse(&text, "test").unwrap();
+            assert_eq!(file.flows.len(), 2, "{text}");
+            for flow in &file.flows {
+                assert_eq!(flow.multicast.as_ref().map(|it| it.value), group);
+                assert!(text.contains("from = \"creator\"") && text.contains("max = 3"), "{text}");
+                assert!(!text.contains("participant"), "{text}");
+            }
+        }
     }
 
     #[test]
@@ -124,7 +169,7 @@ mod tests {
         }
         for wrong in ["[", "[] source = { file = \"x\" }", "[\"segment\"], x = [", "[\"a", "[1]"] {
             let asked = Ask { graph: wrong.to_owned(), ..ask() };
-            assert!(asked.session_file("net-1").is_err(), "{wrong:?}");
+            assert!(asked.session_file("net-1", &Audience::ONE).is_err(), "{wrong:?}");
         }
     }
 }

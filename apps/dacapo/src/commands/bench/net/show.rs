@@ -5,19 +5,23 @@
 mod json;
 
 use super::ask::Ask;
-use super::figures::{Bulk, Delay, Way, in_words};
+use super::figures::{Bulk, Delay, Way};
+use super::sums::in_words;
 use crate::cli::{BenchNetArgs, NetWait, net_word};
 use crate::commands::bench::series::median;
 use crate::output::{Cell, Table, line};
 use dacapo::host::HostConfig;
 use dacapo::{FlowInfo, SegmentCounts};
 use dacapo_qos::{format_rate, format_size};
+use std::net::SocketAddr;
 
 /// What was measured in a round.
 #[derive(Clone, Debug, Default)]
 pub struct Round {
-    /// How much went through.
+    /// How much went through, to all.
     pub bulk: Option<Bulk>,
+    /// The same to each, of what is sent once for several.
+    pub receivers: Vec<Bulk>,
     /// How long a small unit took.
     pub delay: Option<Delay>,
 }
@@ -30,21 +34,47 @@ pub struct Measured<'a> {
     pub ask: &'a Ask,
     /// What this end is.
     pub config: HostConfig,
-    /// The far end's address.
-    pub remote: String,
+    /// The far ends: as they were named, and their addresses.
+    pub far_ends: Vec<(String, SocketAddr)>,
     /// A flow as it was agreed.
     pub flow: Option<FlowInfo>,
     /// The rounds.
     pub rounds: Vec<Round>,
 }
 
+/// Whose figures: those of one receiver of several, by its place, or of all.
+type Whose = Option<usize>;
+
+fn of(round: &Round, whose: Whose) -> Option<&Bulk> {
+    whose.map_or(round.bulk.as_ref(), |at| round.receivers.get(at))
+}
+
 impl Measured<'_> {
+    /// Everybody who has figures: each of several, and all.
+    fn everybody(&self) -> impl Iterator<Item = Whose> {
+        let count = if self.are_several() { self.far_ends.len() } else { 0 };
+        (0..count).map(Some).chain([None])
+    }
+
+    fn are_several(&self) -> bool {
+        self.far_ends.len() > 1
+    }
+
+    /// What a way is called in a table.
+    fn called(&self, way: &str, whose: Whose) -> String {
+        match whose.and_then(|at| self.far_ends.get(at)) {
+            Some((host, _)) => format!("{way} to {host}"),
+            None if self.are_several() => format!("{way} to all"),
+            None => way.to_owned(),
+        }
+    }
+
     fn median(&self, pick: impl Fn(&Round) -> Option<f64>) -> f64 {
         median(&self.rounds.iter().filter_map(pick).collect::<Vec<f64>>())
     }
 
-    fn way(&self, at: usize, pick: impl Fn(&Way) -> f64) -> f64 {
-        self.median(|round| round.bulk.as_ref()?.ways.get(at).map(&pick))
+    fn way(&self, whose: Whose, at: usize, pick: impl Fn(&Way) -> f64) -> f64 {
+        self.median(|round| of(round, whose)?.ways.get(at).map(&pick))
     }
 
     /// Half of all calls to send, of all rounds together, took at least so many datagrams.
@@ -55,8 +85,8 @@ impl Measured<'_> {
         all.median_at_least()
     }
 
-    fn bulk(&self, pick: impl Fn(&Bulk) -> f64) -> f64 {
-        self.median(|round| round.bulk.as_ref().map(&pick))
+    fn bulk(&self, whose: Whose, pick: impl Fn(&Bulk) -> f64) -> f64 {
+        self.median(|round| of(round, whose).map(&pick))
     }
 
     fn delay(&self, pick: impl Fn(&Delay) -> f64) -> f64 {
@@ -71,8 +101,11 @@ impl Measured<'_> {
 
     /// Prints everything for people.
     pub fn print(&self) {
-        let far = if self.args.host.is_some() { "" } else { ", a second process on this host" };
-        line(format_args!("far end   {}{far}", self.remote));
+        let is_here = self.args.are_far_ends_here();
+        let far = if is_here { ", a second process on this host" } else { "" };
+        for (_, remote) in &self.far_ends {
+            line(format_args!("far end   {remote}{far}"));
+        }
         line(format_args!("protocol  {}", self.protocol()));
         if self.rounds.iter().any(|round| round.bulk.is_some()) {
             line("");
@@ -116,6 +149,9 @@ impl Measured<'_> {
     fn flows(&self) -> String {
         let way = match net_word(self.ask.direction).as_str() {
             "both" => "each way, at the same time".to_owned(),
+            one if self.are_several() => {
+                format!("{one}, sent once for {}", self.far_ends.len())
+            }
             one => one.to_owned(),
         };
         match self.ask.flows {
@@ -138,43 +174,57 @@ impl Measured<'_> {
             "both",
         ]);
         for (at, round) in self.rounds.iter().enumerate() {
-            let Some(bulk) = &round.bulk else { continue };
-            for way in &bulk.ways {
-                table.row(row(&(at + 1).to_string(), way, bulk));
+            for (whose, bulk) in self.figures(round) {
+                for way in &bulk.ways {
+                    let called = self.called(way.name, whose);
+                    table.row(row(&(at + 1).to_string(), &called, way, bulk));
+                }
             }
         }
-        if self.rounds.len() > 1 {
-            self.ways().iter().enumerate().for_each(|(at, name)| table.row(self.medians(at, name)));
+        for whose in self.everybody().filter(|_| self.rounds.len() > 1) {
+            let ways = self.ways();
+            ways.iter().enumerate().for_each(|(at, it)| table.row(self.medians(whose, at, it)));
         }
         table.print();
         line("");
         for (at, round) in self.rounds.iter().enumerate() {
+            for (whose, bulk) in self.figures(round) {
+                for way in &bulk.ways {
+                    let called = self.called(way.name, whose);
+                    line(format_args!("{} {called}: {}", at + 1, in_words(&way.sums)));
+                }
+            }
             for way in round.bulk.iter().flat_map(|bulk| &bulk.ways) {
-                line(format_args!("{} {}: {}", at + 1, way.name, in_words(&way.sums)));
                 line(format_args!("{} {}: {}", at + 1, way.name, calls_in_words(&way.sends)));
             }
         }
     }
 
-    fn medians(&self, at: usize, name: &str) -> Vec<Cell> {
-        let (near, far) = (self.bulk(|it| it.near_cpu), self.bulk(|it| it.far_cpu));
+    /// The figures of a round: of each, and of all.
+    fn figures<'a>(&'a self, round: &'a Round) -> impl Iterator<Item = (Whose, &'a Bulk)> {
+        self.everybody().filter_map(|whose| Some((whose, of(round, whose)?)))
+    }
+
+    fn medians(&self, whose: Whose, at: usize, name: &str) -> Vec<Cell> {
+        let near = self.bulk(whose, |it| it.near_cpu);
+        let far = self.bulk(whose, |it| it.far_cpu);
         vec![
             "median".into(),
-            name.into(),
-            format!("{:.3}", self.way(at, |it| it.arrived.gbit_per_s())).into(),
-            format!("{:.0}", self.way(at, |it| it.arrived.units_per_s())).into(),
-            packets(self.packets(at)).into(),
-            format!("{:.3} %", 100.0 * self.way(at, |it| it.sums.loss())).into(),
-            format!("{:.1}", self.way(at, |it| it.arrived.jitter_us)).into(),
+            self.called(name, whose).into(),
+            format!("{:.3}", self.way(whose, at, |it| it.arrived.gbit_per_s())).into(),
+            format!("{:.0}", self.way(whose, at, |it| it.arrived.units_per_s())).into(),
+            packets(self.packets(whose, at)).into(),
+            format!("{:.3} %", 100.0 * self.way(whose, at, |it| it.sums.loss())).into(),
+            format!("{:.1}", self.way(whose, at, |it| it.arrived.jitter_us)).into(),
             format!("{near:.3}").into(),
             format!("{far:.3}").into(),
-            format!("{:.3}", self.bulk(|it| it.near_cpu + it.far_cpu)).into(),
+            format!("{:.3}", self.bulk(whose, |it| it.near_cpu + it.far_cpu)).into(),
         ]
     }
 
-    fn packets(&self, at: usize) -> Option<f64> {
+    fn packets(&self, whose: Whose, at: usize) -> Option<f64> {
         let counted = |round: &Round| {
-            round.bulk.as_ref().and_then(|bulk| bulk.ways.get(at)?.arrived.packets_per_s)
+            of(round, whose).and_then(|bulk| bulk.ways.get(at)?.arrived.packets_per_s)
         };
         let is_counted = self.rounds.iter().any(|round| counted(round).is_some());
         is_counted.then(|| self.median(counted))
@@ -232,6 +282,13 @@ impl Measured<'_> {
                     .to_owned(),
             );
         }
+        if self.are_several() {
+            notes.push(
+                "To each, the near end's\nprocessor time is reckoned whole; to all, for what all \
+                 of them got, over the longest time."
+                    .to_owned(),
+            );
+        }
         notes.extend(load_average().map(|load| {
             format!("The load of this host was {load:.2} on {} processors.", processors())
         }));
@@ -239,11 +296,11 @@ impl Measured<'_> {
     }
 }
 
-fn row(name: &str, way: &Way, bulk: &Bulk) -> Vec<Cell> {
+fn row(name: &str, called: &str, way: &Way, bulk: &Bulk) -> Vec<Cell> {
     let arrived = &way.arrived;
     vec![
         name.into(),
-        way.name.into(),
+        called.into(),
         format!("{:.3}", arrived.gbit_per_s()).into(),
         format!("{:.0}", arrived.units_per_s()).into(),
         packets(arrived.packets_per_s).into(),

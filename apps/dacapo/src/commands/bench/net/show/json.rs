@@ -2,21 +2,26 @@
 //!
 //! What it is not: the figures (`figures`), or what people see of them (`show`).
 
-use super::{Measured, Round, load_average, processors};
+use super::{Measured, Round, Whose, load_average, processors};
 use crate::cli::net_word;
 use crate::commands::bench::net::ask::ECHO_LEN;
-use crate::commands::bench::net::figures::Way;
+use crate::commands::bench::net::figures::{Bulk, Delay, Way};
 use dacapo::SegmentCounts;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 impl Measured<'_> {
     /// Everything for programs.
     pub fn to_json(&self) -> Value {
-        let rounds: Vec<Value> = self.rounds.iter().map(round_json).collect();
+        let rounds: Vec<Value> = self.rounds.iter().map(|round| self.round_json(round)).collect();
+        let receivers: Vec<Value> =
+            (self.far_ends.iter().filter(|_| self.ask.transport.is_shared()))
+                .map(|(host, address)| json!({ "host": host, "address": address.to_string() }))
+                .collect();
         let ask = self.ask;
         json!({
-            "far_end": self.remote,
-            "far_end_is_on_this_host": self.args.host.is_none(),
+            "far_end": self.far_ends.first().map(|(_, address)| address.to_string()),
+            "far_end_is_on_this_host": self.args.are_far_ends_here(),
+            "receivers": receivers,
             "transport": net_word(ask.transport),
             "graph": self.graph(),
             "direction": net_word(ask.direction),
@@ -37,26 +42,16 @@ impl Measured<'_> {
     }
 
     fn median_json(&self) -> Value {
-        let mut bulk = serde_json::Map::new();
-        for (at, name) in self.ways().iter().enumerate() {
-            let way = json!({
-                "gbit_per_s": self.way(at, |it| it.arrived.gbit_per_s()),
-                "units_per_s": self.way(at, |it| it.arrived.units_per_s()),
-                "packets_per_s": self.packets(at),
-                "loss": self.way(at, |it| it.sums.loss()),
-                "jitter_us": self.way(at, |it| it.arrived.jitter_us),
-                "datagrams_per_send_call_at_least": self.calls_at_least(at),
-            });
-            bulk.insert((*name).to_owned(), way);
-        }
-        if !bulk.is_empty() {
-            let cpu = json!({
-                "near": self.bulk(|it| it.near_cpu),
-                "far": self.bulk(|it| it.far_cpu),
-                "both": self.bulk(|it| it.near_cpu + it.far_cpu),
-            });
-            bulk.insert("cpu_s_per_gb".to_owned(), cpu);
-        }
+        let has_bulk = self.rounds.iter().any(|round| round.bulk.is_some());
+        let bulk = has_bulk.then(|| self.median_bulk(None));
+        let is_shared = self.ask.transport.is_shared();
+        let receivers = self.far_ends.iter().filter(|_| is_shared).enumerate();
+        let receivers = receivers.map(|(at, (host, _))| {
+            let mut its = self.median_bulk(Some(at));
+            its.insert("host".to_owned(), json!(host));
+            Value::from(its)
+        });
+        let receivers: Vec<Value> = receivers.collect();
         let has_delay = self.rounds.iter().any(|round| round.delay.is_some());
         let delay = has_delay.then(|| {
             json!({
@@ -70,39 +65,68 @@ impl Measured<'_> {
                 "cpu_us_per_round_trip": self.delay(|it| it.cpu_us),
             })
         });
-        let bulk = (!bulk.is_empty()).then_some(bulk);
-        json!({ "bulk": bulk, "latency": delay })
+        json!({ "bulk": bulk, "receivers": receivers, "latency": delay })
+    }
+
+    fn median_bulk(&self, whose: Whose) -> Map<String, Value> {
+        let mut bulk = Map::new();
+        for (at, name) in self.ways().iter().enumerate() {
+            let way = json!({
+                "gbit_per_s": self.way(whose, at, |it| it.arrived.gbit_per_s()),
+                "units_per_s": self.way(whose, at, |it| it.arrived.units_per_s()),
+                "packets_per_s": self.packets(whose, at),
+                "loss": self.way(whose, at, |it| it.sums.loss()),
+                "jitter_us": self.way(whose, at, |it| it.arrived.jitter_us),
+                "datagrams_per_send_call_at_least": self.calls_at_least(at),
+            });
+            bulk.insert((*name).to_owned(), way);
+        }
+        let cpu = json!({
+            "near": self.bulk(whose, |it| it.near_cpu),
+            "far": self.bulk(whose, |it| it.far_cpu),
+            "both": self.bulk(whose, |it| it.near_cpu + it.far_cpu),
+        });
+        bulk.insert("cpu_s_per_gb".to_owned(), cpu);
+        bulk
+    }
+
+    fn round_json(&self, round: &Round) -> Value {
+        let named = round.receivers.iter().zip(&self.far_ends);
+        let receivers = named.map(|(bulk, (host, _))| {
+            let mut its = bulk_json(bulk);
+            its.insert("host".to_owned(), json!(host));
+            Value::from(its)
+        });
+        let receivers: Vec<Value> = receivers.collect();
+        let bulk = round.bulk.as_ref().map(bulk_json);
+        let delay = round.delay.as_ref().map(delay_json);
+        json!({ "bulk": bulk, "receivers": receivers, "latency": delay })
     }
 }
 
-fn round_json(round: &Round) -> Value {
-    let bulk = round.bulk.as_ref().map(|bulk| {
-        let ways: serde_json::Map<String, Value> =
-            bulk.ways.iter().map(|way| (way.name.to_owned(), way_json(way))).collect();
-        let mut value = json!({
-            "cpu_s_per_gb": {
-                "near": bulk.near_cpu, "far": bulk.far_cpu, "both": bulk.near_cpu + bulk.far_cpu,
-            },
-            "units_per_turn": { "near": bulk.near_units_per_turn, "far": bulk.far_units_per_turn },
-        });
-        if let Some(map) = value.as_object_mut() {
-            map.extend(ways);
-        }
-        value
+fn bulk_json(bulk: &Bulk) -> Map<String, Value> {
+    let mut map: Map<String, Value> =
+        bulk.ways.iter().map(|way| (way.name.to_owned(), way_json(way))).collect();
+    let cpu = json!({
+        "near": bulk.near_cpu, "far": bulk.far_cpu, "both": bulk.near_cpu + bulk.far_cpu,
     });
-    let delay = round.delay.as_ref().map(|it| {
-        json!({
-            "unit_bytes": ECHO_LEN,
-            "n": it.count,
-            "lost": it.lost,
-            "rtt_us": {
-                "min": it.min_us, "p50": it.p50_us, "p99": it.p99_us, "p999": it.p999_us,
-                "max": it.max_us,
-            },
-            "cpu_us_per_round_trip": it.cpu_us,
-        })
-    });
-    json!({ "bulk": bulk, "latency": delay })
+    map.insert("cpu_s_per_gb".to_owned(), cpu);
+    let units = json!({ "near": bulk.near_units_per_turn, "far": bulk.far_units_per_turn });
+    map.insert("units_per_turn".to_owned(), units);
+    map
+}
+
+fn delay_json(it: &Delay) -> Value {
+    json!({
+        "unit_bytes": ECHO_LEN,
+        "n": it.count,
+        "lost": it.lost,
+        "rtt_us": {
+            "min": it.min_us, "p50": it.p50_us, "p99": it.p99_us, "p999": it.p999_us,
+            "max": it.max_us,
+        },
+        "cpu_us_per_round_trip": it.cpu_us,
+    })
 }
 
 fn way_json(way: &Way) -> Value {
