@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   turn without waiting:  read the hot socket at once      (one call of the system)
-//!   every 20 us:           ask which sockets are ready      (a call for the look, one to read)
+//!   every 20 to 50 us:     ask which sockets are ready      (a call for the look, one to read)
 //! ```
 //!
 //! Who polls for an answer knows from where it will come. Asking first costs the way of each
-//! datagram as much as reading it.
+//! datagram as much as reading it. Who has just sent something has no answer yet, so that is when
+//! all are asked; who sends nothing asks later.
 //!
 //! What it is not: a promise that there is something to read.
 //!
@@ -18,7 +19,10 @@ use dacapo_sys::poll::Event;
 use std::time::Duration;
 
 /// All are asked so often; who sleeps is woken no more exactly.
-const LOOK_EVERY: Duration = Duration::from_micros(20);
+const LOOK_EVERY: Duration = Duration::from_micros(50);
+
+/// They are asked so often by who has just sent something.
+const LOOK_AGAIN: Duration = Duration::from_micros(20);
 
 /// Who polls for something that takes longer to come gains nothing.
 const COLD_AFTER: Duration = Duration::from_micros(100);
@@ -28,6 +32,8 @@ pub(super) struct Hot {
     event: Option<Event>,
     brought_at: Time,
     looked_at: Time,
+    /// Something was sent since then.
+    has_sent: bool,
 }
 
 impl Hot {
@@ -35,12 +41,23 @@ impl Hot {
     pub fn guess(&self, now: Time) -> Option<Event> {
         let is_hot = now.since(self.brought_at) < COLD_AFTER;
         let is_fresh = now.since(self.looked_at) < LOOK_EVERY;
-        self.event.filter(|_| is_hot && is_fresh)
+        self.event.filter(|_| is_hot && is_fresh && !self.has_time(now))
+    }
+
+    /// Whether nothing can have come yet, and all have not been asked for a while.
+    pub fn has_time(&self, now: Time) -> bool {
+        self.has_sent && now.since(self.looked_at) >= LOOK_AGAIN
     }
 
     /// All were asked.
     pub fn looked(&mut self, now: Time) {
         self.looked_at = now;
+        self.has_sent = false;
+    }
+
+    /// Something was sent.
+    pub fn sent(&mut self) {
+        self.has_sent = true;
     }
 
     /// Something has come where this event was; `None` where no event tells.
@@ -67,11 +84,23 @@ mod tests {
         assert_eq!(hot.guess(us(0)), None, "nobody has spoken");
         hot.looked(us(0));
         hot.brought(us(0), Some(EVENT));
-        let guess = hot.guess(us(19)).unwrap();
+        let guess = hot.guess(us(49)).unwrap();
         assert_eq!((guess.token, guess.readable, guess.writable), (7, true, false));
-        assert_eq!(hot.guess(us(20)), None, "all are to be asked");
+        assert_eq!(hot.guess(us(50)), None, "all are to be asked");
+        hot.looked(us(50));
+        assert!(hot.guess(us(99)).is_some());
+    }
+
+    #[test]
+    fn who_has_sent_asks_all_while_no_answer_can_be_there() {
+        let mut hot = Hot::default();
+        hot.looked(us(0));
+        hot.brought(us(0), Some(EVENT));
+        hot.sent();
+        assert!(hot.guess(us(19)).is_some() && !hot.has_time(us(19)), "they were asked just now");
+        assert!(hot.guess(us(20)).is_none() && hot.has_time(us(20)));
         hot.looked(us(20));
-        assert!(hot.guess(us(39)).is_some());
+        assert!(hot.guess(us(41)).is_some(), "nothing was sent since then");
     }
 
     #[test]

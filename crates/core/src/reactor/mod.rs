@@ -270,6 +270,9 @@ impl Reactor {
         let now = self.now();
         self.turned_at = now;
         let guess = self.guess(now, wait);
+        if wait.is_zero() && self.hot.has_time(now) {
+            self.core.touch();
+        }
         let mut tokens = self.look(now, guess)?;
         let is_nothing_ready = self.ready.is_empty();
         let (received, mut more) = match is_nothing_ready && self.is_idle(now, wait) {

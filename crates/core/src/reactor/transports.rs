@@ -10,7 +10,8 @@
 //! What it is not: receiving or sending; that is the reactor's.
 //!
 //! Invariants: a turn in which nothing comes looks at no transport that is not in one of these
-//! sets, however many there are; a token is in a set of those alone that are attached.
+//! sets, however many there are; a token is in a set of those alone that are attached; what is
+//! known of the last way out is forgotten when one comes, or begins to go, or is gone.
 
 use super::key_of;
 use crate::engine::{Local, Transmit};
@@ -66,6 +67,8 @@ pub(super) struct Transports {
     /// What they did not take.
     full: BTreeMap<u64, Waiting>,
     leaving: BTreeSet<(Time, u64)>,
+    /// Which reached a remote the last time: mostly the next is the same.
+    last: Option<(Option<Local>, SocketAddr, u64)>,
 }
 
 impl Transports {
@@ -77,6 +80,7 @@ impl Transports {
         dialed: Option<SocketAddr>,
         is_silent: bool,
     ) {
+        self.last = None;
         match dialed {
             Some(remote) => self.dialed.insert((remote, token)),
             None => self.listening.insert(token),
@@ -102,7 +106,9 @@ impl Transports {
     pub fn take_due(&mut self, ready: &[Event], due: &mut Vec<u64>) {
         due.clear();
         due.extend(&self.silent);
-        due.extend(std::mem::take(&mut self.more));
+        if !self.more.is_empty() {
+            due.extend(std::mem::take(&mut self.more));
+        }
         for event in ready {
             let token = key_of(event);
             if let Some(attached) = self.all.get_mut(&token) {
@@ -110,8 +116,10 @@ impl Transports {
                 due.push(token);
             }
         }
-        due.sort_unstable();
-        due.dedup();
+        if due.len() > 1 {
+            due.sort_unstable();
+            due.dedup();
+        }
     }
 
     /// Receiving has stopped at its bound.
@@ -121,7 +129,18 @@ impl Transports {
 
     /// Which reaches a remote: the one that was dialed to it, else that by which it has come in,
     /// else the first that listens at an address of its family.
-    pub fn reaching(&self, local: Option<Local>, remote: SocketAddr) -> Option<u64> {
+    pub fn reaching(&mut self, local: Option<Local>, remote: SocketAddr) -> Option<u64> {
+        if let Some((from, to, token)) = self.last
+            && (from, to) == (local, remote)
+        {
+            return Some(token);
+        }
+        let token = self.find(local, remote)?;
+        self.last = Some((local, remote, token));
+        Some(token)
+    }
+
+    fn find(&self, local: Option<Local>, remote: SocketAddr) -> Option<u64> {
         // One whose peer is gone lingers, and another may have been dialed since.
         let dialed = || self.dialed_to(remote);
         let stays = |token: &u64| self.all.get(token).is_some_and(|it| it.remove_at.is_none());
@@ -177,6 +196,7 @@ impl Transports {
 
     /// The lane of data to a remote is no longer needed; what was dialed to it goes at `at`.
     pub fn close_data(&mut self, remote: SocketAddr, at: Time) {
+        self.last = None;
         for attached in self.all.values_mut() {
             if attached.close_lane(remote) {
                 attached.transport.close_data(remote);
@@ -195,6 +215,7 @@ impl Transports {
     pub fn take_over(&mut self, now: Time) -> Option<(Attached, Option<Waiting>)> {
         let &(at, token) = self.leaving.first().filter(|(at, _)| *at <= now)?;
         self.leaving.remove(&(at, token));
+        self.last = None;
         let attached = self.all.remove(&token)?;
         attached.dialed.map(|remote| self.dialed.remove(&(remote, token)));
         self.silent.remove(&token);
