@@ -1,7 +1,7 @@
 //! `cargo xtask ratchet`: instructions of fixed work, compared with what was recorded.
 //!
 //! ```text
-//!   build crates/netlab/examples/ratchet (release) -> valgrind --tool=callgrind, for each work
+//!   build crates/netlab/examples/ratchet (`count`) -> valgrind --tool=callgrind, for each work
 //!        -> instructions of each function -> the ten hottest and the total
 //!        -> beside xtask/instructions.txt: over 3 % more fails; --accept writes it anew
 //! ```
@@ -50,7 +50,7 @@ and the total.
   cargo xtask ratchet --accept   writes xtask/instructions.txt anew, for a change that is worth it
 
 The counts are the same in every run of the same sources. To see which lines a work spends them in:
-  valgrind --tool=callgrind --toggle-collect='ratchet::counted*' target/release/examples/ratchet tcp
+  valgrind --tool=callgrind --toggle-collect='ratchet::counted*' target/count/examples/ratchet tcp
   callgrind_annotate callgrind.out.*
 Exit code: 0, 1 when something costs more or valgrind is missing, 2 when a word was wrong or nothing
 could be run.
@@ -143,12 +143,12 @@ fn build(root: &Path) -> io::Result<PathBuf> {
     let outer = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target_dir = outer.map_or_else(|| root.join("target"), |dir| root.join(dir));
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--release", "--quiet", "--locked", "-p", "dacapo-netlab"]);
+    command.args(["build", "--profile=count", "--quiet", "--locked", "-p", "dacapo-netlab"]);
     command.args(["--example", "ratchet", "--target-dir"]).arg(&target_dir).current_dir(root);
     if !command.status()?.success() {
         return Err(io::Error::other("the program that is counted could not be built"));
     }
-    Ok(target_dir.join("release/examples"))
+    Ok(target_dir.join("count/examples"))
 }
 
 fn measure(folder: &Path, work: &str) -> io::Result<Profile> {

@@ -14,7 +14,9 @@ use std::process::Command;
 const FAILURES: [&str; 4] = ["crash-", "timeout-", "oom-", "leak-"];
 
 /// The profile: optimised, with every assertion, and lines in backtraces.
-const PROFILE: [&str; 3] = [
+const PROFILE: [&str; 5] = [
+    "profile.release.lto=\"off\"",
+    "profile.release.codegen-units=16",
     "profile.release.debug-assertions=true",
     "profile.release.opt-level=2",
     "profile.release.debug=\"line-tables-only\"",
