@@ -12,7 +12,8 @@ pub struct Queues {
     /// Bytes of a flow that wait below its graph for the pace; then the graph is fed no more. At
     /// least 1: then one unit waits.
     pub path_bytes_max: usize,
-    /// Units that are held for the end of the epoch before theirs; further ones are lost.
+    /// Units that are held for the end of the epoch before theirs; with so many that is waited for
+    /// no longer. Before it is known where theirs begins further ones are lost.
     pub held_units_max: usize,
     /// Packets of a receiver's modules that wait to be sent back; further ones are left out.
     pub feedback_packets_max: usize,

@@ -113,6 +113,8 @@ pub struct Record {
     pub misnumbered: u64,
     /// Network delay of each unit: from made to its last packet's arrival.
     pub delays: Vec<Duration>,
+    /// From when each unit was made to when it was passed on.
+    pub waits: Vec<Duration>,
     /// How the flow ended.
     pub ending: Option<Ending>,
     /// The account at the end.
@@ -147,7 +149,7 @@ impl PatternSink {
 }
 
 impl Sink for PatternSink {
-    fn handle_unit(&mut self, _: Time, unit: &UnitView<'_>) -> Taken {
+    fn handle_unit(&mut self, now: Time, unit: &UnitView<'_>) -> Taken {
         let mut bytes = Vec::new();
         unit.copy_to(&mut bytes);
         let word = |at: usize| {
@@ -162,6 +164,7 @@ impl Sink for PatternSink {
         record.misnumbered += u64::from(number != unit.number);
         record.numbers.push(unit.number);
         record.delays.push(unit.arrived.since(made));
+        record.waits.push(now.since(made));
         Taken::Delivered
     }
 

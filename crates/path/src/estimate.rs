@@ -1,7 +1,8 @@
 //! [`RttEstimate`] and [`ClockOffset`]: what probes measured of a path.
 //!
-//! Round trip as in RFC 6298, section 2 (smoothed mean and deviation), and the least of the last
-//! measurements; offset as in RFC 5905, section 8, from the exchange with the least round trip,
+//! Round trip as in RFC 6298, section 2 (smoothed mean and deviation), the least of all
+//! measurements, and by how much the last ones differed: a mean forgets within seconds of calm what
+//! a path can do. Offset as in RFC 5905, section 8, from the exchange with the least round trip,
 //! whose error is at most half of it.
 
 use std::time::Duration;
@@ -9,18 +10,56 @@ use std::time::Duration;
 /// How many exchanges an offset estimate lives, so that drifting clocks are followed.
 const OFFSET_LIFE: u32 = 256;
 
+/// So many measurements are remembered at least, and twice as many at most, for how much they
+/// differ: 16 to 32 s of probes.
+const SPAN_SAMPLES: u32 = 32;
+
+/// The least and the most of some measurements.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    count: u32,
+    least: Duration,
+    most: Duration,
+}
+
+impl Span {
+    fn take(&mut self, rtt: Duration) {
+        let (least, most) = if self.count == 0 { (rtt, rtt) } else { (self.least, self.most) };
+        *self = Self { count: self.count + 1, least: least.min(rtt), most: most.max(rtt) };
+    }
+
+    /// Both together.
+    fn with(self, other: Self) -> Self {
+        match (self.count, other.count) {
+            (_, 0) => self,
+            (0, _) => other,
+            (count, more) => Self {
+                count: count + more,
+                least: self.least.min(other.least),
+                most: self.most.max(other.most),
+            },
+        }
+    }
+}
+
 /// Round-trip time of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RttEstimate {
     smoothed: Option<Duration>,
     deviation: Duration,
     min: Option<Duration>,
+    /// The last measurements, and those before them.
+    spans: [Span; 2],
 }
 
 impl RttEstimate {
     /// Takes a measurement.
     pub fn handle_sample(&mut self, rtt: Duration) {
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
+        if self.spans[0].count >= SPAN_SAMPLES {
+            self.spans = [Span::default(), self.spans[0]];
+        }
+        self.spans[0].take(rtt);
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some(rtt);
             self.deviation = rtt / 2;
@@ -36,10 +75,17 @@ impl RttEstimate {
         self.smoothed
     }
 
-    /// The mean deviation: what is used for jitter.
+    /// The mean deviation.
     #[must_use]
     pub fn deviation(&self) -> Duration {
         self.deviation
+    }
+
+    /// The largest of the last measurements less the least of them.
+    #[must_use]
+    pub fn variation(&self) -> Duration {
+        let span = self.spans[0].with(self.spans[1]);
+        span.most - span.least
     }
 
     /// The least measurement.
@@ -144,5 +190,20 @@ mod tests {
         rtt.handle_sample(Duration::from_millis(40));
         assert_eq!(rtt.smoothed(), Some(Duration::from_millis(75)));
         assert_eq!(rtt.min(), Some(Duration::from_millis(40)));
+    }
+
+    #[test]
+    fn the_variation_is_forgotten_after_the_measurements_that_are_remembered() {
+        let mut rtt = RttEstimate::default();
+        assert_eq!(rtt.variation(), Duration::ZERO);
+        let ms = Duration::from_millis;
+        [40, 47, 42].into_iter().for_each(|it| rtt.handle_sample(ms(it)));
+        assert_eq!(rtt.variation(), ms(7));
+        for at in 0..2 * SPAN_SAMPLES {
+            let expected = if at + 3 <= SPAN_SAMPLES { [ms(7); 2] } else { [ms(7), ms(0)] };
+            assert!(expected.contains(&rtt.variation()), "{at}: {:?}", rtt.variation());
+            rtt.handle_sample(ms(42));
+        }
+        assert_eq!(rtt.variation(), ms(0));
     }
 }

@@ -4,6 +4,7 @@
 //! begins and ends epochs (sender and receiver), or the numbers of units over epochs (intake).
 
 use crate::flow::chain::Chain;
+use crate::flow::rest::Rest;
 use crate::flow::{Around, fitted};
 use dacapo_base::Time;
 use dacapo_lift::{Built, Runner};
@@ -114,6 +115,8 @@ pub(crate) struct RxEpoch {
     pub base: Option<(u64, Time)>,
     /// The sender's last mark of this epoch came, through its graph.
     pub ended: bool,
+    /// What was seen of its end, for when the next has begun.
+    pub rest: Rest,
     /// The largest place that came, for the extension of the next.
     pub place_max: u64,
     /// A place far ahead that the next unit may confirm.
@@ -148,6 +151,7 @@ impl RxEpoch {
             ordered,
             base: None,
             ended: false,
+            rest: Rest::new(),
             place_max: 0,
             outlier: None,
             delivered: 0,

@@ -18,6 +18,7 @@ pub(crate) mod epoch;
 pub(crate) mod intake;
 pub(crate) mod member;
 pub(crate) mod receiver;
+pub(crate) mod rest;
 pub(crate) mod sender;
 pub(crate) mod slab;
 pub(crate) mod splice;

@@ -5,15 +5,18 @@
 //!
 //! An ordered flow holds the units of a new epoch until the one before is settled: all its units
 //! passed on or booked lost. It is settled when nothing is missing, when its last mark came in
-//! order, or when the rest was waited for long enough. Over a reliable transport what is missing is
-//! on its way: nothing is booked lost while the way is there and something comes.
+//! order, when the rest was waited for long enough ([`rest`](crate::flow::rest)), or when no more
+//! can be held. Over a reliable transport what is missing is on its way: nothing is booked lost
+//! while the way is there and something comes.
 //!
-//! Invariants: a unit number is passed on or booked lost, once; at most [`EPOCHS_MAX`] epochs live
-//! and `held_units_max` units are held; at the end the ledger closes.
+//! Invariants: a unit number is passed on or booked lost, once; at most [`EPOCHS_MAX`] epochs live,
+//! and `held_units_max` units are held with what a graph gives at once; at the end the ledger
+//! closes.
 
 use crate::error::{Error, Fault};
 use crate::flow::epoch::{Arrived, RxEpoch, Up};
 use crate::flow::intake::{Accept, Intake};
+use crate::flow::rest::{Behind, end_wait};
 use crate::flow::sender::{FlowEvent, FlowOut};
 use crate::flow::{Around, Terms, earlier, hash_bytes};
 use crate::ledger::{Ledger, UnitHash};
@@ -36,10 +39,6 @@ pub(crate) const EPOCHS_MAX: usize = 3;
 /// The most units of a flow: what a peer says beyond is no number of a unit.
 pub(crate) const UNITS_MAX: u64 = 1 << 56;
 
-/// The least time that the rest of an old epoch, or of the flow, is waited for.
-const HOLD_MIN: Duration = Duration::from_millis(5);
-const END_WAIT_MIN: Duration = Duration::from_millis(200);
-
 /// Over a reliable transport the rest is waited for until nothing has come for so long.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
@@ -54,7 +53,8 @@ const LOST_END_MAX: Duration = Duration::from_secs(15);
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PathTimes {
     pub rtt: Duration,
-    pub jitter: Duration,
+    /// By how much the round trips of the last while differed.
+    pub variation: Duration,
     /// Contact is lost: what is on its way over a reliable transport cannot come now.
     pub is_lost: bool,
 }
@@ -225,6 +225,8 @@ impl ReceiverFlow {
             *deadline = around.now + SILENCE_MAX;
         }
         packet.set_unit_ends(true, true);
+        // What was sent before it has left the sender, too.
+        self.epochs.iter_mut().take(at).for_each(|old| old.rest.note_left(around.now));
         let runner = &mut self.epochs[at].runner;
         runner.handle_up(&mut around.surroundings(), packet);
         runner.run(&mut around.surroundings());
@@ -287,6 +289,7 @@ impl ReceiverFlow {
             Kind::Begin => self.learn_base(now, mark.epoch, mark.number),
             _ => {
                 self.epochs[at].ended = true;
+                self.epochs[at].rest.note_left(now);
                 let next = self.epochs.get(at + 1).map(|next| next.number);
                 if let (Some((base, _)), Some(next)) = (self.epochs[at].base, next) {
                     self.learn_base(now, next, base.saturating_add(mark.number));
@@ -296,12 +299,15 @@ impl ReceiverFlow {
     }
 
     fn handle_arrived(&mut self, around: &mut Around<'_>, at: usize, mut arrived: Arrived) {
+        let may_come = self.rest_may_come();
         let epoch = &mut self.epochs[at];
         let may_pass = epoch.base.is_some() && (at == 0 || !epoch.ordered);
         if may_pass {
             return self.pass(around, at, arrived);
         }
-        if epoch.held.len() < self.queues.held_units_max {
+        // What a graph gives at once has room: the epoch before is settled then.
+        let is_settled_soon = at == 1 && epoch.base.is_some() && !may_come;
+        if is_settled_soon || epoch.held.len() < self.queues.held_units_max {
             epoch.held.push_back(arrived);
         } else {
             // It will be booked lost when its turn comes.
@@ -352,6 +358,7 @@ impl ReceiverFlow {
             Taken::Dropped(reason) => self.ledger.dropped[reason.index()] += 1,
         }
         self.sink_at = Some(around.now);
+        self.epochs[at].rest.note_came(around.now);
         self.intake.close(number, &mut lost);
         self.book_lost(around.now, &mut lost);
         self.ledger.sent = self.ledger.sent.max(self.intake.seen());
@@ -371,13 +378,11 @@ impl ReceiverFlow {
     /// for.
     fn advance(&mut self, around: &mut Around<'_>, path: PathTimes, out: &mut FlowOut) {
         self.release(around);
-        while let Some((base, since)) = self.epochs.get(1).and_then(|next| next.base) {
+        while let Some((base, _)) = self.epochs.get(1).and_then(|next| next.base) {
             let old = &self.epochs[0];
             let complete = self.intake.floor() >= base;
             let in_order = old.ordered && old.ended;
-            let held = since + hold_time(path, old.runner.patience());
-            let waited = around.now >= held && !self.rest_may_come();
-            if !complete && !in_order && !waited {
+            if !complete && !in_order && !self.rest_is_over(around.now, path) {
                 break;
             }
             self.settle_first(around, base, out);
@@ -386,6 +391,32 @@ impl ReceiverFlow {
         if all {
             self.finish(around, out);
         }
+    }
+
+    /// Whether what is missing of the first epoch is waited for no longer.
+    fn rest_is_over(&self, now: Time, path: PathTimes) -> bool {
+        if self.rest_may_come() {
+            return false;
+        }
+        // Those that are held have come, and what they wait for may not: better that is lost than
+        // they are.
+        let full = self.queues.held_units_max;
+        let is_full = self.epochs.get(1).is_some_and(|next| next.held.len() >= full);
+        let is_over = self.rest_over_at(path).is_some_and(|at| at <= now);
+        is_full || is_over || self.way_lost.is_some()
+    }
+
+    /// When that is, if only time passes.
+    fn rest_over_at(&self, path: PathTimes) -> Option<Time> {
+        let (old, next) = (self.epochs.front()?, self.epochs.get(1)?);
+        let (_, base_at) = next.base.filter(|_| !self.rest_may_come())?;
+        let (old_waits, next_waits) = (old.runner.patience(), next.runner.patience());
+        let (behind, modules) = match next.ordered {
+            // Who bears that its own modules wait so long bears it here.
+            true => (Behind::Order, old_waits.max(next_waits)),
+            false => (Behind::Nobody, old_waits),
+        };
+        old.rest.over_at(base_at, path, modules, behind)
     }
 
     /// Passes on what waits in epochs that need not wait any more.
@@ -448,8 +479,7 @@ impl ReceiverFlow {
             return self.report(&end, out);
         }
         let patience: Duration = self.epochs.iter().map(|epoch| epoch.runner.patience()).sum();
-        let wait = (path.rtt * 2).max(END_WAIT_MIN).max(patience);
-        let wait = if self.rest_may_come() { SILENCE_MAX } else { wait };
+        let wait = if self.rest_may_come() { SILENCE_MAX } else { end_wait(path, patience) };
         self.end = Some((end, around.now + wait));
         self.advance(around, path, out);
         if self.way_lost.is_some() {
@@ -469,6 +499,7 @@ impl ReceiverFlow {
 
     /// The sink has room again, or contact is back: what is on its way has its time anew.
     pub fn go_on(&mut self, now: Time) {
+        self.epochs.iter_mut().for_each(|epoch| epoch.rest.note_came(now));
         if let Some((_, deadline)) = &mut self.end {
             *deadline = (*deadline).max(now + SILENCE_MAX);
         }
@@ -598,11 +629,7 @@ impl ReceiverFlow {
         for epoch in &self.epochs {
             next = earlier(next, epoch.runner.next_deadline());
         }
-        let waits = !self.rest_may_come();
-        if let Some((_, since)) = self.epochs.get(1).and_then(|it| it.base).filter(|_| waits) {
-            let patience = self.epochs[0].runner.patience();
-            next = earlier(next, Some(since + hold_time(path, patience)));
-        }
+        next = earlier(next, self.rest_over_at(path));
         if self.finished {
             return next;
         }
@@ -654,10 +681,4 @@ impl ReceiverFlow {
             around.pool.free(packet);
         }
     }
-}
-
-/// How long the rest of an old epoch is waited for after the base of the next is known
-/// (T_hold): the path's jitter, and at least what the graph's own modules wait.
-fn hold_time(path: PathTimes, patience: Duration) -> Duration {
-    (path.jitter * 3).max(path.rtt / 4).max(HOLD_MIN).max(patience)
 }

@@ -198,7 +198,7 @@ impl Peer {
         PathTimes {
             is_lost: self.suspended.is_some(),
             rtt: prober.rtt().smoothed().unwrap_or_default(),
-            jitter: prober.rtt().deviation(),
+            variation: prober.rtt().variation(),
         }
     }
 
