@@ -108,6 +108,38 @@ rows! {
     "hostile-memory": "half records and unread answers on all streams of a peer", "raw QUIC peer",
         "at most 8 MiB for one peer",
         ("dacapo-netlab", "crates/netlab", "hostile_control_memory", []);
+    "groups": "receivers of a group lose, are silent, come late, leave, die, or cannot join it",
+        "netlab: links of each receiver, multicast",
+        "it is the trouble of none but that receiver; every account closes",
+        ("dacapo-netlab", "crates/netlab", "multicast", []);
+    "groups-streams": "receivers of one source over streams fall behind, break, leave or die",
+        "netlab: simulated TCP",
+        "who is 1 MiB behind is cut off, alone; the others get every unit",
+        ("dacapo-netlab", "crates/netlab", "tcp_multicast", []);
+    "hostile-groups": "a peer breaks the protocol of groups, as their creator and as a member",
+        "raw QUIC peer",
+        "it is refused or ends; what strangers send under its label is not taken",
+        ("dacapo-netlab", "crates/netlab", "hostile_groups", []);
+    "shm": "shared memory: no memory, garbage in it, a peer that goes, another user",
+        "a peer that writes what it likes into the rings and the socket",
+        "its own stream ends with the reason, what had come is read first, others go on",
+        ("dacapo-transport", "crates/transport", "shm", [
+            "what_is_in_the_ring_when_the_peer_goes_is_read_first",
+            "whatever_is_given_in_place_of_memory_is_refused_and_others_go_on",
+            "garbage_in_the_memory_ends_its_own_stream_only",
+            "a_place_that_cannot_be_ends_the_stream_with_the_reason",
+            "another_user_is_turned_away_at_both_ends"
+        ]);
+    "quic": "flows over QUIC: a silent peer, an outage, floods of first packets, junk, full queues",
+        "relay, raw sockets",
+        "given up after its patience, or goes on within a second; nobody is kept out or moved",
+        ("dacapo-transport", "crates/transport", "quic", [
+            "a_peer_that_says_nothing_any_more_is_given_up_after_the_patience",
+            "after_an_outage_a_stream_goes_on_within_a_second",
+            "a_flood_of_first_packets_keeps_nobody_out_and_is_not_kept",
+            "junk_is_dropped_and_moves_no_stream",
+            "what_a_full_queue_of_arrivals_has_no_room_for_is_counted"
+        ]);
     "decoders": "bytes that nobody sends by mistake, at every decoder and the control states",
         "corpora of the fuzz targets and mutations of them",
         "no panic; at most twice the bytes that came and 64 KiB are allocated",
