@@ -42,5 +42,5 @@ pub use port::{
     BeginError, CommandError, Ending, Port, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
 pub use queues::Queues;
-pub use reactor::{Dial, Dialed, Reactor, ReactorCounters};
+pub use reactor::{Dial, Dialed, FULL_PERMILLE, Reactor, ReactorCounters};
 pub use session::table;

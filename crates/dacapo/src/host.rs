@@ -5,7 +5,8 @@
 use crate::quic_flows::QuicFlows;
 use dacapo_base::{Random, failpoint};
 use dacapo_core::{
-    Code, ControlCrypto, Core, CoreConfig, CoreEvent, Dial, EndpointKeys, Error, PeerId, Reactor,
+    Code, ControlCrypto, Core, CoreConfig, CoreEvent, Dial, EndpointKeys, Error, FULL_PERMILLE,
+    PeerId, Reactor,
 };
 use dacapo_lift::TransportSpec;
 use dacapo_security::{Fingerprint, Identity, endpoint_keys};
@@ -16,6 +17,7 @@ use dacapo_transport::tcp::{self, Tcp};
 use dacapo_transport::udp::{BindError, Config, LISTEN_ADDRS_MAX, Udp};
 use dacapo_transport::{StreamTransport, Transport};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,12 +34,24 @@ pub struct HostConfig {
     pub streams: bool,
     /// Which helps of the kernel its UDP sockets ask for.
     pub udp: Config,
+    /// The most reactors of an [`Endpoint`](crate::Endpoint) on this host. It begins with one.
+    pub reactors_max: NonZeroUsize,
+    /// From which share of a second that a reactor has worked, in permille, it is full, and peers
+    /// that are new go to another one.
+    pub full_permille: u16,
 }
 
 impl Default for HostConfig {
-    /// With streams, and every help.
+    /// With streams, every help, and a reactor for each processor when those that are there are
+    /// full.
     fn default() -> Self {
-        Self { streams: true, udp: Config::default() }
+        let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        Self {
+            streams: true,
+            udp: Config::default(),
+            reactors_max: processors,
+            full_permille: FULL_PERMILLE,
+        }
     }
 }
 
@@ -78,7 +92,7 @@ impl HostConfig {
 pub struct Host {
     reactor: Reactor,
     identity: Identity,
-    udp: Config,
+    config: HostConfig,
     listening: Vec<SocketAddr>,
     /// The transports that cannot be served here, and why.
     missing: Vec<(&'static TransportSpec, String)>,
@@ -119,10 +133,20 @@ impl Host {
         Self::assemble(identity, HostConfig::default())
     }
 
-    fn assemble(
-        identity: Identity,
-        HostConfig { streams, udp }: HostConfig,
-    ) -> Result<Self, Error> {
+    /// Another one, with the same identity, told the same; it listens nowhere.
+    ///
+    /// # Errors
+    /// As [`Host::with_identity`].
+    pub fn another(&self) -> Result<Self, Error> {
+        Self::assemble(self.identity.clone(), self.config)
+    }
+
+    /// A host with this identity, told what else it is to be.
+    ///
+    /// # Errors
+    /// As [`Host::with_identity`].
+    pub fn assemble(identity: Identity, told: HostConfig) -> Result<Self, Error> {
+        let HostConfig { streams, udp, .. } = told;
         let mut random = Random::from_seed(entropy().map_err(system)?);
         let is_stream = |id| dacapo_transport::specs().iter().any(|it| it.id == id && it.streams);
         let is_offered = |id| streams || !is_stream(id);
@@ -143,7 +167,8 @@ impl Host {
         });
         share_memory(&mut reactor);
         quic.set_dialers(&mut reactor);
-        Ok(Self { reactor, identity, udp, listening: Vec::new(), missing: Vec::new(), quic })
+        let (listening, missing) = (Vec::new(), Vec::new());
+        Ok(Self { reactor, identity, config: told, listening, missing, quic })
     }
 
     /// This host's identity as others see it.
@@ -210,7 +235,10 @@ impl Host {
         match addrs.len() {
             0 => Err(system(BindError::NoAddress)),
             count if count > LISTEN_ADDRS_MAX => Err(system(BindError::TooManyAddresses { count })),
-            _ => addrs.iter().map(|it| Udp::serve(&[*it], &self.udp).map_err(system)).collect(),
+            _ => addrs
+                .iter()
+                .map(|it| Udp::serve(&[*it], &self.config.udp).map_err(system))
+                .collect(),
         }
     }
 
@@ -253,9 +281,15 @@ impl Host {
     /// # Errors
     /// [`Code::Unreachable`] when there is no way to the address.
     pub fn connect(&mut self, remote: SocketAddr) -> Result<PeerId, Error> {
-        let udp = Udp::dial(remote, &self.udp)
+        let udp = Udp::dial(remote, &self.config.udp)
             .map_err(|error| Error::new(Code::Unreachable, error.to_string()))?;
         self.reactor.connect(Box::new(udp), remote)
+    }
+
+    /// What it was told.
+    #[must_use]
+    pub fn config(&self) -> &HostConfig {
+        &self.config
     }
 
     /// The turn loop.

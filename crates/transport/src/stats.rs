@@ -216,6 +216,13 @@ impl StatsByKind {
         self.0.entry(kind).or_default().add(&transport.stats());
     }
 
+    /// Adds those of others.
+    pub fn add_all(&mut self, others: &Self) {
+        for (kind, stats) in others.iter() {
+            self.0.entry(kind).or_default().add(stats);
+        }
+    }
+
     /// Those of all transports of a kind; all 0 where there was none.
     #[must_use]
     pub fn of(&self, kind: &str) -> TransportStats {

@@ -15,10 +15,12 @@
 //! turn, so that timers are not starved; what the application watches besides is reported by token.
 
 mod hot;
+mod load;
 mod sending;
 mod streams;
 mod transports;
 
+pub use load::FULL_PERMILLE;
 pub use streams::{Dial, Dialed};
 
 use crate::engine::{Core, CoreEvent, Local};
@@ -30,6 +32,7 @@ use dacapo_sys::clock;
 use dacapo_sys::poll::{EVENTS_MAX, Event, Interest, Poller, Registry};
 use dacapo_transport::{Incoming, StatsByKind, StreamTransport, Transport};
 use hot::Hot;
+use load::Load;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -94,6 +97,7 @@ pub struct Reactor {
     /// The last turn found nothing, and nothing was due.
     was_idle: bool,
     hot: Hot,
+    load: Load,
     counters: ReactorCounters,
     /// Of transports that are gone.
     gone: StatsByKind,
@@ -119,6 +123,7 @@ impl Reactor {
             turned_at: Time::ZERO,
             was_idle: false,
             hot: Hot::default(),
+            load: Load::default(),
             counters: ReactorCounters::default(),
             gone: StatsByKind::default(),
         })
@@ -291,6 +296,7 @@ impl Reactor {
         // What comes now may be a reason to turn earlier than was known.
         self.idle_until = None;
         more |= self.work(now);
+        self.note_work(now);
         if more {
             return Ok(tokens);
         }
@@ -329,6 +335,21 @@ impl Reactor {
             self.tidy(now);
         }
         self.send(now, scope) || more
+    }
+
+    /// A call has worked since `from`.
+    fn note_work(&mut self, from: Time) {
+        if self.load.is_timed() {
+            let to = self.now();
+            self.load.worked(from, to);
+        }
+    }
+
+    /// Which share of the last second it has worked, in permille; looks that have found nothing are
+    /// no work. From [`FULL_PERMILLE`] on it is full.
+    #[must_use]
+    pub fn busy_permille(&self) -> u16 {
+        self.load.permille(self.now())
     }
 
     /// What is read without asking; what the last turn's wait has found is not asked for again.

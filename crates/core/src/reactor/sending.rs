@@ -30,6 +30,7 @@ impl Reactor {
         let is_sent = self.streams.send_split(now, stream, &head, unit);
         if is_sent {
             self.core.handle_direct(id, flow, unit.len());
+            self.note_work(now);
         }
         is_sent
     }
@@ -55,6 +56,7 @@ impl Reactor {
                 break;
             }
         }
+        self.note_work(now);
         Some(!(self.core.has_events() || self.core.is_touched()))
     }
 

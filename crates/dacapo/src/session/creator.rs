@@ -47,7 +47,7 @@ struct Inner {
 
 impl Creator {
     pub(super) fn new(endpoint: &Endpoint, plan: &Plan) -> Result<Self, Error> {
-        let mut state = endpoint.0.shared.lock();
+        let mut state = endpoint.0.first.shared.lock();
         if state.serving.contains_key(plan.name()) {
             let text = format!("this endpoint serves \"{}\"; give it another name", plan.name());
             return Err(misuse(text));
@@ -85,7 +85,7 @@ impl Creator {
     /// because the port is in use.
     pub fn listen(&self, address: &str) -> Result<(), Error> {
         let address = host::resolve(address)?;
-        let shared = &self.0.endpoint.0.shared;
+        let shared = &self.0.endpoint.0.first.shared;
         let mut state = shared.lock();
         if address.port() != 0 && state.host.listening().contains(&address) {
             return Ok(());
@@ -125,7 +125,7 @@ impl Creator {
     }
 
     fn accept_until(&self, until: Time) -> Result<Option<Session>, Error> {
-        let shared = &self.0.endpoint.0.shared;
+        let shared = &self.0.endpoint.0.first.shared;
         let mut state = shared.lock();
         if state.host.listening().is_empty() {
             let text = format!("nobody can join \"{}\" yet; call listen() first", self.0.name);
@@ -136,7 +136,8 @@ impl Creator {
                 && let Some(id) = serving.backlog.pop_front()
             {
                 serving.door.set_backlog(serving.backlog.len());
-                return Ok(Some(Session::new(&self.0.endpoint, id, &self.0.name)));
+                let seat = Arc::clone(&self.0.endpoint.0.first);
+                return Ok(Some(Session::new(&self.0.endpoint, seat, id, &self.0.name)));
             }
             let name = Arc::clone(&self.0.name);
             let has_joined = move |state: &State| {
@@ -159,7 +160,7 @@ impl fmt::Debug for Creator {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let shared = &self.endpoint.0.shared;
+        let shared = &self.endpoint.0.first.shared;
         let mut state = shared.lock();
         state.core().unpublish(&self.name);
         let serving = state.serving.remove(&*self.name);

@@ -59,6 +59,11 @@ struct Follower {
 /// What an endpoint has done, to see that it does not do too much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
+    /// Reactors: one, and further ones that were made for new peers when all were full.
+    pub reactors: u64,
+    /// The share of the last second that the busiest of them has worked, in permille, by a sample
+    /// of one call in sixteen.
+    pub busy_permille: u16,
     /// Turns made.
     pub turns: u64,
     /// Those of them that the background thread made.
@@ -73,6 +78,22 @@ pub struct Counters {
     pub background_locks: u64,
     /// Times that a leader was woken because something was due earlier than it slept.
     pub wakes: u64,
+}
+
+impl Counters {
+    /// Those of two reactors together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            reactors: self.reactors + other.reactors,
+            busy_permille: self.busy_permille.max(other.busy_permille),
+            turns: self.turns + other.turns,
+            background_turns: self.background_turns + other.background_turns,
+            empty_turns: self.empty_turns + other.empty_turns,
+            background_looks: self.background_looks + other.background_looks,
+            background_locks: self.background_locks + other.background_locks,
+            wakes: self.wakes + other.wakes,
+        }
+    }
 }
 
 /// Who drives an endpoint.

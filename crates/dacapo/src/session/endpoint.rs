@@ -8,26 +8,23 @@
 //!
 //! What it is not: a process-wide thing; a program can have several, which do not know each other.
 
-use super::background;
 use super::creator::Creator;
-use super::drive::{Counters, Drive, Guard, Shared};
+use super::drive::{Counters, Guard, Shared};
 use super::entry::Phase;
 use super::handle::Session;
 use super::misuse;
-use super::sleeper::Sleeper;
-use super::state::{PeerPhase, State};
+use super::seat::{Seat, Seats};
 use crate::host::{self, Host};
 use crate::plan::{Assumptions, Plan, attribute_forms};
 use crate::uri::Uri;
-use dacapo_base::{Time, failpoint};
+use dacapo_base::Time;
 use dacapo_core::{Code, Error, PeerId, SessionId, Wishes};
 use dacapo_qos::Attributes;
 use dacapo_security::Fingerprint;
 use dacapo_transport::StatsByKind;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
 /// What errors call a session file that is a text in a program.
 const ORIGIN: &str = "session file";
@@ -73,8 +70,8 @@ pub struct Endpoint(pub(super) Arc<Handle>);
 
 /// What handles share.
 pub(super) struct Handle {
-    pub shared: Arc<Shared>,
-    background: Mutex<Option<JoinHandle<()>>>,
+    pub first: Arc<Seat>,
+    further: Seats,
 }
 
 impl Endpoint {
@@ -90,18 +87,9 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`Code::System`] when there is no descriptor or thread left.
-    pub fn with_host(mut host: Host) -> Result<Self, Error> {
-        let system = |error: std::io::Error| Error::new(Code::System, error.to_string());
-        let reactor = host.reactor();
-        let calls = Sleeper::of_calls(reactor).map_err(system)?;
-        let background = Sleeper::of_background(reactor).map_err(system)?;
-        let drive = Drive::new(calls, &background);
-        let shared = Arc::new(Shared::new(State::new(host, drive)));
-        let its = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("dacapo".to_owned());
-        let thread = thread.spawn(move || background::run(&its, background)).map_err(system)?;
-        shared.background.is_at(thread.thread());
-        Ok(Self(Arc::new(Handle { shared, background: Mutex::new(Some(thread)) })))
+    pub fn with_host(host: Host) -> Result<Self, Error> {
+        let first = Arc::new(Seat::new(host)?);
+        Ok(Self(Arc::new(Handle { first, further: Seats::default() })))
     }
 
     /// Serves the session that a text describes, in the form of a session file. Files that it names
@@ -143,84 +131,48 @@ impl Endpoint {
         let uri: Uri =
             uri.parse().map_err(|error: crate::uri::UriError| misuse(error.to_string()))?;
         let remote = host::resolve(&uri.authority())?;
-        let (state, peer) = self.dial(remote)?;
-        let id = self.join(state, peer, &uri.name, asks)?;
-        Ok(Session::new(self, id, &uri.name))
-    }
-
-    /// The peer at an address, open, for as long as the state stays locked.
-    fn dial(&self, remote: SocketAddr) -> Result<(Guard<'_>, PeerId), Error> {
-        let shared = &self.0.shared;
-        let mut state = shared.lock();
-        let id = state.dial(remote)?;
-        shared.act(&mut state);
-        let (mut state, outcome) = shared.wait(state, Time::NEVER, move |state| {
-            let peer = state.peers.get(&id);
-            peer.is_none_or(|peer| !matches!(peer.phase, PeerPhase::Dialing))
-        });
-        state.dialed(id)?;
-        outcome.map(|_| (state, id))
-    }
-
-    fn join(
-        &self,
-        mut state: Guard<'_>,
-        peer: PeerId,
-        name: &str,
-        asks: &Attributes,
-    ) -> Result<SessionId, Error> {
-        let shared = &self.0.shared;
-        let wishes = Wishes { attributes: attribute_forms(asks), live: false };
-        let id = state.join(peer, name, wishes)?;
-        shared.act(&mut state);
-        let (mut state, outcome) = shared.wait(state, Time::NEVER, move |state| {
-            state.sessions.get(&id).is_none_or(|entry| entry.phase != Phase::Joining)
-        });
-        let closed = || Error::new(Code::Closed, "the session ended while it was set up");
-        let failure = match state.sessions.get(&id).map(|entry| &entry.phase) {
-            Some(Phase::Joining) => outcome.err(),
-            Some(Phase::Over(error)) => Some(error.clone().unwrap_or_else(closed)),
-            Some(_) => None,
-            None => Some(closed()),
-        };
-        let Some(failure) = failure else { return Ok(id) };
-        state.sessions.remove(&id);
-        Err(failure)
+        let seat = self.0.further.place(&self.0.first, remote)?;
+        let (state, peer) = seat.dial(remote)?;
+        let id = join(&seat.shared, state, peer, &uri.name, asks)?;
+        Ok(Session::new(self, seat, id, &uri.name))
     }
 
     /// The addresses that this endpoint listens on.
     #[must_use]
     pub fn listening(&self) -> Vec<SocketAddr> {
-        self.0.shared.lock().host.listening().to_vec()
+        self.0.first.shared.lock().host.listening().to_vec()
     }
 
     /// This endpoint's identity as others see it.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        self.0.shared.lock().host.fingerprint()
+        self.0.first.shared.lock().host.fingerprint()
     }
 
     /// The peers that it has a connection to.
     #[must_use]
     pub fn peer_count(&self) -> usize {
-        let state = self.0.shared.lock();
-        state.peers.values().filter(|peer| matches!(peer.phase, PeerPhase::Open)).count()
+        self.seats().iter().map(|seat| seat.peer_count()).sum()
     }
 
     /// What its transports have sent and received so far, by kind.
     #[must_use]
     pub fn transport_stats(&self) -> StatsByKind {
-        self.0.shared.lock().host.reactor().transport_stats()
+        let mut all = StatsByKind::default();
+        for seat in self.seats() {
+            all.add_all(&seat.shared.lock().host.reactor().transport_stats());
+        }
+        all
     }
 
     /// What it has done so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let shared = &self.0.shared;
-        let background_looks = shared.background.looks();
-        let mut state = shared.lock();
-        let turns = state.host.reactor().counters().turns;
-        Counters { turns, background_looks, ..state.drive.counters }
+        self.seats().iter().map(|seat| seat.counters()).fold(Counters::default(), Counters::and)
+    }
+
+    fn seats(&self) -> Vec<Arc<Seat>> {
+        self.0.further.with(&self.0.first)
     }
 }
 
@@ -230,15 +182,28 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-impl Drop for Handle {
-    fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        failpoint!("endpoint.stop");
-        state.leave();
-        self.shared.background.stop();
-        drop(state);
-        let thread = self.background.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        // It has at most one turn to make; a panic of it has been printed.
-        let _ = thread.map(JoinHandle::join);
-    }
+/// A session with an open peer, set up.
+fn join(
+    shared: &Shared,
+    mut state: Guard<'_>,
+    peer: PeerId,
+    name: &str,
+    asks: &Attributes,
+) -> Result<SessionId, Error> {
+    let wishes = Wishes { attributes: attribute_forms(asks), live: false };
+    let id = state.join(peer, name, wishes)?;
+    shared.act(&mut state);
+    let (mut state, outcome) = shared.wait(state, Time::NEVER, move |state| {
+        state.sessions.get(&id).is_none_or(|entry| entry.phase != Phase::Joining)
+    });
+    let closed = || Error::new(Code::Closed, "the session ended while it was set up");
+    let failure = match state.sessions.get(&id).map(|entry| &entry.phase) {
+        Some(Phase::Joining) => outcome.err(),
+        Some(Phase::Over(error)) => Some(error.clone().unwrap_or_else(closed)),
+        Some(_) => None,
+        None => Some(closed()),
+    };
+    let Some(failure) = failure else { return Ok(id) };
+    state.sessions.remove(&id);
+    Err(failure)
 }

@@ -13,6 +13,7 @@ use super::endpoint::Endpoint;
 use super::entry::{Entry, Phase};
 use super::flow::{Direction, End, Flow, FlowInfo};
 use super::misuse;
+use super::seat::Seat;
 use super::state::{Pushed, State};
 use super::units::{check_len, put, spare, take};
 use dacapo_base::Time;
@@ -54,13 +55,14 @@ pub struct Session(Arc<Inner>);
 
 struct Inner {
     endpoint: Endpoint,
+    seat: Arc<Seat>,
     id: SessionId,
     name: String,
 }
 
 impl Session {
-    pub(super) fn new(endpoint: &Endpoint, id: SessionId, name: &str) -> Self {
-        Self(Arc::new(Inner { endpoint: endpoint.clone(), id, name: name.to_owned() }))
+    pub(super) fn new(endpoint: &Endpoint, seat: Arc<Seat>, id: SessionId, name: &str) -> Self {
+        Self(Arc::new(Inner { endpoint: endpoint.clone(), seat, id, name: name.to_owned() }))
     }
 
     /// Its name.
@@ -156,7 +158,7 @@ impl Session {
     }
 
     fn lock(&self) -> Guard<'_> {
-        self.0.endpoint.0.shared.lock()
+        self.0.seat.shared.lock()
     }
 
     /// Waits until the session is so, or closed, or over.
@@ -167,7 +169,7 @@ impl Session {
         met: impl Fn(&Entry) -> bool + Clone + Send + 'static,
     ) -> (Guard<'a>, Result<bool, Error>) {
         let id = self.0.id;
-        self.0.endpoint.0.shared.wait(state, until, move |state: &State| {
+        self.0.seat.shared.wait(state, until, move |state: &State| {
             state.sessions.get(&id).is_none_or(|entry| entry.is_done() || met(entry))
         })
     }
@@ -240,7 +242,7 @@ impl Session {
             _ => state.core().deactivate(now, id)?,
         }
         state.open_entry(id)?.phase = by.clone();
-        self.0.endpoint.0.shared.act(state);
+        self.0.seat.shared.act(state);
         Ok(())
     }
 
@@ -265,7 +267,7 @@ impl Session {
     }
 
     fn send_until(&self, flow: &str, unit: &[u8], until: Time) -> Result<bool, Error> {
-        let shared = &self.0.endpoint.0.shared;
+        let shared = &self.0.seat.shared;
         let mut state = self.lock();
         let entry = state.open_entry(self.0.id)?;
         let index = entry.flow_index(flow, Direction::Outgoing)?;
@@ -315,7 +317,7 @@ impl Session {
             flow.finish();
         }
         state.wake(self.0.id, index);
-        self.0.endpoint.0.shared.act(&mut state);
+        self.0.seat.shared.act(&mut state);
         Ok(())
     }
 
@@ -357,7 +359,7 @@ impl Session {
             Received::Nothing => {}
             received => return Ok(received),
         }
-        if !self.0.endpoint.0.shared.look(&mut state) {
+        if !self.0.seat.shared.look(&mut state) {
             return Ok(Received::Nothing);
         }
         self.take(&mut state, index)
@@ -419,7 +421,7 @@ impl Session {
 
 impl Inner {
     fn close(&self, until: Time) -> Result<Account, Error> {
-        let (id, shared) = (self.id, &self.endpoint.0.shared);
+        let (id, shared) = (self.id, &self.seat.shared);
         let mut state = shared.lock();
         let entry = state.open_entry(id)?;
         entry.is_closed = true;
@@ -449,7 +451,7 @@ impl Inner {
 
     /// Waits until what was sent is accounted for, as long as units go.
     fn linger<'a>(&'a self, mut state: Guard<'a>, until: Time) -> Guard<'a> {
-        let (id, shared) = (self.id, &self.endpoint.0.shared);
+        let (id, shared) = (self.id, &self.seat.shared);
         loop {
             let sent = state.sent(id);
             let stalled = clock::now() + STALL_MAX;
@@ -476,7 +478,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // One that is closed is refused, and that is all there is to do.
         let _ = self.close(clock::now() + DROP_MAX);
-        self.endpoint.0.shared.lock().sessions.remove(&self.id);
+        self.seat.shared.lock().sessions.remove(&self.id);
     }
 }
 

@@ -40,8 +40,11 @@
 //! # Threads
 //! Calls do the work of the engine on the calling thread; an [`Endpoint`] has one thread more,
 //! which works only when no call has for 5 ms, so that life signs go out while the application is
-//! busy elsewhere. [`Endpoint`], [`Creator`] and [`Session`] are handles: clone them, send them to
-//! other threads, use one from several at a time.
+//! busy elsewhere. When the reactor, which all of this is about, has worked for three quarters of
+//! the last second, a peer that is connected to then gets a further one, with a thread and a lock
+//! of its own ([`Counters::reactors`]); who serves sessions has one for all who join.
+//! [`Endpoint`], [`Creator`] and [`Session`] are handles: clone them, send them to other threads,
+//! use one from several at a time.
 //!
 //! # Errors
 //! Every call gives [`Error`], with a stable number and whose fault it is. A call that was wrong
@@ -92,6 +95,7 @@ mod gather;
 mod handle;
 mod others;
 mod publish;
+mod seat;
 mod sleeper;
 mod state;
 mod units;

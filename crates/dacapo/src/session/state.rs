@@ -32,6 +32,13 @@ pub(super) struct Peer {
     pub waits: usize,
 }
 
+impl Peer {
+    /// Whether it was dialed there, and is not lost.
+    fn is_at(&self, remote: SocketAddr) -> bool {
+        self.dialed == Some(remote) && !matches!(self.phase, PeerPhase::Lost(_))
+    }
+}
+
 /// How far a connection is.
 #[derive(Debug)]
 pub(super) enum PeerPhase {
@@ -143,19 +150,28 @@ impl State {
         Ok(entry)
     }
 
+    /// Whether it is somebody else who listens at an address.
+    ///
+    /// # Errors
+    /// Misuse when it is not.
+    pub fn check_other(&self, remote: SocketAddr) -> Result<(), Error> {
+        if !self.host.listening().iter().any(|at| is_same(*at, remote)) {
+            return Ok(());
+        }
+        Err(misuse(format!("this endpoint listens on {remote} itself; connect from another one")))
+    }
+
+    /// Whether the peer at an address is here.
+    pub fn knows(&self, remote: SocketAddr) -> bool {
+        self.peers.values().any(|peer| peer.is_at(remote))
+    }
+
     /// The peer at an address: the one that is there, or a new one.
     ///
     /// # Errors
-    /// When there is no way to the address, or it is this endpoint's own.
+    /// When there is no way to the address.
     pub fn dial(&mut self, remote: SocketAddr) -> Result<PeerId, Error> {
-        if self.host.listening().iter().any(|at| is_same(*at, remote)) {
-            let text =
-                format!("this endpoint listens on {remote} itself; connect from another one");
-            return Err(misuse(text));
-        }
-        let known = self.peers.iter_mut().find(|(_, peer)| {
-            peer.dialed == Some(remote) && !matches!(peer.phase, PeerPhase::Lost(_))
-        });
+        let known = self.peers.iter_mut().find(|(_, peer)| peer.is_at(remote));
         if let Some((id, peer)) = known {
             peer.waits += 1;
             return Ok(*id);

@@ -14,6 +14,7 @@ mod misuse;
 mod near;
 mod processes;
 mod quic;
+mod reactors;
 mod threads;
 mod units;
 mod world;

@@ -1,0 +1,150 @@
+//! [`Seat`]: a reactor of an endpoint, with its state and its thread; and [`Seats`], all of them.
+//!
+//! ```text
+//!   connect(remote) --> where that peer is              all flows of a peer are at one
+//!                   \-> the first that is not full
+//!                   \-> a further one, up to `HostConfig::reactors_max`
+//!                   \-> the one that works least
+//! ```
+//!
+//! What it is not: a division of one peer's work, or of who listens: those who join are served
+//! where they come in, by the first.
+//!
+//! Invariants: there is one as long as none is full; one that is there stays as long as the
+//! endpoint; the seats know nothing of each other: no lock of one is taken under that of another.
+
+use super::background;
+use super::drive::{Counters, Drive, Guard, Shared};
+use super::sleeper::Sleeper;
+use super::state::{PeerPhase, State};
+use crate::host::Host;
+use dacapo_base::{Time, failpoint};
+use dacapo_core::{Code, Error, PeerId};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// One reactor, and who drives it.
+pub(super) struct Seat {
+    pub shared: Arc<Shared>,
+    background: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Seat {
+    /// # Errors
+    /// [`Code::System`] when there is no descriptor or thread left.
+    pub fn new(mut host: Host) -> Result<Self, Error> {
+        let system = |error: std::io::Error| Error::new(Code::System, error.to_string());
+        let reactor = host.reactor();
+        let calls = Sleeper::of_calls(reactor).map_err(system)?;
+        let background = Sleeper::of_background(reactor).map_err(system)?;
+        let drive = Drive::new(calls, &background);
+        let shared = Arc::new(Shared::new(State::new(host, drive)));
+        let its = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("dacapo".to_owned());
+        let thread = thread.spawn(move || background::run(&its, background)).map_err(system)?;
+        shared.background.is_at(thread.thread());
+        Ok(Self { shared, background: Mutex::new(Some(thread)) })
+    }
+
+    /// The peer at an address, open, for as long as the state stays locked.
+    ///
+    /// # Errors
+    /// Why it cannot be reached.
+    pub fn dial(&self, remote: SocketAddr) -> Result<(Guard<'_>, PeerId), Error> {
+        let mut state = self.shared.lock();
+        let id = state.dial(remote)?;
+        self.shared.act(&mut state);
+        let (mut state, outcome) = self.shared.wait(state, Time::NEVER, move |state| {
+            let peer = state.peers.get(&id);
+            peer.is_none_or(|peer| !matches!(peer.phase, PeerPhase::Dialing))
+        });
+        state.dialed(id)?;
+        outcome.map(|_| (state, id))
+    }
+
+    fn busy_permille(&self) -> u16 {
+        self.shared.lock().host.reactor().busy_permille()
+    }
+
+    /// The peers that it has a connection to.
+    pub fn peer_count(&self) -> usize {
+        let state = self.shared.lock();
+        state.peers.values().filter(|peer| matches!(peer.phase, PeerPhase::Open)).count()
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> Counters {
+        let background_looks = self.shared.background.looks();
+        let mut state = self.shared.lock();
+        let reactor = state.host.reactor();
+        let (turns, busy_permille) = (reactor.counters().turns, reactor.busy_permille());
+        Counters { reactors: 1, turns, background_looks, busy_permille, ..state.drive.counters }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        failpoint!("endpoint.stop");
+        state.leave();
+        self.shared.background.stop();
+        drop(state);
+        let thread = self.background.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // It has at most one turn to make; a panic of it has been printed.
+        let _ = thread.map(JoinHandle::join);
+    }
+}
+
+/// The further ones of an endpoint, in the order in which they were made.
+#[derive(Default)]
+pub(super) struct Seats(Mutex<Vec<Arc<Seat>>>);
+
+impl Seats {
+    /// All, with the first before them.
+    pub fn with(&self, first: &Arc<Seat>) -> Vec<Arc<Seat>> {
+        std::iter::once(first).chain(self.lock().iter()).cloned().collect()
+    }
+
+    /// Where a peer is, or is to be. One that is there is taken when no further one can be made.
+    ///
+    /// # Errors
+    /// Misuse when the first listens at that address itself.
+    pub fn place(&self, first: &Arc<Seat>, remote: SocketAddr) -> Result<Arc<Seat>, Error> {
+        let mut further = self.lock();
+        let config = {
+            let state = first.shared.lock();
+            state.check_other(remote)?;
+            *state.host.config()
+        };
+        let all: Vec<Arc<Seat>> = std::iter::once(first).chain(further.iter()).cloned().collect();
+        if let Some(its) = all.iter().find(|seat| seat.shared.lock().knows(remote)) {
+            return Ok(Arc::clone(its));
+        }
+        let loads: Vec<u16> = all.iter().map(|seat| seat.busy_permille()).collect();
+        let by_load = all.iter().zip(loads);
+        if let Some((free, _)) = by_load.clone().find(|(_, load)| *load < config.full_permille) {
+            return Ok(Arc::clone(free));
+        }
+        if all.len() < config.reactors_max.get()
+            && let Ok(seat) = first.another()
+        {
+            let seat = Arc::new(seat);
+            further.push(Arc::clone(&seat));
+            return Ok(seat);
+        }
+        let least = by_load.min_by_key(|(_, load)| *load);
+        Ok(Arc::clone(least.map_or(first, |(seat, _)| seat)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Seat>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seat {
+    fn another(&self) -> Result<Self, Error> {
+        let host = self.shared.lock().host.another()?;
+        Self::new(host)
+    }
+}
