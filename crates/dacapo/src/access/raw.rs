@@ -56,6 +56,10 @@ struct Queue {
     spare_bytes: usize,
     /// Who may still put something in; a queue begins with one.
     senders: usize,
+    /// Who will be able to, once it is taken in.
+    waiting: usize,
+    /// One of those who could has said that the flow is to end.
+    is_ending: bool,
     /// There has been more than one.
     is_shared: bool,
     /// Nothing more will be put in.
@@ -90,6 +94,12 @@ impl Queue {
         let unit = self.spare.pop().unwrap_or_default();
         self.spare_bytes -= unit.capacity();
         unit
+    }
+
+    /// Nothing more will be put in when nobody is left who could, unless others may still come and
+    /// nobody has said that it is to end.
+    fn check_finished(&mut self) {
+        self.is_finished |= self.senders == 0 && (self.waiting == 0 || self.is_ending);
     }
 
     /// Keeps the memory of a unit that is gone.
@@ -127,13 +137,24 @@ impl fmt::Display for RawSendError {
 
 impl std::error::Error for RawSendError {}
 
-/// Feeds a flow with units, alone or with others; the flow ends when all of them are dropped or
-/// have finished.
+/// Feeds a flow with units, alone or with others; the flow ends when all of them are dropped, or
+/// have left or finished. Those who wait to be taken in hold it open only while nobody has finished
+/// it.
 #[derive(Debug)]
 pub struct RawSender {
     queue: Arc<Mutex<Queue>>,
-    /// It puts nothing in any more, and is not counted among the queue's senders.
-    is_finished: bool,
+    part: Part,
+}
+
+/// The part that a sender has in its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// It is counted among the senders.
+    Sends,
+    /// It is counted among those who wait.
+    Waits,
+    /// It puts nothing in any more, and is not counted.
+    Finished,
 }
 
 /// Finds the queue of a [`RawSender`] again; it does not keep the flow from ending.
@@ -147,11 +168,11 @@ impl RawShare {
     pub fn sender(&self) -> Option<RawSender> {
         let queue = self.0.upgrade()?;
         let mut its = lock(&queue);
-        let is_finished = its.is_finished;
-        its.senders += usize::from(!is_finished);
+        let part = if its.is_finished { Part::Finished } else { Part::Sends };
+        its.senders += usize::from(part == Part::Sends);
         its.is_shared = true;
         drop(its);
-        Some(RawSender { queue, is_finished })
+        Some(RawSender { queue, part })
     }
 
     /// Whether nothing is left of the flow.
@@ -166,7 +187,7 @@ impl RawSender {
     #[must_use]
     pub fn pair() -> (Self, RawSource) {
         let queue = Arc::new(Mutex::new(Queue { senders: 1, ..Queue::default() }));
-        (Self { queue: Arc::clone(&queue), is_finished: false }, RawSource { queue })
+        (Self { queue: Arc::clone(&queue), part: Part::Sends }, RawSource { queue })
     }
 
     /// What finds the queue again, for a further sender.
@@ -175,20 +196,51 @@ impl RawSender {
         RawShare(Arc::downgrade(&self.queue))
     }
 
-    /// Puts nothing in any more, as if it was dropped; it still tells how the queue is.
+    /// Puts nothing in any more, and the flow is to end; it still tells how the queue is.
     pub fn finish(&mut self) {
-        if std::mem::replace(&mut self.is_finished, true) {
-            return;
+        lock(&self.queue).is_ending |= self.part == Part::Sends;
+        self.leave();
+    }
+
+    /// Puts nothing in any more, as if it was dropped; it still tells how the queue is.
+    pub fn leave(&mut self) {
+        self.play(Part::Finished);
+    }
+
+    /// Puts nothing in until it is taken in, and holds nobody up meanwhile who ends the flow.
+    pub fn wait(&mut self) {
+        if self.part == Part::Sends {
+            self.play(Part::Waits);
         }
+    }
+
+    /// Is taken in: it has finished, if the flow has.
+    pub fn take_in(&mut self) {
+        if self.part == Part::Waits {
+            self.play(Part::Sends);
+        }
+    }
+
+    /// Has another part from now on.
+    fn play(&mut self, part: Part) {
         let mut queue = lock(&self.queue);
-        queue.senders = queue.senders.saturating_sub(1);
-        queue.is_finished = queue.senders == 0;
+        match self.part {
+            Part::Sends => queue.senders = queue.senders.saturating_sub(1),
+            Part::Waits => queue.waiting = queue.waiting.saturating_sub(1),
+            Part::Finished => return,
+        }
+        self.part = if queue.is_finished { Part::Finished } else { part };
+        match self.part {
+            Part::Sends => queue.senders += 1,
+            Part::Waits => queue.waiting += 1,
+            Part::Finished => queue.check_finished(),
+        }
     }
 
     /// Whether it puts nothing in any more.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.is_finished
+        self.part == Part::Finished
     }
 
     /// Whether no other has ever fed the flow.
@@ -197,10 +249,12 @@ impl RawSender {
         !lock(&self.queue).is_shared
     }
 
-    /// Whether others still feed the flow.
+    /// Whether others still feed the flow, or may once they are taken in.
     #[must_use]
     pub fn has_others(&self) -> bool {
-        lock(&self.queue).senders > usize::from(!self.is_finished)
+        let queue = lock(&self.queue);
+        let all = queue.senders + queue.waiting;
+        !queue.is_finished && all > usize::from(!self.is_finished())
     }
 
     /// Units that wait for the flow to take them.
@@ -212,10 +266,10 @@ impl RawSender {
     /// Hands over a unit.
     ///
     /// # Errors
-    /// The unit, when the queue is full, the flow has ended or this sender has finished.
+    /// The unit, when the queue is full, the flow has ended, or this sender has finished or waits.
     pub fn send(&self, unit: Vec<u8>) -> Result<(), RawSendError> {
         let mut queue = lock(&self.queue);
-        if queue.is_closed || self.is_finished {
+        if queue.is_closed || self.part != Part::Sends {
             return Err(RawSendError::Closed(unit));
         }
         if !queue.has_room(unit.len(), UNITS_MAX) {
@@ -259,7 +313,7 @@ impl RawSender {
 
 impl Drop for RawSender {
     fn drop(&mut self) {
-        self.finish();
+        self.leave();
     }
 }
 
@@ -457,6 +511,35 @@ mod tests {
         assert!(share.sender().unwrap().is_finished() && lock(&source.queue).is_finished);
         drop((first, source));
         assert!(share.is_gone() && share.sender().is_none());
+    }
+
+    #[test]
+    fn who_waits_to_be_taken_in_holds_a_flow_open_until_somebody_ends_it() {
+        let is_finished = |source: &RawSource| lock(&source.queue).is_finished;
+        let (mut first, source) = RawSender::pair();
+        let mut late = first.share().sender().unwrap();
+        late.wait();
+        assert!(first.has_others(), "it may come");
+        assert_eq!(late.send(vec![1]), Err(RawSendError::Closed(vec![1])));
+        let mut second = first.share().sender().unwrap();
+        first.leave();
+        second.leave();
+        assert!(!is_finished(&source), "nobody has ended it");
+        late.take_in();
+        late.send(vec![2]).unwrap();
+        let mut last = late.share().sender().unwrap();
+        last.wait();
+        last.wait();
+        late.finish();
+        assert!(is_finished(&source) && !late.has_others());
+        last.take_in();
+        assert!(last.is_finished() && is_finished(&source));
+        // Where all wait and go there is nobody left.
+        let (mut only, source) = RawSender::pair();
+        only.wait();
+        assert!(!is_finished(&source));
+        drop(only);
+        assert!(is_finished(&source));
     }
 
     #[test]

@@ -136,6 +136,7 @@ impl Creator {
                 && let Some(id) = serving.backlog.pop_front()
             {
                 serving.door.set_backlog(serving.backlog.len());
+                state.take_in(id);
                 let seat = Arc::clone(&self.0.endpoint.0.first);
                 return Ok(Some(Session::new(&self.0.endpoint, seat, id, &self.0.name)));
             }

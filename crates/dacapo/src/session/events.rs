@@ -205,7 +205,7 @@ fn make_end(offer: &FlowOffer) -> (Option<RawEnd>, Option<Port>) {
     }
 }
 
-/// The flows of a session that is served, with their ends by name.
+/// The flows of a session that is served and waits to be accepted, with their ends by name.
 fn make_flows(
     offers: impl Iterator<Item = FlowOffer>,
     mut ends: Vec<(String, RawEnd)>,
@@ -213,7 +213,9 @@ fn make_flows(
     let flow = |offer: FlowOffer| {
         let at = ends.iter().position(|(name, _)| *name == offer.name);
         let end = at.map(|at| ends.swap_remove(at).1);
-        Flow::new(FlowInfo::of(&offer, Role::Creator), end)
+        let mut flow = Flow::new(FlowInfo::of(&offer, Role::Creator), end);
+        flow.wait();
+        flow
     };
     offers.map(flow).collect()
 }

@@ -146,22 +146,48 @@ impl Flow {
         self.info.is_held_up && matches!(self.end, End::Receiver(_))
     }
 
-    /// This end has sent everything.
+    /// This end has sent everything, and the flow is to end.
     pub fn finish(&mut self) {
+        self.end_by(RawSender::finish);
+    }
+
+    /// This end has sent everything; others may go on.
+    pub fn leave(&mut self) {
+        self.end_by(RawSender::leave);
+    }
+
+    fn end_by(&mut self, end: impl FnOnce(&mut RawSender)) {
         self.end = match std::mem::replace(&mut self.end, End::None) {
             End::Sender(mut sender) => {
-                sender.finish();
+                end(&mut sender);
                 End::Finished(sender)
             }
             end => end,
         };
     }
 
+    /// Its session waits to be accepted.
+    pub fn wait(&mut self) {
+        if let End::Sender(sender) = &mut self.end {
+            sender.wait();
+        }
+    }
+
+    /// Its session is accepted.
+    pub fn take_in(&mut self) {
+        if let End::Sender(sender) = &mut self.end {
+            sender.take_in();
+            if sender.is_finished() {
+                self.leave();
+            }
+        }
+    }
+
     /// Its session is over: others that send by it need not wait for this end to finish. True when
     /// there are, or were, others.
     pub fn let_go(&mut self) -> bool {
         let End::Sender(sender) = &mut self.end else { return false };
-        sender.finish();
+        sender.leave();
         !sender.is_alone()
     }
 

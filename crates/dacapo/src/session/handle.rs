@@ -304,8 +304,9 @@ impl Session {
 
     /// Ends a flow that this end sends: everything that was handed over is sent, and then the
     /// peer's `recv` gives `None`. It does not wait; [`Session::close`] does. Ending twice is once.
-    /// A flow that is sent once for several participants ends when all sessions with it have ended
-    /// it, or are over; [`Session::close`] ends it for one participant.
+    /// A flow that is sent once for several participants ends when all sessions with it that were
+    /// accepted have ended it, or are over; it ends for those, too, who still wait to be accepted.
+    /// [`Session::close`] ends it for one participant.
     ///
     /// # Errors
     /// Misuse when the session is closed, there is no such flow, or it is received here.
@@ -427,7 +428,7 @@ impl Inner {
         entry.is_closed = true;
         let is_active = entry.phase == Phase::Active;
         if is_active {
-            state.finish_all(id);
+            state.leave_all(id);
         }
         // Calls that wait learn that it is closed.
         shared.act(&mut state);

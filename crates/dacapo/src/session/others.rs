@@ -10,12 +10,13 @@
 //! What it is not: the queue (`crate::access::raw`), or how who joins gets a sender of it
 //! (`publish`).
 //!
-//! Invariants: the flow ends when all of them have finished it or are over; who closes first has
-//! what waited then sent to its participant, and waits for nothing that others hand over later.
+//! Invariants: the flow ends when all of them that were accepted have finished it or are over, and
+//! one at least has finished it or nobody waits to be accepted; who closes first has what waited
+//! then sent to its participant, and waits for nothing that others hand over later.
 
 use super::drive::{Guard, Shared};
 use super::entry::Entry;
-use super::flow::End;
+use super::flow::{End, Flow};
 use super::handle::STALL_MAX;
 use super::state::State;
 use dacapo_base::Time;
@@ -63,6 +64,12 @@ impl State {
         let finished = flows.filter(|(_, (_, flow))| matches!(flow.end, End::Finished(_)));
         let finished: Vec<_> = finished.map(|(id, (index, _))| (id, index)).collect();
         finished.into_iter().for_each(|(id, index)| self.wake(id, index));
+    }
+
+    /// A session is accepted: from now on its flows end with it, too.
+    pub fn take_in(&mut self, id: SessionId) {
+        let flows = self.sessions.get_mut(&id).into_iter().flat_map(|entry| &mut entry.flows);
+        flows.for_each(Flow::take_in);
     }
 
     /// How many units will have been sent of each flow that others go on sending by, once all that

@@ -249,11 +249,11 @@ impl State {
         pushed
     }
 
-    /// Ends the flows that this end sends, all of which is to arrive.
-    pub fn finish_all(&mut self, id: SessionId) {
+    /// Ends what this end sends, all of which is to arrive.
+    pub fn leave_all(&mut self, id: SessionId) {
         let Some(entry) = self.sessions.get_mut(&id) else { return };
         let count = entry.flows.len();
-        entry.flows.iter_mut().for_each(Flow::finish);
+        entry.flows.iter_mut().for_each(Flow::leave);
         (0..count).for_each(|flow| self.wake(id, flow));
     }
 

@@ -97,6 +97,51 @@ fn who_came_first_leaves_and_the_others_are_sent_to() {
 }
 
 #[test]
+fn a_flow_ends_for_who_waits_to_be_accepted_too() {
+    for transport in transports() {
+        watched(move || {
+            let creator = serve(&session_file(&transport));
+            let (first, first_guest) = join(&creator);
+            let (second, second_guest) = join(&creator);
+            let waiting = endpoint().connect(&uri(&creator)).unwrap();
+            send(&first, &[&first_guest, &second_guest], 0..UNITS);
+            second.close().unwrap();
+            send(&first, &[&first_guest], UNITS..2 * UNITS);
+            first.finish("news").unwrap();
+            assert_eq!(first_guest.recv("news").unwrap(), None, "nobody else can end it");
+            assert_whole(&first.close().unwrap(), 2 * UNITS);
+            waiting.activate().unwrap();
+            while waiting.recv("news").unwrap().is_some() {}
+            // Who is accepted now finds that it has ended.
+            let late = creator.accept().unwrap();
+            assert!(late.send("news", b"more").unwrap_err().text.contains("is finished"));
+            let account = late.close().unwrap();
+            assert!(account.flow("news").unwrap().ledger.closes(), "{account}");
+        });
+    }
+}
+
+#[test]
+fn who_waits_to_be_accepted_keeps_the_flow_when_the_others_leave() {
+    for transport in transports() {
+        watched(move || {
+            let creator = serve(&session_file(&transport));
+            let (first, first_guest) = join(&creator);
+            let waiting = endpoint().connect(&uri(&creator)).unwrap();
+            waiting.activate().unwrap();
+            send(&first, &[&first_guest, &waiting], 0..UNITS);
+            assert_whole(&first.close().unwrap(), UNITS);
+            assert_eq!(first_guest.recv("news").unwrap(), None);
+            let late = creator.accept().unwrap();
+            send(&late, &[&waiting], UNITS..2 * UNITS);
+            late.finish("news").unwrap();
+            assert_eq!(waiting.recv("news").unwrap(), None);
+            assert!(late.close().unwrap().is_complete());
+        });
+    }
+}
+
+#[test]
 fn a_participant_that_goes_keeps_no_flow_of_the_others_from_ending() {
     for transport in transports() {
         watched(move || {
