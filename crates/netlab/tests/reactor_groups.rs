@@ -73,15 +73,19 @@ impl End {
     }
 }
 
-/// A creator that sends to `group` at a free port, and `count` participants; runs until all are
-/// accounted for.
-fn run(group: &str, serve: &Config, count: usize) -> (End, Vec<End>) {
+/// A creator that sends to `group` at a free port, and listens at a port for each of `serve`, and
+/// `count` participants, who come in at one after the other; runs until all are accounted for.
+fn run(group: &str, serve: &[Config], count: usize) -> (End, Vec<End>) {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let port = UdpSocket::bind(any).unwrap().local_addr().unwrap().port();
-    let udp = Udp::serve(&[any], serve).unwrap();
-    let address = udp.local_addrs()[0];
     let mut creator = End::new(1);
-    creator.reactor.listen(Box::new(udp)).unwrap();
+    let addresses = serve.iter().map(|config| {
+        let udp = Udp::serve(&[any], config).unwrap();
+        let address = udp.local_addrs()[0];
+        creator.reactor.listen(Box::new(udp)).unwrap();
+        address
+    });
+    let addresses: Vec<SocketAddr> = addresses.collect();
     let multicast = Some(SocketAddr::new(group.parse().unwrap(), port));
     let unit_len_max = 1_000;
     let flow = offer("cast", &["segment", "sequence", "checksum"]);
@@ -95,9 +99,9 @@ fn run(group: &str, serve: &Config, count: usize) -> (End, Vec<End>) {
     let open = |_: &FlowOffer| Ok(Port::Source(Box::new(PatternSource::new(units()))));
     creator.reactor.core().publish(spec, Box::new(Opens(open))).unwrap();
     let mut members: Vec<End> = (0..count).map(|at| End::new(2 + at as u64)).collect();
-    for member in &mut members {
-        let udp = Udp::dial(address, &Config::default()).unwrap();
-        member.reactor.connect(Box::new(udp), address).unwrap();
+    for (member, address) in members.iter_mut().zip(addresses.iter().cycle()) {
+        let udp = Udp::dial(*address, &Config::default()).unwrap();
+        member.reactor.connect(Box::new(udp), *address).unwrap();
     }
     let begun = Instant::now();
     while creator.ledgers.len() < count || members.iter().any(|it| it.ledgers.is_empty()) {
@@ -108,35 +112,72 @@ fn run(group: &str, serve: &Config, count: usize) -> (End, Vec<End>) {
     (creator, members)
 }
 
+/// Everybody gets the flow: what was sent before its ACCEPT is not its own, and the rest comes over
+/// loopback.
+fn check_all(group: &str, serve: &[Config], count: usize) {
+    let (creator, members) = run(group, serve, count);
+    let mut sent = 0;
+    for (member, at_creator) in members.iter().zip(&creator.ledgers) {
+        let ledger = &member.ledgers[0];
+        assert!(ledger.closes() && at_creator.closes(), "{ledger:?}");
+        assert!(ledger.delivered > 0 && ledger.lost < UNITS / 2, "{group}: {ledger:?}");
+        let record = member.seen.as_ref().unwrap().record().clone();
+        assert_eq!((record.altered, record.numbers.len() as u64), (0, ledger.delivered));
+        assert_eq!(ledger.duplicates, 0, "{group}: what comes from another port is not its own");
+        sent = sent.max(ledger.sent);
+    }
+    assert_eq!(sent, UNITS, "the first takes part from the beginning");
+    let all = creator.reactor.transport_stats();
+    println!("{group}, {} ports: {all:?}", serve.len());
+}
+
 #[test]
 fn three_receivers_on_this_host_get_what_is_sent_once() {
     for group in ["239.255.78.1", "232.78.0.1"] {
-        let (creator, members) = run(group, &Config::default(), 3);
-        let mut sent = 0;
-        for (member, at_creator) in members.iter().zip(&creator.ledgers) {
-            let ledger = &member.ledgers[0];
-            assert!(ledger.closes() && at_creator.closes(), "{ledger:?}");
-            // What was sent before its ACCEPT is not its own; the rest comes over loopback.
-            assert!(ledger.delivered > 0 && ledger.lost < UNITS / 2, "{group}: {ledger:?}");
-            let record = member.seen.as_ref().unwrap().record().clone();
-            assert_eq!((record.altered, record.numbers.len() as u64), (0, ledger.delivered));
-            sent = sent.max(ledger.sent);
-        }
-        assert_eq!(sent, UNITS, "the first takes part from the beginning");
-        let all = creator.reactor.transport_stats();
-        println!("{group}: {all:?}");
+        check_all(group, &[Config::default()], 3);
     }
 }
 
 #[test]
-fn a_group_that_cannot_be_sent_to_ends_the_flow_with_the_reason() {
-    let groups = Groups { interface: Some(4_242), ..Groups::default() };
-    let (creator, members) = run("239.255.78.2", &Config { groups, ..Config::default() }, 2);
-    for end in members.iter().chain([&creator]) {
-        assert!(!end.failed.is_empty(), "everybody is told");
-        for text in &end.failed {
-            assert!(text.contains("cannot send to group 239.255.78.2"), "{text}");
-        }
-        assert!(end.ledgers.iter().all(|it| it.closes() && it.delivered == 0), "{:?}", end.ledgers);
+fn who_comes_in_at_another_port_gets_the_flow_from_there() {
+    for group in ["239.255.78.3", "232.78.0.3"] {
+        check_all(group, &[Config::default(); 3], 5);
     }
+}
+
+/// What cannot send to any group.
+fn nowhere() -> Config {
+    let groups = Groups { interface: Some(4_242), ..Groups::default() };
+    Config { groups, ..Config::default() }
+}
+
+/// It was told that the group cannot be sent to, and got nothing.
+fn check_failed(end: &End, group: &str) {
+    assert!(!end.failed.is_empty(), "everybody is told");
+    for text in &end.failed {
+        assert!(text.contains(&format!("cannot send to group {group}")), "{text}");
+    }
+    assert!(end.ledgers.iter().all(|it| it.closes() && it.delivered == 0), "{:?}", end.ledgers);
+}
+
+#[test]
+fn a_group_that_cannot_be_sent_to_ends_the_flow_with_the_reason() {
+    let (creator, members) = run("239.255.78.2", &[nowhere()], 2);
+    members.iter().chain([&creator]).for_each(|end| check_failed(end, "239.255.78.2"));
+}
+
+#[test]
+fn a_port_that_cannot_send_to_the_group_ends_the_flow_for_those_who_came_in_there() {
+    let (creator, members) = run("239.255.78.4", &[Config::default(), nowhere()], 4);
+    for (at, member) in members.iter().enumerate() {
+        if at % 2 == 1 {
+            check_failed(member, "239.255.78.4");
+            continue;
+        }
+        let ledger = &member.ledgers[0];
+        assert!(member.failed.is_empty() && ledger.closes(), "{:?}", member.failed);
+        assert!(ledger.delivered > 0 && ledger.lost < UNITS / 2, "{ledger:?}");
+    }
+    assert_eq!(creator.failed.len(), 2, "{:?}", creator.failed);
+    assert!(creator.ledgers.iter().all(Ledger::closes), "{:?}", creator.ledgers);
 }

@@ -12,13 +12,14 @@
 //!   runs while a member is active and in contact      END, REPORT: per member
 //! ```
 //!
-//! What it is not: the receiving end (`groups`), or a choice of groups.
+//! What it is not: the receiving end (`groups`), from where a group is sent to (`places`), or a
+//! choice of groups.
 //!
 //! Invariants: a cast has members and is gone with the last; no member holds up another: who is
 //! slow loses, who pauses or is silent does not stop the source while another runs; the label is
 //! the sender's and the same for all; a graph is not changed, and nothing comes back to it.
 
-use super::{Core, SESSIONS_MAX, SessionId};
+use super::{Core, Local, SESSIONS_MAX, SessionId};
 use crate::error::{Code, Error};
 use crate::flow::Terms;
 use crate::flow::epoch::TxEpoch;
@@ -51,7 +52,9 @@ pub(crate) struct Cast {
     /// Where it is sent to; none: to the stream of each member.
     pub group: Option<SocketAddr>,
     /// Its members: session and flow there, and the longest datagrams that their paths take.
-    members: BTreeMap<(SessionId, usize), usize>,
+    pub members: BTreeMap<(SessionId, usize), usize>,
+    /// From where it is sent to the group.
+    pub places: Vec<Local>,
 }
 
 impl Core {
@@ -130,7 +133,8 @@ impl Core {
         let mut sender = SenderFlow::new(now, terms, source, epoch, pace, self.config.queues);
         sender.set_label_tx(label);
         let Some(session) = self.sessions.get_mut(&id) else { return Ok(id) };
-        session.cast = Some(Cast { name, group: offer.multicast, members: BTreeMap::new() });
+        let (members, places) = (BTreeMap::new(), Vec::new());
+        session.cast = Some(Cast { name, group: offer.multicast, members, places });
         if offer.multicast.is_none() {
             self.stream_casts.push(id);
         }
@@ -163,6 +167,7 @@ impl Core {
         let flow = session.flows.get_mut(index).ok_or_else(gone)?;
         flow.label_rx = label;
         flow.end = FlowEnd::Member(Member::new(cast, flow.offer.flow, fed));
+        self.note_places(cast);
         Ok(())
     }
 
@@ -223,6 +228,7 @@ impl Core {
 
     /// A cast runs while a member is active and in contact.
     fn update_cast(&mut self, now: Time, id: SessionId) {
+        self.note_places(id);
         let cast = self.sessions.get(&id).and_then(|session| session.cast.as_ref());
         let Some(cast) = cast else { return };
         let runs = cast.members.keys().any(|(member, index)| {
@@ -349,24 +355,6 @@ impl Core {
         }
         self.end_member(now, id, index, Some(error));
         self.update_casts(now, id);
-    }
-
-    /// A group cannot be sent to, for this reason: the flows to it end, and every member is told.
-    pub fn handle_group_closed(&mut self, now: Time, group: SocketAddr, why: &str) {
-        self.touch();
-        let casts = self.sessions.iter().filter(|(_, it)| it.is_cast_to(group));
-        let casts: Vec<SessionId> = casts.map(|(id, _)| *id).collect();
-        let error = Error::new(Code::NoDataPath, format!("cannot send to group {group}: {why}"));
-        for id in casts {
-            let mut out = FlowOut::default();
-            self.with_session(now, id, |session, around| {
-                if let Some(FlowEnd::Sender(it)) = session.flows.first_mut().map(|it| &mut it.end) {
-                    it.lose_way(around, &error, &mut out);
-                }
-            });
-            self.apply_cast_out(now, id, out);
-        }
-        self.drain_control(now);
     }
 
     /// Books what the members of a session have not been accounted for: it ended abnormally.

@@ -27,6 +27,8 @@ use std::net::SocketAddr;
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     probes: VecDeque<(PeerId, SocketAddr, Vec<u8>)>,
+    /// Of the packet of a flow to a group that was given last, for further places.
+    pub copies: VecDeque<Transmit>,
     /// Remotes whose data lane is no longer needed.
     pub closed_data: Vec<SocketAddr>,
     /// Who of each priority has sent last.
@@ -385,6 +387,9 @@ impl Core {
         id: SessionId,
         index: usize,
     ) -> Option<Transmit> {
+        if self.has_copies() {
+            return self.outbox.copies.pop_front();
+        }
         let (id, index) = self.sending(id, index);
         let priority = self.sessions.get(&id)?.flows.get(index)?.priority;
         let first = self.outbox.order.first().map(|turn| turn.priority);
@@ -399,6 +404,9 @@ impl Core {
     /// there can be while nothing but data has come since [`Core::poll_transmit`] gave nothing; see
     /// [`Core::is_watched`].
     pub fn poll_flows(&mut self, now: Time) -> Option<Transmit> {
+        if self.has_copies() {
+            return self.outbox.copies.pop_front();
+        }
         self.sessions.wake_due(now);
         if !self.stream_casts.is_empty() {
             self.fan_out(now);
@@ -430,8 +438,12 @@ impl Core {
             return None;
         }
         let (way, local, remote) = self.way_of(session, flow)?;
+        let is_cast = session.cast.is_some();
         self.counters.flows_asked += 1;
-        let packet = self.poll_flow(now, id, turn.index)?;
+        let mut packet = self.poll_flow(now, id, turn.index)?;
+        if is_cast {
+            self.copy_out(id, &mut packet);
+        }
         if way == Way::Data {
             self.note_sent(id, &packet);
         }
@@ -462,7 +474,7 @@ impl Core {
     fn way_of(&self, session: &Session, flow: &Flow) -> Option<(Way, Option<Local>, SocketAddr)> {
         if let Some(cast) = &session.cast {
             // One over streams is polled in `fan_out`.
-            return Some((Way::Data, None, cast.group?));
+            return Some((Way::Data, cast.places.first().copied(), cast.group?));
         }
         let peer = self.peers.get(&session.peer)?;
         let way = flow.way(peer.data_remote.is_some())?;
@@ -505,6 +517,11 @@ impl Core {
     /// Remotes whose data lane is no longer needed, since the last call.
     pub fn take_closed_data(&mut self) -> Vec<SocketAddr> {
         std::mem::take(&mut self.outbox.closed_data)
+    }
+
+    /// Whether a packet waits to be sent from further places.
+    pub(super) fn has_copies(&self) -> bool {
+        !self.outbox.copies.is_empty()
     }
 
     pub(super) fn has_probes(&self) -> bool {

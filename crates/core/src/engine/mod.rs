@@ -30,6 +30,7 @@ mod groups;
 mod hub;
 mod near;
 mod path_mtu;
+mod places;
 mod serving;
 mod streams;
 mod watch;
@@ -523,7 +524,9 @@ impl Core {
     pub fn has_backlog(&self, id: SessionId, flow: usize) -> bool {
         let (id, flow) = self.sending(id, flow);
         let flow = self.sessions.get(&id).and_then(|session| session.flows.get(flow));
-        matches!(flow.map(|flow| &flow.end), Some(FlowEnd::Sender(it)) if it.has_backlog())
+        let waits =
+            matches!(flow.map(|flow| &flow.end), Some(FlowEnd::Sender(it)) if it.has_backlog());
+        waits || self.has_copies()
     }
 
     /// Sends a command out of band to the peer's end: to the access module of one flow (or of all,

@@ -153,7 +153,8 @@ impl Reactor {
             // Without a lane of its own, data goes the control way, but to a group there is none.
             if let (Err(error), true) = (opened, transmit.remote.ip().is_multicast()) {
                 attached.close_lane(transmit.remote);
-                self.core.handle_group_closed(now, transmit.remote, &error.to_string());
+                let (local, group) = (transmit.local, transmit.remote);
+                self.core.handle_group_closed(now, local, group, &error.to_string());
                 return self.core.transmitted(transmit);
             }
         }

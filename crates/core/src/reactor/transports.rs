@@ -149,7 +149,7 @@ impl Transports {
         dialed.or(came).or_else(|| self.listening_for(remote))
     }
 
-    /// Who comes in by two addresses of one family is known by where; a group is not.
+    /// Who comes in by two addresses of one family is known by where.
     fn listening_for(&self, remote: SocketAddr) -> Option<u64> {
         let suits = |token: &&u64| {
             let addrs = self.all.get(token).map(|it| it.transport.local_addrs());
