@@ -5,7 +5,7 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
-use dacapo_fuzz::targets::{core_dialer, core_listener};
+use dacapo_fuzz::targets::{core_dialer, core_listener, xtp};
 use dacapo_fuzz::{corpus, find};
 use std::collections::BTreeSet;
 
@@ -28,6 +28,29 @@ fn the_participant_comes_through_set_up_data_change_and_end() {
 fn the_creator_comes_through_offer_accept_data_and_end() {
     let reached = reached("core_dialer", core_dialer::play);
     let kinds = ["peer open", "offered", "ready", "active", "flow failed", "peer lost", "closed"];
+    for kind in kinds {
+        assert!(reached.contains(kind), "no script leads to {kind:?}: {reached:?}");
+    }
+}
+
+#[test]
+fn associations_of_xtp_come_through_every_packet_and_end() {
+    let reached = reached("xtp_engine", xtp::play);
+    let kinds = [
+        "FIRST",
+        "DATA",
+        "CNTL",
+        "ECNTL",
+        "TCNTL",
+        "DIAG",
+        "incoming",
+        "opened",
+        "readable",
+        "remark",
+        "complete",
+        "aborted",
+        "timed out",
+    ];
     for kind in kinds {
         assert!(reached.contains(kind), "no script leads to {kind:?}: {reached:?}");
     }

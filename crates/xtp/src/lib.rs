@@ -1,9 +1,37 @@
 //! XTP 4.0, the Xpress Transport Protocol.
 //!
-//! What it is, so far: [`wire`], every packet of the protocol as bytes.
+//! What it is: [`wire`], every packet of the protocol as bytes, and [`Engine`], which runs
+//! associations between two hosts: datagrams, acknowledged datagrams, transactions and reliable
+//! streams, with window, rate and burst control, go-back-n and selective repeat, priorities and
+//! diagnostics. Time, randomness and packets are arguments.
 //!
-//! What it is not: an engine that runs associations, or I/O. It decodes in Wireshark and follows
-//! the published descriptions; the text of the specification was not at hand, so more is not said.
+//! What it is not: I/O, or associations with groups (services 5 and 6), which are refused. It
+//! decodes in Wireshark and follows the published descriptions; the text of the specification was
+//! not at hand, so more is not said. What those leave open is marked "decided here".
+//!
+//! ```text
+//!   user     open  listen  write  read  finish  abort        poll_event
+//!              |                                                  ^
+//!   Engine     v          contexts, found by key        table: what happens in which state
+//!              |                                                  ^
+//!   network  poll_packet                                    handle_packet
+//! ```
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+mod config;
+mod context;
+mod engine;
+mod event;
+mod ranges;
+mod rate;
+mod receiver;
+mod requests;
+mod sender;
+mod serial;
+pub mod table;
 pub mod wire;
+
+pub use config::{Config, Listen, Mode, Open, Retransmission, Timers};
+pub use engine::{ContextId, Counters, Engine, ListenError, Message, OpenError, UserError};
+pub use event::{End, Event};
+pub use receiver::Read;

@@ -8,10 +8,64 @@
 mod common;
 
 use common::gate;
+use common::world::{Side, World, address};
+use dacapo_base::Random;
+use dacapo_link::{LinkConfig, Loss};
 use dacapo_xtp::wire::{
-    Address, AddressSegment, Body, Code, Control, Diagnostic, Header, Key, Limits, Options,
-    Payload, Reason, Service, Span, Spans, Traffic, TrafficControl, Writer,
+    Address, AddressSegment, Body, Code, Control, Diagnostic, Format, Frame, Header, Key, Limits,
+    Options, Payload, Reason, Service, Span, Spans, Traffic, TrafficControl, Writer,
 };
+use dacapo_xtp::{Config, Listen, Mode, Open, Retransmission};
+use std::time::Duration;
+
+/// A stream both ways over a bad link, with every option of a mode.
+fn stream_over_a_bad_link(seed: u64, retransmission: Retransmission) -> World {
+    let link = LinkConfig {
+        delay: Duration::from_millis(10),
+        loss: Loss::Random { p: 0.1 },
+        duplicate: 0.05,
+        reorder: 0.05,
+        ..LinkConfig::default()
+    };
+    let mode = Mode { sort: Some(7), fast_report: true, retransmission, ..Mode::default() };
+    let mut world = World::new(seed, Config::default(), &link);
+    world.ends[1].listen(Listen { mode, ..Listen::on(7) }).unwrap();
+    let ends = (([192, 0, 2, 2], 7).into(), ([192, 0, 2, 1], 9).into());
+    let open = Open { mode, ..Open::stream(address(1), ends.0, ends.1) };
+    let random = &mut Random::from_number(seed);
+    let mut sides = [Side::new(random, 100_000, 5_000), Side::new(random, 50_000, 5_000)];
+    sides[0].id = Some(world.ends[0].open(world.now, &open).unwrap());
+    world.run(|world| {
+        sides.iter_mut().enumerate().for_each(|(end, side)| side.work(world, end));
+    });
+    assert!(sides[1].has_all_of(&sides[0]) && sides[0].has_all_of(&sides[1]));
+    world
+}
+
+#[test]
+fn case_67_tshark_reads_every_packet_of_whole_associations() {
+    if !gate::has_tshark() {
+        return;
+    }
+    let modes = [Retransmission::Selective, Retransmission::GoBackN];
+    let mut packets = Vec::new();
+    for (seed, retransmission) in (0..).zip(modes) {
+        packets.extend(stream_over_a_bad_link(seed, retransmission).sent);
+    }
+    // Nobody listens there.
+    let mut world = World::new(9, Config::default(), &LinkConfig::default());
+    let ends = (([192, 0, 2, 2], 7).into(), ([192, 0, 2, 1], 9).into());
+    world.ends[0].open(world.now, &Open::stream(address(1), ends.0, ends.1)).unwrap();
+    world.exchange();
+    packets.extend(world.sent);
+    let format = |packet: &[u8]| Frame::open(packet).unwrap().header.format;
+    for wanted in
+        [Format::First, Format::Data, Format::Cntl, Format::Ecntl, Format::Tcntl, Format::Diag]
+    {
+        assert!(packets.iter().any(|(_, packet)| format(packet) == wanted), "no {wanted:?}");
+    }
+    gate::judge("associations", packets.iter().map(|(_, packet)| packet.as_slice()));
+}
 
 fn written(options: Options, body: &Body<'_>) -> Vec<u8> {
     let key = Key::returned(0x0123_4567_89AB_CDEF);
@@ -21,7 +75,7 @@ fn written(options: Options, body: &Body<'_>) -> Vec<u8> {
     packet
 }
 
-fn address() -> AddressSegment {
+fn segment() -> AddressSegment {
     let destination = "192.0.2.2:5000".parse().unwrap();
     let source = "192.0.2.1:4000".parse().unwrap();
     AddressSegment { domain: 0, address: Address::Internet { destination, source } }
@@ -53,12 +107,12 @@ fn one_of_each() -> Vec<Vec<u8>> {
         written(Options::BTAG | Options::EOM, &Body::Data(tagged)),
         written(Options::NOCHECK | Options::NOERR, &Body::Data(data)),
         of(Body::Cntl(control)),
-        of(Body::First(address(), traffic(), Payload::default())),
-        of(Body::First(address(), Traffic { service: 1, limits: None }, data)),
+        of(Body::First(segment(), traffic(), Payload::default())),
+        of(Body::First(segment(), Traffic { service: 1, limits: None }, data)),
         of(Body::Ecntl(control, Spans::List(&spans))),
         of(Body::Ecntl(control, Spans::List(&[]))),
         of(Body::Tcntl(traffic_control, traffic())),
-        of(Body::Jcntl(traffic_control, address(), traffic())),
+        of(Body::Jcntl(traffic_control, segment(), traffic())),
         of(Body::Diag(diagnostic)),
     ]
 }

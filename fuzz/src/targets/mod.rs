@@ -111,4 +111,6 @@ targets! {
         "a creator that says anything in any order to a participant; then nothing is left";
     "xtp_packet" xtp::packet seeds packet_seeds up_to SHORT
         "packets of XTP: what is read is written as the same bytes, but for reserved bits";
+    "xtp_engine" xtp::engine seeds engine_seeds up_to SHORT
+        "hostile packets, users and time at an engine of XTP: state, memory and answers bounded";
 }

@@ -1,14 +1,20 @@
-//! Packets of XTP as bytes.
+//! Packets of XTP as bytes, and what they do to an engine.
 //!
-//! What it is not: associations, and what a packet does to one.
+//! What it is not: two engines and a link; `crates/xtp/tests/seeds.rs` is.
 
 use crate::input::Input;
 use crate::oracle;
+use dacapo_base::{Random, Time};
 use dacapo_xtp::wire::{
     Address, AddressSegment, Body, Code, Control, Diagnostic, Fault, Frame, HEADER_LEN, Header,
     Key, Limits, Options, PACKET_LEN_MAX, Payload, Reason, Span, Spans, Traffic, TrafficControl,
     Writer, checksum, sum,
 };
+
+use dacapo_xtp::{Config, ContextId, End, Engine, Event, Listen, Message, Open};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Reserved bits, which are ignored: bit 31 of the command word, and its octet.
 const RESERVED: [(usize, u8); 2] = [(8, 0x80), (10, 0xFF)];
@@ -118,4 +124,243 @@ pub fn packet_seeds() -> Vec<Vec<u8>> {
         bytes
     })
     .collect()
+}
+
+/// The most packets that one step can justify: a window of small ones, and answers.
+const PACKETS_MAX: usize = 20_000;
+const CONTEXTS_MAX: usize = 4;
+const PORT: u16 = 7;
+
+/// An engine, its users, and a peer that has seen what the engine sent.
+struct Stage {
+    engine: Engine,
+    now: Time,
+    ids: Vec<ContextId>,
+    /// Keys that the engine has shown: of its own contexts, in FIRST and as `xkey`.
+    keys: Vec<u64>,
+    sync: u32,
+    /// What was sent and told.
+    seen: BTreeSet<&'static str>,
+}
+
+fn host(number: u8) -> SocketAddr {
+    ([192, 0, 2, number % 3], 4_040).into()
+}
+
+impl Stage {
+    fn new() -> Self {
+        let config = Config {
+            contexts_max: CONTEXTS_MAX,
+            inactive_max: CONTEXTS_MAX,
+            buffer_len: 2_048,
+            first_window: 1_000,
+            ..Config::default()
+        };
+        let mut engine = Engine::new(config, Random::from_number(1));
+        engine.listen(Listen::on(PORT)).expect("the port is free");
+        engine.listen(Listen::on(0)).expect("the port is free");
+        Self {
+            engine,
+            now: Time::from_millis(1),
+            ids: Vec::new(),
+            keys: vec![7],
+            sync: 0,
+            seen: BTreeSet::new(),
+        }
+    }
+
+    fn id(&self, choice: u8) -> Option<ContextId> {
+        self.ids.get(usize::from(choice) % self.ids.len().max(1)).copied()
+    }
+
+    /// One step of the script.
+    fn step(&mut self, input: &mut Input<'_>) {
+        match input.u8() {
+            kind @ 0..=0x9F => self.peer(kind, input),
+            0xA0..=0xBF => {
+                self.now += Duration::from_millis(input.number().min(100_000));
+                self.engine.handle_time(self.now);
+            }
+            0xC0..=0xC7 => {
+                let ends = (SocketAddr::from(([192, 0, 2, 1], PORT)), host(0));
+                let open = Open::stream(host(input.u8()), ends.0, ends.1);
+                self.ids.extend(self.engine.open(self.now, &open));
+            }
+            kind => self.user(kind, input),
+        }
+        self.poll();
+    }
+
+    /// A packet of any content, with a key that reaches a context, or not.
+    fn peer(&mut self, kind: u8, input: &mut Input<'_>) {
+        let (from, choice) = (host(input.u8()), usize::from(input.u8()));
+        let mut bytes = input.piece().to_vec();
+        let key = self.keys.get(choice % self.keys.len()).copied().unwrap_or(1);
+        let key = if kind.is_multiple_of(4) { Key::own(choice as u64) } else { Key::returned(key) };
+        if let (true, Some(place)) = (kind % 8 < 6, bytes.get_mut(..8)) {
+            place.copy_from_slice(&key.bits().to_be_bytes());
+        }
+        // The echo of a request is at the same place in all control packets.
+        if let (true, Some(place)) = (kind % 16 > 7, bytes.get_mut(48..52)) {
+            place.copy_from_slice(&self.sync.to_be_bytes());
+        }
+        if bytes.len() >= HEADER_LEN {
+            mend(&mut bytes);
+        }
+        self.engine.handle_packet(self.now, from, &bytes);
+    }
+
+    fn user(&mut self, kind: u8, input: &mut Input<'_>) {
+        let Some(id) = self.id(input.u8()) else { return };
+        let (engine, now) = (&mut self.engine, self.now);
+        let outcome = match kind % 8 {
+            0 | 1 => engine.write(now, id, &Message::whole(input.piece())).map(|_| ()),
+            2 => engine.write(now, id, &Message::part(&[1; 700])).map(|_| ()),
+            3 => engine.read(now, id, &mut [0; 512]).map(|_| ()),
+            4 => engine.finish(now, id),
+            5 => engine.stop_reading(now, id),
+            6 => engine.abort(now, id),
+            _ => engine.release(now, id),
+        };
+        if let Err(error) = outcome {
+            assert!(!error.to_string().is_empty());
+        }
+    }
+
+    /// Takes what the engine has: it comes to an end, and what it sends are packets.
+    fn poll(&mut self) {
+        let mut bytes = Vec::new();
+        for count in 0.. {
+            assert!(count < PACKETS_MAX, "an engine that sends without end");
+            bytes.clear();
+            if self.engine.poll_packet(self.now, &mut bytes).is_none() {
+                break;
+            }
+            self.learn(&bytes);
+        }
+        for count in 0.. {
+            assert!(count < 100, "an engine that tells without end");
+            match self.engine.poll_event() {
+                Some(event) => {
+                    self.seen.insert(name(&event));
+                    if let Event::Incoming { id, .. } = event {
+                        self.ids.push(id);
+                    }
+                }
+                None => break,
+            }
+        }
+        self.ids.drain(..self.ids.len().saturating_sub(16));
+        self.keys.drain(..self.keys.len().saturating_sub(16));
+        let count = self.engine.context_count().max(self.engine.inactive_count());
+        assert!(count <= CONTEXTS_MAX, "{count} contexts");
+        assert!(self.engine.deadline() > self.now, "a deadline that is over");
+    }
+
+    fn learn(&mut self, bytes: &[u8]) {
+        let frame = Frame::open(bytes).expect("an engine sends packets");
+        let body = frame.body().expect("with their segments");
+        self.sync = frame.header.sync;
+        self.seen.insert(frame.header.format.name());
+        match body {
+            Body::First(..) => self.keys.push(frame.header.key.value()),
+            Body::Tcntl(control, _) => self.keys.push(control.xkey),
+            _ => {}
+        }
+    }
+}
+
+/// A script: packets, time, users.
+pub fn engine(data: &[u8]) {
+    oracle::bounded_at_a_time("an engine of XTP", data.len(), || drop(play(data)));
+}
+
+/// Plays a script; what the engine sent and told.
+pub fn play(data: &[u8]) -> BTreeSet<&'static str> {
+    let (mut stage, mut input) = (Stage::new(), Input(data));
+    while !input.is_empty() {
+        stage.step(&mut input);
+    }
+    stage.seen
+}
+
+const fn name(event: &Event) -> &'static str {
+    match event {
+        Event::Incoming { .. } => "incoming",
+        Event::Opened(_) => "opened",
+        Event::Readable(_) => "readable",
+        Event::Writable(_) => "writable",
+        Event::Delivered(_) => "delivered",
+        Event::Remark(..) => "remark",
+        Event::Ended(_, End::Complete) => "complete",
+        Event::Ended(_, End::Aborted) => "aborted",
+        Event::Ended(_, End::TimedOut) => "timed out",
+        Event::Ended(..) => "ended otherwise",
+    }
+}
+
+/// A packet of a script: `key` is that of the engine's which was shown so many before.
+fn says(kind: u8, key: u8, options: Options, seq: u64, body: &Body<'_>) -> Vec<u8> {
+    let header = Header { options, sync: 5, seq, ..Header::new(Key::own(9), body.format()) };
+    let mut packet = Vec::new();
+    Writer::packet(&header, body, &mut packet).expect("a seed is short");
+    let mut script = vec![kind, 1, key, packet.len() as u8];
+    script.extend_from_slice(&packet);
+    script
+}
+
+/// The key as it is in the packet; a key of the engine's; the same, with the echo of its request.
+const AS_IS: u8 = 6;
+const KNOWN: u8 = 1;
+const ECHO: u8 = 9;
+
+/// The peer opens, sends with a gap, closes; and once more, with END in the middle.
+fn accepting() -> Vec<u8> {
+    let null = AddressSegment { domain: 0, address: Address::Null };
+    let traffic = Traffic { service: 4, limits: None };
+    let control = Control { rseq: 0, alloc: 9_000, echo: 0 };
+    let data = |data| Body::Data(Payload { tag: None, data });
+    let first = Body::First(null, traffic, Payload { tag: None, data: b"hello" });
+    let ask = Options::SREQ;
+    let closes = Options::WCLOSE | Options::SREQ | Options::EOM;
+    [
+        says(AS_IS, 0, ask, 0, &data(b"for nobody")),
+        says(AS_IS, 0, ask | Options::EOM, 0, &first),
+        says(KNOWN, 1, Options::FASTNAK, 10, &data(b"behind")),
+        says(KNOWN, 1, ask, 5, &data(b"between")),
+        says(KNOWN, 1, closes, 16, &data(b"end")),
+        vec![0xD3, 0, 0xD0, 0, 3, 1, 2, 3, 0xD4, 0],
+        says(ECHO, 1, Options::RCLOSE, 19, &Body::Cntl(Control { rseq: 3, ..control })),
+        says(KNOWN, 1, ask, 19, &data(b"")),
+        vec![0xD7, 0, 0xA0, 0xE0, 0, 0, 0xFF, 0xFF],
+        says(AS_IS, 0, ask, 0, &first),
+        says(KNOWN, 2, Options::END, 5, &Body::Cntl(control)),
+    ]
+    .concat()
+}
+
+/// The engine opens, sends, is told what lacks and what is wrong, and then nothing.
+fn opening() -> Vec<u8> {
+    let control = Control { rseq: 0, alloc: 9_000, echo: 0 };
+    let traffic = Traffic { service: 4, limits: Some(Limits::default()) };
+    let tcntl = Body::Tcntl(TrafficControl { control, xkey: 3 }, traffic);
+    let spans = [Span { left: 100, right: 300 }];
+    let (code, reason) = (Code::PROTOCOL_ERROR, Reason::UNSPECIFIED);
+    let diagnostic = Body::Diag(Diagnostic { code, reason, message: b"no" });
+    let none = Options::NONE;
+    [
+        vec![0xC0, 1],
+        says(ECHO, 1, none, 0, &tcntl),
+        vec![0xD2, 0],
+        says(ECHO, 1, none, 0, &Body::Ecntl(control, Spans::List(&spans))),
+        says(KNOWN, 1, none, 0, &diagnostic),
+        [0xA0, 0xE0, 0, 1, 0x86, 0xA0].repeat(20),
+    ]
+    .concat()
+}
+
+/// Scripts that lead through associations, and users that do everything at once.
+pub fn engine_seeds() -> Vec<Vec<u8>> {
+    let user: Vec<u8> = (0xD0..0xD8).flat_map(|kind| [0xC0, 1, kind, 0, 3, 1, 2, 3]).collect();
+    vec![accepting(), opening(), user, vec![0xC0, 0, 0xA0, 0xFF, 0xA0, 0xFF]]
 }

@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 pub mod gate;
+pub mod uut;
 pub mod vectors;
+pub mod world;
 
 /// Bytes of hexadecimal digits; blanks are passed over.
 pub fn bytes(hex: &str) -> Vec<u8> {

@@ -1,0 +1,279 @@
+//! What a packet does to a context.
+
+use super::{Context, DELIVERIES_MAX};
+use crate::event::{End, Events};
+use crate::receiver::Arrival;
+use crate::sender::Report;
+use crate::serial::is_newer;
+use crate::table::{Act, Input, State, step};
+use crate::wire::{
+    Body, Code, Control, Diagnostic, Header, Key, Options, Payload, Reason, Service, Spans, Traffic,
+};
+use dacapo_base::Time;
+
+impl Context {
+    /// Takes a packet that the table lets it take; `len` is its length in bytes.
+    pub fn take(&mut self, now: Time, header: &Header, body: &Body<'_>, len: usize) {
+        self.proof.received = self.proof.received.saturating_add(len as u64);
+        self.proof.is_proven |= header.key.is_returned();
+        let code = if let Body::Diag(diagnostic) = body { Some(diagnostic.code) } else { None };
+        let input = Input::of(header.format, header.options, code);
+        let Some((next, act)) = step(self.state, input) else { return };
+        if let Body::Diag(diagnostic) = body {
+            return self.take_diagnostic(now, header, diagnostic, act);
+        }
+        self.requests.handle_sign_of_life(now);
+        let was = self.state;
+        if next == State::Open {
+            self.state = next;
+        }
+        if was == State::Opening && self.state == State::Open {
+            self.events.insert(Events::OPENED);
+        }
+        if self.state == State::Open {
+            self.sender.confirm();
+        }
+        let packet_end = self.take_body(now, header, body, was);
+        self.take_close(now, header.options, packet_end);
+        self.take_requests(now, header, packet_end);
+        if act == Act::Leave || header.options.has(Options::END) {
+            self.finish_with(self.end_by_peer());
+            self.state = State::Inactive;
+        }
+        self.tell_room();
+    }
+
+    /// Takes the segments; returns one past the last byte of the packet.
+    fn take_body(&mut self, now: Time, header: &Header, body: &Body<'_>, was: State) -> u64 {
+        match body {
+            Body::Data(payload) => self.take_data(now, header, payload),
+            Body::First(_, traffic, payload) => {
+                self.take_first(now, header, traffic, was);
+                self.take_data(now, header, payload);
+                if was == State::Listening && payload.data.is_empty() {
+                    self.take_empty_message(header, payload);
+                }
+                header.seq.saturating_add(payload.data.len() as u64)
+            }
+            Body::Cntl(control) => self.take_status(now, header, control, None),
+            Body::Ecntl(control, spans) => self.take_status(now, header, control, Some(*spans)),
+            Body::Tcntl(traffic_control, traffic) => {
+                self.learn_key(traffic_control.xkey);
+                if let Some(limits) = traffic.limits {
+                    self.adopt(now, limits);
+                }
+                self.take_status(now, header, &traffic_control.control, None)
+            }
+            Body::Join(_) | Body::Jcntl(..) | Body::Diag(_) => header.seq,
+        }
+    }
+
+    fn learn_key(&mut self, xkey: u64) {
+        let key = Key::returned(xkey);
+        if self.is_initiator && self.known_as.is_none() && key.value() != 0 {
+            self.peer_key = key;
+            self.known_as = Some(key.value());
+        }
+    }
+
+    fn take_first(&mut self, now: Time, header: &Header, traffic: &Traffic, was: State) {
+        if was == State::Listening {
+            self.service = Service::from_number(traffic.service).unwrap_or(Service::Unspecified);
+            if let Some(limits) = traffic.limits {
+                self.adopt(now, limits);
+            }
+            self.events.insert(Events::INCOMING);
+        }
+        self.replies.is_traffic_due |= header.options.has_any(Options::SREQ | Options::DREQ);
+    }
+
+    /// An empty message can only be carried by the packet that opens, which is sent until it is
+    /// answered; elsewhere it could get lost without a gap.
+    fn take_empty_message(&mut self, header: &Header, payload: &Payload<'_>) {
+        if header.options.has(Options::EOM) {
+            self.receiver.mark_empty(payload.tag);
+            self.events.insert(Events::READABLE);
+        }
+    }
+
+    fn take_data(&mut self, now: Time, header: &Header, payload: &Payload<'_>) -> u64 {
+        let options = header.options;
+        self.peer_is_lossy = options.has(Options::NOERR);
+        let outcome = self.receiver.accept(&Arrival {
+            seq: header.seq,
+            data: payload.data,
+            tag: payload.tag,
+            is_end: options.has(Options::EOM),
+            is_lossy: self.peer_is_lossy,
+            is_unbounded: options.has(Options::NOFLOW),
+        });
+        if outcome.is_violation {
+            self.remark(Code::PROTOCOL_ERROR, Reason::UNSPECIFIED);
+        }
+        if outcome.is_readable {
+            self.events.insert(Events::READABLE);
+        }
+        if outcome.is_gap_new && options.has(Options::FASTNAK) && !self.peer_is_lossy {
+            self.reply(now);
+        }
+        header.seq.saturating_add(payload.data.len() as u64)
+    }
+
+    fn take_status(
+        &mut self,
+        now: Time,
+        header: &Header,
+        control: &Control,
+        spans: Option<Spans<'_>>,
+    ) -> u64 {
+        let answer = self.requests.handle_echo(now, control.echo);
+        self.proof.is_proven |= answer.up_to.is_some();
+        let is_sound = self.sender.handle_report(&Report {
+            control: *control,
+            spans,
+            asked_up_to: answer.up_to,
+            may_resend: answer.is_free,
+        });
+        if !is_sound {
+            self.remark(Code::PROTOCOL_ERROR, Reason::RETRANSMISSION);
+        }
+        if answer.is_delivered {
+            self.events.insert(Events::DELIVERED);
+        }
+        self.wants.delivery |= answer.is_delivery_asked_anew;
+        if self.wants.traffic.is_some_and(|sync| !is_newer(sync, control.echo)) {
+            self.wants.traffic = None;
+        }
+        self.disowned = false;
+        self.watch_window(now);
+        header.seq
+    }
+
+    /// A window that stays closed is asked for, less and less often.
+    fn watch_window(&mut self, now: Time) {
+        if !self.sender.is_blocked() {
+            self.wants.window_at = None;
+            self.wants.window_wait = std::time::Duration::ZERO;
+        } else if self.wants.window_at.is_none() && !self.requests.is_waiting() {
+            let wait = (self.wants.window_wait * 2).max(self.requests.timeout());
+            self.wants.window_wait = wait.min(std::time::Duration::from_secs(60));
+            self.wants.window_at = Some(now + self.wants.window_wait);
+        }
+    }
+
+    fn take_requests(&mut self, now: Time, header: &Header, packet_end: u64) {
+        let options = header.options;
+        let is_changed = header.format.is_information() && self.takes_edge(header);
+        if options.has(Options::SREQ) || is_changed {
+            self.raise_echo(header.sync);
+            if self.service == Service::Transaction && self.receiver.is_complete() {
+                self.reply_closing(now);
+            } else {
+                self.reply(now);
+            }
+        } else if options.has(Options::DREQ) {
+            if self.replies.deliveries.len() >= DELIVERIES_MAX {
+                self.replies.deliveries.pop_front();
+            }
+            self.replies.deliveries.push_back((packet_end, header.sync));
+            self.answer_deliveries(now);
+        }
+    }
+
+    /// Whether EDGE has changed. A packet that comes late shows a value that was given up since
+    /// (decided here), else packets that overtake each other would ask for status one by one.
+    fn takes_edge(&mut self, header: &Header) -> bool {
+        if self.replies.edge_sync.is_some_and(|latest| is_newer(latest, header.sync)) {
+            return false;
+        }
+        self.replies.edge_sync = Some(header.sync);
+        let edge = header.options.has(Options::EDGE);
+        std::mem::replace(&mut self.replies.edge, edge) != edge
+    }
+
+    fn raise_echo(&mut self, sync: u32) {
+        let is_first = self.replies.echo == 0;
+        if is_first || is_newer(sync, self.replies.echo) {
+            self.replies.echo = sync;
+        }
+    }
+
+    /// What has been asked for and is delivered now is answered.
+    pub(super) fn answer_deliveries(&mut self, now: Time) {
+        let receiver = &self.receiver;
+        let Some(at) =
+            self.replies.deliveries.iter().rposition(|(place, _)| receiver.is_delivered(*place))
+        else {
+            return;
+        };
+        let done: Vec<u32> = self.replies.deliveries.drain(..=at).map(|(_, sync)| sync).collect();
+        done.into_iter().for_each(|sync| self.raise_echo(sync));
+        self.reply(now);
+    }
+
+    /// Status is due now.
+    pub(super) fn reply(&mut self, now: Time) {
+        let at = self.replies.status_at.map_or(now, |at| at.min(now));
+        self.replies.status_at = Some(at);
+    }
+
+    /// Status is due; that of a transaction waits for the response, which says the same.
+    pub(super) fn reply_closing(&mut self, now: Time) {
+        let waits = self.service == Service::Transaction && !self.is_initiator;
+        if waits && !self.sender.is_finished() && !self.is_rclose_received {
+            let at = now + self.response_wait;
+            self.replies.status_at.get_or_insert(at);
+        } else {
+            self.reply(now);
+        }
+    }
+
+    /// A diagnostic is due, once in an association.
+    pub(super) fn remark(&mut self, code: Code, reason: Reason) {
+        if !std::mem::replace(&mut self.replies.has_remarked, true) {
+            self.replies.remark = Some((code, reason));
+        }
+    }
+
+    fn take_diagnostic(
+        &mut self,
+        now: Time,
+        header: &Header,
+        diagnostic: &Diagnostic<'_>,
+        act: Act,
+    ) {
+        let (code, reason) = (diagnostic.code, diagnostic.reason);
+        match (act, code) {
+            (Act::Leave, _) => {
+                self.finish_with(End::Refused(code, reason));
+                self.state = State::Inactive;
+            }
+            (Act::Take, Code::INVALID_CONTEXT) => self.take_disowned(now, header),
+            (Act::Take, Code::PACKET_SIZE) => {
+                let text = std::str::from_utf8(diagnostic.message).unwrap_or_default();
+                let half = (self.data_len_max / 2) as u32;
+                let len = text.trim().parse().unwrap_or(half).min(self.data_len_max as u32);
+                self.limit_data(len);
+            }
+            (Act::Take, _) => {
+                self.last_remark = Some((code, reason));
+                self.events.insert(Events::REMARK);
+            }
+            _ => {}
+        }
+    }
+
+    /// The peer does not know the context. That may be the answer to data which overtook the FIRST,
+    /// so it is asked; a second word, to that very question where the peer says it, is final.
+    fn take_disowned(&mut self, now: Time, header: &Header) {
+        let is_answer = header.sync == 0 || header.sync == self.requests.sync();
+        if self.disowned && is_answer {
+            let end = if self.lacks_only_end() { End::Complete } else { End::Disowned };
+            self.finish_with(end);
+            self.state = State::Inactive;
+        } else if !self.disowned {
+            self.disowned = true;
+            self.requests.begin_handshake(now);
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! [`Context`]: one end of an association.
+//!
+//! ```text
+//!   take(packet) --> receiver.rs  what has come        --> read
+//!        |           requests.rs  what was asked           events
+//!        +---------> sender.rs    what has arrived     <-- write
+//!                        |
+//!   poll(buffer) <-- FIRST | END | request | status | data     in this order
+//! ```
+//!
+//! What it is not: who finds it; keys, listeners and time are the engine's.
+//!
+//! Invariants: a peer that has not shown that it hears what is sent to its address gets at most
+//! three times what came from there; status is asked for with every packet after which nothing more
+//! can go, so a sender never waits for nothing.
+
+mod close;
+mod input;
+mod output;
+mod user;
+
+use crate::config::{Config, Mode, Open};
+use crate::event::{End, Events};
+use crate::rate::{Rate, smaller};
+use crate::receiver::Receiver;
+use crate::requests::{Alarm, Requests};
+use crate::sender::Sender;
+use crate::table::{Act, Input, State, step};
+use crate::wire::{
+    AddressSegment, Code, HEADER_LEN, Header, Key, Limits, Options, Reason, Service, Traffic,
+};
+use dacapo_base::Time;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The least `data_len_max` that a peer can ask for, bytes: less would cost more than it carries.
+const DATA_LEN_MIN: u32 = 64;
+/// How many times the bytes of a peer are sent back before it has shown its address.
+const UNPROVEN_FACTOR: u64 = 3;
+/// The most requests for delivery that are remembered; of more the oldest is forgotten.
+const DELIVERIES_MAX: usize = 16;
+
+/// What a peer has shown of its address.
+#[derive(Clone, Copy, Debug)]
+struct Proof {
+    is_proven: bool,
+    received: u64,
+    sent: u64,
+}
+
+/// What is to be answered.
+#[derive(Debug)]
+struct Replies {
+    /// When status goes out.
+    status_at: Option<Time>,
+    /// Whether a TCNTL is to go out.
+    is_traffic_due: bool,
+    /// What was sent last with the request that is answered.
+    echo: u32,
+    edge: bool,
+    /// The `sync` of the packet that showed it.
+    edge_sync: Option<u32>,
+    /// Places that are to be delivered, with the number of the request.
+    deliveries: VecDeque<(u64, u32)>,
+    /// A diagnostic; one in an association.
+    remark: Option<(Code, Reason)>,
+    has_remarked: bool,
+}
+
+/// What is to be asked beyond what data asks.
+#[derive(Debug, Default)]
+struct Wants {
+    first: bool,
+    delivery: bool,
+    /// The request with which a new traffic specification went out, while it is not answered.
+    traffic: Option<u32>,
+    is_traffic_due: bool,
+    close: bool,
+    /// When a closed window is asked for, and how long was waited for it.
+    window_at: Option<Time>,
+    window_wait: Duration,
+}
+
+/// One end of an association.
+#[derive(Debug)]
+pub struct Context {
+    pub state: State,
+    pub peer: SocketAddr,
+    pub own_key: u64,
+    /// What stands in the header of what is sent.
+    pub peer_key: Key,
+    /// The peer's own key, under which it may send: known from its FIRST, or from an `xkey`.
+    pub known_as: Option<u64>,
+    is_initiator: bool,
+    pub events: Events,
+    pub end: Option<End>,
+    pub service: Service,
+    pub sort: Option<u16>,
+    address: AddressSegment,
+    mode: Mode,
+    sender: Sender,
+    receiver: Receiver,
+    requests: Requests,
+    rate: Rate,
+    /// When there is credit for what waits for nothing else; else `NEVER`.
+    credit_at: Time,
+    packet_len_max: usize,
+    data_len_max: usize,
+    first_len: usize,
+    ask_len: u64,
+    unasked: u64,
+    edge: bool,
+    peer_is_lossy: bool,
+    is_rclose_received: bool,
+    is_wclose_told: bool,
+    is_rclose_told: bool,
+    wants_room: bool,
+    /// Places up to which the user wants to know of delivery.
+    deliveries: VecDeque<u64>,
+    replies: Replies,
+    wants: Wants,
+    proof: Proof,
+    disowned: bool,
+    /// What the peer has remarked last.
+    pub last_remark: Option<(Code, Reason)>,
+    response_wait: Duration,
+}
+
+impl Context {
+    /// The end that opens.
+    pub fn opening(now: Time, config: &Config, open: &Open, key: u64, sync: u32) -> Self {
+        use crate::wire::Address;
+        let address = open.ends.map_or(Address::Null, |(destination, source)| Address::Internet {
+            destination,
+            source,
+        });
+        let address = AddressSegment { domain: 0, address };
+        let mut context = Self::new(now, config, open.mode, open.peer, (key, Key::own(key)), sync);
+        context.address = address;
+        context.service = open.service;
+        context.state = step(State::Quiescent, Input::UserOpens).map_or(State::Quiescent, |s| s.0);
+        context.wants.first = true;
+        context.is_initiator = true;
+        context.proof.is_proven = true;
+        context
+    }
+
+    /// The end that accepts; the packet is taken afterwards like any other.
+    pub fn accepting(
+        now: Time,
+        config: &Config,
+        mode: Mode,
+        (peer, header): (SocketAddr, &Header),
+        (key, sync): (u64, u32),
+    ) -> Self {
+        let peer_key = Key::returned(header.key.value());
+        let mut context = Self::new(now, config, mode, peer, (key, peer_key), sync);
+        context.known_as = Some(header.key.value());
+        context.receiver = Self::receiver_from(header.seq, config, mode);
+        context.replies.edge = header.options.has(Options::EDGE);
+        context.replies.edge_sync = Some(header.sync);
+        context.state = State::Listening;
+        context
+    }
+
+    fn receiver_from(start: u64, config: &Config, mode: Mode) -> Receiver {
+        let is_selective = mode.retransmission == crate::Retransmission::Selective;
+        Receiver::new(start, config.buffer_len, is_selective, mode.reserve)
+    }
+
+    fn new(
+        now: Time,
+        config: &Config,
+        mode: Mode,
+        peer: SocketAddr,
+        (own_key, peer_key): (u64, Key),
+        sync: u32,
+    ) -> Self {
+        let sender = Sender::new(
+            config.buffer_len,
+            config.first_window,
+            mode.without_repair,
+            mode.without_window,
+        );
+        let data_len_max = config.packet_len_max.saturating_sub(HEADER_LEN);
+        let replies = Replies {
+            status_at: None,
+            is_traffic_due: false,
+            echo: 0,
+            edge: false,
+            edge_sync: None,
+            deliveries: VecDeque::new(),
+            remark: None,
+            has_remarked: false,
+        };
+        Self {
+            state: State::Quiescent,
+            peer,
+            own_key,
+            peer_key,
+            known_as: None,
+            is_initiator: false,
+            events: Events::default(),
+            end: None,
+            service: Service::Unspecified,
+            sort: mode.sort,
+            address: AddressSegment { domain: 0, address: crate::wire::Address::Null },
+            mode,
+            sender,
+            receiver: Self::receiver_from(0, config, mode),
+            requests: Requests::new(now, config.timers, sync),
+            rate: Rate::new(now, mode.limits.out_rate, mode.limits.out_burst),
+            credit_at: Time::NEVER,
+            packet_len_max: config.packet_len_max,
+            data_len_max,
+            first_len: 0,
+            ask_len: (config.buffer_len / 4) as u64,
+            unasked: 0,
+            edge: false,
+            peer_is_lossy: false,
+            is_rclose_received: false,
+            is_wclose_told: false,
+            is_rclose_told: false,
+            wants_room: false,
+            deliveries: VecDeque::new(),
+            replies,
+            wants: Wants::default(),
+            proof: Proof { is_proven: false, received: 0, sent: 0 },
+            disowned: false,
+            last_remark: None,
+            response_wait: config.timers.response_wait,
+        }
+    }
+
+    /// What this end says of its traffic.
+    fn traffic(&self) -> Traffic {
+        let mut limits = self.mode.limits;
+        limits.data_len_max = self.packet_len_max.saturating_sub(HEADER_LEN) as u32;
+        Traffic { service: self.service as u8, limits: Some(limits) }
+    }
+
+    /// The peer's limits hold from now on, where they are narrower than ours.
+    fn adopt(&mut self, now: Time, limits: Limits) {
+        let own = self.mode.limits;
+        let rate = smaller(own.out_rate, limits.in_rate);
+        let burst = smaller(own.out_burst, limits.in_burst);
+        self.rate.set(now, rate, if burst == u32::MAX { 0 } else { burst });
+        if limits.data_len_max != 0 {
+            self.limit_data(limits.data_len_max);
+        }
+    }
+
+    fn limit_data(&mut self, len: u32) {
+        let len = usize::try_from(len.max(DATA_LEN_MIN)).unwrap_or(usize::MAX);
+        let most = self.packet_len_max.saturating_sub(HEADER_LEN);
+        self.data_len_max = len.min(most);
+    }
+
+    /// Whether the service lets nothing come back.
+    const fn is_quiet(&self) -> bool {
+        matches!(self.service, Service::Datagram | Service::Multicast)
+    }
+
+    /// Time goes on.
+    pub fn handle_time(&mut self, now: Time) {
+        if !matches!(self.state, State::Opening | State::Open) {
+            return;
+        }
+        if self.wants.window_at.is_some_and(|at| at <= now) {
+            self.wants.window_at = None;
+            self.requests.begin_handshake(now);
+        }
+        if self.requests.handle_time(now) == Alarm::GiveUp {
+            self.give_up(Input::GivenUp, End::TimedOut);
+        }
+    }
+
+    /// When [`Context::handle_time`] or [`Context::poll`] has something to do again.
+    pub fn deadline(&self) -> Time {
+        if !matches!(self.state, State::Opening | State::Open) {
+            return Time::NEVER;
+        }
+        let mut at = self.requests.deadline();
+        at = at.min(self.wants.window_at.unwrap_or(Time::NEVER));
+        if self.state == State::Open && self.affords_status() {
+            at = at.min(self.replies.status_at.unwrap_or(Time::NEVER));
+        }
+        at.min(self.credit_at)
+    }
+
+    /// How long the peer may ask after this end has let go.
+    pub fn inactive_period(&self, config: &Config) -> Duration {
+        let wait = self.requests.timeout() * 2;
+        wait.max(config.timers.inactive_min).min(config.timers.give_up)
+    }
+
+    /// The numbers that a context which is over still says: `seq`, `rseq`.
+    pub fn last_numbers(&self) -> (u64, u64) {
+        (self.sender.next(), self.receiver.rseq())
+    }
+
+    /// The association ends by a decision here; END is still to be sent.
+    pub fn give_up(&mut self, input: Input, end: End) {
+        if let Some((_, Act::SayEnd)) = step(self.state, input) {
+            self.finish_with(end);
+            self.sender.stop();
+            self.wants.close = true;
+        }
+    }
+
+    /// The association is over for the user; what has come can still be read.
+    pub fn finish_with(&mut self, end: End) {
+        if self.end.is_none() {
+            self.end = Some(end);
+            self.events.insert(Events::ENDED);
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! What a context sends, in the order in which it does.
+
+use super::{Context, UNPROVEN_FACTOR};
+use crate::event::End;
+use crate::sender::Piece;
+use crate::table::{Input, State};
+use crate::wire::{
+    Body, Control, Diagnostic, Format, HEADER_LEN, Header, Options, Service, Spans, TrafficControl,
+    Writer,
+};
+use dacapo_base::Time;
+
+/// What a control packet has at most, besides spans and messages.
+const CONTROL_LEN: usize = HEADER_LEN + 32 + 24;
+/// A CNTL; and a DIAG of ours, which is shorter.
+const CNTL_LEN: usize = HEADER_LEN + Control::LEN;
+const TAG_LEN: usize = 8;
+/// `nspan` and the control segment before it.
+const SPANS_AT: usize = HEADER_LEN + 24;
+const SPAN_LEN: usize = 16;
+
+impl Context {
+    /// Appends the next packet to `into`; false when there is none now.
+    pub fn poll(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        let start = into.len();
+        self.credit_at = Time::NEVER;
+        let is_one = match self.state {
+            State::Opening | State::Open if self.wants.close => self.say_end(into),
+            State::Opening => self.poll_opening(now, into),
+            State::Open => self.poll_open(now, into),
+            _ => false,
+        };
+        let len = into.len().saturating_sub(start);
+        self.proof.sent = self.proof.sent.saturating_add(len as u64);
+        is_one
+    }
+
+    fn affords(&self, len: usize) -> bool {
+        let most = self.proof.received.saturating_mul(UNPROVEN_FACTOR);
+        self.proof.is_proven || self.proof.sent.saturating_add(len as u64) <= most
+    }
+
+    fn poll_opening(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        if self.wants.first || self.requests.is_due() {
+            self.wants.first = false;
+            return self.send_first(now, into);
+        }
+        !self.requests.is_in_handshake() && self.send_data(now, into)
+    }
+
+    fn poll_open(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        if !self.affords(CNTL_LEN) {
+            return false;
+        }
+        if let Some((code, reason)) = self.replies.remark.take() {
+            let diagnostic = Diagnostic { code, reason, message: b"" };
+            let body = Body::Diag(diagnostic);
+            return write(&Header::new(self.peer_key, Format::Diag), &body, into);
+        }
+        let is_asked = self.requests.is_due() || self.wants.is_traffic_due;
+        if is_asked && self.affords(CONTROL_LEN) {
+            return self.send_request(now, Options::SREQ, into);
+        }
+        let is_due = self.replies.status_at.is_some_and(|at| at <= now);
+        if is_due && self.affords_status() {
+            return self.send_status(into);
+        }
+        if self.requests.is_in_handshake() {
+            return false;
+        }
+        if std::mem::take(&mut self.wants.delivery) {
+            return self.send_request(now, Options::DREQ, into);
+        }
+        self.send_data(now, into)
+    }
+
+    /// What every packet of this context says: priority and close bits.
+    fn header(&self, format: Format, options: Options, seq: u64, packet_end: u64) -> Header {
+        Header {
+            key: self.peer_key,
+            options: options
+                | Options::SORT.when(self.sort.is_some())
+                | self.close_options(packet_end),
+            format,
+            sort: self.sort.unwrap_or(0),
+            sync: self.requests.sync(),
+            seq,
+        }
+    }
+
+    /// The options of data, by the user's choice.
+    fn data_options(&self) -> Options {
+        Options::NOCHECK.when(self.mode.without_check)
+            | Options::NOERR.when(self.mode.without_repair)
+            | Options::NOFLOW.when(self.mode.without_window)
+            | Options::FASTNAK.when(self.mode.fast_report)
+            | Options::EDGE.when(self.edge)
+    }
+
+    fn control_header(&self, format: Format, options: Options) -> Header {
+        let next = self.sender.next();
+        let options = options
+            | Options::RES.when(self.mode.reserve)
+            | Options::NOERR.when(self.mode.without_repair);
+        self.header(format, options | Options::EDGE.when(self.edge), next, next)
+    }
+
+    fn control(&mut self) -> Control {
+        let (rseq, alloc) = (self.receiver.rseq(), self.receiver.tell_alloc());
+        Control { rseq, alloc, echo: self.replies.echo }
+    }
+
+    fn traffic_control(&mut self) -> Body<'static> {
+        let control = TrafficControl { control: self.control(), xkey: self.own_key };
+        Body::Tcntl(control, self.traffic())
+    }
+
+    /// FIRST, with as much data as it holds; again, with the same.
+    fn send_first(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        let traffic = self.traffic();
+        let fixed = HEADER_LEN + TAG_LEN + self.address.len() + traffic.len();
+        let room = self.packet_len_max.saturating_sub(fixed).min(self.data_len_max);
+        let is_again = self.sender.next() > 0 || self.requests.is_in_handshake();
+        let piece = self.sender.peek_first(if is_again { self.first_len } else { room });
+        self.first_len = piece.len;
+        let end = piece.seq.saturating_add(piece.len as u64);
+        let up_to = self.sender.next().max(end);
+        let mut options = self.data_options()
+            | Options::EOM.when(piece.is_end || self.is_empty_message())
+            | Options::BTAG.when(piece.tag.is_some());
+        if self.is_quiet() {
+            options |= Options::END.when(self.sender.is_finished() && up_to == self.sender.end());
+        } else {
+            options |= Options::SREQ;
+            self.requests.ask(now, up_to, false);
+        }
+        let header = self.header(Format::First, options, piece.seq, end);
+        self.is_wclose_told |= header.options.has(Options::WCLOSE);
+        let mut writer = Writer::begin(&header, into);
+        self.address.emit(writer.bytes());
+        traffic.emit(writer.bytes());
+        writer.bytes().extend_from_slice(piece.tag.as_ref().map_or(&[], |tag| &tag[..]));
+        self.sender.copy(&piece, writer.bytes());
+        let is_written = writer.finish().is_ok();
+        self.sender.sent(&piece, self.requests.sync());
+        self.rate.take(now, piece.len);
+        if header.options.has(Options::END) {
+            self.finish_with(End::Complete);
+            self.state = State::Inactive;
+        }
+        is_written
+    }
+
+    /// A message without bytes is one that opens and finishes with nothing between.
+    fn is_empty_message(&self) -> bool {
+        let is_message = !matches!(self.service, Service::Stream | Service::Unspecified);
+        is_message && self.sender.is_finished() && self.sender.end() == 0
+    }
+
+    /// END: the last packet of this end.
+    fn say_end(&mut self, into: &mut Vec<u8>) -> bool {
+        self.wants.close = false;
+        self.state = State::Inactive;
+        if !self.affords(CNTL_LEN) {
+            return false;
+        }
+        let control = self.control();
+        write(&self.control_header(Format::Cntl, Options::END), &Body::Cntl(control), into)
+    }
+
+    /// The END of a context that is given up and released at once.
+    pub fn poll_last(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        self.wants.close && self.poll(now, into)
+    }
+
+    /// A request that is not on data: of the handshake, of new limits, of delivery.
+    fn send_request(&mut self, now: Time, option: Options, into: &mut Vec<u8>) -> bool {
+        let is_new = std::mem::take(&mut self.wants.is_traffic_due);
+        let sync = self.requests.ask(now, self.sender.next(), option == Options::DREQ);
+        if is_new || self.wants.traffic.is_some() {
+            self.wants.traffic = Some(sync);
+            let body = self.traffic_control();
+            return write(&self.control_header(Format::Tcntl, option), &body, into);
+        }
+        let control = self.control();
+        self.replies.status_at = None;
+        write(&self.control_header(Format::Cntl, option), &Body::Cntl(control), into)
+    }
+
+    /// Status: TCNTL in answer to a FIRST, ECNTL when bytes lack, else CNTL.
+    fn send_status(&mut self, into: &mut Vec<u8>) -> bool {
+        if std::mem::take(&mut self.replies.is_traffic_due) {
+            // What lacks is said in a packet of its own.
+            if !self.lacks() {
+                self.replies.status_at = None;
+            }
+            let body = self.traffic_control();
+            return write(&self.control_header(Format::Tcntl, Options::NONE), &body, into);
+        }
+        self.replies.status_at = None;
+        let control = self.control();
+        if !self.lacks() {
+            let header = self.control_header(Format::Cntl, Options::NONE);
+            return write(&header, &Body::Cntl(control), into);
+        }
+        let mut spans = self.receiver.spans();
+        spans.truncate(self.packet_len_max.saturating_sub(SPANS_AT) / SPAN_LEN);
+        let header = self.control_header(Format::Ecntl, Options::NONE);
+        write(&header, &Body::Ecntl(control, Spans::List(&spans)), into)
+    }
+
+    /// Whether the next status may go to a peer that has not shown its address.
+    pub(super) fn affords_status(&self) -> bool {
+        let len = || {
+            if self.replies.is_traffic_due {
+                CONTROL_LEN
+            } else if self.lacks() {
+                SPANS_AT.saturating_add(self.receiver.spans().len().saturating_mul(SPAN_LEN))
+            } else {
+                CNTL_LEN
+            }
+        };
+        self.proof.is_proven || self.affords(len())
+    }
+
+    fn lacks(&self) -> bool {
+        self.receiver.has_gap() && !self.peer_is_lossy
+    }
+
+    /// DATA: what lacks, what is new, or the end of the stream.
+    fn send_data(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        let most = self.packet_len_max.saturating_sub(HEADER_LEN + TAG_LEN);
+        let piece = self.sender.peek(self.data_len_max.min(most));
+        let Some(piece) = piece else { return self.send_empty_end(now, into) };
+        if !self.affords(HEADER_LEN + TAG_LEN + piece.len) {
+            return self.ask_for_proof(now, into);
+        }
+        if !self.rate.covers(now, piece.len) {
+            self.credit_at = self.rate.next_credit();
+            return false;
+        }
+        self.rate.take(now, piece.len);
+        self.write_data(now, &piece, into)
+    }
+
+    /// A peer that has not shown that it gets what is sent to it is asked for any answer.
+    fn ask_for_proof(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        if self.requests.is_waiting() || !self.affords(CONTROL_LEN) {
+            return false;
+        }
+        self.send_request(now, Options::SREQ, into)
+    }
+
+    /// The end of the stream in a packet without data, when the last data did not say it.
+    fn send_empty_end(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        if !self.sender.is_all_sent() || self.is_wclose_told {
+            return false;
+        }
+        let seq = self.sender.next();
+        self.write_data(
+            now,
+            &Piece { seq, len: 0, is_end: false, tag: None, is_again: false },
+            into,
+        )
+    }
+
+    fn write_data(&mut self, now: Time, piece: &Piece, into: &mut Vec<u8>) -> bool {
+        let end = piece.seq.saturating_add(piece.len as u64);
+        let closes = self.close_options(end);
+        let before = self.requests.sync();
+        let request = self.request_with(now, piece, end, closes.has(Options::WCLOSE));
+        let options = self.data_options()
+            | request
+            | Options::EOM.when(piece.is_end)
+            | Options::BTAG.when(piece.tag.is_some());
+        let header = self.header(Format::Data, options, piece.seq, end);
+        self.is_wclose_told |= closes.has(Options::WCLOSE);
+        self.is_rclose_told |= closes.has(Options::RCLOSE);
+        if closes.has(Options::RCLOSE) && self.service == Service::Transaction {
+            // The response says what status would.
+            self.replies.status_at = None;
+        }
+        let mut writer = Writer::begin(&header, into);
+        writer.bytes().extend_from_slice(piece.tag.as_ref().map_or(&[], |tag| &tag[..]));
+        self.sender.copy(piece, writer.bytes());
+        let is_written = writer.finish().is_ok();
+        let sync = self.requests.sync();
+        self.sender.sent(piece, if sync == before { sync.wrapping_add(1) } else { sync });
+        is_written
+    }
+
+    /// The request that goes with a piece. Asked is after enough bytes, and with every packet after
+    /// which nothing more can go; who neither repairs nor heeds a window asks at the end only.
+    fn request_with(&mut self, now: Time, piece: &Piece, end: u64, closes: bool) -> Options {
+        self.unasked = self.unasked.saturating_add(piece.len as u64);
+        let is_blast = self.mode.without_repair && self.mode.without_window;
+        let is_full = self.unasked >= self.ask_len || self.sender.is_last(piece);
+        let is_delivery = self.deliveries.front().is_some_and(|place| *place <= end);
+        if self.is_quiet() || !(closes || is_delivery || is_full && !is_blast) {
+            return Options::NONE;
+        }
+        while self.deliveries.front().is_some_and(|place| *place <= end) {
+            self.deliveries.pop_front();
+        }
+        self.unasked = 0;
+        self.requests.ask(now, self.sender.next().max(end), is_delivery);
+        if is_delivery {
+            Options::DREQ
+        } else if self.mode.edge {
+            self.edge = !self.edge;
+            Options::NONE
+        } else {
+            Options::SREQ
+        }
+    }
+
+    /// The association is over when the last of the four words goes out.
+    pub fn check_over(&mut self) {
+        if self.state == State::Open && self.is_over() {
+            self.give_up(Input::BothClosed, End::Complete);
+        }
+    }
+}
+
+fn write(header: &Header, body: &Body<'_>, into: &mut Vec<u8>) -> bool {
+    Writer::packet(header, body, into).is_ok()
+}

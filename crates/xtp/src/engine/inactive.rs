@@ -1,0 +1,106 @@
+//! [`Inactive`]: associations that are over, for as long as the peer may not know it.
+//!
+//! What it is not: a context; a late packet gets END, and nothing is delivered. Copies of a FIRST
+//! are late packets too, so a request is never carried out twice.
+//!
+//! Invariant: at most as many as it was made for; of more the oldest goes.
+
+use crate::wire::{Body, Control, Format, Header, Key, Options, Writer};
+use dacapo_base::Time;
+use std::collections::{BTreeSet, HashMap};
+use std::net::SocketAddr;
+
+/// What is kept of a context that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Gone {
+    pub peer: SocketAddr,
+    pub own_key: u64,
+    pub known_as: Option<u64>,
+    /// What stands in the header of answers.
+    pub key: Key,
+    pub seq: u64,
+    pub rseq: u64,
+}
+
+/// Associations that are over.
+#[derive(Debug)]
+pub struct Inactive {
+    count_max: usize,
+    by_key: HashMap<u64, (Time, Gone)>,
+    by_peer: HashMap<(SocketAddr, u64), u64>,
+    order: BTreeSet<(Time, u64)>,
+}
+
+impl Inactive {
+    pub fn new(count_max: usize) -> Self {
+        let (by_key, by_peer) = (HashMap::new(), HashMap::new());
+        Self { count_max, by_key, by_peer, order: BTreeSet::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Keeps one until `until`.
+    pub fn insert(&mut self, until: Time, gone: Gone) {
+        if self.count_max == 0 {
+            return;
+        }
+        if self.by_key.len() >= self.count_max {
+            self.remove_first();
+        }
+        if let Some(key) = gone.known_as {
+            self.by_peer.insert((gone.peer, key), gone.own_key);
+        }
+        self.by_key.insert(gone.own_key, (until, gone));
+        self.order.insert((until, gone.own_key));
+    }
+
+    /// Whether a key is taken.
+    pub fn has_key(&self, own_key: u64) -> bool {
+        self.by_key.contains_key(&own_key)
+    }
+
+    /// The one that a packet is for.
+    pub fn find(&self, from: SocketAddr, key: Key) -> Option<&Gone> {
+        let own_key = if key.is_returned() {
+            key.value()
+        } else {
+            *self.by_peer.get(&(from, key.value()))?
+        };
+        self.by_key.get(&own_key).map(|(_, gone)| gone)
+    }
+
+    pub fn deadline(&self) -> Time {
+        self.order.first().map_or(Time::NEVER, |(until, _)| *until)
+    }
+
+    /// Forgets those whose period is over.
+    pub fn handle_time(&mut self, now: Time) {
+        while self.order.first().is_some_and(|(until, _)| *until <= now) {
+            self.remove_first();
+        }
+    }
+
+    fn remove_first(&mut self) {
+        let Some((_, own_key)) = self.order.pop_first() else { return };
+        let Some((_, gone)) = self.by_key.remove(&own_key) else { return };
+        let alias = gone.known_as.map(|key| (gone.peer, key));
+        if let Some(alias) = alias.filter(|alias| self.by_peer.get(alias) == Some(&own_key)) {
+            self.by_peer.remove(&alias);
+        }
+    }
+}
+
+impl Gone {
+    /// END, in answer to a packet with this `sync`.
+    pub fn end(&self, sync: u32) -> Vec<u8> {
+        let options = Options::RCLOSE | Options::WCLOSE | Options::END;
+        let header = Header { options, seq: self.seq, ..Header::new(self.key, Format::Cntl) };
+        let control = Control { rseq: self.rseq, alloc: self.rseq, echo: sync };
+        let mut packet = Vec::new();
+        // A control packet is never too long.
+        let _ = Writer::packet(&header, &Body::Cntl(control), &mut packet);
+        packet
+    }
+}

@@ -1,0 +1,98 @@
+//! [`Ranked`]: which context is next, by priority.
+//!
+//! ```text
+//!   sort 0, 1, 2 … 65535, then those without SORT;  equals in the order in which they came
+//!   every 16th turn: whoever has waited longest in the last class
+//! ```
+//!
+//! What it is not: a queue of packets; a context is in it once, however much it has to say.
+//!
+//! Smaller is more urgent: no published description says which way it goes, so it is one constant
+//! function here. The sixteenth is decided here too: the last class is never starved.
+
+use std::collections::{BTreeSet, HashMap};
+
+/// The share of the last class: one turn of so many.
+const SHARE: u32 = 16;
+/// The rank of contexts without SORT: after all others.
+const UNSORTED: u32 = 1 << 16;
+
+/// Contexts that wait for their turn.
+#[derive(Debug, Default)]
+pub struct Ranked {
+    order: BTreeSet<(u32, u64, u32)>,
+    places: HashMap<u32, (u32, u64)>,
+    tickets: u64,
+    turns: u32,
+}
+
+impl Ranked {
+    /// Puts a context behind its equals, unless it is there.
+    pub fn insert(&mut self, slot: u32, sort: Option<u16>) {
+        let rank = rank(sort);
+        if self.places.get(&slot).is_some_and(|(known, _)| *known == rank) {
+            return;
+        }
+        self.remove(slot);
+        self.tickets = self.tickets.wrapping_add(1);
+        self.places.insert(slot, (rank, self.tickets));
+        self.order.insert((rank, self.tickets, slot));
+    }
+
+    /// Takes a context out.
+    pub fn remove(&mut self, slot: u32) {
+        if let Some((rank, ticket)) = self.places.remove(&slot) {
+            self.order.remove(&(rank, ticket, slot));
+        }
+    }
+
+    /// The context whose turn it is.
+    pub fn pop(&mut self) -> Option<u32> {
+        self.turns = self.turns.wrapping_add(1);
+        let last = self.order.last().filter(|_| self.turns.is_multiple_of(SHARE));
+        let first_of_last = last.map(|(rank, ..)| *rank);
+        let next = match first_of_last {
+            Some(rank) => self.order.range((rank, 0, 0)..).next(),
+            None => self.order.first(),
+        };
+        let slot = next?.2;
+        self.remove(slot);
+        Some(slot)
+    }
+}
+
+/// Smaller is more urgent.
+const fn rank(sort: Option<u16>) -> u32 {
+    match sort {
+        Some(sort) => sort as u32,
+        None => UNSORTED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_urgent_come_first_and_equals_in_order() {
+        let mut ranked = Ranked::default();
+        for (slot, sort) in [(0, None), (1, Some(9)), (2, Some(1)), (3, Some(9)), (4, None)] {
+            ranked.insert(slot, sort);
+        }
+        ranked.insert(1, Some(9));
+        let order: Vec<u32> = std::iter::from_fn(|| ranked.pop()).collect();
+        assert_eq!(order, [2, 1, 3, 0, 4]);
+    }
+
+    #[test]
+    fn the_last_class_gets_its_share() {
+        let mut ranked = Ranked::default();
+        let mut count = [0; 2];
+        for _ in 0..1_600 {
+            ranked.insert(0, Some(1));
+            ranked.insert(1, None);
+            count[ranked.pop().unwrap() as usize] += 1;
+        }
+        assert_eq!(count, [1_500, 100]);
+    }
+}

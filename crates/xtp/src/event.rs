@@ -1,0 +1,90 @@
+//! [`Event`]: what users are told, and how an association ends.
+
+use crate::engine::ContextId;
+use crate::wire::{Code, Reason};
+use std::fmt;
+
+/// Something that a user may want to act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Somebody has opened an association with this listener's port.
+    Incoming {
+        /// The port of XTP.
+        port: u16,
+        /// The new context.
+        id: ContextId,
+    },
+    /// The peer has answered: the association is open.
+    Opened(ContextId),
+    /// There is something to read, or the peer's stream is over.
+    Readable(ContextId),
+    /// There is room again for what could not be written.
+    Writable(ContextId),
+    /// Everything up to the last request for delivery is with the peer's user.
+    Delivered(ContextId),
+    /// The peer has said what it does not like; the association goes on.
+    Remark(ContextId, Code, Reason),
+    /// The association is over. What has come can be read until [`crate::Engine::release`].
+    Ended(ContextId, End),
+}
+
+/// How an association ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Both streams have come to their end, and arrived.
+    Complete,
+    /// The user here gave it up.
+    Abandoned,
+    /// The peer let go before both streams were over.
+    Aborted,
+    /// The peer did not answer any more.
+    TimedOut,
+    /// The peer refused or abandoned it, and said why.
+    Refused(Code, Reason),
+    /// The peer knows nothing of it (any more).
+    Disowned,
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Complete => f.write_str("complete"),
+            Self::Abandoned => f.write_str("given up here"),
+            Self::Aborted => f.write_str("the peer let go before both streams were over"),
+            Self::TimedOut => f.write_str("the peer does not answer; is it there, and the way?"),
+            Self::Refused(code, reason) => write!(f, "the peer says: {code}: {reason}"),
+            Self::Disowned => f.write_str("the peer knows nothing of it; was it started anew?"),
+        }
+    }
+}
+
+/// What is to be told of one context: each kind once, however often it happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events(u8);
+
+impl Events {
+    pub const INCOMING: u8 = 1;
+    pub const OPENED: u8 = 2;
+    pub const READABLE: u8 = 4;
+    pub const WRITABLE: u8 = 8;
+    pub const DELIVERED: u8 = 16;
+    pub const REMARK: u8 = 32;
+    pub const ENDED: u8 = 64;
+
+    /// Notes one.
+    pub fn insert(&mut self, event: u8) {
+        self.0 |= event;
+    }
+
+    /// Takes the first, in the order of the constants.
+    pub fn take(&mut self) -> Option<u8> {
+        let first = self.0 & self.0.wrapping_neg();
+        self.0 &= !first;
+        (first != 0).then_some(first)
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}

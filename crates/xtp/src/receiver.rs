@@ -1,0 +1,388 @@
+//! [`Receiver`]: the half of a context that takes the peer's stream.
+//!
+//! ```text
+//!        read_at          rseq                                  alloc
+//!   -------|===============|----[====]------[==]-----------------|---->  numbers of bytes
+//!    read  | ready, in order | gap, held apart: `spans`          | not taken
+//!          | holes: lengths that NOERR has given up
+//! ```
+//!
+//! What it is not: what is answered and when; the context asks it what there is to say.
+//!
+//! Invariants: at most `capacity` bytes are kept, and at most [`PIECES_MAX`] pieces apart; `rseq`
+//! and `alloc` never go down; every byte is given to the user once, in order, or is part of a hole
+//! whose length the user is told.
+
+use crate::wire::Span;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The most pieces that wait behind a gap.
+const PIECES_MAX: usize = 1_024;
+
+/// What a user gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// Bytes.
+    Data {
+        /// How many.
+        len: usize,
+        /// Whether a message ends with the last of them.
+        is_end: bool,
+        /// The tag of the message that begins with the first of them.
+        tag: Option<[u8; 8]>,
+    },
+    /// Bytes that were lost and are not sent again (`NOERR`).
+    Hole {
+        /// How many.
+        len: u64,
+    },
+    /// Nothing now.
+    Nothing,
+    /// Nothing any more: the peer's stream is over.
+    Finished,
+}
+
+/// Data of a packet, as it came.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// The number of the first byte.
+    pub seq: u64,
+    /// The bytes.
+    pub data: &'a [u8],
+    /// The tag before them.
+    pub tag: Option<[u8; 8]>,
+    /// EOM.
+    pub is_end: bool,
+    /// NOERR.
+    pub is_lossy: bool,
+    /// NOFLOW.
+    pub is_unbounded: bool,
+}
+
+/// What an arrival did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// A gap is there that was not there before.
+    pub is_gap_new: bool,
+    /// It contradicts the end that the peer has said.
+    pub is_violation: bool,
+    /// There is more to read.
+    pub is_readable: bool,
+}
+
+/// The half of a context that takes the peer's stream.
+#[derive(Debug)]
+pub struct Receiver {
+    rseq: u64,
+    read_at: u64,
+    /// One past the highest byte that has come.
+    highest: u64,
+    ready: VecDeque<u8>,
+    holes: VecDeque<Span>,
+    held: BTreeMap<u64, Vec<u8>>,
+    held_len: usize,
+    ends: BTreeSet<u64>,
+    tags: BTreeMap<u64, [u8; 8]>,
+    capacity: usize,
+    alloc: u64,
+    told: u64,
+    /// With reservation: one past the last byte for which the user has posted room.
+    posted: Option<u64>,
+    end: Option<u64>,
+    is_selective: bool,
+    is_gap_reported: bool,
+    is_stopped: bool,
+}
+
+impl Receiver {
+    /// Takes a stream whose first byte has the number `start`.
+    #[must_use]
+    pub fn new(start: u64, capacity: usize, is_selective: bool, is_reserved: bool) -> Self {
+        let alloc = if is_reserved { start } else { start.saturating_add(capacity as u64) };
+        Self {
+            rseq: start,
+            read_at: start,
+            highest: start,
+            ready: VecDeque::new(),
+            holes: VecDeque::new(),
+            held: BTreeMap::new(),
+            held_len: 0,
+            ends: BTreeSet::new(),
+            tags: BTreeMap::new(),
+            capacity,
+            alloc,
+            told: alloc,
+            posted: is_reserved.then_some(start),
+            end: None,
+            is_selective,
+            is_gap_reported: false,
+            is_stopped: false,
+        }
+    }
+
+    /// The first byte that has not come in order.
+    #[must_use]
+    pub const fn rseq(&self) -> u64 {
+        self.rseq
+    }
+
+    /// One past the last byte that is taken, as it is said to the peer from now on.
+    pub fn tell_alloc(&mut self) -> u64 {
+        self.told = self.alloc;
+        self.alloc
+    }
+
+    /// Whether the window that the peer knows is less than half of what it could be.
+    #[must_use]
+    pub fn has_news_of_window(&self) -> bool {
+        let half = (self.capacity / 2) as u64;
+        self.end.is_none()
+            && self.told.saturating_sub(self.rseq) < half
+            && self.alloc.saturating_sub(self.told) >= half
+    }
+
+    /// Whether everything up to `place` is with the user.
+    #[must_use]
+    pub const fn is_delivered(&self, place: u64) -> bool {
+        self.read_at >= place || self.is_stopped && self.rseq >= place
+    }
+
+    /// Whether the peer's stream has come to its end.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.end == Some(self.rseq) || self.is_stopped && self.end.is_some()
+    }
+
+    /// Whether the user reads no more.
+    #[must_use]
+    pub const fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// Whether bytes lack below those that have come.
+    #[must_use]
+    pub fn has_gap(&self) -> bool {
+        self.highest > self.rseq && !self.is_stopped || self.is_gap_reported
+    }
+
+    /// What has come beyond the first gap.
+    #[must_use]
+    pub fn spans(&self) -> Vec<Span> {
+        let mut spans: Vec<Span> = Vec::new();
+        for (&left, piece) in &self.held {
+            let right = left.saturating_add(piece.len() as u64);
+            match spans.last_mut() {
+                Some(last) if last.right == left => last.right = right,
+                _ => spans.push(Span { left, right }),
+            }
+        }
+        spans
+    }
+
+    /// The user reads no more: what is there is dropped, and what comes too.
+    pub fn stop(&mut self) {
+        self.is_stopped = true;
+        self.forget();
+    }
+
+    /// Gives back all memory.
+    pub fn forget(&mut self) {
+        self.ready = VecDeque::new();
+        self.holes.clear();
+        self.held.clear();
+        self.held_len = 0;
+        self.ends.clear();
+        self.tags.clear();
+        self.read_at = self.rseq;
+    }
+
+    /// The user has room for `len` bytes more (reservation).
+    pub fn post(&mut self, len: usize) {
+        self.posted = self.posted.map(|posted| posted.saturating_add(len as u64));
+        self.widen();
+    }
+
+    /// The peer says that its stream ends at `end`; false when it has said otherwise, or has sent
+    /// bytes beyond it.
+    pub fn set_end(&mut self, end: u64) -> bool {
+        match self.end {
+            Some(known) => known == end,
+            None if end < self.highest => false,
+            None => {
+                self.end = Some(end);
+                self.highest = end;
+                true
+            }
+        }
+    }
+
+    /// Takes the data of a packet.
+    pub fn accept(&mut self, arrival: &Arrival<'_>) -> Outcome {
+        let Arrival { seq, data, tag, is_end, is_lossy, is_unbounded } = *arrival;
+        let right = seq.saturating_add(data.len() as u64);
+        let mut outcome = Outcome::default();
+        if self.end.is_some_and(|end| right > end) {
+            outcome.is_violation = true;
+            return outcome;
+        }
+        if !self.has_room(right, data.len(), is_unbounded) {
+            return outcome;
+        }
+        let (rseq, readable) = (self.rseq, self.is_readable());
+        if seq > self.rseq && !self.is_selective && !is_lossy {
+            outcome.is_gap_new = !std::mem::replace(&mut self.is_gap_reported, true);
+            return outcome;
+        }
+        outcome.is_gap_new = seq > self.highest && !is_lossy;
+        if !self.hold(seq, data) {
+            return outcome;
+        }
+        self.mark(seq, right, tag, is_end);
+        self.highest = self.highest.max(right);
+        self.advance();
+        if is_lossy {
+            self.skip_to(right);
+        }
+        self.is_gap_reported &= self.rseq == rseq;
+        outcome.is_readable = self.is_readable() && !readable || self.rseq > rseq;
+        outcome
+    }
+
+    fn has_room(&self, right: u64, len: usize, is_unbounded: bool) -> bool {
+        let kept = self.ready.len().saturating_add(self.held_len).saturating_add(len);
+        if is_unbounded { kept <= self.capacity } else { right <= self.alloc }
+    }
+
+    fn is_readable(&self) -> bool {
+        self.read_at < self.rseq || !self.ends.is_empty()
+    }
+
+    /// Notes where messages begin and end, of what is kept.
+    fn mark(&mut self, seq: u64, right: u64, tag: Option<[u8; 8]>, is_end: bool) {
+        if self.is_stopped {
+            return;
+        }
+        // Of an empty packet only when all before it is here: else marks without bytes pile up.
+        let is_kept = right > seq || right <= self.rseq;
+        if is_end && is_kept && right > self.read_at {
+            self.ends.insert(right);
+        }
+        if let Some(tag) = tag.filter(|_| seq >= self.read_at && right > seq) {
+            self.tags.insert(seq, tag);
+        }
+    }
+
+    /// An empty message, which only the packet that opens an association can carry safely.
+    pub fn mark_empty(&mut self, tag: Option<[u8; 8]>) {
+        self.ends.insert(self.read_at);
+        if let Some(tag) = tag {
+            self.tags.insert(self.read_at, tag);
+        }
+    }
+
+    /// Keeps what is new of `data`; false when there are too many pieces already.
+    fn hold(&mut self, seq: u64, data: &[u8]) -> bool {
+        let mut at = seq.max(self.rseq);
+        let end = seq.saturating_add(data.len() as u64);
+        while at < end {
+            let before = self.held.range(..=at).next_back();
+            let covered =
+                before.map_or(at, |(left, piece)| left.saturating_add(piece.len() as u64));
+            if covered > at {
+                at = covered;
+                continue;
+            }
+            let next = self.held.range(at..).next().map_or(end, |(left, _)| *left).min(end);
+            if at > self.rseq && self.held.len() >= PIECES_MAX {
+                return false;
+            }
+            let (from, to) = (at.saturating_sub(seq) as usize, next.saturating_sub(seq) as usize);
+            let piece = data.get(from..to).unwrap_or_default();
+            if at == self.rseq {
+                self.append(piece);
+            } else {
+                self.held_len = self.held_len.saturating_add(piece.len());
+                self.held.insert(at, piece.to_vec());
+            }
+            at = next;
+        }
+        true
+    }
+
+    fn append(&mut self, piece: &[u8]) {
+        if !self.is_stopped {
+            self.ready.extend(piece);
+        }
+        self.rseq = self.rseq.saturating_add(piece.len() as u64);
+        if self.is_stopped {
+            self.read_at = self.rseq;
+            self.widen();
+        }
+    }
+
+    /// What was held and is in order now.
+    fn advance(&mut self) {
+        while let Some(entry) = self.held.first_entry() {
+            if *entry.key() != self.rseq {
+                break;
+            }
+            let piece = entry.remove();
+            self.held_len = self.held_len.saturating_sub(piece.len());
+            self.append(&piece);
+        }
+    }
+
+    /// Gives up what lacks below `place`.
+    pub fn skip_to(&mut self, place: u64) {
+        while self.rseq < place {
+            let next = self.held.keys().next().map_or(place, |left| (*left).min(place));
+            let hole = Span { left: self.rseq, right: next };
+            self.rseq = next;
+            if self.is_stopped {
+                self.read_at = next;
+            } else if hole.left < hole.right {
+                self.holes.push_back(hole);
+            }
+            self.advance();
+        }
+        self.highest = self.highest.max(self.rseq);
+    }
+
+    /// Gives the user what is next, at most up to the end of a message.
+    pub fn read(&mut self, into: &mut [u8]) -> Read {
+        if let Some(hole) = self.holes.front().copied().filter(|hole| hole.left == self.read_at) {
+            self.holes.pop_front();
+            self.read_at = hole.right;
+            // A message whose end lay in the hole has lost it; so have tags.
+            self.ends = self.ends.split_off(&hole.right);
+            self.tags = self.tags.split_off(&hole.right);
+            self.widen();
+            return Read::Hole { len: hole.right.saturating_sub(hole.left) };
+        }
+        let limits = [self.holes.front().map(|hole| hole.left), self.ends.first().copied()];
+        let until = limits.into_iter().flatten().min().unwrap_or(self.rseq).min(self.rseq);
+        let there = until.saturating_sub(self.read_at);
+        let len = into.len().min(usize::try_from(there).unwrap_or(usize::MAX));
+        if len == 0 && self.ends.first() != Some(&self.read_at) {
+            let is_over = self.end == Some(self.read_at) || self.is_stopped;
+            return if is_over { Read::Finished } else { Read::Nothing };
+        }
+        let tag = self.tags.remove(&self.read_at);
+        for (to, byte) in into.iter_mut().zip(self.ready.drain(..len)) {
+            *to = byte;
+        }
+        self.read_at = self.read_at.saturating_add(len as u64);
+        let is_end = self.ends.first() == Some(&self.read_at);
+        if is_end {
+            self.ends.pop_first();
+        }
+        self.widen();
+        Read::Data { len, is_end, tag }
+    }
+
+    fn widen(&mut self) {
+        let room = self.read_at.saturating_add(self.capacity as u64);
+        let alloc = self.posted.map_or(room, |posted| posted.min(room));
+        self.alloc = self.alloc.max(alloc);
+    }
+}

@@ -1,0 +1,219 @@
+//! [`Requests`]: which requests for status are not answered yet, and the synchronising handshake.
+//!
+//! ```text
+//!   SREQ 5 --->                          WTIMER is over, nothing has come:
+//!   SREQ 6 --->                          data stops; SREQ 7, then 8, 9 … each after twice
+//!          <--- echo 6: answers 5 too    the time; only the echo of the latest ends it
+//! ```
+//!
+//! What it is not: what is sent; the context does that.
+//!
+//! Every request has a number of its own, so an answer tells which one it is for, and a round trip
+//! is measured without doubt even in a handshake. Smoothed as in RFC 6298, section 2.
+
+use crate::config::Timers;
+use crate::serial::is_at_least;
+use dacapo_base::Time;
+use dacapo_path::RttEstimate;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The most requests that are remembered one by one; of more the second oldest is forgotten.
+const REQUESTS_MAX: usize = 64;
+
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    sync: u32,
+    at: Time,
+    /// One past the last byte that was sent before it.
+    up_to: u64,
+    /// DREQ: the answer comes when the peer's user has read.
+    is_delivery: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Handshake {
+    began: Time,
+    asked: Time,
+    timeout: Duration,
+    retries: u32,
+    /// Whether the request of this turn is still to be sent.
+    is_due: bool,
+}
+
+/// What an echo says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// One past the last byte that was sent before the request; `None` when it answers none.
+    pub up_to: Option<u64>,
+    /// Whether no handshake runs (any more).
+    pub is_free: bool,
+    /// Whether a request for delivery is answered.
+    pub is_delivered: bool,
+    /// Whether delivery is to be asked for again: the peer lives, and its user has not read, or
+    /// the request was lost.
+    pub is_delivery_asked_anew: bool,
+}
+
+/// What the time says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alarm {
+    /// Nothing.
+    None,
+    /// A request is to be sent.
+    Ask,
+    /// The peer does not answer.
+    GiveUp,
+}
+
+/// Requests for status that are under way.
+#[derive(Debug)]
+pub struct Requests {
+    timers: Timers,
+    sync: u32,
+    open: VecDeque<Request>,
+    handshake: Option<Handshake>,
+    rtt: RttEstimate,
+    heard: Time,
+}
+
+impl Requests {
+    /// Nothing under way; the first request has the number after `sync`.
+    #[must_use]
+    pub fn new(now: Time, timers: Timers, sync: u32) -> Self {
+        let (open, rtt) = (VecDeque::new(), RttEstimate::default());
+        Self { timers, sync, open, handshake: None, rtt, heard: now }
+    }
+
+    /// The number of the latest request.
+    #[must_use]
+    pub const fn sync(&self) -> u32 {
+        self.sync
+    }
+
+    /// Whether data has to wait.
+    #[must_use]
+    pub const fn is_in_handshake(&self) -> bool {
+        self.handshake.is_some()
+    }
+
+    /// Whether a request has not been answered.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Whether the handshake's request is to be sent.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.handshake.is_some_and(|handshake| handshake.is_due)
+    }
+
+    /// WTIMER: how long an answer is waited for.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        let Timers { first_wait, wait_min, wait_max, .. } = self.timers;
+        let measured = self.rtt.smoothed().map(|mean| mean + self.rtt.deviation() * 4);
+        measured.map_or(first_wait, |wait| wait.clamp(wait_min, wait_max))
+    }
+
+    /// A user who reads may take its time; so delivery is asked for again less often.
+    fn wait(&self, request: &Request) -> Duration {
+        let timeout = self.timeout();
+        if request.is_delivery { timeout.max(self.timers.first_wait) } else { timeout }
+    }
+
+    /// A request is sent; returns its number.
+    pub fn ask(&mut self, now: Time, up_to: u64, is_delivery: bool) -> u32 {
+        self.sync = self.sync.wrapping_add(1);
+        if let Some(handshake) = &mut self.handshake {
+            handshake.is_due = false;
+            handshake.asked = now;
+        }
+        if self.open.len() >= REQUESTS_MAX {
+            self.open.remove(1);
+        }
+        self.open.push_back(Request { sync: self.sync, at: now, up_to, is_delivery });
+        self.sync
+    }
+
+    /// Something came from the peer.
+    pub fn handle_sign_of_life(&mut self, now: Time) {
+        self.heard = self.heard.max(now);
+    }
+
+    /// An echo came.
+    pub fn handle_echo(&mut self, now: Time, echo: u32) -> Answer {
+        let found = self.open.iter().find(|request| request.sync == echo).copied();
+        if let Some(request) = found {
+            if !request.is_delivery {
+                self.rtt.handle_sample(now.since(request.at));
+            }
+            // Delivery has been told only when it is its own request that is answered.
+            let is_open = |request: &Request| {
+                !is_at_least(echo, request.sync) || request.is_delivery && request.sync != echo
+            };
+            self.open.retain(is_open);
+        }
+        let ends = echo == self.sync && self.handshake.take().is_some();
+        let waits_for_delivery = ends && self.open.iter().any(|request| request.is_delivery);
+        if ends {
+            self.open.clear();
+        }
+        Answer {
+            up_to: found.map(|request| request.up_to),
+            is_free: self.handshake.is_none(),
+            is_delivered: found.is_some_and(|request| request.is_delivery),
+            is_delivery_asked_anew: waits_for_delivery,
+        }
+    }
+
+    /// Nothing is waited for any more: what was asked is known otherwise.
+    pub fn clear(&mut self) {
+        self.open.clear();
+        self.handshake = None;
+    }
+
+    /// A handshake begins, unless one runs.
+    pub fn begin_handshake(&mut self, now: Time) {
+        let timeout = self.timeout();
+        self.handshake.get_or_insert(Handshake {
+            began: now,
+            asked: now,
+            timeout,
+            retries: 1,
+            is_due: true,
+        });
+    }
+
+    /// When [`Requests::handle_time`] has something to do.
+    #[must_use]
+    pub fn deadline(&self) -> Time {
+        let Timers { silence, give_up, .. } = self.timers;
+        if let Some(handshake) = self.handshake {
+            let next = if handshake.is_due { Time::NEVER } else { handshake.asked };
+            return (next + handshake.timeout).min(handshake.began + give_up);
+        }
+        let waits = self.open.front().map_or(Time::NEVER, |oldest| oldest.at + self.wait(oldest));
+        waits.min(self.heard + silence)
+    }
+
+    /// What the time says.
+    pub fn handle_time(&mut self, now: Time) -> Alarm {
+        if now < self.deadline() {
+            return Alarm::None;
+        }
+        let Timers { give_up, retries_max, wait_max, .. } = self.timers;
+        let Some(handshake) = &mut self.handshake else {
+            self.begin_handshake(now);
+            return Alarm::Ask;
+        };
+        if now >= handshake.began + give_up || handshake.retries >= retries_max {
+            return Alarm::GiveUp;
+        }
+        handshake.retries = handshake.retries.saturating_add(1);
+        handshake.timeout = (handshake.timeout * 2).min(wait_max);
+        handshake.is_due = true;
+        Alarm::Ask
+    }
+}

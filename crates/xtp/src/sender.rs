@@ -1,0 +1,324 @@
+//! [`Sender`]: the half of a context that sends the user's stream.
+//!
+//! ```text
+//!         una                         next              end      alloc
+//!   -------|==[lacks]====[lacks]========|-----------------|---------|--->  numbers of bytes
+//!   acked  | sent, kept for sending     | waits           |
+//!          | again; `resend`: asked for |                 |
+//! ```
+//!
+//! What it is not: when status is asked for, nor the pace; the context decides both.
+//!
+//! Invariants: at most `capacity` bytes are kept; a byte at or beyond `alloc` leaves only with
+//! NOFLOW; a stretch that was sent again is not sent a third time before an answer has come to a
+//! request that was sent after it.
+
+use crate::ranges::Ranges;
+use crate::serial::is_newer;
+use crate::wire::{Control, Span, Spans};
+use std::collections::VecDeque;
+
+/// The most stretches that are remembered as sent again.
+const RESENT_MAX: usize = 4_096;
+
+/// What of the stream goes into the next packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The number of its first byte.
+    pub seq: u64,
+    /// How many bytes.
+    pub len: usize,
+    /// Whether a message ends with it.
+    pub is_end: bool,
+    /// The tag of the message that begins with it.
+    pub tag: Option<[u8; 8]>,
+    /// Whether it was sent before.
+    pub is_again: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Resent {
+    span: Span,
+    /// The first request that was sent after it, or with it.
+    sync: u32,
+}
+
+/// What status says of what was sent, seen from the sender.
+#[derive(Clone, Copy, Debug)]
+pub struct Report<'a> {
+    /// What has arrived and may be sent.
+    pub control: Control,
+    /// Of an ECNTL: what has arrived beyond, or what lacks.
+    pub spans: Option<Spans<'a>>,
+    /// One past the last byte that was sent before the request that is answered; `None` when it
+    /// answers none.
+    pub asked_up_to: Option<u64>,
+    /// Whether what lacks may be sent again now.
+    pub may_resend: bool,
+}
+
+/// The half of a context that sends the user's stream.
+#[derive(Debug)]
+pub struct Sender {
+    una: u64,
+    next: u64,
+    buffer: VecDeque<u8>,
+    capacity: usize,
+    ends: VecDeque<u64>,
+    tags: VecDeque<(u64, [u8; 8])>,
+    is_in_message: bool,
+    resend: Ranges,
+    resent: VecDeque<Resent>,
+    alloc: u64,
+    is_lossy: bool,
+    is_unbounded: bool,
+    is_finished: bool,
+    /// Whether the peer has the association, so that the front need not be sent once more.
+    is_confirmed: bool,
+}
+
+impl Sender {
+    /// A stream whose first byte has the number 0.
+    #[must_use]
+    pub fn new(capacity: usize, alloc: u64, is_lossy: bool, is_unbounded: bool) -> Self {
+        Self {
+            una: 0,
+            next: 0,
+            buffer: VecDeque::new(),
+            capacity,
+            ends: VecDeque::new(),
+            tags: VecDeque::new(),
+            is_in_message: false,
+            resend: Ranges::default(),
+            resent: VecDeque::new(),
+            alloc,
+            is_lossy,
+            is_unbounded,
+            is_finished: false,
+            is_confirmed: false,
+        }
+    }
+
+    /// The peer has the association, or will never say so.
+    pub fn confirm(&mut self) {
+        self.is_confirmed = true;
+        if self.is_lossy {
+            self.acknowledge(self.next);
+        }
+    }
+
+    /// The next byte that has not been sent.
+    #[must_use]
+    pub const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// One past the last byte that the user has given.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.una.saturating_add(self.buffer.len() as u64)
+    }
+
+    /// How many bytes the user may give now.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        if self.is_finished { 0 } else { self.capacity.saturating_sub(self.buffer.len()) }
+    }
+
+    /// Whether the user gives no more.
+    #[must_use]
+    pub const fn is_finished(&self) -> bool {
+        self.is_finished
+    }
+
+    /// Whether everything was sent at least once, and the user gives no more.
+    #[must_use]
+    pub fn is_all_sent(&self) -> bool {
+        self.is_finished && self.next == self.end()
+    }
+
+    /// Whether bytes wait that the peer has no room for.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        self.next < self.end() && self.next >= self.limit()
+    }
+
+    /// Whether something was sent that is not acknowledged.
+    #[must_use]
+    pub const fn has_unacknowledged(&self) -> bool {
+        self.una < self.next && !self.is_lossy
+    }
+
+    /// Takes bytes of the user, as many as there is room for.
+    pub fn write(&mut self, data: &[u8], is_end: bool, tag: Option<[u8; 8]>) -> usize {
+        let taken = data.get(..self.room()).unwrap_or(data);
+        if taken.is_empty() {
+            return 0;
+        }
+        if let Some(tag) = tag.filter(|_| !self.is_in_message) {
+            self.tags.push_back((self.end(), tag));
+        }
+        self.buffer.extend(taken);
+        let is_whole = taken.len() == data.len();
+        self.is_in_message = !(is_end && is_whole);
+        if is_end && is_whole {
+            self.ends.push_back(self.end());
+        }
+        taken.len()
+    }
+
+    /// The user gives no more.
+    pub fn finish(&mut self) {
+        self.is_finished = true;
+    }
+
+    /// What was not sent is not sent any more, and nothing again.
+    pub fn stop(&mut self) {
+        self.is_finished = true;
+        self.una = self.next;
+        self.buffer = VecDeque::new();
+        self.ends.clear();
+        self.tags.clear();
+        self.resend.clear();
+        self.resent.clear();
+    }
+
+    fn limit(&self) -> u64 {
+        if self.is_unbounded { u64::MAX } else { self.alloc }
+    }
+
+    /// What may go next, at most `len_max` bytes; what lacks before what is new.
+    #[must_use]
+    pub fn peek(&self, len_max: usize) -> Option<Piece> {
+        if let Some(span) = self.resend.first() {
+            return Some(self.cut(span, len_max, true));
+        }
+        let right = self.end().min(self.limit());
+        (self.next < right).then(|| self.cut(Span { left: self.next, right }, len_max, false))
+    }
+
+    /// The front of the stream again, as it was in the packet that opened the association.
+    #[must_use]
+    pub fn peek_first(&self, len: usize) -> Piece {
+        let right = self.una.saturating_add(len as u64).min(self.end());
+        self.cut(Span { left: self.una, right }, len, self.next > self.una)
+    }
+
+    fn cut(&self, span: Span, len_max: usize, is_again: bool) -> Piece {
+        let mut right = span.right.min(span.left.saturating_add(len_max as u64));
+        let first = self.ends.partition_point(|end| *end <= span.left);
+        let message_end = self.ends.get(first).copied();
+        right = message_end.map_or(right, |end| right.min(end));
+        let place = self.tags.partition_point(|(at, _)| *at < span.left);
+        let tag = self.tags.get(place).filter(|(at, _)| *at == span.left).map(|(_, tag)| *tag);
+        Piece {
+            seq: span.left,
+            len: right.saturating_sub(span.left) as usize,
+            is_end: message_end == Some(right),
+            tag,
+            is_again,
+        }
+    }
+
+    /// Appends the bytes of a piece.
+    pub fn copy(&self, piece: &Piece, into: &mut Vec<u8>) {
+        let from = piece.seq.saturating_sub(self.una) as usize;
+        let to = from.saturating_add(piece.len).min(self.buffer.len());
+        let (front, back) = self.buffer.as_slices();
+        let split = front.len();
+        into.extend_from_slice(front.get(from.min(split)..to.min(split)).unwrap_or_default());
+        let (from, to) = (from.saturating_sub(split), to.saturating_sub(split));
+        into.extend_from_slice(back.get(from..to).unwrap_or_default());
+    }
+
+    /// A piece has been sent; `sync` is the number of the next request after it, or with it.
+    pub fn sent(&mut self, piece: &Piece, sync: u32) {
+        let span = Span { left: piece.seq, right: piece.seq.saturating_add(piece.len as u64) };
+        if piece.is_again {
+            self.resend.remove(span);
+            if self.resent.len() < RESENT_MAX {
+                self.resent.push_back(Resent { span, sync });
+            }
+        }
+        self.next = self.next.max(span.right);
+        if self.is_lossy && self.is_confirmed {
+            self.acknowledge(self.next);
+        }
+    }
+
+    /// Whether nothing more can go after this piece.
+    #[must_use]
+    pub fn is_last(&self, piece: &Piece) -> bool {
+        let right = piece.seq.saturating_add(piece.len as u64);
+        let is_last_again = self.resend.first().is_none_or(|span| {
+            piece.is_again && span.right <= right && self.resend.iter().nth(1).is_none()
+        });
+        let next = self.next.max(right);
+        is_last_again && (next == self.end() || next >= self.limit())
+    }
+
+    /// Takes status. False when it says what cannot be: such is ignored.
+    pub fn handle_report(&mut self, report: &Report<'_>) -> bool {
+        let Control { rseq, alloc, echo } = report.control;
+        if rseq > self.next {
+            return false;
+        }
+        if alloc >= rseq {
+            self.alloc = self.alloc.max(alloc);
+        }
+        self.acknowledge(rseq);
+        while self.resent.front().is_some_and(|resent| !is_newer(resent.sync, echo)) {
+            self.resent.pop_front();
+        }
+        let is_sound = report.spans.is_none_or(|spans| {
+            let is_within = spans.iter().all(|span| rseq <= span.left && span.right <= self.next);
+            spans.is_ordered() && is_within
+        });
+        if is_sound && report.may_resend && !self.is_lossy {
+            self.note_gaps(report, rseq.max(self.una), echo);
+        }
+        is_sound
+    }
+
+    /// Puts what lacks into `resend`.
+    fn note_gaps(&mut self, report: &Report<'_>, rseq: u64, echo: u32) {
+        let mut gaps = Ranges::default();
+        let spans = report.spans.unwrap_or(Spans::List(&[]));
+        let last = spans.iter().last().map(|span| span.right);
+        let names_gaps = spans.iter().next().is_some_and(|span| span.left == report.control.rseq);
+        if names_gaps {
+            spans.iter().for_each(|span| gaps.insert(span));
+        } else {
+            // An ECNTL without spans says that something lacks, not how much: all from there on.
+            let says_gap = report.spans.is_some() && last.is_none();
+            let right = match report.asked_up_to {
+                None if says_gap => Some(self.next),
+                asked => asked.max(last),
+            };
+            let Some(right) = right else { return };
+            gaps.insert(Span { left: rseq, right });
+            spans.iter().for_each(|span| gaps.remove(span));
+        }
+        let too_early = self.resent.iter().filter(|resent| is_newer(resent.sync, echo));
+        too_early.for_each(|resent| gaps.remove(resent.span));
+        gaps.remove(Span { left: 0, right: rseq });
+        gaps.iter().for_each(|gap| self.resend.insert(gap));
+        spans.iter().filter(|_| !names_gaps).for_each(|span| self.resend.remove(span));
+    }
+
+    fn acknowledge(&mut self, rseq: u64) {
+        if rseq <= self.una {
+            return;
+        }
+        let len = rseq.saturating_sub(self.una) as usize;
+        self.buffer.drain(..len.min(self.buffer.len()));
+        self.una = rseq;
+        while self.ends.front().is_some_and(|end| *end <= rseq) {
+            self.ends.pop_front();
+        }
+        while self.tags.front().is_some_and(|(at, _)| *at < rseq) {
+            self.tags.pop_front();
+        }
+        self.resend.remove(Span { left: 0, right: rseq });
+    }
+}
