@@ -4,13 +4,14 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
+use dacapo_base::Patience;
 use dacapo_lab::nightly::{Failure, State};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(60);
 
 /// A folder that goes with the test.
 struct Folder(PathBuf);
@@ -55,13 +56,13 @@ fn nightly(folder: &Path, seed_seconds: &str) -> Command {
 
 /// Waits until more than `count` seeds are noted.
 fn wait_for_seeds(folder: &Path, count: u64) -> State {
-    let begun = Instant::now();
+    let mut patience = Patience::new(Instant::now(), LONG);
     loop {
         let state = State::load(folder).unwrap();
         if state.seeds.count > count {
             return state;
         }
-        assert!(begun.elapsed() < PATIENCE, "nothing more in {PATIENCE:?}: {state}");
+        assert!(patience.lasts(Instant::now()), "nothing more in {LONG:?}: {state}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

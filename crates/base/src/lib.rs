@@ -5,7 +5,7 @@
 //! virtual time and the same seed gives the same run, byte for byte.
 //!
 //! Beside them, for tests, [`failpoint!`], the named places where one ends the process (not in
-//! release), and [`seeds`], which tries many.
+//! release), [`seeds`], which tries many, and [`Patience`], after which one that waits hangs.
 //!
 //! What it is not: a clock or a source of entropy. `dacapo-sys` reads those, at the edge.
 //!
@@ -18,9 +18,11 @@
 //! ```
 
 pub mod failpoint;
+pub mod patience;
 mod random;
 pub mod seeds;
 mod time;
 
+pub use patience::Patience;
 pub use random::Random;
 pub use time::Time;

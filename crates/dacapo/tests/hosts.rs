@@ -9,7 +9,7 @@ use dacapo::core::{
     SessionSpec, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
 use dacapo::host::Host;
-use dacapo_base::Time;
+use dacapo_base::{Patience, Time};
 use dacapo_security::Identity;
 use dacapo_sys::poll::Waker;
 use dacapo_transport::shm::{self, Shm};
@@ -19,7 +19,7 @@ use dacapo_wire::medium::Medium;
 use dacapo_wire::session::{Direction, FlowOffer};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const UNITS: u64 = 2_000;
 /// A session of these units takes well under a second; a hang ends here.
@@ -137,8 +137,8 @@ fn play_with(
     }
     let peer = participant.connect(address).unwrap();
     let (mut tokens, mut ended, mut stood_in) = (Vec::new(), None, Vec::new());
-    let start = participant.reactor().now();
-    while participant.reactor().now().since(start) < MOST {
+    let mut patience = Patience::new(Instant::now(), MOST);
+    while patience.lasts(Instant::now()) {
         let short = Duration::from_micros(200);
         while creator.next_event(short, &mut tokens).unwrap().is_some() {}
         let Some(event) = participant.next_event(short, &mut tokens).unwrap() else { continue };

@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use dacapo_base::Time;
+use dacapo_base::{Patience, Time, patience};
 use dacapo_emulator::{PathStats, Relay, RelayConfig, RelayHandle, Way, directions};
 use dacapo_link::{Link, LinkConfig};
 use dacapo_sys::udp::{Config, Ecn, Socket};
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,17 @@ fn config(text: &str) -> LinkConfig {
 /// A socket whose reads end some day.
 fn socket(local: SocketAddr) -> UdpSocket {
     let socket = UdpSocket::bind(local).unwrap();
-    socket.set_read_timeout(Some(LONG)).unwrap();
+    socket.set_read_timeout(Some(patience::STEP_MAX)).unwrap();
     socket
+}
+
+/// What a read gives some day.
+fn read<T>(mut read: impl FnMut() -> io::Result<T>) -> T {
+    let read = patience::until(Instant::now, LONG, || match read() {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+        read => Some(read.unwrap()),
+    });
+    read.expect("nothing came")
 }
 
 /// A server, a relay to it, and a client of the relay.
@@ -54,13 +64,13 @@ impl World {
 
     /// Waits until the relay has done something.
     fn until(&self, what: &str, is_so: impl Fn(&PathStats) -> bool) -> PathStats {
-        let end = Instant::now() + LONG;
+        let mut patience = Patience::new(Instant::now(), LONG);
         loop {
             let stats = self.relay.stats();
             if is_so(&stats) {
                 return stats;
             }
-            assert!(Instant::now() < end, "never {what}: {stats:?}");
+            assert!(patience.lasts(Instant::now()), "never {what}: {stats:?}");
             std::thread::sleep(Duration::from_micros(50));
         }
     }
@@ -68,7 +78,7 @@ impl World {
     /// What the server gets next, and from where.
     fn served(&self) -> (Vec<u8>, SocketAddr) {
         let mut buffer = vec![0; 70_000];
-        let (len, from) = self.server.recv_from(&mut buffer).unwrap();
+        let (len, from) = read(|| self.server.recv_from(&mut buffer));
         buffer.truncate(len);
         (buffer, from)
     }
@@ -76,7 +86,7 @@ impl World {
 
 fn received(socket: &UdpSocket) -> Vec<u8> {
     let mut buffer = vec![0; 70_000];
-    let len = socket.recv(&mut buffer).unwrap();
+    let len = read(|| socket.recv(&mut buffer));
     buffer.truncate(len);
     buffer
 }
@@ -160,14 +170,9 @@ fn a_train_arrives_datagram_by_datagram_in_its_order_and_with_its_mark() {
     let relay = Relay::spawn(RelayConfig::new(HERE, to)).unwrap();
     sender.connect(relay.local_addr()).unwrap();
     sender.send(None, b"marked", None, Some(Ecn::Ce)).unwrap();
-    let end = Instant::now() + LONG;
     let mut buffer = [0; 100];
-    let arrived = loop {
-        if let Ok(arrived) = receiver.recv(&mut buffer) {
-            break arrived;
-        }
-        assert!(Instant::now() < end, "nothing came");
-    };
+    let arrived = patience::until(Instant::now, LONG, || receiver.recv(&mut buffer).ok());
+    let arrived = arrived.expect("nothing came");
     assert_eq!((arrived.len, arrived.ecn), (6, Some(Ecn::Ce)));
 }
 
@@ -210,7 +215,7 @@ fn clients_beyond_the_limit_are_refused_until_one_has_been_silent_long_enough() 
     world.server.send_to(b"late", from).unwrap();
     // On a slow machine the second one may be forgotten before its answer is there: it asks again.
     second.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    let end = Instant::now() + LONG;
+    let mut patience = Patience::new(Instant::now(), LONG);
     let mut buffer = [0; 100];
     loop {
         second.send(b"room").unwrap();
@@ -221,7 +226,7 @@ fn clients_beyond_the_limit_are_refused_until_one_has_been_silent_long_enough() 
             assert_eq!(&buffer[..len], b"answer");
             break;
         }
-        assert!(Instant::now() < end, "no answer: {:?}", world.relay.stats());
+        assert!(patience.lasts(Instant::now()), "no answer: {:?}", world.relay.stats());
     }
 }
 
@@ -272,7 +277,7 @@ fn a_server_that_comes_later_is_reached_and_empty_datagrams_pass() {
         world.client.send(b"nobody").unwrap();
     }
     let later = socket(to);
-    let end = Instant::now() + LONG;
+    let mut patience = Patience::new(Instant::now(), LONG);
     later.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let mut buffer = [1; 10];
     loop {
@@ -281,7 +286,7 @@ fn a_server_that_comes_later_is_reached_and_empty_datagrams_pass() {
         if later.recv(&mut buffer).is_ok_and(|len| len == 0) {
             break;
         }
-        assert!(Instant::now() < end, "nothing empty came: {:?}", relay.stats());
+        assert!(patience.lasts(Instant::now()), "nothing empty came: {:?}", relay.stats());
     }
     assert!(relay.stop().closes());
 }

@@ -3,11 +3,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+use dacapo_base::{Patience, patience};
 use dacapo_emulator::{PathStats, Tunnel, TunnelConfig, TunnelError, TunnelHandle, Way};
 use dacapo_link::LinkConfig;
 use dacapo_sys::interface::Address;
 use dacapo_sys::{netns, tun};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -48,18 +49,27 @@ fn sockets(tunnel: &TunnelHandle) -> (UdpSocket, UdpSocket) {
     let sender = near.run(|| UdpSocket::bind(here)).unwrap().unwrap();
     let receiver = far.run(|| UdpSocket::bind(there)).unwrap().unwrap();
     sender.connect(there).unwrap();
-    receiver.set_read_timeout(Some(LONG)).unwrap();
+    receiver.set_read_timeout(Some(patience::STEP_MAX)).unwrap();
     (sender, receiver)
 }
 
+/// What a read gives some day.
+fn read<T>(mut read: impl FnMut() -> io::Result<T>) -> T {
+    let read = patience::until(Instant::now, LONG, || match read() {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+        read => Some(read.unwrap()),
+    });
+    read.expect("nothing came")
+}
+
 fn until(tunnel: &TunnelHandle, what: &str, is_so: impl Fn(&PathStats) -> bool) -> PathStats {
-    let end = Instant::now() + LONG;
+    let mut patience = Patience::new(Instant::now(), LONG);
     loop {
         let stats = tunnel.stats();
         if is_so(&stats) {
             return stats;
         }
-        assert!(Instant::now() < end, "never {what}: {stats:?}");
+        assert!(patience.lasts(Instant::now()), "never {what}: {stats:?}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -81,7 +91,7 @@ fn datagrams_cross_it_and_namespaces_and_devices_are_gone_afterwards() {
     let before = Instant::now();
     sender.send(b"across").unwrap();
     let mut buffer = [0; 100];
-    let (len, from) = receiver.recv_from(&mut buffer).unwrap();
+    let (len, from) = read(|| receiver.recv_from(&mut buffer));
     assert!(before.elapsed() >= Duration::from_millis(20), "it came before its time");
     assert_eq!((&buffer[..len], from.ip().to_string().as_str()), (&b"across"[..], "10.77.0.1"));
     let names = tunnel.namespaces().each_ref().map(|space| space.name().to_owned());
@@ -100,9 +110,10 @@ fn corruption_that_a_checksum_sees_is_dropped_by_the_receiving_kernel() {
         sender.send(&[number; 90]).unwrap();
     }
     until(&tunnel, "delivered", |stats| stats.forward.delivered == 50);
-    let end = Instant::now() + LONG;
+    let mut patience = Patience::new(Instant::now(), LONG);
     while checksum_errors(&tunnel) < 50 {
-        assert!(Instant::now() < end, "{} checksum errors", checksum_errors(&tunnel));
+        let lasts = patience.lasts(Instant::now());
+        assert!(lasts, "{} checksum errors", checksum_errors(&tunnel));
         receiver.set_nonblocking(true).unwrap();
         assert!(receiver.recv(&mut [0; 100]).is_err(), "a corrupted datagram arrived");
     }
@@ -110,7 +121,7 @@ fn corruption_that_a_checksum_sees_is_dropped_by_the_receiving_kernel() {
     sender.send(b"whole").unwrap();
     receiver.set_nonblocking(false).unwrap();
     let mut buffer = [0; 100];
-    assert_eq!(receiver.recv(&mut buffer).unwrap(), 5, "the first that arrives is the whole one");
+    assert_eq!(read(|| receiver.recv(&mut buffer)), 5, "the first that arrives is the whole one");
     let stats = tunnel.stats().forward;
     assert_eq!((stats.corrupted_sent_on, stats.corrupted_detected), (50, 0));
 }
@@ -127,7 +138,7 @@ fn corruption_that_no_checksum_sees_arrives_altered_over_both_families() {
             let sent = [number; 91];
             sender.send(&sent).unwrap();
             let mut buffer = [0; 100];
-            let len = receiver.recv(&mut buffer).unwrap();
+            let len = read(|| receiver.recv(&mut buffer));
             assert_eq!(len, sent.len());
             let flipped = sent.iter().zip(&buffer).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>();
             assert!((1..=3).contains(&flipped), "{flipped} bits of datagram {number} flipped");
@@ -144,7 +155,7 @@ fn packets_above_the_mtu_vanish_and_a_cut_takes_everything() {
     sender.send(&[1; 1_253]).unwrap();
     sender.send(&[2; 1_252]).unwrap();
     let mut buffer = [0; 2_000];
-    assert_eq!(receiver.recv(&mut buffer).unwrap(), 1_252);
+    assert_eq!(read(|| receiver.recv(&mut buffer)), 1_252);
     assert_eq!(tunnel.stats().forward.dropped_mtu, 1);
     tunnel.partition(Way::Forward, true);
     sender.send(b"cut").unwrap();
@@ -172,9 +183,10 @@ fn tcp_repairs_what_the_links_lose() {
     let listener = far.run(|| TcpListener::bind(there)).unwrap().unwrap();
     let reader = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream.set_read_timeout(Some(patience::STEP_MAX)).unwrap();
         let mut all = Vec::new();
-        stream.read_to_end(&mut all).unwrap();
+        // What it has read before an error stays.
+        read(|| stream.read_to_end(&mut all));
         all
     });
     let bytes: Vec<u8> = (0..300_000_u32).map(|at| (at % 251) as u8).collect();

@@ -7,7 +7,7 @@
 mod common;
 
 use common::{config, offer};
-use dacapo_base::Random;
+use dacapo_base::{Patience, Random};
 use dacapo_core::{Code, Core, CoreEvent, Error, Joining, Port, Publisher, Reactor, SessionSpec};
 use dacapo_netlab::plain_tls;
 use dacapo_transport::shm;
@@ -67,9 +67,9 @@ fn joined(boots: [u8; 2], is_found: bool) -> (Vec<u16>, Vec<SocketAddr>, SocketA
     });
     let udp = Udp::dial(address, &udp::Config::default()).unwrap();
     let peer = participant.connect(Box::new(udp), address).unwrap();
-    let begun = Instant::now();
+    let mut patience = Patience::new(Instant::now(), WATCHDOG);
     while notes.lock().unwrap().is_empty() {
-        assert!(begun.elapsed() < WATCHDOG, "nobody has joined");
+        assert!(patience.lasts(Instant::now()), "nobody has joined");
         for reactor in [&mut creator, &mut participant] {
             reactor.turn(Duration::from_micros(200)).unwrap();
         }

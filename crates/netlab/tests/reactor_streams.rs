@@ -9,7 +9,7 @@
 mod common;
 
 use common::{Opens, config, offer, offer_tcp, pattern, pattern_ports};
-use dacapo_base::{Random, Time};
+use dacapo_base::{Patience, Random, Time};
 use dacapo_core::{
     Core, CoreEvent, Dial, Ending, Ledger, Port, Reactor, SessionId, SessionSpec, Sink, Taken,
     UnitView,
@@ -128,9 +128,10 @@ impl Pair {
 
     /// Turns both until `done`.
     fn run(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
-        let begun = Instant::now();
+        let mut patience = Patience::new(Instant::now(), WATCHDOG);
         while !done(self) {
-            assert!(begun.elapsed() < WATCHDOG, "a hang: {:?} {:?}", self.ledgers, self.failed);
+            let lasts = patience.lasts(Instant::now());
+            assert!(lasts, "a hang: {:?} {:?}", self.ledgers, self.failed);
             self.creator.turn(Duration::ZERO).unwrap();
             self.participant.turn(Duration::from_millis(1)).unwrap();
             while let Some(event) = self.creator.poll_event() {

@@ -3,6 +3,7 @@
 #![cfg(debug_assertions)]
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+use dacapo_base::{Patience, patience};
 use dacapo_sys::faults::{Call, Effect, Fault, hits, plan};
 use dacapo_sys::poll::{Interest, Poller};
 use dacapo_sys::{tcp, udp};
@@ -32,14 +33,14 @@ fn udp_pair() -> (udp::Socket, udp::Socket) {
 
 /// Asks until there is an answer.
 fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + LONG;
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
+    let answer = patience::until(Instant::now, LONG, || {
+        let answer = ask();
+        if answer.is_none() {
+            std::thread::yield_now();
         }
-        assert!(Instant::now() < end, "nothing after {LONG:?}");
-        std::thread::yield_now();
-    }
+        answer
+    });
+    answer.unwrap_or_else(|| panic!("nothing after {LONG:?}"))
 }
 
 fn tcp_pair() -> (tcp::Stream, tcp::Stream) {
@@ -136,9 +137,9 @@ fn bytes_of_a_stream_arrive_in_order_whatever_part_of_them_a_call_takes() {
     ]);
     let content: Vec<u8> = (0..300_000_u32).map(|at| (at % 253) as u8).collect();
     let (mut sent, mut got) = (0, Vec::new());
-    let end = Instant::now() + LONG;
+    let mut patience = Patience::new(Instant::now(), LONG);
     while got.len() < content.len() {
-        assert!(Instant::now() < end, "{} of {} bytes", got.len(), content.len());
+        assert!(patience.lasts(Instant::now()), "{} of {} bytes", got.len(), content.len());
         let rest = &content[sent..content.len().min(sent + 5_000)];
         let parts = rest.split_at(rest.len() / 3);
         match near.write_vectored(&[IoSlice::new(parts.0), IoSlice::new(parts.1)]) {

@@ -8,6 +8,7 @@
 
 pub mod net;
 
+use dacapo_base::patience;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Ends a test that hangs; longer than anything takes, even on a machine that is busy with others.
+/// Time in which the test was stopped does not count.
 pub const LONG: Duration = Duration::from_secs(120);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -226,14 +228,14 @@ fn read(path: &Path) -> String {
 }
 
 pub fn wait_until(most: Duration, mut is_so: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + most;
-    while !is_so() {
-        if Instant::now() >= end {
-            return false;
+    let so = patience::until(Instant::now, most, || {
+        let so = is_so();
+        if !so {
+            std::thread::sleep(Duration::from_millis(5));
         }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    true
+        so.then_some(())
+    });
+    so.is_some()
 }
 
 /// A flow that sends a stream of a file.

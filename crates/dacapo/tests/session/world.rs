@@ -2,11 +2,12 @@
 
 use dacapo::host::Host;
 use dacapo::{Creator, Endpoint, Session};
+use dacapo_base::patience;
 use dacapo_security::Identity;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// A test takes seconds; a hang ends here.
+/// A test takes seconds; a hang ends here. Time in which the test was stopped does not count.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// Units that may be underway before one is read: far fewer than queues and sockets take, so that
@@ -78,10 +79,11 @@ pub fn watched(test: impl FnOnce() + Send + 'static) {
         test();
         let _ = tell.send(());
     });
-    match told.recv_timeout(WATCHDOG) {
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it hangs"),
-        Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {}
-    }
+    let over = patience::until(Instant::now, WATCHDOG, || {
+        let told = told.recv_timeout(patience::STEP_MAX);
+        (told != Err(mpsc::RecvTimeoutError::Timeout)).then_some(())
+    });
+    assert!(over.is_some(), "it hangs");
     if let Err(panic) = thread.join() {
         std::panic::resume_unwind(panic);
     }

@@ -3,11 +3,11 @@
 
 use super::super::ring::{CAPACITY_MIN, Rings};
 use super::pair;
-use dacapo_base::Random;
+use dacapo_base::{Random, patience};
 use dacapo_sys::memory::SharedMemory;
 use std::io::{IoSlice, IoSliceMut};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 /// So long nobody sleeps who is woken; only a lost wake-up waits for it.
 const ASLEEP_MAX: Duration = Duration::from_secs(20);
@@ -24,6 +24,15 @@ fn wake(bell: &SyncSender<()>) {
     let _ = bell.try_send(());
 }
 
+/// Sleeps until the bell is rung.
+fn sleep(rung: &Receiver<()>, who: &str) {
+    let woken = patience::until(Instant::now, ASLEEP_MAX, || {
+        let told = rung.recv_timeout(patience::STEP_MAX);
+        (told != Err(RecvTimeoutError::Timeout)).then_some(told)
+    });
+    assert_eq!(woken, Some(Ok(())), "the {who} was not woken");
+}
+
 fn write_all(mut rings: Rings<SharedMemory>, rung: &Receiver<()>, ring: &SyncSender<()>) {
     let mut random = Random::from_number(1);
     let mut at = 0;
@@ -36,7 +45,7 @@ fn write_all(mut rings: Rings<SharedMemory>, rung: &Receiver<()>, ring: &SyncSen
             wake(ring);
         }
         while moved.len < len && !rings.has_room() {
-            rung.recv_timeout(ASLEEP_MAX).expect("the writer was not woken");
+            sleep(rung, "writer");
         }
     }
 }
@@ -58,7 +67,7 @@ fn read_all(mut rings: Rings<SharedMemory>, rung: &Receiver<()>, ring: &SyncSend
         if look(&mut rings) == 0 {
             rings.await_data();
             if look(&mut rings) == 0 {
-                rung.recv_timeout(ASLEEP_MAX).expect("the reader was not woken");
+                sleep(rung, "reader");
             }
         }
     }
