@@ -334,6 +334,7 @@ impl Receiver {
 
     /// Gives up what lacks below `place`.
     pub fn skip_to(&mut self, place: u64) {
+        let place = self.end.map_or(place, |end| place.min(end));
         while self.rseq < place {
             let next = self.held.keys().next().map_or(place, |left| (*left).min(place));
             let hole = Span { left: self.rseq, right: next };

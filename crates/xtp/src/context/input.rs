@@ -4,7 +4,7 @@ use super::{Context, DELIVERIES_MAX};
 use crate::event::{End, Events};
 use crate::receiver::Arrival;
 use crate::sender::Report;
-use crate::serial::is_newer;
+use crate::serial::{is_at_least, is_newer};
 use crate::table::{Act, Input, State, step};
 use crate::wire::{
     Body, Code, Control, Diagnostic, Header, Key, Options, Payload, Reason, Service, Spans, Traffic,
@@ -126,6 +126,11 @@ impl Context {
         control: &Control,
         spans: Option<Spans<'_>>,
     ) -> u64 {
+        // Whoever sends nothing again asks after a silence: what it has sent before is here or lost.
+        if header.options.has(Options::NOERR | Options::SREQ) {
+            self.receiver.skip_to(header.seq);
+            self.events.insert(Events::READABLE);
+        }
         let answer = self.requests.handle_echo(now, control.echo);
         self.proof.is_proven |= answer.up_to.is_some();
         let is_sound = self.sender.handle_report(&Report {
@@ -144,7 +149,7 @@ impl Context {
         if self.wants.traffic.is_some_and(|sync| !is_newer(sync, control.echo)) {
             self.wants.traffic = None;
         }
-        self.disowned = false;
+        self.disowned = None;
         self.watch_window(now);
         header.seq
     }
@@ -266,14 +271,16 @@ impl Context {
     /// The peer does not know the context. That may be the answer to data which overtook the FIRST,
     /// so it is asked; a second word, to that very question where the peer says it, is final.
     fn take_disowned(&mut self, now: Time, header: &Header) {
-        let is_answer = header.sync == 0 || header.sync == self.requests.sync();
-        if self.disowned && is_answer {
+        let Some(question) = self.disowned else {
+            self.requests.begin_handshake(now);
+            self.disowned = Some(self.requests.sync().wrapping_add(1));
+            return;
+        };
+        let is_asked = is_at_least(self.requests.sync(), question);
+        if is_asked && (header.sync == 0 || is_at_least(header.sync, question)) {
             let end = if self.lacks_only_end() { End::Complete } else { End::Disowned };
             self.finish_with(end);
             self.state = State::Inactive;
-        } else if !self.disowned {
-            self.disowned = true;
-            self.requests.begin_handshake(now);
         }
     }
 }

@@ -121,7 +121,8 @@ pub struct Context {
     replies: Replies,
     wants: Wants,
     proof: Proof,
-    disowned: bool,
+    /// The request that asks a peer which says that it has no such context.
+    disowned: Option<u32>,
     /// What the peer has remarked last.
     pub last_remark: Option<(Code, Reason)>,
     response_wait: Duration,
@@ -227,7 +228,7 @@ impl Context {
             replies,
             wants: Wants::default(),
             proof: Proof { is_proven: false, received: 0, sent: 0 },
-            disowned: false,
+            disowned: None,
             last_remark: None,
             response_wait: config.timers.response_wait,
         }

@@ -49,6 +49,8 @@ pub struct World {
     pub events: [Vec<Event>; 2],
     /// The packet that is lost, counted from 0, whatever the link does.
     pub lose: Option<usize>,
+    /// From this packet on everything is lost.
+    pub cut: Option<usize>,
     turns: u64,
     seed: u64,
     buffer: Vec<u8>,
@@ -67,6 +69,7 @@ impl World {
             sent: Vec::new(),
             events: [Vec::new(), Vec::new()],
             lose: None,
+            cut: None,
             turns: 0,
             seed,
             buffer: Vec::new(),
@@ -88,7 +91,8 @@ impl World {
                 self.check_end();
                 let packet = std::mem::take(&mut self.buffer);
                 self.sent.push((end, packet.clone()));
-                if self.lose == Some(self.sent.len() - 1) {
+                let number = self.sent.len() - 1;
+                if self.lose == Some(number) || self.cut.is_some_and(|first| number >= first) {
                     continue;
                 }
                 let _fate = self.links[end].handle_send(self.now, OnItsWay(packet));

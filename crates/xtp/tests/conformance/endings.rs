@@ -147,6 +147,37 @@ fn case_53_both_ends_close_one_after_the_other_whichever_packet_is_lost() {
 }
 
 #[test]
+fn a_way_that_ends_for_good_at_any_packet_leaves_nothing_behind() {
+    for service in [Service::Stream, Service::Transaction] {
+        for cut in 0..8 {
+            let mut closing = Closing::new(service);
+            closing.world.cut = Some(cut);
+            closing.write(0);
+            for _ in 0..1_000 {
+                closing.world.exchange();
+                if closing.read(1) {
+                    closing.write(1);
+                }
+                closing.read(0);
+                if !closing.world.turn(Time::NEVER) {
+                    break;
+                }
+            }
+            for end in 0..2 {
+                let world = &mut closing.world;
+                let Some(id) = closing.ids[end] else { continue };
+                let how = world.ended(end, id).unwrap_or_else(|| panic!("{service:?} {cut} {end}"));
+                assert!(matches!(how, End::Complete | End::TimedOut), "{service:?} {cut}: {how}");
+                world.ends[end].release(world.now, id).unwrap();
+                let engine = &world.ends[end];
+                assert_eq!((engine.context_count(), engine.inactive_count()), (0, 0));
+                assert_eq!(engine.deadline(), Time::NEVER);
+            }
+        }
+    }
+}
+
+#[test]
 fn case_54_a_transaction_takes_three_packets() {
     let mut closing = Closing::new(Service::Transaction);
     closing.run(true);
