@@ -1,6 +1,6 @@
 //! Associations over links with every fault. Reliable streams both ways: what was written is read,
-//! byte by byte. Without repair: every byte is read, or part of a hole. Transactions: each is carried
-//! out once.
+//! byte by byte. Without repair: every byte is read, or part of a hole. Transactions: each is
+//! carried out once.
 //!
 //! A seed that fails prints the command that repeats it. `XTP_SEEDS` says how many there are.
 

@@ -126,7 +126,7 @@ impl Context {
         control: &Control,
         spans: Option<Spans<'_>>,
     ) -> u64 {
-        // Whoever sends nothing again asks after a silence: what it has sent before is here or lost.
+        // Who sends nothing again asks after a silence: what it sent before is here or lost.
         if header.options.has(Options::NOERR | Options::SREQ) {
             self.receiver.skip_to(header.seq);
             self.events.insert(Events::READABLE);
