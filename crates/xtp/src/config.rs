@@ -108,7 +108,7 @@ pub struct Mode {
 pub struct Listen {
     /// The port of XTP; 0 for who opens without an address.
     pub port: u16,
-    /// The service that is given; `None`: every unicast one.
+    /// The service that is given; `None`: every one but reliable multicast.
     pub service: Option<Service>,
     /// The most associations that wait for [`crate::Event::Incoming`] to be taken.
     pub backlog_max: usize,
@@ -117,7 +117,7 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// A port for every unicast service, with a backlog of 128.
+    /// A port for every service but reliable multicast, with a backlog of 128.
     #[must_use]
     pub fn on(port: u16) -> Self {
         Self { port, service: None, backlog_max: 128, mode: Mode::default() }
@@ -143,5 +143,14 @@ impl Open {
     pub fn stream(peer: SocketAddr, destination: SocketAddr, source: SocketAddr) -> Self {
         let mode = Mode { fast_report: true, ..Mode::default() };
         Self { peer, ends: Some((destination, source)), service: Service::Stream, mode }
+    }
+
+    /// A stream to a group, without repair, from a port here: `group` is where packets are sent,
+    /// `port` the group's port of XTP.
+    #[must_use]
+    pub fn multicast(group: SocketAddr, port: u16, source: SocketAddr) -> Self {
+        let destination = SocketAddr::new(group.ip(), port);
+        let (ends, mode) = (Some((destination, source)), Mode::default());
+        Self { peer: group, ends, service: Service::Multicast, mode }
     }
 }

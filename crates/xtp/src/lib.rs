@@ -1,11 +1,11 @@
 //! XTP 4.0, the Xpress Transport Protocol.
 //!
 //! What it is: [`wire`], every packet of the protocol as bytes, and [`Engine`], which runs
-//! associations between two hosts: datagrams, acknowledged datagrams, transactions and reliable
-//! streams, with window, rate and burst control, go-back-n and selective repeat, priorities and
-//! diagnostics. Time, randomness and packets are arguments.
+//! associations: datagrams, acknowledged datagrams, transactions and reliable streams between two
+//! hosts, and streams to groups without repair; with window, rate and burst control, go-back-n and
+//! selective repeat, priorities and diagnostics. Time, randomness and packets are arguments.
 //!
-//! What it is not: I/O, or associations with groups (services 5 and 6), which are refused. It
+//! What it is not: I/O, or reliable associations with groups (service 6), which are refused. It
 //! decodes in Wireshark and follows the published descriptions; the text of the specification was
 //! not at hand, so more is not said. What those leave open is marked "decided here".
 //!

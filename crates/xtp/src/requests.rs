@@ -198,6 +198,12 @@ impl Requests {
         waits.min(self.heard + silence)
     }
 
+    /// When nothing has been heard for so long that the peer is asked.
+    #[must_use]
+    pub fn silence_ends(&self) -> Time {
+        self.heard + self.timers.silence
+    }
+
     /// What the time says.
     pub fn handle_time(&mut self, now: Time) -> Alarm {
         if now < self.deadline() {

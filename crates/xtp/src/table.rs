@@ -47,7 +47,7 @@ pub enum Input {
     Disowned,
     /// Another DIAG.
     Remark,
-    /// A JOIN or JCNTL: there are no groups here.
+    /// A JOIN or JCNTL: there are no members here, because no group is reliable.
     Group,
     /// Both halves are closed, at both ends.
     BothClosed,

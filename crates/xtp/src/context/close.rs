@@ -19,6 +19,10 @@ use dacapo_base::Time;
 impl Context {
     /// RCLOSE, and WCLOSE where the packet ends at the end of the stream.
     pub(super) fn close_options(&self, packet_end: u64) -> Options {
+        if self.is_aborting {
+            // What was not sent never will be: this is no orderly end.
+            return Options::NONE;
+        }
         let is_writer_closed = self.sender.is_finished() && packet_end == self.sender.end();
         Options::WCLOSE.when(is_writer_closed) | Options::RCLOSE.when(self.is_reader_closed())
     }

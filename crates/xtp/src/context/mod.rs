@@ -115,6 +115,7 @@ pub struct Context {
     is_rclose_received: bool,
     is_wclose_told: bool,
     is_rclose_told: bool,
+    is_aborting: bool,
     wants_room: bool,
     /// Places up to which the user wants to know of delivery.
     deliveries: VecDeque<u64>,
@@ -143,6 +144,10 @@ impl Context {
         context.state = step(State::Quiescent, Input::UserOpens).map_or(State::Quiescent, |s| s.0);
         context.wants.first = true;
         context.is_initiator = true;
+        if context.is_quiet() {
+            context.sender.confirm();
+            context.receiver.stop();
+        }
         context.proof.is_proven = true;
         context
     }
@@ -223,6 +228,7 @@ impl Context {
             is_rclose_received: false,
             is_wclose_told: false,
             is_rclose_told: false,
+            is_aborting: false,
             wants_room: false,
             deliveries: VecDeque::new(),
             replies,
@@ -263,9 +269,21 @@ impl Context {
         matches!(self.service, Service::Datagram | Service::Multicast)
     }
 
+    /// Whoever only hears is over after a silence; whoever is never answered waits for nothing.
+    fn quiet_deadline(&self) -> Time {
+        if self.is_initiator { Time::NEVER } else { self.requests.silence_ends() }
+    }
+
     /// Time goes on.
     pub fn handle_time(&mut self, now: Time) {
         if !matches!(self.state, State::Opening | State::Open) {
+            return;
+        }
+        if self.is_quiet() {
+            if self.quiet_deadline() <= now {
+                self.finish_with(End::TimedOut);
+                self.state = State::Inactive;
+            }
             return;
         }
         if self.wants.window_at.is_some_and(|at| at <= now) {
@@ -281,6 +299,9 @@ impl Context {
     pub fn deadline(&self) -> Time {
         if !matches!(self.state, State::Opening | State::Open) {
             return Time::NEVER;
+        }
+        if self.is_quiet() {
+            return self.quiet_deadline().min(self.credit_at);
         }
         let mut at = self.requests.deadline();
         at = at.min(self.wants.window_at.unwrap_or(Time::NEVER));
@@ -304,6 +325,7 @@ impl Context {
     /// The association ends by a decision here; END is still to be sent.
     pub fn give_up(&mut self, input: Input, end: End) {
         if let Some((_, Act::SayEnd)) = step(self.state, input) {
+            self.is_aborting = end != End::Complete;
             self.finish_with(end);
             self.sender.stop();
             self.wants.close = true;

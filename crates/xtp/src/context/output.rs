@@ -49,6 +49,10 @@ impl Context {
     }
 
     fn poll_open(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        if self.is_quiet() {
+            // Whoever hears a datagram or a group says nothing.
+            return false;
+        }
         if !self.affords(CNTL_LEN) {
             return false;
         }
@@ -80,6 +84,7 @@ impl Context {
             key: self.peer_key,
             options: options
                 | Options::SORT.when(self.sort.is_some())
+                | Options::MULTI.when(self.service == Service::Multicast)
                 | self.close_options(packet_end),
             format,
             sort: self.sort.unwrap_or(0),
@@ -144,11 +149,16 @@ impl Context {
         let is_written = writer.finish().is_ok();
         self.sender.sent(&piece, self.requests.sync());
         self.rate.take(now, piece.len);
-        if header.options.has(Options::END) {
+        self.end_quietly(header.options.has(Options::END));
+        is_written
+    }
+
+    /// The last packet of a service that lets nothing come back is the end.
+    fn end_quietly(&mut self, is_over: bool) {
+        if is_over {
             self.finish_with(End::Complete);
             self.state = State::Inactive;
         }
-        is_written
     }
 
     /// A message without bytes is one that opens and finishes with nothing between.
@@ -161,7 +171,7 @@ impl Context {
     fn say_end(&mut self, into: &mut Vec<u8>) -> bool {
         self.wants.close = false;
         self.state = State::Inactive;
-        if !self.affords(CNTL_LEN) {
+        if !self.affords(CNTL_LEN) || self.is_quiet() && !self.is_initiator {
             return false;
         }
         let control = self.control();
@@ -269,8 +279,10 @@ impl Context {
         let closes = self.close_options(end);
         let before = self.requests.sync();
         let request = self.request_with(now, piece, end, closes.has(Options::WCLOSE));
+        let ends = self.is_quiet() && self.sender.is_finished() && end == self.sender.end();
         let options = self.data_options()
             | request
+            | Options::END.when(ends)
             | Options::EOM.when(piece.is_end)
             | Options::BTAG.when(piece.tag.is_some());
         let header = self.header(Format::Data, options, piece.seq, end);
@@ -286,6 +298,7 @@ impl Context {
         let is_written = writer.finish().is_ok();
         let sync = self.requests.sync();
         self.sender.sent(piece, if sync == before { sync.wrapping_add(1) } else { sync });
+        self.end_quietly(ends);
         is_written
     }
 

@@ -20,6 +20,8 @@ pub struct Gone {
     pub key: Key,
     pub seq: u64,
     pub rseq: u64,
+    /// Whether both streams came to their end.
+    pub is_complete: bool,
 }
 
 /// Associations that are over.
@@ -95,7 +97,8 @@ impl Inactive {
 impl Gone {
     /// END, in answer to a packet with this `sync`.
     pub fn end(&self, sync: u32) -> Vec<u8> {
-        let options = Options::RCLOSE | Options::WCLOSE | Options::END;
+        let closes = (Options::RCLOSE | Options::WCLOSE).when(self.is_complete);
+        let options = Options::END | closes;
         let header = Header { options, seq: self.seq, ..Header::new(self.key, Format::Cntl) };
         let control = Control { rseq: self.rseq, alloc: self.rseq, echo: sync };
         let mut packet = Vec::new();

@@ -131,6 +131,9 @@ impl Engine {
     /// Answers a packet of an association that is over.
     fn answer_late(&mut self, from: SocketAddr, header: &Header) {
         self.counters.late = self.counters.late.saturating_add(1);
+        if header.options.has(Options::MULTI) {
+            return;
+        }
         let Some(gone) = self.inactive.find(from, header.key) else { return };
         let packet = gone.end(header.sync);
         self.push_answer(from, packet);
@@ -159,11 +162,12 @@ impl Engine {
     }
 
     fn admits(&self, listener: &Listener, came: &Came<'_>, service: u8) -> Result<(), Reason> {
-        let is_multicast = |service| {
-            matches!(service, Service::Multicast | Service::ReliableMulticast)
-                || came.header.options.has(Options::MULTI)
+        let is_multi = came.header.options.has(Options::MULTI);
+        let is_there = |service: &Service| match service {
+            Service::ReliableMulticast => false,
+            service => is_multi == (*service == Service::Multicast),
         };
-        let known = Service::from_number(service).filter(|service| !is_multicast(*service));
+        let known = Service::from_number(service).filter(is_there);
         let is_given = |service| listener.listen.service.is_none_or(|given| given == service);
         if !known.is_some_and(is_given) {
             return Err(Reason::NO_PROVIDER);

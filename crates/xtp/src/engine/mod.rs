@@ -26,7 +26,7 @@ mod user;
 
 use crate::config::{Config, Listen};
 use crate::context::Context;
-use crate::event::{Event, Events};
+use crate::event::{End, Event, Events};
 use crate::table::State;
 use crate::wire::Fault;
 use dacapo_base::{Random, Time};
@@ -266,7 +266,8 @@ impl Engine {
         let Some(context) = self.context_at(slot) else { return };
         let (own_key, peer, known_as) = (context.own_key, context.peer, context.known_as);
         let (seq, rseq) = context.last_numbers();
-        let gone = Gone { peer, own_key, known_as, key: context.peer_key, seq, rseq };
+        let (key, is_complete) = (context.peer_key, context.end == Some(End::Complete));
+        let gone = Gone { peer, own_key, known_as, key, seq, rseq, is_complete };
         context.let_go();
         let config = self.config;
         let period = self.context_at(slot).map(|context| context.inactive_period(&config));

@@ -46,8 +46,8 @@ pub enum ListenError {
         /// The port of XTP.
         port: u16,
     },
-    /// Groups are not there.
-    Multicast,
+    /// Reliable associations with groups are not there.
+    ReliableMulticast,
 }
 
 /// Why an association cannot be opened.
@@ -58,8 +58,8 @@ pub enum OpenError {
         /// How many.
         count: usize,
     },
-    /// Groups are not there.
-    Multicast,
+    /// Reliable associations with groups are not there.
+    ReliableMulticast,
 }
 
 /// Why a user cannot do something with a context.
@@ -82,11 +82,11 @@ impl Engine {
     /// Lets others open associations with a port of XTP.
     ///
     /// # Errors
-    /// [`ListenError::Taken`], [`ListenError::Multicast`].
+    /// [`ListenError::Taken`], [`ListenError::ReliableMulticast`].
     pub fn listen(&mut self, listen: Listen) -> Result<(), ListenError> {
         let port = listen.port;
-        if listen.service.is_some_and(is_multicast) {
-            return Err(ListenError::Multicast);
+        if listen.service == Some(Service::ReliableMulticast) {
+            return Err(ListenError::ReliableMulticast);
         }
         if self.listeners.contains_key(&port) {
             return Err(ListenError::Taken { port });
@@ -101,17 +101,18 @@ impl Engine {
     }
 
     /// Opens an association. Its first packet carries what is written before the next
-    /// [`Engine::poll_packet`].
+    /// [`Engine::poll_packet`]. Datagrams and streams to groups are sent without repair and
+    /// without window, whatever `open` says, and nothing is read.
     ///
     /// # Errors
-    /// [`OpenError::Full`], [`OpenError::Multicast`].
+    /// [`OpenError::Full`], [`OpenError::ReliableMulticast`].
     pub fn open(&mut self, now: Time, open: &Open) -> Result<ContextId, OpenError> {
-        if is_multicast(open.service) {
-            return Err(OpenError::Multicast);
+        if open.service == Service::ReliableMulticast {
+            return Err(OpenError::ReliableMulticast);
         }
         let (key, sync) = (self.draw_key(), self.random.next_u32());
         let mut open = *open;
-        if open.service == Service::Datagram {
+        if matches!(open.service, Service::Datagram | Service::Multicast) {
             (open.mode.without_repair, open.mode.without_window) = (true, true);
         }
         let context = Context::opening(now, &self.config, &open, key, sync);
@@ -254,15 +255,14 @@ impl Engine {
     }
 }
 
-const fn is_multicast(service: Service) -> bool {
-    matches!(service, Service::Multicast | Service::ReliableMulticast)
-}
+const NO_RELIABLE_MULTICAST: &str =
+    "reliable associations with groups are not supported; multicast without repair is";
 
 impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Taken { port } => write!(f, "XTP port {port} is listened on already"),
-            Self::Multicast => f.write_str("associations with groups are not supported"),
+            Self::ReliableMulticast => f.write_str(NO_RELIABLE_MULTICAST),
         }
     }
 }
@@ -273,7 +273,7 @@ impl fmt::Display for OpenError {
             Self::Full { count } => {
                 write!(f, "there are {count} contexts, the most there may be; release some")
             }
-            Self::Multicast => f.write_str("associations with groups are not supported"),
+            Self::ReliableMulticast => f.write_str(NO_RELIABLE_MULTICAST),
         }
     }
 }

@@ -246,6 +246,22 @@ fn case_58_end_in_the_middle_is_an_abort_without_an_answer() {
 }
 
 #[test]
+fn an_abort_is_no_orderly_end_for_the_other_end() {
+    let mut closing = Closing::new(Service::Stream);
+    let id = closing.ids[0].unwrap();
+    closing.world.run_until(Time::from_millis(50));
+    assert!(!closing.read(1));
+    let now = closing.world.now;
+    let other = closing.ids[1].unwrap();
+    closing.world.ends[1].finish(now, other).unwrap();
+    closing.world.ends[0].write(now, id, &Message::part(&bytes(30_000))).unwrap();
+    closing.world.ends[0].abort(now, id).unwrap();
+    while closing.world.turn(Time::NEVER) {}
+    assert_eq!(closing.world.ended(0, id), Some(End::Abandoned));
+    assert_eq!(closing.world.ended(1, other), Some(End::Aborted));
+}
+
+#[test]
 fn case_59_a_late_request_is_answered_with_end() {
     let mut uut = Uut::opened(listen(), None);
     uut.control(Options::END, Control::default());
@@ -253,7 +269,7 @@ fn case_59_a_late_request_is_answered_with_end() {
     uut.silent();
     uut.data(Options::SREQ, 0, b"late");
     let answer = uut.take_one();
-    assert!(answer.has(Options::END | Options::RCLOSE | Options::WCLOSE));
+    assert!(answer.has(Options::END) && !answer.has(Options::WCLOSE), "it was an abort");
     assert_eq!(answer.control().echo, uut.sync);
     // A copy of what opened the association is late too: it opens nothing.
     uut.give(first(4, None, b"again", Options::SREQ));
