@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: builds the fuzzer of `fuzz/` and runs targets for a time.
 //!
 //! ```text
-//!   build (coverage counters in our crates) -> target/fuzz/release/dacapo-fuzz
+//!   build (coverage counters in our crates) -> target/debug/dacapo-fuzz
 //!   for each target, some at a time:  fuzz/corpus/NAME (read) + target/fuzz/work/NAME (grows)
 //!        -> table, --json, --totals
 //!        a crash -> fuzz/corpus/NAME/crash-…, and the command that repeats it

@@ -13,14 +13,9 @@ use std::process::Command;
 /// What libFuzzer puts before the name of an input that failed.
 const FAILURES: [&str; 4] = ["crash-", "timeout-", "oom-", "leak-"];
 
-/// The profile: optimised, with every assertion, and lines in backtraces.
-const PROFILE: [&str; 5] = [
-    "profile.release.lto=\"off\"",
-    "profile.release.codegen-units=16",
-    "profile.release.debug-assertions=true",
-    "profile.release.opt-level=2",
-    "profile.release.debug=\"line-tables-only\"",
-];
+/// The profile: that of the tests, with every assertion, overflow checks and lines in backtraces;
+/// our crates are optimised more.
+const PROFILE: &str = "profile.dev.opt-level=2";
 
 /// The fuzzer, and the folders it works in.
 #[derive(Clone, Debug)]
@@ -28,7 +23,7 @@ pub struct Binary {
     path: PathBuf,
     /// `fuzz/corpus` of the checkout.
     pub corpora: PathBuf,
-    /// What is built and found.
+    /// What is found, and logs.
     pub target_dir: PathBuf,
 }
 
@@ -66,22 +61,22 @@ impl Binary {
     /// Cargo cannot be run, or does not build it.
     pub fn build(root: &Path) -> io::Result<Self> {
         let outer = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-        let target_dir =
-            outer.map_or_else(|| root.join("target"), |dir| root.join(dir)).join("fuzz");
+        let built = outer.map_or_else(|| root.join("target"), |dir| root.join(dir));
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.args(["build", "--release", "--quiet", "--locked", "-p", "dacapo-fuzz"]);
-        command.args(["--bin", "dacapo-fuzz", "--features", "libfuzzer", "--target-dir"]);
-        command.arg(&target_dir).current_dir(root);
-        for line in PROFILE {
-            command.args(["--config", line]);
-        }
+        // With the features of the whole workspace, in its folder: crates from outside are then the
+        // ones that the tests are linked with, and built once for both.
+        command.args(["build", "--quiet", "--locked", "--workspace", "--bin", "dacapo-fuzz"]);
+        command.args(["--features", "dacapo-fuzz/libfuzzer", "--config", PROFILE, "--target-dir"]);
+        command.arg(&built).current_dir(root);
+        // A crate with counters is built in one piece, so nothing of it could be kept.
+        command.env("CARGO_INCREMENTAL", "0");
         command.env("RUSTC_WORKSPACE_WRAPPER", root.join("fuzz/coverage.sh"));
         if !command.status()?.success() {
             let text = "the fuzzer could not be built: it needs g++ (apt install g++)";
             return Err(io::Error::other(text));
         }
-        let path = target_dir.join("release/dacapo-fuzz");
-        Ok(Self { path, corpora: root.join("fuzz/corpus"), target_dir })
+        let path = built.join("debug/dacapo-fuzz");
+        Ok(Self { path, corpora: root.join("fuzz/corpus"), target_dir: built.join("fuzz") })
     }
 
     /// The names of the targets, and the longest input of each.
