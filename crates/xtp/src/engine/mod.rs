@@ -186,12 +186,22 @@ impl Engine {
 
     /// The next thing that a user may want to know.
     pub fn poll_event(&mut self) -> Option<Event> {
-        let slot = self.told.pop()?;
+        while let Some(slot) = self.told.pop() {
+            let event = self.take_event(slot);
+            self.tell(slot);
+            if event.is_some() {
+                return event;
+            }
+        }
+        None
+    }
+
+    fn take_event(&mut self, slot: u32) -> Option<Event> {
         let place = self.slots.get_mut(slot as usize)?;
         let id = ContextId { slot, generation: place.generation };
         let port = place.listener;
         let context = place.context.as_mut()?;
-        let event = match context.events.take()? {
+        Some(match context.events.take()? {
             Events::INCOMING => {
                 place.listener = None;
                 let port = port.unwrap_or(0);
@@ -209,9 +219,7 @@ impl Engine {
                 Event::Remark(id, code, reason)
             }
             _ => Event::Ended(id, context.end?),
-        };
-        self.tell(slot);
-        Some(event)
+        })
     }
 
     fn context_at(&mut self, slot: u32) -> Option<&mut Context> {

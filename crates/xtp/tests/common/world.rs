@@ -156,17 +156,28 @@ impl World {
 
     /// Everything that one end has to read: bytes, and where messages end.
     pub fn read_all(&mut self, end: usize, id: ContextId, into: &mut Vec<u8>) -> Vec<usize> {
-        let (mut ends, mut piece) = (Vec::new(), [0; 4_096]);
+        self.read_tagged(end, id, into).0
+    }
+
+    /// The same, and which tag came with the byte at which place.
+    pub fn read_tagged(
+        &mut self,
+        end: usize,
+        id: ContextId,
+        into: &mut Vec<u8>,
+    ) -> (Vec<usize>, Vec<(usize, [u8; 8])>) {
+        let (mut ends, mut tags, mut piece) = (Vec::new(), Vec::new(), [0; 4_096]);
         loop {
             match self.ends[end].read(self.now, id, &mut piece).unwrap() {
-                Read::Data { len, is_end, .. } => {
+                Read::Data { len, is_end, tag } => {
+                    tags.extend(tag.map(|tag| (into.len(), tag)));
                     into.extend_from_slice(&piece[..len]);
                     if is_end {
                         ends.push(into.len());
                     }
                 }
                 Read::Hole { len } => panic!("a hole of {len} bytes"),
-                Read::Nothing | Read::Finished => return ends,
+                Read::Nothing | Read::Finished => return (ends, tags),
             }
         }
     }
@@ -197,6 +208,12 @@ pub struct Side {
     is_finished: bool,
     got: Vec<u8>,
     got_ends: Vec<usize>,
+    got_tags: Vec<(usize, [u8; 8])>,
+}
+
+/// Every third message has a tag, which says where it begins.
+fn tag_of(number: usize, begins: usize) -> Option<[u8; 8]> {
+    number.is_multiple_of(3).then(|| (begins as u64).to_be_bytes())
 }
 
 impl Side {
@@ -209,8 +226,8 @@ impl Side {
             at = len.min(at + 1 + random.below(message_max) as usize);
             ends.push(at);
         }
-        let (got, got_ends) = (Vec::new(), Vec::new());
-        Self { id: None, data, ends, written: 0, is_finished: false, got, got_ends }
+        let (got, got_ends, got_tags) = (Vec::new(), Vec::new(), Vec::new());
+        Self { id: None, data, ends, written: 0, is_finished: false, got, got_ends, got_tags }
     }
 
     /// Writes what there is room for, and reads what is there.
@@ -218,8 +235,10 @@ impl Side {
         let Some(id) = self.id.or_else(|| world.incoming(end)) else { return };
         self.id = Some(id);
         while self.written < self.data.len() {
-            let next = self.ends[self.ends.partition_point(|end| *end <= self.written)];
-            let message = Message::whole(&self.data[self.written..next]);
+            let number = self.ends.partition_point(|end| *end <= self.written);
+            let next = self.ends[number];
+            let tag = tag_of(number, self.written);
+            let message = Message { tag, ..Message::whole(&self.data[self.written..next]) };
             match world.ends[end].write(world.now, id, &message) {
                 Ok(0) | Err(_) => break,
                 Ok(taken) => self.written += taken,
@@ -229,12 +248,17 @@ impl Side {
             world.ends[end].finish(world.now, id).unwrap();
             self.is_finished = true;
         }
-        self.got_ends.extend(world.read_all(end, id, &mut self.got));
+        let (ends, tags) = world.read_tagged(end, id, &mut self.got);
+        self.got_ends.extend(ends);
+        self.got_tags.extend(tags);
     }
 
-    /// What was sent by `from` is here, byte by byte, with the same messages.
+    /// What was sent by `from` is here, byte by byte, with the same messages and tags.
     pub fn has_all_of(&self, from: &Self) -> bool {
-        self.got == from.data && self.got_ends == from.ends
+        let begins = |number: usize| number.checked_sub(1).map_or(0, |before| from.ends[before]);
+        let tagged = |number| tag_of(number, begins(number)).map(|tag| (begins(number), tag));
+        let tags: Vec<(usize, [u8; 8])> = (0..from.ends.len()).filter_map(tagged).collect();
+        self.got == from.data && self.got_ends == from.ends && self.got_tags == tags
     }
 
     /// How much is here, of how much.

@@ -1,0 +1,75 @@
+//! What associations take of memory: counted, and bounded.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod common;
+
+use common::uut::{Uut, first};
+use dacapo_heap::{Counting, is_counting, measure};
+use dacapo_xtp::wire::{Options, checksum, sum};
+use dacapo_xtp::{Config, Event, Listen};
+
+#[global_allocator]
+static HEAP: Counting = Counting;
+
+const PORT: u16 = 5_000;
+
+/// A FIRST under another key.
+fn first_with_key(key: u64, data: &[u8]) -> Vec<u8> {
+    let mut bytes = first(4, None, data, Options::SREQ);
+    bytes[..8].copy_from_slice(&key.to_be_bytes());
+    bytes[16..18].fill(0);
+    let check = checksum(sum(&[&bytes]));
+    bytes[16..18].copy_from_slice(&check.to_be_bytes());
+    bytes
+}
+
+#[test]
+fn ten_thousand_idle_associations_take_less_than_two_kilobytes_each() {
+    assert!(is_counting());
+    let count = 10_000;
+    let mut uut = Uut::new(Config::default());
+    uut.engine.listen(Listen { backlog_max: count, ..Listen::on(PORT) }).unwrap();
+    let ((), used) = measure(|| {
+        for key in 1..=count as u64 {
+            uut.give(first_with_key(key, b""));
+            uut.take();
+            uut.events.clear();
+        }
+    });
+    assert_eq!(uut.engine.context_count(), count);
+    let each = used.live_bytes / count as i64;
+    println!("{each} bytes for each of {count} idle associations");
+    assert!(each < 2_048, "{each} bytes each");
+}
+
+#[test]
+fn what_is_released_gives_its_memory_back() {
+    let mut uut = Uut::new(Config { inactive_max: 16, ..Config::default() });
+    uut.engine.listen(Listen::on(PORT)).unwrap();
+    let round = |uut: &mut Uut, key: u64| {
+        uut.give(first_with_key(key, &[7; 1_000]));
+        uut.take();
+        for event in std::mem::take(&mut uut.events) {
+            if let Event::Incoming { id, .. } = event {
+                uut.engine.release(uut.now, id).unwrap();
+            }
+        }
+        uut.take();
+    };
+    (1..1_000).for_each(|key| round(&mut uut, key));
+    let ((), used) = measure(|| (1_000..20_000).for_each(|key| round(&mut uut, key)));
+    assert_eq!((uut.engine.context_count(), uut.engine.inactive_count()), (0, 16));
+    assert!(used.live_bytes.abs() < 4_096, "{used:?}");
+}
+
+#[test]
+fn a_peer_that_sends_pieces_apart_fills_no_more_than_the_window_and_its_pieces() {
+    let mut uut = Uut::opened(Listen::on(PORT), None);
+    let ((), used) = measure(|| {
+        for place in 0..32_000 {
+            uut.data(Options::NONE, 1 + 2 * place, b"x");
+        }
+    });
+    assert!(used.live_bytes < 256 << 10, "{used:?}");
+}
