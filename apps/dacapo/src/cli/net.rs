@@ -55,7 +55,7 @@ pub struct BenchNetArgs {
     #[arg(long, value_name = "SIZE", default_value = "60 KiB", value_parser = parse_unit_len)]
     pub unit_len: u32,
     /// What a flow sends at most; over UDP it is 100 Gbit/s when nothing is said, over
-    /// tcp-multicast 1 Gbit/s, as who is slower than that is cut off.
+    /// tcp-multicast 200 Mbit/s, as who falls 1 MiB behind is cut off.
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub rate: Option<u64>,
     /// Send for so long: seconds, or a number with a unit, up to an hour. Usually 5s, with --bytes
