@@ -280,6 +280,48 @@ fn case_59_a_late_request_is_answered_with_end() {
 }
 
 #[test]
+fn a_key_is_free_again_when_its_association_is_forgotten() {
+    let mut uut = Uut::opened(listen(), None);
+    uut.control(Options::END, Control::default());
+    uut.engine.release(uut.now, uut.id()).unwrap();
+    uut.pass_to_deadline();
+    uut.events.clear();
+    uut.give(first(4, None, b"anew", Options::SREQ));
+    assert_eq!(uut.take_one().format(), Format::Tcntl);
+    let [Event::Incoming { id, .. }, Event::Readable(_)] = uut.events[..] else {
+        panic!("{:?}", uut.events)
+    };
+    assert_ne!(Some(id), uut.id, "the handle of the one before is no handle of this one");
+    let stale = uut.engine.finish(uut.now, uut.id());
+    assert_eq!(stale, Err(UserError::Released));
+    uut.id = Some(id);
+    assert_eq!(uut.read_bytes(), b"anew");
+}
+
+#[test]
+fn a_flood_of_datagrams_is_remembered_up_to_a_bound() {
+    let config = Config { inactive_max: 10, ..Config::default() };
+    let mut uut = Uut::new(config);
+    uut.engine.listen(listen()).unwrap();
+    let closes = Options::WCLOSE | Options::RCLOSE | Options::END | Options::EOM;
+    for number in 0..1_000_u16 {
+        // Another address each time, so another association.
+        let from = ([198, 51, (number >> 8) as u8, number as u8], 4_040).into();
+        uut.give_from(from, &first(1, None, b"datagram", closes | Options::NOERR));
+        uut.silent();
+        let Some(Event::Incoming { id, .. }) = uut.events.first().copied() else {
+            panic!("{number}: {:?}", uut.events)
+        };
+        uut.events.clear();
+        uut.id = Some(id);
+        assert_eq!(uut.read_bytes(), b"datagram");
+        uut.engine.release(uut.now, id).unwrap();
+        uut.silent();
+    }
+    assert_eq!((uut.engine.context_count(), uut.engine.inactive_count()), (0, 10));
+}
+
+#[test]
 fn case_60_closes_that_cross_end_without_a_loop() {
     let mut closing = Closing::new(Service::Stream);
     closing.world.exchange();
