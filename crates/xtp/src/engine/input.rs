@@ -78,10 +78,12 @@ impl Engine {
         match (act, slot) {
             (Act::Take | Act::Leave, Some(slot)) => {
                 self.counters.taken = self.counters.taken.saturating_add(1);
-                if let Some(context) = self.context_at(slot) {
-                    context.take(now, header, body, *len);
+                let Some(context) = self.context_at(slot) else { return };
+                let known_as = context.known_as;
+                context.take(now, header, body, *len);
+                if context.known_as != known_as {
+                    self.learn(slot);
                 }
-                self.learn(slot);
                 self.touch(now, slot);
             }
             (Act::Create, _) => self.accept(now, came),
