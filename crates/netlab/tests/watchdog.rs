@@ -96,3 +96,61 @@ fn a_list_that_is_not_answered_fails_after_ten_seconds() {
     });
     assert_eq!(failed, 16);
 }
+
+/// Both ends stand still for a minute, as on a machine that stops all its processes.
+fn stop(lab: &mut Lab) {
+    for frozen in [true, false] {
+        for node in [lab.creator, lab.participant] {
+            lab.world.freeze(node, frozen);
+        }
+        lab.run(ms(if frozen { 60_000 } else { 0 }));
+    }
+}
+
+#[test]
+fn time_in_which_nobody_ran_ends_no_command() {
+    for at in 0..6 {
+        for after in [1, 10, 30, 50] {
+            let mut lab = Lab::new("delay=20ms");
+            lab.pattern = common::pattern(5_000);
+            lab.publish("test", plain());
+            let stop_at = |lab: &mut Lab, now: i32| {
+                if now == at {
+                    lab.run(ms(after));
+                    stop(lab);
+                }
+            };
+            let (now, address) = (lab.now(), lab.world.address(lab.creator));
+            let peer = lab.world.core(lab.participant).connect(now, address).unwrap();
+            stop_at(&mut lab, 0);
+            lab.expect(lab.participant, ms(10_000), |event| {
+                matches!(event, CoreEvent::PeerOpen { .. }).then_some(())
+            });
+            let here = lab.join(peer, "test");
+            stop_at(&mut lab, 1);
+            let flows = lab.offered(here);
+            let seen = lab.answer(here, &flows);
+            stop_at(&mut lab, 2);
+            lab.expect(lab.participant, ms(10_000), |event| {
+                matches!(event, CoreEvent::Ready { .. }).then_some(())
+            });
+            let now = lab.now();
+            lab.world.core(lab.participant).activate(now, here).unwrap();
+            stop_at(&mut lab, 3);
+            lab.expect(lab.participant, ms(10_000), |event| {
+                matches!(event, CoreEvent::Active { .. }).then_some(())
+            });
+            lab.run(ms(300));
+            stop_at(&mut lab, 4);
+            lab.run(ms(300));
+            lab.close(lab.participant, here);
+            stop_at(&mut lab, 5);
+            let ended = lab.end_of(lab.participant, here, ms(10_000));
+            assert_eq!(code(&ended), None, "{after} ms after {at}: {:?}", ended.1);
+            let ledger = lab.ledger(lab.participant, here, 0).unwrap();
+            assert!(ledger.closes() && ledger.unknown == 0, "{after} ms after {at}: {ledger:?}");
+            assert!(ledger.delivered > 400 && seen[0].is_some(), "{ledger:?}");
+            lab.check_empty();
+        }
+    }
+}

@@ -154,8 +154,9 @@ impl Core {
         }
     }
 
-    /// The time without contact does not count for what is waited for.
-    fn shift_watchdogs(&mut self, id: SessionId, by: Duration) {
+    /// The time without contact, or in which this end did not run, does not count for what is
+    /// waited for.
+    pub(super) fn shift_watchdogs(&mut self, id: SessionId, by: Duration) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.awaited.iter_mut().for_each(|(deadline, _)| *deadline += by);
         for stream in session.flows.iter_mut().filter_map(|flow| flow.stream.as_mut()) {

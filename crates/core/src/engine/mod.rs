@@ -32,6 +32,7 @@ mod near;
 mod path_mtu;
 mod places;
 mod serving;
+mod stops;
 mod streams;
 mod watch;
 
@@ -345,6 +346,7 @@ pub struct Core {
     events_read: u64,
     pub(crate) outbox: Outbox,
     pub(crate) counters: CoreCounters,
+    looks_at: stops::Looks,
     /// When [`Core::handle_timeout`] was called last, if nothing but data has come since.
     watched_at: Option<Time>,
     next_id: u64,
@@ -384,6 +386,7 @@ impl Core {
             events_read: 0,
             outbox: Outbox::default(),
             counters: CoreCounters::default(),
+            looks_at: stops::Looks::default(),
             watched_at: None,
             next_id: 1,
         }
@@ -677,8 +680,11 @@ impl Core {
         }
     }
 
-    /// Time has passed: everything that is due happens.
+    /// Time has passed: everything that is due happens. To be called when [`Core::next_deadline`]
+    /// has said, which is to be asked again after that: what is later was stopped, and no deadline
+    /// passes meanwhile.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.note_stop(now);
         self.control.handle_timeout(now);
         self.drain_control(now);
         self.watch_peers(now);

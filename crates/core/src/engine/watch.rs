@@ -21,6 +21,12 @@ const UNPROBED_LOST: Duration = Duration::from_secs(30);
 impl Core {
     /// When [`Core::handle_timeout`] or [`Core::poll_transmit`] has something to do next.
     pub fn next_deadline(&mut self, now: Time) -> Option<Time> {
+        let due = self.find_deadline(now);
+        self.looks_at.tell(now, due);
+        due
+    }
+
+    fn find_deadline(&mut self, now: Time) -> Option<Time> {
         if self.has_probes() || self.asks_of_streams() || self.asks_of_groups() {
             return Some(now);
         }

@@ -505,6 +505,14 @@ impl ReceiverFlow {
         }
     }
 
+    /// This end did not run for so long: that does not count.
+    pub fn shift(&mut self, by: Duration) {
+        let end = self.end.as_mut().map(|(_, at)| at);
+        let way_lost = self.way_lost.as_mut().map(|(_, at)| at);
+        end.into_iter().chain(way_lost).chain(&mut self.close_by).for_each(|at| *at += by);
+        self.epochs.iter_mut().for_each(|epoch| epoch.rest.shift(by));
+    }
+
     /// When the flow is over whatever is missing, once the sender has said END.
     fn end_by(&self, path: PathTimes) -> Option<Time> {
         let (_, deadline) = self.end.as_ref()?;

@@ -73,6 +73,12 @@ impl Rest {
         self.came = now;
     }
 
+    /// This end did not run for so long: that does not count.
+    pub fn shift(&mut self, by: Duration) {
+        self.came += by;
+        self.left = self.left.map(|at| at + by);
+    }
+
     /// When what is still missing is lost, as far as is known now: the next epoch's base is known
     /// since `base_at`, and the modules wait for so long themselves.
     pub fn over_at(

@@ -667,6 +667,17 @@ impl SenderFlow {
         }
     }
 
+    /// This end did not run for so long: that does not count.
+    pub fn shift(&mut self, by: Duration) {
+        self.close_by.iter_mut().for_each(|at| *at += by);
+        match &mut self.change {
+            Change::None => {}
+            Change::Prepared { deadline, .. } | Change::Draining { deadline, .. } => {
+                *deadline += by;
+            }
+        }
+    }
+
     /// The labels that this end gave out for the flow.
     pub fn labels(&self) -> Vec<u32> {
         let mut labels = vec![self.current.label_rx];

@@ -101,6 +101,15 @@ pub(crate) enum FlowEnd {
 }
 
 impl FlowEnd {
+    /// This end did not run for so long: that does not count for what is waited for.
+    pub fn shift(&mut self, by: Duration) {
+        match self {
+            Self::None | Self::Member(_) => {}
+            Self::Sender(sender) => sender.shift(by),
+            Self::Receiver(receiver) => receiver.shift(by),
+        }
+    }
+
     /// Whether it is worth asking for a packet.
     pub fn may_give(&self, now: Time) -> bool {
         match self {
