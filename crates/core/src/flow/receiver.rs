@@ -358,7 +358,9 @@ impl ReceiverFlow {
             Taken::Dropped(reason) => self.ledger.dropped[reason.index()] += 1,
         }
         self.sink_at = Some(around.now);
-        self.epochs[at].rest.note_came(around.now);
+        if self.epochs.len() > 1 {
+            self.epochs[at].rest.note_came(around.now);
+        }
         self.intake.close(number, &mut lost);
         self.book_lost(around.now, &mut lost);
         self.ledger.sent = self.ledger.sent.max(self.intake.seen());
