@@ -35,8 +35,8 @@ impl Reactor {
         is_sent
     }
 
-    /// Hands a unit over to a flow, as [`Core::push`] does, and sends of that flow what may be
-    /// sent: between two turns, for who hands over unit after unit. `None` when the unit was not
+    /// Hands a unit over to a flow, as [`crate::Core::push`] does, and sends of that flow what may
+    /// be sent: between two turns, for who hands over unit after unit. `None` when the unit was not
     /// taken, else whether everything of the flow has left and nothing else is to be done now.
     pub fn push(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> Option<bool> {
         self.idle_until = None;
