@@ -165,7 +165,10 @@ pub fn listener_seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = (0..5).map(set_up).collect();
     // A flow up, in order; with a change; with junk among the data.
     seeds.push([set_up(1), data.clone(), end(3), over.clone()].concat());
-    seeds.push([set_up(1), data.clone(), change.clone(), switched, end(3), over.clone()].concat());
+    // Nothing shows that the old epoch has left, so its rest is waited for while contact lasts.
+    let rest = [pass(10), vec![6]].concat().repeat(6);
+    let changed = [change.clone(), switched, rest].concat();
+    seeds.push([set_up(1), data.clone(), changed, end(3), over.clone()].concat());
     seeds.push([set_up(1), junk.clone(), data.clone(), junk, end(9), over.clone()].concat());
     // A flow down, with its report; commands; a pause.
     let report = message(4, &[8, 0, 0, 0, 0]);
