@@ -295,6 +295,7 @@ fn adv_bincode_2025_0141_bombs_of_graphs_and_flows() {
         transports: (0..16).collect(),
         attributes: vec![samples::attribute(); 32],
         live: true,
+        follows: false,
     };
     for _ in 0..40 {
         let Some(stream) = peer.open() else { break };

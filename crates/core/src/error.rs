@@ -112,6 +112,8 @@ codes! {
     TooMany = 601, Resource, "a bound on sessions, peers or requests is reached";
     /// The packet pool is used up.
     OutOfMemory = 602, Resource, "the memory budget is used up";
+    /// Who was asked has enough to do; the same host serves the session at another port.
+    Elsewhere = 603, Resource, "the session is served at another port of the host";
     /// The application or its user ended it.
     Closed = 701, Local, "closed";
     /// An access module (file, device, application) failed.

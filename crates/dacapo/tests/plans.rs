@@ -166,6 +166,7 @@ fn defaults_follow_the_medium() {
         transports: Vec::new(),
         attributes: Vec::new(),
         live: false,
+        is_free: false,
     };
     let opened = offers.iter().map(|offer| publisher.open(offer, &joining).is_ok());
     let opened: Vec<bool> = opened.collect();

@@ -111,7 +111,7 @@ fn live() -> Wishes {
 }
 
 fn asking(asked: &Attributes) -> Wishes {
-    Wishes { attributes: attribute_forms(asked), live: false }
+    Wishes { attributes: attribute_forms(asked), live: false, follows: false }
 }
 
 #[track_caller]
@@ -264,7 +264,7 @@ fn an_attribute_that_nobody_here_knows_is_refused_by_its_number() {
     let strange = AttributeForm { key: 0x7777, min: Some(1), max: None, weight: None };
     let known = attribute_forms(&Attributes::new().max(AttributeKey::Loss, 0));
     let attributes = known.into_iter().chain([strange]).collect();
-    let viewer = lab.join(Wishes { attributes, live: false }, none());
+    let viewer = lab.join(Wishes { attributes, live: false, follows: false }, none());
     let error = lab.refusal(viewer);
     assert_eq!((error.code, error.code as u16), (Code::Unsupported, 403), "{error}");
     assert!(error.text.contains(&0x7777.to_string()), "{error}");

@@ -94,7 +94,7 @@ fn ids() -> (Vec<u16>, Vec<u16>) {
 fn a_publisher_learns_who_joins_and_gets_only_numbers_that_it_knows() {
     let mut it = served(|_, flows| Ok(flows.to_vec()));
     let wish = AttributeForm { key: 0x7777, min: Some(1), max: None, weight: Some(3) };
-    let wishes = Wishes { attributes: vec![wish], live: true };
+    let wishes = Wishes { attributes: vec![wish], live: true, follows: false };
     let session = it.join(wishes);
     it.lab.offered(session);
     let (modules, transports) = ids();
@@ -105,6 +105,7 @@ fn a_publisher_learns_who_joins_and_gets_only_numbers_that_it_knows() {
         transports,
         attributes: vec![wish],
         live: true,
+        is_free: false,
     };
     assert_eq!(it.joined.lock().unwrap().as_slice(), std::slice::from_ref(&expected));
     assert_eq!(it.opened.lock().unwrap()[0].1, expected, "the same for each flow");
@@ -352,7 +353,7 @@ fn too_many_wishes_are_refused_before_they_are_sent() {
     let wish = AttributeForm::default();
     let core = it.lab.world.core(it.lab.participant);
     let mut ask = |count| {
-        let wishes = Wishes { attributes: vec![wish; count], live: false };
+        let wishes = Wishes { attributes: vec![wish; count], live: false, follows: false };
         core.join(now, peer, "test", wishes).map_err(|error| error.code)
     };
     assert_eq!(ask(JOIN_ATTRIBUTES_MAX + 1), Err(Code::TooMany));

@@ -219,7 +219,7 @@ impl Form for FlowAnswer {
             datagram_len: fields.u16(Tag::DatagramLen)?,
             stream_token: fields.array_if_there(Tag::StreamToken)?,
             base: fields.u64_if_there(Tag::Base)?,
-            stream_port: read_port(fields)?,
+            stream_port: fields.port(Tag::StreamPort)?,
         })
     }
 
@@ -244,13 +244,6 @@ impl Form for FlowAnswer {
             to.u16(Tag::StreamPort, port.get());
         }
     }
-}
-
-/// Nobody listens at port 0.
-fn read_port(fields: Fields<'_>) -> Result<Option<NonZeroU16>, Fault> {
-    let none = || Tag::StreamPort.fault("the value is 0");
-    let port = fields.u16_if_there(Tag::StreamPort)?;
-    port.map(|port| NonZeroU16::new(port).ok_or_else(none)).transpose()
 }
 
 /// The reason of a flow that is taken must be there, and means nothing.

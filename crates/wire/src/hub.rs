@@ -15,6 +15,7 @@
 
 use crate::limits::{SESSIONS_MAX, TEXT_LEN_MAX, TITLE_LEN_MAX};
 use crate::tlv::{Fault, Fields, Form, Tag, Writer};
+use std::num::NonZeroU16;
 
 /// The dialer's first record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,15 +94,25 @@ pub struct Refuse {
     pub code: u16,
     /// Why, for people; at most [`TEXT_LEN_MAX`] bytes are sent.
     pub text: String,
+    /// The port of the same host at which the session is to be joined instead; only to a JOIN that
+    /// says `follows`.
+    pub port: Option<NonZeroU16>,
 }
 
 impl Form for Refuse {
     fn read(fields: Fields<'_>) -> Result<Self, Fault> {
-        Ok(Self { code: fields.u16(Tag::Code)?, text: fields.text(Tag::Text, TEXT_LEN_MAX)? })
+        Ok(Self {
+            code: fields.u16(Tag::Code)?,
+            text: fields.text(Tag::Text, TEXT_LEN_MAX)?,
+            port: fields.port(Tag::Port)?,
+        })
     }
 
     fn write(&self, to: &mut Writer) {
         to.u16(Tag::Code, self.code).text(Tag::Text, &self.text, TEXT_LEN_MAX);
+        if let Some(port) = self.port {
+            to.u16(Tag::Port, port.get());
+        }
     }
 }
 

@@ -52,6 +52,9 @@ pub struct Join {
     pub attributes: Vec<AttributeForm>,
     /// Media begin where those are who have joined before, not at their beginning.
     pub live: bool,
+    /// It joins at another port of the same host when it is told to; see
+    /// [`Refuse`](crate::hub::Refuse).
+    pub follows: bool,
 }
 
 impl Form for Join {
@@ -62,6 +65,7 @@ impl Form for Join {
             transports: fields.u16_list(Tag::Transport, JOIN_TRANSPORTS_MAX)?,
             attributes: read_attributes(fields, JOIN_ATTRIBUTES_MAX)?,
             live: fields.flag(Tag::Live)?,
+            follows: fields.flag(Tag::Follows)?,
         })
     }
 
@@ -72,6 +76,9 @@ impl Form for Join {
         write_attributes(&self.attributes, JOIN_ATTRIBUTES_MAX, to);
         if self.live {
             to.u8(Tag::Live, 1);
+        }
+        if self.follows {
+            to.u8(Tag::Follows, 1);
         }
     }
 }

@@ -19,6 +19,7 @@
 
 use crate::bytes::Reader;
 use crate::{name, text};
+use std::num::NonZeroU16;
 
 macro_rules! tags {
     ($($variant:ident = $code:literal $name:literal,)*) => {
@@ -106,6 +107,8 @@ tags! {
     Digest = 51 "digest",
     Multicast = 52 "multicast",
     StreamPort = 53 "stream_port",
+    Follows = 54 "follows",
+    Port = 55 "port",
 }
 
 impl Tag {
@@ -214,6 +217,12 @@ impl<'a> Fields<'a> {
             Some(1) => Ok(true),
             Some(_) => Err(tag.fault("the value is neither 0 nor 1")),
         }
+    }
+
+    /// Nobody listens at port 0.
+    pub fn port(self, tag: Tag) -> Result<Option<NonZeroU16>, Fault> {
+        let none = || tag.fault("the value is 0");
+        self.u16_if_there(tag)?.map(|port| NonZeroU16::new(port).ok_or_else(none)).transpose()
     }
 
     pub fn u16_if_there(self, tag: Tag) -> Result<Option<u16>, Fault> {
@@ -388,7 +397,7 @@ mod tests {
         for &tag in Tag::ALL {
             assert_eq!(Tag::from_code(tag.code()), Some(tag));
         }
-        assert_eq!((Tag::from_code(0), Tag::from_code(44), Tag::from_code(54)), (None, None, None));
+        assert_eq!((Tag::from_code(0), Tag::from_code(44), Tag::from_code(56)), (None, None, None));
     }
 
     #[test]

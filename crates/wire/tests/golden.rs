@@ -117,6 +117,7 @@ fn join_has_the_bytes_of_the_page() {
                 weight: None,
             }],
             live: true,
+            follows: false,
         },
     );
 }

@@ -80,7 +80,9 @@ fn hub(kind: MessageKind) -> Option<Message> {
     Some(match kind {
         MessageKind::Hello => Hello { version_min: 1, version_max: 1, ..Hello::default() }.into(),
         MessageKind::Welcome => Welcome { version: 1, ..Welcome::default() }.into(),
-        MessageKind::Refuse => Refuse { code: 401, text }.into(),
+        MessageKind::Refuse => {
+            Refuse { code: 603, text, port: std::num::NonZeroU16::new(19_981) }.into()
+        }
         MessageKind::List => List { request: 7 }.into(),
         MessageKind::Listing => {
             let entry = SessionEntry {
@@ -132,6 +134,7 @@ pub fn message(kind: MessageKind) -> Message {
             transports: vec![1, 3],
             attributes: vec![attribute()],
             live: true,
+            follows: true,
         }
         .into(),
         MessageKind::Offer => {

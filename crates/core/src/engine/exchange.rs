@@ -12,7 +12,7 @@
 //!
 //! What it is not: which message may come when (`session::table`), or the end (`closing`).
 
-use super::serving::{Served, Wishes, named};
+use super::serving::{Refusal, Served, Wishes, named};
 use super::{
     ANSWER_MAX, APPLICATION_MAX, Carries, Core, CoreEvent, GIVE_UP_AFTER, SESSIONS_MAX, SessionId,
     no_session,
@@ -150,6 +150,9 @@ impl Core {
             Message::Accept(accept) => self.handle_accept(now, id, &accept),
             Message::Refuse(refuse) => {
                 let error = Error::from_peer(refuse.code, &refuse.text);
+                if let Some(port) = refuse.port {
+                    self.event(CoreEvent::Elsewhere { session: id, port });
+                }
                 self.end_session(now, id, Some(error));
             }
             Message::Activate(it) => self.handle_activate(now, id, it.request),
@@ -167,8 +170,9 @@ impl Core {
     }
 
     /// Refuses a session at set-up.
-    fn refuse(&mut self, now: Time, id: SessionId, error: Error) {
-        let refuse = Refuse { code: error.code as u16, text: error.text.clone() };
+    fn refuse(&mut self, now: Time, id: SessionId, refusal: impl Into<Refusal>) {
+        let Refusal { error, port } = refusal.into();
+        let refuse = Refuse { code: error.code as u16, text: error.text.clone(), port };
         self.send_on(now, id, &Message::Refuse(refuse));
         self.end_session(now, id, Some(error));
     }
@@ -182,7 +186,7 @@ impl Core {
             Ok(Served { title, give_up_ms, flows, ports }) => {
                 (Offer { session: id.0, title, give_up_ms, flows }, ports)
             }
-            Err(error) => return self.refuse(now, id, error),
+            Err(refusal) => return self.refuse(now, id, refusal),
         };
         self.sessions.note_joined(id, name);
         self.sessions.is_changed = true;

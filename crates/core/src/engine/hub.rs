@@ -273,7 +273,8 @@ impl Core {
                 "this end speaks versions {ours_min} to {ours_max}, the other {} to {}",
                 hello.version_min, hello.version_max
             );
-            let refuse = Refuse { code: Code::NoCommonVersion as u16, text: text.clone() };
+            let refuse =
+                Refuse { code: Code::NoCommonVersion as u16, text: text.clone(), port: None };
             self.send_hub(now, id, &Message::Refuse(refuse));
             // The connection stays until the dialer has read this and closes; else the watch ends
             // it.

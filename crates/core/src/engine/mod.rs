@@ -56,6 +56,7 @@ use dacapo_wire::session::FlowOffer;
 use quinn_proto::StreamId as ControlStream;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::time::{Duration, Instant};
 
 pub(crate) use cast::Cast;
@@ -253,6 +254,14 @@ pub enum CoreEvent {
         request: u32,
         /// The answer.
         answer: Result<Vec<u8>, Error>,
+    },
+    /// The peer serves the session at another port of its host, and refuses it at this one.
+    /// [`CoreEvent::SessionEnded`] follows.
+    Elsewhere {
+        /// The session.
+        session: SessionId,
+        /// The port.
+        port: NonZeroU16,
     },
     /// The session is over at this end.
     SessionEnded {

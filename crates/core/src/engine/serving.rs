@@ -24,6 +24,7 @@ use dacapo_wire::limits::{FLOWS_MAX, JOIN_MODULES_MAX, JOIN_TRANSPORTS_MAX};
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{FlowOffer, Join, Offer};
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -40,6 +41,9 @@ pub struct Wishes {
     pub attributes: Vec<AttributeForm>,
     /// Media begin where those are who have joined before, not at their beginning.
     pub live: bool,
+    /// The session may be joined at another port of the same host when the peer says so:
+    /// [`crate::CoreEvent::Elsewhere`].
+    pub follows: bool,
 }
 
 /// Who joins a session, and what it can and wants, for its [`Publisher`].
@@ -58,10 +62,18 @@ pub struct Joining {
     pub attributes: Vec<AttributeForm>,
     /// Media are to begin where those are who have joined before.
     pub live: bool,
+    /// It may be sent to another port: it says that it follows, and has no other session here.
+    pub is_free: bool,
 }
 
 /// What the access modules of a served session are made with, anew for each Participant.
 pub trait Publisher: Send {
+    /// The port of this host at which a Participant is to join instead; asked only about one that
+    /// may be sent there.
+    fn elsewhere(&mut self, _joining: &Joining) -> Option<NonZeroU16> {
+        None
+    }
+
     /// The flows for a Participant: those that were published, as they are or tightened for this
     /// one. `flow` and `datagram_len` are set by the core, which checks the graphs too.
     ///
@@ -82,6 +94,18 @@ pub trait Publisher: Send {
     /// The Participant takes part in a flow to several that runs: what was opened last for the
     /// same offer feeds this one too, and nothing is opened.
     fn share(&mut self, _flow: &FlowOffer, _joining: &Joining) {}
+}
+
+/// Why a session is not served to who asks for it, and at which port it is.
+pub(super) struct Refusal {
+    pub error: Error,
+    pub port: Option<NonZeroU16>,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self { error, port: None }
+    }
 }
 
 /// A session that a Creator serves.
@@ -163,13 +187,14 @@ impl Core {
         let specs = specs.map(|spec| spec.id);
         let mut transports: Vec<u16> = specs.take(JOIN_TRANSPORTS_MAX - 1).collect();
         transports.extend(stranger(&mut self.random, STRANGE_TRANSPORTS, &transports));
-        let Wishes { attributes, live } = wishes;
-        Join { name: name.to_owned(), modules, transports, attributes, live }
+        let Wishes { attributes, live, follows } = wishes;
+        Join { name: name.to_owned(), modules, transports, attributes, live, follows }
     }
 
     /// Who joins, as far as this core understands it.
     fn joining(&self, id: SessionId, join: Join) -> Option<Joining> {
-        let peer = self.peers.get(&self.sessions.get(&id)?.peer)?;
+        let session = self.sessions.get(&id)?;
+        let peer = self.peers.get(&session.peer)?;
         let catalogue = &self.config.catalogue;
         let modules = catalogue.entries().iter().map(|entry| entry.spec.id);
         let is_offered = |spec: &&&'static TransportSpec| {
@@ -183,29 +208,39 @@ impl Core {
             transports: common(transports, &join.transports),
             attributes: join.attributes,
             live: join.live,
+            is_free: join.follows && self.sessions.with(session.peer).nth(1).is_none(),
         })
     }
 
     /// Makes the session that somebody asks for, for this Participant.
-    pub(super) fn serve(&mut self, now: Time, id: SessionId, join: Join) -> Result<Served, Error> {
+    pub(super) fn serve(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        join: Join,
+    ) -> Result<Served, Refusal> {
         let joined = self.participants_of(&join.name);
         let Some(published) = self.published.get(&join.name) else {
-            return Err(Error::new(Code::NotServed, join.name));
+            return Err(Error::new(Code::NotServed, join.name).into());
         };
         let participants_max = published.spec.participants_max;
         let has_place = joined < participants_max || self.free_place(now, &join.name);
         if !has_place || self.sessions.len() > SESSIONS_MAX {
             let text = format!("{} has {joined} participants already", join.name);
-            return Err(Error::new(Code::TooMany, text));
+            return Err(Error::new(Code::TooMany, text).into());
         }
         let Some(joining) = self.joining(id, join) else {
-            return Err(Error::new(Code::Internal, "a session without a peer"));
+            return Err(Error::new(Code::Internal, "a session without a peer").into());
         };
+        if let Some(port) = self.elsewhere(&joining) {
+            let error = Error::new(Code::Elsewhere, format!("{}: port {port}", joining.name));
+            return Err(Refusal { error, port: Some(port) });
+        }
         let flows = self.tailor(id, &joining)?;
         let is_running = |flow| self.running_cast(&joining.name, flow).is_some();
         let running: Vec<bool> = flows.iter().map(is_running).collect();
         let Some(Published { spec, publisher }) = self.published.get_mut(&joining.name) else {
-            return Err(Error::new(Code::NotServed, joining.name));
+            return Err(Error::new(Code::NotServed, joining.name).into());
         };
         check_sendable(&spec.title, &flows)?;
         let mut ports = Vec::new();
@@ -221,6 +256,11 @@ impl Core {
         }
         let give_up_ms = give_up_ms(spec.give_up_after);
         Ok(Served { title: spec.title.clone(), give_up_ms, flows, ports })
+    }
+
+    fn elsewhere(&mut self, joining: &Joining) -> Option<NonZeroU16> {
+        let published = self.published.get_mut(&joining.name).filter(|_| joining.is_free)?;
+        published.publisher.elsewhere(joining)
     }
 
     /// The flows for one Participant: the publisher's, checked.

@@ -215,6 +215,15 @@ impl Plan {
         &self.title
     }
 
+    /// Whether all who join it are served together: a flow is sent once for several, or it was said
+    /// how many may join.
+    #[must_use]
+    pub fn is_for_one_reactor(&self) -> bool {
+        let is_group = |id| crate::catalogue().transport(id).is_some_and(|it| it.groups);
+        let is_shared = |it: &FlowOffer| it.multicast.is_some() || is_group(it.transport);
+        self.participants_max != PARTICIPANTS_MAX || self.offers().any(is_shared)
+    }
+
     /// The length of the session and its rate of pictures.
     #[must_use]
     pub fn extent(&self) -> Extent {

@@ -2,7 +2,9 @@
 //!
 //! What it is not: a session; it can have many at a time.
 
-use super::endpoint::Endpoint;
+use super::branch::Branches;
+use super::drive::Shared;
+use super::endpoint::{Endpoint, Handle};
 use super::handle::Session;
 use super::misuse;
 use super::publish::Door;
@@ -43,6 +45,8 @@ pub struct Creator(Arc<Inner>);
 struct Inner {
     endpoint: Endpoint,
     name: Arc<str>,
+    door: Door,
+    branches: Branches,
 }
 
 impl Creator {
@@ -53,14 +57,16 @@ impl Creator {
             return Err(misuse(text));
         }
         let door = Door::default();
-        let publisher = door.publisher(plan);
+        let publisher = door.publisher(plan, &door);
+        let branches = Branches::new(plan, &door);
         state.core().publish(plan.spec(), publisher)?;
         failpoint!("endpoint.publish");
         let title = plan.title().to_owned();
-        let serving = Serving { title, door, backlog: VecDeque::new() };
+        let serving = Serving { title, door: door.clone(), backlog: VecDeque::new(), main: None };
         state.serving.insert(plan.name().to_owned(), serving);
         drop(state);
-        Ok(Self(Arc::new(Inner { endpoint: endpoint.clone(), name: plan.name().into() })))
+        let (endpoint, name) = (endpoint.clone(), plan.name().into());
+        Ok(Self(Arc::new(Inner { endpoint, name, door, branches })))
     }
 
     /// The session's name.
@@ -125,31 +131,50 @@ impl Creator {
     }
 
     fn accept_until(&self, until: Time) -> Result<Option<Session>, Error> {
-        let shared = &self.0.endpoint.0.first.shared;
-        let mut state = shared.lock();
-        if state.host.listening().is_empty() {
-            let text = format!("nobody can join \"{}\" yet; call listen() first", self.0.name);
-            return Err(misuse(text));
-        }
+        let first = &self.0.endpoint.0.first;
         loop {
+            self.spread();
+            let mut state = first.shared.lock();
+            if state.host.listening().is_empty() {
+                let text = format!("nobody can join \"{}\" yet; call listen() first", self.0.name);
+                return Err(misuse(text));
+            }
+            if let Some((seat, id)) = self.0.door.pop_branched() {
+                drop(state);
+                seat.shared.lock().take_in(id);
+                return Ok(Some(Session::new(&self.0.endpoint, seat, id, &self.0.name)));
+            }
             if let Some(serving) = state.serving.get_mut(&*self.0.name)
                 && let Some(id) = serving.backlog.pop_front()
             {
                 serving.door.set_backlog(serving.backlog.len());
                 state.take_in(id);
-                let seat = Arc::clone(&self.0.endpoint.0.first);
+                let seat = Arc::clone(first);
                 return Ok(Some(Session::new(&self.0.endpoint, seat, id, &self.0.name)));
             }
-            let name = Arc::clone(&self.0.name);
+            let (name, door) = (Arc::clone(&self.0.name), self.0.door.clone());
             let has_joined = move |state: &State| {
-                state.serving.get(&*name).is_some_and(|serving| !serving.backlog.is_empty())
+                let serving = state.serving.get(&*name);
+                door.has_branched() || serving.is_some_and(|it| !it.backlog.is_empty())
             };
-            let (locked, outcome) = shared.wait(state, until, has_joined);
-            state = locked;
+            // The lock is let go of: it is taken anew once all are looked at.
+            let outcome = first.shared.wait(state, until, has_joined).1;
             if !outcome? {
                 return Ok(None);
             }
         }
+    }
+
+    /// Says where those are served best who join next.
+    fn spread(&self) {
+        let Inner { endpoint, door, branches, .. } = &*self.0;
+        if !branches.may_be() {
+            return;
+        }
+        let Handle { first, further } = &*endpoint.0;
+        // Where none can be had they are served here.
+        let seat = further.spare(first);
+        door.send_to(seat.and_then(|seat| branches.port_on(first, &seat).ok()));
     }
 }
 
@@ -161,15 +186,20 @@ impl fmt::Debug for Creator {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let shared = &self.endpoint.0.first.shared;
-        let mut state = shared.lock();
-        state.core().unpublish(&self.name);
-        let serving = state.serving.remove(&*self.name);
-        for id in serving.into_iter().flat_map(|serving| serving.backlog) {
-            state.close(id);
-            state.sessions.remove(&id);
-        }
-        state.wake_finished(&self.name);
-        shared.act(&mut state);
+        stop_serving(&self.endpoint.0.first.shared, &self.name);
+        self.branches.close();
     }
+}
+
+/// Nobody can join any more, and those who were not accepted are let go.
+pub(super) fn stop_serving(shared: &Shared, name: &str) {
+    let mut state = shared.lock();
+    state.core().unpublish(name);
+    let serving = state.serving.remove(name);
+    for id in serving.into_iter().flat_map(|serving| serving.backlog) {
+        state.close(id);
+        state.sessions.remove(&id);
+    }
+    state.wake_finished(name);
+    shared.act(&mut state);
 }

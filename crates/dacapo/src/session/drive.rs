@@ -241,6 +241,13 @@ impl Shared {
         state.ring_if_earlier();
     }
 
+    /// Something has come that no turn has brought: who waits for it is woken.
+    pub fn tell(&self) {
+        let mut state = self.lock();
+        self.after_turn(&mut state);
+        state.drive.call.ring();
+    }
+
     /// Waits until `met`, at most until `until`: whether it is, or what the system said when
     /// nothing works any more.
     pub fn wait<'a>(

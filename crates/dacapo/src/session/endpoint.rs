@@ -18,12 +18,13 @@ use crate::host::{self, Host};
 use crate::plan::{Assumptions, Plan, attribute_forms};
 use crate::uri::Uri;
 use dacapo_base::Time;
-use dacapo_core::{Code, Error, PeerId, SessionId, Wishes};
+use dacapo_core::{Code, Error, Fault, PeerId, SessionId, Wishes};
 use dacapo_qos::Attributes;
 use dacapo_security::Fingerprint;
 use dacapo_transport::StatsByKind;
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 /// What errors call a session file that is a text in a program.
@@ -71,7 +72,7 @@ pub struct Endpoint(pub(super) Arc<Handle>);
 /// What handles share.
 pub(super) struct Handle {
     pub first: Arc<Seat>,
-    further: Seats,
+    pub further: Seats,
 }
 
 impl Endpoint {
@@ -131,10 +132,48 @@ impl Endpoint {
         let uri: Uri =
             uri.parse().map_err(|error: crate::uri::UriError| misuse(error.to_string()))?;
         let remote = host::resolve(&uri.authority())?;
+        let outcome = match self.join_at(remote, &uri.name, asks, true) {
+            Err(Refused { elsewhere: Some(elsewhere), .. }) => {
+                match self.join_elsewhere(remote, elsewhere, &uri.name, asks)? {
+                    Some(session) => return Ok(session),
+                    None => self.join_at(remote, &uri.name, asks, false),
+                }
+            }
+            outcome => outcome,
+        };
+        outcome.map_err(|refused| refused.error)
+    }
+
+    /// Joins a session where its host says; `None` when it cannot be reached there: a firewall may
+    /// let the port through that everybody knows, and no other; or when somebody else is.
+    fn join_elsewhere(
+        &self,
+        remote: SocketAddr,
+        Elsewhere { port, host }: Elsewhere,
+        name: &str,
+        asks: &Attributes,
+    ) -> Result<Option<Session>, Error> {
+        let there = SocketAddr::new(remote.ip(), port.get());
+        match self.join_at(there, name, asks, false) {
+            Ok(session) => Ok((session.peer_fingerprint() == host).then_some(session)),
+            Err(Refused { error, .. }) if error.code.fault() == Fault::Network => Ok(None),
+            Err(Refused { error, .. }) => Err(error),
+        }
+    }
+
+    /// Joins a session at an address; `follows`: or learns where else.
+    fn join_at(
+        &self,
+        remote: SocketAddr,
+        name: &str,
+        asks: &Attributes,
+        follows: bool,
+    ) -> Result<Session, Refused> {
         let seat = self.0.further.place(&self.0.first, remote)?;
         let (state, peer) = seat.dial(remote)?;
-        let id = join(&seat.shared, state, peer, &uri.name, asks)?;
-        Ok(Session::new(self, seat, id, &uri.name))
+        let wishes = Wishes { attributes: attribute_forms(asks), live: false, follows };
+        let id = join(&seat.shared, state, peer, name, wishes)?;
+        Ok(Session::new(self, seat, id, name))
     }
 
     /// The addresses that this endpoint listens on.
@@ -182,15 +221,32 @@ impl fmt::Debug for Endpoint {
     }
 }
 
+/// Why a session was not joined, and where it is to be.
+struct Refused {
+    error: Error,
+    elsewhere: Option<Elsewhere>,
+}
+
+/// At which port of the same host, which shows the same identity there.
+struct Elsewhere {
+    port: NonZeroU16,
+    host: Option<Fingerprint>,
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self { error, elsewhere: None }
+    }
+}
+
 /// A session with an open peer, set up.
 fn join(
     shared: &Shared,
     mut state: Guard<'_>,
     peer: PeerId,
     name: &str,
-    asks: &Attributes,
-) -> Result<SessionId, Error> {
-    let wishes = Wishes { attributes: attribute_forms(asks), live: false };
+    wishes: Wishes,
+) -> Result<SessionId, Refused> {
     let id = state.join(peer, name, wishes)?;
     shared.act(&mut state);
     let (mut state, outcome) = shared.wait(state, Time::NEVER, move |state| {
@@ -204,6 +260,10 @@ fn join(
         None => Some(closed()),
     };
     let Some(failure) = failure else { return Ok(id) };
-    state.sessions.remove(&id);
-    Err(failure)
+    let entry = state.sessions.remove(&id);
+    let Some(port) = entry.and_then(|entry| entry.elsewhere) else { return Err(failure.into()) };
+    let elsewhere = Elsewhere { port, host: state.host.peer_fingerprint(peer) };
+    state.leave_unused(peer);
+    shared.act(&mut state);
+    Err(Refused { error: failure, elsewhere: Some(elsewhere) })
 }

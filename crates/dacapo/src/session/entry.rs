@@ -15,6 +15,7 @@ use super::misuse;
 use dacapo_core::table::Role;
 use dacapo_core::{Code, Ending, Error, Ledger, PeerId};
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 
 /// How far a session is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub(super) struct Entry {
     pub has_contact: bool,
     /// The application has closed it: calls are wrong from then on.
     pub is_closed: bool,
+    /// The port of the peer's host at which it is served instead.
+    pub elsewhere: Option<NonZeroU16>,
     pub flows: Vec<Flow>,
 }
 
@@ -64,6 +67,7 @@ impl Entry {
             was_active: false,
             has_contact: true,
             is_closed: false,
+            elsewhere: None,
             flows: Vec::new(),
         }
     }

@@ -94,6 +94,11 @@ impl State {
                     flow.failure.get_or_insert(error);
                 }
             }
+            CoreEvent::Elsewhere { session, port } => {
+                if let Some(entry) = self.sessions.get_mut(&session) {
+                    entry.elsewhere = Some(port);
+                }
+            }
             CoreEvent::SessionEnded { session, error } => self.follow_end(session, error),
             CoreEvent::Listing { .. }
             | CoreEvent::Changed { .. }
@@ -152,7 +157,12 @@ impl State {
         if entry.role == Role::Participant {
             return false;
         }
-        if let Some(serving) = self.serving.get_mut(&entry.name) {
+        if let Some(main) = self.serving.get(&entry.name).and_then(|it| it.main.as_ref())
+            && main.is_told(id)
+        {
+            return false;
+        }
+        if let Some(serving) = self.serving.get_mut(&entry.name).filter(|it| it.main.is_none()) {
             serving.backlog.push_back(id);
             serving.door.set_backlog(serving.backlog.len());
             return false;

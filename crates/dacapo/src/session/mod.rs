@@ -41,8 +41,10 @@
 //! Calls do the work of the engine on the calling thread; an [`Endpoint`] has one thread more,
 //! which works only when no call has for 5 ms, so that life signs go out while the application is
 //! busy elsewhere. When the reactor, which all of this is about, has worked for three quarters of
-//! the last second, a peer that is connected to then gets a further one, with a thread and a lock
-//! of its own ([`Counters::reactors`]); who serves sessions has one for all who join.
+//! the last second, a peer that comes then, or is connected to, gets a further one, with a thread
+//! and a lock of its own ([`Counters::reactors`]). Who joins is sent there, to another port, while
+//! somebody accepts; a session for a certain number of participants, or with a flow that is sent
+//! once for several, stays at the first.
 //! [`Endpoint`], [`Creator`] and [`Session`] are handles: clone them, send them to other threads,
 //! use one from several at a time.
 //!
@@ -85,6 +87,7 @@
 
 mod account;
 mod background;
+mod branch;
 mod creator;
 mod drive;
 mod endpoint;

@@ -17,12 +17,15 @@
 //! queue that was opened last is remembered, and none that is gone.
 
 use super::creator::BACKLOG_MAX;
+use super::seat::Seat;
 use crate::access::raw::RawShare;
 use crate::plan::{OnRaw, Plan, RawEnd};
 use dacapo_base::failpoint;
-use dacapo_core::{Code, Error, Joining, Port, Publisher};
+use dacapo_core::{Code, Error, Joining, Port, Publisher, SessionId};
 use dacapo_wire::session::FlowOffer;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Who has joined, with the application's ends of its flows of bytes.
@@ -49,15 +52,19 @@ impl Joined {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Hall {
     joined: Vec<Joined>,
-    /// Sessions that wait to be accepted.
+    /// Sessions that wait to be accepted where they are served first.
     backlog_len: usize,
+    /// Those that wait where it is served besides.
+    branched: VecDeque<(Arc<Seat>, SessionId)>,
+    /// Where those are sent who join.
+    elsewhere: Option<NonZeroU16>,
 }
 
 /// Where those come in who join; copies share it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Door(Arc<Mutex<Hall>>);
 
 impl Door {
@@ -65,8 +72,8 @@ impl Door {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The publisher of a plan; who joins comes in by this door.
-    pub fn publisher(&self, plan: &Plan) -> Box<dyn Publisher> {
+    /// The publisher of a plan; who joins comes in by this door and waits at `main`.
+    pub fn publisher(&self, plan: &Plan, main: &Self) -> Box<dyn Publisher> {
         let door = self.clone();
         let on_raw: OnRaw = Box::new(move |name, end| {
             if let Some(joined) = door.hall().joined.last_mut() {
@@ -74,7 +81,7 @@ impl Door {
             }
         });
         let plan = plan.publisher_with(1.0, on_raw);
-        Box::new(Gate { plan, door: self.clone(), shared: Vec::new() })
+        Box::new(Gate { plan, door: self.clone(), main: main.clone(), shared: Vec::new() })
     }
 
     /// Those who have joined since the last call and have got all of their flows, in order.
@@ -87,6 +94,31 @@ impl Door {
     /// So many sessions wait to be accepted.
     pub fn set_backlog(&self, len: usize) {
         self.hall().backlog_len = len;
+    }
+
+    /// Those who can go there are sent to this port of the host from now on.
+    pub fn send_to(&self, port: Option<NonZeroU16>) {
+        self.hall().elsewhere = port;
+    }
+
+    /// A session that is served besides waits to be accepted.
+    pub fn push_branched(&self, seat: Arc<Seat>, id: SessionId) {
+        self.hall().branched.push_back((seat, id));
+    }
+
+    /// The first of these, which waits no longer.
+    pub fn pop_branched(&self) -> Option<(Arc<Seat>, SessionId)> {
+        self.hall().branched.pop_front()
+    }
+
+    /// Whether there is one.
+    pub fn has_branched(&self) -> bool {
+        !self.hall().branched.is_empty()
+    }
+
+    fn waiting(&self) -> usize {
+        let hall = self.hall();
+        hall.backlog_len + hall.branched.len()
     }
 }
 
@@ -102,13 +134,19 @@ fn lives(end: &RawEnd) -> bool {
 struct Gate {
     plan: Box<dyn Publisher>,
     door: Door,
+    /// Where sessions wait to be accepted.
+    main: Door,
     /// The queues of flows that several are sent, by what was offered.
     shared: Vec<(FlowOffer, RawShare)>,
 }
 
 impl Publisher for Gate {
+    fn elsewhere(&mut self, _joining: &Joining) -> Option<NonZeroU16> {
+        self.door.hall().elsewhere
+    }
+
     fn offer(&mut self, joining: &Joining, flows: &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> {
-        if self.door.hall().backlog_len >= BACKLOG_MAX {
+        if self.main.waiting() >= BACKLOG_MAX {
             let text = format!("sessions that \"{}\" has not accepted; try again", joining.name);
             return Err(Error::new(Code::TooMany, text));
         }

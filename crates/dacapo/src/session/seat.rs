@@ -1,14 +1,15 @@
 //! [`Seat`]: a reactor of an endpoint, with its state and its thread; and [`Seats`], all of them.
 //!
 //! ```text
-//!   connect(remote) --> where that peer is              all flows of a peer are at one
-//!                   \-> the first that is not full
-//!                   \-> a further one, up to `HostConfig::reactors_max`
-//!                   \-> the one that works least
+//!   a peer --> where it is                                 all flows of a peer are at one
+//!          \-> the first, while that is not full
+//!          \-> the further one that works least, while that is not full
+//!          \-> one more, up to `HostConfig::reactors_max`
+//!          \-> the one that works least
 //! ```
 //!
-//! What it is not: a division of one peer's work, or of who listens: those who join are served
-//! where they come in, by the first.
+//! What it is not: a division of one peer's work, or the way of those who join to one
+//! (`branch`).
 //!
 //! Invariants: there is one as long as none is full; one that is there stays as long as the
 //! endpoint; the seats know nothing of each other: no lock of one is taken under that of another.
@@ -17,7 +18,7 @@ use super::background;
 use super::drive::{Counters, Drive, Guard, Shared};
 use super::sleeper::Sleeper;
 use super::state::{PeerPhase, State};
-use crate::host::Host;
+use crate::host::{Host, HostConfig};
 use dacapo_base::{Time, failpoint};
 use dacapo_core::{Code, Error, PeerId};
 use std::net::SocketAddr;
@@ -64,7 +65,14 @@ impl Seat {
     }
 
     fn busy_permille(&self) -> u16 {
-        self.shared.lock().host.reactor().busy_permille()
+        self.load().0
+    }
+
+    /// Which share of its time it works, and what its host was told.
+    fn load(&self) -> (u16, HostConfig) {
+        let mut state = self.shared.lock();
+        let config = *state.host.config();
+        (state.host.reactor().busy_permille(), config)
     }
 
     /// The peers that it has a connection to.
@@ -106,35 +114,37 @@ impl Seats {
         std::iter::once(first).chain(self.lock().iter()).cloned().collect()
     }
 
-    /// Where a peer is, or is to be. One that is there is taken when no further one can be made.
+    /// Where a peer is, or is to be.
     ///
     /// # Errors
     /// Misuse when the first listens at that address itself.
     pub fn place(&self, first: &Arc<Seat>, remote: SocketAddr) -> Result<Arc<Seat>, Error> {
+        first.shared.lock().check_other(remote)?;
+        let all = self.with(first);
+        let its = all.into_iter().find(|seat| seat.shared.lock().knows(remote));
+        Ok(its.or_else(|| self.spare(first)).unwrap_or_else(|| Arc::clone(first)))
+    }
+
+    /// Where a new peer is best, when that is not the first: of the further ones that which works
+    /// least, or, when all are full, one more. Where none can be made, one that is there must do.
+    pub fn spare(&self, first: &Seat) -> Option<Arc<Seat>> {
+        let (load, config) = first.load();
+        if load < config.full_permille {
+            return None;
+        }
         let mut further = self.lock();
-        let config = {
-            let state = first.shared.lock();
-            state.check_other(remote)?;
-            *state.host.config()
-        };
-        let all: Vec<Arc<Seat>> = std::iter::once(first).chain(further.iter()).cloned().collect();
-        if let Some(its) = all.iter().find(|seat| seat.shared.lock().knows(remote)) {
-            return Ok(Arc::clone(its));
-        }
-        let loads: Vec<u16> = all.iter().map(|seat| seat.busy_permille()).collect();
-        let by_load = all.iter().zip(loads);
-        if let Some((free, _)) = by_load.clone().find(|(_, load)| *load < config.full_permille) {
-            return Ok(Arc::clone(free));
-        }
-        if all.len() < config.reactors_max.get()
+        let loads = further.iter().map(|seat| (seat.busy_permille(), seat));
+        let least = loads.min_by_key(|(load, _)| *load);
+        let is_free = least.is_some_and(|(load, _)| load < config.full_permille);
+        if !is_free
+            && further.len() + 1 < config.reactors_max.get()
             && let Ok(seat) = first.another()
         {
             let seat = Arc::new(seat);
             further.push(Arc::clone(&seat));
-            return Ok(seat);
+            return Some(seat);
         }
-        let least = by_load.min_by_key(|(_, load)| *load);
-        Ok(Arc::clone(least.map_or(first, |(seat, _)| seat)))
+        least.filter(|(its, _)| *its <= load).map(|(_, seat)| Arc::clone(seat))
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Seat>>> {

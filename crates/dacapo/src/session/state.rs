@@ -6,6 +6,7 @@
 //! Invariant: between two calls everything that the core has told is followed, and everything that
 //! may be sent is sent.
 
+use super::branch::Main;
 use super::drive::{Drive, Lead};
 use super::entry::Entry;
 use super::flow::{End, Flow};
@@ -51,7 +52,6 @@ pub(super) enum PeerPhase {
 }
 
 /// A session that is served here.
-#[derive(Debug)]
 pub(super) struct Serving {
     /// What people see of it.
     pub title: String,
@@ -59,6 +59,8 @@ pub(super) struct Serving {
     pub door: Door,
     /// Sessions that are set up and nobody has accepted.
     pub backlog: VecDeque<SessionId>,
+    /// Where they wait instead, when it is served elsewhere first.
+    pub main: Option<Main>,
 }
 
 /// What became of a unit that was handed over past the queue of its flow.
@@ -196,6 +198,17 @@ impl State {
             self.peers.remove(&id);
         }
         Err(error)
+    }
+
+    /// Says goodbye to a peer that was dialed, unless somebody has a session with it or waits for
+    /// it.
+    pub fn leave_unused(&mut self, id: PeerId) {
+        let is_used = self.sessions.values().any(|entry| entry.peer == id && !entry.is_over());
+        let is_waited_for = self.peers.get(&id).is_none_or(|peer| peer.waits > 0);
+        if !is_used && !is_waited_for {
+            let now = self.now();
+            self.core().disconnect(now, id);
+        }
     }
 
     /// Asks a peer that is open for a session.

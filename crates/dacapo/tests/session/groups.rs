@@ -8,7 +8,7 @@ use dacapo::{Account, Creator, Session};
 const UNITS: usize = 40;
 
 /// A session whose flow is sent once for all.
-fn session_file(transport: &str) -> String {
+pub fn session_file(transport: &str) -> String {
     format!(
         "[session]\nname = \"news\"\n[[flow]]\nname = \"news\"\nfrom = \"creator\"\n\
          source = {{ raw = true }}\ndigest = true\n\
@@ -17,7 +17,7 @@ fn session_file(transport: &str) -> String {
 }
 
 /// To a group of its own, and over streams.
-fn transports() -> [String; 2] {
+pub fn transports() -> [String; 2] {
     let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let graph = "graph = [\"segment\", \"sequence\", \"checksum\"]\ntransport =";
     let udp = format!("{graph} \"udp\"\nmulticast = \"239.255.79.3:{port}\"");

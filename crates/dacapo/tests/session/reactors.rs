@@ -3,10 +3,18 @@
 //! Here one is full as soon as it is there, so that time decides nothing.
 
 use crate::world::{TWO_WAY, serve, unit, uri, watched};
-use dacapo::host::{Host, HostConfig};
-use dacapo::{Endpoint, Session};
+use dacapo::access::progress::Progress;
+use dacapo::access::raw::{RawReceiver, RawSender};
+use dacapo::host::{Host, HostConfig, loopback};
+use dacapo::plan::{Assumptions, Plan};
+use dacapo::{Creator, Endpoint, Session};
+use dacapo_core::{Code, Error, Joining, Port, Publisher};
 use dacapo_security::Identity;
-use std::num::NonZeroUsize;
+use dacapo_wire::session::{Direction, FlowOffer};
+use std::num::{NonZeroU16, NonZeroUsize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// An endpoint whose reactors are always full, or never, of which it has at most two.
 fn endpoint(full_permille: u16) -> Endpoint {
@@ -20,7 +28,7 @@ const ALWAYS: u16 = 0;
 const NEVER: u16 = 1_001;
 
 /// Echoes units until the flow ends.
-fn echo(creator: &dacapo::Creator) -> std::thread::JoinHandle<()> {
+fn echo(creator: &Creator) -> std::thread::JoinHandle<()> {
     let session = creator.accept().unwrap();
     std::thread::spawn(move || {
         while let Some(unit) = session.recv("back").unwrap() {
@@ -121,5 +129,135 @@ fn an_endpoint_does_not_connect_to_itself_by_a_further_reactor() {
         assert!(error.text.contains("listens on"), "{error}");
         assert_eq!(endpoint.peer_count(), 1);
         drop(session);
+    });
+}
+
+/// A creator at an endpoint whose reactors are always full.
+fn serve_full(session_file: &str) -> Creator {
+    let creator = endpoint(ALWAYS).create(session_file).unwrap();
+    creator.listen("127.0.0.1:0").unwrap();
+    creator
+}
+
+/// The port that a session's other end is at.
+fn port(session: &Session) -> u16 {
+    session.remote().port()
+}
+
+#[test]
+fn who_joins_where_all_are_full_is_served_by_a_further_reactor() {
+    watched(|| {
+        let creator = serve_full(TWO_WAY);
+        let known = creator.uri().unwrap().port;
+        // It looks where those are served best who join next.
+        assert!(creator.accept_timeout(Duration::ZERO).unwrap().is_none());
+        let participant = endpoint(NEVER);
+        let session = participant.connect(&uri(&creator)).unwrap();
+        assert_ne!(port(&session), known);
+        let echo = echo(&creator);
+        use_it(&session);
+        assert_eq!(participant.peer_count(), 1, "none is left where nobody is served");
+        assert!(session.close().unwrap().is_complete());
+        echo.join().unwrap();
+    });
+}
+
+#[test]
+fn who_waits_to_accept_is_told_of_all_who_join() {
+    watched(|| {
+        let creator = serve_full(TWO_WAY);
+        let uri = uri(&creator);
+        let accepting = creator.clone();
+        let accepting =
+            std::thread::spawn(move || (0..6).map(|_| echo(&accepting)).collect::<Vec<_>>());
+        let participants: Vec<Endpoint> = (0..6).map(|_| endpoint(NEVER)).collect();
+        for participant in &participants {
+            let session = participant.connect(&uri).unwrap();
+            use_it(&session);
+            assert!(session.close().unwrap().is_complete());
+        }
+        for echo in accepting.join().unwrap() {
+            echo.join().unwrap();
+        }
+        assert_eq!(creator.endpoint().counters().reactors, 2, "as many as it may have");
+    });
+}
+
+#[test]
+fn a_creator_that_goes_lets_those_go_who_wait_at_a_further_reactor() {
+    watched(|| {
+        let creator = serve_full(TWO_WAY);
+        assert!(creator.accept_timeout(Duration::ZERO).unwrap().is_none());
+        let uri = uri(&creator);
+        let participant = endpoint(NEVER);
+        let session = participant.connect(&uri).unwrap();
+        assert_ne!(port(&session), creator.uri().unwrap().port);
+        let stays = creator.endpoint().clone();
+        drop(creator);
+        // It is over at the other end, whatever is called.
+        let error = session.recv("there").unwrap_err();
+        assert!(matches!(error.code, Code::Closed | Code::NoSuchThing), "{error}");
+        let error = participant.connect(&uri).unwrap_err();
+        assert_eq!(error.code, Code::NotServed, "{error}");
+        drop(stays);
+    });
+}
+
+#[test]
+fn a_session_for_so_many_or_with_a_group_is_served_by_one_reactor() {
+    watched(|| {
+        let bounded = TWO_WAY.replacen("digest = true", "attributes = { receivers = 3 }", 1);
+        let groups = crate::groups::transports().map(|it| crate::groups::session_file(&it));
+        for file in groups.iter().chain([&bounded]) {
+            let creator = serve_full(file);
+            assert!(creator.accept_timeout(Duration::ZERO).unwrap().is_none());
+            let session = endpoint(NEVER).connect(&uri(&creator)).unwrap();
+            assert_eq!(port(&session), creator.uri().unwrap().port);
+            assert_eq!(creator.endpoint().counters().reactors, 1);
+        }
+    });
+}
+
+/// Serves a session, sends whoever follows to a port, and says who does.
+struct Moved(u16);
+
+impl Publisher for Moved {
+    fn elsewhere(&mut self, _joining: &Joining) -> Option<NonZeroU16> {
+        NonZeroU16::new(self.0)
+    }
+
+    fn offer(&mut self, _joining: &Joining, flows: &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> {
+        Ok(flows.to_vec())
+    }
+
+    fn open(&mut self, flow: &FlowOffer, _joining: &Joining) -> Result<Port, String> {
+        Ok(match flow.direction {
+            Direction::ToParticipant => Port::Source(Box::new(RawSender::pair().1)),
+            Direction::ToCreator => Port::Sink(Box::new(RawReceiver::pair(Progress::new("")).1)),
+        })
+    }
+}
+
+#[test]
+fn where_nobody_answers_at_the_other_port_it_is_joined_at_the_first() {
+    watched(|| {
+        // A port that was free just now.
+        let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let plan = Plan::parse(TWO_WAY, "test", &Assumptions::default()).unwrap();
+        let mut host = Host::with_identity(Identity::generate().unwrap()).unwrap();
+        host.listen(&loopback(0)).unwrap();
+        let at = host.listening()[0];
+        host.reactor().core().publish(plan.spec(), Box::new(Moved(nobody.port()))).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&stop);
+        let server = std::thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                host.next_event(Duration::from_millis(20), &mut Vec::new()).unwrap();
+            }
+        });
+        let session = endpoint(NEVER).connect(&format!("dacapo://{at}/two-way")).unwrap();
+        assert_eq!(session.remote(), at);
+        stop.store(true, Ordering::Relaxed);
+        server.join().unwrap();
     });
 }

@@ -244,7 +244,9 @@ fn welcomes() -> Vec<Case> {
             expect_peer_lost(arena, Code::Unreachable);
         }),
         listener("REFUSE with a code that is none", At::Connected, Seen, |arena| {
-            arena.raw.say(arena.hub, Refuse { code: 9, text: "\u{7}\u{202E}no".into() });
+            arena
+                .raw
+                .say(arena.hub, Refuse { code: 9, text: "\u{7}\u{202E}no".into(), port: None });
             expect_peer_lost(arena, Code::Refused);
         }),
         listener("GOODBYE in place of WELCOME", At::Connected, Seen, |arena| {

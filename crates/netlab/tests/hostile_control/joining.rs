@@ -143,7 +143,11 @@ fn ends() -> Vec<Case> {
             arena.run(10_000);
         }),
         listener("REFUSE of a JOIN with a code that is none", At::Opened, Seen, |arena| {
-            arena.say(dacapo_wire::hub::Refuse { code: 60_000, text: "\u{1b}[2J".into() });
+            arena.say(dacapo_wire::hub::Refuse {
+                code: 60_000,
+                text: "\u{1b}[2J".into(),
+                port: None,
+            });
             arena.run(40);
             assert_eq!(arena.ended(), Some(Some(Code::Refused)));
         }),

@@ -42,7 +42,7 @@ fn sample(kind: MessageKind) -> Message {
     match kind {
         K::Hello => hello().into(),
         K::Welcome => welcome().into(),
-        K::Refuse => Refuse { code: 304, text: "no".into() }.into(),
+        K::Refuse => Refuse { code: 304, text: "no".into(), port: None }.into(),
         K::List => List { request: 1 }.into(),
         K::Listing => Listing { request: 1, sessions: Vec::new() }.into(),
         K::Goodbye => Goodbye { code: 701, text: String::new() }.into(),

@@ -116,7 +116,8 @@ fn fields_may_come_in_any_order() {
 fn may_be_missing(kind: MessageKind, tag: u16) -> bool {
     use MessageKind as K;
     is_list(kind, tag)
-        || matches!((kind, tag), (K::Ready, 35) | (K::Prepare, 40) | (K::Join, 49) | (K::Offer, 50))
+        || matches!((kind, tag), (K::Ready, 35) | (K::Prepare, 40) | (K::Offer, 50))
+        || matches!((kind, tag), (K::Join, 49 | 54) | (K::Refuse, 55))
 }
 
 fn is_list(kind: MessageKind, tag: u16) -> bool {

@@ -90,14 +90,17 @@ fn a_graph_has_one_encoding() {
 #[test]
 fn texts_are_cut_and_made_safe_on_both_ways() {
     let text = format!("\x1b]0;owned\x07\n{}", "é".repeat(600));
-    let bytes = encoded(&Refuse { code: 1, text: text.clone() }.into());
+    let bytes = encoded(&Refuse { code: 1, text: text.clone(), port: None }.into());
     let safe = sanitise(&text, TEXT_LEN_MAX);
     assert!(safe.len() <= TEXT_LEN_MAX && safe.starts_with("\u{FFFD}]0;owned\u{FFFD}\u{FFFD}é"));
-    assert_eq!(decoded(&bytes), Refuse { code: 1, text: safe }.into());
+    assert_eq!(decoded(&bytes), Refuse { code: 1, text: safe, port: None }.into());
     // A peer that does not make its texts safe.
     let raw = [&[0, 8, 0, 2, 0, 1][..], &[0, 9, 0, 5], b"\x1b[2J\n"].concat();
     let message = Message::decode(MessageKind::Refuse.code(), &raw).expect("legal");
-    assert_eq!(message, Refuse { code: 1, text: "\u{FFFD}[2J\u{FFFD}".to_owned() }.into());
+    assert_eq!(
+        message,
+        Refuse { code: 1, text: "\u{FFFD}[2J\u{FFFD}".to_owned(), port: None }.into()
+    );
 }
 
 /// `make(count)` must be written at the limit and refused above it, by the encoder in this way and

@@ -52,7 +52,10 @@ impl Sample<'_> {
         match kind {
             MessageKind::Hello => self.hello().into(),
             MessageKind::Welcome => self.welcome().into(),
-            MessageKind::Refuse => Refuse { code: self.random.u16(), text: self.text() }.into(),
+            MessageKind::Refuse => {
+                let (code, text) = (self.random.u16(), self.text());
+                Refuse { code, text, port: NonZeroU16::new(self.random.u16()) }.into()
+            }
             MessageKind::List => List { request: self.random.u32() }.into(),
             MessageKind::Listing => self.listing().into(),
             MessageKind::Goodbye => Goodbye { code: self.random.u16(), text: self.text() }.into(),
@@ -128,6 +131,7 @@ impl Sample<'_> {
             transports,
             attributes: self.list(40, Self::attribute),
             live: self.taste.full || self.random.chance(2),
+            follows: self.taste.full || self.random.chance(2),
         }
     }
 

@@ -86,6 +86,7 @@ pub fn run(args: &PlayArgs) -> Result<Exit, Failure> {
     let wishes = Wishes {
         attributes: dacapo::plan::attribute_forms(&or_usage(args.asked())),
         live: args.live,
+        follows: false,
     };
     let mut edge = Edge::open_with(Via::host(&args.over)?)?;
     let link = Via::open(&args.over, &args.uri.authority())?;

@@ -63,7 +63,11 @@ pub fn run(args: &SendArgs) -> Result<Exit, Failure> {
     let mut progress = Progress::new(args.quiet || args.json);
     let mut edge = Edge::open()?;
     let peer = edge.connect(&args.host, &mut progress)?;
-    let wishes = Wishes { attributes: dacapo::plan::attribute_forms(&attributes), live: false };
+    let wishes = Wishes {
+        attributes: dacapo::plan::attribute_forms(&attributes),
+        live: false,
+        follows: false,
+    };
     let now = edge.reactor().now();
     let joined = edge.core().join(now, peer, &args.to, wishes);
     let what = format!("send to {}", args.host);

@@ -1,0 +1,133 @@
+//! [`Branches`]: the further reactors at which a session is served, besides the first.
+//!
+//! ```text
+//!   accept: the first is full? -> a further one listens at a port of its own, and serves it too
+//!   JOIN at the first          -> REFUSE "at that port", if the peer follows
+//!   JOIN there                 -> its session waits with those of the first to be accepted
+//! ```
+//!
+//! What it is not: for flows that are sent once for several, or for a session with a bound on those
+//! who join: of these there is one account, at the first.
+//!
+//! Invariants: the state of a further reactor may be locked when that of the first is, to tell it;
+//! never the other way round. What is served at a branch is served as long as by its creator.
+
+use super::creator::stop_serving;
+use super::drive::Shared;
+use super::publish::Door;
+use super::seat::Seat;
+use super::state::Serving;
+use crate::plan::Plan;
+use dacapo_core::{Code, Error, SessionId};
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU16;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Where the sessions of a branch wait to be accepted.
+pub(super) struct Main {
+    door: Door,
+    first: Weak<Shared>,
+    /// The branch itself.
+    seat: Weak<Seat>,
+}
+
+impl Main {
+    /// A session of the branch is set up; whether somebody will see it.
+    pub fn is_told(&self, id: SessionId) -> bool {
+        let (Some(seat), Some(first)) = (self.seat.upgrade(), self.first.upgrade()) else {
+            return false;
+        };
+        self.door.push_branched(seat, id);
+        first.tell();
+        true
+    }
+}
+
+/// One of them, and the port at which it listens.
+type Branch = (Arc<Seat>, NonZeroU16);
+
+/// Where else a session is served.
+pub(super) struct Branches {
+    plan: Plan,
+    door: Door,
+    open: Mutex<Vec<Branch>>,
+}
+
+impl Branches {
+    /// None yet; those who wait there are to be found at `door`.
+    pub fn new(plan: &Plan, door: &Door) -> Self {
+        Self { plan: plan.clone(), door: door.clone(), open: Mutex::default() }
+    }
+
+    /// The port at which who joins now is served best, when it is not at the first. Nobody has
+    /// locked a state.
+    pub fn port_on(&self, first: &Arc<Seat>, seat: &Arc<Seat>) -> Result<NonZeroU16, Error> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, port)) = open.iter().find(|(its, _)| Arc::ptr_eq(its, seat)) {
+            return Ok(*port);
+        }
+        let port = self.open(first, seat)?;
+        open.push((Arc::clone(seat), port));
+        Ok(port)
+    }
+
+    /// Whether it may be served by several.
+    pub fn may_be(&self) -> bool {
+        !self.plan.is_for_one_reactor()
+    }
+
+    fn open(&self, first: &Arc<Seat>, seat: &Arc<Seat>) -> Result<NonZeroU16, Error> {
+        let ips = addresses(&first.shared);
+        let mut state = seat.shared.lock();
+        let port = listen(&mut state.host, &ips)?;
+        let door = Door::default();
+        let publisher = door.publisher(&self.plan, &self.door);
+        state.core().publish(self.plan.spec(), publisher)?;
+        let main = Main {
+            door: self.door.clone(),
+            first: Arc::downgrade(&first.shared),
+            seat: Arc::downgrade(seat),
+        };
+        let title = self.plan.title().to_owned();
+        let serving = Serving { title, door, backlog: VecDeque::new(), main: Some(main) };
+        state.serving.insert(self.plan.name().to_owned(), serving);
+        seat.shared.act(&mut state);
+        Ok(port)
+    }
+
+    /// It is served no longer: nobody can join, and who was not accepted is let go.
+    pub fn close(&self) {
+        let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
+        for (seat, _) in &open {
+            stop_serving(&seat.shared, self.plan.name());
+        }
+        while let Some((seat, id)) = self.door.pop_branched() {
+            let mut state = seat.shared.lock();
+            state.close(id);
+            state.sessions.remove(&id);
+            seat.shared.act(&mut state);
+        }
+    }
+}
+
+/// The addresses at which an endpoint listens, each once.
+fn addresses(first: &Shared) -> Vec<IpAddr> {
+    let state = first.lock();
+    let mut ips: Vec<IpAddr> = state.host.listening().iter().map(SocketAddr::ip).collect();
+    ips.sort_unstable();
+    ips.dedup();
+    ips
+}
+
+/// Listens at these addresses, at one port, unless it does; the port.
+fn listen(host: &mut crate::host::Host, ips: &[IpAddr]) -> Result<NonZeroU16, Error> {
+    let mut port = host.listening().first().map_or(0, SocketAddr::port);
+    for ip in ips {
+        if host.listening().iter().all(|at| at.ip() != *ip) {
+            host.listen(&[SocketAddr::new(*ip, port)])?;
+            port = host.listening().first().map_or(0, SocketAddr::port);
+        }
+    }
+    NonZeroU16::new(port).ok_or_else(|| Error::new(Code::System, "no address to listen at"))
+}
