@@ -32,6 +32,6 @@ pub mod table;
 pub mod wire;
 
 pub use config::{Config, Listen, Mode, Open, Retransmission, Timers};
-pub use engine::{ContextId, Counters, Engine, ListenError, Message, OpenError, UserError};
+pub use engine::{ContextId, Counters, Engine, ListenError, Message, OpenError, Status, UserError};
 pub use event::{End, Event};
 pub use receiver::Read;

@@ -22,6 +22,7 @@ mod diagnostics;
 mod inactive;
 mod input;
 mod ranked;
+mod status;
 mod user;
 
 use crate::config::{Config, Listen};
@@ -36,6 +37,7 @@ use ranked::Ranked;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 
+pub use status::Status;
 pub use user::{ListenError, Message, OpenError, UserError};
 
 /// A context, for as long as it is not released.

@@ -246,7 +246,7 @@ impl Engine {
         }
     }
 
-    fn context(&mut self, id: ContextId) -> Result<&mut Context, UserError> {
+    pub(super) fn context(&mut self, id: ContextId) -> Result<&mut Context, UserError> {
         let place = self.slots.get_mut(id.slot as usize).ok_or(UserError::Released)?;
         if place.generation != id.generation {
             return Err(UserError::Released);
