@@ -134,9 +134,10 @@ impl Core {
 
     fn route_run(&mut self, now: Time, local: Local, remote: SocketAddr, packet: Packet) {
         let belongs = classify(self.pool.segment(&packet, 0));
-        if belongs != Belongs::Ours(TYPE_DATA) {
-            self.touch();
+        if belongs == Belongs::Ours(TYPE_DATA) {
+            return self.handle_data(now, remote, packet);
         }
+        self.touch();
         let bytes = self.pool.segment(&packet, 0);
         match belongs {
             Belongs::Quic => {
@@ -145,7 +146,6 @@ impl Core {
                 let peer = conn.and_then(|conn| self.conns.get(&conn));
                 peer.map(|id| self.peers.get_mut(id));
             }
-            Belongs::Ours(TYPE_DATA) => return self.handle_data(now, remote, packet),
             Belongs::Ours(TYPE_PROBE) => match Probe::parse(bytes) {
                 Ok(probe) => {
                     let len = bytes.len();

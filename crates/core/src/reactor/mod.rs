@@ -275,9 +275,6 @@ impl Reactor {
         let now = self.now();
         self.turned_at = now;
         let guess = self.guess(now, wait);
-        if wait.is_zero() && self.hot.has_time(now) {
-            self.core.touch();
-        }
         let mut tokens = self.look(now, guess)?;
         let is_nothing_ready = self.ready.is_empty();
         let (received, mut more) = match is_nothing_ready && self.is_idle(now, wait) {
@@ -353,9 +350,15 @@ impl Reactor {
     }
 
     /// What is read without asking; what the last turn's wait has found is not asked for again.
-    fn guess(&self, now: Time, wait: Duration) -> Option<Event> {
-        let may_guess = wait.is_zero() && self.ready.is_empty();
-        self.hot.guess(now).filter(|_| may_guess)
+    /// While no answer can be there, everything is looked at.
+    fn guess(&mut self, now: Time, wait: Duration) -> Option<Event> {
+        if !wait.is_zero() || !self.ready.is_empty() {
+            return None;
+        }
+        if self.hot.has_time(now) {
+            self.core.touch();
+        }
+        self.hot.guess(now)
     }
 
     /// Whether a turn that has found nothing has nothing to do.
