@@ -19,6 +19,8 @@
 //! most as much is kept; units keep their boundaries; the flow ends when its senders are gone and
 //! the queue is empty; what has arrived can be read after the end.
 
+mod queue;
+
 use super::progress::Progress;
 use crate::command::{Answer, Command, State};
 use dacapo_base::Time;
@@ -26,9 +28,9 @@ use dacapo_core::{
     BeginError, CommandError, Ending, Ledger, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
 use dacapo_lift::DropReason;
-use std::collections::VecDeque;
+use queue::{Queue, lock};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 /// The most units that wait to be sent.
@@ -41,81 +43,8 @@ pub const UNREAD_MAX: usize = 4_096;
 /// The most bytes that wait, but for a single larger unit.
 pub const BYTES_MAX: usize = 4 << 20;
 
-/// The most bytes of units that are gone whose memory is kept for units that come.
-const SPARE_MAX: usize = BYTES_MAX;
-
 /// How often an empty source is asked again, when nobody has promised to wake it.
 pub const ASK_EVERY: Duration = Duration::from_millis(1);
-
-#[derive(Debug, Default)]
-struct Queue {
-    units: VecDeque<Vec<u8>>,
-    bytes: usize,
-    /// The memory of units that are gone, and how much it is.
-    spare: Vec<Vec<u8>>,
-    spare_bytes: usize,
-    /// Who may still put something in; a queue begins with one.
-    senders: usize,
-    /// Who will be able to, once it is taken in.
-    waiting: usize,
-    /// One of those who could has said that the flow is to end.
-    is_ending: bool,
-    /// There has been more than one.
-    is_shared: bool,
-    /// Nothing more will be put in.
-    is_finished: bool,
-    /// Nothing more will be taken out.
-    is_closed: bool,
-    /// Who feeds or reads it wakes the core.
-    is_woken: bool,
-    /// How the flow ended, for who receives.
-    ending: Option<Ending>,
-}
-
-impl Queue {
-    fn has_room(&self, len: usize, units_max: usize) -> bool {
-        let bytes = self.bytes.saturating_add(len);
-        self.units.is_empty() || (self.units.len() < units_max && bytes <= BYTES_MAX)
-    }
-
-    fn push(&mut self, unit: Vec<u8>) {
-        self.bytes += unit.len();
-        self.units.push_back(unit);
-    }
-
-    fn pop(&mut self) -> Option<Vec<u8>> {
-        let unit = self.units.pop_front()?;
-        self.bytes -= unit.len();
-        Some(unit)
-    }
-
-    /// Memory for a unit; empty.
-    fn spare(&mut self) -> Vec<u8> {
-        let unit = self.spare.pop().unwrap_or_default();
-        self.spare_bytes -= unit.capacity();
-        unit
-    }
-
-    /// Nothing more will be put in when nobody is left who could, unless others may still come and
-    /// nobody has said that it is to end.
-    fn check_finished(&mut self) {
-        self.is_finished |= self.senders == 0 && (self.waiting == 0 || self.is_ending);
-    }
-
-    /// Keeps the memory of a unit that is gone.
-    fn give_back(&mut self, mut unit: Vec<u8>) {
-        let bytes = self.spare_bytes.saturating_add(unit.capacity());
-        if bytes <= SPARE_MAX && self.spare.len() < UNREAD_MAX {
-            unit.clear();
-            self.spare.push(unit);
-            self.spare_bytes = bytes;
-        }
-    }
-}
-
-fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A unit that was not taken, given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,7 +115,7 @@ impl RawSender {
     /// A sender and the source that it feeds.
     #[must_use]
     pub fn pair() -> (Self, RawSource) {
-        let queue = Arc::new(Mutex::new(Queue { senders: 1, ..Queue::default() }));
+        let queue = Arc::new(Mutex::new(Queue::of_a_sender()));
         (Self { queue: Arc::clone(&queue), part: Part::Sends }, RawSource { queue })
     }
 
@@ -540,24 +469,6 @@ mod tests {
         assert!(!is_finished(&source));
         drop(only);
         assert!(is_finished(&source));
-    }
-
-    #[test]
-    fn memory_of_units_that_are_gone_is_used_again_and_bounded() {
-        let mut queue = Queue::default();
-        queue.give_back(vec![7; 1_000]);
-        let unit = queue.spare();
-        assert!(unit.is_empty() && unit.capacity() >= 1_000);
-        assert_eq!((queue.spare().capacity(), queue.spare_bytes), (0, 0));
-        for _ in 0..2 * UNITS_MAX {
-            queue.give_back(vec![0; 10_000]);
-        }
-        assert!(queue.spare_bytes <= SPARE_MAX && queue.spare.len() > 50);
-        let kept = queue.spare_bytes;
-        queue.give_back(vec![0; SPARE_MAX]);
-        assert_eq!(queue.spare_bytes, kept, "too much is not kept");
-        (0..2 * UNREAD_MAX).for_each(|_| queue.give_back(Vec::new()));
-        assert!(queue.spare.len() <= UNREAD_MAX);
     }
 
     #[test]
