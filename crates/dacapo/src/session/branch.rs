@@ -9,8 +9,8 @@
 //! What it is not: for flows that are sent once for several, or for a session with a bound on those
 //! who join: of these there is one account, at the first.
 //!
-//! Invariants: the state of a further reactor may be locked when that of the first is, to tell it;
-//! never the other way round. What is served at a branch is served as long as by its creator.
+//! Invariants: who has locked a branch may lock the first, to tell it, and nobody who has locked
+//! the first locks a branch; a branch serves as long as the creator lives.
 
 use super::creator::stop_serving;
 use super::drive::Shared;
@@ -24,20 +24,21 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Where the sessions of a branch wait to be accepted.
-pub(super) struct Main {
+/// What a branch hangs on: where its sessions wait to be accepted.
+pub(super) struct Trunk {
     door: Door,
     first: Weak<Shared>,
     /// The branch itself.
     seat: Weak<Seat>,
 }
 
-impl Main {
-    /// A session of the branch is set up; whether somebody will see it.
-    pub fn is_told(&self, id: SessionId) -> bool {
-        let (Some(seat), Some(first)) = (self.seat.upgrade(), self.first.upgrade()) else {
-            return false;
-        };
+impl Trunk {
+    /// Hands a session of the branch over, which is set up; false when nobody is left who would
+    /// accept it.
+    pub fn hand_over(&self, id: SessionId) -> bool {
+        // The thread of a branch never has the last handle of it: this one goes to the door.
+        let Some(first) = self.first.upgrade() else { return false };
+        let Some(seat) = self.seat.upgrade() else { return false };
         self.door.push_branched(seat, id);
         first.tell();
         true
@@ -84,13 +85,13 @@ impl Branches {
         let door = Door::default();
         let publisher = door.publisher(&self.plan, &self.door);
         state.core().publish(self.plan.spec(), publisher)?;
-        let main = Main {
+        let trunk = Trunk {
             door: self.door.clone(),
             first: Arc::downgrade(&first.shared),
             seat: Arc::downgrade(seat),
         };
         let title = self.plan.title().to_owned();
-        let serving = Serving { title, door, backlog: VecDeque::new(), main: Some(main) };
+        let serving = Serving { title, door, backlog: VecDeque::new(), trunk: Some(trunk) };
         state.serving.insert(self.plan.name().to_owned(), serving);
         seat.shared.act(&mut state);
         Ok(port)
@@ -104,8 +105,7 @@ impl Branches {
         }
         while let Some((seat, id)) = self.door.pop_branched() {
             let mut state = seat.shared.lock();
-            state.close(id);
-            state.sessions.remove(&id);
+            state.turn_away(id);
             seat.shared.act(&mut state);
         }
     }

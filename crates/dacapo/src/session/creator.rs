@@ -62,7 +62,7 @@ impl Creator {
         state.core().publish(plan.spec(), publisher)?;
         failpoint!("endpoint.publish");
         let title = plan.title().to_owned();
-        let serving = Serving { title, door: door.clone(), backlog: VecDeque::new(), main: None };
+        let serving = Serving { title, door: door.clone(), backlog: VecDeque::new(), trunk: None };
         state.serving.insert(plan.name().to_owned(), serving);
         drop(state);
         let (endpoint, name) = (endpoint.clone(), plan.name().into());
@@ -197,8 +197,7 @@ pub(super) fn stop_serving(shared: &Shared, name: &str) {
     state.core().unpublish(name);
     let serving = state.serving.remove(name);
     for id in serving.into_iter().flat_map(|serving| serving.backlog) {
-        state.close(id);
-        state.sessions.remove(&id);
+        state.turn_away(id);
     }
     state.wake_finished(name);
     shared.act(&mut state);

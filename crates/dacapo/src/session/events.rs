@@ -12,7 +12,7 @@
 use super::account::Account;
 use super::entry::{Entry, Phase};
 use super::flow::{Flow, FlowInfo};
-use super::state::{Peer, PeerPhase, State};
+use super::state::{Peer, PeerPhase, Serving, State};
 use crate::access::Progress;
 use crate::access::raw::{RawReceiver, RawSender};
 use crate::plan::RawEnd;
@@ -157,19 +157,19 @@ impl State {
         if entry.role == Role::Participant {
             return false;
         }
-        if let Some(main) = self.serving.get(&entry.name).and_then(|it| it.main.as_ref())
-            && main.is_told(id)
-        {
-            return false;
+        let is_awaited = match self.serving.get_mut(&entry.name) {
+            Some(Serving { trunk: Some(trunk), .. }) => trunk.hand_over(id),
+            Some(serving) => {
+                serving.backlog.push_back(id);
+                serving.door.set_backlog(serving.backlog.len());
+                true
+            }
+            None => false,
+        };
+        if !is_awaited {
+            self.turn_away(id);
         }
-        if let Some(serving) = self.serving.get_mut(&entry.name).filter(|it| it.main.is_none()) {
-            serving.backlog.push_back(id);
-            serving.door.set_backlog(serving.backlog.len());
-            return false;
-        }
-        self.sessions.remove(&id);
-        self.close(id);
-        true
+        !is_awaited
     }
 
     fn follow_end(&mut self, id: SessionId, error: Option<Error>) {

@@ -12,7 +12,7 @@
 //! (`branch`).
 //!
 //! Invariants: there is one as long as none is full; one that is there stays as long as the
-//! endpoint; the seats know nothing of each other: no lock of one is taken under that of another.
+//! endpoint; here no lock of one is taken under that of another.
 
 use super::background;
 use super::drive::{Counters, Drive, Guard, Shared};
@@ -46,6 +46,12 @@ impl Seat {
         let thread = thread.spawn(move || background::run(&its, background)).map_err(system)?;
         shared.background.is_at(thread.thread());
         Ok(Self { shared, background: Mutex::new(Some(thread)) })
+    }
+
+    /// One with the same identity, and told the same.
+    fn another(&self) -> Result<Self, Error> {
+        let host = self.shared.lock().host.another()?;
+        Self::new(host)
     }
 
     /// The peer at an address, open, for as long as the state stays locked.
@@ -149,12 +155,5 @@ impl Seats {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Seat>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Seat {
-    fn another(&self) -> Result<Self, Error> {
-        let host = self.shared.lock().host.another()?;
-        Self::new(host)
     }
 }

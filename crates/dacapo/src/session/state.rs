@@ -6,7 +6,7 @@
 //! Invariant: between two calls everything that the core has told is followed, and everything that
 //! may be sent is sent.
 
-use super::branch::Main;
+use super::branch::Trunk;
 use super::drive::{Drive, Lead};
 use super::entry::Entry;
 use super::flow::{End, Flow};
@@ -60,7 +60,7 @@ pub(super) struct Serving {
     /// Sessions that are set up and nobody has accepted.
     pub backlog: VecDeque<SessionId>,
     /// Where they wait instead, when it is served elsewhere first.
-    pub main: Option<Main>,
+    pub trunk: Option<Trunk>,
 }
 
 /// What became of a unit that was handed over past the queue of its flow.
@@ -230,6 +230,12 @@ impl State {
         let now = self.now();
         // A session that the core does not know any more is over.
         let _ = self.core().close(now, id);
+    }
+
+    /// Lets go of a session that nobody has accepted.
+    pub fn turn_away(&mut self, id: SessionId) {
+        self.sessions.remove(&id);
+        self.close(id);
     }
 
     /// Asks the source of a flow again.
