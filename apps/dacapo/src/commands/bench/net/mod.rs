@@ -27,14 +27,12 @@ mod stage;
 mod sums;
 
 use super::child::Child;
-use crate::cli::{BenchNetArgs, Cli, NetTransport, NetWhat};
+use crate::cli::{BenchNetArgs, NetTransport, NetWhat, or_usage};
 use crate::edge::{config_from_env, interrupted};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Progress;
 use ask::{Ask, Run};
-use clap::CommandFactory;
-use clap::error::ErrorKind;
 use dacapo::Plan;
 use dacapo::host::HostConfig;
 use dacapo::plan::Assumptions;
@@ -57,9 +55,7 @@ const FAR: [&str; 6] = ["bench", "net", "--listen", "127.0.0.1:0", "--until-eof"
 
 /// Runs the command.
 pub fn run(args: &BenchNetArgs) -> Result<Exit, Failure> {
-    if let Err(text) = args.check() {
-        Cli::command().error(ErrorKind::ArgumentConflict, text).exit()
-    }
+    or_usage(args.check().map_err(str::to_owned));
     if let Some(listen) = args.listen {
         return far::serve(args, listen.addr(dacapo::host::PORT));
     }
