@@ -4,40 +4,68 @@
 
 use crate::Malformed;
 
-/// Reads a slice from front to back.
+/// Reads a slice from front to back. What lacks is [`Malformed`], and then nothing more is to be
+/// read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a>(pub &'a [u8]);
+pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
+    /// The next `len` bytes.
+    ///
+    /// # Errors
+    /// There are fewer.
     pub fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or(Malformed)?;
         self.0 = rest;
         Ok(taken)
     }
 
+    /// The next `N` bytes.
+    ///
+    /// # Errors
+    /// There are fewer.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(Malformed)?;
         self.0 = rest;
         Ok(*taken)
     }
 
+    /// The next byte.
+    ///
+    /// # Errors
+    /// There are fewer.
     pub fn u8(&mut self) -> Result<u8, Malformed> {
         self.array().map(u8::from_be_bytes)
     }
 
+    /// A number of 2 bytes.
+    ///
+    /// # Errors
+    /// There are fewer.
     pub fn u16(&mut self) -> Result<u16, Malformed> {
         self.array().map(u16::from_be_bytes)
     }
 
+    /// A number of 4 bytes.
+    ///
+    /// # Errors
+    /// There are fewer.
     pub fn u32(&mut self) -> Result<u32, Malformed> {
         self.array().map(u32::from_be_bytes)
     }
 
+    /// A number of 8 bytes.
+    ///
+    /// # Errors
+    /// There are fewer.
     pub fn u64(&mut self) -> Result<u64, Malformed> {
         self.array().map(u64::from_be_bytes)
     }
 
     /// That nothing is left.
+    ///
+    /// # Errors
+    /// Something is.
     pub fn end(&self) -> Result<(), Malformed> {
         if self.0.is_empty() { Ok(()) } else { Err(Malformed) }
     }

@@ -26,6 +26,7 @@
 )]
 
 pub mod attribute;
+pub mod bytes;
 pub mod change;
 pub mod data;
 pub mod graph;
@@ -44,7 +45,6 @@ pub mod text;
 pub mod tlv;
 pub mod unit;
 
-mod bytes;
 mod error;
 mod flow;
 

@@ -14,7 +14,8 @@
 //! kept as it came.
 
 use super::Fault;
-use super::bytes::Reader;
+use dacapo_wire::Malformed;
+use dacapo_wire::bytes::Reader;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const HEAD_LEN: usize = 4;
@@ -54,8 +55,8 @@ impl AddressSegment {
     /// [`Fault::AddressFormat`], or [`Fault::Address`] for a length that is not the format's.
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), Fault> {
         let mut reader = Reader(bytes);
-        let len = usize::from(reader.u16().ok_or(Fault::Address)?);
-        let (domain, format) = reader.u8().zip(reader.u8()).ok_or(Fault::Address)?;
+        let len = usize::from(reader.u16().or(Err(Fault::Address))?);
+        let [domain, format] = reader.array().or(Err(Fault::Address))?;
         let expected = match format {
             0 => NULL_LEN,
             V4 => V4_LEN,
@@ -65,13 +66,13 @@ impl AddressSegment {
         if len != expected {
             return Err(Fault::Address);
         }
-        let body = reader.take(len.saturating_sub(HEAD_LEN)).ok_or(Fault::Address)?;
+        let body = reader.take(len.saturating_sub(HEAD_LEN)).or(Err(Fault::Address))?;
         let address = match format {
-            V4 => parse_ends(body, |reader| Some(Ipv4Addr::from(reader.u32()?).into())),
-            V6 => parse_ends(body, |reader| Some(Ipv6Addr::from(reader.array::<16>()?).into())),
-            _ => Some(Address::Null),
+            V4 => parse_ends(body, |reader| Ok(Ipv4Addr::from(reader.u32()?).into())),
+            V6 => parse_ends(body, |reader| Ok(Ipv6Addr::from(reader.array::<16>()?).into())),
+            _ => Ok(Address::Null),
         };
-        let address = address.ok_or(Fault::Address)?;
+        let address = address.or(Err(Fault::Address))?;
         Ok((Self { domain, address }, reader.0))
     }
 
@@ -109,11 +110,14 @@ impl AddressSegment {
     }
 }
 
-fn parse_ends(body: &[u8], host: impl Fn(&mut Reader<'_>) -> Option<IpAddr>) -> Option<Address> {
+fn parse_ends(
+    body: &[u8],
+    host: impl Fn(&mut Reader<'_>) -> Result<IpAddr, Malformed>,
+) -> Result<Address, Malformed> {
     let mut reader = Reader(body);
     let (destination, source) = (host(&mut reader)?, host(&mut reader)?);
     let destination = SocketAddr::new(destination, reader.u16()?);
-    Some(Address::Internet { destination, source: SocketAddr::new(source, reader.u16()?) })
+    Ok(Address::Internet { destination, source: SocketAddr::new(source, reader.u16()?) })
 }
 
 fn in_family_of(destination: SocketAddr, source: IpAddr) -> IpAddr {

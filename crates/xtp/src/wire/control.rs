@@ -9,7 +9,8 @@
 //! ```
 
 use super::Fault;
-use super::bytes::Reader;
+use dacapo_wire::Malformed;
+use dacapo_wire::bytes::Reader;
 
 /// The common control segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -41,7 +42,7 @@ impl Control {
     /// [`Fault::Control`] when bytes lack.
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), Fault> {
         let mut reader = Reader(bytes);
-        let control = parse(&mut reader).ok_or(Fault::Control)?;
+        let control = parse(&mut reader).or(Err(Fault::Control))?;
         Ok((control, reader.0))
     }
 
@@ -64,8 +65,8 @@ impl TrafficControl {
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), Fault> {
         let (control, rest) = Control::parse(bytes)?;
         let mut reader = Reader(rest);
-        let (_reserved, xkey) = reader.u32().zip(reader.u64()).ok_or(Fault::Control)?;
-        Ok((Self { control, xkey }, reader.0))
+        let xkey = reader.u32().and_then(|_reserved| reader.u64());
+        Ok((Self { control, xkey: xkey.or(Err(Fault::Control))? }, reader.0))
     }
 
     /// Appends the bytes.
@@ -76,6 +77,6 @@ impl TrafficControl {
     }
 }
 
-fn parse(reader: &mut Reader<'_>) -> Option<Control> {
-    Some(Control { rseq: reader.u64()?, alloc: reader.u64()?, echo: reader.u32()? })
+fn parse(reader: &mut Reader<'_>) -> Result<Control, Malformed> {
+    Ok(Control { rseq: reader.u64()?, alloc: reader.u64()?, echo: reader.u32()? })
 }

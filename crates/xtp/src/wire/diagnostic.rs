@@ -10,7 +10,7 @@
 //! The message is what another host wrote: any bytes, of any length. It is shown escaped.
 
 use super::Fault;
-use super::bytes::Reader;
+use dacapo_wire::bytes::Reader;
 use std::fmt;
 
 /// What has become of an association or a request. Numbers that nobody has assigned stay numbers.
@@ -95,8 +95,9 @@ impl<'a> Diagnostic<'a> {
     /// [`Fault::Diagnostic`] when there are fewer than 8 bytes.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Fault> {
         let mut reader = Reader(bytes);
-        let (code, reason) = reader.u32().zip(reader.u32()).ok_or(Fault::Diagnostic)?;
-        Ok(Self { code: Code(code), reason: Reason(reason), message: reader.0 })
+        let mut number = || reader.u32().or(Err(Fault::Diagnostic));
+        let (code, reason) = (Code(number()?), Reason(number()?));
+        Ok(Self { code, reason, message: reader.0 })
     }
 
     /// Appends the bytes.

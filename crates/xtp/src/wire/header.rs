@@ -10,8 +10,9 @@
 //! What it is not: `dlen` and `check`, which follow from the rest of the packet: [`super::Frame`]
 //! compares them, [`super::Writer`] makes them.
 
-use super::bytes::Reader;
 use super::{Fault, Format, Key, Options};
+use dacapo_wire::Malformed;
+use dacapo_wire::bytes::Reader;
 
 /// Length in bytes.
 pub const HEADER_LEN: usize = 32;
@@ -48,13 +49,13 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    /// The fields at the front of `bytes`; `None` when they are fewer than 32.
-    pub fn parse(bytes: &[u8]) -> Option<Self> {
+    /// The fields at the front of `bytes`, unless those are fewer than 32.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader(bytes);
         let key = Key::from_bits(reader.u64()?);
         let (command, data_len) = (reader.u32()?, reader.u32()?);
         let (_check, sort) = (reader.u16()?, reader.u16()?);
-        Some(Self { key, command, data_len, sort, sync: reader.u32()?, seq: reader.u64()? })
+        Ok(Self { key, command, data_len, sort, sync: reader.u32()?, seq: reader.u64()? })
     }
 
     pub const fn version(&self) -> u8 {

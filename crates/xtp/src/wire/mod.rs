@@ -25,7 +25,6 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 mod address;
-mod bytes;
 mod check;
 mod control;
 mod diagnostic;

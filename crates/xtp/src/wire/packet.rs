@@ -59,7 +59,7 @@ impl<'a> Frame<'a> {
     /// [`Fault::Format`], in the order in which it is looked.
     pub fn open(bytes: &'a [u8]) -> Result<Self, Fault> {
         let (head, segments) = bytes.split_at_checked(HEADER_LEN).ok_or(Fault::Short)?;
-        let raw = Raw::parse(head).ok_or(Fault::Short)?;
+        let raw = Raw::parse(head).or(Err(Fault::Short))?;
         if raw.version() != VERSION {
             return Err(Fault::Version(raw.version()));
         }

@@ -11,7 +11,7 @@
 //! an engine asks that with [`Spans::is_ordered`].
 
 use super::Fault;
-use super::bytes::Reader;
+use dacapo_wire::bytes::Reader;
 
 /// The most spans of a packet (decided here). 4,096 of them have 64 KiB, more than a packet.
 pub const SPANS_MAX: u32 = 4_096;
@@ -44,7 +44,7 @@ impl<'a> Spans<'a> {
     /// says, or more than [`SPANS_MAX`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Fault> {
         let mut reader = Reader(bytes);
-        let count = reader.u32().ok_or(Fault::Control)?;
+        let count = reader.u32().or(Err(Fault::Control))?;
         // In 64 bits: 16 * 0x10000000 is 0 in 32.
         let len = u64::from(count).saturating_mul(SPAN_LEN as u64);
         if count > SPANS_MAX || len != reader.0.len() as u64 {

@@ -11,7 +11,8 @@
 //! "In" and "out" are seen from who sends the packet.
 
 use super::Fault;
-use super::bytes::Reader;
+use dacapo_wire::Malformed;
+use dacapo_wire::bytes::Reader;
 
 const EMPTY_LEN: usize = 8;
 const LIMITS_LEN: usize = 24;
@@ -85,15 +86,15 @@ impl Traffic {
     /// [`Fault::TrafficFormat`], or [`Fault::Traffic`] for a length that is not the format's.
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), Fault> {
         let mut reader = Reader(bytes);
-        let len = usize::from(reader.u16().ok_or(Fault::Traffic)?);
-        let (service, format) = reader.u8().zip(reader.u8()).ok_or(Fault::Traffic)?;
+        let len = usize::from(reader.u16().or(Err(Fault::Traffic))?);
+        let [service, format] = reader.array().or(Err(Fault::Traffic))?;
         let limits = match format {
             0 if len == EMPTY_LEN => reader.u32().map(|_| None),
             1 if len == LIMITS_LEN => parse_limits(&mut reader).map(Some),
-            0 | 1 => None,
+            0 | 1 => Err(Malformed),
             _ => return Err(Fault::TrafficFormat(format)),
         };
-        let limits = limits.ok_or(Fault::Traffic)?;
+        let limits = limits.or(Err(Fault::Traffic))?;
         Ok((Self { service, limits }, reader.0))
     }
 
@@ -123,8 +124,8 @@ impl Traffic {
     }
 }
 
-fn parse_limits(reader: &mut Reader<'_>) -> Option<Limits> {
-    Some(Limits {
+fn parse_limits(reader: &mut Reader<'_>) -> Result<Limits, Malformed> {
+    Ok(Limits {
         data_len_max: reader.u32()?,
         in_rate: reader.u32()?,
         in_burst: reader.u32()?,
