@@ -1,4 +1,4 @@
-//! Network interfaces of the calling thread's namespace: addresses, MTU, up.
+//! Network interfaces of the calling thread's namespace: numbers, addresses, MTU, up.
 //!
 //! What it is: the few ioctls that a new device needs before it carries packets, so that no
 //! program such as `ip` must be installed. What it is not: routing beyond what an address brings
@@ -116,6 +116,39 @@ pub fn set_no_link_local(name: &str) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+/// The number of the interface of this name.
+///
+/// # Errors
+/// `ENODEV` when there is none here, `InvalidInput` when it cannot be a name.
+pub fn index(name: &str) -> io::Result<u32> {
+    let mut request = Request::of(name)?;
+    control(socket(libc::AF_INET)?.as_fd(), libc::SIOCGIFINDEX, &mut request)?;
+    u32::try_from(request.int()).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// The longest packet in bytes that an interface takes.
+///
+/// # Errors
+/// As [`index`].
+pub fn mtu(name: &str) -> io::Result<usize> {
+    let mut request = Request::of(name)?;
+    control(socket(libc::AF_INET)?.as_fd(), libc::SIOCGIFMTU, &mut request)?;
+    usize::try_from(request.int()).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// The address of an Ethernet interface; `None` when it is of another kind.
+///
+/// # Errors
+/// As [`index`].
+pub fn ethernet_address(name: &str) -> io::Result<Option<[u8; 6]>> {
+    let mut request = Request::of(name)?;
+    control(socket(libc::AF_INET)?.as_fd(), libc::SIOCGIFHWADDR, &mut request)?;
+    // A `struct sockaddr`: the kind of hardware, then its address.
+    let [_, _, address @ ..] = request.value;
+    let is_ethernet = request.short().cast_unsigned() == libc::ARPHRD_ETHER;
+    Ok(address.first_chunk().copied().filter(|_| is_ethernet))
 }
 
 /// The number of the interface that has an address; `None` when none of this namespace has it.
@@ -258,7 +291,15 @@ mod tests {
     }
 
     #[test]
+    fn loopback_has_a_number_and_an_mtu_and_is_no_ethernet() {
+        assert_eq!((index("lo").unwrap(), ethernet_address("lo").unwrap()), (1, None));
+        assert!(mtu("lo").unwrap() >= 1_280);
+    }
+
+    #[test]
     fn what_there_is_not_is_an_error() {
+        assert!(index("no-such-device").is_err() && mtu("no-such-device").is_err());
+        assert!(ethernet_address("no-such-device").is_err() && index("a/b").is_err());
         assert!(up("no-such-device").is_err());
         assert!(set_mtu("no-such-device", 1_500).is_err());
         assert!(set_queue_len("no-such-device", 500).is_err());

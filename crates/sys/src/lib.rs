@@ -1,9 +1,9 @@
 //! System calls: the one crate below the transports that may hold unsafe code.
 //!
 //! What it is: thin, safe wrappers of what the Linux kernel offers and `std` does not: UDP with
-//! segmentation offload, TCP that never blocks, shared memory and bells, readiness, signals,
-//! terminals, peer credentials, clocks and entropy. Each wrapper turns an errno into a typed answer
-//! and nothing more.
+//! segmentation offload, IP and Ethernet without a transport, TCP that never blocks, shared memory
+//! and bells, readiness, signals, terminals, peer credentials, clocks and entropy. Each wrapper
+//! turns an errno into a typed answer and nothing more.
 //!
 //! What it is not: a place for policy (retries, budgets, queues and counters live in
 //! `dacapo-transport` and above), or portable: it is written for Linux.
@@ -14,6 +14,7 @@
 //!   tcp::Listener,
 //!   tcp::Stream ------> transport/tcp
 //!   memory, bell -----> transport/shm
+//!   raw, packet, icmp -> xtp-net: IP without UDP, Ethernet, why nobody answers
 //!   unix -------------> local control    signal, term ---> the command line
 //!   faults: calls that fail on purpose, in debug builds only
 //!   tun, netns, interface ------------------------------> the link emulator
@@ -28,12 +29,16 @@ pub mod bell;
 pub mod clock;
 mod entropy;
 pub mod faults;
+pub mod icmp;
 pub mod interface;
 pub mod load;
 pub mod memory;
 pub mod netns;
+pub mod packet;
 pub mod poll;
 pub mod process;
+pub mod raw;
+mod recvmsg;
 pub mod signal;
 mod sockopt;
 pub mod tcp;

@@ -26,7 +26,7 @@ const HEADER: usize = WORD + 8;
 
 /// Room for the messages of one datagram, aligned as the kernel's structures are.
 #[repr(align(8))]
-pub(super) struct Buffer {
+pub(crate) struct Buffer {
     bytes: [u8; 128],
     len: usize,
 }
@@ -40,12 +40,12 @@ pub(crate) struct Message<'a> {
 }
 
 impl Buffer {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { bytes: [0; 128], len: 0 }
     }
 
     /// Adds a message; left out when it does not fit, which a constant number of them does.
-    pub(super) fn push(&mut self, level: i32, kind: i32, data: &[u8]) {
+    pub(crate) fn push(&mut self, level: i32, kind: i32, data: &[u8]) {
         let len = HEADER.saturating_add(data.len());
         let fields: [&[u8]; 4] =
             [&len.to_ne_bytes(), &level.to_ne_bytes(), &kind.to_ne_bytes(), data];
@@ -60,17 +60,17 @@ impl Buffer {
     }
 
     /// The messages that were pushed.
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
 
     /// The whole room, for the kernel to write into.
-    pub(super) fn room(&mut self) -> &mut [u8] {
+    pub(crate) fn room(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
     /// The messages in the first `len` bytes.
-    pub(super) fn messages(&self, len: usize) -> Messages<'_> {
+    pub(crate) fn messages(&self, len: usize) -> Messages<'_> {
         messages(self.bytes.get(..len).unwrap_or(&self.bytes))
     }
 }

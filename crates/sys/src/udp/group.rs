@@ -17,7 +17,7 @@ use crate::sockopt;
 use socket2::{SockAddr, SockAddrStorage};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// What to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,23 +60,7 @@ impl Socket {
     /// joins no more; `InvalidInput` when it is no group, or source and group differ in family;
     /// `AddrInUse` when this socket has joined it there already.
     pub fn join(&self, join: &Join) -> io::Result<()> {
-        let families = join.source.map(|source| source.is_ipv6()).into_iter();
-        let mismatch = families.chain([join.group.is_ipv6()]).any(|v6| v6 != self.v6);
-        if !join.group.is_multicast() || mismatch {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        faults::before(Call::Join)?;
-        let request = Request {
-            interface: join.interface,
-            group: storage(join.group),
-            source: storage(join.source.unwrap_or(join.group)),
-        };
-        let level = if self.v6 { libc::IPPROTO_IPV6 } else { libc::IPPROTO_IP };
-        let (name, len) = match join.source {
-            Some(_) => (libc::MCAST_JOIN_SOURCE_GROUP, size_of::<Request>()),
-            None => (libc::MCAST_JOIN_GROUP, GROUP_REQ_LEN),
-        };
-        sockopt::set_front(self.inner.as_fd(), level, name, &request, len)
+        join_with(self.inner.as_fd(), self.v6, join)
     }
 
     /// Says how datagrams to groups leave; to be called before [`Socket::connect`] to one.
@@ -84,25 +68,55 @@ impl Socket {
     /// # Errors
     /// `ENODEV` or `AddrNotAvailable` when there is no such interface.
     pub fn set_delivery(&self, delivery: &Delivery) -> io::Result<()> {
-        let (inner, hops) = (&self.inner, u32::from(delivery.hops));
-        if self.v6 {
-            inner.set_multicast_if_v6(delivery.interface)?;
-            inner.set_multicast_hops_v6(hops)?;
-            return inner.set_multicast_loop_v6(delivery.loops);
-        }
-        // The structure that names an interface by its number; the address in it is not looked at.
-        let any = libc::in_addr { s_addr: 0 };
-        let by_number = libc::ip_mreqn {
-            imr_multiaddr: any,
-            imr_address: any,
-            imr_ifindex: delivery.interface.cast_signed(),
-        };
-        let len = size_of::<libc::ip_mreqn>();
-        let (level, name) = (libc::IPPROTO_IP, libc::IP_MULTICAST_IF);
-        sockopt::set_front(inner.as_fd(), level, name, &by_number, len)?;
-        inner.set_multicast_ttl_v4(hops)?;
-        inner.set_multicast_loop_v4(delivery.loops)
+        set_delivery_of(&self.inner, self.v6, delivery)
     }
+}
+
+/// Has a socket of this family join a group.
+pub(crate) fn join_with(fd: BorrowedFd<'_>, v6: bool, join: &Join) -> io::Result<()> {
+    let families = join.source.map(|source| source.is_ipv6()).into_iter();
+    let mismatch = families.chain([join.group.is_ipv6()]).any(|is_v6| is_v6 != v6);
+    if !join.group.is_multicast() || mismatch {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    faults::before(Call::Join)?;
+    let request = Request {
+        interface: join.interface,
+        group: storage(join.group),
+        source: storage(join.source.unwrap_or(join.group)),
+    };
+    let level = if v6 { libc::IPPROTO_IPV6 } else { libc::IPPROTO_IP };
+    let (name, len) = match join.source {
+        Some(_) => (libc::MCAST_JOIN_SOURCE_GROUP, size_of::<Request>()),
+        None => (libc::MCAST_JOIN_GROUP, GROUP_REQ_LEN),
+    };
+    sockopt::set_front(fd, level, name, &request, len)
+}
+
+/// Says how datagrams of a socket of this family leave to groups.
+pub(crate) fn set_delivery_of(
+    inner: &socket2::Socket,
+    v6: bool,
+    delivery: &Delivery,
+) -> io::Result<()> {
+    let hops = u32::from(delivery.hops);
+    if v6 {
+        inner.set_multicast_if_v6(delivery.interface)?;
+        inner.set_multicast_hops_v6(hops)?;
+        return inner.set_multicast_loop_v6(delivery.loops);
+    }
+    // The structure that names an interface by its number; the address in it is not looked at.
+    let any = libc::in_addr { s_addr: 0 };
+    let by_number = libc::ip_mreqn {
+        imr_multiaddr: any,
+        imr_address: any,
+        imr_ifindex: delivery.interface.cast_signed(),
+    };
+    let len = size_of::<libc::ip_mreqn>();
+    let (level, name) = (libc::IPPROTO_IP, libc::IP_MULTICAST_IF);
+    sockopt::set_front(inner.as_fd(), level, name, &by_number, len)?;
+    inner.set_multicast_ttl_v4(hops)?;
+    inner.set_multicast_loop_v4(delivery.loops)
 }
 
 /// Whether the system has no room for one more of what was asked for (ENOBUFS): of groups, for one
@@ -113,7 +127,7 @@ pub fn is_no_buffers(error: &io::Error) -> bool {
 }
 
 /// A kernel that lacks the option lets more through, which who receives must expect anyway.
-pub(super) fn only_own(socket: &socket2::Socket, v6: bool) {
+pub(crate) fn only_own(socket: &socket2::Socket, v6: bool) {
     let _ =
         if v6 { socket.set_multicast_all_v6(false) } else { socket.set_multicast_all_v4(false) };
 }

@@ -22,7 +22,7 @@
 //! Source: udp(7), ip(7), ipv6(7), socket(7); Documentation/networking of Linux for UDP GSO.
 
 pub(crate) mod control;
-mod group;
+pub(crate) mod group;
 mod recv;
 mod send;
 
@@ -246,7 +246,7 @@ pub(crate) fn not_internet() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the address is not an internet address")
 }
 
-fn never_fragment(fd: BorrowedFd<'_>, v6: bool) -> io::Result<()> {
+pub(crate) fn never_fragment(fd: BorrowedFd<'_>, v6: bool) -> io::Result<()> {
     if v6 {
         let probe = libc::IPV6_PMTUDISC_PROBE;
         sockopt::set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, probe)

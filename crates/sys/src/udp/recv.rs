@@ -15,11 +15,11 @@
 use super::control::{Buffer, Message};
 use super::{Ecn, Socket, not_internet};
 use crate::faults::{self, Call};
-use socket2::{SockAddr, SockAddrStorage};
+use crate::recvmsg::recvmsg;
 use std::fmt;
 use std::io::{self, Read};
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 
 /// What arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl std::error::Error for RecvError {
 }
 
 impl RecvError {
-    fn of(error: io::Error) -> Self {
+    pub(crate) fn of(error: io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::EAGAIN) => Self::WouldBlock,
             Some(libc::ECONNREFUSED) => Self::Refused,
@@ -91,13 +91,6 @@ impl RecvError {
     }
 }
 
-/// What one `recvmsg` returned.
-struct Arrived {
-    len: usize,
-    control_len: usize,
-    flags: i32,
-}
-
 impl Socket {
     /// Receives what is next into `into`, which holds a whole train when it has 65,536 bytes.
     ///
@@ -107,7 +100,7 @@ impl Socket {
         let mut control = Buffer::new();
         let (arrived, from) = loop {
             let arrived = faults::before(Call::RecvMsg);
-            match arrived.and_then(|()| self.recv_message(into, &mut control)) {
+            match arrived.and_then(|()| recvmsg(self.inner.as_fd(), into, &mut control, 0)) {
                 Ok(arrived) => break arrived,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(RecvError::of(error)),
@@ -150,41 +143,6 @@ impl Socket {
                 Err(error) => return Err(RecvError::of(error)),
             }
         }
-    }
-
-    fn recv_message(
-        &self,
-        into: &mut [u8],
-        control: &mut Buffer,
-    ) -> io::Result<(Arrived, SockAddr)> {
-        let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-        let room = control.room();
-        // SAFETY: msghdr is made of integers and pointers, for which zero bytes are valid.
-        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        message.msg_iov = &raw mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = room.as_mut_ptr().cast();
-        message.msg_controllen = room.len() as _;
-        let fd = self.inner.as_raw_fd();
-        let receive = |storage: *mut SockAddrStorage, len: *mut libc::socklen_t| {
-            message.msg_name = storage.cast();
-            // SAFETY: try_init hands over a valid pointer to the length of its storage.
-            message.msg_namelen = unsafe { *len };
-            // SAFETY: name, part and control point to memory that is exclusively borrowed for the
-            // call, with its length beside it; any bytes are valid in all three.
-            let count = unsafe { libc::recvmsg(fd, &raw mut message, 0) };
-            let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
-            // SAFETY: the same pointer as above.
-            unsafe { *len = message.msg_namelen };
-            Ok(Arrived {
-                len: count,
-                control_len: message.msg_controllen as usize,
-                flags: message.msg_flags,
-            })
-        };
-        // SAFETY: on success the kernel wrote an address of this socket's family into the storage,
-        // and its length into `len`.
-        unsafe { SockAddr::try_init(receive) }
     }
 }
 

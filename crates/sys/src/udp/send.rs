@@ -69,7 +69,7 @@ impl std::error::Error for SendError {
 }
 
 impl SendError {
-    fn of(error: io::Error) -> Self {
+    pub(crate) fn of(error: io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::EAGAIN) => Self::WouldBlock,
             Some(libc::EMSGSIZE) => Self::MessageTooLarge,

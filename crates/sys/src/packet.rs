@@ -1,0 +1,222 @@
+//! [`Socket`]: frames of one Ethertype on one Ethernet interface; [`Tap`]: a look at all frames.
+//!
+//! What it is: packet sockets. [`Socket`] gets and gives what is between Ethernet header and check
+//! sequence; the kernel writes and reads the header. [`Tap`] sees whole frames, both ways. What it
+//! is not: a ring, or a filter; needs CAP_NET_RAW.
+//!
+//! ```text
+//!   send(to, payload) -> kernel: | to 6 | own 6 | ethertype 2 | payload … |
+//!   recv <- payload, padded to 46 bytes where the sender's card did so; only frames for this host
+//! ```
+//!
+//! Invariants: non-blocking, close-on-exec; bound to its interface before anything can come in.
+//!
+//! Source: packet(7).
+
+use crate::faults::{self, Call};
+use crate::poll::owned;
+use crate::udp::{RecvError, SendError};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// The address of an Ethernet interface, or of a group of them.
+pub type Address = [u8; 6];
+
+/// A frame that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recv {
+    /// Bytes in the buffer.
+    pub len: usize,
+    /// Whose they are.
+    pub from: Address,
+    /// Whether they are for this host, by its own address or by a group's; false of what only
+    /// passes by, and of what this host has sent itself.
+    pub is_for_us: bool,
+    /// The buffer was too short and the rest is gone.
+    pub truncated: bool,
+}
+
+/// A socket for frames of one Ethertype on one interface.
+#[derive(Debug)]
+pub struct Socket {
+    fd: OwnedFd,
+    interface: i32,
+    ethertype: u16,
+}
+
+impl Socket {
+    /// A socket at the interface of this number.
+    ///
+    /// # Errors
+    /// `PermissionDenied` without CAP_NET_RAW, `ENODEV` when there is no such interface.
+    pub fn open(interface: u32, ethertype: u16) -> io::Result<Self> {
+        let interface = number(interface)?;
+        let fd = bound(libc::SOCK_DGRAM, interface, ethertype)?;
+        Ok(Self { fd, interface, ethertype })
+    }
+
+    /// Sends a frame.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent.
+    pub fn send(&self, to: Address, payload: &[u8]) -> Result<(), SendError> {
+        let to = link_address(self.interface, self.ethertype, to);
+        loop {
+            let sent = faults::before(Call::SendMsg).and_then(|()| self.send_to(&to, payload));
+            match sent {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(SendError::of(error)),
+            }
+        }
+    }
+
+    fn send_to(&self, to: &libc::sockaddr_ll, payload: &[u8]) -> io::Result<()> {
+        // SAFETY: both pointers are to borrowed memory that outlives the call, with its length
+        // beside it; the kernel only reads.
+        let sent = unsafe {
+            libc::sendto(
+                self.fd.as_raw_fd(),
+                payload.as_ptr().cast(),
+                payload.len(),
+                0,
+                std::ptr::from_ref(to).cast(),
+                size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+            )
+        };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// The payload of the next frame.
+    ///
+    /// # Errors
+    /// [`RecvError`].
+    pub fn recv(&self, into: &mut [u8]) -> Result<Recv, RecvError> {
+        recv(self.fd.as_fd(), into)
+    }
+
+    /// Has the interface take frames to a group, too; it is left when the socket is closed.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn join(&self, group: Address) -> io::Result<()> {
+        let [a, b, c, d, e, f] = group;
+        let request = libc::packet_mreq {
+            mr_ifindex: self.interface,
+            mr_type: libc::PACKET_MR_MULTICAST as libc::c_ushort,
+            mr_alen: 6,
+            mr_address: [a, b, c, d, e, f, 0, 0],
+        };
+        let (level, name) = (libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP);
+        let len = size_of::<libc::packet_mreq>();
+        crate::sockopt::set_front(self.fd.as_fd(), level, name, &request, len)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// A look at every frame of an interface, whole, in both directions.
+#[derive(Debug)]
+pub struct Tap {
+    fd: OwnedFd,
+}
+
+impl Tap {
+    /// A tap at the interface of this number; 0 is all of them.
+    ///
+    /// # Errors
+    /// As [`Socket::open`].
+    pub fn open(interface: u32) -> io::Result<Self> {
+        let fd = bound(libc::SOCK_RAW, number(interface)?, libc::ETH_P_ALL as u16)?;
+        Ok(Self { fd })
+    }
+
+    /// The next frame, from its link header on.
+    ///
+    /// # Errors
+    /// [`RecvError`].
+    pub fn recv(&self, into: &mut [u8]) -> Result<Recv, RecvError> {
+        recv(self.fd.as_fd(), into)
+    }
+}
+
+impl AsFd for Tap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn number(interface: u32) -> io::Result<i32> {
+    i32::try_from(interface).map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+/// A packet socket that gets nothing before it is bound: until then its protocol is none.
+fn bound(kind: i32, interface: i32, ethertype: u16) -> io::Result<OwnedFd> {
+    let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: socket takes numbers and returns a new descriptor or -1.
+    let fd = owned(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
+    let at = link_address(interface, ethertype, [0; 6]);
+    // SAFETY: the pointer is to an address that outlives the call, with its length beside it; the
+    // kernel only reads.
+    let result = unsafe {
+        libc::bind(
+            fd.as_raw_fd(),
+            (&raw const at).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(fd) } else { Err(io::Error::last_os_error()) }
+}
+
+fn link_address(interface: i32, ethertype: u16, address: Address) -> libc::sockaddr_ll {
+    let [a, b, c, d, e, f] = address;
+    libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as libc::c_ushort,
+        sll_protocol: ethertype.to_be(),
+        sll_ifindex: interface,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 6,
+        sll_addr: [a, b, c, d, e, f, 0, 0],
+    }
+}
+
+fn recv(fd: BorrowedFd<'_>, into: &mut [u8]) -> Result<Recv, RecvError> {
+    loop {
+        match faults::before(Call::RecvMsg).and_then(|()| recv_from(fd, into)) {
+            Ok(recv) => return Ok(recv),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(RecvError::of(error)),
+        }
+    }
+}
+
+fn recv_from(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<Recv> {
+    let mut from = link_address(0, 0, [0; 6]);
+    let mut from_len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the buffer and the address are exclusively borrowed for the call, with their lengths
+    // beside them; any bytes are valid in both. With MSG_TRUNC the call returns the whole length.
+    let len = unsafe {
+        libc::recvfrom(
+            fd.as_raw_fd(),
+            into.as_mut_ptr().cast(),
+            into.len(),
+            libc::MSG_TRUNC,
+            (&raw mut from).cast(),
+            &raw mut from_len,
+        )
+    };
+    let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
+    let [a, b, c, d, e, f, ..] = from.sll_addr;
+    let for_us = [libc::PACKET_HOST, libc::PACKET_BROADCAST, libc::PACKET_MULTICAST];
+    Ok(Recv {
+        len: len.min(into.len()),
+        from: [a, b, c, d, e, f],
+        is_for_us: for_us.contains(&from.sll_pkttype),
+        truncated: len > into.len(),
+    })
+}
