@@ -1,0 +1,306 @@
+//! [`Host`]: an engine of XTP over one network.
+//!
+//! ```text
+//!   turn:  time -> engine   receive -> engine     engine -> outbox -> network   nothing? wait for
+//!          timers           at most 64 arrivals   at most 256 packets           a packet, room,
+//!                                                                               a time, an alarm
+//! ```
+//!
+//! What it is not: a thread. Nothing happens but in [`Host::turn`] and in the calls of `calls.rs`,
+//! which turn it until they have what they wait for.
+//!
+//! Two styles, one at a time for each host: calls that wait ([`Host::accept`] and others), or
+//! [`Host::engine`] and its events with [`Host::turn`] in between.
+//!
+//! Invariants: work in a turn is bounded; what the engine gives is sent, waits in the outbox, or is
+//! counted; at most [`FAULTS_MAX`] peers have their last fault remembered.
+
+mod calls;
+mod outbox;
+
+use crate::fault::Fault;
+use crate::network::{Arrival, Connectionless, Group, RecvError};
+use crate::{AddressError, JoinError};
+pub use calls::{CallError, Incoming};
+use dacapo_base::{Random, Time};
+use dacapo_sys::poll::{Event, Interest, Poller, Registry};
+use dacapo_sys::{NoEntropy, clock};
+use dacapo_xtp::{Config, ContextId, Engine};
+use outbox::Outbox;
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// Arrivals of a turn; each may be many packets.
+const ARRIVALS_MAX: usize = 64;
+/// Whatever comes fits.
+const BUFFER_LEN: usize = 65_536;
+/// Peers whose last fault is remembered.
+const FAULTS_MAX: usize = 64;
+/// The keys of the poller: the network's descriptors, and what others watch.
+const NETWORK: u64 = 0;
+const WATCHED: u64 = 1;
+
+/// What has become of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that the engine gave: those sent, dropped, and waiting.
+    pub packets_given: u64,
+    /// Packets that the network took.
+    pub packets_sent: u64,
+    /// Their bytes.
+    pub bytes_sent: u64,
+    /// Packets that the network did not take, by [`Fault::index`].
+    pub packets_dropped: [u64; Fault::COUNT],
+    /// Packets that came.
+    pub packets_received: u64,
+    /// Their bytes.
+    pub bytes_received: u64,
+    /// Faults that the network told of later, by [`Fault::index`].
+    pub faults_told: [u64; Fault::COUNT],
+    /// How often there was no room to send.
+    pub blocked: u64,
+    /// Calls of the network that sent something.
+    pub sends: u64,
+    /// Calls that received something.
+    pub receives: u64,
+}
+
+/// Why a host cannot go on.
+#[derive(Debug)]
+pub enum HostError {
+    /// No randomness for keys.
+    Entropy(NoEntropy),
+    /// The system does not let descriptors be watched.
+    Poll(io::Error),
+}
+
+impl fmt::Display for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Entropy(error) => write!(f, "{error}"),
+            Self::Poll(error) => write!(f, "descriptors cannot be watched: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for HostError {}
+
+/// An engine over one network.
+pub struct Host {
+    engine: Engine,
+    network: Box<dyn Connectionless>,
+    poller: Poller,
+    ready: Vec<Event>,
+    buffer: Vec<u8>,
+    outbox: Outbox,
+    counters: Counters,
+    faults: VecDeque<(SocketAddr, Fault)>,
+    incoming: VecDeque<(u16, ContextId)>,
+    alarm: Option<u16>,
+}
+
+impl Host {
+    /// A host over a network; the length of packets is the network's, whatever `config` says.
+    ///
+    /// # Errors
+    /// [`HostError`].
+    pub fn new(network: Box<dyn Connectionless>, config: Config) -> Result<Self, HostError> {
+        let seed = dacapo_sys::entropy().map_err(HostError::Entropy)?;
+        let config = Config { packet_len_max: network.packet_len_max(), ..config };
+        let poller = Poller::new().map_err(HostError::Poll)?;
+        let mut network = network;
+        network.watch(poller.registry(NETWORK)).map_err(HostError::Poll)?;
+        Ok(Self {
+            engine: Engine::new(config, Random::from_seed(seed)),
+            network,
+            poller,
+            ready: Vec::new(),
+            buffer: vec![0; BUFFER_LEN],
+            outbox: Outbox::default(),
+            counters: Counters::default(),
+            faults: VecDeque::new(),
+            incoming: VecDeque::new(),
+            alarm: None,
+        })
+    }
+
+    /// The address of this end, below XTP.
+    #[must_use]
+    pub fn local(&self) -> SocketAddr {
+        self.network.local()
+    }
+
+    /// The engine; what it is to send goes out with the next turn.
+    pub fn engine(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// The present, as the engine is told it.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        clock::now()
+    }
+
+    /// What has become of packets.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Packets that wait for room.
+    #[must_use]
+    pub fn packets_waiting(&self) -> u64 {
+        self.outbox.packet_count()
+    }
+
+    /// The last fault of packets to a peer that is still remembered.
+    #[must_use]
+    pub fn fault_of(&self, peer: SocketAddr) -> Option<Fault> {
+        let is_it = |of: &SocketAddr| of.ip() == peer.ip() && of.port() == peer.port();
+        self.faults.iter().find(|(of, _)| is_it(of)).map(|(_, fault)| *fault)
+    }
+
+    /// The one form of a peer's address, with which an engine is to open associations.
+    ///
+    /// # Errors
+    /// [`AddressError`].
+    pub fn address(&self, peer: SocketAddr) -> Result<SocketAddr, AddressError> {
+        self.network.address(peer)
+    }
+
+    /// Takes what is sent to a group, from now on.
+    ///
+    /// # Errors
+    /// [`JoinError`].
+    pub fn join(&mut self, group: Group) -> Result<(), JoinError> {
+        self.network.join(group)
+    }
+
+    /// Ends waits when this descriptor is readable, until it is no more: calls then fail with
+    /// [`CallError::Interrupted`] and this token.
+    ///
+    /// # Errors
+    /// When it is watched already.
+    pub fn watch(&mut self, fd: BorrowedFd<'_>, token: u16) -> io::Result<()> {
+        self.poller.registry(WATCHED).add(fd, token, Interest::Read)
+    }
+
+    /// The token of a watched descriptor that is ready.
+    pub fn take_alarm(&mut self) -> Option<u16> {
+        self.alarm.take()
+    }
+
+    /// Does what there is to do, or waits for it at most this long.
+    ///
+    /// # Errors
+    /// [`HostError`].
+    pub fn turn(&mut self, most: Duration) -> Result<(), HostError> {
+        if self.work(clock::now()) {
+            return Ok(());
+        }
+        self.wait(most)?;
+        self.work(clock::now());
+        Ok(())
+    }
+
+    /// Whether anything was done.
+    fn work(&mut self, now: Time) -> bool {
+        self.network.handle_time(now);
+        if self.engine.deadline() <= now {
+            self.engine.handle_time(now);
+        }
+        let has_received = self.receive(now);
+        let has_sent = self.send(now);
+        has_received || has_sent
+    }
+
+    fn receive(&mut self, now: Time) -> bool {
+        let mut has_received = false;
+        for _ in 0..ARRIVALS_MAX {
+            match self.network.recv(now, &mut self.buffer) {
+                Ok(arrival) => self.take(now, arrival),
+                Err(RecvError::WouldBlock) => break,
+                Err(RecvError::Fault { to, fault }) => self.note(to, fault),
+            }
+            has_received = true;
+        }
+        has_received
+    }
+
+    fn take(&mut self, now: Time, arrival: Arrival) {
+        let Arrival { from, start, end, segment } = arrival;
+        let train = self.buffer.get(start..end).unwrap_or_default();
+        self.counters.receives += 1;
+        self.counters.bytes_received += train.len() as u64;
+        if train.is_empty() {
+            // An empty datagram is no packet, and the engine counts it so.
+            self.counters.packets_received += 1;
+            return self.engine.handle_packet(now, from, train);
+        }
+        for packet in train.chunks(segment.max(1)) {
+            self.counters.packets_received += 1;
+            self.engine.handle_packet(now, from, packet);
+        }
+    }
+
+    fn note(&mut self, to: Option<SocketAddr>, fault: Fault) {
+        if let Some(count) = self.counters.faults_told.get_mut(fault.index()) {
+            *count += 1;
+        }
+        if let Some(peer) = to {
+            self.remember(peer, fault);
+        }
+    }
+
+    fn remember(&mut self, peer: SocketAddr, fault: Fault) {
+        self.faults.retain(|(of, _)| *of != peer);
+        if self.faults.len() >= FAULTS_MAX {
+            self.faults.pop_front();
+        }
+        self.faults.push_back((peer, fault));
+    }
+
+    fn forget_faults(&mut self, peer: SocketAddr) {
+        self.faults.retain(|(of, _)| (of.ip(), of.port()) != (peer.ip(), peer.port()));
+    }
+
+    fn send(&mut self, now: Time) -> bool {
+        self.outbox.fill(now, &mut self.engine, &mut self.counters);
+        let was_blocked = self.outbox.is_blocked();
+        let sent_before = self.counters.packets_sent;
+        while let Some((peer, fault)) =
+            self.outbox.flush(now, self.network.as_mut(), &mut self.counters)
+        {
+            self.remember(peer, fault);
+        }
+        if self.outbox.is_blocked() != was_blocked {
+            // A network that cannot say when it has room is tried again with each turn.
+            let _ = self.network.watch_room(self.outbox.is_blocked());
+        }
+        self.counters.packets_sent > sent_before
+    }
+
+    fn wait(&mut self, most: Duration) -> Result<(), HostError> {
+        let now = clock::now();
+        let due = self.engine.deadline().min(self.network.deadline()).min(self.outbox.retry_at());
+        let most = if due == Time::NEVER { most } else { most.min(due.since(now)) };
+        self.poller.wait(Some(most), &mut self.ready).map_err(HostError::Poll)?;
+        for event in self.ready.drain(..) {
+            match Registry::split(event.token) {
+                (NETWORK, place) => self.network.handle_event(place, event),
+                (_, token) => self.alarm = Some(token),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("local", &self.local()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,511 @@
+//! [`Udp`] and [`Ip`]: XTP over UDP at a port of its own, and as protocol 36 directly over IP.
+//!
+//! ```text
+//!   Internet<L>   lanes[0]   bound to the local address: sends everything, receives
+//!                 lanes[1…]  bound to a group each, where the first is bound to one address only
+//!   L: udp::Socket, trains by GSO and GRO     raw::Socket, a call per packet
+//! ```
+//!
+//! What it is not: a choice of routes, or of the length of packets by the path: DF is set, and a
+//! packet that is too long is a fault that says so.
+//!
+//! Invariants: at most [`GROUPS_MAX`] groups; an error that the system has kept of an earlier
+//! packet costs the next one nothing: it is sent again.
+//!
+//! Sources: RFC 768; the registry of protocol numbers of the IANA (36, XTP). No port of UDP is
+//! registered for XTP; 4040 is decided here.
+
+use crate::capture::Carriage;
+use crate::fault::{AddressError, BindError, Fault, JoinError};
+use crate::network::{Arrival, Connectionless, Group, RecvError, SendError};
+use dacapo_base::Time;
+use dacapo_sys::poll::{Event, Interest, Registry};
+use dacapo_sys::udp::{self, Delivery, Join};
+use dacapo_sys::{icmp, raw};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+
+/// The port of UDP where nothing else is said (decided here; none is registered).
+pub const UDP_PORT: u16 = 4_040;
+/// The protocol number of XTP in IP headers.
+pub const PROTOCOL: u8 = 36;
+/// The most groups that are joined at a time.
+pub const GROUPS_MAX: usize = 16;
+/// The least that `packet_len_max` may be: XTP's longest header and some data.
+const PACKET_LEN_MIN: usize = 128;
+/// What IPv4 takes at most, and what every link of today takes, bytes.
+const IP_LEN_MAX: usize = 65_535;
+const LINK_LEN: usize = 1_500;
+
+/// XTP over UDP.
+pub type Udp = Internet<udp::Socket>;
+/// XTP as a protocol of IP.
+pub type Ip = Internet<raw::Socket>;
+
+/// Where a network is, and how it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InternetConfig {
+    /// The address of this end; with UDP, port 0 takes a free one, and without it none counts.
+    pub local: SocketAddr,
+    /// The longest packet, bytes; `None`: what fits links of 1,500 bytes.
+    pub packet_len_max: Option<usize>,
+    /// How packets to groups leave.
+    pub delivery: Delivery,
+}
+
+impl InternetConfig {
+    /// This end, with packets for usual links, which go to groups on the link by the route.
+    #[must_use]
+    pub const fn new(local: SocketAddr) -> Self {
+        let delivery = Delivery { interface: 0, hops: 1, loops: true };
+        Self { local, packet_len_max: None, delivery }
+    }
+}
+
+/// What came out of a socket.
+#[derive(Clone, Copy, Debug)]
+pub struct Came {
+    from: SocketAddr,
+    start: usize,
+    end: usize,
+    segment: Option<u16>,
+    is_truncated: bool,
+}
+
+/// A socket of a kind; not implemented elsewhere.
+pub trait Lane: AsFd + Send + Sized {
+    /// What it is called where it cannot be had.
+    const NAME: &'static str;
+    /// Bytes before the payload, without those of IP.
+    const HEADER_LEN: usize;
+    /// Whether its addresses have ports.
+    const HAS_PORTS: bool;
+    /// Bound; `is_group` when others of this host may be there too.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn bind(local: SocketAddr, is_group: bool) -> io::Result<Self>;
+    /// Its address.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn local(&self) -> io::Result<SocketAddr>;
+    /// Bytes of the train that were taken.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn send(
+        &mut self,
+        to: SocketAddr,
+        train: &[u8],
+        segment: usize,
+    ) -> Result<usize, udp::SendError>;
+    /// What is next.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn recv(&self, into: &mut [u8]) -> Result<Came, udp::RecvError>;
+    /// Joins a group.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn join(&self, join: &Join) -> io::Result<()>;
+    /// How packets leave to groups.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn set_delivery(&self, delivery: &Delivery) -> io::Result<()>;
+}
+
+impl Lane for udp::Socket {
+    const NAME: &'static str = "this port of UDP";
+    const HEADER_LEN: usize = 8;
+    const HAS_PORTS: bool = true;
+
+    fn bind(local: SocketAddr, is_group: bool) -> io::Result<Self> {
+        Self::bind(local, &udp::Config { marks: false, reuse: is_group, ..Default::default() })
+    }
+
+    fn local(&self) -> io::Result<SocketAddr> {
+        self.local_addr()
+    }
+
+    fn send(
+        &mut self,
+        to: SocketAddr,
+        train: &[u8],
+        segment: usize,
+    ) -> Result<usize, udp::SendError> {
+        let segment = u16::try_from(segment).ok();
+        Self::send(self, Some(to), train, segment, None).map(|sent| sent.bytes)
+    }
+
+    fn recv(&self, into: &mut [u8]) -> Result<Came, udp::RecvError> {
+        let recv = Self::recv(self, into)?;
+        Ok(Came {
+            from: recv.from,
+            start: 0,
+            end: recv.len,
+            segment: recv.segment_size,
+            is_truncated: recv.truncated,
+        })
+    }
+
+    fn join(&self, join: &Join) -> io::Result<()> {
+        Self::join(self, join)
+    }
+
+    fn set_delivery(&self, delivery: &Delivery) -> io::Result<()> {
+        Self::set_delivery(self, delivery)
+    }
+}
+
+impl Lane for raw::Socket {
+    const NAME: &'static str = "IP protocol 36";
+    const HEADER_LEN: usize = 0;
+    const HAS_PORTS: bool = false;
+
+    fn bind(local: SocketAddr, _is_group: bool) -> io::Result<Self> {
+        Self::bind(local, PROTOCOL)
+    }
+
+    fn local(&self) -> io::Result<SocketAddr> {
+        self.local_addr()
+    }
+
+    fn send(
+        &mut self,
+        to: SocketAddr,
+        train: &[u8],
+        segment: usize,
+    ) -> Result<usize, udp::SendError> {
+        let mut taken = 0;
+        for packet in train.chunks(segment.max(1)) {
+            match Self::send(self, to, packet) {
+                Ok(()) => taken += packet.len(),
+                Err(error) if taken == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(taken)
+    }
+
+    fn recv(&self, into: &mut [u8]) -> Result<Came, udp::RecvError> {
+        let recv = Self::recv(self, into)?;
+        let (start, end) = (recv.payload.start, recv.payload.end);
+        Ok(Came { from: recv.from, start, end, segment: None, is_truncated: recv.truncated })
+    }
+
+    fn join(&self, join: &Join) -> io::Result<()> {
+        Self::join(self, join)
+    }
+
+    fn set_delivery(&self, delivery: &Delivery) -> io::Result<()> {
+        Self::set_delivery(self, delivery)
+    }
+}
+
+/// A network of the internet.
+#[derive(Debug)]
+pub struct Internet<L> {
+    lanes: Vec<L>,
+    registry: Option<Registry>,
+    local: SocketAddr,
+    packet_len_max: usize,
+    /// The lane that is looked at first the next time.
+    turn: usize,
+    group_count: usize,
+    /// The system may have kept messages of ICMP.
+    has_reports: bool,
+}
+
+impl<L: Lane> Internet<L> {
+    /// A network at this end.
+    ///
+    /// # Errors
+    /// [`BindError`]: the port is taken, the address is not here, a right lacks.
+    pub fn bind(config: &InternetConfig) -> Result<Self, BindError> {
+        let failed = |error| BindError::of(error, L::NAME, config.local);
+        let lane = L::bind(config.local, false).map_err(failed)?;
+        let v6 = config.local.is_ipv6();
+        let packet_len_max = packet_len::<L>(v6, config.packet_len_max)?;
+        lane.set_delivery(&config.delivery).map_err(failed)?;
+        // Without it nobody is told why nobody answers.
+        let _ = icmp::enable(lane.as_fd(), v6);
+        let local = lane.local().map_err(failed)?;
+        Ok(Self {
+            lanes: vec![lane],
+            registry: None,
+            local,
+            packet_len_max,
+            turn: 0,
+            group_count: 0,
+            has_reports: false,
+        })
+    }
+
+    /// The next message of ICMP that the system has kept.
+    fn report(&mut self) -> Option<RecvError> {
+        if !self.has_reports {
+            return None;
+        }
+        let reported = self.lanes.first().and_then(|lane| icmp::next(lane.as_fd()));
+        self.has_reports = reported.is_some();
+        reported.map(|it| RecvError::Fault { to: Some(it.to), fault: it.why.into() })
+    }
+
+    fn add_lane(&mut self, group: SocketAddr) -> io::Result<&L> {
+        let lane = L::bind(group, true)?;
+        let place = u16::try_from(self.lanes.len()).unwrap_or(u16::MAX);
+        if let Some(registry) = &self.registry {
+            registry.add(lane.as_fd(), place, Interest::Read)?;
+        }
+        self.lanes.push(lane);
+        self.lanes.last().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn join_at_lane(&mut self, group: Group) -> io::Result<()> {
+        let join = Join { group: group.address.ip(), source: None, interface: group.interface };
+        if self.local.ip().is_unspecified() {
+            return self.lanes.first().map_or(Ok(()), |lane| lane.join(&join));
+        }
+        let mut address = group.address;
+        if let SocketAddr::V6(address) = &mut address {
+            address.set_scope_id(group.interface);
+        }
+        let joined = self.add_lane(address)?.join(&join);
+        if joined.is_err() {
+            // A socket that is closed is watched no more.
+            self.lanes.pop();
+        }
+        joined
+    }
+}
+
+/// The longest packet: what is asked, or what fits usual links.
+fn packet_len<L: Lane>(v6: bool, asked: Option<usize>) -> Result<usize, BindError> {
+    let headers = L::HEADER_LEN + if v6 { 40 } else { 20 };
+    let most = IP_LEN_MAX - headers;
+    match asked {
+        // Links with a header of their own on the way are frequent over UDP.
+        None if L::HAS_PORTS => Ok(LINK_LEN - 48),
+        None => Ok(LINK_LEN - headers),
+        Some(len) if (PACKET_LEN_MIN..=most).contains(&len) => Ok(len),
+        Some(len) => Err(BindError::PacketLen { len, most }),
+    }
+}
+
+fn is_of_link(ip: IpAddr) -> bool {
+    let IpAddr::V6(ip) = ip else { return false };
+    let is_group = matches!(ip.octets(), [0xFF, scope, ..] if scope & 0xF == 2);
+    ip.is_unicast_link_local() || is_group
+}
+
+impl<L: Lane> Connectionless for Internet<L> {
+    fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn packet_len_max(&self) -> usize {
+        self.packet_len_max
+    }
+
+    fn carriage(&self) -> Carriage {
+        if L::HAS_PORTS { Carriage::Udp } else { Carriage::Ip }
+    }
+
+    fn address(&self, peer: SocketAddr) -> Result<SocketAddr, AddressError> {
+        if peer.is_ipv4() != self.local.is_ipv4() {
+            return Err(AddressError::Family { peer, local: self.local });
+        }
+        let mut address = peer;
+        if !L::HAS_PORTS {
+            address.set_port(0);
+        } else if peer.port() == 0 {
+            return Err(AddressError::NoPort(peer));
+        }
+        if let SocketAddr::V6(address) = &mut address {
+            address.set_flowinfo(0);
+            if !is_of_link(peer.ip()) {
+                // The system says one with addresses of a link only.
+                address.set_scope_id(0);
+            } else if address.scope_id() == 0 && !peer.ip().is_multicast() {
+                return Err(AddressError::NoInterface(peer));
+            }
+        }
+        Ok(address)
+    }
+
+    fn watch(&mut self, registry: Registry) -> io::Result<()> {
+        for (place, lane) in (0..).zip(&self.lanes) {
+            registry.add(lane.as_fd(), place, Interest::Read)?;
+        }
+        self.registry = Some(registry);
+        Ok(())
+    }
+
+    fn watch_room(&mut self, is_wanted: bool) -> io::Result<()> {
+        let interest = if is_wanted { Interest::ReadWrite } else { Interest::Read };
+        match (&self.registry, self.lanes.first()) {
+            (Some(registry), Some(lane)) => registry.modify(lane.as_fd(), 0, interest),
+            _ => Ok(()),
+        }
+    }
+
+    fn handle_event(&mut self, _place: u16, event: Event) {
+        self.has_reports |= event.closed;
+    }
+
+    fn send(
+        &mut self,
+        _now: Time,
+        to: SocketAddr,
+        train: &[u8],
+        segment: usize,
+    ) -> Result<usize, SendError> {
+        let Some(lane) = self.lanes.first_mut() else { return Err(SendError::WouldBlock) };
+        let mut sent = lane.send(to, train, segment);
+        if is_of_an_earlier_packet(&sent) {
+            self.has_reports = true;
+            sent = lane.send(to, train, segment);
+        }
+        sent.map_err(|error| match error {
+            udp::SendError::WouldBlock => SendError::WouldBlock,
+            udp::SendError::NoBuffers => SendError::Busy,
+            udp::SendError::MessageTooLarge => SendError::Fault(Fault::TooLong { mtu: None }),
+            udp::SendError::Refused => SendError::Fault(Fault::Refused),
+            udp::SendError::Unreachable => SendError::Fault(Fault::Unreachable),
+            udp::SendError::Other(error) => SendError::Fault(Fault::of(&error)),
+        })
+    }
+
+    fn recv(&mut self, _now: Time, into: &mut [u8]) -> Result<Arrival, RecvError> {
+        if let Some(report) = self.report() {
+            return Err(report);
+        }
+        for _ in 0..self.lanes.len() {
+            let at = self.turn % self.lanes.len();
+            let Some(lane) = self.lanes.get(at) else { break };
+            let fault = match lane.recv(into) {
+                Ok(came) if came.is_truncated => Fault::Truncated,
+                Ok(Came { from, start, end, segment, .. }) => {
+                    let segment = segment.map_or(end - start, usize::from);
+                    return Ok(Arrival { from, start, end, segment });
+                }
+                Err(udp::RecvError::WouldBlock) => {
+                    self.turn = at + 1;
+                    continue;
+                }
+                Err(udp::RecvError::Refused) => Fault::Refused,
+                Err(udp::RecvError::Unreachable) => Fault::Unreachable,
+                Err(udp::RecvError::TooLarge) => Fault::TooLong { mtu: None },
+                Err(udp::RecvError::Other(error)) => Fault::of(&error),
+            };
+            // The queue of messages says of whom.
+            self.has_reports = fault != Fault::Truncated;
+            return Err(self.report().unwrap_or(RecvError::Fault { to: None, fault }));
+        }
+        Err(RecvError::WouldBlock)
+    }
+
+    fn join(&mut self, group: Group) -> Result<(), JoinError> {
+        let (address, local) = (group.address, self.local);
+        let is_family = address.is_ipv4() == local.is_ipv4();
+        let is_port = !L::HAS_PORTS || address.port() == local.port();
+        if !address.ip().is_multicast() || !is_family || !is_port {
+            return Err(JoinError::NotGroup { group: address, local });
+        }
+        if self.group_count >= GROUPS_MAX {
+            return Err(JoinError::Full { count: GROUPS_MAX });
+        }
+        self.join_at_lane(group).map_err(JoinError::System)?;
+        self.group_count += 1;
+        Ok(())
+    }
+}
+
+/// The system tells once, to whoever calls next, what became of a packet before.
+fn is_of_an_earlier_packet(sent: &Result<usize, udp::SendError>) -> bool {
+    use udp::SendError::{MessageTooLarge, Other, Refused, Unreachable};
+    match sent {
+        Err(Refused | Unreachable | MessageTooLarge) => true,
+        // EHOSTUNREACH for a filter is EACCES; for a protocol that a host lacks ENOPROTOOPT.
+        Err(Other(error)) => error.kind() != io::ErrorKind::InvalidInput,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn udp(local: &str) -> Udp {
+        Udp::bind(&InternetConfig::new(local.parse().unwrap())).unwrap()
+    }
+
+    #[test]
+    fn an_address_has_one_form() {
+        let four = udp("127.0.0.1:0");
+        assert_eq!(four.address("192.0.2.1:7".parse().unwrap()).unwrap().port(), 7);
+        let no_port = four.address("192.0.2.1:0".parse().unwrap()).unwrap_err();
+        assert!(no_port.to_string().contains("UDP port"), "{no_port}");
+        let family = four.address("[::1]:7".parse().unwrap()).unwrap_err();
+        assert!(family.to_string().contains("IPv6"), "{family}");
+    }
+
+    #[test]
+    fn the_port_is_taken_or_the_address_is_not_here() {
+        let first = udp("127.0.0.1:0");
+        let again = Udp::bind(&InternetConfig::new(first.local())).unwrap_err();
+        assert!(matches!(again, BindError::InUse(at) if at == first.local()));
+        assert!(again.to_string().contains("another port"), "{again}");
+        let elsewhere = InternetConfig::new("203.0.113.7:0".parse().unwrap());
+        let elsewhere = Udp::bind(&elsewhere).unwrap_err();
+        assert!(matches!(elsewhere, BindError::NotHere(_)), "{elsewhere}");
+    }
+
+    #[test]
+    fn packets_are_as_long_as_asked_or_fit_usual_links() {
+        let len = |v6, asked| packet_len::<udp::Socket>(v6, asked);
+        assert_eq!((len(false, None).unwrap(), len(true, None).unwrap()), (1_452, 1_452));
+        assert_eq!(packet_len::<raw::Socket>(false, None).unwrap(), 1_480);
+        assert_eq!(len(false, Some(65_507)).unwrap(), 65_507);
+        for wrong in [0, 127, 65_508] {
+            let error = len(false, Some(wrong)).unwrap_err();
+            assert!(error.to_string().contains("128 to 65507"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_group_is_joined_once_it_is_one_and_up_to_a_bound() {
+        let mut network = udp("127.0.0.1:0");
+        let port = network.local().port();
+        let group = |text: &str, port| Group {
+            address: SocketAddr::new(text.parse().unwrap(), port),
+            interface: 1,
+        };
+        for wrong in [group("192.0.2.1", port), group("ff02::1", port), group("239.1.1.1", 1)] {
+            assert!(matches!(network.join(wrong), Err(JoinError::NotGroup { .. })), "{wrong:?}");
+        }
+        for at in 0..GROUPS_MAX {
+            network.join(group(&format!("239.77.0.{at}"), port)).unwrap();
+        }
+        assert!(matches!(network.join(group("239.77.1.1", port)), Err(JoinError::Full { .. })));
+    }
+
+    #[test]
+    fn what_an_earlier_packet_met_does_not_stop_the_next_and_is_told_of_the_right_peer() {
+        let (mut sender, mut receiver) = (udp("127.0.0.1:0"), udp("127.0.0.1:0"));
+        let gone = udp("127.0.0.1:0").local();
+        assert_eq!(sender.send(Time::ZERO, gone, b"nobody", 6), Ok(6));
+        let to = receiver.local();
+        assert_eq!(sender.send(Time::ZERO, to, b"somebody", 8), Ok(8));
+        let mut buffer = [0; 100];
+        let arrival = receiver.recv(Time::ZERO, &mut buffer).unwrap();
+        assert_eq!((arrival.from, arrival.end), (sender.local(), 8));
+        let told = sender.recv(Time::ZERO, &mut buffer);
+        assert_eq!(told, Err(RecvError::Fault { to: Some(gone), fault: Fault::Refused }));
+        assert_eq!(sender.recv(Time::ZERO, &mut buffer), Err(RecvError::WouldBlock));
+    }
+}

@@ -1,0 +1,39 @@
+//! The networks below XTP, and a host that turns an engine over one of them.
+//!
+//! What it is: the data delivery services of XTP. [`Connectionless`] is a network that takes
+//! packets for any address at any time: [`Udp`], [`Ip`] (protocol 36) and [`Ethernet`]. A [`Host`]
+//! owns an engine of `dacapo-xtp` and one such network, and has calls that wait.
+//!
+//! What it is not: the protocol, which is `dacapo-xtp` and knows no socket; or threads: who has a
+//! host turns it.
+//!
+//! ```text
+//!   user      open accept write read close            calls.rs: each waits until a time
+//!                     |
+//!   Host    receive -> Engine -> outbox: trains of equal packets for one peer     host/
+//!               ^                   |
+//!   Connectionless::recv       Connectionless::send                               network.rs
+//!        Udp: GRO, GSO    Ip: protocol 36    Ethernet: type 817D
+//!        `-- internet.rs -----------'            ethernet.rs, eui64.rs
+//! ```
+//!
+//! Invariants: a turn does a bounded amount of work; every packet that an engine gives is sent,
+//! waits, or is counted with the reason why not; a message of ICMP is a hint and ends nothing that
+//! is open.
+
+mod capture;
+mod ethernet;
+pub mod eui64;
+mod fault;
+mod host;
+mod internet;
+mod network;
+mod recorded;
+
+pub use capture::{CaptureWriter, Carriage, LinkType, clothe};
+pub use ethernet::{ETHERTYPE, Ethernet};
+pub use fault::{AddressError, BindError, Fault, JoinError};
+pub use host::{CallError, Counters, Host, HostError, Incoming};
+pub use internet::{Internet, InternetConfig, Ip, PROTOCOL, UDP_PORT, Udp};
+pub use network::{Arrival, Connectionless, Group, RecvError, SendError};
+pub use recorded::Recorded;

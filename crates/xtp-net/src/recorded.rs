@@ -1,0 +1,137 @@
+//! [`Recorded`]: a network whose packets are written into a capture as they pass.
+//!
+//! ```text
+//!   Host -> Recorded -> Udp | Ip | Ethernet | …
+//!               `----> CaptureWriter: what was taken to be sent, and what came
+//! ```
+//!
+//! What it is not: a tap at an interface; only packets of this process are seen, so it needs no
+//! rights. Packets to and from a group are written with the address of the group or the sender and
+//! this end's.
+//!
+//! Invariant: a capture that cannot be written any more stops, and nothing else does; the error is
+//! kept for who asks.
+
+use crate::capture::{CaptureWriter, Carriage, clothe};
+use crate::fault::{AddressError, JoinError};
+use crate::network::{Arrival, Connectionless, Group, RecvError, SendError};
+use dacapo_base::Time;
+use dacapo_sys::poll::{Event, Registry};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// What ended a capture, shared with who began it.
+pub type CaptureError = Arc<Mutex<Option<io::Error>>>;
+
+/// A network whose packets are written down.
+pub struct Recorded<W> {
+    inner: Box<dyn Connectionless>,
+    writer: Option<CaptureWriter<W>>,
+    failed: CaptureError,
+    clothed: Vec<u8>,
+}
+
+impl<W: Write + Send> Recorded<W> {
+    /// Writes the packets of `inner` into a capture.
+    ///
+    /// # Errors
+    /// Not even its beginning can be written.
+    pub fn new(inner: Box<dyn Connectionless>, into: W) -> io::Result<Self> {
+        let writer = Some(CaptureWriter::new(into, inner.carriage().link_type())?);
+        Ok(Self { inner, writer, failed: CaptureError::default(), clothed: Vec::new() })
+    }
+
+    /// Where it is said why the capture has ended, if it has.
+    #[must_use]
+    pub fn failed(&self) -> CaptureError {
+        Arc::clone(&self.failed)
+    }
+
+    fn record(&mut self, from: SocketAddr, to: SocketAddr, train: &[u8], segment: usize) {
+        let Some(writer) = &mut self.writer else { return };
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let at_ns = since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
+        let carriage = self.inner.carriage();
+        for packet in train.chunks(segment.max(1)) {
+            clothe(carriage, from, to, packet, &mut self.clothed);
+            if let Err(error) = writer.packet(at_ns, &self.clothed) {
+                *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                self.writer = None;
+                return;
+            }
+        }
+    }
+}
+
+#[deny(clippy::missing_trait_methods, reason = "one that is forgotten would not be passed on")]
+impl<W: Write + Send> Connectionless for Recorded<W> {
+    fn local(&self) -> SocketAddr {
+        self.inner.local()
+    }
+
+    fn packet_len_max(&self) -> usize {
+        self.inner.packet_len_max()
+    }
+
+    fn carriage(&self) -> Carriage {
+        self.inner.carriage()
+    }
+
+    fn address(&self, peer: SocketAddr) -> Result<SocketAddr, AddressError> {
+        self.inner.address(peer)
+    }
+
+    fn watch(&mut self, registry: Registry) -> io::Result<()> {
+        self.inner.watch(registry)
+    }
+
+    fn watch_room(&mut self, is_wanted: bool) -> io::Result<()> {
+        self.inner.watch_room(is_wanted)
+    }
+
+    fn handle_event(&mut self, place: u16, event: Event) {
+        self.inner.handle_event(place, event);
+    }
+
+    fn send(
+        &mut self,
+        now: Time,
+        to: SocketAddr,
+        train: &[u8],
+        segment: usize,
+    ) -> Result<usize, SendError> {
+        let taken = self.inner.send(now, to, train, segment)?;
+        let local = self.inner.local();
+        self.record(local, to, train.get(..taken).unwrap_or_default(), segment);
+        Ok(taken)
+    }
+
+    fn recv(&mut self, now: Time, into: &mut [u8]) -> Result<Arrival, RecvError> {
+        let arrival = self.inner.recv(now, into)?;
+        let local = self.inner.local();
+        let train = into.get(arrival.start..arrival.end).unwrap_or_default();
+        self.record(arrival.from, local, train, arrival.segment);
+        Ok(arrival)
+    }
+
+    fn join(&mut self, group: Group) -> Result<(), JoinError> {
+        self.inner.join(group)
+    }
+
+    fn deadline(&self) -> Time {
+        self.inner.deadline()
+    }
+
+    fn handle_time(&mut self, now: Time) {
+        self.inner.handle_time(now);
+    }
+}
+
+impl<W> Drop for Recorded<W> {
+    fn drop(&mut self) {
+        // What is buffered below is written by its own end.
+        self.writer = None;
+    }
+}
