@@ -13,7 +13,7 @@ const RULE: &str = "banned";
 
 const NO_IO: [&str; 10] =
     ["base", "core", "lift", "link", "media", "modules", "netlab", "packet", "path", "qos"];
-const NO_IO_TOO: [&str; 2] = ["wire", "xtp"];
+const NO_IO_TOO: [&str; 3] = ["safenet", "wire", "xtp"];
 /// The part of `core` that reads the clock and waits.
 const REACTOR: &str = "crates/core/src/reactor";
 

@@ -1,0 +1,86 @@
+//! [`Deadlines`]: at most one time for each of many things, the earliest first.
+
+use dacapo_base::Time;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Things with the times at which they are due.
+#[derive(Debug)]
+pub struct Deadlines<K> {
+    order: BTreeSet<(Time, K)>,
+    times: BTreeMap<K, Time>,
+}
+
+impl<K> Default for Deadlines<K> {
+    fn default() -> Self {
+        Self { order: BTreeSet::new(), times: BTreeMap::new() }
+    }
+}
+
+impl<K: Ord + Copy> Deadlines<K> {
+    /// The thing is due then, and at no other time.
+    pub fn set(&mut self, key: K, at: Time) {
+        self.remove(key);
+        self.times.insert(key, at);
+        self.order.insert((at, key));
+    }
+
+    /// The same, unless it is due already.
+    pub fn set_once(&mut self, key: K, at: Time) {
+        if !self.times.contains_key(&key) {
+            self.set(key, at);
+        }
+    }
+
+    /// The thing is not due any more.
+    pub fn remove(&mut self, key: K) -> bool {
+        let at = self.times.remove(&key);
+        at.is_some_and(|at| self.order.remove(&(at, key)))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Whether the thing is here.
+    pub fn contains(&self, key: K) -> bool {
+        self.times.contains_key(&key)
+    }
+
+    /// When the first is due; `NEVER` without any.
+    pub fn first(&self) -> Time {
+        self.order.first().map_or(Time::NEVER, |(at, _)| *at)
+    }
+
+    /// Takes the first out.
+    pub fn pop(&mut self) -> Option<K> {
+        let (_, key) = self.order.pop_first()?;
+        self.times.remove(&key);
+        Some(key)
+    }
+
+    /// Takes the first out if it is due.
+    pub fn pop_due(&mut self, now: Time) -> Option<K> {
+        if self.first() <= now { self.pop() } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_due_once_and_the_earliest_first() {
+        let at = Time::from_millis;
+        let mut deadlines = Deadlines::default();
+        deadlines.set('a', at(5));
+        deadlines.set('b', at(3));
+        deadlines.set('a', at(1));
+        deadlines.set_once('b', at(0));
+        assert_eq!((deadlines.len(), deadlines.first()), (2, at(1)));
+        assert_eq!(deadlines.pop_due(at(0)), None);
+        assert_eq!(deadlines.pop_due(at(2)), Some('a'));
+        assert!(deadlines.remove('b') && !deadlines.remove('b'));
+        assert_eq!((deadlines.pop(), deadlines.first()), (None, Time::NEVER));
+    }
+}

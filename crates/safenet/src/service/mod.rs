@@ -1,0 +1,302 @@
+//! [`MessageService`]: all routes and mailboxes of a host.
+//!
+//! ```text
+//!   handle_packet -> Engine -> its events -> outflows (send.rs)  opened, reports, room, end
+//!                                         -> inflows  (receive.rs)  incoming, bytes, end
+//!                                         -> leaving: associations that only have to close
+//!                                         -> Event::Xtp: those of nobody here
+//!   time.rs: rest, gathered reports, pace of groups, patience with what closes
+//! ```
+//!
+//! What it is not: I/O. It is driven as the engine is, with the same calls in the same order.
+//!
+//! Invariants: every context is an outflow's, an inflow's, or closing, or a stranger's; each of
+//! these is bounded by [`Config`]; an association that is made again has cost at least one message
+//! its end, so nothing is made again for ever.
+
+mod receive;
+mod send;
+mod time;
+
+use crate::config::{Config, Reach, Route, Traffic};
+use crate::deadlines::Deadlines;
+use crate::inflow::Inflow;
+use crate::outflow::Outflow;
+use crate::ticket::{Ledger, Outcome, Sums, Ticket};
+use dacapo_base::Time;
+use dacapo_xtp::{ContextId, Engine, Listen, ListenError, Mode};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+pub use send::SendError;
+
+/// Something that a user may want to act on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event {
+    /// A message has ended.
+    Ended(Ticket, Outcome),
+    /// There is something to take at this port; told once until nothing is left.
+    Message {
+        /// The port of XTP.
+        port: u16,
+    },
+    /// There is room again on a route on which a message was refused.
+    Room(Route),
+    /// Something of an association that is not this service's, on the same engine.
+    Xtp(dacapo_xtp::Event),
+}
+
+/// What has become of what came, beside what users have taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Messages that were taken whole.
+    pub taken: u64,
+    /// Messages of which a part had come, and whose rest did not.
+    pub broken: u64,
+    /// Associations that were let go because what came was none of this service.
+    pub malformed: u64,
+    /// Associations that were not accepted: no room, or another service of XTP.
+    pub refused: u64,
+    /// Resting associations that gave their room away.
+    pub rested: u64,
+}
+
+/// The message service of a host.
+#[derive(Debug)]
+pub struct MessageService {
+    config: Config,
+    engine: Engine,
+    ports: BTreeSet<u16>,
+    is_closed: bool,
+
+    out: BTreeMap<Route, Outflow>,
+    routes: BTreeMap<ContextId, Route>,
+    traffic: BTreeMap<Route, Traffic>,
+    ledger: Ledger,
+
+    incoming: BTreeMap<ContextId, Inflow>,
+    group_count: usize,
+    /// Parts that can be taken: port, priority, order.
+    ready: BTreeMap<(u16, u16, u64), ContextId>,
+    ready_count: u64,
+    told: BTreeSet<u16>,
+    counters: Counters,
+
+    /// Routes on which every ticket has ended, and when they are given up.
+    resting: Deadlines<Route>,
+    /// Routes to groups that wait for their pace.
+    paced: Deadlines<Route>,
+    /// Associations of hosts here on which nothing is under way, and from when on they may go.
+    rested: Deadlines<ContextId>,
+    /// Routes to groups whose message XTP does not have whole.
+    unfinished: BTreeSet<Route>,
+    /// Messages to groups that are not whole here, by their age.
+    partial: Deadlines<ContextId>,
+    /// Reports that are gathered.
+    reports: Deadlines<ContextId>,
+    /// Associations of routes that take no more, and how long their end is waited for.
+    closing: Deadlines<ContextId>,
+    /// Associations that only have to close, and how long they may.
+    leaving: Deadlines<ContextId>,
+
+    ended: VecDeque<(Ticket, Outcome)>,
+    tidings: VecDeque<Event>,
+}
+
+impl MessageService {
+    /// A service without listeners and associations. It does not share its ports with other users
+    /// of the engine, whose events it passes on.
+    #[must_use]
+    pub fn new(config: Config, engine: Engine) -> Self {
+        Self {
+            config,
+            engine,
+            ports: BTreeSet::new(),
+            is_closed: false,
+            out: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            traffic: BTreeMap::new(),
+            ledger: Ledger::default(),
+            incoming: BTreeMap::new(),
+            group_count: 0,
+            ready: BTreeMap::new(),
+            ready_count: 0,
+            told: BTreeSet::new(),
+            counters: Counters::default(),
+            resting: Deadlines::default(),
+            paced: Deadlines::default(),
+            rested: Deadlines::default(),
+            unfinished: BTreeSet::new(),
+            partial: Deadlines::default(),
+            reports: Deadlines::default(),
+            closing: Deadlines::default(),
+            leaving: Deadlines::default(),
+            ended: VecDeque::new(),
+            tidings: VecDeque::new(),
+        }
+    }
+
+    /// Takes messages at a port of XTP, from hosts and from groups.
+    ///
+    /// # Errors
+    /// [`ListenError::Taken`].
+    pub fn listen(&mut self, port: u16) -> Result<(), ListenError> {
+        // Reports are short, and somebody waits for each.
+        let mode = Mode { fast_report: true, sort: Some(0), ..Mode::default() };
+        self.engine.listen(Listen { mode, ..Listen::on(port) })?;
+        self.ports.insert(port);
+        Ok(())
+    }
+
+    /// Takes no new associations at a port any more; those that are open go on.
+    pub fn unlisten(&mut self, port: u16) {
+        if self.ports.remove(&port) {
+            self.engine.unlisten(port);
+        }
+    }
+
+    /// The engine, to look at.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The engine, for other users of it; their events come as [`Event::Xtp`]. Its own contexts are
+    /// the service's alone.
+    #[must_use]
+    pub const fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// What has become of all messages that were accepted for sending.
+    #[must_use]
+    pub const fn sums(&self) -> &Sums {
+        self.ledger.sums()
+    }
+
+    /// What has become of what came.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How many routes are known, with an association or without.
+    #[must_use]
+    pub fn route_count(&self) -> usize {
+        self.out.len()
+    }
+
+    /// How many associations others have opened here, groups included.
+    #[must_use]
+    pub fn incoming_count(&self) -> usize {
+        self.incoming.len()
+    }
+
+    /// A packet has come from this address, the one below XTP.
+    pub fn handle_packet(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) {
+        self.engine.handle_packet(now, from, bytes);
+        // One packet opens one association at most: it is from this address.
+        self.handle_events(now, Some((from, bytes)));
+    }
+
+    /// Appends the next packet to `into` and gives its destination.
+    pub fn poll_packet(&mut self, now: Time, into: &mut Vec<u8>) -> Option<SocketAddr> {
+        loop {
+            if let Some(to) = self.engine.poll_packet(now, into) {
+                return Some(to);
+            }
+            // What has left may make room, or end a message to a group, which another follows.
+            if !self.handle_events(now, None) && !self.write_to_groups(now) {
+                return None;
+            }
+        }
+    }
+
+    /// The next thing that a user may want to know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let ended = self.ended.pop_front().map(|(ticket, outcome)| Event::Ended(ticket, outcome));
+        ended.or_else(|| self.tidings.pop_front())
+    }
+
+    /// Takes the engine's events; false when there was none.
+    fn handle_events(&mut self, now: Time, packet: Option<(SocketAddr, &[u8])>) -> bool {
+        let mut has_some = false;
+        while let Some(event) = self.engine.poll_event() {
+            has_some = true;
+            self.handle_event(now, event, packet);
+        }
+        has_some
+    }
+
+    fn handle_event(
+        &mut self,
+        now: Time,
+        event: dacapo_xtp::Event,
+        packet: Option<(SocketAddr, &[u8])>,
+    ) {
+        use dacapo_xtp::Event as E;
+        let id = match event {
+            E::Incoming { port, id } if self.ports.contains(&port) => {
+                return self.accept(now, id, port, packet);
+            }
+            E::Incoming { id, .. }
+            | E::Opened(id)
+            | E::Readable(id)
+            | E::Writable(id)
+            | E::Delivered(id)
+            | E::Remark(id, ..)
+            | E::Ended(id, _) => id,
+        };
+        if self.leaving.contains(id) {
+            if let E::Ended(..) = event {
+                self.leaving.remove(id);
+                self.release(now, id);
+            }
+        } else if let Some(route) = self.routes.get(&id).copied() {
+            self.handle_outgoing(now, route, event);
+        } else if self.incoming.contains_key(&id) {
+            self.handle_incoming(now, id, event);
+        } else {
+            self.tell(Event::Xtp(event));
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        // A stranger's event of one kind is told once, however often it happens.
+        if !matches!(event, Event::Xtp(_)) || !self.tidings.contains(&event) {
+            self.tidings.push_back(event);
+        }
+    }
+
+    /// An association has only to close; with too many of them it is cut off.
+    fn leave(&mut self, now: Time, id: ContextId) {
+        if self.leaving.len() < self.config.leaving_max {
+            self.leaving.set(id, now + self.config.leave_max);
+        } else {
+            self.release(now, id);
+        }
+    }
+
+    /// Both streams are done here: XTP closes the association when the peer agrees.
+    fn close_streams(&mut self, now: Time, id: ContextId) {
+        // What is over already needs no more.
+        let _ = self.engine.finish(now, id);
+        let _ = self.engine.stop_reading(now, id);
+        self.leave(now, id);
+    }
+
+    fn release(&mut self, now: Time, id: ContextId) {
+        // Released already is released.
+        let _ = self.engine.release(now, id);
+    }
+}
+
+/// XTP's service of a route.
+const fn service_of(reach: Reach) -> dacapo_xtp::wire::Service {
+    use dacapo_xtp::wire::Service;
+    match reach {
+        Reach::Host => Service::Stream,
+        Reach::Group => Service::Multicast,
+        Reach::ReliableGroup => Service::ReliableMulticast,
+    }
+}
