@@ -19,6 +19,9 @@ use crate::udp::{RecvError, SendError};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+/// Bytes of receive buffer that the kernel is asked for; it may give less.
+const BUFFER_LEN: i32 = 8 << 20;
+
 /// The address of an Ethernet interface, or of a group of them.
 pub type Address = [u8; 6];
 
@@ -135,6 +138,18 @@ impl Tap {
         Ok(Self { fd })
     }
 
+    /// Frames that were dropped for a full buffer since this was asked the last time.
+    ///
+    /// # Errors
+    /// None that a correct program sees.
+    pub fn take_drops(&self) -> io::Result<u32> {
+        // A `struct tpacket_stats`: packets, and drops among them.
+        let mut words = [0; 2];
+        let (level, name) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
+        crate::sockopt::words_into(self.fd.as_fd(), level, name, &mut words)?;
+        Ok(words[1].cast_unsigned())
+    }
+
     /// The next frame, from its link header on.
     ///
     /// # Errors
@@ -169,7 +184,18 @@ fn bound(kind: i32, interface: i32, ethertype: u16) -> io::Result<OwnedFd> {
             size_of::<libc::sockaddr_ll>() as libc::socklen_t,
         )
     };
-    if result == 0 { Ok(fd) } else { Err(io::Error::last_os_error()) }
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    ask_for_buffer(fd.as_fd());
+    Ok(fd)
+}
+
+/// Beyond the limit of the system where that is allowed, else up to it: its limit is a hundred
+/// frames, as the kernel counts them.
+fn ask_for_buffer(fd: BorrowedFd<'_>) {
+    let set = |name| crate::sockopt::set(fd, libc::SOL_SOCKET, name, BUFFER_LEN);
+    let _ = set(libc::SO_RCVBUFFORCE).or_else(|_| set(libc::SO_RCVBUF));
 }
 
 fn link_address(interface: i32, ethertype: u16, address: Address) -> libc::sockaddr_ll {

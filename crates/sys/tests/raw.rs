@@ -170,6 +170,7 @@ fn frames_cross_with_the_address_of_who_sent_them_and_a_tap_sees_them_whole() {
     });
     // The kernel's own packets for its new interfaces are seen too.
     assert!(seen.take(100).any(|frame| frame == whole));
+    assert_eq!(tap.take_drops().unwrap(), 0);
     let too_long = near.send(far_address, &[0; 1_501]);
     assert!(matches!(too_long, Err(SendError::MessageTooLarge)), "{too_long:?}");
 }

@@ -29,6 +29,7 @@ mod host;
 mod internet;
 mod network;
 mod recorded;
+mod sniff;
 
 pub use capture::{CaptureWriter, Carriage, LinkType, clothe};
 pub use ethernet::{ETHERTYPE, Ethernet};
@@ -36,4 +37,5 @@ pub use fault::{AddressError, BindError, Fault, JoinError};
 pub use host::{CallError, Counters, Host, HostError, Incoming};
 pub use internet::{Internet, InternetConfig, Ip, PROTOCOL, UDP_PORT, Udp};
 pub use network::{Arrival, Connectionless, Group, RecvError, SendError};
-pub use recorded::Recorded;
+pub use recorded::{CaptureError, Recorded};
+pub use sniff::Sniffer;

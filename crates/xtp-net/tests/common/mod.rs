@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+pub mod cable;
 #[path = "../../../xtp/tests/common/gate.rs"]
 pub mod gate;
 
