@@ -27,8 +27,8 @@ const PIECE_LEN: usize = 16 << 10;
 pub struct Sender {
     /// Where packets come from, as the network below XTP knows it.
     pub peer: SocketAddr,
-    /// How the sender names itself: host, and the port of XTP at which it takes answers. Its word.
-    pub source: Option<SocketAddr>,
+    /// The port of XTP at which the sender takes answers, by its own word; 0: none.
+    pub port: u16,
 }
 
 /// What follows a part.
@@ -71,11 +71,11 @@ impl Part {
         self.offset == 0 && self.ending == Ending::Last
     }
 
-    /// Where an answer goes, when the sender says a port.
+    /// Where an answer goes, when the sender takes any.
     #[must_use]
     pub fn answer(&self) -> Option<crate::Route> {
-        let port = self.sender.source?.port();
-        Some(crate::Route::host(self.sender.peer, port).with_priority(self.priority))
+        let Sender { peer, port } = self.sender;
+        (port != 0).then(|| crate::Route::host(peer, port).with_priority(self.priority))
     }
 }
 
@@ -106,12 +106,12 @@ struct Body {
 #[derive(Debug)]
 pub struct Inflow {
     pub port: u16,
-    pub sender: Sender,
     pub is_group: bool,
     /// Whether the association is over; what has come can still be read.
     pub is_ended: bool,
     /// Where the part stands in the mailbox, when it is ready.
     pub place: Option<(u16, u16, u64)>,
+    peer: SocketAddr,
     id: ContextId,
     head: [u8; HEAD_LEN],
     head_len: usize,
@@ -128,13 +128,13 @@ pub struct Inflow {
 
 impl Inflow {
     /// Nothing has come.
-    pub fn new(id: ContextId, port: u16, sender: Sender, is_group: bool) -> Self {
+    pub fn new(id: ContextId, port: u16, peer: SocketAddr, is_group: bool) -> Self {
         Self {
             port,
-            sender,
             is_group,
             is_ended: false,
             place: None,
+            peer,
             id,
             head: [0; HEAD_LEN],
             head_len: 0,
@@ -271,9 +271,9 @@ impl Inflow {
         if is_last {
             self.taken = self.taken.saturating_add(1);
         }
-        let Head { priority, len, is_urgent } = body.head;
+        let Head { priority, port, len, is_urgent } = body.head;
         let part = Part {
-            sender: self.sender,
+            sender: Sender { peer: self.peer, port },
             is_group: self.is_group,
             priority,
             number: body.number,

@@ -1,13 +1,14 @@
 //! The SAFENET message service over XTP: whole messages to hosts and groups, each with an end.
 //!
-//! What it is: [`MessageService`], which gives users `send_message` and `get_message`, synchronous
-//! and asynchronous, to hosts and groups, with BURST and RATE, priorities, messages of any length
-//! from 0 bytes on, and an [`Outcome`] for every message that was accepted. Associations are made
-//! on first use, kept, closed when they rest, and made again when they are lost.
+//! What it is: [`Messages`], on an XTP [`Engine`] that somebody drives, or [`MessageService`],
+//! which owns one and is driven as it is. Both give users `send_message` and `get_message`,
+//! synchronous and asynchronous, to hosts and groups, with BURST and RATE, priorities, messages of
+//! any length from 0 bytes on, and an [`Outcome`] for every message that was accepted. Associations
+//! are made on first use, kept, closed when they rest, and made again when they are lost.
 //!
-//! What it is not: I/O. Time and packets are arguments; the service owns an XTP [`Engine`] and is
-//! driven as one. A call that blocks is a driver's: it turns until the ticket has ended. Nor is it
-//! the original's format, of which nothing is published; `docs/safenet.md` says what is known.
+//! What it is not: I/O. Time, packets and the engine are arguments. A call that blocks is a
+//! driver's, which turns until the ticket has ended. Nor is it the original's format, of which
+//! nothing is published; `docs/safenet.md` says what is known.
 //!
 //! ```text
 //!   user     send_message -> Ticket     poll_event: Ended(ticket, outcome)    get_message
@@ -68,6 +69,7 @@ mod config;
 mod deadlines;
 mod inflow;
 mod outflow;
+mod owned;
 mod pace;
 mod service;
 mod ticket;
@@ -75,6 +77,7 @@ mod wire;
 
 pub use config::{Config, Mode, ROUTINE, Reach, Route, Traffic};
 pub use inflow::{Ending, Part, Sender};
-pub use service::{Counters, Event, MessageService, SendError};
+pub use owned::MessageService;
+pub use service::{Counters, Event, Messages, SendError};
 pub use ticket::{Cause, Outcome, Sums, Ticket};
 pub use wire::LetGo;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   there  BTAG: number of the message, 8 bytes, from 0
-//!          | 1 version | 1 flags | 2 priority | 8 len |  len bytes of the message  EOM
+//!          | 1 version | 1 flags | 2 priority | 2 port | 8 len |  len bytes of the message  EOM
 //!   back   | 1 version | 1 kind  | 8 count |  EOM
 //! ```
 //!
@@ -20,7 +20,7 @@ const VERSION: u8 = 1;
 const URGENT: u8 = 1;
 
 /// Length of a head in bytes.
-pub const HEAD_LEN: usize = 12;
+pub const HEAD_LEN: usize = 14;
 /// Length of a report in bytes.
 pub const REPORT_LEN: usize = 10;
 
@@ -35,6 +35,8 @@ pub struct Head {
     pub is_urgent: bool,
     /// The sender's priority; smaller is more urgent.
     pub priority: u16,
+    /// The port of XTP at which the sender takes answers; 0: none.
+    pub port: u16,
     /// Length of the message in bytes, without the head.
     pub len: u64,
 }
@@ -42,20 +44,24 @@ pub struct Head {
 impl Head {
     /// The bytes.
     pub fn emit(&self) -> [u8; HEAD_LEN] {
-        let [p0, p1] = self.priority.to_be_bytes();
+        let flags = if self.is_urgent { URGENT } else { 0 };
+        let ([p0, p1], [q0, q1]) = (self.priority.to_be_bytes(), self.port.to_be_bytes());
         let [a, b, c, d, e, f, g, h] = self.len.to_be_bytes();
-        [VERSION, if self.is_urgent { URGENT } else { 0 }, p0, p1, a, b, c, d, e, f, g, h]
+        [VERSION, flags, p0, p1, q0, q1, a, b, c, d, e, f, g, h]
     }
 
     /// Reads the bytes; flags that are not known are passed over.
     pub fn parse(bytes: [u8; HEAD_LEN]) -> Result<Self, Malformed> {
-        let [version, flags, p0, p1, a, b, c, d, e, f, g, h] = bytes;
+        let [version, flags, p0, p1, q0, q1, a, b, c, d, e, f, g, h] = bytes;
         if version != VERSION {
             return Err(Malformed);
         }
-        let (priority, len) =
-            (u16::from_be_bytes([p0, p1]), u64::from_be_bytes([a, b, c, d, e, f, g, h]));
-        Ok(Self { is_urgent: flags & URGENT != 0, priority, len })
+        Ok(Self {
+            is_urgent: flags & URGENT != 0,
+            priority: u16::from_be_bytes([p0, p1]),
+            port: u16::from_be_bytes([q0, q1]),
+            len: u64::from_be_bytes([a, b, c, d, e, f, g, h]),
+        })
     }
 }
 
@@ -128,8 +134,9 @@ mod tests {
     fn what_is_written_reads_back() {
         let random = &mut Random::from_number(1);
         for _ in 0..1_000 {
-            let (is_urgent, priority) = (random.chance(0.5), random.next_u32() as u16);
-            let head = Head { is_urgent, priority, len: random.next_u64() };
+            let (is_urgent, len) = (random.chance(0.5), random.next_u64());
+            let (priority, port) = (random.next_u32() as u16, random.next_u32() as u16);
+            let head = Head { is_urgent, priority, port, len };
             assert_eq!(Head::parse(head.emit()), Ok(head));
         }
         for kind in std::iter::once(Kind::Taken).chain(LET_GO.map(Kind::LetGo)) {
@@ -165,7 +172,7 @@ mod tests {
 
     #[test]
     fn another_version_is_refused() {
-        let mut head = Head { is_urgent: true, priority: 1, len: 2 }.emit();
+        let mut head = Head { is_urgent: true, priority: 1, port: 3, len: 2 }.emit();
         head[0] = 2;
         assert_eq!(Head::parse(head), Err(Malformed));
         let mut report = Report { kind: Kind::Taken, count: 1 }.emit();

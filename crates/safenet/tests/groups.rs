@@ -41,7 +41,7 @@ fn every_member_gets_every_message() {
         assert_eq!(node.service.engine().context_count(), 0);
     }
     world.run_for(Duration::from_secs(61));
-    assert_eq!(world.nodes[0].service.route_count(), 0);
+    assert_eq!(world.nodes[0].service.messages().route_count(), 0);
 }
 
 #[test]
@@ -67,16 +67,16 @@ fn what_a_group_loses_is_lost_whole_and_counted() {
     }
     world.run_for(Duration::from_secs(200));
     for node in &world.nodes[1..] {
-        let (got, counters) = (node.messages(), node.service.counters());
+        let (got, counters) = (node.messages(), node.service.messages().counters());
         assert!((200..290).contains(&got.len()), "{} of 300", got.len());
         let numbers: Vec<u64> = node.parts.iter().map(|part| part.number).collect();
         assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
         let right = |(data, number): (&Vec<u8>, &u64)| *data == sent[*number as usize];
         assert!(got.iter().zip(&numbers).all(right));
         assert!(counters.broken > 0 && counters.taken == got.len() as u64);
-        assert_eq!(node.service.incoming_count(), 0, "nothing is left");
+        assert_eq!(node.service.messages().incoming_count(), 0, "nothing is left");
     }
-    assert_eq!(world.nodes[0].service.sums().sent, 300);
+    assert_eq!(world.nodes[0].service.messages().sums().sent, 300);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn messages_that_nobody_takes_are_bounded_and_the_newest_are_refused() {
     world.run_for(Duration::from_millis(50));
     world.take(1);
     assert_eq!(world.nodes[1].messages(), [[0], [1], [2], [3], [4]]);
-    assert_eq!(world.nodes[1].service.counters().refused, 15);
+    assert_eq!(world.nodes[1].service.messages().counters().refused, 15);
     assert_eq!(world.nodes[1].service.engine().context_count(), 0);
 }
 
@@ -114,5 +114,5 @@ fn reliable_groups_are_refused_with_a_reason() {
     let refused = world.try_send(0, route, ASYNC, vec![1]);
     assert_eq!(refused, Err(SendError::ReliableGroup));
     assert!(refused.unwrap_err().to_string().contains("not supported"));
-    assert_eq!(world.nodes[0].service.sums().accepted, 0);
+    assert_eq!(world.nodes[0].service.messages().sums().accepted, 0);
 }

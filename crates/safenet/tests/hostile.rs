@@ -13,9 +13,9 @@ use dacapo_xtp::wire::Service;
 use dacapo_xtp::{ContextId, Read};
 use std::time::Duration;
 
-/// A head: version, flags, priority, length.
+/// A head: version, flags, priority, port, length.
 fn head(version: u8, len: u64) -> Vec<u8> {
-    [&[version, 0, 0, 5][..], &len.to_be_bytes()].concat()
+    [&[version, 0, 0, 5, 0, 7][..], &len.to_be_bytes()].concat()
 }
 
 /// A report: version, kind, count.
@@ -64,11 +64,11 @@ fn what_is_no_message_is_told_and_let_go() {
         let taken = script.len() as u64 - 1;
         assert_eq!(pair.parts.len() as u64, taken, "script {number}");
         assert_eq!(last_report(&mut pair, id), report(1, 2, taken), "script {number}");
-        assert_eq!(pair.service.counters().malformed, 1, "script {number}");
-        assert_eq!(pair.service.incoming_count(), 0, "script {number}");
+        assert_eq!(pair.service.messages().counters().malformed, 1, "script {number}");
+        assert_eq!(pair.service.messages().incoming_count(), 0, "script {number}");
         pair.peer.finish(pair.now, id).unwrap();
         pair.run_for(Duration::from_secs(20));
-        assert!(pair.service.is_quiet(), "script {number}");
+        assert!(pair.service.messages().is_quiet(), "script {number}");
     }
 }
 
@@ -86,7 +86,7 @@ fn a_length_takes_no_memory_and_parts_are_given_as_they_come() {
     pair.exchange();
     let last = pair.parts.last().unwrap();
     assert_eq!((last.ending, last.offset), (Ending::Broken, 10_000));
-    assert!(pair.service.is_quiet() && pair.service.counters().broken == 1);
+    assert!(pair.service.messages().is_quiet() && pair.service.messages().counters().broken == 1);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn other_services_of_xtp_are_not_accepted() {
         pair.write(id, Some(0), &head(1, 0), true);
         pair.run_for(Duration::from_secs(20));
         assert!(pair.parts.is_empty());
-        assert!(pair.service.is_quiet(), "{service:?}");
+        assert!(pair.service.messages().is_quiet(), "{service:?}");
         assert_eq!(pair.service.engine().context_count(), 0, "{service:?}");
     }
 }
@@ -122,7 +122,7 @@ fn a_stream_with_holes_is_let_go() {
         pair.service.handle_packet(pair.now, host(1), packet);
     }
     pair.run_for(Duration::from_secs(15));
-    assert_eq!((pair.parts.len(), pair.service.counters().malformed), (0, 1));
+    assert_eq!((pair.parts.len(), pair.service.messages().counters().malformed), (0, 1));
 }
 
 fn send(pair: &mut Pair, count: usize) -> Vec<Ticket> {
@@ -167,7 +167,9 @@ fn what_is_no_report_ends_the_association_and_every_message_once() {
         let mut expected = vec![Outcome::Delivered; delivered];
         expected.resize(3, unknown);
         assert_eq!(outcomes(&pair), expected, "script {number}");
-        assert!(pair.service.sums().closes() && pair.service.sums().open == 0);
+        assert!(
+            pair.service.messages().sums().closes() && pair.service.messages().sums().open == 0
+        );
     }
 }
 
@@ -199,7 +201,7 @@ fn a_peer_that_takes_no_bytes_and_says_nothing_is_cut_off() {
     pair.run_for(Duration::from_secs(30));
     // The second goes by another association, which the peer has not closed.
     assert_eq!(outcomes(&pair), [Outcome::Unknown(Cause::Ended(dacapo_xtp::End::Abandoned))]);
-    assert_eq!(pair.service.sums().open, 1);
+    assert_eq!(pair.service.messages().sums().open, 1);
     assert!(pair.incoming().unwrap() != id);
 }
 
@@ -232,15 +234,18 @@ fn any_bytes_in_any_order_keep_every_bound_and_every_sum() {
         for _ in 0..200 {
             step(random, &mut pair, &mut ids);
             let service = &pair.service;
-            assert!(service.sums().closes(), "seed {seed}");
-            assert!(service.route_count() <= 2 && service.incoming_count() <= 10, "seed {seed}");
+            assert!(service.messages().sums().closes(), "seed {seed}");
+            assert!(
+                service.messages().route_count() <= 2 && service.messages().incoming_count() <= 10,
+                "seed {seed}"
+            );
             assert!(pair.parts.iter().all(|part| part.data.len() <= 500), "seed {seed}");
             pair.parts.clear();
         }
         pair.service.close(pair.now);
         pair.run_for(Duration::from_secs(400));
-        assert!(pair.service.is_quiet(), "seed {seed}");
-        assert_eq!(pair.service.sums().open, 0, "seed {seed}");
+        assert!(pair.service.messages().is_quiet(), "seed {seed}");
+        assert_eq!(pair.service.messages().sums().open, 0, "seed {seed}");
         assert_eq!(pair.service.engine().context_count(), 0, "seed {seed}");
     }
 }

@@ -43,8 +43,8 @@ fn a_thousand_idle_associations_take_less_than_three_kilobytes_each_at_an_end() 
             while pair.service.poll_event().is_some() {}
         }
     });
-    assert_eq!(other.service.sums().delivered, u64::from(COUNT));
-    assert_eq!(pair.service.incoming_count(), usize::from(COUNT));
+    assert_eq!(other.service.messages().sums().delivered, u64::from(COUNT));
+    assert_eq!(pair.service.messages().incoming_count(), usize::from(COUNT));
     let each = used.live_bytes / i64::from(COUNT) / 2;
     println!("{each} bytes for each of {COUNT} idle associations at an end, those of XTP included");
     assert!(each < 3_000, "{each} bytes each");
@@ -55,7 +55,7 @@ fn a_message_that_is_not_taken_is_kept_up_to_a_part_and_the_windows() {
     let mut pair = Pair::new(|config| Config { part_len_max: 10_000, ..config });
     let id = pair.open(Service::Stream, dacapo_xtp::Mode::default());
     let ((), used) = measure(|| {
-        let head = [&[1, 0, 0, 5][..], &u64::MAX.to_be_bytes()].concat();
+        let head = [&[1, 0, 0, 5, 0, 7][..], &u64::MAX.to_be_bytes()].concat();
         pair.write(id, Some(0), &head, false);
         for _ in 0..200 {
             pair.write(id, Some(0), &[7; 10_000], false);
@@ -79,7 +79,7 @@ fn what_has_ended_gives_its_memory_back() {
     let mut round = |count: usize| {
         for _ in 0..count {
             let id = pair.open(Service::Stream, dacapo_xtp::Mode::default());
-            pair.write(id, Some(0), &[1, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0], true);
+            pair.write(id, Some(0), &[1, 0, 0, 5, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0], true);
             pair.peer.finish(pair.now, id).unwrap();
             pair.run_for(Duration::from_secs(5));
             pair.peer.release(pair.now, id).unwrap();

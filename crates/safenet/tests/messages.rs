@@ -148,7 +148,10 @@ fn an_end_that_nobody_hears_stops_the_sending() {
     }
     let refused = service.send_message(now, to(1), Mode::Asynchronous, vec![1]);
     assert_eq!(refused, Err(SendError::Unheard { count: 4 }));
-    assert!(service.sums().closes() && service.sums().failed + service.sums().unknown == 4);
+    assert!(
+        service.messages().sums().closes()
+            && service.messages().sums().failed + service.messages().sums().unknown == 4
+    );
     assert!(refused.unwrap_err().to_string().contains("poll"));
 }
 
@@ -167,7 +170,7 @@ fn a_service_that_is_closed_ends_every_message_and_tells_its_peers() {
     let let_go = Outcome::Failed(Cause::LetGo(dacapo_safenet::LetGo::Closing));
     let outcomes = tickets.map(|ticket| world.outcome(0, ticket).unwrap());
     assert_eq!(outcomes, [Outcome::Delivered, let_go, let_go]);
-    assert!(world.nodes[1].service.is_quiet());
+    assert!(world.nodes[1].service.messages().is_quiet());
     let refused = world.try_send(1, to(0), Mode::Asynchronous, vec![1]);
     assert_eq!(refused, Err(SendError::Closed));
 }

@@ -19,12 +19,15 @@ fn an_association_is_made_once_and_closed_when_it_rests() {
         world.run_for(Duration::from_secs(2));
     }
     assert_eq!(
-        (world.nodes[0].service.route_count(), world.nodes[1].service.incoming_count()),
+        (
+            world.nodes[0].service.messages().route_count(),
+            world.nodes[1].service.messages().incoming_count()
+        ),
         (1, 1)
     );
     world.run_for(Duration::from_secs(63));
     for node in &world.nodes {
-        assert!(node.service.is_quiet() && node.service.route_count() == 0);
+        assert!(node.service.messages().is_quiet() && node.service.messages().route_count() == 0);
         assert_eq!(node.service.engine().context_count(), 0);
     }
     let ticket = world.send(0, to(1), Mode::Synchronous, vec![20]);
@@ -53,7 +56,10 @@ fn of_more_routes_than_there_may_be_the_one_that_rested_longest_goes() {
         world.send(0, route(priority), ASYNC, vec![1]);
         world.run_for(Duration::from_secs(1));
     }
-    assert_eq!((world.nodes[0].service.route_count(), world.nodes[1].messages().len()), (3, 5));
+    assert_eq!(
+        (world.nodes[0].service.messages().route_count(), world.nodes[1].messages().len()),
+        (3, 5)
+    );
     world.nodes[1].takes = false;
     for priority in 2..5 {
         world.send(0, route(priority), ASYNC, vec![1]);
@@ -78,7 +84,7 @@ fn who_lets_others_in_first_takes_the_room_of_those_who_rest() {
     let later = world.send(2, to(3), ASYNC, vec![2]);
     world.run_for(Duration::from_secs(1));
     assert_eq!(world.outcome(2, later), Some(Outcome::Delivered));
-    let counters = *world.nodes[3].service.counters();
+    let counters = *world.nodes[3].service.messages().counters();
     assert_eq!((counters.refused, counters.rested, counters.taken), (1, 1, 3));
     // Who was sent away comes again with the next message.
     world.run_for(Duration::from_secs(2));
@@ -132,7 +138,7 @@ fn long_messages_do_not_keep_the_urgent_waiting() {
     world.run_for(Duration::from_millis(10));
     assert_eq!(world.outcome(0, urgent), Some(Outcome::Delivered));
     world.run_for(Duration::from_secs(2));
-    assert_eq!(world.nodes[0].service.sums().delivered, 2);
+    assert_eq!(world.nodes[0].service.messages().sums().delivered, 2);
 }
 
 #[test]

@@ -190,8 +190,8 @@ fn run(seed: u64) -> (u64, u64, u64) {
     let (came, of) = check_groups(&world, &sent, &hint);
     for node in &world.nodes {
         let service = &node.service;
-        assert_eq!(service.sums().open, 0, "{hint}");
-        assert!(service.is_quiet() && service.route_count() == 0, "{hint}");
+        assert_eq!(service.messages().sums().open, 0, "{hint}");
+        assert!(service.messages().is_quiet() && service.messages().route_count() == 0, "{hint}");
         assert_eq!(service.engine().context_count(), 0, "{hint}");
     }
     (sent.len() as u64, came, of)

@@ -16,8 +16,8 @@ const TIMED_OUT: Cause = Cause::Ended(End::TimedOut);
 fn all_over(world: &mut World, end: usize) {
     world.run_for(Duration::from_secs(200));
     let service = &world.nodes[end].service;
-    assert_eq!(service.sums().open, 0, "{:?}", service.sums());
-    assert!(service.is_quiet() && service.engine().context_count() == 0);
+    assert_eq!(service.messages().sums().open, 0, "{:?}", service.messages().sums());
+    assert!(service.messages().is_quiet() && service.engine().context_count() == 0);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_peer_that_vanishes_while_it_closes_is_let_go() {
     world.run_for(Duration::from_millis(60_020));
     world.nodes[1].is_gone = true;
     all_over(&mut world, 0);
-    assert_eq!(world.nodes[0].service.sums().delivered, 1);
+    assert_eq!(world.nodes[0].service.messages().sums().delivered, 1);
 }
 
 #[test]
@@ -125,8 +125,8 @@ fn a_sender_that_vanishes_in_the_middle_of_a_message_breaks_it_off() {
     let last = world.nodes[1].parts.last().unwrap();
     assert_eq!((last.ending, last.data.len()), (Ending::Broken, 0));
     assert!(world.nodes[1].messages().is_empty());
-    assert_eq!(world.nodes[1].service.counters().broken, 1);
-    assert_eq!(world.nodes[1].service.incoming_count(), 0);
+    assert_eq!(world.nodes[1].service.messages().counters().broken, 1);
+    assert_eq!(world.nodes[1].service.messages().incoming_count(), 0);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_sender_that_vanishes_before_anything_was_taken_is_forgotten() {
     world.run_for(Duration::from_millis(100));
     world.nodes[0].is_gone = true;
     all_over(&mut world, 1);
-    assert_eq!(world.nodes[1].service.incoming_count(), 0);
+    assert_eq!(world.nodes[1].service.messages().incoming_count(), 0);
 }
 
 #[test]
@@ -152,5 +152,5 @@ fn messages_of_a_sender_that_vanished_can_still_be_taken() {
     world.take(1);
     assert_eq!(world.nodes[1].messages().len(), 5);
     all_over(&mut world, 1);
-    assert_eq!(world.nodes[1].service.incoming_count(), 0);
+    assert_eq!(world.nodes[1].service.messages().incoming_count(), 0);
 }

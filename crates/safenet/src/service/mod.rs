@@ -1,14 +1,15 @@
-//! [`MessageService`]: all routes and mailboxes of a host.
+//! [`Messages`]: all routes and mailboxes of a host, on an engine of XTP that somebody else drives.
 //!
 //! ```text
-//!   handle_packet -> Engine -> its events -> outflows (send.rs)  opened, reports, room, end
-//!                                         -> inflows  (receive.rs)  incoming, bytes, end
-//!                                         -> leaving: associations that only have to close
-//!                                         -> Event::Xtp: those of nobody here
-//!   time.rs: rest, gathered reports, pace of groups, patience with what closes
+//!   packets -> Engine -> its events -> outflows (send.rs)      opened, reports, room, end
+//!                                   -> inflows  (receive.rs)   incoming, bytes, end
+//!                                   -> leaving: associations that only have to close
+//!                                   -> strangers: those of nobody here
+//!   turn.rs: the events, and what is due: rest, gathered reports, the pace of groups, patience
 //! ```
 //!
-//! What it is not: I/O. It is driven as the engine is, with the same calls in the same order.
+//! What it is not: I/O, nor the engine, which every call is given. The order of calls: whatever was
+//! given to the engine or taken from it, then [`Messages::handle_turn`].
 //!
 //! Invariants: every context is an outflow's, an inflow's, or closing, or a stranger's; each of
 //! these is bounded by [`Config`]; an association that is made again has cost at least one message
@@ -16,7 +17,7 @@
 
 mod receive;
 mod send;
-mod time;
+mod turn;
 
 use crate::config::{Config, Reach, Route, Traffic};
 use crate::deadlines::Deadlines;
@@ -26,12 +27,11 @@ use crate::ticket::{Ledger, Outcome, Sums, Ticket};
 use dacapo_base::Time;
 use dacapo_xtp::{ContextId, Engine, Listen, ListenError, Mode};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
 
 pub use send::SendError;
 
 /// Something that a user may want to act on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A message has ended.
     Ended(Ticket, Outcome),
@@ -42,8 +42,6 @@ pub enum Event {
     },
     /// There is room again on a route on which a message was refused.
     Room(Route),
-    /// Something of an association that is not this service's, on the same engine.
-    Xtp(dacapo_xtp::Event),
 }
 
 /// What has become of what came, beside what users have taken.
@@ -61,11 +59,10 @@ pub struct Counters {
     pub rested: u64,
 }
 
-/// The message service of a host.
+/// The message service of a host, on an engine that is given with each call: always the same one.
 #[derive(Debug)]
-pub struct MessageService {
+pub struct Messages {
     config: Config,
-    engine: Engine,
     ports: BTreeSet<u16>,
     is_closed: bool,
 
@@ -101,16 +98,16 @@ pub struct MessageService {
 
     ended: VecDeque<(Ticket, Outcome)>,
     tidings: VecDeque<Event>,
+    strangers: VecDeque<dacapo_xtp::Event>,
 }
 
-impl MessageService {
+impl Messages {
     /// A service without listeners and associations. It does not share its ports with other users
     /// of the engine, whose events it passes on.
     #[must_use]
-    pub fn new(config: Config, engine: Engine) -> Self {
+    pub fn new(config: Config) -> Self {
         Self {
             config,
-            engine,
             ports: BTreeSet::new(),
             is_closed: false,
             out: BTreeMap::new(),
@@ -133,6 +130,7 @@ impl MessageService {
             leaving: Deadlines::default(),
             ended: VecDeque::new(),
             tidings: VecDeque::new(),
+            strangers: VecDeque::new(),
         }
     }
 
@@ -140,32 +138,19 @@ impl MessageService {
     ///
     /// # Errors
     /// [`ListenError::Taken`].
-    pub fn listen(&mut self, port: u16) -> Result<(), ListenError> {
+    pub fn listen(&mut self, engine: &mut Engine, port: u16) -> Result<(), ListenError> {
         // Reports are short, and somebody waits for each.
         let mode = Mode { fast_report: true, sort: Some(0), ..Mode::default() };
-        self.engine.listen(Listen { mode, ..Listen::on(port) })?;
+        engine.listen(Listen { mode, ..Listen::on(port) })?;
         self.ports.insert(port);
         Ok(())
     }
 
     /// Takes no new associations at a port any more; those that are open go on.
-    pub fn unlisten(&mut self, port: u16) {
+    pub fn unlisten(&mut self, engine: &mut Engine, port: u16) {
         if self.ports.remove(&port) {
-            self.engine.unlisten(port);
+            engine.unlisten(port);
         }
-    }
-
-    /// The engine, to look at.
-    #[must_use]
-    pub const fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
-    /// The engine, for other users of it; their events come as [`Event::Xtp`]. Its own contexts are
-    /// the service's alone.
-    #[must_use]
-    pub const fn engine_mut(&mut self) -> &mut Engine {
-        &mut self.engine
     }
 
     /// What has become of all messages that were accepted for sending.
@@ -192,52 +177,22 @@ impl MessageService {
         self.incoming.len()
     }
 
-    /// A packet has come from this address, the one below XTP.
-    pub fn handle_packet(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) {
-        self.engine.handle_packet(now, from, bytes);
-        // One packet opens one association at most: it is from this address.
-        self.handle_events(now, Some((from, bytes)));
-    }
-
-    /// Appends the next packet to `into` and gives its destination.
-    pub fn poll_packet(&mut self, now: Time, into: &mut Vec<u8>) -> Option<SocketAddr> {
-        loop {
-            if let Some(to) = self.engine.poll_packet(now, into) {
-                return Some(to);
-            }
-            // What has left may make room, or end a message to a group, which another follows.
-            if !self.handle_events(now, None) && !self.write_to_groups(now) {
-                return None;
-            }
-        }
-    }
-
     /// The next thing that a user may want to know.
     pub fn poll_event(&mut self) -> Option<Event> {
         let ended = self.ended.pop_front().map(|(ticket, outcome)| Event::Ended(ticket, outcome));
         ended.or_else(|| self.tidings.pop_front())
     }
 
-    /// Takes the engine's events; false when there was none.
-    fn handle_events(&mut self, now: Time, packet: Option<(SocketAddr, &[u8])>) -> bool {
-        let mut has_some = false;
-        while let Some(event) = self.engine.poll_event() {
-            has_some = true;
-            self.handle_event(now, event, packet);
-        }
-        has_some
+    /// The next event of the engine that is of no association of this service.
+    pub fn poll_stranger(&mut self) -> Option<dacapo_xtp::Event> {
+        self.strangers.pop_front()
     }
 
-    fn handle_event(
-        &mut self,
-        now: Time,
-        event: dacapo_xtp::Event,
-        packet: Option<(SocketAddr, &[u8])>,
-    ) {
+    fn handle_event(&mut self, now: Time, engine: &mut Engine, event: dacapo_xtp::Event) {
         use dacapo_xtp::Event as E;
         let id = match event {
             E::Incoming { port, id } if self.ports.contains(&port) => {
-                return self.accept(now, id, port, packet);
+                return self.accept(now, engine, id, port);
             }
             E::Incoming { id, .. }
             | E::Opened(id)
@@ -250,44 +205,38 @@ impl MessageService {
         if self.leaving.contains(id) {
             if let E::Ended(..) = event {
                 self.leaving.remove(id);
-                self.release(now, id);
+                self.release(now, engine, id);
             }
         } else if let Some(route) = self.routes.get(&id).copied() {
-            self.handle_outgoing(now, route, event);
+            self.handle_outgoing(now, engine, route, event);
         } else if self.incoming.contains_key(&id) {
-            self.handle_incoming(now, id, event);
-        } else {
-            self.tell(Event::Xtp(event));
-        }
-    }
-
-    fn tell(&mut self, event: Event) {
-        // A stranger's event of one kind is told once, however often it happens.
-        if !matches!(event, Event::Xtp(_)) || !self.tidings.contains(&event) {
-            self.tidings.push_back(event);
+            self.handle_incoming(now, engine, id, event);
+        } else if !self.strangers.contains(&event) {
+            // Of one kind one is kept, however often it happens.
+            self.strangers.push_back(event);
         }
     }
 
     /// An association has only to close; with too many of them it is cut off.
-    fn leave(&mut self, now: Time, id: ContextId) {
+    fn leave(&mut self, now: Time, engine: &mut Engine, id: ContextId) {
         if self.leaving.len() < self.config.leaving_max {
             self.leaving.set(id, now + self.config.leave_max);
         } else {
-            self.release(now, id);
+            self.release(now, engine, id);
         }
     }
 
     /// Both streams are done here: XTP closes the association when the peer agrees.
-    fn close_streams(&mut self, now: Time, id: ContextId) {
+    fn close_streams(&mut self, now: Time, engine: &mut Engine, id: ContextId) {
         // What is over already needs no more.
-        let _ = self.engine.finish(now, id);
-        let _ = self.engine.stop_reading(now, id);
-        self.leave(now, id);
+        let _ = engine.finish(now, id);
+        let _ = engine.stop_reading(now, id);
+        self.leave(now, engine, id);
     }
 
-    fn release(&mut self, now: Time, id: ContextId) {
+    fn release(&mut self, now: Time, engine: &mut Engine, id: ContextId) {
         // Released already is released.
-        let _ = self.engine.release(now, id);
+        let _ = engine.release(now, id);
     }
 }
 

@@ -1,20 +1,19 @@
 //! The receiving half: who is let in, what is read, `get_message`, and reports.
 
-use super::{Event, MessageService};
-use crate::inflow::{Ending, Inflow, Part, Sender, Step};
+use super::{Event, Messages};
+use crate::inflow::{Ending, Inflow, Part, Step};
 use crate::wire::{Kind, LetGo};
 use dacapo_base::Time;
-use dacapo_xtp::ContextId;
-use dacapo_xtp::wire::{Address, Body, Frame, Options, Service};
-use std::net::SocketAddr;
+use dacapo_xtp::wire::Service;
+use dacapo_xtp::{ContextId, Engine};
 
-impl MessageService {
+impl Messages {
     /// GET_MESSAGE: takes the most urgent message that has come to a port, equals in the order in
     /// which they came, or the next part of a long one. `None` when there is nothing now;
     /// [`Event::Message`] says when there is.
     ///
     /// A message counts as delivered when its last part is taken.
-    pub fn get_message(&mut self, now: Time, port: u16) -> Option<Part> {
+    pub fn get_message(&mut self, now: Time, engine: &mut Engine, port: u16) -> Option<Part> {
         let place = self.ready.range((port, 0, 0)..=(port, u16::MAX, u64::MAX)).next();
         let Some((&place, &id)) = place else {
             self.told.remove(&port);
@@ -28,7 +27,7 @@ impl MessageService {
         match part.ending {
             Ending::Last => {
                 self.counters.taken = self.counters.taken.saturating_add(1);
-                self.report_soon(now, id, is_urgent);
+                self.report_soon(now, engine, id, is_urgent);
             }
             Ending::More => {}
             Ending::Broken => {
@@ -38,113 +37,114 @@ impl MessageService {
             }
         }
         if is_done {
-            self.drop_incoming(now, id);
+            self.drop_incoming(now, engine, id);
         } else {
-            self.go_on_reading(now, id);
+            self.go_on_reading(now, engine, id);
         }
         Some(part)
     }
 
     /// A message was taken: it is reported at once when the sender waits, or much is gathered.
-    fn report_soon(&mut self, now: Time, id: ContextId, is_urgent: bool) {
+    fn report_soon(&mut self, now: Time, engine: &mut Engine, id: ContextId, is_urgent: bool) {
         let Some(inflow) = self.incoming.get_mut(&id).filter(|inflow| !inflow.is_group) else {
             return;
         };
         if is_urgent || inflow.unreported() >= self.config.report_count_max {
-            self.report(now, id);
+            self.report(now, engine, id);
         } else {
             self.reports.set_once(id, now + self.config.report_wait);
         }
     }
 
     /// Writes what there is to report; what XTP has no room for waits for it.
-    pub(super) fn report(&mut self, now: Time, id: ContextId) {
+    pub(super) fn report(&mut self, now: Time, engine: &mut Engine, id: ContextId) {
         self.reports.remove(id);
         let Some(inflow) = self.incoming.get_mut(&id) else { return };
-        inflow.report(now, &mut self.engine);
+        inflow.report(now, engine);
         if inflow.is_at_rest() {
             self.rested.set(id, now + self.config.rest_min);
         }
     }
 
     /// Somebody has opened an association with a port of this service.
-    pub(super) fn accept(
-        &mut self,
-        now: Time,
-        id: ContextId,
-        port: u16,
-        packet: Option<(SocketAddr, &[u8])>,
-    ) {
-        let Some((sender, is_group)) = packet.and_then(read_first) else {
+    pub(super) fn accept(&mut self, now: Time, engine: &mut Engine, id: ContextId, port: u16) {
+        let Ok(status) = engine.status(id) else { return };
+        let is_group = status.service == Service::Multicast;
+        let is_known = is_group || status.service == Service::Stream;
+        let has_place = is_known && self.has_place(now, engine, is_group);
+        if !has_place {
             self.counters.refused = self.counters.refused.saturating_add(1);
-            return self.release(now, id);
-        };
-        if !self.has_place(now, is_group) {
-            self.counters.refused = self.counters.refused.saturating_add(1);
-            if is_group {
-                return self.release(now, id);
-            }
-            self.incoming.insert(id, Inflow::new(id, port, sender, false));
-            return self.let_go(now, id, LetGo::Full);
+        }
+        if !is_known || is_group && !has_place {
+            return self.release(now, engine, id);
+        }
+        self.incoming.insert(id, Inflow::new(id, port, status.peer, is_group));
+        if !has_place {
+            return self.let_go(now, engine, id, LetGo::Full);
         }
         if is_group {
             self.group_count = self.group_count.saturating_add(1);
             self.partial.set(id, now);
         }
-        self.incoming.insert(id, Inflow::new(id, port, sender, is_group));
-        self.go_on_reading(now, id);
+        self.go_on_reading(now, engine, id);
     }
 
     /// Whether one more is let in. Of messages to groups the oldest that is not whole gives way, of
     /// associations that which has rested longest.
-    fn has_place(&mut self, now: Time, is_group: bool) -> bool {
+    fn has_place(&mut self, now: Time, engine: &mut Engine, is_group: bool) -> bool {
         let hosts = self.incoming.len().saturating_sub(self.group_count);
         if is_group && self.group_count >= self.config.group_incoming_max {
             let Some(oldest) = self.partial.pop() else { return false };
-            self.lose_incoming(now, oldest);
+            self.lose_incoming(now, engine, oldest);
             return self.group_count < self.config.group_incoming_max;
         }
         if !is_group && hosts >= self.config.incoming_max {
             let Some(oldest) = self.rested.pop_due(now) else { return false };
             self.counters.rested = self.counters.rested.saturating_add(1);
-            self.let_go(now, oldest, LetGo::Rested);
+            self.let_go(now, engine, oldest, LetGo::Rested);
         }
         true
     }
 
     /// Something has happened to an association that was opened here.
-    pub(super) fn handle_incoming(&mut self, now: Time, id: ContextId, event: dacapo_xtp::Event) {
+    pub(super) fn handle_incoming(
+        &mut self,
+        now: Time,
+        engine: &mut Engine,
+        id: ContextId,
+        event: dacapo_xtp::Event,
+    ) {
         use dacapo_xtp::Event as E;
         match event {
-            E::Readable(_) => self.go_on_reading(now, id),
-            E::Writable(_) => self.report(now, id),
+            E::Readable(_) => self.go_on_reading(now, engine, id),
+            E::Writable(_) => self.report(now, engine, id),
             E::Ended(..) => {
                 if let Some(inflow) = self.incoming.get_mut(&id) {
                     inflow.is_ended = true;
                 }
-                self.go_on_reading(now, id);
+                self.go_on_reading(now, engine, id);
             }
             E::Incoming { .. } | E::Opened(_) | E::Delivered(_) | E::Remark(..) => {}
         }
     }
 
     /// Reads on, unless a part waits to be taken.
-    fn go_on_reading(&mut self, now: Time, id: ContextId) {
+    fn go_on_reading(&mut self, now: Time, engine: &mut Engine, id: ContextId) {
         let part_len_max = self.config.part_len_max;
         let Some(inflow) = self.incoming.get_mut(&id).filter(|inflow| inflow.place.is_none())
         else {
             return;
         };
         self.rested.remove(id);
-        match inflow.read(now, &mut self.engine, part_len_max) {
+        match inflow.read(now, engine, part_len_max) {
             Step::Ready => self.put_in_mailbox(id),
             Step::Nothing if inflow.is_group || !inflow.is_at_rest() => {}
             Step::Nothing => self.rested.set(id, now + self.config.rest_min),
-            Step::Over => self.finish_incoming(now, id),
-            Step::Lost => self.lose_incoming(now, id),
+            Step::Over => self.finish_incoming(now, engine, id),
+            Step::Lost => self.lose_incoming(now, engine, id),
             Step::Malformed => {
                 self.counters.malformed = self.counters.malformed.saturating_add(1);
-                self.let_go(now, id, LetGo::Malformed);
+                self.let_go(now, engine, id, LetGo::Malformed);
             }
         }
     }
@@ -158,45 +158,44 @@ impl MessageService {
         self.partial.remove(id);
         self.ready.insert(place, id);
         if self.told.insert(port) {
-            self.tell(Event::Message { port });
+            self.tidings.push_back(Event::Message { port });
         }
     }
 
     /// The peer sends no more: what was taken is reported, and this end closes too.
-    fn finish_incoming(&mut self, now: Time, id: ContextId) {
+    fn finish_incoming(&mut self, now: Time, engine: &mut Engine, id: ContextId) {
         let Some(inflow) = self.incoming.get(&id) else { return };
         let (is_ended, is_group) = (inflow.is_ended, inflow.is_group);
         if !is_ended && !is_group {
-            self.report(now, id);
+            self.report(now, engine, id);
         }
         self.break_off(id);
         if is_ended || is_group {
-            self.release(now, id);
+            self.release(now, engine, id);
         } else {
-            self.close_streams(now, id);
+            self.close_streams(now, engine, id);
         }
     }
 
     /// A message to a group will not be whole.
-    fn lose_incoming(&mut self, now: Time, id: ContextId) {
+    fn lose_incoming(&mut self, now: Time, engine: &mut Engine, id: ContextId) {
         self.break_off(id);
-        self.release(now, id);
+        self.release(now, engine, id);
     }
 
     /// Takes no more of an association, and says why and how much was taken.
-    pub(super) fn let_go(&mut self, now: Time, id: ContextId, why: LetGo) {
+    pub(super) fn let_go(&mut self, now: Time, engine: &mut Engine, id: ContextId, why: LetGo) {
         let Some(inflow) = self.incoming.get_mut(&id) else { return };
         if let Some(place) = inflow.place.take() {
             self.ready.remove(&place);
         }
-        let is_said = !inflow.is_ended
-            && !inflow.is_group
-            && inflow.say(now, &mut self.engine, Kind::LetGo(why));
+        let is_said =
+            !inflow.is_ended && !inflow.is_group && inflow.say(now, engine, Kind::LetGo(why));
         self.break_off(id);
         if is_said {
-            self.close_streams(now, id);
+            self.close_streams(now, engine, id);
         } else {
-            self.release(now, id);
+            self.release(now, engine, id);
         }
     }
 
@@ -214,9 +213,9 @@ impl MessageService {
         self.remove_incoming(id);
     }
 
-    fn drop_incoming(&mut self, now: Time, id: ContextId) {
+    fn drop_incoming(&mut self, now: Time, engine: &mut Engine, id: ContextId) {
         self.remove_incoming(id);
-        self.release(now, id);
+        self.release(now, engine, id);
     }
 
     pub(super) fn remove_incoming(&mut self, id: ContextId) {
@@ -227,21 +226,4 @@ impl MessageService {
         self.rested.remove(id);
         self.reports.remove(id);
     }
-}
-
-/// Who has opened an association, and whether it is for a group; `None` when it is for neither.
-fn read_first((peer, bytes): (SocketAddr, &[u8])) -> Option<(Sender, bool)> {
-    let frame = Frame::open(bytes).ok()?;
-    let Ok(Body::First(segment, traffic, _)) = frame.body() else { return None };
-    let source = match segment.address {
-        Address::Internet { source, .. } => Some(source),
-        Address::Null => None,
-    };
-    let is_group = match Service::from_number(traffic.service)? {
-        Service::Stream => false,
-        Service::Multicast => true,
-        _ => return None,
-    };
-    let is_sound = is_group == frame.header.options.has(Options::MULTI);
-    is_sound.then_some((Sender { peer, source }, is_group))
 }

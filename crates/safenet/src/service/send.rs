@@ -1,13 +1,13 @@
 //! The sending half: `send_message`, associations on first use, and how messages end.
 
-use super::{Event, MessageService, service_of};
+use super::{Event, Messages, service_of};
 use crate::config::{Mode, Reach, Route, Traffic};
 use crate::outflow::{Ended, Heard, Loss, Outflow, Waiting};
 use crate::ticket::{Cause, Ticket};
 use crate::wire::{Head, LetGo};
 use dacapo_base::Time;
 use dacapo_xtp::wire::Limits;
-use dacapo_xtp::{ContextId, End, Open};
+use dacapo_xtp::{ContextId, End, Engine, Open};
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -37,7 +37,7 @@ pub enum SendError {
     Closed,
 }
 
-impl MessageService {
+impl Messages {
     /// SEND_MESSAGE: accepts a message. Its end is told once, by [`Event::Ended`] with the ticket.
     ///
     /// The association is made when there is none. The two modes differ in when the peer reports;
@@ -48,22 +48,30 @@ impl MessageService {
     pub fn send_message(
         &mut self,
         now: Time,
+        engine: &mut Engine,
         route: Route,
         mode: Mode,
         data: Vec<u8>,
     ) -> Result<Ticket, SendError> {
-        self.admit(now, route, data.len())?;
+        self.admit(now, engine, route, data.len())?;
         let (ticket, claim) = self.ledger.open();
         let is_urgent = mode == Mode::Synchronous;
-        let head = Head { is_urgent, priority: route.priority, len: data.len() as u64 }.emit();
+        let (priority, port) = (route.priority, self.config.source.port());
+        let head = Head { is_urgent, priority, port, len: data.len() as u64 }.emit();
         let outflow = self.out.entry(route).or_insert_with(|| Outflow::new(route));
         outflow.push(Waiting { claim, head, data });
         self.resting.remove(route);
-        self.go_on(now, route);
+        self.go_on(now, engine, route);
         Ok(ticket)
     }
 
-    fn admit(&mut self, now: Time, route: Route, len: usize) -> Result<(), SendError> {
+    fn admit(
+        &mut self,
+        now: Time,
+        engine: &mut Engine,
+        route: Route,
+        len: usize,
+    ) -> Result<(), SendError> {
         let config = self.config;
         let (messages, bytes) = (config.messages_max, config.waiting_bytes_max);
         if self.is_closed {
@@ -80,7 +88,7 @@ impl MessageService {
             let full = SendError::Full { messages, bytes };
             return if outflow.wants_room { Err(full) } else { Ok(()) };
         }
-        let has_place = self.out.len() < config.routes_max || self.rest_oldest(now);
+        let has_place = self.out.len() < config.routes_max || self.rest_oldest(now, engine);
         if has_place { Ok(()) } else { Err(SendError::Routes { count: self.out.len() }) }
     }
 
@@ -91,6 +99,7 @@ impl MessageService {
     pub fn set_traffic(
         &mut self,
         now: Time,
+        engine: &mut Engine,
         route: Route,
         traffic: Traffic,
     ) -> Result<(), SendError> {
@@ -104,35 +113,35 @@ impl MessageService {
         }
         if let Some(id) = self.out.get(&route).and_then(|outflow| outflow.context) {
             // One that has just ended is made again with these.
-            let _ = self.engine.set_limits(now, id, limits(traffic));
+            let _ = engine.set_limits(now, id, limits(traffic));
         }
-        self.go_on(now, route);
+        self.go_on(now, engine, route);
         Ok(())
     }
 
     /// Gives up every message of a route: what waits fails, what is under way is unknown.
-    pub fn abandon(&mut self, now: Time, route: Route) {
+    pub fn abandon(&mut self, now: Time, engine: &mut Engine, route: Route) {
         let loss = Loss { cause: Cause::Closed, is_certain: false, keeps_waiting: false };
         let context = self.out.get(&route).and_then(|outflow| outflow.context);
         self.lose(route, loss);
         if let Some(id) = context {
-            self.cut_off(now, id);
+            self.cut_off(now, engine, id);
         }
         self.forget(route);
     }
 
     /// Ends the service: every message ends, peers are told, nothing is accepted any more. Packets
-    /// are still to be carried until [`MessageService::is_quiet`].
-    pub fn close(&mut self, now: Time) {
+    /// are still to be carried until [`Messages::is_quiet`].
+    pub fn close(&mut self, now: Time, engine: &mut Engine) {
         self.is_closed = true;
         while let Some(route) = self.out.keys().next().copied() {
-            self.abandon(now, route);
+            self.abandon(now, engine, route);
         }
         for port in std::mem::take(&mut self.ports) {
-            self.engine.unlisten(port);
+            engine.unlisten(port);
         }
         for id in self.incoming.keys().copied().collect::<Vec<ContextId>>() {
-            self.let_go(now, id, LetGo::Closing);
+            self.let_go(now, engine, id, LetGo::Closing);
             self.remove_incoming(id);
         }
         self.ready.clear();
@@ -145,16 +154,16 @@ impl MessageService {
     }
 
     /// A route goes on: makes its association when it lacks one, writes, rests when all is done.
-    pub(super) fn go_on(&mut self, now: Time, route: Route) {
+    pub(super) fn go_on(&mut self, now: Time, engine: &mut Engine, route: Route) {
         let Some(outflow) = self.out.get_mut(&route) else { return };
         if outflow.context.is_none() && outflow.next_len().is_some() {
             let traffic = self.traffic.get(&route).copied().unwrap_or_default();
-            if !self.open(now, route, traffic) {
+            if !self.open(now, engine, route, traffic) {
                 return;
             }
         }
         let Some(outflow) = self.out.get_mut(&route) else { return };
-        match (outflow.write(now, &mut self.engine), outflow.context) {
+        match (outflow.write(now, engine), outflow.context) {
             // It takes no more, and its end has not been told yet: not for ever.
             (Err(_), Some(id)) => self.closing.set_once(id, now + self.config.leave_max),
             (Ok(()), Some(_)) if route.reach != Reach::Host && outflow.is_in_message() => {
@@ -167,18 +176,18 @@ impl MessageService {
 
     /// Writes on to groups, from which no packet comes that would have XTP tell of room. False when
     /// there was none.
-    pub(super) fn write_to_groups(&mut self, now: Time) -> bool {
+    pub(super) fn write_to_groups(&mut self, now: Time, engine: &mut Engine) -> bool {
         let mut has_room = false;
         for route in std::mem::take(&mut self.unfinished) {
             let before = self.out.get(&route).map(Outflow::offset);
-            self.go_on(now, route);
+            self.go_on(now, engine, route);
             has_room |= self.out.get(&route).map(Outflow::offset) != before;
         }
         has_room
     }
 
     /// Opens the association of a route; false when that has to wait.
-    fn open(&mut self, now: Time, route: Route, traffic: Traffic) -> bool {
+    fn open(&mut self, now: Time, engine: &mut Engine, route: Route, traffic: Traffic) -> bool {
         let Some(outflow) = self.out.get_mut(&route) else { return false };
         if route.reach != Reach::Host {
             let ready_at = outflow.pace.ready_at(traffic);
@@ -188,7 +197,7 @@ impl MessageService {
             }
             outflow.pace.take(now, traffic, outflow.next_len().unwrap_or(0));
         }
-        match self.engine.open(now, &opening(route, self.config.source, traffic)) {
+        match engine.open(now, &opening(route, self.config.source, traffic)) {
             Ok(id) => {
                 outflow.context = Some(id);
                 self.routes.insert(id, route);
@@ -211,12 +220,18 @@ impl MessageService {
         let has_room = outflow.has_room(0, config.messages_max, config.waiting_bytes_max);
         if outflow.wants_room && has_room {
             outflow.wants_room = false;
-            self.tell(Event::Room(route));
+            self.tidings.push_back(Event::Room(route));
         }
     }
 
     /// Something has happened to the association of a route.
-    pub(super) fn handle_outgoing(&mut self, now: Time, route: Route, event: dacapo_xtp::Event) {
+    pub(super) fn handle_outgoing(
+        &mut self,
+        now: Time,
+        engine: &mut Engine,
+        route: Route,
+        event: dacapo_xtp::Event,
+    ) {
         use dacapo_xtp::Event as E;
         match event {
             E::Opened(_) => {
@@ -224,21 +239,21 @@ impl MessageService {
                     outflow.is_opened = true;
                 }
             }
-            E::Readable(id) => self.hear(now, route, id),
-            E::Ended(id, end) => self.end(now, route, id, end),
+            E::Readable(id) => self.hear(now, engine, route, id),
+            E::Ended(id, end) => self.end(now, engine, route, id, end),
             E::Incoming { .. } | E::Writable(_) | E::Delivered(_) | E::Remark(..) => {}
         }
-        self.go_on(now, route);
+        self.go_on(now, engine, route);
     }
 
     /// Reports have come. Groups make none.
-    fn hear(&mut self, now: Time, route: Route, id: ContextId) {
+    fn hear(&mut self, now: Time, engine: &mut Engine, route: Route, id: ContextId) {
         let Some(outflow) = self.out.get_mut(&route) else { return };
         if route.reach != Reach::Host {
             return;
         }
         let mut ended = Ended::new();
-        let heard = outflow.read_reports(now, &mut self.engine, &mut self.ledger, &mut ended);
+        let heard = outflow.read_reports(now, engine, &mut self.ledger, &mut ended);
         self.ended.extend(ended);
         let (cause, is_certain) = match heard {
             Ok(Heard::Nothing) => return,
@@ -252,15 +267,15 @@ impl MessageService {
         self.lose(route, Loss { cause, is_certain, keeps_waiting });
         self.routes.remove(&id);
         self.closing.remove(id);
-        self.close_streams(now, id);
+        self.close_streams(now, engine, id);
     }
 
     /// The association is over; the last reports may still be unread.
-    fn end(&mut self, now: Time, route: Route, id: ContextId, end: End) {
-        self.hear(now, route, id);
+    fn end(&mut self, now: Time, engine: &mut Engine, route: Route, id: ContextId, end: End) {
+        self.hear(now, engine, route, id);
         let is_settled = !self.routes.contains_key(&id);
         self.leaving.remove(id);
-        self.cut_off(now, id);
+        self.cut_off(now, engine, id);
         let Some(outflow) = self.out.get_mut(&route).filter(|_| !is_settled) else { return };
         if route.reach != Reach::Host && end == End::Complete {
             let mut ended = Ended::new();
@@ -281,26 +296,26 @@ impl MessageService {
     }
 
     /// The association is given up at once.
-    pub(super) fn cut_off(&mut self, now: Time, id: ContextId) {
+    pub(super) fn cut_off(&mut self, now: Time, engine: &mut Engine, id: ContextId) {
         self.routes.remove(&id);
         self.closing.remove(id);
-        self.release(now, id);
+        self.release(now, engine, id);
     }
 
     /// The route that has rested longest gives its room away; false when none rests.
-    fn rest_oldest(&mut self, now: Time) -> bool {
+    fn rest_oldest(&mut self, now: Time, engine: &mut Engine) -> bool {
         let oldest = self.resting.pop();
-        oldest.inspect(|route| self.rest(now, *route)).is_some()
+        oldest.inspect(|route| self.rest(now, engine, *route)).is_some()
     }
 
     /// Closes the association of a route on which every ticket has ended.
-    pub(super) fn rest(&mut self, now: Time, route: Route) {
+    pub(super) fn rest(&mut self, now: Time, engine: &mut Engine, route: Route) {
         let context = self.out.get(&route).and_then(|outflow| outflow.context);
         self.forget(route);
         if let Some(id) = context {
             self.routes.remove(&id);
             self.closing.remove(id);
-            self.close_streams(now, id);
+            self.close_streams(now, engine, id);
         }
     }
 

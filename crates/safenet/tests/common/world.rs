@@ -240,7 +240,12 @@ impl World {
                 node.events.push(event);
             }
         }
-        assert!(node.service.sums().closes(), "{}: {:?}", self.hint, node.service.sums());
+        assert!(
+            node.service.messages().sums().closes(),
+            "{}: {:?}",
+            self.hint,
+            node.service.messages().sums()
+        );
         if node.takes {
             self.take(end);
         }
