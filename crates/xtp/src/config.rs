@@ -23,6 +23,9 @@ pub struct Timers {
     pub response_wait: Duration,
     /// The least inactive period.
     pub inactive_min: Duration,
+    /// Slot: within it the members of a reliable group answer what went to all of them, each at a
+    /// time of its own.
+    pub slot: Duration,
 }
 
 impl Default for Timers {
@@ -36,6 +39,7 @@ impl Default for Timers {
             give_up: Duration::from_secs(120),
             response_wait: Duration::from_millis(50),
             inactive_min: Duration::from_secs(1),
+            slot: Duration::from_millis(1),
         }
     }
 }
@@ -108,7 +112,7 @@ pub struct Mode {
 pub struct Listen {
     /// The port of XTP; 0 for who opens without an address.
     pub port: u16,
-    /// The service that is given; `None`: every one but reliable multicast.
+    /// The service that is given; `None`: every one.
     pub service: Option<Service>,
     /// The most associations that wait for [`crate::Event::Incoming`] to be taken.
     pub backlog_max: usize,
@@ -117,7 +121,7 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// A port for every service but reliable multicast, with a backlog of 128.
+    /// A port for every service, with a backlog of 128.
     #[must_use]
     pub fn on(port: u16) -> Self {
         Self { port, service: None, backlog_max: 128, mode: Mode::default() }
@@ -152,5 +156,13 @@ impl Open {
         let destination = SocketAddr::new(group.ip(), port);
         let (ends, mode) = (Some((destination, source)), Mode::default());
         Self { peer: group, ends, service: Service::Multicast, mode }
+    }
+
+    /// A reliable stream to a group, from a port here, in the same terms.
+    #[must_use]
+    pub fn reliable_multicast(group: SocketAddr, port: u16, source: SocketAddr) -> Self {
+        let mode = Mode { fast_report: true, ..Mode::default() };
+        let service = Service::ReliableMulticast;
+        Self { service, mode, ..Self::multicast(group, port, source) }
     }
 }

@@ -1,6 +1,7 @@
 //! [`Event`]: what users are told, and how an association ends.
 
 use crate::engine::ContextId;
+use crate::group::{Leaving, Member};
 use crate::wire::{Code, Reason};
 use std::fmt;
 
@@ -14,7 +15,8 @@ pub enum Event {
         /// The new context.
         id: ContextId,
     },
-    /// The peer has answered: the association is open.
+    /// The peer has answered: the association is open. Of a reliable group: enough members have
+    /// joined; or, at a member, the transmitter has admitted it.
     Opened(ContextId),
     /// There is something to read, or the peer's stream is over.
     Readable(ContextId),
@@ -24,6 +26,10 @@ pub enum Event {
     Delivered(ContextId),
     /// The peer has said what it does not like; the association goes on.
     Remark(ContextId, Code, Reason),
+    /// A member has joined the reliable group to which this context transmits.
+    Joined(ContextId, Member),
+    /// A member of the reliable group is none any more: what it has, and why.
+    Left(ContextId, Member, Leaving),
     /// The association is over. What has come can be read until [`crate::Engine::release`].
     Ended(ContextId, End),
 }
@@ -43,6 +49,8 @@ pub enum End {
     Refused(Code, Reason),
     /// The peer knows nothing of it (any more).
     Disowned,
+    /// A reliable group has fewer members than its policy asks for.
+    TooFewMembers,
 }
 
 impl fmt::Display for End {
@@ -54,6 +62,9 @@ impl fmt::Display for End {
             Self::TimedOut => f.write_str("the peer does not answer; is it there, and the way?"),
             Self::Refused(code, reason) => write!(f, "the peer says: {code}: {reason}"),
             Self::Disowned => f.write_str("the peer knows nothing of it; was it started anew?"),
+            Self::TooFewMembers => f.write_str(
+                "the group has fewer members than its policy asks for; do they listen, or join?",
+            ),
         }
     }
 }
@@ -64,12 +75,13 @@ pub struct Events(u8);
 
 impl Events {
     pub const INCOMING: u8 = 1;
-    pub const OPENED: u8 = 2;
-    pub const READABLE: u8 = 4;
-    pub const WRITABLE: u8 = 8;
-    pub const DELIVERED: u8 = 16;
-    pub const REMARK: u8 = 32;
-    pub const ENDED: u8 = 64;
+    pub const MEMBER: u8 = 2;
+    pub const OPENED: u8 = 4;
+    pub const READABLE: u8 = 8;
+    pub const WRITABLE: u8 = 16;
+    pub const DELIVERED: u8 = 32;
+    pub const REMARK: u8 = 64;
+    pub const ENDED: u8 = 128;
 
     /// Notes one.
     pub fn insert(&mut self, event: u8) {

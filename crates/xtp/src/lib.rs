@@ -2,15 +2,16 @@
 //!
 //! What it is: [`wire`], every packet of the protocol as bytes, and [`Engine`], which runs
 //! associations: datagrams, acknowledged datagrams, transactions and reliable streams between two
-//! hosts, and streams to groups without repair; with window, rate and burst control, go-back-n and
-//! selective repeat, priorities and diagnostics. Time, randomness and packets are arguments.
+//! hosts, and streams to groups, without repair or reliable, with members that join and leave; with
+//! window, rate and burst control, go-back-n and selective repeat, priorities and diagnostics.
+//! Time, randomness and packets are arguments.
 //!
-//! What it is not: I/O, or reliable associations with groups (service 6), which are refused. It
-//! decodes in Wireshark and follows the published descriptions; the text of the specification was
-//! not at hand, so more is not said. What those leave open is marked "decided here".
+//! What it is not: I/O. It decodes in Wireshark and follows the published descriptions; the text of
+//! the specification was not at hand, so more is not said. What those leave open is marked "decided
+//! here".
 //!
 //! ```text
-//!   user     open  listen  write  read  finish  abort        poll_event
+//!   user     open  listen  join  write  read  finish  abort  poll_event
 //!              |                                                  ^
 //!   Engine     v          contexts, found by key        table: what happens in which state
 //!              |                                                  ^
@@ -22,6 +23,8 @@ mod config;
 mod context;
 mod engine;
 mod event;
+mod group;
+mod members;
 mod ranges;
 mod rate;
 mod receiver;
@@ -34,4 +37,5 @@ pub mod wire;
 pub use config::{Config, Listen, Mode, Open, Retransmission, Timers};
 pub use engine::{ContextId, Counters, Engine, ListenError, Message, OpenError, Status, UserError};
 pub use event::{End, Event};
+pub use group::{GroupPolicy, Join, Leaving, Member, MemberId};
 pub use receiver::Read;

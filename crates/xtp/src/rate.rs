@@ -94,6 +94,14 @@ impl Rate {
         self.limit.map_or(Time::NEVER, |_| self.refill)
     }
 
+    /// How long so many bytes take; zero without a limit.
+    #[must_use]
+    pub fn time_of(&self, len: usize) -> Duration {
+        let Some(limit) = self.limit else { return Duration::ZERO };
+        let burst = usize::try_from(limit.burst).unwrap_or(usize::MAX).max(1);
+        limit.period.saturating_mul(u32::try_from(len.div_ceil(burst)).unwrap_or(u32::MAX))
+    }
+
     fn fill(&mut self, now: Time) {
         let Some(limit) = self.limit else { return };
         if now < self.refill {

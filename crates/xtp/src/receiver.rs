@@ -120,6 +120,19 @@ impl Receiver {
         }
     }
 
+    /// Begins anew with another first byte, before anything has come.
+    pub fn restart(&mut self, start: u64) {
+        let posted = self.posted.map(|posted| posted.saturating_sub(self.read_at));
+        *self = Self::new(start, self.capacity, self.is_selective, posted.is_some());
+        self.post(posted.and_then(|len| usize::try_from(len).ok()).unwrap_or(0));
+    }
+
+    /// One past the last byte that is taken.
+    #[must_use]
+    pub const fn alloc(&self) -> u64 {
+        self.alloc
+    }
+
     /// The first byte that has not come in order.
     #[must_use]
     pub const fn rseq(&self) -> u64 {

@@ -137,6 +137,31 @@ impl Requests {
         self.sync
     }
 
+    /// The request of a handshake goes to several who are asked one by one: in all its turns it has
+    /// one number (decided here), so that who has answered it once is not asked again.
+    pub fn ask_each(&mut self, now: Time, up_to: u64) -> u32 {
+        match &mut self.handshake {
+            Some(handshake) if handshake.retries > 1 => {
+                handshake.is_due = false;
+                handshake.asked = now;
+                self.sync
+            }
+            _ => self.ask(now, up_to, false),
+        }
+    }
+
+    /// One past the last byte that was sent before this request; `None` when it is not waited for.
+    #[must_use]
+    pub fn up_to(&self, sync: u32) -> Option<u64> {
+        self.open.iter().find(|request| request.sync == sync).map(|request| request.up_to)
+    }
+
+    /// Whether this is a request for delivery that is waited for.
+    #[must_use]
+    pub fn is_delivery(&self, sync: u32) -> bool {
+        self.open.iter().any(|request| request.sync == sync && request.is_delivery)
+    }
+
     /// Something came from the peer.
     pub fn handle_sign_of_life(&mut self, now: Time) {
         self.heard = self.heard.max(now);

@@ -57,6 +57,14 @@ pub struct Report<'a> {
     pub may_resend: bool,
 }
 
+impl Report<'_> {
+    /// Whether the spans are what lacks, not what has arrived: then they begin at `rseq`.
+    fn names_gaps(&self) -> bool {
+        let first = self.spans.and_then(|spans| spans.iter().next());
+        first.is_some_and(|span| span.left == self.control.rseq)
+    }
+}
+
 /// The half of a context that sends the user's stream.
 #[derive(Debug)]
 pub struct Sender {
@@ -267,17 +275,46 @@ impl Sender {
             self.alloc = self.alloc.max(alloc);
         }
         self.acknowledge(rseq);
-        while self.resent.front().is_some_and(|resent| !is_newer(resent.sync, echo)) {
-            self.resent.pop_front();
-        }
-        let is_sound = report.spans.is_none_or(|spans| {
-            let is_within = spans.iter().all(|span| rseq <= span.left && span.right <= self.next);
-            spans.is_ordered() && is_within
-        });
+        self.forget_resent(echo);
+        let is_sound = self.is_sound(report);
         if is_sound && report.may_resend && !self.is_lossy {
+            self.note_gaps(report, rseq.max(self.una), echo);
+            self.forget_arrived(report);
+        }
+        is_sound
+    }
+
+    /// Takes status of one of several who all get the stream: what it lacks goes to all. False when
+    /// it says what cannot be.
+    pub fn handle_member_report(&mut self, report: &Report<'_>) -> bool {
+        let Control { rseq, echo, .. } = report.control;
+        let is_sound = rseq <= self.next && self.is_sound(report);
+        if is_sound && report.may_resend {
             self.note_gaps(report, rseq.max(self.una), echo);
         }
         is_sound
+    }
+
+    /// What all who get the stream have said at least. The window may become narrower: a further
+    /// one may have less room.
+    pub fn settle(&mut self, floor: &Control) {
+        self.alloc = floor.alloc;
+        self.acknowledge(floor.rseq);
+        self.forget_resent(floor.echo);
+    }
+
+    fn forget_resent(&mut self, echo: u32) {
+        while self.resent.front().is_some_and(|resent| !is_newer(resent.sync, echo)) {
+            self.resent.pop_front();
+        }
+    }
+
+    fn is_sound(&self, report: &Report<'_>) -> bool {
+        let rseq = report.control.rseq;
+        report.spans.is_none_or(|spans| {
+            let is_within = spans.iter().all(|span| rseq <= span.left && span.right <= self.next);
+            spans.is_ordered() && is_within
+        })
     }
 
     /// Puts what lacks into `resend`.
@@ -285,8 +322,7 @@ impl Sender {
         let mut gaps = Ranges::default();
         let spans = report.spans.unwrap_or(Spans::List(&[]));
         let last = spans.iter().last().map(|span| span.right);
-        let names_gaps = spans.iter().next().is_some_and(|span| span.left == report.control.rseq);
-        if names_gaps {
+        if report.names_gaps() {
             spans.iter().for_each(|span| gaps.insert(span));
         } else {
             // An ECNTL without spans says that something lacks, not how much: all from there on.
@@ -303,7 +339,14 @@ impl Sender {
         too_early.for_each(|resent| gaps.remove(resent.span));
         gaps.remove(Span { left: 0, right: rseq });
         gaps.iter().for_each(|gap| self.resend.insert(gap));
-        spans.iter().filter(|_| !names_gaps).for_each(|span| self.resend.remove(span));
+    }
+
+    /// What has arrived need not go again, where nobody else lacks it.
+    fn forget_arrived(&mut self, report: &Report<'_>) {
+        if !report.names_gaps() {
+            let spans = report.spans.unwrap_or(Spans::List(&[]));
+            spans.iter().for_each(|span| self.resend.remove(span));
+        }
     }
 
     fn acknowledge(&mut self, rseq: u64) {

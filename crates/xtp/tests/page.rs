@@ -65,7 +65,9 @@ fn the_page_shows_the_states_of_the_code() {
 fn every_packet_is_foreseen_in_every_state_that_packets_reach() {
     // Whoever listens is reached by FIRST only; all else finds no context.
     for input in Input::ALL.into_iter().filter(|input| input.is_packet()) {
-        for state in [State::Quiescent, State::Opening, State::Open, State::Inactive] {
+        for state in
+            [State::Quiescent, State::Opening, State::Joining, State::Open, State::Inactive]
+        {
             assert!(step(state, input).is_some(), "{input:?} in {state:?}");
         }
     }

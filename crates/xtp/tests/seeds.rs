@@ -8,75 +8,14 @@
 
 mod common;
 
+use common::seeds::{config, each, link, mode};
 use common::world::{Side, World, address};
 use dacapo_base::Random;
-use dacapo_base::seeds::{each_seed, number};
-use dacapo_link::{LinkConfig, Loss};
-use dacapo_xtp::wire::{Limits, Service};
-use dacapo_xtp::{
-    Config, ContextId, End, Event, Listen, Message, Mode, Open, Read, Retransmission, Timers,
-};
+use dacapo_link::LinkConfig;
+use dacapo_xtp::wire::Service;
+use dacapo_xtp::{ContextId, End, Event, Listen, Message, Mode, Open, Read, Retransmission};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-
-const SEEDS: u64 = 100;
-
-/// Each seed another link: up to 30 % loss each way, copies, late ones, flipped bits.
-fn link(random: &mut Random) -> LinkConfig {
-    let delay = Duration::from_micros(100 + random.below(40_000));
-    LinkConfig {
-        delay,
-        jitter: delay.min(Duration::from_micros(random.below(5_000))),
-        keep_order: random.chance(0.5),
-        loss: Loss::Random { p: random.unit() * 0.3 },
-        duplicate: random.unit() * 0.1,
-        reorder: random.unit() * 0.1,
-        reorder_by: Duration::from_millis(1 + random.below(15)),
-        corrupt_undetected: random.unit() * 0.02,
-        ..LinkConfig::default()
-    }
-}
-
-fn mode(random: &mut Random) -> Mode {
-    let is_selective = random.chance(0.7);
-    let has_rate = random.chance(0.2);
-    Mode {
-        fast_report: random.chance(0.7),
-        edge: random.chance(0.2),
-        sort: random.chance(0.3).then(|| random.next_u32() as u16),
-        retransmission: if is_selective {
-            Retransmission::Selective
-        } else {
-            Retransmission::GoBackN
-        },
-        limits: Limits {
-            out_rate: if has_rate { 1_000_000 } else { 0 },
-            out_burst: 8_000,
-            ..Limits::default()
-        },
-        ..Mode::default()
-    }
-}
-
-/// A link that loses half of all round trips needs patience: ten retries in a row fail once in a
-/// thousand handshakes, and as long as one end asks the other has to remember that it was over.
-fn config(random: &mut Random) -> Config {
-    let timers = Timers {
-        retries_max: 60,
-        wait_max: Duration::from_secs(2),
-        give_up: Duration::from_secs(600),
-        inactive_min: Duration::from_secs(600),
-        ..Timers::default()
-    };
-    Config {
-        packet_len_max: 300 + random.below(1_200) as usize,
-        buffer_len: 8_192 << random.below(4),
-        first_window: 2_000 + random.below(64_000),
-        timers,
-        ..Config::default()
-    }
-}
 
 /// Runs one seed; returns how many packets there were.
 fn run(seed: u64) -> u64 {
@@ -111,21 +50,6 @@ fn run(seed: u64) -> u64 {
         assert_eq!(world.ends[end].inactive_count(), 0, "{hint}");
     }
     world.sent.len() as u64
-}
-
-/// Runs every seed, or the one that `XTP_SEED` names.
-fn each(what: &str, run: impl Fn(u64) -> u64 + Sync) {
-    let one = number("XTP_SEED", u64::MAX);
-    if one != u64::MAX {
-        println!("{what}: {} packets", run(one));
-        return;
-    }
-    let packets = AtomicU64::new(0);
-    let count = number("XTP_SEEDS", SEEDS);
-    each_seed(0..count, |seed| {
-        packets.fetch_add(run(seed), Ordering::Relaxed);
-    });
-    println!("{what}: {count} seeds, {} packets", packets.into_inner());
 }
 
 #[test]

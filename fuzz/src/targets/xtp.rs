@@ -292,6 +292,8 @@ const fn name(event: &Event) -> &'static str {
         Event::Writable(_) => "writable",
         Event::Delivered(_) => "delivered",
         Event::Remark(..) => "remark",
+        Event::Joined(..) => "joined",
+        Event::Left(..) => "left",
         Event::Ended(_, End::Complete) => "complete",
         Event::Ended(_, End::Aborted) => "aborted",
         Event::Ended(_, End::TimedOut) => "timed out",

@@ -200,6 +200,8 @@ impl Messages {
             | E::Writable(id)
             | E::Delivered(id)
             | E::Remark(id, ..)
+            | E::Joined(id, _)
+            | E::Left(id, ..)
             | E::Ended(id, _) => id,
         };
         if self.leaving.contains(id) {

@@ -124,7 +124,12 @@ impl Messages {
                 }
                 self.go_on_reading(now, engine, id);
             }
-            E::Incoming { .. } | E::Opened(_) | E::Delivered(_) | E::Remark(..) => {}
+            E::Incoming { .. }
+            | E::Opened(_)
+            | E::Delivered(_)
+            | E::Remark(..)
+            | E::Joined(..)
+            | E::Left(..) => {}
         }
     }
 

@@ -241,7 +241,12 @@ impl Messages {
             }
             E::Readable(id) => self.hear(now, engine, route, id),
             E::Ended(id, end) => self.end(now, engine, route, id, end),
-            E::Incoming { .. } | E::Writable(_) | E::Delivered(_) | E::Remark(..) => {}
+            E::Incoming { .. }
+            | E::Writable(_)
+            | E::Delivered(_)
+            | E::Remark(..)
+            | E::Joined(..)
+            | E::Left(..) => {}
         }
         self.go_on(now, engine, route);
     }

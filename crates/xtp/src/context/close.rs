@@ -58,6 +58,9 @@ impl Context {
 
     /// Whether both streams have come to their end, and both ends know it.
     pub(super) fn is_over(&self) -> bool {
+        if self.group.is_some() {
+            return self.is_group_over();
+        }
         self.is_rclose_received && self.sender.is_all_sent() && self.receiver.is_complete()
     }
 

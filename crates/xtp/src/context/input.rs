@@ -16,13 +16,35 @@ impl Context {
     pub fn take(&mut self, now: Time, header: &Header, body: &Body<'_>, len: usize) {
         self.proof.received = self.proof.received.saturating_add(len as u64);
         self.proof.is_proven |= header.key.is_returned();
-        let code = if let Body::Diag(diagnostic) = body { Some(diagnostic.code) } else { None };
-        let input = Input::of(header.format, header.options, code);
+        let input = Input::of_packet(header, body);
         let Some((next, act)) = step(self.state, input) else { return };
+        if self.group.is_some() {
+            return self.take_from_member(now, header, body);
+        }
         if let Body::Diag(diagnostic) = body {
             return self.take_diagnostic(now, header, diagnostic, act);
         }
         self.requests.handle_sign_of_life(now);
+        self.set_delay(header);
+        if next == State::Joining || self.state == State::Joining {
+            if act == Act::Leave {
+                self.leave_joining();
+            } else {
+                self.take_joining(now, header, body);
+            }
+        } else {
+            self.take_open(now, header, body, (next, act));
+        }
+        self.clear_delay();
+    }
+
+    fn take_open(
+        &mut self,
+        now: Time,
+        header: &Header,
+        body: &Body<'_>,
+        (next, act): (State, Act),
+    ) {
         let was = self.state;
         if next == State::Open {
             self.state = next;
@@ -155,7 +177,7 @@ impl Context {
     }
 
     /// A window that stays closed is asked for, less and less often.
-    fn watch_window(&mut self, now: Time) {
+    pub(super) fn watch_window(&mut self, now: Time) {
         if !self.sender.is_blocked() {
             self.wants.window_at = None;
             self.wants.window_wait = std::time::Duration::ZERO;
@@ -166,7 +188,7 @@ impl Context {
         }
     }
 
-    fn take_requests(&mut self, now: Time, header: &Header, packet_end: u64) {
+    pub(super) fn take_requests(&mut self, now: Time, header: &Header, packet_end: u64) {
         let options = header.options;
         let is_changed = header.format.is_information() && self.takes_edge(header);
         if options.has(Options::SREQ) || is_changed {
@@ -218,7 +240,8 @@ impl Context {
 
     /// Status is due now.
     pub(super) fn reply(&mut self, now: Time) {
-        let at = self.replies.status_at.map_or(now, |at| at.min(now));
+        let due = now + self.delay();
+        let at = self.replies.status_at.map_or(due, |at| at.min(due));
         self.replies.status_at = Some(at);
     }
 

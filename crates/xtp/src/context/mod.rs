@@ -15,9 +15,13 @@
 //! can go, so a sender never waits for nothing.
 
 mod close;
+mod group;
 mod input;
+mod join;
 mod output;
 mod user;
+
+use output::write;
 
 use crate::config::{Config, Mode, Open};
 use crate::event::{End, Events};
@@ -27,7 +31,8 @@ use crate::requests::{Alarm, Requests};
 use crate::sender::Sender;
 use crate::table::{Act, Input, State, step};
 use crate::wire::{
-    AddressSegment, Code, HEADER_LEN, Header, Key, Limits, Options, Reason, Service, Traffic,
+    Address, AddressSegment, Code, HEADER_LEN, Header, Key, Limits, Options, Reason, Service,
+    Traffic,
 };
 use dacapo_base::Time;
 use std::collections::VecDeque;
@@ -127,12 +132,15 @@ pub struct Context {
     /// What the peer has remarked last.
     pub last_remark: Option<(Code, Reason)>,
     response_wait: Duration,
+    /// The members, at the transmitter of a reliable group.
+    group: Option<Box<group::Group>>,
+    /// What a member of a reliable group keeps.
+    membership: Option<Box<join::Membership>>,
 }
 
 impl Context {
     /// The end that opens.
     pub fn opening(now: Time, config: &Config, open: &Open, key: u64, sync: u32) -> Self {
-        use crate::wire::Address;
         let address = open.ends.map_or(Address::Null, |(destination, source)| Address::Internet {
             destination,
             source,
@@ -211,7 +219,7 @@ impl Context {
             end: None,
             service: Service::Unspecified,
             sort: mode.sort,
-            address: AddressSegment { domain: 0, address: crate::wire::Address::Null },
+            address: AddressSegment { domain: 0, address: Address::Null },
             mode,
             sender,
             receiver: Self::receiver_from(0, config, mode),
@@ -237,6 +245,8 @@ impl Context {
             disowned: None,
             last_remark: None,
             response_wait: config.timers.response_wait,
+            group: None,
+            membership: None,
         }
     }
 
@@ -264,6 +274,44 @@ impl Context {
         self.data_len_max = len.min(most);
     }
 
+    /// Whether a packet with this key may come from there.
+    pub fn expects(&self, key: Key, from: SocketAddr) -> bool {
+        match &self.group {
+            // Anybody may ask to join.
+            Some(_) if key.value() == self.own_key || key == Key::own(0) => true,
+            Some(group) => group.members.address_of(key.value()) == Some(from),
+            None => self.peer == from,
+        }
+    }
+
+    /// Whether such a packet means anything here: members only know JCNTL, and only a request to
+    /// join comes under the key that everybody in a group knows.
+    pub fn understands(&self, input: Input, key: Key) -> bool {
+        match (input, &self.group) {
+            (Input::Join, _) => self.is_in_group(),
+            (_, Some(_)) => key.value() != self.own_key,
+            _ => true,
+        }
+    }
+
+    /// Whether it is one end of a reliable association with a group.
+    pub const fn is_in_group(&self) -> bool {
+        self.group.is_some() || self.membership.is_some()
+    }
+
+    /// Whether it transmits to one.
+    pub const fn is_transmitter(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// Whom the association was opened with, as XTP names it.
+    pub const fn destination(&self) -> Option<SocketAddr> {
+        match self.address.address {
+            Address::Internet { destination, .. } => Some(destination),
+            Address::Null => None,
+        }
+    }
+
     /// Whether the service lets nothing come back.
     const fn is_quiet(&self) -> bool {
         matches!(self.service, Service::Datagram | Service::Multicast)
@@ -276,7 +324,7 @@ impl Context {
 
     /// Time goes on.
     pub fn handle_time(&mut self, now: Time) {
-        if !matches!(self.state, State::Opening | State::Open) {
+        if !self.state.is_live() {
             return;
         }
         if self.is_quiet() {
@@ -290,14 +338,17 @@ impl Context {
             self.wants.window_at = None;
             self.requests.begin_handshake(now);
         }
-        if self.requests.handle_time(now) == Alarm::GiveUp {
-            self.give_up(Input::GivenUp, End::TimedOut);
+        self.drop_the_late(now);
+        match self.requests.handle_time(now) {
+            Alarm::GiveUp if self.group.is_some() => self.drop_the_silent(now),
+            Alarm::GiveUp => self.give_up(Input::GivenUp, End::TimedOut),
+            Alarm::None | Alarm::Ask => {}
         }
     }
 
     /// When [`Context::handle_time`] or [`Context::poll`] has something to do again.
     pub fn deadline(&self) -> Time {
-        if !matches!(self.state, State::Opening | State::Open) {
+        if !self.state.is_live() {
             return Time::NEVER;
         }
         if self.is_quiet() {
@@ -305,10 +356,15 @@ impl Context {
         }
         let mut at = self.requests.deadline();
         at = at.min(self.wants.window_at.unwrap_or(Time::NEVER));
-        if self.state == State::Open && self.affords_status() {
+        let may_answer = match self.state {
+            State::Open => self.affords_status(),
+            State::Joining => self.affords_joining(),
+            _ => false,
+        };
+        if may_answer {
             at = at.min(self.replies.status_at.unwrap_or(Time::NEVER));
         }
-        at.min(self.credit_at)
+        at.min(self.credit_at).min(self.group_deadline())
     }
 
     /// How long the peer may ask after this end has let go.
@@ -336,6 +392,7 @@ impl Context {
     pub fn finish_with(&mut self, end: End) {
         if self.end.is_none() {
             self.end = Some(end);
+            self.dismiss_all();
             self.events.insert(Events::ENDED);
         }
     }

@@ -9,6 +9,7 @@ use crate::wire::{
     Writer,
 };
 use dacapo_base::Time;
+use std::net::SocketAddr;
 
 /// What a control packet has at most, besides spans and messages.
 const CONTROL_LEN: usize = HEADER_LEN + 32 + 24;
@@ -20,22 +21,34 @@ const SPANS_AT: usize = HEADER_LEN + 24;
 const SPAN_LEN: usize = 16;
 
 impl Context {
-    /// Appends the next packet to `into`; false when there is none now.
-    pub fn poll(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+    /// Appends the next packet to `into` and gives its destination; `None` when there is none now.
+    pub fn poll(&mut self, now: Time, into: &mut Vec<u8>) -> Option<SocketAddr> {
         let start = into.len();
         self.credit_at = Time::NEVER;
+        if self.wants.close && self.may_close(now) {
+            return self.say_end(into).then_some(self.peer);
+        }
+        if self.group.is_some() {
+            return self.poll_group(now, into);
+        }
         let is_one = match self.state {
-            State::Opening | State::Open if self.wants.close => self.say_end(into),
             State::Opening => self.poll_opening(now, into),
+            State::Joining => self.poll_joining(now, into),
             State::Open => self.poll_open(now, into),
             _ => false,
         };
         let len = into.len().saturating_sub(start);
         self.proof.sent = self.proof.sent.saturating_add(len as u64);
-        is_one
+        is_one.then_some(self.peer)
     }
 
-    fn affords(&self, len: usize) -> bool {
+    /// The last word of a member of a group keeps to its slot, as others do.
+    fn may_close(&self, now: Time) -> bool {
+        let is_early = self.replies.status_at.is_some_and(|at| at > now);
+        self.state.is_live() && !(self.membership.is_some() && is_early)
+    }
+
+    pub(super) fn affords(&self, len: usize) -> bool {
         let most = self.proof.received.saturating_mul(UNPROVEN_FACTOR);
         self.proof.is_proven || self.proof.sent.saturating_add(len as u64) <= most
     }
@@ -79,12 +92,18 @@ impl Context {
     }
 
     /// What every packet of this context says: priority and close bits.
-    fn header(&self, format: Format, options: Options, seq: u64, packet_end: u64) -> Header {
+    pub(super) fn header(
+        &self,
+        format: Format,
+        options: Options,
+        seq: u64,
+        packet_end: u64,
+    ) -> Header {
         Header {
             key: self.peer_key,
             options: options
                 | Options::SORT.when(self.sort.is_some())
-                | Options::MULTI.when(self.service == Service::Multicast)
+                | Options::MULTI.when(self.service.is_to_group())
                 | self.close_options(packet_end),
             format,
             sort: self.sort.unwrap_or(0),
@@ -94,7 +113,7 @@ impl Context {
     }
 
     /// The options of data, by the user's choice.
-    fn data_options(&self) -> Options {
+    pub(super) fn data_options(&self) -> Options {
         Options::NOCHECK.when(self.mode.without_check)
             | Options::NOERR.when(self.mode.without_repair)
             | Options::NOFLOW.when(self.mode.without_window)
@@ -102,7 +121,7 @@ impl Context {
             | Options::EDGE.when(self.edge)
     }
 
-    fn control_header(&self, format: Format, options: Options) -> Header {
+    pub(super) fn control_header(&self, format: Format, options: Options) -> Header {
         let next = self.sender.next();
         let options = options
             | Options::RES.when(self.mode.reserve)
@@ -171,6 +190,10 @@ impl Context {
     fn say_end(&mut self, into: &mut Vec<u8>) -> bool {
         self.wants.close = false;
         self.state = State::Inactive;
+        if self.awaited().is_some() {
+            // Nobody has heard of this end.
+            return false;
+        }
         if !self.affords(CNTL_LEN) || self.is_quiet() && !self.is_initiator {
             return false;
         }
@@ -179,12 +202,12 @@ impl Context {
     }
 
     /// The END of a context that is given up and released at once.
-    pub fn poll_last(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
-        self.wants.close && self.poll(now, into)
+    pub fn poll_last(&mut self, into: &mut Vec<u8>) -> bool {
+        self.wants.close && self.state.is_live() && self.say_end(into)
     }
 
     /// A request that is not on data: of the handshake, of new limits, of delivery.
-    fn send_request(&mut self, now: Time, option: Options, into: &mut Vec<u8>) -> bool {
+    pub(super) fn send_request(&mut self, now: Time, option: Options, into: &mut Vec<u8>) -> bool {
         let is_new = std::mem::take(&mut self.wants.is_traffic_due);
         let sync = self.requests.ask(now, self.sender.next(), option == Options::DREQ);
         if is_new || self.wants.traffic.is_some() {
@@ -238,7 +261,7 @@ impl Context {
     }
 
     /// DATA: what lacks, what is new, or the end of the stream.
-    fn send_data(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+    pub(super) fn send_data(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
         let most = self.packet_len_max.saturating_sub(HEADER_LEN + TAG_LEN);
         let piece = self.sender.peek(self.data_len_max.min(most));
         let Some(piece) = piece else { return self.send_empty_end(now, into) };
@@ -335,6 +358,6 @@ impl Context {
     }
 }
 
-fn write(header: &Header, body: &Body<'_>, into: &mut Vec<u8>) -> bool {
+pub(super) fn write(header: &Header, body: &Body<'_>, into: &mut Vec<u8>) -> bool {
     Writer::packet(header, body, into).is_ok()
 }

@@ -3,7 +3,7 @@
 use super::Context;
 use crate::event::{End, Events};
 use crate::receiver::Read;
-use crate::table::{Input, State};
+use crate::table::Input;
 use crate::wire::Limits;
 use dacapo_base::Time;
 
@@ -26,7 +26,7 @@ impl Context {
     /// Gives the user what is next.
     pub fn read(&mut self, now: Time, into: &mut [u8]) -> Read {
         let read = self.receiver.read(into);
-        if matches!(self.state, State::Opening | State::Open) {
+        if self.state.is_live() {
             self.answer_deliveries(now);
             if self.receiver.has_news_of_window() {
                 self.reply(now);
@@ -63,7 +63,9 @@ impl Context {
 
     /// The user gives the association up.
     pub fn abort(&mut self) {
-        self.give_up(Input::UserAborts, End::Abandoned);
+        if self.end.is_none() {
+            self.give_up(Input::UserAborts, End::Abandoned);
+        }
     }
 
     /// There is room again for what could not be written.

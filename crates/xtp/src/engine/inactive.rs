@@ -95,10 +95,10 @@ impl Inactive {
 }
 
 impl Gone {
-    /// END, in answer to a packet with this `sync`.
-    pub fn end(&self, sync: u32) -> Vec<u8> {
+    /// END, in answer to a packet with this `sync`; `more` is an option that it had.
+    pub fn end(&self, sync: u32, more: Options) -> Vec<u8> {
         let closes = (Options::RCLOSE | Options::WCLOSE).when(self.is_complete);
-        let options = Options::END | closes;
+        let options = Options::END | closes | more;
         let header = Header { options, seq: self.seq, ..Header::new(self.key, Format::Cntl) };
         let control = Control { rseq: self.rseq, alloc: self.rseq, echo: sync };
         let mut packet = Vec::new();

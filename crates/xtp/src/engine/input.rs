@@ -15,11 +15,11 @@ const ANSWERS_MAX: usize = 256;
 
 /// A packet, where it came from, and how long it is.
 #[derive(Clone, Copy)]
-struct Came<'a> {
-    from: SocketAddr,
-    header: Header,
-    body: Body<'a>,
-    len: usize,
+pub(super) struct Came<'a> {
+    pub from: SocketAddr,
+    pub header: Header,
+    pub body: Body<'a>,
+    pub len: usize,
 }
 
 impl Engine {
@@ -56,19 +56,22 @@ impl Engine {
 
     fn handle(&mut self, now: Time, came: &Came<'_>) {
         let Came { from, header, body, len } = came;
-        let code = if let Body::Diag(diagnostic) = body { Some(diagnostic.code) } else { None };
-        let input = Input::of(header.format, header.options, code);
+        let input = Input::of_packet(header, body);
+        let is_opening = matches!(input, Input::First | Input::Invitation);
         // A FIRST carries its sender's own key.
-        if input == Input::First && header.key.is_returned() {
+        if is_opening && header.key.is_returned() {
             return self.drop_packet();
         }
-        let slot = self.find(*from, header.key);
+        let slot = self.find(input, came);
         let state = match slot {
             Some(slot) => {
                 let Some(context) = self.context_at(slot) else { return };
-                if context.peer != *from {
+                if !context.expects(header.key, *from) {
                     self.counters.misdirected = self.counters.misdirected.saturating_add(1);
                     return;
+                }
+                if !context.understands(input, header.key) {
+                    return self.drop_packet();
                 }
                 context.state
             }
@@ -76,6 +79,10 @@ impl Engine {
         };
         let act = step(state, input).map_or(Act::Drop, |(_, act)| act);
         match (act, slot) {
+            (Act::Take, Some(slot)) if input == Input::Join && self.is_transmitter(slot) => {
+                self.counters.taken = self.counters.taken.saturating_add(1);
+                self.handle_join(now, slot, came);
+            }
             (Act::Take | Act::Leave, Some(slot)) => {
                 self.counters.taken = self.counters.taken.saturating_add(1);
                 let Some(context) = self.context_at(slot) else { return };
@@ -101,7 +108,7 @@ impl Engine {
     }
 
     /// A peer whose own key has become known may send under it, as diagnostics do.
-    fn learn(&mut self, slot: u32) {
+    pub(super) fn learn(&mut self, slot: u32) {
         let Some(context) = self.context_at(slot) else { return };
         let (peer, known_as) = (context.peer, context.known_as);
         if let Some(key) = known_as {
@@ -113,16 +120,27 @@ impl Engine {
         self.counters.dropped = self.counters.dropped.saturating_add(1);
     }
 
-    fn find(&self, from: SocketAddr, key: Key) -> Option<u32> {
+    fn find(&mut self, input: Input, came: &Came<'_>) -> Option<u32> {
+        let key = came.header.key;
         if key.is_returned() {
-            self.by_key.get(&key.value()).copied()
-        } else {
-            self.by_peer.get(&(from, key.value())).copied()
+            return self.by_key.get(&key.value()).copied();
+        }
+        let known = self.by_peer.get(&(came.from, key.value())).copied();
+        match input {
+            Input::Join if key.value() == 0 => self.find_group(&came.body),
+            Input::Invitation => known.or_else(|| self.follow(came)),
+            _ => known,
         }
     }
 
+    fn is_transmitter(&self, slot: u32) -> bool {
+        self.context_ref(slot).is_some_and(Context::is_transmitter)
+    }
+
     fn state_without_context(&self, from: SocketAddr, header: &Header, body: &Body<'_>) -> State {
-        if self.inactive.find(from, header.key).is_some_and(|gone| gone.peer == from) {
+        let gone = self.inactive.find(from, header.key);
+        // Anybody may ask to join a group, also one that is over.
+        if gone.is_some_and(|gone| gone.peer == from || header.format == Format::Jcntl) {
             return State::Inactive;
         }
         let port = if let Body::First(segment, ..) = body { port_of(segment.address) } else { 0 };
@@ -133,11 +151,11 @@ impl Engine {
     /// Answers a packet of an association that is over.
     fn answer_late(&mut self, from: SocketAddr, header: &Header) {
         self.counters.late = self.counters.late.saturating_add(1);
-        if header.options.has(Options::MULTI) {
+        if is_to_group(header) {
             return;
         }
         let Some(gone) = self.inactive.find(from, header.key) else { return };
-        let packet = gone.end(header.sync);
+        let packet = gone.end(header.sync, Options::MULTI.when(header.options.has(Options::MULTI)));
         self.push_answer(from, packet);
     }
 
@@ -152,6 +170,9 @@ impl Engine {
         let mode = listener.listen.mode;
         let from = (came.from, &came.header);
         let mut context = Context::accepting(now, &self.config, mode, from, keys);
+        if traffic.service == Service::ReliableMulticast as u8 {
+            context.become_member(&self.config, self.random.next_u32());
+        }
         context.take(now, &came.header, &came.body, came.len);
         context.events.insert(Events::INCOMING);
         let Some(slot) = self.place(context, Some(port)) else { return };
@@ -165,10 +186,7 @@ impl Engine {
 
     fn admits(&self, listener: &Listener, came: &Came<'_>, service: u8) -> Result<(), Reason> {
         let is_multi = came.header.options.has(Options::MULTI);
-        let is_there = |service: &Service| match service {
-            Service::ReliableMulticast => false,
-            service => is_multi == (*service == Service::Multicast),
-        };
+        let is_there = |service: &Service| is_multi == service.is_to_group();
         let known = Service::from_number(service).filter(is_there);
         let is_given = |service| listener.listen.service.is_none_or(|given| given == service);
         if !known.is_some_and(is_given) {
@@ -187,8 +205,17 @@ impl Engine {
     }
 
     /// A diagnostic to who sent a packet; never to a group, and never to one that asks for nothing.
-    fn diagnose(&mut self, now: Time, to: SocketAddr, about: &Header, code: Code, reason: Reason) {
-        if about.format == Format::Diag || about.options.has(Options::MULTI) {
+    pub(super) fn diagnose(
+        &mut self,
+        now: Time,
+        to: SocketAddr,
+        about: &Header,
+        code: Code,
+        reason: Reason,
+    ) {
+        // Of what a group's members say only requests to join are answered so.
+        let is_silent = about.options.has(Options::MULTI) && about.format != Format::Jcntl;
+        if about.format == Format::Diag || is_silent {
             return;
         }
         if !self.limiter.admits(now, to.ip()) {
@@ -200,7 +227,7 @@ impl Engine {
         self.push_answer(to, packet);
     }
 
-    fn push_answer(&mut self, to: SocketAddr, packet: Vec<u8>) {
+    pub(super) fn push_answer(&mut self, to: SocketAddr, packet: Vec<u8>) {
         if self.answers.len() < ANSWERS_MAX {
             self.answers.push_back((to, packet));
         }
@@ -239,6 +266,11 @@ impl Engine {
         self.by_key.insert(own_key, slot);
         Some(slot)
     }
+}
+
+/// Whether a packet went to a whole group; what goes to one member has its key.
+fn is_to_group(header: &Header) -> bool {
+    header.options.has(Options::MULTI) && !header.key.is_returned()
 }
 
 /// The port of XTP that is asked for; 0 where none is said.

@@ -3,7 +3,7 @@
 //! ```text
 //!   packet -> Frame -> key -> context? --table--> take | create | refuse | END again | drop
 //!                       |
-//!          by_key   own key (RTN)            O(1), whoever the peer is
+//!          by_key   own key (RTN)            O(1), whoever the peer is; of a group one per member
 //!          by_peer  address and its key      O(1)
 //!
 //!   poll_packet:  answers without a context, then contexts by priority      ranked.rs
@@ -19,6 +19,7 @@
 //! at most ten in a second.
 
 mod diagnostics;
+mod groups;
 mod inactive;
 mod input;
 mod ranked;
@@ -92,6 +93,10 @@ pub struct Engine {
     by_key: HashMap<u64, u32>,
     by_peer: HashMap<(SocketAddr, u64), u32>,
     listeners: BTreeMap<u16, Listener>,
+    /// Groups to which contexts here transmit reliably.
+    groups: BTreeSet<(SocketAddr, u32)>,
+    /// Groups that contexts here wait to join.
+    joins: BTreeSet<(SocketAddr, u32)>,
     timers: BTreeSet<(Time, u32)>,
     ready: Ranked,
     told: Ranked,
@@ -114,6 +119,8 @@ impl Engine {
             by_key: HashMap::new(),
             by_peer: HashMap::new(),
             listeners: BTreeMap::new(),
+            groups: BTreeSet::new(),
+            joins: BTreeSet::new(),
             timers: BTreeSet::new(),
             ready: Ranked::default(),
             told: Ranked::default(),
@@ -176,8 +183,7 @@ impl Engine {
         }
         while let Some(slot) = self.ready.pop() {
             let Some(context) = self.context_at(slot) else { continue };
-            let (is_one, to) = (context.poll(now, into), context.peer);
-            if is_one {
+            if let Some(to) = context.poll(now, into) {
                 self.touch(now, slot);
                 return Some(to);
             }
@@ -216,6 +222,10 @@ impl Engine {
             Events::READABLE => Event::Readable(id),
             Events::WRITABLE => Event::Writable(id),
             Events::DELIVERED => Event::Delivered(id),
+            Events::MEMBER => match context.pop_member_event()? {
+                (member, None) => Event::Joined(id, member),
+                (member, Some(how)) => Event::Left(id, member, how),
+            },
             Events::REMARK => {
                 let (code, reason) = context.last_remark?;
                 Event::Remark(id, code, reason)
@@ -228,10 +238,16 @@ impl Engine {
         self.slots.get_mut(slot as usize)?.context.as_deref_mut()
     }
 
+    fn context_ref(&self, slot: u32) -> Option<&Context> {
+        self.slots.get(slot as usize)?.context.as_deref()
+    }
+
     /// Something has happened to a context: it may have packets and events.
     fn touch(&mut self, now: Time, slot: u32) {
         let Some(context) = self.context_at(slot) else { return };
         context.check_over();
+        self.bury_parted(now, slot);
+        let Some(context) = self.context_at(slot) else { return };
         if context.state == State::Inactive {
             return self.bury(now, slot);
         }
@@ -273,6 +289,8 @@ impl Engine {
 
     /// The association is over: from now on only late packets are answered.
     fn bury(&mut self, now: Time, slot: u32) {
+        self.bury_parted(now, slot);
+        self.forget_group(slot);
         let Some(context) = self.context_at(slot) else { return };
         let (own_key, peer, known_as) = (context.own_key, context.peer, context.known_as);
         let (seq, rseq) = context.last_numbers();

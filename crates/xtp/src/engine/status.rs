@@ -15,7 +15,8 @@ pub struct Status {
     pub peer: SocketAddr,
     /// What kind of association it is.
     pub service: Service,
-    /// Whether the peer has answered; of what a peer has opened it always has.
+    /// Whether the peer has answered; of what a peer has opened it always has, but a member of a
+    /// reliable group waits to be admitted.
     pub is_open: bool,
     /// How it ended, when it has.
     pub end: Option<End>,

@@ -3,6 +3,7 @@
 use super::{ContextId, Engine, Listener};
 use crate::config::{Listen, Open};
 use crate::context::Context;
+use crate::group::GroupPolicy;
 use crate::receiver::Read;
 use crate::wire::{HEADER_LEN, Limits, Service};
 use dacapo_base::Time;
@@ -46,8 +47,6 @@ pub enum ListenError {
         /// The port of XTP.
         port: u16,
     },
-    /// Reliable associations with groups are not there.
-    ReliableMulticast,
 }
 
 /// Why an association cannot be opened.
@@ -58,8 +57,8 @@ pub enum OpenError {
         /// How many.
         count: usize,
     },
-    /// Reliable associations with groups are not there.
-    ReliableMulticast,
+    /// The numbers of a group's policy contradict each other.
+    Policy(GroupPolicy),
 }
 
 /// Why a user cannot do something with a context.
@@ -82,12 +81,9 @@ impl Engine {
     /// Lets others open associations with a port of XTP.
     ///
     /// # Errors
-    /// [`ListenError::Taken`], [`ListenError::ReliableMulticast`].
+    /// [`ListenError::Taken`].
     pub fn listen(&mut self, listen: Listen) -> Result<(), ListenError> {
         let port = listen.port;
-        if listen.service == Some(Service::ReliableMulticast) {
-            return Err(ListenError::ReliableMulticast);
-        }
         if self.listeners.contains_key(&port) {
             return Err(ListenError::Taken { port });
         }
@@ -102,13 +98,14 @@ impl Engine {
 
     /// Opens an association. Its first packet carries what is written before the next
     /// [`Engine::poll_packet`]. Datagrams and streams to groups are sent without repair and
-    /// without window, whatever `open` says, and nothing is read.
+    /// without window, whatever `open` says, and nothing is read. A reliable group is opened with
+    /// the usual policy ([`Engine::open_group`]).
     ///
     /// # Errors
-    /// [`OpenError::Full`], [`OpenError::ReliableMulticast`].
+    /// [`OpenError::Full`].
     pub fn open(&mut self, now: Time, open: &Open) -> Result<ContextId, OpenError> {
         if open.service == Service::ReliableMulticast {
-            return Err(OpenError::ReliableMulticast);
+            return self.open_group(now, open, &GroupPolicy::default());
         }
         let (key, sync) = (self.draw_key(), self.random.next_u32());
         let mut open = *open;
@@ -116,6 +113,11 @@ impl Engine {
             (open.mode.without_repair, open.mode.without_window) = (true, true);
         }
         let context = Context::opening(now, &self.config, &open, key, sync);
+        self.begin(now, context)
+    }
+
+    /// Finds a place for a context that the user has asked for.
+    pub(super) fn begin(&mut self, now: Time, context: Context) -> Result<ContextId, OpenError> {
         let full = OpenError::Full { count: self.config.contexts_max };
         let slot = self.place(context, None).ok_or(full)?;
         self.touch(now, slot);
@@ -224,7 +226,7 @@ impl Engine {
         let context = self.context(id)?;
         let (peer, mut last) = (context.peer, Vec::new());
         context.abort();
-        let has_last = context.poll_last(now, &mut last);
+        let has_last = context.poll_last(&mut last);
         if has_last {
             self.answers.push_back((peer, last));
         }
@@ -255,14 +257,10 @@ impl Engine {
     }
 }
 
-const NO_RELIABLE_MULTICAST: &str =
-    "reliable associations with groups are not supported; multicast without repair is";
-
 impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Taken { port } => write!(f, "XTP port {port} is listened on already"),
-            Self::ReliableMulticast => f.write_str(NO_RELIABLE_MULTICAST),
         }
     }
 }
@@ -273,7 +271,11 @@ impl fmt::Display for OpenError {
             Self::Full { count } => {
                 write!(f, "there are {count} contexts, the most there may be; release some")
             }
-            Self::ReliableMulticast => f.write_str(NO_RELIABLE_MULTICAST),
+            Self::Policy(GroupPolicy { members_first, members_min, members_max, .. }) => write!(
+                f,
+                "a group needs 1 <= members_min <= members_first <= members_max, \
+                 not {members_min}, {members_first}, {members_max}"
+            ),
         }
     }
 }

@@ -48,6 +48,12 @@ impl Service {
         Self::ReliableMulticast,
     ];
 
+    /// Whether it is for a group.
+    #[must_use]
+    pub const fn is_to_group(self) -> bool {
+        matches!(self, Self::Multicast | Self::ReliableMulticast)
+    }
+
     /// The service of this number; `None` when it is not assigned.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {

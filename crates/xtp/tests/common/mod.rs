@@ -4,6 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 pub mod gate;
+pub mod group;
+pub mod hand;
+pub mod seeds;
 pub mod uut;
 pub mod vectors;
 pub mod world;

@@ -18,7 +18,7 @@ pub fn address(end: usize) -> SocketAddr {
 /// A packet on its way. What corrupts it is a burst of up to 15 bits, which the checksum of XTP
 /// always sees; of three bits anywhere, which the emulator flips, it misses one in some hundred.
 #[derive(Clone, Debug)]
-pub struct OnItsWay(Vec<u8>);
+pub struct OnItsWay(pub Vec<u8>);
 
 impl Carry for OnItsWay {
     fn len(&self) -> usize {

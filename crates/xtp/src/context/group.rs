@@ -1,0 +1,401 @@
+//! The transmitter's end of a reliable group.
+//!
+//! ```text
+//!   FIRST  to all   until `members_first` have joined, again after WTIMER
+//!   JCNTL  to one   an offer to who asks, an admission to who asks under the key offered to it
+//!   DATA   to all   what is new, and what somebody lacks; the slowest member is the window
+//!   CNTL   to one   a handshake asks one by one those who have not answered
+//!   END    to all   when every member has said that it has everything, or is none any more
+//! ```
+//!
+//! What it is not: the list of members, `members.rs`, nor a member's end, `join.rs`.
+//!
+//! Invariant: whatever a member says or leaves unsaid ends its own membership at most; the
+//! association ends when nobody is left, or fewer than the policy asks for.
+
+use super::{Context, write};
+use crate::config::Config;
+use crate::event::{End, Events};
+use crate::group::{GroupPolicy, Leaving, Member};
+use crate::members::{Admission, Candidate, Due, Entry, Members, Parted, Waiting};
+use crate::rate::smaller;
+use crate::sender::Report;
+use crate::table::{Input, State, step};
+use crate::wire::{
+    Body, Code, Control, Diagnostic, Format, Header, Key, Limits, Options, Spans, TrafficControl,
+};
+use dacapo_base::Time;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// What the transmitter of a reliable group keeps beyond what every context does.
+#[derive(Debug)]
+pub struct Group {
+    pub members: Members,
+    /// The latest request that all have answered.
+    echo: Option<u32>,
+    /// The latest request for delivery that all have answered.
+    delivered: Option<u32>,
+    /// What the rate takes for a full buffer: the most that it was.
+    extra: Duration,
+    buffer_len: usize,
+}
+
+impl Context {
+    /// The context will transmit to a reliable group.
+    pub fn gather(&mut self, config: &Config, policy: GroupPolicy) {
+        let group = Group {
+            members: Members::new(policy),
+            echo: None,
+            delivered: None,
+            extra: self.rate.time_of(config.buffer_len),
+            buffer_len: config.buffer_len,
+        };
+        self.group = Some(Box::new(group));
+        // Nothing comes back but status.
+        self.receiver.stop();
+    }
+
+    /// The members, where this is the transmitter of a reliable group.
+    pub fn members(&self) -> Option<&Members> {
+        self.group.as_ref().map(|group| &group.members)
+    }
+
+    /// Somebody asks to join, or says that it has the offer; `drawn` is a key for it.
+    pub fn take_join(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        header: &Header,
+        (asks, limits): (&TrafficControl, Option<Limits>),
+        drawn: u64,
+    ) -> Admission {
+        let (next, sync) = (self.sender.next(), self.requests.sync());
+        let is_over = self.state == State::Open && self.sender.is_all_sent();
+        let Some(group) = &mut self.group else { return Admission::Refused };
+        let (offered, key) = (header.key.value(), Key::own(asks.xkey).value());
+        if offered == self.own_key {
+            let candidate = Candidate { address: from, key, asked: header.sync };
+            return group.members.handle_request(drawn, candidate, key != 0 && !is_over);
+        }
+        if is_over && group.members.entry(offered).is_none() {
+            return Admission::Refused;
+        }
+        let window = asks.control.alloc.saturating_sub(asks.control.rseq);
+        let start = Control { rseq: next, alloc: next.saturating_add(window), echo: sync };
+        let limits = limits.unwrap_or_default();
+        let members = &mut group.members;
+        let admission = members.handle_confirmation(now, offered, header.sync, &start, limits);
+        if admission == Admission::Joined {
+            let is_gathered = members.is_gathered();
+            self.events.insert(Events::MEMBER);
+            self.narrow(now);
+            self.begin(is_gathered);
+            self.settle_group(now);
+        }
+        admission
+    }
+
+    /// The stream begins once enough members have joined.
+    fn begin(&mut self, is_gathered: bool) {
+        if let (true, Some((next, _))) = (is_gathered, step(self.state, Input::Gathered)) {
+            self.state = next;
+            self.wants.first = false;
+            self.requests.clear();
+            self.sender.confirm();
+            self.events.insert(Events::OPENED);
+        }
+    }
+
+    /// The narrowest limits of all members hold.
+    fn narrow(&mut self, now: Time) {
+        let Some(group) = &mut self.group else { return };
+        let most = Limits { data_len_max: u32::MAX, ..Limits::default() };
+        let narrowest = group.members.limits().fold(most, |least, limits| Limits {
+            data_len_max: smaller(least.data_len_max, limits.data_len_max),
+            in_rate: smaller(least.in_rate, limits.in_rate),
+            in_burst: smaller(least.in_burst, limits.in_burst),
+            ..least
+        });
+        self.adopt(now, narrowest);
+        if let Some(group) = &mut self.group {
+            group.extra = group.extra.max(self.rate.time_of(group.buffer_len));
+        }
+    }
+
+    /// A member says something, under the key that was offered to it.
+    pub(super) fn take_from_member(&mut self, now: Time, header: &Header, body: &Body<'_>) {
+        let offered = header.key.value();
+        let Some(group) = &mut self.group else { return };
+        let Some(entry) = group.members.entry_mut(offered) else { return };
+        let (control, spans) = match body {
+            Body::Cntl(control) => (control, None),
+            Body::Ecntl(control, spans) => (control, Some(*spans)),
+            Body::Tcntl(said, traffic) => {
+                entry.limits = traffic.limits.unwrap_or_default();
+                self.narrow(now);
+                (&said.control, None)
+            }
+            Body::Diag(diagnostic) => return self.take_complaint(now, offered, diagnostic),
+            _ => return,
+        };
+        self.take_member_status(now, header, control, spans);
+        let options = header.options;
+        if options.has_any(Options::END | Options::RCLOSE) {
+            let is_whole = self.sender.is_finished() && control.rseq == self.sender.end();
+            let how = if is_whole { Leaving::Complete } else { Leaving::Left };
+            self.part(offered, how, options.has(Options::END));
+        } else if options.has(Options::SREQ)
+            && let Some(group) = &mut self.group
+        {
+            if let Some(entry) = group.members.entry_mut(offered) {
+                entry.asked = header.sync;
+            }
+            group.members.want(Due::Status, offered);
+        }
+        self.settle_group(now);
+    }
+
+    fn take_member_status(
+        &mut self,
+        now: Time,
+        header: &Header,
+        control: &Control,
+        spans: Option<Spans<'_>>,
+    ) {
+        let (offered, sync) = (header.key.value(), self.requests.sync());
+        let may_resend = !self.requests.is_in_handshake() || control.echo == sync;
+        let report = Report {
+            control: *control,
+            spans,
+            asked_up_to: self.requests.up_to(control.echo),
+            may_resend,
+        };
+        self.sender.handle_member_report(&report);
+        let Some(group) = &mut self.group else { return };
+        group.members.handle_status(now, offered, control, (self.sender.next(), sync));
+        if self.requests.is_delivery(control.echo)
+            && let Some(entry) = group.members.entry_mut(offered)
+        {
+            entry.delivered = control.echo;
+        }
+    }
+
+    fn take_complaint(&mut self, now: Time, offered: u64, diagnostic: &Diagnostic<'_>) {
+        let (code, reason) = (diagnostic.code, diagnostic.reason);
+        match code {
+            Code::CONTEXT_REFUSED | Code::CONTEXT_ABANDONED | Code::INVALID_CONTEXT => {
+                self.part(offered, Leaving::Refused(code, reason), true);
+                self.settle_group(now);
+            }
+            _ => {
+                self.last_remark = Some((code, reason));
+                self.events.insert(Events::REMARK);
+            }
+        }
+    }
+
+    fn part(&mut self, offered: u64, how: Leaving, has_said_end: bool) {
+        if let Some(group) = &mut self.group {
+            group.members.part(offered, how, has_said_end);
+            self.events.insert(Events::MEMBER);
+        }
+    }
+
+    /// What all members together have said now: of what has arrived, of windows, of requests.
+    fn settle_group(&mut self, now: Time) {
+        let State::Open = self.state else { return };
+        let Some(group) = &mut self.group else { return };
+        if group.members.is_too_few() {
+            return self.give_up(Input::GivenUp, End::TooFewMembers);
+        }
+        if let Some(floor) = group.members.floor() {
+            self.sender.settle(&floor);
+            if let Some(heard) = group.members.heard() {
+                self.requests.handle_sign_of_life(heard);
+            }
+            let delivered = group.members.delivered();
+            let is_echo_new = group.echo.replace(floor.echo) != Some(floor.echo);
+            let is_delivery_new = std::mem::replace(&mut group.delivered, delivered) != delivered;
+            if is_echo_new && !self.requests.is_delivery(floor.echo) {
+                let answer = self.requests.handle_echo(now, floor.echo);
+                self.wants.delivery |= answer.is_delivery_asked_anew;
+            }
+            let answered = delivered.filter(|_| is_delivery_new);
+            if answered.is_some_and(|echo| self.requests.handle_echo(now, echo).is_delivered) {
+                self.events.insert(Events::DELIVERED);
+            }
+            self.watch_window(now);
+            self.tell_room();
+        }
+        self.watch_members(now);
+        self.check_over();
+    }
+
+    /// Looks who holds up the others.
+    pub(super) fn watch_members(&mut self, now: Time) {
+        let Some(group) = &mut self.group else { return };
+        let is_asked = self.requests.is_in_handshake();
+        let waiting = Waiting {
+            next: self.sender.next(),
+            is_blocked: self.sender.is_blocked(),
+            step: (group.buffer_len / 4) as u64,
+            asked: is_asked.then_some(self.requests.sync()),
+        };
+        group.members.watch(now, &waiting);
+    }
+
+    /// Whether every member has everything, or is none any more.
+    pub(super) fn is_group_over(&self) -> bool {
+        let is_empty = self.members().is_some_and(|members| members.len() == 0);
+        is_empty && self.sender.is_all_sent()
+    }
+
+    /// Members that have held up the others for too long are none any more.
+    pub(super) fn drop_the_late(&mut self, now: Time) {
+        let Some(group) = &mut self.group else { return };
+        let late = group.members.overdue(now, group.extra);
+        if late.is_empty() {
+            return;
+        }
+        late.into_iter().for_each(|(key, how)| self.part(key, how, false));
+        self.narrow(now);
+        self.settle_group(now);
+    }
+
+    /// A handshake has come to its last turn: who has not answered does not hold up the rest.
+    pub(super) fn drop_the_silent(&mut self, now: Time) {
+        let Some(group) = &mut self.group else { return };
+        if self.state == State::Opening {
+            return self.give_up(Input::GivenUp, End::TooFewMembers);
+        }
+        let silent = group.members.behind(self.requests.sync());
+        silent.into_iter().for_each(|key| self.part(key, Leaving::Silent, false));
+        self.requests.clear();
+        self.narrow(now);
+        self.settle_group(now);
+    }
+
+    /// When somebody has held up the others for too long.
+    pub(super) fn group_deadline(&self) -> Time {
+        self.group.as_ref().map_or(Time::NEVER, |group| group.members.deadline(group.extra))
+    }
+
+    /// The next packet of a transmitter, and where it goes.
+    pub(super) fn poll_group(&mut self, now: Time, into: &mut Vec<u8>) -> Option<SocketAddr> {
+        if self.requests.is_due() && self.state == State::Open {
+            let sync = self.requests.ask_each(now, self.sender.next());
+            if let Some(group) = &mut self.group {
+                group.members.ask_those_behind(sync);
+            }
+        }
+        if let Some(to) = self.poll_member(into) {
+            return Some(to);
+        }
+        let is_one = match self.state {
+            State::Opening => self.poll_gathering(now, into),
+            State::Open => self.poll_to_all(now, into),
+            _ => false,
+        };
+        if !is_one {
+            self.watch_members(now);
+        }
+        is_one.then_some(self.peer)
+    }
+
+    fn poll_gathering(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        if !self.wants.first && !self.requests.is_due() {
+            return false;
+        }
+        self.wants.first = false;
+        self.requests.ask(now, self.sender.next(), false);
+        self.invite(into)
+    }
+
+    fn poll_to_all(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        // What this end takes concerns nobody: nothing is sent to it.
+        self.wants.is_traffic_due = false;
+        if self.requests.is_in_handshake() {
+            return false;
+        }
+        if std::mem::take(&mut self.wants.delivery) {
+            return self.send_request(now, Options::DREQ, into);
+        }
+        self.send_data(now, into)
+    }
+
+    /// FIRST, without data: members begin with what is sent after they have joined.
+    pub fn invite(&mut self, into: &mut Vec<u8>) -> bool {
+        let next = self.sender.next();
+        let header = self.header(Format::First, self.data_options() | Options::SREQ, next, next);
+        let body = Body::First(self.address, self.traffic(), crate::wire::Payload::default());
+        write(&header, &body, into)
+    }
+
+    /// What goes to one member or candidate.
+    fn poll_member(&mut self, into: &mut Vec<u8>) -> Option<SocketAddr> {
+        loop {
+            let (due, offered) = self.group.as_mut()?.members.pop_due()?;
+            let members = self.members()?;
+            let (to, header, body) = match (due, members.candidate(offered), members.entry(offered))
+            {
+                (Due::Offer, Some(candidate), _) => self.offer(offered, &candidate),
+                (Due::Admission, _, Some(entry)) => self.admission(offered, entry),
+                (Due::Status, _, Some(entry)) => self.word(Options::NONE, entry),
+                (Due::Question, _, Some(entry)) => self.word(Options::SREQ, entry),
+                _ => continue,
+            };
+            return write(&header, &body, into).then_some(to);
+        }
+    }
+
+    fn offer(&self, offered: u64, to: &Candidate) -> (SocketAddr, Header, Body<'static>) {
+        let header = self.control_header(Format::Jcntl, Options::NONE);
+        let header = Header { key: Key::returned(to.key), ..header };
+        (to.address, header, self.join_control(offered, to.asked))
+    }
+
+    fn admission(&self, offered: u64, to: &Entry) -> (SocketAddr, Header, Body<'static>) {
+        let options = Options::SREQ | Options::EDGE.when(self.edge);
+        let header = self.header(Format::Jcntl, options, to.start, to.start);
+        let header = Header { key: Key::returned(to.key), ..header };
+        (to.address, header, self.join_control(offered, to.asked))
+    }
+
+    fn join_control(&self, offered: u64, echo: u32) -> Body<'static> {
+        let control = Control { rseq: 0, alloc: 0, echo };
+        Body::Jcntl(TrafficControl { control, xkey: offered }, self.address, self.traffic())
+    }
+
+    fn word(&self, options: Options, to: &Entry) -> (SocketAddr, Header, Body<'static>) {
+        let header = self.control_header(Format::Cntl, options);
+        let header = Header { key: Key::returned(to.key), ..header };
+        let control = Control { rseq: 0, alloc: 0, echo: to.asked };
+        (to.address, header, Body::Cntl(control))
+    }
+
+    /// What the user is told next of a member.
+    pub fn pop_member_event(&mut self) -> Option<(Member, Option<Leaving>)> {
+        let members = &mut self.group.as_mut()?.members;
+        let event = members.pop_event();
+        if members.has_events() {
+            self.events.insert(Events::MEMBER);
+        }
+        event
+    }
+
+    /// Who is no member or candidate any more, for who finds contexts by keys.
+    pub fn pop_parted(&mut self) -> Option<Parted> {
+        self.group.as_mut()?.members.pop_parted()
+    }
+
+    /// The association is over: nobody is a member any more.
+    pub(super) fn dismiss_all(&mut self) {
+        if let Some(group) = &mut self.group {
+            group.members.part_all();
+            if group.members.has_events() {
+                self.events.insert(Events::MEMBER);
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! A member's end of a reliable group.
+//!
+//! ```text
+//!   FIRST to all, or JCNTL with key 0 to the group and FIRST in answer
+//!     -> JCNTL under the transmitter's key       <- JCNTL: an offer of another key
+//!     -> JCNTL under the key that was offered    <- JCNTL: where the stream begins
+//! ```
+//!
+//! What it is not: the stream, which is an ordinary one from then on.
+//!
+//! Invariants: nothing is taken before the transmitter has said where the stream begins; what went
+//! to all is answered within a slot, at a time of this member's own, so that answers of many do not
+//! come at once.
+
+use super::{Context, write};
+use crate::config::Config;
+use crate::event::{End, Events};
+use crate::group::Join;
+use crate::serial::is_at_least;
+use crate::table::{Input, State, step};
+use crate::wire::{
+    Address, AddressSegment, Body, Control, Format, HEADER_LEN, Header, Key, Options, Service,
+    TrafficControl,
+};
+use dacapo_base::Time;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How often is asked under a key that was offered, before the one that is known is tried again.
+const ASKED_MAX: u32 = 3;
+
+/// What a member keeps beyond what every context does.
+#[derive(Debug)]
+pub struct Membership {
+    slot: Duration,
+    salt: u32,
+    /// How long the answer to the packet that is taken waits.
+    delay: Duration,
+    /// The first request to join under the key that is known now.
+    asked: Option<u32>,
+    /// How many there were.
+    asked_count: u32,
+    /// Whom the transmitter has to be; `None`: whoever answers.
+    transmitter: Option<SocketAddr>,
+}
+
+impl Context {
+    /// The end that asks to join; `salt` is any number, another for each member.
+    pub fn joining(now: Time, config: &Config, join: &Join, key: u64, numbers: (u32, u32)) -> Self {
+        let (sync, salt) = numbers;
+        let keys = (key, Key::own(0));
+        let mut context = Self::new(now, config, join.mode, join.peer, keys, sync);
+        let (destination, source) = join.ends;
+        let address = Address::Internet { destination, source };
+        context.address = AddressSegment { domain: 0, address };
+        let joining = step(State::Quiescent, Input::UserJoins);
+        context.state = joining.map_or(State::Quiescent, |(state, _)| state);
+        context.proof.is_proven = true;
+        context.become_member(config, salt);
+        if let Some(membership) = &mut context.membership {
+            let is_known = !join.peer.ip().is_multicast();
+            membership.transmitter = is_known.then_some(join.peer);
+        }
+        context.replies.status_at = Some(now);
+        context
+    }
+
+    /// The context will hear a reliable group, and say nothing but status.
+    pub fn become_member(&mut self, config: &Config, salt: u32) {
+        self.service = Service::ReliableMulticast;
+        self.sender.stop();
+        self.is_wclose_told = true;
+        let (slot, delay) = (config.timers.slot, Duration::ZERO);
+        let membership =
+            Membership { slot, salt, delay, asked: None, asked_count: 0, transmitter: None };
+        self.membership = Some(Box::new(membership));
+    }
+
+    /// The group that is to be joined, while its transmitter is not known.
+    pub fn awaited(&self) -> Option<SocketAddr> {
+        let is_awaited = self.membership.is_some() && self.known_as.is_none();
+        match self.address.address {
+            Address::Internet { destination, .. } if is_awaited => Some(destination),
+            _ => None,
+        }
+    }
+
+    /// Whether an invitation from there is one that was asked for.
+    pub fn admits_transmitter(&self, from: SocketAddr) -> bool {
+        let membership = self.membership.as_ref();
+        membership.is_some_and(|it| it.transmitter.is_none_or(|known| known == from))
+    }
+
+    /// The transmitter of the group is known from its FIRST.
+    pub fn follow(&mut self, from: SocketAddr, header: &Header) {
+        self.peer = from;
+        self.known_as = Some(header.key.value());
+        self.peer_key = Key::returned(header.key.value());
+    }
+
+    /// What went to all is answered later than what went to this member.
+    pub(super) fn set_delay(&mut self, header: &Header) {
+        let Some(membership) = &mut self.membership else { return };
+        let mixed = u64::from(membership.salt ^ header.sync).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let nanos = (membership.slot.as_nanos() * u128::from(mixed >> 32)) >> 32;
+        let delay = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        membership.delay = if header.key.is_returned() { Duration::ZERO } else { delay };
+    }
+
+    pub(super) fn clear_delay(&mut self) {
+        if let Some(membership) = &mut self.membership {
+            membership.delay = Duration::ZERO;
+        }
+    }
+
+    pub(super) fn delay(&self) -> Duration {
+        self.membership.as_ref().map_or(Duration::ZERO, |membership| membership.delay)
+    }
+
+    /// Takes what leads to membership.
+    pub(super) fn take_joining(&mut self, now: Time, header: &Header, body: &Body<'_>) {
+        match body {
+            Body::First(segment, ..) => {
+                if self.state == State::Listening {
+                    self.address = returned(segment);
+                    self.events.insert(Events::INCOMING);
+                    self.state = State::Joining;
+                }
+                self.reply(now);
+            }
+            Body::Jcntl(said, ..) => self.take_answer(now, header, said),
+            _ => {}
+        }
+    }
+
+    /// An answer of the transmitter: under the key that is known it admits, with another it offers.
+    fn take_answer(&mut self, now: Time, header: &Header, said: &TrafficControl) {
+        let (echo, key) = (said.control.echo, Key::returned(said.xkey));
+        self.proof.is_proven = true;
+        self.requests.handle_echo(now, echo);
+        let Some(membership) = &mut self.membership else { return };
+        let is_answer = membership.asked.is_some_and(|asked| is_at_least(echo, asked));
+        if !is_answer || key.value() == 0 {
+            return;
+        }
+        if key != self.peer_key {
+            (self.peer_key, membership.asked, membership.asked_count) = (key, None, 0);
+            return self.reply(now);
+        }
+        self.admit(now, header);
+    }
+
+    fn admit(&mut self, now: Time, header: &Header) {
+        let Some((next, _)) = step(self.state, Input::Admitted) else { return };
+        self.state = next;
+        self.receiver.restart(header.seq);
+        self.requests.clear();
+        self.replies.status_at = None;
+        self.replies.edge = header.options.has(Options::EDGE);
+        self.replies.edge_sync = Some(header.sync);
+        self.events.insert(Events::OPENED);
+        self.take_close(now, header.options, header.seq);
+        self.take_requests(now, header, header.seq);
+    }
+
+    /// The transmitter let go before this end was a member, or said no.
+    pub(super) fn leave_joining(&mut self) {
+        self.finish_with(End::Aborted);
+        self.state = State::Inactive;
+    }
+
+    /// JCNTL, when it is time.
+    pub(super) fn poll_joining(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        let is_asked = self.replies.status_at.is_some_and(|at| at <= now);
+        if !(is_asked || self.requests.is_due()) || !self.affords(self.join_len()) {
+            return false;
+        }
+        self.replies.status_at = None;
+        let sync = self.requests.ask(now, 0, false);
+        if let Some(membership) = &mut self.membership {
+            if let (Some(known), ASKED_MAX..) = (self.known_as, membership.asked_count) {
+                // The offer may have been forgotten.
+                self.peer_key = Key::returned(known);
+                (membership.asked, membership.asked_count) = (None, 0);
+            }
+            membership.asked.get_or_insert(sync);
+            membership.asked_count = membership.asked_count.saturating_add(1);
+        }
+        let options = Options::SREQ
+            | Options::MULTI
+            | Options::SORT.when(self.sort.is_some())
+            | Options::RES.when(self.mode.reserve);
+        let sort = self.sort.unwrap_or(0);
+        let header = Header { options, sync, sort, ..Header::new(self.peer_key, Format::Jcntl) };
+        let (rseq, alloc) = (self.receiver.rseq(), self.receiver.alloc());
+        let control = Control { rseq, alloc, echo: self.replies.echo };
+        let control = TrafficControl { control, xkey: self.own_key };
+        write(&header, &Body::Jcntl(control, self.address, self.traffic()), into)
+    }
+
+    fn join_len(&self) -> usize {
+        HEADER_LEN + TrafficControl::LEN + self.address.len() + self.traffic().len()
+    }
+
+    pub(super) fn affords_joining(&self) -> bool {
+        self.affords(self.join_len())
+    }
+}
+
+/// The ends as a member names them: the group, and itself, whose host it leaves to the network
+/// below.
+fn returned(segment: &AddressSegment) -> AddressSegment {
+    let address = match segment.address {
+        Address::Internet { destination, .. } => {
+            let host: std::net::IpAddr = if destination.is_ipv4() {
+                std::net::Ipv4Addr::UNSPECIFIED.into()
+            } else {
+                std::net::Ipv6Addr::UNSPECIFIED.into()
+            };
+            Address::Internet { destination, source: SocketAddr::new(host, destination.port()) }
+        }
+        Address::Null => Address::Null,
+    };
+    AddressSegment { domain: 0, address }
+}
