@@ -1,9 +1,10 @@
 //! What users do to a context.
 
 use super::Context;
+use crate::engine::Message;
 use crate::event::{End, Events};
 use crate::receiver::Read;
-use crate::table::Input;
+use crate::table::{Input, State};
 use crate::wire::Limits;
 use dacapo_base::Time;
 
@@ -13,12 +14,17 @@ impl Context {
         self.end.is_none() && !self.sender.is_finished()
     }
 
-    /// Takes as much as there is room for; `asks` for word of its delivery.
-    pub fn write(&mut self, data: &[u8], is_end: bool, tag: Option<[u8; 8]>, asks: bool) -> usize {
+    /// Takes as much of a message as there is room for.
+    pub fn write(&mut self, now: Time, message: &Message<'_>) -> usize {
+        let Message { data, is_end, tag, asks_delivery } = *message;
         let taken = self.sender.write(data, is_end, tag);
         self.wants_room |= taken < data.len();
-        if asks && taken == data.len() {
+        if asks_delivery && taken == data.len() {
             self.deliveries.push_back(self.sender.end());
+        }
+        if self.state == State::Open {
+            // It may have closed before there was anything to send.
+            self.watch_window(now);
         }
         taken
     }
@@ -63,9 +69,7 @@ impl Context {
 
     /// The user gives the association up.
     pub fn abort(&mut self) {
-        if self.end.is_none() {
-            self.give_up(Input::UserAborts, End::Abandoned);
-        }
+        self.give_up(Input::UserAborts, End::Abandoned);
     }
 
     /// There is room again for what could not be written.

@@ -147,8 +147,7 @@ impl Engine {
         if context.service == Service::Datagram && message.data.len() > len_max {
             return Err(UserError::TooLong { len_max });
         }
-        let Message { data, is_end, tag, asks_delivery } = *message;
-        let taken = context.write(data, is_end, tag, asks_delivery);
+        let taken = context.write(now, message);
         self.touch(now, id.slot);
         Ok(taken)
     }

@@ -360,6 +360,20 @@ fn a_closed_window_is_asked_for_and_its_opening_is_told() {
 }
 
 #[test]
+fn a_window_that_closed_before_there_was_anything_to_send_is_asked_for() {
+    let config = Config { first_window: 0, ..Config::default() };
+    let mut uut = Uut::opening_in(config, &stream(), 500);
+    uut.write(&bytes(500));
+    let asked = uut.take().last().unwrap().header().sync;
+    uut.control(Options::NONE, Control { rseq: 500, alloc: 500, echo: asked });
+    uut.write(b"more");
+    uut.silent();
+    uut.pass(Duration::from_secs(2));
+    let probe = uut.take_one();
+    assert_eq!((probe.format(), probe.has(Options::SREQ)), (Format::Cntl, true));
+}
+
+#[test]
 fn a_reserved_window_is_what_the_user_has_posted() {
     let mode = Mode { reserve: true, ..Mode::default() };
     let mut uut = Uut::listening(Listen { mode, ..listen() });
