@@ -123,7 +123,9 @@ impl Receiver {
     /// Begins anew with another first byte, before anything has come.
     pub fn restart(&mut self, start: u64) {
         let posted = self.posted.map(|posted| posted.saturating_sub(self.read_at));
+        let is_stopped = self.is_stopped;
         *self = Self::new(start, self.capacity, self.is_selective, posted.is_some());
+        self.is_stopped = is_stopped;
         self.post(posted.and_then(|len| usize::try_from(len).ok()).unwrap_or(0));
     }
 

@@ -378,8 +378,11 @@ impl Context {
         (self.sender.next(), self.receiver.rseq())
     }
 
-    /// The association ends by a decision here; END is still to be sent.
+    /// The association ends by a decision here, the first that is made; END is still to be sent.
     pub fn give_up(&mut self, input: Input, end: End) {
+        if self.end.is_some() {
+            return;
+        }
         if let Some((_, Act::SayEnd)) = step(self.state, input) {
             self.is_aborting = end != End::Complete;
             self.finish_with(end);
