@@ -25,6 +25,7 @@ pub mod way;
 pub mod wire;
 pub mod wire_headers;
 pub mod xtp;
+mod xtp_scripts;
 
 use crate::Target;
 

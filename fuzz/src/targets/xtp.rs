@@ -1,6 +1,8 @@
-//! Packets of XTP as bytes, and what they do to an engine.
+//! Packets of XTP as bytes, and what they do to an engine; its scripts are in `xtp_scripts.rs`.
 //!
 //! What it is not: two engines and a link; `crates/xtp/tests/seeds.rs` is.
+
+pub use super::xtp_scripts::engine_seeds;
 
 use crate::input::Input;
 use crate::oracle;
@@ -11,7 +13,7 @@ use dacapo_xtp::wire::{
     Writer, checksum, sum,
 };
 
-use dacapo_xtp::{Config, ContextId, End, Engine, Event, Listen, Message, Open};
+use dacapo_xtp::{Config, ContextId, End, Engine, Event, GroupPolicy, Join, Listen, Message, Open};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -129,7 +131,7 @@ pub fn packet_seeds() -> Vec<Vec<u8>> {
 /// The most packets that one step can justify: a window of small ones, and answers.
 const PACKETS_MAX: usize = 20_000;
 const CONTEXTS_MAX: usize = 4;
-const PORT: u16 = 7;
+pub(super) const PORT: u16 = 7;
 
 /// An engine, its users, and a peer that has seen what the engine sent.
 struct Stage {
@@ -141,6 +143,11 @@ struct Stage {
     sync: u32,
     /// What was sent and told.
     seen: BTreeSet<&'static str>,
+}
+
+/// The group, as XTP names it and where packets go.
+pub(super) fn group() -> SocketAddr {
+    ([239, 1, 2, 3], PORT).into()
 }
 
 fn host(number: u8) -> SocketAddr {
@@ -186,9 +193,30 @@ impl Stage {
                 let open = Open::stream(host(input.u8()), ends.0, ends.1);
                 self.ids.extend(self.engine.open(self.now, &open));
             }
+            0xC8..=0xCB => {
+                let open = Open::reliable_multicast(group(), PORT, host(0));
+                let members_first = 1 + usize::from(input.u8() % 2);
+                let policy =
+                    GroupPolicy { members_first, members_max: 2, ..GroupPolicy::default() };
+                self.ids.extend(self.engine.open_group(self.now, &open, &policy));
+            }
+            0xCC..=0xCF => {
+                let join = Join::group(group(), PORT, host(0));
+                self.ids.extend(self.engine.join(self.now, &join));
+            }
             kind => self.user(kind, input),
         }
+        self.check_members();
         self.poll();
+    }
+
+    /// Groups have no more members than they may, and of nobody more than was sent.
+    fn check_members(&self) {
+        for id in &self.ids {
+            let members = self.engine.members(*id).unwrap_or_default();
+            assert!(members.len() <= 2, "{members:?}");
+            assert!(members.iter().all(|it| it.start <= it.rseq && it.rseq <= it.alloc));
+        }
     }
 
     /// A packet of any content, with a key that reaches a context, or not.
@@ -264,7 +292,7 @@ impl Stage {
         self.seen.insert(frame.header.format.name());
         match body {
             Body::First(..) => self.keys.push(frame.header.key.value()),
-            Body::Tcntl(control, _) => self.keys.push(control.xkey),
+            Body::Tcntl(control, _) | Body::Jcntl(control, ..) => self.keys.push(control.xkey),
             _ => {}
         }
     }
@@ -299,70 +327,4 @@ const fn name(event: &Event) -> &'static str {
         Event::Ended(_, End::TimedOut) => "timed out",
         Event::Ended(..) => "ended otherwise",
     }
-}
-
-/// A packet of a script: `key` is that of the engine's which was shown so many before.
-fn says(kind: u8, key: u8, options: Options, seq: u64, body: &Body<'_>) -> Vec<u8> {
-    let header = Header { options, sync: 5, seq, ..Header::new(Key::own(9), body.format()) };
-    let mut packet = Vec::new();
-    Writer::packet(&header, body, &mut packet).expect("a seed is short");
-    let mut script = vec![kind, 1, key, packet.len() as u8];
-    script.extend_from_slice(&packet);
-    script
-}
-
-/// The key as it is in the packet; a key of the engine's; the same, with the echo of its request.
-const AS_IS: u8 = 6;
-const KNOWN: u8 = 1;
-const ECHO: u8 = 9;
-
-/// The peer opens, sends with a gap, closes; and once more, with END in the middle.
-fn accepting() -> Vec<u8> {
-    let null = AddressSegment { domain: 0, address: Address::Null };
-    let traffic = Traffic { service: 4, limits: None };
-    let control = Control { rseq: 0, alloc: 9_000, echo: 0 };
-    let data = |data| Body::Data(Payload { tag: None, data });
-    let first = Body::First(null, traffic, Payload { tag: None, data: b"hello" });
-    let ask = Options::SREQ;
-    let closes = Options::WCLOSE | Options::SREQ | Options::EOM;
-    [
-        says(AS_IS, 0, ask, 0, &data(b"for nobody")),
-        says(AS_IS, 0, ask | Options::EOM, 0, &first),
-        says(KNOWN, 1, Options::FASTNAK, 10, &data(b"behind")),
-        says(KNOWN, 1, ask, 5, &data(b"between")),
-        says(KNOWN, 1, closes, 16, &data(b"end")),
-        vec![0xD3, 0, 0xD0, 0, 3, 1, 2, 3, 0xD4, 0],
-        says(ECHO, 1, Options::RCLOSE, 19, &Body::Cntl(Control { rseq: 3, ..control })),
-        says(KNOWN, 1, ask, 19, &data(b"")),
-        vec![0xD7, 0, 0xA0, 0xE0, 0, 0, 0xFF, 0xFF],
-        says(AS_IS, 0, ask, 0, &first),
-        says(KNOWN, 2, Options::END, 5, &Body::Cntl(control)),
-    ]
-    .concat()
-}
-
-/// The engine opens, sends, is told what lacks and what is wrong, and then nothing.
-fn opening() -> Vec<u8> {
-    let control = Control { rseq: 0, alloc: 9_000, echo: 0 };
-    let traffic = Traffic { service: 4, limits: Some(Limits::default()) };
-    let tcntl = Body::Tcntl(TrafficControl { control, xkey: 3 }, traffic);
-    let spans = [Span { left: 100, right: 300 }];
-    let (code, reason) = (Code::PROTOCOL_ERROR, Reason::UNSPECIFIED);
-    let diagnostic = Body::Diag(Diagnostic { code, reason, message: b"no" });
-    let none = Options::NONE;
-    [
-        vec![0xC0, 1],
-        says(ECHO, 1, none, 0, &tcntl),
-        vec![0xD2, 0],
-        says(ECHO, 1, none, 0, &Body::Ecntl(control, Spans::List(&spans))),
-        says(KNOWN, 1, none, 0, &diagnostic),
-        [0xA0, 0xE0, 0, 1, 0x86, 0xA0].repeat(20),
-    ]
-    .concat()
-}
-
-/// Scripts that lead through associations, and users that do everything at once.
-pub fn engine_seeds() -> Vec<Vec<u8>> {
-    let user: Vec<u8> = (0xD0..0xD8).flat_map(|kind| [0xC0, 1, kind, 0, 3, 1, 2, 3]).collect();
-    vec![accepting(), opening(), user, vec![0xC0, 0, 0xA0, 0xFF, 0xA0, 0xFF]]
 }
