@@ -4,10 +4,11 @@
 
 mod common;
 
+use common::hand::{Hand, asks};
 use common::uut::{Uut, first};
 use dacapo_heap::{Counting, is_counting, measure};
-use dacapo_xtp::wire::{Options, checksum, sum};
-use dacapo_xtp::{Config, Event, Listen};
+use dacapo_xtp::wire::{Key, Options, checksum, sum};
+use dacapo_xtp::{Config, Event, GroupPolicy, Listen};
 
 #[global_allocator]
 static HEAP: Counting = Counting;
@@ -72,4 +73,36 @@ fn a_peer_that_sends_pieces_apart_fills_no_more_than_the_window_and_its_pieces()
         }
     });
     assert!(used.live_bytes < 256 << 10, "{used:?}");
+}
+
+#[test]
+fn a_flood_of_requests_to_join_takes_no_more_than_its_candidates() {
+    let mut hand = Hand::opened(Config::default(), &GroupPolicy::default());
+    let mut flood = |count: u32| {
+        for number in 0..count {
+            let from = ([203, 0, (number >> 8) as u8, number as u8], 4_040).into();
+            let key = Key::returned(hand.key);
+            hand.uut.give_from(from, &asks(key, u64::from(number) + 7, 1, from));
+            hand.uut.take();
+        }
+    };
+    flood(100);
+    let ((), used) = measure(|| flood(20_000));
+    assert!(used.live_bytes < 4_096, "{used:?}");
+}
+
+#[test]
+fn a_member_takes_little() {
+    let count = 1_000;
+    let policy = GroupPolicy { members_max: count, ..GroupPolicy::default() };
+    let mut hand = Hand::opened(Config::default(), &policy);
+    let ((), used) = measure(|| {
+        for number in 0..count {
+            hand.join(number);
+            hand.uut.events.clear();
+        }
+    });
+    let each = used.live_bytes / count as i64;
+    println!("{each} bytes for each of {count} members");
+    assert!(each < 1_024, "{each} bytes each");
 }

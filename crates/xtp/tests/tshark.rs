@@ -8,14 +8,15 @@
 mod common;
 
 use common::gate;
+use common::group::GroupWorld;
 use common::world::{Side, World, address};
-use dacapo_base::Random;
+use dacapo_base::{Random, Time};
 use dacapo_link::{LinkConfig, Loss};
 use dacapo_xtp::wire::{
     Address, AddressSegment, Body, Code, Control, Diagnostic, Format, Frame, Header, Key, Limits,
     Options, Payload, Reason, Service, Span, Spans, Traffic, TrafficControl, Writer,
 };
-use dacapo_xtp::{Config, Listen, Mode, Open, Retransmission};
+use dacapo_xtp::{Config, End, GroupPolicy, Listen, Mode, Open, Retransmission};
 use std::time::Duration;
 
 /// A stream both ways over a bad link, with every option of a mode.
@@ -65,6 +66,50 @@ fn case_67_tshark_reads_every_packet_of_whole_associations() {
         assert!(packets.iter().any(|(_, packet)| format(packet) == wanted), "no {wanted:?}");
     }
     gate::judge("associations", packets.iter().map(|(_, packet)| packet.as_slice()));
+}
+
+/// Four members over a bad link: one joins late, one dies, one is refused.
+fn group_over_a_bad_link(seed: u64) -> GroupWorld {
+    let link = LinkConfig {
+        delay: Duration::from_millis(10),
+        loss: Loss::Random { p: 0.1 },
+        duplicate: 0.05,
+        ..LinkConfig::default()
+    };
+    let mut data = vec![0; 200_000];
+    Random::from_number(seed).fill(&mut data);
+    let mut world = GroupWorld::new(seed, Config::default(), &link, data);
+    (0..3).for_each(|_| world.listen(Mode { sort: Some(7), ..Mode::default() }));
+    let policy = GroupPolicy { members_first: 3, members_max: 4, ..GroupPolicy::default() };
+    let limits = Limits { out_rate: 50_000, out_burst: 5_000, ..Limits::default() };
+    world.open(Mode { sort: Some(7), limits, ..common::group::open().mode }, &policy);
+    while world.joined().len() < 3 {
+        assert!(world.turn(Time::NEVER));
+    }
+    world.hearers[0].is_cut = true;
+    world.join(Mode::default());
+    while world.joined().len() < 4 {
+        assert!(world.turn(Time::NEVER));
+    }
+    world.join(Mode::default());
+    world.run();
+    assert_eq!(world.end(), Some(End::Complete));
+    world
+}
+
+#[test]
+fn case_67_tshark_reads_every_packet_of_a_reliable_group() {
+    if !gate::has_tshark() {
+        return;
+    }
+    let packets = group_over_a_bad_link(3).sent;
+    let format = |packet: &[u8]| Frame::open(packet).unwrap().header.format;
+    for wanted in
+        [Format::First, Format::Jcntl, Format::Data, Format::Cntl, Format::Ecntl, Format::Diag]
+    {
+        assert!(packets.iter().any(|(_, packet)| format(packet) == wanted), "no {wanted:?}");
+    }
+    gate::judge("reliable-group", packets.iter().map(|(_, packet)| packet.as_slice()));
 }
 
 fn written(options: Options, body: &Body<'_>) -> Vec<u8> {

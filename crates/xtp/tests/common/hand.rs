@@ -22,7 +22,7 @@ pub struct Hand {
 }
 
 pub fn host(number: usize) -> SocketAddr {
-    ([198, 51, 100, number as u8], 4_040).into()
+    ([198, 51, 100, number as u8], 4_040 + (number >> 8) as u16).into()
 }
 
 pub fn segment(source: SocketAddr) -> AddressSegment {
