@@ -5,7 +5,7 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
-use dacapo_fuzz::targets::{core_dialer, core_listener, xtp};
+use dacapo_fuzz::targets::{core_dialer, core_listener, safenet, xtp};
 use dacapo_fuzz::{corpus, find};
 use std::collections::BTreeSet;
 
@@ -53,6 +53,31 @@ fn associations_of_xtp_come_through_every_packet_and_end() {
         "complete",
         "aborted",
         "timed out",
+    ];
+    for kind in kinds {
+        assert!(reached.contains(kind), "no script leads to {kind:?}: {reached:?}");
+    }
+}
+
+#[test]
+fn messages_come_through_and_end_in_every_way() {
+    let reached = reached("safenet_service", safenet::play);
+    let kinds = [
+        "to a host",
+        "to a group",
+        "part",
+        "broken",
+        "malformed",
+        "rested",
+        "delivered",
+        "sent",
+        "failed",
+        "failed: let go",
+        "failed: rested",
+        "unknown",
+        "unknown: malformed",
+        "not accepted",
+        "room",
     ];
     for kind in kinds {
         assert!(reached.contains(kind), "no script leads to {kind:?}: {reached:?}");

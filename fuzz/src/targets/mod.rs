@@ -14,6 +14,7 @@ pub mod mjpeg;
 pub mod modules;
 pub mod playout;
 pub mod qos;
+pub mod safenet;
 pub mod samples;
 pub mod script;
 pub mod security;
@@ -114,4 +115,6 @@ targets! {
         "packets of XTP: what is read is written as the same bytes, but for reserved bits";
     "xtp_engine" xtp::engine seeds engine_seeds up_to SHORT
         "hostile packets, users and time at an engine of XTP: state, memory and answers bounded";
+    "safenet_service" safenet::service seeds service_seeds up_to SHORT
+        "a message service and a peer that writes anything: bounds hold, each message ends once";
 }
