@@ -8,6 +8,7 @@ mod net;
 mod scale;
 mod texts;
 mod transfer;
+mod xtp;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
@@ -26,6 +27,7 @@ pub use transfer::{
     Bench, BenchArgs, BenchControlArgs, BenchLinkArgs, BenchTransferArgs, ExplainArgs, ModulesArgs,
     RecvArgs, SendArgs,
 };
+pub use xtp::{Below, Over, Xtp, XtpArgs, XtpCaptureArgs, XtpListenArgs, XtpPingArgs, XtpSendArgs};
 
 /// Composes a protocol for each flow of media out of small modules, and runs it.
 #[derive(Debug, Parser)]
@@ -82,6 +84,9 @@ pub enum Command {
     /// Measure this host, beside figures of 1998 or a plain program.
     #[command(after_help = format!("{BENCH}\n\n{EXIT_CODES}"))]
     Bench(BenchArgs),
+    /// Speak XTP 4.0 itself, over UDP, IP or Ethernet: listen, send files, ping, capture.
+    #[command(after_help = format!("{XTP}\n\n{EXIT_CODES}"))]
+    Xtp(Box<XtpArgs>),
     /// Check whether this host is fit: ports, network, clocks, limits, identity, programs.
     #[command(after_help = format!("{DOCTOR}\n\n{EXIT_CODES}"))]
     Doctor(DoctorArgs),

@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => commands::explain::run(&args),
         Command::Modules(args) => commands::modules::run(&args),
         Command::Link(args) => commands::link::run(&args),
+        Command::Xtp(args) => commands::xtp::run(&args),
         Command::Bench(args) => commands::bench::run(&args),
         Command::Control(args) => commands::control::run(&args),
         Command::Check(args) => commands::check::run(&args),

@@ -322,3 +322,61 @@ Examples:
   dacapo link \"rate=2Mbit/s,queue=50\" --back delay=300ms --listen 0.0.0.0:7000 --to 192.0.2.7
   sudo dacapo link loss=1%,burst=5 --between a,b &    # then: sudo ip netns exec a ping 10.77.0.2
   dacapo link perfect --to 127.0.0.1 --for 30s --json | jq 'select(.event == \"totals\")'";
+
+pub const XTP: &str = "\
+XTP 4.0 as it is, between two programs that speak it: not a session of dacapo, and not encrypted.
+There is no congestion control: beyond a network of one's own, `send` wants --rate.
+
+Examples:
+  dacapo xtp listen --out incoming                      # here; and from this host:
+  dacapo xtp send 127.0.0.1 holiday.avi
+  dacapo xtp ping 127.0.0.1 --count 100 --interval 10ms
+  dacapo xtp capture lo xtp.pcapng --for 10s            # needs root";
+
+pub const XTP_LISTEN: &str = "\
+Without --listen only this host is served. Files are saved under the names that the sender gives,
+without their folders; nothing that exists is written over without --force, and a file that is not
+whole in the end is kept as NAME.incomplete. Transactions (`xtp ping`) get back what they send, up
+to 64 KiB. Ends at a signal, or with --once after the first sender.
+
+With --json every event is a line: listening (over, address, port), received (peer, files with name,
+path, bytes, sha256 and fault; error), totals (associations, pings, packets).
+
+Examples:
+  dacapo xtp listen --out incoming
+  dacapo xtp listen --listen 0.0.0.0:4040 --once --json
+  sudo dacapo xtp listen --over ip --listen 192.0.2.7
+  sudo dacapo xtp listen --over ethernet --interface eth0";
+
+pub const XTP_SEND: &str = "\
+The files go as one reliable stream; both ends hash them (SHA-256), and the hashes are compared
+here. It ends with 0 when all arrived, 3 when nobody answers, 6 when a hash differs.
+
+Examples:
+  dacapo xtp send 192.0.2.7 holiday.avi notes.txt --rate 100Mbit/s
+  dacapo xtp send '[2001:db8::7]:4040' holiday.avi --capture sent.pcapng
+  sudo dacapo xtp send --over ip 192.0.2.7 holiday.avi
+  sudo dacapo xtp send --over ethernet --interface eth0 02:11:22:33:44:55 holiday.avi";
+
+pub const XTP_PING: &str = "\
+Each is a transaction: a request in the first packet, the response in the second, the end in the
+third. The time is that from the request to the response. It ends with 0 when one was answered, else
+with 3.
+
+Examples:
+  dacapo xtp ping 192.0.2.7
+  dacapo xtp ping 192.0.2.7 --count 1000 --interval 1ms --size 1000 --json";
+
+pub const XTP_CAPTURE: &str = "\
+Looks at what the interface carries, both ways: IP protocol 36, Ethernet type 817D, and UDP from or
+to --udp-port. Datagrams that the kernel has put together are taken apart again. Needs root or
+CAP_NET_RAW; `--capture` of the other commands writes their own packets and needs no rights.
+
+Wireshark knows protocol 36 by itself. For UDP and Ethernet it wants these lines (-X lua_script:):
+  local xtp = DissectorTable.get(\"ip.proto\"):get_dissector(36)
+  DissectorTable.get(\"udp.port\"):add(4040, xtp)
+  DissectorTable.get(\"ethertype\"):add(0x817d, xtp)
+
+Examples:
+  sudo dacapo xtp capture eth0 xtp.pcapng
+  sudo dacapo xtp capture lo - --count 100 | tshark -X lua_script:xtp.lua -r -";

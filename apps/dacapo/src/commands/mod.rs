@@ -16,3 +16,4 @@ pub mod play;
 pub mod serve;
 pub mod testmovie;
 pub mod transfer;
+pub mod xtp;

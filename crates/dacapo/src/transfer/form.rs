@@ -22,8 +22,8 @@
 
 use std::fmt;
 
-/// Bytes of the header.
-pub(super) const HEAD_LEN: usize = 12;
+/// Bytes of the header of a unit.
+pub const HEAD_LEN: usize = 12;
 
 /// The most bytes of a file in a unit: whole pages, and with all headers below 64 KiB.
 pub const DATA_LEN: usize = 60 << 10;
@@ -43,18 +43,28 @@ const END: u8 = 3;
 
 /// What a unit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A file begins; its size where it is known.
-    Begin { size: Option<u64> },
-    /// Bytes of it at this offset.
-    Data { offset: u64 },
-    /// It is over, at this size.
-    End { size: u64 },
+pub enum Kind {
+    /// A file begins; the rest of the unit is its name.
+    Begin {
+        /// Bytes, where that is known.
+        size: Option<u64>,
+    },
+    /// The rest of the unit is bytes of it.
+    Data {
+        /// Where the first of them belongs.
+        offset: u64,
+    },
+    /// It is over; the rest of the unit is its SHA-256.
+    End {
+        /// Bytes.
+        size: u64,
+    },
 }
 
 /// The header of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub struct Header {
+    /// What the unit is.
     pub kind: Kind,
     /// No file follows this one; said at its end.
     pub is_last: bool,
@@ -64,7 +74,7 @@ pub(super) struct Header {
 
 /// A unit that is none of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NotATransfer;
+pub struct NotATransfer;
 
 impl fmt::Display for NotATransfer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,6 +83,8 @@ impl fmt::Display for NotATransfer {
 }
 
 impl Header {
+    /// The bytes.
+    #[must_use]
     pub fn emit(&self) -> [u8; HEAD_LEN] {
         let (kind, at) = match self.kind {
             Kind::Begin { size } => (BEGIN, size.unwrap_or(u64::MAX)),
@@ -85,6 +97,9 @@ impl Header {
     }
 
     /// Reads a header from the first bytes of a unit.
+    ///
+    /// # Errors
+    /// [`NotATransfer`] when they are none.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotATransfer> {
         let Some(&[kind, last, f0, f1, a, b, c, d, e, f, g, h]) = bytes.first_chunk::<HEAD_LEN>()
         else {
@@ -107,7 +122,8 @@ impl Header {
 }
 
 /// The name of a file from what a peer calls it: never a path, never hidden, never empty.
-pub(super) fn safe_name(name: &str) -> String {
+#[must_use]
+pub fn safe_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = last.chars().map(|c| if c.is_control() { '_' } else { c });
     let mut safe = String::new();

@@ -80,7 +80,8 @@ enum Target {
 }
 
 /// One file that is being received.
-pub(super) struct Incoming {
+pub struct Incoming {
+    /// What it is called.
     pub name: String,
     target: Target,
     runs: Runs,
@@ -92,21 +93,28 @@ pub(super) struct Incoming {
 }
 
 /// A file that is over.
-pub(super) struct Finished {
+pub struct Finished {
+    /// Where it is; `None` on standard output.
     pub path: Option<PathBuf>,
+    /// Bytes that came.
     pub bytes: u64,
+    /// Their SHA-256.
     pub digest: Digest,
+    /// Why it is not what was sent, when it is not.
     pub fault: Option<String>,
 }
 
 impl Incoming {
     /// A file in a folder. Without `force` nothing of this name may exist.
+    ///
+    /// # Errors
+    /// With the file and what to do.
     pub fn create(dir: &Path, name: &str, force: bool) -> Result<Self, String> {
         Ok(Self::new(name, Target::File(Part::create(dir, name, force)?)))
     }
 
     /// Standard output.
-    pub fn output(name: &str, to: File) -> Self {
+    pub(super) fn output(name: &str, to: File) -> Self {
         Self::new(name, Target::Output(to))
     }
 
@@ -116,6 +124,9 @@ impl Incoming {
     }
 
     /// Takes bytes of the file at an offset.
+    ///
+    /// # Errors
+    /// They came before, lead beyond a file, or cannot be written.
     pub fn write<'a>(
         &mut self,
         offset: u64,
@@ -165,11 +176,15 @@ impl Incoming {
     }
 
     /// True when every byte up to the end that the sender named is here.
+    #[must_use]
     pub fn is_whole(&self) -> bool {
         self.end.is_some_and(|(size, _)| self.runs.bytes() == size)
     }
 
     /// Puts the file where it belongs.
+    ///
+    /// # Errors
+    /// With the file and where it is now.
     pub fn finish(mut self) -> Result<Finished, String> {
         let came = self.runs.bytes();
         let (digest, unread) = match self.digest() {

@@ -5,8 +5,9 @@
 //!                                                   recover   what a killed process has left
 //! ```
 //!
-//! What it is: the two access modules behind `dacapo send` and `dacapo recv`. What it is not: what
-//! makes the flow reliable; that is composed from its attributes.
+//! What it is: the two access modules behind `dacapo send` and `dacapo recv`, and the parts of them
+//! that other ways of transfer use. What it is not: what makes the flow reliable; that is composed
+//! from its attributes.
 //!
 //! Invariants: what is saved under its name is whole and has the SHA-256 that the sender named; a
 //! peer chooses a name, never a folder.
@@ -18,7 +19,10 @@ mod progress;
 mod sink;
 mod source;
 
-pub use form::{DATA_LEN, Digest, UNIT_LEN_MAX, hex};
+pub use form::{
+    DATA_LEN, Digest, HEAD_LEN, Header, Kind, NotATransfer, UNIT_LEN_MAX, hex, safe_name,
+};
+pub use incoming::{Finished, Incoming};
 pub use part::recover;
 pub use progress::{FileResult, TransferProgress, TransferSnapshot};
 pub use sink::{FileSink, Place};

@@ -259,6 +259,19 @@ impl Host {
         Ok(())
     }
 
+    /// Answers late packets of associations that are over, until their inactive periods are: a peer
+    /// whose copy of END was lost gets another. For who wants to go and has the time.
+    ///
+    /// # Errors
+    /// [`CallError::TimedOut`] when there still are some, [`CallError::Interrupted`],
+    /// [`CallError::Host`].
+    pub fn linger(&mut self, until: Time) -> Result<(), CallError> {
+        while self.engine.inactive_count() > 0 || self.packets_waiting() > 0 {
+            self.pause(until)?;
+        }
+        Ok(())
+    }
+
     fn ended(&self, end: End, peer: SocketAddr) -> CallError {
         let fault = (end != End::Complete).then(|| self.fault_of(peer)).flatten();
         CallError::Ended(end, fault)

@@ -1,0 +1,32 @@
+//! `dacapo xtp`: XTP 4.0 as it is, over UDP, IP or Ethernet.
+//!
+//! ```text
+//!   listen   served.rs, per association: files -> folder, transactions -> back
+//!   send     files, as units in messages of one stream    <- what was saved, with its hash
+//!   ping     transactions                                  capture   packets of an interface
+//!      \______ below.rs: the network, the host, signals ______/
+//! ```
+//!
+//! What it is not: sessions of dacapo, or the protocol (`dacapo-xtp`) and its networks
+//! (`dacapo-xtp-net`).
+
+mod below;
+mod capture;
+mod listen;
+mod ping;
+mod receipt;
+mod send;
+mod served;
+
+use crate::cli::{Xtp, XtpArgs};
+use crate::exit::{Exit, Failure};
+
+/// Runs the command.
+pub fn run(args: &XtpArgs) -> Result<Exit, Failure> {
+    match &args.what {
+        Xtp::Listen(args) => listen::run(args),
+        Xtp::Send(args) => send::run(args),
+        Xtp::Ping(args) => ping::run(args),
+        Xtp::Capture(args) => capture::run(args),
+    }
+}

@@ -1,0 +1,257 @@
+//! `dacapo xtp`: files and pings over UDP on loopback, and over IP and Ethernet between two
+//! namespaces, where a test that cannot make them says so and ends.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod common;
+#[path = "../../../crates/xtp/tests/common/gate.rs"]
+#[allow(dead_code, reason = "whole captures are judged here only")]
+mod gate;
+
+use common::{Finished, LONG, Place, Running, in_order, wait_until};
+use dacapo_base::Random;
+use dacapo_sys::netns::Namespace;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+const LUA: &str = concat!(
+    "lua_script:",
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../crates/xtp-net/tests/common/xtp.lua"
+);
+
+fn events(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The events of this name.
+fn named(text: &str, name: &str) -> Vec<Value> {
+    events(text).into_iter().filter(|event| event["event"] == name).collect()
+}
+
+/// A listener, and where it is.
+fn listen(place: &Place, args: &[&str]) -> (Running, String) {
+    let all = [&["xtp", "listen", "--json"], args].concat();
+    let listener = place.start(&all);
+    let text = listener.wait_for_out("\n", LONG);
+    let address = events(text.lines().next().unwrap())[0]["address"].as_str().unwrap().to_owned();
+    (listener, address)
+}
+
+fn listen_here(place: &Place, args: &[&str]) -> (Running, String) {
+    listen(place, &[&["--listen", "127.0.0.1:0", "--out", "in"], args].concat())
+}
+
+fn random_file(place: &Place, name: &str, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    Random::from_number(len as u64).fill(&mut bytes);
+    place.write(name, &bytes);
+    bytes
+}
+
+/// What was given to the network is sent, dropped or waiting.
+fn packets_close(run: &Finished) -> u64 {
+    let packets = &named(&run.out, "totals")[0]["packets"];
+    let count = |key: &str| packets[key].as_u64().unwrap();
+    let dropped = packets["dropped"].as_object().unwrap().values();
+    let dropped: u64 = dropped.map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(count("given"), count("sent") + dropped + count("waiting"), "{packets}");
+    count("sent") + count("received")
+}
+
+/// tshark reads all of a capture; gives how many packets it has.
+fn judge(path: &Path, udp_port: &str) -> Option<u64> {
+    let port = format!("lua_script1:{udp_port}");
+    gate::has_tshark().then(|| gate::judge_file(path, &["-X", LUA, "-X", &port]) as u64)
+}
+
+#[test]
+fn files_arrive_with_equal_hashes_and_captures_have_every_packet() {
+    let place = Place::new();
+    let (listener, address) = listen_here(&place, &["--once", "--capture", "far.pcapng"]);
+    let long = random_file(&place, "long.bin", 300_000);
+    random_file(&place, "empty.bin", 0);
+    let args =
+        ["xtp", "send", &address, "long.bin", "empty.bin", "--json", "--capture", "a.pcapng"];
+    let sent = place.run(&args).expect(0);
+    let files = named(&sent.out, "sent");
+    assert_eq!(files.len(), 2);
+    assert!(files.iter().all(|file| file["equal"] == true), "{}", sent.out);
+    let received = listener.wait(LONG).expect(0);
+    let event = &named(&received.out, "received")[0];
+    assert_eq!(event["error"], Value::Null);
+    for (file, name) in event["files"].as_array().unwrap().iter().zip(["long.bin", "empty.bin"]) {
+        assert_eq!((&file["name"], &file["fault"]), (&Value::from(name), &Value::Null));
+    }
+    assert_eq!(event["files"][0]["sha256"], files[0]["sha256"]);
+    assert!(std::fs::read(place.path("in/long.bin")).unwrap() == long);
+    assert_eq!(std::fs::read(place.path("in/empty.bin")).unwrap(), b"");
+    let port = address.rsplit_once(':').unwrap().1;
+    for (run, name) in [(&sent, "a.pcapng"), (&received, "far.pcapng")] {
+        let count = packets_close(run);
+        let seen = judge(&place.path(name), port);
+        assert!(seen.is_none_or(|seen| seen == count), "{name}: {seen:?} of {count}");
+    }
+}
+
+#[test]
+fn pings_are_answered_with_their_times() {
+    let place = Place::new();
+    let (listener, address) = listen_here(&place, &[]);
+    let args = ["xtp", "ping", &address, "--interval", "1ms", "--size", "20000", "--count"];
+    let json = place.run(&[&args[..], &["20", "--json"]].concat()).expect(0);
+    assert_eq!(named(&json.out, "answered").len(), 20);
+    let totals = &named(&json.out, "totals")[0];
+    let us = |key: &str| totals["us"][key].as_f64().unwrap();
+    assert!(0.0 < us("min") && us("min") <= us("p50") && us("p50") <= us("p99"), "{totals}");
+    packets_close(&json);
+    let words = place.run(&[&args[..], &["1"]].concat()).expect(0);
+    in_order(&words.out, &["20000 bytes from", " ms", "1 sent, 1 answered; min/p50/p99/max"]);
+    listener.signal("TERM");
+    let ended = listener.wait(LONG).expect(143);
+    assert_eq!(named(&ended.out, "totals")[0]["pings"], 21);
+}
+
+#[test]
+fn what_is_there_stays_and_both_ends_say_that_nothing_came() {
+    let place = Place::new();
+    let (listener, address) = listen_here(&place, &["--once"]);
+    place.write("a.txt", "new");
+    place.write("in/a.txt", "precious");
+    let sent = place.run(&["xtp", "send", &address, "a.txt"]).expect(1);
+    sent.says(&["dacapo: xtp send to", "let go"]);
+    let received = listener.wait(LONG).expect(6);
+    let event = &named(&received.out, "received")[0];
+    assert!(event["error"].as_str().unwrap().contains("--force"), "{event}");
+    assert_eq!(std::fs::read_to_string(place.path("in/a.txt")).unwrap(), "precious");
+}
+
+#[test]
+fn a_listener_that_is_interrupted_lets_its_sender_know_and_keeps_what_came() {
+    let place = Place::new();
+    let (listener, address) = listen_here(&place, &[]);
+    random_file(&place, "long.bin", 50_000_000);
+    let sender = place.start(&["xtp", "send", &address, "long.bin", "--rate", "8Mbit/s"]);
+    let is_begun = || {
+        let part = place.path("in/.long.bin.0.part");
+        part.metadata().is_ok_and(|about| about.len() > 0)
+    };
+    assert!(wait_until(LONG, is_begun), "nothing came");
+    listener.signal("INT");
+    let ended = listener.wait(LONG).expect(130);
+    assert!(named(&ended.out, "received")[0]["error"].as_str().unwrap().contains("given up"));
+    sender.wait(LONG).expect(1).says(&["let go"]);
+    assert!(place.path("in/long.bin.incomplete").exists());
+    assert!(!place.path("in/long.bin").exists());
+}
+
+#[test]
+fn what_stands_in_the_way_is_said_with_what_to_do() {
+    let place = Place::new();
+    place.write("a.txt", "a");
+    let (_listener, address) = listen_here(&place, &[]);
+    let run = |args: &[&str], code| place.run(&[&["xtp"], args].concat()).expect(code);
+    run(&["listen", "--listen", &address], 1).says(&["in use", "another port"]);
+    run(&["listen", "--listen", "203.0.113.9"], 1)
+        .says(&["203.0.113.9", "no address of this host"]);
+    run(&["send", &address, "a.txt", "--port", "7"], 3).says(&["refused", "no listener"]);
+    let gone = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    run(&["send", &gone, "a.txt"], 3).says(&["nobody takes XTP there"]);
+    run(&["ping", &gone, "--count", "1"], 3).says(&["nobody takes XTP there"]);
+    run(&["send", &address, "b.txt"], 1).says(&["b.txt", "No such file"]);
+    run(&["send", &address, "in"], 1).says(&["no file that can be sent"]);
+    run(&["send", "no.such.host.invalid", "a.txt"], 3).says(&["no.such.host.invalid"]);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = silent.local_addr().unwrap().to_string();
+    run(&["ping", &at, "--count", "1", "--wait", "50ms"], 3).says(&["nothing came in time"]);
+    run(&["listen", "--packet-len", "100", "--listen", "127.0.0.1:0"], 1).says(&["128 to 65507"]);
+    run(&["listen", "--over", "ethernet"], 2).says(&["--interface"]);
+    run(&["listen", "--over", "ethernet", "--interface", "nope"], 1).says(&["\"nope\"", "ip link"]);
+    run(&["listen", "--over", "ethernet", "--interface", "lo"], 1).says(&["not Ethernet"]);
+    run(&["ping", "1.2.3.4", "--over", "ethernet", "--interface", "lo"], 3).says(&["02:11:22"]);
+    run(&["capture", "nope", "x.pcapng"], 1).says(&["\"nope\""]);
+    run(&["send", &address, "a.txt", "--rate", "fast"], 2).says(&["20Mbit/s"]);
+}
+
+#[test]
+fn without_the_right_the_error_says_which_and_how_to_get_it() {
+    let place = Place::new();
+    let args = ["xtp", "listen", "--over", "ip", "--listen", "127.0.0.1", "--out", "/tmp"];
+    let command = if dacapo_sys::process::uid() != 0 {
+        place.command(&args)
+    } else if Command::new("setpriv").arg("--version").output().is_ok() {
+        let program = env!("CARGO_BIN_EXE_dacapo");
+        let nobody = ["--reuid", "65534", "--regid", "65534", "--clear-groups", program];
+        place.program("setpriv", &[&nobody[..], &args].concat())
+    } else {
+        return println!("skipped: this is root, and there is no setpriv to be another");
+    };
+    let run = place.start_command(command).wait(LONG).expect(1);
+    run.says(&["IP protocol 36 needs the right CAP_NET_RAW", "setcap", "UDP"]);
+}
+
+/// Two namespaces with a cable `v` between them: 10.83.0.1 and .2, fd83::1 and ::2.
+fn cable() -> Option<[Namespace; 2]> {
+    if dacapo_sys::process::uid() != 0 || Command::new("ip").arg("-V").output().is_err() {
+        println!("skipped: a cable between namespaces: this is not root, or has no `ip`");
+        return None;
+    }
+    let name = |end| format!("dacapo-xtp-cli-{}-{end}", std::process::id());
+    let ends = [1, 2].map(|end| Namespace::create(&name(end)).unwrap());
+    let [a, b] = ends.each_ref().map(Namespace::name);
+    ip(&format!("-n {a} link add v type veth peer name v netns {b}"));
+    for (end, name) in [(1, a), (2, b)] {
+        ip(&format!("-n {name} address add 10.83.0.{end}/24 dev v"));
+        ip(&format!("-n {name} address add fd83::{end}/64 dev v nodad"));
+        ip(&format!("-n {name} link set v up"));
+    }
+    let is_up =
+        || [a, b].iter().all(|end| ip(&format!("-n {end} link show v")).contains("state UP"));
+    assert!(wait_until(LONG, is_up), "the cable never came up");
+    Some(ends)
+}
+
+fn ip(words: &str) -> String {
+    let run = Command::new("ip").args(words.split(' ')).output().unwrap();
+    assert!(run.status.success(), "ip {words}: {}", String::from_utf8_lossy(&run.stderr));
+    String::from_utf8(run.stdout).unwrap()
+}
+
+#[test]
+fn files_and_pings_cross_a_cable_over_every_network_and_a_capture_of_it_is_read_by_tshark() {
+    let Some([near, far]) = cable() else { return };
+    let place = Place::new();
+    let bytes = random_file(&place, "a.bin", 50_000);
+    for (at, over) in [
+        ("10.83.0.2", &["--over", "ip"][..]),
+        ("fd83::2", &["--over", "ip"]),
+        ("[fd83::2]:4040", &["--over", "udp"]),
+        ("", &["--over", "ethernet", "--interface", "v"]),
+    ] {
+        let local = if at.is_empty() { vec![] } else { vec!["--listen", at] };
+        let listened = [over, &local, &["--out", "in", "--force", "--once"]].concat();
+        let (listener, address) = far.run(|| listen(&place, &listened)).unwrap();
+        let capture = ["xtp", "capture", "v", "seen.pcapng", "--json"];
+        let capture = near.run(|| place.start(&capture)).unwrap();
+        capture.wait_for_out("capturing", LONG);
+        let ping = [&["xtp", "ping", &address, "--count", "2", "--interval", "1ms"], over].concat();
+        near.run(|| place.run(&ping)).unwrap().expect(0);
+        let send = [&["xtp", "send", &address, "a.bin", "--json"], over].concat();
+        let sent = near.run(|| place.run(&send)).unwrap().expect(0);
+        assert_eq!(named(&sent.out, "sent")[0]["equal"], true, "{over:?}");
+        let received = listener.wait(LONG).expect(0);
+        assert!(std::fs::read(place.path("in/a.bin")).unwrap() == bytes, "{over:?}");
+        let of_far = packets_close(&received);
+        capture.signal("INT");
+        let seen = capture.wait(LONG).expect(130);
+        let totals = &named(&seen.out, "totals")[0];
+        assert_eq!(
+            (&totals["packets"], &totals["dropped"]),
+            (&of_far.into(), &0.into()),
+            "{over:?}"
+        );
+        let judged = judge(&place.path("seen.pcapng"), "4040");
+        assert!(judged.is_none_or(|count| count == of_far), "{over:?}: {judged:?}");
+    }
+}
