@@ -274,44 +274,6 @@ impl Context {
         self.data_len_max = len.min(most);
     }
 
-    /// Whether a packet with this key may come from there.
-    pub fn expects(&self, key: Key, from: SocketAddr) -> bool {
-        match &self.group {
-            // Anybody may ask to join.
-            Some(_) if key.value() == self.own_key || key == Key::own(0) => true,
-            Some(group) => group.members.address_of(key.value()) == Some(from),
-            None => self.peer == from,
-        }
-    }
-
-    /// Whether such a packet means anything here: members only know JCNTL, and only a request to
-    /// join comes under the key that everybody in a group knows.
-    pub fn understands(&self, input: Input, key: Key) -> bool {
-        match (input, &self.group) {
-            (Input::Join, _) => self.is_in_group(),
-            (_, Some(_)) => key.value() != self.own_key,
-            _ => true,
-        }
-    }
-
-    /// Whether it is one end of a reliable association with a group.
-    pub const fn is_in_group(&self) -> bool {
-        self.group.is_some() || self.membership.is_some()
-    }
-
-    /// Whether it transmits to one.
-    pub const fn is_transmitter(&self) -> bool {
-        self.group.is_some()
-    }
-
-    /// Whom the association was opened with, as XTP names it.
-    pub const fn destination(&self) -> Option<SocketAddr> {
-        match self.address.address {
-            Address::Internet { destination, .. } => Some(destination),
-            Address::Null => None,
-        }
-    }
-
     /// Whether the service lets nothing come back.
     const fn is_quiet(&self) -> bool {
         matches!(self.service, Service::Datagram | Service::Multicast)

@@ -13,6 +13,10 @@
 //! and once more when it parts; nobody joins while the user leaves too much of that unread, so all
 //! lists are bounded by `members_max` or [`CANDIDATES_MIN`].
 
+mod entry;
+
+pub use entry::{Entry, Waiting};
+
 use crate::group::{GroupPolicy, Leaving, Member, MemberId};
 use crate::serial::is_newer;
 use crate::wire::{Control, Limits};
@@ -23,50 +27,6 @@ use std::time::Duration;
 
 /// So many may be candidates, however few members there may be.
 const CANDIDATES_MIN: usize = 64;
-
-/// What one member has said.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    pub id: MemberId,
-    pub address: SocketAddr,
-    /// The member's own key.
-    pub key: u64,
-    pub start: u64,
-    pub control: Control,
-    /// The latest request for delivery that it has answered.
-    pub delivered: u32,
-    /// The `sync` of its latest request.
-    pub asked: u32,
-    pub limits: Limits,
-    heard: Time,
-    /// A handshake waits for its answer.
-    silence: Clock,
-    /// `rseq` is to reach what was sent when the clock was set.
-    in_flight: Clock,
-    /// `alloc` is to open by a step from what was sent then.
-    window: Clock,
-}
-
-/// How long a member has held up the others, of the time that is its own fault.
-#[derive(Clone, Copy, Debug, Default)]
-struct Clock {
-    target: u64,
-    held: Duration,
-    since: Option<Time>,
-}
-
-/// What the stream waits for.
-#[derive(Clone, Copy, Debug)]
-pub struct Waiting {
-    /// The next byte that is sent.
-    pub next: u64,
-    /// Whether a window is in the way.
-    pub is_blocked: bool,
-    /// By how much a window is to open in time.
-    pub step: u64,
-    /// The request of a handshake, during which nothing is sent.
-    pub asked: Option<u32>,
-}
 
 /// Who has asked, and has not shown that it hears the answer.
 #[derive(Clone, Copy, Debug)]
@@ -131,52 +91,6 @@ pub enum Admission {
     Joined,
     /// There is no room for it.
     Refused,
-}
-
-impl Entry {
-    fn member(&self) -> Member {
-        let Control { rseq, alloc, .. } = self.control;
-        Member { id: self.id, address: self.address, start: self.start, rseq, alloc }
-    }
-
-    /// When it has held up the others for too long.
-    fn overdue_at(&self, patience: Duration) -> Time {
-        let clocks = [self.silence, self.in_flight, self.window];
-        clocks.iter().map(|clock| clock.ends_at(patience)).min().unwrap_or(Time::NEVER)
-    }
-
-    /// A handshake is to be answered, what was sent to be acknowledged, and a window that holds up
-    /// the others to open. Nothing is held against who has answered while a handshake waits for
-    /// somebody else.
-    fn watch(&mut self, now: Time, waiting: &Waiting) {
-        let Waiting { next, is_blocked, step, asked } = *waiting;
-        let Control { rseq, alloc, echo } = self.control;
-        let is_excused = asked.is_some_and(|sync| sync == echo);
-        let is_silent = asked.is_some() && !is_excused;
-        self.silence.watch(now, u64::from(!is_silent), 1, is_silent);
-        self.in_flight.watch(now, rseq, next, rseq < next && !is_excused);
-        let opened = next.saturating_add(step);
-        self.window.watch(now, alloc, opened, is_blocked && alloc <= next && !is_excused);
-    }
-}
-
-impl Clock {
-    /// When it has run for so long.
-    fn ends_at(&self, patience: Duration) -> Time {
-        let left = patience.saturating_sub(self.held);
-        self.since.map_or(Time::NEVER, |since| since + left)
-    }
-
-    /// Is set anew when its target is reached, and runs from now on or stands still.
-    fn watch(&mut self, now: Time, reached: u64, target: u64, is_running: bool) {
-        if let Some(since) = self.since.take() {
-            self.held += now.since(since);
-        }
-        if reached >= self.target {
-            (self.target, self.held) = (target, Duration::ZERO);
-        }
-        self.since = is_running.then_some(now);
-    }
 }
 
 impl Members {
@@ -325,26 +239,14 @@ impl Members {
         if !self.has_room() {
             return Admission::Refused;
         }
-        let Some((_, Candidate { address, key, .. })) = self.candidates.remove(at) else {
+        let Some((_, candidate)) = self.candidates.remove(at) else {
             return Admission::Refused;
         };
         self.due.remove(&(Due::Offer, offered));
+        let candidate = Candidate { asked, ..candidate };
         let id = MemberId(self.joined);
         self.joined = self.joined.wrapping_add(1);
-        let entry = Entry {
-            id,
-            address,
-            key,
-            start: start.rseq,
-            control: *start,
-            delivered: start.echo,
-            asked,
-            limits,
-            heard: now,
-            silence: Clock::default(),
-            in_flight: Clock::default(),
-            window: Clock::default(),
-        };
+        let entry = Entry::new(now, id, &candidate, start, limits);
         self.events.push_back((entry.member(), None));
         self.table.insert(offered, entry);
         self.due.insert((Due::Admission, offered));

@@ -13,16 +13,18 @@
 //! Invariant: whatever a member says or leaves unsaid ends its own membership at most; the
 //! association ends when nobody is left, or fewer than the policy asks for.
 
-use super::{Context, write};
+mod output;
+
+use super::Context;
 use crate::config::Config;
 use crate::event::{End, Events};
 use crate::group::{GroupPolicy, Leaving, Member};
-use crate::members::{Admission, Candidate, Due, Entry, Members, Parted, Waiting};
+use crate::members::{Admission, Candidate, Due, Members, Parted, Waiting};
 use crate::rate::smaller;
 use crate::sender::Report;
 use crate::table::{Input, State, step};
 use crate::wire::{
-    Body, Code, Control, Diagnostic, Format, Header, Key, Limits, Options, Spans, TrafficControl,
+    Address, Body, Code, Control, Diagnostic, Header, Key, Limits, Options, Spans, TrafficControl,
 };
 use dacapo_base::Time;
 use std::net::SocketAddr;
@@ -54,6 +56,44 @@ impl Context {
         self.group = Some(Box::new(group));
         // Nothing comes back but status.
         self.receiver.stop();
+    }
+
+    /// Whether a packet with this key may come from there.
+    pub fn expects(&self, key: Key, from: SocketAddr) -> bool {
+        match &self.group {
+            // Anybody may ask to join.
+            Some(_) if key.value() == self.own_key || key == Key::own(0) => true,
+            Some(group) => group.members.address_of(key.value()) == Some(from),
+            None => self.peer == from,
+        }
+    }
+
+    /// Whether such a packet means anything here: members only know JCNTL, and only a request to
+    /// join comes under the key that everybody in a group knows.
+    pub fn understands(&self, input: Input, key: Key) -> bool {
+        match (input, &self.group) {
+            (Input::Join, _) => self.is_in_group(),
+            (_, Some(_)) => key.value() != self.own_key,
+            _ => true,
+        }
+    }
+
+    /// Whether it is one end of a reliable association with a group.
+    pub const fn is_in_group(&self) -> bool {
+        self.group.is_some() || self.membership.is_some()
+    }
+
+    /// Whether it transmits to one.
+    pub const fn is_transmitter(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// Whom the association was opened with, as XTP names it.
+    pub const fn destination(&self) -> Option<SocketAddr> {
+        match self.address.address {
+            Address::Internet { destination, .. } => Some(destination),
+            Address::Null => None,
+        }
     }
 
     /// The members, where this is the transmitter of a reliable group.
@@ -279,99 +319,6 @@ impl Context {
     /// When somebody has held up the others for too long.
     pub(super) fn group_deadline(&self) -> Time {
         self.group.as_ref().map_or(Time::NEVER, |group| group.members.deadline(group.extra))
-    }
-
-    /// The next packet of a transmitter, and where it goes.
-    pub(super) fn poll_group(&mut self, now: Time, into: &mut Vec<u8>) -> Option<SocketAddr> {
-        if self.requests.is_due() && self.state == State::Open {
-            let sync = self.requests.ask_each(now, self.sender.next());
-            if let Some(group) = &mut self.group {
-                group.members.ask_those_behind(sync);
-            }
-        }
-        if let Some(to) = self.poll_member(into) {
-            return Some(to);
-        }
-        let is_one = match self.state {
-            State::Opening => self.poll_gathering(now, into),
-            State::Open => self.poll_to_all(now, into),
-            _ => false,
-        };
-        if !is_one {
-            self.watch_members(now);
-        }
-        is_one.then_some(self.peer)
-    }
-
-    fn poll_gathering(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
-        if !self.wants.first && !self.requests.is_due() {
-            return false;
-        }
-        self.wants.first = false;
-        self.requests.ask(now, self.sender.next(), false);
-        self.invite(into)
-    }
-
-    fn poll_to_all(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
-        // What this end takes concerns nobody: nothing is sent to it.
-        self.wants.is_traffic_due = false;
-        if self.requests.is_in_handshake() {
-            return false;
-        }
-        if std::mem::take(&mut self.wants.delivery) {
-            return self.send_request(now, Options::DREQ, into);
-        }
-        self.send_data(now, into)
-    }
-
-    /// FIRST, without data: members begin with what is sent after they have joined.
-    pub fn invite(&mut self, into: &mut Vec<u8>) -> bool {
-        let next = self.sender.next();
-        let header = self.header(Format::First, self.data_options() | Options::SREQ, next, next);
-        let body = Body::First(self.address, self.traffic(), crate::wire::Payload::default());
-        write(&header, &body, into)
-    }
-
-    /// What goes to one member or candidate.
-    fn poll_member(&mut self, into: &mut Vec<u8>) -> Option<SocketAddr> {
-        loop {
-            let (due, offered) = self.group.as_mut()?.members.pop_due()?;
-            let members = self.members()?;
-            let (to, header, body) = match (due, members.candidate(offered), members.entry(offered))
-            {
-                (Due::Offer, Some(candidate), _) => self.offer(offered, &candidate),
-                (Due::Admission, _, Some(entry)) => self.admission(offered, entry),
-                (Due::Status, _, Some(entry)) => self.word(Options::NONE, entry),
-                (Due::Question, _, Some(entry)) => self.word(Options::SREQ, entry),
-                _ => continue,
-            };
-            return write(&header, &body, into).then_some(to);
-        }
-    }
-
-    fn offer(&self, offered: u64, to: &Candidate) -> (SocketAddr, Header, Body<'static>) {
-        let header = self.control_header(Format::Jcntl, Options::NONE);
-        let header = Header { key: Key::returned(to.key), ..header };
-        (to.address, header, self.join_control(offered, to.asked))
-    }
-
-    fn admission(&self, offered: u64, to: &Entry) -> (SocketAddr, Header, Body<'static>) {
-        let options = Options::SREQ | Options::EDGE.when(self.edge);
-        let header = self.header(Format::Jcntl, options, to.start, to.start);
-        let header = Header { key: Key::returned(to.key), ..header };
-        (to.address, header, self.join_control(offered, to.asked))
-    }
-
-    fn join_control(&self, offered: u64, echo: u32) -> Body<'static> {
-        let control = Control { rseq: 0, alloc: 0, echo };
-        Body::Jcntl(TrafficControl { control, xkey: offered }, self.address, self.traffic())
-    }
-
-    fn word(&self, options: Options, to: &Entry) -> (SocketAddr, Header, Body<'static>) {
-        let header = self.control_header(Format::Cntl, options);
-        let header = Header { key: Key::returned(to.key), ..header };
-        let control = Control { rseq: 0, alloc: 0, echo: to.asked };
-        (to.address, header, Body::Cntl(control))
     }
 
     /// What the user is told next of a member.
