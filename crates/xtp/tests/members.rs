@@ -8,8 +8,8 @@ use common::group::{GroupWorld, PORT, group, open};
 use common::hand::{Hand, WINDOW, asks, host, xkey};
 use common::uut::{Uut, bytes, packet};
 use dacapo_base::Time;
-use dacapo_link::LinkConfig;
-use dacapo_xtp::wire::{Body, Control, Format, Header, Key, Limits, Options, Service};
+use dacapo_link::{LinkConfig, Loss};
+use dacapo_xtp::wire::{Body, Control, Format, Frame, Header, Key, Limits, Options, Service};
 use dacapo_xtp::{
     Config, End, Event, GroupPolicy, Join, Leaving, Listen, Message, Mode, OpenError, Read, Timers,
     UserError,
@@ -191,6 +191,40 @@ fn a_member_that_stops_reading_leaves() {
 }
 
 #[test]
+fn nobody_joins_between_the_end_and_its_word() {
+    let mut hand = Hand::with(1, Config::default());
+    let key = hand.ask(1);
+    hand.says(0, Options::END, Control::default());
+    // The association is over, and has not said so.
+    hand.uut.give_from(host(1), &asks(Key::returned(key), Hand::own(1), 2, host(1)));
+    let sent = hand.uut.take();
+    assert!(sent.iter().any(|sent| sent.to == group() && sent.has(Options::END)), "{sent:?}");
+    let count = |wanted: fn(&Event) -> bool| hand.uut.events.iter().filter(|it| wanted(it)).count();
+    assert_eq!(count(|event| matches!(event, Event::Joined(..))), 1);
+    assert_eq!(count(|event| matches!(event, Event::Left(..))), 1);
+    assert_eq!(hand.uut.events.last(), Some(&Event::Ended(hand.uut.id(), End::TooFewMembers)));
+}
+
+#[test]
+fn a_repair_goes_once_for_all_who_lack_it() {
+    let loss = 0.05;
+    let delay = Duration::from_millis(5);
+    let link = LinkConfig { delay, loss: Loss::Random { p: loss }, ..LinkConfig::default() };
+    let mut world = GroupWorld::new(1, Config::default(), &link, bytes(LEN));
+    (0..4).for_each(|_| world.listen(Mode::default()));
+    world.open(open().mode, &GroupPolicy::all_of(4));
+    world.run();
+    assert_eq!(world.end(), Some(End::Complete));
+    let of_data = |(from, bytes): &&(usize, Vec<u8>)| {
+        *from == 0 && Frame::open(bytes).unwrap().header.format == Format::Data
+    };
+    let sent: usize = world.sent.iter().filter(of_data).map(|(_, bytes)| bytes.len() - 32).sum();
+    // One of four lacks 18.5 % of all packets, and of what is repeated as much once more.
+    let repeated = sent as f64 / LEN as f64 - 1.0;
+    assert!((0.1..0.3).contains(&repeated), "{repeated}");
+}
+
+#[test]
 fn a_member_says_nothing_of_its_own() {
     let mut world = gathered(1);
     let (now, hearer) = (world.now, &mut world.hearers[0]);
@@ -210,7 +244,7 @@ fn who_asks_for_a_group_that_is_over_is_told() {
     world.engine.handle_packet(world.now, host(9), &late);
     let mut answer = Vec::new();
     assert_eq!(world.engine.poll_packet(world.now, &mut answer), Some(host(9)));
-    let header = dacapo_xtp::wire::Frame::open(&answer).unwrap().header;
+    let header = Frame::open(&answer).unwrap().header;
     assert!(header.options.has(Options::END | Options::MULTI));
 }
 

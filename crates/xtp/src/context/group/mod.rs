@@ -111,7 +111,8 @@ impl Context {
         drawn: u64,
     ) -> Admission {
         let (next, sync) = (self.sender.next(), self.requests.sync());
-        let is_over = self.state == State::Open && self.sender.is_all_sent();
+        let is_sent = self.state == State::Open && self.sender.is_all_sent();
+        let is_over = is_sent || self.end.is_some();
         let Some(group) = &mut self.group else { return Admission::Refused };
         let (offered, key) = (header.key.value(), Key::own(asks.xkey).value());
         if offered == self.own_key {
