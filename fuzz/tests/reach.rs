@@ -71,6 +71,7 @@ fn messages_come_through_and_end_in_every_way() {
         "rested",
         "delivered",
         "sent",
+        "reached",
         "failed",
         "failed: let go",
         "failed: rested",

@@ -1,5 +1,6 @@
 //! What a user may choose: of the service, and of an association ([`Traffic`], [`Route`]).
 
+use dacapo_xtp::GroupPolicy;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -30,8 +31,8 @@ pub enum Reach {
     Host,
     /// A group, without repair: a member gets a message whole or not at all, and says nothing.
     Group,
-    /// A group, each member of which gets every message. Refused, because associations of that
-    /// kind are not there (XTP's service 6).
+    /// A group, each member of which gets every message that begins after it has joined, or is
+    /// counted as lost. Members that listen when the association is made join it.
     ReliableGroup,
 }
 
@@ -64,6 +65,12 @@ impl Route {
     #[must_use]
     pub const fn group(group: SocketAddr, port: u16) -> Self {
         Self { peer: group, port, reach: Reach::Group, priority: ROUTINE }
+    }
+
+    /// To a port of a group, with repair.
+    #[must_use]
+    pub const fn reliable_group(group: SocketAddr, port: u16) -> Self {
+        Self { peer: group, port, reach: Reach::ReliableGroup, priority: ROUTINE }
     }
 
     /// The same with another priority.
@@ -114,6 +121,9 @@ pub struct Config {
     pub report_count_max: u64,
     /// How long a closing association has.
     pub leave_max: Duration,
+    /// How many members of a group that repairs there must be, and how long one may hold up the
+    /// others.
+    pub group_policy: GroupPolicy,
 }
 
 impl Config {
@@ -135,6 +145,12 @@ impl Config {
             report_wait: Duration::from_millis(10),
             report_count_max: 64,
             leave_max: Duration::from_secs(10),
+            group_policy: GroupPolicy {
+                members_first: 1,
+                members_min: 1,
+                members_max: 64,
+                patience: Duration::from_secs(10),
+            },
         }
     }
 }

@@ -1,5 +1,5 @@
-//! [`Inflow`]: the messages of one association that a host has opened, or of one message to a
-//! group.
+//! [`Inflow`]: the messages of one association that was opened here; of one with a group without
+//! repair it is one message.
 //!
 //! ```text
 //!   XTP --read--> head --> part: up to part_len_max bytes --> mailbox --take--> user
@@ -14,6 +14,7 @@
 //! and memory grows with what has come; a message counts as taken when its last part is; nothing
 //! follows a part that is broken.
 
+use crate::config::Reach;
 use crate::wire::{HEAD_LEN, Head, Kind, REPORT_LEN, Report};
 use dacapo_base::Time;
 use dacapo_xtp::{ContextId, Engine, Message, Read};
@@ -47,8 +48,8 @@ pub enum Ending {
 pub struct Part {
     /// Who has sent it.
     pub sender: Sender,
-    /// Whether it was sent to a group.
-    pub is_group: bool,
+    /// To whom it was sent.
+    pub reach: Reach,
     /// The sender's priority; smaller is more urgent.
     pub priority: u16,
     /// The number of the message on its route, from 0; on one to a host it begins anew with each
@@ -106,7 +107,7 @@ struct Body {
 #[derive(Debug)]
 pub struct Inflow {
     pub port: u16,
-    pub is_group: bool,
+    pub reach: Reach,
     /// Whether the association is over; what has come can still be read.
     pub is_ended: bool,
     /// Where the part stands in the mailbox, when it is ready.
@@ -116,6 +117,9 @@ pub struct Inflow {
     head: [u8; HEAD_LEN],
     head_len: usize,
     number: u64,
+    /// The number of the next message; `None` when it can be any: of a group's, and where a member
+    /// joined in the middle.
+    expected: Option<u64>,
     body: Option<Body>,
     part: Vec<u8>,
     is_broken: bool,
@@ -128,10 +132,10 @@ pub struct Inflow {
 
 impl Inflow {
     /// Nothing has come.
-    pub fn new(id: ContextId, port: u16, peer: SocketAddr, is_group: bool) -> Self {
+    pub fn new(id: ContextId, port: u16, peer: SocketAddr, reach: Reach) -> Self {
         Self {
             port,
-            is_group,
+            reach,
             is_ended: false,
             place: None,
             peer,
@@ -139,6 +143,7 @@ impl Inflow {
             head: [0; HEAD_LEN],
             head_len: 0,
             number: 0,
+            expected: (reach == Reach::Host).then_some(0),
             body: None,
             part: Vec::new(),
             is_broken: false,
@@ -155,13 +160,13 @@ impl Inflow {
     }
 
     /// Whether nothing is under way.
-    pub const fn is_at_rest(&self) -> bool {
-        self.body.is_none() && self.head_len == 0 && self.told == self.taken
+    pub fn is_at_rest(&self) -> bool {
+        self.body.is_none() && self.head_len == 0 && self.unreported() == 0
     }
 
-    /// How many messages were taken and not reported.
-    pub const fn unreported(&self) -> u64 {
-        self.taken.saturating_sub(self.told)
+    /// How many messages were taken and not reported; to a group nothing is.
+    pub fn unreported(&self) -> u64 {
+        if self.reach == Reach::Host { self.taken.saturating_sub(self.told) } else { 0 }
     }
 
     /// Reads until a part is ready or nothing is there.
@@ -180,7 +185,7 @@ impl Inflow {
     /// What a read that gave no bytes means.
     fn without_data(&self, read: Read) -> Step {
         match read {
-            Read::Hole { .. } if self.is_group => Step::Lost,
+            Read::Hole { .. } if self.reach == Reach::Group => Step::Lost,
             Read::Hole { .. } | Read::Data { .. } => Step::Malformed,
             Read::Nothing if self.is_ended => Step::Over,
             Read::Nothing => Step::Nothing,
@@ -195,6 +200,9 @@ impl Inflow {
             Ok(read) => return Some(self.without_data(read)),
             Err(_) => return Some(Step::Over),
         };
+        if self.head_len == 0 && tag.is_none() && self.is_in_the_middle() {
+            return None;
+        }
         if self.head_len == 0 && !self.begins(tag) {
             return Some(Step::Malformed);
         }
@@ -216,7 +224,16 @@ impl Inflow {
     fn begins(&mut self, tag: Option<[u8; 8]>) -> bool {
         let Some(number) = tag.map(u64::from_be_bytes) else { return false };
         self.number = number;
-        self.is_group || number == self.taken
+        let is_next = self.expected.is_none_or(|expected| expected == number);
+        if self.reach != Reach::Group {
+            self.expected = Some(number.wrapping_add(1));
+        }
+        is_next
+    }
+
+    /// Whether what comes is the rest of a message that began before this member had joined.
+    fn is_in_the_middle(&self) -> bool {
+        self.reach == Reach::ReliableGroup && self.expected.is_none()
     }
 
     fn read_body(
@@ -274,7 +291,7 @@ impl Inflow {
         let Head { priority, port, len, is_urgent } = body.head;
         let part = Part {
             sender: Sender { peer: self.peer, port },
-            is_group: self.is_group,
+            reach: self.reach,
             priority,
             number: body.number,
             len,

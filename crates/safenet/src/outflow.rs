@@ -17,8 +17,9 @@ use crate::pace::Pace;
 use crate::ticket::{Cause, Claim, Ledger, Outcome, Ticket};
 use crate::wire::{HEAD_LEN, Kind, LetGo, Malformed, REPORT_LEN, Report};
 use dacapo_base::Time;
-use dacapo_xtp::{ContextId, Engine, Message, Read, UserError};
+use dacapo_xtp::{ContextId, Engine, Member, Message, Read, UserError};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Tickets that have ended, and how.
 pub type Ended = Vec<(Ticket, Outcome)>;
@@ -29,6 +30,36 @@ pub struct Waiting {
     pub claim: Claim,
     pub head: [u8; HEAD_LEN],
     pub data: Vec<u8>,
+}
+
+/// A message that XTP has whole. Of members of a reliable group it is known which bytes they have.
+#[derive(Debug)]
+struct Awaiting {
+    claim: Claim,
+    /// The numbers of its bytes in the stream.
+    span: Range<u64>,
+    /// Members that have left: with all of it, and without.
+    left: (u32, u32),
+}
+
+impl Awaiting {
+    /// A member has left.
+    fn lose(&mut self, member: &Member) {
+        if member.start <= self.span.start {
+            let (with, without) = &mut self.left;
+            let count = if member.rseq >= self.span.end { with } else { without };
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// How it has ended, when every member that is left has all of it.
+    fn reached(&self, members: &[Member]) -> Option<Outcome> {
+        let mut there = members.iter().filter(|member| member.start <= self.span.start);
+        let count = there.clone().count() as u32;
+        let (with, lost) = self.left;
+        let is_reached = there.all(|member| member.rseq >= self.span.end);
+        is_reached.then_some(Outcome::Reached { members: count.saturating_add(with), lost })
+    }
 }
 
 /// What the reports say beside what was delivered.
@@ -65,9 +96,12 @@ pub struct Outflow {
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
     offset: usize,
-    awaiting: VecDeque<Claim>,
-    /// The number of the first message that waits.
+    awaiting: VecDeque<Awaiting>,
+    /// The number of the first message that waits, and of its first byte.
     next: u64,
+    next_byte: u64,
+    /// Members that have left while it was being written.
+    left: u32,
     report: [u8; REPORT_LEN],
     report_len: usize,
 }
@@ -86,6 +120,8 @@ impl Outflow {
             offset: 0,
             awaiting: VecDeque::new(),
             next: 0,
+            next_byte: 0,
+            left: 0,
             report: [0; REPORT_LEN],
             report_len: 0,
         }
@@ -125,18 +161,15 @@ impl Outflow {
         self.offset > 0
     }
 
-    const fn is_group(&self) -> bool {
-        !matches!(self.route.reach, Reach::Host)
-    }
-
-    /// Gives XTP what it takes. An association with a group carries one message.
+    /// Gives XTP what it takes. An association with a group that does not repair carries one
+    /// message.
     ///
     /// # Errors
     /// What XTP says when it takes nothing any more.
     pub fn write(&mut self, now: Time, engine: &mut Engine) -> Result<(), UserError> {
         let Some(id) = self.context else { return Ok(()) };
-        let is_group = self.is_group();
-        while !is_group || self.awaiting.is_empty() {
+        let is_one = self.route.reach == Reach::Group;
+        while !is_one || self.awaiting.is_empty() {
             let Some(waiting) = self.waiting.front() else { break };
             let (number, offset) = (self.next, self.offset);
             self.offset = write_some(now, engine, id, waiting, offset, number)?;
@@ -144,7 +177,7 @@ impl Outflow {
                 break;
             }
             self.all_written();
-            if is_group {
+            if is_one {
                 engine.finish(now, id)?;
             }
         }
@@ -155,7 +188,11 @@ impl Outflow {
         self.offset = 0;
         if let Some(waiting) = self.waiting.pop_front() {
             self.waiting_bytes = self.waiting_bytes.saturating_sub(waiting.data.len());
-            self.awaiting.push_back(waiting.claim);
+            let len = HEAD_LEN.saturating_add(waiting.data.len()) as u64;
+            let span = self.next_byte..self.next_byte.saturating_add(len);
+            self.next_byte = span.end;
+            let left = (0, std::mem::take(&mut self.left));
+            self.awaiting.push_back(Awaiting { claim: waiting.claim, span, left });
             self.next = self.next.saturating_add(1);
         }
     }
@@ -207,16 +244,37 @@ impl Outflow {
             return Err(Malformed);
         }
         let new = usize::try_from(count.saturating_sub(told)).unwrap_or(usize::MAX);
-        for claim in self.awaiting.drain(..new.min(self.awaiting.len())) {
-            ended.push((ledger.close(claim, Outcome::Delivered), Outcome::Delivered));
+        for awaiting in self.awaiting.drain(..new.min(self.awaiting.len())) {
+            ended.push((ledger.close(awaiting.claim, Outcome::Delivered), Outcome::Delivered));
         }
         Ok(())
     }
 
+    /// Whether messages wait for members of a reliable group.
+    pub fn awaits_members(&self) -> bool {
+        self.route.reach == Reach::ReliableGroup && self.is_opened && !self.awaiting.is_empty()
+    }
+
+    /// A member of a reliable group is none any more.
+    pub fn lose_member(&mut self, member: &Member) {
+        self.awaiting.iter_mut().for_each(|awaiting| awaiting.lose(member));
+        if self.is_in_message() && member.start <= self.next_byte {
+            self.left = self.left.saturating_add(1);
+        }
+    }
+
+    /// Ends the messages that all members have that are left.
+    pub fn settle_reached(&mut self, members: &[Member], ledger: &mut Ledger, ended: &mut Ended) {
+        while let Some(outcome) = self.awaiting.front().and_then(|first| first.reached(members)) {
+            let Some(awaiting) = self.awaiting.pop_front() else { break };
+            ended.push((ledger.close(awaiting.claim, outcome), outcome));
+        }
+    }
+
     /// What was written has left for a group.
     pub fn settle_sent(&mut self, ledger: &mut Ledger, ended: &mut Ended) {
-        for claim in self.awaiting.drain(..) {
-            ended.push((ledger.close(claim, Outcome::Sent), Outcome::Sent));
+        for awaiting in self.awaiting.drain(..) {
+            ended.push((ledger.close(awaiting.claim, Outcome::Sent), Outcome::Sent));
         }
         self.detach();
     }
@@ -226,8 +284,8 @@ impl Outflow {
         let Loss { cause, is_certain, keeps_waiting } = loss;
         let failed = Outcome::Failed(cause);
         let written = if is_certain { failed } else { Outcome::Unknown(cause) };
-        for claim in self.awaiting.drain(..) {
-            ended.push((ledger.close(claim, written), written));
+        for awaiting in self.awaiting.drain(..) {
+            ended.push((ledger.close(awaiting.claim, written), written));
         }
         // What was written in part cannot be with anybody whole.
         let begun = usize::from(self.offset > 0);
@@ -244,7 +302,8 @@ impl Outflow {
     fn detach(&mut self) {
         (self.context, self.is_opened) = (None, false);
         (self.offset, self.report_len) = (0, 0);
-        if !self.is_group() {
+        (self.next_byte, self.left) = (0, 0);
+        if self.route.reach == Reach::Host {
             self.next = 0;
         }
     }

@@ -37,6 +37,14 @@ pub enum Outcome {
     Delivered,
     /// It has left for a group, of which nobody says what arrived.
     Sent,
+    /// It is with the hosts of so many members of a group that repairs; so many others were lost
+    /// before they had all of it. Who joined after it began is not counted.
+    Reached {
+        /// Members that have it.
+        members: u32,
+        /// Members that were there when it began and have not got it.
+        lost: u32,
+    },
     /// The peer's user has not got all of it, and will not.
     Failed(Cause),
     /// It was under way when the association ended: the peer's user may have it.
@@ -52,6 +60,8 @@ pub struct Sums {
     pub delivered: u64,
     /// [`Outcome::Sent`].
     pub sent: u64,
+    /// [`Outcome::Reached`].
+    pub reached: u64,
     /// [`Outcome::Failed`].
     pub failed: u64,
     /// [`Outcome::Unknown`].
@@ -64,10 +74,9 @@ impl Sums {
     /// Whether every message is accounted for.
     #[must_use]
     pub const fn closes(&self) -> bool {
-        let ended = [self.delivered, self.sent, self.failed, self.unknown, self.open];
-        let [delivered, sent, failed, unknown, open] = ended;
-        self.accepted as u128
-            == delivered as u128 + sent as u128 + failed as u128 + unknown as u128 + open as u128
+        let Self { accepted, delivered, sent, reached, failed, unknown, open } = *self;
+        let ended = delivered as u128 + sent as u128 + reached as u128;
+        accepted as u128 == ended + failed as u128 + unknown as u128 + open as u128
     }
 }
 
@@ -101,6 +110,7 @@ impl Ledger {
         let count = match outcome {
             Outcome::Delivered => &mut self.sums.delivered,
             Outcome::Sent => &mut self.sums.sent,
+            Outcome::Reached { .. } => &mut self.sums.reached,
             Outcome::Failed(_) => &mut self.sums.failed,
             Outcome::Unknown(_) => &mut self.sums.unknown,
         };
@@ -138,6 +148,10 @@ impl fmt::Display for Outcome {
         match self {
             Self::Delivered => f.write_str("delivered"),
             Self::Sent => f.write_str("sent"),
+            Self::Reached { members, lost: 0 } => write!(f, "with all {members} members"),
+            Self::Reached { members, lost } => {
+                write!(f, "with {members} members, {lost} were lost before they had it")
+            }
             Self::Failed(cause) => write!(f, "failed: {cause}"),
             Self::Unknown(cause) => write!(f, "unknown: {cause}"),
         }

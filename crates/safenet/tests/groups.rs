@@ -1,4 +1,5 @@
-//! Messages to groups, without repair: whole or not at all.
+//! Messages to groups: without repair whole or not at all, with repair to every member that is
+//! left.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -7,7 +8,8 @@ mod common;
 use common::world::{PORT, World, bytes, group};
 use dacapo_base::Time;
 use dacapo_link::{LinkConfig, Loss};
-use dacapo_safenet::{Config, Mode, Outcome, Reach, Route, SendError, Traffic};
+use dacapo_safenet::{Config, Mode, Outcome, Reach, Route, Traffic};
+use dacapo_xtp::GroupPolicy;
 use std::time::Duration;
 
 const ASYNC: Mode = Mode::Asynchronous;
@@ -34,7 +36,7 @@ fn every_member_gets_every_message() {
     world.run_for(Duration::from_millis(10));
     for node in &world.nodes[1..] {
         assert!(node.messages() == sent);
-        assert!(node.parts.iter().all(|part| part.is_group));
+        assert!(node.parts.iter().all(|part| part.reach != Reach::Host));
         let numbers: Vec<u64> = node.parts.iter().map(|part| part.number).collect();
         assert_eq!(numbers, (0..50).collect::<Vec<u64>>());
         assert_eq!(node.packets, 0, "members say nothing");
@@ -107,12 +109,85 @@ fn messages_that_nobody_takes_are_bounded_and_the_newest_are_refused() {
     assert_eq!(world.nodes[1].service.engine().context_count(), 0);
 }
 
+fn to_reliable() -> Route {
+    Route::reliable_group(group(), PORT)
+}
+
+/// So many members from the beginning.
+fn all_of(count: usize) -> impl Fn(Config) -> Config {
+    move |config| Config { group_policy: GroupPolicy::all_of(count), ..config }
+}
+
 #[test]
-fn reliable_groups_are_refused_with_a_reason() {
-    let mut world = World::plain(1, |config| config);
-    let route = Route { reach: Reach::ReliableGroup, ..to_group() };
-    let refused = world.try_send(0, route, ASYNC, vec![1]);
-    assert_eq!(refused, Err(SendError::ReliableGroup));
-    assert!(refused.unwrap_err().to_string().contains("not supported"));
-    assert_eq!(world.nodes[0].service.messages().sums().accepted, 0);
+fn a_reliable_group_gets_everything_over_a_link_that_loses() {
+    let loss = Loss::Random { p: 0.05 };
+    let link = LinkConfig { delay: Duration::from_millis(1), loss, ..LinkConfig::default() };
+    let mut world = World::new(3, 4, &link, dacapo_xtp::Config::default(), all_of(3));
+    let sent: Vec<Vec<u8>> = (0..60).map(|number| bytes(number * 400, number as u64)).collect();
+    let send = |data: &Vec<u8>| world.send(0, to_reliable(), ASYNC, data.clone());
+    let tickets: Vec<_> = sent.iter().map(send).collect();
+    world.run_for(Duration::from_secs(50));
+    for node in &world.nodes[1..] {
+        assert!(node.messages() == sent, "{} of 60 messages", node.messages().len());
+        assert!(node.parts.iter().all(|part| part.reach != Reach::Host));
+    }
+    for ticket in tickets {
+        let reached = Outcome::Reached { members: 3, lost: 0 };
+        assert_eq!(world.outcome(0, ticket), Some(reached));
+    }
+    world.run_for(Duration::from_secs(200));
+    assert!(world.nodes.iter().all(|node| node.service.messages().is_quiet()));
+}
+
+#[test]
+fn a_member_that_vanishes_is_counted_and_the_others_get_everything() {
+    let policy = GroupPolicy { members_min: 1, ..GroupPolicy::all_of(2) };
+    let mut world = World::plain(3, |config| Config { group_policy: policy, ..config });
+    pace(&mut world, 1_000_000, 30_000);
+    let first = world.send(0, to_reliable(), ASYNC, bytes(100, 1));
+    world.run_for(Duration::from_millis(100));
+    assert_eq!(world.outcome(0, first), Some(Outcome::Reached { members: 2, lost: 0 }));
+    world.nodes[2].is_gone = true;
+    let second = world.send(0, to_reliable(), ASYNC, bytes(100_000, 2));
+    world.run_for(Duration::from_secs(40));
+    assert_eq!(world.outcome(0, second), Some(Outcome::Reached { members: 1, lost: 1 }));
+    let third = world.send(0, to_reliable(), ASYNC, bytes(100, 3));
+    world.run_for(Duration::from_millis(100));
+    assert_eq!(world.outcome(0, third), Some(Outcome::Reached { members: 1, lost: 0 }));
+    assert_eq!(world.nodes[1].messages().len(), 3);
+}
+
+#[test]
+fn a_reliable_group_that_nobody_joins_fails_with_the_reason() {
+    let mut world = World::plain(2, all_of(2));
+    let ticket = world.send(0, to_reliable(), ASYNC, vec![1]);
+    world.run_for(Duration::from_secs(200));
+    let Some(Outcome::Failed(cause)) = world.outcome(0, ticket) else {
+        panic!("{:?}", world.outcome(0, ticket));
+    };
+    assert!(cause.to_string().contains("members"), "{cause}");
+    assert!(world.nodes[1].parts.is_empty());
+}
+
+#[test]
+fn who_joins_in_the_middle_of_a_message_gets_those_that_begin_later() {
+    let link = LinkConfig { delay: Duration::from_millis(1), ..LinkConfig::default() };
+    let mut world = World::new(3, 3, &link, dacapo_xtp::Config::default(), |config| config);
+    let traffic = Traffic { rate: 1_000_000, burst: 10_000 };
+    world.nodes[0].service.set_traffic(world.now, to_reliable(), traffic).unwrap();
+    for number in 0..10 {
+        world.send(0, to_reliable(), ASYNC, bytes(30_000, number));
+    }
+    // The stream begins with the first that has joined.
+    world.run_for(Duration::from_secs(30));
+    let all: Vec<Vec<u8>> = (0..10).map(|number| bytes(30_000, number)).collect();
+    let counts = [1, 2].map(|end: usize| world.nodes[end].messages().len());
+    for end in [1, 2] {
+        let got = world.nodes[end].messages();
+        assert!(got == all[10 - got.len()..], "host {end}");
+        assert_eq!(world.nodes[end].service.messages().counters().malformed, 0);
+    }
+    assert!(counts.contains(&10) && counts.iter().all(|count| *count >= 9), "{counts:?}");
+    let outcomes: Vec<Outcome> = world.nodes[0].outcomes.values().copied().collect();
+    assert_eq!(outcomes[9], Outcome::Reached { members: 2, lost: 0 });
 }

@@ -1,5 +1,6 @@
 //! Messages over links with every fault: to hosts each arrives once, whole and in its order, and is
-//! reported; to groups what arrives is whole. Every ticket ends once, and nothing is left.
+//! reported; so at every member of groups that repair; to others what arrives is whole. Every
+//! ticket ends once, and nothing is left.
 //!
 //! A seed that fails prints the command that repeats it. `SAFENET_SEEDS` says how many there are.
 
@@ -12,7 +13,7 @@ use dacapo_base::seeds::{each_seed, number};
 use dacapo_base::{Random, Time};
 use dacapo_link::{LinkConfig, Loss};
 use dacapo_safenet::{Config, Ending, Mode, Outcome, Reach, Route, Ticket, Traffic};
-use dacapo_xtp::Timers;
+use dacapo_xtp::{GroupPolicy, Timers};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ fn engine(random: &mut Random) -> dacapo_xtp::Config {
     }
 }
 
-fn config(random: &mut Random, config: Config) -> Config {
+fn config(random: &mut Random, hosts: usize, config: Config) -> Config {
     Config {
         part_len_max: 1 + random.below(50_000) as usize,
         report_wait: Duration::from_millis(random.below(50)),
@@ -62,6 +63,10 @@ fn config(random: &mut Random, config: Config) -> Config {
         // What is long in coming is still wanted; and routes rest in between.
         leave_max: Duration::from_secs(600),
         idle_max: Duration::from_secs(1 + random.below(100)),
+        group_policy: GroupPolicy {
+            patience: Duration::from_secs(600),
+            ..GroupPolicy::all_of(hosts - 1)
+        },
         ..config
     }
 }
@@ -87,8 +92,11 @@ fn send_some(random: &mut Random, world: &mut World, hosts: usize, sent: &mut Ve
     for _ in 0..random.below(12) {
         let from = random.below(hosts as u64) as usize;
         let peer = (from + 1 + random.below(hosts as u64 - 1) as usize) % hosts;
-        let is_group = random.chance(0.2);
-        let route = if is_group { Route::group(group(), PORT) } else { to(peer) };
+        let route = match random.below(10) {
+            0 | 1 => Route::group(group(), PORT),
+            2 => Route::reliable_group(group(), PORT),
+            _ => to(peer),
+        };
         let route = route.with_priority(random.below(3) as u16);
         let mode = if random.chance(0.3) { Mode::Synchronous } else { Mode::Asynchronous };
         let data = bytes(len(random), random.next_u64());
@@ -111,7 +119,9 @@ fn check_hosts(world: &World, sent: &[Sent], hint: &str) {
         let node = &world.nodes[end];
         let mut got: Vec<Vec<u8>> = Vec::new();
         let is_here = |part: &&dacapo_safenet::Part| {
-            !part.is_group && part.sender.peer == to(from).peer && part.priority == route.priority
+            part.reach == Reach::Host
+                && part.sender.peer == to(from).peer
+                && part.priority == route.priority
         };
         for part in node.parts.iter().filter(is_here) {
             match (part.offset, got.last_mut()) {
@@ -125,6 +135,35 @@ fn check_hosts(world: &World, sent: &[Sent], hint: &str) {
     }
 }
 
+/// What went to a group that repairs arrived at every other host, in order.
+fn check_reliable(world: &World, sent: &[Sent], hint: &str) {
+    let is_it = |message: &&Sent| message.route.reach == Reach::ReliableGroup;
+    let mut expected: BTreeMap<(usize, u16), Vec<&[u8]>> = BTreeMap::new();
+    for message in sent.iter().filter(is_it) {
+        let all = Outcome::Reached { members: world.nodes.len() as u32 - 1, lost: 0 };
+        let outcome = world.outcome(message.from, message.ticket);
+        assert_eq!(outcome, Some(all), "{hint}");
+        expected.entry((message.from, message.route.priority)).or_default().push(&message.data);
+    }
+    for ((from, priority), messages) in expected {
+        for (end, node) in world.nodes.iter().enumerate().filter(|(end, _)| *end != from) {
+            let is_here = |part: &&dacapo_safenet::Part| {
+                part.reach == Reach::ReliableGroup
+                    && part.sender.peer == to(from).peer
+                    && part.priority == priority
+            };
+            let mut got: Vec<Vec<u8>> = Vec::new();
+            for part in node.parts.iter().filter(is_here) {
+                if part.offset == 0 {
+                    got.push(Vec::new());
+                }
+                got.last_mut().unwrap().extend_from_slice(&part.data);
+            }
+            assert!(got == messages, "{hint}: {} of {} at {end}", got.len(), messages.len());
+        }
+    }
+}
+
 /// What came for a group is whole and was sent; what was sent has left.
 fn check_groups(world: &World, sent: &[Sent], hint: &str) -> (u64, u64) {
     let to_groups = || sent.iter().filter(|message| message.route.reach == Reach::Group);
@@ -134,7 +173,7 @@ fn check_groups(world: &World, sent: &[Sent], hint: &str) -> (u64, u64) {
     let mut count = 0;
     for (end, node) in world.nodes.iter().enumerate() {
         let mut open: BTreeMap<_, Vec<u8>> = BTreeMap::new();
-        for part in node.parts.iter().filter(|part| part.is_group) {
+        for part in node.parts.iter().filter(|part| part.reach == Reach::Group) {
             let key = (part.sender.peer, part.priority, part.number);
             let data = open.entry(key).or_default();
             if part.offset == 0 {
@@ -162,7 +201,7 @@ fn run(seed: u64) -> (u64, u64, u64) {
     let (link, engine) = (link(random), engine(random));
     let hosts = 2 + random.below(2) as usize;
     let mut own = random.fork();
-    let each = config(&mut own, Config::new(to(0).peer));
+    let each = config(&mut own, hosts, Config::new(to(0).peer));
     let build = |base: Config| Config { source: base.source, ..each };
     let mut world = World::new(seed, hosts, &link, engine, build);
     if random.chance(0.3) {
@@ -187,6 +226,7 @@ fn run(seed: u64) -> (u64, u64, u64) {
     }
     world.run();
     check_hosts(&world, &sent, &hint);
+    check_reliable(&world, &sent, &hint);
     let (came, of) = check_groups(&world, &sent, &hint);
     for node in &world.nodes {
         let service = &node.service;

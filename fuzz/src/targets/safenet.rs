@@ -6,7 +6,7 @@ use crate::input::Input;
 use crate::oracle;
 use dacapo_base::{Random, Time};
 use dacapo_safenet::{
-    Cause, Config, Ending, Event, LetGo, MessageService, Mode, Outcome, Part, Route,
+    Cause, Config, Ending, Event, LetGo, MessageService, Mode, Outcome, Part, Reach, Route,
 };
 use dacapo_xtp::wire::{Limits, Service};
 use dacapo_xtp::{ContextId, Engine, Listen, Message, Open};
@@ -93,9 +93,14 @@ impl Stage {
     }
 
     fn open(&mut self, input: &mut Input<'_>) {
-        let kinds = [Service::Stream, Service::Stream, Service::Multicast, Service::Transaction];
-        let service = kinds[usize::from(input.u8() % 4)];
-        let peer = if service == Service::Multicast { group() } else { host(0) };
+        let service = match input.u8() % 5 {
+            0 | 1 => Service::Stream,
+            2 => Service::Multicast,
+            3 => Service::Transaction,
+            _ => Service::ReliableMulticast,
+        };
+        let is_group = matches!(service, Service::Multicast | Service::ReliableMulticast);
+        let peer = if is_group { group() } else { host(0) };
         let ends = Some(((host(0).ip(), PORT).into(), (host(1).ip(), PORT).into()));
         let open = Open { peer, ends, service, mode: dacapo_xtp::Mode::default() };
         self.ids.extend(self.peer.open(self.now, &open));
@@ -212,7 +217,7 @@ impl Stage {
         self.seen.insert(match part.ending {
             Ending::More => "part",
             Ending::Broken => "broken",
-            Ending::Last if part.is_group => "to a group",
+            Ending::Last if part.reach != Reach::Host => "to a group",
             Ending::Last => "to a host",
         });
     }
@@ -247,10 +252,11 @@ impl Stage {
     }
 }
 
-/// Hosts with priorities, and a group.
+/// Hosts with priorities, and groups.
 fn route(choice: u8) -> Route {
-    match choice % 4 {
+    match choice % 5 {
         3 => Route::group(group(), PORT),
+        4 => Route::reliable_group(group(), PORT),
         priority => Route::host(host(1), PORT).with_priority(priority.into()),
     }
 }
@@ -259,6 +265,7 @@ const fn name(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Delivered => "delivered",
         Outcome::Sent => "sent",
+        Outcome::Reached { .. } => "reached",
         Outcome::Unknown(Cause::Malformed) => "unknown: malformed",
         Outcome::Unknown(_) => "unknown",
         Outcome::Failed(Cause::LetGo(LetGo::Rested)) => "failed: rested",
@@ -310,5 +317,8 @@ pub fn service_seeds() -> Vec<Vec<u8>> {
     let many = [stream.repeat(4), SECOND.to_vec(), stream, says(0, 0, b"x"), GET.to_vec()].concat();
     let gone = [send(0, 9), ABORT.to_vec(), send(1, 9), FINISH.to_vec(), LONG.repeat(2)].concat();
     let gone = [gone, vec![0xFE, 0, 0xFF]].concat();
-    vec![taken, broken, junk.concat(), group, there, bad.concat(), full, many, gone]
+    let member = [vec![0x00, 4], says(0, 0, b"each of you"), GET.to_vec(), FINISH.to_vec()];
+    let members = [send(4, 90), SECOND.to_vec(), FINISH.to_vec(), send(4, 80)].concat();
+    let ways = vec![taken, broken, junk.concat(), group, there, bad.concat(), full, many, gone];
+    [ways, vec![member.concat(), members]].concat()
 }

@@ -87,6 +87,8 @@ pub struct Messages {
     rested: Deadlines<ContextId>,
     /// Routes to groups whose message XTP does not have whole.
     unfinished: BTreeSet<Route>,
+    /// Routes to reliable groups of which members lack messages.
+    members_wait: BTreeSet<Route>,
     /// Messages to groups that are not whole here, by their age.
     partial: Deadlines<ContextId>,
     /// Reports that are gathered.
@@ -124,6 +126,7 @@ impl Messages {
             paced: Deadlines::default(),
             rested: Deadlines::default(),
             unfinished: BTreeSet::new(),
+            members_wait: BTreeSet::new(),
             partial: Deadlines::default(),
             reports: Deadlines::default(),
             closing: Deadlines::default(),

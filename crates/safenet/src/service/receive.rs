@@ -1,6 +1,7 @@
 //! The receiving half: who is let in, what is read, `get_message`, and reports.
 
 use super::{Event, Messages};
+use crate::config::Reach;
 use crate::inflow::{Ending, Inflow, Part, Step};
 use crate::wire::{Kind, LetGo};
 use dacapo_base::Time;
@@ -23,7 +24,7 @@ impl Messages {
         let inflow = self.incoming.get_mut(&id)?;
         inflow.place = None;
         let (part, is_urgent) = inflow.take()?;
-        let is_done = inflow.is_group && part.ending != Ending::More;
+        let is_done = inflow.reach == Reach::Group && part.ending != Ending::More;
         match part.ending {
             Ending::Last => {
                 self.counters.taken = self.counters.taken.saturating_add(1);
@@ -46,7 +47,8 @@ impl Messages {
 
     /// A message was taken: it is reported at once when the sender waits, or much is gathered.
     fn report_soon(&mut self, now: Time, engine: &mut Engine, id: ContextId, is_urgent: bool) {
-        let Some(inflow) = self.incoming.get_mut(&id).filter(|inflow| !inflow.is_group) else {
+        let Some(inflow) = self.incoming.get_mut(&id).filter(|inflow| inflow.unreported() > 0)
+        else {
             return;
         };
         if is_urgent || inflow.unreported() >= self.config.report_count_max {
@@ -69,36 +71,41 @@ impl Messages {
     /// Somebody has opened an association with a port of this service.
     pub(super) fn accept(&mut self, now: Time, engine: &mut Engine, id: ContextId, port: u16) {
         let Ok(status) = engine.status(id) else { return };
-        let is_group = status.service == Service::Multicast;
-        let is_known = is_group || status.service == Service::Stream;
-        let has_place = is_known && self.has_place(now, engine, is_group);
-        if !has_place {
+        let reach = match status.service {
+            Service::Stream => Some(Reach::Host),
+            Service::Multicast => Some(Reach::Group),
+            Service::ReliableMulticast => Some(Reach::ReliableGroup),
+            _ => None,
+        };
+        let admitted = reach.filter(|reach| self.has_place(now, engine, *reach));
+        if admitted.is_none() {
             self.counters.refused = self.counters.refused.saturating_add(1);
+            if reach != Some(Reach::Host) {
+                return self.release(now, engine, id);
+            }
         }
-        if !is_known || is_group && !has_place {
-            return self.release(now, engine, id);
-        }
-        self.incoming.insert(id, Inflow::new(id, port, status.peer, is_group));
-        if !has_place {
+        let reach = admitted.unwrap_or(Reach::Host);
+        self.incoming.insert(id, Inflow::new(id, port, status.peer, reach));
+        if admitted.is_none() {
             return self.let_go(now, engine, id, LetGo::Full);
         }
-        if is_group {
+        if reach == Reach::Group {
             self.group_count = self.group_count.saturating_add(1);
             self.partial.set(id, now);
         }
         self.go_on_reading(now, engine, id);
     }
 
-    /// Whether one more is let in. Of messages to groups the oldest that is not whole gives way, of
-    /// associations that which has rested longest.
-    fn has_place(&mut self, now: Time, engine: &mut Engine, is_group: bool) -> bool {
-        let hosts = self.incoming.len().saturating_sub(self.group_count);
-        if is_group && self.group_count >= self.config.group_incoming_max {
+    /// Whether one more is let in. Of messages to groups without repair the oldest that is not
+    /// whole gives way, of other associations that which has rested longest.
+    fn has_place(&mut self, now: Time, engine: &mut Engine, reach: Reach) -> bool {
+        let others = self.incoming.len().saturating_sub(self.group_count);
+        if reach == Reach::Group && self.group_count >= self.config.group_incoming_max {
             let Some(oldest) = self.partial.pop() else { return false };
             self.lose_incoming(now, engine, oldest);
             return self.group_count < self.config.group_incoming_max;
         }
-        if !is_group && hosts >= self.config.incoming_max {
+        if reach != Reach::Group && others >= self.config.incoming_max {
             let Some(oldest) = self.rested.pop_due(now) else { return false };
             self.counters.rested = self.counters.rested.saturating_add(1);
             self.let_go(now, engine, oldest, LetGo::Rested);
@@ -143,7 +150,7 @@ impl Messages {
         self.rested.remove(id);
         match inflow.read(now, engine, part_len_max) {
             Step::Ready => self.put_in_mailbox(id),
-            Step::Nothing if inflow.is_group || !inflow.is_at_rest() => {}
+            Step::Nothing if inflow.reach == Reach::Group || !inflow.is_at_rest() => {}
             Step::Nothing => self.rested.set(id, now + self.config.rest_min),
             Step::Over => self.finish_incoming(now, engine, id),
             Step::Lost => self.lose_incoming(now, engine, id),
@@ -170,12 +177,12 @@ impl Messages {
     /// The peer sends no more: what was taken is reported, and this end closes too.
     fn finish_incoming(&mut self, now: Time, engine: &mut Engine, id: ContextId) {
         let Some(inflow) = self.incoming.get(&id) else { return };
-        let (is_ended, is_group) = (inflow.is_ended, inflow.is_group);
-        if !is_ended && !is_group {
+        let is_over = inflow.is_ended || inflow.reach == Reach::Group;
+        if !is_over {
             self.report(now, engine, id);
         }
         self.break_off(id);
-        if is_ended || is_group {
+        if is_over {
             self.release(now, engine, id);
         } else {
             self.close_streams(now, engine, id);
@@ -194,8 +201,9 @@ impl Messages {
         if let Some(place) = inflow.place.take() {
             self.ready.remove(&place);
         }
-        let is_said =
-            !inflow.is_ended && !inflow.is_group && inflow.say(now, engine, Kind::LetGo(why));
+        let is_said = !inflow.is_ended
+            && inflow.reach == Reach::Host
+            && inflow.say(now, engine, Kind::LetGo(why));
         self.break_off(id);
         if is_said {
             self.close_streams(now, engine, id);
@@ -225,7 +233,8 @@ impl Messages {
 
     pub(super) fn remove_incoming(&mut self, id: ContextId) {
         if let Some(inflow) = self.incoming.remove(&id) {
-            self.group_count = self.group_count.saturating_sub(usize::from(inflow.is_group));
+            self.group_count =
+                self.group_count.saturating_sub(usize::from(inflow.reach == Reach::Group));
         }
         self.partial.remove(id);
         self.rested.remove(id);

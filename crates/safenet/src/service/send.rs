@@ -31,8 +31,6 @@ pub enum SendError {
         /// How many.
         count: usize,
     },
-    /// Associations with groups that repair are not there.
-    ReliableGroup,
     /// The service was closed.
     Closed,
 }
@@ -76,9 +74,6 @@ impl Messages {
         let (messages, bytes) = (config.messages_max, config.waiting_bytes_max);
         if self.is_closed {
             return Err(SendError::Closed);
-        }
-        if route.reach == Reach::ReliableGroup {
-            return Err(SendError::ReliableGroup);
         }
         if self.ended.len() >= messages.max(1) {
             return Err(SendError::Unheard { count: self.ended.len() });
@@ -166,10 +161,13 @@ impl Messages {
         match (outflow.write(now, engine), outflow.context) {
             // It takes no more, and its end has not been told yet: not for ever.
             (Err(_), Some(id)) => self.closing.set_once(id, now + self.config.leave_max),
-            (Ok(()), Some(_)) if route.reach != Reach::Host && outflow.is_in_message() => {
+            (Ok(()), Some(_)) if route.reach == Reach::Group && outflow.is_in_message() => {
                 self.unfinished.insert(route);
             }
             _ => {}
+        }
+        if outflow.awaits_members() {
+            self.members_wait.insert(route);
         }
         self.look_for_rest(now, route);
     }
@@ -186,10 +184,29 @@ impl Messages {
         has_room
     }
 
+    /// Ends the messages to reliable groups that all members have. Status of members makes no event
+    /// of its own, so this is looked at with every turn in which one waits.
+    pub(super) fn look_at_members(&mut self, now: Time, engine: &mut Engine) {
+        for route in self.members_wait.iter().copied().collect::<Vec<Route>>() {
+            let Some(outflow) = self.out.get_mut(&route).filter(|flow| flow.awaits_members())
+            else {
+                self.members_wait.remove(&route);
+                continue;
+            };
+            let members = outflow.context.and_then(|id| engine.members(id).ok());
+            let mut ended = Ended::new();
+            outflow.settle_reached(&members.unwrap_or_default(), &mut self.ledger, &mut ended);
+            if !ended.is_empty() {
+                self.ended.extend(ended);
+                self.go_on(now, engine, route);
+            }
+        }
+    }
+
     /// Opens the association of a route; false when that has to wait.
     fn open(&mut self, now: Time, engine: &mut Engine, route: Route, traffic: Traffic) -> bool {
         let Some(outflow) = self.out.get_mut(&route) else { return false };
-        if route.reach != Reach::Host {
+        if route.reach == Reach::Group {
             let ready_at = outflow.pace.ready_at(traffic);
             if ready_at > now {
                 self.paced.set(route, ready_at);
@@ -197,7 +214,12 @@ impl Messages {
             }
             outflow.pace.take(now, traffic, outflow.next_len().unwrap_or(0));
         }
-        match engine.open(now, &opening(route, self.config.source, traffic)) {
+        let open = opening(route, self.config.source, traffic);
+        let opened = match route.reach {
+            Reach::ReliableGroup => engine.open_group(now, &open, &self.config.group_policy),
+            Reach::Host | Reach::Group => engine.open(now, &open),
+        };
+        match opened {
             Ok(id) => {
                 outflow.context = Some(id);
                 self.routes.insert(id, route);
@@ -239,14 +261,18 @@ impl Messages {
                     outflow.is_opened = true;
                 }
             }
+            E::Left(_, member, _) => {
+                if let Some(outflow) = self.out.get_mut(&route) {
+                    outflow.lose_member(&member);
+                }
+            }
             E::Readable(id) => self.hear(now, engine, route, id),
             E::Ended(id, end) => self.end(now, engine, route, id, end),
             E::Incoming { .. }
             | E::Writable(_)
             | E::Delivered(_)
             | E::Remark(..)
-            | E::Joined(..)
-            | E::Left(..) => {}
+            | E::Joined(..) => {}
         }
         self.go_on(now, engine, route);
     }
@@ -282,12 +308,13 @@ impl Messages {
         self.leaving.remove(id);
         self.cut_off(now, engine, id);
         let Some(outflow) = self.out.get_mut(&route).filter(|_| !is_settled) else { return };
-        if route.reach != Reach::Host && end == End::Complete {
+        if route.reach == Reach::Group && end == End::Complete {
             let mut ended = Ended::new();
             outflow.settle_sent(&mut self.ledger, &mut ended);
             return self.ended.extend(ended);
         }
-        let is_certain = !outflow.is_opened && matches!(end, End::Refused(..));
+        let is_refused = matches!(end, End::Refused(..)) || route.reach == Reach::ReliableGroup;
+        let is_certain = !outflow.is_opened && is_refused;
         let keeps_waiting = outflow.is_opened;
         self.lose(route, Loss { cause: Cause::Ended(end), is_certain, keeps_waiting });
     }
@@ -329,6 +356,7 @@ impl Messages {
         self.resting.remove(route);
         self.paced.remove(route);
         self.unfinished.remove(&route);
+        self.members_wait.remove(&route);
     }
 }
 
@@ -365,10 +393,6 @@ impl fmt::Display for SendError {
             Self::Unheard { count } => {
                 write!(f, "{count} messages have ended and nobody has heard; poll the events")
             }
-            Self::ReliableGroup => f.write_str(
-                "reliable messages to groups are not supported; send to the group without repair, \
-                 or to each host",
-            ),
             Self::Closed => f.write_str("the service was closed"),
         }
     }

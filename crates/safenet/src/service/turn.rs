@@ -30,6 +30,7 @@ impl Messages {
             has_some = true;
             self.handle_event(now, engine, event);
         }
+        self.look_at_members(now, engine);
         has_some | self.write_to_groups(now, engine)
     }
 
