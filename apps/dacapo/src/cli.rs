@@ -84,7 +84,7 @@ pub enum Command {
     /// Measure this host, beside figures of 1998 or a plain program.
     #[command(after_help = format!("{BENCH}\n\n{EXIT_CODES}"))]
     Bench(BenchArgs),
-    /// Speak XTP 4.0 itself, over UDP, IP or Ethernet: listen, send files, ping, capture.
+    /// Speak XTP 4.0 itself, over UDP, IP, Ethernet or TCP: listen, send files, ping, capture.
     #[command(after_help = format!("{XTP}\n\n{EXIT_CODES}"))]
     Xtp(Box<XtpArgs>),
     /// Check whether this host is fit: ports, network, clocks, limits, identity, programs.

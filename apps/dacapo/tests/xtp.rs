@@ -96,6 +96,23 @@ fn files_arrive_with_equal_hashes_and_captures_have_every_packet() {
 }
 
 #[test]
+fn files_and_pings_go_over_connections_too() {
+    let place = Place::new();
+    let tcp = ["--over", "tcp"];
+    let (listener, address) = listen_here(&place, &[&tcp[..], &["--once"]].concat());
+    let bytes = random_file(&place, "a.bin", 400_000);
+    let ping = ["xtp", "ping", &address, "--count", "3", "--interval", "1ms"];
+    place.run(&[&ping[..], &tcp].concat()).expect(0);
+    let send = ["xtp", "send", &address, "a.bin", "--json", "--capture", "a.pcapng"];
+    let sent = place.run(&[&send[..], &tcp].concat()).expect(0);
+    assert_eq!(named(&sent.out, "sent")[0]["equal"], true);
+    packets_close(&listener.wait(LONG).expect(0));
+    assert!(std::fs::read(place.path("in/a.bin")).unwrap() == bytes);
+    let seen = judge(&place.path("a.pcapng"), "4040");
+    assert!(seen.is_none_or(|seen| seen == packets_close(&sent)), "{seen:?}");
+}
+
+#[test]
 fn pings_are_answered_with_their_times() {
     let place = Place::new();
     let (listener, address) = listen_here(&place, &[]);

@@ -296,6 +296,18 @@ fn packet_len<L: Lane>(v6: bool, asked: Option<usize>) -> Result<usize, BindErro
     }
 }
 
+/// An address in the one form that the system gives it, at the interface of `remote`: it names one
+/// with addresses of a link only.
+pub(crate) fn address_of(address: SocketAddr, remote: SocketAddr) -> SocketAddr {
+    let mut address = address;
+    if let (SocketAddr::V6(address), SocketAddr::V6(remote)) = (&mut address, remote) {
+        address.set_flowinfo(0);
+        let is_of_link = is_of_link((*address.ip()).into());
+        address.set_scope_id(if is_of_link { remote.scope_id() } else { 0 });
+    }
+    address
+}
+
 fn is_of_link(ip: IpAddr) -> bool {
     let IpAddr::V6(ip) = ip else { return false };
     let is_group = matches!(ip.octets(), [0xFF, scope, ..] if scope & 0xF == 2);
@@ -319,22 +331,18 @@ impl<L: Lane> Connectionless for Internet<L> {
         if peer.is_ipv4() != self.local.is_ipv4() {
             return Err(AddressError::Family { peer, local: self.local });
         }
-        let mut address = peer;
+        let mut address = address_of(peer, peer);
         if !L::HAS_PORTS {
             address.set_port(0);
         } else if peer.port() == 0 {
             return Err(AddressError::NoPort(peer));
         }
-        if let SocketAddr::V6(address) = &mut address {
-            address.set_flowinfo(0);
-            if !is_of_link(peer.ip()) {
-                // The system says one with addresses of a link only.
-                address.set_scope_id(0);
-            } else if address.scope_id() == 0 && !peer.ip().is_multicast() {
-                return Err(AddressError::NoInterface(peer));
+        match address {
+            SocketAddr::V6(it) if it.scope_id() == 0 && it.ip().is_unicast_link_local() => {
+                Err(AddressError::NoInterface(peer))
             }
+            _ => Ok(address),
         }
-        Ok(address)
     }
 
     fn watch(&mut self, registry: Registry) -> io::Result<()> {

@@ -1,8 +1,10 @@
 //! The networks below XTP, and a host that turns an engine over one of them.
 //!
 //! What it is: the data delivery services of XTP. [`Connectionless`] is a network that takes
-//! packets for any address at any time: [`Udp`], [`Ip`] (protocol 36) and [`Ethernet`]. A [`Host`]
-//! owns an engine of `dacapo-xtp` and one such network, and has calls that wait.
+//! packets for any address at any time: [`Udp`], [`Ip`] (protocol 36) and [`Ethernet`].
+//! [`ConnectionOriented`] is one that needs connections, [`Connected`] keeps them in a table, so
+//! that it is connectionless too: [`Tcp`], until there is ATM. A [`Host`] owns an engine of
+//! `dacapo-xtp` and one such network, and has calls that wait.
 //!
 //! What it is not: the protocol, which is `dacapo-xtp` and knows no socket; or threads: who has a
 //! host turns it.
@@ -13,8 +15,8 @@
 //!   Host    receive -> Engine -> outbox: trains of equal packets for one peer     host/
 //!               ^                   |
 //!   Connectionless::recv       Connectionless::send                               network.rs
-//!        Udp: GRO, GSO    Ip: protocol 36    Ethernet: type 817D
-//!        `-- internet.rs -----------'            ethernet.rs, eui64.rs
+//!        Udp: GRO, GSO    Ip: protocol 36    Ethernet: type 817D      Connected<Tcp>: records
+//!        `-- internet.rs -----------'        ethernet.rs, eui64.rs   connected.rs, tcp.rs
 //! ```
 //!
 //! Invariants: a turn does a bounded amount of work; every packet that an engine gives is sent,
@@ -22,6 +24,7 @@
 //! is open.
 
 mod capture;
+mod connected;
 mod ethernet;
 pub mod eui64;
 mod fault;
@@ -30,8 +33,12 @@ mod internet;
 mod network;
 mod recorded;
 mod sniff;
+mod tcp;
 
 pub use capture::{CaptureWriter, Carriage, LinkType, clothe};
+pub use connected::{
+    CacheConfig, CacheCounters, Connected, ConnectionEvent, ConnectionId, ConnectionOriented,
+};
 pub use ethernet::{ETHERTYPE, Ethernet};
 pub use fault::{AddressError, BindError, Fault, JoinError};
 pub use host::{CallError, Counters, Host, HostError, Incoming};
@@ -39,3 +46,4 @@ pub use internet::{Internet, InternetConfig, Ip, PROTOCOL, UDP_PORT, Udp};
 pub use network::{Arrival, Connectionless, Group, RecvError, SendError};
 pub use recorded::{CaptureError, Recorded};
 pub use sniff::Sniffer;
+pub use tcp::Tcp;

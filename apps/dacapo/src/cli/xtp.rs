@@ -42,6 +42,8 @@ pub enum Over {
     Ip,
     /// Ethernet, as frames of type 817D (root, or CAP_NET_RAW).
     Ethernet,
+    /// TCP connections, which are kept while they are used, as those of ATM would be.
+    Tcp,
 }
 
 /// What is below XTP, and the port above it.
@@ -50,8 +52,8 @@ pub struct Below {
     /// The network.
     #[arg(long, value_enum, default_value_t = Over::Udp)]
     pub over: Over,
-    /// This end (IP or IP:PORT); without it a listener takes loopback and UDP port 4040, and others
-    /// what the route gives.
+    /// This end (IP or IP:PORT); without it a listener takes loopback, over UDP and TCP with port
+    /// 4040, and others what the route gives.
     #[arg(long, visible_alias = "listen", value_name = "ADDR", value_parser = parse_listen)]
     pub local: Option<Listen>,
     /// The interface, over Ethernet.
@@ -91,7 +93,7 @@ pub struct XtpListenArgs {
 /// Arguments of `xtp send`.
 #[derive(Debug, Args)]
 pub struct XtpSendArgs {
-    /// The host; over UDP with the port, usually 4040; over Ethernet the address of its card.
+    /// The host, over UDP and TCP with a port (usually 4040); over Ethernet its card's address.
     #[arg(value_name = "HOST")]
     pub host: String,
     /// Files.
@@ -108,7 +110,7 @@ pub struct XtpSendArgs {
 /// Arguments of `xtp ping`.
 #[derive(Debug, Args)]
 pub struct XtpPingArgs {
-    /// The host; over UDP with the port, usually 4040; over Ethernet the address of its card.
+    /// The host, over UDP and TCP with a port (usually 4040); over Ethernet its card's address.
     #[arg(value_name = "HOST")]
     pub host: String,
     /// What is below.

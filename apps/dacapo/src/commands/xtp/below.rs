@@ -4,6 +4,7 @@
 //!   --over udp       IP[:PORT]     Udp         what a name or an address means here
 //!   --over ip        IP            Ip
 //!   --over ethernet  02:11:…       Ethernet
+//!   --over tcp       IP[:PORT]     Connected<Tcp>
 //! ```
 //!
 //! What it is not: what is done over it.
@@ -15,8 +16,8 @@ use dacapo_sys::signal::{Signal, Signals};
 use dacapo_xtp::{Config, Open};
 use dacapo_xtp_net::eui64::MacAddr;
 use dacapo_xtp_net::{
-    BindError, CallError, CaptureError, Connectionless, Ethernet, Host, InternetConfig, Ip,
-    Recorded, UDP_PORT, Udp,
+    BindError, CacheConfig, CallError, CaptureError, Connected, Connectionless, Ethernet, Host,
+    InternetConfig, Ip, Recorded, Tcp, UDP_PORT, Udp,
 };
 use std::fs::File;
 use std::io::BufWriter;
@@ -115,7 +116,7 @@ impl End {
 
 /// The port of an address that names none.
 fn default_port(over: Over) -> u16 {
-    if over == Over::Udp { UDP_PORT } else { 0 }
+    if matches!(over, Over::Udp | Over::Tcp) { UDP_PORT } else { 0 }
 }
 
 fn network(below: &Below, local: SocketAddr) -> Result<Box<dyn Connectionless>, BindError> {
@@ -123,6 +124,10 @@ fn network(below: &Below, local: SocketAddr) -> Result<Box<dyn Connectionless>, 
     Ok(match below.over {
         Over::Udp => Box::new(Udp::bind(&config)?),
         Over::Ip => Box::new(Ip::bind(&config)?),
+        Over::Tcp => {
+            let tcp = Tcp::bind(local, below.packet_len)?;
+            Box::new(Connected::new(tcp, CacheConfig::default()))
+        }
         Over::Ethernet => {
             let name = below.interface.as_deref().unwrap_or_default();
             Box::new(Ethernet::open(name, below.packet_len)?)

@@ -78,6 +78,7 @@ impl Listener<'_> {
         let mac = dacapo_xtp_net::eui64::MacAddr::of(&local);
         let (address, over) = match (over, mac) {
             (Over::Udp, _) => (local.to_string(), "udp"),
+            (Over::Tcp, _) => (local.to_string(), "tcp"),
             (Over::Ip, _) => (local.ip().to_string(), "ip"),
             (Over::Ethernet, Some(mac)) => (mac.to_string(), "ethernet"),
             (Over::Ethernet, None) => (local.to_string(), "ethernet"),

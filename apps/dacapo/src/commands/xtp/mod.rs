@@ -1,4 +1,4 @@
-//! `dacapo xtp`: XTP 4.0 as it is, over UDP, IP or Ethernet.
+//! `dacapo xtp`: XTP 4.0 as it is, over UDP, IP, Ethernet or TCP connections.
 //!
 //! ```text
 //!   listen   served.rs, per association: files -> folder, transactions -> back
