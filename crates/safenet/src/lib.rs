@@ -68,6 +68,7 @@
 mod config;
 mod deadlines;
 mod inflow;
+pub mod measure;
 mod outflow;
 mod owned;
 mod pace;
