@@ -151,6 +151,18 @@ pub fn ethernet_address(name: &str) -> io::Result<Option<[u8; 6]>> {
     Ok(address.first_chunk().copied().filter(|_| is_ethernet))
 }
 
+/// Whether what an interface carries begins with an Ethernet header: that of Ethernet does, and of
+/// loopback.
+///
+/// # Errors
+/// As [`index`].
+pub fn has_ethernet_header(name: &str) -> io::Result<bool> {
+    let mut request = Request::of(name)?;
+    control(socket(libc::AF_INET)?.as_fd(), libc::SIOCGIFHWADDR, &mut request)?;
+    let kind = request.short().cast_unsigned();
+    Ok(matches!(kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK))
+}
+
 /// The number of the interface that has an address; `None` when none of this namespace has it.
 ///
 /// # Errors
@@ -293,7 +305,7 @@ mod tests {
     #[test]
     fn loopback_has_a_number_and_an_mtu_and_is_no_ethernet() {
         assert_eq!((index("lo").unwrap(), ethernet_address("lo").unwrap()), (1, None));
-        assert!(mtu("lo").unwrap() >= 1_280);
+        assert!(mtu("lo").unwrap() >= 1_280 && has_ethernet_header("lo").unwrap());
     }
 
     #[test]

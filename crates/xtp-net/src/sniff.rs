@@ -56,10 +56,13 @@ impl Sniffer {
     /// this port of either end.
     ///
     /// # Errors
-    /// [`BindError`]: no such interface, a right lacks.
+    /// [`BindError`]: no such interface, one without Ethernet headers, a right lacks.
     pub fn open(name: &str, udp_port: u16) -> Result<Self, BindError> {
         let unknown = |_| BindError::NoInterface(name.to_owned());
         let interface = interface::index(name).map_err(unknown)?;
+        if !interface::has_ethernet_header(name).map_err(unknown)? {
+            return Err(BindError::NotEthernet(name.to_owned()));
+        }
         let here = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0);
         let tap = Tap::open(interface)
             .map_err(|error| BindError::of(error, "looking at an interface", here))?;

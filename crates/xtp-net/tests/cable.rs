@@ -173,6 +173,30 @@ fn a_host_without_xtp_says_so_over_ip_and_a_cable_that_is_cut_is_said_of() {
 }
 
 #[test]
+fn what_this_host_forbids_is_said() {
+    let Some(cable) = Cable::new() else { return };
+    ip(&format!("-n {} route add prohibit 198.51.100.0/24", cable.ends[0].name()));
+    for over in [Over::Udp4, Over::Ip4] {
+        let mut near = Host::new(network(&cable, 0, over), Default::default()).unwrap();
+        let error =
+            transact(&mut near, "198.51.100.1:4040".parse().unwrap(), b"hello").unwrap_err();
+        assert!(matches!(error, CallError::Unreachable(Fault::Denied)), "{over:?}: {error}");
+        closes(&near);
+    }
+}
+
+#[test]
+fn an_interface_that_goes_away_is_said_of_and_leaves_nobody_waiting() {
+    let Some(cable) = Cable::new() else { return };
+    let [mut near, far] = hosts(&cable, Over::Ethernet);
+    let peer = far.local();
+    ip(&format!("-n {} link del v", cable.ends[0].name()));
+    let error = transact(&mut near, peer, b"hello").unwrap_err();
+    assert!(matches!(error, CallError::Unreachable(_)), "{error}");
+    closes(&near);
+}
+
+#[test]
 fn groups_of_every_network_get_streams_without_repair() {
     let Some(cable) = Cable::new() else { return };
     for (over, group) in [

@@ -272,16 +272,19 @@ impl Host {
         self.outbox.fill(now, &mut self.engine, &mut self.counters);
         let was_blocked = self.outbox.is_blocked();
         let sent_before = self.counters.packets_sent;
+        let mut has_dropped = false;
         while let Some((peer, fault)) =
             self.outbox.flush(now, self.network.as_mut(), &mut self.counters)
         {
             self.remember(peer, fault);
+            has_dropped = true;
         }
         if self.outbox.is_blocked() != was_blocked {
             // A network that cannot say when it has room is tried again with each turn.
             let _ = self.network.watch_room(self.outbox.is_blocked());
         }
-        self.counters.packets_sent > sent_before
+        // Who waits for a peer is to see at once that nothing goes there.
+        has_dropped || self.counters.packets_sent > sent_before
     }
 
     fn wait(&mut self, most: Duration) -> Result<(), HostError> {

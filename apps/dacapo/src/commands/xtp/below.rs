@@ -166,7 +166,9 @@ pub fn on_the_way_to(peer: SocketAddr) -> SocketAddr {
     let routed = || {
         let socket = UdpSocket::bind((any, 0)).ok()?;
         // Nothing is sent: the kernel looks up the route only.
-        socket.connect(SocketAddr::new(peer.ip(), UDP_PORT)).ok()?;
+        let mut to = peer;
+        to.set_port(UDP_PORT);
+        socket.connect(to).ok()?;
         let mut local = socket.local_addr().ok()?;
         local.set_port(0);
         Some(local)
