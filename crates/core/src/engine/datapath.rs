@@ -5,14 +5,14 @@
 //! Order of what goes out: control, then probes, then data: the flows of the highest priority that
 //! have any, one after the other in turn.
 
-use super::{Core, SessionId, StreamId};
+use super::{Cast, Core, SessionId, StreamId};
 use crate::control::Datagram;
 use crate::flow::Around;
 use crate::flow::receiver::PathTimes;
 use crate::flow::sender::FlowOut;
-use crate::peer::PeerId;
+use crate::peer::{Peer, PeerId};
 use crate::session::table::HubRole;
-use crate::session::{Flow, FlowEnd, PRIORITY_MAX, Session};
+use crate::session::{Flow, FlowEnd, PRIORITY_MAX};
 use dacapo_base::Time;
 use dacapo_packet::Packet;
 use dacapo_path::{Prober, Question};
@@ -96,9 +96,9 @@ pub enum Payload {
 }
 
 impl Core {
-    /// Finds out to whom a datagram belongs. A train may mix owners, so each run of segments with
-    /// the same header goes its way.
-    pub(super) fn route(
+    /// Takes a datagram from the network, or a train of equal ones, in this core's pool. `local` is
+    /// where it came in, for who has several such places.
+    pub fn handle_datagram(
         &mut self,
         now: Time,
         local: Local,
@@ -109,6 +109,7 @@ impl Core {
         if !packet.is_train() {
             return self.route_run(now, local, remote, packet);
         }
+        // A train may mix owners, so each run of segments with the same header goes its way.
         while !packet.is_empty_slot() {
             let run = self.run_of_equals(&packet);
             let first = match self.pool.split_first(&mut packet, run) {
@@ -132,6 +133,7 @@ impl Core {
         (1..packet.segment_count()).find(|&at| head(at) != first).unwrap_or(packet.segment_count())
     }
 
+    /// Finds out to whom a run belongs.
     fn route_run(&mut self, now: Time, local: Local, remote: SocketAddr, packet: Packet) {
         let belongs = classify(self.pool.segment(&packet, 0));
         if belongs == Belongs::Ours(TYPE_DATA) {
@@ -157,6 +159,7 @@ impl Core {
             Belongs::Reserved => self.counters.reserved += 1,
         }
         self.pool.free(packet);
+        self.drain_control(now);
     }
 
     fn handle_data(&mut self, now: Time, remote: SocketAddr, mut packet: Packet) {
@@ -176,26 +179,25 @@ impl Core {
             return self.pool.free(packet);
         }
         let id = SessionId(target.session);
-        let times = self.times(id);
+        let Some(session) = self.sessions.get_data_mut(&id) else {
+            return self.pool.free(packet);
+        };
+        let times = self.peers.get(&session.peer).map(Peer::times);
+        let Some(flow) = session.flows.get_mut(target.flow) else {
+            return self.pool.free(packet);
+        };
         let mut out = FlowOut::default();
-        let mut packet = Some(packet);
-        let mut on_stream = false;
-        self.with_session(now, id, |session, around| {
-            let flow = session.flows.get_mut(target.flow);
-            on_stream = flow.as_ref().is_some_and(|flow| flow.stream.is_some());
-            match (flow.map(|flow| &mut flow.end), packet.take()) {
-                (Some(FlowEnd::Receiver(receiver)), Some(packet)) => {
-                    receiver.handle_packet(around, target.epoch, packet, times, &mut out);
-                }
-                (Some(FlowEnd::Sender(sender)), Some(packet)) => {
-                    sender.handle_packet(around, target.epoch, packet);
-                }
-                (_, rest) => packet = rest,
+        let mut around = Around { now, pool: &mut self.pool, random: &mut self.random };
+        match &mut flow.end {
+            FlowEnd::Receiver(receiver) => {
+                let times = times.unwrap_or_default();
+                receiver.handle_packet(&mut around, target.epoch, packet, times, &mut out);
             }
-        });
-        if let Some(packet) = packet {
-            self.pool.free(packet);
+            FlowEnd::Sender(sender) => sender.handle_packet(&mut around, target.epoch, packet),
+            FlowEnd::None | FlowEnd::Member(_) => around.pool.free(packet),
         }
+        let on_stream = flow.stream.is_some();
+        self.sessions.may_give |= flow.end.may_give(now);
         self.apply_out(now, id, target.flow, out);
         if on_stream {
             self.note_room(now, id, target.flow);
@@ -205,7 +207,7 @@ impl Core {
     /// What the path of a session's peer knows of its times.
     pub(super) fn times(&self, id: SessionId) -> PathTimes {
         let peer = self.sessions.get(&id).and_then(|session| self.peers.get(&session.peer));
-        peer.map(crate::peer::Peer::times).unwrap_or_default()
+        peer.map(Peer::times).unwrap_or_default()
     }
 
     fn handle_probe(&mut self, now: Time, remote: SocketAddr, probe: Probe, len: usize) {
@@ -414,11 +416,22 @@ impl Core {
         if std::mem::take(&mut self.sessions.is_changed) {
             self.put_flows_in_order();
         }
+        self.sessions.may_give = false;
         let order = std::mem::take(&mut self.outbox.order);
         let equals = order.chunk_by(|one, next| one.priority == next.priority);
         let found = equals.map(|equals| self.poll_equals(now, equals)).find(Option::is_some);
         self.outbox.order = order;
+        self.sessions.may_give |= found.is_some();
         found.flatten()
+    }
+
+    /// Whether [`Core::poll_flows`] has something to do although it gave nothing the last time, and
+    /// no time has passed that was waited for.
+    #[must_use]
+    pub fn may_give(&self) -> bool {
+        let sessions = &self.sessions;
+        let may_give = sessions.may_give || sessions.is_changed;
+        may_give || self.has_copies() || !self.stream_casts.is_empty()
     }
 
     /// The next packet of flows of one priority: first those behind the one that sent last.
@@ -432,20 +445,27 @@ impl Core {
 
     fn poll_turn(&mut self, now: Time, turn: &Turn) -> Option<Transmit> {
         let id = SessionId(turn.session);
-        let session = self.sessions.get(&id)?;
-        let flow = session.flows.get(turn.index)?;
+        let session = self.sessions.get_data_mut(&id)?;
+        let flow = session.flows.get_mut(turn.index)?;
         if !flow.end.may_give(now) {
             return None;
         }
-        let (way, local, remote) = self.way_of(session, flow)?;
-        let is_cast = session.cast.is_some();
+        // What was sent is asked about with the next question that is due anyway.
+        let peer = self.peers.get_resting_mut(&session.peer);
+        let cast = session.cast.as_ref();
+        let (way, local, remote) = way_of(flow, cast, peer.as_deref())?;
+        let is_cast = cast.is_some();
         self.counters.flows_asked += 1;
-        let mut packet = self.poll_flow(now, id, turn.index)?;
+        let mut out = FlowOut::default();
+        let mut around = Around { now, pool: &mut self.pool, random: &mut self.random };
+        let packet = flow.end.poll_packet(&mut around, &mut out);
+        if let (Way::Data, Some(packet), Some(peer)) = (way, &packet, peer) {
+            peer.note_sent(packet);
+        }
+        self.apply_out(now, id, turn.index, out);
+        let mut packet = packet?;
         if is_cast {
             self.copy_out(id, &mut packet);
-        }
-        if way == Way::Data {
-            self.note_sent(id, &packet);
         }
         if let Some(last) = self.outbox.turns.get_mut(usize::from(turn.priority)) {
             *last = (turn.session, turn.index);
@@ -470,29 +490,12 @@ impl Core {
         order.sort_by_key(|turn| Reverse(turn.priority));
     }
 
-    /// How a flow may send now, from where, and to whom.
-    fn way_of(&self, session: &Session, flow: &Flow) -> Option<(Way, Option<Local>, SocketAddr)> {
-        if let Some(cast) = &session.cast {
-            // One over streams is polled in `fan_out`.
-            return Some((Way::Data, cast.places.first().copied(), cast.group?));
-        }
-        let peer = self.peers.get(&session.peer)?;
-        let way = flow.way(peer.data_remote.is_some())?;
-        let remote = if way == Way::Data { peer.data_remote? } else { peer.remote };
-        Some((way, peer.local, remote))
-    }
-
     pub(super) fn poll_flow(&mut self, now: Time, id: SessionId, index: usize) -> Option<Packet> {
         let session = self.sessions.get_mut(&id)?;
         let flow = session.flows.get_mut(index)?;
         let mut out = FlowOut::default();
         let mut around = Around { now, pool: &mut self.pool, random: &mut self.random };
-        let packet = match &mut flow.end {
-            FlowEnd::None => None,
-            FlowEnd::Member(member) => member.pop(),
-            FlowEnd::Sender(sender) => sender.poll_packet(&mut around, &mut out),
-            FlowEnd::Receiver(receiver) => receiver.poll_packet(),
-        };
+        let packet = flow.end.poll_packet(&mut around, &mut out);
         self.apply_out(now, id, index, out);
         packet
     }
@@ -527,4 +530,20 @@ impl Core {
     pub(super) fn has_probes(&self) -> bool {
         !self.outbox.probes.is_empty()
     }
+}
+
+/// How a flow may send now, from where, and to whom.
+fn way_of(
+    flow: &Flow,
+    cast: Option<&Cast>,
+    peer: Option<&Peer>,
+) -> Option<(Way, Option<Local>, SocketAddr)> {
+    if let Some(cast) = cast {
+        // One over streams is polled in `fan_out`.
+        return Some((Way::Data, cast.places.first().copied(), cast.group?));
+    }
+    let peer = peer?;
+    let way = flow.way(peer.data_remote.is_some())?;
+    let remote = if way == Way::Data { peer.data_remote? } else { peer.remote };
+    Some((way, peer.local, remote))
 }

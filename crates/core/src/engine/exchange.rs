@@ -106,6 +106,7 @@ impl Core {
                 give_up_after: GIVE_UP_AFTER,
                 transcript: [0; 32],
                 rest: Rest::default(),
+                is_touched: true,
                 cast: None,
             },
         );

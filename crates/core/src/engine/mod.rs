@@ -48,7 +48,7 @@ use crate::session::table::State;
 use crate::session::{Awaited, FlowEnd, Session, Sessions};
 use dacapo_base::{Random, Time};
 use dacapo_lift::{Catalogue, ModuleCounters, ModuleSpec};
-use dacapo_packet::{Packet, Pool};
+use dacapo_packet::Pool;
 use dacapo_path::ClockOffset;
 use dacapo_wire::hub::SessionEntry;
 use dacapo_wire::message::Message;
@@ -719,13 +719,6 @@ impl Core {
     /// Something has happened that [`Core::handle_timeout`] is to see: all that is not data.
     pub fn touch(&mut self) {
         self.watched_at = None;
-    }
-
-    /// Takes a datagram from the network, or a train of equal ones, in this core's pool. `local` is
-    /// where it came in, for who has several such places.
-    pub fn handle_datagram(&mut self, now: Time, local: Local, remote: SocketAddr, packet: Packet) {
-        self.route(now, local, remote, packet);
-        self.drain_control(now);
     }
 }
 

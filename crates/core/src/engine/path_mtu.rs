@@ -13,7 +13,6 @@ use super::{Core, CoreEvent, SessionId};
 use crate::peer::{Peer, PeerId};
 use crate::session::FlowEnd;
 use dacapo_base::Time;
-use dacapo_packet::Packet;
 use std::net::SocketAddr;
 
 impl Core {
@@ -35,16 +34,6 @@ impl Core {
     #[must_use]
     pub fn path_mtu(&self, id: SessionId) -> Option<usize> {
         self.peers.get(&self.sessions.get(&id)?.peer)?.prober.as_ref()?.settled_len()
-    }
-
-    /// A packet of a flow goes out as datagrams.
-    pub(super) fn note_sent(&mut self, id: SessionId, packet: &Packet) {
-        let session = self.sessions.get(&id);
-        // What was sent is asked about with the next question that is due anyway.
-        let peer = session.and_then(|session| self.peers.get_resting_mut(&session.peer));
-        if let Some(prober) = peer.and_then(|peer| peer.prober.as_mut()) {
-            prober.handle_sent(packet.segment_len(0), packet.payload_len());
-        }
     }
 
     /// Tells flows and application what the path takes, when that is not what they know.

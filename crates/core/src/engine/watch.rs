@@ -18,20 +18,37 @@ const UNPROBED_ASK: Duration = Duration::from_secs(10);
 const UNPROBED_EVERY: Duration = Duration::from_secs(2);
 const UNPROBED_LOST: Duration = Duration::from_secs(30);
 
+/// How long who asks for a deadline will do nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    Deadline,
+    NextLook,
+}
+
 impl Core {
     /// When [`Core::handle_timeout`] or [`Core::poll_transmit`] has something to do next.
     pub fn next_deadline(&mut self, now: Time) -> Option<Time> {
-        let due = self.find_deadline(now);
+        self.tell_deadline(now, Until::Deadline)
+    }
+
+    /// The same for who does not sleep, but looks again and again: a session for which data comes
+    /// and goes would else go to rest, and wake, with every packet.
+    pub fn next_deadline_awake(&mut self, now: Time) -> Option<Time> {
+        self.tell_deadline(now, Until::NextLook)
+    }
+
+    fn tell_deadline(&mut self, now: Time, until: Until) -> Option<Time> {
+        let due = self.find_deadline(now, until);
         self.looks_at.tell(now, due);
         due
     }
 
-    fn find_deadline(&mut self, now: Time) -> Option<Time> {
+    fn find_deadline(&mut self, now: Time, until: Until) -> Option<Time> {
         if self.has_probes() || self.asks_of_streams() || self.asks_of_groups() {
             return Some(now);
         }
         let next = earlier(self.control.next_deadline(), self.next_of_peers(now));
-        earlier(next, self.next_of_sessions(now))
+        earlier(next, self.next_of_sessions(now, until))
     }
 
     /// When the first peer is due. Those with which there is contact go to rest.
@@ -73,14 +90,17 @@ impl Core {
         earlier(next, peer.lists.iter().map(|(at, _)| *at).min())
     }
 
-    /// When the first session is due. Those in which nothing is under way go to rest.
-    fn next_of_sessions(&mut self, now: Time) -> Option<Time> {
+    /// When the first session is due. Those in which nothing is under way go to rest; of those that
+    /// something has just happened to, only for who sleeps.
+    fn next_of_sessions(&mut self, now: Time, until: Until) -> Option<Time> {
         let awake: Vec<SessionId> = self.sessions.awake().collect();
         let mut next = None;
         for id in awake {
             let Some(session) = self.sessions.get(&id) else { continue };
             let due = self.session_deadline(now, id, session);
-            if session.may_rest() {
+            let may_rest = session.may_rest();
+            let stays = until == Until::NextLook && self.sessions.take_touched(id);
+            if may_rest && !stays {
                 self.sessions.rest(id, due);
             } else {
                 next = earlier(next, due);

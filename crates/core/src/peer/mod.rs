@@ -20,6 +20,7 @@ use crate::flow::receiver::PathTimes;
 use crate::rota::Rest;
 use crate::session::table::{HubRole, HubState};
 use dacapo_base::Time;
+use dacapo_packet::Packet;
 use dacapo_path::Prober;
 use dacapo_wire::probe::Probe;
 use quinn_proto::StreamId;
@@ -199,6 +200,13 @@ impl Peer {
             is_lost: self.suspended.is_some(),
             rtt: prober.rtt().smoothed().unwrap_or_default(),
             variation: prober.rtt().variation(),
+        }
+    }
+
+    /// A packet of a flow goes out to it as datagrams.
+    pub fn note_sent(&mut self, packet: &Packet) {
+        if let Some(prober) = &mut self.prober {
+            prober.handle_sent(packet.segment_len(0), packet.payload_len());
         }
     }
 

@@ -291,8 +291,8 @@ impl Reactor {
             return Ok(tokens);
         }
         // What comes now may be a reason to turn earlier than was known.
-        self.idle_until = None;
-        more |= self.work(now);
+        let was_idle = self.idle_until.take().is_some_and(|until| now < until);
+        more |= self.work(now, was_idle);
         self.note_work(now);
         if more {
             return Ok(tokens);
@@ -305,7 +305,9 @@ impl Reactor {
             }
         } else if found_nothing && !self.core.has_events() {
             // Who turns without waiting will do so again at once.
-            self.idle_until = Some(self.next_deadline().unwrap_or(Time::NEVER));
+            let now = self.now();
+            let next = self.core.next_deadline_awake(now);
+            self.idle_until = Some(self.note_due(next).unwrap_or(Time::NEVER));
         }
         Ok(tokens)
     }
@@ -320,8 +322,9 @@ impl Reactor {
         self.poll(Duration::ZERO)
     }
 
-    /// Does what streams have brought and what is due, and sends; true when there may be more.
-    fn work(&mut self, now: Time) -> bool {
+    /// Does what streams have brought and what is due, and sends; true when there may be more. When
+    /// nothing was to be done before something came, who has had data only is not asked to send.
+    fn work(&mut self, now: Time, was_idle: bool) -> bool {
         let more = self.streams.receive(now, &mut self.core, &self.ready, RECV_ROUNDS);
         self.counters.received_bytes += self.streams.take_received();
         self.ready.clear();
@@ -330,6 +333,8 @@ impl Reactor {
             self.due_at = None;
             self.core.handle_timeout(now);
             self.tidy(now);
+        } else if was_idle && !self.core.may_give() && !self.transports.is_any_full() {
+            return more;
         }
         self.send(now, scope) || more
     }
@@ -412,7 +417,13 @@ impl Reactor {
     /// When the next turn is due if nothing comes.
     pub fn next_deadline(&mut self) -> Option<Time> {
         let now = self.now();
-        let next = earlier(self.core.next_deadline(now), self.streams.next_deadline());
+        let next = self.core.next_deadline(now);
+        self.note_due(next)
+    }
+
+    /// What the core says is due next, or streams and transports before it.
+    fn note_due(&mut self, of_core: Option<Time>) -> Option<Time> {
+        let next = earlier(of_core, self.streams.next_deadline());
         self.due_at = earlier(next, self.transports.next_deadline());
         self.due_at
     }

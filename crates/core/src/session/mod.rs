@@ -10,12 +10,14 @@ pub(crate) use set::Sessions;
 
 use crate::engine::{Cast, FlowStream, Joined, SessionId, StreamState, Way};
 use crate::error::Error;
+use crate::flow::Around;
 use crate::flow::member::Member;
 use crate::flow::receiver::ReceiverFlow;
-use crate::flow::sender::SenderFlow;
+use crate::flow::sender::{FlowOut, SenderFlow};
 use crate::peer::PeerId;
 use crate::rota::Rest;
 use dacapo_base::Time;
+use dacapo_packet::Packet;
 use dacapo_wire::session::FlowOffer;
 use quinn_proto::StreamId;
 use std::net::SocketAddr;
@@ -119,6 +121,16 @@ impl FlowEnd {
             Self::Member(member) => member.has_backlog(),
         }
     }
+
+    /// The next packet for the network, if there is one that may go now.
+    pub fn poll_packet(&mut self, around: &mut Around<'_>, out: &mut FlowOut) -> Option<Packet> {
+        match self {
+            Self::None => None,
+            Self::Sender(sender) => sender.poll_packet(around, out),
+            Self::Receiver(receiver) => receiver.poll_packet(),
+            Self::Member(member) => member.pop(),
+        }
+    }
 }
 
 /// A command that waits for its answer.
@@ -186,6 +198,8 @@ pub(crate) struct Session {
     pub transcript: [u8; 32],
     /// It is among those that are looked at (see [`Sessions`]).
     pub rest: Rest,
+    /// Something has happened to it since that was asked last.
+    pub is_touched: bool,
     /// It has no peer: its one flow is sent for those of other sessions.
     pub cast: Option<Cast>,
 }

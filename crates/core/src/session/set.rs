@@ -4,7 +4,8 @@
 //!
 //! What it is not: the judgement whether a session may rest; that is the engine's (`watch`).
 //!
-//! Invariant: a session that is not awake has been found at rest since it was touched last.
+//! Invariants: a session that is not awake has been found at rest since it was touched last; the
+//! flows that may have something to send are those of sessions that are awake.
 
 use super::Session;
 use crate::engine::SessionId;
@@ -23,6 +24,8 @@ pub(crate) struct Sessions {
     joined: BTreeMap<String, usize>,
     /// Which sessions are awake has changed since this was cleared.
     pub is_changed: bool,
+    /// A flow may have something to send, or it was not asked since this was cleared.
+    pub may_give: bool,
 }
 
 impl Sessions {
@@ -42,9 +45,18 @@ impl Sessions {
         self.all.iter()
     }
 
-    /// A session that something happens to: it is awake from now on.
+    /// A session that something happens to: it is awake from now on, and may have something to
+    /// send.
     pub fn get_mut(&mut self, id: &SessionId) -> Option<&mut Session> {
+        self.may_give = true;
+        self.get_data_mut(id)
+    }
+
+    /// A session for which data comes or goes: it is awake from now on. Whether that gives
+    /// something to send is for the caller to say.
+    pub fn get_data_mut(&mut self, id: &SessionId) -> Option<&mut Session> {
         let session = self.all.get_mut(id)?;
+        session.is_touched = true;
         self.is_changed |= self.rota.wake(*id, &mut session.rest);
         Some(session)
     }
@@ -57,7 +69,7 @@ impl Sessions {
     pub fn insert(&mut self, id: SessionId, mut session: Session) {
         self.rota.wake(id, &mut session.rest);
         self.with.insert((session.peer, id));
-        self.is_changed = true;
+        (self.is_changed, self.may_give) = (true, true);
         self.all.insert(id, session);
     }
 
@@ -96,6 +108,11 @@ impl Sessions {
     pub fn rest(&mut self, id: SessionId, until: Option<Time>) {
         let Some(session) = self.all.get_mut(&id) else { return };
         self.is_changed |= self.rota.rest(id, &mut session.rest, until);
+    }
+
+    /// Whether a session was touched since this was asked.
+    pub fn take_touched(&mut self, id: SessionId) -> bool {
+        self.all.get_mut(&id).is_some_and(|session| std::mem::take(&mut session.is_touched))
     }
 
     /// When the first that rests is due.
