@@ -243,8 +243,17 @@ impl<'a> UnitView<'a> {
         self.len() == 0
     }
 
+    /// The bytes where they lie in one piece, as those of a short unit do.
+    fn only_piece(&self) -> Option<&'a [u8]> {
+        let packet = self.chain.only().filter(|packet| !packet.is_train())?;
+        self.pool.segment(packet, 0).get(unit::LEN..)
+    }
+
     /// Appends the bytes to `into`.
     pub fn copy_to(&self, into: &mut Vec<u8>) {
+        if let Some(bytes) = self.only_piece() {
+            return into.extend_from_slice(bytes);
+        }
         into.reserve(self.len());
         self.pieces().for_each(|piece| into.extend_from_slice(piece));
     }

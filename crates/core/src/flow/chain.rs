@@ -31,6 +31,11 @@ impl Chain {
         (!self.first.is_empty_slot()).then_some(&self.first)
     }
 
+    /// The view of a unit that came as one.
+    pub fn only(&self) -> Option<&Packet> {
+        self.first().filter(|_| self.rest.is_empty())
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Packet> {
         self.first().into_iter().chain(&self.rest)
     }

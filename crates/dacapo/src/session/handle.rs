@@ -379,9 +379,10 @@ impl Session {
 
     /// Takes a unit out of the queue of a flow, which may go on if it was held up.
     fn take(&self, state: &mut State, index: usize) -> Result<Received, Error> {
-        let received = take(state.open_entry(self.0.id)?, index)?;
-        let is_held_up = |entry: &Entry| entry.flows.get(index).is_some_and(Flow::is_held_up);
-        if matches!(received, Received::Unit(_)) && is_held_up(state.open_entry(self.0.id)?) {
+        let entry = state.open_entry(self.0.id)?;
+        let received = take(entry, index)?;
+        let is_held_up = || entry.flows.get(index).is_some_and(Flow::is_held_up);
+        if matches!(received, Received::Unit(_)) && is_held_up() {
             state.wake(self.0.id, index);
         }
         Ok(received)
