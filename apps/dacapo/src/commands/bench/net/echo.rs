@@ -59,13 +59,16 @@ pub fn ask(session: &Session, ask: &Ask, pulse: &Pulse) -> Result<Echoes, Error>
         }
         write_head(&mut unit, number, sent.as_nanos());
         session.send("ping", &unit)?;
-        let is_back = is_back(session, ask, number, pulse)?;
+        let back = await_echo(session, ask, number, pulse)?;
         let taken = clock::now().since(sent);
         pulse.got.fetch_add(1, Ordering::Relaxed);
-        match (is_back, number < WARM_UP) {
-            (false, _) => echoes.lost += 1,
-            (true, true) => {}
-            (true, false) => echoes.rtt_ns.push(taken.as_nanos() as u64),
+        match &back {
+            None => echoes.lost += 1,
+            Some(_) if number < WARM_UP => {}
+            Some(_) => echoes.rtt_ns.push(taken.as_nanos() as u64),
+        }
+        if let Some(unit) = back {
+            session.give_back("pong", unit);
         }
     }
     session.finish("ping")?;
@@ -74,16 +77,21 @@ pub fn ask(session: &Session, ask: &Ask, pulse: &Pulse) -> Result<Echoes, Error>
 }
 
 /// Waits for a unit; older ones that were given up may still come.
-fn is_back(session: &Session, ask: &Ask, number: u64, pulse: &Pulse) -> Result<bool, Error> {
+fn await_echo(
+    session: &Session,
+    ask: &Ask,
+    number: u64,
+    pulse: &Pulse,
+) -> Result<Option<Vec<u8>>, Error> {
     let by = clock::now() + LOST_AFTER;
     loop {
         match wait(session, "pong", ask.wait, by, pulse)? {
             Received::Unit(unit) => {
                 if read_head(&unit).is_some_and(|(back, _)| back == number) {
-                    return Ok(true);
+                    return Ok(Some(unit));
                 }
             }
-            Received::Nothing | Received::End => return Ok(false),
+            Received::Nothing | Received::End => return Ok(None),
         }
     }
 }
@@ -97,6 +105,7 @@ pub fn answer(session: &Session, ask: &Ask, pulse: &Pulse) -> Result<Sent, Error
     let by = clock::now() + ask.duration + Duration::from_secs(20);
     while let Received::Unit(unit) = wait(session, "ping", ask.wait, by, pulse)? {
         session.send("pong", &unit)?;
+        session.give_back("ping", unit);
         sent.units += 1;
     }
     session.finish("pong")?;
