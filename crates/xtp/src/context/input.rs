@@ -281,6 +281,7 @@ impl Context {
                 let text = std::str::from_utf8(diagnostic.message).unwrap_or_default();
                 let half = (self.data_len_max / 2) as u32;
                 let len = text.trim().parse().unwrap_or(half).min(self.data_len_max as u32);
+                self.their_limits.data_len_max = len;
                 self.limit_data(len);
             }
             (Act::Take, _) => {

@@ -104,6 +104,8 @@ pub struct Context {
     pub sort: Option<u16>,
     address: AddressSegment,
     mode: Mode,
+    /// What the peer has said of its own, or of all members the narrowest.
+    their_limits: Limits,
     sender: Sender,
     receiver: Receiver,
     requests: Requests,
@@ -221,6 +223,7 @@ impl Context {
             sort: mode.sort,
             address: AddressSegment { domain: 0, address: Address::Null },
             mode,
+            their_limits: Limits::default(),
             sender,
             receiver: Self::receiver_from(0, config, mode),
             requests: Requests::new(now, config.timers, sync),
@@ -259,6 +262,7 @@ impl Context {
 
     /// The peer's limits hold from now on, where they are narrower than ours.
     fn adopt(&mut self, now: Time, limits: Limits) {
+        self.their_limits = limits;
         let own = self.mode.limits;
         let rate = smaller(own.out_rate, limits.in_rate);
         let burst = smaller(own.out_burst, limits.in_burst);

@@ -63,7 +63,7 @@ impl Context {
     /// The user has other limits from now on.
     pub fn set_limits(&mut self, now: Time, limits: Limits) {
         self.mode.limits = limits;
-        self.rate.set(now, limits.out_rate, limits.out_burst);
+        self.adopt(now, self.their_limits);
         self.wants.is_traffic_due = true;
     }
 

@@ -281,6 +281,19 @@ fn case_47_a_rate_is_halved_under_way() {
 }
 
 #[test]
+fn limits_of_the_peer_outlast_a_change_of_ones_own() {
+    let limits = Limits { in_rate: 1_000, in_burst: 100, ..Limits::default() };
+    let mut uut = Uut::opening(&stream(), 1 << 20);
+    uut.traffic(Control { rseq: 0, alloc: 1 << 20, echo: 0 }, limits);
+    uut.engine.set_limits(uut.now, uut.id(), Limits::default()).unwrap();
+    uut.write(&bytes(10_000));
+    uut.pass(Duration::from_secs(1));
+    let sent: usize =
+        uut.take().iter().filter(|it| it.format() == Format::Data).map(|it| it.data().len()).sum();
+    assert!(sent < 2_000, "{sent} bytes at once");
+}
+
+#[test]
 fn case_48_however_the_stream_is_cut_again_it_is_the_same() {
     for seed in 0..30 {
         let random = &mut Random::from_number(seed);
