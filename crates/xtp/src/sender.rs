@@ -73,6 +73,8 @@ pub struct Sender {
     buffer: VecDeque<u8>,
     capacity: usize,
     ends: VecDeque<u64>,
+    /// The last end of a message that was sent.
+    sent_end: u64,
     tags: VecDeque<(u64, [u8; 8])>,
     is_in_message: bool,
     resend: Ranges,
@@ -95,6 +97,7 @@ impl Sender {
             buffer: VecDeque::new(),
             capacity,
             ends: VecDeque::new(),
+            sent_end: 0,
             tags: VecDeque::new(),
             is_in_message: false,
             resend: Ranges::default(),
@@ -119,6 +122,17 @@ impl Sender {
     #[must_use]
     pub const fn next(&self) -> u64 {
         self.next
+    }
+
+    /// Where somebody may begin who gets the stream from now on: at the next byte, or after the
+    /// message to which it belongs, where the end of that is known.
+    #[must_use]
+    pub fn boundary(&self) -> u64 {
+        if self.next == self.sent_end {
+            return self.next;
+        }
+        let place = self.ends.partition_point(|end| *end <= self.next);
+        self.ends.get(place).copied().unwrap_or(self.next)
     }
 
     /// One past the last byte that the user has given.
@@ -249,6 +263,9 @@ impl Sender {
             }
         }
         self.next = self.next.max(span.right);
+        if piece.is_end {
+            self.sent_end = self.sent_end.max(span.right);
+        }
         if self.is_lossy && self.is_confirmed {
             self.acknowledge(self.next);
         }
@@ -299,7 +316,7 @@ impl Sender {
     /// one may have less room.
     pub fn settle(&mut self, floor: &Control) {
         self.alloc = floor.alloc;
-        self.acknowledge(floor.rseq);
+        self.acknowledge(floor.rseq.min(self.next));
         self.forget_resent(floor.echo);
     }
 

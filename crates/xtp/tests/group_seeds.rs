@@ -106,6 +106,7 @@ fn run_churn(seed: u64) -> u64 {
     let count = 2 + random.below(3) as usize;
     let mut world = world(seed, random, count, 0.1);
     let policy = GroupPolicy { members_first: count, patience: PATIENCE, ..GroupPolicy::default() };
+    world.message_len = random.chance(0.7).then(|| 200 + random.below(3_000) as usize);
     let limits = Limits { out_rate: 100_000, out_burst: 3_000, ..Limits::default() };
     world.open(Mode { limits, ..mode(random) }, &policy);
     while world.joined().len() < count {

@@ -191,6 +191,77 @@ fn a_member_that_stops_reading_leaves() {
 }
 
 #[test]
+fn who_joins_within_a_message_begins_with_the_next_one() {
+    let mut hand = Hand::with(1, Config::default());
+    assert_eq!(hand.join(1).header().seq, 0, "nothing was sent");
+    let says = |hand: &mut Hand, members: std::ops::Range<usize>, rseq: u64, echo: u32| {
+        members.for_each(|number| {
+            hand.says(number, Options::NONE, Control { rseq, alloc: WINDOW, echo });
+        });
+    };
+    let whole = |hand: &mut Hand, len: usize| {
+        let (now, id, data) = (hand.uut.now, hand.uut.id(), bytes(len));
+        assert_eq!(hand.uut.engine.write(now, id, &Message::whole(&data)), Ok(len));
+        hand.uut.take()
+    };
+    whole(&mut hand, 60_000);
+    assert_eq!(hand.join(2).header().seq, 60_000, "at the end of a message");
+    says(&mut hand, 0..3, 60_000, 0);
+    let sent = whole(&mut hand, 60_000);
+    let last = sent.last().unwrap();
+    assert_eq!(last.header().seq + last.data().len() as u64, WINDOW, "within the second");
+    let late = hand.join(3);
+    assert_eq!(late.header().seq, 120_000);
+    // It is one of them although the stream has not come so far: a handshake waits for its word.
+    says(&mut hand, 0..3, WINDOW, last.header().sync);
+    hand.uut.pass(Duration::from_secs(2));
+    let asked = hand.uut.take();
+    assert_eq!(asked.iter().filter(|sent| sent.has(Options::SREQ)).count(), 4, "{asked:?}");
+    let echo = asked[0].header().sync;
+    for (number, rseq) in [(0, WINDOW), (1, WINDOW), (2, WINDOW), (3, 120_000)] {
+        hand.says(number, Options::NONE, Control { rseq, alloc: 2 * WINDOW, echo });
+    }
+    let rest: usize = hand.uut.take().iter().map(|sent| sent.data().len()).sum();
+    assert_eq!(rest, 20_000);
+}
+
+#[test]
+fn a_trickle_does_not_keep_a_member_that_holds_up_the_others() {
+    for opens in [true, false] {
+        let mut hand = Hand::with(2, Config { buffer_len: 4_000, ..Config::default() });
+        let (mut next, mut echo) = (0, 0);
+        for turn in 0..60 {
+            let all = Control { rseq: next, alloc: next + WINDOW, echo };
+            // From the end of its first window on one more byte in each second: of the window, or
+            // of what has arrived.
+            let trickle = match turn {
+                0..26 => Control { alloc: WINDOW, ..all },
+                _ if opens => Control { alloc: WINDOW + turn, ..all },
+                _ => Control { rseq: next.min(WINDOW + turn), ..all },
+            };
+            hand.says(0, Options::NONE, all);
+            hand.says(1, Options::NONE, trickle);
+            hand.uut.write(&bytes(4_000));
+            for sent in hand.uut.take() {
+                let header = sent.header();
+                echo = if sent.has(Options::SREQ) { header.sync } else { echo };
+                if sent.format() == Format::Data {
+                    next = next.max(header.seq + sent.data().len() as u64);
+                }
+            }
+            if turn >= 26 {
+                hand.uut.pass(Duration::from_secs(1));
+            }
+        }
+        let left = hand.uut.events.iter().filter_map(|event| match event {
+            Event::Left(_, member, how) => Some((member.address, *how)),
+            _ => None,
+        });
+        assert_eq!(left.collect::<Vec<_>>(), [(host(1), Leaving::Slow)], "{opens}");
+    }
+}
+
+#[test]
 fn nobody_joins_between_the_end_and_its_word() {
     let mut hand = Hand::with(1, Config::default());
     let key = hand.ask(1);

@@ -263,7 +263,8 @@ impl Members {
     ) {
         let Some(entry) = self.table.get_mut(&offered) else { return };
         entry.heard = entry.heard.max(now);
-        if said.rseq > next {
+        // Who joined within a message begins where it ends, which may be ahead.
+        if said.rseq > next.max(entry.start) {
             return;
         }
         entry.control.rseq = entry.control.rseq.max(said.rseq);

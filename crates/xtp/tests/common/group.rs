@@ -49,6 +49,8 @@ pub struct GroupWorld {
     pub hearers: Vec<Hearer>,
     pub data: Vec<u8>,
     pub written: usize,
+    /// How long messages are; `None`: there are none.
+    pub message_len: Option<usize>,
     pub is_finished: bool,
     pub events: Vec<Event>,
     pub ended_at: Option<Time>,
@@ -71,6 +73,7 @@ impl GroupWorld {
             hearers: Vec::new(),
             data,
             written: 0,
+            message_len: None,
             is_finished: false,
             events: Vec::new(),
             ended_at: None,
@@ -127,8 +130,16 @@ impl GroupWorld {
     /// The transmitter's user writes what there is room for, and finishes.
     fn write(&mut self) {
         let Some(id) = self.id.filter(|_| !self.is_finished) else { return };
-        let piece = Message::part(&self.data[self.written..]);
-        self.written += self.engine.write(self.now, id, &piece).unwrap_or(0);
+        loop {
+            let whole = self.message_len.map(|len| (self.written / len + 1) * len);
+            let end = whole.unwrap_or(usize::MAX).min(self.data.len());
+            let data = &self.data[self.written..end];
+            let message = Message { is_end: whole.is_some(), ..Message::part(data) };
+            match self.engine.write(self.now, id, &message) {
+                Ok(0) | Err(_) => break,
+                Ok(taken) => self.written += taken,
+            }
+        }
         if self.written == self.data.len() {
             self.is_finished = self.engine.finish(self.now, id).is_ok();
         }

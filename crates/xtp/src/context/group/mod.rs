@@ -110,7 +110,7 @@ impl Context {
         (asks, limits): (&TrafficControl, Option<Limits>),
         drawn: u64,
     ) -> Admission {
-        let (next, sync) = (self.sender.next(), self.requests.sync());
+        let (from_here, sync) = (self.sender.boundary(), self.requests.sync());
         let is_sent = self.state == State::Open && self.sender.is_all_sent();
         let is_over = is_sent || self.end.is_some();
         let Some(group) = &mut self.group else { return Admission::Refused };
@@ -123,7 +123,8 @@ impl Context {
             return Admission::Refused;
         }
         let window = asks.control.alloc.saturating_sub(asks.control.rseq);
-        let start = Control { rseq: next, alloc: next.saturating_add(window), echo: sync };
+        let alloc = from_here.saturating_add(window);
+        let start = Control { rseq: from_here, alloc, echo: sync };
         let limits = limits.unwrap_or_default();
         let members = &mut group.members;
         let admission = members.handle_confirmation(now, offered, header.sync, &start, limits);
@@ -185,7 +186,7 @@ impl Context {
         if options.has_any(Options::END | Options::RCLOSE) {
             let is_whole = self.sender.is_finished() && control.rseq == self.sender.end();
             let how = if is_whole { Leaving::Complete } else { Leaving::Left };
-            self.part(offered, how, options.has(Options::END));
+            self.part(now, offered, how, options.has(Options::END));
         } else if options.has(Options::SREQ)
             && let Some(group) = &mut self.group
         {
@@ -226,7 +227,7 @@ impl Context {
         let (code, reason) = (diagnostic.code, diagnostic.reason);
         match code {
             Code::CONTEXT_REFUSED | Code::CONTEXT_ABANDONED | Code::INVALID_CONTEXT => {
-                self.part(offered, Leaving::Refused(code, reason), true);
+                self.part(now, offered, Leaving::Refused(code, reason), true);
                 self.settle_group(now);
             }
             _ => {
@@ -236,10 +237,11 @@ impl Context {
         }
     }
 
-    fn part(&mut self, offered: u64, how: Leaving, has_said_end: bool) {
+    fn part(&mut self, now: Time, offered: u64, how: Leaving, has_said_end: bool) {
         if let Some(group) = &mut self.group {
             group.members.part(offered, how, has_said_end);
             self.events.insert(Events::MEMBER);
+            self.narrow(now);
         }
     }
 
@@ -299,8 +301,7 @@ impl Context {
         if late.is_empty() {
             return;
         }
-        late.into_iter().for_each(|(key, how)| self.part(key, how, false));
-        self.narrow(now);
+        late.into_iter().for_each(|(key, how)| self.part(now, key, how, false));
         self.settle_group(now);
     }
 
@@ -311,9 +312,8 @@ impl Context {
             return self.give_up(Input::GivenUp, End::TooFewMembers);
         }
         let silent = group.members.behind(self.requests.sync());
-        silent.into_iter().for_each(|key| self.part(key, Leaving::Silent, false));
+        silent.into_iter().for_each(|key| self.part(now, key, Leaving::Silent, false));
         self.requests.clear();
-        self.narrow(now);
         self.settle_group(now);
     }
 
