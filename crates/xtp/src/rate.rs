@@ -173,6 +173,14 @@ mod tests {
     }
 
     #[test]
+    fn bytes_take_as_many_periods_as_bursts() {
+        let rate = Rate::new(Time::ZERO, 1_000, 100);
+        assert_eq!(rate.time_of(1_000), Duration::from_secs(1));
+        assert_eq!(rate.time_of(1), Duration::from_millis(100));
+        assert_eq!(Rate::new(Time::ZERO, 0, 0).time_of(1_000), Duration::ZERO);
+    }
+
+    #[test]
     fn zero_and_all_ones_are_no_limit() {
         for (rate, burst) in [(0, 10), (u32::MAX, 10), (10, 0)] {
             assert!(Rate::new(Time::ZERO, rate, burst).covers(Time::ZERO, usize::MAX));
