@@ -45,5 +45,5 @@ pub use host::{CallError, Counters, Host, HostError, Incoming};
 pub use internet::{Internet, InternetConfig, Ip, PROTOCOL, UDP_PORT, Udp};
 pub use network::{Arrival, Connectionless, Group, RecvError, SendError};
 pub use recorded::{CaptureError, Recorded};
-pub use sniff::Sniffer;
+pub use sniff::{Sniffer, packets};
 pub use tcp::Tcp;

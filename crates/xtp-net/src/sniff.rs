@@ -107,8 +107,12 @@ enum Found<'a> {
     Datagram { head: &'a [u8], from: SocketAddr, to: SocketAddr, payload: &'a [u8] },
 }
 
-/// Gives the packets of XTP in a frame to `each`, with all headers; how many there were.
-fn packets(
+/// Gives the packets of XTP in an Ethernet frame to `each`, whole, with all headers, those over UDP
+/// when a port of either end is this; how many there were.
+///
+/// # Errors
+/// What `each` says.
+pub fn packets(
     frame: &[u8],
     udp_port: u16,
     mut each: impl FnMut(&[u8]) -> io::Result<()>,

@@ -26,6 +26,7 @@ pub mod way;
 pub mod wire;
 pub mod wire_headers;
 pub mod xtp;
+pub mod xtp_net;
 mod xtp_scripts;
 
 use crate::Target;
@@ -115,6 +116,8 @@ targets! {
         "packets of XTP: what is read is written as the same bytes, but for reserved bits";
     "xtp_engine" xtp::engine seeds engine_seeds up_to SHORT
         "hostile packets, users and time at an engine of XTP: state, memory and answers bounded";
+    "xtp_net_frames" xtp_net::frames seeds frame_seeds up_to SHORT
+        "frames of an interface: packets of XTP are found, and taken apart where they were joined";
     "safenet_service" safenet::service seeds service_seeds up_to SHORT
         "a message service and a peer that writes anything: bounds hold, each message ends once";
 }
