@@ -19,6 +19,7 @@
 //! ```
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+mod arrival;
 mod config;
 mod context;
 mod engine;
@@ -34,8 +35,8 @@ mod serial;
 pub mod table;
 pub mod wire;
 
+pub use arrival::Read;
 pub use config::{Config, Listen, Mode, Open, Retransmission, Timers};
 pub use engine::{ContextId, Counters, Engine, ListenError, Message, OpenError, Status, UserError};
 pub use event::{End, Event};
 pub use group::{GroupPolicy, Join, Leaving, Member, MemberId};
-pub use receiver::Read;

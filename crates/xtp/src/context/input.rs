@@ -1,8 +1,8 @@
 //! What a packet does to a context.
 
 use super::{Context, DELIVERIES_MAX};
+use crate::arrival::Arrival;
 use crate::event::{End, Events};
-use crate::receiver::Arrival;
 use crate::sender::Report;
 use crate::serial::{is_at_least, is_newer};
 use crate::table::{Act, Input, State, step};

@@ -1,9 +1,9 @@
 //! What users do to a context.
 
 use super::Context;
+use crate::arrival::Read;
 use crate::engine::Message;
 use crate::event::{End, Events};
-use crate::receiver::Read;
 use crate::table::{Input, State};
 use crate::wire::Limits;
 use dacapo_base::Time;

@@ -1,10 +1,10 @@
 //! What users do: listen, open, write, read, close.
 
 use super::{ContextId, Engine, Listener};
+use crate::arrival::Read;
 use crate::config::{Listen, Open};
 use crate::context::Context;
 use crate::group::GroupPolicy;
-use crate::receiver::Read;
 use crate::wire::{HEADER_LEN, Limits, Service};
 use dacapo_base::Time;
 use std::fmt;
