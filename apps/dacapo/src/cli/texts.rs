@@ -201,7 +201,17 @@ Examples:
   dacapo bench link                        what the emulator of `link` costs
   dacapo bench net                         what goes from process to process on this host
   dacapo bench net 192.0.2.7               or to `dacapo bench net --listen` there
+  dacapo bench safenet                     messages over XTP, beside the SAFENET document
   dacapo bench scale                       what ten thousand idle sessions cost";
+
+pub const BENCH_SAFENET: &str = "\
+Latency is half of an echo's round trip, throughput is from the first message sent to the last, and
+the line through the latencies is by least squares: as that document has it. All ends are in this
+process and hand each other packets by a call, so it is the work of the processor that is measured.
+
+Examples:
+  dacapo bench safenet
+  dacapo bench safenet --seconds 2 --json | jq .levels[0].fit";
 
 pub const BENCH_CONTROL: &str = "\
 Examples:

@@ -167,6 +167,9 @@ pub enum Bench {
     /// What the network carries, and how long it takes: between two hosts, or on this one alone.
     #[command(after_help = super::texts::BENCH_NET)]
     Net(super::BenchNetArgs),
+    /// Messages over XTP, at the levels of the SAFENET document, beside its figures.
+    #[command(after_help = super::texts::BENCH_SAFENET)]
+    Safenet(super::BenchSafenetArgs),
     /// What ten thousand idle sessions cost, and what opening and closing them leaves behind.
     #[command(after_help = super::texts::BENCH_SCALE)]
     Scale(super::BenchScaleArgs),

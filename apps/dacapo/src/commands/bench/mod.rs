@@ -6,9 +6,11 @@ mod child;
 mod control;
 mod figures_1998;
 mod lift;
+mod line;
 mod link;
 mod net;
 mod plain;
+mod safenet;
 mod scale;
 mod series;
 mod timed;
@@ -24,6 +26,7 @@ pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
         Bench::Lift(args) => lift::run(args),
         Bench::Link(args) => link::run(args),
         Bench::Net(args) => net::run(args),
+        Bench::Safenet(args) => safenet::run(args),
         Bench::Scale(args) => scale::run(args),
         Bench::Transfer(args) => transfer::run(args),
     }

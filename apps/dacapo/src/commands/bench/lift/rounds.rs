@@ -7,9 +7,10 @@
 //!
 //! What it is not: the table.
 
+use super::super::line::line_through;
 use super::measure::{Bed, LEN, Load, Unmeasured, Way, meter_ns};
 use super::modules::{Pass, Touch};
-use super::stats::{Spread, line_through};
+use super::stats::Spread;
 use super::then;
 use dacapo_lift::Module;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What is made of samples: medians, quartiles, and the line through chains of several lengths.
+//! What is made of samples: medians and quartiles.
 //!
 //! What it is not: a measurement.
 
@@ -31,32 +31,9 @@ impl Spread {
     }
 }
 
-/// The line through points by least squares: value at 0, and rise per 1. Nothing for fewer than two
-/// places.
-pub fn line_through(points: &[(f64, f64)]) -> Option<(f64, f64)> {
-    let count = points.len() as f64;
-    let (x, y) = points.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
-    let (x, y) = (x / count, y / count);
-    let square: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
-    if square <= 0.0 {
-        return None;
-    }
-    let product: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
-    let slope = product / square;
-    Some((y - slope * x, slope))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_is_found_and_none_through_one_place() {
-        let (at_0, slope) = line_through(&[(3.0, 13.0), (5.0, 17.0), (10.0, 27.0)]).unwrap();
-        assert!((at_0 - 7.0).abs() < 1e-9 && (slope - 2.0).abs() < 1e-9);
-        assert_eq!(line_through(&[(3.0, 1.0), (3.0, 2.0)]), None);
-        assert_eq!(line_through(&[]), None);
-    }
 
     #[test]
     fn quartiles_are_of_the_samples() {
