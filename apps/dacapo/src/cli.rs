@@ -29,7 +29,9 @@ pub use transfer::{
     Bench, BenchArgs, BenchControlArgs, BenchLinkArgs, BenchTransferArgs, ExplainArgs, ModulesArgs,
     RecvArgs, SendArgs,
 };
-pub use xtp::{Below, Over, Xtp, XtpArgs, XtpCaptureArgs, XtpListenArgs, XtpPingArgs, XtpSendArgs};
+pub use xtp::{
+    Below, Over, Place, Xtp, XtpArgs, XtpCaptureArgs, XtpListenArgs, XtpPingArgs, XtpSendArgs,
+};
 
 /// Composes a protocol for each flow of media out of small modules, and runs it.
 #[derive(Debug, Parser)]

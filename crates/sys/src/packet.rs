@@ -35,6 +35,8 @@ pub struct Recv {
     /// Whether they are for this host, by its own address or by a group's; false of what only
     /// passes by, and of what this host has sent itself.
     pub is_for_us: bool,
+    /// Whether this host has sent it, which a [`Tap`] sees.
+    pub is_sent: bool,
     /// The buffer was too short and the rest is gone.
     pub truncated: bool,
 }
@@ -243,6 +245,7 @@ fn recv_from(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<Recv> {
         len: len.min(into.len()),
         from: [a, b, c, d, e, f],
         is_for_us: for_us.contains(&from.sll_pkttype),
+        is_sent: from.sll_pkttype == libc::PACKET_OUTGOING,
         truncated: len > into.len(),
     })
 }

@@ -103,6 +103,23 @@ fn streams_and_transactions_cross_every_network_and_tshark_reads_what_the_cable_
 }
 
 #[test]
+fn what_goes_over_loopback_is_seen_once() {
+    let Some(cable) = Cable::new() else { return };
+    let config = InternetConfig::new("127.0.0.1:0".parse().unwrap());
+    let [mut near, far] = [0, 1].map(|_| cable.at(0, || host(Udp::bind(&config).unwrap())));
+    let port = far.local().port();
+    let mut sniffer = cable.at(0, || Sniffer::open("lo", port).unwrap());
+    let echo = Echo::new(far);
+    let bytes = random_bytes(1, 30_000);
+    assert!(send_and_read_back(&mut near, echo.address, &bytes) == bytes);
+    let far = echo.stop();
+    let path = capture_path("loopback");
+    let sent = near.counters().packets_sent + far.counters().packets_sent;
+    assert_eq!(write_seen(&mut sniffer, &path) as u64, sent);
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn what_a_process_records_itself_is_read_by_tshark_too() {
     let Some(cable) = Cable::new() else { return };
     for over in ALL {

@@ -9,7 +9,7 @@
 //!
 //! What it is not: what is done over it.
 
-use crate::cli::{Below, Over};
+use crate::cli::{Below, Over, Place};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use dacapo_sys::signal::{Signal, Signals};
@@ -148,9 +148,8 @@ pub fn resolve(what: &str, below: &Below, host: &str) -> Result<SocketAddr, Fail
         // The network knows the interface.
         return Ok(mac.at(0));
     }
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(ip) = bare.parse::<IpAddr>() {
-        return Ok(SocketAddr::new(ip, UDP_PORT));
+    if let Some(place) = Place::parse_bare(host) {
+        return Ok(place.addr(UDP_PORT));
     }
     let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let whole = if has_port { host.to_owned() } else { format!("{host}:{UDP_PORT}") };
