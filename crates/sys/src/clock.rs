@@ -4,7 +4,7 @@
 //! [`boot_id`] and [`time_namespace`] read the same clock, so times compare exactly.
 //!
 //! What it is not: a source of time for engines (they are given [`Time`]), and no wall clock for
-//! anything but the stamps of a log.
+//! anything but the stamps of logs and captures.
 //!
 //! Source: clock_gettime(2), time_namespaces(7), proc(5).
 
@@ -28,7 +28,14 @@ pub fn now() -> Time {
 /// Whole seconds since 1970 on the wall clock, for the stamps of a log only: it may jump.
 #[must_use]
 pub fn wall() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    wall_ns() / 1_000_000_000
+}
+
+/// The same in nanoseconds, for the stamps of a capture.
+#[must_use]
+pub fn wall_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// The identity of this boot of the kernel.

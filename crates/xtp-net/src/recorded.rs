@@ -16,11 +16,11 @@ use crate::capture::{CaptureWriter, Carriage, clothe};
 use crate::fault::{AddressError, JoinError};
 use crate::network::{Arrival, Connectionless, Group, RecvError, SendError};
 use dacapo_base::Time;
+use dacapo_sys::clock;
 use dacapo_sys::poll::{Event, Registry};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 /// What ended a capture, shared with who began it.
 pub type CaptureError = Arc<Mutex<Option<io::Error>>>;
@@ -51,8 +51,7 @@ impl<W: Write + Send> Recorded<W> {
 
     fn record(&mut self, from: SocketAddr, to: SocketAddr, train: &[u8], segment: usize) {
         let Some(writer) = &mut self.writer else { return };
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let at_ns = since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
+        let at_ns = clock::wall_ns();
         let carriage = self.inner.carriage();
         for packet in train.chunks(segment.max(1)) {
             clothe(carriage, from, to, packet, &mut self.clothed);

@@ -13,6 +13,7 @@ use crate::cli::XtpCaptureArgs;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Progress;
+use dacapo_sys::clock;
 use dacapo_sys::poll::{Interest, Poller};
 use dacapo_sys::signal::{Signal, Signals};
 use dacapo_xtp_net::{CaptureWriter, LinkType, Sniffer};
@@ -20,7 +21,7 @@ use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 const WHAT: &str = "xtp capture";
 /// The longest that is waited at once.
@@ -98,8 +99,7 @@ impl Capture<'_> {
 
     /// Takes what has come.
     fn drain(&mut self) -> io::Result<()> {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let at_ns = since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
+        let at_ns = clock::wall_ns();
         let most = self.args.count.unwrap_or(u64::MAX);
         let (writer, count) = (&mut self.writer, &mut self.count);
         let each = |packet: &[u8]| {
