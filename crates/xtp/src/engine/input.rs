@@ -10,7 +10,8 @@ use crate::wire::{
 use dacapo_base::Time;
 use std::net::SocketAddr;
 
-/// The most answers without a context that wait; more are not made.
+/// The most answers without a context that wait; of more the newest is dropped: a peer that lacks
+/// it speaks again, and is answered then.
 const ANSWERS_MAX: usize = 256;
 
 /// A packet, where it came from, and how long it is.

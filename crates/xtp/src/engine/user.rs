@@ -217,7 +217,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Forgets a context that has ended. One that has not is given up: its END is still sent.
+    /// Forgets a context that has ended. One that has not is given up: its END is still sent, or,
+    /// when too many answers wait already, in answer to what the peer says next.
     ///
     /// # Errors
     /// [`UserError::Released`].
@@ -225,9 +226,8 @@ impl Engine {
         let context = self.context(id)?;
         let (peer, mut last) = (context.peer, Vec::new());
         context.abort();
-        let has_last = context.poll_last(&mut last);
-        if has_last {
-            self.answers.push_back((peer, last));
+        if context.poll_last(&mut last) {
+            self.push_answer(peer, last);
         }
         self.bury(now, id.slot);
         self.told.remove(id.slot);
