@@ -151,11 +151,6 @@ impl Outflow {
         self.waiting.front().map(len)
     }
 
-    /// How much of the message that is next XTP has, in bytes with its head.
-    pub const fn offset(&self) -> usize {
-        self.offset
-    }
-
     /// Whether XTP has a part of a message.
     pub const fn is_in_message(&self) -> bool {
         self.offset > 0

@@ -20,7 +20,8 @@ pub enum Event {
     Opened(ContextId),
     /// There is something to read, or the peer's stream is over.
     Readable(ContextId),
-    /// There is room again for what could not be written.
+    /// There is room again for what could not be written: the peer has it, or, where nothing is
+    /// sent again, packets have left.
     Writable(ContextId),
     /// Everything up to the last request for delivery is with the peer's user.
     Delivered(ContextId),

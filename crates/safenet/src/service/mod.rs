@@ -85,8 +85,6 @@ pub struct Messages {
     paced: Deadlines<Route>,
     /// Associations of hosts here on which nothing is under way, and from when on they may go.
     rested: Deadlines<ContextId>,
-    /// Routes to groups whose message XTP does not have whole.
-    unfinished: BTreeSet<Route>,
     /// Routes to reliable groups of which members lack messages.
     members_wait: BTreeSet<Route>,
     /// Messages to groups that are not whole here, by their age.
@@ -125,7 +123,6 @@ impl Messages {
             resting: Deadlines::default(),
             paced: Deadlines::default(),
             rested: Deadlines::default(),
-            unfinished: BTreeSet::new(),
             members_wait: BTreeSet::new(),
             partial: Deadlines::default(),
             reports: Deadlines::default(),

@@ -158,30 +158,14 @@ impl Messages {
             }
         }
         let Some(outflow) = self.out.get_mut(&route) else { return };
-        match (outflow.write(now, engine), outflow.context) {
+        if let (Err(_), Some(id)) = (outflow.write(now, engine), outflow.context) {
             // It takes no more, and its end has not been told yet: not for ever.
-            (Err(_), Some(id)) => self.closing.set_once(id, now + self.config.leave_max),
-            (Ok(()), Some(_)) if route.reach == Reach::Group && outflow.is_in_message() => {
-                self.unfinished.insert(route);
-            }
-            _ => {}
+            self.closing.set_once(id, now + self.config.leave_max);
         }
         if outflow.awaits_members() {
             self.members_wait.insert(route);
         }
         self.look_for_rest(now, route);
-    }
-
-    /// Writes on to groups, from which no packet comes that would have XTP tell of room. False when
-    /// there was none.
-    pub(super) fn write_to_groups(&mut self, now: Time, engine: &mut Engine) -> bool {
-        let mut has_room = false;
-        for route in std::mem::take(&mut self.unfinished) {
-            let before = self.out.get(&route).map(Outflow::offset);
-            self.go_on(now, engine, route);
-            has_room |= self.out.get(&route).map(Outflow::offset) != before;
-        }
-        has_room
     }
 
     /// Ends the messages to reliable groups that all members have. Status of members makes no event
@@ -355,7 +339,6 @@ impl Messages {
         self.out.remove(&route);
         self.resting.remove(route);
         self.paced.remove(route);
-        self.unfinished.remove(&route);
         self.members_wait.remove(&route);
     }
 }

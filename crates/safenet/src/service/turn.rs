@@ -31,7 +31,7 @@ impl Messages {
             self.handle_event(now, engine, event);
         }
         self.look_at_members(now, engine);
-        has_some | self.write_to_groups(now, engine)
+        has_some
     }
 
     fn handle_due(&mut self, now: Time, engine: &mut Engine) -> bool {

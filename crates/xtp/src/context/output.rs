@@ -39,6 +39,8 @@ impl Context {
         };
         let len = into.len().saturating_sub(start);
         self.proof.sent = self.proof.sent.saturating_add(len as u64);
+        // What is not kept for sending again makes room as it leaves.
+        self.tell_room();
         is_one.then_some(self.peer)
     }
 
