@@ -48,8 +48,8 @@ fn engine(random: &mut Random) -> dacapo_xtp::Config {
     dacapo_xtp::Config {
         packet_len_max: 300 + random.below(1_200) as usize,
         buffer_len,
-        // What is sent beyond the window of a peer that does not read is sent again and again.
-        first_window: 2_000 + random.below(buffer_len as u64 - 2_000),
+        // Also more than the peer has room for.
+        first_window: 2_000 + random.below(66_000),
         timers,
         ..dacapo_xtp::Config::default()
     }

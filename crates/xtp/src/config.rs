@@ -55,7 +55,8 @@ pub struct Config {
     pub packet_len_max: usize,
     /// Bytes that a context keeps of what it sends, and of what has come and is not read.
     pub buffer_len: usize,
-    /// Bytes that may be sent before the peer has said how much it takes.
+    /// Bytes that may be sent before the peer has said how much it takes. What of them is beyond
+    /// the room that it turns out to have is sent again when it has said that it has room.
     pub first_window: u64,
     /// How long things are waited for.
     pub timers: Timers,

@@ -9,9 +9,10 @@
 //!
 //! What it is not: when status is asked for, nor the pace; the context decides both.
 //!
-//! Invariants: at most `capacity` bytes are kept; a byte at or beyond `alloc` leaves only with
-//! NOFLOW; a stretch that was sent again is not sent a third time before an answer has come to a
-//! request that was sent after it.
+//! Invariants: at most `capacity` bytes are kept; a byte at or beyond `alloc`, which is the first
+//! window until the peer has stated its own, leaves only with NOFLOW, new or again; a stretch that
+//! was sent again is not sent a third time before an answer has come to a request that was sent
+//! after it.
 
 use crate::ranges::Ranges;
 use crate::serial::is_newer;
@@ -79,7 +80,9 @@ pub struct Sender {
     is_in_message: bool,
     resend: Ranges,
     resent: VecDeque<Resent>,
-    alloc: u64,
+    /// The window until the peer has stated its own.
+    first_window: u64,
+    stated: Option<u64>,
     is_lossy: bool,
     is_unbounded: bool,
     is_finished: bool,
@@ -88,9 +91,10 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A stream whose first byte has the number 0.
+    /// A stream whose first byte has the number 0; `first_window` bytes may be sent before the peer
+    /// has said how much it takes.
     #[must_use]
-    pub fn new(capacity: usize, alloc: u64, is_lossy: bool, is_unbounded: bool) -> Self {
+    pub fn new(capacity: usize, first_window: u64, is_lossy: bool, is_unbounded: bool) -> Self {
         Self {
             una: 0,
             next: 0,
@@ -102,7 +106,8 @@ impl Sender {
             is_in_message: false,
             resend: Ranges::default(),
             resent: VecDeque::new(),
-            alloc,
+            first_window,
+            stated: None,
             is_lossy,
             is_unbounded,
             is_finished: false,
@@ -159,10 +164,12 @@ impl Sender {
         self.is_finished && self.next == self.end()
     }
 
-    /// Whether bytes wait that the peer has no room for.
+    /// Whether bytes wait that the peer has no room for, new ones or such as it lacks.
     #[must_use]
     pub fn is_blocked(&self) -> bool {
-        self.next < self.end() && self.next >= self.limit()
+        let limit = self.limit();
+        let lacks_more = self.resend.first().is_some_and(|span| span.left >= limit);
+        lacks_more || self.next < self.end() && self.next >= limit
     }
 
     /// Whether something was sent that is not acknowledged.
@@ -206,16 +213,18 @@ impl Sender {
     }
 
     fn limit(&self) -> u64 {
-        if self.is_unbounded { u64::MAX } else { self.alloc }
+        if self.is_unbounded { u64::MAX } else { self.stated.unwrap_or(self.first_window) }
     }
 
     /// What may go next, at most `len_max` bytes; what lacks before what is new.
     #[must_use]
     pub fn peek(&self, len_max: usize) -> Option<Piece> {
-        if let Some(span) = self.resend.first() {
-            return Some(self.cut(span, len_max, true));
+        let limit = self.limit();
+        if let Some(span) = self.resend.first().filter(|span| span.left < limit) {
+            let right = span.right.min(limit);
+            return Some(self.cut(Span { right, ..span }, len_max, true));
         }
-        let right = self.end().min(self.limit());
+        let right = self.end().min(limit);
         (self.next < right).then(|| self.cut(Span { left: self.next, right }, len_max, false))
     }
 
@@ -274,12 +283,12 @@ impl Sender {
     /// Whether nothing more can go after this piece.
     #[must_use]
     pub fn is_last(&self, piece: &Piece) -> bool {
-        let right = piece.seq.saturating_add(piece.len as u64);
-        let is_last_again = self.resend.first().is_none_or(|span| {
-            piece.is_again && span.right <= right && self.resend.iter().nth(1).is_none()
-        });
+        let (right, limit) = (piece.seq.saturating_add(piece.len as u64), self.limit());
+        // A piece that goes again is of the first stretch, so a second one is beyond it.
+        let mut lacking = self.resend.iter().take(2).filter(|span| span.left < limit);
+        let is_last_again = lacking.all(|span| piece.is_again && span.right.min(limit) <= right);
         let next = self.next.max(right);
-        is_last_again && (next == self.end() || next >= self.limit())
+        is_last_again && (next == self.end() || next >= limit)
     }
 
     /// Takes status. False when it says what cannot be: such is ignored.
@@ -289,7 +298,8 @@ impl Sender {
             return false;
         }
         if alloc >= rseq {
-            self.alloc = self.alloc.max(alloc);
+            // What it stated before stays; what was assumed does not.
+            self.stated = self.stated.max(Some(alloc));
         }
         self.acknowledge(rseq);
         self.forget_resent(echo);
@@ -315,7 +325,7 @@ impl Sender {
     /// What all who get the stream have said at least. The window may become narrower: a further
     /// one may have less room.
     pub fn settle(&mut self, floor: &Control) {
-        self.alloc = floor.alloc;
+        self.stated = Some(floor.alloc);
         self.acknowledge(floor.rseq.min(self.next));
         self.forget_resent(floor.echo);
     }
