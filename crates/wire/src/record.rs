@@ -34,7 +34,7 @@ pub const LEN_MAX: usize = HEADER_LEN + BODY_LEN_MAX;
 pub const TYPE_OPTIONAL_MIN: u16 = 0x8000;
 
 /// The memory in bytes that an idle [`Reader`] keeps.
-const KEPT_LEN: usize = 1_024;
+const KEPT_LEN: usize = 64;
 
 /// Reassembles the records of one stream.
 ///

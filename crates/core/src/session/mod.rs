@@ -213,7 +213,12 @@ impl Session {
     pub fn take_awaited(&mut self, awaited: Awaited) -> bool {
         let before = self.awaited.len();
         self.awaited.retain(|(_, waiting)| *waiting != awaited);
-        self.awaited.len() != before
+        let is_taken = self.awaited.len() != before;
+        if self.awaited.is_empty() {
+            // Most sessions wait for nothing most of the time.
+            self.awaited = Vec::new();
+        }
+        is_taken
     }
 
     pub fn flow_index(&self, id: u16) -> Option<usize> {

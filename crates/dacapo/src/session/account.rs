@@ -64,7 +64,7 @@ impl Account {
 
 impl FlowAccount {
     fn of(flow: &Flow, running: Option<&FlowStatus>) -> Self {
-        let (ledger, same_bytes) = match (&flow.account, running) {
+        let (ledger, same_bytes) = match (flow.account.as_deref(), running) {
             (Some((ledger, same)), _) => (ledger.clone(), *same),
             (None, Some(FlowStatus { ledger: Some(ledger), .. })) => (ledger.clone(), None),
             // What becomes of what this end sends, only the peer knows.

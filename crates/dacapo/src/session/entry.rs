@@ -171,7 +171,7 @@ impl Entry {
     /// it had said so, has nothing to complain of.
     pub fn disorder(&self) -> Option<&Error> {
         let present = self.flows.iter().filter(|flow| !matches!(flow.end, End::None));
-        let mut accounts = present.map(|flow| flow.account.as_ref());
+        let mut accounts = present.map(|flow| flow.account.as_deref());
         let is_known = |(ledger, _): &(Ledger, _)| ledger.unknown == 0 && !ledger.sent_at_least;
         let all = accounts.all(|account| account.is_some_and(is_known));
         self.failure().filter(|error| error.code != Code::Closed || !all)

@@ -86,7 +86,7 @@ impl State {
             CoreEvent::ContactRestored { session, .. } => self.set_contact(session, true),
             CoreEvent::FlowEnded { session, flow, ledger, hash } => {
                 if let Some(flow) = self.flow(session, flow) {
-                    flow.account = Some((ledger, hash));
+                    flow.account = Some(Box::new((ledger, hash)));
                 }
             }
             CoreEvent::FlowFailed { session, flow, error } => {
