@@ -102,8 +102,8 @@ pub(super) struct Flow {
     pub end: End,
     /// Units that the application has handed over.
     pub handed: u64,
-    /// What became of its units, and whether both ends saw the same bytes, once that is known; apart
-    /// from it, because most flows run.
+    /// What became of its units, and whether both ends saw the same bytes, once that is known; most
+    /// flows run, so it is kept apart.
     pub account: Option<Box<(Ledger, Option<bool>)>>,
     /// Why it ended before its end.
     pub failure: Option<Error>,
