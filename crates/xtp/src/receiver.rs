@@ -9,9 +9,11 @@
 //!
 //! What it is not: what is answered and when; the context asks it what there is to say.
 //!
-//! Invariants: at most `capacity` bytes are kept, and at most [`PIECES_MAX`] pieces apart; `rseq`
-//! and `alloc` never go down; every byte is given to the user once, in order, or is part of a hole
-//! whose length the user is told.
+//! Invariants: at most `capacity` bytes are kept, and at most [`PIECES_MAX`] pieces apart; of tags
+//! as many as take as much, of ends of messages one for each byte; a packet that would bring one
+//! more is not taken, and comes again when the user has read. `rseq` and `alloc` never go down;
+//! every byte is given to the user once, in order, or is part of a hole whose length the user is
+//! told.
 
 use crate::arrival::{Arrival, Outcome, Read};
 use crate::wire::Span;
@@ -19,6 +21,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The most pieces that wait behind a gap.
 const PIECES_MAX: usize = 1_024;
+/// Length of a tag in bytes.
+const TAG_LEN: usize = 8;
 
 /// The half of a context that takes the peer's stream.
 #[derive(Debug)]
@@ -190,7 +194,7 @@ impl Receiver {
             outcome.is_violation = true;
             return outcome;
         }
-        if !self.has_room(right, data.len(), is_unbounded) {
+        if !self.has_room(right, data.len(), is_unbounded) || !self.has_mark_room(arrival, right) {
             return outcome;
         }
         let (rseq, readable) = (self.rseq, self.is_readable());
@@ -218,6 +222,24 @@ impl Receiver {
         if is_unbounded { kept <= self.capacity } else { right <= self.alloc }
     }
 
+    /// Whether the marks of a packet can be noted. Tags behind a gap take half of the room, so that
+    /// what fills the gap can have its own.
+    fn has_mark_room(&self, arrival: &Arrival<'_>, right: u64) -> bool {
+        let Arrival { seq, tag, is_end, .. } = *arrival;
+        let tags_max = (self.capacity / TAG_LEN).max(PIECES_MAX);
+        let tags_max = if seq > self.rseq { tags_max / 2 } else { tags_max };
+        let is_begin = tag.is_some() && self.may_begin(seq, right) && !self.tags.contains_key(&seq);
+        let is_end = is_end && right > self.read_at && !self.ends.contains(&right);
+        let lacks_room =
+            is_begin && self.tags.len() >= tags_max || is_end && self.ends.len() >= self.capacity;
+        self.is_stopped || !lacks_room
+    }
+
+    /// Whether the user can still be told that a message begins with the first byte.
+    const fn may_begin(&self, seq: u64, right: u64) -> bool {
+        seq >= self.read_at && right > seq
+    }
+
     fn is_readable(&self) -> bool {
         self.read_at < self.rseq || !self.ends.is_empty()
     }
@@ -232,7 +254,7 @@ impl Receiver {
         if is_end && is_kept && right > self.read_at {
             self.ends.insert(right);
         }
-        if let Some(tag) = tag.filter(|_| seq >= self.read_at && right > seq) {
+        if let Some(tag) = tag.filter(|_| self.may_begin(seq, right)) {
             self.tags.insert(seq, tag);
         }
     }
@@ -306,12 +328,21 @@ impl Receiver {
             self.rseq = next;
             if self.is_stopped {
                 self.read_at = next;
-            } else if hole.left < hole.right {
-                self.holes.push_back(hole);
+            } else {
+                self.note_hole(hole);
             }
             self.advance();
         }
         self.highest = self.highest.max(self.rseq);
+    }
+
+    /// Holes without bytes between them are one.
+    fn note_hole(&mut self, hole: Span) {
+        match self.holes.back_mut() {
+            _ if hole.left == hole.right => {}
+            Some(last) if last.right == hole.left => last.right = hole.right,
+            _ => self.holes.push_back(hole),
+        }
     }
 
     /// Gives the user what is next, at most up to the end of a message.
@@ -338,6 +369,10 @@ impl Receiver {
             *to = byte;
         }
         self.read_at = self.read_at.saturating_add(len as u64);
+        // A tag inside what was read began no message.
+        while self.tags.first_key_value().is_some_and(|(at, _)| *at < self.read_at) {
+            self.tags.pop_first();
+        }
         let is_end = self.ends.first() == Some(&self.read_at);
         if is_end {
             self.ends.pop_first();

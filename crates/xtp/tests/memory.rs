@@ -5,10 +5,10 @@
 mod common;
 
 use common::hand::{Hand, asks};
-use common::uut::{Uut, first};
+use common::uut::{Uut, first, packet};
 use dacapo_heap::{Counting, is_counting, measure};
-use dacapo_xtp::wire::{Key, Options, checksum, sum};
-use dacapo_xtp::{Config, Event, GroupPolicy, Listen};
+use dacapo_xtp::wire::{Body, Control, Format, Header, Key, Options, checksum, sum};
+use dacapo_xtp::{Config, Event, GroupPolicy, Listen, Read};
 
 #[global_allocator]
 static HEAP: Counting = Counting;
@@ -73,6 +73,93 @@ fn a_peer_that_sends_pieces_apart_fills_no_more_than_the_window_and_its_pieces()
         }
     });
     assert!(used.live_bytes < 256 << 10, "{used:?}");
+}
+
+/// So many packets of a byte with a tag each, from byte `from` on.
+fn give_tagged(uut: &mut Uut, from: u64, count: u64) {
+    for seq in from..from + count {
+        uut.tagged(seq, b"x");
+        uut.events.clear();
+    }
+}
+
+/// How many of such packets are there to read.
+fn read_after_tagged(uut: &mut Uut, from: u64, count: u64) -> u64 {
+    give_tagged(uut, from, count);
+    let mut place = from;
+    while let Read::Data { len, tag, .. } = uut.read() {
+        assert_eq!(tag, Some(place.to_be_bytes()));
+        place += len as u64;
+    }
+    place - from
+}
+
+#[test]
+fn tags_inside_what_was_read_are_forgotten() {
+    let mut uut = Uut::opened(Listen::on(PORT), None);
+    let ((), used) = measure(|| {
+        for round in 0..100 {
+            assert_eq!(read_after_tagged(&mut uut, round * 5_000, 5_000), 5_000);
+        }
+    });
+    assert!(used.live_bytes < 32 << 10, "{used:?}");
+}
+
+#[test]
+fn tags_that_wait_take_no_more_than_their_share_and_what_brings_more_can_come_again() {
+    let mut uut = Uut::opened(Listen::on(PORT), None);
+    let share = Config::default().buffer_len as u64 / 8;
+    let ((), used) = measure(|| give_tagged(&mut uut, 0, 40_000));
+    assert!(used.live_bytes < 512 << 10, "{used:?}");
+    assert_eq!(read_after_tagged(&mut uut, 0, 0), share);
+    assert_eq!(read_after_tagged(&mut uut, share, 100), 100);
+}
+
+#[test]
+fn tags_behind_a_gap_leave_room_for_that_of_what_fills_it() {
+    let mut uut = Uut::opened(Listen::on(PORT), None);
+    uut.data(Options::NONE, 1, &[7; 40_000]);
+    give_tagged(&mut uut, 1, 40_000);
+    assert_eq!(uut.read(), Read::Nothing);
+    uut.tagged(0, b"x");
+    let read = Read::Data { len: 40_001, is_end: false, tag: Some([0; 8]) };
+    assert_eq!(uut.read(), read);
+}
+
+/// Nothing, and the request of a peer that sends nothing again and has got this far.
+fn skips_to(uut: &mut Uut, seq: u64) {
+    let options = Options::NOERR | Options::SREQ;
+    let header = Header {
+        options,
+        seq,
+        sync: seq as u32,
+        ..Header::new(Key::returned(uut.xkey), Format::Cntl)
+    };
+    let control = Control { rseq: 0, alloc: 1 << 20, echo: 0 };
+    uut.give(packet(&header, &Body::Cntl(control)));
+    uut.take();
+    uut.events.clear();
+}
+
+#[test]
+fn a_peer_that_gives_up_byte_after_byte_makes_one_hole() {
+    let mut uut = Uut::opened(Listen::on(PORT), None);
+    let ((), used) = measure(|| (1..=50_000).for_each(|seq| skips_to(&mut uut, seq)));
+    assert!(used.live_bytes < 4_096, "{used:?}");
+    assert_eq!((uut.read(), uut.read()), (Read::Hole { len: 50_000 }, Read::Nothing));
+}
+
+#[test]
+fn ends_of_messages_in_what_was_given_up_are_bounded() {
+    let mut uut = Uut::opened(Listen::on(PORT), None);
+    skips_to(&mut uut, 1 << 20);
+    let late = |seq: u64, uut: &mut Uut| {
+        uut.data(Options::EOM | Options::NOFLOW, seq, b"x");
+        uut.events.clear();
+    };
+    let ((), used) = measure(|| (0..400_000).for_each(|seq| late(seq, &mut uut)));
+    assert!(used.live_bytes < 2 << 20, "{used:?}");
+    assert_eq!(uut.read(), Read::Hole { len: 1 << 20 });
 }
 
 #[test]

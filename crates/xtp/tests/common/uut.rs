@@ -169,6 +169,13 @@ impl Uut {
         self.give(packet(&header, &body));
     }
 
+    /// The peer sends data that begins a message.
+    pub fn tagged(&mut self, seq: u64, data: &[u8]) {
+        let header = self.header(Format::Data, Options::BTAG, seq);
+        let tag = Some(seq.to_be_bytes());
+        self.give(packet(&header, &Body::Data(Payload { tag, data })));
+    }
+
     /// The peer sends status.
     pub fn control(&mut self, options: Options, control: Control) {
         let header = self.header(Format::Cntl, options, 0);
