@@ -161,7 +161,12 @@ impl Inflow {
 
     /// Whether nothing is under way.
     pub fn is_at_rest(&self) -> bool {
-        self.body.is_none() && self.head_len == 0 && self.unreported() == 0
+        !self.is_in_message() && self.unreported() == 0
+    }
+
+    /// Whether a message has begun to come of which the user has not taken all.
+    pub const fn is_in_message(&self) -> bool {
+        self.body.is_some() || self.head_len > 0
     }
 
     /// How many messages were taken and not reported; to a group nothing is.

@@ -90,8 +90,8 @@ pub struct Outflow {
     pub context: Option<ContextId>,
     /// Whether the peer has answered.
     pub is_opened: bool,
-    /// Whether a message was refused for want of room.
-    pub wants_room: bool,
+    /// Length of the shortest message that was refused for want of room, until its user is told.
+    pub wants_room: Option<usize>,
     pub pace: Pace,
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
@@ -113,7 +113,7 @@ impl Outflow {
             route,
             context: None,
             is_opened: false,
-            wants_room: false,
+            wants_room: None,
             pace: Pace::default(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,

@@ -65,6 +65,29 @@ fn who_takes_nothing_holds_the_sender_up_until_there_is_room() {
 }
 
 #[test]
+fn room_is_told_once_and_not_before_what_was_refused_has_it() {
+    let bound = |config| dacapo_safenet::Config { waiting_bytes_max: 1_000_000, ..config };
+    let mut world = World::plain(2, bound);
+    world.nodes[1].takes = false;
+    world.send(0, to(1), Mode::Asynchronous, bytes(900_000, 1));
+    for len in [300_000, 200_000] {
+        let refused = world.try_send(0, to(1), Mode::Asynchronous, bytes(len, 2));
+        assert!(matches!(refused, Err(SendError::Full { bytes: 1_000_000, .. })));
+    }
+    world.run_for(Duration::from_secs(10));
+    assert_eq!(world.nodes[0].events, [], "900,000 bytes still wait");
+    world.send(0, to(1), Mode::Asynchronous, bytes(10, 3));
+    world.nodes[1].takes = true;
+    world.take(1);
+    world.run_for(Duration::from_secs(10));
+    assert_eq!(world.nodes[0].events, [Event::Room(to(1))]);
+    world.send(0, to(1), Mode::Asynchronous, bytes(200_000, 2));
+    world.run_for(Duration::from_secs(10));
+    assert_eq!(world.nodes[0].events, [Event::Room(to(1))], "who was told is not told again");
+    assert_eq!(world.nodes[1].messages().len(), 3);
+}
+
+#[test]
 fn bytes_that_wait_are_bounded_but_not_the_length_of_a_message() {
     let bound = |config| dacapo_safenet::Config { waiting_bytes_max: 1_000, ..config };
     let mut world = World::plain(2, bound);

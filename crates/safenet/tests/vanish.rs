@@ -152,5 +152,7 @@ fn messages_of_a_sender_that_vanished_can_still_be_taken() {
     world.take(1);
     assert_eq!(world.nodes[1].messages().len(), 5);
     all_over(&mut world, 1);
-    assert_eq!(world.nodes[1].service.messages().incoming_count(), 0);
+    let messages = world.nodes[1].service.messages();
+    assert_eq!((messages.counters().taken, messages.counters().broken), (5, 0));
+    assert_eq!(messages.incoming_count(), 0);
 }

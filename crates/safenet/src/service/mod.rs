@@ -35,12 +35,13 @@ pub use send::SendError;
 pub enum Event {
     /// A message has ended.
     Ended(Ticket, Outcome),
-    /// There is something to take at this port; told once until nothing is left.
+    /// There is something to take at this port; told again only after [`Messages::get_message`] has
+    /// given `None` for it.
     Message {
         /// The port of XTP.
         port: u16,
     },
-    /// There is room again on a route on which a message was refused.
+    /// There is room again on a route on which messages were refused, for the shortest of them.
     Room(Route),
 }
 
@@ -87,7 +88,7 @@ pub struct Messages {
     rested: Deadlines<ContextId>,
     /// Routes to reliable groups of which members lack messages.
     members_wait: BTreeSet<Route>,
-    /// Messages to groups that are not whole here, by their age.
+    /// Messages to groups of which nothing can be or was taken, by their age.
     partial: Deadlines<ContextId>,
     /// Reports that are gathered.
     reports: Deadlines<ContextId>,

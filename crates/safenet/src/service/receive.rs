@@ -96,8 +96,8 @@ impl Messages {
         self.go_on_reading(now, engine, id);
     }
 
-    /// Whether one more is let in. Of messages to groups without repair the oldest that is not
-    /// whole gives way, of other associations that which has rested longest.
+    /// Whether one more is let in. Of messages to groups without repair the oldest of which nothing
+    /// can be or was taken gives way, of other associations that which has rested longest.
     fn has_place(&mut self, now: Time, engine: &mut Engine, reach: Reach) -> bool {
         let others = self.incoming.len().saturating_sub(self.group_count);
         if reach == Reach::Group && self.group_count >= self.config.group_incoming_max {
@@ -216,7 +216,7 @@ impl Messages {
     /// the user has a part.
     fn break_off(&mut self, id: ContextId) {
         let Some(inflow) = self.incoming.get_mut(&id) else { return };
-        if !inflow.is_at_rest() {
+        if inflow.is_in_message() {
             self.counters.broken = self.counters.broken.saturating_add(1);
         }
         self.reports.remove(id);

@@ -79,9 +79,11 @@ impl Messages {
             return Err(SendError::Unheard { count: self.ended.len() });
         }
         if let Some(outflow) = self.out.get_mut(&route) {
-            outflow.wants_room = !outflow.has_room(len, messages, bytes);
-            let full = SendError::Full { messages, bytes };
-            return if outflow.wants_room { Err(full) } else { Ok(()) };
+            if outflow.has_room(len, messages, bytes) {
+                return Ok(());
+            }
+            outflow.wants_room = Some(outflow.wants_room.map_or(len, |other| other.min(len)));
+            return Err(SendError::Full { messages, bytes });
         }
         let has_place = self.out.len() < config.routes_max || self.rest_oldest(now, engine);
         if has_place { Ok(()) } else { Err(SendError::Routes { count: self.out.len() }) }
@@ -223,9 +225,9 @@ impl Messages {
         if outflow.is_at_rest() {
             self.resting.set_once(route, now + config.idle_max);
         }
-        let has_room = outflow.has_room(0, config.messages_max, config.waiting_bytes_max);
-        if outflow.wants_room && has_room {
-            outflow.wants_room = false;
+        let (messages, bytes) = (config.messages_max, config.waiting_bytes_max);
+        if outflow.wants_room.is_some_and(|len| outflow.has_room(len, messages, bytes)) {
+            outflow.wants_room = None;
             self.tidings.push_back(Event::Room(route));
         }
     }
