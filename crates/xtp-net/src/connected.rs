@@ -4,7 +4,7 @@
 //! ```text
 //!   send(to) -> by_peer -> connection, open?  yes: send        no: wait in its queue
 //!                  | none: dial
-//!   idle for 60 s: closed        closed by the peer, or lost: made again by the next packet
+//!   idle for 60 s: closed        closed by the peer, or lost: made again for the next packet
 //!   as many as there may be: the one that was used least recently goes
 //! ```
 //!
@@ -15,7 +15,8 @@
 //!
 //! Invariants: connections, and the packets and bytes that wait for each, are bounded; what is
 //! dropped is told, packet by packet, as a fault of its peer; who does not answer is dialed once in
-//! a while, not with every packet.
+//! a while, not with every packet; what the network says has happened is heard before a packet is
+//! given to a connection, so that none goes to one that is known to be gone.
 
 use crate::capture::Carriage;
 use crate::fault::{AddressError, Fault, JoinError};
@@ -255,6 +256,13 @@ impl<N: ConnectionOriented> Connected<N> {
         Some(connection)
     }
 
+    /// Hears what has happened to connections, and what comes of that: at most the end of each.
+    fn handle_events(&mut self, now: Time) {
+        while let Some(event) = self.network.poll_event() {
+            self.handle_event(now, event);
+        }
+    }
+
     fn handle_event(&mut self, now: Time, event: ConnectionEvent) {
         match event {
             ConnectionEvent::Incoming { id, peer } => {
@@ -268,6 +276,7 @@ impl<N: ConnectionOriented> Connected<N> {
             ConnectionEvent::Open(id) => {
                 if let Some(connection) = self.connections.get_mut(&id) {
                     (connection.is_open, connection.used) = (true, now);
+                    flush(&mut self.network, now, id, connection);
                 }
             }
             ConnectionEvent::Closed { id, fault } => self.handle_closed(now, id, fault),
@@ -290,21 +299,15 @@ impl<N: ConnectionOriented> Connected<N> {
     }
 
     /// Sends what waits, as far as there is room.
-    fn flush(&mut self, now: Time) {
+    fn flush_all(&mut self, now: Time) {
         let waiting = self.connections.iter_mut().filter(|(_, it)| it.is_open);
-        for (id, connection) in waiting {
-            while let Some(packet) = connection.queue.front() {
-                match self.network.send(*id, packet) {
-                    Ok(()) => {
-                        connection.used = now;
-                        connection.queued -= packet.len();
-                        connection.queue.pop_front();
-                    }
-                    // A fault is followed by the event that says so.
-                    Err(_) => break,
-                }
-            }
-        }
+        waiting.for_each(|(id, it)| flush(&mut self.network, now, *id, it));
+    }
+
+    /// What is to be told next of packets that were lost.
+    fn next_told(&mut self) -> Option<RecvError> {
+        let (peer, fault) = self.told.pop_front()?;
+        Some(RecvError::Fault { to: Some(peer), fault })
     }
 
     fn close_idle(&mut self, now: Time) {
@@ -317,6 +320,25 @@ impl<N: ConnectionOriented> Connected<N> {
             self.network.close(id);
             self.remove(id);
         }
+    }
+
+    /// Sends packets over a connection, or has them wait: the bytes that were taken.
+    fn send_over(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        train: &[u8],
+        segment: usize,
+    ) -> Result<usize, SendError> {
+        let mut taken = 0;
+        for packet in train.chunks(segment.max(1)) {
+            match self.send_one(now, id, packet) {
+                Ok(()) => taken += packet.len(),
+                Err(error) if taken == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(taken)
     }
 
     /// Sends a packet over a connection, or has it wait.
@@ -340,6 +362,24 @@ impl<N: ConnectionOriented> Connected<N> {
         connection.queued += packet.len();
         connection.queue.push_back(packet.to_vec());
         Ok(())
+    }
+}
+
+/// Sends what waits for a connection, as far as there is room.
+fn flush<N: ConnectionOriented>(
+    network: &mut N,
+    now: Time,
+    id: ConnectionId,
+    connection: &mut Connection,
+) {
+    while let Some(packet) = connection.queue.front() {
+        // A fault is followed by the event that says so.
+        if network.send(id, packet).is_err() {
+            break;
+        }
+        connection.used = now;
+        connection.queued -= packet.len();
+        connection.queue.pop_front();
     }
 }
 
@@ -387,21 +427,25 @@ impl<N: ConnectionOriented> Connectionless for Connected<N> {
         train: &[u8],
         segment: usize,
     ) -> Result<usize, SendError> {
+        self.handle_events(now);
         let id = self.connection_to(now, to).map_err(SendError::Fault)?;
-        let mut taken = 0;
-        for packet in train.chunks(segment.max(1)) {
-            match self.send_one(now, id, packet) {
-                Ok(()) => taken += packet.len(),
-                Err(error) if taken == 0 => return Err(error),
-                Err(_) => break,
-            }
+        let sent = self.send_over(now, id, train, segment);
+        if !matches!(sent, Err(SendError::Fault(_))) {
+            return sent;
         }
-        Ok(taken)
+        self.handle_events(now);
+        if self.connections.contains_key(&id) {
+            // It is the packet, or a full queue.
+            return sent;
+        }
+        // The peer had closed it, which this packet found: another is made, once.
+        let id = self.connection_to(now, to).map_err(SendError::Fault)?;
+        self.send_over(now, id, train, segment)
     }
 
     fn recv(&mut self, now: Time, into: &mut [u8]) -> Result<Arrival, RecvError> {
-        if let Some((peer, fault)) = self.told.pop_front() {
-            return Err(RecvError::Fault { to: Some(peer), fault });
+        if let Some(told) = self.next_told() {
+            return Err(told);
         }
         while let Some((id, len)) = self.network.recv(into) {
             // What a connection has brought that was closed here is nobody's.
@@ -409,7 +453,9 @@ impl<N: ConnectionOriented> Connectionless for Connected<N> {
             connection.used = now;
             return Ok(Arrival { from: connection.peer, start: 0, end: len, segment: len });
         }
-        Err(RecvError::WouldBlock)
+        // Reading finds which connections are over: what waited for them is told now.
+        self.handle_events(now);
+        Err(self.next_told().unwrap_or(RecvError::WouldBlock))
     }
 
     fn join(&mut self, _group: Group) -> Result<(), JoinError> {
@@ -424,10 +470,10 @@ impl<N: ConnectionOriented> Connectionless for Connected<N> {
 
     fn handle_time(&mut self, now: Time) {
         self.network.handle_time(now);
-        while let Some(event) = self.network.poll_event() {
-            self.handle_event(now, event);
-        }
-        self.flush(now);
+        self.handle_events(now);
+        self.flush_all(now);
+        // Sending finds which connections are over.
+        self.handle_events(now);
         self.close_idle(now);
     }
 }

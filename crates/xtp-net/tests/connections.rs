@@ -30,6 +30,8 @@ struct Wires {
     /// Packets that there is room for.
     room: usize,
     refuses: Option<Fault>,
+    /// Connections that are gone, which sending finds.
+    broken: Vec<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -69,6 +71,10 @@ impl ConnectionOriented for Memory {
 
     fn send(&mut self, id: ConnectionId, packet: &[u8]) -> Result<(), SendError> {
         let mut wires = self.0.lock().unwrap();
+        if wires.broken.contains(&id.0) {
+            wires.events.push_back(ConnectionEvent::Closed { id, fault: Some(Fault::Unreachable) });
+            return Err(SendError::Fault(Fault::Unreachable));
+        }
         if wires.room == 0 {
             return Err(SendError::WouldBlock);
         }
@@ -183,6 +189,40 @@ fn a_connection_that_fails_loses_what_waited_packet_by_packet_and_is_not_tried_a
 }
 
 #[test]
+fn a_connection_that_the_peer_has_closed_costs_the_next_packet_nothing() {
+    let (mut table, wires) = table(CacheConfig::default());
+    let open = |table: &mut Connected<Memory>, id| {
+        wires.tell(ConnectionEvent::Open(ConnectionId(id)));
+        table.handle_time(at(id));
+    };
+    table.send(at(0), peer(1), b"a", 1).unwrap();
+    open(&mut table, 1);
+    // The network knows that it is gone: the packet goes to the next one.
+    wires.tell(ConnectionEvent::Closed { id: ConnectionId(1), fault: None });
+    assert_eq!(table.send(at(1), peer(1), b"b", 1), Ok(1));
+    open(&mut table, 2);
+    // Nobody knows: the packet finds it, and goes to the next one all the same.
+    wires.with(|it| it.broken.push(2));
+    assert_eq!(table.send(at(2), peer(1), b"c", 1), Ok(1));
+    open(&mut table, 3);
+    let sent = [(1, b"a".to_vec()), (2, b"b".to_vec()), (3, b"c".to_vec())];
+    assert_eq!(wires.with(|it| it.sent.clone()), sent);
+    assert_eq!((table.counters().dialed, table.connection_count()), (3, 1));
+    assert_eq!(table.recv(at(3), &mut [0; 9]), Err(RecvError::WouldBlock), "nothing was lost");
+}
+
+#[test]
+fn what_waited_for_a_connection_that_reading_found_closed_is_told_at_once() {
+    let (mut table, wires) = table(CacheConfig::default());
+    table.send(at(0), peer(1), b"a", 1).unwrap();
+    let fault = Some(Fault::Refused);
+    wires.tell(ConnectionEvent::Closed { id: ConnectionId(1), fault });
+    let told = RecvError::Fault { to: Some(peer(1)), fault: Fault::Refused };
+    assert_eq!(table.recv(at(0), &mut [0; 9]), Err(told));
+    assert_eq!((table.connection_count(), table.deadline()), (0, Time::NEVER));
+}
+
+#[test]
 fn what_waits_and_how_many_connections_there_are_is_bounded() {
     let config =
         CacheConfig { connections_max: 3, queue_bytes_max: 1_000, ..CacheConfig::default() };
@@ -248,6 +288,23 @@ fn streams_and_transactions_arrive_whole_over_connections() {
     let echo = Echo::new(near);
     assert_eq!(transact(&mut far, echo.address, b"back").unwrap(), b"back");
     echo.stop();
+}
+
+#[test]
+fn a_peer_that_comes_again_at_its_port_is_connected_to_again() {
+    let echo = Echo::new(host(tcp(CacheConfig::default())));
+    let address = echo.address;
+    let mut near = host(tcp(CacheConfig::default()));
+    for round in 0..3 {
+        assert_eq!(transact(&mut near, address, b"before").unwrap(), b"before", "{round}");
+    }
+    drop(echo.stop());
+    let again = Tcp::bind(address, None).unwrap();
+    let echo = Echo::new(host(Connected::new(again, CacheConfig::default())));
+    // This end has not turned meanwhile, and finds the end of the connection with its next packet.
+    assert_eq!(transact(&mut near, address, b"after").unwrap(), b"after");
+    closes(&near);
+    closes(&echo.stop());
 }
 
 /// Turns both ends until the second has a packet.

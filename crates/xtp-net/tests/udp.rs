@@ -5,12 +5,12 @@
 mod common;
 
 use common::{Echo, LONG, PORT, closes, host, open, random_bytes, send_and_read_back, transact};
-use dacapo_base::Random;
+use dacapo_base::{Random, patience};
 use dacapo_xtp::wire::{Code, Reason, Service};
 use dacapo_xtp::{Config, End, Listen, Message, Open, Read, Timers};
 use dacapo_xtp_net::{CallError, Connectionless, Fault, Group, Host, InternetConfig, Udp};
 use std::net::{SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn udp(local: &str) -> Udp {
     Udp::bind(&InternetConfig::new(local.parse().unwrap())).unwrap()
@@ -97,6 +97,28 @@ fn a_call_ends_by_its_time_and_by_what_is_watched() {
 }
 
 #[test]
+fn a_flood_of_packets_does_not_keep_an_alarm_away() {
+    let mut near = host(udp("127.0.0.1:0"));
+    let hostile = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (watched, there) = std::os::unix::net::UnixDatagram::pair().unwrap();
+    near.watch(std::os::fd::AsFd::as_fd(&watched), 7).unwrap();
+    // More packets wait than a turn takes, at each of these turns.
+    let flooded_turn = |near: &mut Host| {
+        for _ in 0..100 {
+            hostile.send_to(b"junk", near.local()).unwrap();
+        }
+        near.turn(Duration::ZERO).unwrap();
+        near.take_alarm()
+    };
+    assert_eq!(flooded_turn(&mut near), None);
+    there.send(b"a bell").unwrap();
+    for turn in 0..10 {
+        assert_eq!(flooded_turn(&mut near), Some(7), "turn {turn}");
+    }
+    assert!(near.counters().packets_received > 0);
+}
+
+#[test]
 fn a_peer_that_vanishes_ends_the_association_with_what_is_known_of_it() {
     let timers = Timers {
         first_wait: Duration::from_millis(20),
@@ -110,10 +132,12 @@ fn a_peer_that_vanishes_ends_the_association_with_what_is_known_of_it() {
     far.listen(Listen::on(PORT)).unwrap();
     let asked = open(&near, far.local(), Service::Stream);
     let id = near.open(&asked).unwrap();
-    while !near.engine().status(id).unwrap().is_open {
+    let opened = patience::until(Instant::now, LONG, || {
         near.turn(Duration::from_millis(1)).unwrap();
         far.turn(Duration::from_millis(1)).unwrap();
-    }
+        near.engine().status(id).unwrap().is_open.then_some(())
+    });
+    opened.expect("it was not opened");
     drop(far);
     let until = near.after(LONG);
     near.write(id, &Message::part(b"is anybody there?"), until).unwrap();

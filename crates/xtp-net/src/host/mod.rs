@@ -13,7 +13,8 @@
 //! [`Host::engine`] and its events with [`Host::turn`] in between.
 //!
 //! Invariants: work in a turn is bounded; what the engine gives is sent, waits in the outbox, or is
-//! counted; at most [`FAULTS_MAX`] peers have their last fault remembered.
+//! counted; at most [`FAULTS_MAX`] peers have their last fault remembered; what is watched is
+//! looked at with every turn, however much comes.
 
 mod calls;
 mod outbox;
@@ -101,6 +102,8 @@ pub struct Host {
     faults: VecDeque<(SocketAddr, Fault)>,
     incoming: VecDeque<(u16, ContextId)>,
     alarm: Option<u16>,
+    /// Others watch descriptors here.
+    has_watched: bool,
 }
 
 impl Host {
@@ -125,6 +128,7 @@ impl Host {
             faults: VecDeque::new(),
             incoming: VecDeque::new(),
             alarm: None,
+            has_watched: false,
         })
     }
 
@@ -186,7 +190,9 @@ impl Host {
     /// # Errors
     /// When it is watched already.
     pub fn watch(&mut self, fd: BorrowedFd<'_>, token: u16) -> io::Result<()> {
-        self.poller.registry(WATCHED).add(fd, token, Interest::Read)
+        self.poller.registry(WATCHED).add(fd, token, Interest::Read)?;
+        self.has_watched = true;
+        Ok(())
     }
 
     /// The token of a watched descriptor that is ready.
@@ -200,7 +206,8 @@ impl Host {
     /// [`HostError`].
     pub fn turn(&mut self, most: Duration) -> Result<(), HostError> {
         if self.work(clock::now()) {
-            return Ok(());
+            // Peers that send without end do not keep an alarm away.
+            return if self.has_watched { self.wait(Duration::ZERO) } else { Ok(()) };
         }
         self.wait(most)?;
         self.work(clock::now());
