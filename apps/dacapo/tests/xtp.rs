@@ -187,6 +187,8 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
     run(&["listen", "--over", "ethernet", "--interface", "nope"], 1).says(&["\"nope\"", "ip link"]);
     run(&["listen", "--over", "ethernet", "--interface", "lo"], 1).says(&["not Ethernet"]);
     run(&["ping", "1.2.3.4", "--over", "ethernet", "--interface", "lo"], 3).says(&["02:11:22"]);
+    run(&["ping", &address, "--count", "1", "--capture", "/dev/full"], 1)
+        .says(&["/dev/full", "No space left"]);
     run(&["capture", "nope", "x.pcapng"], 1).says(&["\"nope\""]);
     run(&["send", &address, "a.txt", "--rate", "fast"], 2).says(&["20Mbit/s"]);
 }

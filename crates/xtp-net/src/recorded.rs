@@ -10,7 +10,8 @@
 //! this end's.
 //!
 //! Invariant: a capture that cannot be written any more stops, and nothing else does; the error is
-//! kept for who asks.
+//! kept for who asks. It is all there is to say once the network is dropped, which writes out what
+//! is buffered.
 
 use crate::capture::{CaptureWriter, Carriage, clothe};
 use crate::fault::{AddressError, JoinError};
@@ -26,7 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub type CaptureError = Arc<Mutex<Option<io::Error>>>;
 
 /// A network whose packets are written down.
-pub struct Recorded<W> {
+pub struct Recorded<W: Write> {
     inner: Box<dyn Connectionless>,
     writer: Option<CaptureWriter<W>>,
     failed: CaptureError,
@@ -43,7 +44,8 @@ impl<W: Write + Send> Recorded<W> {
         Ok(Self { inner, writer, failed: CaptureError::default(), clothed: Vec::new() })
     }
 
-    /// Where it is said why the capture has ended, if it has.
+    /// Where it is said why the capture has ended, if it has; of what is buffered only after this
+    /// is dropped.
     #[must_use]
     pub fn failed(&self) -> CaptureError {
         Arc::clone(&self.failed)
@@ -56,11 +58,16 @@ impl<W: Write + Send> Recorded<W> {
         for packet in train.chunks(segment.max(1)) {
             clothe(carriage, from, to, packet, &mut self.clothed);
             if let Err(error) = writer.packet(at_ns, &self.clothed) {
-                *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                self.writer = None;
-                return;
+                return self.fail(error);
             }
         }
+    }
+}
+
+impl<W: Write> Recorded<W> {
+    fn fail(&mut self, error: io::Error) {
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        self.writer = None;
     }
 }
 
@@ -128,9 +135,50 @@ impl<W: Write + Send> Connectionless for Recorded<W> {
     }
 }
 
-impl<W> Drop for Recorded<W> {
+impl<W: Write> Drop for Recorded<W> {
     fn drop(&mut self) {
-        // What is buffered below is written by its own end.
-        self.writer = None;
+        // A buffer that writes itself out at its end tells nobody that it could not.
+        if let Some(Err(error)) = self.writer.as_mut().map(CaptureWriter::flush) {
+            self.fail(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{InternetConfig, Udp};
+    use std::io::BufWriter;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// A disk that is full at some time.
+    struct Disk(Arc<AtomicBool>);
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let is_full = self.0.load(Ordering::Relaxed);
+            if is_full { Err(io::ErrorKind::StorageFull.into()) } else { Ok(bytes.len()) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_a_buffer_cannot_write_at_the_end_is_told() {
+        for is_full in [false, true] {
+            let network = Udp::bind(&InternetConfig::new("127.0.0.1:0".parse().unwrap())).unwrap();
+            let (full, to) = (Arc::new(AtomicBool::new(false)), network.local());
+            let disk = BufWriter::new(Disk(Arc::clone(&full)));
+            let mut recorded = Recorded::new(Box::new(network), disk).unwrap();
+            let failed = recorded.failed();
+            full.store(is_full, Ordering::Relaxed);
+            assert_eq!(recorded.send(Time::ZERO, to, b"packet", 6), Ok(6));
+            assert!(failed.lock().unwrap().is_none(), "the packet is in the buffer");
+            drop(recorded);
+            let kind = failed.lock().unwrap().as_ref().map(io::Error::kind);
+            assert_eq!(kind, is_full.then_some(io::ErrorKind::StorageFull));
+        }
     }
 }

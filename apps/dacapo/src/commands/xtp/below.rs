@@ -96,11 +96,16 @@ impl End {
         let _ = self.host.linger(until);
     }
 
-    /// Says when the capture is not whole; to be called at the end.
-    pub fn check_capture(&self) -> Result<(), Failure> {
-        let Some((path, failed)) = &self.capture else { return Ok(()) };
+    /// Ends it, and says when its capture is not whole.
+    pub fn check_capture(self) -> Result<(), Failure> {
+        let Some((path, failed)) = self.capture else { return Ok(()) };
+        // Writes out what is buffered of the capture.
+        drop(self.host);
         match &*failed.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(error) => Err(Failure::run_time("xtp: capture", format!("{path}: {error}"))),
+            Some(error) => {
+                let text = format!("{path} is not whole: {error}; write it where there is room");
+                Err(Failure::run_time("xtp: capture", text))
+            }
             None => Ok(()),
         }
     }
