@@ -63,7 +63,7 @@ impl Ethernet {
         };
         let local = MacAddr(address).at(interface);
         let socket = packet::Socket::open(interface, ETHERTYPE)
-            .map_err(|error| BindError::of(error, "XTP over Ethernet", local))?;
+            .map_err(|error| BindError::of(error, Some("XTP over Ethernet"), local))?;
         Ok(Self { socket, registry: None, interface, local, packet_len_max, group_count: 0 })
     }
 

@@ -121,7 +121,7 @@ impl fmt::Display for AddressError {
                 peer.ip(),
                 local.ip()
             ),
-            Self::NoPort(peer) => write!(f, "{} needs a UDP port, such as 4040", peer.ip()),
+            Self::NoPort(peer) => write!(f, "{} needs a port, such as 4040", peer.ip()),
             Self::NoInterface(peer) => write!(
                 f,
                 "{} is of one link; say of which, by its number: [{}%2]",
@@ -138,6 +138,10 @@ impl fmt::Display for AddressError {
     }
 }
 
+/// The first port that everybody may bind, where the host says nothing else (ip(7),
+/// `ip_unprivileged_port_start`).
+const LOW_PORTS_END: u16 = 1_024;
+
 /// Why a network cannot be used.
 #[derive(Debug)]
 pub enum BindError {
@@ -150,6 +154,8 @@ pub enum BindError {
         /// What needs it.
         what: &'static str,
     },
+    /// A low port needs a right that this process lacks.
+    LowPort(SocketAddr),
     /// There is no interface of this name.
     NoInterface(String),
     /// The interface is not Ethernet.
@@ -166,12 +172,17 @@ pub enum BindError {
 }
 
 impl BindError {
-    /// What the system's answer to binding `at` means.
-    pub(crate) fn of(error: io::Error, what: &'static str, at: SocketAddr) -> Self {
+    /// What the system's answer to binding `at` means; `raw` is what needs CAP_NET_RAW, `None`
+    /// where nothing does.
+    pub(crate) fn of(error: io::Error, raw: Option<&'static str>, at: SocketAddr) -> Self {
         match error.kind() {
             io::ErrorKind::AddrInUse => Self::InUse(at),
             io::ErrorKind::AddrNotAvailable => Self::NotHere(at),
-            io::ErrorKind::PermissionDenied => Self::NoRight { what },
+            io::ErrorKind::PermissionDenied => match raw {
+                Some(what) => Self::NoRight { what },
+                None if (1..LOW_PORTS_END).contains(&at.port()) => Self::LowPort(at),
+                None => Self::Other(error),
+            },
             _ => Self::Other(error),
         }
     }
@@ -190,6 +201,14 @@ impl fmt::Display for BindError {
                 f,
                 "{what} needs the right CAP_NET_RAW: run it as root, give the program the right \
                  (setcap cap_net_raw+ep PROGRAM), or use UDP, which needs none"
+            ),
+            Self::LowPort(at) => write!(
+                f,
+                "port {} of {} needs the right CAP_NET_BIND_SERVICE: choose a port from \
+                 {LOW_PORTS_END} on, run it as root, or give the program the right (setcap \
+                 cap_net_bind_service+ep PROGRAM)",
+                at.port(),
+                at.ip()
             ),
             Self::NoInterface(name) => {
                 write!(f, "there is no interface {name:?}; `ip link` lists them")
@@ -247,3 +266,22 @@ impl std::error::Error for Fault {}
 impl std::error::Error for AddressError {}
 impl std::error::Error for BindError {}
 impl std::error::Error for JoinError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_right_that_lacks_is_the_one_that_is_needed() {
+        let of = |raw, at: &str| {
+            let denied = io::ErrorKind::PermissionDenied.into();
+            BindError::of(denied, raw, at.parse().unwrap_or(([0; 4], 0).into())).to_string()
+        };
+        let low = of(None, "127.0.0.1:80");
+        assert!(low.contains("CAP_NET_BIND_SERVICE") && low.contains("from 1024 on"), "{low}");
+        let raw = of(Some("IP protocol 36"), "127.0.0.1:80");
+        assert!(raw.contains("IP protocol 36 needs the right CAP_NET_RAW"), "{raw}");
+        let other = of(None, "127.0.0.1:1024");
+        assert!(!other.contains("CAP_"), "{other}");
+    }
+}

@@ -17,6 +17,7 @@
 
 use crate::capture::Carriage;
 use crate::fault::{AddressError, BindError, Fault, JoinError};
+use crate::lane::{Came, Lane};
 use crate::network::{Arrival, Connectionless, Group, RecvError, SendError};
 use dacapo_base::Time;
 use dacapo_sys::poll::{Event, Interest, Registry};
@@ -24,7 +25,6 @@ use dacapo_sys::udp::{self, Delivery, Join};
 use dacapo_sys::{icmp, raw};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsFd;
 
 /// The port of UDP where nothing else is said (decided here; none is registered).
 pub const UDP_PORT: u16 = 4_040;
@@ -63,149 +63,6 @@ impl InternetConfig {
     }
 }
 
-/// What came out of a socket.
-#[derive(Clone, Copy, Debug)]
-pub struct Came {
-    from: SocketAddr,
-    start: usize,
-    end: usize,
-    segment: Option<u16>,
-    is_truncated: bool,
-}
-
-/// A socket of a kind; not implemented elsewhere.
-pub trait Lane: AsFd + Send + Sized {
-    /// What it is called where it cannot be had.
-    const NAME: &'static str;
-    /// Bytes before the payload, without those of IP.
-    const HEADER_LEN: usize;
-    /// Whether its addresses have ports.
-    const HAS_PORTS: bool;
-    /// Bound; `is_group` when others of this host may be there too.
-    ///
-    /// # Errors
-    /// As the system says.
-    fn bind(local: SocketAddr, is_group: bool) -> io::Result<Self>;
-    /// Its address.
-    ///
-    /// # Errors
-    /// As the system says.
-    fn local(&self) -> io::Result<SocketAddr>;
-    /// Bytes of the train that were taken.
-    ///
-    /// # Errors
-    /// As the system says.
-    fn send(
-        &mut self,
-        to: SocketAddr,
-        train: &[u8],
-        segment: usize,
-    ) -> Result<usize, udp::SendError>;
-    /// What is next.
-    ///
-    /// # Errors
-    /// As the system says.
-    fn recv(&self, into: &mut [u8]) -> Result<Came, udp::RecvError>;
-    /// Joins a group.
-    ///
-    /// # Errors
-    /// As the system says.
-    fn join(&self, join: &Join) -> io::Result<()>;
-    /// How packets leave to groups.
-    ///
-    /// # Errors
-    /// As the system says.
-    fn set_delivery(&self, delivery: &Delivery) -> io::Result<()>;
-}
-
-impl Lane for udp::Socket {
-    const NAME: &'static str = "this port of UDP";
-    const HEADER_LEN: usize = 8;
-    const HAS_PORTS: bool = true;
-
-    fn bind(local: SocketAddr, is_group: bool) -> io::Result<Self> {
-        Self::bind(local, &udp::Config { marks: false, reuse: is_group, ..Default::default() })
-    }
-
-    fn local(&self) -> io::Result<SocketAddr> {
-        self.local_addr()
-    }
-
-    fn send(
-        &mut self,
-        to: SocketAddr,
-        train: &[u8],
-        segment: usize,
-    ) -> Result<usize, udp::SendError> {
-        let segment = u16::try_from(segment).ok();
-        Self::send(self, Some(to), train, segment, None).map(|sent| sent.bytes)
-    }
-
-    fn recv(&self, into: &mut [u8]) -> Result<Came, udp::RecvError> {
-        let recv = Self::recv(self, into)?;
-        Ok(Came {
-            from: recv.from,
-            start: 0,
-            end: recv.len,
-            segment: recv.segment_size,
-            is_truncated: recv.truncated,
-        })
-    }
-
-    fn join(&self, join: &Join) -> io::Result<()> {
-        Self::join(self, join)
-    }
-
-    fn set_delivery(&self, delivery: &Delivery) -> io::Result<()> {
-        Self::set_delivery(self, delivery)
-    }
-}
-
-impl Lane for raw::Socket {
-    const NAME: &'static str = "IP protocol 36";
-    const HEADER_LEN: usize = 0;
-    const HAS_PORTS: bool = false;
-
-    fn bind(local: SocketAddr, _is_group: bool) -> io::Result<Self> {
-        Self::bind(local, PROTOCOL)
-    }
-
-    fn local(&self) -> io::Result<SocketAddr> {
-        self.local_addr()
-    }
-
-    fn send(
-        &mut self,
-        to: SocketAddr,
-        train: &[u8],
-        segment: usize,
-    ) -> Result<usize, udp::SendError> {
-        let mut taken = 0;
-        for packet in train.chunks(segment.max(1)) {
-            match Self::send(self, to, packet) {
-                Ok(()) => taken += packet.len(),
-                Err(error) if taken == 0 => return Err(error),
-                Err(_) => break,
-            }
-        }
-        Ok(taken)
-    }
-
-    fn recv(&self, into: &mut [u8]) -> Result<Came, udp::RecvError> {
-        let recv = Self::recv(self, into)?;
-        let (start, end) = (recv.payload.start, recv.payload.end);
-        Ok(Came { from: recv.from, start, end, segment: None, is_truncated: recv.truncated })
-    }
-
-    fn join(&self, join: &Join) -> io::Result<()> {
-        Self::join(self, join)
-    }
-
-    fn set_delivery(&self, delivery: &Delivery) -> io::Result<()> {
-        Self::set_delivery(self, delivery)
-    }
-}
-
 /// A network of the internet.
 #[derive(Debug)]
 pub struct Internet<L> {
@@ -215,7 +72,7 @@ pub struct Internet<L> {
     packet_len_max: usize,
     /// The lane that is looked at first the next time.
     turn: usize,
-    group_count: usize,
+    groups: Vec<Group>,
     /// The system may have kept messages of ICMP.
     has_reports: bool,
 }
@@ -226,7 +83,7 @@ impl<L: Lane> Internet<L> {
     /// # Errors
     /// [`BindError`]: the port is taken, the address is not here, a right lacks.
     pub fn bind(config: &InternetConfig) -> Result<Self, BindError> {
-        let failed = |error| BindError::of(error, L::NAME, config.local);
+        let failed = |error| BindError::of(error, L::NEEDS_RAW, config.local);
         let lane = L::bind(config.local, false).map_err(failed)?;
         let v6 = config.local.is_ipv6();
         let packet_len_max = packet_len::<L>(v6, config.packet_len_max)?;
@@ -240,7 +97,7 @@ impl<L: Lane> Internet<L> {
             local,
             packet_len_max,
             turn: 0,
-            group_count: 0,
+            groups: Vec::new(),
             has_reports: false,
         })
     }
@@ -424,11 +281,14 @@ impl<L: Lane> Connectionless for Internet<L> {
         if !address.ip().is_multicast() || !is_family || !is_port {
             return Err(JoinError::NotGroup { group: address, local });
         }
-        if self.group_count >= GROUPS_MAX {
+        if self.groups.contains(&group) {
+            return Ok(());
+        }
+        if self.groups.len() >= GROUPS_MAX {
             return Err(JoinError::Full { count: GROUPS_MAX });
         }
         self.join_at_lane(group).map_err(JoinError::System)?;
-        self.group_count += 1;
+        self.groups.push(group);
         Ok(())
     }
 }
@@ -447,6 +307,8 @@ fn is_of_an_earlier_packet(sent: &Result<usize, udp::SendError>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dacapo_base::patience;
+    use std::time::{Duration, Instant};
 
     fn udp(local: &str) -> Udp {
         Udp::bind(&InternetConfig::new(local.parse().unwrap())).unwrap()
@@ -457,7 +319,7 @@ mod tests {
         let four = udp("127.0.0.1:0");
         assert_eq!(four.address("192.0.2.1:7".parse().unwrap()).unwrap().port(), 7);
         let no_port = four.address("192.0.2.1:0".parse().unwrap()).unwrap_err();
-        assert!(no_port.to_string().contains("UDP port"), "{no_port}");
+        assert!(no_port.to_string().contains("needs a port, such as 4040"), "{no_port}");
         let family = four.address("[::1]:7".parse().unwrap()).unwrap_err();
         assert!(family.to_string().contains("IPv6"), "{family}");
     }
@@ -497,9 +359,24 @@ mod tests {
             assert!(matches!(network.join(wrong), Err(JoinError::NotGroup { .. })), "{wrong:?}");
         }
         for at in 0..GROUPS_MAX {
-            network.join(group(&format!("239.77.0.{at}"), port)).unwrap();
+            for _ in 0..2 {
+                network.join(group(&format!("239.77.0.{at}"), port)).unwrap();
+            }
         }
         assert!(matches!(network.join(group("239.77.1.1", port)), Err(JoinError::Full { .. })));
+    }
+
+    /// What comes next, which the system may bring a moment after it was sent.
+    fn next(network: &mut Udp, buffer: &mut [u8]) -> Result<Arrival, RecvError> {
+        let come = patience::until(Instant::now, Duration::from_secs(60), || {
+            let come = network.recv(Time::ZERO, buffer);
+            if come == Err(RecvError::WouldBlock) {
+                std::thread::sleep(Duration::from_millis(1));
+                return None;
+            }
+            Some(come)
+        });
+        come.expect("nothing came")
     }
 
     #[test]
@@ -510,9 +387,9 @@ mod tests {
         let to = receiver.local();
         assert_eq!(sender.send(Time::ZERO, to, b"somebody", 8), Ok(8));
         let mut buffer = [0; 100];
-        let arrival = receiver.recv(Time::ZERO, &mut buffer).unwrap();
+        let arrival = next(&mut receiver, &mut buffer).unwrap();
         assert_eq!((arrival.from, arrival.end), (sender.local(), 8));
-        let told = sender.recv(Time::ZERO, &mut buffer);
+        let told = next(&mut sender, &mut buffer);
         assert_eq!(told, Err(RecvError::Fault { to: Some(gone), fault: Fault::Refused }));
         assert_eq!(sender.recv(Time::ZERO, &mut buffer), Err(RecvError::WouldBlock));
     }

@@ -10,17 +10,17 @@
 //! host turns it.
 //!
 //! ```text
-//!   user      open accept write read close            calls.rs: each waits until a time
+//!   user      open; accept wait_open write read close       calls.rs: all but open wait
 //!                     |
 //!   Host    receive -> Engine -> outbox: trains of equal packets for one peer     host/
 //!               ^                   |
 //!   Connectionless::recv       Connectionless::send                               network.rs
 //!        Udp: GRO, GSO    Ip: protocol 36    Ethernet: type 817D      Connected<Tcp>: records
-//!        `-- internet.rs -----------'        ethernet.rs, eui64.rs   connected.rs, tcp.rs
+//!        `-- internet.rs, lane.rs --'        ethernet.rs, eui64.rs   connected.rs, tcp/
 //! ```
 //!
 //! Invariants: a turn does a bounded amount of work; every packet that an engine gives is sent,
-//! waits, or is counted with the reason why not; a message of ICMP is a hint and ends nothing that
+//! waits, or is counted with the reason why not; a fault of the way is a hint and ends nothing that
 //! is open.
 
 mod capture;
@@ -30,6 +30,7 @@ pub mod eui64;
 mod fault;
 mod host;
 mod internet;
+mod lane;
 mod network;
 mod recorded;
 mod sniff;

@@ -67,7 +67,7 @@ impl Sniffer {
         }
         let here = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0);
         let tap = Tap::open(interface)
-            .map_err(|error| BindError::of(error, "looking at an interface", here))?;
+            .map_err(|error| BindError::of(error, Some("looking at an interface"), here))?;
         let is_loopback = interface::ethernet_address(name).map_err(unknown)?.is_none();
         Ok(Self { tap, is_loopback, udp_port, buffer: vec![0; 1 << 17] })
     }

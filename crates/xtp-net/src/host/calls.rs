@@ -1,4 +1,5 @@
-//! Calls that wait: open, accept, write, read, close, each until a time.
+//! Calls that wait, each until a time: accept, wait_open, write, read, close, linger; and those
+//! that begin or end something and do not: listen, open, finish, release.
 //!
 //! ```text
 //!   call -> try at the engine -> done? return

@@ -8,7 +8,9 @@
 //!
 //! The preface says the port at which who dials can be dialed itself, as a call of ATM says the
 //! number of who calls, so a peer has one address whoever made the connection. Its host is the one
-//! that the connection comes from.
+//! that the connection comes from; its port is believed without a proof, so whoever can connect
+//! from a host can take the place of every peer there that has no connection yet, and packets for
+//! that peer go to it.
 //!
 //! What it is not: a use of what TCP repairs. XTP repairs itself, and a connection that breaks
 //! takes with it what was on its way.
@@ -80,7 +82,7 @@ impl Tcp {
         if !(PACKET_LEN_MIN..=PACKET_LEN_MAX).contains(&packet_len_max) {
             return Err(BindError::PacketLen { len: packet_len_max, most: PACKET_LEN_MAX });
         }
-        let failed = |error| BindError::of(error, "this port of TCP", local);
+        let failed = |error| BindError::of(error, None, local);
         let listener = Listener::bind(local, &Config::default()).map_err(failed)?;
         let poller = Poller::new().map_err(BindError::Other)?;
         poller.add(listener.as_fd(), LISTENER, Interest::Read).map_err(BindError::Other)?;
