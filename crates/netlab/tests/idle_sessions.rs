@@ -67,6 +67,24 @@ fn idle_sessions_are_not_looked_at_whatever_else_the_cores_do() {
     }
 }
 
+#[test]
+fn sessions_of_who_polls_go_to_rest_when_nothing_happens_between_two_looks() {
+    let mut lab = lab(300, None);
+    let (creator, now) = (lab.creator, lab.world.now());
+    let core = lab.world.core(creator);
+    let sessions: Vec<_> = core.sessions().map(|(id, _, _)| id).collect();
+    sessions.iter().for_each(|id| core.wake(now, *id, 0));
+    let mut watched = Vec::new();
+    for _ in 0..3 {
+        let before = core.counters().sessions_watched;
+        core.handle_timeout(now);
+        watched.push(core.counters().sessions_watched - before);
+        assert!(core.poll_flows(now).is_none(), "they have nothing to send");
+        core.next_deadline_awake(now);
+    }
+    assert_eq!(watched, [300, 300, 0]);
+}
+
 /// Of both ends while so many sessions are idle for 20 s: turns of the world, and looks at peers
 /// and at control connections, in a second.
 fn awake_in_a_second(idle: usize) -> (u64, u64, u64) {

@@ -445,11 +445,13 @@ impl Core {
 
     fn poll_turn(&mut self, now: Time, turn: &Turn) -> Option<Transmit> {
         let id = SessionId(turn.session);
-        let session = self.sessions.get_data_mut(&id)?;
+        // Who is only asked is not touched.
+        let session = self.sessions.get_resting_mut(&id)?;
         let flow = session.flows.get_mut(turn.index)?;
         if !flow.end.may_give(now) {
             return None;
         }
+        session.is_touched = true;
         // What was sent is asked about with the next question that is due anyway.
         let peer = self.peers.get_resting_mut(&session.peer);
         let cast = session.cast.as_ref();

@@ -254,6 +254,8 @@ impl Core {
         let ids: Vec<SessionId> = self.sessions.awake().collect();
         self.counters.sessions_watched += ids.len() as u64;
         for id in ids {
+            // Who is only looked at is not touched.
+            let was_touched = self.sessions.take_touched(id);
             let is_suspended = self.is_suspended(id);
             if !is_suspended {
                 self.watch_streams(now, id);
@@ -262,6 +264,7 @@ impl Core {
             if !is_suspended {
                 self.watch_commands(now, id);
             }
+            self.sessions.set_touched(id, was_touched);
         }
     }
 

@@ -115,6 +115,13 @@ impl Sessions {
         self.all.get_mut(&id).is_some_and(|session| std::mem::take(&mut session.is_touched))
     }
 
+    /// What that gave, for who has only looked at a session since.
+    pub fn set_touched(&mut self, id: SessionId, is_touched: bool) {
+        if let Some(session) = self.all.get_mut(&id) {
+            session.is_touched = is_touched;
+        }
+    }
+
     /// When the first that rests is due.
     pub fn next_due(&self) -> Option<Time> {
         self.rota.next_due()
