@@ -41,8 +41,17 @@ pub fn bounded<R>(what: &str, received: usize, body: impl FnOnce() -> R) -> R {
 /// More than [`limit`] was in use at a time.
 pub fn bounded_at_a_time<R>(what: &str, received: usize, body: impl FnOnce() -> R) -> R {
     let (result, used) = measure(body);
-    check(what, received, Use { allocated_bytes: used.peak_bytes, ..used });
+    check_at_a_time(what, received, used);
     result
+}
+
+/// Checks what was in use at a time while `received` bytes were handled, where only who handles
+/// them knows how many they were.
+///
+/// # Panics
+/// More than [`limit`] was in use at a time.
+pub fn check_at_a_time(what: &str, received: usize, used: Use) {
+    check(what, received, Use { allocated_bytes: used.peak_bytes, ..used });
 }
 
 /// Checks what was measured while `received` bytes were handled.

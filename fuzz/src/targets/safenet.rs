@@ -5,6 +5,7 @@
 use crate::input::Input;
 use crate::oracle;
 use dacapo_base::{Random, Time};
+use dacapo_heap::measure;
 use dacapo_safenet::{
     Cause, Config, Ending, Event, LetGo, MessageService, Mode, Outcome, Part, Reach, Route,
 };
@@ -61,6 +62,8 @@ struct Stage {
     /// Contexts of the peer: those that it has opened, and those that it was opened.
     ids: Vec<ContextId>,
     seen: BTreeSet<&'static str>,
+    /// Bytes of packets at either end, and of messages of the user here.
+    came_in: usize,
 }
 
 impl Stage {
@@ -70,7 +73,7 @@ impl Stage {
         let mut peer = engine(2, 16);
         peer.listen(Listen::on(PORT)).expect("the port is free");
         let (ids, seen) = (Vec::new(), BTreeSet::new());
-        Self { now: Time::from_millis(1), service, peer, ids, seen }
+        Self { now: Time::from_millis(1), service, peer, ids, seen, came_in: 0 }
     }
 
     /// One step of the script.
@@ -153,6 +156,7 @@ impl Stage {
         let (choice, len) = (input.u8(), input.number() % 3_000);
         let mode = if kind.is_multiple_of(2) { Mode::Synchronous } else { Mode::Asynchronous };
         let data = vec![7; len as usize];
+        self.came_in += data.len();
         if let Err(error) = self.service.send_message(self.now, route(choice), mode, data) {
             assert!(!error.to_string().is_empty());
             self.seen.insert("not accepted");
@@ -167,11 +171,13 @@ impl Stage {
             let mut has_some = false;
             while self.service.poll_packet(self.now, &mut packet).is_some() {
                 has_some = true;
+                self.came_in += packet.len();
                 self.peer.handle_packet(self.now, host(0), &packet);
                 packet.clear();
             }
             while self.peer.poll_packet(self.now, &mut packet).is_some() {
                 has_some = true;
+                self.came_in += packet.len();
                 self.service.handle_packet(self.now, host(1), &packet);
                 packet.clear();
             }
@@ -276,17 +282,22 @@ const fn name(outcome: Outcome) -> &'static str {
 
 /// A script: a peer, users, time.
 pub fn service(data: &[u8]) {
-    oracle::bounded_at_a_time("a message service", data.len(), || drop(play(data)));
+    let (came_in, used) = measure(|| run(data).came_in);
+    oracle::check_at_a_time("a message service", data.len() + came_in, used);
 }
 
 /// Plays a script; what became of messages.
 pub fn play(data: &[u8]) -> BTreeSet<&'static str> {
+    run(data).seen
+}
+
+fn run(data: &[u8]) -> Stage {
     let (mut stage, mut input) = (Stage::new(), Input(data));
     while !input.is_empty() {
         stage.step(&mut input);
     }
     stage.close();
-    stage.seen
+    stage
 }
 
 /// A message of the peer's with this number: `how` as in [`Stage::write`].
