@@ -196,7 +196,7 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
 #[test]
 fn without_the_right_the_error_says_which_and_how_to_get_it() {
     let place = Place::new();
-    let args = ["xtp", "listen", "--over", "ip", "--listen", "127.0.0.1", "--out", "/tmp"];
+    let args = ["xtp", "listen", "--over", "ip", "--listen", "127.0.0.1", "--out", "."];
     let command = if dacapo_sys::process::uid() != 0 {
         place.command(&args)
     } else if Command::new("setpriv").arg("--version").output().is_ok() {

@@ -347,10 +347,11 @@ pub const XTP_LISTEN: &str = "\
 Without --listen only this host is served. Files are saved under the names that the sender gives,
 without their folders; nothing that exists is written over without --force, and a file that is not
 whole in the end is kept as NAME.incomplete. Transactions (`xtp ping`) get back what they send, up
-to 64 KiB. Ends at a signal, or with --once after the first sender.
+to 64 KiB. Ends at a signal, or with --once after the first sender: then with 0, or with 6 when a
+sender had a fault.
 
 With --json every event is a line: listening (over, address, port), received (peer, files with name,
-path, bytes, sha256 and fault; error), totals (associations, pings, packets).
+path, bytes, sha256 and fault; error), totals (associations, pings, files, faulty, packets).
 
 Examples:
   dacapo xtp listen --out incoming
@@ -371,7 +372,7 @@ Examples:
 pub const XTP_PING: &str = "\
 Each is a transaction: a request in the first packet, the response in the second, the end in the
 third. The time is that from the request to the response. It ends with 0 when one was answered, else
-with 3.
+with 3 when nobody was there, or with 1.
 
 Examples:
   dacapo xtp ping 192.0.2.7

@@ -38,7 +38,7 @@ pub struct Point {
 pub struct Row {
     /// What it is called.
     pub name: &'static str,
-    /// Where and to whom.
+    /// Where.
     pub level: Level,
     /// To whom.
     pub cast: Cast,

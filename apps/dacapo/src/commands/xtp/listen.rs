@@ -42,8 +42,10 @@ pub fn run(args: &XtpListenArgs) -> Result<Exit, Failure> {
         is_over: false,
     };
     listener.listen()?;
-    let signal = listener.serve()?;
-    listener.close(signal.is_some());
+    let served = listener.serve();
+    // Who failed or was told to end waits for nobody.
+    listener.close(!matches!(served, Ok(None)));
+    let signal = served?;
     listener.end.check_capture()?;
     if let Some(signal) = signal {
         return Ok(Exit::Signal(signal));

@@ -8,8 +8,9 @@
 //!
 //! What it is not: a thread; it does what can be done now, whenever something has happened.
 //!
-//! Invariants: at most one unit or request is kept of an association; a peer that sends what is
-//! none of these is let go; what came of a file is never thrown away.
+//! Invariants: at most one unit or request is kept of an association, and what is said of at most
+//! [`FILES_MAX`] files; a peer that sends what is none of these is let go; what came of a file is
+//! never thrown away.
 
 use super::receipt::Receipt;
 use dacapo::transfer::{Finished, HEAD_LEN, Header, Incoming, Kind, UNIT_LEN_MAX, safe_name};
@@ -21,6 +22,9 @@ use std::path::PathBuf;
 
 /// The longest request that is given back.
 pub const ECHO_LEN_MAX: usize = 64 << 10;
+
+/// The most files of an association, as of any transfer.
+const FILES_MAX: usize = u16::MAX as usize;
 
 /// Where files go.
 #[derive(Clone, Debug)]
@@ -119,6 +123,9 @@ impl Served {
         let rest = unit.get(HEAD_LEN..).unwrap_or_default();
         let out_of_order = || "units of a file out of their order".to_owned();
         match (header.kind, &mut self.file) {
+            (Kind::Begin { .. }, None) if self.files.len() >= FILES_MAX => {
+                Err(format!("more files than a transfer can have, which is {FILES_MAX}"))
+            }
             (Kind::Begin { .. }, None) => {
                 let name = safe_name(&String::from_utf8_lossy(rest));
                 self.file = Some(Incoming::create(&folder.dir, &name, folder.force)?);
@@ -185,5 +192,27 @@ impl Served {
         if let Err(text) = self.finish_file() {
             self.error.get_or_insert(text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+    use super::*;
+
+    #[test]
+    fn a_peer_may_send_as_many_files_as_a_transfer_has_and_no_more() {
+        let peer = SocketAddr::from(([192, 0, 2, 1], 4_040));
+        let mut served = Served::new(peer, Service::Stream);
+        let finished = || Finished { path: None, bytes: 0, digest: [0; 32], fault: None };
+        served.files = (0..FILES_MAX).map(|_| ("a".to_owned(), finished())).collect();
+        let kind = Kind::Begin { size: None };
+        let begin = Header { kind, is_last: false, file: 0 }.emit();
+        let folder = Folder { dir: PathBuf::from("/nowhere/at/all"), force: false };
+        let begun = |served: &mut Served| served.take(&begin, true, &folder).unwrap_err();
+        assert!(begun(&mut served).contains("more files than a transfer can have"));
+        served.files.pop();
+        assert!(begun(&mut served).contains("/nowhere/at/all"), "this one is tried");
     }
 }
