@@ -8,32 +8,16 @@
 
 mod common;
 
+use common::way::link;
 use common::world::{PORT, World, bytes, group, to};
 use dacapo_base::seeds::{each_seed, number};
 use dacapo_base::{Random, Time};
-use dacapo_link::{LinkConfig, Loss};
 use dacapo_safenet::{Config, Ending, Mode, Outcome, Reach, Route, Ticket, Traffic};
 use dacapo_xtp::{GroupPolicy, Timers};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 const SEEDS: u64 = 500;
-
-/// Each seed another link: up to 30 % loss each way, copies, late ones, flipped bits.
-fn link(random: &mut Random) -> LinkConfig {
-    let delay = Duration::from_micros(100 + random.below(40_000));
-    LinkConfig {
-        delay,
-        jitter: delay.min(Duration::from_micros(random.below(5_000))),
-        keep_order: random.chance(0.5),
-        loss: Loss::Random { p: random.unit() * 0.3 },
-        duplicate: random.unit() * 0.1,
-        reorder: random.unit() * 0.1,
-        reorder_by: Duration::from_millis(1 + random.below(15)),
-        corrupt_undetected: random.unit() * 0.02,
-        ..LinkConfig::default()
-    }
-}
 
 /// A link that loses half of all round trips needs patience.
 fn engine(random: &mut Random) -> dacapo_xtp::Config {

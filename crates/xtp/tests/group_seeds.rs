@@ -9,7 +9,8 @@
 mod common;
 
 use common::group::GroupWorld;
-use common::seeds::{config, each, link, mode};
+use common::seeds::{config, each, mode};
+use common::way::link;
 use dacapo_base::{Random, Time};
 use dacapo_link::Loss;
 use dacapo_xtp::wire::Limits;

@@ -8,7 +8,8 @@
 
 mod common;
 
-use common::seeds::{config, each, link, mode};
+use common::seeds::{config, each, mode};
+use common::way::link;
 use common::world::{Side, World, address};
 use dacapo_base::Random;
 use dacapo_link::LinkConfig;

@@ -2,8 +2,9 @@
 //!
 //! What it is not: a user; tests say what is sent, and whether what has come is taken.
 
+use super::way::OnItsWay;
 use dacapo_base::{Random, Time};
-use dacapo_link::{Carry, Corruption, Link, LinkConfig};
+use dacapo_link::{Link, LinkConfig};
 use dacapo_safenet::{
     Config, Ending, Event, MessageService, Mode, Outcome, Part, Route, SendError, Ticket,
 };
@@ -38,30 +39,6 @@ pub fn bytes(len: usize, salt: u64) -> Vec<u8> {
     let mut bytes = vec![0; len];
     Random::from_number(salt).fill(&mut bytes);
     bytes
-}
-
-/// A packet on its way. What corrupts it is a burst of up to 15 bits, which the checksum of XTP
-/// always sees; of others it misses one in some hundred.
-#[derive(Clone, Debug)]
-pub struct OnItsWay(Vec<u8>);
-
-impl Carry for OnItsWay {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn corrupt(&mut self, random: &mut Random, _kind: Corruption) {
-        let first = random.below(self.0.len() as u64 * 8 - 15);
-        let pattern = 1 | random.next_u64() & 0x7FFF;
-        for place in (0..15).filter(|place| pattern >> place & 1 == 1) {
-            let bit = first + place;
-            self.0[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
-        }
-    }
-
-    fn duplicate(&self) -> Self {
-        self.clone()
-    }
 }
 
 /// A host.

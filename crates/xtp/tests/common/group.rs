@@ -2,7 +2,8 @@
 //!
 //! What it is not: a network that repeats packets; what goes to the group is put on every link.
 
-use super::world::{OnItsWay, address};
+use super::way::OnItsWay;
+use super::world::address;
 use dacapo_base::{Random, Time};
 use dacapo_link::{Link, LinkConfig};
 use dacapo_xtp::wire::Frame;

@@ -9,6 +9,7 @@ pub mod hand;
 pub mod seeds;
 pub mod uut;
 pub mod vectors;
+pub mod way;
 pub mod world;
 
 /// Bytes of hexadecimal digits; blanks are passed over.

@@ -1,30 +1,13 @@
-//! Links, options and engines of seeds, and how many seeds there are.
+//! Options and engines of seeds, and how many seeds there are.
 
 use dacapo_base::Random;
 use dacapo_base::seeds::{each_seed, number};
-use dacapo_link::{LinkConfig, Loss};
 use dacapo_xtp::wire::Limits;
 use dacapo_xtp::{Config, Mode, Retransmission, Timers};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const SEEDS: u64 = 100;
-
-/// Each seed another link: up to 30 % loss each way, copies, late ones, flipped bits.
-pub fn link(random: &mut Random) -> LinkConfig {
-    let delay = Duration::from_micros(100 + random.below(40_000));
-    LinkConfig {
-        delay,
-        jitter: delay.min(Duration::from_micros(random.below(5_000))),
-        keep_order: random.chance(0.5),
-        loss: Loss::Random { p: random.unit() * 0.3 },
-        duplicate: random.unit() * 0.1,
-        reorder: random.unit() * 0.1,
-        reorder_by: Duration::from_millis(1 + random.below(15)),
-        corrupt_undetected: random.unit() * 0.02,
-        ..LinkConfig::default()
-    }
-}
 
 pub fn mode(random: &mut Random) -> Mode {
     let is_selective = random.chance(0.7);

@@ -2,8 +2,9 @@
 //!
 //! What it is not: a user; tests say what is written and read.
 
+use super::way::OnItsWay;
 use dacapo_base::{Random, Time};
-use dacapo_link::{Carry, Corruption, Link, LinkConfig};
+use dacapo_link::{Link, LinkConfig};
 use dacapo_xtp::{Config, ContextId, End, Engine, Event, Message, Read};
 use std::net::SocketAddr;
 
@@ -13,30 +14,6 @@ const TURNS_MAX: u64 = 200_000;
 /// The addresses of the ends, below XTP.
 pub fn address(end: usize) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1 + end as u8], 4_040))
-}
-
-/// A packet on its way. What corrupts it is a burst of up to 15 bits, which the checksum of XTP
-/// always sees; of three bits anywhere, which the emulator flips, it misses one in some hundred.
-#[derive(Clone, Debug)]
-pub struct OnItsWay(pub Vec<u8>);
-
-impl Carry for OnItsWay {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn corrupt(&mut self, random: &mut Random, _kind: Corruption) {
-        let first = random.below(self.0.len() as u64 * 8 - 15);
-        let pattern = 1 | random.next_u64() & 0x7FFF;
-        for place in (0..15).filter(|place| pattern >> place & 1 == 1) {
-            let bit = first + place;
-            self.0[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
-        }
-    }
-
-    fn duplicate(&self) -> Self {
-        self.clone()
-    }
 }
 
 /// Two engines and what lies between them.
