@@ -30,6 +30,7 @@ mod ranges;
 mod rate;
 mod receiver;
 mod requests;
+mod ring;
 mod sender;
 mod serial;
 pub mod table;

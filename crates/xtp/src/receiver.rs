@@ -16,6 +16,7 @@
 //! told.
 
 use crate::arrival::{Arrival, Outcome, Read};
+use crate::ring::Ring;
 use crate::wire::Span;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -31,7 +32,7 @@ pub struct Receiver {
     read_at: u64,
     /// One past the highest byte that has come.
     highest: u64,
-    ready: VecDeque<u8>,
+    ready: Ring,
     holes: VecDeque<Span>,
     held: BTreeMap<u64, Vec<u8>>,
     held_len: usize,
@@ -57,7 +58,7 @@ impl Receiver {
             rseq: start,
             read_at: start,
             highest: start,
-            ready: VecDeque::new(),
+            ready: Ring::default(),
             holes: VecDeque::new(),
             held: BTreeMap::new(),
             held_len: 0,
@@ -156,7 +157,7 @@ impl Receiver {
 
     /// Gives back all memory.
     pub fn forget(&mut self) {
-        self.ready = VecDeque::new();
+        self.ready = Ring::default();
         self.holes.clear();
         self.held.clear();
         self.held_len = 0;
@@ -298,7 +299,7 @@ impl Receiver {
 
     fn append(&mut self, piece: &[u8]) {
         if !self.is_stopped {
-            self.ready.extend(piece);
+            self.ready.push(piece);
         }
         self.rseq = self.rseq.saturating_add(piece.len() as u64);
         if self.is_stopped {
@@ -365,9 +366,7 @@ impl Receiver {
             return if is_over { Read::Finished } else { Read::Nothing };
         }
         let tag = self.tags.remove(&self.read_at);
-        for (to, byte) in into.iter_mut().zip(self.ready.drain(..len)) {
-            *to = byte;
-        }
+        let len = self.ready.take(into.get_mut(..len).unwrap_or_default());
         self.read_at = self.read_at.saturating_add(len as u64);
         // A tag inside what was read began no message.
         while self.tags.first_key_value().is_some_and(|(at, _)| *at < self.read_at) {

@@ -15,6 +15,7 @@
 //! after it.
 
 use crate::ranges::Ranges;
+use crate::ring::Ring;
 use crate::serial::is_newer;
 use crate::wire::{Control, Span, Spans};
 use std::collections::VecDeque;
@@ -71,7 +72,7 @@ impl Report<'_> {
 pub struct Sender {
     una: u64,
     next: u64,
-    buffer: VecDeque<u8>,
+    buffer: Ring,
     capacity: usize,
     ends: VecDeque<u64>,
     /// The last end of a message that was sent.
@@ -98,7 +99,7 @@ impl Sender {
         Self {
             una: 0,
             next: 0,
-            buffer: VecDeque::new(),
+            buffer: Ring::default(),
             capacity,
             ends: VecDeque::new(),
             sent_end: 0,
@@ -187,7 +188,7 @@ impl Sender {
         if let Some(tag) = tag.filter(|_| !self.is_in_message) {
             self.tags.push_back((self.end(), tag));
         }
-        self.buffer.extend(taken);
+        self.buffer.push(taken);
         let is_whole = taken.len() == data.len();
         self.is_in_message = !(is_end && is_whole);
         if is_end && is_whole {
@@ -205,7 +206,7 @@ impl Sender {
     pub fn stop(&mut self) {
         self.is_finished = true;
         self.una = self.next;
-        self.buffer = VecDeque::new();
+        self.buffer = Ring::default();
         self.ends.clear();
         self.tags.clear();
         self.resend.clear();
@@ -254,12 +255,7 @@ impl Sender {
     /// Appends the bytes of a piece.
     pub fn copy(&self, piece: &Piece, into: &mut Vec<u8>) {
         let from = piece.seq.saturating_sub(self.una) as usize;
-        let to = from.saturating_add(piece.len).min(self.buffer.len());
-        let (front, back) = self.buffer.as_slices();
-        let split = front.len();
-        into.extend_from_slice(front.get(from.min(split)..to.min(split)).unwrap_or_default());
-        let (from, to) = (from.saturating_sub(split), to.saturating_sub(split));
-        into.extend_from_slice(back.get(from..to).unwrap_or_default());
+        self.buffer.copy(from..from.saturating_add(piece.len), into);
     }
 
     /// A piece has been sent; `sync` is the number of the next request after it, or with it.
@@ -381,7 +377,7 @@ impl Sender {
             return;
         }
         let len = rseq.saturating_sub(self.una) as usize;
-        self.buffer.drain(..len.min(self.buffer.len()));
+        self.buffer.drop_front(len);
         self.una = rseq;
         while self.ends.front().is_some_and(|end| *end <= rseq) {
             self.ends.pop_front();
