@@ -5,6 +5,7 @@
 //!
 //! Invariant: at most as many as it was made for; of more the oldest goes.
 
+use super::keys::ByKey;
 use crate::wire::{Body, Control, Format, Header, Key, Options, Writer};
 use dacapo_base::Time;
 use std::collections::{BTreeSet, HashMap};
@@ -28,14 +29,14 @@ pub struct Gone {
 #[derive(Debug)]
 pub struct Inactive {
     count_max: usize,
-    by_key: HashMap<u64, (Time, Gone)>,
+    by_key: ByKey<(Time, Gone)>,
     by_peer: HashMap<(SocketAddr, u64), u64>,
     order: BTreeSet<(Time, u64)>,
 }
 
 impl Inactive {
     pub fn new(count_max: usize) -> Self {
-        let (by_key, by_peer) = (HashMap::new(), HashMap::new());
+        let (by_key, by_peer) = (ByKey::default(), HashMap::new());
         Self { count_max, by_key, by_peer, order: BTreeSet::new() }
     }
 

@@ -22,6 +22,7 @@ mod diagnostics;
 mod groups;
 mod inactive;
 mod input;
+mod keys;
 mod ranked;
 mod status;
 mod user;
@@ -34,6 +35,7 @@ use crate::wire::Fault;
 use dacapo_base::{Random, Time};
 use diagnostics::Limiter;
 use inactive::{Gone, Inactive};
+use keys::ByKey;
 use ranked::Ranked;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -90,7 +92,7 @@ pub struct Engine {
     random: Random,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    by_key: HashMap<u64, u32>,
+    by_key: ByKey<u32>,
     by_peer: HashMap<(SocketAddr, u64), u32>,
     listeners: BTreeMap<u16, Listener>,
     /// Groups to which contexts here transmit reliably.
@@ -116,7 +118,7 @@ impl Engine {
             random,
             slots: Vec::new(),
             free: Vec::new(),
-            by_key: HashMap::new(),
+            by_key: ByKey::default(),
             by_peer: HashMap::new(),
             listeners: BTreeMap::new(),
             groups: BTreeSet::new(),

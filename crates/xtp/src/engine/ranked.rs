@@ -10,7 +10,7 @@
 //! Smaller is more urgent: no published description says which way it goes, so it is one constant
 //! function here. The sixteenth is decided here too: the last class is never starved.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// The share of the last class: one turn of so many.
 const SHARE: u32 = 16;
@@ -21,7 +21,8 @@ const UNSORTED: u32 = 1 << 16;
 #[derive(Debug, Default)]
 pub struct Ranked {
     order: BTreeSet<(u32, u64, u32)>,
-    places: HashMap<u32, (u32, u64)>,
+    /// Rank and ticket of those that wait, by slot.
+    places: Vec<Option<(u32, u64)>>,
     tickets: u64,
     turns: u32,
 }
@@ -30,18 +31,24 @@ impl Ranked {
     /// Puts a context behind its equals, unless it is there.
     pub fn insert(&mut self, slot: u32, sort: Option<u16>) {
         let rank = rank(sort);
-        if self.places.get(&slot).is_some_and(|(known, _)| *known == rank) {
+        let place = slot as usize;
+        if self.places.len() <= place {
+            self.places.resize(place.saturating_add(1), None);
+        }
+        if self.places.get(place).is_some_and(|at| at.is_some_and(|(known, _)| known == rank)) {
             return;
         }
         self.remove(slot);
         self.tickets = self.tickets.wrapping_add(1);
-        self.places.insert(slot, (rank, self.tickets));
+        if let Some(at) = self.places.get_mut(place) {
+            *at = Some((rank, self.tickets));
+        }
         self.order.insert((rank, self.tickets, slot));
     }
 
     /// Takes a context out.
     pub fn remove(&mut self, slot: u32) {
-        if let Some((rank, ticket)) = self.places.remove(&slot) {
+        if let Some((rank, ticket)) = self.places.get_mut(slot as usize).and_then(Option::take) {
             self.order.remove(&(rank, ticket, slot));
         }
     }
