@@ -6,81 +6,27 @@
 
 mod common;
 
-use common::cable::{Cable, ip};
+use common::cable::{Cable, Over, SCRIPT, capture_path, ip};
 use common::{Echo, LONG, closes, gate, host, open, random_bytes, send_and_read_back, transact};
 use common::{PORT, Shared};
 use dacapo_sys::packet;
 use dacapo_xtp::wire::Service;
 use dacapo_xtp::{Listen, Message, Open, Read};
 use dacapo_xtp_net::eui64::MacAddr;
-use dacapo_xtp_net::{
-    BindError, CallError, CaptureWriter, Connectionless, ETHERTYPE, Ethernet, Fault, Group, Host,
-    InternetConfig, Ip, LinkType, Recorded, Sniffer, Udp,
-};
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use dacapo_xtp_net::{BindError, CallError, ETHERTYPE, Fault, Group, Host, InternetConfig};
+use dacapo_xtp_net::{Ip, Recorded, Udp};
 use std::time::Duration;
 
-const LUA: &str = concat!("lua_script:", env!("CARGO_MANIFEST_DIR"), "/tests/common/xtp.lua");
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Over {
-    Udp4,
-    Udp6,
-    Ip4,
-    Ip6,
-    Ethernet,
-}
-
-const ALL: [Over; 5] = [Over::Udp4, Over::Udp6, Over::Ip4, Over::Ip6, Over::Ethernet];
-
-/// The network of an end of a cable.
-fn network(cable: &Cable, end: usize, over: Over) -> Box<dyn Connectionless> {
-    let four = ["10.82.0.1:4040", "10.82.0.2:4040"][end];
-    let six = ["[fd82::1]:4040", "[fd82::2]:4040"][end];
-    let config = |at: &str| InternetConfig::new(at.parse().unwrap());
-    cable.at(end, || -> Box<dyn Connectionless> {
-        match over {
-            Over::Udp4 => Box::new(Udp::bind(&config(four)).unwrap()),
-            Over::Udp6 => Box::new(Udp::bind(&config(six)).unwrap()),
-            Over::Ip4 => Box::new(Ip::bind(&config(four)).unwrap()),
-            Over::Ip6 => Box::new(Ip::bind(&config(six)).unwrap()),
-            Over::Ethernet => Box::new(Ethernet::open("v", None).unwrap()),
-        }
-    })
-}
-
 fn hosts(cable: &Cable, over: Over) -> [Host; 2] {
-    [0, 1].map(|end| Host::new(network(cable, end, over), Default::default()).unwrap())
-}
-
-fn capture_path(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("dacapo-xtp-net-{}-{name}.pcapng", std::process::id()))
-}
-
-/// Everything that the tap has seen, in a file.
-fn write_seen(sniffer: &mut Sniffer, path: &Path) -> usize {
-    let mut writer =
-        CaptureWriter::new(std::fs::File::create(path).unwrap(), LinkType::Ethernet).unwrap();
-    let (mut count, mut at_ns) = (0, 0);
-    while let Some(seen) = sniffer
-        .next(|packet| {
-            at_ns += 1_000;
-            writer.packet(at_ns, packet)
-        })
-        .unwrap()
-    {
-        count += seen;
-    }
-    count
+    [0, 1].map(|end| Host::new(cable.network(end, over), Default::default()).unwrap())
 }
 
 #[test]
 fn streams_and_transactions_cross_every_network_and_tshark_reads_what_the_cable_carried() {
     let Some(cable) = Cable::new() else { return };
-    for over in ALL {
+    for over in Over::ALL {
         let [mut near, far] = hosts(&cable, over);
-        let mut sniffer = cable.at(0, || Sniffer::open("v", 4_040).unwrap());
+        let mut tap = cable.tap();
         let echo = Echo::new(far);
         let bytes = random_bytes(1, 60_000);
         assert!(send_and_read_back(&mut near, echo.address, &bytes) == bytes, "{over:?}");
@@ -89,16 +35,7 @@ fn streams_and_transactions_cross_every_network_and_tshark_reads_what_the_cable_
         closes(&near);
         let far = echo.stop();
         closes(&far);
-        let path = capture_path(&format!("{over:?}"));
-        let count = write_seen(&mut sniffer, &path);
-        let sent = near.counters().packets_sent + far.counters().packets_sent;
-        assert_eq!(sniffer.take_drops().unwrap(), 0);
-        assert_eq!(count as u64, sent, "{over:?}: not all that was sent was seen");
-        if gate::has_tshark() {
-            let script = ["-X", LUA, "-X", "lua_script1:4040"];
-            assert_eq!(gate::judge_file(&path, &script), count, "{over:?}");
-        }
-        std::fs::remove_file(path).unwrap();
+        tap.judge(over, near.counters().packets_sent + far.counters().packets_sent);
     }
 }
 
@@ -108,25 +45,25 @@ fn what_goes_over_loopback_is_seen_once() {
     let config = InternetConfig::new("127.0.0.1:0".parse().unwrap());
     let [mut near, far] = [0, 1].map(|_| cable.at(0, || host(Udp::bind(&config).unwrap())));
     let port = far.local().port();
-    let mut sniffer = cable.at(0, || Sniffer::open("lo", port).unwrap());
+    let mut tap = cable.tap_on("lo", port);
     let echo = Echo::new(far);
     let bytes = random_bytes(1, 30_000);
     assert!(send_and_read_back(&mut near, echo.address, &bytes) == bytes);
     let far = echo.stop();
     let path = capture_path("loopback");
     let sent = near.counters().packets_sent + far.counters().packets_sent;
-    assert_eq!(write_seen(&mut sniffer, &path) as u64, sent);
+    assert_eq!(tap.write(&path), sent);
     std::fs::remove_file(path).unwrap();
 }
 
 #[test]
 fn what_a_process_records_itself_is_read_by_tshark_too() {
     let Some(cable) = Cable::new() else { return };
-    for over in ALL {
+    for over in Over::ALL {
         let file = Shared::default();
-        let recorded = Recorded::new(network(&cable, 0, over), file.clone()).unwrap();
+        let recorded = Recorded::new(cable.network(0, over), file.clone()).unwrap();
         let (failed, mut near) = (recorded.failed(), host(recorded));
-        let echo = Echo::new(Host::new(network(&cable, 1, over), Default::default()).unwrap());
+        let echo = Echo::new(Host::new(cable.network(1, over), Default::default()).unwrap());
         let bytes = random_bytes(3, 20_000);
         assert!(send_and_read_back(&mut near, echo.address, &bytes) == bytes, "{over:?}");
         echo.stop();
@@ -136,8 +73,7 @@ fn what_a_process_records_itself_is_read_by_tshark_too() {
         let path = capture_path(&format!("own-{over:?}"));
         std::fs::write(&path, file.take()).unwrap();
         if gate::has_tshark() {
-            let script = ["-X", LUA, "-X", "lua_script1:4040"];
-            assert_eq!(gate::judge_file(&path, &script) as u64, count, "{over:?}");
+            assert_eq!(gate::judge_file(&path, &SCRIPT) as u64, count, "{over:?}");
         }
         std::fs::remove_file(path).unwrap();
     }
@@ -173,14 +109,14 @@ fn short_frames_come_with_padding_and_are_read_all_the_same() {
 fn a_host_without_xtp_says_so_over_ip_and_a_cable_that_is_cut_is_said_of() {
     let Some(cable) = Cable::new() else { return };
     for (over, peer) in [(Over::Ip4, "10.82.0.2:0"), (Over::Ip6, "[fd82::2]:0")] {
-        let mut near = Host::new(network(&cable, 0, over), Default::default()).unwrap();
+        let mut near = Host::new(cable.network(0, over), Default::default()).unwrap();
         let asked = open(&near, peer.parse().unwrap(), Service::Stream);
         let id = near.open(&asked).unwrap();
         let error = near.wait_open(id, near.after(LONG)).unwrap_err();
         assert!(matches!(error, CallError::Unreachable(Fault::Refused)), "{over:?}: {error}");
         closes(&near);
     }
-    let mut near = Host::new(network(&cable, 0, Over::Ip4), Default::default()).unwrap();
+    let mut near = Host::new(cable.network(0, Over::Ip4), Default::default()).unwrap();
     ip(&format!("-n {} link set v down", cable.ends[0].name()));
     let asked = open(&near, "10.82.0.2:0".parse().unwrap(), Service::Stream);
     let id = near.open(&asked).unwrap();
@@ -194,7 +130,7 @@ fn what_this_host_forbids_is_said() {
     let Some(cable) = Cable::new() else { return };
     ip(&format!("-n {} route add prohibit 198.51.100.0/24", cable.ends[0].name()));
     for over in [Over::Udp4, Over::Ip4] {
-        let mut near = Host::new(network(&cable, 0, over), Default::default()).unwrap();
+        let mut near = Host::new(cable.network(0, over), Default::default()).unwrap();
         let error =
             transact(&mut near, "198.51.100.1:4040".parse().unwrap(), b"hello").unwrap_err();
         assert!(matches!(error, CallError::Unreachable(Fault::Denied)), "{over:?}: {error}");
@@ -216,14 +152,9 @@ fn an_interface_that_goes_away_is_said_of_and_leaves_nobody_waiting() {
 #[test]
 fn groups_of_every_network_get_streams_without_repair() {
     let Some(cable) = Cable::new() else { return };
-    for (over, group) in [
-        (Over::Udp6, "[ff15::82]:4040"),
-        (Over::Ip4, "239.82.0.1:0"),
-        (Over::Ip6, "[ff15::82]:0"),
-        (Over::Ethernet, "[ff02::82]:0"),
-    ] {
+    for over in Over::ALL {
         let [mut near, mut far] = hosts(&cable, over);
-        let group: SocketAddr = group.parse().unwrap();
+        let group = over.group();
         let interface = cable.at(1, || dacapo_sys::interface::index("v").unwrap());
         // A socket may be made for it, which is to be where the others are.
         cable.at(1, || far.join(Group { address: group, interface }).unwrap());
