@@ -113,6 +113,82 @@ fn files_and_pings_go_over_connections_too() {
 }
 
 #[test]
+fn files_go_to_every_member_of_a_group_and_the_sender_says_who_has_them() {
+    let place = Place::new();
+    let bytes = random_file(&place, "a.bin", 400_000);
+    let (first, address) = listen(
+        &place,
+        &[
+            "--listen",
+            "127.0.0.2:0",
+            "--interface",
+            "lo",
+            "--group",
+            "239.77.5.1",
+            "--out",
+            "first",
+            "--once",
+        ],
+    );
+    let port = address.rsplit_once(':').unwrap().1;
+    let at = format!("127.0.0.3:{port}");
+    let (second, _) = listen(
+        &place,
+        &[
+            "--listen",
+            &at,
+            "--interface",
+            "lo",
+            "--group",
+            "239.77.5.1",
+            "--out",
+            "second",
+            "--once",
+        ],
+    );
+    let group = format!("239.77.5.1:{port}");
+    let send = ["xtp", "send", &group, "a.bin", "--interface", "lo", "--listen", "127.0.0.1:0"];
+    let sent = place.run(&[&send[..], &["--members", "2", "--json"]].concat()).expect(0);
+    assert_eq!(named(&sent.out, "joined").len(), 2);
+    let left = named(&sent.out, "left");
+    assert!(left.len() == 2 && left.iter().all(|it| it["complete"] == true), "{}", sent.out);
+    packets_close(&sent);
+    for (listener, name) in [(first, "first/a.bin"), (second, "second/a.bin")] {
+        let received = listener.wait(LONG).expect(0);
+        assert_eq!(named(&received.out, "received")[0]["files"][0]["fault"], Value::Null);
+        assert!(std::fs::read(place.path(name)).unwrap() == bytes, "{name}");
+    }
+    place
+        .run(&["xtp", "send", &address, "a.bin", "--members", "2"])
+        .expect(1)
+        .says(&["--members is for groups"]);
+    place
+        .run(&["xtp", "send", "239.77.5.1", "a.bin", "--over", "tcp"])
+        .expect(1)
+        .says(&["no groups", "--over udp"]);
+    place
+        .run(&["xtp", "listen", "--group", "192.0.2.1", "--listen", "127.0.0.1:0"])
+        .expect(1)
+        .says(&["192.0.2.1", "multicast address"]);
+}
+
+#[test]
+fn more_files_than_may_be_open_go_in_one_association() {
+    let place = Place::new();
+    let (listener, address) = listen_here(&place, &["--once"]);
+    let names: Vec<String> = (0..1_500).map(|number| format!("{number}.txt")).collect();
+    for name in &names {
+        place.write(name, name);
+    }
+    let mut send = vec!["xtp", "send", &address, "--json"];
+    send.extend(names.iter().map(String::as_str));
+    let sent = place.run(&send).expect(0);
+    assert_eq!(named(&sent.out, "sent").len(), names.len());
+    listener.wait(LONG).expect(0);
+    assert_eq!(std::fs::read_to_string(place.path("in/1499.txt")).unwrap(), "1499.txt");
+}
+
+#[test]
 fn pings_are_answered_with_their_times() {
     let place = Place::new();
     let (listener, address) = listen_here(&place, &[]);
@@ -128,6 +204,36 @@ fn pings_are_answered_with_their_times() {
     listener.signal("TERM");
     let ended = listener.wait(LONG).expect(143);
     assert_eq!(named(&ended.out, "totals")[0]["pings"], 21);
+}
+
+/// A host that answers every transaction with the same bytes, until it has answered so many.
+fn answer_alike(count: usize) -> (String, std::thread::JoinHandle<()>) {
+    use dacapo_xtp::{Config, Listen, Message};
+    use dacapo_xtp_net::{Host, InternetConfig, Udp};
+    let network = Udp::bind(&InternetConfig::new("127.0.0.1:0".parse().unwrap())).unwrap();
+    let mut host = Host::new(Box::new(network), Config::default()).unwrap();
+    host.listen(Listen::on(5_000)).unwrap();
+    let address = host.local().to_string();
+    let thread = std::thread::spawn(move || {
+        for _ in 0..count {
+            let until = host.after(LONG);
+            let incoming = host.accept(until).unwrap();
+            host.write(incoming.id, &Message::whole(b"always this"), until).unwrap();
+            // The other end may be gone before.
+            let _ = host.close(incoming.id, until);
+        }
+    });
+    (address, thread)
+}
+
+#[test]
+fn an_answer_with_other_bytes_is_none_and_that_is_said() {
+    let place = Place::new();
+    let (address, thread) = answer_alike(2);
+    let run = place.run(&["xtp", "ping", &address, "--count", "2", "--interval", "1ms"]).expect(6);
+    run.says(&["other bytes came back"]);
+    in_order(&run.out, &["no answer from", "2 sent, 0 answered"]);
+    thread.join().unwrap();
 }
 
 #[test]

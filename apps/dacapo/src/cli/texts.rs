@@ -356,6 +356,7 @@ path, bytes, sha256 and fault; error), totals (associations, pings, files, fault
 Examples:
   dacapo xtp listen --out incoming
   dacapo xtp listen --listen 0.0.0.0:4040 --once --json
+  dacapo xtp listen --listen 192.0.2.7 --group 239.1.2.3 --interface eth0
   sudo dacapo xtp listen --over ip --listen 192.0.2.7
   sudo dacapo xtp listen --over ethernet --interface eth0";
 
@@ -363,8 +364,17 @@ pub const XTP_SEND: &str = "\
 The files go as one reliable stream; both ends hash them (SHA-256), and the hashes are compared
 here. It ends with 0 when all arrived, 3 when nobody answers, 6 when a hash differs.
 
+To a group the stream begins when --members have joined. Of every member is said when it joins, and
+when it has everything, or why it has not; each compares the hashes itself. It ends with 0 when all
+that joined have everything, with 6 when not, with 3 when too few have joined.
+
+With --json every event is a line: sent (path, bytes, sha256; of a host sha256_received, equal),
+joined and left (member, address; bytes_acknowledged, complete, why), totals (bytes, seconds,
+gbit_per_s, packets).
+
 Examples:
   dacapo xtp send 192.0.2.7 holiday.avi notes.txt --rate 100Mbit/s
+  dacapo xtp send 239.1.2.3:4040 holiday.avi --members 3 --interface eth0 --rate 100Mbit/s
   dacapo xtp send '[2001:db8::7]:4040' holiday.avi --capture sent.pcapng
   sudo dacapo xtp send --over ip 192.0.2.7 holiday.avi
   sudo dacapo xtp send --over ethernet --interface eth0 02:11:22:33:44:55 holiday.avi";
@@ -372,7 +382,7 @@ Examples:
 pub const XTP_PING: &str = "\
 Each is a transaction: a request in the first packet, the response in the second, the end in the
 third. The time is that from the request to the response. It ends with 0 when one was answered, else
-with 3 when nobody was there, or with 1.
+with 3 when nobody was there, with 6 when other bytes came back, or with 1.
 
 Examples:
   dacapo xtp ping 192.0.2.7

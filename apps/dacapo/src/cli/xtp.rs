@@ -57,7 +57,7 @@ pub struct Below {
     /// 4040, and others what the route gives.
     #[arg(long, visible_alias = "listen", value_name = "ADDR", value_parser = parse_place)]
     pub local: Option<Place>,
-    /// The interface, over Ethernet.
+    /// The interface, over Ethernet; over UDP and IP that of groups.
     #[arg(long, value_name = "NAME", required_if_eq("over", "ethernet"))]
     pub interface: Option<String>,
     /// The port of XTP, which has nothing to do with that of UDP.
@@ -86,6 +86,9 @@ pub struct XtpListenArgs {
     /// Write over files that are there.
     #[arg(long)]
     pub force: bool,
+    /// Take what is sent to this group, too (a multicast address; its port is that of --listen).
+    #[arg(long, value_name = "ADDR", value_parser = parse_place)]
+    pub group: Option<Place>,
     /// End after the first association with files has ended.
     #[arg(long)]
     pub once: bool,
@@ -94,7 +97,8 @@ pub struct XtpListenArgs {
 /// Arguments of `xtp send`.
 #[derive(Debug, Args)]
 pub struct XtpSendArgs {
-    /// The host, over UDP and TCP with a port (usually 4040); over Ethernet its card's address.
+    /// The host, over UDP and TCP with a port (usually 4040); over Ethernet its card's address. Or
+    /// a group: a multicast address.
     #[arg(value_name = "HOST")]
     pub host: String,
     /// Files.
@@ -106,6 +110,9 @@ pub struct XtpSendArgs {
     /// Send at most so fast; without it as fast as the peer's window lets.
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub rate: Option<u32>,
+    /// Begin when so many members of the group have joined; without it with one.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub members: Option<u32>,
 }
 
 /// Arguments of `xtp ping`.

@@ -12,7 +12,9 @@
 use crate::cli::{Below, Over, Place};
 use crate::exit::{Exit, Failure};
 use crate::output;
+use dacapo_sys::interface;
 use dacapo_sys::signal::{Signal, Signals};
+use dacapo_sys::udp::Delivery;
 use dacapo_xtp::{Config, Open};
 use dacapo_xtp_net::eui64::MacAddr;
 use dacapo_xtp_net::{
@@ -50,7 +52,8 @@ impl End {
         // Before anything is opened that must be closed in order.
         let signals = Signals::catch(&Signal::ALL).map_err(|error| failed(&error))?;
         let local = below.local.map_or(local, |local| local.addr(default_port(below.over)));
-        let mut network = network(below, local).map_err(|error| failed(&error))?;
+        let interface = interface(what, below)?;
+        let mut network = network(below, interface, local).map_err(|error| failed(&error))?;
         let mut capture = None;
         if let Some(path) = &below.capture {
             let cannot = |error| failed(&format_args!("{}: {error}", path.display()));
@@ -119,13 +122,29 @@ impl End {
     }
 }
 
+/// The number of the interface that was named, or 0, which leaves the choice to the routes.
+pub fn interface(what: &str, below: &Below) -> Result<u32, Failure> {
+    let Some(name) = &below.interface else { return Ok(0) };
+    let found = interface::index(name);
+    found.map_err(|error| {
+        let text = format!("interface {name:?}: {error}; `ip link` lists what there is");
+        Failure::run_time(what, text)
+    })
+}
+
 /// The port of an address that names none.
 fn default_port(over: Over) -> u16 {
     if matches!(over, Over::Udp | Over::Tcp) { UDP_PORT } else { 0 }
 }
 
-fn network(below: &Below, local: SocketAddr) -> Result<Box<dyn Connectionless>, BindError> {
+fn network(
+    below: &Below,
+    interface: u32,
+    local: SocketAddr,
+) -> Result<Box<dyn Connectionless>, BindError> {
     let config = InternetConfig { packet_len_max: below.packet_len, ..InternetConfig::new(local) };
+    let delivery = Delivery { interface, ..config.delivery };
+    let config = InternetConfig { delivery, ..config };
     Ok(match below.over {
         Over::Udp => Box::new(Udp::bind(&config)?),
         Over::Ip => Box::new(Ip::bind(&config)?),
@@ -148,6 +167,12 @@ pub const fn loopback() -> SocketAddr {
 /// The address of a host as it is typed.
 pub fn resolve(what: &str, below: &Below, host: &str) -> Result<SocketAddr, Failure> {
     if below.over == Over::Ethernet {
+        // Groups are named as those of IPv6 are.
+        if let Some(group) = Place::parse_bare(host).map(|place| place.addr(0))
+            && group.ip().is_multicast()
+        {
+            return Ok(group);
+        }
         let mac: MacAddr =
             host.parse().map_err(|error| Failure::new(Exit::Unreachable, what, error))?;
         // The network knows the interface.

@@ -17,6 +17,7 @@ use crate::folder;
 use dacapo_sys::signal::Signal;
 use dacapo_xtp::wire::Service;
 use dacapo_xtp::{ContextId, Event, Listen};
+use dacapo_xtp_net::Group;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -76,6 +77,7 @@ impl Listener<'_> {
         let port = self.args.below.port;
         let listened = self.end.host.listen(Listen::on(port));
         listened.map_err(|error| Failure::run_time(WHAT, error))?;
+        self.join()?;
         let (local, over) = (self.end.host.local(), self.args.below.over);
         let mac = dacapo_xtp_net::eui64::MacAddr::of(&local);
         let (address, over) = match (over, mac) {
@@ -89,6 +91,15 @@ impl Listener<'_> {
         let text = format!("listening over {over} at {address}, XTP port {port}");
         below::tell(self.args.below.json, &event, &text);
         Ok(())
+    }
+
+    /// Joins the group that was named.
+    fn join(&mut self) -> Result<(), Failure> {
+        let Some(group) = self.args.group else { return Ok(()) };
+        let address = group.addr(self.end.host.local().port());
+        let interface = below::interface(WHAT, &self.args.below)?;
+        let joined = self.end.host.join(Group { address, interface });
+        joined.map_err(|error| Failure::run_time(WHAT, error))
     }
 
     fn serve(&mut self) -> Result<Option<Signal>, Failure> {
@@ -138,7 +149,7 @@ impl Listener<'_> {
     fn tell_end(&mut self, served: &Served) {
         match served.service {
             Service::Transaction if served.error.is_none() => self.totals.pings += 1,
-            Service::Stream => {
+            Service::Stream | Service::ReliableMulticast => {
                 let faulty = served.files.iter().filter(|(_, file)| file.fault.is_some()).count();
                 let is_faulty = faulty > 0 || served.error.is_some();
                 self.totals.files += served.files.len() as u64;
@@ -178,8 +189,8 @@ impl Listener<'_> {
         });
         let packets = below::packets_words(&self.end.host);
         let text = format!(
-            "{associations} associations: {files} files ({faulty} senders with a fault), {pings} \
-             pings; {packets}"
+            "associations: {associations}, files: {files}, senders with a fault: {faulty}, pings: \
+             {pings}; {packets}"
         );
         below::tell(self.args.below.json, &event, &text);
     }

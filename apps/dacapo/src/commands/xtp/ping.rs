@@ -16,6 +16,7 @@ use dacapo_xtp::wire::Service;
 use dacapo_xtp::{ContextId, Message, Mode, Open, Read};
 use dacapo_xtp_net::CallError;
 use serde_json::json;
+use std::fmt;
 use std::time::Duration;
 
 const WHAT: &str = "xtp ping";
@@ -42,6 +43,32 @@ pub fn run(args: &XtpPingArgs) -> Result<Exit, Failure> {
     }
 }
 
+/// Why there was no answer.
+#[derive(Debug)]
+enum PingError {
+    /// The call failed.
+    Call(CallError),
+    /// What came was not what had been sent.
+    Different,
+}
+
+impl From<CallError> for PingError {
+    fn from(error: CallError) -> Self {
+        Self::Call(error)
+    }
+}
+
+impl fmt::Display for PingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call(error) => write!(f, "{error}"),
+            Self::Different => {
+                f.write_str("other bytes came back; does `dacapo xtp listen` run there?")
+            }
+        }
+    }
+}
+
 struct Pinger<'a> {
     args: &'a XtpPingArgs,
     end: End,
@@ -63,11 +90,10 @@ impl Pinger<'_> {
                     self.times_ns.push(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
                     self.tell_one(number, Ok(took));
                 }
-                Err(CallError::Interrupted(_)) => return self.end.signal(),
+                Err(PingError::Call(CallError::Interrupted(_))) => return self.end.signal(),
                 Err(error) => {
                     self.tell_one(number, Err(&error));
-                    let what = format!("{WHAT} {}", self.args.host);
-                    self.last = Some(self.end.failure(&what, &error));
+                    self.last = Some(self.failure(&error));
                 }
             }
             if number + 1 < self.args.count {
@@ -78,6 +104,14 @@ impl Pinger<'_> {
             }
         }
         None
+    }
+
+    fn failure(&mut self, error: &PingError) -> Failure {
+        let what = format!("{WHAT} {}", self.args.host);
+        match error {
+            PingError::Call(error) => self.end.failure(&what, error),
+            PingError::Different => Failure::new(Exit::Mismatch, &what, error),
+        }
     }
 
     /// Lets time pass.
@@ -97,19 +131,22 @@ impl Pinger<'_> {
         }
     }
 
-    fn ping(&mut self, began: Time) -> Result<Duration, CallError> {
+    fn ping(&mut self, began: Time) -> Result<Duration, PingError> {
         let until = began + self.args.wait;
         let id = self.end.host.open(&self.open)?;
         let answered = self.transact(id, until);
         let took = self.end.host.now().since(began);
         let closed = match answered {
-            Ok(()) => self.end.host.close(id, until),
-            Err(error) => self.end.host.release(id).and(Err(error)),
+            Ok(()) => self.end.host.close(id, until).map_err(PingError::Call),
+            Err(error) => {
+                self.end.host.release(id)?;
+                Err(error)
+            }
         };
         closed.map(|()| took)
     }
 
-    fn transact(&mut self, id: ContextId, until: Time) -> Result<(), CallError> {
+    fn transact(&mut self, id: ContextId, until: Time) -> Result<(), PingError> {
         self.end.host.write(id, &Message::whole(&self.request), until)?;
         self.end.host.finish(id)?;
         let mut response = vec![0; self.request.len() + 1];
@@ -129,10 +166,10 @@ impl Pinger<'_> {
         if response.get(..len) == Some(self.request.as_slice()) {
             return Ok(());
         }
-        Err(CallError::Ended(dacapo_xtp::End::Aborted, None))
+        Err(PingError::Different)
     }
 
-    fn tell_one(&self, number: u32, result: Result<Duration, &CallError>) {
+    fn tell_one(&self, number: u32, result: Result<Duration, &PingError>) {
         let (host, size) = (&self.args.host, self.args.size);
         let (event, text) = match result {
             Ok(took) => {

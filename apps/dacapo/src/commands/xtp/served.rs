@@ -3,6 +3,7 @@
 //! ```text
 //!   transaction   request, at most 64 KiB  -> the same bytes back
 //!   stream        units: begin data … end  -> file in a folder -> receipt back, per file
+//!   of a group    the same, and nothing goes back
 //!   others        read and forgotten
 //! ```
 //!
@@ -101,7 +102,7 @@ impl Served {
     ) -> Result<Option<Vec<u8>>, String> {
         let most = match self.service {
             Service::Transaction => ECHO_LEN_MAX,
-            Service::Stream => UNIT_LEN_MAX,
+            Service::Stream | Service::ReliableMulticast => UNIT_LEN_MAX,
             _ => return Ok(None),
         };
         if self.message.len() + bytes.len() > most {
@@ -115,7 +116,9 @@ impl Served {
         if self.service == Service::Transaction {
             return Ok(Some(message));
         }
-        self.take_unit(&message, folder).map(|receipt| receipt.map(|it| it.emit().to_vec()))
+        let receipt = self.take_unit(&message, folder)?;
+        let receipt = receipt.filter(|_| self.service == Service::Stream);
+        Ok(receipt.map(|it| it.emit().to_vec()))
     }
 
     fn take_unit(&mut self, unit: &[u8], folder: &Folder) -> Result<Option<Receipt>, String> {
@@ -171,7 +174,8 @@ impl Served {
             _ => {}
         }
         // The response of a transaction is the end of what this end sends.
-        if is_over || (self.service == Service::Transaction && len > 0) {
+        let is_over_here = is_over && !self.service.is_to_group();
+        if is_over_here || (self.service == Service::Transaction && len > 0) {
             let _ = engine.finish(now, id);
         }
         self.is_done |= is_over;

@@ -1,24 +1,28 @@
 //! `dacapo xtp send`: files as one reliable stream, and the comparison of their hashes.
 //!
 //! ```text
-//!   open (FIRST with the first unit) -> per file: begin data … end -> receipt: equal?
+//!   a host    open (FIRST with the first unit) -> per file: begin data … end -> receipt: equal?
+//!   a group   group.rs
 //! ```
 //!
 //! What it is not: congestion control; --rate is what there is.
 //!
-//! Invariant: what cannot be read is said before anything is sent.
+//! Invariants: what cannot be read is said before anything is sent; one file is open at a time.
+
+mod group;
+mod receipts;
 
 use super::below::{self, End};
-use super::receipt::{RECEIPT_LEN, Receipt};
-use crate::cli::XtpSendArgs;
+use crate::cli::{Over, XtpSendArgs};
 use crate::commands::transfer::figures::{bytes_words, rate_words};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
-use dacapo::transfer::{DATA_LEN, Digest, Header, Kind, hex};
+use dacapo::transfer::{DATA_LEN, Digest, Header, Kind};
 use dacapo_base::Time;
 use dacapo_xtp::wire::{Limits, Service};
-use dacapo_xtp::{ContextId, Message, Mode, Open, Read as XtpRead};
+use dacapo_xtp::{ContextId, Message, Mode, Open};
 use dacapo_xtp_net::CallError;
+use receipts::Receipts;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -29,12 +33,23 @@ use std::time::{Duration, Instant};
 const WHAT: &str = "xtp send";
 /// A peer that says nothing for so long is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
+/// The most files, as of any transfer: their numbers have 16 bits.
+const FILES_MAX: usize = u16::MAX as usize;
 
 /// Runs the command.
 pub fn run(args: &XtpSendArgs) -> Result<Exit, Failure> {
-    let files: Vec<(PathBuf, File)> =
-        args.files.iter().map(|path| open_file(path)).collect::<Result<_, _>>()?;
+    let files = check_all(&args.files)?;
     let peer = below::resolve(WHAT, &args.below, &args.host)?;
+    let is_group = peer.ip().is_multicast();
+    if args.members.is_some() && !is_group {
+        let text = format!("--members is for groups, and {} is none", args.host);
+        return Err(Failure::run_time(WHAT, text));
+    }
+    if is_group && args.below.over == Over::Tcp {
+        let text =
+            format!("{}: connections have no groups; use --over udp, ip or ethernet", args.host);
+        return Err(Failure::run_time(WHAT, text));
+    }
     let end = End::open(WHAT, &args.below, below::on_the_way_to(peer))?;
     // The burst is what goes in 10 ms: as even as timers of this host allow.
     let limits = args.rate.map_or_else(Limits::default, |rate| Limits {
@@ -45,31 +60,43 @@ pub fn run(args: &XtpSendArgs) -> Result<Exit, Failure> {
     let mode = Mode { fast_report: true, limits, ..Mode::default() };
     let open = Open { peer, ends: None, service: Service::Stream, mode };
     let open = end.with_ends(open, args.below.port);
-    let mut sender = Sender {
-        args,
-        end,
-        progress: Progress::new(args.below.json),
-        bytes: 0,
-        began: Instant::now(),
+    let progress = Progress::new(args.below.json);
+    let mut sender = Sender { args, end, progress, bytes: 0, began: Instant::now() };
+    let sent = if is_group {
+        sender.send_to_group(&open, &files)
+    } else {
+        sender.send_to_host(&open, &files)
     };
-    let id = sender.end.host.open(&open).map_err(|error| sender.end.failure(WHAT, &error))?;
-    let sent = sender.send_all(id, files);
-    if sent.is_err() {
-        // However it ended, the peer is not left waiting.
-        let _ = sender.end.host.release(id);
-    }
     sender.end.check_capture()?;
     sent
 }
 
-fn open_file(path: &Path) -> Result<(PathBuf, File), Failure> {
+/// A file that can be read.
+struct Checked {
+    path: PathBuf,
+    number: u16,
+}
+
+fn check_all(paths: &[PathBuf]) -> Result<Vec<Checked>, Failure> {
+    if paths.len() > FILES_MAX {
+        let text = format!("{} files; send at most {FILES_MAX} at a time", paths.len());
+        return Err(Failure::run_time(WHAT, text));
+    }
+    let checked = (0..).zip(paths).map(|(number, path)| {
+        open_file(path)?;
+        Ok(Checked { path: path.clone(), number })
+    });
+    checked.collect()
+}
+
+fn open_file(path: &Path) -> Result<File, Failure> {
     let failed = |text: String| Failure::run_time(WHAT, format!("{}: {text}", path.display()));
     let file = File::open(path).map_err(|error| failed(error.to_string()))?;
     let about = file.metadata().map_err(|error| failed(error.to_string()))?;
     if !about.is_file() {
         return Err(failed("is no file that can be sent; name files, not folders".to_owned()));
     }
-    Ok((path.to_owned(), file))
+    Ok(file)
 }
 
 /// What was read of a file.
@@ -88,23 +115,29 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    fn send_all(&mut self, id: ContextId, files: Vec<(PathBuf, File)>) -> Result<Exit, Failure> {
-        let mut sent = Vec::new();
-        let last = files.len().saturating_sub(1);
-        for (number, (path, file)) in files.into_iter().enumerate() {
-            sent.push(self.send_file(id, (number, number == last), path, file)?);
+    fn send_to_host(&mut self, open: &Open, files: &[Checked]) -> Result<Exit, Failure> {
+        let id = self.end.host.open(open).map_err(|error| self.end.failure(WHAT, &error))?;
+        let sent = self.send_all(id, files);
+        if sent.is_err() {
+            // However it ended, the peer is not left waiting.
+            let _ = self.end.host.release(id);
+        }
+        sent
+    }
+
+    fn send_all(&mut self, id: ContextId, files: &[Checked]) -> Result<Exit, Failure> {
+        let mut receipts = Receipts::new();
+        for (file, rest) in files.iter().zip((0..files.len()).rev()) {
+            receipts.push(self.send_file(id, rest == 0, file)?);
+            receipts.take_those_that_came(self, id);
         }
         self.call(|this, _| this.end.host.finish(id))?;
-        let mut is_equal = true;
-        for file in &sent {
-            let receipt = self.receipt(id)?;
-            is_equal &= self.compare(file, receipt);
-        }
+        receipts.take_all(self, id)?;
         self.call(|this, until| this.end.host.close(id, until))?;
         let took = self.began.elapsed();
         self.end.linger();
         self.tell(took);
-        Ok(if is_equal { Exit::Success } else { Exit::Mismatch })
+        Ok(if receipts.are_equal() { Exit::Success } else { Exit::Mismatch })
     }
 
     /// Does something that waits; a failure of it ends the command.
@@ -123,11 +156,10 @@ impl Sender<'_> {
     fn send_file(
         &mut self,
         id: ContextId,
-        (number, is_last): (usize, bool),
-        path: PathBuf,
-        mut file: File,
+        is_last: bool,
+        &Checked { ref path, number }: &Checked,
     ) -> Result<Sent, Failure> {
-        let number = u16::try_from(number).unwrap_or(u16::MAX);
+        let mut file = open_file(path)?;
         let unit = |this: &mut Self, kind, rest: &[u8]| {
             let is_end = matches!(kind, Kind::End { .. });
             let header = Header { kind, is_last: is_last && is_end, file: number };
@@ -155,47 +187,7 @@ impl Sender<'_> {
         }
         let digest: Digest = hash.finalize().into();
         unit(self, Kind::End { size: offset }, &digest)?;
-        Ok(Sent { path, bytes: offset, digest })
-    }
-
-    /// The next receipt; `None` when what came is none.
-    fn receipt(&mut self, id: ContextId) -> Result<Option<Receipt>, Failure> {
-        let (mut bytes, mut len) = ([0; RECEIPT_LEN], 0);
-        loop {
-            let read = self.call(|this, until| {
-                this.end.host.read(id, bytes.get_mut(len..).unwrap_or_default(), until)
-            })?;
-            match read {
-                XtpRead::Data { len: more, is_end, .. } => {
-                    len += more;
-                    if is_end {
-                        return Ok(Receipt::parse(bytes.get(..len).unwrap_or_default()));
-                    }
-                    if len == RECEIPT_LEN {
-                        return Ok(None);
-                    }
-                }
-                _ => return Ok(None),
-            }
-        }
-    }
-
-    fn compare(&self, file: &Sent, receipt: Option<Receipt>) -> bool {
-        let saved = receipt.map(|receipt| (receipt.bytes, receipt.digest));
-        let is_equal = saved == Some((file.bytes, file.digest));
-        let (path, digest) = (file.path.display().to_string(), hex(&file.digest));
-        let event = json!({
-            "event": "sent",
-            "path": path,
-            "bytes": file.bytes,
-            "sha256": digest,
-            "sha256_received": receipt.map(|receipt| hex(&receipt.digest)),
-            "equal": is_equal,
-        });
-        let words = if is_equal { "equal" } else { "DIFFERENT at the receiver" };
-        let text = format!("sent {path}  {} bytes  SHA-256 {digest}  {words}", file.bytes);
-        below::tell(self.args.below.json, &event, &text);
-        is_equal
+        Ok(Sent { path: path.clone(), bytes: offset, digest })
     }
 
     fn show(&mut self) {
