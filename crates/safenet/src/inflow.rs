@@ -169,6 +169,11 @@ impl Inflow {
         self.body.is_some() || self.head_len > 0
     }
 
+    /// Whether all of a message has come of which the user has not taken all.
+    pub fn has_whole(&self) -> bool {
+        self.body.is_some_and(|body| !self.is_broken && body.arrived == body.head.len)
+    }
+
     /// How many messages were taken and not reported; to a group nothing is.
     pub fn unreported(&self) -> u64 {
         if self.reach == Reach::Host { self.taken.saturating_sub(self.told) } else { 0 }

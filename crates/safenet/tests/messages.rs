@@ -189,6 +189,9 @@ fn a_service_that_is_closed_ends_every_message_and_tells_its_peers() {
     assert_eq!(part.data, [7; 100]);
     world.nodes[1].service.close(now);
     assert_eq!(world.nodes[1].service.get_message(now, PORT), None);
+    // The second was there, and whole; the third was with XTP.
+    let counters = world.nodes[1].service.messages().counters();
+    assert_eq!((counters.taken, counters.untaken, counters.broken), (1, 1, 0));
     world.run_for(Duration::from_secs(5));
     let let_go = Outcome::Failed(Cause::LetGo(dacapo_safenet::LetGo::Closing));
     let outcomes = tickets.map(|ticket| world.outcome(0, ticket).unwrap());

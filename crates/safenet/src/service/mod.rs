@@ -52,6 +52,8 @@ pub struct Counters {
     pub taken: u64,
     /// Messages of which a part had come, and whose rest did not.
     pub broken: u64,
+    /// Messages that had come whole, and of which users had not taken all when it was closed here.
+    pub untaken: u64,
     /// Associations that were let go because what came was none of this service.
     pub malformed: u64,
     /// Associations that were not accepted: no room, or another service of XTP.

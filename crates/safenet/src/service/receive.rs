@@ -216,8 +216,11 @@ impl Messages {
     /// the user has a part.
     fn break_off(&mut self, id: ContextId) {
         let Some(inflow) = self.incoming.get_mut(&id) else { return };
-        if inflow.is_in_message() {
-            self.counters.broken = self.counters.broken.saturating_add(1);
+        let counters = &mut self.counters;
+        if inflow.has_whole() {
+            counters.untaken = counters.untaken.saturating_add(1);
+        } else if inflow.is_in_message() {
+            counters.broken = counters.broken.saturating_add(1);
         }
         self.reports.remove(id);
         if inflow.break_off() {
