@@ -124,6 +124,9 @@ pub struct Config {
     /// How many members of a group that repairs there must be, and how long one may hold up the
     /// others.
     pub group_policy: GroupPolicy,
+    /// XTP's checksum covers only headers (NOCHECK), for networks that check the bytes themselves:
+    /// of what is sent from here, the reports included.
+    pub without_check: bool,
 }
 
 impl Config {
@@ -151,6 +154,7 @@ impl Config {
                 members_max: 64,
                 patience: Duration::from_secs(10),
             },
+            without_check: false,
         }
     }
 }

@@ -200,3 +200,24 @@ fn a_service_that_is_closed_ends_every_message_and_tells_its_peers() {
     let refused = world.try_send(1, to(0), Mode::Asynchronous, vec![1]);
     assert_eq!(refused, Err(SendError::Closed));
 }
+
+#[test]
+fn bytes_are_left_unchecked_where_that_is_asked_and_there_only() {
+    for without_check in [false, true] {
+        let mut world =
+            World::plain(2, |config| dacapo_safenet::Config { without_check, ..config });
+        let now = world.now;
+        let service = &mut world.nodes[0].service;
+        service.send_message(now, to(1), Mode::Synchronous, bytes(10_000, 1)).unwrap();
+        let mut packet = Vec::new();
+        service.poll_packet(now, &mut packet).unwrap();
+        // The option is the second bit of the word `cmd`.
+        assert_eq!(packet[8] & 0x40 != 0, without_check);
+        // Of what is not checked a flipped bit is not noticed.
+        *packet.last_mut().unwrap() ^= 1;
+        let sender = common::world::host(0);
+        world.nodes[1].service.handle_packet(now, sender, &packet);
+        let faulty: u64 = world.nodes[1].service.engine().counters().faulty.iter().sum();
+        assert_eq!(faulty > 0, !without_check);
+    }
+}

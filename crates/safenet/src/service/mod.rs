@@ -143,7 +143,8 @@ impl Messages {
     /// [`ListenError::Taken`].
     pub fn listen(&mut self, engine: &mut Engine, port: u16) -> Result<(), ListenError> {
         // Reports are short, and somebody waits for each.
-        let mode = Mode { fast_report: true, sort: Some(0), ..Mode::default() };
+        let without_check = self.config.without_check;
+        let mode = Mode { fast_report: true, sort: Some(0), without_check, ..Mode::default() };
         engine.listen(Listen { mode, ..Listen::on(port) })?;
         self.ports.insert(port);
         Ok(())

@@ -1,7 +1,7 @@
 //! The sending half: `send_message`, associations on first use, and how messages end.
 
 use super::{Event, Messages, service_of};
-use crate::config::{Mode, Reach, Route, Traffic};
+use crate::config::{Config, Mode, Reach, Route, Traffic};
 use crate::outflow::{Ended, Heard, Loss, Outflow, Waiting};
 use crate::ticket::{Cause, Ticket};
 use crate::wire::{Head, LetGo};
@@ -200,7 +200,7 @@ impl Messages {
             }
             outflow.pace.take(now, traffic, outflow.next_len().unwrap_or(0));
         }
-        let open = opening(route, self.config.source, traffic);
+        let open = opening(route, &self.config, traffic);
         let opened = match route.reach {
             Reach::ReliableGroup => engine.open_group(now, &open, &self.config.group_policy),
             Reach::Host | Reach::Group => engine.open(now, &open),
@@ -349,17 +349,18 @@ fn limits(traffic: Traffic) -> Limits {
     Limits { out_rate: traffic.rate, out_burst: traffic.burst, ..Limits::default() }
 }
 
-fn opening(route: Route, source: SocketAddr, traffic: Traffic) -> Open {
+fn opening(route: Route, config: &Config, traffic: Traffic) -> Open {
     let destination = SocketAddr::new(route.peer.ip(), route.port);
     let mode = dacapo_xtp::Mode {
         fast_report: true,
+        without_check: config.without_check,
         sort: Some(route.priority),
         limits: limits(traffic),
         ..dacapo_xtp::Mode::default()
     };
     Open {
         peer: route.peer,
-        ends: Some((destination, source)),
+        ends: Some((destination, config.source)),
         service: service_of(route.reach),
         mode,
     }
