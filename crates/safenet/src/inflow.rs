@@ -14,7 +14,7 @@
 //! and memory grows with what has come; a message counts as taken when its last part is; nothing
 //! follows a part that is broken.
 
-use crate::config::Reach;
+use crate::config::{Mode, Reach};
 use crate::wire::{HEAD_LEN, Head, Kind, REPORT_LEN, Report};
 use dacapo_base::Time;
 use dacapo_xtp::{ContextId, Engine, Message, Read};
@@ -52,6 +52,8 @@ pub struct Part {
     pub reach: Reach,
     /// The sender's priority; smaller is more urgent.
     pub priority: u16,
+    /// Whether the sender waits for it to be taken.
+    pub mode: Mode,
     /// The number of the message on its route, from 0; on one to a host it begins anew with each
     /// association.
     pub number: u64,
@@ -283,8 +285,8 @@ impl Inflow {
         self.is_broken
     }
 
-    /// Gives the part that is ready, and whether the sender waits for its report.
-    pub fn take(&mut self) -> Option<(Part, bool)> {
+    /// Gives the part that is ready.
+    pub fn take(&mut self) -> Option<Part> {
         let body = self.body?;
         let data = std::mem::take(&mut self.part);
         let is_last = !self.is_broken && body.arrived == body.head.len;
@@ -299,17 +301,17 @@ impl Inflow {
             self.taken = self.taken.saturating_add(1);
         }
         let Head { priority, port, len, is_urgent } = body.head;
-        let part = Part {
+        Some(Part {
             sender: Sender { peer: self.peer, port },
             reach: self.reach,
             priority,
+            mode: if is_urgent { Mode::Synchronous } else { Mode::Asynchronous },
             number: body.number,
             len,
             offset: body.given,
             data,
             ending,
-        };
-        Some((part, is_urgent && is_last))
+        })
     }
 
     /// Writes what there is to report. False when XTP has no room for all of it now.

@@ -6,8 +6,8 @@
 //! any length from 0 bytes on, and an [`Outcome`] for every message that was accepted. Associations
 //! are made on first use, kept, closed when they rest, and made again when they are lost.
 //!
-//! What it is not: I/O. Time, packets and the engine are arguments. A call that blocks is a
-//! driver's, which turns until the ticket has ended. Nor is it the original's format, of which
+//! What it is not: I/O. Time, packets and the engine are arguments. Calls that wait are in
+//! `dacapo-safenet-net`. Nor is it the original's format, of which
 //! nothing is published; `docs/safenet.md` says what is known.
 //!
 //! ```text

@@ -1,7 +1,7 @@
 //! The receiving half: who is let in, what is read, `get_message`, and reports.
 
 use super::{Event, Messages};
-use crate::config::Reach;
+use crate::config::{Mode, Reach};
 use crate::inflow::{Ending, Inflow, Part, Step};
 use crate::wire::{Kind, LetGo};
 use dacapo_base::Time;
@@ -23,12 +23,12 @@ impl Messages {
         self.ready.remove(&place);
         let inflow = self.incoming.get_mut(&id)?;
         inflow.place = None;
-        let (part, is_urgent) = inflow.take()?;
+        let part = inflow.take()?;
         let is_done = inflow.reach == Reach::Group && part.ending != Ending::More;
         match part.ending {
             Ending::Last => {
                 self.counters.taken = self.counters.taken.saturating_add(1);
-                self.report_soon(now, engine, id, is_urgent);
+                self.report_soon(now, engine, id, part.mode == Mode::Synchronous);
             }
             Ending::More => {}
             Ending::Broken => {

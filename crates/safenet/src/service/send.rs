@@ -63,6 +63,13 @@ impl Messages {
         Ok(ticket)
     }
 
+    /// Whether a route has room for a message of `len` bytes; one that is not known yet has.
+    #[must_use]
+    pub fn has_room(&self, route: Route, len: usize) -> bool {
+        let (messages, bytes) = (self.config.messages_max, self.config.waiting_bytes_max);
+        self.out.get(&route).is_none_or(|outflow| outflow.has_room(len, messages, bytes))
+    }
+
     fn admit(
         &mut self,
         now: Time,

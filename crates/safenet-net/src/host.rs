@@ -1,0 +1,257 @@
+//! [`MessageHost`]: the service, a host, and the calls that wait.
+//!
+//! ```text
+//!   call -> try at the service -> done? return, and what it has written leaves
+//!              ^                  not? turn: at most until the time
+//!              `--------------------'
+//! ```
+//!
+//! What it is not: fair to who is not called. While one call waits, all messages go on; between two
+//! calls nothing does, and peers are held up by XTP's window.
+//!
+//! Invariant: whatever a peer does or does not, a call ends by its time.
+
+use crate::fault::{Awaited, CallError};
+use crate::heard::{ENDS_MAX, Heard};
+use dacapo_base::Time;
+use dacapo_safenet::{
+    Config, Ending, Event, Messages, Mode, Outcome, Part, Reach, Route, SendError, Ticket, Traffic,
+};
+use dacapo_xtp::ListenError;
+use dacapo_xtp_net::{Group, Host, HostError, JoinError};
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The longest that is waited at once.
+const SLICE: Duration = Duration::from_secs(1);
+
+/// The message service over a network.
+pub struct MessageHost {
+    host: Host,
+    messages: Messages,
+    heard: Heard,
+}
+
+impl MessageHost {
+    /// A service without listeners on the engine of a host.
+    #[must_use]
+    pub fn new(host: Host, config: Config) -> Self {
+        Self { host, messages: Messages::new(config), heard: Heard::default() }
+    }
+
+    /// The address of this end, below XTP.
+    #[must_use]
+    pub fn local(&self) -> SocketAddr {
+        self.host.local()
+    }
+
+    /// The host, to look at its counters, or to have it watch a descriptor whose readiness ends
+    /// waits ([`CallError::Interrupted`]).
+    pub const fn host(&mut self) -> &mut Host {
+        &mut self.host
+    }
+
+    /// The service, to look at its sums and counters.
+    #[must_use]
+    pub const fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// The time after this long, for calls.
+    #[must_use]
+    pub fn after(&self, wait: Duration) -> Time {
+        self.host.after(wait)
+    }
+
+    /// Takes messages at a port of XTP, from hosts and from groups.
+    ///
+    /// # Errors
+    /// [`ListenError::Taken`].
+    pub fn listen(&mut self, port: u16) -> Result<(), ListenError> {
+        self.messages.listen(self.host.engine(), port)
+    }
+
+    /// Takes what is sent to a group of the network.
+    ///
+    /// # Errors
+    /// [`JoinError`].
+    pub fn join(&mut self, group: Group) -> Result<(), JoinError> {
+        self.host.join(group)
+    }
+
+    /// BURST and RATE of a route, from now on.
+    ///
+    /// # Errors
+    /// [`CallError::Address`], [`CallError::Send`].
+    pub fn set_traffic(&mut self, route: Route, traffic: Traffic) -> Result<(), CallError> {
+        let (route, now) = (self.known(route)?, self.host.now());
+        let set = self.messages.set_traffic(now, self.host.engine(), route, traffic);
+        set.map_err(CallError::Send)
+    }
+
+    /// SEND_MESSAGE, asynchronous: returns when the message is accepted, which is at once while
+    /// there is room on its route. [`MessageHost::wait`] or [`MessageHost::poll_event`] tell its
+    /// end.
+    ///
+    /// # Errors
+    /// [`CallError`]; the message was not accepted.
+    pub fn send_message(
+        &mut self,
+        route: Route,
+        data: Vec<u8>,
+        until: Time,
+    ) -> Result<Ticket, CallError> {
+        self.accept(route, Mode::Asynchronous, data, until)
+    }
+
+    /// SEND_MESSAGE, synchronous: returns when the peer's user has all of the message, or it has
+    /// come to another end.
+    ///
+    /// # Errors
+    /// [`CallError`]. After [`Awaited::End`] the message is under way: [`MessageHost::wait`] goes
+    /// on with its ticket, [`MessageHost::abandon`] gives it up.
+    pub fn send_message_and_wait(
+        &mut self,
+        route: Route,
+        data: Vec<u8>,
+        until: Time,
+    ) -> Result<Outcome, CallError> {
+        let ticket = self.accept(route, Mode::Synchronous, data, until)?;
+        self.wait(ticket, until)
+    }
+
+    /// Waits for the end of a message.
+    ///
+    /// # Errors
+    /// [`CallError`]; the message is under way still, unless it is [`CallError::NotOpen`].
+    pub fn wait(&mut self, ticket: Ticket, until: Time) -> Result<Outcome, CallError> {
+        loop {
+            if let Some(outcome) = self.heard.take_end(ticket) {
+                return Ok(outcome);
+            }
+            let route = self.heard.route_of(ticket).ok_or(CallError::NotOpen(ticket))?;
+            self.pause(until, Awaited::End(ticket, route))?;
+        }
+    }
+
+    /// GET_MESSAGE: the most urgent message that has come to a port, or the next part of a long
+    /// one. With a time that is over it does not wait.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn get_message(&mut self, port: u16, until: Time) -> Result<Part, CallError> {
+        loop {
+            let now = self.host.now();
+            if let Some(part) = self.messages.get_message(now, self.host.engine(), port) {
+                let is_awaited = part.mode == Mode::Synchronous && part.reach == Reach::Host;
+                if is_awaited && part.ending == Ending::Last {
+                    // Its sender waits for the word that has just been written.
+                    self.turn(Duration::ZERO)?;
+                }
+                return Ok(part);
+            }
+            self.pause(until, Awaited::Message { port })?;
+        }
+    }
+
+    /// Gives up every message of a route: what waits fails, what is under way is unknown.
+    ///
+    /// # Errors
+    /// [`CallError::Address`], [`CallError::Host`].
+    pub fn abandon(&mut self, route: Route) -> Result<(), CallError> {
+        let (route, now) = (self.known(route)?, self.host.now());
+        self.messages.abandon(now, self.host.engine(), route);
+        Ok(self.turn(Duration::ZERO)?)
+    }
+
+    /// The next thing that was told and not asked for by a call: ends of messages that nobody
+    /// waited for, messages that have come, room.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.hear();
+        self.heard.take_any()
+    }
+
+    /// Does what there is to do, or waits for it at most this long.
+    ///
+    /// # Errors
+    /// [`HostError`].
+    pub fn turn(&mut self, most: Duration) -> Result<(), HostError> {
+        let now = self.host.now();
+        let due = self.messages.deadline();
+        let most = if due == Time::NEVER { most } else { most.min(due.since(now)) };
+        self.host.turn(most)?;
+        self.messages.handle_turn(self.host.now(), self.host.engine());
+        self.hear();
+        Ok(())
+    }
+
+    /// Ends the service: every message ends, peers are told, and waits until they know.
+    ///
+    /// # Errors
+    /// [`CallError::TimedOut`] when not all have said so in time, [`CallError::Host`].
+    pub fn close(&mut self, until: Time) -> Result<(), CallError> {
+        let now = self.host.now();
+        self.messages.close(now, self.host.engine());
+        while !self.messages.is_quiet() {
+            self.pause(until, Awaited::Close)?;
+        }
+        // What was written last leaves.
+        Ok(self.turn(Duration::ZERO)?)
+    }
+
+    fn accept(
+        &mut self,
+        route: Route,
+        mode: Mode,
+        data: Vec<u8>,
+        until: Time,
+    ) -> Result<Ticket, CallError> {
+        let route = self.known(route)?;
+        let count = self.heard.ends_waiting();
+        if count >= ENDS_MAX {
+            return Err(CallError::Send(SendError::Unheard { count }));
+        }
+        while !self.messages.has_room(route, data.len()) {
+            self.pause(until, Awaited::Room(route))?;
+        }
+        let now = self.host.now();
+        let sent = self.messages.send_message(now, self.host.engine(), route, mode, data);
+        let ticket = sent.map_err(CallError::Send)?;
+        self.heard.open(ticket, route);
+        self.turn(Duration::ZERO)?;
+        Ok(ticket)
+    }
+
+    /// The same route with the one form that the network has of its peer's address.
+    fn known(&self, route: Route) -> Result<Route, CallError> {
+        let peer = self.host.address(route.peer).map_err(CallError::Address)?;
+        Ok(Route { peer, ..route })
+    }
+
+    fn hear(&mut self) {
+        while let Some(event) = self.messages.poll_event() {
+            self.heard.hear(event);
+        }
+    }
+
+    /// One turn, which ends by this time.
+    fn pause(&mut self, until: Time, awaited: Awaited) -> Result<(), CallError> {
+        let now = self.host.now();
+        if now >= until {
+            let fault = match awaited {
+                Awaited::Room(route) | Awaited::End(_, route) => self.host.fault_of(route.peer),
+                Awaited::Message { .. } | Awaited::Close => None,
+            };
+            return Err(CallError::TimedOut { awaited, fault });
+        }
+        self.turn(until.since(now).min(SLICE))?;
+        self.host.take_alarm().map_or(Ok(()), |token| Err(CallError::Interrupted(token)))
+    }
+}
+
+impl fmt::Debug for MessageHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageHost").field("local", &self.local()).finish_non_exhaustive()
+    }
+}
