@@ -34,7 +34,7 @@ mod lane;
 mod network;
 mod recorded;
 mod sniff;
-mod tcp;
+pub mod tcp;
 
 pub use capture::{CaptureWriter, Carriage, LinkType, clothe};
 pub use connected::{

@@ -118,6 +118,8 @@ targets! {
         "hostile packets, users and time at an engine of XTP: state, memory and answers bounded";
     "xtp_net_frames" xtp_net::frames seeds frame_seeds up_to SHORT
         "frames of an interface: packets of XTP are found, and taken apart where they were joined";
+    "xtp_net_records" xtp_net::records seeds record_seeds up_to SHORT
+        "preface and records of a connection, in any pieces: the same packets however it is cut";
     "safenet_service" safenet::service seeds service_seeds up_to SHORT
         "a message service and a peer that writes anything: bounds hold, each message ends once";
 }

@@ -1,9 +1,10 @@
-//! Frames that an interface carries, and the Ethernet addresses of peers.
+//! Frames that an interface carries, the Ethernet addresses of peers, and the bytes of connections.
 //!
 //! What it is not: sockets; what comes out of those is the kernel's.
 
 use crate::oracle;
 use dacapo_xtp_net::eui64::MacAddr;
+use dacapo_xtp_net::tcp::{PREFACE_LEN, Records, preface, record_head};
 use dacapo_xtp_net::{Carriage, ETHERTYPE, UDP_PORT, clothe, packets};
 use std::net::SocketAddr;
 
@@ -37,6 +38,102 @@ fn addresses(data: &[u8]) {
     if let Ok(mac) = String::from_utf8_lossy(data).parse::<MacAddr>() {
         assert_eq!(mac.to_string().to_lowercase(), mac.to_string());
     }
+}
+
+/// The room for a packet, which is less than a length can say.
+const ROOM: usize = 1_024;
+
+/// Any bytes of a connection, in pieces whose lengths the first bytes say: what comes out is what a
+/// plain reading of the whole finds.
+pub fn records(data: &[u8]) {
+    let (cuts, bytes) = data.split_at(data.len().min(4));
+    let found = oracle::bounded("a connection", data.len(), || in_pieces(cuts, bytes));
+    let (port, packets, is_broken) = plainly(bytes);
+    assert_eq!((found.port, found.count, found.is_broken), (port, packets.len(), is_broken));
+    assert_eq!(found.bytes, packets.iter().map(|packet| packet.len()).sum::<usize>());
+    assert_eq!(found.sum, packets.concat().iter().fold(0, fold));
+}
+
+#[derive(Default)]
+struct Found {
+    port: Option<u16>,
+    count: usize,
+    bytes: usize,
+    sum: u64,
+    is_broken: bool,
+}
+
+fn fold(sum: u64, byte: &u8) -> u64 {
+    sum.rotate_left(5) ^ u64::from(*byte)
+}
+
+fn in_pieces(cuts: &[u8], mut bytes: &[u8]) -> Found {
+    let (mut records, mut found, mut room) = (Records::default(), Found::default(), [0; ROOM]);
+    let mut lens = cuts.iter().map(|cut| 1 + usize::from(*cut)).chain([usize::MAX]);
+    while !bytes.is_empty() && !found.is_broken {
+        let len = lens.next().unwrap_or(usize::MAX).min(bytes.len());
+        let (piece, rest) = bytes.split_at(len);
+        bytes = rest;
+        records.push(piece);
+        if found.port.is_none() {
+            match records.preface() {
+                Ok(port) => found.port = port,
+                Err(_) => found.is_broken = true,
+            }
+        }
+        while found.port.is_some() && !found.is_broken {
+            match records.record(&mut room) {
+                Ok(Some(len)) => {
+                    found.count += 1;
+                    found.bytes += len;
+                    found.sum = room[..len].iter().fold(found.sum, fold);
+                }
+                Ok(None) => break,
+                Err(_) => found.is_broken = true,
+            }
+        }
+    }
+    found
+}
+
+/// The same by somebody who has all of it at once.
+fn plainly(bytes: &[u8]) -> (Option<u16>, Vec<&[u8]>, bool) {
+    let mut packets = Vec::new();
+    let Some((head, mut rest)) = bytes.split_first_chunk::<PREFACE_LEN>() else {
+        return (None, packets, false);
+    };
+    let port = u16::from_be_bytes([head[6], head[7]]);
+    if *head != preface(port) || port == 0 {
+        return (None, packets, true);
+    }
+    while let Some((len, after)) = rest.split_first_chunk::<2>() {
+        let len = usize::from(u16::from_be_bytes(*len));
+        if len == 0 || len > ROOM {
+            return (Some(port), packets, true);
+        }
+        if after.len() < len {
+            break;
+        }
+        let (packet, more) = after.split_at(len);
+        packets.push(packet);
+        rest = more;
+    }
+    (Some(port), packets, false)
+}
+
+/// Records in pieces, one that is none, and a preface of another version.
+pub fn record_seeds() -> Vec<Vec<u8>> {
+    let record = |len: u16| [&record_head(len)[..], &vec![7; usize::from(len)]].concat();
+    let cuts = [3, 1, 40, 0];
+    let mut other = preface(4_040);
+    other[5] = 2;
+    vec![
+        [&cuts[..], &preface(4_040), &record(32), &record(1), &record(100)].concat(),
+        [&cuts[..], &preface(1), &record(5), &record_head(0)].concat(),
+        [&cuts[..], &preface(1), &record_head(ROOM as u16 + 1), &[0; 9]].concat(),
+        [&cuts[..], &preface(9), &record_head(50), &[1; 20]].concat(),
+        [&cuts[..], &other].concat(),
+    ]
 }
 
 /// A packet over each network, two that were joined, and what is none.

@@ -2,8 +2,8 @@
 //! ATM.
 //!
 //! ```text
-//!   dialer -> | "dXTP" 4 | version 2 | port 2 |                     where the dialer listens
-//!   both   -> | len 2 | packet || len 2 | packet || …               len: 1 to 65,535
+//!   dialer -> preface: the port at which it listens        records.rs: the bytes
+//!   both   -> record, record, …: a packet each             line.rs: the socket
 //! ```
 //!
 //! The preface says the port at which who dials can be dialed itself, as a call of ATM says the
@@ -20,6 +20,7 @@
 //! kept, and a record that could not be written whole.
 
 mod line;
+mod records;
 
 use crate::capture::Carriage;
 use crate::connected::{ConnectionEvent, ConnectionId, ConnectionOriented};
@@ -30,6 +31,7 @@ use dacapo_base::Time;
 use dacapo_sys::poll::{self, Interest, Poller, Registry};
 use dacapo_sys::tcp::{Config, Listener, Stream};
 use line::{Line, Reading, State};
+pub use records::{NotRecords, PREFACE_LEN, Records, preface, record_head};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
@@ -206,8 +208,8 @@ impl Tcp {
     fn greet(&mut self, id: u64) {
         let Some(line) = self.lines.get_mut(&id) else { return };
         let read = line.read(&mut self.buffer);
-        match (line.preface(), read) {
-            (Some(Ok(port)), _) => {
+        match (line.records.preface(), read) {
+            (Ok(Some(port)), _) => {
                 line.state = State::Open;
                 let peer = SocketAddr::new(line.remote.ip(), port);
                 let peer = address_of(peer, line.remote);
@@ -216,7 +218,7 @@ impl Tcp {
                 self.ready.push_back(id);
                 self.events.push_back(ConnectionEvent::Incoming { id: ConnectionId(id), peer });
             }
-            (None, Ok(Reading::Some | Reading::Nothing)) => {}
+            (Ok(None), Ok(Reading::Some | Reading::Nothing)) => {}
             _ => self.lose(id, None),
         }
     }
@@ -308,18 +310,18 @@ impl ConnectionOriented for Tcp {
                 self.ready.pop_front();
                 continue;
             };
-            match line.record(into) {
-                Some(Ok(len)) => {
+            match line.records.record(into) {
+                Ok(Some(len)) => {
                     // The next in turn is another's.
                     self.ready.rotate_left(1);
                     return Some((ConnectionId(id), len));
                 }
-                Some(Err(())) => {
+                Err(NotRecords) => {
                     self.strangers = self.strangers.saturating_add(1);
                     self.lose(id, Some(Fault::Truncated));
                     continue;
                 }
-                None => {}
+                Ok(None) => {}
             }
             match line.read(&mut self.buffer) {
                 Ok(Reading::Some) => {}
