@@ -2,6 +2,7 @@
 //!
 //! What it is not: what the commands do (`commands/`). Wrong usage ends with code 2 here already.
 
+mod bench_xtp;
 mod lift;
 mod link;
 mod net;
@@ -11,6 +12,7 @@ mod texts;
 mod transfer;
 mod xtp;
 
+pub use bench_xtp::{BenchXtpArgs, PACKET_LEN_MAX, XtpMode};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use dacapo::uri::Uri;

@@ -202,7 +202,8 @@ Examples:
   dacapo bench net                         what goes from process to process on this host
   dacapo bench net 192.0.2.7               or to `dacapo bench net --listen` there
   dacapo bench safenet                     messages over XTP, beside the SAFENET document
-  dacapo bench scale                       what ten thousand idle sessions cost";
+  dacapo bench scale                       what ten thousand idle sessions cost
+  dacapo bench xtp                         what XTP carries, as in a paper of 1995";
 
 pub const BENCH_SAFENET: &str = "\
 Latency is half of an echo's round trip, throughput is from the first message sent to the last, and
@@ -212,6 +213,33 @@ process and hand each other packets by a call, so it is the work of the processo
 Examples:
   dacapo bench safenet
   dacapo bench safenet --seconds 2 --json | jq .levels[0].fit";
+
+pub const BENCH_XTP: &str = "\
+As Mapp measured SandiaXTP in 1995: so many bytes are sent, by so many at once, each of them a
+message. ack-rel and ack-un wait until each is acknowledged; here that is when the far end's user
+has read it (DREQ). blast sends 1 MB without waiting and rests for 100 ms, blast-steady does not
+rest. Two costs are derived: of reliability, ack-un less ack-rel; of waiting, blast less ack-un.
+What may be lost has no checksum over its data, as then. stream is not of the paper: reliable,
+without waiting.
+
+The time is that of the near end, from the first byte given to the last one read; pauses are no
+part of it. Processor time (user and kernel) is that of both processes, each one thread. All bytes
+are those that the far end has read, and what it has not is said as lost.
+
+Without HOST both ends are on this host, two processes over loopback. With HOST the far end is
+`dacapo bench xtp --listen`, started there by hand: it reads whatever comes, one association after
+the other, and tells what it has read. Over an MTU of 1,500 say --packet-len 1452.
+
+It ends with 0 when everything could be measured, 1 when it could not, 3 when nothing answers at
+HOST, and 6 when bytes are missing that nobody has booked.
+
+Examples:
+  dacapo bench xtp                                                # some minutes
+  dacapo bench xtp --mode stream --send-len 65536 --seconds 1
+  dacapo bench xtp --mode ack-rel,ack-un,blast --bytes 1MB --seconds 0.1 --json | jq .derived
+  dacapo bench xtp --listen                                       # on one host, and on another:
+  dacapo bench xtp 192.0.2.7 --packet-len 1452 --mode stream --rate '500 Mbit/s'
+  sudo dacapo bench xtp --over ip --mode stream,blast-steady";
 
 pub const BENCH_CONTROL: &str = "\
 Examples:

@@ -173,6 +173,9 @@ pub enum Bench {
     /// What ten thousand idle sessions cost, and what opening and closing them leaves behind.
     #[command(after_help = super::texts::BENCH_SCALE)]
     Scale(super::BenchScaleArgs),
+    /// XTP from process to process, by what is sent at once and how, beside figures of 1995.
+    #[command(after_help = super::texts::BENCH_XTP)]
+    Xtp(super::BenchXtpArgs),
 }
 
 /// Arguments of `bench link`.

@@ -32,6 +32,9 @@ pub enum Xtp {
     /// Write the packets of XTP that an interface carries into a file for Wireshark (root).
     #[command(after_help = texts::XTP_CAPTURE)]
     Capture(XtpCaptureArgs),
+    /// Measure what XTP carries: the same as `dacapo bench xtp`.
+    #[command(after_help = texts::BENCH_XTP)]
+    Bench(super::BenchXtpArgs),
 }
 
 /// The network below XTP.
@@ -214,13 +217,13 @@ impl Place {
     }
 }
 
-fn parse_place(text: &str) -> Result<Place, String> {
+pub(super) fn parse_place(text: &str) -> Result<Place, String> {
     let wrong = "an IP address, such as 0.0.0.0, ::1, 10.0.0.7:4040 or fe80::7%eth0";
     Place::parse_bare(text).ok_or_else(|| wrong.to_owned())
 }
 
 /// Bytes per second, from bits.
-fn parse_rate(text: &str) -> Result<u32, String> {
+pub(super) fn parse_rate(text: &str) -> Result<u32, String> {
     let wrong = || format!("{text:?} is no rate of 8 kbit/s to 34 Gbit/s, such as 20Mbit/s");
     let bits = dacapo_qos::parse_rate(text).map_err(|_| wrong())?;
     let bytes = u32::try_from(bits / 8).map_err(|_| wrong())?;

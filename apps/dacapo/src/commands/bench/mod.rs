@@ -15,6 +15,7 @@ mod scale;
 mod series;
 mod timed;
 mod transfer;
+pub mod xtp;
 
 use crate::cli::{Bench, BenchArgs};
 use crate::exit::{Exit, Failure};
@@ -29,5 +30,6 @@ pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
         Bench::Safenet(args) => safenet::run(args),
         Bench::Scale(args) => scale::run(args),
         Bench::Transfer(args) => transfer::run(args),
+        Bench::Xtp(args) => xtp::run(args),
     }
 }

@@ -15,6 +15,7 @@ use crate::output;
 use dacapo_sys::interface;
 use dacapo_sys::signal::{Signal, Signals};
 use dacapo_sys::udp::Delivery;
+use dacapo_xtp::wire::Limits;
 use dacapo_xtp::{Config, Open};
 use dacapo_xtp_net::eui64::MacAddr;
 use dacapo_xtp_net::{
@@ -48,6 +49,16 @@ pub struct End {
 impl End {
     /// An end at the address that was asked for, else at `local`.
     pub fn open(what: &str, below: &Below, local: SocketAddr) -> Result<Self, Failure> {
+        Self::with_buffers(what, below, local, BUFFER_LEN)
+    }
+
+    /// The same, with so many bytes that an association keeps of each direction.
+    pub fn with_buffers(
+        what: &str,
+        below: &Below,
+        local: SocketAddr,
+        buffer_len: usize,
+    ) -> Result<Self, Failure> {
         let failed = |text: &dyn std::fmt::Display| Failure::run_time(what, text);
         // Before anything is opened that must be closed in order.
         let signals = Signals::catch(&Signal::ALL).map_err(|error| failed(&error))?;
@@ -62,8 +73,7 @@ impl End {
             capture = Some((path.display().to_string(), recorded.failed()));
             network = Box::new(recorded);
         }
-        let config =
-            Config { contexts_max: CONTEXTS_MAX, buffer_len: BUFFER_LEN, ..Config::default() };
+        let config = Config { contexts_max: CONTEXTS_MAX, buffer_len, ..Config::default() };
         let mut host = Host::new(network, config).map_err(|error| failed(&error))?;
         host.watch(signals.as_fd(), SIGNALS).map_err(|error| failed(&error))?;
         Ok(Self { host, signals, capture })
@@ -156,6 +166,16 @@ fn network(
             let name = below.interface.as_deref().unwrap_or_default();
             Box::new(Ethernet::open(name, below.packet_len)?)
         }
+    })
+}
+
+/// A rate in bytes per second, with the burst that goes in 10 ms: as even as timers of this host
+/// allow.
+pub fn limits_at(rate: Option<u32>) -> Limits {
+    rate.map_or_else(Limits::default, |rate| Limits {
+        out_rate: rate,
+        out_burst: (rate / 100).max(2_000),
+        ..Limits::default()
     })
 }
 

@@ -4,13 +4,14 @@
 //!   listen   served.rs, per association: files -> folder, transactions -> back
 //!   send     files, as units in messages of one stream    <- what was saved, with its hash
 //!   ping     transactions                                  capture   packets of an interface
+//!   bench    commands/bench/xtp
 //!      \______ below.rs: the network, the host, signals ______/
 //! ```
 //!
 //! What it is not: sessions of dacapo, or the protocol (`dacapo-xtp`) and its networks
 //! (`dacapo-xtp-net`).
 
-mod below;
+pub mod below;
 mod capture;
 mod listen;
 mod ping;
@@ -28,5 +29,6 @@ pub fn run(args: &XtpArgs) -> Result<Exit, Failure> {
         Xtp::Send(args) => send::run(args),
         Xtp::Ping(args) => ping::run(args),
         Xtp::Capture(args) => capture::run(args),
+        Xtp::Bench(args) => super::bench::xtp::run(args),
     }
 }

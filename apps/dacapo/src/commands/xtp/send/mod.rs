@@ -19,7 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use dacapo::transfer::{DATA_LEN, Digest, Header, Kind};
 use dacapo_base::Time;
-use dacapo_xtp::wire::{Limits, Service};
+use dacapo_xtp::wire::Service;
 use dacapo_xtp::{ContextId, Message, Mode, Open};
 use dacapo_xtp_net::CallError;
 use receipts::Receipts;
@@ -51,12 +51,7 @@ pub fn run(args: &XtpSendArgs) -> Result<Exit, Failure> {
         return Err(Failure::run_time(WHAT, text));
     }
     let end = End::open(WHAT, &args.below, below::on_the_way_to(peer))?;
-    // The burst is what goes in 10 ms: as even as timers of this host allow.
-    let limits = args.rate.map_or_else(Limits::default, |rate| Limits {
-        out_rate: rate,
-        out_burst: (rate / 100).max(2_000),
-        ..Limits::default()
-    });
+    let limits = below::limits_at(args.rate);
     let mode = Mode { fast_report: true, limits, ..Mode::default() };
     let open = Open { peer, ends: None, service: Service::Stream, mode };
     let open = end.with_ends(open, args.below.port);
