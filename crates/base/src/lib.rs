@@ -4,8 +4,9 @@
 //! Engines take both as arguments and never ask the system for either, so a whole core runs in
 //! virtual time and the same seed gives the same run, byte for byte.
 //!
-//! Beside them, for tests, [`failpoint!`], the named places where one ends the process (not in
-//! release), [`seeds`], which tries many, and [`Patience`], after which one that waits hangs.
+//! Beside them [`Gather`], which says when the receiver of a stream of trains looks at it; and for
+//! tests [`failpoint!`], the named places where one ends the process (not in release), [`seeds`],
+//! which tries many, and [`Patience`], after which one that waits hangs.
 //!
 //! What it is not: a clock or a source of entropy. `dacapo-sys` reads those, at the edge.
 //!
@@ -18,11 +19,13 @@
 //! ```
 
 pub mod failpoint;
+mod gather;
 pub mod patience;
 mod random;
 pub mod seeds;
 mod time;
 
+pub use gather::Gather;
 pub use patience::Patience;
 pub use random::Random;
 pub use time::Time;

@@ -94,7 +94,6 @@ mod endpoint;
 mod entry;
 mod events;
 mod flow;
-mod gather;
 mod handle;
 mod others;
 mod publish;

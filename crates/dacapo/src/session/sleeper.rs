@@ -13,8 +13,7 @@
 //! Waking up costs a processor that sleeps 20 µs and more. So who has not waited long the last time
 //! watches for [`WATCH_MAX`] before it sleeps, while a processor is free for that.
 
-use super::gather::Gather;
-use dacapo_base::Time;
+use dacapo_base::{Gather, Time};
 use dacapo_core::Reactor;
 use dacapo_sys::clock;
 use dacapo_sys::load::Load;
@@ -76,7 +75,7 @@ impl Sleeper {
 
     fn new(poller: Poller, turn_loop: Option<OwnedFd>, waker: Waker) -> Self {
         let (events, waker) = (Vec::new(), Arc::new(waker));
-        let (load, gather) = (Load::new(), Gather::new());
+        let (load, gather) = (Load::new(), Gather::default());
         let (is_nested, is_brisk) = (false, false);
         Self { poller, turn_loop, is_nested, events, waker, load, is_brisk, gather }
     }

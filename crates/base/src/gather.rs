@@ -15,7 +15,7 @@
 //! Invariant: what comes waits at most [`REST`] and the system's slack of 50 µs longer than
 //! without.
 
-use dacapo_base::Time;
+use crate::Time;
 use std::time::Duration;
 
 /// From a look to the next, while things gather.
@@ -34,8 +34,8 @@ const OFF_MIN: Duration = Duration::from_millis(1);
 const OFF_MAX: Duration = Duration::from_millis(64);
 
 /// What was seen of the last looks.
-#[derive(Debug)]
-pub(super) struct Gather {
+#[derive(Clone, Debug)]
+pub struct Gather {
     received: u64,
     asked_at: Time,
     looked_at: Time,
@@ -46,8 +46,8 @@ pub(super) struct Gather {
     off_until: Time,
 }
 
-impl Gather {
-    pub fn new() -> Self {
+impl Default for Gather {
+    fn default() -> Self {
         Self {
             received: 0,
             asked_at: Time::ZERO,
@@ -58,8 +58,11 @@ impl Gather {
             off_until: Time::ZERO,
         }
     }
+}
 
+impl Gather {
     /// How long to rest before the next look; `received` is how many bytes have come in all.
+    #[must_use]
     pub fn rest(&mut self, now: Time, received: u64) -> Option<Duration> {
         let got = received.saturating_sub(self.received);
         self.received = received;
@@ -109,7 +112,7 @@ mod tests {
     impl World {
         fn new() -> Self {
             let (now, longest) = (Time::from_millis(1), Duration::ZERO);
-            Self { gather: Gather::new(), now, received: 0, rests: 0, longest }
+            Self { gather: Gather::default(), now, received: 0, rests: 0, longest }
         }
 
         /// Sleeps until something comes, or rests first; `come` says how much has come after the
