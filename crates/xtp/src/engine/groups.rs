@@ -145,7 +145,6 @@ impl Engine {
 
     /// Keys of those who are no members any more lead to what answers late packets.
     pub(super) fn bury_parted(&mut self, now: Time, slot: u32) {
-        let config = self.config;
         while let Some(parted) = self.context_at(slot).and_then(Context::pop_parted) {
             let Parted { offered, address, key, rseq, how, has_said_end } = parted;
             self.by_key.remove(&offered);
@@ -155,6 +154,7 @@ impl Engine {
             let peer = address;
             let known_as = None;
             let gone = Gone { peer, own_key: offered, known_as, key, seq: 0, rseq, is_complete };
+            let config = self.config;
             let period = self.context_at(slot).map(|context| context.inactive_period(&config));
             self.inactive.insert(now + period.unwrap_or_default(), gone);
             match how {

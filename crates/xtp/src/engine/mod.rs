@@ -183,12 +183,13 @@ impl Engine {
             into.extend_from_slice(&packet);
             return Some(to);
         }
-        while let Some(slot) = self.ready.pop() {
-            let Some(context) = self.context_at(slot) else { continue };
-            if let Some(to) = context.poll(now, into) {
+        while let Some(slot) = self.ready.turn() {
+            let to = self.context_at(slot).and_then(|context| context.poll(now, into));
+            if to.is_some() {
                 self.touch(now, slot);
-                return Some(to);
+                return to;
             }
+            self.ready.remove(slot);
             self.settle(now, slot);
         }
         None

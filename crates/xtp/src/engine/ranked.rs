@@ -53,18 +53,36 @@ impl Ranked {
         }
     }
 
-    /// The context whose turn it is.
+    /// The context whose turn it is; it is behind its equals from now on.
+    pub fn turn(&mut self) -> Option<u32> {
+        self.turns = self.turns.wrapping_add(1);
+        let (rank, ticket, slot) = self.next()?;
+        if self.order.len() > 1 {
+            self.order.remove(&(rank, ticket, slot));
+            self.tickets = self.tickets.wrapping_add(1);
+            self.order.insert((rank, self.tickets, slot));
+            if let Some(at) = self.places.get_mut(slot as usize) {
+                *at = Some((rank, self.tickets));
+            }
+        }
+        Some(slot)
+    }
+
+    /// The context whose turn it is, which is taken out.
     pub fn pop(&mut self) -> Option<u32> {
         self.turns = self.turns.wrapping_add(1);
-        let last = self.order.last().filter(|_| self.turns.is_multiple_of(SHARE));
-        let first_of_last = last.map(|(rank, ..)| *rank);
-        let next = match first_of_last {
-            Some(rank) => self.order.range((rank, 0, 0)..).next(),
-            None => self.order.first(),
-        };
-        let slot = next?.2;
+        let (.., slot) = self.next()?;
         self.remove(slot);
         Some(slot)
+    }
+
+    fn next(&self) -> Option<(u32, u64, u32)> {
+        let last = self.order.last().filter(|_| self.turns.is_multiple_of(SHARE));
+        let first_of_last = last.map(|(rank, ..)| *rank);
+        match first_of_last {
+            Some(rank) => self.order.range((rank, 0, 0)..).next().copied(),
+            None => self.order.first().copied(),
+        }
     }
 }
 
