@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   turn:  time -> engine   receive -> engine     engine -> outbox -> network   nothing? wait for
-//!          timers           at most 64 arrivals   at most 256 packets           a packet, room,
-//!                                                                               a time, an alarm
+//!          timers           at most 64 arrivals   at most 4 times 256 packets   a packet, room,
+//!                           or 96 KiB                                            a time, an alarm
 //! ```
 //!
 //! What it is not: a thread. Nothing happens but in [`Host::turn`] and in the calls of `calls.rs`,
@@ -14,7 +14,8 @@
 //!
 //! Invariants: work in a turn is bounded; what the engine gives is sent, waits in the outbox, or is
 //! counted; at most [`FAULTS_MAX`] peers have their last fault remembered; what is watched is
-//! looked at with every turn, however much comes.
+//! looked at with every turn, however much comes. While trains come one close behind the other, a
+//! wait begins with a rest of at most 30 µs ([`Gather`]), so that several are taken at once.
 
 mod calls;
 mod outbox;
@@ -23,7 +24,7 @@ use crate::fault::Fault;
 use crate::network::{Arrival, Connectionless, Group, RecvError};
 use crate::{AddressError, JoinError};
 pub use calls::{CallError, Incoming};
-use dacapo_base::{Random, Time};
+use dacapo_base::{Gather, Random, Time};
 use dacapo_sys::poll::{Event, Interest, Poller, Registry};
 use dacapo_sys::{NoEntropy, clock};
 use dacapo_xtp::{Config, ContextId, Engine};
@@ -37,6 +38,10 @@ use std::time::Duration;
 
 /// Arrivals of a turn; each may be many packets.
 const ARRIVALS_MAX: usize = 64;
+/// Bytes of a turn, but for the last arrival: who reads is to find them where they were just put.
+const ARRIVED_LEN_MAX: u64 = 96 << 10;
+/// How often in a turn the outbox is filled: it holds what one call takes of a stream.
+const SENDS_MAX: usize = 4;
 /// Whatever comes fits.
 const BUFFER_LEN: usize = 65_536;
 /// Peers whose last fault is remembered.
@@ -95,6 +100,7 @@ pub struct Host {
     engine: Engine,
     network: Box<dyn Connectionless>,
     poller: Poller,
+    gather: Gather,
     ready: Vec<Event>,
     buffer: Vec<u8>,
     outbox: Outbox,
@@ -121,6 +127,7 @@ impl Host {
             engine: Engine::new(config, Random::from_seed(seed)),
             network,
             poller,
+            gather: Gather::default(),
             ready: Vec::new(),
             buffer: vec![0; BUFFER_LEN],
             outbox: Outbox::default(),
@@ -221,13 +228,17 @@ impl Host {
             self.engine.handle_time(now);
         }
         let has_received = self.receive(now);
-        let has_sent = self.send(now);
-        has_received || has_sent
+        let sends = (0..SENDS_MAX).take_while(|_| self.send(now)).count();
+        has_received || sends > 0
     }
 
     fn receive(&mut self, now: Time) -> bool {
         let mut has_received = false;
+        let full = self.counters.bytes_received + ARRIVED_LEN_MAX;
         for _ in 0..ARRIVALS_MAX {
+            if self.counters.bytes_received >= full {
+                break;
+            }
             match self.network.recv(now, &mut self.buffer) {
                 Ok(arrival) => self.take(now, arrival),
                 Err(RecvError::WouldBlock) => break,
@@ -298,7 +309,11 @@ impl Host {
         let now = clock::now();
         let due = self.engine.deadline().min(self.network.deadline()).min(self.outbox.retry_at());
         let most = if due == Time::NEVER { most } else { most.min(due.since(now)) };
+        if let Some(rest) = self.gather.rest(now, self.counters.bytes_received) {
+            std::thread::sleep(rest.min(most));
+        }
         self.poller.wait(Some(most), &mut self.ready).map_err(HostError::Poll)?;
+        self.gather.looked(clock::now());
         for event in self.ready.drain(..) {
             match Registry::split(event.token) {
                 (NETWORK, place) => self.network.handle_event(place, event),

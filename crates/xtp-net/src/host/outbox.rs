@@ -15,6 +15,7 @@ use super::Counters;
 use crate::fault::Fault;
 use crate::network::{Connectionless, SendError};
 use dacapo_base::Time;
+use dacapo_sys::udp::TRAIN_BYTES_MAX;
 use dacapo_xtp::Engine;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -22,8 +23,9 @@ use std::time::Duration;
 
 /// The most packets that are taken out of the engine at a time.
 const PACKETS_MAX: usize = 256;
-/// The most bytes, but for the last packet.
-const BYTES_MAX: usize = 256 << 10;
+/// The most bytes, but for the last packet: what one call takes of a train, so that the first cache
+/// but one still has it when the call copies it.
+const BYTES_MAX: usize = TRAIN_BYTES_MAX;
 /// How long a device without room is let rest.
 const REST: Duration = Duration::from_millis(1);
 
@@ -80,7 +82,9 @@ impl Outbox {
         self.bytes.clear();
         for _ in 0..PACKETS_MAX {
             let start = self.bytes.len();
-            if start >= BYTES_MAX {
+            // The next is as long as the last, or it begins another train.
+            let next = self.trains.back().map_or(0, |train| train.segment);
+            if start + next > BYTES_MAX {
                 return;
             }
             let Some(to) = engine.poll_packet(now, &mut self.bytes) else { return };
