@@ -57,7 +57,8 @@ pub struct BenchXtpArgs {
     /// What a run sends, up to 1024 GiB; in whole sends.
     #[arg(long, value_name = "SIZE", default_value = "100MB", value_parser = parse_bytes)]
     pub bytes: u64,
-    /// Runs are repeated until they have lasted so long: seconds, or a number with a unit.
+    /// Runs are repeated until they have lasted so long, with pauses: seconds, or a number with a
+    /// unit.
     #[arg(long, value_name = "DURATION", default_value = "3s")]
     #[arg(value_parser = super::parse_duration)]
     pub seconds: Duration,
