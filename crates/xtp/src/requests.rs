@@ -85,6 +85,11 @@ impl Requests {
         Self { timers, sync, open, handshake: None, rtt, heard: now }
     }
 
+    /// From now on a handshake lasts at most so long.
+    pub fn set_give_up(&mut self, give_up: Duration) {
+        self.timers.give_up = give_up;
+    }
+
     /// The number of the latest request.
     #[must_use]
     pub const fn sync(&self) -> u32 {

@@ -7,6 +7,7 @@ use crate::event::{End, Events};
 use crate::table::{Input, State};
 use crate::wire::Limits;
 use dacapo_base::Time;
+use std::time::Duration;
 
 impl Context {
     /// Whether the user can still send.
@@ -65,6 +66,11 @@ impl Context {
         self.mode.limits = limits;
         self.adopt(now, self.their_limits);
         self.wants.is_traffic_due = true;
+    }
+
+    /// A peer that does not answer is waited for as long as this.
+    pub fn set_give_up(&mut self, give_up: Duration) {
+        self.requests.set_give_up(give_up);
     }
 
     /// The user gives the association up.

@@ -8,6 +8,7 @@ use crate::group::GroupPolicy;
 use crate::wire::{HEADER_LEN, Limits, Service};
 use dacapo_base::Time;
 use std::fmt;
+use std::time::Duration;
 
 /// What goes before the data of a FIRST at most: header, tag, address and traffic.
 const FIRST_HEAD_LEN: usize = HEADER_LEN + 8 + 40 + 24;
@@ -203,6 +204,22 @@ impl Engine {
         limits: Limits,
     ) -> Result<(), UserError> {
         self.context(id)?.set_limits(now, limits);
+        self.touch(now, id.slot);
+        Ok(())
+    }
+
+    /// From now on a peer of this association that does not answer is given up after so long
+    /// (CTIMEOUT), and not after what the engine was told for all.
+    ///
+    /// # Errors
+    /// [`UserError::Released`].
+    pub fn set_give_up(
+        &mut self,
+        now: Time,
+        id: ContextId,
+        give_up: Duration,
+    ) -> Result<(), UserError> {
+        self.context(id)?.set_give_up(give_up);
         self.touch(now, id.slot);
         Ok(())
     }
