@@ -1,6 +1,7 @@
-//! The sockets of a QUIC transport: a listener per address, or the one of a dialer.
+//! The sockets of a transport that runs a protocol of its own over UDP, as QUIC and XTP are run: a
+//! listener per address, or the one of a dialer.
 //!
-//! What it is not: a table of connections; whose a packet is decides the endpoint.
+//! What it is not: a table of connections; whose a packet is decides the protocol.
 //!
 //! Invariants: a socket that takes no more keeps one train waiting and takes no other until it has
 //! gone; it is watched for room as long.
@@ -8,7 +9,6 @@
 use crate::TransportStats;
 use dacapo_sys::poll::{Event, Interest, Poller};
 use dacapo_sys::udp::{self, Ecn, Recv, RecvError, Socket};
-use quinn_proto::{EcnCodepoint, Transmit};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,29 +16,36 @@ use std::time::Duration;
 
 /// A socket.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(crate) struct Door {
     socket: Socket,
-    pub(super) local: SocketAddr,
+    pub(crate) local: SocketAddr,
     /// The only address that it reaches, when it is connected.
     remote: Option<SocketAddr>,
     waiting: Option<Waiting>,
     /// It may have something to read.
-    pub(super) is_ready: bool,
+    pub(crate) is_ready: bool,
+}
+
+/// Where a datagram or a train goes, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Departure {
+    pub(crate) to: SocketAddr,
+    /// The length in bytes of each datagram of a train, of which the last may be shorter.
+    pub(crate) segment_len: Option<u16>,
+    pub(crate) ecn: Option<Ecn>,
 }
 
 /// What a socket has not taken yet.
 #[derive(Debug)]
 struct Waiting {
-    to: SocketAddr,
+    departure: Departure,
     bytes: Vec<u8>,
-    segment_len: Option<u16>,
-    ecn: Option<Ecn>,
 }
 
 /// What a send came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gone {
-    /// It is gone, or was given up: QUIC repairs it, as if the network had lost it.
+pub(crate) enum Gone {
+    /// It is gone, or was given up: who repairs losses repairs it, as if the network had lost it.
     Yes,
     /// The socket keeps it, and takes no other.
     Kept,
@@ -47,19 +54,19 @@ pub(super) enum Gone {
 }
 
 /// The sockets, and what watches them.
-pub(super) struct Doors {
+pub(crate) struct Doors {
     doors: Vec<Door>,
     poller: Poller,
     events: Vec<Event>,
 }
 
 impl Doors {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self { doors: Vec::new(), poller: Poller::new()?, events: Vec::new() })
     }
 
     /// Takes a socket; returns its address here.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         socket: Socket,
         remote: Option<SocketAddr>,
@@ -70,25 +77,25 @@ impl Doors {
         Ok(local)
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.poller.as_fd()
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.doors.len()
     }
 
-    pub(super) fn door(&mut self, index: usize) -> Option<&mut Door> {
+    pub(crate) fn door(&mut self, index: usize) -> Option<&mut Door> {
         self.doors.get_mut(index)
     }
 
     /// True when the socket takes something.
-    pub(super) fn has_room(&self, index: usize) -> bool {
+    pub(crate) fn has_room(&self, index: usize) -> bool {
         self.doors.get(index).is_some_and(|door| door.waiting.is_none())
     }
 
     /// Asks which sockets are ready; true when one that was full has room.
-    pub(super) fn look(&mut self, stats: &mut TransportStats) -> bool {
+    pub(crate) fn look(&mut self, stats: &mut TransportStats) -> bool {
         if self.poller.wait(Some(Duration::ZERO), &mut self.events).is_err() {
             stats.errors += 1;
         }
@@ -117,25 +124,21 @@ impl Doors {
     }
 
     /// Sends a train; what the socket does not take now, it keeps.
-    pub(super) fn send(
+    pub(crate) fn send(
         &mut self,
         index: usize,
-        transmit: &Transmit,
+        departure: &Departure,
         bytes: &[u8],
         stats: &mut TransportStats,
     ) -> Gone {
         let Some(door) = self.doors.get_mut(index) else { return Gone::Yes };
-        let segment_len = transmit.segment_size.and_then(|len| u16::try_from(len).ok());
-        let ecn = transmit.ecn.map(to_socket);
-        let bytes = bytes.get(..transmit.size).unwrap_or(bytes);
-        let taken = match door.send_some(transmit.destination, bytes, segment_len, ecn, stats) {
+        let taken = match door.send_some(departure, bytes, stats) {
             Ok(taken) if taken < bytes.len() => taken,
             Ok(_) => return Gone::Yes,
             Err(gone) => return gone,
         };
         let rest = bytes.get(taken..).unwrap_or_default().to_vec();
-        let to = transmit.destination;
-        door.waiting = Some(Waiting { to, bytes: rest, segment_len, ecn });
+        door.waiting = Some(Waiting { departure: *departure, bytes: rest });
         self.watch_write(index, true, stats);
         Gone::Kept
     }
@@ -151,16 +154,15 @@ impl Doors {
 
 impl Door {
     /// Reads what is next; `Err` when nothing is there any more.
-    pub(super) fn recv(&mut self, into: &mut [u8]) -> Result<Recv, RecvError> {
+    pub(crate) fn recv(&mut self, into: &mut [u8]) -> Result<Recv, RecvError> {
         let found = self.socket.recv(into);
         self.is_ready = !matches!(found, Err(RecvError::WouldBlock | RecvError::Other(_)));
         found
     }
 
     fn send_train(&mut self, mut waiting: Waiting, stats: &mut TransportStats) -> Gone {
-        let Waiting { to, ref bytes, segment_len, ecn } = waiting;
-        match self.send_some(to, bytes, segment_len, ecn, stats) {
-            Ok(taken) if taken < bytes.len() => {
+        match self.send_some(&waiting.departure, &waiting.bytes, stats) {
+            Ok(taken) if taken < waiting.bytes.len() => {
                 waiting.bytes.drain(..taken);
                 self.waiting = Some(waiting);
                 Gone::Kept
@@ -173,12 +175,11 @@ impl Door {
     /// How many bytes the socket takes; an error when that is none, ever.
     fn send_some(
         &mut self,
-        to: SocketAddr,
+        departure: &Departure,
         bytes: &[u8],
-        segment_len: Option<u16>,
-        ecn: Option<Ecn>,
         stats: &mut TransportStats,
     ) -> Result<usize, Gone> {
+        let Departure { to, segment_len, ecn } = *departure;
         let to = if self.remote.is_some() { None } else { Some(to) };
         match self.socket.send(to, bytes, segment_len, ecn) {
             Ok(sent) => Ok(sent.bytes),
@@ -199,21 +200,5 @@ impl Door {
                 Err(Gone::Yes)
             }
         }
-    }
-}
-
-fn to_socket(ecn: EcnCodepoint) -> Ecn {
-    match ecn {
-        EcnCodepoint::Ect0 => Ecn::Ect0,
-        EcnCodepoint::Ect1 => Ecn::Ect1,
-        EcnCodepoint::Ce => Ecn::Ce,
-    }
-}
-
-pub(super) fn from_socket(ecn: Ecn) -> EcnCodepoint {
-    match ecn {
-        Ecn::Ect0 => EcnCodepoint::Ect0,
-        Ecn::Ect1 => EcnCodepoint::Ect1,
-        Ecn::Ce => EcnCodepoint::Ce,
     }
 }

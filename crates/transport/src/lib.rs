@@ -23,11 +23,12 @@
 //! - Of a group ([`Membership`]) only what its source sends is handed up, to every member alike.
 //!
 //! T-modules, a folder each with the same file names: [`udp`], [`inproc`], [`tcp`], [`shm`],
-//! [`quic`] in two modes, and [`sim`] for worlds in virtual time. The last four share the engine in
-//! [`stream`], and are opened stream by stream ([`StreamTransport`]); those whose streams are
-//! descriptors are watched and accepted in [`stream::Sockets`].
+//! [`quic`] and [`xtp`] in two modes each, and [`sim`] for worlds in virtual time. The last five
+//! share the engine in [`stream`], and are opened stream by stream ([`StreamTransport`]); those
+//! whose streams are descriptors are watched and accepted in [`stream::Sockets`].
 
 pub mod conformance;
+mod doors;
 mod group;
 pub mod inproc;
 mod pass_on;
@@ -41,6 +42,7 @@ pub mod tcp;
 mod transport;
 pub mod udp;
 mod watch;
+pub mod xtp;
 
 pub use group::{JoinError, Membership, is_source_specific};
 pub use specs::specs;

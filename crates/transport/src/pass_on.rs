@@ -91,6 +91,11 @@ macro_rules! pass_on {
             self.$to.expect(token, until);
         }
     };
+    (@ $to:ident set_terms) => {
+        fn set_terms(&mut self, token: &$crate::stream::Token, terms: &$crate::stream::Terms) {
+            self.$to.set_terms(token, terms);
+        }
+    };
     (@ $to:ident forget) => {
         fn forget(&mut self, token: &$crate::stream::Token) {
             self.$to.forget(token);

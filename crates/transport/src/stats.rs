@@ -87,15 +87,19 @@ pub struct Drops {
     pub too_long: u64,
     /// The data lane, or the stream, was closed before they were read.
     pub closed: u64,
-    /// Sent to a group by somebody else than the source for which it was joined.
+    /// Sent to a group by somebody else than the source for which it was joined; or with a label
+    /// that nobody expects.
     pub foreign: u64,
+    /// Of a datagram in several parts one was lost on the way.
+    pub incomplete: u64,
 }
 
 impl Drops {
     /// All reasons together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.kernel_overflow + self.queue_full + self.too_long + self.closed + self.foreign
+        let foreign = self.foreign + self.incomplete;
+        self.kernel_overflow + self.queue_full + self.too_long + self.closed + foreign
     }
 
     fn add(&mut self, other: &Self) {
@@ -104,6 +108,7 @@ impl Drops {
         self.too_long += other.too_long;
         self.closed += other.closed;
         self.foreign += other.foreign;
+        self.incomplete += other.incomplete;
     }
 }
 

@@ -87,7 +87,7 @@ impl StreamNet for Loopback {
         Box::new(Quic::dial(remote, token, self.mode, &client(), &self.config).unwrap())
     }
 
-    fn connect(&self, remote: SocketAddr) -> Box<dyn Bare> {
+    fn connect(&self, remote: SocketAddr, _token: &Token) -> Box<dyn Bare> {
         Box::new(Plain::connect(remote, client_crypto(identity())))
     }
 

@@ -64,7 +64,7 @@ impl StreamNet for Host {
         Box::new(Shm::dial(remote, token, &self.config).unwrap())
     }
 
-    fn connect(&self, remote: SocketAddr) -> Box<dyn Bare> {
+    fn connect(&self, remote: SocketAddr, _token: &Token) -> Box<dyn Bare> {
         Box::new(plain(remote, &self.config))
     }
 

@@ -48,7 +48,7 @@ impl StreamNet for World {
         Box::new(self.net.borrow().dial(remote, token))
     }
 
-    fn connect(&self, remote: SocketAddr) -> Box<dyn Bare> {
+    fn connect(&self, remote: SocketAddr, _token: &Token) -> Box<dyn Bare> {
         let wire = self.net.borrow().connect(remote);
         let local = wire.local_addr();
         Box::new(Plain(wire, local))

@@ -54,7 +54,7 @@ impl StreamNet for Loopback {
         Box::new(Tcp::dial(remote, token, &self.config).unwrap())
     }
 
-    fn connect(&self, remote: SocketAddr) -> Box<dyn Bare> {
+    fn connect(&self, remote: SocketAddr, _token: &Token) -> Box<dyn Bare> {
         let stream = TcpStream::connect(remote).unwrap();
         stream.set_nonblocking(true).unwrap();
         let local = stream.local_addr().unwrap();

@@ -23,12 +23,17 @@ pub trait StreamNet {
     fn serve(&self) -> (Box<dyn StreamTransport>, SocketAddr);
     /// A transport that opens a stream.
     fn dial(&self, remote: SocketAddr, token: Token) -> Box<dyn StreamTransport>;
-    /// A connection that is no transport.
-    fn connect(&self, remote: SocketAddr) -> Box<dyn Bare>;
+    /// A connection that is no transport, and says by itself no more of a token than goes before
+    /// every packet.
+    fn connect(&self, remote: SocketAddr, token: &Token) -> Box<dyn Bare>;
     /// An address at which nobody listens.
     fn nobody(&self) -> SocketAddr;
     /// The most streams of one transport.
     fn streams_max(&self) -> usize;
+    /// False where who shows a token that nobody expects hears nothing at all.
+    fn answers_strangers(&self) -> bool {
+        true
+    }
     /// True when nothing but the streams wakes it; false where a protocol of its own has
     /// acknowledgements and timers.
     fn is_quiet(&self) -> bool {
@@ -194,7 +199,7 @@ pub(super) fn hear(bare: &mut dyn Bare, count: usize, server: &mut StreamSide) -
 /// A bare connection that has opened a stream.
 fn bare_stream(net: &dyn StreamNet, server: &mut StreamSide, at: SocketAddr) -> Box<dyn Bare> {
     server.transport.expect(token(9), Time::NEVER);
-    let mut bare = net.connect(at);
+    let mut bare = net.connect(at, &token(9));
     say(&mut *bare, &preface(&token(9)), server);
     assert_eq!(hear(&mut *bare, MAGIC.len(), server), MAGIC);
     let remote = bare.local_addr();

@@ -13,10 +13,11 @@
 //!   at once; what still comes for it is answered by a stateless reset.
 //! - A call sends a bounded number of trains per connection; one that has more is stirred.
 
-use super::doors::{Doors, Gone};
 use super::link::{Link, Lost, StreamOf};
+use super::marks::departure;
 use super::watch::Due;
 use crate::TransportStats;
+use crate::doors::{Doors, Gone};
 use dacapo_base::Time;
 use dacapo_sys::udp::SEGMENTS_MAX;
 use quinn_proto::{
@@ -203,7 +204,7 @@ impl Links {
                 break;
             };
             link.watch.handle_sent(now);
-            if doors.send(entry.door, &transmit, &self.train, stats) == Gone::Refused
+            if doors.send(entry.door, &departure(&transmit), &self.train, stats) == Gone::Refused
                 && link.inner.is_handshaking()
             {
                 link.lost = Some(Lost::Refused);
@@ -247,7 +248,7 @@ impl Links {
         if let Some(transmit) = next_train(&mut link, instant, &mut self.train)
             && doors.has_room(entry.door)
         {
-            doors.send(entry.door, &transmit, &self.train, stats);
+            doors.send(entry.door, &departure(&transmit), &self.train, stats);
         }
         self.endpoint.handle_event(ConnectionHandle(handle), EndpointEvent::drained());
         link.arrivals.len() as u64

@@ -33,9 +33,9 @@
 
 mod config;
 mod datagrams;
-mod doors;
 mod link;
 mod links;
+mod marks;
 mod recv;
 mod send;
 mod spec;
@@ -44,6 +44,7 @@ mod watch;
 pub use config::{ClientCrypto, Common, Config, DATAGRAM_LEN_MAX, ServerCrypto};
 pub use spec::{SPEC, SPEC_DATAGRAM};
 
+use crate::doors::Doors;
 use crate::stream::{StreamTransport, Streams, Token, capabilities};
 use crate::udp::{BindError, DialError, LISTEN_ADDRS_MAX, any_port, connected};
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
@@ -51,7 +52,6 @@ use dacapo_base::Time;
 use dacapo_lift::TransportSpec;
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
 use dacapo_sys::udp::Socket;
-use doors::Doors;
 use link::StreamOf;
 use links::Links;
 use quinn_proto::Endpoint;

@@ -20,8 +20,8 @@
 )]
 
 use super::Quic;
-use super::doors::from_socket;
 use super::links::Stir;
+use super::marks::{departure, from_socket};
 use crate::stream::{DIAL_WAIT, Intake, PREFACE_WAIT, Phase};
 use crate::{Incoming, RECV_BYTES_MAX, RecvOutcome};
 use bytes::BytesMut;
@@ -152,7 +152,8 @@ impl Quic {
     /// Sends what belongs to no connection, where there is room for it.
     fn answer(&mut self, door: usize, transmit: &Transmit, bytes: &[u8]) {
         if self.doors.has_room(door) {
-            self.doors.send(door, transmit, bytes, &mut self.streams.stats);
+            let bytes = bytes.get(..transmit.size).unwrap_or(bytes);
+            self.doors.send(door, &departure(transmit), bytes, &mut self.streams.stats);
         }
     }
 

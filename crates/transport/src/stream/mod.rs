@@ -39,6 +39,7 @@ mod preface;
 mod reader;
 mod sockets;
 mod table;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -53,6 +54,7 @@ pub use ending::Ending;
 pub use preface::MAGIC;
 pub use sockets::{Doorway, Sockets};
 pub use table::Connection;
+pub use terms::Terms;
 pub use transport::{StreamEvent, StreamTransport};
 pub use writer::Taken;
 

@@ -2,7 +2,7 @@
 //!
 //! What it is not: an implementation; see [`crate::tcp`] and [`crate::sim`].
 
-use super::Token;
+use super::{Terms, Token};
 use crate::{Lane, Outgoing, SendError, Sent, Transport};
 use dacapo_base::Time;
 use dacapo_packet::Pool;
@@ -42,6 +42,12 @@ pub trait StreamTransport: Transport {
     ///
     /// Beyond [`crate::DATA_LANES_MAX`] tokens the answer is a [`StreamEvent::Closed`].
     fn expect(&mut self, token: Token, until: Time);
+
+    /// Says what the flow is like whose stream has this token, after the token is expected or
+    /// dialed, and before the stream is open. What has no use for it does nothing.
+    fn set_terms(&mut self, token: &Token, terms: &Terms) {
+        let _ = (token, terms);
+    }
 
     /// Expects a token no longer. A stream that it opened lives on.
     fn forget(&mut self, token: &Token);

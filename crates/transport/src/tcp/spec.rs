@@ -43,6 +43,7 @@ pub static SPEC: TransportSpec = TransportSpec {
         segment_len: 1_448,
         segment_on_wire: 1_514,
         timeout_min: 200_000_000,
+        yields: true,
         cost: Cost { train_ps: 8_000_000, packet_ps: 300_000, byte_ps: 400, wire_milli: 1_000 },
     },
 };
@@ -62,7 +63,7 @@ pub static GROUP_SPEC: TransportSpec = TransportSpec {
     profile: SPEC.profile,
 };
 
-/// A stream whose losses are repaired, under classic congestion control.
+/// A stream whose losses are repaired.
 #[derive(Debug)]
 pub(crate) struct Repaired {
     /// The bytes of a full segment on Ethernet.
@@ -71,6 +72,8 @@ pub(crate) struct Repaired {
     pub(crate) segment_on_wire: u64,
     /// The shortest time in ns after which what nothing follows is sent again.
     pub(crate) timeout_min: u64,
+    /// It is under classic congestion control also where the flow is bounded.
+    pub(crate) yields: bool,
     /// What it costs.
     pub(crate) cost: Cost,
 }
@@ -84,13 +87,17 @@ impl TransportProfile for Repaired {
     ///   the time that it takes at the rate.
     /// - Jitter is the delay less the path's shortest.
     /// - The rate is the path's less headers, and with losses at most what a window of classic
-    ///   congestion control allows.
+    ///   congestion control allows; of a flow that is bounded and does not yield, what is left when
+    ///   the lost part is sent again.
     fn figures(&self, setting: &Setting) -> Figures {
         let path = setting.path;
         let bound = if setting.bound_bps == 0 { u64::MAX } else { setting.bound_bps };
-        let rate = scale(path.rate_bps, self.segment_len, self.segment_on_wire)
-            .min(rate_with_losses(&path, self.segment_len))
-            .min(bound);
+        let yielding = match self.yields || setting.bound_bps == 0 {
+            true => rate_with_losses(&path, self.segment_len),
+            false => scale(path.rate_bps, PPB - path.loss_ppb.min(PPB), PPB),
+        };
+        let rate =
+            scale(path.rate_bps, self.segment_len, self.segment_on_wire).min(yielding).min(bound);
         let held_up = path.loss_ppb.saturating_mul(self.segments_per_round_trip(setting).max(1));
         let repair = if held_up < ONE_IN_HUNDRED { 0 } else { self.recovery(setting) };
         let rest = record_len(setting).saturating_sub(self.segment_len);

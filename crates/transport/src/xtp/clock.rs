@@ -1,0 +1,61 @@
+//! [`Clock`]: the time of an engine that did not always run.
+//!
+//! ```text
+//!   time     ----|----|----------------|----|---->
+//!   engine   ----|----|                |----|---->     the pause is no silence of the other end
+//! ```
+//!
+//! What it is not: a clock of the system.
+//!
+//! Invariant: the engine's time never goes back, and is never later than the time.
+
+use dacapo_base::Time;
+use std::time::Duration;
+
+/// Who is called so much later than it asked to be did not run.
+const LATE: Duration = Duration::from_secs(1);
+
+/// The time of an engine.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    skipped: Duration,
+    /// When the engine asked to be called.
+    due: Option<Time>,
+}
+
+impl Clock {
+    /// The engine's time at `now`.
+    pub(super) fn read(&mut self, now: Time) -> Time {
+        if let Some(due) = self.due.filter(|due| now > *due + LATE) {
+            self.skipped += now.since(due);
+            self.due = None;
+        }
+        Time::ZERO + now.since(Time::ZERO).saturating_sub(self.skipped)
+    }
+
+    /// The engine asks to be called then, by its own time; returns when that is.
+    pub(super) fn set_due(&mut self, at: Time) -> Option<Time> {
+        self.due = (at != Time::NEVER).then(|| at + self.skipped);
+        self.due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_no_time_for_the_engine() {
+        let at = Time::from_millis;
+        let mut clock = Clock::default();
+        assert_eq!(clock.read(at(500)), at(500));
+        assert_eq!(clock.set_due(at(600)), Some(at(600)));
+        assert_eq!(clock.read(at(1_600)), at(1_600), "late, and no pause");
+        assert_eq!(clock.set_due(at(1_700)), Some(at(1_700)));
+        assert_eq!(clock.read(at(61_700)), at(1_700), "it was stopped for a minute");
+        assert_eq!(clock.read(at(61_800)), at(1_800));
+        assert_eq!(clock.set_due(at(2_000)), Some(at(62_000)));
+        assert_eq!(clock.set_due(Time::NEVER), None);
+        assert_eq!(clock.read(at(3_600_000)), at(3_540_000), "nothing was asked for");
+    }
+}

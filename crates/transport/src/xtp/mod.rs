@@ -1,0 +1,286 @@
+//! [`Xtp`]: datagrams over XTP 4.0, an association per flow, without the kernel's TCP.
+//!
+//! What it is: sockets, an engine of `dacapo-xtp` and one epoll around the engine of
+//! [`crate::stream`]. A listener takes the associations whose labels it expects and the streams
+//! whose tokens those show; a dialed transport has the one stream that it was made for. It has two
+//! modes: in [`Mode::Streams`] datagrams are records of a reliable stream (service 4), in order and
+//! without loss; in [`Mode::Datagrams`] each is a message that is sent once (NOERR): some lost, the
+//! others in order.
+//!
+//! What it is not: a protection. The Internet checksum misses what is altered often enough, whoever
+//! can read the way can forge, and nothing yields to others on the way: the flow's bound does.
+//!
+//! ```text
+//!   serve                                               dial(remote, token)
+//!   :19982  socket    <== label | XTP, service 4 ====>   :41001   preface + token, records
+//!   :19982            <== label | XTP ===============>   another dialer
+//!      |  one epoll: fd()        timers: next_deadline()
+//!
+//!   Doors (sockets) -- Links (labels, engine, associations) -- Streams (table, prefaces, records)
+//! ```
+//!
+//! Invariants
+//! - A datagram whose label nobody expects is dropped and counted before XTP looks at it, and gets
+//!   no answer.
+//! - Associations without a preface are 64 at most, the oldest goes first; a context keeps at most
+//!   [`Config::buffer_len`] bytes each way.
+//! - A full window at the sender takes nothing; what is not read closes the window.
+//! - A packet from another address than the one that opened an association changes nothing.
+//!
+//! Source: docs/xtp.md; docs/protocol.md, "Streams".
+
+mod clock;
+mod config;
+mod datagrams;
+mod label;
+mod link;
+mod links;
+mod messages;
+mod options;
+mod recv;
+mod send;
+mod spec;
+
+pub use config::{Config, DATAGRAM_LEN_MAX};
+pub use label::{HEAD_LEN, TYPE_XTP, head, label_of};
+pub use spec::{SPEC, SPEC_DATAGRAM};
+
+use crate::doors::Doors;
+use crate::stream::{StreamTransport, Streams, Terms, Token, capabilities};
+use crate::udp::{BindError, DialError, LISTEN_ADDRS_MAX, any_port, connected};
+use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
+use dacapo_base::{Random, Time};
+use dacapo_lift::TransportSpec;
+use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
+use dacapo_sys::udp::Socket;
+use link::{StreamOf, lock};
+use links::Links;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How errors name it.
+const NAME: &str = "XTP";
+
+/// How datagrams go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// As records of a reliable stream.
+    Streams,
+    /// Each as a message that is sent once.
+    Datagrams,
+}
+
+impl Mode {
+    /// What a choice of protocols has to know of it.
+    #[must_use]
+    pub fn spec(self) -> &'static TransportSpec {
+        match self {
+            Self::Streams => &SPEC,
+            Self::Datagrams => &SPEC_DATAGRAM,
+        }
+    }
+}
+
+const STREAMS: Capabilities = capabilities(SPEC.name, false);
+
+const DATAGRAMS: Capabilities = Capabilities {
+    name: SPEC_DATAGRAM.name,
+    datagram_len_max: DATAGRAM_LEN_MAX,
+    reliable: false,
+    ..STREAMS
+};
+
+/// An XTP transport.
+pub struct Xtp {
+    mode: Mode,
+    local_addrs: Vec<SocketAddr>,
+    doors: Doors,
+    links: Arc<Mutex<Links>>,
+    streams: Streams<StreamOf>,
+    train: send::Train,
+    /// A call had more to send than it may.
+    is_unsent: bool,
+    /// The time of the last call that said one.
+    now: Time,
+    /// What a socket is read into.
+    buffer: Vec<u8>,
+}
+
+impl Xtp {
+    /// Listens at every address of `addrs`; port 0 takes a free port. `random` draws the keys of
+    /// associations: seed it from the system.
+    ///
+    /// # Errors
+    /// `InvalidInput` without addresses or with more than [`LISTEN_ADDRS_MAX`]; else what the
+    /// system says, with a text that names the address and what to do.
+    pub fn serve(
+        addrs: &[SocketAddr],
+        mode: Mode,
+        random: Random,
+        config: &Config,
+    ) -> io::Result<Self> {
+        if addrs.is_empty() {
+            return Err(BindError::NoAddress.of_protocol(NAME));
+        }
+        if addrs.len() > LISTEN_ADDRS_MAX {
+            return Err(BindError::TooManyAddresses { count: addrs.len() }.of_protocol(NAME));
+        }
+        let links = Links::new(config, mode, config::listener_packet_len(), random);
+        let mut xtp = Self::new(mode, config, links)?;
+        for &address in addrs {
+            let bound = Socket::bind(address, &config.udp.socket(false));
+            let opened = bound.and_then(|socket| xtp.doors.add(socket, None));
+            let local = opened.map_err(|error| BindError::of(address, error).of_protocol(NAME))?;
+            xtp.local_addrs.push(local);
+        }
+        Ok(xtp)
+    }
+
+    /// Begins to open a stream to `remote` with `token`, for a flow of these terms;
+    /// [`StreamTransport::poll_stream`] tells when it is open, or why it is not. Nothing is sent
+    /// before the first receive.
+    ///
+    /// # Errors
+    /// When there is no way to `remote` or no descriptor left.
+    pub fn dial(
+        remote: SocketAddr,
+        token: Token,
+        mode: Mode,
+        terms: &Terms,
+        random: Random,
+        config: &Config,
+    ) -> io::Result<Self> {
+        let named = |error| DialError::of_protocol(NAME, remote, error);
+        let socket =
+            connected(any_port(remote), remote, &config.udp.socket(false)).map_err(named)?;
+        let packet_len = config::dialer_packet_len(remote.ip(), terms.path_len);
+        let links = Links::new(config, mode, packet_len, random);
+        let mut xtp = Self::new(mode, config, links).map_err(named)?;
+        let local = xtp.doors.add(socket, Some(remote)).map_err(named)?;
+        xtp.local_addrs.push(local);
+        let mut links = lock(&xtp.links);
+        let number = links.dial(remote, label_of(&token));
+        links.labels.set_terms(label_of(&token), terms);
+        drop(links);
+        let stream = StreamOf::new(&xtp.links, number);
+        let place = xtp.streams.dialed(stream, [local, remote], token);
+        xtp.set_place(number, place);
+        Ok(xtp)
+    }
+
+    fn new(mode: Mode, config: &Config, links: Links) -> io::Result<Self> {
+        Ok(Self {
+            mode,
+            local_addrs: Vec::new(),
+            doors: Doors::new()?,
+            links: Arc::new(Mutex::new(links)),
+            streams: Streams::new(config.streams_max),
+            train: send::Train::default(),
+            is_unsent: false,
+            now: Time::ZERO,
+            buffer: vec![0; ARRIVAL_BYTES_MAX],
+        })
+    }
+
+    /// Ends everything, and says so to every other end.
+    fn end_all(&mut self) {
+        let unread = lock(&self.links).end_all();
+        self.streams.stats.drops.closed += unread;
+        self.transmit();
+    }
+}
+
+impl Transport for Xtp {
+    pass_on!(streams: open_data, stats);
+
+    fn capabilities(&self) -> &Capabilities {
+        match self.mode {
+            Mode::Streams => &STREAMS,
+            Mode::Datagrams => &DATAGRAMS,
+        }
+    }
+
+    fn local_addrs(&self) -> &[SocketAddr] {
+        &self.local_addrs
+    }
+
+    fn close_data(&mut self, _remote: SocketAddr) {}
+
+    fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
+        match self.mode {
+            Mode::Streams => self.send_records(outgoing),
+            Mode::Datagrams => self.send_datagrams(outgoing),
+        }
+    }
+
+    fn recv(&mut self, now: Time, pool: &mut Pool, into: &mut Vec<Incoming>) -> RecvOutcome {
+        self.recv_from_links(now, pool, into)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.doors.fd())
+    }
+}
+
+impl StreamTransport for Xtp {
+    pass_on!(streams: poll_stream, stream_count);
+
+    fn expect(&mut self, token: Token, until: Time) {
+        let mut links = lock(&self.links);
+        let now = links.now;
+        links.labels.expect(label_of(&token), until, now);
+        drop(links);
+        self.streams.expect(token, until);
+    }
+
+    fn set_terms(&mut self, token: &Token, terms: &Terms) {
+        lock(&self.links).labels.set_terms(label_of(token), terms);
+    }
+
+    fn forget(&mut self, token: &Token) {
+        lock(&self.links).labels.forget(label_of(token));
+        self.streams.forget(token);
+    }
+
+    fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
+        self.streams.set_reading(remote, is_reading);
+        let mut links = lock(&self.links);
+        if let Some(number) = links.number_of(remote)
+            && let Some(link) = links.link(number)
+        {
+            link.is_paused = !is_reading;
+        }
+    }
+
+    fn set_patience(&mut self, remote: SocketAddr, patience: Duration) {
+        self.streams.set_patience(remote, patience);
+        self.transmit();
+    }
+
+    fn close_stream(&mut self, remote: SocketAddr) {
+        self.streams.close_stream(remote);
+        self.close_left();
+        self.transmit();
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        let due = lock(&self.links).due;
+        let unsent = self.is_unsent.then_some(self.now);
+        self.streams.next_deadline().into_iter().chain(due).chain(unsent).min()
+    }
+
+    fn release(&mut self, pool: &mut Pool) {
+        self.streams.release(pool);
+        self.end_all();
+    }
+}
+
+impl Drop for Xtp {
+    /// Says to every other end that it is over: nobody else would, when the program ends.
+    fn drop(&mut self) {
+        self.end_all();
+    }
+}

@@ -1,0 +1,173 @@
+//! Receiving: packets go to the engine, what it tells is told to the streams, and the streams read
+//! in turn.
+//!
+//! What it is not: a parser of packets (`dacapo-xtp`) or of records ([`crate::stream`]).
+//!
+//! Decoder: any datagram moves its own association only, makes a new one, or is dropped and
+//! counted.
+//!
+//! Invariants: one call reads at most [`READS_MAX`] arrivals and about [`RECV_BYTES_MAX`] bytes per
+//! socket; what somebody new may make this end keep is bounded (see [`super`]).
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::arithmetic_side_effects
+)]
+
+use super::Xtp;
+use super::link::{StreamOf, lock};
+use super::links::Told;
+use crate::stream::Intake;
+use crate::{Incoming, RECV_BYTES_MAX, RecvOutcome};
+use dacapo_base::Time;
+use dacapo_packet::Pool;
+use dacapo_sys::udp::{Recv, RecvError};
+
+/// The most arrivals that one call reads from one socket.
+const READS_MAX: usize = 64;
+
+impl Xtp {
+    pub(super) fn recv_from_links(
+        &mut self,
+        now: Time,
+        pool: &mut Pool,
+        into: &mut Vec<Incoming>,
+    ) -> RecvOutcome {
+        let mut intake = Intake::new(now, pool, into);
+        self.now = now;
+        self.doors.look(&mut self.streams.stats);
+        let told = lock(&self.links).handle_time(now);
+        told.into_iter().for_each(|told| self.tell(told, &mut intake.outcome));
+        let may_have_more = self.read_doors();
+        self.settle(&mut intake.outcome);
+        self.hand_up_datagrams(&mut intake);
+        self.streams.recv(&mut intake);
+        let more_of_datagrams = self.has_arrivals_for_now() && !intake.outcome.blocked;
+        self.settle(&mut intake.outcome);
+        intake.outcome.more |= may_have_more || more_of_datagrams || self.is_unsent;
+        intake.outcome
+    }
+
+    /// Reads what the sockets have; true when there may be more.
+    fn read_doors(&mut self) -> bool {
+        let mut more = false;
+        for index in 0..self.doors.count() {
+            let (mut reads, mut bytes) = (READS_MAX, RECV_BYTES_MAX);
+            while reads > 0 && bytes > 0 {
+                let Some(len) = self.read_door(index) else { break };
+                reads = reads.saturating_sub(1);
+                bytes = bytes.saturating_sub(len);
+            }
+            more |= reads == 0 || bytes == 0;
+        }
+        more
+    }
+
+    /// Reads once; the bytes that came, or `None` when nothing is there.
+    fn read_door(&mut self, index: usize) -> Option<usize> {
+        let door = self.doors.door(index).filter(|door| door.is_ready)?;
+        let stats = &mut self.streams.stats;
+        match door.recv(&mut self.buffer) {
+            Ok(recv) => {
+                self.handle_train(index, &recv);
+                return Some(recv.len);
+            }
+            Err(RecvError::Refused) => {
+                stats.refused = stats.refused.saturating_add(1);
+                self.handle_refused();
+            }
+            Err(RecvError::Unreachable) => {
+                stats.unreachable = stats.unreachable.saturating_add(1);
+            }
+            Err(RecvError::WouldBlock | RecvError::TooLarge) => {}
+            Err(RecvError::Other(_)) => stats.errors = stats.errors.saturating_add(1),
+        }
+        Some(0)
+    }
+
+    fn handle_train(&mut self, door: usize, recv: &Recv) {
+        let bytes = self.buffer.get(..recv.len).unwrap_or_default();
+        let segment_len = recv.segment_size.map_or(recv.len, usize::from).max(1);
+        let mut links = lock(&self.links);
+        for datagram in bytes.chunks(segment_len) {
+            links.handle_datagram(door, recv.from, datagram);
+        }
+    }
+
+    /// The network says that nobody listens.
+    pub(super) fn handle_refused(&mut self) {
+        let told = lock(&self.links).handle_refused();
+        if let Some(told) = told {
+            self.tell(told, &mut RecvOutcome::default());
+        }
+    }
+
+    /// Tells the streams what has happened to their associations, and sends what those have.
+    pub(super) fn settle(&mut self, outcome: &mut RecvOutcome) {
+        loop {
+            let told = lock(&self.links).poll_told();
+            let Some(told) = told else { break };
+            self.tell(told, outcome);
+        }
+        self.close_left();
+        self.transmit();
+        // Packets that left made room, and what ended by the last word is told.
+        loop {
+            let told = lock(&self.links).poll_told();
+            let Some(told) = told else { break };
+            self.tell(told, outcome);
+        }
+        // Sockets are watched here, not streams.
+        while self.streams.poll_watch().is_some() {}
+    }
+
+    fn tell(&mut self, told: Told, outcome: &mut RecvOutcome) {
+        match told {
+            Told::Incoming { number, remote, door } => {
+                let Some(local) = self.doors.door(door).map(|door| door.local) else { return };
+                let stream = StreamOf::new(&self.links, number);
+                let place = self.streams.accepted(stream, [local, remote], self.now);
+                self.set_place(number, place);
+            }
+            Told::Writable { number } => {
+                let Some(place) = self.place_of(number) else { return };
+                let mut links = lock(&self.links);
+                if links.flush_rest(number)
+                    && let Some(link) = links.link(number)
+                {
+                    outcome.writable |= std::mem::take(&mut link.is_awaited);
+                }
+                drop(links);
+                outcome.writable |= self.streams.handle_writable(place);
+            }
+            Told::Readable { number } => {
+                if let Some(place) = self.place_of(number) {
+                    self.streams.enqueue(place);
+                }
+            }
+        }
+    }
+
+    pub(super) fn set_place(&mut self, number: usize, place: usize) {
+        if let Some(link) = lock(&self.links).link(number) {
+            link.place = place;
+        }
+    }
+
+    /// The place of an association that the table of streams holds.
+    fn place_of(&self, number: usize) -> Option<usize> {
+        lock(&self.links).link(number).filter(|link| !link.is_left).map(|link| link.place)
+    }
+
+    /// Ends associations that the table of streams has let go, and counts what was dropped.
+    pub(super) fn close_left(&mut self) {
+        let mut links = lock(&self.links);
+        let drops = &mut self.streams.stats.drops;
+        drops.closed = drops.closed.saturating_add(links.close_left());
+        drops.foreign = drops.foreign.saturating_add(std::mem::take(&mut links.foreign));
+        drops.incomplete = drops.incomplete.saturating_add(std::mem::take(&mut links.broken));
+    }
+}

@@ -1,0 +1,136 @@
+//! [`SPEC`] and [`SPEC_DATAGRAM`]: what a choice of protocols has to know of XTP's two modes.
+//!
+//! What it is not: what one association can do ([`crate::Capabilities`]), or measured on this path.
+//!
+//! ```text
+//!   | Ethernet 14 | IPv4 20 | UDP 8 | type, label 5 | header 32 | tag 8, datagrams only | data |
+//! ```
+//!
+//! The Internet checksum promises no integrity, nothing is hidden, and nothing yields: without a
+//! bound it is therefore taken to be no faster than what does.
+//!
+//! Source: docs/xtp.md; RFC 1071 (checksum).
+
+use super::DATAGRAM_LEN_MAX;
+use crate::tcp::spec::{Repaired, rate_with_losses, scale};
+use dacapo_lift::{Cost, Figures, PPB, Property, Setting, TransportProfile, TransportSpec};
+
+/// What the network, the label and XTP add to the data of a packet.
+const HEADS_LEN: u64 = 14 + 20 + 8 + 5 + 32;
+
+/// The bytes of data in a packet that every path takes.
+const SEGMENT_LEN: u64 = 1_200 - 5 - 32 - 8;
+
+/// The static facts of the stream mode.
+pub static SPEC: TransportSpec = TransportSpec {
+    name: "xtp",
+    id: 11,
+    summary: "datagrams as records of an XTP stream: none lost, all in order, at the flow's rate",
+    properties: &[Property::Boundaries, Property::Order, Property::NoDuplicates, Property::NoLoss],
+    // The longest segment that the pool lays out; a record may be longer.
+    datagram_len: 65_000,
+    any_path: true,
+    streams: true,
+    same_host: false,
+    groups: false,
+    profile: &Repaired {
+        segment_len: SEGMENT_LEN,
+        segment_on_wire: SEGMENT_LEN + HEADS_LEN,
+        // WTIMER waits no less.
+        timeout_min: 10_000_000,
+        yields: false,
+        cost: COST,
+    },
+};
+
+/// The static facts of the datagram mode.
+pub static SPEC_DATAGRAM: TransportSpec = TransportSpec {
+    name: "xtp-datagram",
+    id: 12,
+    summary: "datagrams as messages of XTP that are sent once: some lost, the others in order",
+    properties: &[Property::Boundaries, Property::Order, Property::NoDuplicates],
+    datagram_len: DATAGRAM_LEN_MAX as u32,
+    any_path: true,
+    streams: true,
+    same_host: false,
+    groups: false,
+    profile: &Unrepaired,
+};
+
+/// Default, both ends together, kernel included.
+const COST: Cost =
+    Cost { train_ps: 12_000_000, packet_ps: 1_000_000, byte_ps: 1_000, wire_milli: 1_000 };
+
+#[derive(Debug)]
+struct Unrepaired;
+
+impl TransportProfile for Unrepaired {
+    /// - Loss and delay are those of the path: nothing is repaired, and nothing is waited for. What
+    ///   comes later than what was sent after it is lost, too.
+    /// - The rate is the path's less headers, and without a bound at most what yields.
+    fn figures(&self, setting: &Setting) -> Figures {
+        let path = setting.path;
+        let len = DATAGRAM_LEN_MAX as u64;
+        let bound = match setting.bound_bps {
+            0 => rate_with_losses(&path, len),
+            bound => bound,
+        };
+        let loss = path.loss_ppb.min(PPB);
+        Figures {
+            loss_ppb: loss,
+            loss_runs_ppb: loss * 1_000 / path.burst_milli.max(1_000),
+            delay_ns: path.delay_ns.saturating_add(path.jitter_ns),
+            jitter_ns: path.jitter_ns,
+            rate_bps: scale(path.rate_bps, len, len + HEADS_LEN + 8).min(bound),
+        }
+    }
+
+    fn cost(&self) -> Cost {
+        COST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::specs::tests::internet;
+    use crate::tcp;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn datagrams_are_lost_as_on_the_path() {
+        let mut setting = internet();
+        setting.bound_bps = 8_000_000;
+        let figures = SPEC_DATAGRAM.profile.figures(&setting);
+        assert_eq!((figures.loss_ppb, figures.loss_runs_ppb), (5_000_000, 1_666_666));
+        assert_eq!((figures.delay_ns, figures.jitter_ns), (40 * MS, 10 * MS));
+        assert_eq!(figures.rate_bps, 8_000_000, "a bound is kept in spite of losses");
+    }
+
+    #[test]
+    fn a_stream_keeps_its_rate_where_what_yields_does_not() {
+        let mut setting = internet();
+        setting.bound_bps = 8_000_000;
+        let rate = |spec: &TransportSpec, setting: &Setting| spec.profile.figures(setting).rate_bps;
+        assert!(rate(&tcp::SPEC, &setting) < 3_000_000);
+        assert_eq!(rate(&SPEC, &setting), 8_000_000);
+        setting.bound_bps = 0;
+        assert!(rate(&SPEC, &setting) <= rate(&tcp::SPEC, &setting), "nobody bounds it");
+    }
+
+    #[test]
+    fn a_stream_loses_nothing_and_repairs_within_a_round_trip() {
+        let mut setting = internet();
+        setting.units.per_ks = 1_000;
+        setting.path.loss_ppb = 10_000_000;
+        let figures = SPEC.profile.figures(&setting);
+        assert_eq!((figures.loss_ppb, figures.delay_ns), (0, (40 + 70 + 40) * MS));
+    }
+
+    #[test]
+    fn every_path_takes_a_datagram_of_the_longest_length() {
+        assert_eq!(SPEC_DATAGRAM.datagram_len_over(1_200), 1_150);
+        assert!(DATAGRAM_LEN_MAX as u64 <= SEGMENT_LEN);
+    }
+}

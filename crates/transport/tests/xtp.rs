@@ -1,0 +1,477 @@
+//! The XTP transport over loopback: the conformance suite in both modes, and what only XTP has.
+
+#![allow(clippy::unwrap_used)]
+
+mod xtp_bare;
+
+use dacapo_base::{Random, Time};
+use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
+use dacapo_transport::stream::{Terms, Token};
+use dacapo_transport::xtp::{Config, Mode, Xtp, head, label_of};
+use dacapo_transport::{Lane, Outgoing, Sent, StreamEvent, StreamTransport, Transport};
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use xtp_bare::Plain;
+
+const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+const TOKEN: Token = [7; 16];
+
+fn at(ip: IpAddr) -> SocketAddr {
+    SocketAddr::new(ip, 0)
+}
+
+/// Another seed for every engine, so that no two draw the same keys.
+fn random() -> Random {
+    static SEED: AtomicU64 = AtomicU64::new(1_000);
+    Random::from_number(SEED.fetch_add(1, Ordering::Relaxed))
+}
+
+fn serve(addrs: &[SocketAddr], mode: Mode, config: &Config) -> Xtp {
+    Xtp::serve(addrs, mode, random(), config).unwrap()
+}
+
+fn dial(remote: SocketAddr, mode: Mode, config: &Config) -> Xtp {
+    Xtp::dial(remote, TOKEN, mode, &Terms::default(), random(), config).unwrap()
+}
+
+/// The loopback addresses that this host has.
+fn hosts() -> Vec<IpAddr> {
+    if UdpSocket::bind(at(V6)).is_ok() {
+        return vec![V4, V6];
+    }
+    println!("IPv6 left out: this host has no ::1");
+    vec![V4]
+}
+
+/// Loopback XTP as the suite wants it.
+struct Loopback {
+    listen: IpAddr,
+    reach: IpAddr,
+    mode: Mode,
+    config: Config,
+}
+
+impl Loopback {
+    fn new(host: IpAddr, mode: Mode, config: Config) -> Self {
+        Self { listen: host, reach: host, mode, config }
+    }
+}
+
+impl StreamNet for Loopback {
+    fn serve(&self) -> (Box<dyn StreamTransport>, SocketAddr) {
+        let server = serve(&[at(self.listen)], self.mode, &self.config);
+        let port = server.local_addrs()[0].port();
+        (Box::new(server), SocketAddr::new(self.reach, port))
+    }
+
+    fn dial(&self, remote: SocketAddr, token: Token) -> Box<dyn StreamTransport> {
+        let terms = Terms::default();
+        let dialed = Xtp::dial(remote, token, self.mode, &terms, random(), &self.config);
+        Box::new(dialed.unwrap())
+    }
+
+    fn connect(&self, remote: SocketAddr, token: &Token) -> Box<dyn Bare> {
+        Box::new(Plain::connect(remote, token, self.mode))
+    }
+
+    fn nobody(&self) -> SocketAddr {
+        // A port that was free a moment ago; its taker would have to be quick.
+        UdpSocket::bind(at(self.reach)).unwrap().local_addr().unwrap()
+    }
+
+    fn streams_max(&self) -> usize {
+        self.config.streams_max
+    }
+
+    fn answers_strangers(&self) -> bool {
+        false
+    }
+
+    fn is_quiet(&self) -> bool {
+        false
+    }
+}
+
+/// Tests run beside each other and share the process's descriptors.
+fn few() -> Config {
+    Config { streams_max: 32, ..Config::default() }
+}
+
+fn small() -> Config {
+    Config { buffer_len: 4_096, ..few() }
+}
+
+fn conforms(mode: Mode) {
+    for host in hosts() {
+        let net = Loopback::new(host, mode, few());
+        conformance::run_all(&|| conformance::open_pair(&net));
+        conformance::run_streams(&net);
+    }
+}
+
+#[test]
+fn xtp_conforms() {
+    conforms(Mode::Streams);
+}
+
+#[test]
+fn xtp_datagram_conforms() {
+    conforms(Mode::Datagrams);
+}
+
+#[test]
+fn xtp_conforms_on_a_wildcard_address_without_offloads() {
+    let mut config = few();
+    (config.udp.gso, config.udp.gro) = (false, false);
+    for mode in [Mode::Streams, Mode::Datagrams] {
+        let listen = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let net = Loopback { listen, reach: V4, mode, config };
+        conformance::run_all(&|| conformance::open_pair(&net));
+        conformance::run_streams(&net);
+    }
+}
+
+#[test]
+fn xtp_with_small_windows_conforms() {
+    let net = Loopback::new(V4, Mode::Streams, small());
+    conformance::run_small_streams(&net);
+}
+
+#[test]
+fn xtp_datagram_with_small_windows_conforms() {
+    let net = Loopback::new(V4, Mode::Datagrams, small());
+    conformance::run_small(&|| conformance::open_pair(&net));
+}
+
+/// A client and a server whose stream is open.
+fn open_with(mode: Mode, config: &Config) -> Ends<Xtp> {
+    let mut server = serve(&[at(V4)], mode, config);
+    server.expect(TOKEN, Time::NEVER);
+    let server_addr = server.local_addrs()[0];
+    let client = dial(server_addr, mode, config);
+    let client_addr = client.local_addrs()[0];
+    let (client, server) = (Side::new(Box::new(client)), Side::new(Box::new(server)));
+    let mut ends = Ends { client, server, server_addr, client_addr, client_data: client_addr };
+    let opened = |side: &Side<Xtp>| side.transport.stats().streams.opened == 1;
+    ends.await_until(|ends| opened(&ends.client) && opened(&ends.server));
+    for side in [&mut ends.client, &mut ends.server] {
+        assert!(matches!(side.transport.poll_stream(), Some(StreamEvent::Open { .. })));
+    }
+    ends
+}
+
+fn to_server<'a>(ends: &Ends<Xtp>, bytes: &'a [u8]) -> Outgoing<'a> {
+    Outgoing::datagram(Lane::Data, ends.server_addr, bytes)
+}
+
+/// Turns a side at its deadlines, as who sleeps until then, until `until` or an event.
+fn sleep(side: &mut Side<Xtp>, until: Time) -> Option<StreamEvent> {
+    for _ in 0..10_000 {
+        if side.now() >= until {
+            return None;
+        }
+        let at = side.transport.next_deadline().unwrap_or(until).min(until);
+        side.pass(at.since(side.now()));
+        side.turn();
+        if let Some(event) = side.transport.poll_stream() {
+            return Some(event);
+        }
+    }
+    panic!("it never sleeps: {:?}", side.transport.next_deadline());
+}
+
+#[test]
+fn a_peer_that_says_nothing_any_more_is_given_up_after_the_patience() {
+    for mode in [Mode::Streams, Mode::Datagrams] {
+        let mut ends = open_with(mode, &few());
+        let begun = ends.client.now();
+        ends.client.transport.set_patience(ends.server_addr, Duration::from_secs(12));
+        ends.client.send_all(&to_server(&ends, b"anybody?"));
+        let event = sleep(&mut ends.client, begun + Duration::from_secs(60));
+        let Some(StreamEvent::Closed { reason, .. }) = event else { panic!("{event:?}") };
+        assert!(reason.contains("did not answer in time"), "{reason}");
+        let after = ends.client.now().since(begun);
+        assert!((12..15).contains(&after.as_secs()), "{after:?}");
+        ends.client.end();
+    }
+}
+
+#[test]
+fn a_stream_without_anything_to_say_lives_on() {
+    for mode in [Mode::Streams, Mode::Datagrams] {
+        let mut ends = open_with(mode, &few());
+        let sent = ends.client.transport.stats().sent;
+        for _ in 0..600 {
+            let (client, server) = (ends.client.now(), ends.server.now());
+            assert_eq!(sleep(&mut ends.client, client + Duration::from_millis(500)), None);
+            assert_eq!(sleep(&mut ends.server, server + Duration::from_millis(500)), None);
+        }
+        assert_eq!(ends.client.transport.stats().sent, sent);
+        ends.server.send_all(&Outgoing::datagram(Lane::Data, ends.client_addr, b"still here"));
+        assert_eq!(ends.await_client(1)[0].bytes, b"still here");
+    }
+}
+
+#[test]
+fn a_stop_of_the_process_is_no_silence_of_the_other_end() {
+    let mut ends = open_with(Mode::Streams, &few());
+    ends.client.send_all(&to_server(&ends, b"before"));
+    ends.client.pass(Duration::from_secs(3_600));
+    ends.client.turn();
+    assert_eq!(ends.client.transport.poll_stream(), None);
+    assert_eq!(ends.await_server(1)[0].bytes, b"before");
+    ends.client.send_all(&to_server(&ends, b"after"));
+    assert_eq!(ends.await_server(1)[0].bytes, b"after");
+    ends.end();
+}
+
+/// A way between a client and a server that loses, and can be cut.
+struct Relay {
+    front: UdpSocket,
+    back: UdpSocket,
+    client: SocketAddr,
+    random: Random,
+    loss: f64,
+    lost: u32,
+}
+
+impl Relay {
+    fn new(server: SocketAddr, loss: f64) -> Self {
+        let [front, back] = [(); 2].map(|()| UdpSocket::bind(at(V4)).unwrap());
+        back.connect(server).unwrap();
+        for socket in [&front, &back] {
+            socket.set_nonblocking(true).unwrap();
+        }
+        let client = front.local_addr().unwrap();
+        Self { front, back, client, random: Random::from_number(5), loss, lost: 0 }
+    }
+
+    /// Takes what has come, and passes it on unless the way is cut.
+    fn carry(&mut self, is_cut: bool) {
+        let mut buffer = [0; 20_000];
+        while let Ok((len, from)) = self.front.recv_from(&mut buffer) {
+            self.client = from;
+            assert!(self.takes(is_cut) || self.back.send(&buffer[..len]).is_ok());
+        }
+        while let Ok(len) = self.back.recv(&mut buffer) {
+            assert!(self.takes(is_cut) || self.front.send_to(&buffer[..len], self.client).is_ok());
+        }
+    }
+
+    fn takes(&mut self, is_cut: bool) -> bool {
+        let is_lost = is_cut || self.random.chance(self.loss);
+        self.lost += u32::from(is_lost);
+        is_lost
+    }
+}
+
+/// A client and a server with a relay between them.
+fn over_relay(mode: Mode, loss: f64) -> (Side<Xtp>, Side<Xtp>, Relay, SocketAddr) {
+    let mut server = serve(&[at(V4)], mode, &few());
+    server.expect(TOKEN, Time::NEVER);
+    let relay = Relay::new(server.local_addrs()[0], loss);
+    let remote = relay.front.local_addr().unwrap();
+    let client = Side::new(Box::new(dial(remote, mode, &few())));
+    (client, Side::new(Box::new(server)), relay, remote)
+}
+
+/// A turn of both, and what goes between them.
+fn turn(client: &mut Side<Xtp>, server: &mut Side<Xtp>, relay: &mut Relay) {
+    client.turn();
+    relay.carry(false);
+    server.turn();
+    relay.carry(false);
+}
+
+#[test]
+fn what_is_lost_on_the_way_arrives_all_the_same_or_is_missing_in_order() {
+    for mode in [Mode::Streams, Mode::Datagrams] {
+        let (mut client, mut server, mut relay, remote) = over_relay(mode, 0.1);
+        let opened = |side: &Side<Xtp>| side.transport.stats().streams.opened == 1;
+        for _ in 0..9_000 {
+            turn(&mut client, &mut server, &mut relay);
+            if opened(&client) && opened(&server) {
+                break;
+            }
+        }
+        assert!(opened(&client) && opened(&server), "{mode:?}");
+        let mut sent = 0_u32;
+        for _ in 0..20_000 {
+            let bytes = [sent.to_be_bytes().as_slice(), &[9; 900]].concat();
+            let datagram = Outgoing::datagram(Lane::Data, remote, &bytes);
+            if sent < 3_000 && client.transport.send(&datagram).unwrap() == Sent::All {
+                sent += 1;
+            }
+            turn(&mut client, &mut server, &mut relay);
+            if mode == Mode::Streams && server.arrival_count() == 3_000 {
+                break;
+            }
+        }
+        assert_eq!(sent, 3_000);
+        assert!(relay.lost > 200, "{}", relay.lost);
+        let arrived = server.take_arrivals();
+        let number = |bytes: &[u8]| u32::from_be_bytes(*bytes.first_chunk().unwrap());
+        let numbers: Vec<u32> = arrived.iter().map(|arrival| number(&arrival.bytes)).collect();
+        assert!(numbers.windows(2).all(|two| two[0] < two[1]), "in order, each once");
+        assert!(arrived.iter().all(|arrival| arrival.bytes.len() == 904), "whole");
+        match mode {
+            Mode::Streams => assert_eq!(numbers.len(), 3_000),
+            Mode::Datagrams => {
+                assert!((2_500..2_900).contains(&numbers.len()), "{}", numbers.len())
+            }
+        }
+        client.end();
+        server.end();
+    }
+}
+
+#[test]
+fn after_an_outage_a_stream_goes_on_within_two_seconds() {
+    let (mut client, mut server, mut relay, remote) = over_relay(Mode::Streams, 0.0);
+    for _ in 0..100 {
+        turn(&mut client, &mut server, &mut relay);
+    }
+    assert!(matches!(client.transport.poll_stream(), Some(StreamEvent::Open { .. })));
+    client.transport.set_patience(remote, Duration::from_secs(60));
+    let bytes = vec![5; 60_000];
+    let train = Outgoing { lane: Lane::Data, remote, bytes: &bytes, segment_len: 1_000 };
+    assert_eq!(client.transport.send(&train).unwrap(), Sent::All);
+    let cut_until = client.now() + Duration::from_secs(25);
+    while client.now() < cut_until {
+        relay.carry(true);
+        let now = client.now();
+        assert_eq!(sleep(&mut client, now + Duration::from_millis(10)), None);
+    }
+    let mended = client.now();
+    while server.arrival_count() == 0 && client.now() < mended + Duration::from_secs(9) {
+        turn(&mut client, &mut server, &mut relay);
+    }
+    assert!(client.now().since(mended) <= Duration::from_millis(2_100), "{:?}", client.now());
+    for _ in 0..1_000 {
+        turn(&mut client, &mut server, &mut relay);
+    }
+    assert_eq!(server.arrival_count(), 60, "all of it in the end");
+}
+
+/// Whoever knows no label makes this end keep nothing and say nothing.
+#[test]
+fn a_flood_of_first_packets_without_a_label_leaves_nothing_behind() {
+    let mut ends = open_with(Mode::Streams, &few());
+    let accepted = ends.server.transport.stats().streams.accepted;
+    let strangers: Vec<_> = (0..200_u8)
+        .map(|number| Plain::connect(ends.server_addr, &[number; 16], Mode::Streams))
+        .collect();
+    let all = |side: &Side<Xtp>| side.transport.stats().drops.foreign >= 199;
+    ends.server.await_until(|side| all(side) && side.transport.stats().streams.accepted > accepted);
+    let stats = ends.server.transport.stats();
+    assert_eq!(stats.streams.accepted, accepted + 1, "one of them has guessed the label");
+    assert!(stats.drops.foreign >= 199, "{stats:?}");
+    ends.client.send_all(&to_server(&ends, b"still here"));
+    assert_eq!(ends.await_server(1)[0].bytes, b"still here");
+    drop(strangers);
+    ends.end();
+}
+
+#[test]
+fn junk_is_dropped_and_moves_no_stream() {
+    for mode in [Mode::Streams, Mode::Datagrams] {
+        let mut ends = open_with(mode, &few());
+        let mut random = Random::from_number(11);
+        let stranger = UdpSocket::bind(at(V4)).unwrap();
+        for _ in 0..2_000 {
+            let mut bytes = vec![0; random.below(1_600) as usize];
+            random.fill(&mut bytes);
+            // Some have the label, and some of those look like packets of XTP.
+            if let Some(front) = bytes.get_mut(..5).filter(|_| random.chance(0.7)) {
+                front.copy_from_slice(&head(label_of(&TOKEN)));
+            }
+            if let Some(version) = bytes.get_mut(5 + 11).filter(|_| random.chance(0.7)) {
+                *version = 0x20 | (random.below(9) as u8);
+            }
+            stranger.send_to(&bytes, ends.server_addr).unwrap();
+            ends.server.turn();
+        }
+        ends.client.send_all(&to_server(&ends, b"still here"));
+        assert_eq!(ends.await_server(1)[0].bytes, b"still here");
+        assert_eq!(ends.server.transport.stream_count(), 1);
+        ends.client.end();
+        ends.server.end();
+    }
+}
+
+/// A copy of a stream's packet from elsewhere neither moves the stream nor ends it.
+#[test]
+fn a_packet_from_another_address_changes_nothing() {
+    let (mut client, mut server, mut relay, remote) = over_relay(Mode::Streams, 0.0);
+    for _ in 0..100 {
+        turn(&mut client, &mut server, &mut relay);
+    }
+    let server_addr = relay.back.peer_addr().unwrap();
+    let stranger = UdpSocket::bind(at(V4)).unwrap();
+    client.send_all(&Outgoing::datagram(Lane::Data, remote, b"one"));
+    let mut buffer = [0; 20_000];
+    let mut taken = Vec::new();
+    for _ in 0..1_000 {
+        if let Ok((len, _)) = relay.front.recv_from(&mut buffer) {
+            taken = buffer[..len].to_vec();
+            break;
+        }
+    }
+    assert!(!taken.is_empty());
+    stranger.send_to(&taken, server_addr).unwrap();
+    for _ in 0..20 {
+        server.turn();
+    }
+    assert_eq!(server.arrival_count(), 0, "it came from elsewhere");
+    // The client sends it again, by its own way.
+    for _ in 0..5_000 {
+        turn(&mut client, &mut server, &mut relay);
+    }
+    assert_eq!(server.take_arrivals()[0].bytes, b"one");
+    client.end();
+    server.end();
+}
+
+/// A port may be given to the next program while the end of the stream before is still awaited.
+#[test]
+fn who_begins_anew_from_the_same_address_is_heard() {
+    let mut ends = open_with(Mode::Streams, &few());
+    let (client_addr, server_addr) = (ends.client_addr, ends.server_addr);
+    ends.client.transport.close_stream(server_addr);
+    ends.server.await_until(|side| side.transport.stats().streams.closed == 1);
+    drop(ends.client);
+    ends.server.transport.expect([8; 16], Time::NEVER);
+    let again = Plain::connect_from(client_addr, server_addr, &[8; 16], Mode::Streams);
+    ends.server.await_until(|side| side.transport.stats().streams.accepted == 2);
+    assert_eq!(ends.server.transport.stats().streams.accepted, 2);
+    drop(again);
+}
+
+#[test]
+fn a_used_port_is_an_error_that_says_what_to_do() {
+    for host in hosts() {
+        let first = serve(&[at(host)], Mode::Streams, &few());
+        let address = first.local_addrs()[0];
+        let error = Xtp::serve(&[address], Mode::Streams, random(), &few()).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::AddrInUse);
+        let text = error.to_string();
+        let advice = format!("XTP: cannot listen at {address}: port {} is in use", address.port());
+        assert!(text.starts_with(&advice), "{text}");
+    }
+}
+
+#[test]
+fn bad_addresses_are_named() {
+    for addrs in [vec![], vec![at(V4); 17]] {
+        let error = Xtp::serve(&addrs, Mode::Streams, random(), &few()).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    }
+    let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::BROADCAST), 9);
+    let terms = Terms::default();
+    let dialed = Xtp::dial(nowhere, TOKEN, Mode::Streams, &terms, random(), &few());
+    let text = dialed.err().unwrap().to_string();
+    assert!(text.contains("XTP: ") && text.contains("255.255.255.255:9"), "{text}");
+}
