@@ -17,13 +17,11 @@
 
 use crate::arrival::{Arrival, Outcome, Read};
 use crate::ring::Ring;
-use crate::wire::Span;
+use crate::wire::{Span, TAG_LEN};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The most pieces that wait behind a gap.
 const PIECES_MAX: usize = 1_024;
-/// Length of a tag in bytes.
-const TAG_LEN: usize = 8;
 
 /// The half of a context that takes the peer's stream.
 #[derive(Debug)]

@@ -17,7 +17,7 @@
 use crate::ranges::Ranges;
 use crate::ring::Ring;
 use crate::serial::is_newer;
-use crate::wire::{Control, Span, Spans};
+use crate::wire::{Control, Span, Spans, TAG_LEN};
 use std::collections::VecDeque;
 
 /// The most stretches that are remembered as sent again.
@@ -217,32 +217,35 @@ impl Sender {
         if self.is_unbounded { u64::MAX } else { self.stated.unwrap_or(self.first_window) }
     }
 
-    /// What may go next, at most `len_max` bytes; what lacks before what is new.
+    /// What may go next, at most `len_max` bytes with its tag; what lacks before what is new.
     #[must_use]
     pub fn peek(&self, len_max: usize) -> Option<Piece> {
         let limit = self.limit();
         if let Some(span) = self.resend.first().filter(|span| span.left < limit) {
             let right = span.right.min(limit);
-            return Some(self.cut(Span { right, ..span }, len_max, true));
+            return Some(self.cut(Span { right, ..span }, (len_max, TAG_LEN), true));
         }
         let right = self.end().min(limit);
-        (self.next < right).then(|| self.cut(Span { left: self.next, right }, len_max, false))
+        (self.next < right)
+            .then(|| self.cut(Span { left: self.next, right }, (len_max, TAG_LEN), false))
     }
 
     /// The front of the stream again, as it was in the packet that opened the association.
     #[must_use]
     pub fn peek_first(&self, len: usize) -> Piece {
         let right = self.una.saturating_add(len as u64).min(self.end());
-        self.cut(Span { left: self.una, right }, len, self.next > self.una)
+        self.cut(Span { left: self.una, right }, (len, 0), self.next > self.una)
     }
 
-    fn cut(&self, span: Span, len_max: usize, is_again: bool) -> Piece {
-        let mut right = span.right.min(span.left.saturating_add(len_max as u64));
+    /// The front of a stretch, at most `len_max` bytes, of which a tag takes so many.
+    fn cut(&self, span: Span, (len_max, tag_len): (usize, usize), is_again: bool) -> Piece {
+        let place = self.tags.partition_point(|(at, _)| *at < span.left);
+        let tag = self.tags.get(place).filter(|(at, _)| *at == span.left).map(|(_, tag)| *tag);
+        let len_max = len_max.saturating_sub(tag.map_or(0, |_| tag_len)) as u64;
+        let mut right = span.right.min(span.left.saturating_add(len_max));
         let first = self.ends.partition_point(|end| *end <= span.left);
         let message_end = self.ends.get(first).copied();
         right = message_end.map_or(right, |end| right.min(end));
-        let place = self.tags.partition_point(|(at, _)| *at < span.left);
-        let tag = self.tags.get(place).filter(|(at, _)| *at == span.left).map(|(_, tag)| *tag);
         Piece {
             seq: span.left,
             len: right.saturating_sub(span.left) as usize,

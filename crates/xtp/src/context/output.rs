@@ -5,8 +5,8 @@ use crate::event::End;
 use crate::sender::Piece;
 use crate::table::{Input, State};
 use crate::wire::{
-    Body, Control, Diagnostic, Format, HEADER_LEN, Header, Options, Service, Spans, TrafficControl,
-    Writer,
+    Body, Control, Diagnostic, Format, HEADER_LEN, Header, Options, Service, Spans, TAG_LEN,
+    TrafficControl, Writer,
 };
 use dacapo_base::Time;
 use std::net::SocketAddr;
@@ -15,7 +15,6 @@ use std::net::SocketAddr;
 const CONTROL_LEN: usize = HEADER_LEN + 32 + 24;
 /// A CNTL; and a DIAG of ours, which is shorter.
 const CNTL_LEN: usize = HEADER_LEN + Control::LEN;
-const TAG_LEN: usize = 8;
 /// `nspan` and the control segment before it.
 const SPANS_AT: usize = HEADER_LEN + 24;
 const SPAN_LEN: usize = 16;
@@ -264,8 +263,7 @@ impl Context {
 
     /// DATA: what lacks, what is new, or the end of the stream.
     pub(super) fn send_data(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
-        let most = self.packet_len_max.saturating_sub(HEADER_LEN + TAG_LEN);
-        let piece = self.sender.peek(self.data_len_max.min(most));
+        let piece = self.sender.peek(self.data_len_max);
         let Some(piece) = piece else { return self.send_empty_end(now, into) };
         if !self.affords(HEADER_LEN + TAG_LEN + piece.len) {
             return self.ask_for_proof(now, into);

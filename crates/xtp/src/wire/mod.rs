@@ -45,7 +45,7 @@ pub use fault::Fault;
 pub use header::{HEADER_LEN, Header, VERSION};
 pub use key::Key;
 pub use options::{Format, Options};
-pub use packet::{Body, Frame, Payload};
+pub use packet::{Body, Frame, Payload, TAG_LEN};
 pub use spans::{SPANS_MAX, Span, Spans};
 pub use traffic::{Limits, Service, Traffic};
 pub use writer::{PACKET_LEN_MAX, TooLong, Writer};

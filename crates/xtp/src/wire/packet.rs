@@ -21,11 +21,14 @@ pub struct Frame<'a> {
     segments: &'a [u8],
 }
 
+/// Length of a tag in bytes.
+pub const TAG_LEN: usize = 8;
+
 /// Bytes of the stream, with the tag in front of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Payload<'a> {
     /// The 8 bytes that `BTAG` announces. They take no sequence numbers (decided here).
-    pub tag: Option<[u8; 8]>,
+    pub tag: Option<[u8; TAG_LEN]>,
     /// The stream's bytes.
     pub data: &'a [u8],
 }
