@@ -9,19 +9,23 @@
 //!
 //! What it is not: what is answered and when; the context asks it what there is to say.
 //!
-//! Invariants: at most `capacity` bytes are kept, and at most [`PIECES_MAX`] pieces apart; of tags
-//! as many as take as much, of ends of messages one for each byte; a packet that would bring one
-//! more is not taken, and comes again when the user has read. `rseq` and `alloc` never go down;
-//! every byte is given to the user once, in order, or is part of a hole whose length the user is
-//! told.
+//! Invariants: at most `capacity` bytes are kept, and of pieces apart [`PIECES_MIN`], or one for
+//! each KiB of it up to [`PIECES_MAX`]; of tags as many as take as much, of ends of messages one
+//! for each byte; a packet that would bring one more is not taken, and comes again when the user
+//! has read. `rseq` and `alloc` never go down; every byte is given to the user once, in order, or is
+//! part of a hole whose length the user is told.
 
 use crate::arrival::{Arrival, Outcome, Read};
 use crate::ring::Ring;
 use crate::wire::{Span, TAG_LEN};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The most pieces that wait behind a gap.
-const PIECES_MAX: usize = 1_024;
+/// The most pieces that wait behind gaps, of a small and of a large capacity: at 30 % loss there is
+/// a gap for each 5 packets.
+const PIECES_MIN: usize = 1_024;
+const PIECES_MAX: usize = 8_192;
+/// A piece that has so many bytes is not made longer: it may be moved when it grows.
+const PIECE_LEN_MAX: usize = 64 << 10;
 
 /// The half of a context that takes the peer's stream.
 #[derive(Debug)]
@@ -225,7 +229,7 @@ impl Receiver {
     /// what fills the gap can have its own.
     fn has_mark_room(&self, arrival: &Arrival<'_>, right: u64) -> bool {
         let Arrival { seq, tag, is_end, .. } = *arrival;
-        let tags_max = (self.capacity / TAG_LEN).max(PIECES_MAX);
+        let tags_max = (self.capacity / TAG_LEN).max(PIECES_MIN);
         let tags_max = if seq > self.rseq { tags_max / 2 } else { tags_max };
         let is_begin = tag.is_some() && self.may_begin(seq, right) && !self.tags.contains_key(&seq);
         let is_end = is_end && right > self.read_at && !self.ends.contains(&right);
@@ -279,19 +283,33 @@ impl Receiver {
                 continue;
             }
             let next = self.held.range(at..).next().map_or(end, |(left, _)| *left).min(end);
-            if at > self.rseq && self.held.len() >= PIECES_MAX {
-                return false;
-            }
             let (from, to) = (at.saturating_sub(seq) as usize, next.saturating_sub(seq) as usize);
             let piece = data.get(from..to).unwrap_or_default();
             if at == self.rseq {
                 self.append(piece);
-            } else {
-                self.held_len = self.held_len.saturating_add(piece.len());
-                self.held.insert(at, piece.to_vec());
+            } else if !self.hold_apart(at, piece) {
+                return false;
             }
             at = next;
         }
+        true
+    }
+
+    /// Keeps a piece behind a gap, with the one that ends where it begins; false when there are too
+    /// many.
+    fn hold_apart(&mut self, at: u64, piece: &[u8]) -> bool {
+        let ends_here = |(left, before): &(&u64, &mut Vec<u8>)| {
+            left.saturating_add(before.len() as u64) == at && before.len() < PIECE_LEN_MAX
+        };
+        let count = self.held.len();
+        match self.held.range_mut(..at).next_back().filter(ends_here) {
+            Some((_, before)) => before.extend_from_slice(piece),
+            None if count >= (self.capacity >> 10).clamp(PIECES_MIN, PIECES_MAX) => return false,
+            None => {
+                self.held.insert(at, piece.to_vec());
+            }
+        }
+        self.held_len = self.held_len.saturating_add(piece.len());
         true
     }
 
