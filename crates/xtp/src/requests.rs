@@ -114,12 +114,15 @@ impl Requests {
         self.handshake.is_some_and(|handshake| handshake.is_due)
     }
 
-    /// WTIMER: how long an answer is waited for.
+    /// WTIMER: how long an answer is waited for. Longer than the mean by the
+    /// least wait: over a
+    /// calm way nothing deviates, and an answer that is lost is made good by the next one.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         let Timers { first_wait, wait_min, wait_max, .. } = self.timers;
-        let measured = self.rtt.smoothed().map(|mean| mean + self.rtt.deviation() * 4);
-        measured.map_or(first_wait, |wait| wait.clamp(wait_min, wait_max))
+        let measured =
+            self.rtt.smoothed().map(|mean| mean + (self.rtt.deviation() * 4).max(wait_min));
+        measured.map_or(first_wait, |wait| wait.min(wait_max))
     }
 
     /// A user who reads may take its time; so delivery is asked for again less often.
