@@ -39,6 +39,9 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+/// Status is asked for after so many bytes at the latest, a quarter of a megabyte, however wide the
+/// window: what was lost when it was sent again is known only by what is answered after that.
+const ASK_LEN_MAX: usize = 256 << 10;
 /// The least `data_len_max` that a peer can ask for, bytes: less would cost more than it carries.
 const DATA_LEN_MIN: u32 = 64;
 /// How many times the bytes of a peer are sent back before it has shown its address.
@@ -232,7 +235,7 @@ impl Context {
             packet_len_max: config.packet_len_max,
             data_len_max,
             first_len: 0,
-            ask_len: (config.buffer_len / 4) as u64,
+            ask_len: (config.buffer_len / 4).min(ASK_LEN_MAX) as u64,
             unasked: 0,
             edge: false,
             peer_is_lossy: false,
