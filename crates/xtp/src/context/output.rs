@@ -5,7 +5,7 @@ use crate::event::End;
 use crate::sender::Piece;
 use crate::table::{Input, State};
 use crate::wire::{
-    Body, Control, Diagnostic, Format, HEADER_LEN, Header, Options, Service, Spans, TAG_LEN,
+    Body, Control, Diagnostic, Format, HEADER_LEN, Header, Options, Service, Span, Spans, TAG_LEN,
     TrafficControl, Writer,
 };
 use dacapo_base::Time;
@@ -238,7 +238,7 @@ impl Context {
             return write(&header, &Body::Cntl(control), into);
         }
         let mut spans = self.receiver.spans();
-        spans.truncate(self.packet_len_max.saturating_sub(SPANS_AT) / SPAN_LEN);
+        keep_longest(&mut spans, self.packet_len_max.saturating_sub(SPANS_AT) / SPAN_LEN);
         let header = self.control_header(Format::Ecntl, Options::NONE);
         write(&header, &Body::Ecntl(control, Spans::List(&spans)), into)
     }
@@ -356,6 +356,23 @@ impl Context {
             self.give_up(Input::BothClosed, End::Complete);
         }
     }
+}
+
+/// Of more spans than a packet holds the longest are named, not the first: all behind the last that
+/// is named counts as lost, so the least is sent needlessly (decided here).
+fn keep_longest(spans: &mut Vec<Span>, count: usize) {
+    let Some(excess) = spans.len().checked_sub(count).filter(|excess| *excess > 0) else { return };
+    let len = |span: &Span| span.right.saturating_sub(span.left);
+    let mut lens: Vec<u64> = spans.iter().map(len).collect();
+    let (shorter, bound, _) = lens.select_nth_unstable(excess.saturating_sub(1));
+    let bound = *bound;
+    // Those that are as long as the bound go from the front on, until enough are gone.
+    let mut of_bound = excess.saturating_sub(shorter.iter().filter(|len| **len < bound).count());
+    spans.retain(|span| {
+        let is_dropped = len(span) < bound || len(span) == bound && of_bound > 0;
+        of_bound = of_bound.saturating_sub(usize::from(len(span) == bound));
+        !is_dropped
+    });
 }
 
 pub(super) fn write(header: &Header, body: &Body<'_>, into: &mut Vec<u8>) -> bool {

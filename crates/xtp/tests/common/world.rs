@@ -9,7 +9,7 @@ use dacapo_xtp::{Config, ContextId, End, Engine, Event, Message, Read};
 use std::net::SocketAddr;
 
 /// The most turns of a test, so that one that does not end fails.
-const TURNS_MAX: u64 = 200_000;
+const TURNS_MAX: u64 = 1_000_000;
 
 /// The addresses of the ends, below XTP.
 pub fn address(end: usize) -> SocketAddr {

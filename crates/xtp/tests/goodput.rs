@@ -1,0 +1,91 @@
+//! A stream whose rate is set to that of a link fills the link, whatever the link loses: 500
+//! Mbit/s, 10 ms each way, as over UDP at an MTU of 1500. In virtual time, so a seed gives one
+//! figure.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod common;
+
+use common::world::{World, address};
+use dacapo_base::Time;
+use dacapo_link::{LinkConfig, Loss};
+use dacapo_xtp::wire::{HEADER_LEN, Limits};
+use dacapo_xtp::{Config, ContextId, Listen, Message, Mode, Open, Read};
+use std::time::Duration;
+
+const LINE_BITS_PER_S: u64 = 500_000_000;
+/// What UDP over IPv4 takes of 1,500 bytes, and what a packet of XTP has then.
+const BELOW_LEN: usize = 28;
+const PACKET_LEN: usize = 1_500 - BELOW_LEN;
+/// What a link carries of data in full packets, bytes per second.
+const LINK: f64 = LINE_BITS_PER_S as f64 / 8.0 * (PACKET_LEN - HEADER_LEN) as f64 / 1_500.0;
+/// The link of `common` knows no headers below XTP: it is slower by their share.
+const RATE_BITS_PER_S: u64 = LINE_BITS_PER_S * PACKET_LEN as u64 / 1_500;
+
+/// A sender that always has more, and a receiver that reads what comes.
+struct Flow {
+    id: ContextId,
+    piece: Vec<u8>,
+    got: u64,
+    far: Option<ContextId>,
+}
+
+impl Flow {
+    fn work(&mut self, world: &mut World) {
+        while world.ends[0].write(world.now, self.id, &Message::part(&self.piece)).unwrap() > 0 {}
+        self.far = self.far.or_else(|| world.incoming(1));
+        let Some(far) = self.far else { return };
+        let mut into = [0; 16_384];
+        while let Read::Data { len, .. } = world.ends[1].read(world.now, far, &mut into).unwrap() {
+            self.got += len as u64;
+        }
+        world.sent.clear();
+        world.events.iter_mut().for_each(Vec::clear);
+    }
+}
+
+/// Bytes per second that are read, as a share of what the link carries, over a second after the
+/// first 300 ms.
+fn share(loss: f64) -> f64 {
+    let link = LinkConfig {
+        delay: Duration::from_millis(10),
+        rate_bits_per_s: Some(RATE_BITS_PER_S),
+        loss: if loss > 0.0 { Loss::Random { p: loss } } else { Loss::None },
+        ..LinkConfig::default()
+    };
+    // What is lost does not reach the queue: so much has to leave that the rest fills the link.
+    let out_rate = (LINK / (1.0 - loss)) as u32;
+    // Credit that is left for less than a packet is gone with its period: a burst is of whole ones.
+    let out_burst = 45 * (PACKET_LEN - HEADER_LEN) as u32;
+    let limits = Limits { out_rate, out_burst, ..Limits::default() };
+    // Two round trips and more of the link, while what is lost is sent again, and again.
+    let config = Config { packet_len_max: PACKET_LEN, buffer_len: 8 << 20, ..Config::default() };
+    let mut world = World::new(1, config, &link);
+    world.ends[1].listen(Listen::on(7)).unwrap();
+    let open = Open::stream(address(1), ([192, 0, 2, 2], 7).into(), address(0));
+    let open = Open { mode: Mode { limits, fast_report: true, ..Mode::default() }, ..open };
+    let id = world.ends[0].open(world.now, &open).unwrap();
+    let mut flow = Flow { id, piece: vec![7; 64 << 10], got: 0, far: None };
+    let (begin, end) = (Time::from_millis(300), Time::from_millis(1_300));
+    run(&mut world, &mut flow, begin);
+    let before = flow.got;
+    run(&mut world, &mut flow, end);
+    (flow.got - before) as f64 / LINK
+}
+
+fn run(world: &mut World, flow: &mut Flow, until: Time) {
+    flow.work(world);
+    while world.turn(until) {
+        flow.work(world);
+    }
+    world.now = until;
+}
+
+#[test]
+fn a_stream_fills_its_link_whatever_that_loses() {
+    for (loss, least) in [(0.0, 0.99), (0.01, 0.98), (0.05, 0.98), (0.1, 0.95)] {
+        let share = share(loss);
+        println!("{:.0} % loss: {share:.4} of the link", loss * 100.0);
+        assert!(share >= least, "{:.0} % loss: {share}", loss * 100.0);
+    }
+}
