@@ -12,8 +12,8 @@
 //! Invariants: at most `capacity` bytes are kept, and of pieces apart [`PIECES_MIN`], or one for
 //! each KiB of it up to [`PIECES_MAX`]; of tags as many as take as much, of ends of messages one
 //! for each byte; a packet that would bring one more is not taken, and comes again when the user
-//! has read. `rseq` and `alloc` never go down; every byte is given to the user once, in order, or is
-//! part of a hole whose length the user is told.
+//! has read. `rseq` and `alloc` never go down; every byte is given to the user once, in order, or
+//! is part of a hole whose length the user is told.
 
 use crate::arrival::{Arrival, Outcome, Read};
 use crate::ring::Ring;
