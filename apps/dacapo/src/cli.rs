@@ -21,7 +21,7 @@ use dacapo_qos::{Attributes, PathAssumption};
 pub use lift::BenchLiftArgs;
 pub use link::{Addresses, LinkArgs, Namespaces, OverLink};
 pub use net::{BenchNetArgs, NetDirection, NetTransport, NetWait, NetWhat, word as net_word};
-pub use safenet::BenchSafenetArgs;
+pub use safenet::{BenchSafenetArgs, MessagesOver};
 pub use scale::BenchScaleArgs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

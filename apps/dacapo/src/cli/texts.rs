@@ -207,11 +207,15 @@ Examples:
 
 pub const BENCH_SAFENET: &str = "\
 Latency is half of an echo's round trip, throughput is from the first message sent to the last, and
-the line through the latencies is by least squares: as that document has it. All ends are in this
-process and hand each other packets by a call, so it is the work of the processor that is measured.
+the line through the latencies is by least squares: as that document has it. Each end is a host in a
+thread of its own; plain UDP sockets and frames of Ethernet stand beside them. Frames need a cable
+between two network namespaces, which the command makes where it is root; elsewhere that level is
+left out. Over memory packets are handed over by a call: that is the processor's work alone.
 
 Examples:
   dacapo bench safenet
+  dacapo bench safenet --over memory
+  dacapo bench safenet --over ethernet --no-check
   dacapo bench safenet --seconds 2 --json | jq .levels[0].fit";
 
 pub const BENCH_XTP: &str = "\

@@ -2,39 +2,59 @@
 //!
 //! What it is not: a measurement.
 
+use super::row::{Level, Results, Row};
 use super::then::{NETWORK, Then};
-use super::{Point, Row};
 use crate::output::{Table, line};
-use dacapo_safenet::measure::{Cast, Level};
+use dacapo_safenet::measure::Cast;
 use serde_json::{Value, json};
 
 /// The tables, for people.
-pub fn print(rows: &[Row]) {
-    let mut table =
-        Table::new(&["level", "bytes", "latency µs", "above the line µs", "throughput Mbit/s"]);
+pub fn print(results: &Results) {
+    let check = if results.is_checked { "" } else { ", the bytes of messages unchecked" };
+    line(format_args!("over {}, {}{check}\n", results.network, results.place));
+    print_points(&results.rows);
+    line("");
+    print_fits(results);
+    if let Some((above, times)) = results.beside_udp() {
+        line(format_args!(
+            "\nusers beside plain UDP: {above:+.2} µs at 0 bytes, {times:.2} × the rise per byte"
+        ));
+    }
+    for (level, why) in &results.left_out {
+        line(format_args!("\nleft out: {level}: {why}"));
+    }
+    line(
+        "\nThen: Figures 1 to 8 of \"A Performance Evaluation of the SAFENET Lightweight System\" \
+         (Virginia): Ada\nprograms, XTP on a board of its own, FDDI; its users were held to a rate \
+         of 12 Mbit/s. Its group had one\nreceiver for the latency and two for the throughput.",
+    );
+}
+
+fn print_points(rows: &[Row]) {
+    let mut table = Table::new(&[
+        "level",
+        "bytes",
+        "latency µs",
+        "above the line µs",
+        "throughput Mbit/s",
+        "arrived %",
+    ]);
     for row in rows {
-        for (Point { len, latency_us, mbit_s }, rest) in row.points.iter().zip(row.residuals()) {
+        for (point, rest) in row.points.iter().zip(row.residuals()) {
             table.row(vec![
                 row.name.into(),
-                (*len).into(),
-                format!("{latency_us:.2}").into(),
+                point.len.into(),
+                format!("{:.2}", point.latency_us).into(),
                 format!("{rest:.2}").into(),
-                format!("{mbit_s:.0}").into(),
+                format!("{:.0}", point.mbit_s).into(),
+                format!("{:.1}", point.arrived * 100.0).into(),
             ]);
         }
     }
     table.print();
-    line("");
-    print_fits(rows);
-    line(
-        "\nThen: Figures 1 to 8 of \"A Performance Evaluation of the SAFENET Lightweight System\" \
-         (Virginia): Ada\nprograms, XTP on a board of its own, FDDI; its users were held to a rate \
-         of 12 Mbit/s. Its group had one\nreceiver for the latency and two for the throughput. \
-         Now: all ends in one process, no network.",
-    );
 }
 
-fn print_fits(rows: &[Row]) {
+fn print_fits(results: &Results) {
     let mut table = Table::new(&[
         "latency, as a line",
         "µs at 0 bytes",
@@ -44,7 +64,7 @@ fn print_fits(rows: &[Row]) {
         "ns per byte",
         "limit Mbit/s",
     ]);
-    for row in rows {
+    for row in &results.rows {
         let (at_0, slope) = row.fit().unwrap_or((f64::NAN, f64::NAN));
         let most = row.residuals().into_iter().fold(0.0, f64::max);
         let mut cells = vec![row.name.into()];
@@ -52,10 +72,12 @@ fn print_fits(rows: &[Row]) {
         cells.extend(columns(row.then.as_ref()).map(Into::into));
         table.row(cells);
     }
-    let mut cells = vec!["network (FDDI)".into()];
-    cells.extend(["-"; 3].map(Into::into));
-    cells.extend(columns(Some(&NETWORK)).map(Into::into));
-    table.row(cells);
+    if results.rows.iter().all(|row| row.level != Level::Mac) {
+        let mut cells = vec!["network (FDDI)".into()];
+        cells.extend(["-"; 3].map(Into::into));
+        cells.extend(columns(Some(&NETWORK)).map(Into::into));
+        table.row(cells);
+    }
     table.print();
 }
 
@@ -70,31 +92,44 @@ fn columns(then: Option<&Then>) -> [String; 3] {
 }
 
 /// The same for programs.
-pub fn to_json(rows: &[Row]) -> Value {
-    let rows: Vec<Value> = rows.iter().map(row_json).collect();
-    json!({ "network": "memory", "levels": rows, "then_network": then_json(&NETWORK) })
+pub fn to_json(results: &Results) -> Value {
+    let rows: Vec<Value> = results.rows.iter().map(row_json).collect();
+    let left_out: Vec<Value> =
+        results.left_out.iter().map(|(level, why)| json!({ "level": level, "why": why })).collect();
+    let beside = results
+        .beside_udp()
+        .map(|(above, times)| json!({ "intercept_above_us": above, "slope_ratio": times }));
+    json!({
+        "network": results.network,
+        "place": results.place,
+        "checked": results.is_checked,
+        "levels": rows,
+        "user_beside_plain_udp": beside,
+        "left_out": left_out,
+        "then_network": then_json(&NETWORK),
+    })
 }
 
 fn row_json(row: &Row) -> Value {
-    let level = if row.level == Level::User { "user" } else { "transport" };
     let (cast, receivers) = match row.cast {
         Cast::Unicast => ("unicast", 1),
         Cast::Multicast { receivers } => ("multicast", receivers),
     };
-    let point = |(point, rest): (&Point, f64)| {
+    let points = row.points.iter().zip(row.residuals()).map(|(point, rest)| {
         json!({
             "bytes": point.len,
             "latency_us": point.latency_us,
             "residual_us": rest,
             "throughput_mbit_s": point.mbit_s,
+            "arrived": point.arrived,
         })
-    };
-    let points: Vec<Value> = row.points.iter().zip(row.residuals()).map(point).collect();
+    });
+    let points: Vec<Value> = points.collect();
     let fit = row
         .fit()
         .map(|(at_0, slope)| json!({ "intercept_us": at_0, "slope_ns_per_byte": slope * 1e3 }));
     json!({
-        "level": level,
+        "level": row.level.name(),
         "cast": cast,
         "receivers": receivers,
         "points": points,

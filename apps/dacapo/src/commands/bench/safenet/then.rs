@@ -27,6 +27,6 @@ pub const MULTICAST: Then =
 /// Users of XTP.
 pub const TRANSPORT: Then =
     Then { figures: [5, 6], slope_ns: 423.0, intercept_us: 3_150.0, limit_mbit_s: 21.0 };
-/// The network, FDDI. It is not measured here: below XTP there is a call.
+/// The network, FDDI.
 pub const NETWORK: Then =
     Then { figures: [7, 8], slope_ns: 341.0, intercept_us: 91.5, limit_mbit_s: 57.0 };

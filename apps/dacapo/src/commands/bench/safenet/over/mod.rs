@@ -1,0 +1,211 @@
+//! The levels over a network: a near end here, and far ends in threads of their own.
+//!
+//! ```text
+//!   Near (this thread)                      Far (a thread each)
+//!   users.rs    MessageHost   --messages-->  echoes, or takes and counts
+//!   streams.rs  Host of XTP   --streams--->  the same
+//!   plain.rs    datagrams or frames, no XTP  the same
+//!                    `-- place.rs: loopback, or a cable between two namespaces --'
+//! ```
+//!
+//! What it is not: one processor's work: two ends run at a time, and each is woken by the other.
+//!
+//! Method: latency is half of the mean round trip of an echo; throughput is counted at the sender,
+//! from the first message to the last, as the document has it. What is lost is said beside it.
+
+mod cable;
+mod far;
+mod place;
+mod plain;
+mod streams;
+mod users;
+
+use super::row::{Level, Point, Results, Row};
+use super::then;
+use super::{LENS, TRIED, filling};
+use crate::cli::MessagesOver;
+use crate::edge::interrupted;
+use crate::exit::Failure;
+use crate::progress::Progress;
+use dacapo_safenet::measure::Cast;
+use dacapo_sys::signal::{Signal, Signals};
+use far::Near;
+use place::{Network, Place};
+use std::time::{Duration, Instant};
+
+/// For errors.
+const WHAT: &str = "bench safenet";
+/// What is lost makes a point that was begun anew; so often at most.
+const TRIES: u32 = 3;
+/// Messages of these lengths go in one frame; its own head of six bytes is not counted.
+const FRAMES: [usize; 5] = [0, 64, 256, 1_000, plain::FRAME_LEN_MAX];
+
+/// Which near end a row is measured with.
+#[derive(Clone, Copy)]
+enum End {
+    Users,
+    Streams,
+    Datagrams,
+    Frames,
+}
+
+/// A row that is to be measured.
+struct Wanted {
+    name: &'static str,
+    end: End,
+    level: Level,
+    cast: Cast,
+    then: Option<then::Then>,
+}
+
+const fn wanted(
+    name: &'static str,
+    end: End,
+    level: Level,
+    cast: Cast,
+    then: Option<then::Then>,
+) -> Wanted {
+    Wanted { name, end, level, cast, then }
+}
+
+const ONE: Cast = Cast::Unicast;
+const ROWS: [Wanted; 5] = [
+    wanted("user", End::Users, Level::User, ONE, Some(then::UNICAST)),
+    wanted(
+        "user, group of 1",
+        End::Users,
+        Level::User,
+        Cast::Multicast { receivers: 1 },
+        Some(then::MULTICAST),
+    ),
+    wanted("user, group of 2", End::Users, Level::User, Cast::Multicast { receivers: 2 }, None),
+    wanted("XTP", End::Streams, Level::Transport, ONE, Some(then::TRANSPORT)),
+    wanted("plain UDP", End::Datagrams, Level::Udp, ONE, None),
+];
+const MAC: Wanted = wanted("MAC (Ethernet)", End::Frames, Level::Mac, ONE, Some(then::NETWORK));
+
+/// Measures every level over this network; what it lacks the right for is left out, with the
+/// reason.
+pub fn run(
+    over: MessagesOver,
+    without_check: bool,
+    most: Duration,
+    progress: &mut Progress,
+) -> Result<Results, Failure> {
+    // Before anything is made that must be gone in the end.
+    let signals = Signals::catch(&Signal::ALL);
+    let mut run =
+        Run { signals: signals.map_err(|error| Failure::run_time(WHAT, error))?, most, progress };
+    let failed = |text| Failure::run_time(WHAT, text);
+    let cable = Place::cable();
+    let (place, network) = match over {
+        MessagesOver::Memory | MessagesOver::Udp => (Place::Loopback, "udp"),
+        MessagesOver::Ip => (cable.as_ref().map_err(|why| failed(why.clone()))?.clone(), "ip"),
+        MessagesOver::Ethernet => {
+            (cable.as_ref().map_err(|why| failed(why.clone()))?.clone(), "ethernet")
+        }
+    };
+    let network_of = Network { place: place.clone(), over, without_check };
+    let mut rows = Vec::new();
+    for wanted in ROWS {
+        rows.push(run.row(&network_of, wanted)?);
+    }
+    let mut left_out = Vec::new();
+    match cable {
+        Ok(place) => rows.push(run.row(&Network { place, over, without_check }, MAC)?),
+        Err(why) => left_out.push((MAC.name, why)),
+    }
+    Ok(Results { network, place: place.words(), is_checked: !without_check, rows, left_out })
+}
+
+struct Run<'a> {
+    signals: Signals,
+    most: Duration,
+    progress: &'a mut Progress,
+}
+
+impl Run<'_> {
+    fn row(&mut self, network: &Network, wanted: Wanted) -> Result<Row, Failure> {
+        let Wanted { name, end, level, cast, then } = wanted;
+        let lens: &[usize] = match end {
+            End::Frames => &FRAMES,
+            // Streams of XTP have no empty messages.
+            End::Streams => LENS.get(1..).unwrap_or_default(),
+            End::Users | End::Datagrams => &LENS,
+        };
+        let mut points = Vec::new();
+        for len in lens {
+            if self.progress.is_due() {
+                self.progress.show(&format!("{name}, {len} bytes"));
+            }
+            points.push(self.point(network, &wanted, *len)?);
+        }
+        Ok(Row { name, level, cast, then, points })
+    }
+
+    /// Measures a point; anew, when something was lost that is not sent again.
+    fn point(&mut self, network: &Network, wanted: &Wanted, len: usize) -> Result<Point, Failure> {
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            if let Some(signal) = self.signals.poll() {
+                return Err(interrupted(signal));
+            }
+            let measured = near(network, wanted).and_then(|mut near| {
+                measure(near.as_mut(), len, self.most).map_err(|error| match near.fault() {
+                    Some(fault) => format!("{error}; the far end: {fault}"),
+                    None => error,
+                })
+            });
+            match measured {
+                Ok(point) => return Ok(point),
+                Err(error) => last = error,
+            }
+        }
+        Err(Failure::run_time(WHAT, format!("{}, {len} bytes: {last}", wanted.name)))
+    }
+}
+
+fn near(network: &Network, wanted: &Wanted) -> Result<Box<dyn Near>, String> {
+    Ok(match wanted.end {
+        End::Users => Box::new(users::Users::new(network, wanted.cast)?),
+        End::Streams => Box::new(streams::Streams::new(network)?),
+        End::Datagrams => Box::new(plain::Plain::datagrams(&network.place)?),
+        End::Frames => Box::new(plain::Plain::frames(&network.place)?),
+    })
+}
+
+fn measure(near: &mut dyn Near, len: usize, most: Duration) -> Result<Point, String> {
+    // The first opens what has to be opened.
+    near.round_trip(len)?;
+    let each = echo(near, len, TRIED)?;
+    let count = filling(most, each);
+    let latency_us = echo(near, len, count)?.as_secs_f64() * 1e6 / 2.0;
+    let each = one_way(near, len, TRIED)?;
+    let count = filling(most, each);
+    let before = near.arrived();
+    let each = one_way(near, len, count)?;
+    let fewest = near.arrived().into_iter().zip(before).map(|(after, before)| after - before).min();
+    let arrived = fewest.unwrap_or(0) as f64 / f64::from(count);
+    let mbit_s = len as f64 * 8.0 / 1e6 / each.as_secs_f64().max(1e-9);
+    Ok(Point { len, latency_us, mbit_s, arrived })
+}
+
+/// The mean time of a round trip.
+fn echo(near: &mut dyn Near, len: usize, count: u32) -> Result<Duration, String> {
+    let began = Instant::now();
+    for _ in 0..count {
+        near.round_trip(len)?;
+    }
+    Ok(began.elapsed() / count.max(1))
+}
+
+/// The mean time from one message to the next; afterwards what was sent has arrived, or will not.
+fn one_way(near: &mut dyn Near, len: usize, count: u32) -> Result<Duration, String> {
+    let began = Instant::now();
+    for _ in 0..count {
+        near.send(len)?;
+    }
+    let took = began.elapsed();
+    near.settle()?;
+    Ok(took / count.max(1))
+}
