@@ -12,7 +12,7 @@ mod texts;
 mod transfer;
 mod xtp;
 
-pub use bench_xtp::{BenchXtpArgs, PACKET_LEN_MAX, XtpMode};
+pub use bench_xtp::{BenchXtpArgs, XtpMode};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use dacapo::uri::Uri;

@@ -88,6 +88,19 @@ fn a_rate_is_kept() {
     assert!(all["points"][0]["mbit_per_s"].as_f64().unwrap() < 9.0, "{all}");
 }
 
+/// 10 GB take longer than 50 ms.
+#[test]
+fn a_run_ends_early_where_it_may_not_last() {
+    let place = Place::new();
+    let most = ["--bytes", "10GB", "--seconds", "1ms", "--run-max", "50ms"];
+    let modes = ["--mode", "stream,blast,ack-un", "--json"];
+    let all = json_of(&bench(&place, &[&modes[..], &most, &ONE].concat()).wait(LONG).expect(0));
+    for point in all["points"].as_array().unwrap() {
+        assert_eq!((&point["closes"], &point["runs"]), (&json!(true), &json!(1)), "{point}");
+        assert!((1..10_000_000_000).contains(&count(point, "bytes_sent")), "{point}");
+    }
+}
+
 #[test]
 fn the_tables_name_the_paper_under_both_names_of_the_command() {
     let place = Place::new();

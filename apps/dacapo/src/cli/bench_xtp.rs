@@ -12,7 +12,7 @@ const SEND_LENS: &str = "512,1024,2048,4096,8192,16384,32768,65536";
 /// The longest that can be given at once, bytes.
 const SEND_LEN_MAX: u64 = 1 << 20;
 /// The longest packet, bytes; what a datagram of IPv4 or IPv6 takes.
-pub const PACKET_LEN_MAX: u64 = 65_000;
+const PACKET_LEN_MAX: u64 = 65_000;
 /// The longest window, bytes.
 const WINDOW_MAX: u64 = 256 << 20;
 /// The most that a run sends, bytes.
@@ -50,7 +50,8 @@ pub struct BenchXtpArgs {
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = SEND_LENS)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=SEND_LEN_MAX as i64))]
     pub send_len: Vec<u32>,
-    /// The longest packet in bytes, 128 to 65000; several with commas.
+    /// The longest packet in bytes, 128 to 65000; several with commas. The longest of a far end is
+    /// the longest that it is sent, too.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "2048,4096")]
     #[arg(value_parser = clap::value_parser!(u32).range(128..=PACKET_LEN_MAX as i64))]
     pub packet_len: Vec<u32>,
@@ -62,6 +63,10 @@ pub struct BenchXtpArgs {
     #[arg(long, value_name = "DURATION", default_value = "3s")]
     #[arg(value_parser = super::parse_duration)]
     pub seconds: Duration,
+    /// A run, and each burst, ends after so long at the latest, with whatever has been sent:
+    /// seconds, or a number with a unit.
+    #[arg(long, value_name = "DURATION", value_parser = super::parse_duration)]
+    pub run_max: Option<Duration>,
     /// The window of an end that this command starts, 64 KiB to 256 MiB.
     #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = parse_window)]
     pub window: u64,

@@ -232,7 +232,7 @@ are those that the far end has read, and what it has not is said as lost.
 
 Without HOST both ends are on this host, two processes over loopback. With HOST the far end is
 `dacapo bench xtp --listen`, started there by hand: it reads whatever comes, one association after
-the other, and tells what it has read. Over an MTU of 1,500 say --packet-len 1452.
+the other, and tells what it has read. Over an MTU of 1,500 say --packet-len 1452 at both ends.
 
 It ends with 0 when everything could be measured, 1 when it could not, 3 when nothing answers at
 HOST, and 6 when bytes are missing that nobody has booked.
@@ -241,7 +241,7 @@ Examples:
   dacapo bench xtp                                                # some minutes
   dacapo bench xtp --mode stream --send-len 65536 --seconds 1
   dacapo bench xtp --mode ack-rel,ack-un,blast --bytes 1MB --seconds 0.1 --json | jq .derived
-  dacapo bench xtp --listen                                       # on one host, and on another:
+  dacapo bench xtp --listen --packet-len 1452                     # on one host, and on another:
   dacapo bench xtp 192.0.2.7 --packet-len 1452 --mode stream --rate '500 Mbit/s'
   sudo dacapo bench xtp --over ip --mode stream,blast-steady";
 

@@ -123,8 +123,9 @@ fn measure(
 fn start_far_end(args: &BenchXtpArgs) -> Result<Child, Failure> {
     let (at, port) = (args.here().to_string(), args.port.to_string());
     let (window, over) = (args.window.to_string(), net_word(args.over));
+    let longest = args.packet_len.iter().max().map_or_else(String::new, u32::to_string);
     let words = ["bench", "xtp", "--listen", &at, "--port", &port, "--window", &window];
-    let rest = ["--over", &over, "--until-eof", "--json"];
+    let rest = ["--over", &over, "--packet-len", &longest, "--until-eof", "--json"];
     Child::start(WHAT, &[&words[..], &rest[..]].concat())
 }
 

@@ -11,7 +11,7 @@
 //! end.
 
 use super::{WHAT, below, window};
-use crate::cli::{BenchXtpArgs, Over, PACKET_LEN_MAX, Place};
+use crate::cli::{BenchXtpArgs, Over, Place};
 use crate::commands::xtp::below::{End, loopback};
 use crate::exit::{Exit, Failure};
 use crate::output::{line, note};
@@ -21,7 +21,7 @@ use dacapo_xtp_net::{CallError, Incoming};
 use serde_json::{Value, json};
 use std::io::stdin;
 use std::os::fd::AsFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The token of standard input at the host; that of signals is 0.
 const INPUT: u16 = 1;
@@ -37,9 +37,9 @@ const READ_LEN: usize = 256 << 10;
 /// Listens until it is interrupted, or as its arguments say.
 pub fn serve(args: &BenchXtpArgs, place: Place) -> Result<Exit, Failure> {
     let what = "bench xtp --listen";
-    // The near end decides how long packets are; over Ethernet the interface does.
-    let is_bounded = args.over == Over::Ethernet;
-    let packet_len = (!is_bounded).then_some(PACKET_LEN_MAX as usize);
+    // Over Ethernet the interface says how long packets can be.
+    let longest = args.packet_len.iter().copied().max().map(|len| len as usize);
+    let packet_len = longest.filter(|_| args.over != Over::Ethernet);
     let below = below(args, Some(place), packet_len);
     let mut end = End::with_buffers(what, &below, loopback(), window(args))?;
     let listen = Listen { backlog_max: WAITING_MAX, mode: mode(), ..Listen::on(args.port) };
@@ -112,11 +112,15 @@ impl Far<'_> {
     fn attend(&mut self, incoming: &Incoming) -> Result<Value, CallError> {
         let (host, id) = (&mut self.end.host, incoming.id);
         let (cpu, before) = (cpu_time(), *host.counters());
-        let (mut bytes, mut lost) = (0_u64, 0_u64);
+        let (mut bytes, mut lost, mut reads) = (0_u64, 0_u64, None);
         loop {
             let until = host.after(IDLE_MAX);
             match host.read(id, &mut self.buffer, until)? {
-                Read::Data { len, .. } => bytes = bytes.saturating_add(len as u64),
+                Read::Data { len, .. } => {
+                    let now = Instant::now();
+                    reads = Some((reads.map_or(now, |(first, _)| first), now));
+                    bytes = bytes.saturating_add(len as u64);
+                }
                 Read::Hole { len } => lost = lost.saturating_add(len),
                 Read::Finished => break,
                 // A call that waits does not say so.
@@ -124,9 +128,11 @@ impl Far<'_> {
             }
         }
         let after = *host.counters();
+        let took = reads.map_or(Duration::ZERO, |(first, last)| last.duration_since(first));
         let report = json!({
             "bytes": bytes,
             "lost": lost,
+            "read_us": took.as_micros() as u64,
             "cpu_us": cpu_time().saturating_sub(cpu).as_micros() as u64,
             "packets": after.packets_received.saturating_sub(before.packets_received),
             "receives": after.receives.saturating_sub(before.receives),

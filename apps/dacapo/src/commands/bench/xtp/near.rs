@@ -46,6 +46,8 @@ pub struct Run {
     pub bytes_lost: u64,
     /// From the first byte given to the last read, without pauses.
     pub seconds: f64,
+    /// From the first read of the far end to its last, with pauses.
+    pub read_seconds: f64,
     /// Pauses.
     pub paused_seconds: f64,
     /// Processor time of the near end.
@@ -69,6 +71,7 @@ impl Run {
         self.bytes_read += other.bytes_read;
         self.bytes_lost += other.bytes_lost;
         self.seconds += other.seconds;
+        self.read_seconds += other.read_seconds;
         self.paused_seconds += other.paused_seconds;
         self.near_cpu_s += other.near_cpu_s;
         self.far_cpu_s += other.far_cpu_s;
@@ -179,12 +182,16 @@ impl<'a> Near<'a> {
         while sends > 0 {
             let count = sends.min(burst);
             let began = Instant::now();
-            self.send_burst(id, point, count, &mut |bytes, took| {
+            let sent = self.send_burst(id, point, count, &mut |bytes, took| {
                 show(progress, point, run.bytes_sent + bytes, run.seconds + took);
             })?;
-            run.bytes_sent += count * send_len;
+            run.bytes_sent += sent;
             run.seconds += began.elapsed().as_secs_f64();
             sends -= count;
+            let most = self.args.run_max.map_or(f64::INFINITY, |most| most.as_secs_f64());
+            if run.seconds >= most {
+                return Ok(());
+            }
             if sends > 0 {
                 let began = Instant::now();
                 self.rest(PAUSE)?;
@@ -194,18 +201,21 @@ impl<'a> Near<'a> {
         Ok(())
     }
 
-    /// Sends so many messages and waits until the last one has been read.
+    /// Sends so many messages, or fewer where the time is over, and waits until the last one has
+    /// been read; how many bytes they were.
     fn send_burst(
         &mut self,
         id: ContextId,
         point: Point,
         count: u64,
         shows: &mut dyn FnMut(u64, f64),
-    ) -> Result<(), CallError> {
+    ) -> Result<u64, CallError> {
         let (began, len) = (Instant::now(), point.send_len as usize);
         let (mut given, mut sent) = (0, 0);
         for number in 1..=count {
-            let asks_delivery = point.mode.waits() || number == count;
+            let is_over = self.args.run_max.is_some_and(|most| began.elapsed() >= most);
+            let is_last = number == count || is_over;
+            let asks_delivery = point.mode.waits() || is_last;
             let data = self.bytes.get(..len).unwrap_or_default();
             let message = Message { data, is_end: true, tag: None, asks_delivery };
             let until = self.end.host.after(SILENCE_MAX);
@@ -221,8 +231,11 @@ impl<'a> Near<'a> {
             }
             given = 0;
             shows(sent, began.elapsed().as_secs_f64());
+            if is_last {
+                break;
+            }
         }
-        Ok(())
+        Ok(sent)
     }
 
     /// Waits until the far end's user has read everything for which that was asked.
@@ -294,6 +307,7 @@ impl Run {
         let told = || {
             self.bytes_read = number("bytes")?;
             self.bytes_lost = number("lost")?;
+            self.read_seconds = number("read_us")? as f64 * 1e-6;
             self.far_cpu_s = number("cpu_us")? as f64 * 1e-6;
             self.packets_received = number("packets")?;
             self.receives = number("receives")?;
@@ -323,9 +337,9 @@ mod tests {
     #[test]
     fn what_the_far_end_tells_is_taken_and_sums_close_or_do_not() {
         let mut run = Run { bytes_sent: 10, seconds: 8e-6, ..Run::default() };
-        let told = br#"{"bytes":7,"lost":3,"cpu_us":5,"packets":2,"receives":1}"#;
+        let told = br#"{"bytes":7,"lost":3,"read_us":4,"cpu_us":5,"packets":2,"receives":1}"#;
         run.take_report(told).unwrap();
-        assert!(run.closes() && run.mbit_s() == 7.0);
+        assert!(run.closes() && run.mbit_s() == 7.0 && run.read_seconds == 4e-6);
         let both = Run { paused_seconds: 8e-6, ..run };
         assert_eq!(both.mbit_s_with_pauses(), 3.5);
         run.add(&both);

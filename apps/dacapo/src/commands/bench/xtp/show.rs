@@ -117,6 +117,7 @@ fn point_json(measured: &Measured) -> Value {
         "runs": runs,
         "seconds": sum.seconds,
         "paused_seconds": sum.paused_seconds,
+        "read_seconds": sum.read_seconds,
         "bytes_sent": sum.bytes_sent,
         "bytes_read": sum.bytes_read,
         "bytes_lost": sum.bytes_lost,
