@@ -11,7 +11,7 @@ ARGS ?=
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test large faults nightly bench-peers
+.PHONY: help demo build test large faults nightly bench-peers bench-links
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,3 +46,7 @@ nightly: ## seeds, fuzzing and kills in turn (MINUTES=60); goes on from where it
 bench-peers: ## dacapo beside TCP, UDP, quinn, SRT, ZeroMQ, Zenoh, Aeron (ARGS='--rounds 7'; see bench/README.md)
 	@scripts/setup.sh build
 	@scripts/bench-peers.sh $(ARGS)
+
+bench-links: ## TCP, quinn, SRT and XTP over the link emulator, without loss and with it (root; ARGS='--rounds 1')
+	@scripts/setup.sh build
+	@scripts/bench-peers.sh --link $(ARGS)

@@ -63,7 +63,12 @@ impl Window {
     }
 
     /// Closes a window that is nearly full: the other end closed its own and left a moment before.
+    /// One that did not open, as a source was held up all the time, opens in hindsight: nothing is
+    /// counted in it but the CPU time, with that of the beginning.
     pub fn end(&mut self) {
+        if let (Some(started), None) = (self.started, &self.opened) {
+            self.opened = Some((started + WARM_UP, Count { cpu_s: 0.0, ..self.now }));
+        }
         if let (Some((opened, _)), None) = (&self.opened, &self.closed) {
             let len = opened.elapsed();
             if len >= self.len.mul_f64(0.9) {
@@ -163,6 +168,11 @@ mod tests {
         window.opened = Some((ago(9), Count::default()));
         window.end();
         assert!(window.report("source").is_ok());
+        let mut held_up = Window::new(Duration::from_secs(10));
+        assert!(held_up.count(20, 1, 0));
+        held_up.started = Some(ago(10));
+        held_up.end();
+        assert_eq!(held_up.report("source").unwrap()["bytes"], 0);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 
 mod facts;
 mod judge;
+mod link;
 mod measure;
 mod options;
 mod place;
@@ -54,10 +55,19 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if options.is_list {
+        if options.is_link {
+            link::list();
+            return ExitCode::SUCCESS;
+        }
         rows::ROWS.iter().for_each(|row| println!("{:<18} {}", row.name, row.what));
         return ExitCode::SUCCESS;
     }
-    let rows = match rows::selected(&options.only) {
+    let rows = if options.is_link {
+        link::check(&options.only).map(|()| Vec::new())
+    } else {
+        rows::selected(&options.only)
+    };
+    let rows = match rows {
         Ok(rows) => rows,
         Err(failure) => {
             eprintln!("peers: {failure}");
@@ -124,6 +134,9 @@ impl Drop for Scratch {
 }
 
 fn measure_all(options: &Options, rows: &[&'static Row]) -> Result<ExitCode, Failure> {
+    if options.is_link {
+        return link::measure_all(options);
+    }
     let place = if options.is_loopback {
         Place::loopback()
     } else if nix::unistd::geteuid().is_root() {
@@ -133,16 +146,7 @@ fn measure_all(options: &Options, rows: &[&'static Row]) -> Result<ExitCode, Fai
         Place::loopback()
     };
     let scratch = Scratch::new()?;
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut bench = Bench {
-        place,
-        programs: programs(options)?,
-        dacapo: options.dacapo.clone(),
-        pins: (options.is_pinned && processors > 1).then_some([0, 1]),
-        folder: scratch.0.clone(),
-        seconds: options.seconds,
-        port: 21_000,
-    };
+    let mut bench = bench(options, place, &scratch)?;
     for name in CONTROLS {
         let row = rows::row(name).ok_or_else(|| Failure(format!("no row {name}")))?;
         if let Some(why) = bench.missing(row) {
@@ -183,6 +187,19 @@ fn measure_all(options: &Options, rows: &[&'static Row]) -> Result<ExitCode, Fai
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn bench(options: &Options, place: Place, scratch: &Scratch) -> Result<Bench, Failure> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(Bench {
+        place,
+        programs: programs(options)?,
+        dacapo: options.dacapo.clone(),
+        pins: (options.is_pinned && processors > 1).then_some([0, 1]),
+        folder: scratch.0.clone(),
+        seconds: options.seconds,
+        port: 21_000,
+    })
 }
 
 fn programs(options: &Options) -> Result<PathBuf, Failure> {

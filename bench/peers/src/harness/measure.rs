@@ -18,6 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What a run of `dacapo bench net` lasts longer than the window, as the others warm up.
 const WARM_UP_S: f64 = 0.3;
 
+/// Packets of XTP that fill a datagram at this MTU, the window at both ends, and more bytes than go
+/// in a run.
+const XTP_PACKET_LEN: &str = "1472";
+const XTP_WINDOW: &str = "8MiB";
+const XTP_BYTES_MAX: &str = "1000GB";
+
 /// The figures of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
@@ -89,7 +95,7 @@ impl Bench {
         let is_ready = |line: &str| line == "ready" || line.contains("\"listening\"");
         far.line(PATIENCE, is_ready)?;
         let mut near = Process::start(near, &self.folder)?;
-        if let Program::Dacapo(_) = row.program {
+        if row.program.is_ours() {
             return read(&near.all(patience)?);
         }
         let is_report = |line: &str| line.starts_with('{');
@@ -124,6 +130,11 @@ impl Bench {
                 let rest = [kind, role, &address, &size, &seconds, row.wait.word()];
                 words.extend(rest.map(str::to_owned));
             }
+            Program::Xtp(options) => {
+                words.push(text_of(&self.dacapo));
+                words.extend(["bench", "xtp"].map(str::to_owned));
+                words.extend(self.xtp_words(row, end, &address, options));
+            }
             Program::Dacapo(options) => {
                 words.push(text_of(&self.dacapo));
                 words.extend(["bench", "net"].map(str::to_owned));
@@ -131,6 +142,21 @@ impl Bench {
             }
         }
         words
+    }
+
+    fn xtp_words(&self, row: &Row, end: End, address: &str, options: &[&str]) -> Vec<String> {
+        let size = row.size.to_string();
+        let both = ["--packet-len", XTP_PACKET_LEN, "--window", XTP_WINDOW, "--json"];
+        if end == End::Far {
+            let words = [&["--listen", address][..], &both[..]].concat();
+            return words.into_iter().map(str::to_owned).collect();
+        }
+        let seconds = format!("{:.3}s", self.seconds);
+        // One run, that ends by the time and not by its bytes.
+        let time = ["--bytes", XTP_BYTES_MAX, "--run-max", &seconds, "--seconds", &seconds];
+        let near = [&[address, "--send-len", &size][..], &time[..]].concat();
+        let words = [&near[..], &both[..], options].concat();
+        words.into_iter().map(str::to_owned).collect()
     }
 
     fn dacapo_words(&self, row: &Row, end: End, address: &str, options: &[&str]) -> Vec<String> {
@@ -163,7 +189,17 @@ pub fn sample(row: &Row, reports: &Value) -> Result<Sample, Failure> {
         let number = reports.pointer(path).and_then(Value::as_f64).filter(|n| n.is_finite());
         number.ok_or_else(|| Failure(format!("there is no {path} in the report")))
     };
-    let is_dacapo = matches!(row.program, Program::Dacapo(_));
+    if let Program::Xtp(_) = row.program {
+        let (bytes, sent) = (number("/points/0/bytes_read")?, number("/points/0/bytes_sent")?);
+        let rate = bytes / number("/points/0/read_seconds")?;
+        return Ok(Sample {
+            gbit_per_s: Some(rate * 8.0 / 1e9),
+            cpu_s_per_gb: Some(number("/points/0/cpu_s_per_gb/both")?),
+            loss: Some(1.0 - bytes / sent),
+            ..Sample::default()
+        });
+    }
+    let is_dacapo = row.program.is_ours();
     match (row.measure, is_dacapo) {
         (Measure::Bulk, true) => Ok(Sample {
             gbit_per_s: Some(number("/median/bulk/up/gbit_per_s")?),
@@ -238,5 +274,14 @@ mod tests {
         assert_eq!((ours.p50_us, ours.p99_us), (Some(26.0), Some(40.0)));
         assert!(sample(row("ours-udp").unwrap(), &reports).is_err());
         assert!(sample(row("gso").unwrap(), &json!({})).is_err());
+    }
+
+    #[test]
+    fn goodput_of_xtp_is_what_its_far_end_has_read_in_its_own_time() {
+        let point = json!({ "bytes_read": 3e9, "bytes_sent": 3e9, "read_seconds": 2.0,
+            "cpu_s_per_gb": { "both": 0.5 } });
+        let xtp = sample(row("xtp").unwrap(), &json!({ "points": [point] })).unwrap();
+        assert_eq!((xtp.gbit_per_s, xtp.cpu_s_per_gb), (Some(12.0), Some(0.5)));
+        assert_eq!(xtp.loss, Some(0.0));
     }
 }

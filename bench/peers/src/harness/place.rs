@@ -1,8 +1,10 @@
-//! [`Place`]: where the two ends are: two network namespaces with a veth pair, or loopback.
+//! [`Place`]: where the two ends are: two network namespaces with a veth pair or the link emulator
+//! between them, or loopback.
 //!
 //! ```text
-//!   namespace a --- veth, MTU 1500, 10.9.0.0/24 --- namespace b
-//!   source, ping                                    sink, echo
+//!   namespace a --- veth, MTU 1500, 10.9.0.0/24 ------------------ namespace b
+//!   namespace a --- TUN -- `dacapo link` -- TUN, 10.77.0.0/24 ---- namespace b
+//!   source, ping                                                   sink, echo
 //! ```
 //!
 //! Invariants: names carry the process id, so two runs do not meet; what was made is deleted when
@@ -12,17 +14,25 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use peers::Failure;
 use serde_json::{Value, json};
 
 use crate::facts;
+use crate::process::{DIES_WITH_PARENT, Process};
 
 const PREFIX: &str = "dpeers";
 const CONGESTION_CONTROL: &str = "cubic";
 const NET: &str = "10.9.0.0/24";
 const NEAR: &str = "10.9.0.1";
 const FAR: &str = "10.9.0.2";
+
+/// What the emulator calls its network and its far end.
+const LINK_NET: &str = "10.77.0.0/24";
+const LINK_FAR: &str = "10.77.0.2";
+/// How long the emulator may take to begin, and to say what it did.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Which side of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +47,14 @@ pub enum End {
 #[derive(Debug)]
 pub struct Place {
     namespaces: Option<[String; 2]>,
+    /// The emulator, where it is what is between them.
+    link: Option<Process>,
 }
 
 impl Place {
     /// Both ends on loopback.
     pub fn loopback() -> Self {
-        Self { namespaces: None }
+        Self { namespaces: None, link: None }
     }
 
     /// Two namespaces with a veth pair between them.
@@ -50,29 +62,74 @@ impl Place {
     /// # Errors
     /// What `ip` says; nothing is left behind.
     pub fn veth() -> Result<Self, Failure> {
-        sweep();
-        let id = std::process::id();
-        let names = [format!("{PREFIX}-a-{id}"), format!("{PREFIX}-b-{id}")];
-        // From here on dropping deletes them.
-        let place = Self { namespaces: Some(names.clone()) };
-        let [a, b] = &names;
-        ip(&format!("netns add {a}"))?;
-        ip(&format!("netns add {b}"))?;
+        let (place, [a, b]) = Self::namespaces()?;
         ip(&format!(
             "-n {a} link add veth0 mtu 1500 type veth peer name veth0 mtu 1500 netns {b}"
         ))?;
-        for (name, address) in [(a, NEAR), (b, FAR)] {
+        for (name, address) in [(&a, NEAR), (&b, FAR)] {
             ip(&format!("-n {name} address add {address}/24 dev veth0"))?;
-            ip(&format!("-n {name} link set lo up"))?;
             ip(&format!("-n {name} link set veth0 up"))?;
             ip(&format!("-n {name} route replace {NET} dev veth0 congctl {CONGESTION_CONTROL}"))?;
         }
         Ok(place)
     }
 
+    /// Two namespaces with the link emulator of `dacapo` between them; its `config` as on its
+    /// command line, and the congestion control of kernel TCP.
+    ///
+    /// # Errors
+    /// What `ip` or the emulator says; nothing is left behind.
+    pub fn link(
+        dacapo: &Path,
+        config: &str,
+        congestion_control: &str,
+        folder: &Path,
+    ) -> Result<Self, Failure> {
+        let (mut place, [a, b]) = Self::namespaces()?;
+        let (dacapo, ends) = (dacapo.to_string_lossy(), format!("{a},{b}"));
+        let rest = [&dacapo, "link", config, "--between", &ends, "--json"];
+        let words = DIES_WITH_PARENT.iter().copied().chain(rest).map(str::to_owned);
+        let mut link = Process::start(&words.collect::<Vec<_>>(), folder)?;
+        link.line(PATIENCE, |line| line.contains("\"listening\""))?;
+        place.link = Some(link);
+        for name in [&a, &b] {
+            let route = format!("{LINK_NET} dev dacapo0 congctl {congestion_control}");
+            ip(&format!("-n {name} route replace {route}"))?;
+        }
+        Ok(place)
+    }
+
+    fn namespaces() -> Result<(Self, [String; 2]), Failure> {
+        sweep();
+        let id = std::process::id();
+        let names = [format!("{PREFIX}-a-{id}"), format!("{PREFIX}-b-{id}")];
+        // From here on dropping deletes them.
+        let place = Self { namespaces: Some(names.clone()), link: None };
+        for name in &names {
+            ip(&format!("netns add {name}"))?;
+            ip(&format!("-n {name} link set lo up"))?;
+        }
+        Ok((place, names))
+    }
+
+    /// Ends the emulator, which says what it did.
+    ///
+    /// # Errors
+    /// There is none, or it says nothing.
+    pub fn end_link(&mut self) -> Result<Value, Failure> {
+        let mut link = self.link.take().ok_or_else(|| Failure("no emulator".to_owned()))?;
+        link.interrupt()?;
+        let totals = link.line(PATIENCE, |line| line.contains("\"totals\""))?;
+        serde_json::from_str(&totals).map_err(|error| Failure(format!("{error}: {totals}")))
+    }
+
     /// The address that the far end listens at.
     pub fn address(&self) -> &'static str {
-        if self.namespaces.is_some() { FAR } else { "127.0.0.1" }
+        match (&self.namespaces, &self.link) {
+            (Some(_), Some(_)) => LINK_FAR,
+            (Some(_), None) => FAR,
+            (None, _) => "127.0.0.1",
+        }
     }
 
     /// The words before a command that runs it at `end`.
@@ -106,12 +163,14 @@ impl Place {
 
     /// Whether it is what the goals are about.
     pub fn is_veth(&self) -> bool {
-        self.namespaces.is_some()
+        self.namespaces.is_some() && self.link.is_none()
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
+        // It holds both ends.
+        drop(self.link.take());
         for name in self.namespaces.iter().flatten() {
             // Both may fail: the place may be half made.
             let _ = ip(&format!("netns delete {name}"));

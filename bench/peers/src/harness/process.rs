@@ -9,6 +9,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use peers::Failure;
 
 use crate::stopped;
@@ -117,6 +119,16 @@ impl Process {
             }
         }
         if self.child.wait()?.success() { Ok(text) } else { Err(self.ended()) }
+    }
+
+    /// Asks it to end in order.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn interrupt(&self) -> Result<(), Failure> {
+        let id = i32::try_from(self.child.id()).map(Pid::from_raw);
+        let id = id.map_err(|_| Failure("no process id".to_owned()))?;
+        kill(id, Signal::SIGINT).map_err(|error| Failure(format!("{}: {error}", self.name)))
     }
 
     /// Why it ended, as it says itself.

@@ -38,6 +38,15 @@ pub enum Program {
     Peer(&'static str, &'static str),
     /// `dacapo bench net`, and its options.
     Dacapo(&'static [&'static str]),
+    /// `dacapo bench xtp`, one mode of it, and its options.
+    Xtp(&'static [&'static str]),
+}
+
+impl Program {
+    /// Whether it is a measurement of the command `dacapo`.
+    pub fn is_ours(self) -> bool {
+        matches!(self, Self::Dacapo(_) | Self::Xtp(_))
+    }
 }
 
 /// One row.
@@ -101,12 +110,17 @@ const OURS_QUIC: Program = Program::Dacapo(&["--transport", "quic"]);
 const OURS_QUIC_DATAGRAM: Program =
     Program::Dacapo(&["--transport", "quic-datagram", "--graph", "segment,sequence"]);
 
+const XTP: Program = Program::Xtp(&["--mode", "stream"]);
+const XTP_NOCHECK: Program = Program::Xtp(&["--mode", "stream", "--no-check"]);
+
 /// Every row, in the order of a round.
-pub const ROWS: [Row; 36] = [
+pub const ROWS: [Row; 38] = [
     bulk("gso", "bare UDP with GSO and GRO", Program::Peer(PLAIN, "gso"), 1472, false),
     bulk("ours-udp", "dacapo udp {sequence, segment}", OURS_UDP, 60 << 10, false),
     bulk("tcp", "kernel TCP", Program::Peer(PLAIN, "tcp"), 128 << 10, true),
     bulk("ours-tcp", "dacapo over tcp", OURS_TCP, 60 << 10, true),
+    bulk("xtp", "XTP over udp, checksum", XTP, 64 << 10, true),
+    bulk("xtp-nocheck", "XTP over udp, NOCHECK", XTP_NOCHECK, 64 << 10, true),
     bulk("gso-uring", "the same by io_uring", Program::Peer(URING, "gso"), 1472, false),
     bulk("udp", "UDP one by one", Program::Peer(PLAIN, "udp"), 1472, false),
     bulk("udp-xdp", "datagrams by AF_XDP", Program::Peer(XDP, "udp"), 1472, false),

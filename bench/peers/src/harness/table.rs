@@ -3,13 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::judge::{Figure, GOALS, Outcome, ROUNDS_MIN, Series};
-use crate::rows::{Measure, Program, Row, row};
+use crate::rows::{Measure, Row, row};
 
 /// Goals of the same table that no row here measures yet, so that nobody takes silence for success.
-const WITHOUT_A_ROW: [&str; 2] = [
-    "reliable flow over UDP (own error control, or XTP): ≥ 1.0 × kernel TCP at no more CPU",
-    "protected bulk (AES-GCM): ≥ 2.5 × quinn at ≤ 0.4 of its CPU per GB",
-];
+const WITHOUT_A_ROW: [&str; 1] =
+    ["protected bulk (AES-GCM): ≥ 2.5 × quinn at ≤ 0.4 of its CPU per GB"];
 
 /// How much of a reason stands in the table.
 const WHY_LEN_MAX: usize = 110;
@@ -216,7 +214,7 @@ fn row_json(outcome: &Outcome, series: &Series) -> Value {
     let ratio = |pick| outcome.ratio(row, pick).map(|it: Figure| it.json());
     json!({
         "row": row.name, "what": row.what, "bytes": row.size, "wait": row.wait.word(),
-        "is_ours": matches!(row.program, Program::Dacapo(_)), "control": row.control,
+        "is_ours": row.program.is_ours(), "control": row.control,
         "absent": absence(series),
         "failures": series.samples.iter().filter_map(|s| s.as_ref().err()).collect::<Vec<_>>(),
         "gbit_per_s": figure(|it| it.gbit_per_s), "gbit_per_s_ratio": ratio(|it| it.gbit_per_s),
