@@ -24,10 +24,12 @@ const REST: Duration = Duration::from_micros(30);
 /// Looks that come so close, and bring so much, one behind the other, are a stream of trains.
 const CLOSE: Duration = Duration::from_micros(200);
 const TRAIN: u64 = 16 * 1024;
+const PACKET: u64 = 1_024;
 const LOOKS: u8 = 16;
 
-/// A rest was worth it when it brought so much: more than one train.
+/// A rest was worth it when it brought so much: more than one train, or than a few packets.
 const WORTH: u64 = 80 * 1024;
+const WORTH_OF_PACKETS: u64 = 8 * 1024;
 
 /// How long there are no rests after one that was not worth it.
 const OFF_MIN: Duration = Duration::from_millis(1);
@@ -36,6 +38,9 @@ const OFF_MAX: Duration = Duration::from_millis(64);
 /// What was seen of the last looks.
 #[derive(Clone, Debug)]
 pub struct Gather {
+    /// What a look brings of a stream, and a rest that is worth it, bytes.
+    train: u64,
+    worth: u64,
     received: u64,
     asked_at: Time,
     looked_at: Time,
@@ -49,6 +54,8 @@ pub struct Gather {
 impl Default for Gather {
     fn default() -> Self {
         Self {
+            train: TRAIN,
+            worth: WORTH,
             received: 0,
             asked_at: Time::ZERO,
             looked_at: Time::ZERO,
@@ -61,16 +68,22 @@ impl Default for Gather {
 }
 
 impl Gather {
+    /// For a network on which each packet comes by itself, however close behind the other.
+    #[must_use]
+    pub fn of_packets() -> Self {
+        Self { train: PACKET, worth: WORTH_OF_PACKETS, ..Self::default() }
+    }
+
     /// How long to rest before the next look; `received` is how many bytes have come in all.
     #[must_use]
     pub fn rest(&mut self, now: Time, received: u64) -> Option<Duration> {
         let got = received.saturating_sub(self.received);
         self.received = received;
         let since = now.since(std::mem::replace(&mut self.asked_at, now));
-        let is_train = got >= TRAIN && since < CLOSE;
+        let is_train = got >= self.train && since < CLOSE;
         self.streak = if is_train { (self.streak + 1).min(LOOKS) } else { 0 };
         if std::mem::take(&mut self.has_rested) {
-            self.judge(now, got >= WORTH);
+            self.judge(now, got >= self.worth);
         }
         let rest = (self.looked_at + REST).since(now);
         if self.streak < LOOKS || now < self.off_until || rest.is_zero() {
@@ -131,6 +144,21 @@ mod tests {
     }
 
     const EVERY: Duration = Duration::from_micros(12);
+
+    #[test]
+    fn packets_that_come_one_by_one_gather_where_there_are_no_trains() {
+        let mut world = World { gather: Gather::of_packets(), ..World::new() };
+        let come = |slept: Duration| (slept.as_micros() as u64 / 4).max(1) * 1_472;
+        for _ in 0..1_000 {
+            world.look(Duration::from_micros(4), come);
+        }
+        assert!(world.rests > 900, "{} rests", world.rests);
+        let mut world = World { gather: Gather::of_packets(), ..World::new() };
+        while world.now < Time::from_millis(1_001) {
+            world.look(EVERY, |_| 1_472);
+        }
+        assert!((1..=24).contains(&world.rests), "{} rests for an echo", world.rests);
+    }
 
     #[test]
     fn a_stream_of_trains_gathers_and_never_for_longer_than_said() {

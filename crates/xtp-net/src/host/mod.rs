@@ -20,6 +20,7 @@
 mod calls;
 mod outbox;
 
+use crate::capture::Carriage;
 use crate::fault::Fault;
 use crate::network::{Arrival, Connectionless, Group, RecvError};
 use crate::{AddressError, JoinError};
@@ -123,11 +124,15 @@ impl Host {
         let poller = Poller::new().map_err(HostError::Poll)?;
         let mut network = network;
         network.watch(poller.registry(NETWORK)).map_err(HostError::Poll)?;
+        let gather = match network.carriage() {
+            Carriage::Ip | Carriage::Ethernet => Gather::of_packets(),
+            _ => Gather::default(),
+        };
         Ok(Self {
             engine: Engine::new(config, Random::from_seed(seed)),
             network,
             poller,
-            gather: Gather::default(),
+            gather,
             ready: Vec::new(),
             buffer: vec![0; BUFFER_LEN],
             outbox: Outbox::default(),
