@@ -39,6 +39,7 @@ pub mod poll;
 pub mod process;
 pub mod raw;
 mod recvmsg;
+mod sendmmsg;
 pub mod signal;
 mod sockopt;
 pub mod tcp;

@@ -15,6 +15,7 @@
 
 use crate::faults::{self, Call};
 use crate::poll::owned;
+use crate::sendmmsg::sendmmsg;
 use crate::udp::{RecvError, SendError};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -74,6 +75,25 @@ impl Socket {
                 Err(error) => return Err(SendError::of(error)),
             }
         }
+    }
+
+    /// Sends payloads of `segment` bytes, of which the last may be shorter, in one call; gives the
+    /// bytes that it took, at least one packet's.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent.
+    pub fn send_train(
+        &self,
+        to: Address,
+        train: &[u8],
+        segment: usize,
+    ) -> Result<usize, SendError> {
+        if train.len() <= segment {
+            return self.send(to, train).map(|()| train.len());
+        }
+        let to = link_address(self.interface, self.ethertype, to);
+        let to_len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        sendmmsg(self.fd.as_fd(), (&to, to_len), train, segment)
     }
 
     fn send_to(&self, to: &libc::sockaddr_ll, payload: &[u8]) -> io::Result<()> {

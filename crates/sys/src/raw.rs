@@ -22,6 +22,7 @@
 
 use crate::faults::{self, Call};
 use crate::recvmsg::recvmsg;
+use crate::sendmmsg::sendmmsg;
 use crate::udp::control::Buffer;
 use crate::udp::group::{join_with, only_own, set_delivery_of};
 use crate::udp::{Delivery, Join, RecvError, SendError, never_fragment, not_internet};
@@ -103,6 +104,27 @@ impl Socket {
                 Err(error) => return Err(SendError::of(error)),
             }
         }
+    }
+
+    /// Sends packets of `segment` bytes, of which the last may be shorter, in one call; gives the
+    /// bytes that it took, at least one packet's.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent.
+    pub fn send_train(
+        &self,
+        to: SocketAddr,
+        train: &[u8],
+        segment: usize,
+    ) -> Result<usize, SendError> {
+        if train.len() <= segment {
+            return self.send(to, train).map(|()| train.len());
+        }
+        let mut to = to;
+        to.set_port(0);
+        let to = SockAddr::from(to);
+        let to_len = to.len();
+        sendmmsg(self.inner.as_fd(), (&to.as_storage(), to_len), train, segment)
     }
 
     /// Receives the next packet into `into`, which holds any when it has 65,536 bytes.

@@ -113,6 +113,43 @@ fn packets_of_a_protocol_cross_over_both_families_without_their_ip_headers() {
     }
 }
 
+/// Sends 99 packets of 1,000 bytes and a short one in calls that take what they take.
+fn send_all(send: impl Fn(&[u8]) -> Result<usize, SendError>) -> Vec<u8> {
+    let train: Vec<u8> = (0..99_300_u32).map(|at| (at / 1_000) as u8).collect();
+    let (mut rest, mut calls) = (&train[..], 0);
+    while !rest.is_empty() {
+        let taken = send(rest).unwrap();
+        assert!(taken == rest.len() || taken > 0 && taken.is_multiple_of(1_000), "{taken}");
+        rest = &rest[taken..];
+        calls += 1;
+    }
+    assert_eq!(calls, 2, "at most 64 go in a call");
+    train
+}
+
+#[test]
+fn trains_go_packet_by_packet_in_few_calls() {
+    let Some(cable) = Cable::new() else { return };
+    for (near, far) in [("10.81.0.1", "10.81.0.2"), ("fd81::1", "fd81::2")] {
+        let (near_socket, far_socket) = (cable.raw(0, near), cable.raw(1, far));
+        let train = send_all(|rest| near_socket.send_train(at(far), rest, 1_000));
+        let mut buffer = BUFFER;
+        for packet in train.chunks(1_000) {
+            wait(far_socket.as_fd());
+            let recv = far_socket.recv(&mut buffer).unwrap();
+            assert_eq!((&buffer[recv.payload.clone()], recv.from), (packet, at(near)));
+        }
+    }
+    let ((near, _), (far, address)) = (cable.ethernet(0), cable.ethernet(1));
+    let train = send_all(|rest| near.send_train(address, rest, 1_000));
+    let mut buffer = BUFFER;
+    for packet in train.chunks(1_000) {
+        wait(far.as_fd());
+        let recv = far.recv(&mut buffer).unwrap();
+        assert_eq!(&buffer[..recv.len], packet);
+    }
+}
+
 #[test]
 fn a_host_that_does_not_know_the_protocol_says_so() {
     let Some(cable) = Cable::new() else { return };

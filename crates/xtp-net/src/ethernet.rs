@@ -128,15 +128,7 @@ impl Connectionless for Ethernet {
         let Some(MacAddr(to)) = MacAddr::of(&to) else {
             return Err(SendError::Fault(Fault::Unreachable));
         };
-        let mut taken = 0;
-        for packet in train.chunks(segment.max(1)) {
-            match self.socket.send(to, packet) {
-                Ok(()) => taken += packet.len(),
-                Err(_) if taken > 0 => break,
-                Err(error) => return Err(send_error(&error)),
-            }
-        }
-        Ok(taken)
+        self.socket.send_train(to, train, segment).map_err(|error| send_error(&error))
     }
 
     fn recv(&mut self, _now: Time, into: &mut [u8]) -> Result<Arrival, RecvError> {

@@ -3,7 +3,7 @@
 //! ```text
 //!   Internet<L>   lanes[0]   bound to the local address: sends everything, receives
 //!                 lanes[1…]  bound to a group each, where the first is bound to one address only
-//!   L: udp::Socket, trains by GSO and GRO     raw::Socket, a call per packet
+//!   L: udp::Socket, trains by GSO and GRO     raw::Socket, 64 a call to send, one to receive
 //! ```
 //!
 //! What it is not: a choice of routes, or of the length of packets by the path: DF is set, and a

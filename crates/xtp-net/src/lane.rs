@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Internet<L> -> L: udp::Socket   send: a train by GSO      recv: a train by GRO
-//!                     raw::Socket   send: packet by packet    recv: a packet, behind its IP header
+//!                     raw::Socket   send: in one call         recv: a packet, behind its IP header
 //! ```
 //!
 //! What it is not: a network; which socket sends and which receives is `internet.rs`.
@@ -138,15 +138,7 @@ impl Lane for raw::Socket {
         train: &[u8],
         segment: usize,
     ) -> Result<usize, udp::SendError> {
-        let mut taken = 0;
-        for packet in train.chunks(segment.max(1)) {
-            match Self::send(self, to, packet) {
-                Ok(()) => taken += packet.len(),
-                Err(error) if taken == 0 => return Err(error),
-                Err(_) => break,
-            }
-        }
-        Ok(taken)
+        Self::send_train(self, to, train, segment)
     }
 
     fn recv(&self, into: &mut [u8]) -> Result<Came, udp::RecvError> {
