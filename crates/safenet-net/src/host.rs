@@ -13,6 +13,7 @@
 
 use crate::fault::{Awaited, CallError};
 use crate::heard::{ENDS_MAX, Heard};
+use crate::watch::{WATCH_MAX, Watch};
 use dacapo_base::Time;
 use dacapo_safenet::{
     Config, Ending, Event, Messages, Mode, Outcome, Part, Reach, Route, SendError, Ticket, Traffic,
@@ -31,13 +32,19 @@ pub struct MessageHost {
     host: Host,
     messages: Messages,
     heard: Heard,
+    watch: Watch,
 }
 
 impl MessageHost {
     /// A service without listeners on the engine of a host.
     #[must_use]
     pub fn new(host: Host, config: Config) -> Self {
-        Self { host, messages: Messages::new(config), heard: Heard::default() }
+        Self {
+            host,
+            messages: Messages::new(config),
+            heard: Heard::default(),
+            watch: Watch::default(),
+        }
     }
 
     /// The address of this end, below XTP.
@@ -180,7 +187,7 @@ impl MessageHost {
         let now = self.host.now();
         let due = self.messages.deadline();
         let most = if due == Time::NEVER { most } else { most.min(due.since(now)) };
-        self.host.turn(most)?;
+        self.wait_for_packets(now, most)?;
         self.messages.handle_turn(self.host.now(), self.host.engine());
         self.hear();
         Ok(())
@@ -227,6 +234,27 @@ impl MessageHost {
     fn known(&self, route: Route) -> Result<Route, CallError> {
         let peer = self.host.address(route.peer).map_err(CallError::Address)?;
         Ok(Route { peer, ..route })
+    }
+
+    /// A turn of the host, which watches first where that is worth it.
+    fn wait_for_packets(&mut self, began: Time, most: Duration) -> Result<(), HostError> {
+        if most.is_zero() {
+            return self.host.turn(most);
+        }
+        let before = self.host.counters().packets_received;
+        let end = began + most;
+        if self.watch.is_worth(began) {
+            let watched = end.min(began + WATCH_MAX);
+            while self.host.counters().packets_received == before && self.host.now() < watched {
+                self.host.turn(Duration::ZERO)?;
+            }
+        }
+        if self.host.counters().packets_received == before {
+            self.host.turn(end.since(self.host.now()))?;
+        }
+        let has_come = self.host.counters().packets_received > before;
+        self.watch.waited(self.host.now().since(began), has_come);
+        Ok(())
     }
 
     fn hear(&mut self) {

@@ -13,6 +13,7 @@
 //!        |      ^ outcome        ^ part    ^ outcome
 //!   Messages  ==  Engine  ==  Host  ---- network                                       host.rs
 //!        `--- ends, tidings: kept until they are asked for                             heard.rs
+//!                    before a wait: watch for a moment, or sleep                        watch.rs
 //! ```
 //!
 //! Two hosts, one of which waits for the other:
@@ -48,6 +49,7 @@
 mod fault;
 mod heard;
 mod host;
+mod watch;
 
 pub use fault::{Awaited, CallError};
 pub use host::MessageHost;
