@@ -79,6 +79,22 @@ impl MessageHost {
         self.messages.listen(self.host.engine(), port)
     }
 
+    /// Joins a group with repair to which somebody may send already, at a port that is listened on;
+    /// [`Event::Joined`] or [`Event::NotJoined`] answers. The network has to hear it
+    /// ([`MessageHost::join`]).
+    ///
+    /// # Errors
+    /// [`dacapo_safenet::JoinError`].
+    pub fn join_group(
+        &mut self,
+        group: SocketAddr,
+        port: u16,
+    ) -> Result<(), dacapo_safenet::JoinError> {
+        let group = self.host.address(group).unwrap_or(group);
+        let now = self.host.now();
+        self.messages.join_group(now, self.host.engine(), group, port)
+    }
+
     /// Takes what is sent to a group of the network.
     ///
     /// # Errors

@@ -114,7 +114,8 @@ pub struct Inflow {
     pub is_ended: bool,
     /// Where the part stands in the mailbox, when it is ready.
     pub place: Option<(u16, u16, u64)>,
-    peer: SocketAddr,
+    /// Who sends.
+    pub peer: SocketAddr,
     id: ContextId,
     head: [u8; HEAD_LEN],
     head_len: usize,

@@ -79,6 +79,6 @@ mod wire;
 pub use config::{Config, Mode, ROUTINE, Reach, Route, Traffic};
 pub use inflow::{Ending, Part, Sender};
 pub use owned::MessageService;
-pub use service::{Counters, Event, Messages, SendError};
+pub use service::{Counters, Event, JoinError, Messages, SendError};
 pub use ticket::{Cause, Outcome, Sums, Ticket};
 pub use wire::LetGo;

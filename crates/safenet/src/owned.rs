@@ -5,7 +5,7 @@
 
 use crate::config::{Config, Mode, Route, Traffic};
 use crate::inflow::Part;
-use crate::service::{Event, Messages, SendError};
+use crate::service::{Event, JoinError, Messages, SendError};
 use crate::ticket::Ticket;
 use dacapo_base::Time;
 use dacapo_xtp::{Engine, ListenError};
@@ -77,6 +77,14 @@ impl MessageService {
     /// [`ListenError::Taken`].
     pub fn listen(&mut self, port: u16) -> Result<(), ListenError> {
         self.messages.listen(&mut self.engine, port)
+    }
+
+    /// See [`Messages::join_group`].
+    ///
+    /// # Errors
+    /// [`JoinError`].
+    pub fn join_group(&mut self, now: Time, group: SocketAddr, port: u16) -> Result<(), JoinError> {
+        self.messages.join_group(now, &mut self.engine, group, port)
     }
 
     /// See [`Messages::unlisten`].

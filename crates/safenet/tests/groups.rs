@@ -5,10 +5,10 @@
 
 mod common;
 
-use common::world::{PORT, World, bytes, group};
+use common::world::{PORT, World, bytes, group, host};
 use dacapo_base::Time;
 use dacapo_link::{LinkConfig, Loss};
-use dacapo_safenet::{Config, Mode, Outcome, Reach, Route, Traffic};
+use dacapo_safenet::{Config, Event, JoinError, Mode, Outcome, Reach, Route, Traffic};
 use dacapo_xtp::GroupPolicy;
 use std::time::Duration;
 
@@ -190,4 +190,80 @@ fn who_joins_in_the_middle_of_a_message_gets_those_that_begin_later() {
     assert!(counts.contains(&10) && counts.iter().all(|count| *count >= 9), "{counts:?}");
     let outcomes: Vec<Outcome> = world.nodes[0].outcomes.values().copied().collect();
     assert_eq!(outcomes[9], Outcome::Reached { members: 2, lost: 0 });
+}
+
+#[test]
+fn who_listens_late_joins_and_gets_what_begins_then() {
+    let mut world = World::plain(3, |config| config);
+    world.nodes[2].service.unlisten(PORT);
+    let sent: Vec<Vec<u8>> = (0..20).map(|number| bytes(5_000, number)).collect();
+    let send = |world: &mut World, range: std::ops::Range<usize>| {
+        for data in &sent[range] {
+            world.send(0, to_reliable(), ASYNC, data.clone());
+            world.run_for(Duration::from_millis(50));
+        }
+    };
+    send(&mut world, 0..10);
+    let now = world.now;
+    let late = &mut world.nodes[2].service;
+    let refused = late.join_group(now, group(), PORT).unwrap_err();
+    assert_eq!(refused, JoinError::NotListening { port: PORT });
+    late.listen(PORT).unwrap();
+    late.join_group(now, group(), PORT).unwrap();
+    let again = late.join_group(now, group(), PORT).unwrap_err();
+    assert!(again.to_string().contains("already"), "{again}");
+    world.run_for(Duration::from_millis(500));
+    let joined = Event::Joined { group: group(), port: PORT };
+    assert!(world.nodes[2].events.contains(&joined), "{:?}", world.nodes[2].events);
+    send(&mut world, 10..20);
+    assert!(world.nodes[1].messages() == sent);
+    assert!(world.nodes[2].messages() == sent[10..], "{}", world.nodes[2].messages().len());
+    let first = &world.nodes[2].parts[0];
+    assert_eq!((first.sender.peer, first.number), (host(0), 10));
+    let reached: Vec<Outcome> = world.nodes[0].outcomes.values().copied().collect();
+    assert_eq!(reached[9], Outcome::Reached { members: 1, lost: 0 });
+    assert_eq!(reached[19], Outcome::Reached { members: 2, lost: 0 });
+    // When the group is over it can be joined anew.
+    world.run_for(Duration::from_secs(200));
+    assert!(world.nodes.iter().all(|node| node.service.messages().is_quiet()));
+    let now = world.now;
+    world.nodes[2].service.join_group(now, group(), PORT).unwrap();
+}
+
+#[test]
+fn a_group_to_which_nobody_sends_is_not_joined_and_that_is_told() {
+    let mut world = World::plain(2, |config| config);
+    let now = world.now;
+    world.nodes[1].service.join_group(now, group(), PORT).unwrap();
+    world.run_for(Duration::from_secs(300));
+    let told = &world.nodes[1].events;
+    let wanted = (group(), PORT);
+    let is_it = |event: &&Event| match event {
+        Event::NotJoined { group, port, .. } => (*group, *port) == wanted,
+        _ => false,
+    };
+    assert_eq!(told.iter().filter(is_it).count(), 1, "{told:?}");
+    assert!(world.nodes[1].service.messages().is_quiet());
+}
+
+#[test]
+fn who_is_invited_and_joins_too_hears_everything_once() {
+    for asks_before in [true, false] {
+        let mut world = World::plain(2, |config| config);
+        let now = world.now;
+        if asks_before {
+            world.nodes[1].service.join_group(now, group(), PORT).unwrap();
+        }
+        world.send(0, to_reliable(), ASYNC, bytes(100, 1));
+        world.run_for(Duration::from_millis(500));
+        let now = world.now;
+        let asked = world.nodes[1].service.join_group(now, group(), PORT);
+        assert_eq!(asked.is_err(), asks_before, "{asked:?}");
+        world.run_for(Duration::from_secs(1));
+        world.send(0, to_reliable(), ASYNC, bytes(200, 2));
+        world.run_for(Duration::from_secs(50));
+        assert!(world.nodes[1].messages() == [bytes(100, 1), bytes(200, 2)]);
+        let reached: Vec<Outcome> = world.nodes[0].outcomes.values().copied().collect();
+        assert_eq!(reached, [Outcome::Reached { members: 1, lost: 0 }; 2]);
+    }
 }

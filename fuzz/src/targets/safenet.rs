@@ -88,7 +88,8 @@ impl Stage {
                 let part = self.service.get_message(self.now, PORT);
                 part.into_iter().for_each(|part| self.check(&part));
             }
-            0xE0..=0xFD => self.pass(Duration::from_millis(input.number().min(200_000))),
+            0xE0..=0xFC => self.pass(Duration::from_millis(input.number().min(200_000))),
+            0xFD => self.join(),
             0xFE => self.service.abandon(self.now, route(input.u8())),
             0xFF => self.service.close(self.now),
         }
@@ -107,6 +108,13 @@ impl Stage {
         let ends = Some(((host(0).ip(), PORT).into(), (host(1).ip(), PORT).into()));
         let open = Open { peer, ends, service, mode: dacapo_xtp::Mode::default() };
         self.ids.extend(self.peer.open(self.now, &open));
+    }
+
+    fn join(&mut self) {
+        if let Err(error) = self.service.join_group(self.now, group(), PORT) {
+            assert!(!error.to_string().is_empty());
+            self.seen.insert("not asked");
+        }
     }
 
     fn id(&self, choice: u8) -> Option<ContextId> {
@@ -208,6 +216,13 @@ impl Stage {
                 }
                 Some(Event::Room(_)) => {
                     self.seen.insert("room");
+                }
+                Some(Event::Joined { .. }) => {
+                    self.seen.insert("joined");
+                }
+                Some(Event::NotJoined { end, .. }) => {
+                    assert!(!end.to_string().is_empty());
+                    self.seen.insert("not joined");
                 }
                 Some(Event::Message { .. }) => {}
                 None => break,

@@ -15,6 +15,7 @@
 //! these is bounded by [`Config`]; an association that is made again has cost at least one message
 //! its end, so nothing is made again for ever.
 
+mod join;
 mod receive;
 mod send;
 mod turn;
@@ -25,9 +26,11 @@ use crate::inflow::Inflow;
 use crate::outflow::Outflow;
 use crate::ticket::{Ledger, Outcome, Sums, Ticket};
 use dacapo_base::Time;
-use dacapo_xtp::{ContextId, Engine, Listen, ListenError, Mode};
+use dacapo_xtp::{ContextId, End, Engine, Listen, ListenError, Mode};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 
+pub use join::JoinError;
 pub use send::SendError;
 
 /// Something that a user may want to act on.
@@ -40,6 +43,22 @@ pub enum Event {
     Message {
         /// The port of XTP.
         port: u16,
+    },
+    /// A group that was to be joined late is heard from now on.
+    Joined {
+        /// The group, as it was named.
+        group: SocketAddr,
+        /// The port of XTP.
+        port: u16,
+    },
+    /// A group that was to be joined late is not heard.
+    NotJoined {
+        /// The group, as it was named.
+        group: SocketAddr,
+        /// The port of XTP.
+        port: u16,
+        /// Why.
+        end: End,
     },
     /// There is room again on a route on which messages were refused, for the shortest of them.
     Room(Route),
@@ -76,6 +95,8 @@ pub struct Messages {
 
     incoming: BTreeMap<ContextId, Inflow>,
     group_count: usize,
+    /// Those of them that were asked for here.
+    joined: BTreeMap<ContextId, join::Joined>,
     /// Parts that can be taken: port, priority, order.
     ready: BTreeMap<(u16, u16, u64), ContextId>,
     ready_count: u64,
@@ -119,6 +140,7 @@ impl Messages {
             ledger: Ledger::default(),
             incoming: BTreeMap::new(),
             group_count: 0,
+            joined: BTreeMap::new(),
             ready: BTreeMap::new(),
             ready_count: 0,
             told: BTreeSet::new(),

@@ -98,7 +98,7 @@ impl Messages {
 
     /// Whether one more is let in. Of messages to groups without repair the oldest of which nothing
     /// can be or was taken gives way, of other associations that which has rested longest.
-    fn has_place(&mut self, now: Time, engine: &mut Engine, reach: Reach) -> bool {
+    pub(super) fn has_place(&mut self, now: Time, engine: &mut Engine, reach: Reach) -> bool {
         let others = self.incoming.len().saturating_sub(self.group_count);
         if reach == Reach::Group && self.group_count >= self.config.group_incoming_max {
             let Some(oldest) = self.partial.pop() else { return false };
@@ -125,18 +125,15 @@ impl Messages {
         match event {
             E::Readable(_) => self.go_on_reading(now, engine, id),
             E::Writable(_) => self.report(now, engine, id),
-            E::Ended(..) => {
+            E::Ended(_, end) => {
+                self.handle_not_joined(id, end);
                 if let Some(inflow) = self.incoming.get_mut(&id) {
                     inflow.is_ended = true;
                 }
                 self.go_on_reading(now, engine, id);
             }
-            E::Incoming { .. }
-            | E::Opened(_)
-            | E::Delivered(_)
-            | E::Remark(..)
-            | E::Joined(..)
-            | E::Left(..) => {}
+            E::Opened(_) => self.handle_opened(engine, id),
+            E::Incoming { .. } | E::Delivered(_) | E::Remark(..) | E::Joined(..) | E::Left(..) => {}
         }
     }
 
@@ -239,6 +236,7 @@ impl Messages {
             self.group_count =
                 self.group_count.saturating_sub(usize::from(inflow.reach == Reach::Group));
         }
+        self.joined.remove(&id);
         self.partial.remove(id);
         self.rested.remove(id);
         self.reports.remove(id);
