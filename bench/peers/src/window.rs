@@ -70,8 +70,11 @@ impl Window {
             self.opened = Some((started + WARM_UP, Count { cpu_s: 0.0, ..self.now }));
         }
         if let (Some((opened, _)), None) = (&self.opened, &self.closed) {
+            // A source that was held up at the beginning has opened late.
+            let is_nearly_full =
+                self.started.is_some_and(|it| it.elapsed() >= WARM_UP + self.len.mul_f64(0.9));
             let len = opened.elapsed();
-            if len >= self.len.mul_f64(0.9) {
+            if is_nearly_full && len > Duration::ZERO {
                 self.closed = Some((len, Count { cpu_s: cpu_s(), ..self.now }));
             }
         }
@@ -162,10 +165,14 @@ mod tests {
     fn a_window_that_is_nearly_full_can_be_ended_and_one_that_is_not_cannot() {
         let mut window = Window::new(Duration::from_secs(10));
         let ago = |s| Instant::now().checked_sub(Duration::from_secs(s)).unwrap();
-        window.opened = Some((ago(5), Count::default()));
+        let at = |window: &mut Window, started: u64, opened: u64| {
+            window.started = Some(ago(started));
+            window.opened = Some((ago(opened), Count::default()));
+        };
+        at(&mut window, 5, 5);
         window.end();
         assert!(window.report("source").is_err());
-        window.opened = Some((ago(9), Count::default()));
+        at(&mut window, 10, 4);
         window.end();
         assert!(window.report("source").is_ok());
         let mut held_up = Window::new(Duration::from_secs(10));

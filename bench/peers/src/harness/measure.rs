@@ -18,10 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What a run of `dacapo bench net` lasts longer than the window, as the others warm up.
 const WARM_UP_S: f64 = 0.3;
 
-/// Packets of XTP that fill a datagram at this MTU, the window at both ends, and more bytes than go
-/// in a run.
+/// Packets of XTP that fill a datagram at this MTU, and more bytes than go in a run.
 const XTP_PACKET_LEN: &str = "1472";
-const XTP_WINDOW: &str = "8MiB";
 const XTP_BYTES_MAX: &str = "1000GB";
 
 /// The figures of one run.
@@ -130,10 +128,10 @@ impl Bench {
                 let rest = [kind, role, &address, &size, &seconds, row.wait.word()];
                 words.extend(rest.map(str::to_owned));
             }
-            Program::Xtp(options) => {
+            Program::Xtp(window, options) => {
                 words.push(text_of(&self.dacapo));
                 words.extend(["bench", "xtp"].map(str::to_owned));
-                words.extend(self.xtp_words(row, end, &address, options));
+                words.extend(self.xtp_words(row, end, &address, (window, options)));
             }
             Program::Dacapo(options) => {
                 words.push(text_of(&self.dacapo));
@@ -144,9 +142,15 @@ impl Bench {
         words
     }
 
-    fn xtp_words(&self, row: &Row, end: End, address: &str, options: &[&str]) -> Vec<String> {
+    fn xtp_words(
+        &self,
+        row: &Row,
+        end: End,
+        address: &str,
+        (window, options): (&str, &[&str]),
+    ) -> Vec<String> {
         let size = row.size.to_string();
-        let both = ["--packet-len", XTP_PACKET_LEN, "--window", XTP_WINDOW, "--json"];
+        let both = ["--packet-len", XTP_PACKET_LEN, "--window", window, "--json"];
         if end == End::Far {
             let words = [&["--listen", address][..], &both[..]].concat();
             return words.into_iter().map(str::to_owned).collect();
@@ -189,7 +193,7 @@ pub fn sample(row: &Row, reports: &Value) -> Result<Sample, Failure> {
         let number = reports.pointer(path).and_then(Value::as_f64).filter(|n| n.is_finite());
         number.ok_or_else(|| Failure(format!("there is no {path} in the report")))
     };
-    if let Program::Xtp(_) = row.program {
+    if let Program::Xtp(..) = row.program {
         let (bytes, sent) = (number("/points/0/bytes_read")?, number("/points/0/bytes_sent")?);
         let rate = bytes / number("/points/0/read_seconds")?;
         return Ok(Sample {

@@ -38,14 +38,14 @@ pub enum Program {
     Peer(&'static str, &'static str),
     /// `dacapo bench net`, and its options.
     Dacapo(&'static [&'static str]),
-    /// `dacapo bench xtp`, one mode of it, and its options.
-    Xtp(&'static [&'static str]),
+    /// `dacapo bench xtp`, the window at both ends, and options of the near one.
+    Xtp(&'static str, &'static [&'static str]),
 }
 
 impl Program {
     /// Whether it is a measurement of the command `dacapo`.
     pub fn is_ours(self) -> bool {
-        matches!(self, Self::Dacapo(_) | Self::Xtp(_))
+        matches!(self, Self::Dacapo(_) | Self::Xtp(..))
     }
 }
 
@@ -110,8 +110,8 @@ const OURS_QUIC: Program = Program::Dacapo(&["--transport", "quic"]);
 const OURS_QUIC_DATAGRAM: Program =
     Program::Dacapo(&["--transport", "quic-datagram", "--graph", "segment,sequence"]);
 
-const XTP: Program = Program::Xtp(&["--mode", "stream"]);
-const XTP_NOCHECK: Program = Program::Xtp(&["--mode", "stream", "--no-check"]);
+const XTP: Program = Program::Xtp("8MiB", &["--mode", "stream"]);
+const XTP_NOCHECK: Program = Program::Xtp("8MiB", &["--mode", "stream", "--no-check"]);
 
 /// Every row, in the order of a round.
 pub const ROWS: [Row; 38] = [
