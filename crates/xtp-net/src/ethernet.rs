@@ -20,6 +20,7 @@ use crate::network::{Arrival, Connectionless, Group, RecvError, SendError};
 use dacapo_base::Time;
 use dacapo_sys::poll::{Interest, Registry};
 use dacapo_sys::{interface, packet, udp};
+use dacapo_xtp::wire::stated_len;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -29,9 +30,6 @@ pub const ETHERTYPE: u16 = 0x817D;
 /// The most frames for others that one call passes over.
 const PASSED_OVER_MAX: usize = 64;
 const GROUPS_MAX: usize = 16;
-/// Where `dlen` is in a packet of XTP, and how long the header is.
-const DATA_LEN_AT: usize = 12;
-const HEADER_LEN: usize = dacapo_xtp::wire::HEADER_LEN;
 
 /// XTP over Ethernet.
 #[derive(Debug)]
@@ -82,11 +80,8 @@ impl Ethernet {
 
 /// The bytes of the packet at the front of a frame's payload: all but the padding.
 fn without_padding(payload: &[u8]) -> usize {
-    let data_len = payload.get(DATA_LEN_AT..).and_then(|rest| rest.first_chunk::<4>());
-    let Some(data_len) = data_len else { return payload.len() };
-    let data_len = usize::try_from(u32::from_be_bytes(*data_len)).unwrap_or(usize::MAX);
     // One that says that it is longer is the engine's to refuse.
-    HEADER_LEN.saturating_add(data_len).min(payload.len())
+    stated_len(payload).map_or(payload.len(), |len| len.min(payload.len()))
 }
 
 impl Connectionless for Ethernet {

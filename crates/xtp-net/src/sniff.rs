@@ -28,7 +28,7 @@ use crate::fault::BindError;
 use crate::internet::PROTOCOL;
 use dacapo_sys::packet::Tap;
 use dacapo_sys::{interface, udp};
-use dacapo_xtp::wire::HEADER_LEN;
+use dacapo_xtp::wire::stated_len;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -40,8 +40,6 @@ const TYPE_IPV6: u16 = 0x86DD;
 const PROTOCOL_UDP: u8 = 17;
 const UDP_HEADER_LEN: usize = 8;
 const IPV6_HEADER_LEN: usize = 40;
-/// Where `dlen` is in the header of XTP.
-const DATA_LEN_AT: usize = 12;
 
 /// Looks at an interface for packets of XTP, both ways.
 #[derive(Debug)]
@@ -147,9 +145,7 @@ pub fn packets(
 fn packet_lens(bytes: &[u8]) -> Vec<usize> {
     let (mut lens, mut rest) = (Vec::new(), bytes);
     while !rest.is_empty() {
-        let data_len = rest.get(DATA_LEN_AT..).and_then(|rest| rest.first_chunk::<4>());
-        let len = data_len.and_then(|len| usize::try_from(u32::from_be_bytes(*len)).ok());
-        let len = len.and_then(|len| len.checked_add(HEADER_LEN));
+        let len = stated_len(rest);
         let Some(after) = len.and_then(|len| rest.get(len..)) else { return Vec::new() };
         lens.extend(len);
         rest = after;
@@ -211,8 +207,8 @@ mod tests {
 
     /// A packet of XTP as far as its length goes.
     fn packet(data_len: u8) -> Vec<u8> {
-        let mut packet = vec![0; HEADER_LEN + usize::from(data_len)];
-        packet[DATA_LEN_AT + 3] = data_len;
+        let mut packet = vec![0; dacapo_xtp::wire::HEADER_LEN + usize::from(data_len)];
+        packet[15] = data_len;
         packet
     }
 

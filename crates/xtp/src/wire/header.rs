@@ -20,6 +20,17 @@ pub const HEADER_LEN: usize = 32;
 /// The number that stands for XTP 4.0.
 pub const VERSION: u8 = 1;
 
+/// Where `dlen` is.
+const DATA_LEN_AT: usize = 12;
+
+/// How long the packet at the front of `bytes` says that it is, with its header; `None` where there
+/// is no `dlen`. It may be more than there is.
+#[must_use]
+pub fn stated_len(bytes: &[u8]) -> Option<usize> {
+    let data_len = bytes.get(DATA_LEN_AT..)?.first_chunk::<4>()?;
+    usize::try_from(u32::from_be_bytes(*data_len)).ok()?.checked_add(HEADER_LEN)
+}
+
 /// The header without `dlen` and `check`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {

@@ -42,7 +42,7 @@ pub use check::{checksum, sum};
 pub use control::{Control, TrafficControl};
 pub use diagnostic::{Code, Diagnostic, Reason};
 pub use fault::Fault;
-pub use header::{HEADER_LEN, Header, VERSION};
+pub use header::{HEADER_LEN, Header, VERSION, stated_len};
 pub use key::Key;
 pub use options::{Format, Options};
 pub use packet::{Body, Frame, Payload, TAG_LEN};
