@@ -10,9 +10,9 @@
 //! What it is not: when status is asked for, nor the pace; the context decides both.
 //!
 //! Invariants: at most `capacity` bytes are kept; a byte at or beyond `alloc`, which is the first
-//! window until the peer has stated its own, leaves only with NOFLOW, new or again; a stretch that
-//! was sent again is not sent a third time before an answer has come to a request that was sent
-//! after it.
+//! window until the peer has stated its own, leaves only with NOFLOW, and again only as a probe, a
+//! packet for each time that the closed window is asked for; a stretch that was sent again is not
+//! sent a third time before an answer has come to a request that was sent after it.
 
 use crate::ranges::Ranges;
 use crate::ring::Ring;
@@ -86,6 +86,8 @@ pub struct Sender {
     stated: Option<u64>,
     is_lossy: bool,
     is_unbounded: bool,
+    /// One packet may go again beyond the window: the peer may have room and say otherwise.
+    may_probe: bool,
     is_finished: bool,
     /// Whether the peer has the association, so that the front need not be sent once more.
     is_confirmed: bool,
@@ -111,6 +113,7 @@ impl Sender {
             stated: None,
             is_lossy,
             is_unbounded,
+            may_probe: false,
             is_finished: false,
             is_confirmed: false,
         }
@@ -168,9 +171,9 @@ impl Sender {
     /// Whether bytes wait that the peer has no room for, new ones or such as it lacks.
     #[must_use]
     pub fn is_blocked(&self) -> bool {
-        let limit = self.limit();
+        let limit = self.limit_again();
         let lacks_more = self.resend.first().is_some_and(|span| span.left >= limit);
-        lacks_more || self.next < self.end() && self.next >= limit
+        lacks_more || self.next < self.end() && self.next >= self.limit()
     }
 
     /// Whether something was sent that is not acknowledged.
@@ -217,15 +220,27 @@ impl Sender {
         if self.is_unbounded { u64::MAX } else { self.stated.unwrap_or(self.first_window) }
     }
 
+    /// What goes again heeds the window in any case: what has no room there is lost each time.
+    fn limit_again(&self) -> u64 {
+        let first = if self.is_unbounded { u64::MAX } else { self.first_window };
+        self.stated.unwrap_or(first)
+    }
+
+    /// The window has been closed for a while to what lacks: with NOFLOW a packet of it may go all
+    /// the same, because a peer that heeds no window need not say one that is true.
+    pub fn allow_probe(&mut self) {
+        self.may_probe = self.is_unbounded;
+    }
+
     /// What may go next, at most `len_max` bytes with its tag; what lacks before what is new.
     #[must_use]
     pub fn peek(&self, len_max: usize) -> Option<Piece> {
-        let limit = self.limit();
+        let limit = if self.may_probe { u64::MAX } else { self.limit_again() };
         if let Some(span) = self.resend.first().filter(|span| span.left < limit) {
             let right = span.right.min(limit);
             return Some(self.cut(Span { right, ..span }, (len_max, TAG_LEN), true));
         }
-        let right = self.end().min(limit);
+        let right = self.end().min(self.limit());
         (self.next < right)
             .then(|| self.cut(Span { left: self.next, right }, (len_max, TAG_LEN), false))
     }
@@ -265,6 +280,7 @@ impl Sender {
     pub fn sent(&mut self, piece: &Piece, sync: u32) {
         let span = Span { left: piece.seq, right: piece.seq.saturating_add(piece.len as u64) };
         if piece.is_again {
+            self.may_probe = false;
             self.resend.remove(span);
             if self.resent.len() < RESENT_MAX {
                 self.resent.push_back(Resent { span, sync });
@@ -282,12 +298,12 @@ impl Sender {
     /// Whether nothing more can go after this piece.
     #[must_use]
     pub fn is_last(&self, piece: &Piece) -> bool {
-        let (right, limit) = (piece.seq.saturating_add(piece.len as u64), self.limit());
+        let (right, limit) = (piece.seq.saturating_add(piece.len as u64), self.limit_again());
         // A piece that goes again is of the first stretch, so a second one is beyond it.
         let mut lacking = self.resend.iter().take(2).filter(|span| span.left < limit);
         let is_last_again = lacking.all(|span| piece.is_again && span.right.min(limit) <= right);
         let next = self.next.max(right);
-        is_last_again && (next == self.end() || next >= limit)
+        is_last_again && (next == self.end() || next >= self.limit())
     }
 
     /// Takes status. False when it says what cannot be: such is ignored.

@@ -305,6 +305,7 @@ impl Context {
         }
         if self.wants.window_at.is_some_and(|at| at <= now) {
             self.wants.window_at = None;
+            self.sender.allow_probe();
             self.requests.begin_handshake(now);
         }
         self.drop_the_late(now);
