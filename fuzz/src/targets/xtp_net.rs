@@ -4,7 +4,7 @@
 
 use crate::oracle;
 use dacapo_xtp_net::eui64::MacAddr;
-use dacapo_xtp_net::tcp::{PREFACE_LEN, Records, preface, record_head};
+use dacapo_xtp_net::tcp::{PREFACE_LEN, Records, preface_of, record_head};
 use dacapo_xtp_net::{Carriage, ETHERTYPE, UDP_PORT, clothe, packets};
 use std::net::SocketAddr;
 
@@ -103,7 +103,7 @@ fn plainly(bytes: &[u8]) -> (Option<u16>, Vec<&[u8]>, bool) {
         return (None, packets, false);
     };
     let port = u16::from_be_bytes([head[6], head[7]]);
-    if *head != preface(port) || port == 0 {
+    if *head != preface_of(port) || port == 0 {
         return (None, packets, true);
     }
     while let Some((len, after)) = rest.split_first_chunk::<2>() {
@@ -125,13 +125,13 @@ fn plainly(bytes: &[u8]) -> (Option<u16>, Vec<&[u8]>, bool) {
 pub fn record_seeds() -> Vec<Vec<u8>> {
     let record = |len: u16| [&record_head(len)[..], &vec![7; usize::from(len)]].concat();
     let cuts = [3, 1, 40, 0];
-    let mut other = preface(4_040);
+    let mut other = preface_of(4_040);
     other[5] = 2;
     vec![
-        [&cuts[..], &preface(4_040), &record(32), &record(1), &record(100)].concat(),
-        [&cuts[..], &preface(1), &record(5), &record_head(0)].concat(),
-        [&cuts[..], &preface(1), &record_head(ROOM as u16 + 1), &[0; 9]].concat(),
-        [&cuts[..], &preface(9), &record_head(50), &[1; 20]].concat(),
+        [&cuts[..], &preface_of(4_040), &record(32), &record(1), &record(100)].concat(),
+        [&cuts[..], &preface_of(1), &record(5), &record_head(0)].concat(),
+        [&cuts[..], &preface_of(1), &record_head(ROOM as u16 + 1), &[0; 9]].concat(),
+        [&cuts[..], &preface_of(9), &record_head(50), &[1; 20]].concat(),
         [&cuts[..], &other].concat(),
     ]
 }

@@ -3,7 +3,7 @@
 //! What it is not: a table of connections, a decision what one that lies is done to, or what its
 //! bytes mean ([`Records`]).
 
-use super::records::{Records, preface, record_head};
+use super::records::{Records, preface_of, record_head};
 use dacapo_base::Time;
 use dacapo_sys::tcp::Stream;
 use std::io::{self, IoSlice, Read, Write};
@@ -51,7 +51,7 @@ impl Line {
     /// A connection; one that is dialed says first at which port this end listens.
     pub fn new(stream: Stream, state: State, remote: SocketAddr, port: u16) -> Self {
         let is_dialed = state == State::Dialing;
-        let unsent = if is_dialed { preface(port).to_vec() } else { Vec::new() };
+        let unsent = if is_dialed { preface_of(port).to_vec() } else { Vec::new() };
         Self { stream, state, remote, records: Records::default(), unsent, is_ready: false }
     }
 

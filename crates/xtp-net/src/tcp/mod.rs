@@ -31,7 +31,7 @@ use dacapo_base::Time;
 use dacapo_sys::poll::{self, Interest, Poller, Registry};
 use dacapo_sys::tcp::{Config, Listener, Stream};
 use line::{Line, Reading, State};
-pub use records::{NotRecords, PREFACE_LEN, Records, preface, record_head};
+pub use records::{NotRecords, PREFACE_LEN, Records, preface_of, record_head};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;

@@ -17,6 +17,8 @@
     clippy::arithmetic_side_effects
 )]
 
+use std::fmt;
+
 const MAGIC: [u8; 4] = *b"dXTP";
 const VERSION: u16 = 1;
 /// Bytes of a preface.
@@ -27,12 +29,22 @@ const HEAD_LEN: usize = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotRecords;
 
+impl fmt::Display for NotRecords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the bytes of a connection are no preface and no records of XTP packets")
+    }
+}
+
+impl std::error::Error for NotRecords {}
+
 /// Bytes that came by a connection and were not taken.
 #[derive(Debug, Default)]
 pub struct Records {
     /// From `at` on.
     came: Vec<u8>,
     at: usize,
+    /// The preface was taken, and said this port.
+    port: Option<u16>,
 }
 
 impl Records {
@@ -44,18 +56,22 @@ impl Records {
         self.came.extend_from_slice(bytes);
     }
 
-    /// The port of the preface, which is taken; `None` while it is not whole.
+    /// The port of the preface, which is taken the first time; `None` while it is not whole.
     ///
     /// # Errors
     /// [`NotRecords`]: another magic or version, or no port.
     pub fn preface(&mut self) -> Result<Option<u16>, NotRecords> {
+        if self.port.is_some() {
+            return Ok(self.port);
+        }
         let Some(&[a, b, c, d, v0, v1, p0, p1]) = self.came.first_chunk::<PREFACE_LEN>() else {
             return Ok(None);
         };
         let port = u16::from_be_bytes([p0, p1]);
         self.at = PREFACE_LEN;
         let is_one = [a, b, c, d] == MAGIC && u16::from_be_bytes([v0, v1]) == VERSION && port != 0;
-        if is_one { Ok(Some(port)) } else { Err(NotRecords) }
+        self.port = is_one.then_some(port);
+        self.port.map(Some).ok_or(NotRecords)
     }
 
     /// The length of the next record, which is taken and copied to the front of `into`; `None`
@@ -77,7 +93,7 @@ impl Records {
 
 /// What an end that dials says first: at which port it listens.
 #[must_use]
-pub fn preface(port: u16) -> [u8; PREFACE_LEN] {
+pub fn preface_of(port: u16) -> [u8; PREFACE_LEN] {
     let ([a, b, c, d], [v0, v1], [p0, p1]) = (MAGIC, VERSION.to_be_bytes(), port.to_be_bytes());
     [a, b, c, d, v0, v1, p0, p1]
 }
@@ -117,13 +133,24 @@ mod tests {
     }
 
     #[test]
+    fn a_preface_is_taken_once() {
+        let bytes = [&preface_of(7)[..], &[0, 1], b"a", &[0, 1], b"b"].concat();
+        let (mut records, mut into) = (with(&bytes), [0; 4]);
+        for packet in *b"ab" {
+            assert_eq!(records.preface(), Ok(Some(7)));
+            assert_eq!((records.record(&mut into), into[0]), (Ok(Some(1)), packet));
+        }
+        assert_eq!(records.record(&mut into), Ok(None));
+    }
+
+    #[test]
     fn a_preface_is_one_or_is_none() {
-        assert_eq!(with(&preface(4_040)).preface(), Ok(Some(4_040)));
-        assert_eq!(with(&preface(4_040)[..7]).preface(), Ok(None));
-        assert_eq!(with(&preface(0)).preface(), Err(NotRecords));
+        assert_eq!(with(&preface_of(4_040)).preface(), Ok(Some(4_040)));
+        assert_eq!(with(&preface_of(4_040)[..7]).preface(), Ok(None));
+        assert_eq!(with(&preface_of(0)).preface(), Err(NotRecords));
         let mut random = Random::from_number(1);
         for at in 0..6 {
-            let mut bytes = preface(7);
+            let mut bytes = preface_of(7);
             bytes[at] ^= 1 + random.below(255) as u8;
             assert_eq!(with(&bytes).preface(), Err(NotRecords), "byte {at}");
         }
