@@ -43,7 +43,10 @@ fn both_ways_at_once_with_several_flows_everything_is_measured_and_closes() {
 
 #[test]
 fn over_streams_nothing_is_lost_and_the_time_there_and_back_is_measured() {
-    ["tcp", "quic"].into_iter().for_each(check_over_stream);
+    for (transport, bound) in [("tcp", Value::Null), ("quic", Value::Null), ("xtp", json!(UDP_BPS))]
+    {
+        check_over_stream(transport, &bound);
+    }
 }
 
 /// As fast as congestion control lets it: what is lost is said.
@@ -56,11 +59,23 @@ fn over_quic_datagrams_the_sum_closes() {
     closes(&all["rounds"][0]["bulk"]["up"], 60 * 1_024);
 }
 
-fn check_over_stream(transport: &str) {
+/// What over UDP and XTP is the bound when none is asked for.
+const UDP_BPS: u64 = 100_000_000_000;
+
+#[test]
+fn over_datagrams_of_xtp_the_sum_closes() {
+    let place = Place::new();
+    let args = ["--transport", "xtp-datagram", "--bytes", "3MB", "--what", "bulk", "--json"];
+    let all = json_of(&bench(&place, &args).wait(LONG).expect(0));
+    assert_eq!((&all["graph"], &all["bound_bps"]), (&json!("segment"), &json!(UDP_BPS)));
+    closes(&all["rounds"][0]["bulk"]["up"], 60 * 1_024);
+}
+
+fn check_over_stream(transport: &str, bound: &Value) {
     let place = Place::new();
     let args = ["--transport", transport, "--bytes", "3MB", "--wait", "spin", "--json"];
     let all = json_of(&bench(&place, &args).wait(LONG).expect(0));
-    assert_eq!((&all["graph"], &all["bound_bps"]), (&json!(""), &Value::Null));
+    assert_eq!((&all["graph"], &all["bound_bps"]), (&json!(""), bound));
     let round = &all["rounds"][0];
     closes(&round["bulk"]["up"], 60 * 1_024);
     assert_eq!(count(&round["bulk"]["up"], "units_delivered"), 49);

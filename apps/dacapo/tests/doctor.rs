@@ -12,15 +12,19 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-const CHECKS: [&str; 25] = [
+const CHECKS: [&str; 29] = [
     "udp-port-ipv4",
     "tcp-port-ipv4",
     "udp-port-ipv6",
     "tcp-port-ipv6",
     "quic-port-ipv4",
     "quic-datagram-port-ipv4",
+    "xtp-port-ipv4",
+    "xtp-datagram-port-ipv4",
     "quic-port-ipv6",
     "quic-datagram-port-ipv6",
+    "xtp-port-ipv6",
+    "xtp-datagram-port-ipv6",
     "loopback-ipv4",
     "loopback-ipv6",
     "udp-gso",

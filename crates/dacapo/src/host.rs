@@ -3,6 +3,7 @@
 //! What it is: the assembly of the parts. What it is not: a thread; whoever holds it turns it.
 
 use crate::quic_flows::QuicFlows;
+use crate::xtp_flows::{self, XtpFlows};
 use dacapo_base::{Random, failpoint};
 use dacapo_core::{
     Code, ControlCrypto, Core, CoreConfig, CoreEvent, Dial, EndpointKeys, Error, FULL_PERMILLE,
@@ -21,7 +22,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use crate::quic_flows::quic_ports;
+pub use crate::flow_ports::flow_ports;
 
 /// The port that a core listens on when nothing else is said.
 pub const PORT: u16 = 19_980;
@@ -97,6 +98,7 @@ pub struct Host {
     /// The transports that cannot be served here, and why.
     missing: Vec<(&'static TransportSpec, String)>,
     quic: QuicFlows,
+    xtp: XtpFlows,
 }
 
 /// How often another port is tried, where the system chooses it and TCP's of the same number is
@@ -159,6 +161,7 @@ impl Host {
         let keys = crypto.keys.clone();
         let quic =
             QuicFlows { identity: identity.clone(), keys, random: random.fork(), origin, udp };
+        let mut xtp = XtpFlows { random: random.fork(), udp };
         let core = Core::new(config, crypto, random, origin);
         let mut reactor = Reactor::new(core).map_err(system)?;
         reactor.set_stream_dialer(tcp::SPEC.id, |Dial { remote, token, .. }| {
@@ -167,8 +170,9 @@ impl Host {
         });
         share_memory(&mut reactor);
         quic.set_dialers(&mut reactor);
+        xtp.set_dialers(&mut reactor);
         let (listening, missing) = (Vec::new(), Vec::new());
-        Ok(Self { reactor, identity, config: told, listening, missing, quic })
+        Ok(Self { reactor, identity, config: told, listening, missing, quic, xtp })
     }
 
     /// This host's identity as others see it.
@@ -184,7 +188,7 @@ impl Host {
     }
 
     /// Listens on these addresses, with UDP and, for flows over streams, with TCP at the same ports
-    /// and with QUIC at others, that are told to whoever joins.
+    /// and with QUIC and XTP at others, that are told to whoever joins.
     /// Port 0 lets the system choose. Where one of these cannot be had the host serves without;
     /// [`Host::missing`] says why.
     ///
@@ -220,6 +224,7 @@ impl Host {
                 Err(error) => self.missing.push((&shm::SPEC, error.to_string())),
             }
             self.listen_quic(&found)?;
+            self.listen_xtp(&found)?;
             self.listening.extend(found);
             failpoint!("host.listening");
             for udp in udps {
@@ -248,6 +253,20 @@ impl Host {
                 Ok((quic, port)) => {
                     let id = mode.spec().id;
                     self.reactor.listen_streams(id, Box::new(quic)).map_err(system)?;
+                    self.reactor.core().set_stream_port(id, port);
+                }
+                Err(error) => self.missing.push((mode.spec(), error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    fn listen_xtp(&mut self, control: &[SocketAddr]) -> Result<(), Error> {
+        for mode in xtp_flows::MODES {
+            match self.xtp.listen(mode, control) {
+                Ok((xtp, port)) => {
+                    let id = mode.spec().id;
+                    self.reactor.listen_streams(id, Box::new(xtp)).map_err(system)?;
                     self.reactor.core().set_stream_port(id, port);
                 }
                 Err(error) => self.missing.push((mode.spec(), error.to_string())),

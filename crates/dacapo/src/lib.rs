@@ -12,6 +12,7 @@
 
 pub mod access;
 pub mod command;
+mod flow_ports;
 pub mod host;
 pub mod inspect;
 pub mod plan;
@@ -19,6 +20,7 @@ mod quic_flows;
 pub mod session;
 pub mod transfer;
 pub mod uri;
+mod xtp_flows;
 
 pub use dacapo_core as core;
 

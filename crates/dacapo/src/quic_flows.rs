@@ -11,22 +11,16 @@
 //! Invariant: a stream is dialed to the peer of the control connection only: its key is asked for
 //! in the handshake, before the token is shown.
 
+use crate::flow_ports::listen_above;
 use dacapo_base::Random;
 use dacapo_core::{Dial, Dialed, EndpointKeys, Reactor};
 use dacapo_security::{Identity, flow_client_crypto, flow_server_crypto, peer_fingerprint};
 use dacapo_transport::quic::{ClientCrypto, Common, Config, Mode, Quic, ServerCrypto};
-use dacapo_transport::{StreamTransport, Transport, udp};
+use dacapo_transport::{StreamTransport, udp};
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::time::Instant;
-
-/// How far the ports lie above that of control, where they are free: far enough that a second host
-/// on the next port is not in the way, and below those that systems give away by themselves.
-const PORT_OFFSET: u16 = 10_000;
-
-/// How often a port is tried that is free at every address.
-const PORT_TRIES: usize = 16;
 
 /// What is needed to serve and dial.
 #[derive(Clone)]
@@ -58,7 +52,7 @@ impl QuicFlows {
         }
     }
 
-    fn dial(&mut self, mode: Mode, Dial { remote, token, identity }: Dial) -> Dialed {
+    fn dial(&mut self, mode: Mode, Dial { remote, token, identity, .. }: Dial) -> Dialed {
         let nobody = || io::Error::other("the peer of the control connection has shown no key");
         let peer = identity.and_then(peer_fingerprint).ok_or_else(nobody)?;
         let tls = flow_client_crypto(&self.identity, peer).map_err(io::Error::other)?;
@@ -80,70 +74,6 @@ impl QuicFlows {
         let tls = flow_server_crypto(&self.identity).map_err(io::Error::other)?;
         let token = self.keys.token.clone();
         let crypto = ServerCrypto { tls, token, common: self.common() };
-        let mut result = Err(io::ErrorKind::AddrNotAvailable.into());
-        for attempt in 0..PORT_TRIES {
-            let port = if attempt == 0 { usual_port(mode, control) } else { 0 };
-            result = self.listen_at(mode, control, port, &crypto);
-            if result.is_ok() {
-                break;
-            }
-        }
-        result
-    }
-
-    fn listen_at(
-        &self,
-        mode: Mode,
-        control: &[SocketAddr],
-        port: u16,
-        crypto: &ServerCrypto,
-    ) -> io::Result<(Quic, NonZeroU16)> {
-        let serve = |ips: &[SocketAddr], port| {
-            let at: Vec<_> = ips.iter().map(|it| SocketAddr::new(it.ip(), port)).collect();
-            Quic::serve(&at, mode, crypto, &self.config())
-        };
-        // The system chooses for the first address, and the others follow.
-        let first = serve(control.get(..1).unwrap_or_default(), port)?;
-        let port = first.local_addrs().first().map_or(0, SocketAddr::port);
-        let quic = match control.len() {
-            0 | 1 => first,
-            _ => {
-                drop(first);
-                serve(control, port)?
-            }
-        };
-        let port = NonZeroU16::new(port).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok((quic, port))
-    }
-}
-
-/// The transports of QUIC, each with the UDP port where a host whose control port is this one waits
-/// for its flows while that is free: `None` when there is none so far above.
-#[must_use]
-pub fn quic_ports(control: u16) -> [(&'static str, Option<u16>); 2] {
-    [Mode::Streams, Mode::Datagrams].map(|mode| (mode.spec().name, port_above(mode, control)))
-}
-
-fn port_above(mode: Mode, control: u16) -> Option<u16> {
-    let offset = match mode {
-        Mode::Streams => PORT_OFFSET,
-        Mode::Datagrams => PORT_OFFSET + 1,
-    };
-    control.checked_add(offset)
-}
-
-/// The port for a mode; 0 when there is none so far above that of control.
-fn usual_port(mode: Mode, control: &[SocketAddr]) -> u16 {
-    control.first().and_then(|at| port_above(mode, at.port())).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn flows_over_quic_are_waited_for_above_the_port_of_control() {
-        assert_eq!(quic_ports(19_980), [("quic", Some(29_980)), ("quic-datagram", Some(29_981))]);
-        assert_eq!(quic_ports(55_535), [("quic", Some(65_535)), ("quic-datagram", None)]);
+        listen_above(control, mode.spec().id, |at| Quic::serve(at, mode, &crypto, &self.config()))
     }
 }

@@ -3,7 +3,7 @@
 //! What it is not: [`crate::inproc`] and [`crate::sim`], which are for tests, or the transports
 //! that a core has open.
 
-use crate::{quic, shm, tcp, udp};
+use crate::{quic, shm, tcp, udp, xtp};
 use dacapo_lift::TransportSpec;
 
 /// Every transport that carries flows between hosts, for a catalogue.
@@ -11,7 +11,8 @@ use dacapo_lift::TransportSpec;
 pub fn specs() -> Vec<&'static TransportSpec> {
     let groups = [&udp::GROUP_SPEC, &tcp::GROUP_SPEC];
     let quic = [&quic::SPEC, &quic::SPEC_DATAGRAM];
-    [&[&udp::SPEC, &tcp::SPEC, &shm::SPEC], &groups[..], &quic].concat()
+    let xtp = [&xtp::SPEC, &xtp::SPEC_DATAGRAM];
+    [&[&udp::SPEC, &tcp::SPEC, &shm::SPEC], &groups[..], &quic, &xtp].concat()
 }
 
 #[cfg(test)]
@@ -40,7 +41,8 @@ pub(crate) mod tests {
         let multicast = [(6, "udp-multicast"), (10, "tcp-multicast")];
         assert_eq!(known[..3], [(1, "udp"), (3, "tcp"), (9, "shm")]);
         assert_eq!(known[3..5], multicast);
-        assert_eq!(known[5..], [(7, "quic"), (8, "quic-datagram")]);
+        assert_eq!(known[5..7], [(7, "quic"), (8, "quic-datagram")]);
+        assert_eq!(known[7..], [(11, "xtp"), (12, "xtp-datagram")]);
     }
 
     /// A number of any magnitude, to the end of the numbers.

@@ -160,6 +160,10 @@ pub enum NetTransport {
     Quic,
     /// Encrypted datagrams.
     QuicDatagram,
+    /// A stream of XTP for each flow.
+    Xtp,
+    /// Messages of XTP that are sent once.
+    XtpDatagram,
     /// Datagrams to a group: each once for all far ends.
     UdpMulticast,
     /// A byte stream to each far end, from one source.

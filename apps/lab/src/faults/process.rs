@@ -140,6 +140,17 @@ rows! {
             "junk_is_dropped_and_moves_no_stream",
             "what_a_full_queue_of_arrivals_has_no_room_for_is_counted"
         ]);
+    "xtp": "flows over XTP: losses, a silent peer, an outage, no label, junk, another address",
+        "relay, raw sockets",
+        "all arrives, or lacks in order; given up after its patience; nobody is moved or answered",
+        ("dacapo-transport", "crates/transport", "xtp", [
+            "what_is_lost_on_the_way_arrives_all_the_same_or_is_missing_in_order",
+            "a_peer_that_says_nothing_any_more_is_given_up_after_the_patience",
+            "after_an_outage_a_stream_goes_on_within_two_seconds",
+            "a_flood_of_first_packets_without_a_label_leaves_nothing_behind",
+            "junk_is_dropped_and_moves_no_stream",
+            "a_packet_from_another_address_changes_nothing"
+        ]);
     "decoders": "bytes that nobody sends by mistake, at every decoder and the control states",
         "corpora of the fuzz targets and mutations of them",
         "no panic; at most twice the bytes that came and 64 KiB are allocated",

@@ -15,6 +15,7 @@ use dacapo_lift::{
     Built, Graph, Illegal, Needs, Node, Offer, Params, Properties, Property, TransportSpec, check,
 };
 use dacapo_packet::TRAIN_BYTES_MAX;
+use dacapo_transport::stream::Terms;
 use dacapo_wire::data;
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::session::{Direction, FlowOffer};
@@ -38,11 +39,12 @@ impl Core {
         self.config.catalogue.transport(transport).is_some_and(|spec| spec.groups)
     }
 
-    /// How fast a flow may send: a stream keeps its own pace, unless the flow is to be slower.
+    /// How fast a flow may send: a stream that yields to others keeps its own pace, unless the flow
+    /// is to be slower.
     pub(super) fn pace(&self, offer: &FlowOffer, is_loopback: bool) -> Pace {
         match offer.bound_bps {
             // One of several streams is no measure for the others.
-            0 if self.is_stream(offer.transport) && !self.is_shared(offer.transport) => {
+            0 if self.yields(offer.transport) && !self.is_shared(offer.transport) => {
                 Pace::Transport
             }
             0 if is_loopback => Pace::Bound(BOUND_LOOPBACK_BPS),
@@ -83,12 +85,31 @@ impl Core {
         self.below(transport).contains(Property::NoLoss)
     }
 
+    /// Whether a transport finds out by itself how fast the way is.
+    fn yields(&self, transport: u16) -> bool {
+        self.is_stream(transport) && self.below(transport).contains(Property::CongestionControl)
+    }
+
+    /// What a transport is told of a flow.
+    pub(super) fn terms(&self, offer: &FlowOffer, path_len: Option<usize>, pace: Pace) -> Terms {
+        Terms {
+            bound_bps: if let Pace::Bound(bound) = pace { bound } else { 0 },
+            is_checked: self.above(offer.transport, &offer.graph).contains(Property::Integrity),
+            path_len: path_len.and_then(|len| u16::try_from(len).ok()),
+        }
+    }
+
     /// Whether units come up through a graph in the order in which they were fed.
     pub(super) fn gives_order(&self, transport: u16, graph: &GraphForm) -> bool {
+        self.above(transport, graph).contains(Property::Order)
+    }
+
+    /// What is kept above a graph.
+    fn above(&self, transport: u16, graph: &GraphForm) -> Properties {
         let modules = graph.nodes.iter().rev().map(|node| node.module);
         let specs = modules.filter_map(|id| self.config.catalogue.by_id(id));
         let above = |below, entry: &dacapo_lift::Entry| entry.spec.above(below);
-        specs.fold(self.below(transport), above).contains(Property::Order)
+        specs.fold(self.below(transport), above)
     }
 
     pub(super) fn build_graph(

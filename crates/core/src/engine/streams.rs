@@ -25,6 +25,7 @@ use crate::flow::sender::{DIRECT_HEAD_LEN, FlowOut};
 use crate::peer::PeerId;
 use crate::session::{Flow, FlowEnd};
 use dacapo_base::Time;
+use dacapo_transport::stream::Terms;
 use dacapo_transport::tcp;
 use dacapo_wire::session::{Accept, FlowAnswer, STREAM_TOKEN_LEN};
 use std::collections::{BTreeMap, VecDeque};
@@ -54,6 +55,8 @@ pub enum StreamAsk {
         remote: SocketAddr,
         /// What the peer knows the stream by.
         token: [u8; STREAM_TOKEN_LEN],
+        /// What its flow is like.
+        terms: Terms,
     },
     /// Wait for a stream that shows this token.
     Expect {
@@ -63,6 +66,8 @@ pub enum StreamAsk {
         transport: u16,
         /// What it is known by.
         token: [u8; STREAM_TOKEN_LEN],
+        /// What its flow is like.
+        terms: Terms,
     },
     /// Read by a stream no longer, because its flow's sink has no room, or again.
     Read {
@@ -330,6 +335,7 @@ impl Core {
         token: [u8; STREAM_TOKEN_LEN],
     ) {
         let stream = StreamId(self.fresh_id());
+        let terms = self.terms_of(now, id, index);
         let Some(flow) = self.sessions.get_mut(&id).and_then(|it| it.flows.get_mut(index)) else {
             return;
         };
@@ -341,10 +347,19 @@ impl Core {
         self.flow_streams.flows.insert(stream, (id, index));
         self.flow_streams.asks.push_back(match role {
             StreamRole::Dials(peer, remote) => {
-                StreamAsk::Dial { stream, transport, peer, remote, token }
+                StreamAsk::Dial { stream, transport, peer, remote, token, terms }
             }
-            StreamRole::Expects => StreamAsk::Expect { stream, transport, token },
+            StreamRole::Expects => StreamAsk::Expect { stream, transport, token, terms },
         });
+    }
+
+    /// What the transport of a stream is told of its flow.
+    fn terms_of(&self, now: Time, id: SessionId, index: usize) -> Terms {
+        let session = self.sessions.get(&id);
+        let found = session.and_then(|it| Some((it.flows.get(index)?, self.peers.get(&it.peer)?)));
+        let Some((flow, peer)) = found else { return Terms::default() };
+        let pace = self.pace(&flow.offer, peer.remote.ip().is_loopback());
+        self.terms(&flow.offer, peer.datagram_len(now), pace)
     }
 
     /// The stream by which a unit of `len` bytes may leave from where it lies, and what goes before

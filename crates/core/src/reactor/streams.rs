@@ -19,7 +19,7 @@ use crate::engine::{Core, Local, Look, StreamAsk, StreamId, Transmit};
 use crate::flow::earlier;
 use dacapo_base::Time;
 use dacapo_sys::poll::{Event, Interest, Poller};
-use dacapo_transport::stream::Token;
+use dacapo_transport::stream::{Terms, Token};
 use dacapo_transport::{
     Incoming, Lane, Outgoing, SendError, Sent, StatsByKind, StreamEvent, StreamTransport,
 };
@@ -42,6 +42,8 @@ pub struct Dial {
     /// Who the peer showed itself to be in the control connection, as its cryptography says it. A
     /// transport that can is to make sure that it is the same.
     pub identity: Option<Box<dyn Any>>,
+    /// What the flow of the stream is like.
+    pub terms: Terms,
 }
 
 /// What dialing a stream gives: a transport that opens it, without waiting for that.
@@ -120,13 +122,13 @@ impl Streams {
     ) {
         self.due_at = Some(now);
         match ask {
-            StreamAsk::Expect { stream, transport, token } => {
-                let failed = self.expect(now, stream, transport, token).err();
+            StreamAsk::Expect { stream, transport, token, terms } => {
+                let failed = self.expect(now, stream, transport, (token, terms)).err();
                 failed.into_iter().for_each(|why| core.handle_stream_closed(now, stream, why));
             }
-            StreamAsk::Dial { stream, transport, peer, remote, token } => {
-                self.add(stream, token, transport, Some(Call { peer, remote }));
-                let call = Call { peer, remote };
+            StreamAsk::Dial { stream, transport, peer, remote, token, terms } => {
+                let call = Call { peer, remote, terms };
+                self.add(stream, token, transport, Some(call));
                 if let Err(why) = self.dial(core, poller, (stream, transport), call, key) {
                     self.handle_end(now, core, stream, &why);
                 }
@@ -160,13 +162,16 @@ impl Streams {
         now: Time,
         id: StreamId,
         number: u16,
-        token: Token,
+        (token, terms): (Token, Terms),
     ) -> Result<(), &'static str> {
         let mut listeners = self.listeners().filter(|it| it.number == number).peekable();
         if listeners.peek().is_none() {
             return Err("this host does not listen for them");
         }
-        listeners.for_each(|it| it.transport.expect(token, now + EXPECT_MAX));
+        listeners.for_each(|it| {
+            it.transport.expect(token, now + EXPECT_MAX);
+            it.transport.set_terms(&token, &terms);
+        });
         let stand_in = self.stand_ins.of(number);
         let stands_in = |it: &&mut Attached| Some(it.number) == stand_in;
         let listeners = self.listeners().filter(stands_in);

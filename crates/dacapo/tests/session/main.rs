@@ -18,3 +18,4 @@ mod reactors;
 mod threads;
 mod units;
 mod world;
+mod xtp;

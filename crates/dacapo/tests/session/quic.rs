@@ -5,7 +5,7 @@ use crate::world::{TWO_WAY, active_pair, unit, watched};
 const UNITS: usize = 3_000;
 
 /// The session of both ways, over another transport and without its bound.
-fn over(transport: &str) -> String {
+pub(crate) fn over(transport: &str) -> String {
     let file = TWO_WAY.replace("\"udp\"", &format!("\"{transport}\""));
     file.replace("bound = \"200 Mbit/s\"\n", "")
 }

@@ -46,6 +46,10 @@ pub enum TransportKind {
     Quic,
     /// Encrypted datagrams that yield to others on the way: what is lost stays lost.
     QuicDatagram,
+    /// A reliable stream of XTP at the flow's bound: as `tcp`, and losses do not slow it.
+    Xtp,
+    /// Messages of XTP that are sent once: what is lost stays lost, the others come in order.
+    XtpDatagram,
 }
 
 /// One flow as the session file describes it.
@@ -103,6 +107,8 @@ impl Word for TransportKind {
         ("tcp-multicast", Self::TcpMulticast),
         ("quic", Self::Quic),
         ("quic-datagram", Self::QuicDatagram),
+        ("xtp", Self::Xtp),
+        ("xtp-datagram", Self::XtpDatagram),
     ];
 }
 
@@ -128,6 +134,8 @@ impl TransportKind {
             Self::TcpMulticast => "tcp-multicast",
             Self::Quic => "quic",
             Self::QuicDatagram => "quic-datagram",
+            Self::Xtp => "xtp",
+            Self::XtpDatagram => "xtp-datagram",
         }
     }
 }

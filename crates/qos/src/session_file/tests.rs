@@ -153,7 +153,8 @@ fn missing_keys_and_wrong_types_are_told_with_what_is_wanted() {
     assert_eq!(
         problem("\"udp\"", "5"),
         "movie.toml:11: flow[0].transport: is a whole number; allowed: \
-         \"udp\", \"tcp\", \"shm\", \"tcp-multicast\", \"quic\", \"quic-datagram\""
+         \"udp\", \"tcp\", \"shm\", \"tcp-multicast\", \"quic\", \"quic-datagram\", \
+         \"xtp\", \"xtp-datagram\""
     );
     assert!(problem("\"udp\"", "\"upd\"").contains("\"upd\" is not known (did you mean \"udp\"?)"));
     assert!(problem("\"segment\"", "5").contains("flow[0].graph[0]: is a whole number"));

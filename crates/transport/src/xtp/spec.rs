@@ -57,7 +57,7 @@ pub static SPEC_DATAGRAM: TransportSpec = TransportSpec {
     profile: &Unrepaired,
 };
 
-/// Default, both ends together, kernel included.
+/// An estimate, both ends together, kernel included: between those of TCP and QUIC.
 const COST: Cost =
     Cost { train_ps: 12_000_000, packet_ps: 1_000_000, byte_ps: 1_000, wire_milli: 1_000 };
 

@@ -1,5 +1,5 @@
 //! The port that is to be served at, UDP and TCP, IPv4 and IPv6: free, or held, and by whom; and
-//! the ports above it, where flows over QUIC are waited for.
+//! the ports above it, where flows over QUIC and XTP are waited for.
 //!
 //! ```text
 //!   bind --> it works: free
@@ -19,7 +19,7 @@
 use super::finding::Finding;
 use super::identity;
 use crate::progress::Progress;
-use dacapo::host::quic_ports;
+use dacapo::host::flow_ports;
 use dacapo_sys::udp::{Config, Socket};
 use std::fs::DirBuilder;
 use std::io;
@@ -92,9 +92,9 @@ pub fn examine(port: u16, progress: &mut Progress) -> Vec<Finding> {
     let control: Vec<Finding> = judged.flatten().collect();
     let flows = families.into_iter().flat_map(|family| {
         let holder = is_held(&udp[family as usize]).then(|| holder(family));
-        quic_ports(port).map(|(transport, flows)| {
+        flow_ports(port).map(|(transport, flows)| {
             let tried = flows.map(|flows| (flows, try_udp(family, flows)));
-            judge_quic(transport, family, port, tried, holder)
+            judge_flows(transport, family, port, tried, holder)
         })
     });
     control.into_iter().chain(flows).collect()
@@ -137,7 +137,7 @@ fn judge(
 }
 
 /// Judges the port above that of control, `None` when there is none, with who holds control's.
-fn judge_quic(
+fn judge_flows(
     transport: &str,
     family: Family,
     control: u16,
@@ -168,7 +168,8 @@ fn judge_quic(
             Finding::info(check, format!("no IPv6 here: {error}"))
         }
         Err(error) => {
-            let advice = "choose another port with --port, or do without flows over QUIC";
+            let advice =
+                format!("choose another port with --port, or do without flows over {transport}");
             Finding::warn(check, format!("{port}: {error}"), advice)
         }
     }
@@ -340,7 +341,7 @@ mod tests {
     fn a_port_of_quic_that_is_held_is_a_warning_unless_a_dacapo_serves_there() {
         let judge = |error: Option<io::ErrorKind>, family, holder| {
             let tried = error.map_or(Ok(()), |kind| Err(kind.into()));
-            judge_quic("quic", family, 19_980, Some((29_980, tried)), holder)
+            judge_flows("quic", family, 19_980, Some((29_980, tried)), holder)
         };
         let ok = |found: &str| Finding::ok("quic-port-ipv4", found);
         assert_eq!(judge(None, Family::V4, None), ok("29980 is free"));
@@ -355,7 +356,7 @@ mod tests {
         let absent = Some(io::ErrorKind::AddrNotAvailable);
         assert_eq!(judge(absent, Family::V6, None).state, State::Info);
         assert_eq!(judge(absent, Family::V4, None).state, State::Warn);
-        let none = judge_quic("quic-datagram", Family::V4, 60_000, None, None);
+        let none = judge_flows("quic-datagram", Family::V4, 60_000, None, None);
         assert_eq!((none.state, none.check.as_str()), (State::Info, "quic-datagram-port-ipv4"));
         assert!(none.found.contains("none so far above 60000"), "{}", none.found);
     }

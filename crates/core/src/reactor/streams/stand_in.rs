@@ -19,6 +19,7 @@ use crate::engine::{Core, StreamId};
 use crate::peer::PeerId;
 use dacapo_base::{Time, failpoint};
 use dacapo_sys::poll::Poller;
+use dacapo_transport::stream::Terms;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
@@ -28,6 +29,8 @@ use std::net::SocketAddr;
 pub(super) struct Call {
     pub peer: PeerId,
     pub remote: SocketAddr,
+    /// What the flow of the stream is like.
+    pub terms: Terms,
 }
 
 /// What stands in for what, and where it is to now.
@@ -65,12 +68,12 @@ impl Streams {
         core: &mut Core,
         poller: &mut Poller,
         (id, number): (StreamId, u16),
-        Call { peer, remote }: Call,
+        Call { peer, remote, terms }: Call,
         key: u64,
     ) -> Result<(), String> {
         let Some(token) = self.streams.get(&id).map(|stream| stream.token) else { return Ok(()) };
         failpoint!("stream.dial");
-        let dial = Dial { remote, token, identity: core.peer_identity(peer) };
+        let dial = Dial { remote, token, identity: core.peer_identity(peer), terms };
         let dialed = match self.dialers.get_mut(&number) {
             Some(dialer) => dialer(dial),
             None => Err(io::Error::other("this host does not dial them")),

@@ -36,7 +36,7 @@ const VERSION: u64 = 1;
 /// Bytes of a unit in a measurement of delays.
 pub const ECHO_LEN: u32 = 64;
 
-/// What a flow over UDP sends at most when nothing is said.
+/// What a flow over UDP, or over XTP, sends at most when nothing is said.
 const UDP_BPS: u64 = 100_000_000_000;
 
 /// The same over a stream to each of several: nothing waits for the slowest, who is cut off when it
@@ -100,9 +100,10 @@ impl Ask {
     /// The bound of each flow, in bit/s; none where the transport keeps the pace.
     pub fn bound_bps(&self) -> Option<u64> {
         match self.transport {
-            NetTransport::Udp | NetTransport::UdpMulticast => {
-                Some(self.rate_bps.unwrap_or(UDP_BPS))
-            }
+            NetTransport::Udp
+            | NetTransport::UdpMulticast
+            | NetTransport::Xtp
+            | NetTransport::XtpDatagram => Some(self.rate_bps.unwrap_or(UDP_BPS)),
             NetTransport::TcpMulticast => Some(self.rate_bps.unwrap_or(TCP_MULTICAST_BPS)),
             NetTransport::Tcp
             | NetTransport::Shm

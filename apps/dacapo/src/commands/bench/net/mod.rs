@@ -154,6 +154,7 @@ fn question(args: &BenchNetArgs) -> Result<Ask, Failure> {
         (None, NetTransport::Udp | NetTransport::UdpMulticast | NetTransport::QuicDatagram) => {
             ask("segment,sequence")
         }
+        (None, NetTransport::XtpDatagram) => ask("segment"),
         // What does not fit a record is cut.
         (None, _) => ask("").or_else(|_| ask("segment")),
     }
