@@ -88,6 +88,17 @@ fn a_rate_is_kept() {
     assert!(all["points"][0]["mbit_per_s"].as_f64().unwrap() < 9.0, "{all}");
 }
 
+/// What a far end could say of each would fill a pipe after some hundred.
+#[test]
+fn a_far_end_here_serves_as_many_as_come() {
+    let place = Place::new();
+    let many = ["--bytes", "64", "--send-len", "64", "--packet-len", "2048", "--seconds", "100ms"];
+    let all = json_of(
+        &bench(&place, &[&many[..], &["--mode", "stream", "--json"]].concat()).wait(LONG).expect(0),
+    );
+    assert_eq!(all["points"][0]["closes"], true, "{all}");
+}
+
 /// 10 GB take longer than 50 ms.
 #[test]
 fn a_run_ends_early_where_it_may_not_last() {

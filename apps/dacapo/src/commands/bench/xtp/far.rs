@@ -143,8 +143,12 @@ impl Far<'_> {
         Ok(report)
     }
 
-    /// Tells who watches the far end.
+    /// Tells who watches the far end. Nobody watches one that the command has started: what is not
+    /// read would fill the pipe, and stop it.
     fn tell(&self, incoming: &Incoming, event: &str, about: &Value) {
+        if self.args.until_eof {
+            return;
+        }
         let peer = incoming.peer;
         match (self.args.json, about.get("error").and_then(Value::as_str)) {
             (true, _) => {
