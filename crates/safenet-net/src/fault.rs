@@ -59,8 +59,9 @@ impl fmt::Display for Awaited {
                 write!(f, "no message came to port {port} in time; is this the port they send to?")
             }
             Self::Close => f.write_str(
-                "not all associations closed in time: their peers are gone, or hear nothing; \
-                 nothing is lost by going now",
+                "not all associations closed in time: their peers are gone, or hear nothing; who \
+                 goes now leaves it open whether they have heard what was taken of theirs last, \
+                 and such messages end there as unknown",
             ),
         }
     }
