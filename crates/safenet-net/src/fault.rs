@@ -31,7 +31,19 @@ pub enum CallError {
         fault: Option<Fault>,
     },
     /// The message was not accepted, and waiting does not help.
-    Send(SendError),
+    Send {
+        /// Where it was to go.
+        route: Route,
+        /// Why it does not.
+        error: SendError,
+    },
+    /// BURST and RATE of a route are what they were.
+    Traffic {
+        /// Of which route.
+        route: Route,
+        /// Why they stay.
+        error: SendError,
+    },
     /// Nothing can be sent to this address.
     Address(AddressError),
     /// The end of this message was told already, or never was to be.
@@ -74,7 +86,20 @@ impl fmt::Display for CallError {
             Self::TimedOut { awaited, fault: Some(fault) } => {
                 write!(f, "{awaited}; of the way was said: {fault}")
             }
-            Self::Send(error) => write!(f, "the message was not accepted: {error}"),
+            Self::Send { route: Route { peer, port, .. }, error } => {
+                write!(f, "the message to port {port} of {peer} was not accepted: {error}")
+            }
+            Self::Traffic { route: Route { peer, port, .. }, error } => {
+                write!(f, "BURST and RATE to port {port} of {peer} were not set: ")?;
+                match error {
+                    SendError::Routes { count } => write!(
+                        f,
+                        "{count} routes have some, which is as many as may; lift those of another \
+                         with Traffic::default()"
+                    ),
+                    other => write!(f, "{other}"),
+                }
+            }
             Self::Address(error) => write!(f, "{error}"),
             Self::NotOpen(_) => f.write_str(
                 "the end of this message was told already, or it is another host's ticket; a \

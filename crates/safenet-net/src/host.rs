@@ -106,11 +106,11 @@ impl MessageHost {
     /// BURST and RATE of a route, from now on.
     ///
     /// # Errors
-    /// [`CallError::Address`], [`CallError::Send`].
+    /// [`CallError::Address`], [`CallError::Traffic`].
     pub fn set_traffic(&mut self, route: Route, traffic: Traffic) -> Result<(), CallError> {
         let (route, now) = (self.known(route)?, self.host.now());
         let set = self.messages.set_traffic(now, self.host.engine(), route, traffic);
-        set.map_err(CallError::Send)
+        set.map_err(|error| CallError::Traffic { route, error })
     }
 
     /// SEND_MESSAGE, asynchronous: returns when the message is accepted, which is at once while
@@ -233,14 +233,14 @@ impl MessageHost {
         let route = self.known(route)?;
         let count = self.heard.ends_waiting();
         if count >= ENDS_MAX {
-            return Err(CallError::Send(SendError::Unheard { count }));
+            return Err(CallError::Send { route, error: SendError::Unheard { count } });
         }
         while !self.messages.has_room(route, data.len()) {
             self.pause(until, Awaited::Room(route))?;
         }
         let now = self.host.now();
         let sent = self.messages.send_message(now, self.host.engine(), route, mode, data);
-        let ticket = sent.map_err(CallError::Send)?;
+        let ticket = sent.map_err(|error| CallError::Send { route, error })?;
         self.heard.open(ticket, route);
         self.turn(Duration::ZERO)?;
         Ok(ticket)

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use dacapo_base::Random;
-use dacapo_safenet::{Cause, Config, Ending, Event, Mode, Outcome, Part, Route, SendError};
+use dacapo_safenet::{
+    Cause, Config, Ending, Event, Mode, Outcome, Part, Route, SendError, Traffic,
+};
 use dacapo_safenet_net::{Awaited, CallError, MessageHost};
 use dacapo_xtp::Timers;
 use dacapo_xtp_net::{Fault, Host, InternetConfig, Udp};
@@ -229,10 +231,28 @@ fn ends_that_nobody_asks_for_are_bounded_by_refusing_more() {
         }
         assert!(accepted <= 10_000, "more and more are accepted");
     };
-    assert!(matches!(refused, CallError::Send(SendError::Unheard { .. })), "{refused}");
+    let is_told = |error: &CallError| {
+        let unheard = matches!(error, CallError::Send { error: SendError::Unheard { .. }, .. });
+        unheard && error.to_string().contains(&route.peer.to_string())
+    };
+    assert!(is_told(&refused), "{refused}");
     assert!(refused.to_string().contains("poll the events"), "{refused}");
     assert!(near.poll_event().is_some());
     let until = near.after(LONG);
     near.close(until).unwrap();
     sink.stop();
+}
+
+#[test]
+fn limits_of_a_route_too_many_name_it_and_say_what_to_do() {
+    let mut near = end_with(Config { routes_max: 1, ..config() }, Timers::default());
+    let some = Traffic { rate: 1_000, burst: 100 };
+    let [first, second] = [9, 10].map(|port| Route::host(([127, 0, 0, 1], port).into(), PORT));
+    near.set_traffic(first, some).unwrap();
+    let error = near.set_traffic(second, some).unwrap_err();
+    assert!(matches!(error, CallError::Traffic { route, .. } if route == second), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("127.0.0.1:10") && text.contains("Traffic::default()"), "{text}");
+    near.set_traffic(first, Traffic::default()).unwrap();
+    near.set_traffic(second, some).unwrap();
 }
