@@ -1,4 +1,7 @@
-//! [`CallError`]: why a call did not do what it was to do.
+//! [`CallError`]: why a call did not do what it was to do, and [`Awaited`]: how far it had come.
+//!
+//! Invariant: a call that ends while its message is under way says its ticket
+//! ([`CallError::ticket`]); any other has sent nothing that nobody can ask for.
 
 use dacapo_safenet::{Route, SendError, Ticket};
 use dacapo_xtp_net::{AddressError, Fault, HostError};
@@ -48,34 +51,88 @@ pub enum CallError {
     Address(AddressError),
     /// The end of this message was told already, or never was to be.
     NotOpen(Ticket),
-    /// A descriptor that is watched is ready: its token.
-    Interrupted(u16),
+    /// A descriptor that is watched is ready.
+    Interrupted {
+        /// Its token.
+        token: u16,
+        /// What has not come yet.
+        awaited: Awaited,
+    },
     /// The host cannot go on.
-    Host(HostError),
+    Host {
+        /// Why.
+        error: HostError,
+        /// What has not come.
+        awaited: Awaited,
+    },
 }
 
+impl CallError {
+    /// The message that is under way still: [`crate::MessageHost::wait`] goes on with it. Without
+    /// one nothing was accepted.
+    #[must_use]
+    pub const fn ticket(&self) -> Option<Ticket> {
+        match self {
+            Self::TimedOut { awaited: Awaited::End(ticket, _), .. }
+            | Self::Interrupted { awaited: Awaited::End(ticket, _), .. }
+            | Self::Host { awaited: Awaited::End(ticket, _), .. } => Some(*ticket),
+            _ => None,
+        }
+    }
+}
+
+impl Awaited {
+    /// Where the message of the call goes.
+    #[must_use]
+    pub const fn route(&self) -> Option<Route> {
+        match self {
+            Self::Room(route) | Self::End(_, route) => Some(*route),
+            Self::Message { .. } | Self::Close => None,
+        }
+    }
+
+    /// What has become of what the call was to do.
+    fn state(&self) -> &'static str {
+        match self {
+            Self::Room(_) => "it was not accepted; send it again later",
+            Self::End(..) => {
+                "it is under way still: wait for its ticket, or abandon the route; who sends it \
+                 again sends it twice"
+            }
+            Self::Message { .. } => "nothing was taken",
+            Self::Close => {
+                "who goes now leaves it open whether the peers have heard what was taken of \
+                 theirs last, and such messages end there as unknown"
+            }
+        }
+    }
+
+    /// What it is that has not come.
+    fn write_name(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Room(Route { peer, port, .. }) => {
+                write!(f, "room for a message to port {port} of {peer}")
+            }
+            Self::End(_, Route { peer, port, .. }) => {
+                write!(f, "the end of a message to port {port} of {peer}")
+            }
+            Self::Message { port } => write!(f, "a message to port {port}"),
+            Self::Close => f.write_str("the end of all associations"),
+        }
+    }
+}
+
+/// What has not come in time, and what to look at.
 impl fmt::Display for Awaited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Room(Route { peer, port, .. }) => write!(
-                f,
-                "no room in time for a message to port {port} of {peer}: those before it are not \
-                 taken; is its user there? It was not accepted; send it again later"
-            ),
-            Self::End(_, Route { peer, port, .. }) => write!(
-                f,
-                "no end in time of a message to port {port} of {peer}; is it there, and takes its \
-                 user messages? It is under way still: wait for its ticket, or abandon the route"
-            ),
-            Self::Message { port } => {
-                write!(f, "no message came to port {port} in time; is this the port they send to?")
-            }
-            Self::Close => f.write_str(
-                "not all associations closed in time: their peers are gone, or hear nothing; who \
-                 goes now leaves it open whether they have heard what was taken of theirs last, \
-                 and such messages end there as unknown",
-            ),
-        }
+        self.write_name(f)?;
+        let hint = match self {
+            Self::Room(_) => "those before it are not taken; is its user there?",
+            Self::End(..) => "is it there, and takes its user messages?",
+            Self::Message { .. } => "is this the port they send to?",
+            Self::Close => "their peers are gone, or hear nothing",
+        };
+        write!(f, " has not come in time: {hint}; {}", self.state())
     }
 }
 
@@ -105,18 +162,18 @@ impl fmt::Display for CallError {
                 "the end of this message was told already, or it is another host's ticket; a \
                  ticket ends once",
             ),
-            Self::Interrupted(token) => {
-                write!(f, "interrupted: what is watched under {token} is ready")
+            Self::Interrupted { token, awaited } => {
+                write!(f, "what is watched under {token} is ready, and ended the wait for ")?;
+                awaited.write_name(f)?;
+                write!(f, "; {}", awaited.state())
             }
-            Self::Host(error) => write!(f, "{error}"),
+            Self::Host { error, awaited } => {
+                write!(f, "{error}; it ended the wait for ")?;
+                awaited.write_name(f)?;
+                write!(f, "; {}", awaited.state())
+            }
         }
     }
 }
 
 impl std::error::Error for CallError {}
-
-impl From<HostError> for CallError {
-    fn from(error: HostError) -> Self {
-        Self::Host(error)
-    }
-}

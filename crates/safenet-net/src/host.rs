@@ -9,7 +9,9 @@
 //! What it is not: fair to who is not called. While one call waits, all messages go on; between two
 //! calls nothing does, and peers are held up by XTP's window.
 //!
-//! Invariant: whatever a peer does or does not, a call ends by its time.
+//! Invariants: whatever a peer does or does not, a call ends by its time. Of a message that was
+//! accepted the caller has the ticket, and what was taken it has: what goes wrong after that is told
+//! by the next call.
 
 use crate::fault::{Awaited, CallError};
 use crate::heard::{ENDS_MAX, Heard};
@@ -33,6 +35,8 @@ pub struct MessageHost {
     messages: Messages,
     heard: Heard,
     watch: Watch,
+    /// What went wrong when the work of a call was done, until the next call tells it.
+    failure: Option<HostError>,
 }
 
 impl MessageHost {
@@ -44,6 +48,7 @@ impl MessageHost {
             messages: Messages::new(config),
             heard: Heard::default(),
             watch: Watch::default(),
+            failure: None,
         }
     }
 
@@ -118,7 +123,7 @@ impl MessageHost {
     /// end.
     ///
     /// # Errors
-    /// [`CallError`]; the message was not accepted.
+    /// [`CallError`]; the message was not accepted, and has no ticket.
     pub fn send_message(
         &mut self,
         route: Route,
@@ -132,8 +137,9 @@ impl MessageHost {
     /// come to another end.
     ///
     /// # Errors
-    /// [`CallError`]. After [`Awaited::End`] the message is under way: [`MessageHost::wait`] goes
-    /// on with its ticket, [`MessageHost::abandon`] gives it up.
+    /// [`CallError`]. When it has a ticket ([`CallError::ticket`]) the message is under way:
+    /// [`MessageHost::wait`] goes on with it, [`MessageHost::abandon`] gives it up. Otherwise it
+    /// was not accepted.
     pub fn send_message_and_wait(
         &mut self,
         route: Route,
@@ -164,13 +170,14 @@ impl MessageHost {
     /// # Errors
     /// [`CallError`].
     pub fn get_message(&mut self, port: u16, until: Time) -> Result<Part, CallError> {
+        self.tell_failure(Awaited::Message { port })?;
         loop {
             let now = self.host.now();
             if let Some(part) = self.messages.get_message(now, self.host.engine(), port) {
                 let is_awaited = part.mode == Mode::Synchronous && part.reach == Reach::Host;
                 if is_awaited && part.ending == Ending::Last {
                     // Its sender waits for the word that has just been written.
-                    self.turn(Duration::ZERO)?;
+                    self.send_written();
                 }
                 return Ok(part);
             }
@@ -181,11 +188,12 @@ impl MessageHost {
     /// Gives up every message of a route: what waits fails, what is under way is unknown.
     ///
     /// # Errors
-    /// [`CallError::Address`], [`CallError::Host`].
+    /// [`CallError::Address`].
     pub fn abandon(&mut self, route: Route) -> Result<(), CallError> {
         let (route, now) = (self.known(route)?, self.host.now());
         self.messages.abandon(now, self.host.engine(), route);
-        Ok(self.turn(Duration::ZERO)?)
+        self.send_written();
+        Ok(())
     }
 
     /// The next thing that was told and not asked for by a call: ends of messages that nobody
@@ -198,8 +206,11 @@ impl MessageHost {
     /// Does what there is to do, or waits for it at most this long.
     ///
     /// # Errors
-    /// [`HostError`].
+    /// [`HostError`], also one that came when a call before was done.
     pub fn turn(&mut self, most: Duration) -> Result<(), HostError> {
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
         let now = self.host.now();
         let due = self.messages.deadline();
         let most = if due == Time::NEVER { most } else { most.min(due.since(now)) };
@@ -220,7 +231,8 @@ impl MessageHost {
             self.pause(until, Awaited::Close)?;
         }
         // What was written last leaves.
-        Ok(self.turn(Duration::ZERO)?)
+        let left = self.turn(Duration::ZERO);
+        left.map_err(|error| CallError::Host { error, awaited: Awaited::Close })
     }
 
     fn accept(
@@ -231,6 +243,7 @@ impl MessageHost {
         until: Time,
     ) -> Result<Ticket, CallError> {
         let route = self.known(route)?;
+        self.tell_failure(Awaited::Room(route))?;
         let count = self.heard.ends_waiting();
         if count >= ENDS_MAX {
             return Err(CallError::Send { route, error: SendError::Unheard { count } });
@@ -242,8 +255,20 @@ impl MessageHost {
         let sent = self.messages.send_message(now, self.host.engine(), route, mode, data);
         let ticket = sent.map_err(|error| CallError::Send { route, error })?;
         self.heard.open(ticket, route);
-        self.turn(Duration::ZERO)?;
+        self.send_written();
         Ok(ticket)
+    }
+
+    /// What a call has written leaves. The call has done its work: the next one tells a failure.
+    fn send_written(&mut self) {
+        if let Err(error) = self.turn(Duration::ZERO) {
+            self.failure = Some(error);
+        }
+    }
+
+    /// Tells what went wrong when the call before was done.
+    fn tell_failure(&mut self, awaited: Awaited) -> Result<(), CallError> {
+        self.failure.take().map_or(Ok(()), |error| Err(CallError::Host { error, awaited }))
     }
 
     /// The same route with the one form that the network has of its peer's address.
@@ -283,14 +308,13 @@ impl MessageHost {
     fn pause(&mut self, until: Time, awaited: Awaited) -> Result<(), CallError> {
         let now = self.host.now();
         if now >= until {
-            let fault = match awaited {
-                Awaited::Room(route) | Awaited::End(_, route) => self.host.fault_of(route.peer),
-                Awaited::Message { .. } | Awaited::Close => None,
-            };
+            let fault = awaited.route().and_then(|route| self.host.fault_of(route.peer));
             return Err(CallError::TimedOut { awaited, fault });
         }
-        self.turn(until.since(now).min(SLICE))?;
-        self.host.take_alarm().map_or(Ok(()), |token| Err(CallError::Interrupted(token)))
+        let turned = self.turn(until.since(now).min(SLICE));
+        turned.map_err(|error| CallError::Host { error, awaited })?;
+        let alarm = self.host.take_alarm();
+        alarm.map_or(Ok(()), |token| Err(CallError::Interrupted { token, awaited }))
     }
 }
 

@@ -9,7 +9,7 @@ use dacapo_safenet::{
 use dacapo_safenet_net::{Awaited, CallError, MessageHost};
 use dacapo_xtp::Timers;
 use dacapo_xtp_net::{Fault, Host, InternetConfig, Udp};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -213,7 +213,62 @@ fn a_descriptor_that_is_ready_ends_a_wait() {
     writer.write_all(b"!").unwrap();
     let until = near.after(LONG);
     let error = near.get_message(PORT, until).unwrap_err();
-    assert!(matches!(error, CallError::Interrupted(3)), "{error}");
+    let awaited = Awaited::Message { port: PORT };
+    assert!(
+        matches!(error, CallError::Interrupted { token: 3, awaited: of } if of == awaited),
+        "{error}"
+    );
+    assert_eq!(error.ticket(), None);
+}
+
+#[test]
+fn who_is_interrupted_while_a_message_is_under_way_has_its_ticket_and_sends_it_once() {
+    let (mut near, mut far) = (end(), end());
+    far.listen(PORT).unwrap();
+    let route = Route::host(far.local(), PORT);
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    near.host().watch(reader.as_fd(), 3).unwrap();
+    writer.write_all(b"!").unwrap();
+    let until = near.after(LONG);
+    let error = near.send_message_and_wait(route, b"once".to_vec(), until).unwrap_err();
+    assert!(matches!(error, CallError::Interrupted { token: 3, .. }), "{error}");
+    let ticket = error.ticket().expect("the message was accepted");
+    let text = error.to_string();
+    assert!(text.contains(&route.peer.to_string()) && text.contains("under way"), "{text}");
+    // As often as it is waited for.
+    let again = near.wait(ticket, until).unwrap_err();
+    assert_eq!(again.ticket(), Some(ticket), "{again}");
+    reader.read_exact(&mut [0]).unwrap();
+    let taker = std::thread::spawn(move || {
+        let until = far.after(LONG);
+        let part = far.get_message(PORT, until).unwrap();
+        (far, part.data)
+    });
+    // The bell that was heard before its pipe was empty.
+    let _ = near.host().take_alarm();
+    assert_eq!(near.wait(ticket, until).unwrap(), Outcome::Delivered);
+    let (mut far, data) = taker.join().unwrap();
+    assert_eq!(data, b"once");
+    let soon = far.after(SHORT);
+    assert!(far.get_message(PORT, soon).is_err(), "it came twice");
+    assert_eq!((near.messages().sums().accepted, near.messages().sums().delivered), (1, 1));
+}
+
+#[test]
+fn who_is_interrupted_while_there_is_no_room_has_no_ticket() {
+    let (mut near, mut far) =
+        (end_with(Config { messages_max: 1, ..config() }, Timers::default()), end());
+    far.listen(PORT).unwrap();
+    let route = Route::host(far.local(), PORT);
+    let until = near.after(LONG);
+    near.send_message(route, vec![1], until).unwrap();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    near.host().watch(reader.as_fd(), 3).unwrap();
+    writer.write_all(b"!").unwrap();
+    let error = near.send_message_and_wait(route, vec![2], until).unwrap_err();
+    assert!(matches!(error, CallError::Interrupted { .. }) && error.ticket().is_none(), "{error}");
+    assert!(error.to_string().contains("not accepted"), "{error}");
+    assert_eq!(near.messages().sums().accepted, 1);
 }
 
 #[test]
