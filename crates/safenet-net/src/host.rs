@@ -10,8 +10,8 @@
 //! calls nothing does, and peers are held up by XTP's window.
 //!
 //! Invariants: whatever a peer does or does not, a call ends by its time. Of a message that was
-//! accepted the caller has the ticket, and what was taken it has: what goes wrong after that is told
-//! by the next call.
+//! accepted the caller has the ticket, and what was taken it has: what goes wrong after that is
+//! told by the next call.
 
 use crate::fault::{Awaited, CallError};
 use crate::heard::{ENDS_MAX, Heard};
