@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   call -> try at the service -> done? return, and what it has written leaves
-//!              ^                  not? turn: at most until the time
-//!              `--------------------'
+//!              ^                  not, and the last turn began after the time? it is over
+//!              `----------------- turn: at most until the time
 //! ```
 //!
 //! What it is not: fair to who is not called. While one call waits, all messages go on; between two
@@ -155,34 +155,34 @@ impl MessageHost {
     /// # Errors
     /// [`CallError`]; the message is under way still, unless it is [`CallError::NotOpen`].
     pub fn wait(&mut self, ticket: Ticket, until: Time) -> Result<Outcome, CallError> {
-        loop {
-            if let Some(outcome) = self.heard.take_end(ticket) {
-                return Ok(outcome);
-            }
-            let route = self.heard.route_of(ticket).ok_or(CallError::NotOpen(ticket))?;
-            self.pause(until, Awaited::End(ticket, route))?;
+        if let Some(outcome) = self.heard.take_end(ticket) {
+            return Ok(outcome);
         }
+        let route = self.heard.route_of(ticket).ok_or(CallError::NotOpen(ticket))?;
+        self.repeat(until, Awaited::End(ticket, route), |this| this.heard.take_end(ticket))
     }
 
     /// GET_MESSAGE: the most urgent message that has come to a port, or the next part of a long
-    /// one. With a time that is over it does not wait.
+    /// one. With a time that is over it takes what has come, and does not wait.
     ///
     /// # Errors
     /// [`CallError`].
     pub fn get_message(&mut self, port: u16, until: Time) -> Result<Part, CallError> {
         self.tell_failure(Awaited::Message { port })?;
-        loop {
-            let now = self.host.now();
-            if let Some(part) = self.messages.get_message(now, self.host.engine(), port) {
-                let is_awaited = part.mode == Mode::Synchronous && part.reach == Reach::Host;
-                if is_awaited && part.ending == Ending::Last {
-                    // Its sender waits for the word that has just been written.
-                    self.send_written();
-                }
-                return Ok(part);
-            }
-            self.pause(until, Awaited::Message { port })?;
+        self.repeat(until, Awaited::Message { port }, |this| this.take_message(port))
+    }
+
+    /// The same of what the turns so far have brought, for who makes them: the network is not
+    /// looked at. Nothing of it fails.
+    pub fn take_message(&mut self, port: u16) -> Option<Part> {
+        let now = self.host.now();
+        let part = self.messages.get_message(now, self.host.engine(), port)?;
+        let is_awaited = part.mode == Mode::Synchronous && part.reach == Reach::Host;
+        if is_awaited && part.ending == Ending::Last {
+            // Its sender waits for the word that has just been written.
+            self.send_written();
         }
+        Some(part)
     }
 
     /// Gives up every message of a route: what waits fails, what is under way is unknown.
@@ -227,9 +227,7 @@ impl MessageHost {
     pub fn close(&mut self, until: Time) -> Result<(), CallError> {
         let now = self.host.now();
         self.messages.close(now, self.host.engine());
-        while !self.messages.is_quiet() {
-            self.pause(until, Awaited::Close)?;
-        }
+        self.repeat(until, Awaited::Close, |this| this.messages.is_quiet().then_some(()))?;
         // What was written last leaves.
         let left = self.turn(Duration::ZERO);
         left.map_err(|error| CallError::Host { error, awaited: Awaited::Close })
@@ -248,9 +246,9 @@ impl MessageHost {
         if count >= ENDS_MAX {
             return Err(CallError::Send { route, error: SendError::Unheard { count } });
         }
-        while !self.messages.has_room(route, data.len()) {
-            self.pause(until, Awaited::Room(route))?;
-        }
+        self.repeat(until, Awaited::Room(route), |this| {
+            this.messages.has_room(route, data.len()).then_some(())
+        })?;
         let now = self.host.now();
         let sent = self.messages.send_message(now, self.host.engine(), route, mode, data);
         let ticket = sent.map_err(|error| CallError::Send { route, error })?;
@@ -304,17 +302,30 @@ impl MessageHost {
         }
     }
 
-    /// One turn, which ends by this time.
-    fn pause(&mut self, until: Time, awaited: Awaited) -> Result<(), CallError> {
-        let now = self.host.now();
-        if now >= until {
-            let fault = awaited.route().and_then(|route| self.host.fault_of(route.peer));
-            return Err(CallError::TimedOut { awaited, fault });
+    /// Tries until it succeeds or the time is over; what has come by then counts.
+    fn repeat<T>(
+        &mut self,
+        until: Time,
+        awaited: Awaited,
+        attempt: impl Fn(&mut Self) -> Option<T>,
+    ) -> Result<T, CallError> {
+        let mut is_over = false;
+        loop {
+            if let Some(done) = attempt(self) {
+                return Ok(done);
+            }
+            if is_over {
+                let fault = awaited.route().and_then(|route| self.host.fault_of(route.peer));
+                return Err(CallError::TimedOut { awaited, fault });
+            }
+            let rest = until.since(self.host.now());
+            is_over = rest.is_zero();
+            let turned = self.turn(rest.min(SLICE));
+            turned.map_err(|error| CallError::Host { error, awaited })?;
+            if let Some(token) = self.host.take_alarm() {
+                return Err(CallError::Interrupted { token, awaited });
+            }
         }
-        let turned = self.turn(until.since(now).min(SLICE));
-        turned.map_err(|error| CallError::Host { error, awaited })?;
-        let alarm = self.host.take_alarm();
-        alarm.map_or(Ok(()), |token| Err(CallError::Interrupted { token, awaited }))
     }
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use dacapo_base::Random;
+use dacapo_base::{Random, patience};
 use dacapo_safenet::{
     Cause, Config, Ending, Event, Mode, Outcome, Part, Route, SendError, Traffic,
 };
@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PORT: u16 = 7;
 /// Nothing but a hang uses it up.
@@ -147,6 +147,25 @@ fn who_does_not_take_is_waited_for_until_the_time_and_its_ticket_goes_on() {
     let error = near.wait(ticket, until).unwrap_err();
     assert!(matches!(error, CallError::NotOpen(of) if of == ticket), "{error}");
     assert_eq!(taker.join().unwrap().1, [b"first".to_vec(), b"second".to_vec()]);
+}
+
+#[test]
+fn who_does_not_wait_still_gets_what_has_come() {
+    let (mut near, mut far) = (end(), end());
+    far.listen(PORT).unwrap();
+    let route = Route::host(far.local(), PORT);
+    let until = near.after(LONG);
+    let ticket = near.send_message(route, b"unasked".to_vec(), until).unwrap();
+    let over = far.host().now();
+    assert_eq!(far.take_message(PORT), None, "no turn was made");
+    // Each call is too late, and carries packets all the same; so does the other end's.
+    let got = patience::until(Instant::now, LONG, || {
+        let over_there = near.host().now();
+        let waited = near.wait(ticket, over_there);
+        assert!(!matches!(waited, Err(CallError::NotOpen(_))));
+        far.get_message(PORT, over).ok()
+    });
+    assert_eq!(got.expect("nothing came").data, b"unasked");
 }
 
 #[test]
