@@ -3,9 +3,10 @@
 //! Invariant: a call that ends while its message is under way says its ticket
 //! ([`CallError::ticket`]); any other has sent nothing that nobody can ask for.
 
-use dacapo_safenet::{Route, SendError, Ticket};
+use dacapo_safenet::{JoinError, Route, SendError, Ticket};
 use dacapo_xtp_net::{AddressError, Fault, HostError};
 use std::fmt;
+use std::net::SocketAddr;
 
 /// What a call has waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,20 @@ pub enum CallError {
         route: Route,
         /// Why they stay.
         error: SendError,
+    },
+    /// A group was not asked.
+    Join {
+        /// The group, as it was named.
+        group: SocketAddr,
+        /// The port of XTP.
+        port: u16,
+        /// Why not.
+        error: JoinError,
+    },
+    /// So many answers of groups that were asked wait to be heard; no other one is asked.
+    Unheard {
+        /// How many.
+        count: usize,
     },
     /// Nothing can be sent to this address.
     Address(AddressError),
@@ -157,6 +172,13 @@ impl fmt::Display for CallError {
                     other => write!(f, "{other}"),
                 }
             }
+            Self::Join { group, port, error } => {
+                write!(f, "port {port} of the group {group} was not joined: {error}")
+            }
+            Self::Unheard { count } => write!(
+                f,
+                "{count} groups were asked, and nobody has heard their answers; poll the events"
+            ),
             Self::Address(error) => write!(f, "{error}"),
             Self::NotOpen(_) => f.write_str(
                 "the end of this message was told already, or it is another host's ticket; a \

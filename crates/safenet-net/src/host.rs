@@ -14,7 +14,7 @@
 //! told by the next call.
 
 use crate::fault::{Awaited, CallError};
-use crate::heard::{ENDS_MAX, Heard};
+use crate::heard::{ANSWERS_MAX, ENDS_MAX, Heard};
 use crate::watch::{WATCH_MAX, Watch};
 use dacapo_base::Time;
 use dacapo_safenet::{
@@ -85,19 +85,24 @@ impl MessageHost {
     }
 
     /// Joins a group with repair to which somebody may send already, at a port that is listened on;
-    /// [`Event::Joined`] or [`Event::NotJoined`] answers. The network has to hear it
-    /// ([`MessageHost::join`]).
+    /// [`Event::Joined`] or [`Event::NotJoined`] answers, with the address as it is here. The
+    /// network has to hear it ([`MessageHost::join`]).
     ///
     /// # Errors
-    /// [`dacapo_safenet::JoinError`].
-    pub fn join_group(
-        &mut self,
-        group: SocketAddr,
-        port: u16,
-    ) -> Result<(), dacapo_safenet::JoinError> {
-        let group = self.host.address(group).unwrap_or(group);
+    /// [`CallError::Address`], [`CallError::Join`], [`CallError::Unheard`]; no event follows.
+    pub fn join_group(&mut self, group: SocketAddr, port: u16) -> Result<(), CallError> {
+        let known = self.host.address(group).map_err(CallError::Address)?;
+        // An answer of before is to what was asked before.
+        self.hear();
+        let count = self.heard.answers_waiting();
+        if count >= ANSWERS_MAX {
+            return Err(CallError::Unheard { count });
+        }
         let now = self.host.now();
-        self.messages.join_group(now, self.host.engine(), group, port)
+        let asked = self.messages.join_group(now, self.host.engine(), known, port);
+        asked.map_err(|error| CallError::Join { group, port, error })?;
+        self.heard.ask(known, port, group);
+        Ok(())
     }
 
     /// Takes what is sent to a group of the network.

@@ -330,3 +330,40 @@ fn limits_of_a_route_too_many_name_it_and_say_what_to_do() {
     near.set_traffic(first, Traffic::default()).unwrap();
     near.set_traffic(second, some).unwrap();
 }
+
+#[test]
+fn a_group_of_another_family_is_refused_and_named() {
+    let mut near = end();
+    near.listen(PORT).unwrap();
+    let group: SocketAddr = "[ff05::7]:4040".parse().unwrap();
+    let error = near.join_group(group, PORT).unwrap_err();
+    assert!(matches!(error, CallError::Address(_)), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("ff05::7") && text.contains("IPv6"), "{text}");
+    let group: SocketAddr = "239.77.4.9:4040".parse().unwrap();
+    let error = near.join_group(group, PORT + 1).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, CallError::Join { .. }) && text.contains("239.77.4.9:4040"), "{text}");
+}
+
+#[test]
+fn each_of_two_joins_that_nobody_answers_is_told() {
+    let moment = Duration::from_millis(5);
+    let timers =
+        Timers { first_wait: moment, wait_max: moment, give_up: moment * 4, ..Timers::default() };
+    let mut near = end_with(config(), timers);
+    near.listen(PORT).unwrap();
+    let group: SocketAddr = "239.77.4.9:4040".parse().unwrap();
+    for _ in 0..3 {
+        // One at a time is asked.
+        let asked = patience::until(Instant::now, LONG, || {
+            near.turn(moment).unwrap();
+            near.join_group(group, PORT).ok()
+        });
+        asked.expect("the join before did not end");
+    }
+    let told: Vec<Event> = std::iter::from_fn(|| near.poll_event()).collect();
+    let is_refused =
+        |event: &Event| matches!(event, Event::NotJoined { group: of, .. } if *of == group);
+    assert!(told.len() == 2 && told.iter().all(is_refused), "{told:?}");
+}
