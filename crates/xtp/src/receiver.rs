@@ -9,11 +9,13 @@
 //!
 //! What it is not: what is answered and when; the context asks it what there is to say.
 //!
-//! Invariants: at most `capacity` bytes are kept, and of pieces apart [`PIECES_MIN`], or one for
-//! each KiB of it up to [`PIECES_MAX`]; of tags as many as take as much, of ends of messages one
-//! for each byte; a packet that would bring one more is not taken, and comes again when the user
-//! has read. `rseq` and `alloc` never go down; every byte is given to the user once, in order, or
-//! is part of a hole whose length the user is told.
+//! Invariants: at most `capacity` bytes are kept. In memory those apart take a quarter more at
+//! most, and those in order, whose [`Ring`] doubles, at most twice their number. Of pieces apart
+//! there are at most [`PIECES_MIN`], or one for each KiB of `capacity` up to [`PIECES_MAX`]; of
+//! tags as many as take as much, of ends of messages one for each byte; a packet that would bring
+//! one more is not taken, and comes again when the user has read. `rseq` and `alloc` never go
+//! down; every byte is given to the user once, in order, or is part of a hole whose length the
+//! user is told.
 
 use crate::arrival::{Arrival, Outcome, Read};
 use crate::ring::Ring;
@@ -303,7 +305,7 @@ impl Receiver {
         };
         let count = self.held.len();
         match self.held.range_mut(..at).next_back().filter(ends_here) {
-            Some((_, before)) => before.extend_from_slice(piece),
+            Some((_, before)) => extend_tightly(before, piece),
             None if count >= (self.capacity >> 10).clamp(PIECES_MIN, PIECES_MAX) => return false,
             None => {
                 self.held.insert(at, piece.to_vec());
@@ -401,4 +403,13 @@ impl Receiver {
         let alloc = self.posted.map_or(room, |posted| posted.min(room));
         self.alloc = self.alloc.max(alloc);
     }
+}
+
+/// Makes a piece longer: what it has in reserve, whose size a peer would choose by the lengths of
+/// its packets if it doubled, is at most a quarter of it.
+fn extend_tightly(piece: &mut Vec<u8>, bytes: &[u8]) {
+    if piece.capacity().saturating_sub(piece.len()) < bytes.len() {
+        piece.reserve_exact(bytes.len().max(piece.len() / 4));
+    }
+    piece.extend_from_slice(bytes);
 }

@@ -75,6 +75,27 @@ fn a_peer_that_sends_pieces_apart_fills_no_more_than_the_window_and_its_pieces()
     assert!(used.live_bytes < 256 << 10, "{used:?}");
 }
 
+/// Pieces that grow by a byte after their first packet: what doubles has room for twice as much.
+#[test]
+fn pieces_that_grow_behind_gaps_take_a_quarter_more_than_their_bytes_at_most() {
+    let buffer_len = 1 << 20;
+    let config = Config { buffer_len, ..Config::default() };
+    let mut uut = Uut::opened_in(config, Listen::on(PORT), None);
+    let (len, gap) = (1_025, 1);
+    let count = buffer_len as u64 / (len + gap);
+    let ((), used) = measure(|| {
+        for at in (0..count).map(|number| number * (len + gap) + gap) {
+            uut.data(Options::NONE, at, &[7; 1_024]);
+            uut.data(Options::NONE, at + 1_024, b"x");
+        }
+    });
+    let kept = (count * len) as i64;
+    println!("{} bytes for {kept} in {count} pieces", used.live_bytes);
+    assert!(used.live_bytes > kept, "they were not kept: {used:?}");
+    // Beside the bytes: where each piece is.
+    assert!(used.live_bytes < kept * 5 / 4 + 64 * count as i64, "{used:?}");
+}
+
 /// So many packets of a byte with a tag each, from byte `from` on.
 fn give_tagged(uut: &mut Uut, from: u64, count: u64) {
     for seq in from..from + count {

@@ -99,14 +99,22 @@ impl Uut {
 
     /// A unit that listens.
     pub fn listening(listen: Listen) -> Self {
-        let mut uut = Self::new(Config::default());
+        Self::listening_in(Config::default(), listen)
+    }
+
+    fn listening_in(config: Config, listen: Listen) -> Self {
+        let mut uut = Self::new(config);
         uut.engine.listen(Listen { port: PORT, ..listen }).unwrap();
         uut
     }
 
     /// A unit with whom the peer has opened a stream, and which has shown its address.
     pub fn opened(listen: Listen, limits: Option<Limits>) -> Self {
-        let mut uut = Self::listening(listen);
+        Self::opened_in(Config::default(), listen, limits)
+    }
+
+    pub fn opened_in(config: Config, listen: Listen, limits: Option<Limits>) -> Self {
+        let mut uut = Self::listening_in(config, listen);
         uut.give(first(4, limits, b"", Options::SREQ));
         let answers = uut.take();
         let Body::Tcntl(control, _) = answers[0].body() else { panic!("no TCNTL: {answers:?}") };
