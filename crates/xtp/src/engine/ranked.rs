@@ -98,26 +98,61 @@ const fn rank(sort: Option<u16>) -> u32 {
 mod tests {
     use super::*;
 
+    type Take = fn(&mut Ranked) -> Option<u32>;
+
+    /// The two ways to take a context. One that has had its turn has nothing more to say here.
+    const TAKES: [Take; 2] =
+        [Ranked::pop, |ranked| ranked.turn().inspect(|&slot| ranked.remove(slot))];
+
     #[test]
     fn the_urgent_come_first_and_equals_in_order() {
-        let mut ranked = Ranked::default();
-        for (slot, sort) in [(0, None), (1, Some(9)), (2, Some(1)), (3, Some(9)), (4, None)] {
-            ranked.insert(slot, sort);
+        for take in TAKES {
+            let mut ranked = Ranked::default();
+            for (slot, sort) in [(0, None), (1, Some(9)), (2, Some(1)), (3, Some(9)), (4, None)] {
+                ranked.insert(slot, sort);
+            }
+            ranked.insert(1, Some(9));
+            let order: Vec<u32> = std::iter::from_fn(|| take(&mut ranked)).collect();
+            assert_eq!(order, [2, 1, 3, 0, 4]);
         }
-        ranked.insert(1, Some(9));
-        let order: Vec<u32> = std::iter::from_fn(|| ranked.pop()).collect();
-        assert_eq!(order, [2, 1, 3, 0, 4]);
     }
 
     #[test]
     fn the_last_class_gets_its_share() {
-        let mut ranked = Ranked::default();
-        let mut count = [0; 2];
-        for _ in 0..1_600 {
-            ranked.insert(0, Some(1));
-            ranked.insert(1, None);
-            count[ranked.pop().unwrap() as usize] += 1;
+        for take in [Ranked::pop, Ranked::turn] {
+            let mut ranked = Ranked::default();
+            let mut count = [0; 2];
+            for _ in 0..1_600 {
+                ranked.insert(0, Some(1));
+                ranked.insert(1, None);
+                count[take(&mut ranked).unwrap() as usize] += 1;
+            }
+            assert_eq!(count, [1_500, 100]);
         }
-        assert_eq!(count, [1_500, 100]);
+    }
+
+    /// The 16th turn is the last class's, whose two take it one after the other.
+    #[test]
+    fn equals_take_turns_one_after_the_other() {
+        let mut ranked = Ranked::default();
+        (0..3).for_each(|slot| ranked.insert(slot, Some(5)));
+        (3..5).for_each(|slot| ranked.insert(slot, None));
+        let mut turns: Vec<u32> = (0..64).map(|_| ranked.turn().unwrap()).collect();
+        let last: Vec<u32> = (0..4).rev().map(|round| turns.remove(round * 16 + 15)).collect();
+        assert_eq!(last, [4, 3, 4, 3], "of the last round first");
+        assert!(turns.iter().copied().eq((0..3).cycle().take(60)), "{turns:?}");
+    }
+
+    #[test]
+    fn one_alone_has_every_turn_and_one_that_comes_back_is_behind_its_equals() {
+        let mut ranked = Ranked::default();
+        assert_eq!(ranked.turn(), None);
+        ranked.insert(7, Some(5));
+        assert_eq!([ranked.turn(), ranked.turn()], [Some(7); 2]);
+        ranked.insert(8, Some(5));
+        ranked.remove(7);
+        ranked.insert(7, Some(5));
+        let turns: Vec<u32> = (0..4).filter_map(|_| ranked.turn()).collect();
+        assert_eq!(turns, [8, 7, 8, 7]);
     }
 }
