@@ -15,7 +15,7 @@
 
 use crate::fault::{Awaited, CallError};
 use crate::heard::{ANSWERS_MAX, ENDS_MAX, Heard};
-use crate::watch::{WATCH_MAX, Watch};
+use crate::watch::{Ended, WATCH_MAX, Watch};
 use dacapo_base::Time;
 use dacapo_safenet::{
     Config, Ending, Event, Messages, Mode, Outcome, Part, Reach, Route, SendError, Ticket, Traffic,
@@ -280,24 +280,30 @@ impl MessageHost {
         Ok(Route { peer, ..route })
     }
 
-    /// A turn of the host, which watches first where that is worth it.
+    /// A turn of the host, which watches first where that is worth it, until there is anything to
+    /// do: the service is to hear of it before anybody sleeps.
     fn wait_for_packets(&mut self, began: Time, most: Duration) -> Result<(), HostError> {
         if most.is_zero() {
             return self.host.turn(most);
         }
         let before = self.host.counters().packets_received;
         let end = began + most;
+        let mut has_worked = false;
         if self.watch.is_worth(began) {
             let watched = end.min(began + WATCH_MAX);
-            while self.host.counters().packets_received == before && self.host.now() < watched {
-                self.host.turn(Duration::ZERO)?;
+            while !has_worked && self.host.now() < watched {
+                has_worked = self.host.look()?;
             }
         }
-        if self.host.counters().packets_received == before {
+        if !has_worked {
             self.host.turn(end.since(self.host.now()))?;
         }
-        let has_come = self.host.counters().packets_received > before;
-        self.watch.waited(self.host.now().since(began), has_come);
+        let ended = match self.host.counters().packets_received > before {
+            true => Ended::Packets,
+            false if has_worked => Ended::Work,
+            false => Ended::Time,
+        };
+        self.watch.waited(self.host.now().since(began), ended);
         Ok(())
     }
 

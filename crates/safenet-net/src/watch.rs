@@ -15,6 +15,17 @@ pub const WATCH_MAX: Duration = Duration::from_micros(50);
 /// It is worth it while what is waited for comes within this time.
 const BRISK: Duration = Duration::from_micros(200);
 
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Packets came.
+    Packets,
+    /// Something else was to be done, such as to send again: the wait goes on after it.
+    Work,
+    /// Nothing: its time was over.
+    Time,
+}
+
 /// Whether watching is worth it.
 #[derive(Debug, Default)]
 pub struct Watch {
@@ -28,9 +39,14 @@ impl Watch {
         self.is_brisk && self.load.is_processor_free(now)
     }
 
-    /// A wait is over: how long it took, and whether something came.
-    pub fn waited(&mut self, span: Duration, has_come: bool) {
-        self.is_brisk = has_come && span < BRISK;
+    /// A wait is over: how long it took, and what ended it.
+    pub fn waited(&mut self, span: Duration, ended: Ended) {
+        self.is_brisk = span < BRISK
+            && match ended {
+                Ended::Packets => true,
+                Ended::Work => self.is_brisk,
+                Ended::Time => false,
+            };
     }
 }
 
@@ -42,11 +58,18 @@ mod tests {
     fn who_has_waited_long_or_in_vain_sleeps_the_next_time() {
         let mut watch = Watch::default();
         assert!(!watch.is_brisk, "nobody knows yet");
-        watch.waited(Duration::from_micros(10), true);
+        watch.waited(Duration::from_micros(10), Ended::Work);
+        assert!(!watch.is_brisk, "nothing has come");
+        watch.waited(Duration::from_micros(10), Ended::Packets);
         assert!(watch.is_brisk);
-        watch.waited(Duration::from_micros(10), false);
+        watch.waited(Duration::from_micros(10), Ended::Work);
+        assert!(watch.is_brisk, "the wait goes on");
+        watch.waited(Duration::from_micros(10), Ended::Time);
         assert!(!watch.is_brisk);
-        watch.waited(Duration::from_millis(1), true);
-        assert!(!watch.is_brisk && !watch.is_worth(Time::ZERO));
+        for ended in [Ended::Packets, Ended::Work] {
+            watch.waited(Duration::from_micros(10), Ended::Packets);
+            watch.waited(Duration::from_millis(1), ended);
+            assert!(!watch.is_brisk && !watch.is_worth(Time::ZERO), "{ended:?}");
+        }
     }
 }

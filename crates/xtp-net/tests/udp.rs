@@ -7,7 +7,7 @@ mod common;
 use common::{Echo, LONG, PORT, closes, host, open, random_bytes, send_and_read_back, transact};
 use dacapo_base::{Random, patience};
 use dacapo_xtp::wire::{Code, Reason, Service};
-use dacapo_xtp::{Config, End, Listen, Message, Open, Read, Timers};
+use dacapo_xtp::{Config, End, Event, Listen, Message, Open, Read, Timers};
 use dacapo_xtp_net::{CallError, Connectionless, Fault, Group, Host, InternetConfig, Udp};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -146,6 +146,35 @@ fn a_peer_that_vanishes_ends_the_association_with_what_is_known_of_it() {
         Err(CallError::Ended(End::TimedOut, Some(Fault::Refused))) => {}
         other => panic!("{other:?}"),
     }
+    near.release(id).unwrap();
+    closes(&near);
+}
+
+#[test]
+fn whoever_looks_is_told_of_what_came_left_or_was_due_and_of_nothing_else() {
+    let wait = Duration::from_millis(5);
+    let timers = Timers { first_wait: wait, wait_max: wait, give_up: wait, ..Timers::default() };
+    let config = Config { timers, ..Config::default() };
+    let mut near = Host::new(Box::new(udp("127.0.0.1:0")), config).unwrap();
+    assert!(!near.look().unwrap(), "nothing was there");
+    let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+    other.send_to(b"junk", near.local()).unwrap();
+    assert!(patience::until(Instant::now, LONG, || near.look().unwrap().then_some(())).is_some());
+    assert_eq!(near.counters().packets_received, 1);
+    // Nobody answers: it is sent, sent again, and given up. Each of these is told when it is.
+    let asked = open(&near, other.local_addr().unwrap(), Service::Stream);
+    let id = near.open(&asked).unwrap();
+    let ended = patience::until(Instant::now, LONG, || {
+        let (before, due) = (near.counters().packets_sent, near.engine().deadline());
+        let has_worked = near.look().unwrap();
+        let has_sent = near.counters().packets_sent > before;
+        let events: Vec<Event> = std::iter::from_fn(|| near.engine().poll_event()).collect();
+        let was_due = due <= near.now();
+        assert!(has_worked || !has_sent && events.is_empty(), "{events:?} were not told");
+        assert!(!has_worked || has_sent || was_due, "told for nothing");
+        events.contains(&Event::Ended(id, End::TimedOut)).then_some(())
+    });
+    assert!(ended.is_some() && near.counters().packets_sent > 0);
     near.release(id).unwrap();
     closes(&near);
 }

@@ -217,19 +217,43 @@ impl Host {
     /// # Errors
     /// [`HostError`].
     pub fn turn(&mut self, most: Duration) -> Result<(), HostError> {
-        if self.work(clock::now()) {
-            // Peers that send without end do not keep an alarm away.
-            return if self.has_watched { self.wait(Duration::ZERO) } else { Ok(()) };
-        }
-        self.wait(most)?;
-        self.work(clock::now());
-        Ok(())
+        self.work_or_wait(most).map(drop)
     }
 
-    /// Whether anything was done.
+    /// A turn that does not wait; whether anything came, left, failed or was due. The engine may
+    /// have events then.
+    ///
+    /// # Errors
+    /// [`HostError`].
+    pub fn look(&mut self) -> Result<bool, HostError> {
+        self.work_or_wait(Duration::ZERO)
+    }
+
+    /// Whether anything was done. A timer is something: what it ends may have no packet.
+    fn work_or_wait(&mut self, most: Duration) -> Result<bool, HostError> {
+        let now = clock::now();
+        let (is_due, has_moved) = (self.is_due(now), self.work(now));
+        if !is_due && !has_moved {
+            self.wait(most)?;
+            let now = clock::now();
+            let (is_due, has_moved) = (self.is_due(now), self.work(now));
+            return Ok(is_due || has_moved);
+        }
+        if self.has_watched || !has_moved {
+            // Peers that send without end do not keep an alarm away, nor timers the network.
+            self.wait(Duration::ZERO)?;
+        }
+        Ok(true)
+    }
+
+    fn is_due(&self, now: Time) -> bool {
+        self.engine.deadline() <= now
+    }
+
+    /// Whether packets were moved.
     fn work(&mut self, now: Time) -> bool {
         self.network.handle_time(now);
-        if self.engine.deadline() <= now {
+        if self.is_due(now) {
             self.engine.handle_time(now);
         }
         let has_received = self.receive(now);
