@@ -9,9 +9,10 @@ use std::time::Duration;
 pub struct Timers {
     /// WTIMER before a round trip is known.
     pub first_wait: Duration,
-    /// The least WTIMER.
+    /// By how much WTIMER is longer than the mean round trip at least: 4 deviations count as this
+    /// where they are less.
     pub wait_min: Duration,
-    /// The most.
+    /// The longest WTIMER.
     pub wait_max: Duration,
     /// The requests of a handshake.
     pub retries_max: u32,

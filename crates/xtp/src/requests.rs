@@ -114,9 +114,9 @@ impl Requests {
         self.handshake.is_some_and(|handshake| handshake.is_due)
     }
 
-    /// WTIMER: how long an answer is waited for. Longer than the mean by the
-    /// least wait: over a
-    /// calm way nothing deviates, and an answer that is lost is made good by the next one.
+    /// WTIMER: how long an answer is waited for: the mean round trip and 4 deviations, which count
+    /// as `wait_min` at least. Over a calm way nothing deviates, and a wait of the mean alone would
+    /// begin a handshake for each answer that is lost, which the next one makes good.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         let Timers { first_wait, wait_min, wait_max, .. } = self.timers;
