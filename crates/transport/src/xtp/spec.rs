@@ -58,9 +58,9 @@ pub static SPEC_DATAGRAM: TransportSpec = TransportSpec {
 };
 
 /// Default, both ends together, kernel included, over loopback on AMD EPYC in November 2026
-/// (`dacapo bench net`, release build): 0.73 s per GB in records of 60 KiB and 0.93 of 16 KiB, where
-/// TCP took 0.36 and 0.94 and QUIC 1.67 and 2.08; a small message now and then costs 11 us more than
-/// over UDP.
+/// (`dacapo bench net`, release build): 0.73 s per GB in records of 60 KiB and 0.93 of 16 KiB; in
+/// the same hour TCP took 0.36 and 0.94, QUIC 1.67 and 2.08. A small message now and then costs 11
+/// us more than over UDP.
 const COST: Cost =
     Cost { train_ps: 15_500_000, packet_ps: 1_000_000, byte_ps: 500, wire_milli: 1_000 };
 
