@@ -77,8 +77,8 @@ pub enum CallError {
     Host {
         /// Why.
         error: HostError,
-        /// What has not come.
-        awaited: Awaited,
+        /// What has not come; a turn awaits nothing.
+        awaited: Option<Awaited>,
     },
 }
 
@@ -90,7 +90,7 @@ impl CallError {
         match self {
             Self::TimedOut { awaited: Awaited::End(ticket, _), .. }
             | Self::Interrupted { awaited: Awaited::End(ticket, _), .. }
-            | Self::Host { awaited: Awaited::End(ticket, _), .. } => Some(*ticket),
+            | Self::Host { awaited: Some(Awaited::End(ticket, _)), .. } => Some(*ticket),
             _ => None,
         }
     }
@@ -189,7 +189,8 @@ impl fmt::Display for CallError {
                 awaited.write_name(f)?;
                 write!(f, "; {}", awaited.state())
             }
-            Self::Host { error, awaited } => {
+            Self::Host { error, awaited: None } => write!(f, "{error}"),
+            Self::Host { error, awaited: Some(awaited) } => {
                 write!(f, "{error}; it ended the wait for ")?;
                 awaited.write_name(f)?;
                 write!(f, "; {}", awaited.state())
@@ -199,3 +200,10 @@ impl fmt::Display for CallError {
 }
 
 impl std::error::Error for CallError {}
+
+/// Of a turn.
+impl From<HostError> for CallError {
+    fn from(error: HostError) -> Self {
+        Self::Host { error, awaited: None }
+    }
+}

@@ -235,7 +235,7 @@ impl MessageHost {
         self.repeat(until, Awaited::Close, |this| this.messages.is_quiet().then_some(()))?;
         // What was written last leaves.
         let left = self.turn(Duration::ZERO);
-        left.map_err(|error| CallError::Host { error, awaited: Awaited::Close })
+        left.map_err(|error| CallError::Host { error, awaited: Some(Awaited::Close) })
     }
 
     fn accept(
@@ -271,7 +271,9 @@ impl MessageHost {
 
     /// Tells what went wrong when the call before was done.
     fn tell_failure(&mut self, awaited: Awaited) -> Result<(), CallError> {
-        self.failure.take().map_or(Ok(()), |error| Err(CallError::Host { error, awaited }))
+        self.failure
+            .take()
+            .map_or(Ok(()), |error| Err(CallError::Host { error, awaited: Some(awaited) }))
     }
 
     /// The same route with the one form that the network has of its peer's address.
@@ -332,7 +334,7 @@ impl MessageHost {
             let rest = until.since(self.host.now());
             is_over = rest.is_zero();
             let turned = self.turn(rest.min(SLICE));
-            turned.map_err(|error| CallError::Host { error, awaited })?;
+            turned.map_err(|error| CallError::Host { error, awaited: Some(awaited) })?;
             if let Some(token) = self.host.take_alarm() {
                 return Err(CallError::Interrupted { token, awaited });
             }
