@@ -21,6 +21,7 @@
 use crate::capture::Carriage;
 use crate::fault::{AddressError, Fault, JoinError};
 use crate::network::{Arrival, Connectionless, Group, RecvError, SendError};
+use crate::pass_on;
 use dacapo_base::Time;
 use dacapo_sys::poll::Registry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -395,25 +396,7 @@ fn refuse(
 }
 
 impl<N: ConnectionOriented> Connectionless for Connected<N> {
-    fn local(&self) -> SocketAddr {
-        self.network.local()
-    }
-
-    fn packet_len_max(&self) -> usize {
-        self.network.packet_len_max()
-    }
-
-    fn carriage(&self) -> Carriage {
-        self.network.carriage()
-    }
-
-    fn address(&self, peer: SocketAddr) -> Result<SocketAddr, AddressError> {
-        self.network.address(peer)
-    }
-
-    fn watch(&mut self, registry: Registry) -> io::Result<()> {
-        self.network.watch(registry)
-    }
+    pass_on!(network: local, packet_len_max, carriage, address, watch);
 
     fn watch_room(&mut self, _is_wanted: bool) -> io::Result<()> {
         // Each connection has a queue, and none holds up another.

@@ -32,6 +32,7 @@ mod host;
 mod internet;
 mod lane;
 mod network;
+mod pass_on;
 mod recorded;
 mod sniff;
 pub mod tcp;

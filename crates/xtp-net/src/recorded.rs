@@ -13,12 +13,11 @@
 //! kept for who asks. It is all there is to say once the network is dropped, which writes out what
 //! is buffered.
 
-use crate::capture::{CaptureWriter, Carriage, clothe};
-use crate::fault::{AddressError, JoinError};
-use crate::network::{Arrival, Connectionless, Group, RecvError, SendError};
+use crate::capture::{CaptureWriter, clothe};
+use crate::network::{Arrival, Connectionless, RecvError, SendError};
+use crate::pass_on;
 use dacapo_base::Time;
 use dacapo_sys::clock;
-use dacapo_sys::poll::{Event, Registry};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,33 +72,10 @@ impl<W: Write> Recorded<W> {
 
 #[deny(clippy::missing_trait_methods, reason = "one that is forgotten would not be passed on")]
 impl<W: Write + Send> Connectionless for Recorded<W> {
-    fn local(&self) -> SocketAddr {
-        self.inner.local()
-    }
-
-    fn packet_len_max(&self) -> usize {
-        self.inner.packet_len_max()
-    }
-
-    fn carriage(&self) -> Carriage {
-        self.inner.carriage()
-    }
-
-    fn address(&self, peer: SocketAddr) -> Result<SocketAddr, AddressError> {
-        self.inner.address(peer)
-    }
-
-    fn watch(&mut self, registry: Registry) -> io::Result<()> {
-        self.inner.watch(registry)
-    }
-
-    fn watch_room(&mut self, is_wanted: bool) -> io::Result<()> {
-        self.inner.watch_room(is_wanted)
-    }
-
-    fn handle_event(&mut self, place: u16, event: Event) {
-        self.inner.handle_event(place, event);
-    }
+    pass_on!(
+        inner: local, packet_len_max, carriage, address, watch, watch_room, handle_event,
+        join, deadline, handle_time,
+    );
 
     fn send(
         &mut self,
@@ -120,18 +96,6 @@ impl<W: Write + Send> Connectionless for Recorded<W> {
         let train = into.get(arrival.start..arrival.end).unwrap_or_default();
         self.record(arrival.from, local, train, arrival.segment);
         Ok(arrival)
-    }
-
-    fn join(&mut self, group: Group) -> Result<(), JoinError> {
-        self.inner.join(group)
-    }
-
-    fn deadline(&self) -> Time {
-        self.inner.deadline()
-    }
-
-    fn handle_time(&mut self, now: Time) {
-        self.inner.handle_time(now);
     }
 }
 

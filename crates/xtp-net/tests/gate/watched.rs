@@ -1,12 +1,8 @@
 //! [`Watched`]: a network that loses what it is told to lose, and knows what went through.
 
 use dacapo_base::Time;
-use dacapo_sys::poll::{Event, Registry};
 use dacapo_xtp::wire::{Format, Frame, Options};
-use dacapo_xtp_net::{
-    AddressError, Arrival, Carriage, Connectionless, Group, JoinError, RecvError, SendError,
-};
-use std::io;
+use dacapo_xtp_net::{Connectionless, SendError, pass_on};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -82,33 +78,10 @@ pub struct Watched {
 
 #[deny(clippy::missing_trait_methods, reason = "one that is forgotten would not be passed on")]
 impl Connectionless for Watched {
-    fn local(&self) -> SocketAddr {
-        self.inner.local()
-    }
-
-    fn packet_len_max(&self) -> usize {
-        self.inner.packet_len_max()
-    }
-
-    fn carriage(&self) -> Carriage {
-        self.inner.carriage()
-    }
-
-    fn address(&self, peer: SocketAddr) -> Result<SocketAddr, AddressError> {
-        self.inner.address(peer)
-    }
-
-    fn watch(&mut self, registry: Registry) -> io::Result<()> {
-        self.inner.watch(registry)
-    }
-
-    fn watch_room(&mut self, is_wanted: bool) -> io::Result<()> {
-        self.inner.watch_room(is_wanted)
-    }
-
-    fn handle_event(&mut self, place: u16, event: Event) {
-        self.inner.handle_event(place, event);
-    }
+    pass_on!(
+        inner: local, packet_len_max, carriage, address, watch, watch_room, handle_event,
+        recv, join, deadline, handle_time,
+    );
 
     /// The packets before the first that is to be lost, or that one.
     fn send(
@@ -126,21 +99,5 @@ impl Connectionless for Watched {
         let taken = self.inner.send(now, to, &train[..before], segment)?;
         train[..taken].chunks(segment).for_each(|packet| self.seen.note_sent(packet));
         Ok(taken)
-    }
-
-    fn recv(&mut self, now: Time, into: &mut [u8]) -> Result<Arrival, RecvError> {
-        self.inner.recv(now, into)
-    }
-
-    fn join(&mut self, group: Group) -> Result<(), JoinError> {
-        self.inner.join(group)
-    }
-
-    fn deadline(&self) -> Time {
-        self.inner.deadline()
-    }
-
-    fn handle_time(&mut self, now: Time) {
-        self.inner.handle_time(now);
     }
 }
