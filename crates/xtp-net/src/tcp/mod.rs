@@ -15,8 +15,8 @@
 //! What it is not: a use of what TCP repairs. XTP repairs itself, and a connection that breaks
 //! takes with it what was on its way.
 //!
-//! Invariants: at most [`GREETINGS_MAX`] connections that have not said their preface, each for
-//! [`GREETING_MAX`] at most; of each connection at most a record and a read of [`READ_LEN`] are
+//! Invariants: at most `GREETINGS_MAX` connections that have not said their preface, each for
+//! `GREETING_MAX` at most; of each connection at most a record and a read of `READ_LEN` are
 //! kept, and a record that could not be written whole.
 
 mod line;
