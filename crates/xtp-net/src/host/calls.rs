@@ -168,10 +168,23 @@ impl Host {
         message: &Message<'_>,
         until: Time,
     ) -> Result<(), CallError> {
-        let mut rest = *message;
+        self.write_rest(id, &mut message.clone(), until)
+    }
+
+    /// The same for a message of which a part may have been taken before. When its time is over,
+    /// `rest` is what has not been taken yet: who knows that the peer lives tries again with it.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn write_rest(
+        &mut self,
+        id: ContextId,
+        rest: &mut Message<'_>,
+        until: Time,
+    ) -> Result<(), CallError> {
         loop {
             let now = self.now();
-            let taken = self.engine.write(now, id, &rest);
+            let taken = self.engine.write(now, id, rest);
             let status = self.engine.status(id)?;
             if let Some(end) = status.end {
                 return Err(self.ended(end, status.peer));

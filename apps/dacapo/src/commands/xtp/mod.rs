@@ -5,7 +5,7 @@
 //!   send     files, as units in messages of one stream    <- what was saved, with its hash
 //!   ping     transactions                                  capture   packets of an interface
 //!   bench    commands/bench/xtp
-//!      \______ below.rs: the network, the host, signals ______/
+//!      \______ below.rs: the network, the host, signals; patience.rs: calls that wait ______/
 //! ```
 //!
 //! What it is not: sessions of dacapo, or the protocol (`dacapo-xtp`) and its networks
@@ -14,6 +14,7 @@
 pub mod below;
 mod capture;
 mod listen;
+pub mod patience;
 mod ping;
 mod receipt;
 mod send;

@@ -15,12 +15,13 @@ use super::{Point, WHAT, below, window};
 use crate::cli::{BenchXtpArgs, XtpMode};
 use crate::commands::transfer::figures::{bytes_words, rate_words};
 use crate::commands::xtp::below::{self as network, End};
+use crate::commands::xtp::patience::{self, patiently};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use dacapo_sys::process::cpu_time;
 use dacapo_xtp::wire::Service;
 use dacapo_xtp::{ContextId, Event, Message, Mode, Open, Read};
-use dacapo_xtp_net::{CallError, Counters};
+use dacapo_xtp_net::{CallError, Counters, Host};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 /// The bursts of the paper, bytes, and the pauses between them.
 const BURST_LEN: u64 = 1_000_000;
 const PAUSE: Duration = Duration::from_millis(100);
-/// A far end that says nothing for so long is given up.
+/// A far end of which nothing comes for so long is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Packets leave at the latest when so many bytes have been given.
 const GIVEN_MAX: u64 = 64 << 10;
@@ -218,14 +219,13 @@ impl<'a> Near<'a> {
             let asks_delivery = point.mode.waits() || is_last;
             let data = self.bytes.get(..len).unwrap_or_default();
             let message = Message { data, is_end: true, tag: None, asks_delivery };
-            let until = self.end.host.after(SILENCE_MAX);
-            self.end.host.write(id, &message, until)?;
+            patience::write(&mut self.end.host, id, &message, SILENCE_MAX)?;
             sent += len as u64;
             given += len as u64;
             if asks_delivery {
                 self.wait_delivered(id)?;
             } else if given >= GIVEN_MAX {
-                self.turn(Duration::ZERO)?;
+                turn(&mut self.end.host, Duration::ZERO)?;
             } else {
                 continue;
             }
@@ -240,23 +240,25 @@ impl<'a> Near<'a> {
 
     /// Waits until the far end's user has read everything for which that was asked.
     fn wait_delivered(&mut self, id: ContextId) -> Result<(), CallError> {
-        let until = self.end.host.after(SILENCE_MAX);
-        loop {
-            while let Some(event) = self.end.host.engine().poll_event() {
-                match event {
-                    Event::Delivered(of) if of == id => return Ok(()),
-                    Event::Ended(of, end) if of == id => {
-                        return Err(CallError::Ended(end, self.end.host.fault_of(self.peer)));
+        let peer = self.peer;
+        patiently(&mut self.end.host, SILENCE_MAX, |host, until| {
+            loop {
+                while let Some(event) = host.engine().poll_event() {
+                    match event {
+                        Event::Delivered(of) if of == id => return Ok(()),
+                        Event::Ended(of, end) if of == id => {
+                            return Err(CallError::Ended(end, host.fault_of(peer)));
+                        }
+                        _ => {}
                     }
-                    _ => {}
                 }
+                let now = host.now();
+                if now >= until {
+                    return Err(CallError::TimedOut);
+                }
+                turn(host, until.since(now))?;
             }
-            let now = self.end.host.now();
-            if now >= until {
-                return Err(CallError::TimedOut);
-            }
-            self.turn(until.since(now))?;
-        }
+        })
     }
 
     fn rest(&mut self, pause: Duration) -> Result<(), CallError> {
@@ -266,21 +268,16 @@ impl<'a> Near<'a> {
             if now >= until {
                 return Ok(());
             }
-            self.turn(until.since(now))?;
+            turn(&mut self.end.host, until.since(now))?;
         }
-    }
-
-    fn turn(&mut self, most: Duration) -> Result<(), CallError> {
-        self.end.host.turn(most)?;
-        self.end.host.take_alarm().map_or(Ok(()), |token| Err(CallError::Interrupted(token)))
     }
 
     /// What the far end tells, whole or as long as may be.
     fn read_report(&mut self, id: ContextId) -> Result<Vec<u8>, CallError> {
-        let until = self.end.host.after(SILENCE_MAX);
         let (mut report, mut len) = (vec![0; REPORT_LEN_MAX], 0);
         while let Some(room) = report.get_mut(len..).filter(|room| !room.is_empty()) {
-            match self.end.host.read(id, room, until)? {
+            let host = &mut self.end.host;
+            match patiently(host, SILENCE_MAX, |host, until| host.read(id, room, until))? {
                 Read::Data { len: more, is_end, .. } => {
                     len += more;
                     if is_end {
@@ -320,6 +317,11 @@ impl Run {
             Failure::new(Exit::Failure, WHAT, text)
         })
     }
+}
+
+fn turn(host: &mut Host, most: Duration) -> Result<(), CallError> {
+    host.turn(most)?;
+    host.take_alarm().map_or(Ok(()), |token| Err(CallError::Interrupted(token)))
 }
 
 fn show(progress: &mut Progress, point: Point, bytes: u64, seconds: f64) {

@@ -34,10 +34,10 @@ impl Sender<'_> {
         let members_max = GroupPolicy::default().members_max.max(count);
         let policy = GroupPolicy { members_first: count, members_max, ..GroupPolicy::default() };
         let peer = self.end.host.address(open.peer).map_err(CallError::Address);
-        let peer = self.call(|_, _| peer)?;
+        let peer = self.done(peer)?;
         let (now, open) = (self.end.host.now(), Open { peer, ..*open });
         let opened = self.end.host.engine().open_group(now, &open, &policy);
-        let id = self.call(|_, _| opened.map_err(CallError::Open))?;
+        let id = self.done(opened.map_err(CallError::Open))?;
         let mut members = Members::default();
         let sent = self.send_to_members(&mut members, (id, count), files);
         // However it ended, the members are not left waiting.
@@ -63,7 +63,8 @@ impl Sender<'_> {
             sent.push(self.send_file(id, rest == 0, file)?);
             self.note_members(members);
         }
-        self.call(|this, _| this.end.host.finish(id))?;
+        let finished = self.end.host.finish(id);
+        self.done(finished)?;
         self.wait_until(members, |members| members.end == Some(End::Complete))?;
         Ok(sent)
     }
@@ -81,11 +82,12 @@ impl Sender<'_> {
                 return Ok(());
             }
             if let Some(end) = members.end {
-                return self.call(|_, _| Err(CallError::Ended(end, None)));
+                return self.done(Err(CallError::Ended(end, None)));
             }
-            self.call(|this, _| this.end.host.turn(SLICE).map_err(CallError::Host))?;
+            let turned = self.end.host.turn(SLICE).map_err(CallError::Host);
+            self.done(turned)?;
             if let Some(token) = self.end.host.take_alarm() {
-                return self.call(|_, _| Err(CallError::Interrupted(token)));
+                return self.done(Err(CallError::Interrupted(token)));
             }
             if self.progress.is_due() {
                 let Members { joined, complete, .. } = members;

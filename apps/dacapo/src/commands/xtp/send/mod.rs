@@ -13,6 +13,7 @@ mod group;
 mod receipts;
 
 use super::below::{self, End};
+use super::patience::{self, patiently};
 use crate::cli::{Over, XtpSendArgs};
 use crate::commands::transfer::figures::{bytes_words, rate_words};
 use crate::exit::{Exit, Failure};
@@ -21,7 +22,7 @@ use dacapo::transfer::{DATA_LEN, Digest, Header, Kind};
 use dacapo_base::Time;
 use dacapo_xtp::wire::Service;
 use dacapo_xtp::{ContextId, Message, Mode, Open};
-use dacapo_xtp_net::CallError;
+use dacapo_xtp_net::{CallError, Host};
 use receipts::Receipts;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -126,23 +127,32 @@ impl Sender<'_> {
             receipts.push(self.send_file(id, rest == 0, file)?);
             receipts.take_those_that_came(self, id);
         }
-        self.call(|this, _| this.end.host.finish(id))?;
+        let finished = self.end.host.finish(id);
+        self.done(finished)?;
         receipts.take_all(self, id)?;
-        self.call(|this, until| this.end.host.close(id, until))?;
+        // Everything has been read there; only the ends are to be acknowledged.
+        let until = self.end.host.after(SILENCE_MAX);
+        let closed = self.end.host.close(id, until);
+        self.done(closed)?;
         let took = self.began.elapsed();
         self.end.linger();
         self.tell(took);
         Ok(if receipts.are_equal() { Exit::Success } else { Exit::Mismatch })
     }
 
-    /// Does something that waits; a failure of it ends the command.
+    /// Does something that waits, as long as packets come.
     fn call<T>(
         &mut self,
-        work: impl FnOnce(&mut Self, Time) -> Result<T, CallError>,
+        work: impl FnMut(&mut Host, Time) -> Result<T, CallError>,
     ) -> Result<T, Failure> {
-        let until = self.end.host.after(SILENCE_MAX);
+        let called = patiently(&mut self.end.host, SILENCE_MAX, work);
+        self.done(called)
+    }
+
+    /// What was to be done; a failure of it ends the command.
+    fn done<T>(&mut self, result: Result<T, CallError>) -> Result<T, Failure> {
         let what = format!("{WHAT} to {}", self.args.host);
-        work(self, until).map_err(|error| {
+        result.map_err(|error| {
             self.progress.clear();
             self.end.failure(&what, &error)
         })
@@ -159,7 +169,9 @@ impl Sender<'_> {
             let is_end = matches!(kind, Kind::End { .. });
             let header = Header { kind, is_last: is_last && is_end, file: number };
             let unit = [&header.emit()[..], rest].concat();
-            this.call(|this, until| this.end.host.write(id, &Message::whole(&unit), until))
+            let written =
+                patience::write(&mut this.end.host, id, &Message::whole(&unit), SILENCE_MAX);
+            this.done(written)
         };
         let size = file.metadata().ok().map(|about| about.len());
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -62,7 +62,7 @@ impl Receipts {
                 continue;
             }
             let room = self.bytes.get_mut(self.len..).unwrap_or_default();
-            let read = sender.call(|this, until| this.end.host.read(id, room, until))?;
+            let read = sender.call(|host, until| host.read(id, room, until))?;
             self.take(sender, read);
         }
         Ok(())
