@@ -112,6 +112,18 @@ fn a_run_ends_early_where_it_may_not_last() {
     }
 }
 
+/// The pause after the first burst is longer than the run may be.
+#[test]
+fn pauses_count_where_a_run_may_not_last() {
+    let place = Place::new();
+    let most = ["--bytes", "10GB", "--seconds", "1ms", "--run-max", "50ms", "--mode", "blast"];
+    let all =
+        json_of(&bench(&place, &[&most[..], &["--json"], &ONE].concat()).wait(LONG).expect(0));
+    let point = &all["points"][0];
+    assert_eq!((&point["closes"], &point["runs"]), (&json!(true), &json!(1)), "{point}");
+    assert!(count(point, "bytes_sent") < 1_000_000 + 4_096, "one burst: {point}");
+}
+
 #[test]
 fn the_tables_name_the_paper_under_both_names_of_the_command() {
     let place = Place::new();

@@ -63,7 +63,7 @@ pub struct BenchXtpArgs {
     #[arg(long, value_name = "DURATION", default_value = "3s")]
     #[arg(value_parser = super::parse_duration)]
     pub seconds: Duration,
-    /// A run, and each burst, ends after so long at the latest, with whatever has been sent:
+    /// A run sends no more after so long, pauses counted; what is under way is still waited for:
     /// seconds, or a number with a unit.
     #[arg(long, value_name = "DURATION", value_parser = super::parse_duration)]
     pub run_max: Option<Duration>,

@@ -180,26 +180,27 @@ impl<'a> Near<'a> {
         let send_len = u64::from(point.send_len.max(1));
         let burst_len = if point.mode == XtpMode::Blast { BURST_LEN } else { u64::MAX };
         let (mut sends, burst) = (self.args.bytes.div_ceil(send_len), burst_len.div_ceil(send_len));
-        while sends > 0 {
+        let over_at = self.args.run_max.and_then(|most| Instant::now().checked_add(most));
+        loop {
             let count = sends.min(burst);
             let began = Instant::now();
-            let sent = self.send_burst(id, point, count, &mut |bytes, took| {
+            let sent = self.send_burst(id, point, (count, over_at), &mut |bytes, took| {
                 show(progress, point, run.bytes_sent + bytes, run.seconds + took);
             })?;
             run.bytes_sent += sent;
             run.seconds += began.elapsed().as_secs_f64();
             sends -= count;
-            let most = self.args.run_max.map_or(f64::INFINITY, |most| most.as_secs_f64());
-            if run.seconds >= most {
+            if sends == 0 || is_over(over_at) {
                 return Ok(());
             }
-            if sends > 0 {
-                let began = Instant::now();
-                self.rest(PAUSE)?;
-                run.paused_seconds += began.elapsed().as_secs_f64();
+            let began = Instant::now();
+            let left = over_at.map_or(PAUSE, |at| at.saturating_duration_since(began));
+            self.rest(PAUSE.min(left))?;
+            run.paused_seconds += began.elapsed().as_secs_f64();
+            if is_over(over_at) {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// Sends so many messages, or fewer where the time is over, and waits until the last one has
@@ -208,14 +209,13 @@ impl<'a> Near<'a> {
         &mut self,
         id: ContextId,
         point: Point,
-        count: u64,
+        (count, over_at): (u64, Option<Instant>),
         shows: &mut dyn FnMut(u64, f64),
     ) -> Result<u64, CallError> {
         let (began, len) = (Instant::now(), point.send_len as usize);
         let (mut given, mut sent) = (0, 0);
         for number in 1..=count {
-            let is_over = self.args.run_max.is_some_and(|most| began.elapsed() >= most);
-            let is_last = number == count || is_over;
+            let is_last = number == count || is_over(over_at);
             let asks_delivery = point.mode.waits() || is_last;
             let data = self.bytes.get(..len).unwrap_or_default();
             let message = Message { data, is_end: true, tag: None, asks_delivery };
@@ -317,6 +317,11 @@ impl Run {
             Failure::new(Exit::Failure, WHAT, text)
         })
     }
+}
+
+/// Whether the time of a run is over, when it has one.
+fn is_over(at: Option<Instant>) -> bool {
+    at.is_some_and(|at| Instant::now() >= at)
 }
 
 fn turn(host: &mut Host, most: Duration) -> Result<(), CallError> {
