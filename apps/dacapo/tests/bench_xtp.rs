@@ -7,7 +7,10 @@ mod common;
 
 use common::net::{count, json_of};
 use common::{LONG, Place, Running, in_order};
+use dacapo_xtp::{Config, Open};
+use dacapo_xtp_net::{Host, InternetConfig, Udp};
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 
 /// Very little; more than one run where that takes less than the time.
 const SHORT: [&str; 4] = ["--bytes", "300000", "--seconds", "1ms"];
@@ -76,6 +79,25 @@ fn a_far_end_that_was_started_by_hand_serves_one_after_the_other() {
     assert!(all["derived"][0]["waiting_mbit_per_s"].is_null(), "{all}");
     let out = far.wait(LONG).expect(0).out;
     assert_eq!(out.matches("\"measured\"").count(), 2, "{out}");
+}
+
+#[test]
+fn an_association_that_broke_counts_as_one_that_came() {
+    let place = Place::new();
+    let far = bench(&place, &["--listen", "127.0.0.1:0", "--count", "1", "--json"]);
+    let said: Value =
+        serde_json::from_str(far.wait_for_out("\n", LONG).lines().next().unwrap()).unwrap();
+    let peer: SocketAddr = said["addresses"][0].as_str().unwrap().parse().unwrap();
+    let here = SocketAddr::from(([127, 0, 0, 1], 0));
+    let network = Udp::bind(&InternetConfig::new(here)).unwrap();
+    let mut host = Host::new(Box::new(network), Config::default()).unwrap();
+    let at = |address: SocketAddr, port| SocketAddr::new(address.ip(), port);
+    let open = Open::stream(peer, at(peer, 5_001), at(host.local(), 7));
+    let id = host.open(&open).unwrap();
+    host.wait_open(id, host.after(LONG)).unwrap();
+    host.release(id).unwrap();
+    let out = far.wait(LONG).expect(0).out;
+    assert_eq!(out.matches("\"left\"").count(), 1, "{out}");
 }
 
 /// 300 kB at 8 Mbit/s take 300 ms, however fast the host is; the first burst of 10 ms is free.

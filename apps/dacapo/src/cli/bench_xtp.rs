@@ -29,7 +29,7 @@ pub struct BenchXtpArgs {
     #[arg(long, short, value_name = "ADDR", num_args = 0..=1, default_missing_value = "0.0.0.0")]
     #[arg(value_parser = parse_place)]
     pub listen: Option<Place>,
-    /// As the far end: end after so many associations.
+    /// As the far end: end after so many associations, those that broke counted.
     #[arg(long, value_name = "N", requires = "listen")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
