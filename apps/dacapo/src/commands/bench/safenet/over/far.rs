@@ -1,59 +1,50 @@
-//! [`Near`], what is measured, and [`Far`], a far end in a thread of its own.
+//! [`Far`], a far end in a thread of its own, and what it counts.
 //!
-//! What it is not: what goes between them.
+//! ```text
+//!   near   begin(first) | messages first, first + 1, …        arrived()
+//!   far       counts those numbered first or more; late ones of earlier rounds are not
+//! ```
+//!
+//! What it is not: what goes between the ends, or the near end (`near.rs`).
 //!
 //! Invariants: a far end ends with its handle; why it could not go on is kept for who asks.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The longest that a far end waits before it looks whether it is over.
 pub const SLICE: Duration = Duration::from_millis(50);
-/// The longest that anything is waited for.
-pub const PATIENCE: Duration = Duration::from_secs(10);
-/// What has not arrived after so long without another arrival is lost.
-const QUIET: Duration = Duration::from_millis(20);
 
-/// A near end and the far ends that it talks to. A call that fails says what did not come.
-pub trait Near {
-    /// Sends a message and waits until it has come back whole.
-    fn round_trip(&mut self, len: usize) -> Result<(), String>;
-
-    /// Sends a message that is not answered; returns when it was accepted.
-    fn send(&mut self, len: usize) -> Result<(), String>;
-
-    /// Waits until what was sent has arrived, as much of it as does.
-    fn settle(&mut self) -> Result<(), String>;
-
-    /// The far ends.
-    fn fars(&self) -> &[Far];
-
-    /// How many messages that are not answered have arrived at each far end.
-    fn arrived(&self) -> Vec<u64> {
-        self.fars().iter().map(Far::arrived).collect()
-    }
-
-    /// Why a far end could not go on.
-    fn fault(&self) -> Option<String> {
-        self.fars().iter().find_map(Far::fault)
-    }
+/// What has arrived of a round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    /// The number of its first message.
+    first: u64,
+    /// How many of its messages have arrived.
+    arrived: u64,
 }
 
 /// What a far end says of itself.
 #[derive(Debug, Default)]
 pub struct Tally {
-    arrived: AtomicU64,
+    round: Mutex<Round>,
     is_over: AtomicBool,
     fault: Mutex<Option<String>>,
 }
 
 impl Tally {
-    /// A message that is not answered has arrived.
-    pub fn count(&self) {
-        self.arrived.fetch_add(1, Ordering::Relaxed);
+    /// A message that is not answered has arrived: its number, over all rounds.
+    pub fn count(&self, number: u64) {
+        let mut round = held(&self.round);
+        round.arrived += u64::from(number >= round.first);
     }
+}
+
+/// What a thread that panicked has left is whole: nothing in between can panic.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A far end.
@@ -73,7 +64,7 @@ impl Far {
         let body = move || {
             while !own.is_over.load(Ordering::Relaxed) {
                 if let Err(error) = work(&own) {
-                    *own.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    *held(&own.fault) = Some(error);
                     break;
                 }
             }
@@ -83,12 +74,19 @@ impl Far {
         Ok(Self { tally, thread: Some(thread) })
     }
 
-    fn arrived(&self) -> u64 {
-        self.tally.arrived.load(Ordering::Relaxed)
+    /// Begins a round with the message of this number.
+    pub fn begin(&self, first: u64) {
+        *held(&self.tally.round) = Round { first, arrived: 0 };
     }
 
-    fn fault(&self) -> Option<String> {
-        self.tally.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// How many messages of this round have arrived.
+    pub fn arrived(&self) -> u64 {
+        held(&self.tally.round).arrived
+    }
+
+    /// Why it could not go on.
+    pub fn fault(&self) -> Option<String> {
+        held(&self.tally.fault).clone()
     }
 }
 
@@ -102,26 +100,17 @@ impl Drop for Far {
     }
 }
 
-/// Waits, `turn` by `turn`, until so many messages have arrived at each far end, or no more do.
-pub fn until_arrived(
-    fars: &[Far],
-    wanted: u64,
-    mut turn: impl FnMut() -> Result<(), String>,
-) -> Result<(), String> {
-    let began = Instant::now();
-    let (mut last, mut since) = (u64::MAX, began);
-    while began.elapsed() < PATIENCE {
-        let fewest = fars.iter().map(Far::arrived).min().unwrap_or(wanted);
-        if fewest >= wanted {
-            break;
-        }
-        let sum = fars.iter().map(Far::arrived).sum();
-        if std::mem::replace(&mut last, sum) != sum {
-            since = Instant::now();
-        } else if since.elapsed() > QUIET {
-            break;
-        }
-        turn()?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_late_does_not_count_in_the_next_round() {
+        let far = Far::start(|_| Ok(())).unwrap();
+        [0, 1, 3].into_iter().for_each(|number| far.tally.count(number));
+        assert_eq!(far.arrived(), 3);
+        far.begin(5);
+        [4, 5, 6, 2].into_iter().for_each(|number| far.tally.count(number));
+        assert_eq!(far.arrived(), 2);
     }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! The levels over a network: a near end here, and far ends in threads of their own.
 //!
 //! ```text
-//!   Near (this thread)                      Far (a thread each)
+//!   Near (near.rs, this thread)             Far (far.rs, a thread each)
 //!   users.rs    MessageHost   --messages-->  echoes, or takes and counts
 //!   streams.rs  Host of XTP   --streams--->  the same
 //!   plain.rs    datagrams or frames, no XTP  the same
@@ -15,6 +15,7 @@
 
 mod cable;
 mod far;
+mod near;
 mod place;
 mod plain;
 mod streams;
@@ -29,9 +30,9 @@ use crate::exit::Failure;
 use crate::progress::Progress;
 use dacapo_safenet::measure::Cast;
 use dacapo_sys::signal::{Signal, Signals};
-use far::Near;
+use near::{Look, Near, Trouble};
 use place::{Network, Place};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// For errors.
 const WHAT: &str = "bench safenet";
@@ -39,7 +40,7 @@ const WHAT: &str = "bench safenet";
 const TRIES: u32 = 3;
 /// So often each point is measured; what is in the middle counts.
 const ROUNDS: u32 = 3;
-/// Messages of these lengths go in one frame; its own head of six bytes is not counted.
+/// Messages of these lengths go in one frame; its own head of ten bytes is not counted.
 const FRAMES: [usize; 5] = [0, 64, 256, 1_000, plain::FRAME_LEN_MAX];
 
 /// Which near end a row is measured with.
@@ -170,67 +171,46 @@ impl Run<'_> {
         len: usize,
     ) -> Result<Point, Failure> {
         let most = self.most / ROUNDS;
+        let failed =
+            |text: String| Failure::run_time(WHAT, format!("{}, {len} bytes: {text}", wanted.name));
         let mut last = String::new();
         for _ in 0..TRIES {
-            if let Some(signal) = self.signals.poll() {
-                return Err(interrupted(signal));
-            }
-            let measured = near(network, wanted).and_then(|mut near| {
-                measure(near.as_mut(), len, most).map_err(|error| match near.fault() {
-                    Some(fault) => format!("{error}; the far end: {fault}"),
-                    None => error,
-                })
-            });
-            match measured {
+            let mut near = near(network, wanted).map_err(failed)?;
+            match measure(&mut near, len, most, &mut || self.signals.poll()) {
                 Ok(point) => return Ok(point),
-                Err(error) => last = error,
+                Err(Trouble::Lost(text)) => last = text,
+                Err(Trouble::Broken(text)) => return Err(failed(text)),
+                Err(Trouble::Interrupted(signal)) => return Err(interrupted(signal)),
             }
         }
-        Err(Failure::run_time(WHAT, format!("{}, {len} bytes: {last}", wanted.name)))
+        Err(failed(last))
     }
 }
 
-fn near(network: &Network, wanted: &Wanted) -> Result<Box<dyn Near>, String> {
-    Ok(match wanted.end {
-        End::Users => Box::new(users::Users::new(network, wanted.cast)?),
-        End::Streams => Box::new(streams::Streams::new(network)?),
-        End::Datagrams => Box::new(plain::Plain::datagrams(&network.place)?),
-        End::Frames => Box::new(plain::Plain::frames(&network.place)?),
-    })
+fn near(network: &Network, wanted: &Wanted) -> Result<Near, String> {
+    match wanted.end {
+        End::Users => users::Users::near(network, wanted.cast),
+        End::Streams => streams::Streams::near(network),
+        End::Datagrams => plain::Plain::datagrams(&network.place),
+        End::Frames => plain::Plain::frames(&network.place),
+    }
 }
 
-fn measure(near: &mut dyn Near, len: usize, most: Duration) -> Result<Point, String> {
+fn measure(
+    near: &mut Near,
+    len: usize,
+    most: Duration,
+    look: &mut Look<'_>,
+) -> Result<Point, Trouble> {
     // The first opens what has to be opened.
-    near.round_trip(len)?;
-    let each = echo(near, len, TRIED)?;
+    near.echo(len, 1, look)?;
+    let each = near.echo(len, TRIED, look)?;
     let count = filling(most, each);
-    let latency_us = echo(near, len, count)?.as_secs_f64() * 1e6 / 2.0;
-    let each = one_way(near, len, TRIED)?;
+    let latency_us = near.echo(len, count, look)?.as_secs_f64() * 1e6 / 2.0;
+    let (each, _) = near.one_way(len, TRIED, look)?;
     let count = filling(most, each);
-    let before = near.arrived();
-    let each = one_way(near, len, count)?;
-    let fewest = near.arrived().into_iter().zip(before).map(|(after, before)| after - before).min();
-    let arrived = fewest.unwrap_or(0) as f64 / f64::from(count);
+    let (each, arrived) = near.one_way(len, count, look)?;
+    let arrived = arrived as f64 / f64::from(count);
     let mbit_s = len as f64 * 8.0 / 1e6 / each.as_secs_f64().max(1e-9);
     Ok(Point { len, latency_us, mbit_s, arrived })
-}
-
-/// The mean time of a round trip.
-fn echo(near: &mut dyn Near, len: usize, count: u32) -> Result<Duration, String> {
-    let began = Instant::now();
-    for _ in 0..count {
-        near.round_trip(len)?;
-    }
-    Ok(began.elapsed() / count.max(1))
-}
-
-/// The mean time from one message to the next; afterwards what was sent has arrived, or will not.
-fn one_way(near: &mut dyn Near, len: usize, count: u32) -> Result<Duration, String> {
-    let began = Instant::now();
-    for _ in 0..count {
-        near.send(len)?;
-    }
-    let took = began.elapsed();
-    near.settle()?;
-    Ok(took / count.max(1))
 }

@@ -1,7 +1,7 @@
 //! What lies below, without XTP: datagrams of plain UDP sockets, and frames of Ethernet.
 //!
 //! ```text
-//!   | 1 kind: 0 echo, 1 discard | 1 last of its message | 4 length of the message | bytes |
+//!   | 1 kind: 0 echo, 1 discard | 1 last of its message | 4 length of the message | 4 number | bytes |
 //! ```
 //!
 //! What it is not: reliable. A message that does not come back is an error, and its point begun
@@ -10,8 +10,10 @@
 //!
 //! Source: RFC 862, RFC 863; the Ethertype is the first of those for experiments (IEEE 802).
 
-use super::far::{Far, Near, PATIENCE, SLICE, Tally, until_arrived};
+use super::far::{Far, SLICE, Tally};
+use super::near::{Near, PATIENCE, Talk, Trouble};
 use super::place::Place;
+use dacapo_base::patience::Patience;
 use dacapo_sys::poll::{Event, Interest, Poller};
 use dacapo_sys::{interface, packet, udp};
 use std::io;
@@ -23,7 +25,7 @@ use std::time::{Duration, Instant};
 const DATAGRAM_LEN: usize = 1_452;
 /// The longest frame, without its header.
 const PAYLOAD_LEN: usize = 1_500;
-const HEAD_LEN: usize = 6;
+const HEAD_LEN: usize = 10;
 /// The most bytes of a message in one frame.
 pub const FRAME_LEN_MAX: usize = PAYLOAD_LEN - HEAD_LEN;
 const ETHERTYPE: u16 = 0x88B5;
@@ -81,11 +83,16 @@ impl Frames {
 
 impl Line for Frames {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut patience = None;
         loop {
             match self.socket.send(self.to, bytes) {
                 Ok(()) => return Ok(()),
                 // The other end's processor is behind.
                 Err(udp::SendError::WouldBlock | udp::SendError::NoBuffers) => {
+                    let now = Instant::now();
+                    if !patience.get_or_insert_with(|| Patience::new(now, PATIENCE)).lasts(now) {
+                        return Err(io::Error::other("the interface takes no more frames"));
+                    }
                     std::thread::yield_now();
                 }
                 Err(udp::SendError::Other(error)) => return Err(error),
@@ -99,8 +106,11 @@ impl Line for Frames {
         loop {
             match self.socket.recv(into) {
                 Ok(recv) if recv.is_for_us => return Ok(Some(recv.len)),
+                // What others send, however much of it, does not keep it here.
+                Ok(_) | Err(udp::RecvError::WouldBlock) if began.elapsed() >= SLICE => {
+                    return Ok(None);
+                }
                 Ok(_) => {}
-                Err(udp::RecvError::WouldBlock) if began.elapsed() >= SLICE => return Ok(None),
                 Err(udp::RecvError::WouldBlock) => {
                     self.poller.wait(Some(SLICE), &mut self.ready)?
                 }
@@ -111,16 +121,12 @@ impl Line for Frames {
     }
 }
 
-/// The near end.
-pub struct Plain {
-    end: End,
-    fars: Vec<Far>,
-    sent: u64,
-}
+/// How the near end talks.
+pub struct Plain(End);
 
 impl Plain {
     /// Datagrams of UDP.
-    pub fn datagrams(place: &Place) -> Result<Self, String> {
+    pub fn datagrams(place: &Place) -> Result<Near, String> {
         let bind = |end| -> Result<UdpSocket, String> {
             let bound = place.at(end, || -> io::Result<UdpSocket> {
                 let socket = UdpSocket::bind((place.ip(end), 0))?;
@@ -133,55 +139,91 @@ impl Plain {
         let connect = |one: &UdpSocket, other: &UdpSocket| one.connect(other.local_addr()?);
         let connected = connect(&near, &far).and_then(|()| connect(&far, &near));
         connected.map_err(|error| format!("UDP sockets cannot be connected: {error}"))?;
-        Self::new(Box::new(near), Box::new(far), DATAGRAM_LEN)
+        Self::near(Box::new(near), Box::new(far), DATAGRAM_LEN)
     }
 
     /// Frames of Ethernet.
-    pub fn frames(place: &Place) -> Result<Self, String> {
+    pub fn frames(place: &Place) -> Result<Near, String> {
         let (mut near, mut far) = (Frames::open(place, 0)?, Frames::open(place, 1)?);
         (near.to, far.to) = (Frames::address(place, 1)?, Frames::address(place, 0)?);
-        Self::new(Box::new(near), Box::new(far), PAYLOAD_LEN)
+        Self::near(Box::new(near), Box::new(far), PAYLOAD_LEN)
     }
 
-    fn new(near: Box<dyn Line>, far: Box<dyn Line>, len_max: usize) -> Result<Self, String> {
+    fn near(near: Box<dyn Line>, far: Box<dyn Line>, len_max: usize) -> Result<Near, String> {
         let mut far = End::new(far, len_max);
         let far = Far::start(move |tally| far.work(tally).map_err(|error| error.to_string()))?;
-        Ok(Self { end: End::new(near, len_max), fars: vec![far], sent: 0 })
+        Ok(Near::new(Self(End::new(near, len_max)), vec![far], false))
     }
 }
 
-impl Near for Plain {
-    fn round_trip(&mut self, len: usize) -> Result<(), String> {
-        let failed = |error: io::Error| error.to_string();
-        self.end.send(ECHO, len).map_err(failed)?;
-        let began = Instant::now();
-        while began.elapsed() < PATIENCE {
-            match self.end.recv().map_err(failed)? {
-                Some((_, got, _)) if got == len => return Ok(()),
-                Some((_, got, _)) => return Err(format!("{got} of {len} bytes have come back")),
+impl Talk for Plain {
+    fn round_trip(&mut self, len: usize) -> Result<(), Trouble> {
+        let Self(end) = self;
+        let number = end.send_next(ECHO, len).map_err(broken)?;
+        let mut patience = Patience::new(Instant::now(), PATIENCE);
+        while patience.lasts(Instant::now()) {
+            match end.recv().map_err(broken)? {
+                // An answer that came too late for its own round trip.
+                Some(came) if came.number != number => {}
+                Some(came) if came.got == len => return Ok(()),
+                Some(Came { got, .. }) => {
+                    return Err(Trouble::Lost(format!("{got} of {len} bytes have come back")));
+                }
                 None => {}
             }
         }
-        Err("nothing has come back".to_owned())
+        Err(Trouble::Lost("nothing has come back".to_owned()))
     }
 
-    fn send(&mut self, len: usize) -> Result<(), String> {
-        self.sent += 1;
-        self.end.send(DISCARD, len).map_err(|error| error.to_string())
+    fn send(&mut self, len: usize) -> Result<(), Trouble> {
+        self.0.send_next(DISCARD, len).map(drop).map_err(broken)
     }
 
-    fn settle(&mut self) -> Result<(), String> {
-        until_arrived(&self.fars, self.sent, || {
-            std::thread::sleep(Duration::from_millis(1));
-            Ok(())
-        })?;
-        // What was lost is not waited for the next time.
-        self.sent = self.arrived().into_iter().min().unwrap_or(0);
+    fn turn(&mut self, most: Duration) -> Result<(), Trouble> {
+        std::thread::sleep(most);
         Ok(())
     }
+}
 
-    fn fars(&self) -> &[Far] {
-        &self.fars
+fn broken(error: io::Error) -> Trouble {
+    Trouble::Broken(error.to_string())
+}
+
+/// What has come of a message whose last datagram has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Came {
+    kind: u8,
+    number: u32,
+    got: usize,
+    is_whole: bool,
+}
+
+/// Puts datagrams together; those of a message come in their order, or not at all.
+#[derive(Debug, Default)]
+struct Joiner {
+    /// The message whose datagrams come.
+    kind: u8,
+    number: u32,
+    /// How many bytes of it have come.
+    got: usize,
+}
+
+impl Joiner {
+    /// Takes a datagram; what has come of its message, when it is the last of it.
+    fn take(&mut self, datagram: &[u8]) -> Option<Came> {
+        let (head, bytes) = datagram.split_first_chunk::<HEAD_LEN>()?;
+        let [kind, is_last, a, b, c, d, number @ ..] = *head;
+        let number = u32::from_be_bytes(number);
+        if (self.kind, self.number) != (kind, number) {
+            (self.kind, self.number, self.got) = (kind, number, 0);
+        }
+        self.got += bytes.len();
+        if is_last == 0 {
+            return None;
+        }
+        let got = std::mem::take(&mut self.got);
+        let is_whole = got == u32::from_be_bytes([a, b, c, d]) as usize;
+        Some(Came { kind, number, got, is_whole })
     }
 }
 
@@ -189,26 +231,35 @@ impl Near for Plain {
 struct End {
     line: Box<dyn Line>,
     buffer: Vec<u8>,
-    /// Bytes of a message that is not whole yet.
-    got: usize,
+    joiner: Joiner,
+    /// How many messages of each kind were sent from here.
+    sent: [u32; 2],
 }
 
 impl End {
     fn new(line: Box<dyn Line>, len_max: usize) -> Self {
-        Self { line, buffer: vec![0; len_max], got: 0 }
+        Self { line, buffer: vec![0; len_max], joiner: Joiner::default(), sent: [0; 2] }
+    }
+
+    /// Sends a message of its own; its number, from 0 for each kind.
+    fn send_next(&mut self, kind: u8, len: usize) -> io::Result<u32> {
+        let Some(next) = self.sent.get_mut(usize::from(kind)) else { return Ok(0) };
+        let number = *next;
+        *next = next.wrapping_add(1);
+        self.send((kind, number), len)?;
+        Ok(number)
     }
 
     /// Sends a message in as many datagrams as it takes.
-    fn send(&mut self, kind: u8, len: usize) -> io::Result<()> {
+    fn send(&mut self, (kind, number): (u8, u32), len: usize) -> io::Result<()> {
         let room = self.buffer.len() - HEAD_LEN;
         let mut left = len;
         loop {
             let some = left.min(room);
             left -= some;
             let datagram = self.buffer.get_mut(..HEAD_LEN + some).unwrap_or_default();
-            if let Some(head) = datagram.first_chunk_mut::<HEAD_LEN>() {
-                let [a, b, c, d] = u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes();
-                *head = [kind, u8::from(left == 0), a, b, c, d];
+            if let Some(into) = datagram.first_chunk_mut::<HEAD_LEN>() {
+                *into = head((kind, number), left == 0, len);
             }
             self.line.send(datagram)?;
             if left == 0 {
@@ -217,28 +268,60 @@ impl End {
         }
     }
 
-    /// Receives datagrams up to the last of a message: its kind, how many bytes have come of it,
-    /// and whether those are all.
-    fn recv(&mut self) -> io::Result<Option<(u8, usize, bool)>> {
+    /// Receives datagrams up to the last of a message, or none within [`SLICE`].
+    fn recv(&mut self) -> io::Result<Option<Came>> {
         loop {
             let Some(len) = self.line.recv(&mut self.buffer)? else { return Ok(None) };
-            let datagram = self.buffer.get(..len).unwrap_or_default();
-            let Some((head, bytes)) = datagram.split_first_chunk::<HEAD_LEN>() else { continue };
-            let [kind, is_last, len @ ..] = *head;
-            self.got += bytes.len();
-            if is_last != 0 {
-                let got = std::mem::take(&mut self.got);
-                return Ok(Some((kind, got, got == u32::from_be_bytes(len) as usize)));
+            let came = self.joiner.take(self.buffer.get(..len).unwrap_or_default());
+            if came.is_some() {
+                return Ok(came);
             }
         }
     }
 
     fn work(&mut self, tally: &Tally) -> io::Result<()> {
         match self.recv()? {
-            Some((ECHO, got, _)) => self.send(ECHO, got)?,
-            Some((_, _, true)) => tally.count(),
-            Some((_, _, false)) | None => {}
+            Some(Came { kind: ECHO, number, got, .. }) => self.send((ECHO, number), got)?,
+            Some(Came { number, is_whole: true, .. }) => tally.count(number.into()),
+            Some(_) | None => {}
         }
         Ok(())
+    }
+}
+
+/// The head of a datagram.
+fn head((kind, number): (u8, u32), is_last: bool, len: usize) -> [u8; HEAD_LEN] {
+    let [a, b, c, d] = u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes();
+    let [e, f, g, h] = number.to_be_bytes();
+    [kind, u8::from(is_last), a, b, c, d, e, f, g, h]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The datagrams of a message of 30 bytes, ten in each.
+    fn three(number: u32) -> [Vec<u8>; 3] {
+        [false, false, true]
+            .map(|is_last| [&head((DISCARD, number), is_last, 30)[..], &[0; 10]].concat())
+    }
+
+    fn take(datagrams: &[&Vec<u8>]) -> Vec<(u32, usize, bool)> {
+        let mut joiner = Joiner::default();
+        let came = datagrams.iter().filter_map(|datagram| joiner.take(datagram));
+        came.map(|came| (came.number, came.got, came.is_whole)).collect()
+    }
+
+    #[test]
+    fn a_lost_end_does_not_lengthen_the_next_message() {
+        let (a, b) = (three(0), three(1));
+        assert_eq!(take(&[&a[0], &a[1], &b[0], &b[1], &b[2]]), [(1, 30, true)]);
+    }
+
+    #[test]
+    fn what_lacks_is_not_made_up_from_the_message_before() {
+        let (a, b) = (three(0), three(1));
+        assert_eq!(take(&[&a[0], &a[1], &b[2]]), [(1, 10, false)]);
+        assert_eq!(take(&[&a[2], &b[2]]), [(0, 10, false), (1, 10, false)]);
     }
 }

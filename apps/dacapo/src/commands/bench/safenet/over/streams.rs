@@ -2,7 +2,8 @@
 //!
 //! What it is not: another protocol; the service adds a head to each message, and reports.
 
-use super::far::{Far, Near, PATIENCE, SLICE, Tally, until_arrived};
+use super::far::{Far, SLICE, Tally};
+use super::near::{Near, PATIENCE, Talk, Trouble};
 use super::place::Network;
 use super::users::{DISCARD, ECHO};
 use dacapo_xtp::{ContextId, Event, Listen, Message, Mode, Open, Read};
@@ -13,19 +14,17 @@ use std::time::Duration;
 /// How much is written and read at a time, as the service does.
 const PIECE_LEN: usize = 16 << 10;
 
-/// The near end.
+/// How the near end talks.
 pub struct Streams {
     host: Host,
     echo: ContextId,
     discard: ContextId,
-    fars: Vec<Far>,
     piece: Vec<u8>,
-    sent: u64,
 }
 
 impl Streams {
     /// A near end with two streams to a far one.
-    pub fn new(network: &Network) -> Result<Self, String> {
+    pub fn near(network: &Network) -> Result<Near, String> {
         let mode =
             Mode { fast_report: true, without_check: network.without_check, ..Mode::default() };
         let mut far = FarStreams::new(network, mode)?;
@@ -39,7 +38,7 @@ impl Streams {
         let (echo, discard) = (open(ECHO)?, open(DISCARD)?);
         let fars =
             vec![Far::start(move |tally| far.work(tally).map_err(|error| error.to_string()))?];
-        Ok(Self { host, echo, discard, fars, piece: vec![0; PIECE_LEN], sent: 0 })
+        Ok(Near::new(Self { host, echo, discard, piece: vec![0; PIECE_LEN] }, fars, true))
     }
 
     fn write(&mut self, id: ContextId, len: usize) -> Result<(), CallError> {
@@ -61,25 +60,24 @@ impl Streams {
     }
 }
 
-impl Near for Streams {
-    fn round_trip(&mut self, len: usize) -> Result<(), String> {
-        self.try_round_trip(len).map_err(|error| error.to_string())
+impl Talk for Streams {
+    fn round_trip(&mut self, len: usize) -> Result<(), Trouble> {
+        self.try_round_trip(len).map_err(trouble)
     }
 
-    fn send(&mut self, len: usize) -> Result<(), String> {
-        self.sent += 1;
-        self.write(self.discard, len).map_err(|error| error.to_string())
+    fn send(&mut self, len: usize) -> Result<(), Trouble> {
+        self.write(self.discard, len).map_err(trouble)
     }
 
-    fn settle(&mut self) -> Result<(), String> {
-        let host = &mut self.host;
-        until_arrived(&self.fars, self.sent, || {
-            host.turn(Duration::from_millis(1)).map_err(|error| error.to_string())
-        })
+    fn turn(&mut self, most: Duration) -> Result<(), Trouble> {
+        self.host.turn(most).map_err(|error| Trouble::Broken(error.to_string()))
     }
+}
 
-    fn fars(&self) -> &[Far] {
-        &self.fars
+fn trouble(error: CallError) -> Trouble {
+    match error {
+        CallError::TimedOut => Trouble::Lost(error.to_string()),
+        error => Trouble::Broken(error.to_string()),
     }
 }
 
@@ -105,6 +103,8 @@ struct FarStreams {
     host: Host,
     streams: Vec<(u16, ContextId, usize)>,
     piece: Vec<u8>,
+    /// Messages that were counted.
+    count: u64,
 }
 
 impl FarStreams {
@@ -114,7 +114,7 @@ impl FarStreams {
             let listen = Listen { mode, ..Listen::on(port) };
             host.listen(listen).map_err(|error| error.to_string())?;
         }
-        Ok(Self { host, streams: Vec::new(), piece: vec![0; PIECE_LEN] })
+        Ok(Self { host, streams: Vec::new(), piece: vec![0; PIECE_LEN], count: 0 })
     }
 
     fn work(&mut self, tally: &Tally) -> Result<(), CallError> {
@@ -143,7 +143,8 @@ impl FarStreams {
             }
             let whole = std::mem::take(got);
             if *port == DISCARD {
-                tally.count();
+                tally.count(self.count);
+                self.count += 1;
                 continue;
             }
             let until = self.host.after(PATIENCE);

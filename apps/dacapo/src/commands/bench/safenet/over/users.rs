@@ -8,9 +8,9 @@
 //!
 //! What it is not: XTP's own streams, which are in `streams.rs`.
 
-use super::far::{Far, Near, PATIENCE, SLICE, Tally, until_arrived};
+use super::far::{Far, SLICE, Tally};
+use super::near::{Near, PATIENCE, Talk, Trouble};
 use super::place::{Network, Way};
-use dacapo_base::Time;
 use dacapo_safenet::measure::Cast;
 use dacapo_safenet::{Config, Ending, Part, Route};
 use dacapo_safenet_net::{CallError, MessageHost};
@@ -23,18 +23,16 @@ pub const ECHO: u16 = 7;
 /// The port where they are taken and counted.
 pub const DISCARD: u16 = 9;
 
-/// The near end.
+/// How the near end talks.
 pub struct Users {
     host: MessageHost,
     echo: Route,
     discard: Route,
-    fars: Vec<Far>,
-    sent: u64,
 }
 
 impl Users {
     /// A near end and as many far ends as the cast has.
-    pub fn new(network: &Network, cast: Cast) -> Result<Self, String> {
+    pub fn near(network: &Network, cast: Cast) -> Result<Near, String> {
         let (count, is_group) = match cast {
             Cast::Unicast => (1, false),
             Cast::Multicast { receivers } => (receivers, true),
@@ -60,7 +58,9 @@ impl Users {
             fars.push(Far::start(move |tally| far.work(tally).map_err(|error| error.to_string()))?);
         }
         let route = if is_group { Route::group } else { Route::host };
-        Ok(Self { host, echo: route(to, ECHO), discard: route(to, DISCARD), fars, sent: 0 })
+        let talk = Self { host, echo: route(to, ECHO), discard: route(to, DISCARD) };
+        // Groups here are without repair.
+        Ok(Near::new(talk, fars, !is_group))
     }
 
     fn try_send(&mut self, route: Route, len: usize) -> Result<(), CallError> {
@@ -78,30 +78,25 @@ impl Users {
     }
 }
 
-impl Near for Users {
-    fn round_trip(&mut self, len: usize) -> Result<(), String> {
-        self.try_round_trip(len).map_err(|error| error.to_string())
+impl Talk for Users {
+    fn round_trip(&mut self, len: usize) -> Result<(), Trouble> {
+        self.try_round_trip(len).map_err(trouble)
     }
 
-    fn send(&mut self, len: usize) -> Result<(), String> {
-        self.sent += 1;
-        self.try_send(self.discard, len).map_err(|error| error.to_string())
+    fn send(&mut self, len: usize) -> Result<(), Trouble> {
+        self.try_send(self.discard, len).map_err(trouble)
     }
 
-    fn settle(&mut self) -> Result<(), String> {
-        let host = &mut self.host;
-        until_arrived(&self.fars, self.sent, || {
-            while host.poll_event().is_some() {}
-            host.turn(Duration::from_millis(1)).map_err(|error| error.to_string())
-        })?;
-        let least = self.arrived().into_iter().min().unwrap_or(0);
-        // What a group has lost is not waited for the next time.
-        self.sent = least;
-        Ok(())
+    fn turn(&mut self, most: Duration) -> Result<(), Trouble> {
+        while self.host.poll_event().is_some() {}
+        self.host.turn(most).map_err(|error| Trouble::Broken(error.to_string()))
     }
+}
 
-    fn fars(&self) -> &[Far] {
-        &self.fars
+fn trouble(error: CallError) -> Trouble {
+    match error {
+        CallError::TimedOut { .. } => Trouble::Lost(error.to_string()),
+        error => Trouble::Broken(error.to_string()),
     }
 }
 
@@ -128,27 +123,18 @@ struct FarUser {
 impl FarUser {
     fn work(&mut self, tally: &Tally) -> Result<(), CallError> {
         self.host.turn(SLICE)?;
-        while let Some(part) = self.take(DISCARD)? {
+        while let Some(part) = self.host.take_message(DISCARD) {
             if part.ending == Ending::Last {
-                tally.count();
+                tally.count(part.number);
             }
         }
-        while let Some(part) = self.take(ECHO)? {
+        while let Some(part) = self.host.take_message(ECHO) {
             if part.ending == Ending::Last && self.answers {
                 self.answer(&part)?;
             }
         }
         while self.host.poll_event().is_some() {}
         Ok(())
-    }
-
-    /// What is there.
-    fn take(&mut self, port: u16) -> Result<Option<Part>, CallError> {
-        match self.host.get_message(port, Time::ZERO) {
-            Ok(part) => Ok(Some(part)),
-            Err(CallError::TimedOut { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     fn answer(&mut self, part: &Part) -> Result<(), CallError> {
