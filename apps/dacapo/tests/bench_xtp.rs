@@ -107,6 +107,7 @@ fn a_rate_is_kept() {
     let rate = ["--mode", "stream", "--rate", "8 Mbit/s", "--no-check", "--json"];
     let all = json_of(&bench(&place, &[&rate, &SHORT[..], &ONE[..]].concat()).wait(LONG).expect(0));
     assert_eq!(all["rate_bytes_per_s"], 1_000_000);
+    assert_eq!((&all["no_check"], &all["run_max_seconds"]), (&json!(true), &Value::Null));
     assert!(all["points"][0]["mbit_per_s"].as_f64().unwrap() < 9.0, "{all}");
 }
 
@@ -152,7 +153,19 @@ fn the_tables_name_the_paper_under_both_names_of_the_command() {
     for name in [["bench", "xtp"], ["xtp", "bench"]] {
         let args = [&name[..], &SHORT[..], &ONE[..], &["--mode", "ack-rel,ack-un"]].concat();
         let out = place.run(&args).expect(0).out;
-        in_order(&out, &["packets of 2048", "4096", "Lost: 0 of", "1995", "13.97", "SandiaXTP"]);
+        in_order(
+            &out,
+            &[
+                "over udp, to a process on this host",
+                "windows of 4.00 MiB",
+                "packets of 2048",
+                "4096",
+                "Lost: 0 of",
+                "1995",
+                "13.97",
+                "SandiaXTP",
+            ],
+        );
         let help = place.run(&[name[0], name[1], "--help"]).expect(0).out;
         in_order(&help, &["--mode", "blast-steady", "--packet-len", "Examples:"]);
     }

@@ -99,7 +99,7 @@ fn words(value: f64, unit: &str, has_parts: bool) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-fn seconds_words(seconds: f64) -> String {
+pub fn seconds_words(seconds: f64) -> String {
     match seconds {
         seconds if seconds >= 100_000.0 => "days".to_owned(),
         seconds if seconds >= 120.0 => {

@@ -6,11 +6,13 @@ use super::derived::{Costs, costs, find, places};
 use super::then::{BEST, SOURCE, WAITING};
 use super::{Measured, near::Run};
 use crate::cli::{BenchXtpArgs, net_word};
+use crate::commands::transfer::figures::{bytes_words, rate_words, seconds_words};
 use crate::output::{Cell, Table, line};
 use serde_json::{Value, json};
 
 /// The tables, for people.
 pub fn print(args: &BenchXtpArgs, all: &[Measured]) {
+    line(format_args!("{}\n", how(args)));
     for packet_len in args.packet_len.iter().copied() {
         line(format_args!("packets of {packet_len} bytes"));
         print_points(args, all, packet_len);
@@ -24,6 +26,31 @@ pub fn print(args: &BenchXtpArgs, all: &[Measured]) {
          {lost} of {sent} bytes.\n"
     ));
     print_then();
+}
+
+/// How it was measured.
+fn how(args: &BenchXtpArgs) -> String {
+    let far = far(args);
+    let mut how =
+        format!("over {}, to {far}, runs of {}", net_word(args.over), bytes_words(args.bytes));
+    if let Some(most) = args.run_max {
+        how += &format!(", of {} at most", seconds_words(most.as_secs_f64()));
+    }
+    // Who started the far end has said what its window is.
+    if args.host.is_none() {
+        how += &format!(", windows of {}", bytes_words(args.window));
+    }
+    if let Some(rate) = args.rate {
+        how += &format!(", at most {}", rate_words(f64::from(rate) * 8.0));
+    }
+    if args.no_check {
+        how += ", bytes unchecked in every mode";
+    }
+    how
+}
+
+fn far(args: &BenchXtpArgs) -> &str {
+    args.host.as_deref().unwrap_or("a process on this host")
 }
 
 fn print_points(args: &BenchXtpArgs, all: &[Measured], packet_len: u32) {
@@ -94,11 +121,13 @@ pub fn to_json(args: &BenchXtpArgs, all: &[Measured]) -> Value {
     let derived: Vec<Value> = costs(all).iter().map(costs_json).collect();
     json!({
         "network": net_word(args.over),
-        "far": args.host.as_deref().unwrap_or("a process on this host"),
+        "far": far(args),
         "bytes": args.bytes,
         "seconds": args.seconds.as_secs_f64(),
         "window": args.window,
         "rate_bytes_per_s": args.rate,
+        "run_max_seconds": args.run_max.map(|most| most.as_secs_f64()),
+        "no_check": args.no_check,
         "points": points,
         "derived": derived,
         "then": then_json(),
