@@ -77,10 +77,17 @@ fn every_level_in_memory_has_its_points_and_a_line_through_them() {
     assert_eq!(number(&all["then_network"], "slope_ns_per_byte"), 341.0);
 }
 
+/// Where frames are sent, whatever the others go over.
+const CABLE: &str = "a cable between two network namespaces";
+
 #[test]
 fn over_udp_plain_sockets_stand_beside_and_frames_where_they_may() {
     let all = measured(&[]);
-    assert_eq!((&all["network"], &all["place"]), (&"udp".into(), &"loopback".into()));
+    assert_eq!(all["network"], "udp");
+    for row in all["levels"].as_array().unwrap() {
+        let place = if row["level"] == "mac" { CABLE } else { "loopback" };
+        assert_eq!(row["place"], place, "{row}");
+    }
     check_frames(&all, &names(&all));
     let beside = &all["user_beside_plain_udp"];
     assert!(number(beside, "slope_ratio").is_finite());
@@ -103,13 +110,29 @@ fn over_a_cable_every_level_is_measured_or_it_is_said_what_lacks() {
 }
 
 #[test]
+fn what_does_not_go_together_is_refused() {
+    let place = Place::new();
+    let error = place.run(&["bench", "safenet", "--over", "memory", "--no-check"]).expect(2).err;
+    in_order(&error, &["--no-check", "over memory", "--over udp"]);
+}
+
+#[test]
 fn the_table_names_the_document_and_help_has_examples() {
     let place = Place::new();
     let args = ["bench", "safenet", "--over", "memory", "--seconds", "1ms"];
     let out = place.start(&args).wait(common::LONG).expect(0).out;
     in_order(
         &out,
-        &["over memory", "latency", "65536", "as a line", "5420", "network (FDDI)", "Virginia"],
+        &[
+            "over memory",
+            "all ends in one process: user",
+            "latency",
+            "65536",
+            "as a line",
+            "5420",
+            "network (FDDI)",
+            "Virginia",
+        ],
     );
     let help = place.run(&["bench", "safenet", "--help"]).expect(0).out;
     in_order(&help, &["--over", "--seconds", "--json", "Examples:", "dacapo bench safenet"]);

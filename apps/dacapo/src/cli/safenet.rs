@@ -34,3 +34,19 @@ pub struct BenchSafenetArgs {
     #[arg(long)]
     pub json: bool,
 }
+
+impl BenchSafenetArgs {
+    /// Whether what is asked goes together.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn check(&self) -> Result<(), &'static str> {
+        if self.no_check && self.over == MessagesOver::Memory {
+            return Err(
+                "--no-check is for networks: over memory nothing can be damaged, and both \
+                        ends check all the same; use --over udp, ip or ethernet",
+            );
+        }
+        Ok(())
+    }
+}

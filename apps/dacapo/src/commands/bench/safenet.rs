@@ -15,10 +15,11 @@ mod row;
 mod show;
 mod then;
 
-use crate::cli::{BenchSafenetArgs, MessagesOver};
+use crate::cli::{BenchSafenetArgs, MessagesOver, or_usage};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Progress;
+use over::Carrier;
 use std::time::Duration;
 
 /// Lengths of messages, bytes; the first where there are empty ones.
@@ -30,10 +31,14 @@ const COUNT_MAX: u32 = 1_000_000;
 
 /// Runs the command.
 pub fn run(args: &BenchSafenetArgs) -> Result<Exit, Failure> {
+    or_usage(args.check().map_err(str::to_owned));
     let mut progress = Progress::new(args.json);
+    let mut over = |carrier| over::run(carrier, args.no_check, args.seconds, &mut progress);
     let results = match args.over {
         MessagesOver::Memory => memory::run(args.seconds, &mut progress),
-        network => over::run(network, args.no_check, args.seconds, &mut progress),
+        MessagesOver::Udp => over(Carrier::Udp),
+        MessagesOver::Ip => over(Carrier::Ip),
+        MessagesOver::Ethernet => over(Carrier::Ethernet),
     };
     progress.clear();
     let results = results?;

@@ -11,6 +11,8 @@ use dacapo_safenet::measure::{self, Cast, MeasureError, Run, interval, latency};
 use dacapo_sys::clock;
 use std::time::Duration;
 
+/// Where the ends are.
+const PLACE: &str = "all ends in one process";
 /// What is measured.
 const ROWS: [(&str, measure::Level, Cast, Option<Then>); 4] = [
     ("user", measure::Level::User, Cast::Unicast, Some(then::UNICAST)),
@@ -40,11 +42,10 @@ pub fn run(most: Duration, progress: &mut Progress) -> Result<Results, Failure> 
             let point = point(Run { level: at, cast, len, count: TRIED }, most);
             points.push(point.map_err(|error| Failure::run_time("bench safenet", error))?);
         }
-        rows.push(Row { name, level, cast, then, points });
+        rows.push(Row { name, level, cast, place: PLACE, then, points });
     }
-    let place = "all ends in one process";
     let network = ("network (FDDI)", "there is none: packets are handed over by a call".to_owned());
-    Ok(Results { network: "memory", place, is_checked: true, rows, left_out: vec![network] })
+    Ok(Results { network: "memory", is_checked: true, rows, left_out: vec![network] })
 }
 
 fn point(run: Run, most: Duration) -> Result<Point, MeasureError> {

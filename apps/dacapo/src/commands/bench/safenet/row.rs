@@ -52,6 +52,8 @@ pub struct Row {
     pub level: Level,
     /// To whom.
     pub cast: Cast,
+    /// Where the ends are, in words.
+    pub place: &'static str,
     /// What the document has of it.
     pub then: Option<Then>,
     /// By length.
@@ -78,8 +80,6 @@ impl Row {
 pub struct Results {
     /// What carries packets: `memory`, `udp`, `ip`, `ethernet`.
     pub network: &'static str,
-    /// Where the ends are, in words.
-    pub place: &'static str,
     /// Whether XTP's checksum covers the bytes.
     pub is_checked: bool,
     /// By level and cast.
@@ -113,14 +113,13 @@ mod tests {
             arrived: 1.0,
         };
         let points = [0, 100, 1_000].map(point).into();
-        Row { name: "", level, cast: Cast::Unicast, then: None, points }
+        Row { name: "", level, cast: Cast::Unicast, place: "", then: None, points }
     }
 
     #[test]
     fn users_stand_beside_plain_udp() {
         let rows = vec![row(Level::User, 12.0, 0.003), row(Level::Udp, 10.0, 0.002)];
-        let mut results =
-            Results { network: "udp", place: "", is_checked: true, rows, left_out: Vec::new() };
+        let mut results = Results { network: "udp", is_checked: true, rows, left_out: Vec::new() };
         let (above, times) = results.beside_udp().unwrap();
         assert!((above - 2.0).abs() < 1e-6 && (times - 1.5).abs() < 1e-6, "{above} {times}");
         results.rows.pop();

@@ -11,7 +11,11 @@ use serde_json::{Value, json};
 /// The tables, for people.
 pub fn print(results: &Results) {
     let check = if results.is_checked { "" } else { ", the bytes of messages unchecked" };
-    line(format_args!("over {}, {}{check}\n", results.network, results.place));
+    line(format_args!("over {}{check}", results.network));
+    for (place, names) in places(&results.rows) {
+        line(format_args!("{place}: {}", names.join("; ")));
+    }
+    line("");
     print_points(&results.rows);
     line("");
     print_fits(results);
@@ -28,6 +32,18 @@ pub fn print(results: &Results) {
          (Virginia): Ada\nprograms, XTP on a board of its own, FDDI; its users were held to a rate \
          of 12 Mbit/s. Its group had one\nreceiver for the latency and two for the throughput.",
     );
+}
+
+/// The places, and the names of the rows there.
+fn places(rows: &[Row]) -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut places: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in rows {
+        match places.iter_mut().find(|(place, _)| *place == row.place) {
+            Some((_, names)) => names.push(row.name),
+            None => places.push((row.place, vec![row.name])),
+        }
+    }
+    places
 }
 
 fn print_points(rows: &[Row]) {
@@ -101,7 +117,6 @@ pub fn to_json(results: &Results) -> Value {
         .map(|(above, times)| json!({ "intercept_above_us": above, "slope_ratio": times }));
     json!({
         "network": results.network,
-        "place": results.place,
         "checked": results.is_checked,
         "levels": rows,
         "user_beside_plain_udp": beside,
@@ -132,6 +147,7 @@ fn row_json(row: &Row) -> Value {
         "level": row.level.name(),
         "cast": cast,
         "receivers": receivers,
+        "place": row.place,
         "points": points,
         "fit": fit,
         "then": row.then.as_ref().map(then_json),

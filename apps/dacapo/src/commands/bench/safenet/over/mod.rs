@@ -24,13 +24,13 @@ mod users;
 use super::row::{Level, Point, Results, Row};
 use super::then;
 use super::{LENS, TRIED, filling};
-use crate::cli::MessagesOver;
 use crate::edge::interrupted;
 use crate::exit::Failure;
 use crate::progress::Progress;
 use dacapo_safenet::measure::Cast;
 use dacapo_sys::signal::{Signal, Signals};
 use near::{Look, Near, Trouble};
+pub use place::Carrier;
 use place::{Network, Place};
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ const MAC: Wanted = wanted("MAC (Ethernet)", End::Frames, Level::Mac, ONE, Some(
 /// Measures every level over this network; what it lacks the right for is left out, with the
 /// reason.
 pub fn run(
-    over: MessagesOver,
+    over: Carrier,
     without_check: bool,
     most: Duration,
     progress: &mut Progress,
@@ -101,24 +101,21 @@ pub fn run(
         Run { signals: signals.map_err(|error| Failure::run_time(WHAT, error))?, most, progress };
     let failed = |text| Failure::run_time(WHAT, text);
     let cable = Place::cable();
-    let (place, network) = match over {
-        MessagesOver::Memory | MessagesOver::Udp => (Place::Loopback, "udp"),
-        MessagesOver::Ip => (cable.as_ref().map_err(|why| failed(why.clone()))?.clone(), "ip"),
-        MessagesOver::Ethernet => {
-            (cable.as_ref().map_err(|why| failed(why.clone()))?.clone(), "ethernet")
-        }
+    let place = match over {
+        Carrier::Udp => Place::Loopback,
+        Carrier::Ip | Carrier::Ethernet => cable.clone().map_err(failed)?,
     };
-    let network_of = Network { place: place.clone(), over, without_check };
+    let network = Network { place, over, without_check };
     let mut rows = Vec::new();
     for wanted in ROWS {
-        rows.push(run.row(&network_of, wanted)?);
+        rows.push(run.row(&network, wanted)?);
     }
     let mut left_out = Vec::new();
     match cable {
         Ok(place) => rows.push(run.row(&Network { place, over, without_check }, MAC)?),
         Err(why) => left_out.push((MAC.name, why)),
     }
-    Ok(Results { network, place: place.words(), is_checked: !without_check, rows, left_out })
+    Ok(Results { network: over.name(), is_checked: !without_check, rows, left_out })
 }
 
 struct Run<'a> {
@@ -143,7 +140,7 @@ impl Run<'_> {
             }
             points.push(self.point(network, &wanted, *len)?);
         }
-        Ok(Row { name, level, cast, then, points })
+        Ok(Row { name, level, cast, place: network.place.words(), then, points })
     }
 
     /// Measures a point several times, each time between other threads, and takes the middle: where

@@ -8,7 +8,6 @@
 //! What it is not: an end.
 
 use super::cable::{Cable, INTERFACE};
-use crate::cli::MessagesOver;
 use dacapo_sys::interface;
 use dacapo_sys::udp::Delivery;
 use dacapo_xtp::Config;
@@ -77,13 +76,35 @@ pub enum Way {
     Back,
 }
 
+/// What carries XTP's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// UDP.
+    Udp,
+    /// IP protocol 36; only over a cable.
+    Ip,
+    /// Frames of Ethernet; only over a cable.
+    Ethernet,
+}
+
+impl Carrier {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Ip => "ip",
+            Self::Ethernet => "ethernet",
+        }
+    }
+}
+
 /// A network at a place.
 #[derive(Clone, Debug)]
 pub struct Network {
     /// Where.
     pub place: Place,
     /// Which.
-    pub over: MessagesOver,
+    pub over: Carrier,
     /// XTP's checksum covers headers only.
     pub without_check: bool,
 }
@@ -97,9 +118,9 @@ impl Network {
             Way::Back => 2,
         };
         match self.over {
-            MessagesOver::Memory | MessagesOver::Udp => ([239, 82, 1, last], port).into(),
-            MessagesOver::Ip => ([239, 82, 1, last], 0).into(),
-            MessagesOver::Ethernet => ([0xFF02, 0, 0, 0, 0, 0, 0x82, u16::from(last)], 0).into(),
+            Carrier::Udp => ([239, 82, 1, last], port).into(),
+            Carrier::Ip => ([239, 82, 1, last], 0).into(),
+            Carrier::Ethernet => ([0xFF02, 0, 0, 0, 0, 0, 0x82, u16::from(last)], 0).into(),
         }
     }
 
@@ -133,9 +154,9 @@ impl Network {
         let delivery = Delivery { interface, ..config.delivery };
         let config = InternetConfig { delivery, ..config };
         Ok(match self.over {
-            MessagesOver::Memory | MessagesOver::Udp => Box::new(Udp::bind(&config)?),
-            MessagesOver::Ip => Box::new(Ip::bind(&config)?),
-            MessagesOver::Ethernet => Box::new(Ethernet::open(self.place.interface(), None)?),
+            Carrier::Udp => Box::new(Udp::bind(&config)?),
+            Carrier::Ip => Box::new(Ip::bind(&config)?),
+            Carrier::Ethernet => Box::new(Ethernet::open(self.place.interface(), None)?),
         })
     }
 }
