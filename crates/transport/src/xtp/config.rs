@@ -19,6 +19,9 @@ const PATH_LEN: u16 = 1_200;
 /// The longest on loopback.
 const LOOPBACK_LEN: u16 = 16_384;
 
+/// Bytes that a stream keeps each way where nothing else is said.
+pub(super) const BUFFER_LEN: usize = 1 << 20;
+
 /// What an XTP transport is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -33,7 +36,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { udp: udp::Config::default(), buffer_len: 1 << 20, streams_max: DATA_LANES_MAX }
+        Self { udp: udp::Config::default(), buffer_len: BUFFER_LEN, streams_max: DATA_LANES_MAX }
     }
 }
 

@@ -12,6 +12,7 @@
 //! Source: docs/xtp.md; RFC 1071 (checksum).
 
 use super::DATAGRAM_LEN_MAX;
+use super::config::BUFFER_LEN;
 use crate::tcp::spec::{Repaired, rate_with_losses, scale};
 use dacapo_lift::{Cost, Figures, PPB, Property, Setting, TransportProfile, TransportSpec};
 
@@ -38,7 +39,7 @@ pub static SPEC: TransportSpec = TransportSpec {
         segment_on_wire: SEGMENT_LEN + HEADS_LEN,
         // WTIMER waits no less.
         timeout_min: 10_000_000,
-        yields: false,
+        window_len: Some(BUFFER_LEN as u64),
         cost: COST,
     },
 };
@@ -69,7 +70,7 @@ struct Unrepaired;
 
 impl TransportProfile for Unrepaired {
     /// - Loss and delay are those of the path: nothing is repaired, and nothing is waited for. What
-    ///   comes later than what was sent after it is lost, too.
+    ///   comes later than what was sent after it is lost, too ([`overtaken_ppb`]).
     /// - The rate is the path's less headers, and without a bound at most what yields.
     fn figures(&self, setting: &Setting) -> Figures {
         let path = setting.path;
@@ -79,9 +80,10 @@ impl TransportProfile for Unrepaired {
             bound => bound,
         };
         let loss = path.loss_ppb.min(PPB);
+        let overtaken = scale(PPB - loss, overtaken_ppb(setting), PPB);
         Figures {
-            loss_ppb: loss,
-            loss_runs_ppb: loss * 1_000 / path.burst_milli.max(1_000),
+            loss_ppb: loss + overtaken,
+            loss_runs_ppb: loss * 1_000 / path.burst_milli.max(1_000) + overtaken,
             delay_ns: path.delay_ns.saturating_add(path.jitter_ns),
             jitter_ns: path.jitter_ns,
             rate_bps: scale(path.rate_bps, len, len + HEADS_LEN + 8).min(bound),
@@ -93,11 +95,26 @@ impl TransportProfile for Unrepaired {
     }
 }
 
+/// The share of packets, in ppb, that others may overtake: those sent within the path's jitter,
+/// but for one in that time. Of delays that are even within the jitter, 57 % were overtaken at a
+/// tenth of it between packets and 40 % at a fifth; this says 90 and 80 %.
+fn overtaken_ppb(setting: &Setting) -> u64 {
+    let per_unit = u64::from(setting.units.len_mean).div_ceil(DATAGRAM_LEN_MAX as u64).max(1);
+    let per_ks = u128::from(setting.units.per_ks) * u128::from(per_unit);
+    let interval_ns = 1_000_000_000_000_u128.checked_div(per_ks);
+    let interval_ns = interval_ns.and_then(|it| u64::try_from(it).ok()).unwrap_or(u64::MAX);
+    match setting.path.jitter_ns {
+        jitter_ns if jitter_ns <= interval_ns => 0,
+        jitter_ns => PPB - scale(interval_ns, PPB, jitter_ns),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::specs::tests::internet;
     use crate::tcp;
+    use dacapo_lift::Path;
 
     const MS: u64 = 1_000_000;
 
@@ -109,6 +126,36 @@ mod tests {
         assert_eq!((figures.loss_ppb, figures.loss_runs_ppb), (5_000_000, 1_666_666));
         assert_eq!((figures.delay_ns, figures.jitter_ns), (40 * MS, 10 * MS));
         assert_eq!(figures.rate_bps, 8_000_000, "a bound is kept in spite of losses");
+    }
+
+    #[test]
+    fn what_others_overtake_is_lost_too() {
+        let mut setting = internet();
+        setting.path.loss_ppb = 0;
+        let loss = |setting: &Setting| SPEC_DATAGRAM.profile.figures(setting).loss_ppb;
+        // 10 ms of jitter, and a packet each 20 ms, 10 ms, 1 ms.
+        assert_eq!(loss(&setting), 0);
+        setting.units.per_ks = 100_000;
+        assert_eq!(loss(&setting), 0);
+        setting.units.per_ks = 1_000_000;
+        assert_eq!(loss(&setting), 900_000_000);
+        setting.path.jitter_ns = 0;
+        assert_eq!(loss(&setting), 0, "they come as they were sent");
+    }
+
+    #[test]
+    fn a_stream_carries_at_most_its_window_in_the_round_trips_of_a_repair() {
+        let mut setting = internet();
+        setting.path = Path { rate_bps: 1_000_000_000, jitter_ns: 0, ..setting.path };
+        setting.bound_bps = 600_000_000;
+        let rate = |loss_ppb: u64| {
+            let path = Path { loss_ppb, ..setting.path };
+            SPEC.profile.figures(&Setting { path, ..setting }).rate_bps
+        };
+        // 1 MiB in 60 ms.
+        let window = BUFFER_LEN as u64 * 8 * 1_000 / 60;
+        assert_eq!([0, 1, 10_000_000].map(rate), [window, window / 2, window / 3]);
+        assert!(rate(700_000_000) == 0, "nothing comes through in time");
     }
 
     #[test]
