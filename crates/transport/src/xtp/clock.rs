@@ -19,6 +19,8 @@ const LATE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     skipped: Duration,
+    /// The time of the last call.
+    called: Time,
     /// When the engine asked to be called.
     due: Option<Time>,
 }
@@ -26,10 +28,14 @@ pub(super) struct Clock {
 impl Clock {
     /// The engine's time at `now`.
     pub(super) fn read(&mut self, now: Time) -> Time {
-        if let Some(due) = self.due.filter(|due| now > *due + LATE) {
-            self.skipped += now.since(due);
+        let now = now.max(self.called);
+        // What it was called in was no pause, however long ago it had asked.
+        let idle_since = self.due.map(|due| due.max(self.called));
+        if let Some(since) = idle_since.filter(|since| now > *since + LATE) {
+            self.skipped += now.since(since);
             self.due = None;
         }
+        self.called = now;
         Time::ZERO + now.since(Time::ZERO).saturating_sub(self.skipped)
     }
 
@@ -57,5 +63,16 @@ mod tests {
         assert_eq!(clock.set_due(at(2_000)), Some(at(62_000)));
         assert_eq!(clock.set_due(Time::NEVER), None);
         assert_eq!(clock.read(at(3_600_000)), at(3_540_000), "nothing was asked for");
+    }
+    #[test]
+    fn a_pause_lies_between_two_calls_even_where_nothing_is_asked_between() {
+        let at = Time::from_millis;
+        let mut clock = Clock::default();
+        clock.set_due(at(600));
+        assert_eq!(clock.read(at(1_500)), at(1_500));
+        assert_eq!(clock.read(at(1_700)), at(1_700), "0.2 s after the last call");
+        assert_eq!(clock.read(at(9_700)), at(1_700), "it was stopped for eight seconds");
+        assert_eq!(clock.read(at(9_800)), at(1_800));
+        assert_eq!(clock.read(at(9_000)), at(1_800), "never back");
     }
 }
