@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use peers::{Failure, median, spread};
 use serde_json::{Value, json};
 
+use crate::judge::ROUNDS_MIN;
 use crate::measure::{Run, Sample};
 use crate::options::Options;
 use crate::place::Place;
@@ -250,6 +251,12 @@ impl Cell {
         (self.row.name == "xtp").then_some(LOSSES[self.loss].goal)
     }
 
+    /// Whether the goal is met; fewer runs than these say nothing.
+    fn is_met(&self) -> Option<bool> {
+        let is_judged = self.samples.len() >= ROUNDS_MIN;
+        Some(self.of_link().filter(|_| is_judged)? >= self.goal()?)
+    }
+
     fn json(&self) -> Value {
         let goal = self.goal();
         json!({
@@ -257,7 +264,7 @@ impl Cell {
             "mbit_per_s": { "median": median(&self.mbit_s()), "all": self.mbit_s() },
             "cpu_s_per_gb": median(&self.values(|sample| sample.cpu_s_per_gb)),
             "of_link": self.of_link(), "goal": goal,
-            "met": goal.and_then(|goal| Some(self.of_link()? >= goal)),
+            "met": self.is_met(),
             "not_counted": self.late, "failures": self.failures,
         })
     }
@@ -313,10 +320,15 @@ impl Cell {
         if let (true, Some(why)) = (self.samples.is_empty(), self.failures.first()) {
             return format!("failed: {why}");
         }
-        match (self.goal(), self.of_link()) {
-            (Some(goal), Some(share)) if share >= goal => format!("≥ {goal}: met"),
-            (Some(goal), Some(_)) => format!("≥ {goal}: missed"),
-            _ => String::new(),
+        let goal = match (self.goal(), self.is_met()) {
+            (Some(goal), Some(true)) => format!("≥ {goal}: met"),
+            (Some(goal), Some(false)) => format!("≥ {goal}: missed"),
+            (Some(goal), None) => format!("≥ {goal}: not judged: fewer than {ROUNDS_MIN} runs"),
+            (None, _) => String::new(),
+        };
+        match self.failures.len() {
+            0 => goal,
+            count => format!("{goal} ({count} failed)").trim_start().to_owned(),
         }
     }
 }
@@ -348,6 +360,11 @@ mod tests {
         cell.take(&run(Err(Failure("gone".to_owned()))), &totals(20.0, 0));
         assert_eq!((cell.samples.len(), cell.late, cell.failures.len()), (1, 2, 1));
         assert!((cell.of_link().unwrap() - 0.99).abs() < 1e-4);
+        assert_eq!(cell.is_met(), None, "one run says nothing");
+        assert!(cell.verdict().ends_with("fewer than 3 runs (1 failed)"), "{}", cell.verdict());
+        let one = cell.samples.clone();
+        cell.samples.extend([one.clone(), one].concat());
+        assert_eq!(cell.is_met(), Some(true));
         assert!(table(&[cell]).contains("475.2 (475.2 … 475.2)"));
     }
 
