@@ -228,6 +228,31 @@ fn a_stop_of_the_process_is_no_silence_of_the_other_end() {
     ends.end();
 }
 
+/// Lets calls of the system fail from now on; none with an empty text.
+fn fail(faults: &str) {
+    let plan = if faults.is_empty() { Ok(Vec::new()) } else { dacapo_sys::faults::parse(faults) };
+    dacapo_sys::faults::plan(&plan.unwrap());
+}
+
+#[test]
+fn while_a_socket_is_full_nothing_is_due_at_once() {
+    for mode in [Mode::Streams, Mode::Datagrams] {
+        let mut ends = open_with(mode, &few());
+        fail("sendmsg:EAGAIN:1/1");
+        ends.client.send_all(&to_server(&ends, b"later"));
+        for _ in 0..100 {
+            ends.client.pass(Duration::from_millis(50));
+            ends.client.turn();
+            let (now, due) = (ends.client.now(), ends.client.transport.next_deadline());
+            assert!(due.is_some_and(|due| due > now), "{mode:?}: {due:?} at {now:?}");
+        }
+        assert_eq!(ends.client.transport.poll_stream(), None);
+        fail("");
+        assert_eq!(ends.await_server(1)[0].bytes, b"later");
+        ends.end();
+    }
+}
+
 /// A way between a client and a server that loses, and can be cut.
 struct Relay {
     front: UdpSocket,

@@ -249,13 +249,14 @@ impl Links {
         self.put(number, Kind::Stream, &said);
     }
 
-    /// When something is due, of what can come; asked when nothing is to be sent.
-    pub(super) fn look_up_deadline(&mut self) {
+    /// When something is due, of what can come, but not within `rest`; asked whenever no more is
+    /// sent.
+    pub(super) fn look_up_deadline(&mut self, rest: Duration) {
         let own = |link: &Link| link.say_again_at.into_iter().chain(link.until).min();
         let own = self.links.values().filter_map(own).min().unwrap_or(Time::NEVER);
         // What is over needs no call of its own.
         let at = if self.links.is_empty() { Time::NEVER } else { self.engine.deadline().min(own) };
-        self.due = self.clock.set_due(at);
+        self.due = self.clock.set_due(at.max(self.now + rest));
     }
 
     /// What has happened, one by one.

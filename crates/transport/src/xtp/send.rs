@@ -17,9 +17,13 @@ use crate::stream::Phase;
 use crate::{Outgoing, SendError, Sent};
 use dacapo_sys::udp::{SEGMENTS_MAX, TRAIN_BYTES_MAX};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// The most trains of one call.
 const TRAINS_MAX: usize = 32;
+
+/// While a socket is full, what is due is looked at so often.
+const FULL_CALLS: Duration = Duration::from_millis(100);
 
 /// Packets that go to one address, and one that does not fit among them.
 #[derive(Debug, Default)]
@@ -97,16 +101,19 @@ impl Xtp {
         let mut is_refused = false;
         let mut is_all = true;
         for turn in 0..=TRAINS_MAX {
+            let mut links = super::link::lock(&self.links);
             if !(0..self.doors.count()).all(|door| self.doors.has_room(door)) {
+                // Room is told of; until then the time need not be told often.
+                links.look_up_deadline(FULL_CALLS);
                 break;
             }
             if turn == TRAINS_MAX {
+                links.look_up_deadline(Duration::ZERO);
                 is_all = false;
                 break;
             }
-            let mut links = super::link::lock(&self.links);
             let Some((to, route)) = self.train.fill(&mut links) else {
-                links.look_up_deadline();
+                links.look_up_deadline(Duration::ZERO);
                 break;
             };
             drop(links);
