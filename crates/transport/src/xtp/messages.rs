@@ -18,7 +18,7 @@
 //!
 //! Decoder: any messages end as datagrams, bytes of the stream, or counted drops.
 //!
-//! Invariant: what waits is bounded by [`ARRIVALS_MAX`] and a message.
+//! Invariant: what waits is bounded by [`ARRIVALS_MAX`] and a message; what is kept, by twice that.
 
 #![deny(
     clippy::unwrap_used,
@@ -199,8 +199,9 @@ impl Messages {
     pub(super) fn pop(&mut self, count: usize) {
         let len = self.lens.drain(..count.min(self.lens.len())).sum::<usize>();
         self.gone = self.gone.saturating_add(len);
-        if self.lens.is_empty() {
-            self.bytes.clear();
+        // What is handed up goes at the latest when it is the greater part: a byte moves once.
+        if self.gone > self.bytes.len() / 2 || self.lens.is_empty() {
+            self.bytes.drain(..self.gone.min(self.bytes.len()));
             self.gone = 0;
         }
     }
@@ -284,6 +285,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_handed_up_is_not_kept_while_a_datagram_waits() {
+        let mut messages = Messages::default();
+        messages.handle(DATA, &[0; 1_000], true);
+        for number in 1..=1_000_u32 {
+            messages.handle(DATA, &[number as u8; 1_000], true);
+            messages.pop(1);
+            assert_eq!(messages.front(1_000), [number as u8; 1_000]);
+            assert!(messages.bytes.len() <= 2_000, "{}", messages.bytes.len());
+        }
+    }
+
+    #[test]
     fn any_messages_are_bounded_and_add_up() {
         for seed in 0..500 {
             let mut random = dacapo_base::Random::from_number(seed);
@@ -301,6 +314,7 @@ mod tests {
                 if random.chance(0.3) {
                     let count = random.below(3) as usize;
                     messages.pop(count);
+                    assert!(messages.gone <= messages.bytes.len() / 2, "seed {seed}");
                 }
             }
         }
