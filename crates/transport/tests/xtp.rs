@@ -354,6 +354,50 @@ fn what_is_lost_on_the_way_arrives_all_the_same_or_is_missing_in_order() {
 }
 
 #[test]
+fn a_lost_answer_is_read_though_datagrams_come_before_the_next() {
+    let (mut client, mut server, mut relay, _) = over_relay(Mode::Datagrams, 0.0);
+    let opened = |side: &Side<Xtp>| side.transport.stats().streams.opened == 1;
+    for _ in 0..1_000 {
+        client.turn();
+        relay.carry(false);
+        server.turn();
+        if opened(&server) {
+            break;
+        }
+    }
+    assert!(opened(&server));
+    // The answer, and what went with it.
+    relay.carry(true);
+    let to_client = relay.back.local_addr().unwrap();
+    let mut sent = 0;
+    for _ in 0..5_000 {
+        let datagram = Outgoing::datagram(Lane::Data, to_client, &[9; 1_000]);
+        sent += u64::from(server.transport.send(&datagram).unwrap() == Sent::All);
+        turn(&mut client, &mut server, &mut relay);
+        if opened(&client) {
+            break;
+        }
+    }
+    assert!(opened(&client), "of {sent}: {:?}", client.transport.stats());
+    let dropped = client.transport.stats().drops.queue_full;
+    assert!(dropped > 0 && dropped < sent, "{dropped} of {sent}");
+    client.turn();
+    client.take_arrivals();
+    for number in 0..500_u32 {
+        let bytes = number.to_be_bytes();
+        let datagram = Outgoing::datagram(Lane::Data, to_client, &bytes);
+        assert_eq!(server.transport.send(&datagram).unwrap(), Sent::All);
+        turn(&mut client, &mut server, &mut relay);
+    }
+    client.turn();
+    let arrived = client.take_arrivals();
+    let last = arrived.iter().filter(|arrival| arrival.bytes.len() == 4).count();
+    assert_eq!(last, 500, "what comes behind the answer arrives");
+    client.end();
+    server.end();
+}
+
+#[test]
 fn after_an_outage_a_stream_goes_on_within_two_seconds() {
     let (mut client, mut server, mut relay, remote) = over_relay(Mode::Streams, 0.0);
     for _ in 0..100 {

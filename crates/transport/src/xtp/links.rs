@@ -79,6 +79,8 @@ pub(super) struct Links {
     pub(super) foreign: u64,
     /// Datagrams of which a part was lost.
     pub(super) broken: u64,
+    /// Datagrams that came before the answer to a preface and had no room.
+    pub(super) overflow: u64,
     /// Datagrams that nobody read before their association was over.
     unread: u64,
     scratch: Vec<u8>,
@@ -101,6 +103,7 @@ impl Links {
             due: None,
             foreign: 0,
             broken: 0,
+            overflow: 0,
             unread: 0,
             scratch: vec![0; config.buffer_len.clamp(1, 64 << 10)],
         }
@@ -318,6 +321,7 @@ impl Links {
             }
         }
         self.broken += std::mem::take(&mut link.messages.broken);
+        self.overflow += std::mem::take(&mut link.messages.overflow);
         let said = link.said.clone();
         if says_again && !said.is_empty() {
             self.put(number, Kind::Stream, &said);

@@ -12,7 +12,8 @@
 //! ended when the next tag comes has lost its end: both are dropped and counted.
 //!
 //! Nothing is sent again, the preface neither. So the dialer says it again while it is not
-//! answered, and the listener answers each time.
+//! answered, and the listener answers each time. Behind the first answer, which was lost, datagrams
+//! may come: those do not keep the next one from being read.
 //!
 //! What it is not: an engine; see [`super::links`].
 //!
@@ -32,7 +33,8 @@ use super::config::DATAGRAM_LEN_MAX;
 use crate::stream::{MAGIC, TOKEN_LEN};
 use std::collections::VecDeque;
 
-/// Bytes from which on nothing more is taken out of the engine.
+/// Bytes from which on nothing more is taken out of the engine; before the answer has come,
+/// datagrams are dropped from there on.
 pub(super) const ARRIVALS_MAX: usize = 64 << 10;
 
 /// The length of a whole preface.
@@ -94,6 +96,8 @@ pub(super) struct Messages {
     stream_len: usize,
     /// Datagrams of which a part has come and the rest was lost, or that are no datagrams of ours.
     pub(super) broken: u64,
+    /// Datagrams that came before the answer and found no room.
+    pub(super) overflow: u64,
 }
 
 impl Messages {
@@ -102,10 +106,16 @@ impl Messages {
         self.lens.is_empty()
     }
 
-    /// True while more is taken out of the engine.
+    /// True while more is taken out of the engine: before the answer all, as it is behind what
+    /// comes before it.
     pub(super) fn has_room(&self) -> bool {
+        !self.has_answer() || !self.is_full()
+    }
+
+    /// True when no datagram has room.
+    fn is_full(&self) -> bool {
         let waiting = self.bytes.len().saturating_sub(self.gone);
-        waiting.saturating_add(self.stream.len()) < ARRIVALS_MAX && self.lens.len() < ARRIVALS_MAX
+        waiting.saturating_add(self.stream.len()) >= ARRIVALS_MAX || self.lens.len() >= ARRIVALS_MAX
     }
 
     /// True when the whole preface, or the answer to it, has come.
@@ -152,6 +162,9 @@ impl Messages {
     fn take_whole(&mut self) -> Came {
         let mut came = Came::Something;
         match self.open.take() {
+            Some(Kind::Datagram | Kind::Empty) if self.is_full() => {
+                self.overflow = self.overflow.saturating_add(1);
+            }
             Some(Kind::Datagram) => {
                 self.bytes.extend_from_slice(&self.part);
                 self.lens.push_back(self.part.len());
@@ -285,6 +298,21 @@ mod tests {
     }
 
     #[test]
+    fn before_the_answer_all_is_taken_and_what_has_no_room_is_counted() {
+        let mut dialer = Messages::default();
+        for _ in 0..100 {
+            assert!(dialer.has_room());
+            dialer.handle(DATA, &[0; 1_000], true);
+        }
+        assert_eq!((dialer.lens.len(), dialer.overflow, dialer.broken), (66, 34, 0));
+        dialer.handle(Some(Kind::Stream.tag()), &MAGIC, true);
+        assert!(dialer.has_answer() && !dialer.has_room());
+        assert_eq!(dialer.read_stream(&mut [0; 64]), MAGIC.len());
+        dialer.pop(1);
+        assert!(dialer.has_room());
+    }
+
+    #[test]
     fn what_is_handed_up_is_not_kept_while_a_datagram_waits() {
         let mut messages = Messages::default();
         messages.handle(DATA, &[0; 1_000], true);
@@ -311,6 +339,7 @@ mod tests {
                 assert!(messages.part.len() <= DATAGRAM_LEN_MAX, "seed {seed}");
                 let waiting: usize = messages.lens().sum();
                 assert_eq!(waiting, messages.bytes.len() - messages.gone, "seed {seed}");
+                assert!(waiting < ARRIVALS_MAX + DATAGRAM_LEN_MAX, "seed {seed}");
                 if random.chance(0.3) {
                     let count = random.below(3) as usize;
                     messages.pop(count);

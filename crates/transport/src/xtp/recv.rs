@@ -169,5 +169,6 @@ impl Xtp {
         drops.closed = drops.closed.saturating_add(links.close_left());
         drops.foreign = drops.foreign.saturating_add(std::mem::take(&mut links.foreign));
         drops.incomplete = drops.incomplete.saturating_add(std::mem::take(&mut links.broken));
+        drops.queue_full = drops.queue_full.saturating_add(std::mem::take(&mut links.overflow));
     }
 }
