@@ -51,6 +51,8 @@ pub(crate) enum Gone {
     Kept,
     /// Nobody listens there.
     Refused,
+    /// The system takes nothing so long there, or says so of an earlier one.
+    TooLong,
 }
 
 /// The sockets, and what watches them.
@@ -192,8 +194,8 @@ impl Door {
                 stats.unreachable += 1;
                 Err(Gone::Yes)
             }
-            // A probe for a longer path that is not there.
-            Err(udp::SendError::MessageTooLarge) => Err(Gone::Yes),
+            // Who probes for longer paths has asked one that is not there.
+            Err(udp::SendError::MessageTooLarge) => Err(Gone::TooLong),
             // A device whose queue is full says nobody when it has room: it is as good as lost.
             Err(udp::SendError::NoBuffers | udp::SendError::Other(_)) => {
                 stats.errors += 1;

@@ -253,6 +253,41 @@ fn while_a_socket_is_full_nothing_is_due_at_once() {
     }
 }
 
+#[test]
+fn a_stream_whose_packets_the_system_takes_no_more_is_ended_with_the_reason() {
+    for mode in [Mode::Streams, Mode::Datagrams] {
+        let mut ends = open_with(mode, &few());
+        fail("sendmsg:EMSGSIZE:1/1");
+        ends.client.send_all(&to_server(&ends, &[5; 1_000]));
+        let due = ends.client.transport.next_deadline();
+        assert!(due.is_some_and(|due| due <= ends.client.now()), "{due:?}");
+        let until = ends.client.now() + Duration::from_secs(1);
+        let event = sleep(&mut ends.client, until);
+        fail("");
+        let Some(StreamEvent::Closed { reason, .. }) = event else { panic!("{event:?}") };
+        assert!(reason.contains("check the MTU"), "{reason}");
+        assert!(ends.client.transport.stats().too_large > 0, "{mode:?}");
+        ends.client.end();
+    }
+}
+
+/// Anybody can say so by ICMP.
+#[test]
+fn a_word_that_packets_are_too_long_is_not_believed_once() {
+    for mode in [Mode::Streams, Mode::Datagrams] {
+        let mut ends = open_with(mode, &few());
+        fail("sendmsg:EMSGSIZE:1/2");
+        for _ in 0..20 {
+            ends.client.send_all(&to_server(&ends, &[5; 1_000]));
+        }
+        assert!(dacapo_sys::faults::hits() > 5);
+        fail("");
+        assert_eq!(ends.await_server(20).len(), 20);
+        assert_eq!(ends.client.transport.stats().too_large, 0);
+        ends.end();
+    }
+}
+
 /// A way between a client and a server that loses, and can be cut.
 struct Relay {
     front: UdpSocket,

@@ -28,6 +28,8 @@ pub(super) enum Lost {
     Reset,
     /// It was not answered for as long as was to be waited.
     Silent,
+    /// Packets as long as agreed, in bytes of UDP, get no further than this host.
+    TooLong { len: usize },
     /// The protocol ended it: why.
     Protocol(String),
 }
@@ -49,6 +51,10 @@ impl Lost {
             Self::Refused => Err(io::ErrorKind::ConnectionRefused.into()),
             Self::Reset => Err(io::ErrorKind::ConnectionReset.into()),
             Self::Silent => Err(io::ErrorKind::TimedOut.into()),
+            Self::TooLong { len } => Err(io::Error::other(format!(
+                "XTP: this host sends no datagrams of {len} bytes there any more, as were agreed: \
+                 check the MTU of its devices, and open the flow again"
+            ))),
             Self::Protocol(text) => {
                 Err(io::Error::new(io::ErrorKind::InvalidData, format!("XTP: {text}")))
             }

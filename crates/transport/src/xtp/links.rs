@@ -199,6 +199,14 @@ impl Links {
         })
     }
 
+    /// The system takes no packets of `len` bytes for an address.
+    pub(super) fn handle_too_long(&mut self, to: SocketAddr, len: usize) -> Option<Told> {
+        let number = self.number_of(to)?;
+        let link = self.links.get_mut(&number).filter(|link| link.lost.is_none())?;
+        link.lost = Some(Lost::TooLong { len });
+        Some(Told::Readable { number })
+    }
+
     /// Lets time pass, and begins what was to begin when the time is known; who may write is told.
     pub(super) fn handle_time(&mut self, now: Time) -> Option<Told> {
         self.now = self.clock.read(now);
@@ -355,7 +363,8 @@ impl Links {
         let Some(link) = self.links.get_mut(&number) else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        if link.lost.is_some() {
+        if let Some(lost) = &link.lost {
+            lost.end()?;
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         let Some(context) = link.context else { return Err(io::ErrorKind::WouldBlock.into()) };

@@ -124,7 +124,7 @@ impl Xtp {
         while self.streams.poll_watch().is_some() {}
     }
 
-    fn tell(&mut self, told: Told, outcome: &mut RecvOutcome) {
+    pub(super) fn tell(&mut self, told: Told, outcome: &mut RecvOutcome) {
         match told {
             Told::Incoming { number, remote, door } => {
                 let Some(local) = self.doors.door(door).map(|door| door.local) else { return };

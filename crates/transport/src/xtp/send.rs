@@ -14,7 +14,7 @@ use super::links::{Links, Route};
 use super::messages::Kind;
 use crate::doors::{Departure, Gone};
 use crate::stream::Phase;
-use crate::{Outgoing, SendError, Sent};
+use crate::{Outgoing, RecvOutcome, SendError, Sent};
 use dacapo_sys::udp::{SEGMENTS_MAX, TRAIN_BYTES_MAX};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -117,16 +117,42 @@ impl Xtp {
                 break;
             };
             drop(links);
-            let departure = self.train.departure(to);
-            let stats = &mut self.streams.stats;
-            let gone = self.doors.send(route.door, &departure, &self.train.bytes, stats);
-            is_refused |= gone == Gone::Refused;
+            match self.send_train(route.door, to) {
+                Gone::Refused => is_refused = true,
+                // Whoever turns the transport is to hear of it at once.
+                Gone::TooLong => is_all &= !self.handle_too_long(to),
+                Gone::Yes | Gone::Kept => {}
+            }
         }
         if is_refused {
             self.handle_refused();
         }
         self.is_unsent = !is_all;
         is_all
+    }
+
+    fn send_train(&mut self, door: usize, to: SocketAddr) -> Gone {
+        let departure = self.train.departure(to);
+        let stats = &mut self.streams.stats;
+        let gone = self.doors.send(door, &departure, &self.train.bytes, stats);
+        if gone != Gone::TooLong {
+            return gone;
+        }
+        // It may be what ICMP says of an earlier one: anybody can, and it is told once.
+        let gone = self.doors.send(door, &departure, &self.train.bytes, stats);
+        if gone == Gone::TooLong {
+            stats.too_large += self.train.count as u64;
+        }
+        gone
+    }
+
+    /// The device takes no more packets as long as both ends have agreed upon, which cannot be
+    /// changed: ends what goes there; true when that was not over.
+    fn handle_too_long(&mut self, to: SocketAddr) -> bool {
+        let told = super::link::lock(&self.links).handle_too_long(to, self.train.segment_len);
+        let is_told = told.is_some();
+        told.into_iter().for_each(|told| self.tell(told, &mut RecvOutcome::default()));
+        is_told
     }
 
     pub(super) fn send_records(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
