@@ -15,6 +15,9 @@
 //! What it is not: the proof that a stream is the one that was agreed, which is the whole token in
 //! its preface; and no secret to who reads the way.
 //!
+//! Two tokens may have the same front: their flows share the label, and what is asked of XTP for it
+//! is what does for both.
+//!
 //! Invariant: at most [`LABELS_MAX`] labels.
 
 #![deny(
@@ -65,10 +68,12 @@ pub(super) fn split(datagram: &[u8]) -> Option<(u32, &[u8])> {
 struct Known {
     /// Somebody may come with it up to then.
     until: Time,
+    /// So many streams are expected with it, or have been.
+    expected: usize,
     /// So many associations have come with it.
     count: usize,
-    /// What the flow is like.
-    terms: Terms,
+    /// What its flows are like; `None` before that was said.
+    terms: Option<Terms>,
 }
 
 /// The labels with which something may come.
@@ -85,33 +90,39 @@ impl Labels {
         }
         let is_full = self.known.len() >= LABELS_MAX;
         match self.known.get_mut(&label) {
-            Some(known) => known.until = known.until.max(until),
+            Some(known) => {
+                known.until = known.until.max(until);
+                known.expected = known.expected.saturating_add(1);
+            }
             // As many streams cannot be expected: the table of streams has refused this one.
             None if is_full => {}
             None => {
-                self.known.insert(label, Known { until, count: 0, terms: Terms::default() });
+                self.known.insert(label, Known { until, expected: 1, count: 0, terms: None });
             }
         }
     }
 
-    /// Nobody is expected with a label any more.
+    /// A stream is expected with a label no longer.
     pub(super) fn forget(&mut self, label: u32) {
-        if self.known.get(&label).is_some_and(|known| known.count == 0) {
+        let Some(known) = self.known.get_mut(&label) else { return };
+        known.expected = known.expected.saturating_sub(1);
+        if known.expected == 0 && known.count == 0 {
             self.known.remove(&label);
         }
     }
 
-    /// The flow of a label is like this.
+    /// The flow of a label that was expected last is like this.
     pub(super) fn set_terms(&mut self, label: u32, terms: &Terms) {
         if let Some(known) = self.known.get_mut(&label) {
-            known.terms = *terms;
+            let others = known.terms.filter(|_| known.expected > 1);
+            known.terms = Some(others.map_or(*terms, |others| for_both(&others, terms)));
         }
     }
 
     /// What the flow of a label is like; `None` when nothing may come with it.
     pub(super) fn terms(&self, label: u32, now: Time) -> Option<Terms> {
         let known = self.known.get(&label)?;
-        (known.count > 0 || known.until >= now).then_some(known.terms)
+        (known.count > 0 || known.until >= now).then(|| known.terms.unwrap_or_default())
     }
 
     /// An association has come with a label.
@@ -127,6 +138,16 @@ impl Labels {
             known.count = known.count.saturating_sub(1);
             known.until = known.until.max(until);
         }
+    }
+}
+
+/// What two flows with one label are like, together: nothing is left out that one of them needs.
+fn for_both(one: &Terms, other: &Terms) -> Terms {
+    let is_bound = one.bound_bps > 0 && other.bound_bps > 0;
+    Terms {
+        bound_bps: if is_bound { one.bound_bps.max(other.bound_bps) } else { 0 },
+        is_checked: one.is_checked && other.is_checked,
+        path_len: one.path_len.zip(other.path_len).map(|(one, other)| one.min(other)),
     }
 }
 
@@ -163,6 +184,24 @@ mod tests {
         assert!(labels.terms(7, at(120)).is_some() && labels.terms(7, at(121)).is_none());
         labels.forget(7);
         assert!(labels.terms(7, at(0)).is_none());
+    }
+
+    #[test]
+    fn two_flows_share_a_label_until_both_are_forgotten() {
+        let now = Time::ZERO;
+        let mut labels = Labels::default();
+        let first = Terms { bound_bps: 1_000, is_checked: false, path_len: Some(1_400) };
+        let second = Terms { bound_bps: 9_000, is_checked: true, path_len: Some(1_300) };
+        for terms in [&first, &second] {
+            labels.expect(7, Time::NEVER, now);
+            labels.set_terms(7, terms);
+        }
+        let both = Terms { bound_bps: 9_000, is_checked: false, path_len: Some(1_300) };
+        assert_eq!(labels.terms(7, now), Some(both));
+        labels.forget(7);
+        assert_eq!(labels.terms(7, now), Some(both), "one is still expected");
+        labels.forget(7);
+        assert_eq!(labels.terms(7, now), None);
     }
 
     #[test]
