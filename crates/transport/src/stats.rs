@@ -87,9 +87,10 @@ pub struct Drops {
     pub too_long: u64,
     /// The data lane, or the stream, was closed before they were read.
     pub closed: u64,
-    /// Sent to a group by somebody else than the source for which it was joined; or with a label
-    /// that nobody expects.
+    /// Sent to a group by somebody else than the source for which it was joined.
     pub foreign: u64,
+    /// Without a label that is expected, or with that of another stream.
+    pub unlabelled: u64,
     /// Of a datagram in several parts one was lost on the way.
     pub incomplete: u64,
 }
@@ -98,7 +99,7 @@ impl Drops {
     /// All reasons together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        let foreign = self.foreign + self.incomplete;
+        let foreign = self.foreign + self.unlabelled + self.incomplete;
         self.kernel_overflow + self.queue_full + self.too_long + self.closed + foreign
     }
 
@@ -108,6 +109,7 @@ impl Drops {
         self.too_long += other.too_long;
         self.closed += other.closed;
         self.foreign += other.foreign;
+        self.unlabelled += other.unlabelled;
         self.incomplete += other.incomplete;
     }
 }

@@ -468,11 +468,11 @@ fn a_flood_of_first_packets_without_a_label_leaves_nothing_behind() {
     let strangers: Vec<_> = (0..200_u8)
         .map(|number| Plain::connect(ends.server_addr, &[number; 16], Mode::Streams))
         .collect();
-    let all = |side: &Side<Xtp>| side.transport.stats().drops.foreign >= 199;
+    let all = |side: &Side<Xtp>| side.transport.stats().drops.unlabelled >= 199;
     ends.server.await_until(|side| all(side) && side.transport.stats().streams.accepted > accepted);
     let stats = ends.server.transport.stats();
     assert_eq!(stats.streams.accepted, accepted + 1, "one of them has guessed the label");
-    assert!(stats.drops.foreign >= 199, "{stats:?}");
+    assert!(stats.drops.unlabelled >= 199, "{stats:?}");
     ends.client.send_all(&to_server(&ends, b"still here"));
     assert_eq!(ends.await_server(1)[0].bytes, b"still here");
     drop(strangers);

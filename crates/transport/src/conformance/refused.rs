@@ -46,7 +46,8 @@ pub fn an_unknown_token_is_closed_without_an_answer(net: &dyn StreamNet) {
         assert_eq!(hear(&mut *bare, 1, &mut ends.server), b"", "token {number}");
     }
     let stats = ends.server.stats();
-    let counted = if net.answers_strangers() { stats.streams.unknown } else { stats.drops.foreign };
+    let counted =
+        if net.answers_strangers() { stats.streams.unknown } else { stats.drops.unlabelled };
     assert!(counted == 3 || counted > 3 && !net.answers_strangers(), "{stats:?}");
     assert_eq!(ends.server.transport.poll_stream(), None, "nobody waits for it");
     // A dialer with such a token is told.

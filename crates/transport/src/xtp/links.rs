@@ -75,8 +75,8 @@ pub(super) struct Links {
     pub(super) now: Time,
     /// When something is due, by the caller's time.
     pub(super) due: Option<Time>,
-    /// Datagrams that came and were for nobody.
-    pub(super) foreign: u64,
+    /// Datagrams that came without a label that is expected, or with that of another stream.
+    pub(super) unlabelled: u64,
     /// Datagrams of which a part was lost.
     pub(super) broken: u64,
     /// Datagrams that came before the answer to a preface and had no room.
@@ -101,7 +101,7 @@ impl Links {
             clock: Clock::default(),
             now: Time::ZERO,
             due: None,
-            foreign: 0,
+            unlabelled: 0,
             broken: 0,
             overflow: 0,
             unread: 0,
@@ -148,11 +148,11 @@ impl Links {
             .filter(|(label, _)| self.own_label.is_none_or(|own| own == *label));
         let found = found
             .and_then(|(label, packet)| Some((label, packet, self.labels.terms(label, self.now)?)));
-        let Some((label, packet, terms)) = found else { return self.foreign += 1 };
+        let Some((label, packet, terms)) = found else { return self.unlabelled += 1 };
         self.make_way(from, packet);
         let known = self.routes.get(&from).filter(|route| route.link.is_some());
         if known.is_some_and(|route| route.label != label) {
-            return self.foreign += 1;
+            return self.unlabelled += 1;
         }
         let (is_new, is_dialer) = (known.is_none(), self.own_label.is_some());
         if is_new {

@@ -167,7 +167,7 @@ impl Xtp {
         let mut links = lock(&self.links);
         let drops = &mut self.streams.stats.drops;
         drops.closed = drops.closed.saturating_add(links.close_left());
-        drops.foreign = drops.foreign.saturating_add(std::mem::take(&mut links.foreign));
+        drops.unlabelled = drops.unlabelled.saturating_add(std::mem::take(&mut links.unlabelled));
         drops.incomplete = drops.incomplete.saturating_add(std::mem::take(&mut links.broken));
         drops.queue_full = drops.queue_full.saturating_add(std::mem::take(&mut links.overflow));
     }
