@@ -6,7 +6,7 @@
 //! Invariants: a socket that takes no more keeps one train waiting and takes no other until it has
 //! gone; it is watched for room as long.
 
-use crate::TransportStats;
+use crate::{RECV_BYTES_MAX, TransportStats};
 use dacapo_sys::poll::{Event, Interest, Poller};
 use dacapo_sys::udp::{self, Ecn, Recv, RecvError, Socket};
 use std::io;
@@ -24,6 +24,25 @@ pub(crate) struct Door {
     waiting: Option<Waiting>,
     /// It may have something to read.
     pub(crate) is_ready: bool,
+}
+
+/// Arrivals that one call reads of each socket.
+pub(crate) const READS_MAX: usize = 64;
+
+/// Reads each of so many sockets until it has nothing, or as much has come of it as one call takes;
+/// true when there may be more. `read` gives the bytes that came, `None` when nothing is there.
+pub(crate) fn read_each(count: usize, mut read: impl FnMut(usize) -> Option<usize>) -> bool {
+    let mut more = false;
+    for index in 0..count {
+        let (mut reads, mut bytes) = (READS_MAX, RECV_BYTES_MAX);
+        while reads > 0 && bytes > 0 {
+            let Some(len) = read(index) else { break };
+            reads = reads.saturating_sub(1);
+            bytes = bytes.saturating_sub(len);
+        }
+        more |= reads == 0 || bytes == 0;
+    }
+    more
 }
 
 /// Where a datagram or a train goes, and how.

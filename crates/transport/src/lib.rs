@@ -39,6 +39,7 @@ mod specs;
 mod stats;
 pub mod stream;
 pub mod tcp;
+mod trains;
 mod transport;
 pub mod udp;
 mod watch;

@@ -2,7 +2,7 @@
 //!
 //! What it is not: rates or times; whoever wants those takes two snapshots.
 
-use crate::Transport;
+use crate::{Outgoing, Sent, Transport};
 use std::collections::BTreeMap;
 
 /// What went one way.
@@ -193,6 +193,19 @@ impl TransportStats {
         let Some(before) = calls.checked_sub(1) else { return };
         self.segments_per_call.count(most, u64::from(before));
         self.segments_per_call.count(datagrams.saturating_sub(before as usize * most), 1);
+    }
+
+    /// Counts that the first `count` datagrams of a train were taken, in one call, and says so.
+    pub(crate) fn count_front(&mut self, outgoing: &Outgoing<'_>, count: usize) -> Sent {
+        let bytes_taken = outgoing.bytes.len().min(count * outgoing.datagram_len());
+        if count > 0 {
+            self.count_sent(count, bytes_taken, 1);
+        }
+        if count == outgoing.datagram_count() {
+            return Sent::All;
+        }
+        self.would_blocks += 1;
+        Sent::Blocked { bytes_taken }
     }
 
     /// Adds the counters of another transport.

@@ -13,10 +13,11 @@
 use super::link::{Link, Lost};
 use super::{DATAGRAM_LEN_MAX, Mode, Quic};
 use crate::stream::{Intake, Phase};
+use crate::trains::even_train;
 use crate::{Outgoing, SendError, Sent};
 use bytes::Bytes;
 use dacapo_base::Time;
-use dacapo_packet::{Layout, Packet, Pool, PoolFull};
+use dacapo_packet::{Packet, Pool, PoolFull};
 use quinn_proto::SendDatagramError;
 
 impl Quic {
@@ -37,16 +38,7 @@ impl Quic {
         };
         let Some(Ok(count)) = taken else { return self.closed() };
         self.transmit_to(outgoing.remote);
-        let bytes_taken = outgoing.bytes.len().min(count * outgoing.datagram_len());
-        let stats = &mut self.streams.stats;
-        if count > 0 {
-            stats.count_sent(count, bytes_taken, 1);
-        }
-        if count == outgoing.datagram_count() {
-            return Ok(Sent::All);
-        }
-        stats.would_blocks += 1;
-        Ok(Sent::Blocked { bytes_taken })
+        Ok(self.streams.stats.count_front(outgoing, count))
     }
 
     fn closed(&mut self) -> Result<Sent, SendError> {
@@ -138,21 +130,7 @@ fn queue_train(link: &mut Link, outgoing: &Outgoing<'_>) -> Result<usize, SendDa
 
 /// The next datagram, with those of the same length behind it, and one that is shorter.
 fn next_train(link: &mut Link, now: Time, pool: &mut Pool) -> Result<Packet, PoolFull> {
-    let mut lens = link.arrivals.lens();
-    let segment = lens.next().unwrap_or(0);
-    let layout = Layout { head: 0, tail: 0, segment, segmented: true };
-    let (mut count, mut total, mut is_even) = (1, segment, segment > 0);
-    for len in lens {
-        let fits = segment > 0 && total + len <= layout.payload_per_train();
-        if !is_even || !fits || len > segment || len == 0 {
-            break;
-        }
-        (count, total, is_even) = (count + 1, total + len, len == segment);
-    }
-    let mut packet = match count {
-        1 => pool.alloc(0, segment, 0)?,
-        _ => pool.alloc_train(&layout, total)?,
-    };
+    let (mut packet, count, _) = even_train(link.arrivals.lens(), pool)?;
     let mut at = 0;
     for _ in 0..count {
         let Some(datagram) = link.arrivals.pop() else { break };

@@ -6,10 +6,10 @@
 //! Decoder: any packet moves its own connection only, makes a new one, or is answered or dropped
 //! without being kept.
 //!
-//! Invariants: one call reads at most [`READS_MAX`] arrivals and about [`RECV_BYTES_MAX`] bytes per
-//! socket, as much as it hands up: what is more waits in the kernel, and what that has no room for
-//! tells the sender to yield; what somebody new may make
-//! this end keep is bounded (see [`super`]).
+//! Invariants: one call reads at most [`crate::doors::READS_MAX`] arrivals and about
+//! [`crate::RECV_BYTES_MAX`] bytes per socket, as much as it hands up: what is more waits in the
+//! kernel, and what that has no room for tells the sender to yield; what somebody new may make this
+//! end keep is bounded (see [`super`]).
 
 #![deny(
     clippy::unwrap_used,
@@ -22,8 +22,9 @@
 use super::Quic;
 use super::links::Stir;
 use super::marks::{departure, from_socket};
+use crate::doors::read_each;
 use crate::stream::{DIAL_WAIT, Intake, PREFACE_WAIT, Phase};
-use crate::{Incoming, RECV_BYTES_MAX, RecvOutcome};
+use crate::{Incoming, RecvOutcome};
 use bytes::BytesMut;
 use dacapo_base::Time;
 use dacapo_packet::Pool;
@@ -31,9 +32,6 @@ use dacapo_sys::udp::{Recv, RecvError};
 use quinn_proto::{DatagramEvent, Transmit};
 use std::net::SocketAddr;
 use std::time::Duration;
-
-/// The most arrivals that one call reads from one socket.
-const READS_MAX: usize = 64;
 
 impl Quic {
     pub(super) fn recv_from_links(
@@ -58,17 +56,7 @@ impl Quic {
 
     /// Reads what the sockets have; true when there may be more.
     fn read_doors(&mut self) -> bool {
-        let mut more = false;
-        for index in 0..self.doors.count() {
-            let (mut reads, mut bytes) = (READS_MAX, RECV_BYTES_MAX);
-            while reads > 0 && bytes > 0 {
-                let Some(len) = self.read_door(index) else { break };
-                reads = reads.saturating_sub(1);
-                bytes = bytes.saturating_sub(len);
-            }
-            more |= reads == 0 || bytes == 0;
-        }
-        more
+        read_each(self.doors.count(), |index| self.read_door(index))
     }
 
     /// Reads once; the bytes that came, or `None` when nothing is there.

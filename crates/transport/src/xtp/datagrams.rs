@@ -9,8 +9,9 @@
 use super::link::{Link, lock};
 use super::{Mode, Xtp};
 use crate::stream::{Intake, Phase};
+use crate::trains::even_train;
 use dacapo_base::Time;
-use dacapo_packet::{Layout, Packet, Pool, PoolFull};
+use dacapo_packet::{Packet, Pool, PoolFull};
 use std::net::SocketAddr;
 
 impl Xtp {
@@ -79,21 +80,7 @@ impl Xtp {
 
 /// The oldest datagram, with those of the same length behind it, and one that is shorter.
 fn next_train(link: &mut Link, now: Time, pool: &mut Pool) -> Result<Packet, PoolFull> {
-    let mut lens = link.messages.lens();
-    let segment = lens.next().unwrap_or(0);
-    let layout = Layout { head: 0, tail: 0, segment, segmented: true };
-    let (mut count, mut total, mut is_even) = (1, segment, segment > 0);
-    for len in lens {
-        let fits = segment > 0 && total + len <= layout.payload_per_train();
-        if !is_even || !fits || len > segment || len == 0 {
-            break;
-        }
-        (count, total, is_even) = (count + 1, total + len, len == segment);
-    }
-    let mut packet = match count {
-        1 => pool.alloc(0, segment, 0)?,
-        _ => pool.alloc_train(&layout, total)?,
-    };
+    let (mut packet, count, total) = even_train(link.messages.lens(), pool)?;
     pool.write_payload(&packet, 0, link.messages.front(total));
     link.messages.pop(count);
     packet.set_unit_ends(true, true);

@@ -6,8 +6,9 @@
 //! Decoder: any datagram moves its own association only, makes a new one, or is dropped and
 //! counted.
 //!
-//! Invariants: one call reads at most [`READS_MAX`] arrivals and about [`RECV_BYTES_MAX`] bytes per
-//! socket; what somebody new may make this end keep is bounded (see [`super`]).
+//! Invariants: one call reads at most [`crate::doors::READS_MAX`] arrivals and about
+//! [`crate::RECV_BYTES_MAX`] bytes per socket; what somebody new may make this end keep is bounded
+//! (see [`super`]).
 
 #![deny(
     clippy::unwrap_used,
@@ -20,14 +21,12 @@
 use super::Xtp;
 use super::link::{StreamOf, lock};
 use super::links::Told;
+use crate::doors::read_each;
 use crate::stream::Intake;
-use crate::{Incoming, RECV_BYTES_MAX, RecvOutcome};
+use crate::{Incoming, RecvOutcome};
 use dacapo_base::Time;
 use dacapo_packet::Pool;
 use dacapo_sys::udp::{Recv, RecvError};
-
-/// The most arrivals that one call reads from one socket.
-const READS_MAX: usize = 64;
 
 impl Xtp {
     pub(super) fn recv_from_links(
@@ -53,17 +52,7 @@ impl Xtp {
 
     /// Reads what the sockets have; true when there may be more.
     fn read_doors(&mut self) -> bool {
-        let mut more = false;
-        for index in 0..self.doors.count() {
-            let (mut reads, mut bytes) = (READS_MAX, RECV_BYTES_MAX);
-            while reads > 0 && bytes > 0 {
-                let Some(len) = self.read_door(index) else { break };
-                reads = reads.saturating_sub(1);
-                bytes = bytes.saturating_sub(len);
-            }
-            more |= reads == 0 || bytes == 0;
-        }
-        more
+        read_each(self.doors.count(), |index| self.read_door(index))
     }
 
     /// Reads once; the bytes that came, or `None` when nothing is there.

@@ -178,16 +178,7 @@ impl Xtp {
             return Err(SendError::Closed);
         };
         self.transmit();
-        let bytes_taken = outgoing.bytes.len().min(count * outgoing.datagram_len());
-        let stats = &mut self.streams.stats;
-        if count > 0 {
-            stats.count_sent(count, bytes_taken, 1);
-        }
-        if count == outgoing.datagram_count() {
-            return Ok(Sent::All);
-        }
-        stats.would_blocks += 1;
-        Ok(Sent::Blocked { bytes_taken })
+        Ok(self.streams.stats.count_front(outgoing, count))
     }
 
     /// Gives the datagrams of a train to the engine; how many it took, `None` when it is over.
