@@ -7,6 +7,7 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
+mod any_stream;
 mod ends;
 mod groups;
 mod life;

@@ -1,69 +1,16 @@
 //! Flows over QUIC: all of them, in order, or some of them, and to nobody but the peer.
 
-use crate::world::{TWO_WAY, active_pair, unit, watched};
-
-const UNITS: usize = 3_000;
-
-/// The session of both ways, over another transport and without its bound.
-pub(crate) fn over(transport: &str) -> String {
-    let file = TWO_WAY.replace("\"udp\"", &format!("\"{transport}\""));
-    file.replace("bound = \"200 Mbit/s\"\n", "")
-}
+use crate::any_stream::{accounts_for_all, loses_nothing, over};
+use crate::world::{active_pair, watched};
 
 #[test]
 fn a_flow_over_quic_loses_nothing_and_keeps_the_order() {
-    watched(|| {
-        let (creator, participant) = active_pair(&over("quic"));
-        let reader = std::thread::spawn(move || {
-            for number in 0..UNITS {
-                assert_eq!(participant.recv("there").unwrap(), Some(unit(number)), "{number}");
-                participant.send("back", &unit(number)).unwrap();
-            }
-            assert_eq!(participant.recv("there").unwrap(), None);
-            participant.finish("back").unwrap();
-            participant.close().unwrap()
-        });
-        let writer = std::thread::spawn(move || {
-            for number in 0..UNITS {
-                creator.send("there", &unit(number)).unwrap();
-                assert_eq!(creator.recv("back").unwrap(), Some(unit(number)), "{number}");
-            }
-            creator.finish("there").unwrap();
-            creator.close().unwrap()
-        });
-        for account in [writer.join().unwrap(), reader.join().unwrap()] {
-            assert!(account.is_complete(), "{account}");
-            for flow in &account.flows {
-                assert_eq!(flow.ledger.delivered, UNITS as u64, "{account}");
-                assert_eq!(flow.same_bytes, Some(true), "{flow}");
-            }
-        }
-    });
+    loses_nothing(over("quic"));
 }
 
-/// As fast as the application writes: what is lost is said, and the sum closes.
 #[test]
 fn a_flow_of_quic_datagrams_accounts_for_every_unit() {
-    watched(|| {
-        let (creator, participant) = active_pair(&over("quic-datagram"));
-        let reader = std::thread::spawn(move || {
-            let mut came = 0_u64;
-            while participant.recv("there").unwrap().is_some() {
-                came += 1;
-            }
-            (came, participant.close().unwrap())
-        });
-        for number in 0..UNITS {
-            creator.send("there", &unit(number)).unwrap();
-        }
-        creator.finish("there").unwrap();
-        let (came, there) = reader.join().unwrap();
-        let here = creator.close().unwrap();
-        assert_eq!(here.flows[0].ledger, there.flows[0].ledger, "{here}\n{there}");
-        let ledger = &here.flows[0].ledger;
-        assert_eq!((ledger.sent, ledger.delivered), (UNITS as u64, came), "{here}");
-        assert!(ledger.closes() && came > 0, "{here}");
-    });
+    accounts_for_all(over("quic-datagram"), "quic-datagram");
 }
 
 #[test]
