@@ -271,6 +271,51 @@ fn a_stream_whose_packets_the_system_takes_no_more_is_ended_with_the_reason() {
     }
 }
 
+/// The device became narrower: what it takes of what was sent in longer packets arrives.
+#[test]
+fn a_stream_whose_long_packets_the_system_takes_no_more_goes_on_with_short_ones() {
+    let mut ends = open_with(Mode::Streams, &few());
+    ends.client.send_all(&to_server(&ends, &[4; 10_000]));
+    assert_eq!(ends.await_server(1)[0].bytes, [4; 10_000]);
+    // The second and the third call fail, so the second packet is refused, and no short one.
+    fail("sendmsg:EMSGSIZE:1/2,sendmsg:EMSGSIZE:1/3");
+    ends.client.send_all(&to_server(&ends, b"short"));
+    ends.client.send_all(&to_server(&ends, &[5; 10_000]));
+    fail("");
+    let arrived = ends.await_server(2);
+    assert_eq!((&arrived[0].bytes[..], &arrived[1].bytes[..]), (&b"short"[..], &[5; 10_000][..]));
+    assert!(ends.client.transport.stats().too_large > 0);
+    assert_eq!(ends.client.transport.poll_stream(), None);
+    ends.end();
+}
+
+/// A router drops what is too long, as it says by ICMP, which nobody believes, or not at all.
+#[test]
+fn a_stream_goes_on_over_a_path_that_became_narrow() {
+    let (mut client, mut server, mut relay, remote) = over_relay(Mode::Streams, 0.0);
+    for _ in 0..100 {
+        turn(&mut client, &mut server, &mut relay);
+    }
+    assert!(matches!(client.transport.poll_stream(), Some(StreamEvent::Open { .. })));
+    let to_client = relay.back.local_addr().unwrap();
+    relay.len_max = 1_200;
+    let bytes = vec![5; 60_000];
+    for (side, remote) in [(&mut client, remote), (&mut server, to_client)] {
+        let train = Outgoing { lane: Lane::Data, remote, bytes: &bytes, segment_len: 1_000 };
+        assert_eq!(side.transport.send(&train).unwrap(), Sent::All);
+    }
+    for _ in 0..20_000 {
+        turn(&mut client, &mut server, &mut relay);
+        if client.arrival_count() == 60 && server.arrival_count() == 60 {
+            break;
+        }
+    }
+    assert_eq!((client.arrival_count(), server.arrival_count()), (60, 60));
+    assert!((4..200).contains(&relay.lost), "{} vanished", relay.lost);
+    client.end();
+    server.end();
+}
+
 /// Anybody can say so by ICMP.
 #[test]
 fn a_word_that_packets_are_too_long_is_not_believed_once() {
@@ -288,13 +333,15 @@ fn a_word_that_packets_are_too_long_is_not_believed_once() {
     }
 }
 
-/// A way between a client and a server that loses, and can be cut.
+/// A way between a client and a server that loses, can be cut, and can be narrow.
 struct Relay {
     front: UdpSocket,
     back: UdpSocket,
     client: SocketAddr,
     random: Random,
     loss: f64,
+    /// Longer datagrams vanish, bytes.
+    len_max: usize,
     lost: u32,
 }
 
@@ -306,7 +353,8 @@ impl Relay {
             socket.set_nonblocking(true).unwrap();
         }
         let client = front.local_addr().unwrap();
-        Self { front, back, client, random: Random::from_number(5), loss, lost: 0 }
+        let random = Random::from_number(5);
+        Self { front, back, client, random, loss, len_max: usize::MAX, lost: 0 }
     }
 
     /// Takes what has come, and passes it on unless the way is cut.
@@ -314,15 +362,17 @@ impl Relay {
         let mut buffer = [0; 20_000];
         while let Ok((len, from)) = self.front.recv_from(&mut buffer) {
             self.client = from;
-            assert!(self.takes(is_cut) || self.back.send(&buffer[..len]).is_ok());
+            let is_lost = self.loses(is_cut, len);
+            assert!(is_lost || self.back.send(&buffer[..len]).is_ok());
         }
         while let Ok(len) = self.back.recv(&mut buffer) {
-            assert!(self.takes(is_cut) || self.front.send_to(&buffer[..len], self.client).is_ok());
+            let is_lost = self.loses(is_cut, len);
+            assert!(is_lost || self.front.send_to(&buffer[..len], self.client).is_ok());
         }
     }
 
-    fn takes(&mut self, is_cut: bool) -> bool {
-        let is_lost = is_cut || self.random.chance(self.loss);
+    fn loses(&mut self, is_cut: bool, len: usize) -> bool {
+        let is_lost = is_cut || len > self.len_max || self.random.chance(self.loss);
         self.lost += u32::from(is_lost);
         is_lost
     }

@@ -54,6 +54,9 @@ pub struct Config {
     pub inactive_max: usize,
     /// The longest packet, bytes.
     pub packet_len_max: usize,
+    /// The longest packet that every path is taken to carry, bytes: where longer ones get lost one
+    /// and all, an association goes on with these (BASE_PLPMTU of RFC 8899).
+    pub packet_len_base: usize,
     /// Bytes that a context keeps of what it sends, and of what has come and is not read.
     pub buffer_len: usize,
     /// Bytes that may be sent before the peer has said how much it takes. What of them is beyond
@@ -69,6 +72,7 @@ impl Default for Config {
             contexts_max: 10_000,
             inactive_max: 10_000,
             packet_len_max: 1_452,
+            packet_len_base: 1_200,
             buffer_len: 64 << 10,
             first_window: 64 << 10,
             timers: Timers::default(),

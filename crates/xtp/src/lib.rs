@@ -20,6 +20,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod arrival;
+mod black_hole;
 mod config;
 mod context;
 mod engine;

@@ -114,6 +114,12 @@ impl Requests {
         self.handshake.is_some_and(|handshake| handshake.is_due)
     }
 
+    /// How many turns the handshake has taken; 0 without one.
+    #[must_use]
+    pub fn turns(&self) -> u32 {
+        self.handshake.map_or(0, |handshake| handshake.retries)
+    }
+
     /// WTIMER: how long an answer is waited for: the mean round trip and 4 deviations, which count
     /// as `wait_min` at least. Over a calm way nothing deviates, and a wait of the mean alone would
     /// begin a handshake for each answer that is lost, which the next one makes good.

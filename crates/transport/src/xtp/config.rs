@@ -14,7 +14,7 @@ use std::time::Duration;
 pub const DATAGRAM_LEN_MAX: usize = 1_150;
 
 /// The longest datagram of UDP in bytes where nothing is known of the path; that of QUIC, too.
-const PATH_LEN: u16 = 1_200;
+pub(super) const PATH_LEN: u16 = 1_200;
 
 /// The longest on loopback.
 const LOOPBACK_LEN: u16 = 16_384;
@@ -62,6 +62,7 @@ pub(super) fn engine(config: &Config, packet_len: usize) -> dacapo_xtp::Config {
         contexts_max: 3 * streams + 2 * UNCLAIMED_MAX,
         inactive_max: 4 * DATA_LANES_MAX,
         packet_len_max: packet_len,
+        packet_len_base: usize::from(PATH_LEN) - HEAD_LEN,
         buffer_len: config.buffer_len,
         first_window: (config.buffer_len as u64).min(64 << 10),
         timers: timers(),

@@ -52,7 +52,7 @@ impl Lost {
             Self::Reset => Err(io::ErrorKind::ConnectionReset.into()),
             Self::Silent => Err(io::ErrorKind::TimedOut.into()),
             Self::TooLong { len } => Err(io::Error::other(format!(
-                "XTP: this host sends no datagrams of {len} bytes there any more, as were agreed: \
+                "XTP: this host sends no datagrams of {len} bytes there any more: \
                  check the MTU of its devices, and open the flow again"
             ))),
             Self::Protocol(text) => {

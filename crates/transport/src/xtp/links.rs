@@ -199,10 +199,17 @@ impl Links {
         })
     }
 
-    /// The system takes no packets of `len` bytes for an address.
+    /// The system takes no packets of `len` bytes for an address: they become as short as every
+    /// path takes, or, where they are that, the association is over.
     pub(super) fn handle_too_long(&mut self, to: SocketAddr, len: usize) -> Option<Told> {
         let number = self.number_of(to)?;
         let link = self.links.get_mut(&number).filter(|link| link.lost.is_none())?;
+        if len > usize::from(config::PATH_LEN) {
+            let base = usize::from(config::PATH_LEN) - label::HEAD_LEN;
+            // One that is over has nothing to send any more.
+            let _ = link.context.map(|id| self.engine.shorten_packets(self.now, id, base));
+            return None;
+        }
         link.lost = Some(Lost::TooLong { len });
         Some(Told::Readable { number })
     }

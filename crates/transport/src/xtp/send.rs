@@ -146,8 +146,8 @@ impl Xtp {
         gone
     }
 
-    /// The device takes no more packets as long as both ends have agreed upon, which cannot be
-    /// changed: ends what goes there; true when that was not over.
+    /// The device takes no more packets as long as both ends have agreed upon: shortens them, or,
+    /// where no path may take less, ends what goes there; true when that was not over.
     fn handle_too_long(&mut self, to: SocketAddr) -> bool {
         let told = super::link::lock(&self.links).handle_too_long(to, self.train.segment_len);
         let is_told = told.is_some();

@@ -155,6 +155,7 @@ impl Context {
         }
         let answer = self.requests.handle_echo(now, control.echo);
         self.proof.is_proven |= answer.up_to.is_some();
+        self.judge_length(control, spans);
         let is_sound = self.sender.handle_report(&Report {
             control: *control,
             spans,

@@ -18,11 +18,13 @@ mod close;
 mod group;
 mod input;
 mod join;
+mod length;
 mod output;
 mod user;
 
 use output::write;
 
+use crate::black_hole::BlackHole;
 use crate::config::{Config, Mode, Open};
 use crate::event::{End, Events};
 use crate::rate::{Rate, smaller};
@@ -42,8 +44,6 @@ use std::time::Duration;
 /// Status is asked for after so many bytes at the latest, a quarter of a megabyte, however wide the
 /// window: what was lost when it was sent again is known only by what is answered after that.
 const ASK_LEN_MAX: usize = 256 << 10;
-/// The least `data_len_max` that a peer can ask for, bytes: less would cost more than it carries.
-const DATA_LEN_MIN: u32 = 64;
 /// How many times the bytes of a peer are sent back before it has shown its address.
 const UNPROVEN_FACTOR: u64 = 3;
 /// The most requests for delivery that are remembered; of more the oldest is forgotten.
@@ -116,7 +116,9 @@ pub struct Context {
     /// When there is credit for what waits for nothing else; else `NEVER`.
     credit_at: Time,
     packet_len_max: usize,
+    packet_len_base: usize,
     data_len_max: usize,
+    black_hole: BlackHole,
     first_len: usize,
     ask_len: u64,
     unasked: u64,
@@ -233,7 +235,9 @@ impl Context {
             rate: Rate::new(now, mode.limits.out_rate, mode.limits.out_burst),
             credit_at: Time::NEVER,
             packet_len_max: config.packet_len_max,
+            packet_len_base: config.packet_len_base,
             data_len_max,
+            black_hole: BlackHole::default(),
             first_len: 0,
             ask_len: (config.buffer_len / 4).min(ASK_LEN_MAX) as u64,
             unasked: 0,
@@ -273,12 +277,6 @@ impl Context {
         if limits.data_len_max != 0 {
             self.limit_data(limits.data_len_max);
         }
-    }
-
-    fn limit_data(&mut self, len: u32) {
-        let len = usize::try_from(len.max(DATA_LEN_MIN)).unwrap_or(usize::MAX);
-        let most = self.packet_len_max.saturating_sub(HEADER_LEN);
-        self.data_len_max = len.min(most);
     }
 
     /// Whether the service lets nothing come back.

@@ -142,11 +142,12 @@ impl Context {
 
     /// FIRST, with as much data as it holds; again, with the same.
     fn send_first(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        self.shorten_unanswered();
         let traffic = self.traffic();
         let fixed = HEADER_LEN + TAG_LEN + self.address.len() + traffic.len();
         let room = self.packet_len_max.saturating_sub(fixed).min(self.data_len_max);
         let is_again = self.sender.next() > 0 || self.requests.is_in_handshake();
-        let piece = self.sender.peek_first(if is_again { self.first_len } else { room });
+        let piece = self.sender.peek_first(if is_again { room.min(self.first_len) } else { room });
         self.first_len = piece.len;
         let end = piece.seq.saturating_add(piece.len as u64);
         let up_to = self.sender.next().max(end);
@@ -320,7 +321,9 @@ impl Context {
         self.sender.copy(piece, writer.bytes());
         let is_written = writer.finish().is_ok();
         let sync = self.requests.sync();
-        self.sender.sent(piece, if sync == before { sync.wrapping_add(1) } else { sync });
+        let sync = if sync == before { sync.wrapping_add(1) } else { sync };
+        self.watch_length(piece, sync);
+        self.sender.sent(piece, sync);
         self.end_quietly(ends);
         is_written
     }

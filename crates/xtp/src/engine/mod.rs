@@ -23,6 +23,7 @@ mod groups;
 mod inactive;
 mod input;
 mod keys;
+mod length;
 mod ranked;
 mod status;
 mod user;

@@ -1,0 +1,137 @@
+//! [`BlackHole`]: whether long packets vanish on the way while short ones get through.
+//!
+//! ```text
+//!   long packets       x x x      x x x      x x x      x x x     sent, and again
+//!   request, answer    -> <-      -> <-      -> <-      -> <-     short: they pass
+//!                      round 1    round 2    round 3    round 4:  a black hole
+//! ```
+//!
+//! A path that becomes narrower at a router drops what is too long: by ICMP, which anybody can
+//! forge, or without a word. Requests for status go on being answered, so nobody is given up, and
+//! the stream would stand still for good.
+//!
+//! What it is not: a search for the longest packet that gets through, or a measure of loss: who is
+//! found in a black hole sends packets of the base length from then on.
+//!
+//! Invariants: what is watched is bounded; one long packet that arrives ends the suspicion. Where
+//! each packet is lost with the probability p, loss alone looks so with p^4 at most, and costs
+//! headers then, nothing else.
+//!
+//! Source: RFC 4821, section 7.7; RFC 8899, section 4.3.
+
+use crate::serial::is_newer;
+use crate::wire::{Span, Spans};
+use std::collections::VecDeque;
+
+/// The most packets of a round that are watched.
+const WATCHED_MAX: usize = 64;
+/// So many rounds in a row without a long packet that arrives. RFC 8899 has three probes at least
+/// (`MAX_PROBES`); here a round may have one packet only.
+pub const ROUNDS_MAX: u32 = 4;
+
+/// A long packet whose fate is not known.
+#[derive(Clone, Copy, Debug)]
+struct Long {
+    span: Span,
+    /// The first request that was sent after it, or with it.
+    sync: u32,
+}
+
+/// The long packets of a stream.
+#[derive(Debug, Default)]
+pub struct BlackHole {
+    watched: VecDeque<Long>,
+    rounds: u32,
+}
+
+impl BlackHole {
+    /// A long packet has been sent; `sync` is the number of the next request after it, or with it.
+    pub fn handle_sent(&mut self, span: Span, sync: u32) {
+        if self.watched.len() < WATCHED_MAX {
+            self.watched.push_back(Long { span, sync });
+        }
+    }
+
+    /// The peer answers the request `echo`: what has arrived is all below `rseq`, and `spans`.
+    /// True when long packets vanish; asked anew it is false until they have vanished as often.
+    pub fn handle_report(&mut self, rseq: u64, echo: u32, spans: Spans<'_>) -> bool {
+        let (mut has_arrived, mut is_lost) = (false, false);
+        while let Some(long) = self.watched.front().copied() {
+            if is_newer(long.sync, echo) {
+                break;
+            }
+            self.watched.pop_front();
+            let Span { left, right } = long.span;
+            let is_there =
+                right <= rseq || spans.iter().any(|span| span.left <= left && right <= span.right);
+            has_arrived |= is_there;
+            is_lost |= !is_there;
+        }
+        if has_arrived {
+            self.rounds = 0;
+        } else {
+            self.rounds = self.rounds.saturating_add(u32::from(is_lost));
+        }
+        let is_one = self.rounds >= ROUNDS_MAX;
+        if is_one {
+            *self = Self::default();
+        }
+        is_one
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRONT: Span = Span { left: 1_000, right: 2_400 };
+    const NONE: Spans<'_> = Spans::List(&[]);
+
+    /// Sends and judges so many rounds; how many are one too many.
+    fn rounds(black_hole: &mut BlackHole, numbers: std::ops::Range<u32>) -> usize {
+        let is_one = |sync| {
+            black_hole.handle_sent(FRONT, sync);
+            black_hole.handle_report(1_000, sync, NONE)
+        };
+        numbers.map(is_one).filter(|is_one| *is_one).count()
+    }
+
+    #[test]
+    fn long_packets_that_vanish_in_four_rounds_are_in_a_black_hole() {
+        let mut black_hole = BlackHole::default();
+        assert_eq!(rounds(&mut black_hole, 0..3), 0);
+        assert_eq!(rounds(&mut black_hole, 3..4), 1);
+        assert_eq!(rounds(&mut black_hole, 4..12), 2, "every fourth");
+    }
+
+    #[test]
+    fn one_that_arrives_ends_the_suspicion() {
+        for spans in [&[Span { left: 2_400, right: 3_800 }][..], &[]] {
+            let mut black_hole = BlackHole::default();
+            assert_eq!(rounds(&mut black_hole, 0..3), 0);
+            let rseq = if spans.is_empty() { 3_800 } else { 1_000 };
+            black_hole.handle_sent(FRONT, 3);
+            black_hole.handle_sent(Span { left: 2_400, right: 3_800 }, 3);
+            assert!(!black_hole.handle_report(rseq, 3, Spans::List(spans)));
+            assert_eq!(rounds(&mut black_hole, 4..7), 0);
+        }
+    }
+
+    #[test]
+    fn what_is_not_answered_yet_says_nothing_and_is_bounded() {
+        let mut black_hole = BlackHole::default();
+        for _ in 0..10 {
+            (0..1_000).for_each(|_| black_hole.handle_sent(FRONT, 7));
+            assert!(!black_hole.handle_report(1_000, 6, NONE));
+        }
+        assert_eq!((black_hole.watched.len(), black_hole.rounds), (WATCHED_MAX, 0));
+    }
+
+    #[test]
+    fn a_path_that_takes_nothing_is_none() {
+        let mut black_hole = BlackHole::default();
+        for echo in 0..100 {
+            assert!(!black_hole.handle_report(1_000, echo, NONE), "only short packets are lost");
+        }
+    }
+}
