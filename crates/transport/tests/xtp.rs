@@ -228,6 +228,46 @@ fn a_stop_of_the_process_is_no_silence_of_the_other_end() {
     ends.end();
 }
 
+/// What was stopped for an hour has its time, by which others said how long they would wait.
+#[test]
+fn after_a_stop_a_stream_is_expected_as_long_as_was_said() {
+    let mut ends = open_with(Mode::Streams, &few());
+    ends.server.pass(Duration::from_secs(3_600));
+    ends.server.turn();
+    let accepted = ends.server.transport.stats().streams.accepted;
+    let until = ends.server.now() + Duration::from_secs(5);
+    ends.server.transport.expect([8; 16], until);
+    ends.server.pass(Duration::from_secs(6));
+    ends.server.turn();
+    let late = Plain::connect(ends.server_addr, &[8; 16], Mode::Streams);
+    ends.server.await_until(|side| side.transport.stats().drops.unlabelled > 0);
+    assert_eq!(ends.server.transport.stats().streams.accepted, accepted);
+    drop(late);
+    ends.end();
+}
+
+/// A token is forgotten at every listener when its flow ends, expected there or not.
+#[test]
+fn a_token_that_is_forgotten_takes_no_other_with_the_same_label() {
+    let mut server = serve(&[at(V4)], Mode::Streams, &few());
+    let address = server.local_addrs()[0];
+    server.expect(TOKEN, Time::NEVER);
+    let other = [&TOKEN[..4], &[9; 12]].concat();
+    server.forget(&other.try_into().unwrap());
+    let mut server = Side::new(Box::new(server));
+    let mut client = Side::new(Box::new(dial(address, Mode::Streams, &few())));
+    for _ in 0..1_000 {
+        client.turn();
+        server.turn();
+        if client.transport.stats().streams.opened == 1 {
+            break;
+        }
+    }
+    assert_eq!(client.transport.stats().streams.opened, 1);
+    client.end();
+    server.end();
+}
+
 /// Lets calls of the system fail from now on; none with an empty text.
 fn fail(faults: &str) {
     let plan = if faults.is_empty() { Ok(Vec::new()) } else { dacapo_sys::faults::parse(faults) };

@@ -43,6 +43,9 @@ pub const HEAD_LEN: usize = 5;
 /// end may still ask.
 const LABELS_MAX: usize = 4 * DATA_LANES_MAX;
 
+/// The most streams that share a label: of tokens that are drawn hardly ever two do.
+const SHARED_MAX: usize = 8;
+
 /// The label of the stream that a token opens.
 #[must_use]
 pub fn label_of(token: &Token) -> u32 {
@@ -63,66 +66,110 @@ pub(super) fn split(datagram: &[u8]) -> Option<(u32, &[u8])> {
     (kind == TYPE_XTP).then(|| (u32::from_be_bytes(label), packet))
 }
 
-/// What is known of a label.
+/// A stream that may come with a label.
 #[derive(Clone, Copy, Debug)]
-struct Known {
-    /// Somebody may come with it up to then.
+struct Expected {
+    token: Token,
     until: Time,
-    /// So many streams are expected with it, or have been.
-    expected: usize,
-    /// So many associations have come with it.
-    count: usize,
-    /// What its flows are like; `None` before that was said.
+    /// What its flow is like; `None` before that was said.
     terms: Option<Terms>,
 }
 
-/// The labels with which something may come.
+/// What is known of a label.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// Streams that are expected with it, or have been.
+    expected: Vec<Expected>,
+    /// So many associations have come with it.
+    count: usize,
+    /// One that is over may be asked of up to then.
+    lingers_until: Option<Time>,
+}
+
+impl Known {
+    fn is_expected(&self, now: Time) -> bool {
+        self.expected.iter().any(|one| one.until >= now)
+    }
+
+    /// True while something may come with it.
+    fn is_good(&self, now: Time) -> bool {
+        let lingers = self.lingers_until.is_some_and(|until| until >= now);
+        self.count > 0 || lingers || self.is_expected(now)
+    }
+}
+
+/// There are as many labels as there may be, or as many streams with this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LabelsFull;
+
+/// The labels with which something may come. All times are the caller's.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     known: HashMap<u32, Known>,
 }
 
 impl Labels {
-    /// Somebody may come with a label up to `until`.
-    pub(super) fn expect(&mut self, label: u32, until: Time, now: Time) {
-        if self.known.len() >= LABELS_MAX {
-            self.known.retain(|_, known| known.count > 0 || known.until >= now);
+    /// The stream of a token may come up to `until`. A label that only lingers makes room: who asks
+    /// with it from then on is not answered.
+    pub(super) fn expect(
+        &mut self,
+        token: &Token,
+        until: Time,
+        now: Time,
+    ) -> Result<(), LabelsFull> {
+        let label = label_of(token);
+        if !self.known.contains_key(&label) {
+            self.make_room(now)?;
         }
-        let is_full = self.known.len() >= LABELS_MAX;
-        match self.known.get_mut(&label) {
-            Some(known) => {
-                known.until = known.until.max(until);
-                known.expected = known.expected.saturating_add(1);
-            }
-            // As many streams cannot be expected: the table of streams has refused this one.
-            None if is_full => {}
-            None => {
-                self.known.insert(label, Known { until, expected: 1, count: 0, terms: None });
-            }
+        let known = self.known.entry(label).or_default();
+        if let Some(one) = known.expected.iter_mut().find(|one| one.token == *token) {
+            one.until = until;
+            return Ok(());
         }
+        known.expected.retain(|one| known.count > 0 || one.until >= now);
+        if known.expected.len() >= SHARED_MAX {
+            return Err(LabelsFull);
+        }
+        known.expected.push(Expected { token: *token, until, terms: None });
+        Ok(())
     }
 
-    /// A stream is expected with a label no longer.
-    pub(super) fn forget(&mut self, label: u32) {
+    fn make_room(&mut self, now: Time) -> Result<(), LabelsFull> {
+        if self.known.len() < LABELS_MAX {
+            return Ok(());
+        }
+        self.known.retain(|_, known| known.is_good(now));
+        if self.known.len() < LABELS_MAX {
+            return Ok(());
+        }
+        let lingering = self.known.iter().filter(|(_, it)| it.count == 0 && !it.is_expected(now));
+        let oldest = lingering.min_by_key(|(_, it)| it.lingers_until).map(|(label, _)| *label);
+        self.known.remove(&oldest.ok_or(LabelsFull)?);
+        Ok(())
+    }
+
+    /// The stream of a token is expected no longer; others with the same label are.
+    pub(super) fn forget(&mut self, token: &Token) {
+        let label = label_of(token);
         let Some(known) = self.known.get_mut(&label) else { return };
-        known.expected = known.expected.saturating_sub(1);
-        if known.expected == 0 && known.count == 0 {
+        known.expected.retain(|one| one.token != *token);
+        if known.expected.is_empty() && known.count == 0 && known.lingers_until.is_none() {
             self.known.remove(&label);
         }
     }
 
-    /// The flow of a label that was expected last is like this.
-    pub(super) fn set_terms(&mut self, label: u32, terms: &Terms) {
-        if let Some(known) = self.known.get_mut(&label) {
-            let others = known.terms.filter(|_| known.expected > 1);
-            known.terms = Some(others.map_or(*terms, |others| for_both(&others, terms)));
-        }
+    /// The flow of a token that is expected is like this.
+    pub(super) fn set_terms(&mut self, token: &Token, terms: &Terms) {
+        let known = self.known.get_mut(&label_of(token));
+        let expected = known.into_iter().flat_map(|known| &mut known.expected);
+        expected.filter(|one| one.token == *token).for_each(|one| one.terms = Some(*terms));
     }
 
     /// What the flow of a label is like; `None` when nothing may come with it.
     pub(super) fn terms(&self, label: u32, now: Time) -> Option<Terms> {
-        let known = self.known.get(&label)?;
-        (known.count > 0 || known.until >= now).then(|| known.terms.unwrap_or_default())
+        let known = self.known.get(&label).filter(|known| known.is_good(now))?;
+        let said = known.expected.iter().filter_map(|one| one.terms);
+        Some(said.reduce(|one, other| for_both(&one, &other)).unwrap_or_default())
     }
 
     /// An association has come with a label.
@@ -136,7 +183,7 @@ impl Labels {
     pub(super) fn leave(&mut self, label: u32, until: Time) {
         if let Some(known) = self.known.get_mut(&label) {
             known.count = known.count.saturating_sub(1);
-            known.until = known.until.max(until);
+            known.lingers_until = known.lingers_until.max(Some(until));
         }
     }
 }
@@ -169,39 +216,57 @@ mod tests {
         assert_eq!(split(&[0x80, 0xAB, 1, 2, 3, 9]), None);
     }
 
+    /// Tokens with the label 7, and with others.
+    fn token(label: u32, number: u8) -> Token {
+        let mut token = [number; 16];
+        token[..4].copy_from_slice(&label.to_be_bytes());
+        token
+    }
+
     #[test]
     fn a_label_is_good_while_it_is_expected_and_while_something_has_it() {
         let at = Time::from_millis;
         let mut labels = Labels::default();
         assert!(labels.terms(7, at(0)).is_none());
-        labels.expect(7, at(10), at(0));
+        labels.expect(&token(7, 0), at(10), at(0)).unwrap();
         assert!(labels.terms(7, at(10)).is_some() && labels.terms(7, at(11)).is_none());
         labels.join(7);
         assert!(labels.terms(7, at(99)).is_some());
-        labels.forget(7);
+        labels.forget(&token(7, 0));
         assert!(labels.terms(7, at(99)).is_some(), "something has it");
         labels.leave(7, at(120));
         assert!(labels.terms(7, at(120)).is_some() && labels.terms(7, at(121)).is_none());
-        labels.forget(7);
-        assert!(labels.terms(7, at(0)).is_none());
+        labels.expect(&token(8, 0), at(10), at(0)).unwrap();
+        labels.forget(&token(8, 0));
+        assert!(labels.terms(8, at(0)).is_none());
     }
 
     #[test]
     fn two_flows_share_a_label_until_both_are_forgotten() {
         let now = Time::ZERO;
         let mut labels = Labels::default();
-        let first = Terms { bound_bps: 1_000, is_checked: false, path_len: Some(1_400) };
+        let first = Terms { bound_bps: 1_000, path_len: Some(1_400), ..Terms::default() };
         let second = Terms { bound_bps: 9_000, is_checked: true, path_len: Some(1_300) };
-        for terms in [&first, &second] {
-            labels.expect(7, Time::NEVER, now);
-            labels.set_terms(7, terms);
+        for (number, terms) in [(1, &first), (2, &second)] {
+            labels.expect(&token(7, number), Time::NEVER, now).unwrap();
+            labels.set_terms(&token(7, number), terms);
         }
-        let both = Terms { bound_bps: 9_000, is_checked: false, path_len: Some(1_300) };
+        let both = Terms { bound_bps: 9_000, path_len: Some(1_300), ..Terms::default() };
         assert_eq!(labels.terms(7, now), Some(both));
-        labels.forget(7);
-        assert_eq!(labels.terms(7, now), Some(both), "one is still expected");
-        labels.forget(7);
+        labels.forget(&token(7, 1));
+        assert_eq!(labels.terms(7, now), Some(second), "the other is still expected");
+        labels.forget(&token(7, 2));
         assert_eq!(labels.terms(7, now), None);
+    }
+
+    /// A token is forgotten at every listener, also where it was never expected.
+    #[test]
+    fn who_forgets_a_token_takes_no_others_expectation() {
+        let mut labels = Labels::default();
+        labels.expect(&token(7, 1), Time::NEVER, Time::ZERO).unwrap();
+        labels.forget(&token(7, 2));
+        labels.forget(&token(7, 2));
+        assert!(labels.terms(7, Time::ZERO).is_some());
     }
 
     #[test]
@@ -209,12 +274,36 @@ mod tests {
         let at = Time::from_millis;
         let mut labels = Labels::default();
         for label in 0..LABELS_MAX as u32 {
-            labels.expect(label, at(10 + u64::from(label % 2)), at(0));
+            let until = at(10 + u64::from(label % 2));
+            labels.expect(&token(label, 0), until, at(0)).unwrap();
         }
-        labels.expect(99_999, at(50), at(5));
+        let more = token(99_999, 0);
+        assert_eq!(labels.expect(&more, at(50), at(5)), Err(LabelsFull));
         assert!(labels.terms(99_999, at(5)).is_none());
-        labels.expect(99_999, at(50), at(11));
+        labels.expect(&more, at(50), at(11)).unwrap();
         assert!(labels.terms(99_999, at(11)).is_some());
         assert_eq!(labels.known.len(), LABELS_MAX / 2 + 1);
+        for number in 0..SHARED_MAX as u8 {
+            labels.expect(&token(5, number), at(50), at(11)).unwrap();
+        }
+        assert_eq!(labels.expect(&token(5, 99), at(50), at(11)), Err(LabelsFull));
+    }
+
+    /// Streams that come and go fast leave as many labels behind as there may be.
+    #[test]
+    fn of_labels_that_only_linger_the_oldest_makes_room() {
+        let at = Time::from_millis;
+        let mut labels = Labels::default();
+        for label in 0..3 * LABELS_MAX as u32 {
+            let now = at(u64::from(label));
+            labels.expect(&token(label, 0), now, now).unwrap();
+            labels.join(label);
+            labels.forget(&token(label, 0));
+            labels.leave(label, now + std::time::Duration::from_secs(60));
+        }
+        let now = at(3 * LABELS_MAX as u64);
+        assert_eq!(labels.known.len(), LABELS_MAX);
+        assert!(labels.terms(2 * LABELS_MAX as u32 - 1, now).is_none());
+        assert!(labels.terms(2 * LABELS_MAX as u32, now).is_some());
     }
 }

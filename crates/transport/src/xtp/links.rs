@@ -21,6 +21,7 @@ use super::label::{self, Labels};
 use super::link::{Link, Lost};
 use super::messages::{Came, Kind};
 use super::{Mode, options};
+use crate::stream::{Terms, Token};
 use dacapo_base::{Random, Time};
 use dacapo_xtp::wire::{Format, Frame, Service};
 use dacapo_xtp::{ContextId, Engine, Event, Listen, Message, Open, Read, UserError};
@@ -71,8 +72,10 @@ pub(super) struct Links {
     own_label: Option<u32>,
     pub(super) routes: HashMap<SocketAddr, Route>,
     clock: Clock,
-    /// The engine's time.
+    /// The engine's time, which stands still while nobody calls.
     pub(super) now: Time,
+    /// The time of the last call, by which labels are good or not.
+    pub(super) called: Time,
     /// When something is due, by the caller's time.
     pub(super) due: Option<Time>,
     /// Datagrams that came without a label that is expected, or with that of another stream.
@@ -100,6 +103,7 @@ impl Links {
             routes: HashMap::new(),
             clock: Clock::default(),
             now: Time::ZERO,
+            called: Time::ZERO,
             due: None,
             unlabelled: 0,
             broken: 0,
@@ -110,9 +114,12 @@ impl Links {
     }
 
     /// The association that a dialer is to open; it begins when the time is known.
-    pub(super) fn dial(&mut self, remote: SocketAddr, label: u32) -> usize {
+    pub(super) fn dial(&mut self, remote: SocketAddr, token: &Token, terms: &Terms) -> usize {
+        let label = label::label_of(token);
         self.own_label = Some(label);
-        self.labels.expect(label, Time::NEVER, Time::ZERO);
+        // It is the only one.
+        let _ = self.labels.expect(token, Time::NEVER, Time::ZERO);
+        self.labels.set_terms(token, terms);
         self.adopt(Link::new(remote, label, None), 0)
     }
 
@@ -146,8 +153,9 @@ impl Links {
     pub(super) fn handle_datagram(&mut self, door: usize, from: SocketAddr, datagram: &[u8]) {
         let found = label::split(datagram)
             .filter(|(label, _)| self.own_label.is_none_or(|own| own == *label));
-        let found = found
-            .and_then(|(label, packet)| Some((label, packet, self.labels.terms(label, self.now)?)));
+        let found = found.and_then(|(label, packet)| {
+            Some((label, packet, self.labels.terms(label, self.called)?))
+        });
         let Some((label, packet, terms)) = found else { return self.unlabelled += 1 };
         self.make_way(from, packet);
         let known = self.routes.get(&from).filter(|route| route.link.is_some());
@@ -216,6 +224,7 @@ impl Links {
 
     /// Lets time pass, and begins what was to begin when the time is known; who may write is told.
     pub(super) fn handle_time(&mut self, now: Time) -> Option<Told> {
+        self.called = self.called.max(now);
         self.now = self.clock.read(now);
         self.engine.handle_time(self.now);
         let mut told = None;
@@ -231,7 +240,7 @@ impl Links {
         if link.lost.is_some() || link.is_left {
             return None;
         }
-        let terms = self.labels.terms(link.label, self.now).unwrap_or_default();
+        let terms = self.labels.terms(link.label, self.called).unwrap_or_default();
         let mode = options::options(&terms, self.mode, self.packet_len);
         let open = Open { peer: link.remote, ends: None, service: Service::Stream, mode };
         match self.engine.open(self.now, &open) {
@@ -492,7 +501,7 @@ impl Links {
 
     fn remove(&mut self, number: usize) -> u64 {
         let Some(mut link) = self.links.remove(&number) else { return 0 };
-        self.labels.leave(link.label, self.now + LINGER);
+        self.labels.leave(link.label, self.called + LINGER);
         if let Some(route) = self.routes.get_mut(&link.remote) {
             route.link = None;
         }

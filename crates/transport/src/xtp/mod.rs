@@ -53,6 +53,7 @@ use dacapo_base::{Random, Time};
 use dacapo_lift::TransportSpec;
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
 use dacapo_sys::udp::Socket;
+use label::LabelsFull;
 use link::{StreamOf, lock};
 use links::Links;
 use std::io;
@@ -162,8 +163,7 @@ impl Xtp {
         let local = xtp.doors.add(socket, Some(remote)).map_err(named)?;
         xtp.local_addrs.push(local);
         let mut links = lock(&xtp.links);
-        let number = links.dial(remote, label_of(&token));
-        links.labels.set_terms(label_of(&token), terms);
+        let number = links.dial(remote, &token, terms);
         drop(links);
         let stream = StreamOf::new(&xtp.links, number);
         let place = xtp.streams.dialed(stream, [local, remote], token);
@@ -230,18 +230,21 @@ impl StreamTransport for Xtp {
 
     fn expect(&mut self, token: Token, until: Time) {
         let mut links = lock(&self.links);
-        let now = links.now;
-        links.labels.expect(label_of(&token), until, now);
+        let now = links.called;
+        let expected = links.labels.expect(&token, until, now);
         drop(links);
-        self.streams.expect(token, until);
+        match expected {
+            Ok(()) => self.streams.expect(token, until),
+            Err(LabelsFull) => self.streams.refuse(token),
+        }
     }
 
     fn set_terms(&mut self, token: &Token, terms: &Terms) {
-        lock(&self.links).labels.set_terms(label_of(token), terms);
+        lock(&self.links).labels.set_terms(token, terms);
     }
 
     fn forget(&mut self, token: &Token) {
-        lock(&self.links).labels.forget(label_of(token));
+        lock(&self.links).labels.forget(token);
         self.streams.forget(token);
     }
 

@@ -347,10 +347,16 @@ impl<C: Connection> Streams<C> {
     /// As [`super::StreamTransport::expect`].
     pub(crate) fn expect(&mut self, token: Token, until: Time) {
         if self.gate.expect(token, until, self.now).is_err() {
-            self.stats.streams.over_limit += 1;
-            let nobody = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-            self.tell_closed(nobody, token, &Ending::TooManyStreams { limit: DATA_LANES_MAX });
+            self.refuse(token);
         }
+    }
+
+    /// Tells that a token is one too many, and expects it no longer.
+    pub(crate) fn refuse(&mut self, token: Token) {
+        self.gate.forget(&token);
+        self.stats.streams.over_limit += 1;
+        let nobody = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+        self.tell_closed(nobody, token, &Ending::TooManyStreams { limit: DATA_LANES_MAX });
     }
 
     /// As [`super::StreamTransport::forget`].
