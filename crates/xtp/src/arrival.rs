@@ -51,4 +51,6 @@ pub struct Outcome {
     pub is_violation: bool,
     /// There is more to read.
     pub is_readable: bool,
+    /// It was not taken, for want of room.
+    pub is_refused: bool,
 }

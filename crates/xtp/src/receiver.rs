@@ -200,6 +200,7 @@ impl Receiver {
             return outcome;
         }
         if !self.has_room(right, data.len(), is_unbounded) || !self.has_mark_room(arrival, right) {
+            outcome.is_refused = true;
             return outcome;
         }
         let (rseq, readable) = (self.rseq, self.is_readable());

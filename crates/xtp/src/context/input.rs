@@ -135,6 +135,9 @@ impl Context {
         if outcome.is_readable {
             self.events.insert(Events::READABLE);
         }
+        // What is sent again comes again.
+        let is_lost = outcome.is_refused && self.peer_is_lossy;
+        self.refused += u64::from(is_lost && payload.tag.is_some());
         if outcome.is_gap_new && options.has(Options::FASTNAK) && !self.peer_is_lossy {
             self.reply(now);
         }

@@ -138,6 +138,8 @@ pub struct Context {
     disowned: Option<u32>,
     /// What the peer has remarked last.
     pub last_remark: Option<(Code, Reason)>,
+    /// Messages with a tag that had no room and are not sent again.
+    pub refused: u64,
     response_wait: Duration,
     /// The members, at the transmitter of a reliable group.
     group: Option<Box<group::Group>>,
@@ -254,6 +256,7 @@ impl Context {
             proof: Proof { is_proven: false, received: 0, sent: 0 },
             disowned: None,
             last_remark: None,
+            refused: 0,
             response_wait: config.timers.response_wait,
             group: None,
             membership: None,

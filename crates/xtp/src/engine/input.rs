@@ -89,9 +89,11 @@ impl Engine {
                 let Some(context) = self.context_at(slot) else { return };
                 let known_as = context.known_as;
                 context.take(now, header, body, *len);
+                let refused = std::mem::take(&mut context.refused);
                 if context.known_as != known_as {
                     self.learn(slot);
                 }
+                self.counters.no_room = self.counters.no_room.saturating_add(refused);
                 self.touch(now, slot);
             }
             (Act::Create, _) => self.accept(now, came),

@@ -70,6 +70,8 @@ pub struct Counters {
     pub diagnostics: u64,
     /// Diagnostics not sent, because their source had had its share.
     pub withheld: u64,
+    /// Messages with a tag that are not sent again (NOERR) and for which a context had no room.
+    pub no_room: u64,
 }
 
 #[derive(Debug)]
