@@ -9,6 +9,7 @@ use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
 use dacapo_transport::stream::{Terms, Token};
 use dacapo_transport::xtp::{Config, Mode, Xtp, head, label_of};
 use dacapo_transport::{Lane, Outgoing, Sent, StreamEvent, StreamTransport, Transport};
+use dacapo_xtp::wire::{Body, Frame};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -383,6 +384,8 @@ struct Relay {
     /// Longer datagrams vanish, bytes.
     len_max: usize,
     lost: u32,
+    /// Datagrams of `xtp-datagram` that went on to the client.
+    datagrams_to_client: u64,
 }
 
 impl Relay {
@@ -394,7 +397,8 @@ impl Relay {
         }
         let client = front.local_addr().unwrap();
         let random = Random::from_number(5);
-        Self { front, back, client, random, loss, len_max: usize::MAX, lost: 0 }
+        let (len_max, lost, datagrams_to_client) = (usize::MAX, 0, 0);
+        Self { front, back, client, random, loss, len_max, lost, datagrams_to_client }
     }
 
     /// Takes what has come, and passes it on unless the way is cut.
@@ -408,6 +412,7 @@ impl Relay {
         while let Ok(len) = self.back.recv(&mut buffer) {
             let is_lost = self.loses(is_cut, len);
             assert!(is_lost || self.front.send_to(&buffer[..len], self.client).is_ok());
+            self.datagrams_to_client += u64::from(!is_lost && is_datagram(&buffer[5..len]));
         }
     }
 
@@ -416,6 +421,13 @@ impl Relay {
         self.lost += u32::from(is_lost);
         is_lost
     }
+}
+
+/// Whether a packet of XTP begins a datagram of the unreliable mode.
+fn is_datagram(packet: &[u8]) -> bool {
+    let frame = Frame::open(packet).unwrap();
+    let Body::Data(payload) = frame.body().unwrap() else { return false };
+    payload.tag.is_some_and(|tag| tag[0] > 1)
 }
 
 /// A client and a server with a relay between them.
@@ -518,6 +530,9 @@ fn a_lost_answer_is_read_though_datagrams_come_before_the_next() {
     let arrived = client.take_arrivals();
     let last = arrived.iter().filter(|arrival| arrival.bytes.len() == 4).count();
     assert_eq!(last, 500, "what comes behind the answer arrives");
+    let stats = client.transport.stats();
+    let counted = stats.received.datagrams + stats.drops.total();
+    assert_eq!(counted, relay.datagrams_to_client, "{:?}", stats.drops);
     client.end();
     server.end();
 }

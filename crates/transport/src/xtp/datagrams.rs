@@ -6,8 +6,8 @@
 //!
 //! What it is not: a repair. What is lost is not sent again; what is late is not handed up.
 
+use super::Xtp;
 use super::link::{Link, lock};
-use super::{Mode, Xtp};
 use crate::stream::{Intake, Phase};
 use crate::trains::even_train;
 use dacapo_base::Time;
@@ -17,60 +17,71 @@ use std::net::SocketAddr;
 impl Xtp {
     /// Hands up the datagrams that have come, association by association.
     pub(super) fn hand_up_datagrams(&mut self, intake: &mut Intake<'_>) {
-        if self.mode != Mode::Datagrams {
-            return;
-        }
-        let numbers = lock(&self.links).numbers();
+        let numbers: Vec<usize> = lock(&self.links).arrivals.iter().copied().collect();
         for number in numbers {
-            let Some(place) = lock(&self.links).link(number).map(|link| link.place) else {
-                continue;
-            };
-            match self.streams.stage(place) {
-                Some((Phase::Open, remote)) => self.hand_up_of(number, remote, intake),
-                // Nobody has a use for them.
-                Some((Phase::Closing, _)) => self.drop_of(number),
-                _ => continue,
+            if self.hand_up_or_drop(number, intake) {
+                lock(&self.links).arrivals.remove(&number);
             }
-            // Its end may have waited for this.
-            self.streams.enqueue(place);
         }
     }
 
-    fn hand_up_of(&mut self, number: usize, remote: SocketAddr, intake: &mut Intake<'_>) {
+    /// True when nothing more of an association is to be handed up, until something comes.
+    fn hand_up_or_drop(&mut self, number: usize, intake: &mut Intake<'_>) -> bool {
+        lock(&self.links).looks += 1;
+        // What the table of streams has let go is dropped when it ends.
+        let Some(place) = self.place_of(number) else { return true };
+        let is_all = match self.streams.stage(place) {
+            Some((Phase::Open, remote)) => self.hand_up_of(number, remote, intake),
+            // Nobody has a use for them.
+            Some((Phase::Closing, _)) => self.drop_of(number),
+            Some((Phase::Unclaimed | Phase::Dialing, _)) => return false,
+            None => return true,
+        };
+        // Its end may have waited for this.
+        self.streams.enqueue(place);
+        is_all
+    }
+
+    /// True when all that may be handed up now is.
+    fn hand_up_of(&mut self, number: usize, remote: SocketAddr, intake: &mut Intake<'_>) -> bool {
         let mut links = lock(&self.links);
         while intake.has_share() {
-            let Some(link) = links.link(number).filter(|link| !link.is_paused) else { return };
+            let Some(link) = links.link(number).filter(|link| !link.is_paused) else {
+                return true;
+            };
             if link.messages.is_empty() {
                 links.take_messages(number);
             }
             let Some(link) = links.link(number).filter(|link| !link.messages.is_empty()) else {
-                return;
+                return true;
             };
             let Ok(packet) = next_train(link, intake.now, intake.pool) else {
                 intake.outcome.blocked = true;
                 self.streams.stats.pool_full += 1;
-                return;
+                return false;
             };
             let (count, len) = (packet.segment_count(), packet.payload_len());
             self.streams.stats.received.count(count, len);
             intake.hand_up(remote, packet);
         }
+        false
     }
 
-    fn drop_of(&mut self, number: usize) {
+    /// Drops what has come of one that is being closed; true when that was all.
+    fn drop_of(&mut self, number: usize) -> bool {
         let mut links = lock(&self.links);
         links.take_messages(number);
-        let Some(link) = links.link(number) else { return };
-        self.streams.stats.drops.closed += link.messages.clear();
+        let Some(link) = links.link(number) else { return true };
+        let count = link.messages.clear();
+        self.streams.stats.drops.closed += count;
+        count == 0
     }
 
     /// True when datagrams wait that another call would hand up.
     pub(super) fn has_arrivals_for_now(&self) -> bool {
-        if self.mode != Mode::Datagrams {
-            return false;
-        }
         let mut links = lock(&self.links);
-        links.numbers().into_iter().any(|number| {
+        let numbers: Vec<usize> = links.arrivals.iter().copied().collect();
+        numbers.into_iter().any(|number| {
             let Some(link) = links.link(number) else { return false };
             let is_open = matches!(self.streams.stage(link.place), Some((Phase::Open, _)));
             is_open && !link.is_paused && !link.messages.is_empty()

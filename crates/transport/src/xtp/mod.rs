@@ -250,12 +250,7 @@ impl StreamTransport for Xtp {
 
     fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
         self.streams.set_reading(remote, is_reading);
-        let mut links = lock(&self.links);
-        if let Some(number) = links.number_of(remote)
-            && let Some(link) = links.link(number)
-        {
-            link.is_paused = !is_reading;
-        }
+        lock(&self.links).set_reading(remote, is_reading);
     }
 
     fn set_patience(&mut self, remote: SocketAddr, patience: Duration) {

@@ -147,7 +147,7 @@ impl Xtp {
     }
 
     /// The place of an association that the table of streams holds.
-    fn place_of(&self, number: usize) -> Option<usize> {
+    pub(super) fn place_of(&self, number: usize) -> Option<usize> {
         lock(&self.links).link(number).filter(|link| !link.is_left).map(|link| link.place)
     }
 
@@ -158,6 +158,6 @@ impl Xtp {
         drops.closed = drops.closed.saturating_add(links.close_left());
         drops.unlabelled = drops.unlabelled.saturating_add(std::mem::take(&mut links.unlabelled));
         drops.incomplete = drops.incomplete.saturating_add(std::mem::take(&mut links.broken));
-        drops.queue_full = drops.queue_full.saturating_add(std::mem::take(&mut links.overflow));
+        drops.queue_full = drops.queue_full.saturating_add(links.take_overflow());
     }
 }

@@ -6,7 +6,8 @@
 //!      '---- label, packet <------------- engine <--time
 //! ```
 //!
-//! What it is not: a table of streams; see [`crate::stream`].
+//! What it is not: a table of streams ([`crate::stream`]), or what goes through an association
+//! ([`exchange`]).
 //!
 //! Invariants
 //! - Nobody but who shows a label gets as far as the engine, and a stream's packets come from the
@@ -14,19 +15,25 @@
 //! - A FIRST opens an association only where none is there from its address.
 //! - An association that nobody holds any more is ended: in order when all of the other end's bytes
 //!   were read, within [`LINGER`]; else at once.
+//! - One that is idle is not looked at, however many there are.
 
-use super::clock::Clock;
-use super::config::{self, Config};
-use super::label::{self, Labels};
-use super::link::{Link, Lost};
-use super::messages::{Came, Kind};
-use super::{Mode, options};
+mod alarms;
+mod exchange;
+#[cfg(test)]
+mod tests;
+
 use crate::stream::{Terms, Token};
+use crate::xtp::clock::Clock;
+use crate::xtp::config::{self, Config};
+use crate::xtp::label::{self, Labels};
+use crate::xtp::link::{Link, Lost};
+use crate::xtp::messages::Kind;
+use crate::xtp::{Mode, options};
+use alarms::Alarms;
 use dacapo_base::{Random, Time};
 use dacapo_xtp::wire::{Format, Frame, Service};
-use dacapo_xtp::{ContextId, Engine, Event, Listen, Message, Open, Read, UserError};
-use std::collections::{BTreeMap, HashMap};
-use std::io::{self, IoSlice, IoSliceMut};
+use dacapo_xtp::{ContextId, Engine, Event, Listen, Open};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -41,16 +48,16 @@ const ROUTES_MAX: usize = 4 * crate::DATA_LANES_MAX;
 
 /// How an address is reached.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Route {
-    pub(super) door: usize,
-    pub(super) label: u32,
+pub(in crate::xtp) struct Route {
+    pub(in crate::xtp) door: usize,
+    pub(in crate::xtp) label: u32,
     /// The association with it.
     link: Option<usize>,
 }
 
 /// What has happened to an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(in crate::xtp) enum Told {
     /// Somebody new, from this address to this socket.
     Incoming { number: usize, remote: SocketAddr, door: usize },
     /// There may be room to write.
@@ -60,37 +67,54 @@ pub(super) enum Told {
 }
 
 /// The associations of a transport.
-pub(super) struct Links {
-    pub(super) engine: Engine,
-    pub(super) mode: Mode,
+pub(in crate::xtp) struct Links {
+    pub(in crate::xtp) engine: Engine,
+    pub(in crate::xtp) mode: Mode,
     packet_len: usize,
     links: BTreeMap<usize, Link>,
     by_context: HashMap<ContextId, usize>,
     count: usize,
-    pub(super) labels: Labels,
+    pub(in crate::xtp) labels: Labels,
     /// The label of the one stream of a dialer.
     own_label: Option<u32>,
-    pub(super) routes: HashMap<SocketAddr, Route>,
+    pub(in crate::xtp) routes: HashMap<SocketAddr, Route>,
     clock: Clock,
     /// The engine's time, which stands still while nobody calls.
-    pub(super) now: Time,
+    pub(in crate::xtp) now: Time,
     /// The time of the last call, by which labels are good or not.
-    pub(super) called: Time,
+    pub(in crate::xtp) called: Time,
     /// When something is due, by the caller's time.
-    pub(super) due: Option<Time>,
+    pub(in crate::xtp) due: Option<Time>,
     /// Datagrams that came without a label that is expected, or with that of another stream.
-    pub(super) unlabelled: u64,
+    pub(in crate::xtp) unlabelled: u64,
     /// Datagrams of which a part was lost.
-    pub(super) broken: u64,
+    pub(in crate::xtp) broken: u64,
     /// Datagrams that came before the answer to a preface and had no room.
-    pub(super) overflow: u64,
+    overflow: u64,
     /// Datagrams that nobody read before their association was over.
     unread: u64,
+    /// The one that a dialer is to open.
+    opening: Option<usize>,
+    /// Those that have something to do at a time.
+    alarms: Alarms,
+    /// Those that the table of streams has let go.
+    left: BTreeSet<usize>,
+    /// Those that may have datagrams to hand up.
+    pub(in crate::xtp) arrivals: BTreeSet<usize>,
+    /// How many associations were looked at, one by one.
+    pub(in crate::xtp) looks: u64,
+    /// Datagrams without room in the engine that are told already.
+    refused: u64,
     scratch: Vec<u8>,
 }
 
 impl Links {
-    pub(super) fn new(config: &Config, mode: Mode, packet_len: usize, random: Random) -> Self {
+    pub(in crate::xtp) fn new(
+        config: &Config,
+        mode: Mode,
+        packet_len: usize,
+        random: Random,
+    ) -> Self {
         Self {
             engine: Engine::new(config::engine(config, packet_len), random),
             mode,
@@ -109,18 +133,31 @@ impl Links {
             broken: 0,
             overflow: 0,
             unread: 0,
+            opening: None,
+            alarms: Alarms::default(),
+            left: BTreeSet::new(),
+            arrivals: BTreeSet::new(),
+            looks: 0,
+            refused: 0,
             scratch: vec![0; config.buffer_len.clamp(1, 64 << 10)],
         }
     }
 
     /// The association that a dialer is to open; it begins when the time is known.
-    pub(super) fn dial(&mut self, remote: SocketAddr, token: &Token, terms: &Terms) -> usize {
+    pub(in crate::xtp) fn dial(
+        &mut self,
+        remote: SocketAddr,
+        token: &Token,
+        terms: &Terms,
+    ) -> usize {
         let label = label::label_of(token);
         self.own_label = Some(label);
         // It is the only one.
         let _ = self.labels.expect(token, Time::NEVER, Time::ZERO);
         self.labels.set_terms(token, terms);
-        self.adopt(Link::new(remote, label, None), 0)
+        let number = self.adopt(Link::new(remote, label, None), 0);
+        self.opening = Some(number);
+        number
     }
 
     fn adopt(&mut self, link: Link, door: usize) -> usize {
@@ -136,21 +173,22 @@ impl Links {
         number
     }
 
-    pub(super) fn link(&mut self, number: usize) -> Option<&mut Link> {
+    pub(in crate::xtp) fn link(&mut self, number: usize) -> Option<&mut Link> {
         self.links.get_mut(&number)
     }
 
-    pub(super) fn numbers(&self) -> Vec<usize> {
-        self.links.keys().copied().collect()
-    }
-
     /// The association with an address.
-    pub(super) fn number_of(&self, remote: SocketAddr) -> Option<usize> {
+    pub(in crate::xtp) fn number_of(&self, remote: SocketAddr) -> Option<usize> {
         self.routes.get(&remote).and_then(|route| route.link)
     }
 
     /// A datagram has come to a socket.
-    pub(super) fn handle_datagram(&mut self, door: usize, from: SocketAddr, datagram: &[u8]) {
+    pub(in crate::xtp) fn handle_datagram(
+        &mut self,
+        door: usize,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) {
         let found = label::split(datagram)
             .filter(|(label, _)| self.own_label.is_none_or(|own| own == *label));
         let found = found.and_then(|(label, packet)| {
@@ -196,7 +234,7 @@ impl Links {
     }
 
     /// Nobody listens where an association is being opened to.
-    pub(super) fn handle_refused(&mut self) -> Option<Told> {
+    pub(in crate::xtp) fn handle_refused(&mut self) -> Option<Told> {
         let opening = self.links.iter_mut().find(|(_, link)| link.is_dialer)?;
         let (number, link) = (*opening.0, opening.1);
         let status = self.engine.status(link.context?).ok()?;
@@ -209,7 +247,7 @@ impl Links {
 
     /// The system takes no packets of `len` bytes for an address: they become as short as every
     /// path takes, or, where they are that, the association is over.
-    pub(super) fn handle_too_long(&mut self, to: SocketAddr, len: usize) -> Option<Told> {
+    pub(in crate::xtp) fn handle_too_long(&mut self, to: SocketAddr, len: usize) -> Option<Told> {
         let number = self.number_of(to)?;
         let link = self.links.get_mut(&number).filter(|link| link.lost.is_none())?;
         if len > usize::from(config::PATH_LEN) {
@@ -223,16 +261,24 @@ impl Links {
     }
 
     /// Lets time pass, and begins what was to begin when the time is known; who may write is told.
-    pub(super) fn handle_time(&mut self, now: Time) -> Option<Told> {
+    pub(in crate::xtp) fn handle_time(&mut self, now: Time) -> Option<Told> {
         self.called = self.called.max(now);
         self.now = self.clock.read(now);
         self.engine.handle_time(self.now);
-        let mut told = None;
-        for number in self.numbers() {
-            told = told.or(self.open(number));
+        while let Some(number) = self.alarms.pop(self.now) {
+            self.looks += 1;
             self.say_again(number);
+            self.set_alarm(number);
         }
-        told
+        self.opening.take().and_then(|number| self.open(number))
+    }
+
+    /// When an association has something to do that is not done by then.
+    fn set_alarm(&mut self, number: usize) {
+        let now = self.now;
+        let times = self.links.get(&number).map(|link| [link.say_again_at, link.until]);
+        let next = times.into_iter().flatten().flatten().filter(|at| *at > now).min();
+        self.alarms.set(number, next);
     }
 
     fn open(&mut self, number: usize) -> Option<Told> {
@@ -278,16 +324,15 @@ impl Links {
 
     /// When something is due, of what can come, but not within `rest`; asked whenever no more is
     /// sent.
-    pub(super) fn look_up_deadline(&mut self, rest: Duration) {
-        let own = |link: &Link| link.say_again_at.into_iter().chain(link.until).min();
-        let own = self.links.values().filter_map(own).min().unwrap_or(Time::NEVER);
+    pub(in crate::xtp) fn look_up_deadline(&mut self, rest: Duration) {
+        let own = self.alarms.next().unwrap_or(Time::NEVER);
         // What is over needs no call of its own.
         let at = if self.links.is_empty() { Time::NEVER } else { self.engine.deadline().min(own) };
         self.due = self.clock.set_due(at.max(self.now + rest));
     }
 
     /// What has happened, one by one.
-    pub(super) fn poll_told(&mut self) -> Option<Told> {
+    pub(in crate::xtp) fn poll_told(&mut self) -> Option<Told> {
         while let Some(event) = self.engine.poll_event() {
             let (id, is_writable) = match event {
                 Event::Incoming { id, .. } => match self.take_incoming(id) {
@@ -306,6 +351,9 @@ impl Links {
                 _ => continue,
             };
             let Some(&number) = self.by_context.get(&id) else { continue };
+            if !is_writable && self.mode == Mode::Datagrams {
+                self.arrivals.insert(number);
+            }
             return Some(match is_writable {
                 true => Told::Writable { number },
                 false => Told::Readable { number },
@@ -325,143 +373,7 @@ impl Links {
         Some(Told::Incoming { number, remote, door })
     }
 
-    /// Takes the messages that have come out of the engine, as far as there is room for them.
-    pub(super) fn take_messages(&mut self, number: usize) {
-        let Some(link) = self.links.get_mut(&number) else { return };
-        let Some(context) = link.context else { return };
-        let mut says_again = false;
-        while link.messages.has_room() {
-            match self.engine.read(self.now, context, &mut self.scratch) {
-                Ok(Read::Data { len, is_end, tag }) => {
-                    let bytes = self.scratch.get(..len).unwrap_or_default();
-                    says_again |= link.messages.handle(tag, bytes, is_end) == Came::PrefaceAgain;
-                }
-                Ok(Read::Hole { .. }) => link.messages.handle_hole(),
-                Ok(Read::Finished) => {
-                    link.is_finished = true;
-                    break;
-                }
-                Ok(Read::Nothing) | Err(_) => break,
-            }
-        }
-        self.broken += std::mem::take(&mut link.messages.broken);
-        self.overflow += std::mem::take(&mut link.messages.overflow);
-        let said = link.said.clone();
-        if says_again && !said.is_empty() {
-            self.put(number, Kind::Stream, &said);
-        }
-    }
-
-    pub(super) fn read(
-        &mut self,
-        number: usize,
-        parts: &mut [IoSliceMut<'_>],
-    ) -> io::Result<usize> {
-        if self.mode == Mode::Datagrams {
-            self.take_messages(number);
-        }
-        let Some(link) = self.links.get_mut(&number) else { return Ok(0) };
-        let mut count = 0;
-        for part in parts.iter_mut().filter(|part| !part.is_empty()) {
-            let len = match self.mode {
-                Mode::Datagrams => link.messages.read_stream(part),
-                Mode::Streams => fill(&mut self.engine, self.now, link, part),
-            };
-            count += len;
-            if len < part.len() {
-                break;
-            }
-        }
-        if count > 0 { Ok(count) } else { link.end() }
-    }
-
-    pub(super) fn write(&mut self, number: usize, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        let Some(link) = self.links.get_mut(&number) else {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        };
-        if let Some(lost) = &link.lost {
-            lost.end()?;
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
-        let Some(context) = link.context else { return Err(io::ErrorKind::WouldBlock.into()) };
-        if self.mode == Mode::Datagrams {
-            let parts: Vec<&[u8]> = parts.iter().map(|part| &**part).collect();
-            return self.say(number, &parts.concat());
-        }
-        let mut count = 0;
-        for part in parts.iter().filter(|part| !part.is_empty()) {
-            let taken = match self.engine.write(self.now, context, &Message::part(part)) {
-                Ok(taken) => taken,
-                Err(_) if count > 0 => break,
-                Err(_) => return Err(io::ErrorKind::BrokenPipe.into()),
-            };
-            count += taken;
-            if taken < part.len() {
-                break;
-            }
-        }
-        if count > 0 { Ok(count) } else { Err(io::ErrorKind::WouldBlock.into()) }
-    }
-
-    /// Writes bytes of the stream in the unreliable mode.
-    fn say(&mut self, number: usize, bytes: &[u8]) -> io::Result<usize> {
-        if !self.put(number, Kind::Stream, bytes) {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        let now = self.now;
-        if let Some(link) = self.links.get_mut(&number)
-            && link.said.is_empty()
-        {
-            link.said = bytes.to_vec();
-            link.say_again_at = link.is_dialer.then(|| now + SAY_AGAIN);
-        }
-        Ok(bytes.len())
-    }
-
-    /// Gives the engine a message; false when it takes nothing now.
-    pub(super) fn put(&mut self, number: usize, kind: Kind, bytes: &[u8]) -> bool {
-        self.flush_rest(number);
-        let Some(link) = self.links.get_mut(&number).filter(|link| link.rest.is_empty()) else {
-            return false;
-        };
-        let Some(context) = link.context else { return false };
-        let data = if bytes.is_empty() { &[0] } else { bytes };
-        let message = Message { tag: Some(kind.tag()), ..Message::whole(data) };
-        let taken = self.engine.write(self.now, context, &message).unwrap_or(0);
-        if taken > 0 {
-            link.rest = data.get(taken..).unwrap_or_default().to_vec();
-        }
-        taken > 0
-    }
-
-    /// Gives the engine the rest of a message; true when none is left.
-    pub(super) fn flush_rest(&mut self, number: usize) -> bool {
-        let Some(link) = self.links.get_mut(&number) else { return true };
-        let Some(context) = link.context else { return link.rest.is_empty() };
-        if !link.rest.is_empty() {
-            let taken = self.engine.write(self.now, context, &Message::whole(&link.rest));
-            match taken {
-                Ok(taken) => drop(link.rest.drain(..taken)),
-                // Nobody gets it any more.
-                Err(UserError::Closed | UserError::Released | UserError::TooLong { .. })
-                | Err(UserError::Empty) => link.rest.clear(),
-            }
-        }
-        if link.rest.is_empty() && std::mem::take(&mut link.is_ending) {
-            // It may be over already.
-            let _ = self.engine.finish(self.now, context);
-        }
-        link.rest.is_empty()
-    }
-
-    pub(super) fn end_writing(&mut self, number: usize) {
-        if let Some(link) = self.links.get_mut(&number) {
-            link.is_ending = true;
-        }
-        self.flush_rest(number);
-    }
-
-    pub(super) fn set_patience(&mut self, number: usize, patience: Duration) {
+    pub(in crate::xtp) fn set_patience(&mut self, number: usize, patience: Duration) {
         let Some(link) = self.links.get_mut(&number) else { return };
         link.patience = Some(patience);
         if let Some(context) = link.context {
@@ -471,7 +383,7 @@ impl Links {
     }
 
     /// The table of streams holds it no longer.
-    pub(super) fn let_go(&mut self, number: usize) {
+    pub(in crate::xtp) fn let_go(&mut self, number: usize) {
         let now = self.now;
         let Some(link) = self.links.get_mut(&number) else { return };
         link.is_left = true;
@@ -483,15 +395,30 @@ impl Links {
         if is_orderly {
             self.end_writing(number);
         }
+        self.left.insert(number);
+        self.set_alarm(number);
+    }
+
+    /// What has come by an association is handed up from now on, or not.
+    pub(in crate::xtp) fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
+        let Some(number) = self.number_of(remote) else { return };
+        if let Some(link) = self.links.get_mut(&number) {
+            link.is_paused = !is_reading;
+            if self.mode == Mode::Datagrams {
+                self.arrivals.insert(number);
+            }
+        }
     }
 
     /// Forgets what nobody holds any more and what is over; returns how many datagrams had come by
     /// it that nobody will read.
-    pub(super) fn close_left(&mut self) -> u64 {
+    pub(in crate::xtp) fn close_left(&mut self) -> u64 {
         let now = self.now;
         let is_over = |link: &Link| link.lost.is_some() || link.until.is_some_and(|at| at <= now);
-        let left = self.links.iter().filter(|(_, link)| link.is_left && is_over(link));
-        let left: Vec<usize> = left.map(|(number, _)| *number).collect();
+        self.looks += self.left.len() as u64;
+        let left = self.left.iter().copied();
+        let left = left.filter(|number| self.links.get(number).is_none_or(is_over));
+        let left: Vec<usize> = left.collect();
         let mut unread = std::mem::take(&mut self.unread);
         for number in left {
             unread += self.remove(number);
@@ -500,7 +427,11 @@ impl Links {
     }
 
     fn remove(&mut self, number: usize) -> u64 {
+        self.left.remove(&number);
+        self.arrivals.remove(&number);
+        self.alarms.set(number, None);
         let Some(mut link) = self.links.remove(&number) else { return 0 };
+        let unread = self.drop_unread(&mut link);
         self.labels.leave(link.label, self.called + LINGER);
         if let Some(route) = self.routes.get_mut(&link.remote) {
             route.link = None;
@@ -510,33 +441,19 @@ impl Links {
             // What has not ended is told so: its END waits among the answers.
             let _ = self.engine.release(self.now, context);
         }
-        link.messages.clear()
+        unread
+    }
+
+    /// How many datagrams came since the last call for which there was no room.
+    pub(in crate::xtp) fn take_overflow(&mut self) -> u64 {
+        let refused = self.engine.counters().no_room;
+        let new = refused.saturating_sub(std::mem::replace(&mut self.refused, refused));
+        std::mem::take(&mut self.overflow).saturating_add(new)
     }
 
     /// Ends everything at once.
-    pub(super) fn end_all(&mut self) -> u64 {
-        self.numbers().into_iter().map(|number| self.remove(number)).sum()
+    pub(in crate::xtp) fn end_all(&mut self) -> u64 {
+        let numbers: Vec<usize> = self.links.keys().copied().collect();
+        numbers.into_iter().map(|number| self.remove(number)).sum()
     }
-}
-
-/// Reads the stream of an association.
-fn fill(engine: &mut Engine, now: Time, link: &mut Link, part: &mut [u8]) -> usize {
-    let Some(context) = link.context else { return 0 };
-    let mut count = 0;
-    while let Some(room) = part.get_mut(count..).filter(|room| !room.is_empty()) {
-        match engine.read(now, context, room) {
-            Ok(Read::Data { len, .. }) => count += len,
-            Ok(Read::Finished) => {
-                link.is_finished = true;
-                break;
-            }
-            Ok(Read::Hole { .. }) => {
-                let text = "the remote sends nothing again that is lost, as was not agreed";
-                link.lost.get_or_insert(Lost::Protocol(text.to_owned()));
-                break;
-            }
-            Ok(Read::Nothing) | Err(_) => break,
-        }
-    }
-    count
 }

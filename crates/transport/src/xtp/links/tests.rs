@@ -1,0 +1,200 @@
+//! Associations of a listener: which are looked at, and that all that came is accounted for.
+
+use super::*;
+use crate::conformance::Side;
+use crate::xtp::Xtp;
+use crate::xtp::config::listener_packet_len;
+use crate::xtp::link::lock;
+use crate::{Lane, Outgoing, StreamTransport, Transport};
+
+/// A listener and so many dialers, between which packets go in memory.
+struct Net {
+    listener: Links,
+    dialers: Vec<(SocketAddr, Links)>,
+    now: Time,
+}
+
+fn address(number: u16) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], 1_000 + number))
+}
+
+fn token(number: u16) -> Token {
+    let mut token = [9; 16];
+    token[2..4].copy_from_slice(&number.to_be_bytes());
+    token
+}
+
+impl Net {
+    /// All associations are open.
+    fn new(mode: Mode, count: u16) -> Self {
+        Self::with(mode, count, Config::default().buffer_len)
+    }
+
+    fn with(mode: Mode, count: u16, buffer_len: usize) -> Self {
+        let config = Config { buffer_len, ..Config::default() };
+        let links =
+            |seed| Links::new(&config, mode, listener_packet_len(), Random::from_number(seed));
+        let mut listener = links(1);
+        let to = address(0);
+        let dialer = |number: u16| {
+            let mut dialer = links(100 + u64::from(number));
+            listener.labels.expect(&token(number), Time::NEVER, Time::ZERO).unwrap();
+            dialer.dial(to, &token(number), &Terms::default());
+            (address(number), dialer)
+        };
+        let dialers = (1..=count).map(dialer).collect();
+        let mut net = Self { listener, dialers, now: Time::from_millis(1) };
+        net.turn(|_| true);
+        net.turn(|_| true);
+        assert_eq!(net.listener.links.len(), usize::from(count));
+        net
+    }
+
+    /// The time is told to all; those that `speak` exchange packets with the listener.
+    fn turn(&mut self, speaks: impl Fn(usize) -> bool) {
+        let to = address(0);
+        self.listener.handle_time(self.now);
+        for (number, (from, dialer)) in self.dialers.iter_mut().enumerate() {
+            dialer.handle_time(self.now);
+            if speaks(number) {
+                carry(dialer, |label, packet| {
+                    let datagram = [&label::head(label), packet].concat();
+                    self.listener.handle_datagram(0, *from, &datagram);
+                });
+            }
+        }
+        while self.listener.poll_told().is_some() {}
+        let dialers = &mut self.dialers;
+        carry_to(&mut self.listener, |to_dialer, label, packet| {
+            let datagram = [&label::head(label), packet].concat();
+            let dialer = dialers.iter_mut().find(|(address, _)| *address == to_dialer);
+            dialer.into_iter().for_each(|(_, it)| it.handle_datagram(0, to, &datagram));
+        });
+        for (_, dialer) in &mut self.dialers {
+            while dialer.poll_told().is_some() {}
+            dialer.look_up_deadline(Duration::ZERO);
+        }
+        self.listener.close_left();
+        self.listener.look_up_deadline(Duration::ZERO);
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+    }
+}
+
+fn carry(links: &mut Links, mut each: impl FnMut(u32, &[u8])) {
+    carry_to(links, |_, label, packet| each(label, packet));
+}
+
+fn carry_to(links: &mut Links, mut each: impl FnMut(SocketAddr, u32, &[u8])) {
+    let mut packet = Vec::new();
+    while let Some(to) = links.engine.poll_packet(links.now, &mut packet) {
+        let label = links.routes.get(&to).map_or(0, |route| route.label);
+        each(to, label, &packet);
+        packet.clear();
+    }
+}
+
+/// How often a listener looks at an association in 300 turns, in each of which something comes by
+/// the first of so many.
+fn looks_beside(mode: Mode, idle: u8) -> u64 {
+    let here = SocketAddr::from(([127, 0, 0, 1], 0));
+    let (config, terms) = (Config::default(), Terms::default());
+    let mut listener = Xtp::serve(&[here], mode, Random::from_number(1), &config).unwrap();
+    let remote = listener.local_addrs()[0];
+    let mut dialers = Vec::new();
+    for number in 0..=idle {
+        listener.expect([number; 16], Time::NEVER);
+        let random = Random::from_number(100 + u64::from(number));
+        let dialer = Xtp::dial(remote, [number; 16], mode, &terms, random, &config).unwrap();
+        dialers.push(Side::new(Box::new(dialer)));
+    }
+    let mut listener = Side::new(Box::new(listener));
+    for _ in 0..10_000 {
+        for side in &mut dialers {
+            side.turn();
+        }
+        listener.turn();
+        if dialers.iter().all(|side| side.transport.stats().streams.opened == 1) {
+            break;
+        }
+    }
+    for _ in 0..10 {
+        listener.turn();
+    }
+    let looks = |side: &Side<Xtp>| lock(&side.transport.links).looks;
+    let before = looks(&listener);
+    for _ in 0..300 {
+        dialers[0].send_all(&Outgoing::datagram(Lane::Data, remote, &[7; 100]));
+        listener.turn();
+    }
+    assert_eq!(listener.take_arrivals().len(), 300);
+    let count = looks(&listener) - before;
+    dialers.into_iter().chain([listener]).for_each(Side::end);
+    count
+}
+
+#[test]
+fn idle_associations_are_not_looked_at_however_many_there_are() {
+    for mode in [Mode::Streams, Mode::Datagrams] {
+        let [alone, beside] = [0, 60].map(|idle| looks_beside(mode, idle));
+        assert!(alone <= 600 && beside <= 600, "{mode:?}: {alone} alone, {beside} beside 60");
+    }
+}
+
+#[test]
+fn those_that_are_let_go_are_looked_at_until_they_are_over() {
+    let mut net = Net::new(Mode::Streams, 30);
+    (0..20).for_each(|number| net.listener.let_go(number));
+    net.turn(|_| true);
+    assert_eq!((net.listener.links.len(), net.listener.left.len()), (10, 0));
+    let before = net.listener.looks;
+    net.pass(Duration::from_millis(1));
+    net.turn(|_| true);
+    assert_eq!(net.listener.looks, before);
+}
+
+/// What an association had brought, in the engine or out of it, is counted when it ends.
+#[test]
+fn datagrams_that_nobody_read_are_counted_when_their_association_ends() {
+    let mut net = Net::new(Mode::Datagrams, 1);
+    // Behind the preface only as much is taken as has room.
+    assert!(net.dialers[0].1.put(0, Kind::Stream, &[0; 24]));
+    net.turn(|_| true);
+    net.listener.take_messages(0);
+    let mut sent = 0;
+    for _ in 0..400 {
+        sent += u64::from(net.dialers[0].1.put(0, Kind::Datagram, &[7; 1_000]));
+        net.pass(Duration::from_micros(100));
+        net.turn(|_| true);
+    }
+    assert_eq!(sent, 400);
+    net.listener.take_messages(0);
+    assert!(net.listener.link(0).unwrap().messages.lens().count() < 100);
+    assert_eq!(net.listener.end_all(), sent);
+    assert_eq!((net.listener.broken, net.listener.take_overflow()), (0, 0));
+}
+
+/// Of small datagrams the engine keeps fewer than the window lets through; behind a hole half.
+#[test]
+fn datagrams_for_which_the_engine_has_no_room_are_counted() {
+    for loses in [false, true] {
+        let mut net = Net::with(Mode::Datagrams, 1, 4_096);
+        assert!(net.dialers[0].1.put(0, Kind::Stream, &[0; 24]));
+        net.turn(|_| true);
+        net.listener.take_messages(0);
+        let mut sent = 0;
+        for number in 0..3_000 {
+            sent += u64::from(net.dialers[0].1.put(0, Kind::Empty, &[]));
+            net.turn(|_| !loses || number != 100);
+            if loses && number == 100 {
+                carry(&mut net.dialers[0].1, |_, _| sent -= 1);
+            }
+        }
+        let overflow = net.listener.take_overflow();
+        assert!(overflow > 1_000, "{overflow}");
+        let counted = net.listener.end_all() + net.listener.broken + overflow;
+        assert_eq!(counted, sent, "loses one: {loses}");
+    }
+}
