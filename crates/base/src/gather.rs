@@ -18,7 +18,7 @@
 use crate::Time;
 use std::time::Duration;
 
-/// From a look to the next, while things gather.
+/// How long things gather.
 const REST: Duration = Duration::from_micros(30);
 
 /// Looks that come so close, and bring so much, one behind the other, are a stream of trains.
@@ -74,23 +74,23 @@ impl Gather {
         Self { train: PACKET, worth: WORTH_OF_PACKETS, ..Self::default() }
     }
 
-    /// How long to rest before the next look; `received` is how many bytes have come in all.
+    /// How long to rest before the next wait; `received` is how many bytes have come in all.
     #[must_use]
     pub fn rest(&mut self, now: Time, received: u64) -> Option<Duration> {
         let got = received.saturating_sub(self.received);
         self.received = received;
-        let since = now.since(std::mem::replace(&mut self.asked_at, now));
+        // Work on what came is no wait, and takes the longer the more has gathered.
+        let since = self.looked_at.since(std::mem::replace(&mut self.asked_at, now));
         let is_train = got >= self.train && since < CLOSE;
         self.streak = if is_train { (self.streak + 1).min(LOOKS) } else { 0 };
         if std::mem::take(&mut self.has_rested) {
             self.judge(now, got >= self.worth);
         }
-        let rest = (self.looked_at + REST).since(now);
-        if self.streak < LOOKS || now < self.off_until || rest.is_zero() {
+        if self.streak < LOOKS || now < self.off_until {
             return None;
         }
         self.has_rested = true;
-        Some(rest)
+        Some(REST)
     }
 
     fn judge(&mut self, now: Time, was_worth_it: bool) {
@@ -116,6 +116,8 @@ mod tests {
     /// A receiver in virtual time.
     struct World {
         gather: Gather,
+        /// How long what came is worked on.
+        work: Duration,
         now: Time,
         received: u64,
         rests: u32,
@@ -125,7 +127,8 @@ mod tests {
     impl World {
         fn new() -> Self {
             let (now, longest) = (Time::from_millis(1), Duration::ZERO);
-            Self { gather: Gather::default(), now, received: 0, rests: 0, longest }
+            let (gather, work) = (Gather::default(), Duration::from_micros(4));
+            Self { gather, work, now, received: 0, rests: 0, longest }
         }
 
         /// Sleeps until something comes, or rests first; `come` says how much has come after the
@@ -138,8 +141,7 @@ mod tests {
             self.now += slept;
             self.received += come(slept);
             self.gather.looked(self.now);
-            // What came is worked on.
-            self.now += Duration::from_micros(4);
+            self.now += self.work;
         }
     }
 
@@ -172,6 +174,16 @@ mod tests {
         }
         assert!(world.rests > 900, "{} rests", world.rests);
         assert!(world.longest <= REST && world.longest > Duration::ZERO);
+    }
+
+    /// Work of 300 µs on what has gathered is no pause of the stream.
+    #[test]
+    fn who_works_long_on_what_came_rests_all_the_same() {
+        let mut world = World { work: Duration::from_micros(300), ..World::new() };
+        for _ in 0..1_000 {
+            world.look(EVERY, |_| 1_000 * 1_024);
+        }
+        assert!(world.rests > 900, "{} rests", world.rests);
     }
 
     #[test]

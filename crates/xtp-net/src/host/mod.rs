@@ -338,11 +338,15 @@ impl Host {
         let now = clock::now();
         let due = self.engine.deadline().min(self.network.deadline()).min(self.outbox.retry_at());
         let most = if due == Time::NEVER { most } else { most.min(due.since(now)) };
-        if let Some(rest) = self.gather.rest(now, self.counters.bytes_received) {
+        // A look is no wait: a rest that is none would seem to bring nothing.
+        let sleeps = !most.is_zero();
+        if sleeps && let Some(rest) = self.gather.rest(now, self.counters.bytes_received) {
             std::thread::sleep(rest.min(most));
         }
         self.poller.wait(Some(most), &mut self.ready).map_err(HostError::Poll)?;
-        self.gather.looked(clock::now());
+        if sleeps {
+            self.gather.looked(clock::now());
+        }
         for event in self.ready.drain(..) {
             match Registry::split(event.token) {
                 (NETWORK, place) => self.network.handle_event(place, event),
