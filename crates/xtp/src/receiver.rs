@@ -10,7 +10,7 @@
 //! What it is not: what is answered and when; the context asks it what there is to say.
 //!
 //! Invariants: at most `capacity` bytes are kept. In memory those apart take a quarter more at
-//! most, and those in order, whose [`Ring`] doubles, at most twice their number. Of pieces apart
+//! most, and those in order what [`Ring`] says, at most twice their number. Of pieces apart
 //! there are at most [`PIECES_MIN`], or one for each KiB of `capacity` up to [`PIECES_MAX`]; of
 //! tags as many as take as much, of ends of messages one for each byte; a packet that would bring
 //! one more is not taken, and comes again when the user has read. `rseq` and `alloc` never go
