@@ -316,7 +316,7 @@ fn write_some(
     let tag = Some(number.to_be_bytes());
     if let Some(data) = waiting.head.get(offset..).filter(|rest| !rest.is_empty()) {
         let is_end = waiting.data.is_empty();
-        let message = Message { data, is_end, tag, asks_delivery: false };
+        let message = Message { is_end, tag, ..Message::part(data) };
         offset = offset.saturating_add(engine.write(now, id, &message)?);
     }
     let rest = offset.checked_sub(HEAD_LEN).and_then(|at| waiting.data.get(at..));

@@ -79,6 +79,8 @@ pub struct Sender {
     sent_end: u64,
     tags: VecDeque<(u64, [u8; 8])>,
     is_in_message: bool,
+    /// More is announced: what does not fill a packet waits for it.
+    is_held: bool,
     resend: Ranges,
     resent: VecDeque<Resent>,
     /// The window until the peer has stated its own.
@@ -107,6 +109,7 @@ impl Sender {
             sent_end: 0,
             tags: VecDeque::new(),
             is_in_message: false,
+            is_held: false,
             resend: Ranges::default(),
             resent: VecDeque::new(),
             first_window,
@@ -200,14 +203,21 @@ impl Sender {
         taken.len()
     }
 
+    /// Whether what does not fill a packet, and ends no message, waits for more.
+    pub fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
     /// The user gives no more.
     pub fn finish(&mut self) {
         self.is_finished = true;
+        self.is_held = false;
     }
 
     /// What was not sent is not sent any more, and nothing again.
     pub fn stop(&mut self) {
         self.is_finished = true;
+        self.is_held = false;
         self.una = self.next;
         self.buffer = Ring::default();
         self.ends.clear();
@@ -241,8 +251,18 @@ impl Sender {
             return Some(self.cut(Span { right, ..span }, (len_max, TAG_LEN), true));
         }
         let right = self.end().min(self.limit());
-        (self.next < right)
-            .then(|| self.cut(Span { left: self.next, right }, (len_max, TAG_LEN), false))
+        let is_new = self.next < right;
+        let piece =
+            is_new.then(|| self.cut(Span { left: self.next, right }, (len_max, TAG_LEN), false))?;
+        (!self.waits_for_more(&piece, len_max)).then_some(piece)
+    }
+
+    /// A packet that would be full with what is announced. One that is cut short by the window is
+    /// not: what it waits for is not more.
+    fn waits_for_more(&self, piece: &Piece, len_max: usize) -> bool {
+        let is_rest = piece.seq.saturating_add(piece.len as u64) == self.end();
+        let len_max = len_max.saturating_sub(piece.tag.map_or(0, |_| TAG_LEN));
+        self.is_held && is_rest && !piece.is_end && piece.len < len_max
     }
 
     /// The front of the stream again, as it was in the packet that opened the association.

@@ -44,7 +44,7 @@ impl Pair {
     /// The peer writes a message of XTP, whole or not.
     pub fn write(&mut self, id: ContextId, tag: Option<u64>, data: &[u8], is_end: bool) {
         let tag = tag.map(u64::to_be_bytes);
-        let message = Message { data, is_end, tag, asks_delivery: false };
+        let message = Message { is_end, tag, ..Message::part(data) };
         // An association that is over takes nothing.
         let _ = self.peer.write(self.now, id, &message);
     }

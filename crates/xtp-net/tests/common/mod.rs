@@ -67,7 +67,7 @@ fn echo(host: &mut Host, incoming: &Incoming) {
     let given_back = loop {
         match host.read(incoming.id, &mut buffer, until) {
             Ok(Read::Data { len, is_end, tag }) => {
-                let message = Message { data: &buffer[..len], is_end, tag, asks_delivery: false };
+                let message = Message { is_end, tag, ..Message::part(&buffer[..len]) };
                 if let Err(error) = host.write(incoming.id, &message, until) {
                     break Err(error);
                 }

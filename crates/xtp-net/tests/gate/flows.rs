@@ -194,7 +194,11 @@ fn tagged(pair: &mut Pair, name: &'static str) {
     let bytes = random_bytes(7, 3_000);
     for tag in [*b"message1", *b"message2"] {
         let (is_end, asks_delivery) = (true, true);
-        pair.write(0, id, &Message { data: &bytes, is_end, tag: Some(tag), asks_delivery });
+        pair.write(
+            0,
+            id,
+            &Message { data: &bytes, is_end, tag: Some(tag), asks_delivery, has_more: false },
+        );
         pair.until(name, |pair| {
             pair.read(1);
             let place = pair.events[0].iter().position(|it| *it == Event::Delivered(id))?;

@@ -129,6 +129,8 @@ pub struct Context {
     is_rclose_told: bool,
     is_aborting: bool,
     wants_room: bool,
+    /// When what waits for more that was announced goes out without it; else `NEVER`.
+    held_until: Time,
     /// Places up to which the user wants to know of delivery.
     deliveries: VecDeque<u64>,
     replies: Replies,
@@ -250,6 +252,7 @@ impl Context {
             is_rclose_told: false,
             is_aborting: false,
             wants_room: false,
+            held_until: Time::NEVER,
             deliveries: VecDeque::new(),
             replies,
             wants: Wants::default(),
@@ -297,6 +300,7 @@ impl Context {
         if !self.state.is_live() {
             return;
         }
+        self.release_late(now);
         if self.is_quiet() {
             if self.quiet_deadline() <= now {
                 self.finish_with(End::TimedOut);
@@ -323,9 +327,9 @@ impl Context {
             return Time::NEVER;
         }
         if self.is_quiet() {
-            return self.quiet_deadline().min(self.credit_at);
+            return self.quiet_deadline().min(self.credit_at).min(self.held_until);
         }
-        let mut at = self.requests.deadline();
+        let mut at = self.requests.deadline().min(self.held_until);
         at = at.min(self.wants.window_at.unwrap_or(Time::NEVER));
         let may_answer = match self.state {
             State::Open => self.affords_status(),
@@ -358,6 +362,7 @@ impl Context {
             self.is_aborting = end != End::Complete;
             self.finish_with(end);
             self.sender.stop();
+            self.held_until = Time::NEVER;
             self.wants.close = true;
         }
     }

@@ -24,19 +24,23 @@ pub struct Message<'a> {
     pub tag: Option<[u8; 8]>,
     /// Whether [`crate::Event::Delivered`] is wanted, when the peer's user has read all of it.
     pub asks_delivery: bool,
+    /// Whether more of the message is written at once, as MSG_MORE of sockets says: what does not
+    /// fill a packet waits for that, 5 ms at most. Counts where no message ends and no delivery is
+    /// asked for.
+    pub has_more: bool,
 }
 
 impl<'a> Message<'a> {
     /// A whole message.
     #[must_use]
     pub const fn whole(data: &'a [u8]) -> Self {
-        Self { data, is_end: true, tag: None, asks_delivery: false }
+        Self { data, is_end: true, tag: None, asks_delivery: false, has_more: false }
     }
 
     /// A stretch of a stream.
     #[must_use]
     pub const fn part(data: &'a [u8]) -> Self {
-        Self { data, is_end: false, tag: None, asks_delivery: false }
+        Self { data, is_end: false, tag: None, asks_delivery: false, has_more: false }
     }
 }
 
