@@ -119,7 +119,7 @@ pub enum XtpMode {
     Blast,
     /// Unreliable, without waiting, without pauses.
     BlastSteady,
-    /// Reliable, without waiting: not of the paper, but what one uses.
+    /// Reliable, without waiting, bytes and not messages: not of the paper, but what one uses.
     Stream,
 }
 
@@ -131,6 +131,11 @@ impl XtpMode {
     /// Whether nothing may be lost.
     pub fn is_reliable(self) -> bool {
         matches!(self, Self::AckRel | Self::Stream)
+    }
+
+    /// Whether each send is a message.
+    pub fn sends_messages(self) -> bool {
+        self != Self::Stream
     }
 
     /// Whether the sender waits after each send.

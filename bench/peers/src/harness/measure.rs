@@ -21,6 +21,8 @@ const WARM_UP_S: f64 = 0.3;
 /// Packets of XTP that fill a datagram at this MTU, and more bytes than go in a run.
 const XTP_PACKET_LEN: &str = "1472";
 const XTP_BYTES_MAX: &str = "1000GB";
+/// How much longer XTP sends than is counted: the far end's clock begins with its first byte.
+const XTP_MARGIN_S: f64 = 0.1;
 
 /// The figures of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,7 +84,7 @@ impl Bench {
         let mut reports = Value::Null;
         let outcome = self.reports(row, &near, &far).and_then(|both| {
             reports = both;
-            sample(row, &reports)
+            sample(row, &reports, self.seconds)
         });
         Run { commands, reports, outcome }
     }
@@ -155,8 +157,8 @@ impl Bench {
             let words = [&["--listen", address][..], &both[..]].concat();
             return words.into_iter().map(str::to_owned).collect();
         }
-        let seconds = format!("{:.3}s", self.seconds);
-        // One run, that ends by the time and not by its bytes.
+        // One run, that ends by the time and not by its bytes, behind the stretch that counts.
+        let seconds = format!("{:.3}s", WARM_UP_S + self.seconds + XTP_MARGIN_S);
         let time = ["--bytes", XTP_BYTES_MAX, "--run-max", &seconds, "--seconds", &seconds];
         let near = [&[address, "--send-len", &size][..], &time[..]].concat();
         let words = [&near[..], &both[..], options].concat();
@@ -184,18 +186,33 @@ fn read(text: &str) -> Result<Value, Failure> {
     serde_json::from_str(text).map_err(|error| Failure(format!("no JSON ({error}): {text}")))
 }
 
-/// The figures in the reports of `row`.
+/// Bytes per second over the stretch that counts of everybody: `seconds` long, from the warm-up on
+/// behind what came first. `path` has how many bytes had come by each tenth of a second.
+fn rate_of_course(reports: &Value, path: &str, seconds: f64) -> Result<f64, Failure> {
+    let steps = reports.pointer(path).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let by = |at: f64| {
+        let place = ((at * 10.0).round() as usize).checked_sub(1);
+        place
+            .and_then(|place| steps.get(place))
+            .and_then(Value::as_f64)
+            .ok_or_else(|| Failure(format!("{path} has {} steps, none for {at:.1} s", steps.len())))
+    };
+    let seconds = (seconds * 10.0).floor().max(1.0) / 10.0;
+    Ok((by(WARM_UP_S + seconds)? - by(WARM_UP_S)?) / seconds)
+}
+
+/// The figures in the reports of `row`, of which `seconds` were to count.
 ///
 /// # Errors
 /// A figure is missing: the program has changed what it prints.
-pub fn sample(row: &Row, reports: &Value) -> Result<Sample, Failure> {
+pub fn sample(row: &Row, reports: &Value, seconds: f64) -> Result<Sample, Failure> {
     let number = |path: &str| {
         let number = reports.pointer(path).and_then(Value::as_f64).filter(|n| n.is_finite());
         number.ok_or_else(|| Failure(format!("there is no {path} in the report")))
     };
     if let Program::Xtp(..) = row.program {
         let (bytes, sent) = (number("/points/0/bytes_read")?, number("/points/0/bytes_sent")?);
-        let rate = bytes / number("/points/0/read_seconds")?;
+        let rate = rate_of_course(reports, "/points/0/read_by_100_ms", seconds)?;
         return Ok(Sample {
             gbit_per_s: Some(rate * 8.0 / 1e9),
             cpu_s_per_gb: Some(number("/points/0/cpu_s_per_gb/both")?),
@@ -259,14 +276,14 @@ mod tests {
                 "messages": 75 },
             "source": { "bytes": 5_000_000_000u64, "seconds": 4.0, "cpu_s": 4.0 },
         });
-        let gso = sample(row("gso").unwrap(), &reports).unwrap();
+        let gso = sample(row("gso").unwrap(), &reports, 2.0).unwrap();
         assert_eq!(gso.gbit_per_s, Some(8.0));
         assert_eq!(gso.cpu_s_per_gb, Some(1.5));
         assert_eq!(gso.loss, Some(0.25));
-        assert_eq!(sample(row("tcp").unwrap(), &reports).unwrap().loss, Some(0.0));
+        assert_eq!(sample(row("tcp").unwrap(), &reports, 2.0).unwrap().loss, Some(0.0));
         let mut reports = reports;
         reports["sink"]["lost"] = Value::Null;
-        let loss = sample(row("zenoh-udp").unwrap(), &reports).unwrap().loss;
+        let loss = sample(row("zenoh-udp").unwrap(), &reports, 2.0).unwrap().loss;
         assert!((loss.unwrap() - 0.2).abs() < 1e-12);
     }
 
@@ -274,18 +291,23 @@ mod tests {
     fn round_trips_of_dacapo_are_halved_and_a_missing_figure_is_an_error() {
         let reports =
             json!({ "median": { "latency": { "rtt_us": { "p50": 52.0, "p99": 80.0 } } } });
-        let ours = sample(row("ours-udp-64").unwrap(), &reports).unwrap();
+        let ours = sample(row("ours-udp-64").unwrap(), &reports, 2.0).unwrap();
         assert_eq!((ours.p50_us, ours.p99_us), (Some(26.0), Some(40.0)));
-        assert!(sample(row("ours-udp").unwrap(), &reports).is_err());
-        assert!(sample(row("gso").unwrap(), &json!({})).is_err());
+        assert!(sample(row("ours-udp").unwrap(), &reports, 2.0).is_err());
+        assert!(sample(row("gso").unwrap(), &json!({}), 2.0).is_err());
     }
 
     #[test]
-    fn goodput_of_xtp_is_what_its_far_end_has_read_in_its_own_time() {
-        let point = json!({ "bytes_read": 3e9, "bytes_sent": 3e9, "read_seconds": 2.0,
-            "cpu_s_per_gb": { "both": 0.5 } });
-        let xtp = sample(row("xtp").unwrap(), &json!({ "points": [point] })).unwrap();
+    fn goodput_of_xtp_is_what_its_far_end_has_read_in_the_stretch_of_all() {
+        let of = |by: &[u64]| {
+            let point = json!({ "bytes_read": 9e9, "bytes_sent": 9e9, "read_by_100_ms": by,
+                "cpu_s_per_gb": { "both": 0.5 } });
+            sample(row("xtp").unwrap(), &json!({ "points": [point] }), 0.25)
+        };
+        let xtp = of(&[1, 2, 1_000_000_000, 7, 1_300_000_000, 9]).unwrap();
         assert_eq!((xtp.gbit_per_s, xtp.cpu_s_per_gb), (Some(12.0), Some(0.5)));
         assert_eq!(xtp.loss, Some(0.0));
+        let short = of(&[1, 2, 3, 4]).unwrap_err().0;
+        assert!(short.contains("4 steps, none for 0.5 s"), "{short}");
     }
 }

@@ -110,8 +110,8 @@ const OURS_QUIC: Program = Program::Dacapo(&["--transport", "quic"]);
 const OURS_QUIC_DATAGRAM: Program =
     Program::Dacapo(&["--transport", "quic-datagram", "--graph", "segment,sequence"]);
 
-const XTP: Program = Program::Xtp("8MiB", &["--mode", "stream"]);
-const XTP_NOCHECK: Program = Program::Xtp("8MiB", &["--mode", "stream", "--no-check"]);
+const XTP: Program = Program::Xtp("2MiB", &["--mode", "stream"]);
+const XTP_NOCHECK: Program = Program::Xtp("2MiB", &["--mode", "stream", "--no-check"]);
 
 /// Every row, in the order of a round.
 pub const ROWS: [Row; 38] = [

@@ -7,6 +7,7 @@
 //!       send | send | …    messages, some with DREQ  -->  reads, counts
 //!       <-- answers to DREQ
 //!       WCLOSE -->                                    <-- what it has counted, as JSON; closes
+//!   course.rs: how far the far end was when
 //!   show.rs, derived.rs: tables, costs, and what the paper has (`then.rs`)
 //! ```
 //!
@@ -16,6 +17,7 @@
 //! Source: G. Mapp, "Preliminary Performance Evaluation of SandiaXTP on ATM at ORL", PROMS '95,
 //! section "Testing".
 
+mod course;
 mod derived;
 mod far;
 mod near;
@@ -50,7 +52,7 @@ impl Point {
 }
 
 /// A point with all its runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Measured {
     /// What was measured.
     pub point: Point,

@@ -10,6 +10,7 @@
 //! at most; one that says nothing for [`IDLE_MAX`] is let go; nothing that a peer does ends the far
 //! end.
 
+use super::course::Course;
 use super::{WHAT, below, window};
 use crate::cli::{BenchXtpArgs, Over, Place};
 use crate::commands::xtp::below::{End, loopback};
@@ -112,12 +113,15 @@ impl Far<'_> {
         let (host, id) = (&mut self.end.host, incoming.id);
         let (cpu, before) = (cpu_time(), *host.counters());
         let (mut bytes, mut lost, mut reads) = (0_u64, 0_u64, None);
+        let mut course = Course::default();
         loop {
             let until = host.after(IDLE_MAX);
             match host.read(id, &mut self.buffer, until)? {
                 Read::Data { len, .. } => {
                     let now = Instant::now();
-                    reads = Some((reads.map_or(now, |(first, _)| first), now));
+                    let first = reads.map_or(now, |(first, _)| first);
+                    reads = Some((first, now));
+                    course.pass(now.duration_since(first), bytes);
                     bytes = bytes.saturating_add(len as u64);
                 }
                 Read::Hole { len } => lost = lost.saturating_add(len),
@@ -135,6 +139,7 @@ impl Far<'_> {
             "cpu_us": cpu_time().saturating_sub(cpu).as_micros() as u64,
             "packets": after.packets_received.saturating_sub(before.packets_received),
             "receives": after.receives.saturating_sub(before.receives),
+            "course": course.to_json(),
         });
         let until = host.after(IDLE_MAX);
         host.write(id, &Message::whole(report.to_string().as_bytes()), until)?;

@@ -11,6 +11,7 @@
 //! Invariant: the time of a run begins when the association is open and ends when its last byte has
 //! been read, less the pauses.
 
+use super::course::Course;
 use super::{Point, WHAT, below, window};
 use crate::cli::{BenchXtpArgs, XtpMode};
 use crate::commands::transfer::figures::{bytes_words, rate_words};
@@ -32,12 +33,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A far end of which nothing comes for so long is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Packets leave at the latest when so many bytes have been given.
-const GIVEN_MAX: u64 = 64 << 10;
+const GIVEN_MAX: u64 = 256 << 10;
 /// What the far end tells is shorter.
 const REPORT_LEN_MAX: usize = 4_096;
 
 /// What a run, or several, came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
     /// Bytes that the sender gave.
     pub bytes_sent: u64,
@@ -63,6 +64,8 @@ pub struct Run {
     pub packets_received: u64,
     /// Calls of the system.
     pub receives: u64,
+    /// What the far end had read, of the last run (`course.rs`).
+    pub course: Course,
 }
 
 impl Run {
@@ -80,6 +83,7 @@ impl Run {
         self.sends += other.sends;
         self.packets_received += other.packets_received;
         self.receives += other.receives;
+        self.course.clone_from(&other.course);
     }
 
     /// Whether every byte was read or is known to be lost.
@@ -218,7 +222,8 @@ impl<'a> Near<'a> {
             let is_last = number == count || is_over(over_at);
             let asks_delivery = point.mode.waits() || is_last;
             let data = self.bytes.get(..len).unwrap_or_default();
-            let message = Message { data, is_end: true, tag: None, asks_delivery };
+            let is_end = is_last || point.mode.sends_messages();
+            let message = Message { data, is_end, tag: None, asks_delivery, has_more: !is_end };
             patience::write(&mut self.end.host, id, &message, SILENCE_MAX)?;
             sent += len as u64;
             given += len as u64;
@@ -308,6 +313,7 @@ impl Run {
             self.far_cpu_s = number("cpu_us")? as f64 * 1e-6;
             self.packets_received = number("packets")?;
             self.receives = number("receives")?;
+            self.course = Course::from_json(told.get("course")?)?;
             Some(())
         };
         let mut told = told;
@@ -344,10 +350,11 @@ mod tests {
     #[test]
     fn what_the_far_end_tells_is_taken_and_sums_close_or_do_not() {
         let mut run = Run { bytes_sent: 10, seconds: 8e-6, ..Run::default() };
-        let told = br#"{"bytes":7,"lost":3,"read_us":4,"cpu_us":5,"packets":2,"receives":1}"#;
+        let told = br#"{"bytes":7,"lost":3,"read_us":4,"cpu_us":5,"packets":2,"receives":1,
+            "course":[2,7]}"#;
         run.take_report(told).unwrap();
         assert!(run.closes() && run.mbit_s() == 7.0 && run.read_seconds == 4e-6);
-        let both = Run { paused_seconds: 8e-6, ..run };
+        let both = Run { paused_seconds: 8e-6, ..run.clone() };
         assert_eq!(both.mbit_s_with_pauses(), 3.5);
         run.add(&both);
         assert_eq!((run.bytes_sent, run.bytes_read, run.packets_received), (20, 14, 4));

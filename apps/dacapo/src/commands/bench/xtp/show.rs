@@ -65,7 +65,7 @@ fn print_points(args: &BenchXtpArgs, all: &[Measured], packet_len: u32) {
     for place in places(all).into_iter().filter(|place| place.0 == packet_len) {
         let mut cells: Vec<Cell> = vec![place.1.into()];
         for mode in &args.mode {
-            let sum = find(all, place, *mode).map(|measured| measured.sum);
+            let sum = find(all, place, *mode).map(|measured| &measured.sum);
             cells.push(sum.map_or_else(String::new, |sum| short(sum.mbit_s())).into());
             cells.push(sum.map_or_else(String::new, cpu_words).into());
         }
@@ -83,7 +83,7 @@ fn short(value: f64) -> String {
     if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }
 
-fn cpu_words(sum: Run) -> String {
+fn cpu_words(sum: &Run) -> String {
     let share = |cpu: f64| cpu / sum.seconds.max(1e-9) * 100.0;
     format!("{:.0}/{:.0}", share(sum.near_cpu_s), share(sum.far_cpu_s))
 }
@@ -161,6 +161,7 @@ fn point_json(measured: &Measured) -> Value {
         },
         "packets": { "sent": sum.packets_sent, "received": sum.packets_received },
         "calls": { "send": sum.sends, "receive": sum.receives },
+        "read_by_100_ms": sum.course.to_json(),
     })
 }
 
