@@ -58,7 +58,7 @@ struct Proof {
 }
 
 /// What is to be answered.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Replies {
     /// When status goes out.
     status_at: Option<Time>,
@@ -209,16 +209,6 @@ impl Context {
             mode.without_window,
         );
         let data_len_max = config.packet_len_max.saturating_sub(HEADER_LEN);
-        let replies = Replies {
-            status_at: None,
-            is_traffic_due: false,
-            echo: 0,
-            edge: false,
-            edge_sync: None,
-            deliveries: VecDeque::new(),
-            remark: None,
-            has_remarked: false,
-        };
         Self {
             state: State::Quiescent,
             peer,
@@ -254,7 +244,7 @@ impl Context {
             wants_room: false,
             held_until: Time::NEVER,
             deliveries: VecDeque::new(),
-            replies,
+            replies: Replies::default(),
             wants: Wants::default(),
             proof: Proof { is_proven: false, received: 0, sent: 0 },
             disowned: None,
