@@ -80,6 +80,14 @@ impl Rate {
         if len > limit.burst { self.credit > 0 } else { self.credit >= len }
     }
 
+    /// How many bytes may still leave in this period; without a limit all.
+    #[must_use]
+    pub fn left(&mut self, now: Time) -> usize {
+        self.fill(now);
+        let left = self.limit.map_or(i64::MAX, |_| self.credit.max(0));
+        usize::try_from(left).unwrap_or(usize::MAX)
+    }
+
     /// Notes that `len` bytes leave.
     pub fn take(&mut self, now: Time, len: usize) {
         self.fill(now);
@@ -155,7 +163,9 @@ mod tests {
     fn credit_that_was_not_used_is_gone() {
         let mut rate = Rate::new(Time::ZERO, 1_000, 100);
         assert!(rate.covers(Time::from_millis(5_000), 100));
-        rate.take(Time::from_millis(5_000), 100);
+        rate.take(Time::from_millis(5_000), 40);
+        assert_eq!(rate.left(Time::from_millis(5_000)), 60);
+        rate.take(Time::from_millis(5_000), 60);
         assert!(!rate.covers(Time::from_millis(5_050), 1));
         assert!(rate.covers(Time::from_millis(5_100), 100));
     }

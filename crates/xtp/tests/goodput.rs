@@ -61,8 +61,8 @@ fn share(loss: f64, window_len: usize) -> f64 {
     };
     // What is lost does not reach the queue: so much has to leave that the rest fills the link.
     let out_rate = (LINK / (1.0 - loss)) as u32;
-    // Credit that is left for less than a packet is gone with its period: a burst is of whole ones.
-    let out_burst = 45 * (PACKET_LEN - HEADER_LEN) as u32;
+    // No whole number of packets: what is left of a period goes into a short one.
+    let out_burst = 45 * (PACKET_LEN - HEADER_LEN) as u32 + 700;
     let limits = Limits { out_rate, out_burst, ..Limits::default() };
     let config = Config { packet_len_max: PACKET_LEN, buffer_len: window_len, ..Config::default() };
     let mut world = World::new(1, config, &link);

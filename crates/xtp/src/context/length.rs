@@ -19,8 +19,9 @@ use crate::black_hole::ROUNDS_MAX;
 use crate::sender::Piece;
 use crate::wire::{Control, HEADER_LEN, Span, Spans, TAG_LEN};
 
-/// The least `data_len_max` that a peer can ask for, bytes: less would cost more than it carries.
-const DATA_LEN_MIN: usize = 64;
+/// The least `data_len_max` that a peer can ask for, and the least to which a packet is cut, bytes:
+/// less would cost more than it carries.
+pub(super) const DATA_LEN_MIN: usize = 64;
 
 impl Context {
     /// The longest packet, bytes.

@@ -1,5 +1,6 @@
 //! What a context sends, in the order in which it does.
 
+use super::length::DATA_LEN_MIN;
 use super::{Context, UNPROVEN_FACTOR};
 use crate::event::End;
 use crate::sender::Piece;
@@ -269,12 +270,24 @@ impl Context {
         if !self.affords(HEADER_LEN + TAG_LEN + piece.len) {
             return self.ask_for_proof(now, into);
         }
-        if !self.rate.covers(now, piece.len) {
+        let Some(piece) = self.within_credit(now, piece) else {
             self.credit_at = self.rate.next_credit();
             return false;
-        }
+        };
         self.rate.take(now, piece.len);
         self.write_data(now, &piece, into)
+    }
+
+    /// What of a piece may leave now. Credit that is left for less than a packet would be gone with
+    /// its period: what is repaired is cut to it. What is not repaired is left whole, because two
+    /// packets are lost more often than one.
+    fn within_credit(&mut self, now: Time, piece: Piece) -> Option<Piece> {
+        if self.rate.covers(now, piece.len) {
+            return Some(piece);
+        }
+        let left = self.rate.left(now);
+        let is_worth_it = left >= DATA_LEN_MIN && !self.mode.without_repair;
+        is_worth_it.then(|| self.sender.peek(left))?
     }
 
     /// A peer that has not shown that it gets what is sent to it is asked for any answer.
