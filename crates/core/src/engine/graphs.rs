@@ -96,6 +96,7 @@ impl Core {
             bound_bps: if let Pace::Bound(bound) = pace { bound } else { 0 },
             is_checked: self.above(offer.transport, &offer.graph).contains(Property::Integrity),
             path_len: path_len.and_then(|len| u16::try_from(len).ok()),
+            priority: crate::session::priority(offer),
         }
     }
 

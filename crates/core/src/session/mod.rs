@@ -84,7 +84,7 @@ impl Flow {
 }
 
 /// What is asked for with the attribute `priority`; nothing asked is 0.
-fn priority(offer: &FlowOffer) -> u8 {
+pub(crate) fn priority(offer: &FlowOffer) -> u8 {
     let asked = offer.attributes.iter().filter(|attribute| attribute.key == PRIORITY);
     let asked = asked.filter_map(|attribute| attribute.min).max().unwrap_or(0);
     u8::try_from(asked.clamp(0, i64::from(PRIORITY_MAX))).unwrap_or(0)

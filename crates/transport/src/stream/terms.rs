@@ -13,4 +13,6 @@ pub struct Terms {
     pub is_checked: bool,
     /// The longest datagram of UDP in bytes that is known to get to the other end.
     pub path_len: Option<u16>,
+    /// Which flows go first: 0 to 7, 7 before all others; 0 when nothing was asked.
+    pub priority: u8,
 }

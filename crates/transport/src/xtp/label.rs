@@ -195,6 +195,7 @@ fn for_both(one: &Terms, other: &Terms) -> Terms {
         bound_bps: if is_bound { one.bound_bps.max(other.bound_bps) } else { 0 },
         is_checked: one.is_checked && other.is_checked,
         path_len: one.path_len.zip(other.path_len).map(|(one, other)| one.min(other)),
+        priority: one.priority.max(other.priority),
     }
 }
 
@@ -246,12 +247,13 @@ mod tests {
         let now = Time::ZERO;
         let mut labels = Labels::default();
         let first = Terms { bound_bps: 1_000, path_len: Some(1_400), ..Terms::default() };
-        let second = Terms { bound_bps: 9_000, is_checked: true, path_len: Some(1_300) };
+        let second =
+            Terms { bound_bps: 9_000, is_checked: true, path_len: Some(1_300), priority: 3 };
         for (number, terms) in [(1, &first), (2, &second)] {
             labels.expect(&token(7, number), Time::NEVER, now).unwrap();
             labels.set_terms(&token(7, number), terms);
         }
-        let both = Terms { bound_bps: 9_000, path_len: Some(1_300), ..Terms::default() };
+        let both = Terms { is_checked: false, ..second };
         assert_eq!(labels.terms(7, now), Some(both));
         labels.forget(&token(7, 1));
         assert_eq!(labels.terms(7, now), Some(second), "the other is still expected");

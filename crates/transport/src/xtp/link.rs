@@ -9,6 +9,7 @@
 
 use super::links::Links;
 use super::messages::Messages;
+use super::options;
 use crate::stream::Connection;
 use dacapo_base::Time;
 use dacapo_xtp::{ContextId, End};
@@ -89,6 +90,10 @@ pub(super) struct Link {
     pub(super) is_ending: bool,
     /// How long it lives while nothing is acknowledged, once that was said.
     pub(super) patience: Option<Duration>,
+    /// The most bits per second that its flow sends; 0 when it has no bound.
+    pub(super) bound_bps: u64,
+    /// None of its datagrams was shorter, in bytes, as far as that matters.
+    pub(super) shortest: usize,
     /// The rest of a message of which the engine has taken a part.
     pub(super) rest: Vec<u8>,
     /// What was said of the stream, while it may have to be said again, and when.
@@ -114,6 +119,8 @@ impl Link {
             is_awaited: false,
             is_ending: false,
             patience: None,
+            bound_bps: 0,
+            shortest: options::SHORT_LEN,
             rest: Vec::new(),
             said: Vec::new(),
             say_again_at: None,

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!   of the flow                          of XTP
-//!   may go at most so fast               RATE and BURST: an eighth more, 10 ms of it at once
+//!   may go at most so fast               RATE and BURST: so fast that XTP slows nothing down
 //!   what is altered is found above       NOCHECK: headers alone are checked
 //!   may lose                             NOERR, which is the mode of the transport
+//!   priority 7 … 1, 0                    SORT 0 … 6, none: smaller goes first
 //! ```
 //!
 //! What it is not: agreed with the other end; each end says how it sends.
@@ -12,12 +13,24 @@
 //! Source: docs/xtp.md, "T-module".
 
 use super::Mode;
+use super::config::PATH_LEN;
+use super::label::HEAD_LEN;
 use crate::stream::Terms;
 use dacapo_xtp::wire::{HEADER_LEN, Limits};
 use std::time::Duration;
 
-/// A burst lasts so long at the rate, or two packets.
+/// A burst lasts so long at the rate, or [`BURST_PACKETS`].
 const BURST: Duration = Duration::from_millis(10);
+const BURST_PACKETS: u64 = 4;
+
+/// The bytes of a record before its datagram.
+const LENGTH_LEN: u64 = 4;
+
+/// Of longer datagrams the lengths of records are within the eighth that is allowed for them.
+pub(super) const SHORT_LEN: usize = 32;
+
+/// The priority that goes before all others.
+const PRIORITY_MAX: u8 = 7;
 
 /// The options of XTP for a flow; `packet_len` is that of the longest packet, in bytes.
 pub(super) fn options(terms: &Terms, mode: Mode, packet_len: usize) -> dacapo_xtp::Mode {
@@ -26,20 +39,36 @@ pub(super) fn options(terms: &Terms, mode: Mode, packet_len: usize) -> dacapo_xt
         without_repair: mode == Mode::Datagrams,
         // Whoever repairs is told of a gap at once: nothing in a flow may wait longer than it must.
         fast_report: mode == Mode::Streams,
-        limits: limits(terms.bound_bps, packet_len),
+        sort: (terms.priority > 0).then(|| u16::from(PRIORITY_MAX.saturating_sub(terms.priority))),
+        limits: limits(terms.bound_bps, mode, packet_len, SHORT_LEN),
         ..dacapo_xtp::Mode::default()
     }
 }
 
-/// The bound is kept above, by who paces the flow; here it bounds bursts, and repairs with them. So
-/// there is an eighth more: for the lengths of records, and for what is sent again.
-fn limits(bound_bps: u64, packet_len: usize) -> Limits {
-    let rate = bound_bps / 8 + bound_bps / 64;
-    if rate == 0 {
+/// The bound is kept above, by who paces the flow; here it bounds bursts, and repairs with them. It
+/// may never slow the flow down, so there is more in it: for the lengths of records, of which none
+/// is shorter than `shortest` bytes; an eighth for what is sent again; and for the end of a burst,
+/// which is lost to a packet that does not fit: of a stream every packet is as long as any while
+/// bytes wait, so a burst is a number of them; of datagrams nearly a packet may be lost each time.
+pub(super) fn limits(bound_bps: u64, mode: Mode, packet_len: usize, shortest: usize) -> Limits {
+    if bound_bps < 8 {
         return Limits::default();
     }
+    // What is longer goes as a debt of the bursts after it.
+    let packet_len = packet_len.min(usize::from(PATH_LEN) - HEAD_LEN);
+    let data_len = (packet_len.saturating_sub(HEADER_LEN) as u64).max(1);
+    let rate = bound_bps / 8;
+    let rate = rate.saturating_add(rate / 8);
     let burst = rate.saturating_mul(BURST.as_millis() as u64) / 1_000;
-    let burst = burst.max(2 * packet_len.saturating_sub(HEADER_LEN) as u64);
+    let packets = burst.div_ceil(data_len).max(BURST_PACKETS);
+    let burst = packets.saturating_mul(data_len);
+    let rate = match mode {
+        Mode::Streams if shortest >= SHORT_LEN => rate,
+        Mode::Streams => {
+            rate.saturating_add(rate.saturating_mul(LENGTH_LEN) / shortest.max(1) as u64)
+        }
+        Mode::Datagrams => rate.max((bound_bps / 8).saturating_mul(packets) / (packets - 1) + 1),
+    };
     // What does not fit is no limit.
     let fit = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     Limits { out_rate: fit(rate), out_burst: fit(burst), ..Limits::default() }
@@ -53,10 +82,28 @@ mod tests {
     fn a_bound_is_rate_and_burst() {
         let terms = Terms { bound_bps: 8_000_000, ..Terms::default() };
         let limits = options(&terms, Mode::Streams, 1_195).limits;
-        assert_eq!((limits.out_rate, limits.out_burst), (1_125_000, 11_250));
+        assert_eq!((limits.out_rate, limits.out_burst), (1_125_000, 10 * 1_163));
         let slow = Terms { bound_bps: 64_000, ..Terms::default() };
         let limits = options(&slow, Mode::Streams, 1_195).limits;
-        assert_eq!((limits.out_rate, limits.out_burst), (9_000, 2 * 1_163));
+        assert_eq!((limits.out_rate, limits.out_burst), (9_000, 4 * 1_163));
+        let limits = options(&slow, Mode::Datagrams, 1_195).limits;
+        assert_eq!((limits.out_rate, limits.out_burst), (8_000 * 4 / 3 + 1, 4 * 1_163));
+    }
+
+    #[test]
+    fn short_datagrams_have_room_for_their_lengths() {
+        let rate = |shortest| limits(64_000, Mode::Streams, 1_195, shortest).out_rate;
+        assert_eq!([32, 16, 4, 1].map(rate), [9_000, 11_250, 18_000, 45_000]);
+        assert_eq!(rate(0), 45_000);
+    }
+
+    #[test]
+    fn a_priority_is_sort_and_the_highest_goes_first() {
+        let sort = |priority| {
+            let terms = Terms { priority, ..Terms::default() };
+            options(&terms, Mode::Streams, 1_195).sort
+        };
+        assert_eq!([0, 1, 6, 7, 200].map(sort), [None, Some(6), Some(1), Some(0), Some(0)]);
     }
 
     #[test]

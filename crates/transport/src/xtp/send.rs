@@ -156,6 +156,11 @@ impl Xtp {
     }
 
     pub(super) fn send_records(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
+        let mut links = super::link::lock(&self.links);
+        if let Some(number) = links.number_of(outgoing.remote) {
+            links.expect_records(number, outgoing.datagram_len());
+        }
+        drop(links);
         let sent = self.streams.send(outgoing);
         self.transmit();
         sent

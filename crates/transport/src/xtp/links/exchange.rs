@@ -10,10 +10,11 @@
 //! Invariant: of what has come, every message is handed up, or dropped and counted.
 
 use super::{Links, SAY_AGAIN};
-use crate::xtp::Mode;
 use crate::xtp::link::{Link, Lost};
 use crate::xtp::messages::{Came, Kind};
+use crate::xtp::{Mode, options};
 use dacapo_base::Time;
+use dacapo_xtp::wire::Limits;
 use dacapo_xtp::{Engine, Message, Read, UserError};
 use std::io::{self, IoSlice, IoSliceMut};
 
@@ -101,6 +102,24 @@ impl Links {
             }
         }
         if count > 0 { Ok(count) } else { Err(io::ErrorKind::WouldBlock.into()) }
+    }
+
+    /// Datagrams of so many bytes will be written as records: where they are shorter than any
+    /// before, the lengths of records weigh more, and the limits of XTP become as much wider.
+    pub(in crate::xtp) fn expect_records(&mut self, number: usize, len: usize) {
+        let Some(link) = self.links.get_mut(&number).filter(|link| len < link.shortest) else {
+            return;
+        };
+        // By halves, so that it is seldom.
+        link.shortest = 1 << len.max(1).ilog2();
+        let limits = options::limits(link.bound_bps, self.mode, self.packet_len, link.shortest);
+        if let Some(context) = link.context.filter(|_| link.bound_bps > 0) {
+            // A limit that follows another waits for the end of its period; one that follows none
+            // holds at once. The association may be over already.
+            let free = Limits::default();
+            let _ = self.engine.set_limits(self.now, context, free);
+            let _ = self.engine.set_limits(self.now, context, limits);
+        }
     }
 
     /// Writes bytes of the stream in the unreliable mode.

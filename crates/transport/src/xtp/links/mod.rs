@@ -291,7 +291,7 @@ impl Links {
         let open = Open { peer: link.remote, ends: None, service: Service::Stream, mode };
         match self.engine.open(self.now, &open) {
             Ok(context) => {
-                link.context = Some(context);
+                (link.context, link.bound_bps) = (Some(context), terms.bound_bps);
                 self.by_context.insert(context, number);
                 if let Some(patience) = link.patience {
                     // It was made a line above.
@@ -369,7 +369,9 @@ impl Links {
             let _ = self.engine.release(self.now, id);
             return None;
         };
-        let number = self.adopt(Link::new(remote, label, Some(id)), door);
+        let mut link = Link::new(remote, label, Some(id));
+        link.bound_bps = self.labels.terms(label, self.called).unwrap_or_default().bound_bps;
+        let number = self.adopt(link, door);
         Some(Told::Incoming { number, remote, door })
     }
 

@@ -6,6 +6,7 @@ use crate::xtp::Xtp;
 use crate::xtp::config::listener_packet_len;
 use crate::xtp::link::lock;
 use crate::{Lane, Outgoing, StreamTransport, Transport};
+use std::io::{IoSlice, IoSliceMut};
 
 /// A listener and so many dialers, between which packets go in memory.
 struct Net {
@@ -31,6 +32,10 @@ impl Net {
     }
 
     fn with(mode: Mode, count: u16, buffer_len: usize) -> Self {
+        Self::of(mode, count, &Terms::default(), buffer_len)
+    }
+
+    fn of(mode: Mode, count: u16, terms: &Terms, buffer_len: usize) -> Self {
         let config = Config { buffer_len, ..Config::default() };
         let links =
             |seed| Links::new(&config, mode, listener_packet_len(), Random::from_number(seed));
@@ -39,7 +44,7 @@ impl Net {
         let dialer = |number: u16| {
             let mut dialer = links(100 + u64::from(number));
             listener.labels.expect(&token(number), Time::NEVER, Time::ZERO).unwrap();
-            dialer.dial(to, &token(number), &Terms::default());
+            dialer.dial(to, &token(number), terms);
             (address(number), dialer)
         };
         let dialers = (1..=count).map(dialer).collect();
@@ -153,6 +158,62 @@ fn those_that_are_let_go_are_looked_at_until_they_are_over() {
     net.pass(Duration::from_millis(1));
     net.turn(|_| true);
     assert_eq!(net.listener.looks, before);
+}
+
+/// Sends datagrams of these lengths in turn for 5 s, as fast as the bound allows; the bytes of
+/// them that are behind at the end.
+fn behind(mode: Mode, bound_bps: u64, lens: &[usize]) -> usize {
+    let terms = Terms { bound_bps, ..Terms::default() };
+    let mut net = Net::of(mode, 1, &terms, Config::default().buffer_len);
+    let (mut sent, mut got, mut number) = (0, 0, 0);
+    let mut buffer = vec![0; 1 << 20];
+    let begun = net.now;
+    while net.now < begun + Duration::from_secs(5) {
+        net.pass(Duration::from_millis(1));
+        let due = net.now.since(begun).as_nanos() * u128::from(bound_bps) / 8 / 1_000_000_000;
+        while (sent as u128) < due {
+            let len = lens[number % lens.len()];
+            number += 1;
+            let (bytes, dialer) = (vec![7; len], &mut net.dialers[0].1);
+            let is_taken = match mode {
+                Mode::Datagrams => dialer.put(0, Kind::Datagram, &bytes),
+                Mode::Streams => {
+                    dialer.expect_records(0, len);
+                    let record = [&(len as u32).to_be_bytes()[..], &bytes].concat();
+                    matches!(dialer.write(0, &[IoSlice::new(&record)]), Ok(all) if all == len + 4)
+                }
+            };
+            assert!(is_taken, "{mode:?} {bound_bps} {lens:?}: after {sent} bytes");
+            sent += len;
+        }
+        net.turn(|_| true);
+        got += match mode {
+            Mode::Streams => net.listener.read(0, &mut [IoSliceMut::new(&mut buffer)]).unwrap_or(0),
+            Mode::Datagrams => {
+                net.listener.take_messages(0);
+                let messages = &mut net.listener.link(0).unwrap().messages;
+                let len = messages.lens().sum::<usize>();
+                messages.clear();
+                len
+            }
+        };
+    }
+    let lengths = if mode == Mode::Streams { 4 * number } else { 0 };
+    (sent + lengths) - got
+}
+
+/// Whoever paces a flow to its bound is not slowed down by RATE and BURST, whatever is sent.
+#[test]
+fn a_flow_at_its_bound_is_not_slowed_down() {
+    for mode in [Mode::Streams, Mode::Datagrams] {
+        for bound_bps in [64_000, 400_000, 2_400_000] {
+            for lens in [&[16][..], &[1], &[40], &[800], &[1_150], &[1_000, 16, 400]] {
+                let behind = behind(mode, bound_bps, lens);
+                let most = 6_000 + bound_bps as usize / 8 / 50;
+                assert!(behind <= most, "{mode:?} {bound_bps} {lens:?}: {behind} bytes");
+            }
+        }
+    }
 }
 
 /// What an association had brought, in the engine or out of it, is counted when it ends.
