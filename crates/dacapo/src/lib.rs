@@ -32,8 +32,8 @@ pub use host::Host;
 pub use inspect::Inspection;
 pub use plan::Plan;
 pub use session::{
-    Account, Creator, Direction, Endpoint, FlowAccount, FlowInfo, Received, Session, connect,
-    connect_with, create,
+    Account, Creator, Direction, Endpoint, FlowAccount, FlowInfo, Got, Handed, MessageReceiver,
+    MessageSender, Received, Session, connect, connect_with, create,
 };
 pub use uri::Uri;
 

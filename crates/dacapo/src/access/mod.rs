@@ -8,6 +8,7 @@
 //!     |      cursor.rs: which unit                              player.rs   ffplay  }
 //!   timeline.rs: where in the medium  <- commands               count.rs    figures
 //!   raw.rs   bytes of the application: RawSender, RawReceiver   progress.rs what is shown
+//!   messages/  messages of any length as such bytes: Outbox, Inbox
 //! ```
 //!
 //! What it is not: a protocol; modules of the graph are in `dacapo-modules`.
@@ -23,6 +24,7 @@ pub mod file;
 pub mod histogram;
 pub mod live;
 pub mod media;
+pub mod messages;
 mod names;
 pub mod player;
 pub mod progress;

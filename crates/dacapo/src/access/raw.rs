@@ -5,6 +5,9 @@
 //!                      bounded                             bounded
 //! ```
 //!
+//! Instead of units a sender can feed a flow with messages ([`RawSender::begin_messages`]): these
+//! become units only when the flow takes one.
+//!
 //! What it is not: blocking; `crate::session` waits. A sender whose queue is full gets its unit
 //! back. A receiver that does not read loses units, which the ledger books as `overflow`, unless it
 //! has promised to wake the core ([`RawReceiver::promise_wake`]): then its flow, which must go over
@@ -19,6 +22,7 @@
 //! most as much is kept; units keep their boundaries; the flow ends when its senders are gone and
 //! the queue is empty; what has arrived can be read after the end.
 
+mod messages;
 mod queue;
 
 use super::progress::Progress;
@@ -32,6 +36,8 @@ use queue::{Queue, lock};
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
+
+pub use messages::{MessageError, SendMessageError};
 
 /// The most units that wait to be sent.
 pub const UNITS_MAX: usize = 256;
@@ -186,19 +192,20 @@ impl RawSender {
         !queue.is_finished && all > usize::from(!self.is_finished())
     }
 
-    /// Units that wait for the flow to take them.
+    /// Units that wait for the flow to take them, those of messages included.
     #[must_use]
-    pub fn waiting(&self) -> usize {
-        lock(&self.queue).units.len()
+    pub fn waiting(&self) -> u64 {
+        lock(&self.queue).waiting()
     }
 
     /// Hands over a unit.
     ///
     /// # Errors
-    /// The unit, when the queue is full, the flow has ended, or this sender has finished or waits.
+    /// The unit, when the queue is full, the flow has ended or carries messages, or this sender has
+    /// finished or waits.
     pub fn send(&self, unit: Vec<u8>) -> Result<(), RawSendError> {
         let mut queue = lock(&self.queue);
-        if queue.is_closed || self.part != Part::Sends {
+        if queue.is_closed || self.part != Part::Sends || queue.outbox.is_some() {
             return Err(RawSendError::Closed(unit));
         }
         if !queue.has_room(unit.len(), UNITS_MAX) {
@@ -226,11 +233,11 @@ impl RawSender {
         !lock(&self.queue).is_closed
     }
 
-    /// Whether the flow takes units, and none waits.
+    /// Whether the flow takes units, which messages are not, and none waits.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let queue = lock(&self.queue);
-        !queue.is_closed && queue.units.is_empty()
+        !queue.is_closed && queue.units.is_empty() && queue.outbox.is_none()
     }
 
     /// Whether the queue takes a unit of `len` bytes now.
@@ -255,24 +262,26 @@ pub struct RawSource {
 impl Source for RawSource {
     fn poll_unit(&mut self, now: Time, unit: &mut UnitWriter<'_>) -> SourcePoll {
         let mut queue = lock(&self.queue);
-        let Some(bytes) = queue.units.front() else {
+        let Some(next) = queue.next_unit() else {
             return match (queue.is_finished, queue.is_woken) {
                 (true, _) => SourcePoll::End,
                 (false, true) => SourcePoll::Idle,
                 (false, false) => SourcePoll::Wait(now + ASK_EVERY),
             };
         };
-        match unit.begin(bytes.len()) {
-            Ok(()) => unit.write(bytes),
+        match unit.begin(next.total_len()) {
+            Ok(()) => {
+                next.head.iter().for_each(|head| unit.write(head));
+                unit.write(next.bytes);
+            }
             Err(BeginError::NoMemory) => return SourcePoll::Blocked,
             Err(BeginError::TooLarge) => {
-                let text = format!("a unit of {} bytes is more than this flow takes", bytes.len());
+                let len = next.total_len();
+                let text = format!("a unit of {len} bytes is more than this flow takes");
                 return SourcePoll::Failed(text);
             }
         }
-        if let Some(sent) = queue.pop() {
-            queue.give_back(sent);
-        }
+        queue.advance();
         SourcePoll::Unit
     }
 
@@ -287,7 +296,7 @@ impl Source for RawSource {
 
 impl Drop for RawSource {
     fn drop(&mut self) {
-        lock(&self.queue).is_closed = true;
+        lock(&self.queue).close();
     }
 }
 

@@ -182,6 +182,7 @@ impl State {
         let unknown = entry.role == Role::Creator && entry.phase == Phase::Joining;
         entry.phase = Phase::Over(error);
         let had_others = entry.flows.iter_mut().map(Flow::let_go).fold(false, |any, it| any | it);
+        entry.flows.iter_mut().for_each(Flow::fail_messages);
         let name = had_others.then(|| entry.name.clone());
         if unknown {
             self.sessions.remove(&id);

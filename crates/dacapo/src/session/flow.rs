@@ -2,7 +2,9 @@
 //!
 //! What it is not: the account of its units (`account`).
 
-use crate::access::raw::{RawReceiver, RawSender};
+use super::misuse;
+use crate::access::messages::Inbox;
+use crate::access::raw::{MessageError, RawReceiver, RawSender};
 use crate::plan::RawEnd;
 use dacapo_core::table::Role;
 use dacapo_core::{Error, Ledger};
@@ -107,6 +109,8 @@ pub(super) struct Flow {
     pub account: Option<Box<(Ledger, Option<bool>)>>,
     /// Why it ended before its end.
     pub failure: Option<Error>,
+    /// Its messages, when this end receives them instead of units.
+    pub inbox: Option<Box<Inbox>>,
 }
 
 /// The application's end of a flow.
@@ -139,7 +143,7 @@ impl Flow {
             }
             None => End::None,
         };
-        Self { info, end, handed: 0, account: None, failure: None }
+        Self { info, end, handed: 0, account: None, failure: None, inbox: None }
     }
 
     /// Whether a reader who is slow holds it up.
@@ -184,6 +188,31 @@ impl Flow {
         }
     }
 
+    /// From now on this end sends messages.
+    ///
+    /// # Errors
+    /// Misuse when it cannot.
+    pub fn send_messages(&self) -> Result<(), Error> {
+        let Self { info, end, handed, .. } = self;
+        let cannot = |why: &str| misuse(format!("the flow \"{}\" {why}", info.name));
+        let End::Sender(sender) = end else { return Err(cannot("is finished; nothing follows")) };
+        if *handed > 0 && !sender.carries_messages() {
+            return Err(cannot(&format!("cannot carry messages: {}", MessageError::CarriesUnits)));
+        }
+        let begun = sender.begin_messages(info.unit_len_max);
+        begun.map_err(|error| cannot(&format!("cannot carry messages: {error}")))
+    }
+
+    /// From now on this end receives messages.
+    pub fn receive_messages(&mut self) {
+        self.inbox.get_or_insert_default();
+    }
+
+    /// Its session is over: messages that wait come to nothing, unless others send by it too.
+    pub fn fail_messages(&mut self) {
+        self.sender().into_iter().for_each(RawSender::fail_messages);
+    }
+
     /// Its session is over: others that send by it need not wait for this end to finish. True when
     /// there are, or were, others.
     pub fn let_go(&mut self) -> bool {
@@ -202,10 +231,11 @@ impl Flow {
     /// Units that wait before a flow that others go on sending by.
     pub fn waiting_among_others(&self) -> Option<u64> {
         let sender = self.sender().filter(|sender| sender.has_others() && sender.is_open());
-        sender.map(|sender| sender.waiting() as u64)
+        sender.map(RawSender::waiting)
     }
 
-    fn sender(&self) -> Option<&RawSender> {
+    /// What this end sends by, or has sent by.
+    pub fn sender(&self) -> Option<&RawSender> {
         match &self.end {
             End::Sender(sender) | End::Finished(sender) => Some(sender),
             End::Receiver(_) | End::None => None,
@@ -220,10 +250,19 @@ impl Flow {
         }
     }
 
+    /// Whether a call that sends a message of `len` bytes has something to say.
+    pub fn takes_message(&self, priority: u16, len: usize) -> bool {
+        match &self.end {
+            End::Sender(sender) => !sender.is_open() || sender.has_message_room(priority, len),
+            _ => true,
+        }
+    }
+
     /// Whether a call that receives has something to say.
     pub fn gives(&self) -> bool {
+        let has_part = || self.inbox.as_ref().is_some_and(|inbox| inbox.has_part());
         match &self.end {
-            End::Receiver(receiver) => receiver.has_unit() || receiver.is_finished(),
+            End::Receiver(receiver) => receiver.has_unit() || receiver.is_finished() || has_part(),
             _ => true,
         }
     }

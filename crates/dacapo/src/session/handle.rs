@@ -8,7 +8,7 @@
 //! What it is not: the session, which is an entry of the endpoint's state.
 
 use super::account::Account;
-use super::drive::Guard;
+use super::drive::{Guard, Shared};
 use super::endpoint::Endpoint;
 use super::entry::{Entry, Phase};
 use super::flow::{Direction, End, Flow, FlowInfo};
@@ -157,12 +157,21 @@ impl Session {
         self.lock().sessions.get(&self.0.id).map(look)
     }
 
-    fn lock(&self) -> Guard<'_> {
-        self.0.seat.shared.lock()
+    pub(super) fn lock(&self) -> Guard<'_> {
+        self.shared().lock()
+    }
+
+    /// What its endpoint's calls share.
+    pub(super) fn shared(&self) -> &Shared {
+        &self.0.seat.shared
+    }
+
+    pub(super) fn id(&self) -> SessionId {
+        self.0.id
     }
 
     /// Waits until the session is so, or closed, or over.
-    fn wait<'a>(
+    pub(super) fn wait<'a>(
         &'a self,
         state: Guard<'a>,
         until: Time,

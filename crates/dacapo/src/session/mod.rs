@@ -37,6 +37,10 @@
 //! for no loss ([`FlowInfo::is_held_up`]): its sender waits. Of any other flow it loses what does
 //! not fit the queue (4,096 units, 4 MiB), which the account shows as `overflow`.
 //!
+//! # Messages
+//! Instead of units a flow can carry whole messages of any length, with priorities and tickets:
+//! [`Session::message_sender`] and [`Session::message_receiver`] make its ends so.
+//!
 //! # Threads
 //! Calls do the work of the engine on the calling thread; an [`Endpoint`] has one thread more,
 //! which works only when no call has for 5 ms, so that life signs go out while the application is
@@ -95,6 +99,7 @@ mod entry;
 mod events;
 mod flow;
 mod handle;
+mod messages;
 mod others;
 mod publish;
 mod seat;
@@ -108,6 +113,7 @@ pub use drive::Counters;
 pub use endpoint::{Endpoint, connect, connect_with, create};
 pub use flow::{Direction, FlowInfo};
 pub use handle::{Received, Session};
+pub use messages::{Got, Handed, MessageReceiver, MessageSender};
 
 use dacapo_core::{Code, Error};
 

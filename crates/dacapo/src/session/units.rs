@@ -1,15 +1,16 @@
-//! What calls do with the queue of a flow: put a unit in, take one out.
+//! What calls do with the queue of a flow: put a unit or message in, take one out.
 //!
 //! What it is not: waiting, when the queue is full or empty (`handle`), or the queue itself
 //! (`crate::access::raw`).
 //!
-//! Invariant: a unit that does not fit is given back, and nothing else has changed.
+//! Invariant: what does not fit is given back, and nothing else has changed.
 
 use super::entry::Entry;
-use super::flow::End;
+use super::flow::{End, Flow};
 use super::handle::Received;
+use super::messages::{Got, Handed};
 use super::misuse;
-use crate::access::raw::RawSendError;
+use crate::access::raw::{RawSendError, SendMessageError};
 use dacapo_core::{Code, Error};
 
 /// Whether a flow takes units of this length.
@@ -46,11 +47,9 @@ pub(super) fn put(
     let Some(flow) = entry.flows.get(index) else { return Err(misuse("no such flow")) };
     let sent = match &flow.end {
         End::Sender(_) if entry.is_over() => Err(RawSendError::Closed(unit)),
+        End::Sender(sender) if sender.carries_messages() => return Err(carries_messages(flow)),
         End::Sender(sender) => sender.send(unit),
-        _ => {
-            let text = format!("the flow \"{}\" is finished; nothing follows", flow.info.name);
-            return Err(misuse(text));
-        }
+        _ => return Err(finished(flow)),
     };
     match sent {
         Err(RawSendError::Full(unit)) => return Ok(Some(unit)),
@@ -63,6 +62,42 @@ pub(super) fn put(
     Ok(None)
 }
 
+/// Puts a message into the queue of a flow; gives it back when that is full.
+///
+/// # Errors
+/// Why the flow takes no more.
+pub(super) fn put_message(
+    entry: &mut Entry,
+    index: usize,
+    priority: u16,
+    message: Vec<u8>,
+) -> Result<Handed, Error> {
+    let Some(flow) = entry.flows.get(index) else { return Err(misuse("no such flow")) };
+    let sent = match &flow.end {
+        End::Sender(_) if entry.is_over() => return Err(entry.why_not_sent(flow)),
+        End::Sender(sender) => sender.send_message(priority, message),
+        _ => return Err(finished(flow)),
+    };
+    let (ticket, units) = match sent {
+        Ok(accepted) => accepted,
+        Err(SendMessageError::Full(message)) => return Ok(Handed::Full(message)),
+        Err(SendMessageError::Closed(_)) => return Err(entry.why_not_sent(flow)),
+    };
+    if let Some(flow) = entry.flows.get_mut(index) {
+        flow.handed += units;
+    }
+    Ok(Handed::Accepted(ticket))
+}
+
+fn finished(flow: &Flow) -> Error {
+    misuse(format!("the flow \"{}\" is finished; nothing follows", flow.info.name))
+}
+
+fn carries_messages(flow: &Flow) -> Error {
+    let text = "carries messages; use its MessageSender or MessageReceiver";
+    misuse(format!("the flow \"{}\" {text}", flow.info.name))
+}
+
 /// Takes a unit out of the queue of a flow, or says that it has ended.
 ///
 /// # Errors
@@ -70,14 +105,55 @@ pub(super) fn put(
 pub(super) fn take(entry: &Entry, index: usize) -> Result<Received, Error> {
     let Some(flow) = entry.flows.get(index) else { return Err(misuse("no such flow")) };
     let End::Receiver(receiver) = &flow.end else { return Err(misuse("no such flow")) };
+    if flow.inbox.is_some() {
+        return Err(carries_messages(flow));
+    }
     if let Some(unit) = receiver.try_recv() {
         return Ok(Received::Unit(unit));
     }
+    match end(entry, flow)? {
+        true => Ok(Received::End),
+        false => Ok(Received::Nothing),
+    }
+}
+
+/// Whether a flow that this end receives has ended, when nothing of it waits.
+///
+/// # Errors
+/// Why it ended, when not as usual.
+fn end(entry: &Entry, flow: &Flow) -> Result<bool, Error> {
+    let End::Receiver(receiver) = &flow.end else { return Err(misuse("no such flow")) };
     if !receiver.is_finished() && !entry.is_over() {
-        return Ok(Received::Nothing);
+        return Ok(false);
     }
-    match entry.end_of(flow, receiver.ending().as_ref()) {
-        Some(error) => Err(error),
-        None => Ok(Received::End),
+    entry.end_of(flow, receiver.ending().as_ref()).map_or(Ok(true), Err)
+}
+
+/// Takes a part of a message out of a flow, or says that it has ended; and whether units were taken
+/// out of its queue.
+///
+/// # Errors
+/// Why it ended, when not as usual.
+pub(super) fn take_part(entry: &mut Entry, index: usize) -> Result<(Got, bool), Error> {
+    let is_over = entry.is_over();
+    let Some(flow) = entry.flows.get_mut(index) else { return Err(misuse("no such flow")) };
+    let Flow { end: End::Receiver(receiver), inbox: Some(inbox), .. } = flow else {
+        return Err(misuse("no such flow"));
+    };
+    let mut has_taken_units = false;
+    while inbox.has_room() {
+        let Some(unit) = receiver.try_recv() else { break };
+        inbox.handle_unit(&unit);
+        receiver.give_back(unit);
+        has_taken_units = true;
     }
+    if !inbox.has_part() && (receiver.is_finished() || is_over) {
+        inbox.finish();
+    }
+    if let Some(part) = inbox.get_message() {
+        return Ok((Got::Part(part), has_taken_units));
+    }
+    let Some(flow) = entry.flows.get(index) else { return Err(misuse("no such flow")) };
+    let got = if end(entry, flow)? { Got::End } else { Got::Nothing };
+    Ok((got, has_taken_units))
 }

@@ -6,6 +6,7 @@
 //! put in that stays so; of the memory of units that are gone at most [`SPARE_MAX`] is kept.
 
 use super::{BYTES_MAX, UNREAD_MAX};
+use crate::access::messages::{Outbox, Unit};
 use dacapo_core::Ending;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,6 +38,10 @@ pub(super) struct Queue {
     pub is_woken: bool,
     /// How the flow ended, for who receives.
     pub ending: Option<Ending>,
+    /// Messages, which go after the units; there are either of them.
+    pub outbox: Option<Box<Outbox>>,
+    /// A unit was put in.
+    pub has_carried_units: bool,
 }
 
 impl Queue {
@@ -51,6 +56,7 @@ impl Queue {
     }
 
     pub fn push(&mut self, unit: Vec<u8>) {
+        self.has_carried_units = true;
         self.bytes += unit.len();
         self.units.push_back(unit);
     }
@@ -59,6 +65,39 @@ impl Queue {
         let unit = self.units.pop_front()?;
         self.bytes -= unit.len();
         Some(unit)
+    }
+
+    /// What goes next.
+    pub fn next_unit(&self) -> Option<Unit<'_>> {
+        let of_a_message = || self.outbox.as_ref()?.next_unit();
+        self.units.front().map(|bytes| Unit { head: None, bytes }).or_else(of_a_message)
+    }
+
+    /// What was next has gone.
+    pub fn advance(&mut self) {
+        if let Some(sent) = self.pop() {
+            self.give_back(sent);
+        } else if let Some(outbox) = &mut self.outbox {
+            outbox.advance();
+        }
+    }
+
+    /// Units that wait, those of messages included.
+    pub fn waiting(&self) -> u64 {
+        self.units.len() as u64 + self.outbox.as_ref().map_or(0, |outbox| outbox.units())
+    }
+
+    /// Nothing more will be taken out: messages that wait come to nothing.
+    pub fn close(&mut self) {
+        self.is_closed = true;
+        self.fail_messages();
+    }
+
+    /// Messages that wait come to nothing.
+    pub fn fail_messages(&mut self) {
+        if let Some(outbox) = &mut self.outbox {
+            outbox.fail();
+        }
     }
 
     /// Memory for a unit; empty.
