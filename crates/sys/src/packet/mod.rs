@@ -2,21 +2,28 @@
 //!
 //! What it is: packet sockets. [`Socket`] gets and gives what is between Ethernet header and check
 //! sequence; the kernel writes and reads the header. [`Tap`] sees whole frames, both ways. What it
-//! is not: a ring, or a filter; needs CAP_NET_RAW.
+//! is not: a filter; needs CAP_NET_RAW.
 //!
 //! ```text
 //!   send(to, payload) -> kernel: | to 6 | own 6 | ethertype 2 | payload … |
-//!   recv <- payload, padded to 46 bytes where the sender's card did so; only frames for this host
+//!   recv <- payload, padded to 46 bytes where the sender's card did so; also of frames for others
+//!     a call for each: copied into the caller's buffer
+//!     by a ring (ring.rs): lent where the kernel has put it, until the next is asked for
 //! ```
 //!
 //! Invariants: non-blocking, close-on-exec; bound to its interface before anything can come in.
 //!
 //! Source: packet(7).
 
+mod inlet;
+mod ring;
+
 use crate::faults::{self, Call};
 use crate::poll::owned;
 use crate::sendmmsg::sendmmsg;
 use crate::udp::{RecvError, SendError};
+pub use inlet::Inlet;
+use ring::Ring;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -29,7 +36,7 @@ pub type Address = [u8; 6];
 /// A frame that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recv {
-    /// Bytes in the buffer.
+    /// Bytes of it that are there.
     pub len: usize,
     /// Whose they are.
     pub from: Address,
@@ -38,8 +45,23 @@ pub struct Recv {
     pub is_for_us: bool,
     /// Whether this host has sent it, which a [`Tap`] sees.
     pub is_sent: bool,
-    /// The buffer was too short and the rest is gone.
+    /// It was longer than its place, and the rest is gone.
     pub truncated: bool,
+}
+
+impl Recv {
+    /// A frame of which `room` bytes were kept, and of which there were `len`.
+    fn of(from: &libc::sockaddr_ll, room: usize, len: usize) -> Self {
+        let [a, b, c, d, e, f, ..] = from.sll_addr;
+        let for_us = [libc::PACKET_HOST, libc::PACKET_BROADCAST, libc::PACKET_MULTICAST];
+        Self {
+            len: len.min(room),
+            from: [a, b, c, d, e, f],
+            is_for_us: for_us.contains(&from.sll_pkttype),
+            is_sent: from.sll_pkttype == libc::PACKET_OUTGOING,
+            truncated: len > room,
+        }
+    }
 }
 
 /// A socket for frames of one Ethertype on one interface.
@@ -48,6 +70,7 @@ pub struct Socket {
     fd: OwnedFd,
     interface: i32,
     ethertype: u16,
+    ring: Option<Ring>,
 }
 
 impl Socket {
@@ -56,9 +79,36 @@ impl Socket {
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW, `ENODEV` when there is no such interface.
     pub fn open(interface: u32, ethertype: u16) -> io::Result<Self> {
-        let interface = number(interface)?;
-        let fd = bound(libc::SOCK_DGRAM, interface, ethertype)?;
-        Ok(Self { fd, interface, ethertype })
+        let (fd, interface) = (unbound(libc::SOCK_DGRAM)?, number(interface)?);
+        ask_for_buffer(fd.as_fd());
+        bind(fd.as_fd(), interface, ethertype)?;
+        Ok(Self { fd, interface, ethertype, ring: None })
+    }
+
+    /// The same, whose frames come in by a ring of 4 MiB; payloads of up to so many bytes whole.
+    ///
+    /// # Errors
+    /// As [`Socket::open`]; and what the kernel says where it gives no ring: `ENOMEM`, `EINVAL`.
+    pub fn with_ring(interface: u32, ethertype: u16, payload_len_max: usize) -> io::Result<Self> {
+        let (fd, interface) = (unbound(libc::SOCK_DGRAM)?, number(interface)?);
+        let ring = Some(Ring::open(fd.as_fd(), payload_len_max)?);
+        bind(fd.as_fd(), interface, ethertype)?;
+        Ok(Self { fd, interface, ethertype, ring })
+    }
+
+    /// By a ring where the kernel gives one, else without; which it is, and why.
+    ///
+    /// # Errors
+    /// As [`Socket::open`].
+    pub fn open_either(
+        interface: u32,
+        ethertype: u16,
+        payload_len_max: usize,
+    ) -> io::Result<(Self, Inlet)> {
+        match Self::with_ring(interface, ethertype, payload_len_max) {
+            Ok(socket) => Ok((socket, Inlet::Ring)),
+            Err(error) => Ok((Self::open(interface, ethertype)?, Inlet::Calls(error))),
+        }
     }
 
     /// Sends a frame.
@@ -112,12 +162,38 @@ impl Socket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// The payload of the next frame.
+    /// The next frame: its payload is in the buffer, or where [`Socket::payload`] says.
     ///
     /// # Errors
     /// [`RecvError`].
-    pub fn recv(&self, into: &mut [u8]) -> Result<Recv, RecvError> {
-        recv(self.fd.as_fd(), into)
+    pub fn recv(&mut self, into: &mut [u8]) -> Result<Recv, RecvError> {
+        let lent = self.ring.as_mut().and_then(Ring::advance);
+        // A socket with a ring has no frames in its queue, but may have to say that its interface
+        // is gone.
+        lent.map_or_else(|| recv(self.fd.as_fd(), into), Ok)
+    }
+
+    /// The payload of what [`Socket::recv`] gave last, with the same buffer.
+    #[must_use]
+    pub fn payload<'a>(&'a self, recv: &Recv, into: &'a [u8]) -> &'a [u8] {
+        match &self.ring {
+            Some(ring) => ring.payload(),
+            None => into.get(..recv.len).unwrap_or_default(),
+        }
+    }
+
+    /// Whether the kernel has said, with the frames of a ring, that it dropped others since this
+    /// was asked the last time: then there is something to [`Socket::take_drops`].
+    pub fn take_has_lost(&mut self) -> bool {
+        self.ring.as_mut().is_some_and(Ring::take_has_lost)
+    }
+
+    /// Frames that were dropped for a full ring or buffer since this was asked the last time.
+    ///
+    /// # Errors
+    /// None that a correct program sees.
+    pub fn take_drops(&self) -> io::Result<u32> {
+        take_drops(self.fd.as_fd())
     }
 
     /// Has the interface take frames to a group, too; it is left when the socket is closed.
@@ -156,7 +232,9 @@ impl Tap {
     /// # Errors
     /// As [`Socket::open`].
     pub fn open(interface: u32) -> io::Result<Self> {
-        let fd = bound(libc::SOCK_RAW, number(interface)?, libc::ETH_P_ALL as u16)?;
+        let (fd, interface) = (unbound(libc::SOCK_RAW)?, number(interface)?);
+        ask_for_buffer(fd.as_fd());
+        bind(fd.as_fd(), interface, libc::ETH_P_ALL as u16)?;
         Ok(Self { fd })
     }
 
@@ -165,11 +243,7 @@ impl Tap {
     /// # Errors
     /// None that a correct program sees.
     pub fn take_drops(&self) -> io::Result<u32> {
-        // A `struct tpacket_stats`: packets, and drops among them.
-        let mut words = [0; 2];
-        let (level, name) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
-        crate::sockopt::words_into(self.fd.as_fd(), level, name, &mut words)?;
-        Ok(words[1].cast_unsigned())
+        take_drops(self.fd.as_fd())
     }
 
     /// The next frame, from its link header on.
@@ -192,10 +266,13 @@ fn number(interface: u32) -> io::Result<i32> {
 }
 
 /// A packet socket that gets nothing before it is bound: until then its protocol is none.
-fn bound(kind: i32, interface: i32, ethertype: u16) -> io::Result<OwnedFd> {
+fn unbound(kind: i32) -> io::Result<OwnedFd> {
     let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket takes numbers and returns a new descriptor or -1.
-    let fd = owned(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
+    owned(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })
+}
+
+fn bind(fd: BorrowedFd<'_>, interface: i32, ethertype: u16) -> io::Result<()> {
     let at = link_address(interface, ethertype, [0; 6]);
     // SAFETY: the pointer is to an address that outlives the call, with its length beside it; the
     // kernel only reads.
@@ -206,11 +283,14 @@ fn bound(kind: i32, interface: i32, ethertype: u16) -> io::Result<OwnedFd> {
             size_of::<libc::sockaddr_ll>() as libc::socklen_t,
         )
     };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    ask_for_buffer(fd.as_fd());
-    Ok(fd)
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn take_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    // A `struct tpacket_stats`: packets, and drops among them.
+    let mut words = [0; 2];
+    crate::sockopt::words_into(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut words)?;
+    Ok(words[1].cast_unsigned())
 }
 
 /// Beyond the limit of the system where that is allowed, else up to it: its limit is a hundred
@@ -259,13 +339,5 @@ fn recv_from(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<Recv> {
         )
     };
     let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
-    let [a, b, c, d, e, f, ..] = from.sll_addr;
-    let for_us = [libc::PACKET_HOST, libc::PACKET_BROADCAST, libc::PACKET_MULTICAST];
-    Ok(Recv {
-        len: len.min(into.len()),
-        from: [a, b, c, d, e, f],
-        is_for_us: for_us.contains(&from.sll_pkttype),
-        is_sent: from.sll_pkttype == libc::PACKET_OUTGOING,
-        truncated: len > into.len(),
-    })
+    Ok(Recv::of(&from, into.len(), len))
 }

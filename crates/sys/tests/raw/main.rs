@@ -3,89 +3,23 @@
 
 #![allow(clippy::unwrap_used)]
 
-use dacapo_base::patience;
+mod cable;
+mod ring;
+
+use cable::{Cable, wait};
 use dacapo_sys::icmp::{self, Reported, Why};
-use dacapo_sys::netns::Namespace;
 use dacapo_sys::packet::{self, Tap};
-use dacapo_sys::poll::{Interest, Poller};
-use dacapo_sys::raw;
 use dacapo_sys::udp::{Delivery, Join, RecvError, SendError};
-use dacapo_sys::{interface, process};
+use dacapo_sys::{interface, process, raw};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::os::fd::AsFd;
+use std::time::Duration;
 
 /// Ends a test that hangs.
 const LONG: Duration = Duration::from_secs(60);
 const PROTOCOL: u8 = 36;
 const ETHERTYPE: u16 = 0x817D;
 const BUFFER: [u8; 2_000] = [0; 2_000];
-
-static COUNT: AtomicU32 = AtomicU32::new(0);
-
-/// Two namespaces with a cable `v` between them, 10.81.0.1 and .2, fd81::1 and ::2.
-struct Cable {
-    ends: [Namespace; 2],
-}
-
-impl Cable {
-    fn new() -> Option<Self> {
-        if process::uid() != 0 || Command::new("ip").arg("-V").output().is_err() {
-            println!("skipped: a cable between namespaces: this is not root, or has no `ip`");
-            return None;
-        }
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = |end| format!("dacapo-raw-{}-{number}-{end}", process_id());
-        let ends = [1, 2].map(|end| Namespace::create(&name(end)).unwrap());
-        let [a, b] = ends.each_ref().map(Namespace::name);
-        ip(&format!("-n {a} link add v type veth peer name v netns {b}"));
-        for (end, name) in [(1, a), (2, b)] {
-            ip(&format!("-n {name} address add 10.81.0.{end}/24 dev v"));
-            ip(&format!("-n {name} address add fd81::{end}/64 dev v nodad"));
-            ip(&format!("-n {name} link set v up"));
-        }
-        for name in [a, b] {
-            // What is sent before the kernel has noticed the other end is dropped.
-            let is_up = || ip(&format!("-n {name} link show v")).contains("state UP").then_some(());
-            patience::until(Instant::now, LONG, is_up).unwrap();
-        }
-        Some(Self { ends })
-    }
-
-    fn raw(&self, end: usize, local: &str) -> raw::Socket {
-        let local = SocketAddr::new(local.parse().unwrap(), 0);
-        self.ends[end].run(|| raw::Socket::bind(local, PROTOCOL)).unwrap().unwrap()
-    }
-
-    /// A socket for frames, and the address of its interface.
-    fn ethernet(&self, end: usize) -> (packet::Socket, packet::Address) {
-        let open = || {
-            let socket = packet::Socket::open(interface::index("v").unwrap(), ETHERTYPE);
-            (socket.unwrap(), interface::ethernet_address("v").unwrap().unwrap())
-        };
-        self.ends[end].run(open).unwrap()
-    }
-}
-
-fn process_id() -> u32 {
-    std::process::id()
-}
-
-fn ip(words: &str) -> String {
-    let run = Command::new("ip").args(words.split(' ')).output().unwrap();
-    assert!(run.status.success(), "ip {words}: {}", String::from_utf8_lossy(&run.stderr));
-    String::from_utf8(run.stdout).unwrap()
-}
-
-fn wait(fd: BorrowedFd<'_>) {
-    let mut poller = Poller::new().unwrap();
-    poller.add(fd, 0, Interest::Read).unwrap();
-    let mut events = Vec::new();
-    poller.wait(Some(LONG), &mut events).unwrap();
-    assert!(!events.is_empty(), "nothing came");
-}
 
 fn at(ip: &str) -> SocketAddr {
     SocketAddr::new(ip.parse().unwrap(), 0)
@@ -140,7 +74,7 @@ fn trains_go_packet_by_packet_in_few_calls() {
             assert_eq!((&buffer[recv.payload.clone()], recv.from), (packet, at(near)));
         }
     }
-    let ((near, _), (far, address)) = (cable.ethernet(0), cable.ethernet(1));
+    let ((near, _), (mut far, address)) = (cable.ethernet(0), cable.ethernet(1));
     let train = send_all(|rest| near.send_train(address, rest, 1_000));
     let mut buffer = BUFFER;
     for packet in train.chunks(1_000) {
@@ -191,7 +125,7 @@ fn a_group_gets_what_is_sent_to_it() {
 #[test]
 fn frames_cross_with_the_address_of_who_sent_them_and_a_tap_sees_them_whole() {
     let Some(cable) = Cable::new() else { return };
-    let ((near, near_address), (far, far_address)) = (cable.ethernet(0), cable.ethernet(1));
+    let ((near, near_address), (mut far, far_address)) = (cable.ethernet(0), cable.ethernet(1));
     let tap = cable.ends[1].run(|| Tap::open(interface::index("v").unwrap())).unwrap().unwrap();
     near.send(far_address, b"payload").unwrap();
     wait(far.as_fd());
@@ -215,7 +149,7 @@ fn frames_cross_with_the_address_of_who_sent_them_and_a_tap_sees_them_whole() {
 #[test]
 fn frames_to_a_group_and_frames_for_others_are_told_apart() {
     let Some(cable) = Cable::new() else { return };
-    let ((near, _), (far, _)) = (cable.ethernet(0), cable.ethernet(1));
+    let ((near, _), (mut far, _)) = (cable.ethernet(0), cable.ethernet(1));
     let group = [0x01, 0, 0x5E, 0, 0, 0x51];
     far.join(group).unwrap();
     for (to, is_for_us) in [(group, true), ([2, 0, 0, 0, 0, 0x51], false), ([0xFF; 6], true)] {
