@@ -426,7 +426,7 @@ impl<N: ConnectionOriented> Connectionless for Connected<N> {
         self.send_over(now, id, train, segment)
     }
 
-    fn recv(&mut self, now: Time, into: &mut [u8]) -> Result<Arrival, RecvError> {
+    fn recv<'a>(&'a mut self, now: Time, into: &'a mut [u8]) -> Result<Arrival<'a>, RecvError> {
         if let Some(told) = self.next_told() {
             return Err(told);
         }
@@ -434,7 +434,8 @@ impl<N: ConnectionOriented> Connectionless for Connected<N> {
             // What a connection has brought that was closed here is nobody's.
             let Some(connection) = self.connections.get_mut(&id) else { continue };
             connection.used = now;
-            return Ok(Arrival { from: connection.peer, start: 0, end: len, segment: len });
+            let train = into.get(..len).unwrap_or_default();
+            return Ok(Arrival { from: connection.peer, train, segment: len });
         }
         // Reading finds which connections are over: what waited for them is told now.
         self.handle_events(now);

@@ -126,7 +126,7 @@ impl Connectionless for Ethernet {
         self.socket.send_train(to, train, segment).map_err(|error| send_error(&error))
     }
 
-    fn recv(&mut self, _now: Time, into: &mut [u8]) -> Result<Arrival, RecvError> {
+    fn recv<'a>(&'a mut self, _now: Time, into: &'a mut [u8]) -> Result<Arrival<'a>, RecvError> {
         let fault = |fault| RecvError::Fault { to: None, fault };
         for _ in 0..PASSED_OVER_MAX {
             let recv = self.socket.recv(into).map_err(|error| match error {
@@ -140,9 +140,10 @@ impl Connectionless for Ethernet {
             if recv.truncated {
                 return Err(fault(Fault::Truncated));
             }
-            let end = without_padding(into.get(..recv.len).unwrap_or_default());
+            let payload = self.socket.payload(&recv, into);
+            let train = payload.get(..without_padding(payload)).unwrap_or_default();
             let from = self.peer(MacAddr(recv.from));
-            return Ok(Arrival { from, start: 0, end, segment: end });
+            return Ok(Arrival { from, train, segment: train.len() });
         }
         Err(RecvError::WouldBlock)
     }

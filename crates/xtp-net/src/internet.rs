@@ -245,7 +245,7 @@ impl<L: Lane> Connectionless for Internet<L> {
         })
     }
 
-    fn recv(&mut self, _now: Time, into: &mut [u8]) -> Result<Arrival, RecvError> {
+    fn recv<'a>(&'a mut self, _now: Time, into: &'a mut [u8]) -> Result<Arrival<'a>, RecvError> {
         if let Some(report) = self.report() {
             return Err(report);
         }
@@ -255,8 +255,9 @@ impl<L: Lane> Connectionless for Internet<L> {
             let fault = match lane.recv(into) {
                 Ok(came) if came.is_truncated => Fault::Truncated,
                 Ok(Came { from, start, end, segment, .. }) => {
-                    let segment = segment.map_or(end - start, usize::from);
-                    return Ok(Arrival { from, start, end, segment });
+                    let train = into.get(start..end).unwrap_or_default();
+                    let segment = segment.map_or(train.len(), usize::from);
+                    return Ok(Arrival { from, train, segment });
                 }
                 Err(udp::RecvError::WouldBlock) => {
                     self.turn = at + 1;
@@ -367,14 +368,14 @@ mod tests {
     }
 
     /// What comes next, which the system may bring a moment after it was sent.
-    fn next(network: &mut Udp, buffer: &mut [u8]) -> Result<Arrival, RecvError> {
+    fn next(network: &mut Udp, buffer: &mut [u8]) -> Result<(SocketAddr, Vec<u8>), RecvError> {
         let come = patience::until(Instant::now, Duration::from_secs(60), || {
             let come = network.recv(Time::ZERO, buffer);
             if come == Err(RecvError::WouldBlock) {
                 std::thread::sleep(Duration::from_millis(1));
                 return None;
             }
-            Some(come)
+            Some(come.map(|arrival| (arrival.from, arrival.train.to_vec())))
         });
         come.expect("nothing came")
     }
@@ -388,7 +389,7 @@ mod tests {
         assert_eq!(sender.send(Time::ZERO, to, b"somebody", 8), Ok(8));
         let mut buffer = [0; 100];
         let arrival = next(&mut receiver, &mut buffer).unwrap();
-        assert_eq!((arrival.from, arrival.end), (sender.local(), 8));
+        assert_eq!(arrival, (sender.local(), b"somebody".to_vec()));
         let told = next(&mut sender, &mut buffer);
         assert_eq!(told, Err(RecvError::Fault { to: Some(gone), fault: Fault::Refused }));
         assert_eq!(sender.recv(Time::ZERO, &mut buffer), Err(RecvError::WouldBlock));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   send(to, | packet | packet | packet | short |)     equal packets in one call, where it can
-//!   recv(into) -> where in the buffer, from whom, how long each
+//!   recv(into) -> lends the bytes, of `into` or its own: from whom, how long each
 //! ```
 //!
 //! What it is not: a promise. Packets may be lost, come twice and out of order; XTP repairs that.
@@ -20,13 +20,11 @@ use std::net::SocketAddr;
 
 /// Packets that came together from one sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct Arrival<'a> {
     /// Who sent them.
     pub from: SocketAddr,
-    /// Where in the buffer they begin.
-    pub start: usize,
-    /// Where they end.
-    pub end: usize,
+    /// The packets, one behind the other.
+    pub train: &'a [u8],
     /// The length of each, of which the last may be shorter.
     pub segment: usize,
 }
@@ -110,11 +108,12 @@ pub trait Connectionless: Send {
         segment: usize,
     ) -> Result<usize, SendError>;
 
-    /// Receives what is next; `into` has room for everything when it has 65,536 bytes.
+    /// Receives what is next, into `into`, which has room for everything when it has 65,536 bytes;
+    /// or lends memory of its own where it is already there, until it is called again.
     ///
     /// # Errors
     /// [`RecvError`].
-    fn recv(&mut self, now: Time, into: &mut [u8]) -> Result<Arrival, RecvError>;
+    fn recv<'a>(&'a mut self, now: Time, into: &'a mut [u8]) -> Result<Arrival<'a>, RecvError>;
 
     /// Takes what is sent to a group, from now until the end of this value.
     ///

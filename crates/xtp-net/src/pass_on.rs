@@ -55,11 +55,11 @@ macro_rules! pass_on {
         }
     };
     (@ $to:ident recv) => {
-        fn recv(
-            &mut self,
+        fn recv<'a>(
+            &'a mut self,
             now: ::dacapo_base::Time,
-            into: &mut [u8],
-        ) -> Result<$crate::Arrival, $crate::RecvError> {
+            into: &'a mut [u8],
+        ) -> Result<$crate::Arrival<'a>, $crate::RecvError> {
             self.$to.recv(now, into)
         }
     };

@@ -13,7 +13,7 @@
 //! kept for who asks. It is all there is to say once the network is dropped, which writes out what
 //! is buffered.
 
-use crate::capture::{CaptureWriter, clothe};
+use crate::capture::{CaptureWriter, Carriage, clothe};
 use crate::network::{Arrival, Connectionless, RecvError, SendError};
 use crate::pass_on;
 use dacapo_base::Time;
@@ -28,6 +28,11 @@ pub type CaptureError = Arc<Mutex<Option<io::Error>>>;
 /// A network whose packets are written down.
 pub struct Recorded<W: Write> {
     inner: Box<dyn Connectionless>,
+    tape: Tape<W>,
+}
+
+/// The capture, until it has failed.
+struct Tape<W: Write> {
     writer: Option<CaptureWriter<W>>,
     failed: CaptureError,
     clothed: Vec<u8>,
@@ -40,20 +45,29 @@ impl<W: Write + Send> Recorded<W> {
     /// Not even its beginning can be written.
     pub fn new(inner: Box<dyn Connectionless>, into: W) -> io::Result<Self> {
         let writer = Some(CaptureWriter::new(into, inner.carriage().link_type())?);
-        Ok(Self { inner, writer, failed: CaptureError::default(), clothed: Vec::new() })
+        let tape = Tape { writer, failed: CaptureError::default(), clothed: Vec::new() };
+        Ok(Self { inner, tape })
     }
 
     /// Where it is said why the capture has ended, if it has; of what is buffered only after this
     /// is dropped.
     #[must_use]
     pub fn failed(&self) -> CaptureError {
-        Arc::clone(&self.failed)
+        Arc::clone(&self.tape.failed)
     }
+}
 
-    fn record(&mut self, from: SocketAddr, to: SocketAddr, train: &[u8], segment: usize) {
+impl<W: Write> Tape<W> {
+    /// Packets from one end to another.
+    fn record(
+        &mut self,
+        carriage: Carriage,
+        (from, to): (SocketAddr, SocketAddr),
+        train: &[u8],
+        segment: usize,
+    ) {
         let Some(writer) = &mut self.writer else { return };
         let at_ns = clock::wall_ns();
-        let carriage = self.inner.carriage();
         for packet in train.chunks(segment.max(1)) {
             clothe(carriage, from, to, packet, &mut self.clothed);
             if let Err(error) = writer.packet(at_ns, &self.clothed) {
@@ -61,9 +75,7 @@ impl<W: Write + Send> Recorded<W> {
             }
         }
     }
-}
 
-impl<W: Write> Recorded<W> {
     fn fail(&mut self, error: io::Error) {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         self.writer = None;
@@ -85,21 +97,21 @@ impl<W: Write + Send> Connectionless for Recorded<W> {
         segment: usize,
     ) -> Result<usize, SendError> {
         let taken = self.inner.send(now, to, train, segment)?;
-        let local = self.inner.local();
-        self.record(local, to, train.get(..taken).unwrap_or_default(), segment);
+        let (local, carriage) = (self.inner.local(), self.inner.carriage());
+        let taken_of = train.get(..taken).unwrap_or_default();
+        self.tape.record(carriage, (local, to), taken_of, segment);
         Ok(taken)
     }
 
-    fn recv(&mut self, now: Time, into: &mut [u8]) -> Result<Arrival, RecvError> {
+    fn recv<'a>(&'a mut self, now: Time, into: &'a mut [u8]) -> Result<Arrival<'a>, RecvError> {
+        let (local, carriage) = (self.inner.local(), self.inner.carriage());
         let arrival = self.inner.recv(now, into)?;
-        let local = self.inner.local();
-        let train = into.get(arrival.start..arrival.end).unwrap_or_default();
-        self.record(arrival.from, local, train, arrival.segment);
+        self.tape.record(carriage, (arrival.from, local), arrival.train, arrival.segment);
         Ok(arrival)
     }
 }
 
-impl<W: Write> Drop for Recorded<W> {
+impl<W: Write> Drop for Tape<W> {
     fn drop(&mut self) {
         // A buffer that writes itself out at its end tells nobody that it could not.
         if let Some(Err(error)) = self.writer.as_mut().map(CaptureWriter::flush) {

@@ -152,8 +152,9 @@ fn a_connection_that_rests_is_closed_and_made_again() {
     table.handle_time(at(1));
     assert_eq!(table.deadline(), at(61));
     wires.with(|it| it.come.push_back((1, b"word".to_vec())));
-    let arrival = table.recv(at(30), &mut [0; 9]).unwrap();
-    assert_eq!(arrival, Arrival { from: peer(1), start: 0, end: 4, segment: 4 });
+    let mut buffer = [0; 9];
+    let arrival = table.recv(at(30), &mut buffer).unwrap();
+    assert_eq!(arrival, Arrival { from: peer(1), train: b"word", segment: 4 });
     table.handle_time(at(89));
     assert_eq!(wires.with(|it| it.closed.clone()), []);
     table.handle_time(at(90));
@@ -313,7 +314,7 @@ fn carried(ends: &mut [Connected<Tcp>; 2], now: Time) -> Vec<u8> {
     let come = patience::until(Instant::now, LONG, || {
         ends.iter_mut().for_each(|end| end.handle_time(now));
         let arrival = ends[1].recv(now, &mut buffer).ok()?;
-        Some(buffer[arrival.start..arrival.end].to_vec())
+        Some(arrival.train.to_vec())
     });
     come.expect("nothing came")
 }

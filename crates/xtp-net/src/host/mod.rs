@@ -269,29 +269,13 @@ impl Host {
                 break;
             }
             match self.network.recv(now, &mut self.buffer) {
-                Ok(arrival) => self.take(now, arrival),
+                Ok(arrival) => take(now, arrival, &mut self.engine, &mut self.counters),
                 Err(RecvError::WouldBlock) => break,
                 Err(RecvError::Fault { to, fault }) => self.note(to, fault),
             }
             has_received = true;
         }
         has_received
-    }
-
-    fn take(&mut self, now: Time, arrival: Arrival) {
-        let Arrival { from, start, end, segment } = arrival;
-        let train = self.buffer.get(start..end).unwrap_or_default();
-        self.counters.receives += 1;
-        self.counters.bytes_received += train.len() as u64;
-        if train.is_empty() {
-            // An empty datagram is no packet, and the engine counts it so.
-            self.counters.packets_received += 1;
-            return self.engine.handle_packet(now, from, train);
-        }
-        for packet in train.chunks(segment.max(1)) {
-            self.counters.packets_received += 1;
-            self.engine.handle_packet(now, from, packet);
-        }
     }
 
     fn note(&mut self, to: Option<SocketAddr>, fault: Fault) {
@@ -354,6 +338,21 @@ impl Host {
             }
         }
         Ok(())
+    }
+}
+
+fn take(now: Time, arrival: Arrival<'_>, engine: &mut Engine, counters: &mut Counters) {
+    let Arrival { from, train, segment } = arrival;
+    counters.receives += 1;
+    counters.bytes_received += train.len() as u64;
+    if train.is_empty() {
+        // An empty datagram is no packet, and the engine counts it so.
+        counters.packets_received += 1;
+        return engine.handle_packet(now, from, train);
+    }
+    for packet in train.chunks(segment.max(1)) {
+        counters.packets_received += 1;
+        engine.handle_packet(now, from, packet);
     }
 }
 
