@@ -14,8 +14,8 @@
 //!
 //! Settings of both ends, behind the address: `over=udp` (or `ip`, or the name of an interface for
 //! Ethernet, with the peer's hardware address as address), `local=ADDRESS`, `packet=BYTES`,
-//! `buffer=BYTES` (window), `piece=BYTES` (of a write or read); of the sender `check=no` (NOCHECK),
-//! `rate=` and `burst=` in bytes.
+//! `buffer=BYTES` (window), `piece=BYTES` (of a write or read), `ring=no` (frames of Ethernet come
+//! by a call for each); of the sender `check=no` (NOCHECK), `rate=` and `burst=` in bytes.
 
 #![allow(clippy::unwrap_used, reason = "what fails here ends the example")]
 
@@ -48,6 +48,9 @@ impl Settings {
         match self.text("over").unwrap_or("udp") {
             "udp" => Box::new(Udp::bind(&config).unwrap()),
             "ip" => Box::new(Ip::bind(&config).unwrap()),
+            name if self.text("ring") == Some("no") => {
+                Box::new(Ethernet::open_by_calls(name, packet_len_max).unwrap())
+            }
             name => Box::new(Ethernet::open(name, packet_len_max).unwrap()),
         }
     }
@@ -135,13 +138,14 @@ fn report(end: &str, host: &Host, total: usize, (time, cpu): (Duration, Duration
     let per = |packets: u64, calls: u64| packets as f64 / calls.max(1) as f64;
     println!(
         "{end}: {:.2} Gbit/s, {:.3} CPU s/GB; out {} packets, {:.1} a call; in {} packets, \
-         {:.1} a call; {} times no room",
+         {:.1} a call, {} missed; {} times no room",
         total as f64 * 8e-9 / time.as_secs_f64(),
         cpu.as_secs_f64() * 1e9 / total as f64,
         counters.packets_sent,
         per(counters.packets_sent, counters.sends),
         counters.packets_received,
         per(counters.packets_received, counters.receives),
+        counters.packets_missed,
         counters.blocked,
     );
 }

@@ -5,11 +5,13 @@
 //! ```
 //!
 //! Peers are known by the form of `eui64.rs`. A short packet comes with the padding that Ethernet
-//! asks for; `dlen` of the packet says where it ends.
+//! asks for; `dlen` of the packet says where it ends. Frames come in by a ring that is shared with
+//! the kernel, where it gives one, and are read where they lie; else by a call for each.
 //!
 //! What it is not: bridged or routed by us; VLANs are interfaces of their own.
 //!
-//! Invariants: only frames to this card or to groups are given; needs CAP_NET_RAW.
+//! Invariants: only frames to this card or to groups are given; what the kernel has dropped, as it
+//! had no room, is counted; needs CAP_NET_RAW.
 //!
 //! Source: the list of Ethertypes of the IANA's page of IEEE 802 numbers (817D, XTP).
 
@@ -18,8 +20,9 @@ use crate::eui64::MacAddr;
 use crate::fault::{AddressError, BindError, Fault, JoinError};
 use crate::network::{Arrival, Connectionless, Group, RecvError, SendError};
 use dacapo_base::Time;
+use dacapo_sys::packet::{self, Inlet};
 use dacapo_sys::poll::{Interest, Registry};
-use dacapo_sys::{interface, packet, udp};
+use dacapo_sys::{interface, udp};
 use dacapo_xtp::wire::stated_len;
 use std::io;
 use std::net::SocketAddr;
@@ -30,11 +33,16 @@ pub const ETHERTYPE: u16 = 0x817D;
 /// The most frames for others that one call passes over.
 const PASSED_OVER_MAX: usize = 64;
 const GROUPS_MAX: usize = 16;
+/// A ring says that frames were dropped; without one that is asked once in so many frames.
+const ASK_EVERY: u32 = 1_024;
 
 /// XTP over Ethernet.
 #[derive(Debug)]
 pub struct Ethernet {
     socket: packet::Socket,
+    inlet: Inlet,
+    /// Frames that came since it was asked how many were dropped.
+    unasked: u32,
     registry: Option<Registry>,
     interface: u32,
     local: SocketAddr,
@@ -48,6 +56,27 @@ impl Ethernet {
     /// # Errors
     /// [`BindError`]: no such interface, not Ethernet, a right lacks.
     pub fn open(name: &str, packet_len_max: Option<usize>) -> Result<Self, BindError> {
+        Self::open_by(name, packet_len_max, |interface, most| {
+            packet::Socket::open_either(interface, ETHERTYPE, most)
+        })
+    }
+
+    /// The same without a ring, as where the kernel gives none; to be compared with.
+    ///
+    /// # Errors
+    /// As [`Ethernet::open`].
+    pub fn open_by_calls(name: &str, packet_len_max: Option<usize>) -> Result<Self, BindError> {
+        Self::open_by(name, packet_len_max, |interface, _| {
+            let unasked = io::Error::other("none was asked for");
+            Ok((packet::Socket::open(interface, ETHERTYPE)?, Inlet::Calls(unasked)))
+        })
+    }
+
+    fn open_by(
+        name: &str,
+        packet_len_max: Option<usize>,
+        open: impl FnOnce(u32, usize) -> io::Result<(packet::Socket, Inlet)>,
+    ) -> Result<Self, BindError> {
         let unknown = |_| BindError::NoInterface(name.to_owned());
         let interface = interface::index(name).map_err(unknown)?;
         let address = interface::ethernet_address(name).map_err(unknown)?;
@@ -60,9 +89,24 @@ impl Ethernet {
             asked => asked.unwrap_or(most),
         };
         let local = MacAddr(address).at(interface);
-        let socket = packet::Socket::open(interface, ETHERTYPE)
+        let (socket, inlet) = open(interface, most)
             .map_err(|error| BindError::of(error, Some("XTP over Ethernet"), local))?;
-        Ok(Self { socket, registry: None, interface, local, packet_len_max, group_count: 0 })
+        Ok(Self {
+            socket,
+            inlet,
+            unasked: 0,
+            registry: None,
+            interface,
+            local,
+            packet_len_max,
+            group_count: 0,
+        })
+    }
+
+    /// How frames come in, and why not otherwise.
+    #[must_use]
+    pub const fn inlet(&self) -> &Inlet {
+        &self.inlet
     }
 
     /// The address of the card.
@@ -134,6 +178,7 @@ impl Connectionless for Ethernet {
                 udp::RecvError::Other(error) => fault(Fault::of(&error)),
                 _ => fault(Fault::Unreachable),
             })?;
+            self.unasked = self.unasked.saturating_add(1);
             if !recv.is_for_us {
                 continue;
             }
@@ -157,6 +202,18 @@ impl Connectionless for Ethernet {
         self.socket.join(mac.0).map_err(JoinError::System)?;
         self.group_count += 1;
         Ok(())
+    }
+
+    fn take_missed(&mut self) -> u64 {
+        let is_due = match self.inlet {
+            Inlet::Calls(_) => self.unasked >= ASK_EVERY,
+            _ => self.socket.take_has_lost(),
+        };
+        if !is_due {
+            return 0;
+        }
+        self.unasked = 0;
+        self.socket.take_drops().map_or(0, u64::from)
     }
 }
 

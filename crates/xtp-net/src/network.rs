@@ -121,6 +121,12 @@ pub trait Connectionless: Send {
     /// [`JoinError`].
     fn join(&mut self, group: Group) -> Result<(), JoinError>;
 
+    /// Packets that came since this was called the last time and for which the system had no room,
+    /// as far as it has said so.
+    fn take_missed(&mut self) -> u64 {
+        0
+    }
+
     /// When [`Connectionless::handle_time`] has something to do.
     fn deadline(&self) -> Time {
         Time::NEVER

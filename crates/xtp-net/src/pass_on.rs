@@ -68,6 +68,11 @@ macro_rules! pass_on {
             self.$to.join(group)
         }
     };
+    (@ $to:ident take_missed) => {
+        fn take_missed(&mut self) -> u64 {
+            self.$to.take_missed()
+        }
+    };
     (@ $to:ident deadline) => {
         fn deadline(&self) -> ::dacapo_base::Time {
             self.$to.deadline()

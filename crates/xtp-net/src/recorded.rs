@@ -86,7 +86,7 @@ impl<W: Write> Tape<W> {
 impl<W: Write + Send> Connectionless for Recorded<W> {
     pass_on!(
         inner: local, packet_len_max, carriage, address, watch, watch_room, handle_event,
-        join, deadline, handle_time,
+        join, take_missed, deadline, handle_time,
     );
 
     fn send(

@@ -9,12 +9,12 @@ mod common;
 use common::cable::{Cable, Over, SCRIPT, capture_path, ip};
 use common::{Echo, LONG, closes, gate, host, open, random_bytes, send_and_read_back, transact};
 use common::{PORT, Shared};
-use dacapo_sys::packet;
+use dacapo_sys::packet::{self, Inlet};
 use dacapo_xtp::wire::Service;
 use dacapo_xtp::{Listen, Message, Open, Read};
 use dacapo_xtp_net::eui64::MacAddr;
-use dacapo_xtp_net::{BindError, CallError, ETHERTYPE, Fault, Group, Host, InternetConfig};
-use dacapo_xtp_net::{Ip, Recorded, Udp};
+use dacapo_xtp_net::{BindError, CallError, ETHERTYPE, Ethernet, Fault, Group, Host};
+use dacapo_xtp_net::{InternetConfig, Ip, Recorded, Udp};
 use std::time::Duration;
 
 fn hosts(cable: &Cable, over: Over) -> [Host; 2] {
@@ -103,6 +103,53 @@ fn short_frames_come_with_padding_and_are_read_all_the_same() {
     assert_eq!(counters.faulty.iter().sum::<u64>(), 4, "{counters:?}");
     // The padded one is whole: DATA of no association.
     assert_eq!(counters.dropped, 1, "{counters:?}");
+}
+
+#[test]
+fn frames_that_come_by_calls_carry_the_same() {
+    let Some(cable) = Cable::new() else { return };
+    let by_calls = |end| cable.at(end, || Ethernet::open_by_calls("v", None).unwrap());
+    assert_eq!(by_calls(0).inlet().name(), "calls");
+    let [mut near, far] = [0, 1].map(|end| host(by_calls(end)));
+    let echo = Echo::new(far);
+    let bytes = random_bytes(4, 3_000_000);
+    assert!(send_and_read_back(&mut near, echo.address, &bytes) == bytes);
+    closes(&near);
+    let far = echo.stop();
+    closes(&far);
+    // What a socket had no room for is known to the last 1,024 frames.
+    let arrived = far.counters().packets_received + far.counters().packets_missed;
+    assert!((0..=1_024).contains(&(near.counters().packets_sent - arrived)), "{arrived}");
+}
+
+#[test]
+fn frames_for_which_a_ring_has_no_slot_are_counted() {
+    let Some(cable) = Cable::new() else { return };
+    let network = cable.at(1, || Ethernet::open("v", None).unwrap());
+    if !matches!(network.inlet(), Inlet::Ring) {
+        println!("skipped: {}", network.inlet());
+        return;
+    }
+    let mut far = host(network);
+    let to = MacAddr::of(&far.local()).unwrap().0;
+    let flood = cable.at(0, || {
+        packet::Socket::open(dacapo_sys::interface::index("v").unwrap(), ETHERTYPE).unwrap()
+    });
+    // More than the slots of the ring while nobody looks, and one more when all were taken.
+    const COUNT: u64 = 3_000;
+    for _ in 0..COUNT {
+        flood.send(to, &[0xFF; 100]).unwrap();
+    }
+    while far.look().unwrap() {}
+    let received = far.counters().packets_received;
+    assert!((1..COUNT).contains(&received), "{received}");
+    flood.send(to, &[0xFF; 100]).unwrap();
+    while far.counters().packets_received == received {
+        far.turn(LONG).unwrap();
+    }
+    let counters = *far.counters();
+    assert_eq!(counters.packets_received + counters.packets_missed, COUNT + 1);
+    assert_eq!(far.engine().counters().faulty.iter().sum::<u64>(), received + 1);
 }
 
 #[test]

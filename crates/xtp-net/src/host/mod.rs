@@ -66,6 +66,8 @@ pub struct Counters {
     pub packets_received: u64,
     /// Their bytes.
     pub bytes_received: u64,
+    /// Packets that came and for which the system had no room, where it says so (Ethernet).
+    pub packets_missed: u64,
     /// Faults that the network told of later, by [`Fault::index`].
     pub faults_told: [u64; Fault::COUNT],
     /// How often there was no room to send.
@@ -275,6 +277,7 @@ impl Host {
             }
             has_received = true;
         }
+        self.counters.packets_missed += self.network.take_missed();
         has_received
     }
 

@@ -80,7 +80,7 @@ pub struct Watched {
 impl Connectionless for Watched {
     pass_on!(
         inner: local, packet_len_max, carriage, address, watch, watch_room, handle_event,
-        recv, join, deadline, handle_time,
+        recv, join, take_missed, deadline, handle_time,
     );
 
     /// The packets before the first that is to be lost, or that one.

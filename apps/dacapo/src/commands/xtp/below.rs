@@ -230,8 +230,10 @@ pub fn packets_words(host: &Host) -> String {
     let counters = host.counters();
     let dropped: u64 = counters.packets_dropped.iter().sum();
     let dropped = if dropped > 0 { format!(", {dropped} not sent") } else { String::new() };
+    let missed = counters.packets_missed;
+    let missed = if missed > 0 { format!(", {missed} missed") } else { String::new() };
     format!(
-        "{} packets sent{dropped}, {} received",
+        "{} packets sent{dropped}, {} received{missed}",
         counters.packets_sent, counters.packets_received
     )
 }
@@ -254,6 +256,7 @@ pub fn packets_json(host: &Host) -> serde_json::Value {
         "dropped": by_fault(&counters.packets_dropped),
         "received": counters.packets_received,
         "bytes_received": counters.bytes_received,
+        "missed": counters.packets_missed,
         "faults_told": by_fault(&counters.faults_told),
     })
 }
