@@ -135,7 +135,7 @@ impl Stage {
         let head = [&[1, how >> 4 & 1, 0, how, 0, PORT as u8][..], &len.to_be_bytes()].concat();
         let bytes = if how & 8 == 0 { [&head[..], piece].concat() } else { piece.to_vec() };
         let tag = (how != 0xFF).then_some(number.to_be_bytes());
-        let message = Message { data: &bytes, is_end: how % 8 != 6, tag, asks_delivery: false };
+        let message = Message { is_end: how % 8 != 6, tag, ..Message::part(&bytes) };
         // An association that is over takes nothing.
         let _ = self.peer.write(self.now, id, &message);
     }
