@@ -5,7 +5,7 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
-use dacapo_fuzz::targets::{core_dialer, core_listener, safenet, xtp};
+use dacapo_fuzz::targets::{core_dialer, core_listener, messages, safenet, xtp};
 use dacapo_fuzz::{corpus, find};
 use std::collections::BTreeSet;
 
@@ -80,6 +80,15 @@ fn messages_come_through_and_end_in_every_way() {
         "not accepted",
         "room",
     ];
+    for kind in kinds {
+        assert!(reached.contains(kind), "no script leads to {kind:?}: {reached:?}");
+    }
+}
+
+#[test]
+fn messages_over_flows_come_whole_in_parts_and_broken() {
+    let reached = reached("dacapo_messages", messages::play);
+    let kinds = ["whole", "part", "broken", "malformed", "duplicate", "missed", "full"];
     for kind in kinds {
         assert!(reached.contains(kind), "no script leads to {kind:?}: {reached:?}");
     }

@@ -10,6 +10,7 @@ pub mod core_listener;
 pub mod core_quic;
 pub mod dacapo;
 pub mod link;
+pub mod messages;
 pub mod mjpeg;
 pub mod modules;
 pub mod playout;
@@ -90,6 +91,8 @@ targets! {
         "durations, rates, sizes, ratios, frequencies: what is printed reads back";
     "dacapo_words" dacapo::words seeds words_seeds up_to SHORT
         "addresses of sessions, commands to media and their answers";
+    "dacapo_messages" messages::inbox seeds inbox_seeds up_to SHORT
+        "units of messages with heads that lie, in any order: bounds hold, what is given was sent";
     "link_config" link::config seeds config_seeds up_to SHORT
         "the link emulator's configuration: what is printed reads back to the same link";
     "media_avi" avi::avi seeds avi_seeds up_to LONG
