@@ -210,7 +210,9 @@ Latency is half of an echo's round trip, throughput is from the first message se
 the line through the latencies is by least squares: as that document has it. Each end is a host in a
 thread of its own; plain UDP sockets and frames of Ethernet stand beside them. Frames need a cable
 between two network namespaces, which the command makes where it is root; elsewhere that level is
-left out. Over memory packets are handed over by a call: that is the processor's work alone.
+left out. They come in by a ring that is shared with the kernel, and in another row by a call for
+each; where the kernel gives no ring, that row is left out. Over memory packets are handed over by a
+call: that is the processor's work alone.
 
 Examples:
   dacapo bench safenet

@@ -42,7 +42,7 @@ pub fn run(most: Duration, progress: &mut Progress) -> Result<Results, Failure> 
             let point = point(Run { level: at, cast, len, count: TRIED }, most);
             points.push(point.map_err(|error| Failure::run_time("bench safenet", error))?);
         }
-        rows.push(Row { name, level, cast, place: PLACE, then, points });
+        rows.push(Row { name, level, cast, place: PLACE, frames: None, then, points });
     }
     let network = ("network (FDDI)", "there is none: packets are handed over by a call".to_owned());
     Ok(Results { network: "memory", is_checked: true, rows, left_out: vec![network] })

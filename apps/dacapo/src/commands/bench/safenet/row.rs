@@ -54,6 +54,8 @@ pub struct Row {
     pub cast: Cast,
     /// Where the ends are, in words.
     pub place: &'static str,
+    /// How frames come in: `ring` or `calls`; of the level of frames only.
+    pub frames: Option<&'static str>,
     /// What the document has of it.
     pub then: Option<Then>,
     /// By length.
@@ -113,7 +115,7 @@ mod tests {
             arrived: 1.0,
         };
         let points = [0, 100, 1_000].map(point).into();
-        Row { name: "", level, cast: Cast::Unicast, place: "", then: None, points }
+        Row { name: "", level, cast: Cast::Unicast, place: "", frames: None, then: None, points }
     }
 
     #[test]

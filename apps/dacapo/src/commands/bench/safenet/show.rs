@@ -6,6 +6,7 @@ use super::row::{Level, Results, Row};
 use super::then::{NETWORK, Then};
 use crate::output::{Table, line};
 use dacapo_safenet::measure::Cast;
+use dacapo_sys::packet::Inlet;
 use serde_json::{Value, json};
 
 /// The tables, for people.
@@ -23,6 +24,9 @@ pub fn print(results: &Results) {
         line(format_args!(
             "\nusers beside plain UDP: {above:+.2} µs at 0 bytes, {times:.2} × the rise per byte"
         ));
+    }
+    if results.rows.iter().any(|row| row.frames.is_some()) {
+        line(format_args!("\nframes come in by {}, or by a call for each", Inlet::Ring));
     }
     for (level, why) in &results.left_out {
         line(format_args!("\nleft out: {level}: {why}"));
@@ -148,6 +152,7 @@ fn row_json(row: &Row) -> Value {
         "cast": cast,
         "receivers": receivers,
         "place": row.place,
+        "frames": row.frames,
         "points": points,
         "fit": fit,
         "then": row.then.as_ref().map(then_json),

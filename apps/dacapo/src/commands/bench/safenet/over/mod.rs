@@ -32,6 +32,7 @@ use dacapo_sys::signal::{Signal, Signals};
 use near::{Look, Near, Trouble};
 pub use place::Carrier;
 use place::{Network, Place};
+use plain::Frames;
 use std::time::Duration;
 
 /// For errors.
@@ -49,7 +50,7 @@ enum End {
     Users,
     Streams,
     Datagrams,
-    Frames,
+    Frames(Frames),
 }
 
 /// A row that is to be measured.
@@ -59,6 +60,20 @@ struct Wanted {
     level: Level,
     cast: Cast,
     then: Option<then::Then>,
+}
+
+impl Wanted {
+    const fn frames(&self) -> Option<Frames> {
+        match self.end {
+            End::Frames(frames) => Some(frames),
+            _ => None,
+        }
+    }
+
+    /// Why it cannot be measured there, of what only some kernels have.
+    fn lacks(&self, place: &Place) -> Option<String> {
+        self.frames().and_then(|frames| frames.lacks(place))
+    }
 }
 
 const fn wanted(
@@ -85,7 +100,14 @@ const ROWS: [Wanted; 5] = [
     wanted("XTP", End::Streams, Level::Transport, ONE, Some(then::TRANSPORT)),
     wanted("plain UDP", End::Datagrams, Level::Udp, ONE, None),
 ];
-const MAC: Wanted = wanted("MAC (Ethernet)", End::Frames, Level::Mac, ONE, Some(then::NETWORK));
+/// The level of frames, and what it is called where there is none.
+const MAC: &str = "MAC (Ethernet)";
+const MAC_ROWS: [Wanted; 2] =
+    [mac("MAC (Ethernet), ring", Frames::Ring), mac("MAC (Ethernet), calls", Frames::Calls)];
+
+const fn mac(name: &'static str, frames: Frames) -> Wanted {
+    wanted(name, End::Frames(frames), Level::Mac, ONE, Some(then::NETWORK))
+}
 
 /// Measures every level over this network; what it lacks the right for is left out, with the
 /// reason.
@@ -112,8 +134,16 @@ pub fn run(
     }
     let mut left_out = Vec::new();
     match cable {
-        Ok(place) => rows.push(run.row(&Network { place, over, without_check }, MAC)?),
-        Err(why) => left_out.push((MAC.name, why)),
+        Ok(place) => {
+            let network = Network { place, over, without_check };
+            for wanted in MAC_ROWS {
+                match wanted.lacks(&network.place) {
+                    Some(why) => left_out.push((wanted.name, why)),
+                    None => rows.push(run.row(&network, wanted)?),
+                }
+            }
+        }
+        Err(why) => left_out.push((MAC, why)),
     }
     Ok(Results { network: over.name(), is_checked: !without_check, rows, left_out })
 }
@@ -126,9 +156,10 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn row(&mut self, network: &Network, wanted: Wanted) -> Result<Row, Failure> {
+        let frames = wanted.frames().map(Frames::name);
         let Wanted { name, end, level, cast, then } = wanted;
         let lens: &[usize] = match end {
-            End::Frames => &FRAMES,
+            End::Frames(_) => &FRAMES,
             // Streams of XTP have no empty messages.
             End::Streams => LENS.get(1..).unwrap_or_default(),
             End::Users | End::Datagrams => &LENS,
@@ -140,7 +171,7 @@ impl Run<'_> {
             }
             points.push(self.point(network, &wanted, *len)?);
         }
-        Ok(Row { name, level, cast, place: network.place.words(), then, points })
+        Ok(Row { name, level, cast, place: network.place.words(), frames, then, points })
     }
 
     /// Measures a point several times, each time between other threads, and takes the middle: where
@@ -189,7 +220,7 @@ fn near(network: &Network, wanted: &Wanted) -> Result<Near, String> {
         End::Users => users::Users::near(network, wanted.cast),
         End::Streams => streams::Streams::near(network),
         End::Datagrams => plain::Plain::datagrams(&network.place),
-        End::Frames => plain::Plain::frames(&network.place),
+        End::Frames(by) => plain::Plain::frames(&network.place, by),
     }
 }
 

@@ -13,9 +13,10 @@
 use super::far::{Far, SLICE, Tally};
 use super::near::{Near, PATIENCE, Talk, Trouble};
 use super::place::Place;
+use dacapo_base::Gather;
 use dacapo_base::patience::Patience;
 use dacapo_sys::poll::{Event, Interest, Poller};
-use dacapo_sys::{interface, packet, udp};
+use dacapo_sys::{clock, interface, packet, udp};
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
@@ -32,11 +33,39 @@ const ETHERTYPE: u16 = 0x88B5;
 const ECHO: u8 = 0;
 const DISCARD: u8 = 1;
 
+/// How frames come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frames {
+    /// By memory that is shared with the kernel.
+    Ring,
+    /// By a call for each.
+    Calls,
+}
+
+impl Frames {
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ring => "ring",
+            Self::Calls => "calls",
+        }
+    }
+
+    /// Why frames cannot come in so there; `None` when they can.
+    pub fn lacks(self, place: &Place) -> Option<String> {
+        Card::open(place, 0, self).err()
+    }
+}
+
 /// What carries datagrams between two ends.
 trait Line: Send {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// The length of what came, or nothing within [`SLICE`].
     fn recv(&mut self, into: &mut [u8]) -> io::Result<Option<usize>>;
+    /// What came last: in `into`, unless it lies elsewhere.
+    fn datagram<'a>(&'a self, into: &'a [u8], len: usize) -> &'a [u8] {
+        into.get(..len).unwrap_or_default()
+    }
 }
 
 impl Line for UdpSocket {
@@ -54,23 +83,49 @@ impl Line for UdpSocket {
 }
 
 /// An interface of Ethernet.
-struct Frames {
+struct Card {
     socket: packet::Socket,
+    /// What came last.
+    came: Option<packet::Recv>,
+    received: u64,
+    gather: Gather,
     poller: Poller,
     ready: Vec<Event>,
     to: packet::Address,
 }
 
-impl Frames {
-    fn open(place: &Place, end: usize) -> Result<Self, String> {
+impl Card {
+    fn open(place: &Place, end: usize, by: Frames) -> Result<Self, String> {
         let name = place.interface();
         let made = place.at(end, || -> io::Result<Self> {
-            let socket = packet::Socket::open(interface::index(name)?, ETHERTYPE)?;
+            let interface = interface::index(name)?;
+            let socket = match by {
+                Frames::Ring => packet::Socket::with_ring(interface, ETHERTYPE, PAYLOAD_LEN)?,
+                Frames::Calls => packet::Socket::open(interface, ETHERTYPE)?,
+            };
             let poller = Poller::new()?;
             poller.add(socket.as_fd(), 0, Interest::Read)?;
-            Ok(Self { socket, poller, ready: Vec::new(), to: [0xFF; 6] })
+            Ok(Self {
+                socket,
+                came: None,
+                received: 0,
+                gather: Gather::of_packets(),
+                poller,
+                ready: Vec::new(),
+                to: [0xFF; 6],
+            })
         });
         made?.map_err(|error| format!("frames at the interface {name}: {error}"))
+    }
+
+    /// Waits for frames; while they come one close behind the other several are let gather.
+    fn wait(&mut self) -> io::Result<()> {
+        if let Some(rest) = self.gather.rest(clock::now(), self.received) {
+            std::thread::sleep(rest);
+        }
+        self.poller.wait(Some(SLICE), &mut self.ready)?;
+        self.gather.looked(clock::now());
+        Ok(())
     }
 
     fn address(place: &Place, end: usize) -> Result<packet::Address, String> {
@@ -81,7 +136,7 @@ impl Frames {
     }
 }
 
-impl Line for Frames {
+impl Line for Card {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut patience = None;
         loop {
@@ -105,19 +160,25 @@ impl Line for Frames {
         let began = Instant::now();
         loop {
             match self.socket.recv(into) {
-                Ok(recv) if recv.is_for_us => return Ok(Some(recv.len)),
+                Ok(recv) if recv.is_for_us => {
+                    self.came = Some(recv);
+                    self.received += recv.len as u64;
+                    return Ok(Some(recv.len));
+                }
                 // What others send, however much of it, does not keep it here.
                 Ok(_) | Err(udp::RecvError::WouldBlock) if began.elapsed() >= SLICE => {
                     return Ok(None);
                 }
                 Ok(_) => {}
-                Err(udp::RecvError::WouldBlock) => {
-                    self.poller.wait(Some(SLICE), &mut self.ready)?
-                }
+                Err(udp::RecvError::WouldBlock) => self.wait()?,
                 Err(udp::RecvError::Other(error)) => return Err(error),
                 Err(error) => return Err(io::Error::other(format!("{error:?}"))),
             }
         }
+    }
+
+    fn datagram<'a>(&'a self, into: &'a [u8], _len: usize) -> &'a [u8] {
+        self.came.as_ref().map_or(&[], |recv| self.socket.payload(recv, into))
     }
 }
 
@@ -143,9 +204,9 @@ impl Plain {
     }
 
     /// Frames of Ethernet.
-    pub fn frames(place: &Place) -> Result<Near, String> {
-        let (mut near, mut far) = (Frames::open(place, 0)?, Frames::open(place, 1)?);
-        (near.to, far.to) = (Frames::address(place, 1)?, Frames::address(place, 0)?);
+    pub fn frames(place: &Place, by: Frames) -> Result<Near, String> {
+        let (mut near, mut far) = (Card::open(place, 0, by)?, Card::open(place, 1, by)?);
+        (near.to, far.to) = (Card::address(place, 1)?, Card::address(place, 0)?);
         Self::near(Box::new(near), Box::new(far), PAYLOAD_LEN)
     }
 
@@ -272,7 +333,7 @@ impl End {
     fn recv(&mut self) -> io::Result<Option<Came>> {
         loop {
             let Some(len) = self.line.recv(&mut self.buffer)? else { return Ok(None) };
-            let came = self.joiner.take(self.buffer.get(..len).unwrap_or_default());
+            let came = self.joiner.take(self.line.datagram(&self.buffer, len));
             if came.is_some() {
                 return Ok(came);
             }
