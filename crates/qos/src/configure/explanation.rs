@@ -248,7 +248,7 @@ fn parts(judge: &Judge<'_>, chosen: &End, forced: &[ForcedBy]) -> Vec<Part> {
         name: transport.name,
         function: "transport",
         mechanism: transport.summary,
-        params: Vec::new(),
+        params: wording::transport_params(transport),
         cpu_ppb: share(transport.profile.cost(), 1),
         forced_by: forced(),
     });

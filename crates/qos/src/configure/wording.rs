@@ -12,7 +12,7 @@ use super::outcome::Facts;
 use super::request::{Request, Use};
 use crate::attribute::{AttributeKey, Bound, Kind, Requirement};
 use crate::units::{format_duration, format_frequency, format_rate, format_ratio, format_size};
-use dacapo_lift::{ModuleSpec, ParamUnit, Params};
+use dacapo_lift::{ModuleSpec, ParamUnit, Params, Property, TransportSpec};
 
 /// Which side of a value promises less.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -139,6 +139,17 @@ pub(super) fn params(spec: &ModuleSpec, params: &Params) -> Vec<String> {
         Some(format!("{} = {value}", param.name))
     };
     params.values().iter().filter_map(named).collect()
+}
+
+/// What is to be known of a transport where it is chosen: a stream that does not find out how much
+/// room there is takes it from others.
+pub(super) fn transport_params(spec: &TransportSpec) -> Vec<String> {
+    let yields = spec.properties.contains(&Property::CongestionControl);
+    if spec.streams && !yields {
+        vec!["does not yield to others on the way".to_owned()]
+    } else {
+        Vec::new()
+    }
 }
 
 /// "a", "a and b", "a, b and c".

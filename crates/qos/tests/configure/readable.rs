@@ -164,6 +164,20 @@ static TCP: TransportSpec = TransportSpec {
     profile: &Tcp,
 };
 
+/// As [`TCP`], at the flow's rate whatever others need.
+static STUBBORN: TransportSpec = TransportSpec {
+    name: "stubborn",
+    id: 11,
+    summary: "a byte stream with records that does not yield",
+    properties: &[Property::Boundaries, Property::Order, Property::NoDuplicates, Property::NoLoss],
+    datagram_len: 65_535,
+    any_path: true,
+    streams: true,
+    same_host: false,
+    groups: false,
+    profile: &Tcp,
+};
+
 fn entry(spec: &'static ModuleSpec) -> Entry {
     Entry { spec, build: |_, _| unreachable!("nothing runs here") }
 }
@@ -203,6 +217,16 @@ fn refused(request: &Request) -> Box<Refusal> {
 fn graph(specs: &[&ModuleSpec]) -> Graph {
     let node = |spec: &&ModuleSpec| Node { module: spec.id, params: Params::new() };
     Graph { nodes: specs.iter().map(node).collect() }
+}
+
+#[test]
+fn a_stream_that_does_not_yield_says_so() {
+    for (transport, says) in [(&STUBBORN, true), (&TCP, false), (&UDP, false)] {
+        let catalogue = Catalogue::new(Vec::new()).with_transports(vec![transport]);
+        let choice = choose(&catalogue, &handed(Attributes::new()), &Pins::NONE).unwrap();
+        let text = choice.explanation.to_string();
+        assert_eq!(text.contains("; does not yield to others on the way"), says, "{text}");
+    }
 }
 
 /// The catalogue of [`catalogue`] with these modules instead.
