@@ -32,7 +32,7 @@ use std::time::Duration;
 /// The token of the signals at the host.
 const SIGNALS: u16 = 0;
 /// Bytes that an association keeps of each direction.
-const BUFFER_LEN: usize = 256 << 10;
+const BUFFER_LEN: usize = 1 << 20;
 /// How long peers are answered that do not know yet that it is over.
 const LINGER_MAX: Duration = Duration::from_secs(2);
 /// Associations at a time.
