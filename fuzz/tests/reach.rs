@@ -5,7 +5,7 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
-use dacapo_fuzz::targets::{core_dialer, core_listener, messages, safenet, xtp};
+use dacapo_fuzz::targets::{core_dialer, core_listener, messages, safenet, xtp, xtp_label};
 use dacapo_fuzz::{corpus, find};
 use std::collections::BTreeSet;
 
@@ -55,6 +55,14 @@ fn associations_of_xtp_come_through_every_packet_and_end() {
         "timed out",
     ];
     for kind in kinds {
+        assert!(reached.contains(kind), "no script leads to {kind:?}: {reached:?}");
+    }
+}
+
+#[test]
+fn streams_behind_a_label_of_xtp_open_and_end() {
+    let reached = reached("xtp_label", xtp_label::play);
+    for kind in ["unlabelled", "answered", "opened", "received", "sent", "closed"] {
         assert!(reached.contains(kind), "no script leads to {kind:?}: {reached:?}");
     }
 }

@@ -71,7 +71,7 @@ replays! {
     qos_session_file qos_attributes qos_units dacapo_words dacapo_messages link_config
     media_avi media_wav media_au media_mjpeg media_playout security_identity
     core_datagram core_quic core_listener core_dialer
-    xtp_packet xtp_engine xtp_net_frames xtp_net_records safenet_service
+    xtp_packet xtp_engine xtp_label xtp_net_frames xtp_net_records safenet_service
 }
 
 #[test]

@@ -27,6 +27,7 @@ pub mod way;
 pub mod wire;
 pub mod wire_headers;
 pub mod xtp;
+pub mod xtp_label;
 pub mod xtp_net;
 mod xtp_scripts;
 
@@ -119,6 +120,8 @@ targets! {
         "packets of XTP: what is read is written as the same bytes, but for reserved bits";
     "xtp_engine" xtp::engine seeds engine_seeds up_to SHORT
         "hostile packets, users and time at an engine of XTP: state, memory and answers bounded";
+    "xtp_label" xtp_label::label seeds label_seeds up_to SHORT
+        "datagrams of anybody at a listener over XTP: labels, prefaces, data; state bounded";
     "xtp_net_frames" xtp_net::frames seeds frame_seeds up_to SHORT
         "frames of an interface: packets of XTP are found, and taken apart where they were joined";
     "xtp_net_records" xtp_net::records seeds record_seeds up_to SHORT

@@ -17,7 +17,7 @@ use std::io::{self, IoSliceMut, Read, Write};
 use std::time::Duration;
 
 /// What a pool gives is counted by the pool; its bodies are made before anything is measured.
-fn warm_pool() -> Pool {
+pub(super) fn warm_pool() -> Pool {
     let mut pool = Pool::new(4 << 20);
     for len in [200, 2_000, 16_000, 60_000] {
         let packets: Vec<_> = (0..8).filter_map(|_| pool.alloc(0, len, 0).ok()).collect();

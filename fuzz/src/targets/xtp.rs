@@ -45,7 +45,7 @@ pub fn packet(data: &[u8]) {
 }
 
 /// Sets `dlen` and `check` to what is right.
-fn mend(packet: &mut [u8]) {
+pub(super) fn mend(packet: &mut [u8]) {
     let len = packet.len().saturating_sub(HEADER_LEN) as u32;
     let mut put = |at: usize, field: &[u8]| {
         if let Some(place) = packet.get_mut(at..at + field.len()) {
