@@ -6,6 +6,7 @@
 //! Invariants: a socket that takes no more keeps one train waiting and takes no other until it has
 //! gone; it is watched for room as long.
 
+use crate::udp::{BindError, DialError, LISTEN_ADDRS_MAX, any_port, connected};
 use crate::{RECV_BYTES_MAX, TransportStats};
 use dacapo_sys::poll::{Event, Interest, Poller};
 use dacapo_sys::udp::{self, Ecn, Recv, RecvError, Socket};
@@ -82,16 +83,56 @@ pub(crate) struct Doors {
 }
 
 impl Doors {
-    pub(crate) fn new() -> io::Result<Self> {
+    fn new() -> io::Result<Self> {
         Ok(Self { doors: Vec::new(), poller: Poller::new()?, events: Vec::new() })
     }
 
+    /// Those of a listener at every address of `addrs`, with the addresses that they have; port 0
+    /// takes a free one. Errors name the protocol.
+    ///
+    /// # Errors
+    /// `InvalidInput` without addresses or with more than [`LISTEN_ADDRS_MAX`]; else what the
+    /// system says, with a text that names the address and what to do.
+    pub(crate) fn listen(
+        protocol: &str,
+        addrs: &[SocketAddr],
+        config: &udp::Config,
+    ) -> io::Result<(Self, Vec<SocketAddr>)> {
+        if addrs.is_empty() {
+            return Err(BindError::NoAddress.of_protocol(protocol));
+        }
+        if addrs.len() > LISTEN_ADDRS_MAX {
+            return Err(BindError::TooManyAddresses { count: addrs.len() }.of_protocol(protocol));
+        }
+        let (mut doors, mut local_addrs) = (Self::new()?, Vec::new());
+        for &address in addrs {
+            let opened = Socket::bind(address, config).and_then(|socket| doors.add(socket, None));
+            let named = |error| BindError::of(address, error).of_protocol(protocol);
+            local_addrs.push(opened.map_err(named)?);
+        }
+        Ok((doors, local_addrs))
+    }
+
+    /// The one of a dialer, with the address that it has.
+    ///
+    /// # Errors
+    /// When there is no way to `remote` or no descriptor left; names the protocol.
+    pub(crate) fn dial(
+        protocol: &str,
+        remote: SocketAddr,
+        config: &udp::Config,
+    ) -> io::Result<(Self, SocketAddr)> {
+        let open = || {
+            let socket = connected(any_port(remote), remote, config)?;
+            let mut doors = Self::new()?;
+            let local = doors.add(socket, Some(remote))?;
+            Ok((doors, local))
+        };
+        open().map_err(|error| DialError::of_protocol(protocol, remote, error))
+    }
+
     /// Takes a socket; returns its address here.
-    pub(crate) fn add(
-        &mut self,
-        socket: Socket,
-        remote: Option<SocketAddr>,
-    ) -> io::Result<SocketAddr> {
+    fn add(&mut self, socket: Socket, remote: Option<SocketAddr>) -> io::Result<SocketAddr> {
         let local = socket.local_addr()?;
         self.poller.add(socket.as_fd(), self.doors.len() as u64, Interest::Read)?;
         self.doors.push(Door { socket, local, remote, waiting: None, is_ready: false });

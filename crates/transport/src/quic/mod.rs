@@ -46,12 +46,11 @@ pub use spec::{SPEC, SPEC_DATAGRAM};
 
 use crate::doors::Doors;
 use crate::stream::{StreamTransport, Streams, Token, capabilities};
-use crate::udp::{BindError, DialError, LISTEN_ADDRS_MAX, any_port, connected};
+use crate::udp::DialError;
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
 use dacapo_base::Time;
 use dacapo_lift::TransportSpec;
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
-use dacapo_sys::udp::Socket;
 use link::StreamOf;
 use links::Links;
 use quinn_proto::Endpoint;
@@ -112,31 +111,20 @@ impl Quic {
     /// Listens at every address of `addrs`; port 0 takes a free port.
     ///
     /// # Errors
-    /// `InvalidInput` without addresses or with more than [`LISTEN_ADDRS_MAX`]; else what the
-    /// system says, with a text that names the address and what to do.
+    /// `InvalidInput` without addresses or with more than [`crate::udp::LISTEN_ADDRS_MAX`]; else
+    /// what the system says, with a text that names the address and what to do.
     pub fn serve(
         addrs: &[SocketAddr],
         mode: Mode,
         crypto: &ServerCrypto,
         config: &Config,
     ) -> io::Result<Self> {
-        if addrs.is_empty() {
-            return Err(BindError::NoAddress.of_protocol(NAME));
-        }
-        if addrs.len() > LISTEN_ADDRS_MAX {
-            return Err(BindError::TooManyAddresses { count: addrs.len() }.of_protocol(NAME));
-        }
+        let doors = Doors::listen(NAME, addrs, &config.udp.socket_with_marks())?;
         let server = Arc::new(config::server(crypto, mode, config));
         let endpoint = config::endpoint(&crypto.common);
         let endpoint = Endpoint::new(endpoint, Some(server), true, None);
-        let mut quic = Self::new(mode, config, Links::new(endpoint, crypto.common.origin))?;
-        for &address in addrs {
-            let bound = Socket::bind(address, &config.udp.socket_with_marks());
-            let opened = bound.and_then(|socket| quic.doors.add(socket, None));
-            let local = opened.map_err(|error| BindError::of(address, error).of_protocol(NAME))?;
-            quic.local_addrs.push(local);
-        }
-        Ok(quic)
+        let links = Links::new(endpoint, crypto.common.origin);
+        Ok(Self::new(mode, config, links, doors))
     }
 
     /// Begins to open a stream to `remote` with `token`; [`StreamTransport::poll_stream`] tells
@@ -152,12 +140,10 @@ impl Quic {
         config: &Config,
     ) -> io::Result<Self> {
         let named = |error| DialError::of_protocol(NAME, remote, error);
-        let socket =
-            connected(any_port(remote), remote, &config.udp.socket_with_marks()).map_err(named)?;
+        let (doors, local) = Doors::dial(NAME, remote, &config.udp.socket_with_marks())?;
         let endpoint = Endpoint::new(config::endpoint(&crypto.common), None, true, None);
-        let mut quic = Self::new(mode, config, Links::new(endpoint, crypto.common.origin))?;
-        let local = quic.doors.add(socket, Some(remote)).map_err(named)?;
-        quic.local_addrs.push(local);
+        let links = Links::new(endpoint, crypto.common.origin);
+        let mut quic = Self::new(mode, config, links, (doors, vec![local]));
         let begun = quic.links.instant(Time::ZERO);
         let client = config::client(crypto, mode, config);
         // The name is neither sent nor checked: keys say who the peer is.
@@ -170,17 +156,22 @@ impl Quic {
         Ok(quic)
     }
 
-    fn new(mode: Mode, config: &Config, links: Links) -> io::Result<Self> {
-        Ok(Self {
+    fn new(
+        mode: Mode,
+        config: &Config,
+        links: Links,
+        (doors, local_addrs): (Doors, Vec<SocketAddr>),
+    ) -> Self {
+        Self {
             mode,
             config: *config,
-            local_addrs: Vec::new(),
-            doors: Doors::new()?,
+            local_addrs,
+            doors,
             links,
             streams: Streams::new(config.streams_max),
             now: Time::ZERO,
             buffer: vec![0; ARRIVAL_BYTES_MAX],
-        })
+        }
     }
 }
 

@@ -47,12 +47,10 @@ pub use spec::{SPEC, SPEC_DATAGRAM};
 
 use crate::doors::Doors;
 use crate::stream::{StreamTransport, Streams, Terms, Token, capabilities};
-use crate::udp::{BindError, DialError, LISTEN_ADDRS_MAX, any_port, connected};
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
 use dacapo_base::{Random, Time};
 use dacapo_lift::TransportSpec;
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
-use dacapo_sys::udp::Socket;
 use label::LabelsFull;
 use link::{StreamOf, lock};
 use links::Links;
@@ -115,29 +113,17 @@ impl Xtp {
     /// associations: seed it from the system.
     ///
     /// # Errors
-    /// `InvalidInput` without addresses or with more than [`LISTEN_ADDRS_MAX`]; else what the
-    /// system says, with a text that names the address and what to do.
+    /// `InvalidInput` without addresses or with more than [`crate::udp::LISTEN_ADDRS_MAX`]; else
+    /// what the system says, with a text that names the address and what to do.
     pub fn serve(
         addrs: &[SocketAddr],
         mode: Mode,
         random: Random,
         config: &Config,
     ) -> io::Result<Self> {
-        if addrs.is_empty() {
-            return Err(BindError::NoAddress.of_protocol(NAME));
-        }
-        if addrs.len() > LISTEN_ADDRS_MAX {
-            return Err(BindError::TooManyAddresses { count: addrs.len() }.of_protocol(NAME));
-        }
+        let doors = Doors::listen(NAME, addrs, &config.udp.socket(false))?;
         let links = Links::new(config, mode, config::listener_packet_len(), random);
-        let mut xtp = Self::new(mode, config, links)?;
-        for &address in addrs {
-            let bound = Socket::bind(address, &config.udp.socket(false));
-            let opened = bound.and_then(|socket| xtp.doors.add(socket, None));
-            let local = opened.map_err(|error| BindError::of(address, error).of_protocol(NAME))?;
-            xtp.local_addrs.push(local);
-        }
-        Ok(xtp)
+        Ok(Self::new(mode, config, links, doors))
     }
 
     /// Begins to open a stream to `remote` with `token`, for a flow of these terms;
@@ -154,14 +140,10 @@ impl Xtp {
         random: Random,
         config: &Config,
     ) -> io::Result<Self> {
-        let named = |error| DialError::of_protocol(NAME, remote, error);
-        let socket =
-            connected(any_port(remote), remote, &config.udp.socket(false)).map_err(named)?;
+        let (doors, local) = Doors::dial(NAME, remote, &config.udp.socket(false))?;
         let packet_len = config::dialer_packet_len(remote.ip(), terms.path_len);
         let links = Links::new(config, mode, packet_len, random);
-        let mut xtp = Self::new(mode, config, links).map_err(named)?;
-        let local = xtp.doors.add(socket, Some(remote)).map_err(named)?;
-        xtp.local_addrs.push(local);
+        let mut xtp = Self::new(mode, config, links, (doors, vec![local]));
         let mut links = lock(&xtp.links);
         let number = links.dial(remote, &token, terms);
         drop(links);
@@ -171,18 +153,23 @@ impl Xtp {
         Ok(xtp)
     }
 
-    fn new(mode: Mode, config: &Config, links: Links) -> io::Result<Self> {
-        Ok(Self {
+    fn new(
+        mode: Mode,
+        config: &Config,
+        links: Links,
+        (doors, local_addrs): (Doors, Vec<SocketAddr>),
+    ) -> Self {
+        Self {
             mode,
-            local_addrs: Vec::new(),
-            doors: Doors::new()?,
+            local_addrs,
+            doors,
             links: Arc::new(Mutex::new(links)),
             streams: Streams::new(config.streams_max),
             train: send::Train::default(),
             is_unsent: false,
             now: Time::ZERO,
             buffer: vec![0; ARRIVAL_BYTES_MAX],
-        })
+        }
     }
 
     /// Ends everything, and says so to every other end.
