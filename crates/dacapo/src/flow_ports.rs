@@ -65,8 +65,9 @@ fn listen_at<T: Transport>(
     port: u16,
     serve: &mut impl FnMut(&[SocketAddr]) -> io::Result<T>,
 ) -> io::Result<(T, NonZeroU16)> {
-    let mut serve = |ips: &[SocketAddr], port| {
-        let at: Vec<_> = ips.iter().map(|it| SocketAddr::new(it.ip(), port)).collect();
+    let mut serve = |control: &[SocketAddr], port| {
+        let mut at = control.to_vec();
+        at.iter_mut().for_each(|address| address.set_port(port));
         serve(&at)
     };
     // The system chooses for the first address, and the others follow.
@@ -86,6 +87,18 @@ fn listen_at<T: Transport>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_local_address_keeps_its_interface() {
+        let control: SocketAddr = "[fe80::1%7]:19980".parse().unwrap();
+        let mut asked = Vec::new();
+        let mut serve = |at: &[SocketAddr]| -> io::Result<dacapo_transport::xtp::Xtp> {
+            asked.extend_from_slice(at);
+            Err(io::ErrorKind::AddrInUse.into())
+        };
+        assert!(listen_at(&[control], 29_982, &mut serve).is_err());
+        assert_eq!(asked, ["[fe80::1%7]:29982".parse().unwrap()]);
+    }
 
     #[test]
     fn flows_are_waited_for_above_the_port_of_control() {

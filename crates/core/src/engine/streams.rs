@@ -314,7 +314,10 @@ impl Core {
         let flows = session.flows.iter().zip(&accept.flows).enumerate().filter(on_stream);
         let token = |(index, (_, given)): (usize, (&Flow, &FlowAnswer))| {
             let port = given.stream_port.map_or(remote.port(), NonZeroU16::get);
-            Some((index, given.stream_token?, SocketAddr::new(remote.ip(), port)))
+            // A link-local address is one by its interface, too.
+            let mut remote = remote;
+            remote.set_port(port);
+            Some((index, given.stream_token?, remote))
         };
         let tokens: Option<Vec<_>> = flows.map(token).collect();
         let text = "ACCEPT has no token for a flow on a stream";

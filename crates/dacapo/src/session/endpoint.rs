@@ -153,7 +153,8 @@ impl Endpoint {
         name: &str,
         asks: &Attributes,
     ) -> Result<Option<Session>, Error> {
-        let there = SocketAddr::new(remote.ip(), port.get());
+        let mut there = remote;
+        there.set_port(port.get());
         match self.join_at(there, name, asks, false) {
             Ok(session) => Ok((session.peer_fingerprint() == host).then_some(session)),
             Err(Refused { error, .. }) if error.code.fault() == Fault::Network => Ok(None),
