@@ -137,6 +137,7 @@ pub struct Inbox {
     early: (usize, usize),
     sums: ReceivedSums,
     counters: Counters,
+    is_finished: bool,
 }
 
 impl Inbox {
@@ -179,8 +180,11 @@ impl Inbox {
         Some(part)
     }
 
-    /// A unit has come.
+    /// A unit has come; after [`Inbox::finish`] none does, and nothing of one is used.
     pub fn handle_unit(&mut self, unit: &[u8]) {
+        if self.is_finished {
+            return;
+        }
         self.counters.units = self.counters.units.saturating_add(1);
         let Ok((head, bytes)) = Head::parse(unit) else { return self.count_malformed() };
         if !self.open.contains_key(&head.number) && !self.begin(&head) {
@@ -208,6 +212,7 @@ impl Inbox {
 
     /// The flow has ended: what is not whole will not be.
     pub fn finish(&mut self) {
+        self.is_finished = true;
         self.seen.finish();
         while let Some((&number, _)) = self.open.first_key_value() {
             self.give_up(number);
@@ -370,6 +375,8 @@ mod tests {
         inbox.finish();
         assert_eq!(taken(&mut inbox).len(), OPEN_MAX);
         assert_eq!(inbox.sums().broken, OPEN_MAX as u64 + 1);
+        inbox.handle_unit(&unit(0, 2_000, 1, 0, 1));
+        assert!(!inbox.has_part() && inbox.sums().open == 0, "it is over");
         assert_eq!(inbox.counters().missed, 99 - OPEN_MAX as u64);
     }
 
