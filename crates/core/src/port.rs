@@ -51,6 +51,13 @@ pub trait Source: Send {
     /// The flow pauses; it may start again.
     fn stop(&mut self, _now: Time) {}
 
+    /// Whether it chooses what goes next, and so chooses as late as it can: then it is not asked
+    /// while more waits of what it gave than the pace lets out in a moment. Others are asked while
+    /// there is room, so that many small units leave together.
+    fn chooses_late(&self) -> bool {
+        false
+    }
+
     /// Writes the next unit if it is due.
     fn poll_unit(&mut self, now: Time, unit: &mut UnitWriter<'_>) -> SourcePoll;
 

@@ -293,13 +293,19 @@ impl SenderFlow {
         }
     }
 
+    /// Whether there is room for another unit of the source.
+    fn takes_another(&self) -> bool {
+        let waits_long = self.splice.bytes() >= self.queue_max;
+        self.splice.has_room() && !(waits_long && self.source.chooses_late())
+    }
+
     fn ask_source(&mut self, around: &mut Around<'_>, out: &mut FlowOut) -> bool {
         if !self.is_fed() || self.source_ended {
             // Who is not asked gives nothing in a row: the rest of a body is not kept for it.
             self.slab.end_row(around.pool);
             return false;
         }
-        if !self.is_due(around.now) || !self.splice.has_room() {
+        if !self.is_due(around.now) || !self.takes_another() {
             if self.splice.is_empty() {
                 self.slab.end_row(around.pool);
             }
@@ -615,7 +621,7 @@ impl SenderFlow {
     pub fn next_deadline(&self, now: Time, may_send: bool) -> Option<Time> {
         let may_send = may_send && !self.suspended;
         let mut next = self.current.runner.next_deadline();
-        if may_send && self.running && !self.source_ended && self.splice.has_room() {
+        if may_send && self.running && !self.source_ended && self.takes_another() {
             next = earlier(next, self.ask_at);
         }
         if may_send && !self.queue.is_empty() {

@@ -285,6 +285,11 @@ impl Source for RawSource {
         SourcePoll::Unit
     }
 
+    /// Messages are chosen by how urgent they are.
+    fn chooses_late(&self) -> bool {
+        lock(&self.queue).outbox.is_some()
+    }
+
     /// Bytes have no position: commands are answered, so that those for all flows of a session do
     /// not fail because of this one, and change nothing.
     fn command(&mut self, _now: Time, payload: &[u8]) -> Result<Vec<u8>, CommandError> {
