@@ -221,16 +221,20 @@ Examples:
   dacapo bench safenet --seconds 2 --json | jq .levels[0].fit";
 
 pub const BENCH_XTP: &str = "\
-As Mapp measured SandiaXTP in 1995: so many bytes are sent, by so many at once, each of them a
-message. ack-rel and ack-un wait until each is acknowledged; here that is when the far end's user
-has read it (DREQ). blast sends 1 MB without waiting and rests for 100 ms, blast-steady does not
-rest. Two costs are derived: of reliability, ack-un less ack-rel; of waiting, blast less ack-un.
+As Mapp measured SandiaXTP in 1995: so many bytes are sent, by so many at once, each send a message
+in all modes of the paper. ack-rel and ack-un wait until each is acknowledged; here that is when the
+far end's user has read it (DREQ). blast sends 1 MB without waiting and rests for 100 ms,
+blast-steady does not rest. Two costs are derived: of reliability, ack-un less ack-rel; of waiting,
+blast less ack-un.
 What may be lost has no checksum over its data, as then. stream is not of the paper: reliable,
-without waiting.
+without waiting, bytes without ends of messages; what does not fill a packet waits for the next
+send.
 
 The time is that of the near end, from the first byte given to the last one read; pauses are no
 part of it. Processor time (user and kernel) is that of both processes, each one thread. All bytes
-are those that the far end has read, and what it has not is said as lost.
+are those that the far end has read, and what it has not is said as lost. JSON has in
+read_by_100_ms how many those were by each tenth of a second of the last run, for ten minutes at
+most.
 
 Without HOST both ends are on this host, two processes over loopback. With HOST the far end is
 `dacapo bench xtp --listen`, started there by hand: it reads whatever comes, one association after

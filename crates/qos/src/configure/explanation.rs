@@ -61,7 +61,8 @@ pub struct Part {
     pub function: &'static str,
     /// How it serves it.
     pub mechanism: &'static str,
-    /// Its parameters, where they are set: "hold = 30 ms".
+    /// What is to be known of it here: its parameters, where they are set ("hold = 30 ms"), and of
+    /// a transport what it does not do for others ("does not yield to others on the way").
     pub params: Vec<String>,
     /// Its share of the cost, in ppb of a core, for one receiver.
     pub cpu_ppb: u64,

@@ -37,7 +37,7 @@ impl fmt::Display for Inlet {
         match error.raw_os_error() {
             Some(libc::ENOMEM) => write!(f, "; it needs {mib} MiB of the kernel's memory"),
             Some(libc::EINVAL | libc::ENOPROTOOPT) => {
-                f.write_str("; this kernel has none (CONFIG_PACKET, CONFIG_MMU)")
+                f.write_str("; this kernel knows none of this kind")
             }
             Some(libc::EPERM | libc::EACCES) => {
                 f.write_str("; a sandbox forbids it, or mmap of a socket")
@@ -55,7 +55,7 @@ mod tests {
     fn why_there_is_no_ring_is_said_with_what_it_needs() {
         let said = |errno| Inlet::Calls(io::Error::from_raw_os_error(errno)).to_string();
         assert!(said(libc::ENOMEM).ends_with("needs 4 MiB of the kernel's memory"));
-        assert!(said(libc::EINVAL).contains("this kernel has none"));
+        assert!(said(libc::EINVAL).contains("this kernel knows none"));
         assert!(said(libc::EPERM).contains("a sandbox forbids it"));
         assert!(said(libc::EMFILE).starts_with("a call for each frame, as there is no ring: "));
         assert_eq!(Inlet::Ring.to_string(), "a ring of 4 MiB shared with the kernel (TPACKET_V2)");

@@ -66,7 +66,8 @@ pub struct Counters {
     pub packets_received: u64,
     /// Their bytes.
     pub bytes_received: u64,
-    /// Packets that came and for which the system had no room, where it says so (Ethernet).
+    /// Packets that came and for which the system had no room, where it says so (Ethernet; those
+    /// for others on the cable, too). It says so with what comes later: the last may be missing.
     pub packets_missed: u64,
     /// Faults that the network told of later, by [`Fault::index`].
     pub faults_told: [u64; Fault::COUNT],

@@ -4,7 +4,7 @@
 //!   near (`near.rs`)                                      far (`far.rs`: --listen, or a process)
 //!     per packet length, send length and mode:
 //!       open, then runs of --bytes until --seconds are over
-//!       send | send | …    messages, some with DREQ  -->  reads, counts
+//!       send | send | …    messages, some with DREQ  -->  reads, counts; of stream bytes
 //!       <-- answers to DREQ
 //!       WCLOSE -->                                    <-- what it has counted, as JSON; closes
 //!   course.rs: how far the far end was when

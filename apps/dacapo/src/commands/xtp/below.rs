@@ -35,8 +35,11 @@ const SIGNALS: u16 = 0;
 const BUFFER_LEN: usize = 1 << 20;
 /// How long peers are answered that do not know yet that it is over.
 const LINGER_MAX: Duration = Duration::from_secs(2);
-/// Associations at a time.
+/// Associations at a time, and what all of them may keep of a direction, which bounds their number
+/// too: whoever opens one can fill it.
 const CONTEXTS_MAX: usize = 1_024;
+const MEMORY_MAX: usize = 256 << 20;
+const CONTEXTS_MIN: usize = 16;
 
 /// This end of XTP.
 pub struct End {
@@ -73,7 +76,8 @@ impl End {
             capture = Some((path.display().to_string(), recorded.failed()));
             network = Box::new(recorded);
         }
-        let config = Config { contexts_max: CONTEXTS_MAX, buffer_len, ..Config::default() };
+        let contexts_max = (MEMORY_MAX / buffer_len.max(1)).clamp(CONTEXTS_MIN, CONTEXTS_MAX);
+        let config = Config { contexts_max, buffer_len, ..Config::default() };
         let mut host = Host::new(network, config).map_err(|error| failed(&error))?;
         host.watch(signals.as_fd(), SIGNALS).map_err(|error| failed(&error))?;
         Ok(Self { host, signals, capture })

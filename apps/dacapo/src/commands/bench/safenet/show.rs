@@ -25,8 +25,8 @@ pub fn print(results: &Results) {
             "\nusers beside plain UDP: {above:+.2} µs at 0 bytes, {times:.2} × the rise per byte"
         ));
     }
-    if results.rows.iter().any(|row| row.frames.is_some()) {
-        line(format_args!("\nframes come in by {}, or by a call for each", Inlet::Ring));
+    if results.rows.iter().any(|row| row.frames == Some("ring")) {
+        line(format_args!("\nthe ring: {}", Inlet::Ring));
     }
     for (level, why) in &results.left_out {
         line(format_args!("\nleft out: {level}: {why}"));

@@ -14,9 +14,9 @@
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How far figures are apart, and how many there are at most.
+/// How far figures are apart, and how many there are at most: a little more than ten minutes.
 const STEP: Duration = Duration::from_millis(100);
-const STEPS_MAX: usize = 150;
+const STEPS_MAX: usize = 6_100;
 
 /// Bytes that were read by the end of each step, from the first read on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -34,8 +34,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Packets leave at the latest when so many bytes have been given.
 const GIVEN_MAX: u64 = 256 << 10;
-/// What the far end tells is shorter.
-const REPORT_LEN_MAX: usize = 4_096;
+/// What the far end tells is shorter: its course has 6,100 figures at most.
+const REPORT_LEN_MAX: usize = 128 << 10;
 
 /// What a run, or several, came to.
 #[derive(Clone, Debug, Default, PartialEq)]

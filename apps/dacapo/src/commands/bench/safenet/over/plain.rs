@@ -53,7 +53,10 @@ impl Frames {
 
     /// Why frames cannot come in so there; `None` when they can.
     pub fn lacks(self, place: &Place) -> Option<String> {
-        Card::open(place, 0, self).err()
+        // Both at a time, as a measurement has them.
+        let ends: Result<Vec<Card>, String> =
+            (0..2).map(|end| Card::open(place, end, self)).collect();
+        ends.err()
     }
 }
 
