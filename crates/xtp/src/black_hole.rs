@@ -13,14 +13,16 @@
 //! What it is not: a search for the longest packet that gets through, or a measure of loss: who is
 //! found in a black hole sends packets of the base length from then on.
 //!
-//! Invariants: what is watched is bounded; one long packet that arrives ends the suspicion. Where
-//! each packet is lost with the probability p, loss alone looks so with p^4 at most, and costs
-//! headers then, nothing else.
+//! Invariants: what is watched is bounded, to the first packets of a round; one of them that
+//! arrives ends the suspicion. Where each packet is lost with the probability p, loss alone looks
+//! so from a given round on with p^4 at most, so sooner or later on a stream that has rounds
+//! enough of a single long packet; it costs headers from then on, nothing else.
 //!
 //! Source: RFC 4821, section 7.7; RFC 8899, section 4.3.
 
+use crate::sender::Report;
 use crate::serial::is_newer;
-use crate::wire::{Span, Spans};
+use crate::wire::Span;
 use std::collections::VecDeque;
 
 /// The most packets of a round that are watched.
@@ -52,18 +54,16 @@ impl BlackHole {
         }
     }
 
-    /// The peer answers the request `echo`: what has arrived is all below `rseq`, and `spans`.
-    /// True when long packets vanish; asked anew it is false until they have vanished as often.
-    pub fn handle_report(&mut self, rseq: u64, echo: u32, spans: Spans<'_>) -> bool {
+    /// The peer answers a request with status that is sound. True when long packets vanish; asked
+    /// anew it is false until they have vanished as often.
+    pub fn handle_report(&mut self, report: &Report<'_>) -> bool {
         let (mut has_arrived, mut is_lost) = (false, false);
         while let Some(long) = self.watched.front().copied() {
-            if is_newer(long.sync, echo) {
+            if is_newer(long.sync, report.control.echo) {
                 break;
             }
             self.watched.pop_front();
-            let Span { left, right } = long.span;
-            let is_there =
-                right <= rseq || spans.iter().any(|span| span.left <= left && right <= span.right);
+            let is_there = report.has(long.span);
             has_arrived |= is_there;
             is_lost |= !is_there;
         }
@@ -83,15 +83,22 @@ impl BlackHole {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::{Control, Spans};
 
     const FRONT: Span = Span { left: 1_000, right: 2_400 };
-    const NONE: Spans<'_> = Spans::List(&[]);
+    const BEHIND: Span = Span { left: 2_400, right: 3_800 };
+
+    fn report(rseq: u64, echo: u32, spans: &[Span]) -> Report<'_> {
+        let control = Control { rseq, alloc: 1 << 20, echo };
+        let spans = (!spans.is_empty()).then_some(Spans::List(spans));
+        Report { control, spans, asked_up_to: Some(3_800), may_resend: true }
+    }
 
     /// Sends and judges so many rounds; how many are one too many.
-    fn rounds(black_hole: &mut BlackHole, numbers: std::ops::Range<u32>) -> usize {
+    fn rounds(black_hole: &mut BlackHole, numbers: std::ops::Range<u32>, spans: &[Span]) -> usize {
         let is_one = |sync| {
             black_hole.handle_sent(FRONT, sync);
-            black_hole.handle_report(1_000, sync, NONE)
+            black_hole.handle_report(&report(1_000, sync, spans))
         };
         numbers.map(is_one).filter(|is_one| *is_one).count()
     }
@@ -99,21 +106,36 @@ mod tests {
     #[test]
     fn long_packets_that_vanish_in_four_rounds_are_in_a_black_hole() {
         let mut black_hole = BlackHole::default();
-        assert_eq!(rounds(&mut black_hole, 0..3), 0);
-        assert_eq!(rounds(&mut black_hole, 3..4), 1);
-        assert_eq!(rounds(&mut black_hole, 4..12), 2, "every fourth");
+        assert_eq!(rounds(&mut black_hole, 0..3, &[]), 0);
+        assert_eq!(rounds(&mut black_hole, 3..4, &[]), 1);
+        assert_eq!(rounds(&mut black_hole, 4..12, &[]), 2, "every fourth");
+    }
+
+    /// Spans that begin at `rseq` name what lacks.
+    #[test]
+    fn a_peer_that_names_gaps_says_so_too() {
+        let mut black_hole = BlackHole::default();
+        for gap in [FRONT, Span { left: 1_000, right: 1_001 }, Span { left: 1_000, right: 9_000 }] {
+            assert_eq!(rounds(&mut black_hole, 0..3, &[gap]), 0);
+            assert_eq!(rounds(&mut black_hole, 3..4, &[gap]), 1, "{gap:?}");
+        }
+        assert_eq!(rounds(&mut black_hole, 4..7, &[FRONT]), 0);
+        black_hole.handle_sent(FRONT, 7);
+        black_hole.handle_sent(BEHIND, 7);
+        assert!(!black_hole.handle_report(&report(1_000, 7, &[FRONT])), "one has arrived");
+        assert_eq!(rounds(&mut black_hole, 8..11, &[FRONT]), 0);
     }
 
     #[test]
     fn one_that_arrives_ends_the_suspicion() {
-        for spans in [&[Span { left: 2_400, right: 3_800 }][..], &[]] {
+        for spans in [&[BEHIND][..], &[]] {
             let mut black_hole = BlackHole::default();
-            assert_eq!(rounds(&mut black_hole, 0..3), 0);
+            assert_eq!(rounds(&mut black_hole, 0..3, &[]), 0);
             let rseq = if spans.is_empty() { 3_800 } else { 1_000 };
             black_hole.handle_sent(FRONT, 3);
-            black_hole.handle_sent(Span { left: 2_400, right: 3_800 }, 3);
-            assert!(!black_hole.handle_report(rseq, 3, Spans::List(spans)));
-            assert_eq!(rounds(&mut black_hole, 4..7), 0);
+            black_hole.handle_sent(BEHIND, 3);
+            assert!(!black_hole.handle_report(&report(rseq, 3, spans)));
+            assert_eq!(rounds(&mut black_hole, 4..7, &[]), 0);
         }
     }
 
@@ -122,7 +144,7 @@ mod tests {
         let mut black_hole = BlackHole::default();
         for _ in 0..10 {
             (0..1_000).for_each(|_| black_hole.handle_sent(FRONT, 7));
-            assert!(!black_hole.handle_report(1_000, 6, NONE));
+            assert!(!black_hole.handle_report(&report(1_000, 6, &[])));
         }
         assert_eq!((black_hole.watched.len(), black_hole.rounds), (WATCHED_MAX, 0));
     }
@@ -131,7 +153,8 @@ mod tests {
     fn a_path_that_takes_nothing_is_none() {
         let mut black_hole = BlackHole::default();
         for echo in 0..100 {
-            assert!(!black_hole.handle_report(1_000, echo, NONE), "only short packets are lost");
+            let is_one = black_hole.handle_report(&report(1_000, echo, &[]));
+            assert!(!is_one, "only short packets are lost");
         }
     }
 }

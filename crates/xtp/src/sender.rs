@@ -65,6 +65,18 @@ impl Report<'_> {
         let first = self.spans.and_then(|spans| spans.iter().next());
         first.is_some_and(|span| span.left == self.control.rseq)
     }
+
+    /// Whether all of a stretch has arrived.
+    #[must_use]
+    pub fn has(&self, stretch: Span) -> bool {
+        let Span { left, right } = stretch;
+        let mut spans = self.spans.unwrap_or(Spans::List(&[])).iter();
+        right <= self.control.rseq
+            || match self.names_gaps() {
+                true => spans.all(|gap| gap.right <= left || right <= gap.left),
+                false => spans.any(|span| span.left <= left && right <= span.right),
+            }
+    }
 }
 
 /// The half of a context that sends the user's stream.
@@ -228,6 +240,13 @@ impl Sender {
 
     fn limit(&self) -> u64 {
         if self.is_unbounded { u64::MAX } else { self.stated.unwrap_or(self.first_window) }
+    }
+
+    /// Whether the peer has said that it takes what lies before `right`, or is assumed to. With
+    /// NOFLOW more is sent, and a reader who is slow refuses that.
+    #[must_use]
+    pub fn is_within_window(&self, right: u64) -> bool {
+        right <= self.stated.unwrap_or(self.first_window)
     }
 
     /// What goes again heeds the window in any case: what has no room there is lost each time.

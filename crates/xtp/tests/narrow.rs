@@ -11,8 +11,8 @@ use common::way::link;
 use common::world::{Side, World, address};
 use dacapo_base::{Random, Time};
 use dacapo_link::{LinkConfig, Mtu};
-use dacapo_xtp::wire::{Body, Control, Format, Options};
-use dacapo_xtp::{Config, End, Listen, Open, Retransmission, Timers};
+use dacapo_xtp::wire::{Body, Control, Format, Limits, Options};
+use dacapo_xtp::{Config, End, Listen, Mode, Open, Retransmission, Timers};
 use std::time::Duration;
 
 const BASE: usize = 1_200;
@@ -65,8 +65,9 @@ fn streams_over_paths_that_become_narrow_arrive_whole() {
     each("streams over narrow paths", run);
 }
 
-/// A unit whose first long packet is answered as lost again and again; when the last was sent.
-fn until_short(uut: &mut Uut, alloc: u64) -> (usize, Vec<usize>) {
+/// A unit whose long packets are answered as lost again and again, by a peer that says how much it
+/// has or names `gaps`; in how many rounds there was one, and what was sent then.
+fn until_short(uut: &mut Uut, alloc: u64, gaps: &[(u64, u64)]) -> (usize, Vec<usize>) {
     let (mut longs, mut last) = (0, Vec::new());
     for _ in 0..100 {
         uut.pass_to_deadline();
@@ -87,7 +88,11 @@ fn until_short(uut: &mut Uut, alloc: u64) -> (usize, Vec<usize>) {
         if let Some(request) = asked.next_back() {
             let echo = request.header().sync;
             uut.pass(Duration::from_millis(10));
-            uut.control(Options::NONE, Control { rseq: 0, alloc, echo });
+            let control = Control { rseq: 0, alloc, echo };
+            match gaps {
+                [] => uut.control(Options::NONE, control),
+                _ => uut.error_control(control, gaps),
+            }
         }
     }
     (longs, last)
@@ -95,14 +100,53 @@ fn until_short(uut: &mut Uut, alloc: u64) -> (usize, Vec<usize>) {
 
 #[test]
 fn what_was_lost_in_four_rounds_goes_again_in_packets_of_the_base_length() {
-    let mut uut = Uut::opening(&stream(), 1 << 20);
+    let unheeded = Open { mode: without_window(), ..stream() };
+    // A peer that names gaps, and a user who heeds no window where there is one.
+    for (open, gaps) in [(stream(), &[][..]), (stream(), &[(0, 5_000)]), (unheeded, &[])] {
+        let mut uut = Uut::opening(&open, 1 << 20);
+        uut.take();
+        uut.write(&bytes(5_000));
+        let (longs, lens) = until_short(&mut uut, 1 << 20, gaps);
+        assert_eq!(longs, 4, "once, and thrice again: {gaps:?}");
+        let data_len: usize = lens.iter().map(|len| len - 32).sum();
+        assert_eq!((lens.iter().max(), data_len), (Some(&BASE), 5_000), "{lens:?}");
+        assert_eq!(uut.engine.packet_len_max(uut.id()), Ok(BASE));
+    }
+}
+
+fn without_window() -> Mode {
+    Mode { without_window: true, ..Mode::default() }
+}
+
+/// Long packets in eight rounds, each with the answer that nothing has come; true when packets are
+/// short after it. `skew` is how much newer the number is that is answered.
+fn is_shortened(open: &Open, alloc: u64, skew: u32) -> bool {
+    let mut uut = Uut::opening(open, alloc);
     uut.take();
-    uut.write(&bytes(5_000));
-    let (longs, lens) = until_short(&mut uut, 1 << 20);
-    assert_eq!(longs, 4, "once, and thrice again");
-    let data_len: usize = lens.iter().map(|len| len - 32).sum();
-    assert_eq!((lens.iter().max(), data_len), (Some(&BASE), 5_000), "{lens:?}");
-    assert_eq!(uut.engine.packet_len_max(uut.id()), Ok(BASE));
+    for round in 0..8 {
+        assert_eq!(uut.write(&bytes(5_000)), 5_000);
+        let sent = uut.take();
+        assert!(sent.iter().any(|sent| sent.bytes.len() > BASE) || round > 3, "{sent:?}");
+        let request = sent.iter().rfind(|sent| sent.has(Options::SREQ)).unwrap();
+        let echo = request.header().sync.wrapping_add(skew);
+        uut.pass(Duration::from_millis(1));
+        uut.control(Options::NONE, Control { rseq: 0, alloc, echo });
+    }
+    uut.engine.packet_len_max(uut.id()).unwrap() == BASE
+}
+
+#[test]
+fn who_answers_no_request_says_nothing_of_what_was_sent() {
+    assert!(is_shortened(&stream(), 1 << 20, 0));
+    assert!(!is_shortened(&stream(), 1 << 20, 1_000));
+}
+
+/// With NOFLOW more is sent than a slow reader takes: it is refused there, and not lost.
+#[test]
+fn a_reader_that_is_slow_is_no_black_hole() {
+    let open = Open { mode: without_window(), ..stream() };
+    assert!(!is_shortened(&open, 0, 0));
+    assert!(is_shortened(&open, 1 << 20, 0));
 }
 
 #[test]
@@ -144,7 +188,7 @@ fn a_first_packet_that_is_never_answered_becomes_shorter() {
     uut.xkey = last.header().key.value();
     let rseq = last.data().len() as u64;
     let control = Control { rseq, alloc: 1 << 20, echo: last.header().sync };
-    uut.traffic(control, dacapo_xtp::wire::Limits::default());
+    uut.traffic(control, Limits::default());
     let sent = uut.take();
     let data = sent.iter().find(|sent| sent.format() == Format::Data).unwrap();
     assert_eq!((data.header().seq, data.data().len() as u64), (rseq, 1_300 - rseq));

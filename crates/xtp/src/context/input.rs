@@ -158,14 +158,15 @@ impl Context {
         }
         let answer = self.requests.handle_echo(now, control.echo);
         self.proof.is_proven |= answer.up_to.is_some();
-        self.judge_length(control, spans);
-        let is_sound = self.sender.handle_report(&Report {
+        let report = Report {
             control: *control,
             spans,
             asked_up_to: answer.up_to,
             may_resend: answer.is_free,
-        });
-        if !is_sound {
+        };
+        if self.sender.handle_report(&report) {
+            self.judge_length(&report);
+        } else {
             self.remark(Code::PROTOCOL_ERROR, Reason::RETRANSMISSION);
         }
         if answer.is_delivered {

@@ -16,8 +16,8 @@
 
 use super::Context;
 use crate::black_hole::ROUNDS_MAX;
-use crate::sender::Piece;
-use crate::wire::{Control, HEADER_LEN, Span, Spans, TAG_LEN};
+use crate::sender::{Piece, Report};
+use crate::wire::{HEADER_LEN, Span, TAG_LEN};
 
 /// The least `data_len_max` that a peer can ask for, and the least to which a packet is cut, bytes:
 /// less would cost more than it carries.
@@ -58,17 +58,19 @@ impl Context {
     pub(super) fn watch_length(&mut self, piece: &Piece, sync: u32) {
         let head_len = HEADER_LEN.saturating_add(piece.tag.map_or(0, |_| TAG_LEN));
         let is_long = head_len.saturating_add(piece.len) > self.packet_len_base;
-        // Of what is not sent again nobody says what has arrived.
-        if is_long && self.group.is_none() && !self.mode.without_repair {
-            let right = piece.seq.saturating_add(piece.len as u64);
+        let right = piece.seq.saturating_add(piece.len as u64);
+        // What has no room there is refused, which looks as if it had vanished; of what is not sent
+        // again nobody says what has arrived.
+        let is_telling = !self.mode.without_repair && self.sender.is_within_window(right);
+        if is_long && is_telling && self.group.is_none() {
             self.black_hole.handle_sent(Span { left: piece.seq, right }, sync);
         }
     }
 
-    /// The peer has said what has arrived.
-    pub(super) fn judge_length(&mut self, control: &Control, spans: Option<Spans<'_>>) {
-        let spans = spans.unwrap_or(Spans::List(&[]));
-        if self.black_hole.handle_report(control.rseq, control.echo, spans) {
+    /// The peer has said what has arrived, in answer to a request: who never heard one says nothing
+    /// of what was sent before it.
+    pub(super) fn judge_length(&mut self, report: &Report<'_>) {
+        if report.asked_up_to.is_some() && self.black_hole.handle_report(report) {
             self.shorten(self.packet_len_base);
         }
     }
