@@ -149,6 +149,23 @@ fn a_reader_that_is_slow_is_no_black_hole() {
     assert!(is_shortened(&open, 1 << 20, 0));
 }
 
+/// Over a path that takes no longer packets status of many gaps would never arrive.
+#[test]
+fn status_of_many_gaps_is_as_short_as_the_peer_asked_for() {
+    for len in [BASE, 700] {
+        let limits = Limits { data_len_max: len as u32 - 32, ..Limits::default() };
+        let mut uut = Uut::opened(Listen::on(0), Some(limits));
+        assert!(uut.engine.packet_len_max(uut.id()).unwrap() > BASE);
+        (1..=100).for_each(|place| uut.data(Options::NONE, 200 * place, &[7; 100]));
+        uut.data(Options::SREQ, 20_200, &[]);
+        let sent = uut.take();
+        let errors: Vec<_> = sent.iter().filter(|sent| sent.format() == Format::Ecntl).collect();
+        assert_eq!(errors.len(), 1, "{sent:?}");
+        assert_eq!(errors[0].spans().len(), (len - 56) / 16);
+        assert!(errors[0].bytes.len() <= len, "{}", errors[0].bytes.len());
+    }
+}
+
 #[test]
 fn the_peer_is_asked_for_packets_as_short() {
     let mut uut = Uut::opening(&stream(), 1 << 20);

@@ -240,7 +240,7 @@ impl Context {
             return write(&header, &Body::Cntl(control), into);
         }
         let mut spans = self.receiver.spans();
-        keep_longest(&mut spans, self.packet_len_max.saturating_sub(SPANS_AT) / SPAN_LEN);
+        keep_longest(&mut spans, self.spans_max());
         let header = self.control_header(Format::Ecntl, Options::NONE);
         write(&header, &Body::Ecntl(control, Spans::List(&spans)), into)
     }
@@ -251,12 +251,20 @@ impl Context {
             if self.replies.is_traffic_due {
                 CONTROL_LEN
             } else if self.lacks() {
-                SPANS_AT.saturating_add(self.receiver.spans().len().saturating_mul(SPAN_LEN))
+                let count = self.receiver.spans().len().min(self.spans_max());
+                SPANS_AT.saturating_add(count.saturating_mul(SPAN_LEN))
             } else {
                 CNTL_LEN
             }
         };
         self.proof.is_proven || self.affords(len())
+    }
+
+    /// The most spans of a packet that is no longer than this end's, and than the peer asked for:
+    /// over a path that takes no longer ones status would never arrive.
+    fn spans_max(&self) -> usize {
+        let len = self.packet_len_max.min(HEADER_LEN.saturating_add(self.data_len_max));
+        len.saturating_sub(SPANS_AT) / SPAN_LEN
     }
 
     fn lacks(&self) -> bool {
