@@ -26,6 +26,7 @@ mod context;
 mod engine;
 mod event;
 mod group;
+mod hold;
 mod members;
 mod ranges;
 mod rate;

@@ -93,6 +93,8 @@ pub struct Sender {
     is_in_message: bool,
     /// More is announced: what does not fill a packet waits for it.
     is_held: bool,
+    /// What begins before this byte waits for nothing.
+    let_go: u64,
     resend: Ranges,
     resent: VecDeque<Resent>,
     /// The window until the peer has stated its own.
@@ -122,6 +124,7 @@ impl Sender {
             tags: VecDeque::new(),
             is_in_message: false,
             is_held: false,
+            let_go: 0,
             resend: Ranges::default(),
             resent: VecDeque::new(),
             first_window,
@@ -215,9 +218,15 @@ impl Sender {
         taken.len()
     }
 
-    /// Whether what does not fill a packet, and ends no message, waits for more.
-    pub fn hold(&mut self, is_held: bool) {
-        self.is_held = is_held;
+    /// What does not fill a packet, and ends no message, waits for more from now on.
+    pub fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    /// What there is waits for nothing, also when more is announced before it leaves.
+    pub fn let_go(&mut self) {
+        self.is_held = false;
+        self.let_go = self.end();
     }
 
     /// The user gives no more.
@@ -281,7 +290,8 @@ impl Sender {
     fn waits_for_more(&self, piece: &Piece, len_max: usize) -> bool {
         let is_rest = piece.seq.saturating_add(piece.len as u64) == self.end();
         let len_max = len_max.saturating_sub(piece.tag.map_or(0, |_| TAG_LEN));
-        self.is_held && is_rest && !piece.is_end && piece.len < len_max
+        let is_held = self.is_held && piece.seq >= self.let_go;
+        is_held && is_rest && !piece.is_end && piece.len < len_max
     }
 
     /// The front of the stream again, as it was in the packet that opened the association.

@@ -108,3 +108,50 @@ fn a_window_is_used_to_its_end_and_what_lacks_goes_again() {
     let (lens, _) = leaves(&mut uut);
     assert_eq!(lens, [FULL, 300], "again; the 600 bytes behind wait");
 }
+
+/// Bytes one by one, each of them with more announced before the 5 ms of the one before are over.
+#[test]
+fn no_byte_waits_longer_however_often_more_is_announced() {
+    let mut uut = opened(1 << 20);
+    let (mut written, mut left) = (Vec::new(), 0);
+    // Every request is answered at once.
+    let send = |uut: &mut Uut, left: &mut usize| {
+        for sent in uut.take() {
+            *left += sent.data().len();
+            if sent.has(Options::SREQ) {
+                let echo = sent.header().sync;
+                uut.control(Options::NONE, Control { rseq: *left as u64, alloc: 1 << 20, echo });
+            }
+        }
+    };
+    for _ in 0..300 {
+        written.push(uut.now);
+        write_more(&mut uut, &[1]);
+        send(&mut uut, &mut left);
+        let next = uut.now + Duration::from_millis(4);
+        while uut.engine.deadline() <= next {
+            uut.pass_to_deadline();
+            send(&mut uut, &mut left);
+        }
+        uut.pass(next.since(uut.now));
+        let oldest = written.get(left).copied().unwrap_or(uut.now);
+        assert!(uut.now.since(oldest) <= HOLD, "{:?}", uut.now.since(oldest));
+    }
+    assert!(left >= 298, "{left}");
+}
+
+/// What was let go, or written without an announcement, is held by none that follows.
+#[test]
+fn what_waits_no_longer_is_not_held_again() {
+    let mut uut = opened(1 << 20);
+    write_more(&mut uut, &[1; 100]);
+    uut.silent();
+    uut.pass(HOLD);
+    write_more(&mut uut, &[2; 100]);
+    assert_eq!(leaves(&mut uut), (vec![200], true));
+    assert_eq!(uut.write(&[3; 100]), 100);
+    write_more(&mut uut, &[4; 100]);
+    assert_eq!(leaves(&mut uut), (vec![200], true));
+    write_more(&mut uut, &[5; 100]);
+    uut.silent();
+}

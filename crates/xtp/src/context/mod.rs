@@ -27,6 +27,7 @@ use output::write;
 use crate::black_hole::BlackHole;
 use crate::config::{Config, Mode, Open};
 use crate::event::{End, Events};
+use crate::hold::Hold;
 use crate::rate::{Rate, smaller};
 use crate::receiver::Receiver;
 use crate::requests::{Alarm, Requests};
@@ -129,8 +130,8 @@ pub struct Context {
     is_rclose_told: bool,
     is_aborting: bool,
     wants_room: bool,
-    /// When what waits for more that was announced goes out without it; else `NEVER`.
-    held_until: Time,
+    /// When what waits for more that was announced goes out without it.
+    hold: Hold,
     /// Places up to which the user wants to know of delivery.
     deliveries: VecDeque<u64>,
     replies: Replies,
@@ -242,7 +243,7 @@ impl Context {
             is_rclose_told: false,
             is_aborting: false,
             wants_room: false,
-            held_until: Time::NEVER,
+            hold: Hold::default(),
             deliveries: VecDeque::new(),
             replies: Replies::default(),
             wants: Wants::default(),
@@ -317,9 +318,9 @@ impl Context {
             return Time::NEVER;
         }
         if self.is_quiet() {
-            return self.quiet_deadline().min(self.credit_at).min(self.held_until);
+            return self.quiet_deadline().min(self.credit_at).min(self.hold.until());
         }
-        let mut at = self.requests.deadline().min(self.held_until);
+        let mut at = self.requests.deadline().min(self.hold.until());
         at = at.min(self.wants.window_at.unwrap_or(Time::NEVER));
         let may_answer = match self.state {
             State::Open => self.affords_status(),
@@ -352,7 +353,7 @@ impl Context {
             self.is_aborting = end != End::Complete;
             self.finish_with(end);
             self.sender.stop();
-            self.held_until = Time::NEVER;
+            self.hold.clear();
             self.wants.close = true;
         }
     }

@@ -9,9 +9,6 @@ use crate::wire::Limits;
 use dacapo_base::Time;
 use std::time::Duration;
 
-/// How long what does not fill a packet waits for more that was announced (decided here).
-const HOLD_MAX: Duration = Duration::from_millis(5);
-
 impl Context {
     /// Whether the user can still send.
     pub fn takes_data(&self) -> bool {
@@ -22,9 +19,13 @@ impl Context {
     pub fn write(&mut self, now: Time, message: &Message<'_>) -> usize {
         let Message { data, is_end, tag, asks_delivery, has_more } = *message;
         let taken = self.sender.write(data, is_end, tag);
-        let is_held = has_more && !is_end && !asks_delivery;
-        self.sender.hold(is_held);
-        self.held_until = if is_held { now + HOLD_MAX } else { Time::NEVER };
+        if has_more && !is_end && !asks_delivery {
+            self.sender.hold();
+            self.hold.begin(now, self.sender.next(), self.sender.end());
+        } else {
+            self.sender.let_go();
+            self.hold.clear();
+        }
         self.wants_room |= taken < data.len();
         if asks_delivery && taken == data.len() {
             self.deliveries.push_back(self.sender.end());
@@ -57,7 +58,7 @@ impl Context {
     /// The user sends no more.
     pub fn finish(&mut self) {
         self.sender.finish();
-        self.held_until = Time::NEVER;
+        self.hold.clear();
     }
 
     /// The user reads no more.
@@ -87,9 +88,8 @@ impl Context {
 
     /// More was announced and has not come: what there is goes out.
     pub(super) fn release_late(&mut self, now: Time) {
-        if self.held_until <= now {
-            self.held_until = Time::NEVER;
-            self.sender.hold(false);
+        if self.hold.is_over(now, self.sender.next()) {
+            self.sender.let_go();
         }
     }
 

@@ -25,8 +25,8 @@ pub struct Message<'a> {
     /// Whether [`crate::Event::Delivered`] is wanted, when the peer's user has read all of it.
     pub asks_delivery: bool,
     /// Whether more of the message is written at once, as MSG_MORE of sockets says: what does not
-    /// fill a packet waits for that, 5 ms at most. Counts where no message ends and no delivery is
-    /// asked for.
+    /// fill a packet waits for that, 5 ms at most from when it was written, however often more is
+    /// announced. Counts where no message ends and no delivery is asked for.
     pub has_more: bool,
 }
 
