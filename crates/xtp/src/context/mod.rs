@@ -141,7 +141,7 @@ pub struct Context {
     disowned: Option<u32>,
     /// What the peer has remarked last.
     pub last_remark: Option<(Code, Reason)>,
-    /// Messages with a tag that had no room and are not sent again.
+    /// Packets with a tag that had no room and are not sent again.
     pub refused: u64,
     response_wait: Duration,
     /// The members, at the transmitter of a reliable group.

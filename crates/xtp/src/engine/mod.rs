@@ -70,7 +70,9 @@ pub struct Counters {
     pub diagnostics: u64,
     /// Diagnostics not sent, because their source had had its share.
     pub withheld: u64,
-    /// Messages with a tag that are not sent again (NOERR) and for which a context had no room.
+    /// Packets that begin a message with a tag, are not sent again (NOERR), and for which a context
+    /// had no room. Where such a message goes in two packets the rest may find room: it is read
+    /// behind a [`crate::Read::Hole`], without a tag.
     pub no_room: u64,
 }
 
