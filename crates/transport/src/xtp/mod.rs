@@ -176,6 +176,7 @@ impl Xtp {
     fn end_all(&mut self) {
         let unread = lock(&self.links).end_all();
         self.streams.stats.drops.closed += unread;
+        self.close_left();
         self.transmit();
     }
 }

@@ -198,7 +198,10 @@ impl Links {
                 Ok(Read::Nothing | Read::Finished) | Err(_) => break,
             }
         }
+        // The end of what has begun to come does not come any more.
+        link.messages.handle_hole();
         self.broken += std::mem::take(&mut link.messages.broken);
+        self.overflow += std::mem::take(&mut link.messages.overflow);
         count
     }
 }

@@ -259,3 +259,18 @@ fn datagrams_for_which_the_engine_has_no_room_are_counted() {
         assert_eq!(counted, sent, "loses one: {loses}");
     }
 }
+
+/// The front of a datagram has come and its end has not, when the association ends.
+#[test]
+fn a_datagram_that_is_not_whole_at_the_end_is_counted() {
+    let mut net = Net::with(Mode::Datagrams, 1, 4_096);
+    assert!(net.dialers[0].1.put(0, Kind::Stream, &[0; 24]));
+    net.turn(|_| true);
+    net.listener.take_messages(0);
+    // Nobody reads: the window ends within the fifth.
+    for _ in 0..5 {
+        assert!(net.dialers[0].1.put(0, Kind::Datagram, &[7; 1_000]));
+        net.turn(|_| true);
+    }
+    assert_eq!((net.listener.end_all(), net.listener.broken), (4, 1));
+}
