@@ -107,11 +107,13 @@ impl Links {
     /// Datagrams of so many bytes will be written as records: where they are shorter than any
     /// before, the lengths of records weigh more, and the limits of XTP become as much wider.
     pub(in crate::xtp) fn expect_records(&mut self, number: usize, len: usize) {
+        // An empty one is a length alone, for which there is no more room than beside a byte.
+        let len = len.max(1);
         let Some(link) = self.links.get_mut(&number).filter(|link| len < link.shortest) else {
             return;
         };
         // By halves, so that it is seldom.
-        link.shortest = 1 << len.max(1).ilog2();
+        link.shortest = 1 << len.ilog2();
         let limits = options::limits(link.bound_bps, self.mode, self.packet_len, link.shortest);
         if let Some(context) = link.context.filter(|_| link.bound_bps > 0) {
             // A limit that follows another waits for the end of its period; one that follows none

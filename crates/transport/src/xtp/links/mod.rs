@@ -287,7 +287,10 @@ impl Links {
             return None;
         }
         let terms = self.labels.terms(link.label, self.called).unwrap_or_default();
-        let mode = options::options(&terms, self.mode, self.packet_len);
+        let mut mode = options::options(&terms, self.mode, self.packet_len);
+        // Records may be announced before there is an association.
+        let (bound_bps, shortest) = (terms.bound_bps, link.shortest);
+        mode.limits = options::limits(bound_bps, self.mode, self.packet_len, shortest);
         let open = Open { peer: link.remote, ends: None, service: Service::Stream, mode };
         match self.engine.open(self.now, &open) {
             Ok(context) => {

@@ -6,6 +6,7 @@ use crate::xtp::Xtp;
 use crate::xtp::config::listener_packet_len;
 use crate::xtp::link::lock;
 use crate::{Lane, Outgoing, StreamTransport, Transport};
+use dacapo_xtp::wire::Body;
 use std::io::{IoSlice, IoSliceMut};
 
 /// A listener and so many dialers, between which packets go in memory.
@@ -273,4 +274,30 @@ fn a_datagram_that_is_not_whole_at_the_end_is_counted() {
         net.turn(|_| true);
     }
     assert_eq!((net.listener.end_all(), net.listener.broken), (4, 1));
+}
+
+/// The limits of XTP follow the shortest record once, and from the first packet on.
+#[test]
+fn limits_become_wider_once_for_records_without_bytes() {
+    let terms = Terms { bound_bps: 64_000, ..Terms::default() };
+    let mut net = Net::of(Mode::Streams, 1, &terms, 4_096);
+    let dialer = &mut net.dialers[0].1;
+    for times in 0..3 {
+        dialer.expect_records(0, 0);
+        let mut count = 0;
+        carry(dialer, |_, _| count += 1);
+        assert_eq!(count > 0, times == 0, "said once: {times}");
+    }
+    let mut early = Links::new(&Config::default(), Mode::Streams, 1_195, Random::from_number(7));
+    let number = early.dial(address(0), &token(1), &terms);
+    early.expect_records(number, 1);
+    early.handle_time(Time::from_millis(1));
+    let mut rates = Vec::new();
+    carry(&mut early, |_, packet| {
+        if let Ok(Body::First(_, traffic, _)) = Frame::open(packet).unwrap().body() {
+            rates.push(traffic.limits.unwrap().out_rate);
+        }
+    });
+    assert_eq!(rates, [options::limits(64_000, Mode::Streams, 1_195, 1).out_rate]);
+    assert_ne!(rates, [options::limits(64_000, Mode::Streams, 1_195, 32).out_rate]);
 }
