@@ -40,7 +40,9 @@ pub trait StreamTransport: Transport {
     /// A stream with this token may come up to `until`, once. Expecting it again changes the time.
     /// A dialed transport expects nobody.
     ///
-    /// Beyond [`crate::DATA_LANES_MAX`] tokens the answer is a [`StreamEvent::Closed`].
+    /// Beyond [`crate::DATA_LANES_MAX`] tokens the answer is a [`StreamEvent::Closed`]. So it is
+    /// where a transport has a lower bound of its own: XTP takes 8 tokens with the same first four
+    /// bytes, which are the label of its packets. What is refused is not expected.
     fn expect(&mut self, token: Token, until: Time);
 
     /// Says what the flow is like whose stream has this token, after the token is expected or

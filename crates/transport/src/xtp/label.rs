@@ -100,7 +100,10 @@ impl Known {
 
 /// There are as many labels as there may be, or as many streams with this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LabelsFull;
+pub(super) struct LabelsFull {
+    /// How many that is.
+    pub(super) limit: usize,
+}
 
 /// The labels with which something may come. All times are the caller's.
 #[derive(Debug, Default)]
@@ -128,7 +131,7 @@ impl Labels {
         }
         known.expected.retain(|one| known.count > 0 || one.until >= now);
         if known.expected.len() >= SHARED_MAX {
-            return Err(LabelsFull);
+            return Err(LabelsFull { limit: SHARED_MAX });
         }
         known.expected.push(Expected { token: *token, until, terms: None });
         Ok(())
@@ -144,7 +147,7 @@ impl Labels {
         }
         let lingering = self.known.iter().filter(|(_, it)| it.count == 0 && !it.is_expected(now));
         let oldest = lingering.min_by_key(|(_, it)| it.lingers_until).map(|(label, _)| *label);
-        self.known.remove(&oldest.ok_or(LabelsFull)?);
+        self.known.remove(&oldest.ok_or(LabelsFull { limit: LABELS_MAX })?);
         Ok(())
     }
 
@@ -280,7 +283,7 @@ mod tests {
             labels.expect(&token(label, 0), until, at(0)).unwrap();
         }
         let more = token(99_999, 0);
-        assert_eq!(labels.expect(&more, at(50), at(5)), Err(LabelsFull));
+        assert_eq!(labels.expect(&more, at(50), at(5)), Err(LabelsFull { limit: LABELS_MAX }));
         assert!(labels.terms(99_999, at(5)).is_none());
         labels.expect(&more, at(50), at(11)).unwrap();
         assert!(labels.terms(99_999, at(11)).is_some());
@@ -288,7 +291,10 @@ mod tests {
         for number in 0..SHARED_MAX as u8 {
             labels.expect(&token(5, number), at(50), at(11)).unwrap();
         }
-        assert_eq!(labels.expect(&token(5, 99), at(50), at(11)), Err(LabelsFull));
+        assert_eq!(
+            labels.expect(&token(5, 99), at(50), at(11)),
+            Err(LabelsFull { limit: SHARED_MAX })
+        );
     }
 
     /// Streams that come and go fast leave as many labels behind as there may be.

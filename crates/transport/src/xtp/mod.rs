@@ -222,8 +222,13 @@ impl StreamTransport for Xtp {
         let expected = links.labels.expect(&token, until, now);
         drop(links);
         match expected {
-            Ok(()) => self.streams.expect(token, until),
-            Err(LabelsFull) => self.streams.refuse(token),
+            Ok(()) => {
+                if !self.streams.expect(token, until) {
+                    // Nothing may come with the label of a token that is refused.
+                    lock(&self.links).labels.forget(&token);
+                }
+            }
+            Err(LabelsFull { limit }) => self.streams.refuse(token, limit),
         }
     }
 

@@ -344,19 +344,21 @@ impl<C: Connection> Streams<C> {
         }
     }
 
-    /// As [`super::StreamTransport::expect`].
-    pub(crate) fn expect(&mut self, token: Token, until: Time) {
-        if self.gate.expect(token, until, self.now).is_err() {
-            self.refuse(token);
+    /// As [`super::StreamTransport::expect`]; false when it is refused, which is told.
+    pub(crate) fn expect(&mut self, token: Token, until: Time) -> bool {
+        let is_expected = self.gate.expect(token, until, self.now).is_ok();
+        if !is_expected {
+            self.refuse(token, DATA_LANES_MAX);
         }
+        is_expected
     }
 
-    /// Tells that a token is one too many, and expects it no longer.
-    pub(crate) fn refuse(&mut self, token: Token) {
+    /// Tells that a token is one too many where there may be `limit`, and expects it no longer.
+    pub(crate) fn refuse(&mut self, token: Token, limit: usize) {
         self.gate.forget(&token);
         self.stats.streams.over_limit += 1;
         let nobody = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-        self.tell_closed(nobody, token, &Ending::TooManyStreams { limit: DATA_LANES_MAX });
+        self.tell_closed(nobody, token, &Ending::TooManyStreams { limit });
     }
 
     /// As [`super::StreamTransport::forget`].

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::conformance::Side;
+use crate::stream::StreamEvent;
 use crate::xtp::Xtp;
 use crate::xtp::config::listener_packet_len;
 use crate::xtp::link::lock;
@@ -300,4 +301,30 @@ fn limits_become_wider_once_for_records_without_bytes() {
     });
     assert_eq!(rates, [options::limits(64_000, Mode::Streams, 1_195, 1).out_rate]);
     assert_ne!(rates, [options::limits(64_000, Mode::Streams, 1_195, 32).out_rate]);
+}
+
+/// A token that is refused leaves no label behind, with which somebody could come.
+#[test]
+fn the_label_of_a_token_that_is_refused_is_forgotten() {
+    let local = [SocketAddr::from(([127, 0, 0, 1], 0))];
+    let config = Config::default();
+    let mut xtp =
+        Xtp::serve(&local, Mode::Streams, Random::from_number(1), &config).expect("a listener");
+    let labelled = |number: u16| {
+        let mut token = [7; 16];
+        token[..2].copy_from_slice(&number.to_be_bytes());
+        token
+    };
+    let most = crate::DATA_LANES_MAX as u16;
+    (0..=most).for_each(|number| xtp.expect(labelled(number), Time::NEVER));
+    let told = std::iter::from_fn(|| xtp.poll_stream()).collect::<Vec<_>>();
+    assert!(
+        matches!(&told[..], [StreamEvent::Closed { token, .. }] if *token == labelled(most)),
+        "{told:?}"
+    );
+    let is_known = |number| {
+        let label = label::label_of(&labelled(number));
+        lock(&xtp.links).labels.terms(label, Time::ZERO).is_some()
+    };
+    assert_eq!([0, most - 1, most].map(is_known), [true, true, false]);
 }
