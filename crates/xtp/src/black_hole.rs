@@ -20,10 +20,9 @@
 //!
 //! Source: RFC 4821, section 7.7; RFC 8899, section 4.3.
 
+use crate::pending::Pending;
 use crate::sender::Report;
-use crate::serial::is_newer;
 use crate::wire::Span;
-use std::collections::VecDeque;
 
 /// The most packets of a round that are watched.
 const WATCHED_MAX: usize = 64;
@@ -31,39 +30,26 @@ const WATCHED_MAX: usize = 64;
 /// (`MAX_PROBES`); here a round may have one packet only.
 pub const ROUNDS_MAX: u32 = 4;
 
-/// A long packet whose fate is not known.
-#[derive(Clone, Copy, Debug)]
-struct Long {
-    span: Span,
-    /// The first request that was sent after it, or with it.
-    sync: u32,
-}
-
 /// The long packets of a stream.
 #[derive(Debug, Default)]
 pub struct BlackHole {
-    watched: VecDeque<Long>,
+    /// Those whose fate is not known.
+    watched: Pending<WATCHED_MAX>,
     rounds: u32,
 }
 
 impl BlackHole {
     /// A long packet has been sent; `sync` is the number of the next request after it, or with it.
     pub fn handle_sent(&mut self, span: Span, sync: u32) {
-        if self.watched.len() < WATCHED_MAX {
-            self.watched.push_back(Long { span, sync });
-        }
+        self.watched.push(span, sync);
     }
 
     /// The peer answers a request with status that is sound. True when long packets vanish; asked
     /// anew it is false until they have vanished as often.
     pub fn handle_report(&mut self, report: &Report<'_>) -> bool {
         let (mut has_arrived, mut is_lost) = (false, false);
-        while let Some(long) = self.watched.front().copied() {
-            if is_newer(long.sync, report.control.echo) {
-                break;
-            }
-            self.watched.pop_front();
-            let is_there = report.has(long.span);
+        while let Some(long) = self.watched.pop_answered(report.control.echo) {
+            let is_there = report.has(long);
             has_arrived |= is_there;
             is_lost |= !is_there;
         }
@@ -146,7 +132,7 @@ mod tests {
             (0..1_000).for_each(|_| black_hole.handle_sent(FRONT, 7));
             assert!(!black_hole.handle_report(&report(1_000, 6, &[])));
         }
-        assert_eq!((black_hole.watched.len(), black_hole.rounds), (WATCHED_MAX, 0));
+        assert_eq!((black_hole.watched.after(6).count(), black_hole.rounds), (WATCHED_MAX, 0));
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod event;
 mod group;
 mod hold;
 mod members;
+mod pending;
 mod ranges;
 mod rate;
 mod receiver;

@@ -14,9 +14,9 @@
 //! packet for each time that the closed window is asked for; a stretch that was sent again is not
 //! sent a third time before an answer has come to a request that was sent after it.
 
+use crate::pending::Pending;
 use crate::ranges::Ranges;
 use crate::ring::Ring;
-use crate::serial::is_newer;
 use crate::wire::{Control, Span, Spans, TAG_LEN};
 use std::collections::VecDeque;
 
@@ -36,13 +36,6 @@ pub struct Piece {
     pub tag: Option<[u8; 8]>,
     /// Whether it was sent before.
     pub is_again: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Resent {
-    span: Span,
-    /// The first request that was sent after it, or with it.
-    sync: u32,
 }
 
 /// What status says of what was sent, seen from the sender.
@@ -96,7 +89,7 @@ pub struct Sender {
     /// What begins before this byte waits for nothing.
     let_go: u64,
     resend: Ranges,
-    resent: VecDeque<Resent>,
+    resent: Pending<RESENT_MAX>,
     /// The window until the peer has stated its own.
     first_window: u64,
     stated: Option<u64>,
@@ -126,7 +119,7 @@ impl Sender {
             is_held: false,
             let_go: 0,
             resend: Ranges::default(),
-            resent: VecDeque::new(),
+            resent: Pending::default(),
             first_window,
             stated: None,
             is_lossy,
@@ -331,9 +324,7 @@ impl Sender {
         if piece.is_again {
             self.may_probe = false;
             self.resend.remove(span);
-            if self.resent.len() < RESENT_MAX {
-                self.resent.push_back(Resent { span, sync });
-            }
+            self.resent.push(span, sync);
         }
         self.next = self.next.max(span.right);
         if piece.is_end {
@@ -395,9 +386,7 @@ impl Sender {
     }
 
     fn forget_resent(&mut self, echo: u32) {
-        while self.resent.front().is_some_and(|resent| !is_newer(resent.sync, echo)) {
-            self.resent.pop_front();
-        }
+        while self.resent.pop_answered(echo).is_some() {}
     }
 
     fn is_sound(&self, report: &Report<'_>) -> bool {
@@ -426,8 +415,8 @@ impl Sender {
             gaps.insert(Span { left: rseq, right });
             spans.iter().for_each(|span| gaps.remove(span));
         }
-        let too_early = self.resent.iter().filter(|resent| is_newer(resent.sync, echo));
-        too_early.for_each(|resent| gaps.remove(resent.span));
+        // Of what went again after that request it says nothing.
+        self.resent.after(echo).for_each(|again| gaps.remove(again));
         gaps.remove(Span { left: 0, right: rseq });
         gaps.iter().for_each(|gap| self.resend.insert(gap));
     }
