@@ -184,6 +184,12 @@ impl RawSender {
         !lock(&self.queue).is_shared
     }
 
+    /// Whether both feed, or have fed, the same flow.
+    #[must_use]
+    pub fn feeds_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.queue, &other.queue)
+    }
+
     /// Whether others still feed the flow, or may once they are taken in.
     #[must_use]
     pub fn has_others(&self) -> bool {

@@ -338,7 +338,7 @@ impl State {
     }
 
     /// Wakes who sleeps until something is due, when something else is due before.
-    fn ring_if_earlier(&mut self) {
+    pub fn ring_if_earlier(&mut self) {
         let Some(asleep) = self.drive.alarm().asleep() else { return };
         if self.next_deadline() < asleep {
             self.drive.counters.wakes += 1;

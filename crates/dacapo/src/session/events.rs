@@ -93,6 +93,7 @@ impl State {
                 if let Some(flow) = self.flow(session, flow) {
                     flow.failure.get_or_insert(error);
                 }
+                self.fail_messages(session, flow);
             }
             CoreEvent::Elsewhere { session, port } => {
                 if let Some(entry) = self.sessions.get_mut(&session) {
@@ -182,8 +183,9 @@ impl State {
         let unknown = entry.role == Role::Creator && entry.phase == Phase::Joining;
         entry.phase = Phase::Over(error);
         let had_others = entry.flows.iter_mut().map(Flow::let_go).fold(false, |any, it| any | it);
-        entry.flows.iter_mut().for_each(Flow::fail_messages);
         let name = had_others.then(|| entry.name.clone());
+        let flows = 0..entry.flows.len();
+        flows.for_each(|flow| self.fail_messages(id, flow));
         if unknown {
             self.sessions.remove(&id);
         }

@@ -4,7 +4,7 @@
 
 use super::misuse;
 use crate::access::messages::Inbox;
-use crate::access::raw::{MessageError, RawReceiver, RawSender};
+use crate::access::raw::{RawReceiver, RawSender};
 use crate::plan::RawEnd;
 use dacapo_core::table::Role;
 use dacapo_core::{Error, Ledger};
@@ -193,12 +193,9 @@ impl Flow {
     /// # Errors
     /// Misuse when it cannot.
     pub fn send_messages(&self) -> Result<(), Error> {
-        let Self { info, end, handed, .. } = self;
+        let Self { info, end, .. } = self;
         let cannot = |why: &str| misuse(format!("the flow \"{}\" {why}", info.name));
         let End::Sender(sender) = end else { return Err(cannot("is finished; nothing follows")) };
-        if *handed > 0 && !sender.carries_messages() {
-            return Err(cannot(&format!("cannot carry messages: {}", MessageError::CarriesUnits)));
-        }
         let begun = sender.begin_messages(info.unit_len_max);
         begun.map_err(|error| cannot(&format!("cannot carry messages: {error}")))
     }
@@ -206,11 +203,6 @@ impl Flow {
     /// From now on this end receives messages.
     pub fn receive_messages(&mut self) {
         self.inbox.get_or_insert_default();
-    }
-
-    /// Its session is over: messages that wait come to nothing, unless others send by it too.
-    pub fn fail_messages(&mut self) {
-        self.sender().into_iter().for_each(RawSender::fail_messages);
     }
 
     /// Its session is over: others that send by it need not wait for this end to finish. True when
@@ -245,7 +237,7 @@ impl Flow {
     /// Whether a call that sends `len` bytes has something to say.
     pub fn takes(&self, len: usize) -> bool {
         match &self.end {
-            End::Sender(sender) => !sender.is_open() || sender.has_room(len),
+            End::Sender(sender) => self.is_lost(sender) || sender.has_room(len),
             _ => true,
         }
     }
@@ -253,9 +245,15 @@ impl Flow {
     /// Whether a call that sends a message of `len` bytes has something to say.
     pub fn takes_message(&self, priority: u16, len: usize) -> bool {
         match &self.end {
-            End::Sender(sender) => !sender.is_open() || sender.has_message_room(priority, len),
+            End::Sender(sender) => self.is_lost(sender) || sender.has_message_room(priority, len),
             _ => true,
         }
+    }
+
+    /// Whether nothing that this end sends goes by it any more: it has ended, or has failed for its
+    /// session.
+    fn is_lost(&self, sender: &RawSender) -> bool {
+        self.failure.is_some() || !sender.is_open()
     }
 
     /// Whether a call that receives has something to say.

@@ -392,7 +392,7 @@ impl Session {
         let received = take(entry, index)?;
         let is_held_up = || entry.flows.get(index).is_some_and(Flow::is_held_up);
         if matches!(received, Received::Unit(_)) && is_held_up() {
-            state.wake(self.0.id, index);
+            state.go_on(self.0.id, index);
         }
         Ok(received)
     }

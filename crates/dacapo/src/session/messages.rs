@@ -189,8 +189,8 @@ impl MessageSender {
     /// Waits until a message has ended.
     ///
     /// # Errors
-    /// Misuse when the session is closed meanwhile; why it ended, when others still send by the
-    /// flow and the message with it.
+    /// Misuse when the session is closed meanwhile, or the ticket is of another flow; why the
+    /// session ended, when others still send by the flow and the message with it.
     pub fn wait(&self, ticket: Ticket) -> Result<Outcome, Error> {
         loop {
             if let Some(outcome) = self.wait_until(ticket, Time::NEVER)? {
@@ -256,11 +256,16 @@ impl MessageSender {
 
     fn wait_until(&self, ticket: Ticket, until: Time) -> Result<Option<Outcome>, Error> {
         let (session, index) = (&self.session, self.index);
+        let state = session.lock();
+        let flow = state.sessions.get(&session.id()).and_then(|entry| entry.flows.get(index));
+        if flow.and_then(Flow::sender).is_some_and(|sender| !sender.has_given(ticket)) {
+            return Err(misuse(format!("the ticket is not of the flow \"{}\"", self.flow)));
+        }
         let met = move |entry: &Entry| {
             let sender = entry.flows.get(index).and_then(Flow::sender);
             sender.is_none_or(|sender| sender.outcome(ticket).is_some())
         };
-        let (mut state, waited) = session.wait(session.lock(), until, met);
+        let (mut state, waited) = session.wait(state, until, met);
         if let Some(outcome) = outcome(&state, session, index, ticket) {
             return Ok(Some(outcome));
         }
@@ -367,7 +372,7 @@ impl MessageReceiver {
         let entry = state.open_entry(id)?;
         let (got, has_taken_units) = take_part(entry, index)?;
         if has_taken_units && entry.flows.get(index).is_some_and(Flow::is_held_up) {
-            state.wake(id, index);
+            state.go_on(id, index);
         }
         Ok(got)
     }

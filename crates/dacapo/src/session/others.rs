@@ -66,6 +66,18 @@ impl State {
         finished.into_iter().for_each(|(id, index)| self.wake(id, index));
     }
 
+    /// A flow has failed for a session, or the session is over: messages that wait come to nothing,
+    /// unless the flow goes on for others, who get them.
+    pub fn fail_messages(&self, id: SessionId, index: usize) {
+        let flow = self.sessions.get(&id).and_then(|entry| entry.flows.get(index));
+        let Some(sender) = flow.and_then(Flow::sender) else { return };
+        let running = self.sessions.values().filter(|entry| !entry.is_over());
+        let flows = running.flat_map(|entry| &entry.flows).filter(|flow| flow.failure.is_none());
+        if !flows.filter_map(Flow::sender).any(|other| other.feeds_with(sender)) {
+            sender.fail_messages();
+        }
+    }
+
     /// A session is accepted: from now on its flows end with it, too.
     pub fn take_in(&mut self, id: SessionId) {
         let flows = self.sessions.get_mut(&id).into_iter().flat_map(|entry| &mut entry.flows);

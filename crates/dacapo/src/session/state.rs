@@ -244,6 +244,13 @@ impl State {
         self.core().wake(now, id, flow);
     }
 
+    /// The reader of a flow has taken something: one that was held up goes on, and who leads, or
+    /// will have to, is woken for that. The call itself need not turn.
+    pub fn go_on(&mut self, id: SessionId, flow: usize) {
+        self.wake(id, flow);
+        self.ring_if_earlier();
+    }
+
     /// Hands a unit over without the queue of its flow, in which none may wait.
     pub fn push(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> Pushed {
         let Self { sessions, host, .. } = self;
@@ -251,7 +258,8 @@ impl State {
         let Some(its) = entry.and_then(|entry| entry.flows.get_mut(flow)) else {
             return Pushed::NotNow;
         };
-        if !matches!(&its.end, End::Sender(sender) if sender.is_idle()) {
+        let End::Sender(sender) = &its.end else { return Pushed::NotNow };
+        if its.failure.is_some() || !sender.is_idle() {
             return Pushed::NotNow;
         }
         let reactor = host.reactor();
@@ -264,7 +272,12 @@ impl State {
                 None => Pushed::NotNow,
             }
         };
-        its.handed += u64::from(pushed != Pushed::NotNow);
+        if pushed != Pushed::NotNow {
+            if its.handed == 0 {
+                sender.carries_units();
+            }
+            its.handed += 1;
+        }
         pushed
     }
 

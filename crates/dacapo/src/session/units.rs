@@ -45,8 +45,9 @@ pub(super) fn put(
     unit: Vec<u8>,
 ) -> Result<Option<Vec<u8>>, Error> {
     let Some(flow) = entry.flows.get(index) else { return Err(misuse("no such flow")) };
+    let is_over = entry.is_over() || flow.failure.is_some();
     let sent = match &flow.end {
-        End::Sender(_) if entry.is_over() => Err(RawSendError::Closed(unit)),
+        End::Sender(_) if is_over => Err(RawSendError::Closed(unit)),
         End::Sender(sender) if sender.carries_messages() => return Err(carries_messages(flow)),
         End::Sender(sender) => sender.send(unit),
         _ => return Err(finished(flow)),
@@ -73,8 +74,9 @@ pub(super) fn put_message(
     message: Vec<u8>,
 ) -> Result<Handed, Error> {
     let Some(flow) = entry.flows.get(index) else { return Err(misuse("no such flow")) };
+    let is_over = entry.is_over() || flow.failure.is_some();
     let sent = match &flow.end {
-        End::Sender(_) if entry.is_over() => return Err(entry.why_not_sent(flow)),
+        End::Sender(_) if is_over => return Err(entry.why_not_sent(flow)),
         End::Sender(sender) => sender.send_message(priority, message),
         _ => return Err(finished(flow)),
     };

@@ -11,6 +11,7 @@ mod any_stream;
 mod ends;
 mod groups;
 mod life;
+mod lost_flow;
 mod messages;
 mod misuse;
 mod near;

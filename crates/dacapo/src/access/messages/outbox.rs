@@ -11,12 +11,14 @@
 //! message begins when nothing more urgent and no older equal is left, and its number, given then,
 //! says so to the other end. Before a message at most [`MESSAGES_MAX`] messages and [`BYTES_MAX`]
 //! bytes wait, which are as urgent as it or more; one before which nothing waits may be longer. So
-//! what is urgent finds room however much of the rest waits, and all together are at most
-//! [`ALL_MAX`]. Messages are cut where they lie; nothing is copied.
+//! what is urgent finds room however much of the rest waits, as long as all together are less than
+//! [`ALL_MAX`] messages. Bytes are bounded before each message, not in all: each of many priorities
+//! may have its own. Messages are cut where they lie; nothing is copied.
 
 use super::head::{HEAD_LEN, Head};
 use super::ticket::{Cause, Outcome, Sums, Ticket};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most messages that wait and are as urgent as one of them, or more.
 pub const MESSAGES_MAX: usize = 1_024;
@@ -26,6 +28,9 @@ pub const BYTES_MAX: usize = 1 << 20;
 
 /// The most messages that wait.
 pub const ALL_MAX: usize = 4_096;
+
+/// Outboxes of this process so far, so that a ticket says which one it is of.
+static OUTBOXES: AtomicU64 = AtomicU64::new(0);
 
 /// The most bytes of a unit, its head included.
 pub const UNIT_LEN_MAX: usize = 64 << 10;
@@ -78,6 +83,8 @@ struct Load {
 /// Messages that wait for their flow to take them.
 #[derive(Debug)]
 pub struct Outbox {
+    /// Which of this process it is.
+    id: u64,
     /// The most bytes of a message in a unit; at least one.
     piece_len: usize,
     waiting: BTreeMap<(u16, u64), Outgoing>,
@@ -100,6 +107,7 @@ impl Outbox {
     pub fn new(unit_len_max: usize) -> Option<Self> {
         let piece_len = unit_len_max.min(UNIT_LEN_MAX).checked_sub(HEAD_LEN)?;
         (piece_len > 0).then(|| Self {
+            id: OUTBOXES.fetch_add(1, Ordering::Relaxed),
             piece_len,
             waiting: BTreeMap::new(),
             loads: BTreeMap::new(),
@@ -158,7 +166,7 @@ impl Outbox {
         load.bytes += data.len();
         self.units += self.units_of(data.len());
         self.waiting.insert((priority, order), Outgoing { data, offset: 0, number: None });
-        Ok(Ticket { priority, order })
+        Ok(Ticket { outbox: self.id, priority, order })
     }
 
     /// The message of which a unit goes next.
@@ -227,11 +235,17 @@ impl Outbox {
         self.loads.clear();
     }
 
+    /// Whether a ticket is of a message that was accepted here.
+    #[must_use]
+    pub const fn has_given(&self, ticket: Ticket) -> bool {
+        ticket.outbox == self.id && ticket.order < self.sums.accepted
+    }
+
     /// How a message ended; `None` while it has not, or for a ticket of another sender.
     #[must_use]
     pub fn outcome(&self, ticket: Ticket) -> Option<Outcome> {
         let key = (ticket.priority, ticket.order);
-        if self.waiting.contains_key(&key) || ticket.order >= self.sums.accepted {
+        if !self.has_given(ticket) || self.waiting.contains_key(&key) {
             return None;
         }
         Some(self.failed.get(&key).map_or(Outcome::Sent, |cause| Outcome::Failed(*cause)))
@@ -347,7 +361,10 @@ mod tests {
         }
         assert_eq!(*outbox.sums(), Sums { accepted: 3, sent: 1, failed: 2, open: 0 });
         assert!(outbox.sums().closes() && outbox.next_unit().is_none());
-        let other = Ticket { priority: 3, order: 3 };
-        assert_eq!(outbox.outcome(other), None, "it is of no message of this sender");
+        let mut other = Outbox::new(HEAD_LEN + 10).unwrap();
+        let ticket = other.accept(3, vec![0; 5]).unwrap();
+        drain(&mut other);
+        assert_eq!(other.outcome(ticket), Some(Outcome::Sent));
+        assert_eq!(outbox.outcome(ticket), None, "it is of another sender");
     }
 }

@@ -8,6 +8,8 @@ use std::fmt;
 /// A message that was accepted for sending, by the sender that has given the ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket {
+    /// The number of the outbox that has given it.
+    pub(super) outbox: u64,
     pub(super) priority: u16,
     /// Messages that were accepted before.
     pub(super) order: u64,

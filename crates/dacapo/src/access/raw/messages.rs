@@ -62,6 +62,11 @@ impl RawSender {
         Ok(())
     }
 
+    /// A unit has gone by the flow past its queue: it carries no messages any more.
+    pub fn carries_units(&self) {
+        lock(&self.queue).has_carried_units = true;
+    }
+
     /// Whether the flow carries messages.
     #[must_use]
     pub fn carries_messages(&self) -> bool {
@@ -95,6 +100,12 @@ impl RawSender {
         queue.outbox.as_ref().is_some_and(|outbox| outbox.has_room(priority, len))
     }
 
+    /// Whether a ticket is of a message of this flow.
+    #[must_use]
+    pub fn has_given(&self, ticket: Ticket) -> bool {
+        lock(&self.queue).outbox.as_ref().is_some_and(|outbox| outbox.has_given(ticket))
+    }
+
     /// How a message ended; `None` while it has not.
     #[must_use]
     pub fn outcome(&self, ticket: Ticket) -> Option<Outcome> {
@@ -107,11 +118,9 @@ impl RawSender {
         lock(&self.queue).outbox.as_ref().map_or_else(Sums::default, |outbox| *outbox.sums())
     }
 
-    /// Nobody will take what waits: messages come to nothing, unless others feed the flow too.
+    /// Nobody will take what waits: messages come to nothing.
     pub fn fail_messages(&self) {
-        if !self.has_others() {
-            lock(&self.queue).fail_messages();
-        }
+        lock(&self.queue).fail_messages();
     }
 }
 

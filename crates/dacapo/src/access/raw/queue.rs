@@ -40,7 +40,7 @@ pub(super) struct Queue {
     pub ending: Option<Ending>,
     /// Messages, which go after the units; there are either of them.
     pub outbox: Option<Box<Outbox>>,
-    /// A unit was put in.
+    /// A unit was put in, or has gone past it.
     pub has_carried_units: bool,
 }
 
