@@ -86,6 +86,7 @@ impl Stage {
         let counted = [
             ("malformed", counters.malformed),
             ("duplicate", counters.duplicates),
+            ("old", counters.old),
             ("missed", counters.missed),
         ];
         self.seen.extend(counted.iter().filter(|(_, count)| *count > 0).map(|(name, _)| *name));

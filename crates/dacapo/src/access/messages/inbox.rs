@@ -29,7 +29,7 @@
 
 use super::assembly::{Assembly, Placed};
 use super::head::Head;
-use super::seen::Seen;
+use super::seen::{Number, Seen};
 use std::collections::BTreeMap;
 
 /// The most messages that are open at a time: of which a part has come.
@@ -116,10 +116,13 @@ impl ReceivedSums {
 pub struct Counters {
     /// Units.
     pub units: u64,
-    /// Units that are none of a message, or contradict others; nothing of them is used.
+    /// Units that are none of a message, contradict others, or have a number so far ahead of others
+    /// that the next ones have to confirm it ([`super::JUMP_MAX`]); nothing of them is used.
     pub malformed: u64,
     /// Units that had come before, or came after their message had ended.
     pub duplicates: u64,
+    /// Units of messages so old ([`super::SEEN_LEN`]) that nobody knows whether they had begun.
+    pub old: u64,
     /// Messages of which nothing came, though earlier and later ones did. Those among the last
     /// [`super::SEEN_LEN`] are counted at the end.
     pub missed: u64,
@@ -187,8 +190,15 @@ impl Inbox {
         }
         self.counters.units = self.counters.units.saturating_add(1);
         let Ok((head, bytes)) = Head::parse(unit) else { return self.count_malformed() };
-        if !self.open.contains_key(&head.number) && !self.begin(&head) {
-            return self.count_duplicate();
+        if self.open.contains_key(&head.number) {
+            self.seen.go_on();
+        } else {
+            match self.seen.look_up(head.number) {
+                Number::New => self.begin(&head),
+                Number::Seen => return self.count_duplicate(),
+                Number::Old => return self.count_old(),
+                Number::Doubtful => return self.count_malformed(),
+            }
         }
         let Some(message) = self.open.get_mut(&head.number) else { return };
         let before = message.early();
@@ -227,16 +237,16 @@ impl Inbox {
         self.counters.duplicates = self.counters.duplicates.saturating_add(1);
     }
 
+    fn count_old(&mut self) {
+        self.counters.old = self.counters.old.saturating_add(1);
+    }
+
     fn is_full_of_early(&self) -> bool {
         self.early.0 > EARLY_MAX || self.early.1 > EARLY_BYTES_MAX
     }
 
-    /// Opens a message; false when it has come before. The one of which nothing has come for the
-    /// longest time makes room.
-    fn begin(&mut self, head: &Head) -> bool {
-        if !self.seen.begins(head.number) {
-            return false;
-        }
+    /// Opens a message. The one of which nothing has come for the longest time makes room.
+    fn begin(&mut self, head: &Head) {
         if self.open.len() >= OPEN_MAX {
             let oldest = self.open.iter().min_by_key(|(_, message)| message.touched);
             oldest.map(|(&number, _)| number).into_iter().for_each(|number| self.give_up(number));
@@ -244,7 +254,6 @@ impl Inbox {
         self.sums.begun = self.sums.begun.saturating_add(1);
         self.sums.open = self.sums.open.saturating_add(1);
         self.open.insert(head.number, Assembly::new(head));
-        true
     }
 
     /// Takes the parts that are whole out of a message.

@@ -21,8 +21,9 @@
 //!
 //! Invariants: every message that was accepted ends exactly once (accepted = sent + failed +
 //! open); every message that has begun to come is given or reported broken exactly once (begun =
-//! given + broken + open); what is kept is bounded at either end, whatever a head says; a message
-//! is given as it was sent, or reported as broken, and no gap breaks two.
+//! given + broken + open); what the receiving end keeps is bounded, whatever a head says, and what
+//! the sending end keeps by what is as urgent or more, and in messages; a message is given as it
+//! was sent, or reported as broken, and no gap breaks two.
 
 mod assembly;
 mod head;
@@ -39,7 +40,7 @@ pub use inbox::{
     READY_BYTES_MAX, READY_MAX, ReceivedSums,
 };
 pub use outbox::{ALL_MAX, BEGUN_MAX, BYTES_MAX, MESSAGES_MAX, Outbox, UNIT_LEN_MAX, Unit};
-pub use seen::SEEN_LEN;
+pub use seen::{DOUBTFUL_MAX, JUMP_MAX, SEEN_LEN};
 pub use ticket::{Cause, Outcome, Sums, Ticket};
 
 /// The priority of a message that is neither urgent nor can wait; smaller is more urgent.
