@@ -27,8 +27,8 @@ fn host(number: u8) -> SocketAddr {
     ([192, 0, 2, 1 + number], 4_040).into()
 }
 
-/// What an association takes at the peer, which is the stage's: about 1,740 bytes at rest, and up to
-/// 64 packets of 24 bytes that are watched. The oracle allows two bytes for each that came.
+/// What an association takes at the peer, which is the stage's: about 1,740 bytes at rest, and up
+/// to 64 packets of 24 bytes that are watched. The oracle allows two bytes for each that came.
 const PEER_LEN: usize = 3_200;
 
 fn group() -> SocketAddr {
