@@ -11,7 +11,7 @@ ARGS ?=
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test large faults nightly bench-peers bench-links
+.PHONY: help demo build check test large faults nightly bench-peers bench-links
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -26,6 +26,9 @@ build: ## everything, with optimisation
 	@scripts/setup.sh build
 	@cargo build --workspace --release --locked
 
+check: ## what is quick of the checks: format, tidy, clippy, unit tests (4 minutes at most when warm)
+	@cargo xtask check
+
 test: ## every check of a change: format, tidy, clippy, doc, ratchet, tests (25 minutes at most on two cores)
 	@scripts/setup.sh test
 	@cargo xtask ci
@@ -39,8 +42,12 @@ faults: ## every fault of the table, and docs/faults.md from what was seen (an h
 	@cargo build --locked -q -p dacapo-lab
 	@cargo run --locked -q -p dacapo-lab -- faults --records target/faults.jsonl --write docs/faults.md
 
-nightly: ## seeds, fuzzing and kills in turn (MINUTES=60); goes on from where it was
+nightly: ## scenes of the night (root), waits by the million, then seeds, fuzzing and kills in turn (MINUTES=60); goes on from where it was
 	@scripts/setup.sh test
+	@cargo test --locked -q -p dacapo --lib --test session -- --ignored
+	@if [ "$$(id -u)" = 0 ]; then cargo test --locked -q -p dacapo-cli --test terminal -- --ignored; \
+		else echo "not root: the scenes of the night are left out"; fi
+	@cargo xtask docs --check --night
 	@cargo run --locked -q -p dacapo-lab -- nightly --minutes $(MINUTES)
 
 bench-peers: ## dacapo beside TCP, UDP, quinn, SRT, ZeroMQ, Zenoh, Aeron (ARGS='--rounds 7'; see bench/README.md)

@@ -8,7 +8,8 @@
 # Needs: Rust and a C compiler. On Debian it installs libsrt and libzmq when it is root (or sudo asks
 # for nothing). Aeron needs a JDK and Maven, which are used when they are there, not installed. A peer
 # that cannot be had leaves PROGRAMS/NAME.why, and is a row of the table that says so.
-# DACAPO=PATH measures that command instead of building target/release/dacapo.
+# DACAPO=PATH measures that command instead of building target/release/dacapo. Its `bench` is the
+# dacapo-eval beside it; older ones have it built in.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -125,7 +126,7 @@ build() {
     in_rust peer-zenoh zenoh
     if [ -z "${DACAPO:-}" ]; then
         say "building dacapo"
-        cargo build -q --release --locked -p dacapo-cli
+        cargo build -q --release --locked -p dacapo-cli -p dacapo-eval
     fi
 }
 

@@ -1,12 +1,14 @@
-//! `cargo xtask ci`: what a change must pass, each step with a budget of time.
+//! `cargo xtask ci` and `cargo xtask check`: what a change must pass, and what is quick of it, each
+//! step with a budget of time.
 //!
-//! What it is: a list of steps, run in order and to the end even when one fails, so that one run
-//! shows everything that is wrong; the tests come last, so that their outcome is what one sees.
-//! What it is not: a cache or a scheduler; cargo is both.
+//! Steps run in order and to the end even when one fails, so that one run shows everything that is
+//! wrong; the tests come late, so that their outcome is what one sees, and after them what needs
+//! the program that they have built.
 //!
 //! Invariants: the output of a step streams through unchanged. A step that fails fails the run. A
 //! step over 1.5 times its budget is a warning, and fails the run under `CI_STRICT=1`; a budget is
-//! for two cores and an empty target folder, the whole for 30 minutes.
+//! for two cores, that of `ci` for an empty target folder and the whole of it for 30 minutes, that
+//! of `check` for one that is warm. Each step's time is kept in `target/times.jsonl`.
 
 use std::env;
 use std::io;
@@ -14,7 +16,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::{fuzz, ratchet, tidy};
+use crate::times::Times;
+use crate::{docs, features, fuzz, ratchet, tidy, touched};
 
 /// What a step does.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +30,12 @@ enum Work {
     Fuzz,
     /// The counts of [`ratchet`], from this process.
     Ratchet,
+    /// The output that the documents show, beside what commands print.
+    Docs,
+    /// Who names what, in this process.
+    Touched,
+    /// What a user can do, beside [`features`]' list.
+    Features,
 }
 
 /// One step.
@@ -37,22 +46,15 @@ struct Step {
     work: Work,
 }
 
-const STEPS: [Step; 7] = [
+const CLIPPY: Work =
+    Work::Cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]);
+
+/// What a change must pass.
+const CI: [Step; 11] = [
     Step { name: "fmt", budget_s: 20, work: Work::Cargo(&["fmt", "--all", "--check"]) },
     Step { name: "tidy", budget_s: 10, work: Work::Tidy },
-    Step {
-        name: "clippy",
-        budget_s: 300,
-        work: Work::Cargo(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--locked",
-            "--",
-            "-D",
-            "warnings",
-        ]),
-    },
+    Step { name: "touched", budget_s: 5, work: Work::Touched },
+    Step { name: "clippy", budget_s: 300, work: CLIPPY },
     Step {
         name: "doc",
         budget_s: 160,
@@ -63,11 +65,46 @@ const STEPS: [Step; 7] = [
     Step { name: "fuzz", budget_s: 220, work: Work::Fuzz },
     // The one release build here, of what the cores need and no more; the counts take 15 s.
     Step { name: "ratchet", budget_s: 110, work: Work::Ratchet },
+    // The command is what the tests need, too; the demonstration takes 30 s.
+    Step { name: "docs", budget_s: 60, work: Work::Docs },
     // All failures in one run, not those of the first test binary only.
     Step {
         name: "test",
         budget_s: 850,
         work: Work::Cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]),
+    },
+    Step { name: "features", budget_s: 20, work: Work::Features },
+    // A workspace of its own: our crates once more, as somebody else's.
+    Step {
+        name: "exercise",
+        budget_s: 150,
+        work: Work::Cargo(&[
+            "test",
+            "--manifest-path",
+            "exercise/Cargo.toml",
+            "--target-dir",
+            "target",
+            "--locked",
+        ]),
+    },
+];
+
+/// What is quick of it: the tests beside the code, without those that start programs or worlds.
+const CHECK: [Step; 4] = [
+    Step { name: "fmt", budget_s: 10, work: Work::Cargo(&["fmt", "--all", "--check"]) },
+    Step { name: "tidy", budget_s: 10, work: Work::Tidy },
+    Step { name: "clippy", budget_s: 60, work: CLIPPY },
+    Step {
+        name: "unit",
+        budget_s: 160,
+        work: Work::Cargo(&[
+            "test",
+            "--workspace",
+            "--lib",
+            "--bins",
+            "--locked",
+            "--no-fail-fast",
+        ]),
     },
 ];
 
@@ -114,17 +151,32 @@ struct Row {
     outcome: Outcome,
 }
 
-/// Runs every step in `root` and prints the table; true when all passed.
+/// Runs what a change must pass in `root` and prints the table; true when all passed.
 ///
 /// # Errors
 /// Cargo or the repository cannot be run or read.
 pub fn run(root: &Path) -> io::Result<bool> {
+    run_steps(root, "ci", &CI)
+}
+
+/// Runs what is quick of it in `root` and prints the table; true when all passed.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_quick(root: &Path) -> io::Result<bool> {
+    run_steps(root, "check", &CHECK)
+}
+
+fn run_steps(root: &Path, name: &'static str, steps: &[Step]) -> io::Result<bool> {
+    let times = Times::new(root, name);
     let mut rows = Vec::new();
-    for step in STEPS {
+    for &step in steps {
         let start = Instant::now();
         let has_passed = perform(step, root)?;
         let took = start.elapsed();
-        rows.push(Row { step, took, outcome: Outcome::new(has_passed, took, step.budget_s) });
+        let outcome = Outcome::new(has_passed, took, step.budget_s);
+        times.keep(step.name, took, outcome.label())?;
+        rows.push(Row { step, took, outcome });
     }
     print!("{}", table(&rows));
     let is_strict = env::var_os("CI_STRICT").is_some_and(|value| value == "1");
@@ -144,6 +196,18 @@ fn perform(step: Step, root: &Path) -> io::Result<bool> {
         Work::Ratchet => {
             println!("\n== {}: cargo xtask ratchet", step.name);
             ratchet::run(root, &[])
+        }
+        Work::Docs => {
+            println!("\n== {}: cargo xtask docs --check", step.name);
+            docs::run(root, &["--check"])
+        }
+        Work::Touched => {
+            println!("\n== {}: cargo xtask touched --check", step.name);
+            touched::run(root, &["--check"])
+        }
+        Work::Features => {
+            println!("\n== {}: cargo xtask features --check", step.name);
+            features::run(root, &["--check"])
         }
         Work::Cargo(arguments) => {
             println!("\n== {}: cargo {}", step.name, arguments.join(" "));
@@ -174,8 +238,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_budgets_stay_under_30_minutes() {
-        assert!(STEPS.iter().map(|step| step.budget_s).sum::<u64>() < 30 * 60);
+    fn the_budgets_stay_under_30_minutes_and_those_of_check_under_4() {
+        let sum = |steps: &[Step]| steps.iter().map(|step| step.budget_s).sum::<u64>();
+        assert!(sum(&CI) < 30 * 60);
+        assert!(sum(&CHECK) <= 4 * 60);
     }
 
     #[test]
@@ -195,7 +261,7 @@ mod tests {
     #[test]
     fn the_table_has_a_row_per_step_and_the_sum() {
         let row = |step: Step, outcome| Row { step, took: Duration::from_millis(1500), outcome };
-        let text = table(&[row(STEPS[0], Outcome::Passed), row(STEPS[1], Outcome::Failed)]);
+        let text = table(&[row(CI[0], Outcome::Passed), row(CI[1], Outcome::Failed)]);
         assert_eq!(
             text,
             "\n  step     seconds   budget\n  fmt          1.5       20   ok\n  \

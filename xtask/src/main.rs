@@ -1,27 +1,40 @@
 //! Chores of the repository: `cargo xtask <command>`.
 //!
-//! What it is: the checks that a change must pass, in one place for a developer and for automation.
-//! What it is not: part of the product; it depends on the standard library only, so that it builds
-//! in a second and no check hangs on a crate that it checks.
+//! The checks that a change must pass, in one place for a developer and for automation. It depends
+//! on none of our crates, so that it builds in seconds and no check hangs on what it checks.
 
 use std::env;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+mod allowances;
 mod ci;
+mod code;
+mod docs;
+mod features;
 mod fuzz;
+mod limits;
+mod lines;
 mod ratchet;
 mod tidy;
+mod times;
+mod touched;
 
 const HELP: &str = "\
 Chores of the repository.
 
   cargo xtask tidy      the rules of the house; exit code 1 and a list where they are broken
-  cargo xtask ci        fmt, tidy, clippy, doc, fuzz, ratchet and test, with a table of times
-                        (CI_STRICT=1: a step over 1.5 times its budget fails)
+  cargo xtask check     fmt, tidy, clippy and unit tests, with a table of times
+  cargo xtask ci        fmt, tidy, touched, clippy, doc, fuzz, ratchet, test and features, with a
+                        table of times (CI_STRICT=1: a step over 1.5 times its budget fails)
+  cargo xtask features  what a user can do, beside docs/features.txt: --help says how
   cargo xtask fuzz      runs fuzz targets for a time: --help says how
+  cargo xtask limits    sizes of types, functions, files and circles, the worst first
+  cargo xtask lines     lines of Rust without blanks, comments and tests, beside their goals
   cargo xtask ratchet   counts instructions of fixed work; over 3 % more than recorded fails
+  cargo xtask touched   the files outside its folder that name a transport, module, …
+  cargo xtask docs      writes the output that README.md and docs/ show; --check compares
   cargo xtask help      this text
 ";
 
@@ -31,7 +44,13 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["tidy"] => tidy::run(&root()),
         ["ci"] => ci::run(&root()),
+        ["check"] => ci::run_quick(&root()),
+        ["features", words @ ..] => features::run(&root(), words),
         ["fuzz", words @ ..] => fuzz::run(&root(), words),
+        ["lines"] => lines::run(&root()),
+        ["limits", words @ ..] => limits::run(&root(), words),
+        ["touched", words @ ..] => touched::run(&root(), words),
+        ["docs", words @ ..] => docs::run(&root(), words),
         ["ratchet", words @ ..] => ratchet::run(&root(), words),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -19,16 +19,15 @@ mod documents;
 mod edges;
 mod ignored;
 mod layout;
-mod lengths;
-mod lexer;
-mod manifest;
+pub mod lexer;
+pub mod manifest;
 mod problem;
-mod ratchet;
-mod source;
-mod tree;
+pub mod source;
+pub mod tree;
 mod unsafety;
 mod unwrap;
 
+use crate::limits;
 pub use problem::Problem;
 use tree::Tree;
 
@@ -37,7 +36,7 @@ type Rule = fn(&Tree) -> Vec<Problem>;
 const RULES: [Rule; 9] = [
     edges::check,
     layout::check,
-    lengths::check,
+    limits::check,
     unwrap::check,
     decoders::check,
     unsafety::check,

@@ -8,8 +8,8 @@
 
 use crate::exit::Exit;
 use crate::output::{Cell, Ink, Table};
-use dacapo::core::Ledger;
-use dacapo_lift::DropReason;
+use dacapo::engine::Ledger;
+use dacapo::spec::DropReason;
 use serde_json::{Map, Value, json};
 
 /// The ledger of a flow that has ended, and whether both ends saw the same bytes.

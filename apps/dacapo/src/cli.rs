@@ -2,37 +2,28 @@
 //!
 //! What it is not: what the commands do (`commands/`). Wrong usage ends with code 2 here already.
 
-mod bench_xtp;
-mod lift;
 mod link;
-mod net;
-mod safenet;
-mod scale;
 mod texts;
 mod transfer;
 mod xtp;
 
-pub use bench_xtp::{BenchXtpArgs, XtpMode};
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
-use clap_complete::Shell;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use dacapo::Place;
+use dacapo::attributes::{Attributes, MAX_GIVE_UP_NS, PathAssumption};
+use dacapo::media::{SIDE_MAX, SIDE_MIN};
+use dacapo::text;
 use dacapo::uri::Uri;
-use dacapo_media::testmovie::{SIDE_MAX, SIDE_MIN};
-use dacapo_qos::{Attributes, PathAssumption};
-pub use lift::BenchLiftArgs;
+use dacapo_term::args::{self, parse_duration, parse_place};
+use dacapo_term::completions::CompletionsArgs;
+use dacapo_term::manual::ManArgs;
 pub use link::{Addresses, LinkArgs, Namespaces, OverLink};
-pub use net::{BenchNetArgs, NetDirection, NetTransport, NetWait, NetWhat, word as net_word};
-pub use safenet::{BenchSafenetArgs, MessagesOver};
-pub use scale::BenchScaleArgs;
-use std::net::{IpAddr, SocketAddr};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use texts::*;
-pub use transfer::{
-    Bench, BenchArgs, BenchControlArgs, BenchLinkArgs, BenchTransferArgs, ExplainArgs, ModulesArgs,
-    RecvArgs, SendArgs,
-};
+pub use transfer::{ExplainArgs, ModulesArgs, RecvArgs, SendArgs};
 pub use xtp::{
-    Below, Over, Place, Xtp, XtpArgs, XtpCaptureArgs, XtpListenArgs, XtpPingArgs, XtpSendArgs,
+    Xtp, XtpArgs, XtpBenchArgs, XtpCaptureArgs, XtpListenArgs, XtpPingArgs, XtpSendArgs,
 };
 
 /// Composes a protocol for each flow of media out of small modules, and runs it.
@@ -43,6 +34,24 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// The arguments of this process; wrong ones end it, as does a wish for help. The paragraphs of
+    /// helps are as wide as the window.
+    pub fn read() -> Self {
+        let matches = filled(Self::command()).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+fn filled(command: clap::Command) -> clap::Command {
+    let help = command.get_after_help().map(|help| texts::filled(&help.to_string()));
+    let command = match help {
+        Some(help) => command.after_help(help),
+        None => command,
+    };
+    command.mut_subcommands(filled)
 }
 
 /// What can be done.
@@ -87,7 +96,7 @@ pub enum Command {
     /// Emulate a bad network: losses, delays and more, between UDP sockets or namespaces.
     #[command(after_help = format!("{LINK}\n\n{EXIT_CODES}"))]
     Link(Box<LinkArgs>),
-    /// Measure this host, beside figures of 1998 or a plain program.
+    /// Measure this host, beside figures of 1998 or a plain program (by `dacapo-eval`).
     #[command(after_help = format!("{BENCH}\n\n{EXIT_CODES}"))]
     Bench(BenchArgs),
     /// Speak XTP 4.0 itself, over UDP, IP, Ethernet or TCP: listen, send files, ping, capture.
@@ -111,12 +120,13 @@ pub struct ServeArgs {
     #[arg(required = true, value_name = "SESSION.toml")]
     pub files: Vec<PathBuf>,
     /// Listen at this address (IP or IP:PORT) instead of loopback; may be repeated.
-    #[arg(long, short, value_name = "ADDR", value_parser = parse_listen)]
-    pub listen: Vec<Listen>,
+    #[arg(long, short, value_name = "ADDR", value_parser = parse_place)]
+    pub listen: Vec<Place>,
     /// The UDP port; 0 lets the system choose and prints it first: `ready dacapo://HOST:PORT/`.
     #[arg(long, short, value_name = "N", default_value_t = dacapo::host::PORT)]
     pub port: u16,
-    /// Send so many times faster than the media play: 0.1 to 1000.
+    /// Send so many times faster than the media play: 0.1 to 1000. What the flows may send follows;
+    /// a bound in a session file that is too low for it is an error.
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = parse_speed)]
     pub speed: f64,
     /// What is assumed of the network, such as lan or "wireless,loss=1%", whatever the files say.
@@ -140,6 +150,10 @@ pub struct LsArgs {
     /// The host; IPv6 addresses in brackets.
     #[arg(value_name = "HOST[:PORT]")]
     pub host: String,
+    /// Keep trying for so long when nothing listens there yet, 1 ms to 24 h; without it that ends
+    /// the command at once on this host, and in a second or two elsewhere.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub wait: Option<Duration>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -168,6 +182,10 @@ pub struct PlayArgs {
     /// counts, usually 5min.
     #[arg(long, value_name = "DURATION", value_parser = parse_give_up)]
     pub give_up: Option<Duration>,
+    /// Keep trying for so long when nothing listens there yet, 1 ms to 24 h; without it that ends
+    /// the command at once on this host, and in a second or two elsewhere.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub wait: Option<Duration>,
     /// Join again when the peer was started anew or contact did not come back; Ctrl-C ends it.
     #[arg(long, conflicts_with = "save")]
     pub reconnect: bool,
@@ -192,12 +210,9 @@ impl PlayArgs {
     }
 }
 
-/// What is left when an argument is wrong in a way that only shows together with another: the
-/// command ends with code 2.
+/// What is left when an argument is wrong in a way that only shows together with another.
 pub fn or_usage<T>(parsed: Result<T, String>) -> T {
-    parsed.unwrap_or_else(|text| {
-        Cli::command().error(clap::error::ErrorKind::ArgumentConflict, text).exit()
-    })
+    args::or_usage::<Cli, T>(parsed)
 }
 
 /// Arguments of `control`.
@@ -291,42 +306,13 @@ pub struct DoctorArgs {
     pub port: u16,
 }
 
-/// Arguments of `completions`.
+/// Arguments of `bench`.
 #[derive(Debug, Args)]
-pub struct CompletionsArgs {
-    /// The shell that the script is for.
-    pub shell: Shell,
-}
-
-/// Arguments of `man`.
-#[derive(Debug, Args)]
-pub struct ManArgs {
-    /// Write the pages of all commands into this folder, which is made when it is missing.
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub dir: Option<PathBuf>,
-}
-
-/// Where to listen: an address, and a port when it differs from `--port`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listen {
-    ip: IpAddr,
-    port: Option<u16>,
-}
-
-impl Listen {
-    /// The whole address, with this port where none was given.
-    pub fn addr(self, port: u16) -> SocketAddr {
-        SocketAddr::new(self.ip, self.port.unwrap_or(port))
-    }
-}
-
-fn parse_listen(text: &str) -> Result<Listen, String> {
-    if let Ok(addr) = text.parse::<SocketAddr>() {
-        return Ok(Listen { ip: addr.ip(), port: Some(addr.port()) });
-    }
-    let bare = text.trim_start_matches('[').trim_end_matches(']');
-    let ip = bare.parse().map_err(|_| "an IP address, such as 0.0.0.0, ::1 or 10.0.0.7:19980")?;
-    Ok(Listen { ip, port: None })
+pub struct BenchArgs {
+    /// What is measured, and its options.
+    #[arg(value_name = "NAME", required = true, num_args = 1..)]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
 }
 
 fn parse_speed(text: &str) -> Result<f64, String> {
@@ -337,19 +323,8 @@ fn parse_speed(text: &str) -> Result<f64, String> {
 
 fn parse_give_up(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no time of 0s to 24h, such as 0s, 30s or 5min");
-    let ns = dacapo_qos::parse_duration(text).map_err(|_| wrong())?;
-    if ns <= dacapo_qos::MAX_GIVE_UP_NS { Ok(Duration::from_nanos(ns)) } else { Err(wrong()) }
-}
-
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no length of 1 ms to 24 h, such as 30, 2.5s or 1min");
-    let seconds = text.parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0);
-    let duration = match seconds {
-        Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?,
-        None => Duration::from_nanos(dacapo_qos::parse_duration(text).map_err(|_| wrong())?),
-    };
-    let allowed = Duration::from_millis(1)..=Duration::from_secs(86_400);
-    if allowed.contains(&duration) { Ok(duration) } else { Err(wrong()) }
+    let ns = text::parse_duration(text).map_err(|_| wrong())?;
+    if ns <= MAX_GIVE_UP_NS { Ok(Duration::from_nanos(ns)) } else { Err(wrong()) }
 }
 
 fn parse_size(text: &str) -> Result<(u32, u32), String> {
@@ -382,6 +357,7 @@ fn parse_rate(text: &str) -> Result<(u32, u32), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_sound_and_every_help_has_examples() {
@@ -396,17 +372,6 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_seconds_or_have_a_unit() {
-        assert_eq!(parse_duration("30"), Ok(Duration::from_secs(30)));
-        assert_eq!(parse_duration("2.5"), Ok(Duration::from_millis(2_500)));
-        assert_eq!(parse_duration("30s"), Ok(Duration::from_secs(30)));
-        assert_eq!(parse_duration("250 ms"), Ok(Duration::from_millis(250)));
-        for wrong in ["", "-1", "0", "nan", "inf", "1e300", "3 ells", "90000"] {
-            assert!(parse_duration(wrong).is_err(), "{wrong:?}");
-        }
-    }
-
-    #[test]
     fn rates_are_numbers_or_fractions() {
         assert_eq!(parse_rate("25"), Ok((25, 1)));
         assert_eq!(parse_rate("12.5"), Ok((12_500, 1_000)));
@@ -417,16 +382,11 @@ mod tests {
     }
 
     #[test]
-    fn sizes_speeds_and_addresses_are_checked() {
+    fn sizes_and_speeds_are_checked() {
         assert_eq!(parse_size("640x360"), Ok((640, 360)));
         assert!(parse_size("640*360").is_err() && parse_size("640x").is_err());
         assert!(parse_size("8x8").is_err() && parse_size("640x9999999999").is_err());
         assert!(parse_speed("0").is_err() && parse_speed("nan").is_err());
         assert_eq!(parse_speed("8"), Ok(8.0));
-        let addr = |text: &str| parse_listen(text).unwrap().addr(7).to_string();
-        assert_eq!(addr("0.0.0.0"), "0.0.0.0:7");
-        assert_eq!(addr("[::1]"), "[::1]:7");
-        assert_eq!(addr("10.0.0.7:9"), "10.0.0.7:9");
-        assert!(parse_listen("example.org").is_err());
     }
 }

@@ -1,9 +1,9 @@
 //! What a person is told when contact with a peer is lost and when it is back, and when the path to
 //! it takes longer or shorter datagrams.
 //!
-//! What it is not: the loss itself; the core finds out and waits (`dacapo::core`).
+//! What it is not: the loss itself; the core finds out and waits (`dacapo::engine`).
 
-use dacapo::core::{Code, Error};
+use dacapo::{Code, Error};
 use std::time::Duration;
 
 /// Contact is lost, and the session waits.

@@ -6,11 +6,11 @@
 //!
 //! What it is not: a session file in words (`dacapo check` does that from its plan).
 
-use dacapo_lift::{Catalogue, ModuleSpec, ParamUnit};
-use dacapo_qos::{format_duration, format_rate, format_size};
-use dacapo_wire::graph::NodeForm;
-use dacapo_wire::medium::{Medium, SampleEncoding};
-use dacapo_wire::session::{Direction, FlowOffer};
+use dacapo::offer::NodeForm;
+use dacapo::offer::{Direction, FlowOffer};
+use dacapo::offer::{Medium, SampleEncoding};
+use dacapo::spec::{Catalogue, ModuleSpec, ParamUnit};
+use dacapo::text::{format_duration, format_rate, format_size};
 
 /// What a flow is, in one line.
 pub fn flow(flow: &FlowOffer) -> String {
@@ -111,7 +111,7 @@ fn encoding_name(encoding: SampleEncoding) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dacapo_wire::graph::GraphForm;
+    use dacapo::offer::GraphForm;
 
     #[test]
     fn a_flow_is_described_with_its_graph() {

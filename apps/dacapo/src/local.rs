@@ -15,8 +15,8 @@
 //! and at most [`CLIENTS_MAX`] programs wait; without descriptors it turns programs away and never
 //! spins.
 
-use dacapo::core::Reactor;
-use dacapo_base::failpoint;
+use dacapo::Reactor;
+use dacapo::failpoint;
 use dacapo_sys::process;
 use dacapo_sys::unix::{Listener, peer};
 use serde_json::{Value, json};

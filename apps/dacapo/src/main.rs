@@ -3,7 +3,7 @@
 //! ```text
 //!   cli (arguments) -> commands/* -> edge (core, signals, descriptors) -> dacapo, the library
 //!                          |
-//!                     output, progress, account, describe, folder, local, exit
+//!                     account, describe, local; of `dacapo-term`: output, progress, folder, exit
 //! ```
 //!
 //! What it is: the edge of the world: files, terminals, environment and signals are here and
@@ -14,27 +14,16 @@ mod cli;
 mod commands;
 mod contact;
 mod describe;
-mod edge;
-mod exit;
-#[cfg(debug_assertions)]
-mod faults;
-mod folder;
 mod local;
-mod output;
-mod progress;
 
-use clap::Parser;
+use clap::CommandFactory;
 use cli::{Cli, Command};
+// What both programs have stands for the commands where what is theirs alone does.
+use dacapo_term::{completions, edge, exit, folder, manual, output, program, progress, words};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    #[cfg(debug_assertions)]
-    if let Err(text) = faults::arm(|name| std::env::var_os(name)) {
-        output::note(format_args!("dacapo: {text}"));
-        return ExitCode::from(exit::USAGE.0);
-    }
-    dacapo_sys::signal::ignore_file_size_limit();
-    let result = match Cli::parse().command {
+    program::run(|| match Cli::read().command {
         Command::Serve(args) => commands::serve::run(&args),
         Command::Ls(args) => commands::ls::run(&args),
         Command::Play(args) => commands::play::run(&args),
@@ -51,17 +40,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Demo(args) => commands::demo::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
-        Command::Completions(args) => commands::completions::run(&args),
-        Command::Man(args) => commands::man::run(&args),
-    };
-    match result {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
-            // A signal needs no words.
-            if !failure.text.is_empty() {
-                output::note(&failure);
-            }
-            failure.exit.into()
-        }
-    }
+        Command::Completions(args) => completions::run(Cli::command(), &args),
+        Command::Man(args) => manual::run(Cli::command(), &args),
+    })
 }

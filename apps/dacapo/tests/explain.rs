@@ -110,6 +110,24 @@ fn a_flow_of_the_file_that_nothing_meets_is_code_5() {
 }
 
 #[test]
+fn the_refusal_in_the_readme_is_what_the_program_prints() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let block = |after: &str| {
+        let rest = readme.split_once(after).unwrap_or_else(|| panic!("no {after}")).1;
+        rest.split_once("```").unwrap().0.to_owned()
+    };
+    let place = Place::new();
+    place.write("robot.toml", block("in `robot.toml`:\n\n```toml\n"));
+    let run = place.run(&["explain", "robot.toml"]).expect(5);
+    let printed: Vec<&str> = run.err.lines().skip(1).collect();
+    // The page breaks the line.
+    let shown = block("<!-- shown: robot -->\n```text\n");
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&shown), words(&printed.join(" ")));
+}
+
+#[test]
 fn words_that_are_none_are_wrong_usage_with_the_nearest() {
     let place = place();
     let explain = |args: &[&str]| place.run(&[&["explain", "movie.toml"], args].concat());

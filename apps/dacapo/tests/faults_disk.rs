@@ -179,20 +179,3 @@ fn an_identity_that_cannot_be_written_is_an_error_with_its_path_and_leaves_nothi
     start(&place, &["send", &addr, "a.bin"], None).wait(LONG).expect(0);
     again.wait(LONG).expect(0);
 }
-
-/// Shared memory is a file that the limit is for: it is not offered then, and nobody is ended by
-/// SIGXFSZ. Over udp the same goes on.
-#[test]
-fn where_no_file_may_be_so_long_shared_memory_is_not_offered_and_udp_goes_on() {
-    let place = Place::new();
-    let run = |transport: &str| {
-        let args = ["bench", "net", "--bytes", "1MB", "--what", "bulk", "--transport", transport];
-        limited(&place, 64, &args).wait(LONG)
-    };
-    let refused = run("shm");
-    assert_eq!(refused.code, Some(1), "{}", refused.err);
-    assert!(refused.err.contains("the participant lacks transport \"shm\""), "{}", refused.err);
-    assert!(refused.err.contains("has no memory to share"), "{}", refused.err);
-    let served = run("udp");
-    assert_eq!(served.code, Some(0), "{}", served.err);
-}

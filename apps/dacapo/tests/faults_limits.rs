@@ -13,7 +13,7 @@ mod faulty;
 
 use common::{LONG, Place, Running, flow, movie_session, session, wait_until};
 use dacapo::host::Host;
-use dacapo_base::Patience;
+use dacapo::patience::Patience;
 use faulty::{address, bytes, events, fails_typed, ledgers_close, start};
 use std::fs;
 use std::net::TcpStream;

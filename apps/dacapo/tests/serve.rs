@@ -5,6 +5,10 @@
 mod common;
 
 use common::{LONG, Place, flow, movie_session, session};
+use std::time::Duration;
+
+/// Far less than the ten seconds that silence takes.
+const SOON: Duration = Duration::from_secs(5);
 
 #[test]
 fn ls_shows_every_session_for_people_and_as_json() {
@@ -61,7 +65,27 @@ fn an_address_where_nothing_listens_is_code_3() {
     let host = format!("127.0.0.1:{port}");
     let ls = place.start(&["ls", &host]);
     for run in [play.wait(LONG).expect(3), ls.wait(LONG).expect(3)] {
-        run.says(&["nothing answers at the address", &host]);
+        run.says(&["nothing listens at the address", &host, "`dacapo serve`", "--wait 10s"]);
+        assert!(run.took < SOON, "{:?}", run.took);
+    }
+}
+
+#[test]
+fn who_waits_finds_a_server_that_starts_later() {
+    let place = Place::new();
+    place.movie("movie.avi", "1");
+    place.write("a.toml", movie_session("movie", "movie.avi"));
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    drop(taken);
+    let (host, uri) = (format!("127.0.0.1:{port}"), format!("dacapo://127.0.0.1:{port}/movie"));
+    let ls = place.start(&["ls", &host, "--wait", "2min"]);
+    let play = place.start(&["play", &uri, "--save", "out", "--wait", "2min"]);
+    // Both are refused meanwhile.
+    std::thread::sleep(Duration::from_secs(2));
+    let _server = place.start(&["serve", "a.toml", "--port", &port]);
+    for run in [play, ls] {
+        run.wait(LONG).expect(0);
     }
 }
 
@@ -175,6 +199,32 @@ fn a_session_without_media_files_is_served_too() {
 }
 
 #[test]
+fn media_are_sent_as_fast_as_is_asked_or_what_bounds_them_is_named() {
+    let place = Place::new();
+    place.run(&["testmovie", "radio.wav", "--wav", "--duration", "10"]).expect(0);
+    let radio = |bound: &str| {
+        let text = format!(
+            "[session]\nname = \"radio\"\n[[flow]]\nname = \"sound\"\nfrom = \"creator\"\n\
+             source = {{ file = \"radio.wav\" }}\n{bound}\n\
+             attributes = {{ order = \"ordered\" }}\n"
+        );
+        place.write("radio.toml", text);
+    };
+    radio("bound = \"2 Mbit/s\"");
+    let run = place.run(&["serve", "radio.toml", "--port", "0", "--speed", "10"]).expect(5);
+    run.says(&["radio.toml:7: flow[0].bound: at 10 times its speed", "at most 1.2 times as fast"]);
+    radio("");
+    let (server, authority) = place.serve(&["radio.toml", "--once", "--speed", "10"]);
+    let uri = format!("dacapo://{authority}/radio");
+    let played = place.run(&["play", &uri, "--save", "out", "--json"]).expect(0);
+    let played: serde_json::Value = serde_json::from_str(&played.out).unwrap();
+    let account = &played["flows"][0]["account"];
+    assert_eq!((&account["closes"], &account["hash"]), (&true.into(), &"equal".into()));
+    assert!(server.wait(LONG).expect(0).out.contains("closes  equal"));
+    assert_eq!(place.hashes("out/radio-sound.wav"), place.hashes("radio.wav"));
+}
+
+#[test]
 fn events_in_json_say_what_the_words_say() {
     let place = Place::new();
     place.movie("movie.avi", "1");
@@ -236,8 +286,6 @@ fn wrong_usage_is_code_2_and_every_help_names_the_exit_codes() {
         &["recv", "--path", "moon"],
         &["explain"],
         &["bench"],
-        &["bench", "control", "--rounds", "0"],
-        &["bench", "transfer", "--size", "0"],
         &["nonsense"],
     ] {
         place.run(wrong).expect(2);

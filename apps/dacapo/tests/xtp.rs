@@ -9,7 +9,7 @@ mod common;
 mod gate;
 
 use common::{Finished, LONG, Place, Running, in_order, wait_until};
-use dacapo_base::Random;
+use dacapo::Random;
 use dacapo_sys::netns::Namespace;
 use serde_json::Value;
 use std::path::Path;
@@ -208,8 +208,7 @@ fn pings_are_answered_with_their_times() {
 
 /// A host that answers every transaction with the same bytes, until it has answered so many.
 fn answer_alike(count: usize) -> (String, std::thread::JoinHandle<()>) {
-    use dacapo_xtp::{Config, Listen, Message};
-    use dacapo_xtp_net::{Host, InternetConfig, Udp};
+    use dacapo::xtp_net::{Config, Host, InternetConfig, Listen, Message, Udp};
     let network = Udp::bind(&InternetConfig::new("127.0.0.1:0".parse().unwrap())).unwrap();
     let mut host = Host::new(Box::new(network), Config::default()).unwrap();
     host.listen(Listen::on(5_000)).unwrap();

@@ -28,4 +28,4 @@ mod time;
 pub use gather::Gather;
 pub use patience::Patience;
 pub use random::Random;
-pub use time::Time;
+pub use time::{Time, earlier};

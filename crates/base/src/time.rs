@@ -99,6 +99,15 @@ impl fmt::Debug for Time {
     }
 }
 
+/// The earlier of two deadlines.
+#[must_use]
+pub fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,10 @@
 //! [`Error`]: what can go wrong, by whose fault it is, with stable numbers.
 //!
-//! What it is: the one list behind the codes on the wire (field 8), the C API and the exit codes;
-//! it is printed in `docs/errors.md`. What it is not: errors of a single decoder or module.
+//! The one list behind the codes on the wire (field 8), the C API and the exit codes; it is printed
+//! in `docs/errors.md`.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// Whose fault an error is; what a program does about it depends on this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +109,8 @@ codes! {
     GivenUp = 504, Network, "contact did not come back";
     /// The peer was started anew: it knows nothing of the sessions that ran.
     PeerRestarted = 505, Network, "the peer was started anew";
+    /// The host that was dialed says that nothing listens at the port.
+    NotListening = 506, Network, "nothing listens at the address";
     /// A bound on sessions, peers or requests is reached.
     TooMany = 601, Resource, "a bound on sessions, peers or requests is reached";
     /// The packet pool is used up.
@@ -124,20 +127,28 @@ codes! {
     Internal = 901, Internal, "an internal mistake";
 }
 
-/// What went wrong, and the particulars.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What went wrong, and the particulars. Two are equal when kind and particulars are, whatever
+/// caused them.
+#[derive(Clone, Debug)]
 pub struct Error {
     /// The kind.
     pub code: Code,
     /// The particulars: what, where and what to do; may be empty.
     pub text: String,
+    cause: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
     /// An error with its particulars.
     #[must_use]
     pub fn new(code: Code, text: impl Into<String>) -> Self {
-        Self { code, text: text.into() }
+        Self { code, text: text.into(), cause: None }
+    }
+
+    /// An error that another one has caused; its text are the particulars, `source` gives it back.
+    #[must_use]
+    pub fn caused(code: Code, by: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self { code, text: by.to_string(), cause: Some(Arc::new(by)) }
     }
 
     /// An error that the peer named; an unknown number is a refusal.
@@ -163,4 +174,16 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_deref().map(|cause| cause as _)
+    }
+}
+
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        (self.code, &self.text) == (other.code, &other.text)
+    }
+}
+
+impl Eq for Error {}

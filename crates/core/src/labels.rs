@@ -1,7 +1,6 @@
 //! [`Labels`]: the labels that this core gave out, and what they name.
 //!
-//! What it is: the first look-up of every datagram of a flow. What it is not: authentication; a
-//! label is random, but it goes in clear.
+//! The first look-up of every datagram of a flow.
 //!
 //! Invariants: a label is random in its upper 28 bits; its lower 4 name the reactor; one that was
 //! taken back is not given out again for two minutes at least; at most [`LABELS_MAX`] exist, and at

@@ -1,10 +1,8 @@
 //! [`Ledger`]: what became of every unit of a flow, per receiver; and [`UnitHash`].
 //!
-//! What it is: the sum that closes: sent = delivered + late + lost + dropped by reason + unknown,
-//! where unknown is 0 unless the session ended abnormally. Duplicates are counted apart, because
-//! they are not units that were sent.
-//!
-//! What it is not: counts of packets; those are in the runner.
+//! The sum that closes: sent = delivered + late + lost + dropped by reason + unknown, where unknown
+//! is 0 unless the session ended abnormally. Duplicates are counted apart, because they are not
+//! units that were sent.
 
 use dacapo_lift::DropReason;
 use sha2::{Digest, Sha256};

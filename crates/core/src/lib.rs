@@ -1,9 +1,8 @@
-//! Sessions, flows, the connection manager and the turn loop.
+//! Sessions, flows and the connection manager: [`Core`], a whole core as one sans-IO engine.
 //!
-//! What it is: [`Core`], a whole core as one sans-IO engine, and [`Reactor`], the turn loop that
-//! gives it sockets and a clock. A flow has three parts: the access part (source, splice, intake,
-//! sink) and the path part (label, pace, probes) survive a change of protocol; the epoch part in
-//! between, a graph run by the Lift, is replaced by it.
+//! `dacapo-reactor` gives it sockets and a clock. A flow has three parts: the access part (source,
+//! splice, intake, sink) and the path part (label, pace, probes) survive a change of protocol; the
+//! epoch part in between, a graph run by the Lift, is replaced by it.
 //!
 //! ```text
 //!   application: Source, Sink, commands, events
@@ -12,8 +11,6 @@
 //!        |            control connections (QUIC), probes, watchdogs
 //!   Reactor: transports, poll, clock
 //! ```
-//!
-//! What it is not: modules (`dacapo-modules`), media, or a command line.
 
 mod control;
 mod engine;
@@ -24,8 +21,8 @@ mod ledger;
 mod peer;
 mod port;
 mod queues;
-mod reactor;
-mod rota;
+mod ready_set;
+mod schedule;
 mod session;
 
 pub use control::{ControlCrypto, EndpointKeys};
@@ -37,10 +34,9 @@ pub use engine::{
 pub use error::{Code, Error, Fault};
 pub use labels::LABELS_MAX;
 pub use ledger::{Ledger, UnitHash};
-pub use peer::PeerId;
+pub use peer::{DialParams, PeerId};
 pub use port::{
     BeginError, CommandError, Ending, Port, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
 pub use queues::Queues;
-pub use reactor::{Dial, Dialed, FULL_PERMILLE, Reactor, ReactorCounters};
 pub use session::table;

@@ -1,19 +1,17 @@
 //! [`Source`] and [`Sink`]: the access part's ends, which A-modules implement.
 //!
-//! What it is: where units enter and leave a flow: an application, a file, a device. Both survive a
-//! change of the flow's protocol.
+//! Where units enter and leave a flow: an application, a file, a device. Both survive a change of
+//! the flow's protocol.
 //!
 //! ```text
 //!   Source --poll_unit--> splice -> graph … graph -> intake --handle_unit--> Sink
 //! ```
 //!
-//! What it is not: a C-module; it sees units, never packets.
-//!
 //! Invariants: neither blocks for long (a disk read is allowed, a network is not); neither reads a
 //! clock.
 
 use crate::flow::chain::Chain;
-use crate::flow::slab::Slab;
+use crate::flow::unit_buffer::UnitBuffer;
 use crate::ledger::Ledger;
 use dacapo_base::Time;
 use dacapo_lift::DropReason;
@@ -141,7 +139,7 @@ pub enum BeginError {
 /// Writes a unit straight into the layout in which it is sent: the one copy on the way out.
 pub struct UnitWriter<'a> {
     pool: &'a mut Pool,
-    slab: &'a mut Slab,
+    slab: &'a mut UnitBuffer,
     layout: Layout,
     unit_len_max: usize,
     chain: Vec<Packet>,
@@ -152,7 +150,7 @@ pub struct UnitWriter<'a> {
 impl<'a> UnitWriter<'a> {
     pub(crate) fn new(
         pool: &'a mut Pool,
-        slab: &'a mut Slab,
+        slab: &'a mut UnitBuffer,
         layout: Layout,
         unit_len_max: usize,
         chain: Vec<Packet>,

@@ -1,8 +1,7 @@
 //! [`Queues`]: how long the queues of a core may grow.
 //!
-//! What it is: the bounds whose policy is to hold up or to leave out, in one place, so that a core
-//! can be run with a single place in each. What it is not: the bounds on what a peer may make a
-//! core keep, which nobody sets.
+//! The bounds whose policy is to hold up or to leave out, in one place, so that a core can be run
+//! with a single place in each.
 
 /// The bounds of a core's queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

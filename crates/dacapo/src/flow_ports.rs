@@ -9,6 +9,7 @@
 //! What it is not: agreed beforehand. Where the usual port is taken it is another one; the ACCEPT
 //! says which.
 
+use crate::place::at_port;
 use dacapo_transport::{Transport, quic, xtp};
 use std::io;
 use std::net::SocketAddr;
@@ -66,8 +67,7 @@ fn listen_at<T: Transport>(
     serve: &mut impl FnMut(&[SocketAddr]) -> io::Result<T>,
 ) -> io::Result<(T, NonZeroU16)> {
     let mut serve = |control: &[SocketAddr], port| {
-        let mut at = control.to_vec();
-        at.iter_mut().for_each(|address| address.set_port(port));
+        let at: Vec<SocketAddr> = control.iter().map(|at| at_port(*at, port)).collect();
         serve(&at)
     };
     // The system chooses for the first address, and the others follow.

@@ -2,14 +2,15 @@
 //!
 //! What it is: the assembly of the parts. What it is not: a thread; whoever holds it turns it.
 
+use crate::place::{Place, PlaceError};
 use crate::quic_flows::QuicFlows;
 use crate::xtp_flows::{self, XtpFlows};
 use dacapo_base::{Random, failpoint};
 use dacapo_core::{
-    Code, ControlCrypto, Core, CoreConfig, CoreEvent, Dial, EndpointKeys, Error, FULL_PERMILLE,
-    PeerId, Reactor,
+    Code, ControlCrypto, Core, CoreConfig, CoreEvent, DialParams, EndpointKeys, Error, PeerId,
 };
-use dacapo_lift::TransportSpec;
+use dacapo_lift::{Catalogue, TransportSpec};
+use dacapo_reactor::{Dial, FULL_PERMILLE, Reactor};
 use dacapo_security::{Fingerprint, Identity, endpoint_keys};
 use dacapo_sys::{clock, entropy};
 use dacapo_transport::quic::Mode;
@@ -17,9 +18,10 @@ use dacapo_transport::shm::{self, Shm};
 use dacapo_transport::tcp::{self, Tcp};
 use dacapo_transport::udp::{BindError, Config, LISTEN_ADDRS_MAX, Udp};
 use dacapo_transport::{StreamTransport, Transport};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::flow_ports::flow_ports;
@@ -94,6 +96,8 @@ pub struct Host {
     reactor: Reactor,
     identity: Identity,
     config: HostConfig,
+    /// The modules and transports that exist here.
+    catalogue: Arc<Catalogue>,
     listening: Vec<SocketAddr>,
     /// The transports that cannot be served here, and why.
     missing: Vec<(&'static TransportSpec, String)>,
@@ -120,11 +124,7 @@ impl Host {
     /// # Errors
     /// As [`Host::new`].
     pub fn configured(config: HostConfig) -> Result<Self, Error> {
-        let dir = identity_dir()?;
-        failpoint!("identity.before");
-        let identity = Identity::load_or_create(&dir).map_err(system)?;
-        failpoint!("identity.ready");
-        Self::assemble(identity, config)
+        Self::assemble(user_identity()?, config)
     }
 
     /// A host with this identity.
@@ -140,7 +140,7 @@ impl Host {
     /// # Errors
     /// As [`Host::with_identity`].
     pub fn another(&self) -> Result<Self, Error> {
-        Self::assemble(self.identity.clone(), self.config)
+        Self::of(self.identity.clone(), self.config, Arc::clone(&self.catalogue))
     }
 
     /// A host with this identity, told what else it is to be.
@@ -148,11 +148,20 @@ impl Host {
     /// # Errors
     /// As [`Host::with_identity`].
     pub fn assemble(identity: Identity, told: HostConfig) -> Result<Self, Error> {
+        Self::of(identity, told, Arc::new(crate::catalogue()))
+    }
+
+    /// A host of these parts.
+    pub(crate) fn of(
+        identity: Identity,
+        told: HostConfig,
+        catalogue: Arc<Catalogue>,
+    ) -> Result<Self, Error> {
         let HostConfig { streams, udp, .. } = told;
         let mut random = Random::from_seed(entropy().map_err(system)?);
-        let is_stream = |id| dacapo_transport::specs().iter().any(|it| it.id == id && it.streams);
+        let is_stream = |id| catalogue.transport(id).is_some_and(|it| it.streams);
         let is_offered = |id| streams || !is_stream(id);
-        let mut config = CoreConfig::new(crate::catalogue().only(|_| true, is_offered));
+        let mut config = CoreConfig::new(catalogue.only(|_| true, is_offered));
         config.boot = clock::boot_id();
         config.time_namespace = clock::time_namespace();
         let crypto = crypto(&identity, &mut random);
@@ -172,7 +181,7 @@ impl Host {
         quic.set_dialers(&mut reactor);
         xtp.set_dialers(&mut reactor);
         let (listening, missing) = (Vec::new(), Vec::new());
-        Ok(Self { reactor, identity, config: told, listening, missing, quic, xtp })
+        Ok(Self { reactor, identity, config: told, catalogue, listening, missing, quic, xtp })
     }
 
     /// This host's identity as others see it.
@@ -232,7 +241,7 @@ impl Host {
             }
             return Ok(());
         }
-        Err(system("no port is free in both UDP and TCP"))
+        Err(Error::new(Code::System, "no port is free in both UDP and TCP"))
     }
 
     /// A transport for each address: what comes to one is answered from there.
@@ -300,9 +309,27 @@ impl Host {
     /// # Errors
     /// [`Code::Unreachable`] when there is no way to the address.
     pub fn connect(&mut self, remote: SocketAddr) -> Result<PeerId, Error> {
+        self.connect_with(remote, DialParams::default())
+    }
+
+    /// The same, told how long to try.
+    ///
+    /// # Errors
+    /// As [`Host::connect`].
+    pub fn connect_with(
+        &mut self,
+        remote: SocketAddr,
+        params: DialParams,
+    ) -> Result<PeerId, Error> {
         let udp = Udp::dial(remote, &self.config.udp)
-            .map_err(|error| Error::new(Code::Unreachable, error.to_string()))?;
-        self.reactor.connect(Box::new(udp), remote)
+            .map_err(|error| Error::caused(Code::Unreachable, error))?;
+        self.reactor.connect_with(Box::new(udp), remote, params)
+    }
+
+    /// The modules and transports that exist here.
+    #[must_use]
+    pub fn catalogue(&self) -> &Arc<Catalogue> {
+        &self.catalogue
     }
 
     /// What it was told.
@@ -317,7 +344,8 @@ impl Host {
     }
 
     /// Turns until an event comes, or `most` has passed, or something watched is ready (its tokens
-    /// are then in `tokens`).
+    /// are then in `tokens`). It makes a whole turn before it looks at the time: with no time at
+    /// all it looks what has come, so who asks again and again is never deaf.
     ///
     /// # Errors
     /// [`Code::System`] when waiting fails.
@@ -333,12 +361,9 @@ impl Host {
                 return Ok(Some(event));
             }
             let now = self.reactor.now();
-            if now >= end {
-                return Ok(None);
-            }
             let ready = self.reactor.turn(end.since(now)).map_err(system)?;
-            if !ready.is_empty() {
-                tokens.extend(ready);
+            tokens.extend(ready);
+            if !tokens.is_empty() || self.reactor.now() >= end {
                 return Ok(self.reactor.poll_event());
             }
         }
@@ -357,13 +382,23 @@ fn share_memory(reactor: &mut Reactor) {
     reactor.set_stream_stand_in(shm::SPEC.id, tcp::SPEC.id);
 }
 
-fn system(error: impl std::fmt::Display) -> Error {
-    Error::new(Code::System, error.to_string())
+fn system(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::caused(Code::System, error)
+}
+
+/// The identity of this user, made at the first start.
+pub(crate) fn user_identity() -> Result<Identity, Error> {
+    let dir = identity_dir()?;
+    failpoint!("identity.before");
+    let identity = Identity::load_or_create(&dir).map_err(system)?;
+    failpoint!("identity.ready");
+    Ok(identity)
 }
 
 fn identity_dir() -> Result<PathBuf, Error> {
     dacapo_security::default_dir(|name| std::env::var_os(name)).ok_or_else(|| {
-        system("neither XDG_STATE_HOME nor HOME is set: set one, the identity is kept there")
+        let text = "neither XDG_STATE_HOME nor HOME is set: set one, the identity is kept there";
+        Error::new(Code::System, text)
     })
 }
 
@@ -392,19 +427,30 @@ pub fn loopback(port: u16) -> Vec<SocketAddr> {
     addrs
 }
 
-/// The address of `HOST` or `HOST:PORT`, `[::1]` or `[::1]:PORT`; IPv4 first where a name has both.
+/// The address of `HOST` or `HOST:PORT`, `[::1]` or `[fe80::1%eth0]:PORT`; IPv4 first where a name
+/// has both.
 ///
 /// # Errors
 /// [`Code::Unreachable`] with what is wrong.
 pub fn resolve(host: &str) -> Result<SocketAddr, Error> {
+    resolve_at(host, PORT)
+}
+
+/// The same, at this port where none is said.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_at(host: &str, port: u16) -> Result<SocketAddr, Error> {
     let unreachable = |text: String| Error::new(Code::Unreachable, text);
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(ip) = bare.parse::<IpAddr>() {
-        return Ok(SocketAddr::new(ip, PORT));
+    match host.parse::<Place>() {
+        Ok(place) => return Ok(place.addr(port)),
+        // It may be a name.
+        Err(PlaceError::NotAddress) => {}
+        Err(error) => return Err(unreachable(format!("{host}: {error}"))),
     }
     let with_port = |text: &str| text.to_socket_addrs().map(Iterator::collect::<Vec<_>>);
     let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let found = if has_port { with_port(host) } else { with_port(&format!("{host}:{PORT}")) };
+    let found = if has_port { with_port(host) } else { with_port(&format!("{host}:{port}")) };
     let addrs = found.map_err(|error| unreachable(format!("{host}: {error}")))?;
     let four = addrs.iter().find(|addr| addr.is_ipv4());
     four.or(addrs.first()).copied().ok_or_else(|| unreachable(format!("{host}: no address")))

@@ -11,10 +11,12 @@
 //! What it is not: the engine (`dacapo-core`), or a command line (`apps/dacapo`).
 
 pub mod access;
+mod catalogue;
 pub mod command;
 mod flow_ports;
 pub mod host;
 pub mod inspect;
+mod place;
 pub mod plan;
 mod quic_flows;
 pub mod session;
@@ -23,23 +25,72 @@ pub mod uri;
 mod xtp_flows;
 
 pub use dacapo_core as core;
+#[cfg(feature = "emulator")]
+pub use dacapo_emulator as emulator;
+#[cfg(feature = "safenet-net")]
+pub use dacapo_safenet_net as safenet_net;
+#[cfg(feature = "xtp-net")]
+pub use dacapo_xtp_net as xtp_net;
 
+pub use catalogue::catalogue;
 pub use command::{Answer, Command};
+pub use dacapo_base::{Random, Time, failpoint, patience};
 pub use dacapo_core::{Code, Error, Fault};
 pub use dacapo_qos::Attributes;
+pub use dacapo_reactor::{Dial, Dialed, Reactor};
+pub use dacapo_security::Identity;
 pub use dacapo_transport::{SegmentCounts, StatsByKind};
 pub use host::Host;
 pub use inspect::Inspection;
+pub use place::{Place, PlaceError};
 pub use plan::Plan;
 pub use session::{
-    Account, Creator, Direction, Endpoint, FlowAccount, FlowInfo, Got, Handed, MessageReceiver,
-    MessageSender, Received, Session, connect, connect_with, create,
+    Account, Builder, Change, Creator, Direction, Endpoint, Event, Events, FlowAccount, FlowInfo,
+    Got, Handed, Join, MessageReceiver, MessageSender, Received, Session, Wait, connect,
+    connect_with, create,
 };
 pub use uri::Uri;
 
-/// The modules and transports that exist in this build.
-#[must_use]
-pub fn catalogue() -> dacapo_lift::Catalogue {
-    let transports = dacapo_transport::specs();
-    dacapo_lift::Catalogue::new(dacapo_modules::entries()).with_transports(transports)
+/// What flows are asked to be, and what is assumed of a path.
+pub mod attributes {
+    pub use dacapo_qos::{AttributeKey, Attributes, MAX_GIVE_UP_NS, PathAssumption, TextError};
+}
+
+/// What a [`Host`] turns: commands to it, what it tells, and what takes part in a session.
+pub mod engine {
+    pub use dacapo_core::{
+        BeginError, CommandError, Core, CoreConfig, CoreEvent, DialParams, Ending, GIVE_UP_AFTER,
+        Joining, Ledger, PeerId, Port, Publisher, SessionId, SessionSpec, Sink, Source, SourcePoll,
+        Taken, UnitView, UnitWriter, Wishes,
+    };
+}
+
+/// Media files, and movies that are made.
+pub mod media {
+    pub use dacapo_media::testmovie::{SIDE_MAX, SIDE_MIN, TestMovie, TestSound};
+    pub use dacapo_media::{FileInput, Format, avi};
+}
+
+/// What two ends tell each other of sessions and flows.
+pub mod offer {
+    pub use dacapo_wire::graph::{GraphForm, NodeForm};
+    pub use dacapo_wire::hub::SessionEntry;
+    pub use dacapo_wire::medium::{Medium, SampleEncoding};
+    pub use dacapo_wire::session::{Direction, FLOW_ALL, FlowOffer, MODULE_ACCESS};
+}
+
+/// What modules and transports say of themselves, and why they drop packets.
+pub mod spec {
+    pub use dacapo_lift::{
+        Catalogue, Cost, DropReason, ModuleSpec, ParamSpec, ParamUnit, Params, Property,
+        TransportSpec,
+    };
+}
+
+/// Quantities and names as people write and read them.
+pub mod text {
+    pub use dacapo_qos::{
+        format_duration, format_rate, format_size, nearest, parse_duration, parse_rate, parse_size,
+    };
+    pub use dacapo_wire::text::sanitise;
 }

@@ -13,7 +13,8 @@
 
 use crate::flow_ports::listen_above;
 use dacapo_base::Random;
-use dacapo_core::{Dial, Dialed, EndpointKeys, Reactor};
+use dacapo_core::EndpointKeys;
+use dacapo_reactor::{Dial, Dialed, Reactor};
 use dacapo_security::{Identity, flow_client_crypto, flow_server_crypto, peer_fingerprint};
 use dacapo_transport::quic::{ClientCrypto, Common, Config, Mode, Quic, ServerCrypto};
 use dacapo_transport::{StreamTransport, udp};

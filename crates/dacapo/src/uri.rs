@@ -22,10 +22,11 @@
 )]
 
 use crate::host::PORT;
+use dacapo_sys::interface::NAME_LEN_MAX;
 use dacapo_wire::name::{self, NameError};
 use std::error::Error;
 use std::fmt;
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 const SCHEME: &str = "dacapo://";
@@ -36,7 +37,8 @@ const HOST_LEN_MAX: usize = 253;
 /// Where a session is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Uri {
-    /// A host name or an address, an IPv6 address without brackets.
+    /// A host name or an address, an IPv6 address without brackets, and behind that a `%` and its
+    /// interface when it is of one link.
     pub host: String,
     /// The port of its core.
     pub port: u16,
@@ -45,6 +47,15 @@ pub struct Uri {
 }
 
 impl Uri {
+    /// That of a session at an address.
+    pub(crate) fn at(address: SocketAddr, name: &str) -> Self {
+        let host = match address {
+            SocketAddr::V6(at) if at.scope_id() != 0 => format!("{}%{}", at.ip(), at.scope_id()),
+            _ => address.ip().to_string(),
+        };
+        Self { host, port: address.port(), name: name.to_owned() }
+    }
+
     /// Host and port as `host::resolve` takes them, an IPv6 address in brackets.
     #[must_use]
     pub fn authority(&self) -> String {
@@ -90,7 +101,8 @@ fn split_authority(authority: &str) -> Result<(&str, u16), UriFault> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or(UriFault::Bracket)?;
-            if host.parse::<Ipv6Addr>().is_err() {
+            let (ip, interface) = host.split_once('%').unwrap_or((host, "lo"));
+            if ip.parse::<Ipv6Addr>().is_err() || !is_interface(interface) {
                 return Err(UriFault::Bracket);
             }
             let port = match port.strip_prefix(':') {
@@ -113,6 +125,13 @@ fn check_host(host: &str) -> Result<&str, UriFault> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     let is_host = !host.is_empty() && host.len() <= HOST_LEN_MAX && host.bytes().all(is_allowed);
     if is_host { Ok(host) } else { Err(UriFault::Host) }
+}
+
+/// Whether it can be the name of an interface, or its number; whether there is one is another
+/// question.
+fn is_interface(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b':' | b'[');
+    (1..=NAME_LEN_MAX).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
 fn parse_port(port: &str) -> Result<u16, UriFault> {
@@ -177,6 +196,9 @@ mod tests {
             ("dacapo://192.0.2.7/m", "192.0.2.7", PORT, "m"),
             ("dacapo://[::1]/m", "::1", PORT, "m"),
             ("dacapo://[2001:db8::1]:65535/m", "2001:db8::1", 65_535, "m"),
+            ("dacapo://[fe80::1%veth0]/m", "fe80::1%veth0", PORT, "m"),
+            ("dacapo://[fe80::1%br-0.7]:7/m", "fe80::1%br-0.7", 7, "m"),
+            ("dacapo://[fe80::1%3]:7/m", "fe80::1%3", 7, "m"),
         ] {
             let uri: Uri = text.parse().unwrap();
             assert_eq!((uri.host.as_str(), uri.port, uri.name.as_str()), (host, port, name));
@@ -202,12 +224,23 @@ mod tests {
         for text in ["dacapo:///m", "dacapo://:7/m", "dacapo://h h/m", "dacapo://u@h/m"] {
             assert_eq!(fault(text), UriFault::Host, "{text}");
         }
-        for text in ["dacapo://::1/m", "dacapo://[::1/m", "dacapo://[::1]7/m", "dacapo://[h]/m"] {
+        for text in [
+            "dacapo://::1/m",
+            "dacapo://[::1/m",
+            "dacapo://[::1]7/m",
+            "dacapo://[h]/m",
+            "dacapo://[fe80::1%]/m",
+            "dacapo://[fe80::1%a:b]/m",
+            "dacapo://[fe80::1%a b]/m",
+            "dacapo://[fe80::1%sixteen-is-toolo]/m",
+            "dacapo://fe80::1%veth0/m",
+        ] {
             assert_eq!(fault(text), UriFault::Bracket, "{text}");
         }
         for text in ["dacapo://h:/m", "dacapo://h:0/m", "dacapo://h:+7/m", "dacapo://[::1]:x/m"] {
             assert_eq!(fault(text), UriFault::Port, "{text}");
         }
+        assert_eq!(fault("dacapo://h%eth0/m"), UriFault::Host);
         assert!(matches!(fault("dacapo://h/Movie"), UriFault::Name(_)));
         assert!(matches!(fault("dacapo://h/a/b"), UriFault::Name(_)));
         let text = "movie\n".parse::<Uri>().unwrap_err().to_string();

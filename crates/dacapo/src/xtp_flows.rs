@@ -5,7 +5,7 @@
 
 use crate::flow_ports::listen_above;
 use dacapo_base::Random;
-use dacapo_core::{Dial, Dialed, Reactor};
+use dacapo_reactor::{Dial, Dialed, Reactor};
 use dacapo_transport::xtp::{Config, Mode, Xtp};
 use dacapo_transport::{StreamTransport, udp};
 use std::io;

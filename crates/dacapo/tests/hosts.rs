@@ -5,10 +5,11 @@
 #![allow(clippy::unwrap_used)]
 
 use dacapo::core::{
-    BeginError, Code, CoreEvent, Dial, Dialed, Ending, Error, Joining, Ledger, Port, Publisher,
-    SessionSpec, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
+    BeginError, Code, CoreEvent, Ending, Error, Joining, Ledger, Port, Publisher, SessionSpec,
+    Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
 use dacapo::host::Host;
+use dacapo::{Dial, Dialed};
 use dacapo_base::{Patience, Time};
 use dacapo_security::Identity;
 use dacapo_sys::poll::Waker;
@@ -258,4 +259,38 @@ fn what_is_watched_and_ready_is_told_once_in_each_turn() {
     assert!(host.next_event(Duration::ZERO, &mut tokens).unwrap().is_none());
     let told = host.reactor().turn(Duration::ZERO).unwrap();
     assert_eq!(told, [0_u32; 0]);
+}
+
+#[test]
+fn an_error_of_the_system_keeps_its_cause() {
+    let mut host = Host::with_identity(Identity::generate().unwrap()).unwrap();
+    host.listen(&[([127, 0, 0, 1], 0).into()]).unwrap();
+    let taken = host.listening()[0];
+    let mut other = Host::with_identity(Identity::generate().unwrap()).unwrap();
+    let error = other.listen(&[taken]).unwrap_err();
+    assert_eq!(error.code, Code::System);
+    let cause = std::error::Error::source(&error).expect("no cause");
+    assert_eq!(cause.to_string(), error.text);
+    assert_eq!(error, error.clone(), "two are equal by what they say");
+}
+
+#[test]
+fn who_asks_with_no_time_at_all_hears_what_comes() {
+    let [mut creator, mut participant] = hosts();
+    creator.listen(&["127.0.0.1:0".parse().unwrap()]).unwrap();
+    let waker = Waker::new().unwrap();
+    creator.reactor().watch(waker.as_fd(), 7).unwrap();
+    waker.wake();
+    let mut tokens = Vec::new();
+    let peer = participant.connect(creator.listening()[0]).unwrap();
+    let (mut is_told, mut is_open) = (false, false);
+    let mut patience = Patience::new(Instant::now(), MOST);
+    while !(is_told && is_open) && patience.lasts(Instant::now()) {
+        let event = participant.next_event(Duration::from_millis(5), &mut tokens).unwrap();
+        is_open |= matches!(event, Some(CoreEvent::PeerOpen { peer: open }) if open == peer);
+        creator.next_event(Duration::ZERO, &mut tokens).unwrap();
+        is_told |= tokens == [7];
+    }
+    assert!(is_told, "what is watched is ready, and is not told");
+    assert!(is_open, "the peer was not answered");
 }

@@ -6,7 +6,8 @@
 mod media;
 
 use dacapo::Plan;
-use dacapo::plan::{Assumptions, PlanErrors};
+use dacapo::access::Speed;
+use dacapo::plan::{Assumptions, FlowExplanation, PlanErrors};
 use dacapo_media::TestMovie;
 use dacapo_wire::medium::Medium;
 use dacapo_wire::session::Direction;
@@ -47,6 +48,7 @@ fn the_shipped_sessions_load_once_their_media_are_there() {
         folder.write(name, &std::fs::read(conf.join(name)).unwrap());
         let missing = Plan::load(&folder.path(name)).unwrap_err().to_string();
         assert!(missing.contains("flow[0].source.file: ") && missing.contains("No such file"));
+        assert!(missing.contains("; make one with: dacapo testmovie "), "{missing}");
     }
     movie(&folder);
     let plan = Plan::load(&folder.path("movie.toml")).unwrap();
@@ -159,7 +161,15 @@ fn defaults_follow_the_medium() {
     assert_eq!(plan.spec().participants_max, 64);
     let mut publisher = plan.publisher(1.0);
     std::fs::remove_file(folder.path("radio.wav")).unwrap();
-    let joining = dacapo_core::Joining {
+    let joining = joining(&plan);
+    let opened = offers.iter().map(|offer| publisher.open(offer, &joining).is_ok());
+    let opened: Vec<bool> = opened.collect();
+    assert_eq!(opened, [true, false, true], "a file that has vanished is refused, and only it");
+}
+
+/// Somebody who joins, from this host.
+fn joining(plan: &Plan) -> dacapo_core::Joining {
+    dacapo_core::Joining {
         name: plan.spec().name,
         remote: ([127, 0, 0, 1], 1).into(),
         modules: Vec::new(),
@@ -167,10 +177,7 @@ fn defaults_follow_the_medium() {
         attributes: Vec::new(),
         live: false,
         is_free: false,
-    };
-    let opened = offers.iter().map(|offer| publisher.open(offer, &joining).is_ok());
-    let opened: Vec<bool> = opened.collect();
-    assert_eq!(opened, [true, false, true], "a file that has vanished is refused, and only it");
+    }
 }
 
 #[test]
@@ -290,4 +297,162 @@ fn a_text_finds_its_media_in_the_folder_of_its_origin_and_without_one_in_the_cur
     let errors = Plan::parse(&here, "text", &Assumptions::default()).unwrap_err().to_string();
     assert!(errors.contains("flow[0].source.file: Cargo.toml: "), "{errors}");
     assert!(!errors.contains("No such file"), "{errors}");
+}
+
+/// What is explained of these flows, when what is missing is assumed.
+fn explained(folder: &Folder, flows: &[String]) -> Result<Vec<FlowExplanation>, String> {
+    let text = format!("[session]\nname = \"s\"\n{}", flows.concat());
+    let path = folder.write("s.toml", text.as_bytes());
+    let assumptions = Assumptions { assumes_missing_media: true, ..Assumptions::default() };
+    let plan = Plan::load_for(&path, &assumptions).map_err(|errors| errors.to_string())?;
+    Ok(plan.explain())
+}
+
+#[test]
+fn a_medium_that_is_missing_is_assumed_as_the_command_makes_it() {
+    let folder = Folder::new("assumed");
+    let command = |source: &str, rest: &str| {
+        let flow = format!(
+            "[[flow]]\nname = \"a\"\nfrom = \"creator\"\nsource = {{ {source} }}\n{rest}\n"
+        );
+        let explained = explained(&folder, &[flow]).unwrap_or_else(|text| panic!("{text}"));
+        let assumed = explained[0].assumed_medium.clone().unwrap();
+        let text = explained[0].to_string();
+        assert!(
+            text.contains("\nassumed of the medium: ") && text.contains(&assumed.file),
+            "{text}"
+        );
+        let dir = folder.0.display().to_string();
+        (assumed.format.clone(), assumed.command.replace(&dir, "DIR"))
+    };
+    let fast = "attributes = { frame_rate = { min = \"50 /s\" } }";
+    let movie = "Motion JPEG 640x360, 25 /s";
+    for (source, rest, format, line) in [
+        ("file = \"m.avi\"", "", movie, "dacapo testmovie DIR/m.avi --no-sound"),
+        (
+            "file = \"m.avi\"",
+            fast,
+            "Motion JPEG 640x360, 50 /s",
+            "dacapo testmovie DIR/m.avi --fps 50 --no-sound",
+        ),
+        (
+            "file = \"m.avi\", stream = \"audio\"",
+            "",
+            "PCM s16 48000 Hz, stereo",
+            "dacapo testmovie DIR/m.avi",
+        ),
+        (
+            "file = \"a b/r.WAV\"",
+            "",
+            "PCM s16 48000 Hz, stereo",
+            "mkdir -p 'DIR/a b' && dacapo testmovie 'DIR/a b/r.WAV' --wav",
+        ),
+        (
+            "file = \"p.jpg\"",
+            "",
+            "JPEG 640x360",
+            "ffmpeg -f lavfi -i testsrc=size=640x360:rate=25 -frames:v 1 DIR/p.jpg",
+        ),
+        (
+            "file = \"p.mjpg\", rate = \"15 /s\"",
+            "",
+            "Motion JPEG 640x360, 15 /s",
+            "ffmpeg -f lavfi -i testsrc=size=640x360:rate=15 -t 30 -c:v mjpeg -f mjpeg DIR/p.mjpg",
+        ),
+    ] {
+        assert_eq!(command(source, rest), (format.to_owned(), line.to_owned()), "{source}");
+    }
+    let beyond = "{ file = \"m.avi\", stream = \"audio:1\" }";
+    let refused = explained(&folder, &[flow("a", beyond, GRAPH)]).unwrap_err();
+    assert!(refused.contains("no command here makes one with a stream audio:1"), "{refused}");
+}
+
+#[test]
+fn a_medium_that_is_there_and_broken_is_not_assumed() {
+    let folder = Folder::new("broken");
+    folder.write("m.avi", b"RIFF\0\0\0\0");
+    let broken = explained(&folder, &[flow("a", "{ file = \"m.avi\" }", GRAPH)]).unwrap_err();
+    assert!(broken.contains("s.toml:6: flow[0].source.file: "), "{broken}");
+    let within = explained(&folder, &[flow("a", "{ file = \"m.avi/x.avi\" }", GRAPH)]);
+    assert!(within.unwrap_err().contains("Not a directory"));
+}
+
+#[test]
+fn a_refusal_over_a_medium_that_is_assumed_says_so() {
+    let folder = Folder::new("assumed-refused");
+    let flow = "[[flow]]\nname = \"a\"\nfrom = \"creator\"\nsource = { file = \"m.avi\" }\n\
+                attributes = { loss = 0, delay = \"1 ms\" }\n";
+    let refused = explained(&folder, &[flow.to_owned()]).unwrap_err();
+    assert!(refused.contains("m.avi is missing; taken for Motion JPEG 640x360"), "{refused}");
+}
+
+#[test]
+fn a_plan_that_assumes_a_medium_opens_none() {
+    let folder = Folder::new("assumed-served");
+    let path = folder.write(
+        "s.toml",
+        format!("[session]\nname = \"s\"\n{}", flow("a", "{ file = \"r.wav\" }", GRAPH)).as_bytes(),
+    );
+    let assumptions = Assumptions { assumes_missing_media: true, ..Assumptions::default() };
+    let plan = Plan::load_for(&path, &assumptions).unwrap();
+    let offer = plan.offers().next().unwrap().clone();
+    let opened = plan.publisher(1.0).open(&offer, &joining(&plan));
+    assert!(opened.err().unwrap().contains("r.wav: it was missing"));
+}
+
+/// The bounds of the flows of a text, when its media are sent so fast to this host.
+fn bounds(text: &str, speed: f64) -> Result<Vec<u64>, String> {
+    let speed = Speed::from_factor(speed);
+    let assumptions = Assumptions { speed, ..Assumptions::loopback() };
+    let plan = Plan::parse(text, "s.toml", &assumptions).map_err(|errors| errors.to_string())?;
+    Ok(plan.offers().map(|offer| offer.bound_bps).collect())
+}
+
+/// The pictures of the test movie, 4.1 Mbit/s, and what else is said of them.
+fn card(rest: &str) -> String {
+    format!(
+        "[session]\nname = \"s\"\n[[flow]]\nname = \"a\"\nfrom = \"creator\"\n\
+         source = {{ test = \"movie\", stream = \"video\" }}\n\
+         attributes = {{ integrity = \"checked\", order = \"ordered\" }}\n{rest}\n"
+    )
+}
+
+#[test]
+fn the_bounds_that_come_from_media_follow_the_speed_upwards() {
+    let normal = bounds(&card(""), 1.0).unwrap();
+    assert!((16_000_000..17_000_000).contains(&normal[0]), "{normal:?}");
+    assert_eq!(bounds(&card(""), 10.0).unwrap(), [normal[0] * 10]);
+    assert_eq!(bounds(&card(""), 0.1).unwrap(), normal);
+}
+
+#[test]
+fn a_bound_of_the_file_that_is_too_low_for_the_speed_is_refused_with_the_speed_that_fits() {
+    let folder = Folder::new("speed");
+    movie(&folder);
+    let text = sound("bound = \"2 Mbit/s\"", "").replace("loss = \"0.1 %\"\n", "");
+    let origin = folder.path("s.toml").display().to_string();
+    let at = |speed: f64, text: &str| {
+        let speed = Speed::from_factor(speed);
+        let assumptions = Assumptions { speed, ..Assumptions::loopback() };
+        Plan::parse(text, &origin, &assumptions)
+            .map_err(|errors| errors.to_string().replace(&folder.0.display().to_string(), "DIR"))
+    };
+    for speed in [0.5, 1.0, 1.2] {
+        at(speed, &text).unwrap_or_else(|text| panic!("{speed}: {text}"));
+    }
+    assert_eq!(
+        at(10.0, &text).unwrap_err(),
+        "DIR/s.toml:8: flow[0].bound: at 10 times its speed the medium takes 15.3 Mbit/s, and at \
+         most 2 Mbit/s are let pass; let more pass, or send at most 1.2 times as fast"
+    );
+    let asked =
+        text.replace("bound = \"2 Mbit/s\"\n", "") + "throughput = { max = \"3 Mbit/s\" }\n";
+    let refused = at(10.0, &asked).unwrap_err();
+    assert!(refused.contains("flow[0].attributes.throughput: at 10 times"), "{refused}");
+    assert!(refused.contains("at most 1.8 times as fast"), "{refused}");
+    // Who joins may ask for less, too.
+    let plan = at(10.0, &text.replace("2 Mbit/s", "20 Mbit/s")).unwrap();
+    let asks = dacapo::Attributes::new().max(dacapo_qos::AttributeKey::Throughput, 3_000_000);
+    let refused = plan.explain_for(&asks).unwrap_err();
+    assert!(refused.text.contains("sound: at 10 times its speed"), "{refused}");
 }

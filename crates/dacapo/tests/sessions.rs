@@ -8,9 +8,10 @@ mod media;
 #[path = "world/mod.rs"]
 mod world;
 
-use dacapo::access::{Progress, Sinks, Wanted};
+use dacapo::access::{Progress, Sinks, Speed, Wanted};
 use dacapo::command::State;
 use dacapo::core::{Ending, Ledger, Port, Sink, Taken, UnitView};
+use dacapo::plan::Assumptions;
 use dacapo::{Command, Inspection, Plan};
 use dacapo_base::{Random, Time};
 use dacapo_lift::DropReason;
@@ -512,4 +513,25 @@ fn a_picture_that_is_too_large_ends_its_flow_with_the_reason() {
     let endings = endings.0.lock().unwrap();
     assert!(matches!(endings[0], Ending::SourceFailed(_)), "{endings:?}");
     assert_eq!(endings[1..], [Ending::Complete]);
+}
+
+#[test]
+fn ten_times_as_fast_takes_less_than_half_of_the_time_and_every_unit_comes() {
+    let folder = Folder::new("fast");
+    let movie = TestMovie { duration: Duration::from_secs(10), ..TestMovie::default() };
+    folder.write_wav("radio.wav", &movie);
+    let text = "[session]\nname = \"movie\"\n[[flow]]\nname = \"sound\"\nfrom = \"creator\"\n\
+                source = { file = \"radio.wav\" }\nattributes = { order = \"ordered\" }\n";
+    let path = folder.write("session.toml", text.as_bytes());
+    let assumptions = Assumptions { speed: Speed::from_factor(10.0), ..Assumptions::loopback() };
+    let plan = Plan::load_for(&path, &assumptions).unwrap();
+    let mut world = World::new(plan.spec(), plan.publisher(1.0));
+    let sinks = begin(&mut world, &Wanted::Count);
+    let began = world.now;
+    world.run_to_end(1, 20_000);
+    let took = world.now.since(began);
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    let ledger = &world.ledgers[&0];
+    assert!(ledger.closes() && ledger.delivered == ledger.sent, "{ledger:?}");
+    assert_eq!(sinks.progress[0].snapshot().bytes, 10 * 192_000);
 }

@@ -42,3 +42,6 @@ pub use packet::IpPacket;
 pub use path::{PathStats, Way, directions};
 pub use relay::{Relay, RelayConfig, RelayHandle};
 pub use tunnel::{Tunnel, TunnelConfig, TunnelError, TunnelHandle};
+
+/// What a link does, and what it has done.
+pub use dacapo_link::{DelayRecord, LinkConfig, LinkStats, ParseError};

@@ -126,6 +126,23 @@ impl Catalogue {
         Self { entries: entries.copied().collect(), transports: transports.copied().collect() }
     }
 
+    /// The same with one module more.
+    #[must_use]
+    pub fn with_module(mut self, entry: Entry) -> Self {
+        self.entries.push(entry);
+        self
+    }
+
+    /// Two modules, or two transports, of one name or one number: of such a pair only the first
+    /// can be had. In words, naming both.
+    #[must_use]
+    pub fn duplicate(&self) -> Option<String> {
+        let modules = self.entries.iter().map(|entry| (entry.spec.name, entry.spec.id));
+        let transports = self.transports.iter().map(|spec| (spec.name, spec.id));
+        twice("modules", &modules.collect::<Vec<_>>())
+            .or_else(|| twice("transports", &transports.collect::<Vec<_>>()))
+    }
+
     /// All modules, in the order given.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
@@ -181,4 +198,14 @@ impl Catalogue {
         }
         Some(Built { modules, layout })
     }
+}
+/// The first two of the same name or number, in words.
+fn twice(kind: &str, all: &[(&str, u16)]) -> Option<String> {
+    let mut pairs = all
+        .iter()
+        .enumerate()
+        .flat_map(|(at, one)| all.iter().skip(at + 1).map(move |two| (one, two)));
+    let (one, two) = pairs.find(|(one, two)| one.0 == two.0 || one.1 == two.1)?;
+    let named = |(name, id): &(&str, u16)| format!("\"{name}\" (number {id:#06x})");
+    Some(format!("two {kind} of one name or number: {} and {}", named(one), named(two)))
 }

@@ -26,6 +26,7 @@
 //! - The runner never offers a module more packets than its credit.
 //! - Every queue is bounded; at its bound an emission is refused to the module that made it.
 
+mod channel;
 pub mod conformance;
 mod context;
 mod counters;
@@ -42,6 +43,7 @@ mod spec;
 mod touch;
 mod verdict;
 
+pub use channel::{Membership, StreamParams, is_source_specific};
 pub use context::{Bare, Cx};
 pub use counters::{DirectionCounters, ModuleCounters};
 pub use effects::{EMISSIONS_MAX, Emission, Event};

@@ -6,12 +6,12 @@
 
 use crate::traffic::{Pattern, PatternSink, PatternSource, Record, Seen};
 use crate::{NodeId, Trace, World};
-use dacapo_base::Time;
+use dacapo_base::{Random, Time, seeds};
 use dacapo_core::{
     CoreConfig, CoreEvent, Error, Joining, Ledger, Port, Publisher, SessionId, SessionSpec, Wishes,
 };
 use dacapo_lift::{Catalogue, DropReason, ModuleCounters};
-use dacapo_link::{LinkConfig, LinkStats, Passage};
+use dacapo_link::{LinkConfig, LinkStats, Loss, Passage};
 use dacapo_wire::data::{self, TYPE_DATA};
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::medium::Medium;
@@ -42,6 +42,8 @@ pub struct Scenario {
     pub time_max: Duration,
     /// The modules; tests put in modules with planted bugs.
     pub catalogue: Catalogue,
+    /// Whether the world looks at everything besides what is ready.
+    pub visits_all: bool,
 }
 
 impl Scenario {
@@ -63,8 +65,46 @@ impl Scenario {
             changes: 0,
             time_max: Duration::from_secs(60),
             catalogue: crate::catalogue(),
+            visits_all: seeds::number("DACAPO_VISIT_ALL", 0) > 0,
         }
     }
+
+    /// A scenario with loss of 0 to 20 %, at random or in bursts, and everything else that a link
+    /// does to datagrams.
+    #[must_use]
+    pub fn faulty(seed: u64) -> Self {
+        let mut random = Random::from_number(seed ^ 0x5EED);
+        let mean_loss = random.unit() * 0.2;
+        let delay = Duration::from_millis(1 + random.below(80));
+        let link = LinkConfig {
+            delay,
+            jitter: delay.min(Duration::from_millis(random.below(20))),
+            keep_order: random.chance(0.5),
+            loss: match random.below(3) {
+                0 => Loss::Random { p: mean_loss },
+                1 => bursts(mean_loss, 2.0 + random.unit() * 10.0),
+                _ => bursts(mean_loss / 2.0, 3.0),
+            },
+            duplicate: random.unit() * 0.1,
+            reorder: random.unit() * 0.05,
+            reorder_by: Duration::from_millis(1 + random.below(30)),
+            corrupt: random.unit() * 0.01,
+            corrupt_undetected: random.unit() * 0.01,
+            ..LinkConfig::default()
+        };
+        let mut scenario = Self::new(seed, link);
+        let large = random.chance(0.25);
+        scenario.pattern.count = if large { 10_000 } else { 7_500 };
+        scenario.pattern.len_max = if large { 2_500 } else { 300 };
+        scenario.pattern.every = Duration::from_micros(500);
+        scenario.changes = random.below(4) as u32;
+        scenario
+    }
+}
+
+/// Losses in bursts; none where there can be no such bursts.
+fn bursts(mean_loss: f64, mean_burst_len: f64) -> Loss {
+    Loss::burst(mean_loss, mean_burst_len).unwrap_or_default()
 }
 
 /// What the link did to the datagrams of each unit that fits one datagram.
@@ -178,6 +218,7 @@ struct Run {
 pub fn run(scenario: &Scenario) -> Outcome {
     let graph = graph_of(scenario);
     let mut world = World::new(scenario.seed, scenario.link.clone());
+    world.set_visits_all(scenario.visits_all);
     let creator = world.add(config(scenario, 1));
     let participant = world.add(config(scenario, 1));
     world.dials(participant);

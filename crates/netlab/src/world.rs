@@ -9,12 +9,13 @@ mod clock;
 mod faults;
 mod groups;
 mod streams;
+mod visits;
 
 use crate::plain_tls;
 use crate::stream::Streams;
 use crate::trace::Trace;
 use clock::NodeClock;
-use dacapo_base::{Random, Time};
+use dacapo_base::{Random, Time, seeds};
 use dacapo_core::{Core, CoreConfig, CoreEvent, Local, StreamId, Transmit, Way};
 use dacapo_link::{Carry, Corruption, Fate, Link, LinkConfig, LinkStats};
 use dacapo_transport::Lane;
@@ -125,6 +126,8 @@ pub struct World {
     calendar_ahead_ns: u64,
     /// The most bytes sent per byte received to an address that was not proved.
     amplification: f64,
+    /// Whether everything is looked at besides what is ready.
+    visits_all: bool,
 }
 
 impl World {
@@ -150,6 +153,7 @@ impl World {
             held: false,
             calendar_ahead_ns: 0,
             amplification: 0.0,
+            visits_all: seeds::number("DACAPO_VISIT_ALL", 0) > 0,
         }
     }
 
@@ -264,6 +268,7 @@ impl World {
             }
             // What `done` commanded is done at this instant.
             self.settle();
+            self.visit_all();
             match self.next_time() {
                 Some(at) if at <= until => self.advance(at),
                 _ => {
@@ -339,7 +344,7 @@ impl World {
         for bytes in datagrams {
             match way {
                 Way::Stream(stream) => self.streams.send(id, stream, &bytes),
-                Way::Control | Way::Data => self.send(id, way.lane(), from, remote, bytes),
+                Way::Control | Way::Data => self.send(id, lane_of(way), from, remote, bytes),
             }
         }
         if matches!(way, Way::Stream(_)) {
@@ -412,5 +417,13 @@ impl World {
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps
+    }
+}
+
+/// The lane that a core means.
+fn lane_of(way: Way) -> Lane {
+    match way {
+        Way::Control => Lane::Control,
+        Way::Data | Way::Stream(_) => Lane::Data,
     }
 }

@@ -7,7 +7,7 @@ mod common;
 
 use common::{Joined, Lab, ms, offer, offer_back, pattern, plain};
 use dacapo_base::Time;
-use dacapo_core::{Code, CoreEvent, Error, Port, SourcePoll, UnitWriter};
+use dacapo_core::{Code, CoreEvent, Port, SourcePoll, UnitWriter};
 use dacapo_core::{CommandError, SessionId, Source};
 use dacapo_modules::ordering::sequence::CONTROL_SET_HOLD;
 use dacapo_netlab::NodeId;
@@ -49,7 +49,7 @@ fn answer_of(lab: &mut Lab, node: NodeId, request: u32, most: u64) -> Answer {
         }
         _ => None,
     });
-    answer.map_err(|Error { code, text }| (code, text))
+    answer.map_err(|error| (error.code, error.text))
 }
 
 #[test]

@@ -8,8 +8,9 @@ mod common;
 
 use common::{config, offer};
 use dacapo_base::{Patience, Random};
-use dacapo_core::{Code, Core, CoreEvent, Error, Joining, Port, Publisher, Reactor, SessionSpec};
+use dacapo_core::{Code, Core, CoreEvent, Error, Joining, Port, Publisher, SessionSpec};
 use dacapo_netlab::plain_tls;
+use dacapo_reactor::Reactor;
 use dacapo_transport::shm;
 use dacapo_transport::udp::{self, Udp};
 use dacapo_transport::{Transport, specs};

@@ -9,9 +9,10 @@ mod common;
 
 use common::{Opens, config, offer, pattern, pattern_ports};
 use dacapo_base::{Patience, Random};
-use dacapo_core::{Core, CoreEvent, Ledger, Port, Reactor, SessionSpec};
+use dacapo_core::{Core, CoreEvent, Ledger, Port, SessionSpec};
 use dacapo_netlab::plain_tls;
 use dacapo_netlab::traffic::{Pattern, PatternSource, Seen};
+use dacapo_reactor::Reactor;
 use dacapo_transport::Transport;
 use dacapo_transport::udp::{Config, Groups, Udp};
 use dacapo_wire::session::FlowOffer;

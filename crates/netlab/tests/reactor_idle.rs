@@ -9,8 +9,9 @@ mod common;
 
 use common::config;
 use dacapo_base::{Patience, Random, Time};
-use dacapo_core::{Core, CoreEvent, Reactor};
+use dacapo_core::{Core, CoreEvent};
 use dacapo_netlab::plain_tls;
+use dacapo_reactor::Reactor;
 use dacapo_transport::Transport;
 use dacapo_transport::udp::{Config, Udp};
 use std::net::Ipv4Addr;

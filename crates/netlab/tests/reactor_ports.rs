@@ -8,8 +8,9 @@ mod common;
 
 use common::config;
 use dacapo_base::{Patience, Random};
-use dacapo_core::{Core, CoreEvent, PeerId, Reactor};
+use dacapo_core::{Core, CoreEvent, PeerId};
 use dacapo_netlab::plain_tls;
+use dacapo_reactor::Reactor;
 use dacapo_transport::Transport;
 use dacapo_transport::udp::{Config, Udp};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -11,12 +11,12 @@ mod common;
 use common::{Opens, config, offer, offer_tcp, pattern, pattern_ports};
 use dacapo_base::{Patience, Random, Time};
 use dacapo_core::{
-    Core, CoreEvent, Dial, Ending, Ledger, Port, Reactor, SessionId, SessionSpec, Sink, Taken,
-    UnitView,
+    Core, CoreEvent, Ending, Ledger, Port, SessionId, SessionSpec, Sink, Taken, UnitView,
 };
 use dacapo_netlab::plain_tls;
 use dacapo_netlab::traffic::{Pattern, PatternSink, PatternSource, Seen};
 use dacapo_packet::Pool;
+use dacapo_reactor::{Dial, Reactor};
 use dacapo_transport::stream::Token;
 use dacapo_transport::tcp::{self, Tcp};
 use dacapo_transport::udp::{self, Udp};

@@ -7,50 +7,15 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
-use dacapo_base::Random;
 use dacapo_base::seeds::{each_seed, number};
 use dacapo_lift::DropReason;
-use dacapo_link::{LinkConfig, LinkStats, Loss};
+use dacapo_link::LinkStats;
 use dacapo_netlab::scenario::{Outcome, Scenario, run};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const SEEDS: u64 = 2_000;
 const UNITS_MIN: usize = 5_000;
-
-/// A scenario with loss of 0 to 20 %, at random or in bursts, and everything else.
-fn scenario(seed: u64) -> Scenario {
-    let mut random = Random::from_number(seed ^ 0x5EED);
-    let mean_loss = random.unit() * 0.2;
-    let delay = Duration::from_millis(1 + random.below(80));
-    let link = LinkConfig {
-        delay,
-        jitter: delay.min(Duration::from_millis(random.below(20))),
-        keep_order: random.chance(0.5),
-        loss: match random.below(3) {
-            0 => Loss::Random { p: mean_loss },
-            1 => bursts(mean_loss, 2.0 + random.unit() * 10.0),
-            _ => bursts(mean_loss / 2.0, 3.0),
-        },
-        duplicate: random.unit() * 0.1,
-        reorder: random.unit() * 0.05,
-        reorder_by: Duration::from_millis(1 + random.below(30)),
-        corrupt: random.unit() * 0.01,
-        corrupt_undetected: random.unit() * 0.01,
-        ..LinkConfig::default()
-    };
-    let mut scenario = Scenario::new(seed, link);
-    let large = random.chance(0.25);
-    scenario.pattern.count = if large { 10_000 } else { 7_500 };
-    scenario.pattern.len_max = if large { 2_500 } else { 300 };
-    scenario.pattern.every = Duration::from_micros(500);
-    scenario.changes = random.below(4) as u32;
-    scenario
-}
-
-fn bursts(mean_loss: f64, mean_burst_len: f64) -> Loss {
-    Loss::burst(mean_loss, mean_burst_len).expect("a loss of at most 20 % in short bursts")
-}
 
 /// What must hold whatever the link does: the reason if it does not.
 fn broken(outcome: &Outcome) -> Option<String> {
@@ -104,7 +69,7 @@ impl Totals {
 }
 
 fn check(seed: u64, totals: &Mutex<Totals>) {
-    let outcome = run(&scenario(seed));
+    let outcome = run(&Scenario::faulty(seed));
     if let Some(reason) = broken(&outcome) {
         panic!(
             "seed {seed}: {reason}\nrepeat: DACAPO_SEED={seed} cargo test -p dacapo-netlab \
@@ -162,12 +127,12 @@ fn two_thousand_seeds_deliver_and_account_for_every_unit() {
 #[test]
 fn one_seed() {
     let seed = number("DACAPO_SEED", 1998);
-    let outcome = run(&scenario(seed));
+    let outcome = run(&Scenario::faulty(seed));
     println!(
         "error {:?} ended {:?} {:?}\nsender {:?}\nreceiver {:?}",
         outcome.error,
         outcome.ended_at,
-        scenario(seed).link,
+        Scenario::faulty(seed).link,
         outcome.ledgers.1,
         outcome.ledgers.0
     );

@@ -263,9 +263,11 @@ impl Prober {
     /// be told at `now`.
     #[must_use]
     pub fn next_deadline(&self, now: Time) -> Time {
-        let mtu = self.mtu.as_ref().filter(|_| !self.is_silent(now));
-        let mtu_at = mtu.and_then(PathMtu::next_deadline).unwrap_or(Time::NEVER);
-        let next_at = self.next_at.min(mtu_at);
+        let mtu_at = match &self.mtu {
+            Some(mtu) => mtu.next_deadline().filter(|_| !self.is_silent(now)),
+            None => self.settled_at(),
+        };
+        let next_at = self.next_at.min(mtu_at.unwrap_or(Time::NEVER));
         let lost_at = self.heard + LOST_AFTER;
         if lost_at > now { next_at.min(lost_at) } else { next_at }
     }
@@ -278,6 +280,12 @@ impl Prober {
 
     fn is_settled(&self, now: Time) -> bool {
         self.full || self.opened.is_some_and(|opened| now.since(opened) >= FULL_WAIT)
+    }
+
+    /// When the opening is over: then the length of datagrams is looked for.
+    fn settled_at(&self) -> Option<Time> {
+        let opened = self.opened?;
+        Some(if self.full { opened } else { opened + FULL_WAIT })
     }
 
     /// How long datagrams may be; `None` until the path is open and this is known.

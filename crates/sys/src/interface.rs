@@ -14,7 +14,7 @@
 //! Source: netdevice(7); `struct ifreq` and `struct in6_ifreq` of the Linux UAPI.
 
 use crate::poll::owned;
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -126,6 +126,21 @@ pub fn index(name: &str) -> io::Result<u32> {
     let mut request = Request::of(name)?;
     control(socket(libc::AF_INET)?.as_fd(), libc::SIOCGIFINDEX, &mut request)?;
     u32::try_from(request.int()).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// The name of the interface of this number.
+///
+/// # Errors
+/// `ENXIO` when there is none here.
+pub fn name(index: u32) -> io::Result<String> {
+    let mut name = [0_u8; libc::IF_NAMESIZE];
+    // SAFETY: there is room for the longest name and its end, which is what the call writes.
+    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
+    if found.is_null() {
+        return Err(io::Error::last_os_error());
+    }
+    let text = CStr::from_bytes_until_nul(&name).map_err(|_| io::ErrorKind::InvalidData)?;
+    Ok(text.to_string_lossy().into_owned())
 }
 
 /// The longest packet in bytes that an interface takes.

@@ -16,6 +16,7 @@
 //!   memory, bell -----> transport/shm
 //!   raw, packet, icmp -> xtp-net: IP without UDP, Ethernet, why nobody answers
 //!   unix -------------> local control    signal, term ---> the command line
+//!   pty: programs at a terminal of their own, for tests of them
 //!   faults: calls that fail on purpose, in debug builds only
 //!   tun, netns, interface ------------------------------> the link emulator
 //! ```
@@ -37,6 +38,7 @@ pub mod netns;
 pub mod packet;
 pub mod poll;
 pub mod process;
+pub mod pty;
 pub mod raw;
 mod recvmsg;
 mod sendmmsg;

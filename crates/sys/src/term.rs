@@ -88,32 +88,15 @@ fn set(fd: BorrowedFd<'_>, settings: &libc::termios) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::poll::owned;
-
-    /// Both ends of a pseudo terminal; `None` where the system has none.
-    fn pseudo_terminal() -> Option<(OwnedFd, OwnedFd)> {
-        let (mut master, mut slave) = (-1, -1);
-        let window = libc::winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
-        // SAFETY: two descriptors are written, name and settings are null, which openpty allows,
-        // and `window` is only read.
-        let result = unsafe {
-            libc::openpty(
-                &raw mut master,
-                &raw mut slave,
-                std::ptr::null_mut(),
-                std::ptr::null(),
-                &raw const window,
-            )
-        };
-        (result == 0).then(|| (owned(master).unwrap(), owned(slave).unwrap()))
-    }
+    use crate::pty::Pty;
 
     #[test]
     fn raw_mode_turns_echo_and_lines_off_and_is_undone_by_the_drop() {
-        let Some((_master, slave)) = pseudo_terminal() else {
+        let Ok(pty) = Pty::open(Size { rows: 24, columns: 80 }) else {
             println!("skipped: this system has no pseudo terminals");
             return;
         };
+        let slave = pty.terminal();
         assert!(is_terminal(slave.as_fd()));
         assert_eq!(size(slave.as_fd()), Some(Size { rows: 24, columns: 80 }));
         let before = settings(slave.as_fd()).unwrap().c_lflag;

@@ -1,38 +1,9 @@
-//! [`Membership`]: whose datagrams to which group a transport is to hand up.
-//!
-//! What it is: what [`crate::Transport::join`] is asked for, and why it could not. What it is not:
-//! the choice of a group; that is of who owns the session.
-//!
-//! Source: RFC 4607 (source-specific multicast), section 1 for the addresses that are for nothing
-//! else.
+//! [`JoinError`]: why a transport could not join a group.
 
+use dacapo_lift::Membership;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-
-/// Whose datagrams to which group are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Membership {
-    /// The group, and the port that its datagrams go to.
-    pub group: SocketAddr,
-    /// Where they come from; what anybody else sends to the group is not handed up.
-    pub source: SocketAddr,
-    /// The network is asked to bring those of the source and no other's. Of a group that
-    /// [`is_source_specific`] nothing else can be asked.
-    pub source_specific: bool,
-}
-
-/// Whether a group exists for each source by itself: 232.0.0.0/8 and ff3x::/32.
-#[must_use]
-pub fn is_source_specific(group: IpAddr) -> bool {
-    match group {
-        IpAddr::V4(group) => group.octets()[0] == 232,
-        IpAddr::V6(group) => {
-            let [first, second, ..] = group.segments();
-            first & 0xFFF0 == 0xFF30 && second == 0
-        }
-    }
-}
+use std::net::SocketAddr;
 
 /// Why a group could not be joined.
 #[derive(Debug)]
@@ -138,19 +109,5 @@ impl std::error::Error for JoinError {
             Self::Other { error, .. } => Some(error),
             _ => None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn groups_of_one_source_are_known_by_their_addresses() {
-        let is = |ip: &str| is_source_specific(ip.parse().unwrap());
-        assert!(is("232.1.2.3") && is("ff3e::1") && is("ff35::abcd:1"));
-        assert!(
-            !is("239.1.2.3") && !is("ff15::1") && !is("ff3e:40:2001:db8::1") && !is("10.0.0.1")
-        );
     }
 }

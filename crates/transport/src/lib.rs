@@ -45,7 +45,8 @@ pub mod udp;
 mod watch;
 pub mod xtp;
 
-pub use group::{JoinError, Membership, is_source_specific};
+pub use dacapo_lift::{Membership, is_source_specific};
+pub use group::JoinError;
 pub use specs::specs;
 pub use stats::{Drops, SegmentCounts, StatsByKind, StreamCounts, Traffic, TransportStats};
 pub use stream::{StreamEvent, StreamTransport};

@@ -66,6 +66,11 @@ macro_rules! pass_on {
             self.$to.poll_too_large()
         }
     };
+    (@ $to:ident poll_refused) => {
+        fn poll_refused(&mut self) -> Option<::std::net::SocketAddr> {
+            self.$to.poll_refused()
+        }
+    };
     (@ $to:ident fd) => {
         fn fd(&self) -> Option<::std::os::fd::BorrowedFd<'_>> {
             self.$to.fd()
@@ -92,7 +97,11 @@ macro_rules! pass_on {
         }
     };
     (@ $to:ident set_terms) => {
-        fn set_terms(&mut self, token: &$crate::stream::Token, terms: &$crate::stream::Terms) {
+        fn set_terms(
+            &mut self,
+            token: &$crate::stream::Token,
+            terms: &$crate::stream::StreamParams,
+        ) {
             self.$to.set_terms(token, terms);
         }
     };

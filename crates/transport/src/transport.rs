@@ -245,6 +245,12 @@ pub trait Transport: Send {
         None
     }
 
+    /// Where nothing listens, as the network has said since the last call, the newest of it. That
+    /// can be forged; what is sent there goes out all the same.
+    fn poll_refused(&mut self) -> Option<SocketAddr> {
+        None
+    }
+
     /// A descriptor that is readable while [`Transport::recv`] finds something, be it a datagram or
     /// room for a blocked send. It stays the same while the transport lives, whatever lanes are
     /// opened and closed. `None`: call every turn, unless [`Transport::watch_in`] was taken up.

@@ -6,7 +6,7 @@ mod xtp_bare;
 
 use dacapo_base::{Random, Time};
 use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
-use dacapo_transport::stream::{Terms, Token};
+use dacapo_transport::stream::{StreamParams, Token};
 use dacapo_transport::xtp::{Config, Mode, Xtp, head, label_of};
 use dacapo_transport::{Lane, Outgoing, Sent, StreamEvent, StreamTransport, Transport};
 use dacapo_xtp::wire::{Body, Frame};
@@ -35,7 +35,7 @@ fn serve(addrs: &[SocketAddr], mode: Mode, config: &Config) -> Xtp {
 }
 
 fn dial(remote: SocketAddr, mode: Mode, config: &Config) -> Xtp {
-    Xtp::dial(remote, TOKEN, mode, &Terms::default(), random(), config).unwrap()
+    Xtp::dial(remote, TOKEN, mode, &StreamParams::default(), random(), config).unwrap()
 }
 
 /// The loopback addresses that this host has.
@@ -69,7 +69,7 @@ impl StreamNet for Loopback {
     }
 
     fn dial(&self, remote: SocketAddr, token: Token) -> Box<dyn StreamTransport> {
-        let terms = Terms::default();
+        let terms = StreamParams::default();
         let dialed = Xtp::dial(remote, token, self.mode, &terms, random(), &self.config);
         Box::new(dialed.unwrap())
     }
@@ -679,7 +679,7 @@ fn bad_addresses_are_named() {
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
     }
     let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::BROADCAST), 9);
-    let terms = Terms::default();
+    let terms = StreamParams::default();
     let dialed = Xtp::dial(nowhere, TOKEN, Mode::Streams, &terms, random(), &few());
     let text = dialed.err().unwrap().to_string();
     assert!(text.contains("XTP: ") && text.contains("255.255.255.255:9"), "{text}");

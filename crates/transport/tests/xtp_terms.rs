@@ -4,7 +4,7 @@
 
 use dacapo_base::{Random, Time};
 use dacapo_packet::Pool;
-use dacapo_transport::stream::Terms;
+use dacapo_transport::stream::StreamParams;
 use dacapo_transport::xtp::{Config, HEAD_LEN, Mode, Xtp};
 use dacapo_transport::{StreamTransport, Transport};
 use dacapo_xtp::wire::{Body, Frame, Limits, Options};
@@ -12,7 +12,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 /// Options and limits of the packet by which a stream is opened.
-fn first(mode: Mode, terms: Terms) -> (Options, Option<Limits>) {
+fn first(mode: Mode, terms: StreamParams) -> (Options, Option<Limits>) {
     let listener = UdpSocket::bind("127.0.0.1:0").unwrap();
     listener.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let remote = listener.local_addr().unwrap();
@@ -31,7 +31,7 @@ fn first(mode: Mode, terms: Terms) -> (Options, Option<Limits>) {
 #[test]
 fn a_flow_of_which_nothing_is_known_is_checked_and_has_no_limit() {
     for mode in [Mode::Streams, Mode::Datagrams] {
-        let (options, limits) = first(mode, Terms::default());
+        let (options, limits) = first(mode, StreamParams::default());
         assert!(!options.has_any(Options::NOCHECK | Options::SORT), "{mode:?}");
         assert_eq!(limits.map_or(0, |limits| limits.out_rate), 0, "{mode:?}");
         assert_eq!(options.has(Options::NOERR), mode == Mode::Datagrams, "{mode:?}");
@@ -41,8 +41,12 @@ fn a_flow_of_which_nothing_is_known_is_checked_and_has_no_limit() {
 #[test]
 fn a_bound_is_a_rate_and_a_check_above_saves_one_below() {
     for mode in [Mode::Streams, Mode::Datagrams] {
-        let terms =
-            Terms { bound_bps: 8_000_000, is_checked: true, priority: 5, ..Terms::default() };
+        let terms = StreamParams {
+            bound_bps: 8_000_000,
+            is_checked: true,
+            priority: 5,
+            ..StreamParams::default()
+        };
         let (options, limits) = first(mode, terms);
         assert!(options.has(Options::NOCHECK) && options.has(Options::SORT), "{mode:?}");
         let limits = limits.unwrap();

@@ -54,6 +54,17 @@ pub enum ConnectionEvent {
     },
 }
 
+/// Packets that came one behind the other by one connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received<'a> {
+    /// From the first byte of the first packet to the last of the last.
+    pub train: &'a [u8],
+    /// The length of each, of which the last may be shorter.
+    pub segment: usize,
+    /// Bytes between one packet and the next, which are nobody's.
+    pub gap: usize,
+}
+
 /// A network with connections. No call blocks.
 pub trait ConnectionOriented: Send {
     /// The address of this end.
@@ -86,15 +97,19 @@ pub trait ConnectionOriented: Send {
     /// Lets a connection go; no event follows.
     fn close(&mut self, id: ConnectionId);
 
-    /// Sends a packet.
+    /// Sends packets of `segment` bytes, of which the last may be shorter; gives the bytes that
+    /// were taken, at least one packet's.
     ///
     /// # Errors
     /// [`SendError::WouldBlock`] when there is no room now; [`SendError::Fault`] when the
     /// connection is gone.
-    fn send(&mut self, id: ConnectionId, packet: &[u8]) -> Result<(), SendError>;
+    fn send(&mut self, id: ConnectionId, train: &[u8], segment: usize) -> Result<usize, SendError>;
 
-    /// The next packet: its length in `into`, which has room for any with 65,536 bytes.
-    fn recv(&mut self, into: &mut [u8]) -> Option<(ConnectionId, usize)>;
+    /// Goes on to what came next, and says by which connection.
+    fn recv(&mut self) -> Option<ConnectionId>;
+
+    /// What came, until [`ConnectionOriented::recv`] is called again.
+    fn received(&self) -> Received<'_>;
 
     /// What happened next.
     fn poll_event(&mut self) -> Option<ConnectionEvent>;
@@ -152,13 +167,58 @@ const TOLD_MAX: usize = 4_096;
 /// Packets that one connection has waiting, however short.
 const QUEUE_PACKETS_MAX: usize = 1_024;
 
+/// Packets that wait for their connection.
+#[derive(Debug)]
+struct Waiting {
+    train: Vec<u8>,
+    /// Bytes that have left.
+    gone: usize,
+    segment: usize,
+}
+
+impl Waiting {
+    fn rest(&self) -> &[u8] {
+        self.train.get(self.gone..).unwrap_or_default()
+    }
+
+    fn packet_count(&self) -> usize {
+        self.rest().len().div_ceil(self.segment)
+    }
+}
+
 #[derive(Debug)]
 struct Connection {
     peer: SocketAddr,
     is_open: bool,
     used: Time,
-    queue: VecDeque<Vec<u8>>,
-    queued: usize,
+    queue: VecDeque<Waiting>,
+    /// Packets and bytes of it.
+    queued: (usize, usize),
+    /// The peer's packets are to wait elsewhere.
+    is_full: bool,
+}
+
+impl Connection {
+    /// Has as many packets wait as may; gives their bytes.
+    fn hold(&mut self, train: &[u8], segment: usize, bytes_max: usize) -> usize {
+        let (packets, bytes) = self.queued;
+        let count = QUEUE_PACKETS_MAX.saturating_sub(packets);
+        let count = count.min(bytes_max.saturating_sub(bytes) / segment);
+        let taken = train.get(..count.saturating_mul(segment)).unwrap_or(train);
+        if !taken.is_empty() {
+            self.queued = (packets + taken.len().div_ceil(segment), bytes + taken.len());
+            self.queue.push_back(Waiting { train: taken.to_vec(), gone: 0, segment });
+        }
+        taken.len()
+    }
+
+    /// Whether more is to wait elsewhere: of an open connection as soon as anything waits, and of
+    /// one that is dialed when half of what may wait does.
+    fn is_to_be_full(&self, bytes_max: usize) -> bool {
+        let (packets, bytes) = self.queued;
+        let is_half = packets >= QUEUE_PACKETS_MAX / 2 || bytes >= bytes_max / 2;
+        is_half || self.is_open && packets > 0
+    }
 }
 
 /// A connectionless network made of connections.
@@ -170,6 +230,8 @@ pub struct Connected<N> {
     by_peer: HashMap<SocketAddr, ConnectionId>,
     refused: HashMap<SocketAddr, (Time, Fault)>,
     told: VecDeque<(SocketAddr, Fault)>,
+    /// Peers that have room, or have none, and of which that is to be told.
+    room: BTreeMap<SocketAddr, bool>,
     counters: CacheCounters,
 }
 
@@ -184,6 +246,7 @@ impl<N: ConnectionOriented> Connected<N> {
             by_peer: HashMap::new(),
             refused: HashMap::new(),
             told: VecDeque::new(),
+            room: BTreeMap::new(),
             counters: CacheCounters::default(),
         }
     }
@@ -222,8 +285,9 @@ impl<N: ConnectionOriented> Connected<N> {
     }
 
     fn insert(&mut self, now: Time, id: ConnectionId, peer: SocketAddr, is_open: bool) {
-        let (queue, queued) = (VecDeque::new(), 0);
-        self.connections.insert(id, Connection { peer, is_open, used: now, queue, queued });
+        let (queue, queued, is_full) = (VecDeque::new(), (0, 0), false);
+        let connection = Connection { peer, is_open, used: now, queue, queued, is_full };
+        self.connections.insert(id, connection);
         self.by_peer.entry(peer).or_insert(id);
     }
 
@@ -247,6 +311,9 @@ impl<N: ConnectionOriented> Connected<N> {
     fn remove(&mut self, id: ConnectionId) -> Option<Connection> {
         let connection = self.connections.remove(&id)?;
         let peer = connection.peer;
+        if connection.is_full {
+            self.room.insert(peer, true);
+        }
         if self.by_peer.get(&peer) == Some(&id) {
             self.by_peer.remove(&peer);
             let mut others = self.connections.iter().filter(|(_, it)| it.peer == peer);
@@ -279,6 +346,7 @@ impl<N: ConnectionOriented> Connected<N> {
                     (connection.is_open, connection.used) = (true, now);
                     flush(&mut self.network, now, id, connection);
                 }
+                self.look_at_room(id);
             }
             ConnectionEvent::Closed { id, fault } => self.handle_closed(now, id, fault),
         }
@@ -294,15 +362,32 @@ impl<N: ConnectionOriented> Connected<N> {
         if !is_open {
             refuse(&mut self.refused, peer, now + self.config.retry, fault);
         }
-        let count = queue.len().max(usize::from(!is_open));
+        let count: usize = queue.iter().map(Waiting::packet_count).sum();
+        let count = count.max(usize::from(!is_open));
         let room = TOLD_MAX.saturating_sub(self.told.len());
         self.told.extend(std::iter::repeat_n((peer, fault), count.min(room)));
     }
 
     /// Sends what waits, as far as there is room.
     fn flush_all(&mut self, now: Time) {
-        let waiting = self.connections.iter_mut().filter(|(_, it)| it.is_open);
-        waiting.for_each(|(id, it)| flush(&mut self.network, now, *id, it));
+        let has_some = |it: &Connection| it.is_open && !it.queue.is_empty();
+        let waiting = self.connections.iter().filter(|(_, it)| has_some(it));
+        let ids: Vec<ConnectionId> = waiting.map(|(id, _)| *id).collect();
+        for id in ids {
+            if let Some(connection) = self.connections.get_mut(&id) {
+                flush(&mut self.network, now, id, connection);
+            }
+            self.look_at_room(id);
+        }
+    }
+
+    /// Notes when a connection has become full, or is no more.
+    fn look_at_room(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let is_full = connection.is_to_be_full(self.config.queue_bytes_max);
+        if std::mem::replace(&mut connection.is_full, is_full) != is_full {
+            self.room.insert(connection.peer, !is_full);
+        }
     }
 
     /// What is to be told next of packets that were lost.
@@ -331,38 +416,29 @@ impl<N: ConnectionOriented> Connected<N> {
         train: &[u8],
         segment: usize,
     ) -> Result<usize, SendError> {
-        let mut taken = 0;
-        for packet in train.chunks(segment.max(1)) {
-            match self.send_one(now, id, packet) {
-                Ok(()) => taken += packet.len(),
-                Err(error) if taken == 0 => return Err(error),
-                Err(_) => break,
-            }
-        }
-        Ok(taken)
-    }
-
-    /// Sends a packet over a connection, or has it wait.
-    fn send_one(&mut self, now: Time, id: ConnectionId, packet: &[u8]) -> Result<(), SendError> {
+        let segment = segment.max(1);
         let Some(connection) = self.connections.get_mut(&id) else {
             return Err(SendError::Fault(Fault::Unreachable));
         };
         connection.used = now;
-        if connection.is_open && connection.queue.is_empty() {
-            match self.network.send(id, packet) {
-                Ok(()) => return Ok(()),
-                Err(SendError::Fault(fault)) => return Err(SendError::Fault(fault)),
-                Err(_) => {}
+        let is_free = connection.is_open && connection.queue.is_empty();
+        let (mut taken, mut ends) = (0, Ok(()));
+        while let Some(rest) = train.get(taken..).filter(|rest| is_free && !rest.is_empty()) {
+            match self.network.send(id, rest, segment) {
+                Ok(len) => taken += len,
+                Err(error) => {
+                    ends = Err(error);
+                    break;
+                }
             }
         }
-        let is_full = connection.queued + packet.len() > self.config.queue_bytes_max
-            || connection.queue.len() >= QUEUE_PACKETS_MAX;
-        if is_full {
-            return Err(SendError::Fault(Fault::Overrun));
+        if let Err(error @ SendError::Fault(_)) = ends {
+            return if taken == 0 { Err(error) } else { Ok(taken) };
         }
-        connection.queued += packet.len();
-        connection.queue.push_back(packet.to_vec());
-        Ok(())
+        let rest = train.get(taken..).unwrap_or_default();
+        taken += connection.hold(rest, segment, self.config.queue_bytes_max);
+        self.look_at_room(id);
+        if taken == 0 { Err(SendError::Fault(Fault::Overrun)) } else { Ok(taken) }
     }
 }
 
@@ -373,14 +449,16 @@ fn flush<N: ConnectionOriented>(
     id: ConnectionId,
     connection: &mut Connection,
 ) {
-    while let Some(packet) = connection.queue.front() {
+    while let Some(waiting) = connection.queue.front_mut() {
         // A fault is followed by the event that says so.
-        if network.send(id, packet).is_err() {
-            break;
-        }
+        let Ok(len) = network.send(id, waiting.rest(), waiting.segment) else { break };
         connection.used = now;
-        connection.queued -= packet.len();
-        connection.queue.pop_front();
+        waiting.gone += len;
+        let (packets, bytes) = connection.queued;
+        connection.queued = (packets - len.div_ceil(waiting.segment), bytes - len);
+        if waiting.rest().is_empty() {
+            connection.queue.pop_front();
+        }
     }
 }
 
@@ -426,16 +504,20 @@ impl<N: ConnectionOriented> Connectionless for Connected<N> {
         self.send_over(now, id, train, segment)
     }
 
-    fn recv<'a>(&'a mut self, now: Time, into: &'a mut [u8]) -> Result<Arrival<'a>, RecvError> {
+    fn poll_room(&mut self) -> Option<(SocketAddr, bool)> {
+        self.room.pop_first()
+    }
+
+    fn recv<'a>(&'a mut self, now: Time, _into: &'a mut [u8]) -> Result<Arrival<'a>, RecvError> {
         if let Some(told) = self.next_told() {
             return Err(told);
         }
-        while let Some((id, len)) = self.network.recv(into) {
+        while let Some(id) = self.network.recv() {
             // What a connection has brought that was closed here is nobody's.
             let Some(connection) = self.connections.get_mut(&id) else { continue };
             connection.used = now;
-            let train = into.get(..len).unwrap_or_default();
-            return Ok(Arrival { from: connection.peer, train, segment: len });
+            let Received { train, segment, gap } = self.network.received();
+            return Ok(Arrival { from: connection.peer, train, segment, gap });
         }
         // Reading finds which connections are over: what waited for them is told now.
         self.handle_events(now);

@@ -188,7 +188,7 @@ impl Connectionless for Ethernet {
             let payload = self.socket.payload(&recv, into);
             let train = payload.get(..without_padding(payload)).unwrap_or_default();
             let from = self.peer(MacAddr(recv.from));
-            return Ok(Arrival { from, train, segment: train.len() });
+            return Ok(Arrival { from, train, segment: train.len(), gap: 0 });
         }
         Err(RecvError::WouldBlock)
     }

@@ -257,7 +257,7 @@ impl<L: Lane> Connectionless for Internet<L> {
                 Ok(Came { from, start, end, segment, .. }) => {
                     let train = into.get(start..end).unwrap_or_default();
                     let segment = segment.map_or(train.len(), usize::from);
-                    return Ok(Arrival { from, train, segment });
+                    return Ok(Arrival { from, train, segment, gap: 0 });
                 }
                 Err(udp::RecvError::WouldBlock) => {
                     self.turn = at + 1;

@@ -40,6 +40,7 @@ pub mod tcp;
 pub use capture::{CaptureWriter, Carriage, LinkType, clothe};
 pub use connected::{
     CacheConfig, CacheCounters, Connected, ConnectionEvent, ConnectionId, ConnectionOriented,
+    Received,
 };
 pub use ethernet::{ETHERTYPE, Ethernet};
 pub use fault::{AddressError, BindError, Fault, JoinError};
@@ -49,3 +50,10 @@ pub use network::{Arrival, Connectionless, Group, RecvError, SendError};
 pub use recorded::{CaptureError, Recorded};
 pub use sniff::{Sniffer, packets};
 pub use tcp::Tcp;
+
+/// What a [`Host`] is asked and answers.
+pub use dacapo_xtp::wire::{Limits, Service};
+pub use dacapo_xtp::{
+    Config, ContextId, End, Engine, Event, GroupPolicy, Leaving, Listen, Member, Message, Mode,
+    Open, Read,
+};

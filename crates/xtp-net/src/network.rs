@@ -27,6 +27,19 @@ pub struct Arrival<'a> {
     pub train: &'a [u8],
     /// The length of each, of which the last may be shorter.
     pub segment: usize,
+    /// Bytes between one packet and the next, which are nobody's.
+    pub gap: usize,
+}
+
+impl<'a> Arrival<'a> {
+    /// The packets, one by one; an empty train is one that is empty.
+    pub fn packets(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let Self { train, segment, gap, .. } = *self;
+        let is_empty = train.is_empty();
+        let packets = train.chunks(segment.max(1).saturating_add(gap));
+        let packets = packets.map(move |bytes| bytes.get(..segment).unwrap_or(bytes));
+        packets.chain(is_empty.then_some(train))
+    }
 }
 
 /// A group of receivers.
@@ -107,6 +120,13 @@ pub trait Connectionless: Send {
         train: &[u8],
         segment: usize,
     ) -> Result<usize, SendError>;
+
+    /// Which peer's packets have no room any more, or have again, since this was called the last
+    /// time: who waits for a connection of its own holds up nobody else. What is sent all the same
+    /// may be dropped.
+    fn poll_room(&mut self) -> Option<(SocketAddr, bool)> {
+        None
+    }
 
     /// Receives what is next, into `into`, which has room for everything when it has 65,536 bytes;
     /// or lends memory of its own where it is already there, until it is called again.

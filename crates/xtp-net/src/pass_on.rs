@@ -54,6 +54,11 @@ macro_rules! pass_on {
             self.$to.handle_event(place, event);
         }
     };
+    (@ $to:ident poll_room) => {
+        fn poll_room(&mut self) -> Option<(::std::net::SocketAddr, bool)> {
+            self.$to.poll_room()
+        }
+    };
     (@ $to:ident recv) => {
         fn recv<'a>(
             &'a mut self,

@@ -59,16 +59,15 @@ impl<W: Write + Send> Recorded<W> {
 
 impl<W: Write> Tape<W> {
     /// Packets from one end to another.
-    fn record(
+    fn record<'p>(
         &mut self,
         carriage: Carriage,
         (from, to): (SocketAddr, SocketAddr),
-        train: &[u8],
-        segment: usize,
+        packets: impl Iterator<Item = &'p [u8]>,
     ) {
         let Some(writer) = &mut self.writer else { return };
         let at_ns = clock::wall_ns();
-        for packet in train.chunks(segment.max(1)) {
+        for packet in packets {
             clothe(carriage, from, to, packet, &mut self.clothed);
             if let Err(error) = writer.packet(at_ns, &self.clothed) {
                 return self.fail(error);
@@ -85,7 +84,7 @@ impl<W: Write> Tape<W> {
 #[deny(clippy::missing_trait_methods, reason = "one that is forgotten would not be passed on")]
 impl<W: Write + Send> Connectionless for Recorded<W> {
     pass_on!(
-        inner: local, packet_len_max, carriage, address, watch, watch_room, handle_event,
+        inner: local, packet_len_max, carriage, address, watch, watch_room, poll_room, handle_event,
         join, take_missed, deadline, handle_time,
     );
 
@@ -99,14 +98,15 @@ impl<W: Write + Send> Connectionless for Recorded<W> {
         let taken = self.inner.send(now, to, train, segment)?;
         let (local, carriage) = (self.inner.local(), self.inner.carriage());
         let taken_of = train.get(..taken).unwrap_or_default();
-        self.tape.record(carriage, (local, to), taken_of, segment);
+        self.tape.record(carriage, (local, to), taken_of.chunks(segment.max(1)));
         Ok(taken)
     }
 
     fn recv<'a>(&'a mut self, now: Time, into: &'a mut [u8]) -> Result<Arrival<'a>, RecvError> {
         let (local, carriage) = (self.inner.local(), self.inner.carriage());
         let arrival = self.inner.recv(now, into)?;
-        self.tape.record(carriage, (arrival.from, local), arrival.train, arrival.segment);
+        let packets = arrival.packets().filter(|packet| !packet.is_empty());
+        self.tape.record(carriage, (arrival.from, local), packets);
         Ok(arrival)
     }
 }

@@ -6,7 +6,8 @@
 
 mod common;
 
-use common::cable::{Cable, Over, SCRIPT, capture_path, ip};
+use common::cable::{Cable, Over, SCRIPT, capture_path};
+use common::veth::ip;
 use common::{Echo, LONG, closes, gate, host, open, random_bytes, send_and_read_back, transact};
 use common::{PORT, Shared};
 use dacapo_base::patience;

@@ -10,7 +10,7 @@ use dacapo_base::{Random, Time, patience};
 use dacapo_sys::poll::Registry;
 use dacapo_xtp_net::{
     AddressError, Arrival, BindError, CacheConfig, Carriage, Connected, ConnectionEvent,
-    ConnectionId, ConnectionOriented, Connectionless, Fault, Group, JoinError, RecvError,
+    ConnectionId, ConnectionOriented, Connectionless, Fault, Group, JoinError, Received, RecvError,
     SendError, Tcp,
 };
 use std::collections::VecDeque;
@@ -34,8 +34,9 @@ struct Wires {
     broken: Vec<u64>,
 }
 
+/// Its wires, and the packet that came last.
 #[derive(Clone, Debug, Default)]
-struct Memory(Arc<Mutex<Wires>>);
+struct Memory(Arc<Mutex<Wires>>, Vec<u8>);
 
 impl ConnectionOriented for Memory {
     fn local(&self) -> SocketAddr {
@@ -69,24 +70,29 @@ impl ConnectionOriented for Memory {
         self.0.lock().unwrap().closed.push(id.0);
     }
 
-    fn send(&mut self, id: ConnectionId, packet: &[u8]) -> Result<(), SendError> {
+    fn send(&mut self, id: ConnectionId, train: &[u8], segment: usize) -> Result<usize, SendError> {
         let mut wires = self.0.lock().unwrap();
         if wires.broken.contains(&id.0) {
             wires.events.push_back(ConnectionEvent::Closed { id, fault: Some(Fault::Unreachable) });
             return Err(SendError::Fault(Fault::Unreachable));
         }
-        if wires.room == 0 {
-            return Err(SendError::WouldBlock);
+        let mut taken = 0;
+        for packet in train.chunks(segment).take(wires.room) {
+            wires.room -= 1;
+            wires.sent.push((id.0, packet.to_vec()));
+            taken += packet.len();
         }
-        wires.room -= 1;
-        wires.sent.push((id.0, packet.to_vec()));
-        Ok(())
+        if taken == 0 { Err(SendError::WouldBlock) } else { Ok(taken) }
     }
 
-    fn recv(&mut self, into: &mut [u8]) -> Option<(ConnectionId, usize)> {
-        let (id, packet) = self.0.lock().unwrap().come.pop_front()?;
-        into[..packet.len()].copy_from_slice(&packet);
-        Some((ConnectionId(id), packet.len()))
+    fn recv(&mut self) -> Option<ConnectionId> {
+        let id;
+        (id, self.1) = self.0.lock().unwrap().come.pop_front()?;
+        Some(ConnectionId(id))
+    }
+
+    fn received(&self) -> Received<'_> {
+        Received { train: &self.1, segment: self.1.len(), gap: 0 }
     }
 
     fn poll_event(&mut self) -> Option<ConnectionEvent> {
@@ -154,7 +160,7 @@ fn a_connection_that_rests_is_closed_and_made_again() {
     wires.with(|it| it.come.push_back((1, b"word".to_vec())));
     let mut buffer = [0; 9];
     let arrival = table.recv(at(30), &mut buffer).unwrap();
-    assert_eq!(arrival, Arrival { from: peer(1), train: b"word", segment: 4 });
+    assert_eq!(arrival, Arrival { from: peer(1), train: b"word", segment: 4, gap: 0 });
     table.handle_time(at(89));
     assert_eq!(wires.with(|it| it.closed.clone()), []);
     table.handle_time(at(90));
@@ -246,6 +252,32 @@ fn what_waits_and_how_many_connections_there_are_is_bounded() {
     table.send(at(4), peer(4), b"a", 1).unwrap();
     assert_eq!(wires.with(|it| it.closed.clone()), [2], "the one that was used least recently");
     assert_eq!((table.connection_count(), table.counters().evicted), (3, 1));
+}
+
+#[test]
+fn of_which_peer_packets_have_no_room_is_told_once_and_that_they_have_again() {
+    let config = CacheConfig { queue_bytes_max: 1_000, ..CacheConfig::default() };
+    let (mut table, wires) = table(config);
+    // Half of what may wait for a connection that is dialed; the rest is for what was under way.
+    assert_eq!((table.send(at(0), peer(1), &[0; 400], 100), table.poll_room()), (Ok(400), None));
+    assert_eq!(table.send(at(0), peer(1), &[0; 300], 100), Ok(300));
+    assert_eq!(table.send(at(0), peer(1), &[0; 100], 100), Ok(100));
+    assert_eq!([table.poll_room(), table.poll_room()], [Some((peer(1), false)), None]);
+    wires.tell(ConnectionEvent::Open(ConnectionId(1)));
+    table.handle_time(at(1));
+    assert_eq!([table.poll_room(), table.poll_room()], [Some((peer(1), true)), None]);
+    // Of an open one anything that waits: packets go by the train, as far as there is room.
+    wires.with(|it| it.room = 2);
+    assert_eq!(table.send(at(1), peer(1), &[0; 350], 100), Ok(350));
+    assert_eq!((table.poll_room(), wires.with(|it| it.sent.len())), (Some((peer(1), false)), 10));
+    assert_eq!((table.send(at(1), peer(2), b"a", 1), table.poll_room()), (Ok(1), None));
+    wires.with(|it| it.room = 1);
+    table.handle_time(at(2));
+    assert_eq!((table.poll_room(), wires.with(|it| it.sent.len())), (None, 11));
+    // One that is gone holds up nobody.
+    wires.tell(ConnectionEvent::Closed { id: ConnectionId(1), fault: None });
+    table.handle_time(at(2));
+    assert_eq!([table.poll_room(), table.poll_room()], [Some((peer(1), true)), None]);
 }
 
 #[test]

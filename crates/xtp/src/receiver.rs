@@ -106,11 +106,12 @@ impl Receiver {
         self.alloc
     }
 
-    /// Whether the window that the peer knows is less than half of what it could be.
+    /// Whether the window that the peer knows is less than half of what it could be, and what it
+    /// still has to send goes beyond: with NOFLOW the end of the stream comes before what lacks.
     #[must_use]
     pub fn has_news_of_window(&self) -> bool {
         let half = (self.capacity / 2) as u64;
-        self.end.is_none()
+        self.end.is_none_or(|end| end > self.told)
             && self.told.saturating_sub(self.rseq) < half
             && self.alloc.saturating_sub(self.told) >= half
     }
@@ -192,14 +193,14 @@ impl Receiver {
 
     /// Takes the data of a packet.
     pub fn accept(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        let Arrival { seq, data, tag, is_end, is_lossy, is_unbounded } = *arrival;
+        let Arrival { seq, data, tag, is_end, is_lossy, .. } = *arrival;
         let right = seq.saturating_add(data.len() as u64);
         let mut outcome = Outcome::default();
         if self.end.is_some_and(|end| right > end) {
             outcome.is_violation = true;
             return outcome;
         }
-        if !self.has_room(right, data.len(), is_unbounded) || !self.has_mark_room(arrival, right) {
+        if !self.has_room(arrival, right) || !self.has_mark_room(arrival, right) {
             outcome.is_refused = true;
             return outcome;
         }
@@ -223,9 +224,18 @@ impl Receiver {
         outcome
     }
 
-    fn has_room(&self, right: u64, len: usize, is_unbounded: bool) -> bool {
-        let kept = self.ready.len().saturating_add(self.held_len).saturating_add(len);
-        if is_unbounded { kept <= self.capacity } else { right <= self.alloc }
+    /// Of what heeds no window and is repaired as much is taken as fits behind what is read: more,
+    /// kept behind a gap, would take the room of what fills it. Holes of what is not repaired take
+    /// none.
+    fn has_room(&self, arrival: &Arrival<'_>, right: u64) -> bool {
+        if !arrival.is_unbounded {
+            return right <= self.alloc;
+        }
+        if !arrival.is_lossy {
+            return right <= self.read_at.saturating_add(self.capacity as u64);
+        }
+        let kept = self.ready.len().saturating_add(self.held_len);
+        kept.saturating_add(arrival.data.len()) <= self.capacity
     }
 
     /// Whether the marks of a packet can be noted. Tags behind a gap take half of the room, so that

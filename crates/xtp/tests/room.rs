@@ -1,12 +1,14 @@
-//! A sender to whom nothing comes back is told of room when packets have left.
+//! Room: a sender to whom nothing comes back is told of it when packets have left, and a peer to
+//! whom the network has none holds up its own associations only.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod common;
 
 use common::uut::{Uut, bytes, stream};
+use dacapo_base::{Random, Time};
 use dacapo_xtp::wire::{Body, Limits, Service};
-use dacapo_xtp::{Config, Event, Message, Mode, Open, UserError};
+use dacapo_xtp::{Config, Engine, Event, Message, Mode, Open, UserError};
 use std::net::SocketAddr;
 
 const LEN: usize = 300_000;
@@ -77,4 +79,27 @@ fn who_sends_datagrams_is_told_of_room() {
     assert!(!uut.take().is_empty());
     assert_eq!(uut.events, [Event::Writable(id)]);
     assert_eq!(write(&mut uut), Ok(1_200));
+}
+
+#[test]
+fn a_peer_without_room_holds_up_its_own_associations_only() {
+    let mut engine = Engine::new(Config::default(), Random::from_number(1));
+    let peers: [SocketAddr; 2] = [1, 2].map(|host| ([192, 0, 2, host], 4_040).into());
+    let ids = peers.map(|peer| {
+        let open = Open { peer, service: Service::Datagram, ..stream() };
+        engine.open(Time::ZERO, &open).unwrap()
+    });
+    let to = |engine: &mut Engine| -> Vec<SocketAddr> {
+        std::iter::from_fn(|| engine.poll_packet(Time::ZERO, &mut Vec::new())).collect()
+    };
+    let write = |engine: &mut Engine| {
+        ids.map(|id| engine.write(Time::ZERO, id, &Message::whole(b"datagram")).unwrap())
+    };
+    write(&mut engine);
+    engine.set_room(Time::ZERO, peers[0], false);
+    assert_eq!(to(&mut engine), [peers[1]]);
+    write(&mut engine);
+    assert_eq!(to(&mut engine), [peers[1]], "the other goes on");
+    engine.set_room(Time::ZERO, peers[0], true);
+    assert_eq!(to(&mut engine), [peers[0]; 2]);
 }

@@ -135,3 +135,39 @@ fn send_to_one_who_reads_late(without_window: bool) -> usize {
     assert_eq!([world.ended(0, near), world.ended(1, far)], [Some(End::Complete); 2]);
     sent
 }
+
+/// A unit with room for 4,000 bytes.
+fn with_little_room() -> Uut {
+    let config = Config { buffer_len: 4_000, ..Config::default() };
+    Uut::opened_in(config, Listen::on(7), None)
+}
+
+#[test]
+fn what_fills_a_gap_has_room_however_much_came_behind_it_that_heeds_no_window() {
+    let (mut uut, data) = (with_little_room(), bytes(6_000));
+    for seq in [1_000, 2_000, 3_000, 4_000, 5_000] {
+        uut.data(Options::NOFLOW, seq as u64, &data[seq..seq + 1_000]);
+    }
+    uut.data(Options::NOFLOW | Options::SREQ, 0, &data[..1_000]);
+    assert_eq!(uut.take_one().control(), Control { rseq: 4_000, alloc: 4_000, echo: uut.sync });
+    assert_eq!(uut.read_bytes(), data[..4_000]);
+}
+
+#[test]
+fn a_window_that_opens_is_told_also_when_the_end_came_before_what_lacks() {
+    let (mut uut, data) = (with_little_room(), bytes(10_000));
+    uut.data(Options::NOFLOW, 0, &data[..4_000]);
+    uut.data(Options::NOFLOW | Options::WCLOSE | Options::SREQ, 9_000, &data[9_000..]);
+    assert_eq!(uut.take_one().control(), Control { rseq: 4_000, alloc: 4_000, echo: uut.sync });
+    assert_eq!(uut.read_bytes(), data[..4_000]);
+    let told = uut.take_one().control();
+    assert_eq!((told.rseq, told.alloc), (4_000, 8_000), "nobody asked");
+    uut.data(Options::NOFLOW, 4_000, &data[4_000..8_000]);
+    assert_eq!(uut.read_bytes(), data[4_000..8_000]);
+    assert_eq!(uut.take_one().control().alloc, 12_000);
+    uut.data(Options::NOFLOW | Options::WCLOSE, 8_000, &data[8_000..]);
+    assert!(uut.take_one().has(Options::RCLOSE));
+    assert_eq!(uut.read_bytes(), data[8_000..]);
+    // All that is still to come had room before.
+    uut.silent();
+}

@@ -5,7 +5,7 @@
 use crate::oracle;
 use dacapo_xtp_net::eui64::MacAddr;
 use dacapo_xtp_net::tcp::{PREFACE_LEN, Records, preface_of, record_head};
-use dacapo_xtp_net::{Carriage, ETHERTYPE, UDP_PORT, clothe, packets};
+use dacapo_xtp_net::{Carriage, ETHERTYPE, Received, UDP_PORT, clothe, packets};
 use std::net::SocketAddr;
 
 /// Bytes that go before a packet at most: Ethernet with the tag of a VLAN, IPv6, UDP.
@@ -40,9 +40,6 @@ fn addresses(data: &[u8]) {
     }
 }
 
-/// The room for a packet, which is less than a length can say.
-const ROOM: usize = 1_024;
-
 /// Any bytes of a connection, in pieces whose lengths the first bytes say: what comes out is what a
 /// plain reading of the whole finds.
 pub fn records(data: &[u8]) {
@@ -63,18 +60,33 @@ struct Found {
     is_broken: bool,
 }
 
+impl Found {
+    fn take(&mut self, Received { train, segment, gap }: Received<'_>) {
+        for bytes in train.chunks(segment + gap) {
+            let packet = bytes.get(..segment).unwrap_or(bytes);
+            self.count += 1;
+            self.bytes += packet.len();
+            self.sum = packet.iter().fold(self.sum, fold);
+        }
+    }
+}
+
 fn fold(sum: u64, byte: &u8) -> u64 {
     sum.rotate_left(5) ^ u64::from(*byte)
 }
 
 fn in_pieces(cuts: &[u8], mut bytes: &[u8]) -> Found {
-    let (mut records, mut found, mut room) = (Records::default(), Found::default(), [0; ROOM]);
+    let (mut records, mut found) = (Records::default(), Found::default());
     let mut lens = cuts.iter().map(|cut| 1 + usize::from(*cut)).chain([usize::MAX]);
     while !bytes.is_empty() && !found.is_broken {
         let len = lens.next().unwrap_or(usize::MAX).min(bytes.len());
         let (piece, rest) = bytes.split_at(len);
         bytes = rest;
-        records.push(piece);
+        let filled = records.fill(piece.len(), |room| {
+            room.copy_from_slice(piece);
+            Ok(piece.len())
+        });
+        assert_eq!(filled.ok(), Some(piece.len()));
         if found.port.is_none() {
             match records.preface() {
                 Ok(port) => found.port = port,
@@ -82,13 +94,9 @@ fn in_pieces(cuts: &[u8], mut bytes: &[u8]) -> Found {
             }
         }
         while found.port.is_some() && !found.is_broken {
-            match records.record(&mut room) {
-                Ok(Some(len)) => {
-                    found.count += 1;
-                    found.bytes += len;
-                    found.sum = room[..len].iter().fold(found.sum, fold);
-                }
-                Ok(None) => break,
+            match records.next_run() {
+                Ok(true) => found.take(records.run()),
+                Ok(false) => break,
                 Err(_) => found.is_broken = true,
             }
         }
@@ -108,7 +116,7 @@ fn plainly(bytes: &[u8]) -> (Option<u16>, Vec<&[u8]>, bool) {
     }
     while let Some((len, after)) = rest.split_first_chunk::<2>() {
         let len = usize::from(u16::from_be_bytes(*len));
-        if len == 0 || len > ROOM {
+        if len == 0 {
             return (Some(port), packets, true);
         }
         if after.len() < len {
@@ -130,7 +138,7 @@ pub fn record_seeds() -> Vec<Vec<u8>> {
     vec![
         [&cuts[..], &preface_of(4_040), &record(32), &record(1), &record(100)].concat(),
         [&cuts[..], &preface_of(1), &record(5), &record_head(0)].concat(),
-        [&cuts[..], &preface_of(1), &record_head(ROOM as u16 + 1), &[0; 9]].concat(),
+        [&cuts[..], &preface_of(1), &record_head(u16::MAX), &[0; 9]].concat(),
         [&cuts[..], &preface_of(9), &record_head(50), &[1; 20]].concat(),
         [&cuts[..], &other].concat(),
     ]

@@ -1,8 +1,8 @@
 //! The arguments of `link`, and how links are read wherever one is asked for.
 
-use super::parse_duration;
+use super::{parse_duration, parse_place};
 use clap::{ArgGroup, Args};
-use dacapo_link::LinkConfig;
+use dacapo::emulator::{LinkConfig, ParseError};
 use dacapo_sys::interface::Address;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -64,12 +64,11 @@ pub struct OverLink {
 }
 
 pub(super) fn parse_link(text: &str) -> Result<LinkConfig, String> {
-    text.parse().map_err(|error: dacapo_link::ParseError| error.to_string())
+    text.parse().map_err(|error: ParseError| error.to_string())
 }
 
 fn parse_addr(text: &str) -> Result<SocketAddr, String> {
-    let listen = super::parse_listen(text)?;
-    Ok(listen.addr(0))
+    Ok(parse_place(text)?.addr(0))
 }
 
 fn parse_namespaces(text: &str) -> Result<Namespaces, String> {

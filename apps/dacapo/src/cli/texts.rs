@@ -4,16 +4,19 @@
 //!
 //! Invariant: a text is made of blocks with an empty line between them. A block whose first line
 //! ends with a colon is a list and stays as it is; any other is a paragraph. The manual pages
-//! (`commands/man.rs`) are made of these blocks.
+//! are made of these blocks.
 
-pub const EXIT_CODES: &str = "\
-Exit codes:
-  0  done                               5  a session or media file is invalid
-  1  a failure while it ran             6  a ledger did not close, or a hash differs
-  2  wrong usage                        130, 143  ended by SIGINT, SIGTERM,
-  3  the peer cannot be reached                   after closing in order
+pub use dacapo_term::exit::HELP as EXIT_CODES;
 
-Colours appear on terminals only, and not with NO_COLOR. See docs/exit-codes.md.";
+/// A help whose paragraphs are a line each, for whoever breaks lines; lists stay as they are.
+pub fn filled(help: &str) -> String {
+    let fill = |block: &str| match block.lines().next() {
+        Some(first) if first.ends_with(':') => block.to_owned(),
+        _ => block.replace('\n', " "),
+    };
+    let blocks: Vec<String> = help.split("\n\n").map(fill).collect();
+    blocks.join("\n\n")
+}
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -24,7 +27,7 @@ Examples:
 pub const SERVE: &str = "\
 Without --listen only this host can join. Every session is at dacapo://HOST:PORT/NAME, NAME being
 that of its file. Files other than AVI (Motion JPEG, PCM) and WAV are refused with the ffmpeg line
-that converts them.
+that converts them, and files that are missing with the command that makes one.
 
 With --json every event is a line with an object; its \"event\" is one of:
   listening  ready (where programs on this host find it: dacapo://HOST:PORT/), addresses, hosts
@@ -181,6 +184,10 @@ For each module it says which attributes force it; for its nearest neighbours, w
 or cost. PATH is one of loopback, lan, internet, wireless, with changes: \"lan,loss=0.1%\"; its keys
 are rate, delay, jitter, loss, burst. Without it and without [path] in the file it is the internet.
 
+A media file need not be there: what is missing is taken for what `dacapo testmovie` makes (640x360
+Motion JPEG, 25 pictures a second; 16 bit stereo at 48 kHz), and that is said, with the command that
+makes it (with --json in the flow's assumed_medium).
+
 Examples:
   dacapo explain conf/movie.toml
   dacapo explain conf/movie.toml --path wireless
@@ -193,150 +200,14 @@ Examples:
   dacapo modules --json | jq -r '.modules[].name'";
 
 pub const BENCH: &str = "\
-Examples:
-  dacapo bench control                     as in Tables 19 to 24 and 45 of 1998
-  dacapo bench transfer                    1 GiB by `send --reliable` beside plain sockets
-  dacapo bench transfer --size 100MB --rounds 3 --json
-  dacapo bench lift                        what a module costs, and a runner of modules
-  dacapo bench link                        what the emulator of `link` costs
-  dacapo bench net                         what goes from process to process on this host
-  dacapo bench net 192.0.2.7               or to `dacapo bench net --listen` there
-  dacapo bench safenet                     messages over XTP, beside the SAFENET document
-  dacapo bench scale                       what ten thousand idle sessions cost
-  dacapo bench xtp                         what XTP carries, as in a paper of 1995";
-
-pub const BENCH_SAFENET: &str = "\
-Latency is half of an echo's round trip, throughput is from the first message sent to the last, and
-the line through the latencies is by least squares: as that document has it. Each end is a host in a
-thread of its own; plain UDP sockets and frames of Ethernet stand beside them. Frames need a cable
-between two network namespaces, which the command makes where it is root; elsewhere that level is
-left out. They come in by a ring that is shared with the kernel, and in another row by a call for
-each; where the kernel gives no ring, that row is left out. Over memory packets are handed over by a
-call: that is the processor's work alone.
+Another program measures, dacapo-eval, and this command becomes it, with NAME and whatever follows.
+It is looked for beside dacapo, then in PATH; `make build` builds both, and in a checkout `cargo
+install --locked --path apps/eval` installs it. All that it measures, and how, it says itself.
 
 Examples:
-  dacapo bench safenet
-  dacapo bench safenet --over memory
-  dacapo bench safenet --over ethernet --no-check
-  dacapo bench safenet --seconds 2 --json | jq .levels[0].fit";
-
-pub const BENCH_XTP: &str = "\
-As Mapp measured SandiaXTP in 1995: so many bytes are sent, by so many at once, each send a message
-in all modes of the paper. ack-rel and ack-un wait until each is acknowledged; here that is when the
-far end's user has read it (DREQ). blast sends 1 MB without waiting and rests for 100 ms,
-blast-steady does not rest. Two costs are derived: of reliability, ack-un less ack-rel; of waiting,
-blast less ack-un.
-What may be lost has no checksum over its data, as then. stream is not of the paper: reliable,
-without waiting, bytes without ends of messages; what does not fill a packet waits for the next
-send.
-
-The time is that of the near end, from the first byte given to the last one read; pauses are no
-part of it. Processor time (user and kernel) is that of both processes, each one thread. All bytes
-are those that the far end has read, and what it has not is said as lost. JSON has in
-read_by_100_ms how many those were by each tenth of a second of the last run, for ten minutes at
-most.
-
-Without HOST both ends are on this host, two processes over loopback. With HOST the far end is
-`dacapo bench xtp --listen`, started there by hand: it reads whatever comes, one association after
-the other, and tells what it has read. Over an MTU of 1,500 say --packet-len 1452 at both ends.
-
-It ends with 0 when everything could be measured, 1 when it could not, 3 when nothing answers at
-HOST, and 6 when bytes are missing that nobody has booked.
-
-Examples:
-  dacapo bench xtp                                                # some minutes
-  dacapo bench xtp --mode stream --send-len 65536 --seconds 1
-  dacapo bench xtp --mode ack-rel,ack-un,blast --bytes 1MB --seconds 0.1 --json | jq .derived
-  dacapo bench xtp --listen --packet-len 1452                     # on one host, and on another:
-  dacapo bench xtp 192.0.2.7 --packet-len 1452 --mode stream --rate '500 Mbit/s'
-  sudo dacapo bench xtp --over ip --mode stream,blast-steady";
-
-pub const BENCH_CONTROL: &str = "\
-Examples:
-  dacapo bench control
-  dacapo bench control --rounds 500 --json";
-
-pub const BENCH_TRANSFER: &str = "\
-Each round sends the same file by `dacapo send --reliable` to `dacapo recv`, then by a program of
-plain TCP sockets that does the same reads, hash and writes. Both use two processes over loopback.
-
-Examples:
-  dacapo bench transfer
-  dacapo bench transfer --size '4 GiB' --rounds 3 --dir /var/tmp";
-
-pub const BENCH_NET: &str = "\
-Without HOST both ends are on this host, two processes over loopback. With HOST the far end is
-`dacapo bench net --listen`, started there by hand; it runs one measurement after the other, for as
-many as come, and bounds what they may ask of it.
-
-Over udp-multicast and tcp-multicast what this end sends goes once to all far ends, to a group or to
-a stream of each. They join a session at this host, so a firewall here must let them in, over UDP
-and TCP at a port of the system's choice. Each has figures of its own, and there is their sum; when
-one cannot be measured nothing is, and it is named.
-
-Units go from application to application through the library. Goodput is counted by the receiver,
-processor time (user and kernel) at both ends. Over udp, udp-multicast and quic-datagram nothing
-waits for a slow receiver: what it cannot take is lost, and counted. Delays are of units of 64
-bytes there and back, for 2 s at most unless --what latency. Packets are counted by the lowest
-module; without modules nobody counts them.
-
-It ends with 0 when everything could be measured, 1 when it could not, 3 when nothing answers at
-HOST, 5 when the graph is illegal, and 6 when units are missing that nobody has booked.
-
-Examples:
-  dacapo bench net
-  dacapo bench net --listen                                       # on one host, and on another:
-  dacapo bench net 192.0.2.7 --direction both --duration 10s
-  dacapo bench net --unit-len 1400 --rate '1 Gbit/s' --graph segment,sequence,checksum
-  dacapo bench net --transport tcp --flows 4 --bytes 10GB --rounds 5 --json | jq .median
-  dacapo bench net --what latency --wait spin --transport quic
-  dacapo bench net 192.0.2.7 192.0.2.8 --transport udp-multicast --rate '2 Gbit/s'
-  dacapo bench net --receivers 2 --transport tcp-multicast --json | jq .median.receivers";
-
-pub const BENCH_SCALE: &str = "\
-Two processes on this host, over loopback: the far end is one host that serves a session with one
-flow that sends nothing; this one is a host for each connection and joins it again and again. First
-one connection without a session, idle; then all connections; then sessions that are opened and
-closed; then all sessions at a time, idle; then all are closed. Both ends look at themselves in
-between: memory that is no file's, threads, descriptors, processor time. What the kernel keeps for
-sockets is not in it.
-
-Growth is that of --opens sessions after a quarter as many have gone before: a connection keeps the
-memory of some streams for the next ones, which is no growth without end.
-
-A connection has at most 800 sessions here, and 32,000 opens in all: labels rest for two minutes. A
-connection takes four descriptors at this end, because each has a host of its own (ulimit -n).
-
-It ends with 0 when everything could be measured, whether or not a goal is met, and with 1 when
-something failed or a session is left at the end.
-
-Examples:
-  dacapo bench scale
-  dacapo bench scale --sessions 200 --opens 500 --idle 2s
-  dacapo bench scale --connections 200 --opens 0
-  dacapo bench scale --json | jq .figures";
-
-pub const BENCH_LIFT: &str = "\
-In turns, until the time is over: 0, 3, 5, 10 and 20 equal modules, of which each touches a header
-or only forwards, with packets in batches of 32 and one by one; called without a runner, by the
-runner, and by the runner that takes the time too. Then whole lives of packets, from allocated to
-freed, and first uses. Where gst-launch-1.0 is installed, identity elements of GStreamer too.
-
-It ends with 0 when everything could be measured, and with 1 when a packet got lost on its way.
-
-Examples:
-  dacapo bench lift
-  dacapo bench lift --seconds 30
-  dacapo bench lift --json | jq '.marginal[] | {module, batch, called, per_packet_and_module}'";
-
-pub const BENCH_LINK: &str = "\
-Each round sends datagrams of 100 and of 1,400 bytes over loopback as fast as they are taken, with
-and without a relay that changes nothing; and, as root, through two TUN devices. The rate is what
-arrived. The processor time of a datagram is that of this whole process: sender, emulator, receiver.
-
-Examples:
-  dacapo bench link
-  dacapo bench link --seconds 5 --rounds 5 --json";
+  dacapo bench help                        what is measured
+  dacapo bench net --help                  its options, and what it means
+  dacapo bench net                         what goes from process to process on this host";
 
 pub const LINK: &str = "\
 With --to it is a UDP relay and needs no rights: every source address is a client with a socket of

@@ -1,9 +1,9 @@
-//! The arguments of `send`, `recv`, `explain`, `modules` and `bench`, and how attributes and paths
-//! are read.
+//! The arguments of `send`, `recv`, `explain` and `modules`, and how attributes and paths are read.
 
-use super::{Listen, parse_give_up, parse_listen};
-use clap::{Args, Subcommand, ValueHint};
-use dacapo_qos::{Attributes, PathAssumption};
+use super::{parse_give_up, parse_place};
+use clap::{Args, ValueHint};
+use dacapo::Place;
+use dacapo::attributes::{Attributes, PathAssumption};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,6 +29,10 @@ pub struct SendArgs {
     /// counts, usually 5min.
     #[arg(long, value_name = "DURATION", value_parser = parse_give_up)]
     pub give_up: Option<Duration>,
+    /// Keep trying for so long when nothing listens there yet, 1 ms to 24 h; without it that ends
+    /// the command at once on this host, and in a second or two elsewhere.
+    #[arg(long, value_name = "DURATION", value_parser = super::parse_duration)]
+    pub wait: Option<Duration>,
     /// The session to join there.
     #[arg(long, value_name = "SESSION", default_value = crate::commands::transfer::SESSION)]
     pub to: String,
@@ -66,8 +70,8 @@ pub struct RecvArgs {
     #[arg(long)]
     pub keep: bool,
     /// Listen at this address (IP or IP:PORT) instead of loopback; may be repeated.
-    #[arg(long, short, value_name = "ADDR", value_parser = parse_listen)]
-    pub listen: Vec<Listen>,
+    #[arg(long, short, value_name = "ADDR", value_parser = parse_place)]
+    pub listen: Vec<Place>,
     /// The port, UDP and TCP; 0 lets the system choose.
     #[arg(long, short, value_name = "N", default_value_t = dacapo::host::PORT)]
     pub port: u16,
@@ -141,91 +145,6 @@ pub struct ModulesArgs {
     pub json: bool,
 }
 
-/// Arguments of `bench`.
-#[derive(Debug, Args)]
-pub struct BenchArgs {
-    /// What is measured.
-    #[command(subcommand)]
-    pub what: Bench,
-}
-
-/// What can be measured.
-#[derive(Debug, Subcommand)]
-pub enum Bench {
-    /// The control commands, as Tables 19 to 24 and 45 of the report of 1998 measure them.
-    #[command(after_help = super::texts::BENCH_CONTROL)]
-    Control(BenchControlArgs),
-    /// A file from process to process, beside a program of plain sockets, in turn.
-    #[command(after_help = super::texts::BENCH_TRANSFER)]
-    Transfer(BenchTransferArgs),
-    /// A packet through chains of modules, beside the same modules without a runner, and 1998.
-    #[command(after_help = super::texts::BENCH_LIFT)]
-    Lift(super::BenchLiftArgs),
-    /// The ceiling and the delay of the link emulator, beside the same sockets without it, in turn.
-    #[command(after_help = super::texts::BENCH_LINK)]
-    Link(BenchLinkArgs),
-    /// What the network carries, and how long it takes: between two hosts, or on this one alone.
-    #[command(after_help = super::texts::BENCH_NET)]
-    Net(super::BenchNetArgs),
-    /// Messages over XTP, at the levels of the SAFENET document, beside its figures.
-    #[command(after_help = super::texts::BENCH_SAFENET)]
-    Safenet(super::BenchSafenetArgs),
-    /// What ten thousand idle sessions cost, and what opening and closing them leaves behind.
-    #[command(after_help = super::texts::BENCH_SCALE)]
-    Scale(super::BenchScaleArgs),
-    /// XTP from process to process, by what is sent at once and how, beside figures of 1995.
-    #[command(after_help = super::texts::BENCH_XTP)]
-    Xtp(super::BenchXtpArgs),
-}
-
-/// Arguments of `bench link`.
-#[derive(Debug, Args)]
-pub struct BenchLinkArgs {
-    /// How long each rate is measured: seconds, or a number with a unit.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = super::parse_duration)]
-    pub seconds: Duration,
-    /// How often everything is measured; the medians are shown.
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub rounds: u32,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Arguments of `bench control`.
-#[derive(Debug, Args)]
-pub struct BenchControlArgs {
-    /// How often the sequence of commands is sent.
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub rounds: u32,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Arguments of `bench transfer`.
-#[derive(Debug, Args)]
-pub struct BenchTransferArgs {
-    /// The length of the file.
-    #[arg(long, value_name = "SIZE", default_value = "1 GiB", value_parser = parse_len)]
-    pub size: u64,
-    /// How often each program sends it.
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub rounds: u32,
-    /// The folder for the files, which are removed.
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub dir: Option<PathBuf>,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-    /// The other end of a plain transfer, or this one: for the command's own use.
-    #[arg(long, hide = true, value_name = "ROLE")]
-    pub plain: Option<String>,
-}
-
 /// All askings together.
 pub(super) fn all(ask: &[Attributes], reliable: bool) -> Result<Option<Attributes>, String> {
     let reliable = reliable.then(Attributes::reliable);
@@ -245,12 +164,4 @@ pub(super) fn parse_attributes(text: &str) -> Result<Attributes, String> {
 
 pub(super) fn parse_path(text: &str) -> Result<PathAssumption, String> {
     PathAssumption::parse(text).map_err(|error| error.to_string())
-}
-
-pub(super) fn parse_len(text: &str) -> Result<u64, String> {
-    let len = match text.parse() {
-        Ok(len) => len,
-        Err(_) => dacapo_qos::parse_size(text).map_err(|error| error.to_string())?,
-    };
-    if len > 0 { Ok(len) } else { Err("more than nothing".to_owned()) }
 }

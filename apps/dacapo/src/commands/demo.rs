@@ -28,11 +28,11 @@ use crate::folder;
 use crate::output::{self, Cell, Ink, Table, line};
 use crate::progress::Progress;
 use dacapo::access::Wanted;
-use dacapo::core::Wishes;
+use dacapo::attributes::PathAssumption;
+use dacapo::engine::Wishes;
+use dacapo::media::TestMovie;
 use dacapo::plan::{Assumptions, Plan};
 use dacapo::uri::Uri;
-use dacapo_media::TestMovie;
-use dacapo_qos::PathAssumption;
 use server::{Server, Serving};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,8 +70,15 @@ pub fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     link.iter().for_each(|link| line(format_args!("play  | {}", link.describe())));
     let wanted = Wanted::Save { dir: files.received.clone(), force: true };
     let via = link.as_ref().map(Via::addr);
-    let wish =
-        Wish { uri, via, wanted, is_silent: false, wishes: Wishes::default(), give_up: None };
+    let wish = Wish {
+        uri,
+        via,
+        wanted,
+        is_silent: false,
+        wishes: Wishes::default(),
+        give_up: None,
+        wait: None,
+    };
     let played = play::play(&mut edge, wish, &mut progress, |edge, progress, _| {
         if server.handle_ready(edge.reactor()) {
             progress.clear();
@@ -115,7 +122,7 @@ fn prepare(args: &DemoArgs) -> Result<Files, Failure> {
 
 /// Prints which protocol the flows get, and why.
 fn explain(path: &Path, network: Option<&str>) -> Result<(), Failure> {
-    let failed = |error: dacapo_qos::TextError| Failure::run_time("demo: the link", error);
+    let failed = |error: dacapo::attributes::TextError| Failure::run_time("demo: the link", error);
     let network = network.map(PathAssumption::parse).transpose().map_err(failed)?;
     let plan = Plan::load_for(path, &Assumptions { path: network, ..Assumptions::loopback() });
     let plan = plan.map_err(|errors| Failure { exit: Exit::Invalid, text: errors.to_string() })?;

@@ -11,7 +11,8 @@ use serde_json::json;
 /// Runs the command.
 pub fn run(args: &ExplainArgs) -> Result<Exit, Failure> {
     let asked = or_usage(args.asked());
-    let assumptions = Assumptions { path: args.path, ..Assumptions::default() };
+    let assumptions =
+        Assumptions { path: args.path, assumes_missing_media: true, ..Assumptions::default() };
     let plan = match Plan::load_for(&args.file, &assumptions) {
         Ok(plan) => plan,
         Err(errors) => {

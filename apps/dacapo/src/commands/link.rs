@@ -17,10 +17,10 @@ use crate::cli::{Addresses, LinkArgs, Namespaces};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, line};
 use crate::progress::Progress;
-use dacapo_emulator::{
+use dacapo::emulator::LinkConfig;
+use dacapo::emulator::{
     PathStats, Relay, RelayConfig, RelayHandle, Tunnel, TunnelConfig, TunnelHandle,
 };
-use dacapo_link::LinkConfig;
 use dacapo_sys::poll::{Interest, Poller};
 use dacapo_sys::signal::{Signal, Signals};
 use serde_json::{Value, json};

@@ -2,7 +2,6 @@
 
 pub mod bench;
 pub mod check;
-pub mod completions;
 pub mod control;
 pub mod demo;
 pub mod doctor;
@@ -10,7 +9,6 @@ pub mod explain;
 pub mod inspect;
 pub mod link;
 pub mod ls;
-pub mod man;
 pub mod modules;
 pub mod play;
 pub mod serve;

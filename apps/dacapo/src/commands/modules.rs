@@ -10,16 +10,14 @@
 use crate::cli::ModulesArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Cell, Ink, Table, line};
-use dacapo_lift::{
+use dacapo::spec::{
     Catalogue, Cost, ModuleSpec, ParamSpec, ParamUnit, Params, Property, TransportSpec,
 };
-use dacapo_qos::{format_duration, format_rate, format_size};
+use dacapo::text::{format_duration, format_rate, format_size};
 use serde_json::{Value, json};
 
-/// The widest mechanism and the widest list of what a module gives: with the other columns, which
-/// have short words, 100 columns.
-const MECHANISM_MAX: usize = 40;
-const GIVES_MAX: usize = 20;
+/// Where it is not on a terminal the table of all modules has so many columns.
+const COLUMNS: usize = 100;
 
 /// Runs the command.
 pub fn run(args: &ModulesArgs) -> Result<Exit, Failure> {
@@ -55,7 +53,7 @@ fn one(catalogue: &Catalogue, name: &str, as_json: bool) -> Result<Exit, Failure
         let names = catalogue.entries().iter().map(|entry| entry.spec.name);
         let names: Vec<&str> =
             names.chain(catalogue.transports().iter().map(|spec| spec.name)).collect();
-        let near = dacapo_qos::nearest(name, names.iter().copied());
+        let near = dacapo::text::nearest(name, names.iter().copied());
         let hint = near.map_or_else(String::new, |near| format!(" (did you mean \"{near}\"?)"));
         let text = format!("no module is called {name:?}{hint}; there are: {}", names.join(", "));
         return Err(Failure { exit: Exit::Failure, text: format!("modules: {text}") });
@@ -68,48 +66,20 @@ fn table(catalogue: &Catalogue) {
     for entry in catalogue.entries() {
         let spec = entry.spec;
         let stratum = spec.stratum.to_string();
-        let head = [&stratum, spec.function, spec.mechanism, spec.name];
-        rows(&mut table, head, spec.provides);
+        row(&mut table, [&stratum, spec.function, spec.mechanism, spec.name], spec.provides);
     }
     for spec in catalogue.transports() {
         // What follows says how good it is; `modules NAME` has it.
         let mechanism = spec.summary.split([':', ';']).next().unwrap_or_default();
-        rows(&mut table, ["network", "transport", mechanism, spec.name], spec.properties);
+        row(&mut table, ["network", "transport", mechanism, spec.name], spec.properties);
     }
-    table.print();
+    table.print_within(COLUMNS);
     line("\ndacapo modules NAME says more of one; docs/modules.md says when to take it.");
 }
 
-/// A row for each line that the longest of its words take.
-fn rows(table: &mut Table, [stratum, function, mechanism, name]: [&str; 4], gives: &[Property]) {
-    let mechanism = wrapped(mechanism, MECHANISM_MAX);
-    let gives = wrapped(&words(gives), GIVES_MAX);
-    for at in 0..mechanism.len().max(gives.len()) {
-        let first = |text: &str| if at == 0 { text.to_owned() } else { String::new() };
-        let part = |lines: &[String]| lines.get(at).cloned().unwrap_or_default();
-        table.row(vec![
-            first(stratum).into(),
-            first(function).into(),
-            part(&mechanism).into(),
-            Cell::new(first(name), Ink::Bold),
-            part(&gives).into(),
-        ]);
-    }
-}
-
-/// Lines of whole words, of at most so many characters where the words allow it.
-fn wrapped(text: &str, most: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let Some(line) = lines.last_mut() else { continue };
-        let len = line.chars().count() + 1 + word.chars().count();
-        match line.as_str() {
-            "" => line.push_str(word),
-            _ if len > most => lines.push(word.to_owned()),
-            _ => line.extend([" ", word]),
-        }
-    }
-    lines
+fn row(table: &mut Table, [stratum, function, mechanism, name]: [&str; 4], gives: &[Property]) {
+    let name = Cell::new(name, Ink::Bold);
+    table.row(vec![stratum.into(), function.into(), mechanism.into(), name, words(gives).into()]);
 }
 
 fn words(properties: &[Property]) -> String {

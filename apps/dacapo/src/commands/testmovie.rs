@@ -6,9 +6,8 @@ use crate::cli::TestmovieArgs;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Progress;
-use dacapo_base::failpoint;
-use dacapo_media::testmovie::{TestMovie, TestSound};
-use dacapo_media::{Format, avi};
+use dacapo::failpoint;
+use dacapo::media::{TestMovie, TestSound};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -120,23 +119,14 @@ fn write_avi(
     movie: &TestMovie,
     progress: &mut Progress,
 ) -> Result<BufWriter<File>, String> {
-    let generator = movie.generator().map_err(|error| error.to_string())?;
-    let mut streams = vec![Format::Video(generator.video_format().clone())];
-    streams.extend(generator.audio_format().cloned().map(Format::Audio));
-    let has_sound = streams.len() > 1;
-    let count = generator.video_format().frame_count;
-    let mut writer = avi::Writer::create(out, &streams).map_err(|error| error.to_string())?;
-    for media in generator {
-        writer.video_frame(0, &media.picture).map_err(|error| error.to_string())?;
-        if has_sound {
-            writer.audio(1, &media.sound).map_err(|error| error.to_string())?;
-        }
+    let count = movie.video_format().frame_count;
+    let written = movie.write_avi_telling(out, |index| {
         failpoint!("testmovie.picture");
         if progress.is_due() {
-            progress.show(&format!("picture {} of {count}", media.index + 1));
+            progress.show(&format!("picture {} of {count}", index + 1));
         }
-    }
-    writer.finish().map_err(|error| error.to_string())
+    });
+    written.map_err(|error| error.to_string())
 }
 
 fn summary(path: &Path, movie: &TestMovie, sound_only: bool) -> String {

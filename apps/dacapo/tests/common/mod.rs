@@ -6,13 +6,15 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-pub mod net;
+#[path = "../../../../crates/sys/tests/common/veth.rs"]
+pub mod veth;
 
-use dacapo_base::patience;
+use dacapo::patience;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -47,9 +49,9 @@ impl Place {
         self.path(name)
     }
 
-    /// The program, with nothing of the user's.
+    /// The command, with nothing of the user's.
     pub fn command(&self, args: &[&str]) -> Command {
-        self.program(env!("CARGO_BIN_EXE_dacapo"), args)
+        self.program(dacapo(), args)
     }
 
     /// Another program, likewise.
@@ -105,6 +107,29 @@ impl Place {
         let authority = text.strip_prefix("ready dacapo://").unwrap().split('/').next().unwrap();
         (server, authority.to_owned())
     }
+}
+
+/// The command. Cargo builds it for the tests of its package; those of another one find it beside
+/// the program that they test, or build it there.
+pub fn dacapo() -> &'static str {
+    static FOUND: OnceLock<String> = OnceLock::new();
+    option_env!("CARGO_BIN_EXE_dacapo").unwrap_or_else(|| FOUND.get_or_init(find_or_build))
+}
+
+fn find_or_build() -> String {
+    // Tests are at TARGET/PROFILE/deps.
+    let test = std::env::current_exe().unwrap();
+    let dir = test.ancestors().nth(2).unwrap();
+    let dacapo = dir.join("dacapo");
+    if !dacapo.is_file() {
+        let profile = dir.file_name().unwrap().to_str().unwrap();
+        let profile = if profile == "debug" { "dev" } else { profile };
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--locked", "-p", "dacapo-cli", "--profile", profile]);
+        cargo.arg("--target-dir").arg(dir.parent().unwrap());
+        assert!(cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
+    }
+    dacapo.to_str().unwrap().to_owned()
 }
 
 impl Drop for Place {

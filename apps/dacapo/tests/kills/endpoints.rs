@@ -7,9 +7,7 @@ use crate::common::{LONG, Place, Running, wait_until};
 use crate::faulty::{FAILPOINT, KILLED};
 use crate::{Kill, Victim};
 use dacapo::{Code, Error};
-
-#[path = "../../src/faults.rs"]
-mod faults;
+use dacapo_term::faults;
 
 /// Says to a process which program it is, and what it is given.
 const PROGRAM: &str = "DACAPO_TEST_PROGRAM";

@@ -20,8 +20,8 @@ mod endpoints;
 mod faulty;
 mod scenarios;
 
-use dacapo_base::Random;
-use dacapo_base::failpoint::NAMES;
+use dacapo::Random;
+use dacapo::failpoint::NAMES;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};

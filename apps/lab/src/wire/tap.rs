@@ -88,8 +88,8 @@ impl<T> Tap<T> {
 #[deny(clippy::missing_trait_methods)]
 impl<T: Transport> Transport for Tap<T> {
     pass_on!(
-        inner: capabilities, local_addrs, open_data, close_data, join, leave, poll_too_large, fd,
-        watch_in, handle_ready, stats
+        inner: capabilities, local_addrs, open_data, close_data, join, leave, poll_too_large,
+        poll_refused, fd, watch_in, handle_ready, stats
     );
 
     fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
@@ -197,6 +197,10 @@ mod tests {
             Some(TooLong { remote: somebody(), datagram_len: Some(1_200) })
         }
 
+        fn poll_refused(&mut self) -> Option<SocketAddr> {
+            Some(somebody())
+        }
+
         fn fd(&self) -> Option<BorrowedFd<'_>> {
             None
         }
@@ -236,6 +240,7 @@ mod tests {
         assert!(matches!(transport.send(&outgoing), Ok(Sent::All)));
         let too_long = transport.poll_too_large().expect("what the network said of lengths");
         assert_eq!((too_long.remote, too_long.datagram_len), (somebody(), Some(1_200)));
+        assert_eq!(transport.poll_refused(), Some(somebody()));
         let mut pool = Pool::new(1 << 16);
         assert!(transport.recv(Time::ZERO, &mut pool, &mut Vec::new()).more);
         transport.leave(&wanted);

@@ -1,6 +1,4 @@
 //! How the control connections are configured: bounds, timers, keys.
-//!
-//! What it is not: choices of a user; these are the protocol's.
 
 use dacapo_base::Random;
 use quinn_proto::congestion::NewRenoConfig;

@@ -1,12 +1,10 @@
 //! [`Connection`]: one control connection and its streams of records.
-//!
-//! What it is not: a state machine of ours; the states of hub and sessions are in `session::table`.
 
 use super::config::{STREAMS_MAX, STREAMS_THROUGH};
 use super::{ConnId, ControlEvent, OUT_MAX};
 use crate::engine::Local;
 use crate::error::Code;
-use crate::rota::Rest;
+use crate::ready_set::Idle;
 use dacapo_base::Time;
 use dacapo_wire::Malformed;
 use dacapo_wire::message::Message;
@@ -44,7 +42,7 @@ pub(super) struct Connection {
     /// When it is forgotten, once it is closed.
     kept_until: Option<Time>,
     /// Whether it is among those that are looked at.
-    pub rest: Rest,
+    pub idle: Idle,
 }
 
 /// The longest that a closed connection answers what still comes for it.
@@ -97,7 +95,7 @@ impl Connection {
             half_len,
             unspoken,
             kept_until,
-            rest: Rest::default(),
+            idle: Idle::default(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The control connections: QUIC as a stream of records.
 //!
-//! What it is: `quinn-proto`'s endpoint and connections behind inputs and outputs that speak of
-//! [`Message`]s on streams. What it is not: the meaning of messages, or a socket.
+//! `quinn-proto`'s endpoint and connections behind inputs and outputs that speak of [`Message`]s on
+//! streams.
 //!
 //! Invariants: a stream holds at most one unread record and [`OUT_MAX`] unsent bytes; windows,
 //! streams, half-open connections and stateless answers are bounded (see `config`).
@@ -13,11 +13,10 @@ pub use config::{ControlCrypto, EndpointKeys};
 
 use crate::engine::Local;
 use crate::error::{Code, Error};
-use crate::flow::earlier;
-use crate::rota::Rota;
+use crate::ready_set::ReadySet;
 use bytes::BytesMut;
 use connection::Connection;
-use dacapo_base::{Random, Time};
+use dacapo_base::{Random, Time, earlier};
 use dacapo_wire::Malformed;
 use dacapo_wire::message::Message;
 use dacapo_wire::record::RecordError;
@@ -77,7 +76,7 @@ pub(crate) struct Control {
     /// In boxes: a node of the map has room for eleven, 6 KB each.
     connections: BTreeMap<ConnId, Box<Connection>>,
     /// Which of them are looked at: something has happened to them, or they have something to send.
-    rota: Rota<ConnId>,
+    ready: ReadySet<ConnId>,
     /// How often one was looked at.
     watched: u64,
     by_handle: BTreeMap<usize, ConnId>,
@@ -111,7 +110,7 @@ impl Control {
             endpoint,
             client: config::client(&crypto),
             connections: BTreeMap::new(),
-            rota: Rota::default(),
+            ready: ReadySet::default(),
             watched: 0,
             by_handle: BTreeMap::new(),
             next_id: 0,
@@ -156,7 +155,7 @@ impl Control {
         self.next_id += 1;
         self.by_handle.insert(handle.0, id);
         let mut connection = Connection::new(now, handle, inner, local);
-        self.rota.wake(id, &mut connection.rest);
+        self.ready.wake(id, &mut connection.idle);
         self.connections.insert(id, Box::new(connection));
         id
     }
@@ -164,7 +163,7 @@ impl Control {
     /// A connection that something happens to: it is awake from now on.
     fn touch(&mut self, id: ConnId) -> Option<&mut Connection> {
         let connection = self.connections.get_mut(&id)?;
-        self.rota.wake(id, &mut connection.rest);
+        self.ready.wake(id, &mut connection.idle);
         Some(connection)
     }
 
@@ -248,7 +247,7 @@ impl Control {
 
     fn remove(&mut self, id: ConnId) -> Option<Box<Connection>> {
         let connection = self.connections.remove(&id)?;
-        self.rota.remove(id, connection.rest);
+        self.ready.remove(id, connection.idle);
         self.by_handle.remove(&connection.handle.0);
         Some(connection)
     }
@@ -264,7 +263,7 @@ impl Control {
     /// Lets a connection and the endpoint tell each other, and reads what came.
     fn drive(&mut self, id: ConnId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        self.rota.wake(id, &mut connection.rest);
+        self.ready.wake(id, &mut connection.idle);
         while let Some(event) = connection.inner.poll_endpoint_events() {
             if let Some(event) = self.endpoint.handle_event(connection.handle, event) {
                 connection.inner.handle_event(event);
@@ -293,7 +292,7 @@ impl Control {
         }
         let instant = self.instant(now);
         // Who has something to send does not rest.
-        let order: Vec<ConnId> = self.rota.awake_after(self.turn).collect();
+        let order: Vec<ConnId> = self.ready.awake_after(self.turn).collect();
         for id in order {
             let Some(connection) = self.connections.get_mut(&id).filter(|it| it.wants_to_send())
             else {
@@ -316,17 +315,17 @@ impl Control {
 
     /// When the first connection is due. Those that have nothing to send go to rest.
     pub fn next_deadline(&mut self) -> Option<Time> {
-        let awake: Vec<ConnId> = self.rota.awake().collect();
+        let awake: Vec<ConnId> = self.ready.awake().collect();
         let mut next = None;
         for id in awake {
             let due = self.deadline_of(id);
             match self.connections.get_mut(&id) {
                 Some(it) if it.wants_to_send() => next = earlier(next, due),
-                Some(it) => _ = self.rota.rest(id, &mut it.rest, due),
+                Some(it) => _ = self.ready.rest(id, &mut it.idle, due),
                 None => {}
             }
         }
-        earlier(next, self.rota.next_due())
+        earlier(next, self.ready.next_due())
     }
 
     /// When a connection is due: its own timers, and what it has to have done by then.
@@ -342,12 +341,23 @@ impl Control {
 
     pub fn handle_timeout(&mut self, now: Time) {
         self.now = now;
-        while let Some(id) = self.rota.first_due(now) {
+        while let Some(id) = self.ready.first_due(now) {
             self.touch(id);
         }
-        let awake: Vec<ConnId> = self.rota.awake().collect();
+        let awake: Vec<ConnId> = self.ready.awake().collect();
         self.watched += awake.len() as u64;
         awake.into_iter().for_each(|id| self.watch(now, id));
+    }
+
+    /// For tests: looks at every connection, due or not, and counts nothing.
+    pub fn visit_all(&mut self, now: Time) {
+        let watched = self.watched;
+        let all: Vec<ConnId> = self.connections.keys().copied().collect();
+        for id in all {
+            self.touch(id);
+        }
+        self.handle_timeout(now);
+        self.watched = watched;
     }
 
     /// Does what is due for one connection.

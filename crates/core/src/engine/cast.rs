@@ -1,9 +1,9 @@
 //! Casts: flows with one sender for all Participants who agreed on the same: sent once to a group,
 //! or to the stream of each.
 //!
-//! What it is: a session without a peer, with one flow that this end sends; who agreed on it with
-//! a Participant has a [`Member`] there in place of a sender. One source, one graph, one path part;
-//! one account and one END per member.
+//! A session without a peer, with one flow that this end sends; who agreed on it with a Participant
+//! has a [`FanOutMember`] there in place of a sender. One source, one graph, one path part; one
+//! account and one END per member.
 //!
 //! ```text
 //!   JOIN ---> a cast of this flow runs? -- yes --> its next member
@@ -12,19 +12,17 @@
 //!   runs while a member is active and in contact      END, REPORT: per member
 //! ```
 //!
-//! What it is not: the receiving end (`groups`), from where a group is sent to (`places`), or a
-//! choice of groups.
-//!
 //! Invariants: a cast has members and is gone with the last; no member holds up another: who is
 //! slow loses, who pauses or is silent does not stop the source while another runs; the label is
 //! the sender's and the same for all; a graph is not changed, and nothing comes back to it.
 
 use super::{Core, Local, SESSIONS_MAX, SessionId};
 use crate::error::{Code, Error};
-use crate::flow::Terms;
+use crate::flow::FlowParams;
 use crate::flow::epoch::TxEpoch;
-use crate::flow::member::{BACKLOG_BYTES_MAX, Fed, Member};
-use crate::flow::sender::{FlowEvent, FlowOut, SenderFlow};
+use crate::flow::fanout_member::{BACKLOG_BYTES_MAX, FanOutMember, Fed};
+use crate::flow::sender::Sender;
+use crate::flow::{FlowEvent, FlowOut};
 use crate::labels::Target;
 use crate::peer::PeerId;
 use crate::port::{Port, Source};
@@ -127,10 +125,10 @@ impl Core {
             self.sessions.remove(&id);
             return Err(Error::new(Code::TooMany, "labels, for flows to groups or in all"));
         };
-        let terms = Terms { id: offer.flow, unit_len_max, digest: offer.digest };
+        let terms = FlowParams { id: offer.flow, unit_len_max, digest: offer.digest };
         let pace = self.pace(&offer, false);
         let epoch = TxEpoch::new(0, built, label);
-        let mut sender = SenderFlow::new(now, terms, source, epoch, pace, self.config.queues);
+        let mut sender = Sender::new(now, terms, source, epoch, pace, self.config.queues);
         sender.set_label_tx(label);
         let Some(session) = self.sessions.get_mut(&id) else { return Ok(id) };
         let (members, places) = (BTreeMap::new(), Vec::new());
@@ -166,7 +164,7 @@ impl Core {
         let session = self.sessions.get_mut(&id).ok_or_else(gone)?;
         let flow = session.flows.get_mut(index).ok_or_else(gone)?;
         flow.label_rx = label;
-        flow.end = FlowEnd::Member(Member::new(cast, flow.offer.flow, fed));
+        flow.end = FlowEnd::Member(FanOutMember::new(cast, flow.offer.flow, fed));
         self.note_places(cast);
         Ok(())
     }
@@ -308,7 +306,7 @@ impl Core {
         let casts = std::mem::take(&mut self.stream_casts);
         for id in &casts {
             for _ in 0..FAN_OUT_PACKETS_MAX {
-                let is_awake = self.sessions.get(id).is_some_and(|it| it.rest.is_awake());
+                let is_awake = self.sessions.get(id).is_some_and(|it| it.idle.is_awake());
                 let packet = if is_awake { self.poll_flow(now, *id, 0) } else { None };
                 let Some(packet) = packet else { break };
                 self.share_out(now, *id, packet);

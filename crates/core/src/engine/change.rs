@@ -10,16 +10,14 @@
 //!   <---------------------- DONE(n)
 //! ```
 //!
-//! What it is not: when and to what to change; the application says both. `break` is refused.
-//!
 //! Invariant: a change that is not ready in 5 s is aborted and the flow stays in n; the number e is
 //! not used again.
 
 use super::exchange::extend;
 use super::{Core, SessionId, no_session};
 use crate::error::{Code, Error};
+use crate::flow::FlowOut;
 use crate::flow::epoch::RxEpoch;
-use crate::flow::sender::FlowOut;
 use crate::labels::Target;
 use crate::session::FlowEnd;
 use dacapo_base::Time;
@@ -134,7 +132,7 @@ impl Core {
         now: Time,
         id: SessionId,
         flow: u16,
-        body: impl FnOnce(&mut FlowEnd, &mut crate::flow::Around<'_>, &mut FlowOut),
+        body: impl FnOnce(&mut FlowEnd, &mut crate::flow::Context<'_>, &mut FlowOut),
     ) {
         let Some(index) = self.sessions.get(&id).and_then(|it| it.flow_index(flow)) else { return };
         let mut out = FlowOut::default();

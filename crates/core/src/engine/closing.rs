@@ -15,7 +15,7 @@
 use super::{ANSWER_MAX, Carries, Core, CoreEvent, SessionId, no_session};
 use crate::error::{Code, Error};
 use crate::flow::receiver::UNITS_MAX;
-use crate::flow::sender::{FlowEvent, FlowOut};
+use crate::flow::{FlowEvent, FlowOut};
 use crate::port::Ending;
 use crate::session::table::State;
 use crate::session::{Awaited, FlowEnd};
@@ -89,7 +89,7 @@ impl Core {
         &mut self,
         now: Time,
         id: SessionId,
-        mut body: impl FnMut(&mut FlowEnd, &mut crate::flow::Around<'_>, &mut FlowOut),
+        mut body: impl FnMut(&mut FlowEnd, &mut crate::flow::Context<'_>, &mut FlowOut),
     ) {
         let outs = self.with_session(now, id, |session, around| {
             let mut outs = Vec::new();
@@ -308,7 +308,7 @@ impl Core {
 /// Gives up what a flow has not accounted for, and every view and label of it.
 fn give_up(
     flow: &mut FlowEnd,
-    around: &mut crate::flow::Around<'_>,
+    around: &mut crate::flow::Context<'_>,
     ending: &Ending,
     out: &mut FlowOut,
 ) {

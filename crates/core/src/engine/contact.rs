@@ -12,8 +12,6 @@
 //! comes all the same is taken, and the watchdogs of commands stand still. The dialer tries further
 //! connections meanwhile: the first WELCOME says whether the peer was started anew.
 //!
-//! What it is not: the probes (`dacapo_path::Prober`), or the timers of QUIC.
-//!
 //! Invariants: each session hears of lost contact and of its return in turn; a peer without contact
 //! has at least one session that is set up, and none that closes.
 
@@ -23,8 +21,7 @@ use crate::error::{Code, Error};
 use crate::peer::PeerId;
 use crate::session::FlowEnd;
 use crate::session::table::{HubRole, State};
-use dacapo_base::Time;
-use dacapo_transport::stream::PATIENCE;
+use dacapo_base::{Time, earlier};
 use dacapo_wire::message::Message;
 use std::time::Duration;
 
@@ -92,7 +89,7 @@ impl Core {
             self.suspend_flows(now, session, true);
             self.update_casts(now, session);
             let limit = self.sessions.get(&session).map_or(Duration::ZERO, |it| it.give_up_after);
-            self.set_stream_patience(session, PATIENCE.saturating_add(limit));
+            self.lengthen_stream_patience(session, limit);
             self.event(CoreEvent::ContactLost { session });
         }
         self.lose_peer_if_unused(now, id, &error);
@@ -197,7 +194,7 @@ impl Core {
         if peer.suspended.is_none() && peer.calm_at.is_some_and(|at| at <= now) {
             peer.calm_at = None;
             for session in self.sessions_with(id) {
-                self.set_stream_patience(session, PATIENCE);
+                self.lengthen_stream_patience(session, Duration::ZERO);
             }
         }
     }
@@ -250,6 +247,6 @@ impl Core {
         let with = self.sessions.with(id).filter_map(|session| self.sessions.get(&session));
         let given_up = with.map(|session| since + session.give_up_after).min();
         let retry = (peer.role == HubRole::Dialer).then_some(peer.next_attempt);
-        crate::flow::earlier(given_up, retry)
+        earlier(given_up, retry)
     }
 }

@@ -4,13 +4,11 @@
 //!   datagram or train -> runs of equal heads -> data: label -> flow
 //!                                               QUIC: control    probe: `probes`
 //! ```
-//!
-//! What it is not: what goes out (`outgoing`), or sockets.
 
 use super::{Core, Local, SessionId};
-use crate::flow::Around;
-use crate::flow::receiver::PathTimes;
-use crate::flow::sender::FlowOut;
+use crate::flow::Context;
+use crate::flow::FlowOut;
+use crate::flow::PathTimes;
 use crate::peer::Peer;
 use crate::session::FlowEnd;
 use dacapo_base::Time;
@@ -67,10 +65,9 @@ impl Core {
         let bytes = self.pool.segment(&packet, 0);
         match belongs {
             Belongs::Quic => {
-                let conn = self.control.handle_datagram(now, local, remote, bytes);
-                // What it acknowledges shows life.
-                let peer = conn.and_then(|conn| self.conns.get(&conn));
-                peer.map(|id| self.peers.get_mut(id));
+                if let Some(conn) = self.control.handle_datagram(now, local, remote, bytes) {
+                    self.handle_heard(conn);
+                }
             }
             Belongs::Ours(TYPE_PROBE) => match Probe::parse(bytes) {
                 Ok(probe) => {
@@ -111,7 +108,7 @@ impl Core {
             return self.pool.free(packet);
         };
         let mut out = FlowOut::default();
-        let mut around = Around { now, pool: &mut self.pool, random: &mut self.random };
+        let mut around = Context { now, pool: &mut self.pool, random: &mut self.random };
         match &mut flow.end {
             FlowEnd::Receiver(receiver) => {
                 let times = times.unwrap_or_default();

@@ -9,8 +9,6 @@
 //!    <----------------- ACCEPT  labels of the creator, transcript
 //!    ACTIVATE -------> … <----- ACTIVATED    flows run
 //! ```
-//!
-//! What it is not: which message may come when (`session::table`), or the end (`closing`).
 
 use super::serving::{Refusal, Served, Wishes, named};
 use super::{
@@ -18,14 +16,14 @@ use super::{
     no_session,
 };
 use crate::error::{Code, Error};
-use crate::flow::Terms;
+use crate::flow::FlowParams;
 use crate::flow::epoch::{RxEpoch, TxEpoch};
-use crate::flow::receiver::ReceiverFlow;
-use crate::flow::sender::SenderFlow;
+use crate::flow::receiver::Receiver;
+use crate::flow::sender::Sender;
 use crate::labels::Target;
 use crate::peer::PeerId;
 use crate::port::Port;
-use crate::rota::Rest;
+use crate::ready_set::Idle;
 use crate::session::table::{Role, State, Step, step};
 use crate::session::{Awaited, Flow, FlowEnd, Session};
 use dacapo_base::{Time, failpoint};
@@ -105,7 +103,7 @@ impl Core {
                 give_up_wish: None,
                 give_up_after: GIVE_UP_AFTER,
                 transcript: [0; 32],
-                rest: Rest::default(),
+                idle: Idle::default(),
                 is_touched: true,
                 cast: None,
             },
@@ -461,7 +459,7 @@ impl Core {
         let found = peer.and_then(|peer| peer.prober.as_ref()?.settled_len());
         let found = found.filter(|_| !self.is_stream(offer.transport)).unwrap_or(len);
         let queues = self.config.queues;
-        let terms = Terms {
+        let terms = FlowParams {
             id: index as u16,
             unit_len_max: offer.unit_len_max as usize,
             digest: offer.digest,
@@ -471,14 +469,14 @@ impl Core {
                 let epoch = TxEpoch::new(0, built, label);
                 let local = peer.is_some_and(|peer| peer.remote.ip().is_loopback());
                 let pace = self.pace(&offer, local);
-                let mut flow = SenderFlow::new(now, terms, source, epoch, pace, queues);
+                let mut flow = Sender::new(now, terms, source, epoch, pace, queues);
                 flow.set_datagram_len(&mut self.pool, found);
                 FlowEnd::Sender(Box::new(flow))
             }
             Port::Sink(mut sink) => {
                 sink.handle_clock(clock);
                 let epoch = RxEpoch::new(0, built, label, ordered);
-                let flow = ReceiverFlow::new(terms, sink, epoch, reliable, now, queues);
+                let flow = Receiver::new(terms, sink, epoch, reliable, now, queues);
                 FlowEnd::Receiver(Box::new(flow))
             }
         };
@@ -530,7 +528,7 @@ impl Core {
         self.event(CoreEvent::Inactive { session: id });
     }
 
-    fn for_senders(&mut self, id: SessionId, mut body: impl FnMut(&mut SenderFlow)) {
+    fn for_senders(&mut self, id: SessionId, mut body: impl FnMut(&mut Sender)) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         for flow in &mut session.flows {
             if let FlowEnd::Sender(sender) = &mut flow.end {

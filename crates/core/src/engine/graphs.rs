@@ -1,7 +1,6 @@
 //! Graphs and transports: what this core's catalogue says of a flow, and what it builds of it.
 //!
-//! What it is: the one place where the number of a transport is looked up and a graph is checked.
-//! What it is not: the choice of a graph.
+//! The one place where the number of a transport is looked up and a graph is checked.
 //!
 //! Invariant: what [`Core::check_graph`] lets pass for a length of datagrams, [`Core::build_graph`]
 //! builds for it, and a packet of the pool holds a datagram of it.
@@ -12,10 +11,10 @@ use crate::flow::sender::Pace;
 use crate::labels::Target;
 use dacapo_base::Time;
 use dacapo_lift::{
-    Built, Graph, Illegal, Needs, Node, Offer, Params, Properties, Property, TransportSpec, check,
+    Built, Graph, Illegal, Needs, Node, Offer, Params, Properties, Property, StreamParams,
+    TransportSpec, check,
 };
 use dacapo_packet::TRAIN_BYTES_MAX;
-use dacapo_transport::stream::Terms;
 use dacapo_wire::data;
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::session::{Direction, FlowOffer};
@@ -91,8 +90,13 @@ impl Core {
     }
 
     /// What a transport is told of a flow.
-    pub(super) fn terms(&self, offer: &FlowOffer, path_len: Option<usize>, pace: Pace) -> Terms {
-        Terms {
+    pub(super) fn stream_params(
+        &self,
+        offer: &FlowOffer,
+        path_len: Option<usize>,
+        pace: Pace,
+    ) -> StreamParams {
+        StreamParams {
             bound_bps: if let Pace::Bound(bound) = pace { bound } else { 0 },
             is_checked: self.above(offer.transport, &offer.graph).contains(Property::Integrity),
             path_len: path_len.and_then(|len| u16::try_from(len).ok()),

@@ -7,8 +7,6 @@
 //!   the flow ended ---------------------> Leave, when no other flow needs it
 //! ```
 //!
-//! What it is not: the sending end (`cast`), or sockets.
-//!
 //! Invariants: a membership is asked for once, however many flows need it; a label counts only from
 //! the address of the peer who chose it; asks are bounded by the flows there are.
 
@@ -17,7 +15,7 @@ use crate::error::{Code, Error};
 use crate::labels::Target;
 use crate::session::FlowEnd;
 use dacapo_base::Time;
-use dacapo_transport::Membership;
+use dacapo_lift::Membership;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
@@ -85,7 +83,7 @@ impl Core {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         for (index, (flow, port)) in session.flows.iter_mut().zip(ports).enumerate() {
             let (Some(group), Some(_)) = (flow.offer.multicast, port) else { continue };
-            let source_specific = dacapo_transport::is_source_specific(group.ip());
+            let source_specific = dacapo_lift::is_source_specific(group.ip());
             let membership = Membership { group, source, source_specific };
             flow.joined = Joined::Asked(membership);
             let users = self.groups.users.entry(membership).or_default();

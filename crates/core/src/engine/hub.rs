@@ -1,11 +1,9 @@
 //! Peers: dialing with staggered attempts, the greeting, lists, and the end of a connection.
-//!
-//! What it is not: sessions (`exchange`), or the data path (`datapath`).
 
 use super::{ANSWER_MAX, Carries, Core, CoreEvent, PEERS_MAX};
 use crate::control::ConnId;
 use crate::error::{Code, Error};
-use crate::peer::{Peer, PeerId, ProbeKey};
+use crate::peer::{DialParams, Dialing, Peer, PeerId, ProbeKey};
 use crate::session::table::{HubRole, HubState, hub_step};
 use dacapo_base::{Time, failpoint};
 use dacapo_path::Prober;
@@ -19,19 +17,33 @@ use std::time::Duration;
 /// A further attempt begins after this time.
 const ATTEMPT_EVERY: Duration = Duration::from_millis(500);
 
-/// Set-up gives up after this time.
-const DIAL_MAX: Duration = Duration::from_secs(10);
+/// Who comes in has greeted by this time.
+const GREETING_MAX: Duration = Duration::from_secs(10);
 
 /// The most attempts at a time; 20 begin in ten seconds.
 const ATTEMPTS_MAX: usize = 20;
 
 impl Core {
     /// Connects to a core, or returns the peer that is there already: two cores share one
-    /// connection. [`CoreEvent::PeerOpen`] or [`CoreEvent::PeerLost`] follows, within 10 s.
+    /// connection. [`CoreEvent::PeerOpen`] or [`CoreEvent::PeerLost`] follows, within 10 s; with
+    /// [`Code::NotListening`] as soon as that is known.
     ///
     /// # Errors
     /// [`Code::TooMany`] peers, or [`Code::Unreachable`] for an address that cannot be one.
     pub fn connect(&mut self, now: Time, remote: SocketAddr) -> Result<PeerId, Error> {
+        self.connect_with(now, remote, DialParams::default())
+    }
+
+    /// The same, told how long to try.
+    ///
+    /// # Errors
+    /// As [`Core::connect`].
+    pub fn connect_with(
+        &mut self,
+        now: Time,
+        remote: SocketAddr,
+        params: DialParams,
+    ) -> Result<PeerId, Error> {
         let known = self
             .peers
             .iter()
@@ -42,6 +54,8 @@ impl Core {
                 self.event(CoreEvent::PeerOpen { peer: id });
             } else if let Some(peer) = self.peers.get_mut(&id) {
                 peer.is_asked_for = lost;
+                peer.dialing.join(params);
+                peer.deadline = peer.deadline.map(|at| at.max(now + params.most()));
             }
             return Ok(id);
         }
@@ -49,7 +63,8 @@ impl Core {
             return Err(Error::new(Code::TooMany, format!("{PEERS_MAX} peers")));
         }
         let mut peer = Peer::new(remote, HubRole::Dialer, now);
-        peer.deadline = Some(now + DIAL_MAX);
+        peer.dialing = Dialing::new(params);
+        peer.deadline = Some(now + params.most());
         let id = PeerId(self.fresh_id());
         self.peers.insert(id, peer);
         let begun = self.begin_attempt(now, id);
@@ -59,16 +74,26 @@ impl Core {
         begun.map(|()| id)
     }
 
-    /// The network says that nobody listens at an address. That can be forged, so it ends nothing;
-    /// it is what is reported when no attempt gets through.
-    pub fn handle_refused(&mut self, remote: SocketAddr) {
+    /// The network says that nothing listens at an address. Who is being dialed there is given up
+    /// when that is to be believed.
+    pub fn handle_refused(&mut self, now: Time, remote: SocketAddr) {
         self.touch();
         let is_meant = |(_, peer): &(&PeerId, &Peer)| peer.remote == remote && peer.conn.is_none();
         let meant: Vec<PeerId> = self.peers.iter().filter(is_meant).map(|(id, _)| *id).collect();
         for id in meant {
-            if let Some(peer) = self.peers.get_resting_mut(&id) {
-                peer.last_failure = "the host says that nothing listens on this port".into();
+            let peer = self.peers.get_resting_mut(&id);
+            if peer.is_some_and(|peer| peer.dialing.handle_refused(now, remote)) {
+                self.lose_peer(now, id, &not_listening(remote));
             }
+        }
+    }
+
+    /// A datagram has come for a connection of a peer.
+    pub(super) fn handle_heard(&mut self, conn: ConnId) {
+        let Some(id) = self.conns.get(&conn) else { return };
+        // What it acknowledges shows life.
+        if let Some(peer) = self.peers.get_mut(id) {
+            peer.dialing.handle_heard();
         }
     }
 
@@ -101,7 +126,7 @@ impl Core {
             let mut peer = Peer::new(remote, HubRole::Listener, now);
             peer.conn = Some(conn);
             peer.local = self.control.local(conn);
-            peer.deadline = Some(now + DIAL_MAX);
+            peer.deadline = Some(now + GREETING_MAX);
             let mut token = [0; 16];
             self.random.fill(&mut token);
             peer.key = ProbeKey::new(token);
@@ -434,7 +459,9 @@ impl Core {
             self.streams.retain(|(known, _), _| *known != conn);
             self.control.close(now, conn, error.code, &error.text);
         }
-        if let Some(remote) = peer.data_remote {
+        // What was dialed goes too, also when nobody has answered.
+        let dialed = (peer.role == HubRole::Dialer).then_some(peer.remote);
+        if let Some(remote) = peer.data_remote.or(dialed) {
             self.outbox.closed_data.push(remote);
         }
         for _ in &peer.lists {
@@ -450,4 +477,9 @@ impl Core {
         // What waits for the network goes before the close.
         self.lose_peer(now, id, &Error::new(Code::Closed, ""));
     }
+}
+
+/// Nothing listens where a core was dialed.
+pub(super) fn not_listening(remote: SocketAddr) -> Error {
+    Error::new(Code::NotListening, format!("{remote}; is a dacapo serving there?"))
 }

@@ -1,7 +1,7 @@
 //! [`Core`]: a whole core as one sans-IO engine.
 //!
-//! What it is: peers, sessions and flows behind inputs (`handle_*`), outputs (`poll_*`) and
-//! commands. It runs on a host inside `crate::reactor`, and in virtual time inside `dacapo-netlab`.
+//! Peers, sessions and flows behind inputs (`handle_*`), outputs (`poll_*`) and commands. It runs
+//! on a host inside `dacapo-reactor`, and in virtual time inside `dacapo-netlab`.
 //!
 //! ```text
 //!   datagrams, time --> handle_*  +---------------------------+  poll_transmit --> datagrams
@@ -9,8 +9,6 @@
 //!   commands -------->            | labels -> flows -> ports  |  poll_event -----> application
 //!                                 +---------------------------+  next_deadline --> clock
 //! ```
-//!
-//! What it is not: a socket, a clock, a thread.
 //!
 //! Order of use: give it inputs and commands, then drain `poll_stream`, `poll_transmit` and
 //! `poll_event` until all are empty, then wait until `next_deadline` or the next input.
@@ -40,7 +38,7 @@ mod watch;
 
 use crate::control::{ConnId, Control, ControlCrypto, ControlEvent};
 use crate::error::{Code, Error};
-use crate::flow::Around;
+use crate::flow::Context;
 use crate::labels::Labels;
 use crate::ledger::Ledger;
 use crate::peer::{PeerId, Peers};
@@ -639,10 +637,10 @@ impl Core {
         &mut self,
         now: Time,
         id: SessionId,
-        body: impl FnOnce(&mut Session, &mut Around<'_>) -> R,
+        body: impl FnOnce(&mut Session, &mut Context<'_>) -> R,
     ) -> Option<R> {
         let session = self.sessions.get_mut(&id)?;
-        let mut around = Around { now, pool: &mut self.pool, random: &mut self.random };
+        let mut around = Context { now, pool: &mut self.pool, random: &mut self.random };
         Some(body(session, &mut around))
     }
 
@@ -702,6 +700,20 @@ impl Core {
         self.watch_sessions(now);
         self.drain_control(now);
         self.watched_at = Some(now);
+    }
+
+    /// For tests: looks at everything at once, due or not, and counts nothing. Nothing may come of
+    /// what was not ready.
+    #[doc(hidden)]
+    pub fn visit_all(&mut self, now: Time) {
+        let counters = self.counters;
+        self.control.visit_all(now);
+        self.peers.wake_all();
+        self.sessions.wake_all();
+        self.watch_peers(now);
+        self.watch_sessions(now);
+        self.drain_control(now);
+        self.counters = counters;
     }
 
     /// Whether [`Core::handle_timeout`] may be left out now: it was called less than 50 µs ago, and

@@ -5,12 +5,9 @@
 //!   JOIN names the transport  <--handle_found--------------------------   found: same user, memory
 //! ```
 //!
-//! What it is: the dialer looks once, before the application hears of the peer; what it has found
-//! it says in every JOIN, and what a JOIN does not say is not offered. A listener believes a JOIN
-//! when clock and address fit.
-//!
-//! What it is not: the looking; and no proof: for a stream that cannot be opened after all another
-//! transport may stand in (`crate::reactor`), and without one its flow ends, like any other.
+//! The dialer looks once, before the application hears of the peer; what it has found it says in
+//! every JOIN, and what a JOIN does not say is not offered. A listener believes a JOIN when clock
+//! and address fit.
 //!
 //! Invariant: at most one look per peer and transport waits to be polled.
 

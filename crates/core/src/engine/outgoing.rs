@@ -1,18 +1,15 @@
 //! What goes out: control, then probes, then data: the flows of the highest priority that have any,
 //! one after the other in turn.
-//!
-//! What it is not: pace (the flows keep it), or sockets.
 
 use super::{Cast, Core, SessionId, StreamId};
 use crate::control::Datagram;
-use crate::flow::Around;
-use crate::flow::sender::FlowOut;
+use crate::flow::Context;
+use crate::flow::FlowOut;
 use crate::peer::{Peer, PeerId};
-use crate::session::{Flow, PRIORITY_MAX};
+use crate::schedule::{Schedule, Turn};
+use crate::session::Flow;
 use dacapo_base::Time;
 use dacapo_packet::Packet;
-use dacapo_transport::Lane;
-use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -24,18 +21,8 @@ pub(crate) struct Outbox {
     pub copies: VecDeque<Transmit>,
     /// Remotes whose data lane is no longer needed.
     pub closed_data: Vec<SocketAddr>,
-    /// Who of each priority has sent last.
-    turns: [(u64, usize); PRIORITY_MAX as usize + 1],
     /// The flows of sessions that are awake.
-    order: Vec<Turn>,
-}
-
-/// A flow in the order in which flows are asked for packets.
-#[derive(Clone, Copy, Debug)]
-struct Turn {
-    priority: u8,
-    session: u64,
-    index: usize,
+    pub schedule: Schedule,
 }
 
 /// How a [`Transmit`] goes to its remote.
@@ -47,17 +34,6 @@ pub enum Way {
     Data,
     /// As records of the byte stream of a flow.
     Stream(StreamId),
-}
-
-impl Way {
-    /// The lane of a transport that it takes.
-    #[must_use]
-    pub fn lane(self) -> Lane {
-        match self {
-            Self::Control => Lane::Control,
-            Self::Data | Self::Stream(_) => Lane::Data,
-        }
-    }
 }
 
 /// One of the places at which a core receives, by a number of who drives it: what came to one is
@@ -121,12 +97,12 @@ impl Core {
         }
         let (id, index) = self.sending(id, index);
         let priority = self.sessions.get(&id)?.flows.get(index)?.priority;
-        let first = self.outbox.order.first().map(|turn| turn.priority);
+        let is_first = self.outbox.schedule.is_first(priority);
         let is_known = !self.sessions.is_changed && self.stream_casts.is_empty();
-        if !is_known || first != Some(priority) || self.has_probes() {
+        if !is_known || !is_first || self.has_probes() {
             return None;
         }
-        self.poll_turn(now, &Turn { priority, session: id.0, index })
+        self.poll_turn(now, &Turn { priority, session: id, index })
     }
 
     /// The next packet of the flows: of the highest priority, in turn among equals. It is all that
@@ -144,10 +120,10 @@ impl Core {
             self.put_flows_in_order();
         }
         self.sessions.may_give = false;
-        let order = std::mem::take(&mut self.outbox.order);
+        let order = self.outbox.schedule.take();
         let equals = order.chunk_by(|one, next| one.priority == next.priority);
         let found = equals.map(|equals| self.poll_equals(now, equals)).find(Option::is_some);
-        self.outbox.order = order;
+        self.outbox.schedule.give_back(order);
         self.sessions.may_give |= found.is_some();
         found.flatten()
     }
@@ -163,15 +139,11 @@ impl Core {
 
     /// The next packet of flows of one priority: first those behind the one that sent last.
     fn poll_equals(&mut self, now: Time, equals: &[Turn]) -> Option<Transmit> {
-        let priority = equals.first().map_or(0, |turn| turn.priority);
-        let last = self.outbox.turns.get(usize::from(priority)).copied().unwrap_or_default();
-        let first = equals.partition_point(|turn| (turn.session, turn.index) <= last);
-        let (before, behind) = equals.split_at(first);
-        behind.iter().chain(before).find_map(|turn| self.poll_turn(now, turn))
+        self.outbox.schedule.in_turn(equals).find_map(|turn| self.poll_turn(now, turn))
     }
 
     fn poll_turn(&mut self, now: Time, turn: &Turn) -> Option<Transmit> {
-        let id = SessionId(turn.session);
+        let id = turn.session;
         // Who is only asked is not touched.
         let session = self.sessions.get_resting_mut(&id)?;
         let flow = session.flows.get_mut(turn.index)?;
@@ -186,7 +158,7 @@ impl Core {
         let is_cast = cast.is_some();
         self.counters.flows_asked += 1;
         let mut out = FlowOut::default();
-        let mut around = Around { now, pool: &mut self.pool, random: &mut self.random };
+        let mut around = Context { now, pool: &mut self.pool, random: &mut self.random };
         let packet = flow.end.poll_packet(&mut around, &mut out);
         if let (Way::Data, Some(packet), Some(peer)) = (way, &packet, peer) {
             peer.note_sent(packet);
@@ -196,34 +168,25 @@ impl Core {
         if is_cast {
             self.copy_out(id, &mut packet);
         }
-        if let Some(last) = self.outbox.turns.get_mut(usize::from(turn.priority)) {
-            *last = (turn.session, turn.index);
-        }
+        self.outbox.schedule.note_sent(turn);
         Some(Transmit { way, local, remote, payload: Payload::Packet(packet) })
     }
 
-    /// The flows of all sessions that are awake, the highest priority first.
+    /// The flows of all sessions that are awake.
     fn put_flows_in_order(&mut self) {
-        let order = &mut self.outbox.order;
-        order.clear();
-        for id in self.sessions.awake() {
-            let Some(session) = self.sessions.get(&id) else { continue };
-            let flows = session.flows.iter().enumerate();
-            let turn = |(index, flow): (usize, &Flow)| Turn {
-                priority: flow.priority,
-                session: id.0,
-                index,
-            };
-            order.extend(flows.map(turn));
-        }
-        order.sort_by_key(|turn| Reverse(turn.priority));
+        let sessions = &self.sessions;
+        let awake = sessions.awake().filter_map(|id| Some((id, sessions.get(&id)?)));
+        self.outbox.schedule.set(awake.flat_map(|(session, it)| {
+            let flows = it.flows.iter().enumerate();
+            flows.map(move |(index, flow)| Turn { priority: flow.priority, session, index })
+        }));
     }
 
     pub(super) fn poll_flow(&mut self, now: Time, id: SessionId, index: usize) -> Option<Packet> {
         let session = self.sessions.get_mut(&id)?;
         let flow = session.flows.get_mut(index)?;
         let mut out = FlowOut::default();
-        let mut around = Around { now, pool: &mut self.pool, random: &mut self.random };
+        let mut around = Context { now, pool: &mut self.pool, random: &mut self.random };
         let packet = flow.end.poll_packet(&mut around, &mut out);
         self.apply_out(now, id, index, out);
         packet

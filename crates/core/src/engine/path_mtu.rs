@@ -5,8 +5,6 @@
 //!                                                       -> an event for each session
 //! ```
 //!
-//! What it is not: the search for the length (`dacapo_path::Prober`).
-//!
 //! Invariant: what the system or the network says of lengths changes nothing by itself.
 
 use super::{Core, CoreEvent, SessionId};

@@ -9,14 +9,12 @@
 //! A Participant takes what comes from the address that it knows of its Creator, and nothing else;
 //! and where that address is in another network, only what goes out there reaches it.
 //!
-//! What it is not: for streams, of which each member has its own (`cast`), or a choice of sockets.
-//!
 //! Invariants: the copies of one packet wait at most, and go before the next packet of any flow; a
 //! place at which nobody takes part any more is sent from no longer, unless it is the last.
 
 use super::{Core, Local, Payload, SessionId, Transmit, Way};
 use crate::error::{Code, Error};
-use crate::flow::sender::FlowOut;
+use crate::flow::FlowOut;
 use crate::session::FlowEnd;
 use dacapo_base::Time;
 use dacapo_packet::Packet;

@@ -1,7 +1,5 @@
 //! Probes of the data path to a peer: questions, answers, and where its data port is.
 //!
-//! What it is not: what the answers say of the path (`dacapo_path::Prober`).
-//!
 //! Invariants: a question or answer whose tag is not the peer's changes nothing; an answer is no
 //! longer than its question; data goes to an address that has answered.
 

@@ -7,8 +7,6 @@
 //!                         publisher.share(flow, joining), where others are sent it already
 //! ```
 //!
-//! What it is not: the exchange that follows (`exchange`).
-//!
 //! Invariants: what is offered is legal here, and has no module or transport that the participant
 //! has said it lacks; numbers that nobody here knows are passed over.
 

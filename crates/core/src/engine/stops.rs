@@ -8,9 +8,6 @@
 //! A process that was stopped, or whose host slept, finds at once that every deadline has passed:
 //! before the other end, which may have been stopped with it, could answer.
 //!
-//! What it is not: life signs (`dacapo_path::Prober`), whose silence is counted likewise, or the
-//! time without contact (`contact`).
-//!
 //! Invariant: who is called when it has asked to be has not been stopped, however long that was.
 
 use super::{Core, SessionId};

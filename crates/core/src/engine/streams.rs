@@ -1,7 +1,7 @@
 //! The byte streams of flows: which are asked for, which are open, and what their end means.
 //!
-//! What it is: a flow over a transport of streams, such as TCP, has one of its own. The Creator
-//! draws a token for it and says it in the ACCEPT; the Participant dials and shows it.
+//! A flow over a transport of streams, such as TCP, has one of its own. The Creator draws a token
+//! for it and says it in the ACCEPT; the Participant dials and shows it.
 //!
 //! ```text
 //!   creator      Expect(transport, token) --.              .----- handle_stream_open
@@ -14,19 +14,17 @@
 //!   the flow ends    the flow is asked for packets while it is ready
 //! ```
 //!
-//! What it is not: a socket, or the bytes of a stream; both are of who drives the core.
-//!
 //! Invariants: each stream that is asked for is closed or reported closed, once; a flow has at most
 //! one stream in its life.
 
 use super::{Core, CoreEvent, SessionId, Way};
 use crate::error::{Code, Error};
-use crate::flow::sender::{DIRECT_HEAD_LEN, FlowOut};
+use crate::flow::FlowOut;
+use crate::flow::sender::DIRECT_HEAD_LEN;
 use crate::peer::PeerId;
 use crate::session::{Flow, FlowEnd};
 use dacapo_base::Time;
-use dacapo_transport::stream::Terms;
-use dacapo_transport::tcp;
+use dacapo_lift::StreamParams;
 use dacapo_wire::session::{Accept, FlowAnswer, STREAM_TOKEN_LEN};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -56,7 +54,7 @@ pub enum StreamAsk {
         /// What the peer knows the stream by.
         token: [u8; STREAM_TOKEN_LEN],
         /// What its flow is like.
-        terms: Terms,
+        terms: StreamParams,
     },
     /// Wait for a stream that shows this token.
     Expect {
@@ -67,7 +65,7 @@ pub enum StreamAsk {
         /// What it is known by.
         token: [u8; STREAM_TOKEN_LEN],
         /// What its flow is like.
-        terms: Terms,
+        terms: StreamParams,
     },
     /// Read by a stream no longer, because its flow's sink has no room, or again.
     Read {
@@ -76,12 +74,13 @@ pub enum StreamAsk {
         /// Again.
         is_reading: bool,
     },
-    /// Keep a stream on which nothing is acknowledged for so long: longer while contact is lost.
+    /// Keep a stream on which nothing is acknowledged so much longer than usual: while contact is
+    /// lost.
     Wait {
         /// The stream.
         stream: StreamId,
-        /// How long.
-        patience: Duration,
+        /// How much longer.
+        longer: Duration,
     },
     /// End a stream, whatever its state; what was sent is still delivered if the network takes it.
     /// Nothing is to be reported about it any more.
@@ -197,8 +196,9 @@ impl Core {
         asks.push_back(StreamAsk::Read { stream, is_reading });
     }
 
-    /// From now on the streams of a session live for so long while nothing is acknowledged.
-    pub(super) fn set_stream_patience(&mut self, id: SessionId, patience: Duration) {
+    /// From now on the streams of a session live so much longer than usual while nothing is
+    /// acknowledged.
+    pub(super) fn lengthen_stream_patience(&mut self, id: SessionId, longer: Duration) {
         let Some(session) = self.sessions.get(&id) else { return };
         let open = |flow: &Flow| {
             flow.stream.filter(|it| matches!(it.state, StreamState::Open { .. })).map(|it| it.id)
@@ -207,7 +207,7 @@ impl Core {
         for stream in session.flows.iter().filter_map(open) {
             // Only the newest counts.
             asks.retain(|ask| !matches!(ask, StreamAsk::Wait { stream: it, .. } if *it == stream));
-            asks.push_back(StreamAsk::Wait { stream, patience });
+            asks.push_back(StreamAsk::Wait { stream, longer });
         }
     }
 
@@ -343,9 +343,7 @@ impl Core {
             return;
         };
         let state = StreamState::Opening(now + OPEN_MAX);
-        // Streams to several are opened as any.
-        let is_shared = flow.offer.transport == tcp::GROUP_SPEC.id;
-        let transport = if is_shared { tcp::SPEC.id } else { flow.offer.transport };
+        let transport = flow.offer.transport;
         flow.stream = Some(FlowStream { id: stream, state, is_held_up: false });
         self.flow_streams.flows.insert(stream, (id, index));
         self.flow_streams.asks.push_back(match role {
@@ -357,17 +355,18 @@ impl Core {
     }
 
     /// What the transport of a stream is told of its flow.
-    fn terms_of(&self, now: Time, id: SessionId, index: usize) -> Terms {
+    fn terms_of(&self, now: Time, id: SessionId, index: usize) -> StreamParams {
         let session = self.sessions.get(&id);
         let found = session.and_then(|it| Some((it.flows.get(index)?, self.peers.get(&it.peer)?)));
-        let Some((flow, peer)) = found else { return Terms::default() };
+        let Some((flow, peer)) = found else { return StreamParams::default() };
         let pace = self.pace(&flow.offer, peer.remote.ip().is_loopback());
-        self.terms(&flow.offer, peer.datagram_len(now), pace)
+        self.stream_params(&flow.offer, peer.datagram_len(now), pace)
     }
 
     /// The stream by which a unit of `len` bytes may leave from where it lies, and what goes before
-    /// it; see [`crate::Reactor::send_direct`].
-    pub(crate) fn direct(
+    /// it; it goes past source and graph.
+    #[must_use]
+    pub fn direct(
         &self,
         id: SessionId,
         index: usize,
@@ -383,7 +382,7 @@ impl Core {
     }
 
     /// It has left.
-    pub(crate) fn handle_direct(&mut self, id: SessionId, index: usize, len: usize) {
+    pub fn handle_direct(&mut self, id: SessionId, index: usize, len: usize) {
         let flow = self.sessions.get_mut(&id).and_then(|session| session.flows.get_mut(index));
         if let Some(FlowEnd::Sender(sender)) = flow.map(|flow| &mut flow.end) {
             sender.handle_direct(len);

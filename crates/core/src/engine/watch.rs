@@ -1,15 +1,13 @@
 //! Deadlines: attempts, greetings, life signs, watchdogs of commands, and the timers of flows.
-//!
-//! What it is not: the timers of QUIC, which `quinn-proto` keeps.
 
+use super::hub::not_listening;
 use super::{Core, CoreEvent, FlowStream, SessionId, StreamState};
 use crate::error::{Code, Error};
-use crate::flow::earlier;
-use crate::flow::sender::FlowOut;
+use crate::flow::FlowOut;
 use crate::peer::{HURRY_EVERY, Peer, PeerId};
 use crate::session::table::State;
 use crate::session::{Awaited, FlowEnd, Session};
-use dacapo_base::Time;
+use dacapo_base::{Time, earlier};
 use dacapo_path::Life;
 use std::time::Duration;
 
@@ -17,6 +15,22 @@ use std::time::Duration;
 const UNPROBED_ASK: Duration = Duration::from_secs(10);
 const UNPROBED_EVERY: Duration = Duration::from_secs(2);
 const UNPROBED_LOST: Duration = Duration::from_secs(30);
+
+/// Why a peer is given up whose time to greet is over.
+fn not_answered(peer: &Peer) -> Error {
+    if peer.dialing.is_refused() {
+        return not_listening(peer.remote);
+    }
+    let secs = peer.dialing.most().as_secs_f64();
+    let text = match peer.last_failure.as_str() {
+        "" => format!(
+            "{}: no answer in {secs} s; is a dacapo serving there, and does UDP get through?",
+            peer.remote
+        ),
+        failure => format!("{}: {failure}", peer.remote),
+    };
+    Error::new(Code::Unreachable, text)
+}
 
 /// How long who asks for a deadline will do nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,12 +179,8 @@ impl Core {
     fn watch_greeting(&mut self, now: Time, id: PeerId) {
         let Some(peer) = self.peers.get(&id) else { return };
         if peer.deadline.is_some_and(|deadline| deadline <= now) {
-            let hint = match peer.last_failure.as_str() {
-                "" => "no answer in 10 s; is a dacapo serving there, and does UDP get through?",
-                failure => failure,
-            };
-            let text = format!("{}: {hint}", peer.remote);
-            self.lose_peer(now, id, &Error::new(Code::Unreachable, text));
+            let error = not_answered(peer);
+            self.lose_peer(now, id, &error);
         }
     }
 

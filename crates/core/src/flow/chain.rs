@@ -1,7 +1,5 @@
 //! [`Chain`]: the views of one unit that has come, in order.
 //!
-//! What it is not: counted; whoever ends it gives its views back to the pool.
-//!
 //! Invariant: a unit that came as one view, or as one train, costs no allocation.
 
 use dacapo_packet::{Packet, Pool};

@@ -1,11 +1,10 @@
 //! [`TxEpoch`] and [`RxEpoch`]: one graph of a flow, running at one end.
 //!
-//! What it is: the runner with its number, labels and base. What it is not: the exchange that
-//! begins and ends epochs (sender and receiver), or the numbers of units over epochs (intake).
+//! The runner with its number, labels and base.
 
 use crate::flow::chain::Chain;
-use crate::flow::rest::Rest;
-use crate::flow::{Around, fitted};
+use crate::flow::tail::Tail;
+use crate::flow::{Context, fitted};
 use dacapo_base::Time;
 use dacapo_lift::{Built, Runner};
 use dacapo_packet::{Layout, Packet, Pool};
@@ -62,7 +61,7 @@ impl TxEpoch {
 
     /// Writes the unit header and feeds the unit; its number is the one after the last. It goes
     /// through the graph with the next run.
-    pub fn feed(&mut self, around: &mut Around<'_>, chain: &mut Vec<Packet>) {
+    pub fn feed(&mut self, around: &mut Context<'_>, chain: &mut Vec<Packet>) {
         let header = Header::new(Kind::Data, self.fed);
         self.fed += 1;
         if let Some(first) = chain.first() {
@@ -77,7 +76,7 @@ impl TxEpoch {
     }
 
     /// Sends a mark through the graph; without memory it is left out, for marks are repeated.
-    pub fn mark(&mut self, around: &mut Around<'_>, kind: Kind) {
+    pub fn mark(&mut self, around: &mut Context<'_>, kind: Kind) {
         let number = if kind == Kind::Begin { self.base } else { self.fed };
         let mark = Mark { epoch: self.number, number };
         let bytes = mark.emit(Header::new(kind, self.fed));
@@ -116,7 +115,7 @@ pub(crate) struct RxEpoch {
     /// The sender's last mark of this epoch came, through its graph.
     pub ended: bool,
     /// What was seen of its end, for when the next has begun.
-    pub rest: Rest,
+    pub tail: Tail,
     /// The largest place that came, for the extension of the next.
     pub place_max: u64,
     /// A place far ahead that the next unit may confirm.
@@ -151,7 +150,7 @@ impl RxEpoch {
             ordered,
             base: None,
             ended: false,
-            rest: Rest::new(),
+            tail: Tail::default(),
             place_max: 0,
             outlier: None,
             delivered: 0,
@@ -169,7 +168,11 @@ impl RxEpoch {
     }
 
     /// The next whole unit that the graph has passed up.
-    pub fn poll_up(&mut self, around: &mut Around<'_>, taken: &mut VecDeque<Packet>) -> Option<Up> {
+    pub fn poll_up(
+        &mut self,
+        around: &mut Context<'_>,
+        taken: &mut VecDeque<Packet>,
+    ) -> Option<Up> {
         while let Some(packet) = taken.pop_front() {
             let packet = self.one_unit(around.pool, packet, taken);
             if packet.is_unit_first() {
@@ -207,7 +210,7 @@ impl RxEpoch {
     }
 
     /// Reads the unit header; what is malformed is freed and will count as lost.
-    fn interpret(&mut self, around: &mut Around<'_>, mut chain: Chain) -> Option<Up> {
+    fn interpret(&mut self, around: &mut Context<'_>, mut chain: Chain) -> Option<Up> {
         let first = chain.first()?;
         let head = around.pool.segment(first, 0);
         let header = Header::parse(head);
@@ -246,7 +249,7 @@ impl RxEpoch {
     }
 
     /// Gives every view back.
-    pub fn flush(&mut self, around: &mut Around<'_>) {
+    pub fn flush(&mut self, around: &mut Context<'_>) {
         self.runner.flush(&mut around.surroundings());
         self.chain.free(around.pool);
         for mut held in self.held.drain(..) {

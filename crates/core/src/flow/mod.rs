@@ -1,36 +1,49 @@
 //! A flow at one end: the access part, the epochs, and its share of the path part.
 //!
 //! ```text
-//!   sender                                         receiver
-//!   Source                                         Sink
+//!   Sender                                         Receiver
+//!   Feed: source                                   Delivery: sink
 //!     | poll_unit                                    ^ handle_unit
-//!   splice ........ units wait here only           intake ..... numbers, ledger, order over epochs
+//!   splice ........ units wait here only           UnitTracker .. numbers, order over epochs
 //!     | feed(credit)                                 ^
-//!   epoch n | epoch n+1     runners                epoch n | epoch n+1
+//!   epoch n | epoch n+1     TxEpochs               epoch n | epoch n+1     RxEpochs
 //!     |                                              ^
-//!   queue, bucket, label -> datagrams              label -> epoch
+//!   Egress: queue, pace, label -> datagrams        label -> epoch
 //! ```
-//!
-//! What it is not: the messages that set a flow up (see `session`).
 
 pub(crate) mod chain;
 pub(crate) mod epoch;
-pub(crate) mod intake;
-pub(crate) mod member;
+pub(crate) mod fanout_member;
+mod out;
 pub(crate) mod receiver;
-pub(crate) mod rest;
 pub(crate) mod sender;
-pub(crate) mod slab;
 pub(crate) mod splice;
+pub(crate) mod tail;
+#[cfg(test)]
+mod tests;
+pub(crate) mod unit_buffer;
+
+pub(crate) use out::{FlowEvent, FlowOut};
 
 use crate::ledger::UnitHash;
 use dacapo_base::{Random, Time};
 use dacapo_lift::Surroundings;
 use dacapo_packet::{Layout, Pool};
+use std::time::Duration;
+
+/// What the path knows of its times.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PathTimes {
+    pub rtt: Duration,
+    /// By how much the round trips of the last while differed.
+    pub variation: Duration,
+    /// Contact is lost: what is on its way over a reliable transport cannot come now.
+    pub is_lost: bool,
+}
 
 /// What was agreed of a flow for as long as it lives.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct FlowParams {
     /// Its place in the session.
     pub id: u16,
     /// The longest unit, in bytes.
@@ -39,7 +52,7 @@ pub(crate) struct Terms {
     pub digest: bool,
 }
 
-impl Terms {
+impl FlowParams {
     /// The hash over units, where one was agreed.
     pub fn hash(&self) -> Option<UnitHash> {
         self.digest.then(UnitHash::default)
@@ -52,13 +65,13 @@ pub(crate) fn hash_bytes(hash: Option<&UnitHash>) -> [u8; 32] {
 }
 
 /// What a call into a flow is given.
-pub(crate) struct Around<'a> {
+pub(crate) struct Context<'a> {
     pub now: Time,
     pub pool: &'a mut Pool,
     pub random: &'a mut Random,
 }
 
-impl Around<'_> {
+impl Context<'_> {
     pub fn surroundings(&mut self) -> Surroundings<'_> {
         Surroundings { now: self.now, pool: self.pool, random: self.random }
     }
@@ -69,12 +82,4 @@ impl Around<'_> {
 pub(crate) fn fitted(layout: &Layout, len: usize) -> Layout {
     let segment = if len <= layout.segment { len.max(1) } else { layout.segment };
     Layout { segment, ..*layout }
-}
-
-/// The earlier of two deadlines.
-pub(crate) fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }

@@ -1,9 +1,7 @@
 //! [`Splice`]: the one queue in which units of a flow wait.
 //!
-//! What it is: units in the layout of an epoch, in order, between the source and the graph. It
-//! survives a change: units that wait enter the new epoch, laid out anew if its headers differ.
-//!
-//! What it is not: retention of what was sent; that comes with reliable flows.
+//! Units in the layout of an epoch, in order, between the source and the graph. It survives a
+//! change: units that wait enter the new epoch, laid out anew if its headers differ.
 //!
 //! Invariants: at most `units_max` units and [`BYTES_MAX`] bytes wait, or one unit if it is larger;
 //! its policy at the bound is to block the source.

@@ -1,7 +1,6 @@
 //! [`Peer`]: another core, its control connection and the data path to it.
 //!
-//! What it is: the state that lives as long as the connection of a pair of hosts; [`Peers`] holds
-//! all. What it is not: the sessions in it.
+//! The state that lives as long as the connection of a pair of hosts; [`Peers`] holds all.
 //!
 //! ```text
 //!   dialed   Dialing --connected--> Greeting --WELCOME--> Open
@@ -10,14 +9,17 @@
 //!   first probe where the dialer's data port is, and probes back.
 //! ```
 
+mod dialing;
 mod set;
 
+pub use dialing::DialParams;
+pub(crate) use dialing::Dialing;
 pub(crate) use set::Peers;
 
 use crate::control::ConnId;
 use crate::engine::Local;
-use crate::flow::receiver::PathTimes;
-use crate::rota::Rest;
+use crate::flow::PathTimes;
+use crate::ready_set::Idle;
 use crate::session::table::{HubRole, HubState};
 use dacapo_base::Time;
 use dacapo_packet::Packet;
@@ -112,6 +114,8 @@ pub(crate) struct Peer {
     pub asked_max: Option<u64>,
     /// Listings that are waited for.
     pub lists: Vec<(Time, u32)>,
+    /// What refusals are worth while it is dialed.
+    pub dialing: Dialing,
     /// Why the last attempt failed, for the report.
     pub last_failure: String,
     /// Which start of its program the peer said it is.
@@ -127,7 +131,7 @@ pub(crate) struct Peer {
     /// What [`crate::control::Control::acked`] said last.
     pub acked: u64,
     /// Whether it is among those that are looked at (see [`Peers`]).
-    pub rest: Rest,
+    pub idle: Idle,
 }
 
 impl Peer {
@@ -154,6 +158,7 @@ impl Peer {
             ping_at: now,
             asked_max: None,
             lists: Vec::new(),
+            dialing: Dialing::default(),
             last_failure: String::new(),
             instance: [0; 16],
             suspended: None,
@@ -161,7 +166,7 @@ impl Peer {
             is_asked_for: false,
             hurry: 0,
             acked: 0,
-            rest: Rest::default(),
+            idle: Idle::default(),
         }
     }
 

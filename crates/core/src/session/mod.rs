@@ -1,7 +1,6 @@
 //! A session: flows between a Creator and a Participant, and the states of its stream.
 //!
-//! What it is: what both roles have in common. What it is not: the rules of the exchange; which
-//! message may come in which state is in [`table`], what it does is in `crate::engine`.
+//! What both roles have in common.
 
 mod set;
 pub mod table;
@@ -10,12 +9,13 @@ pub(crate) use set::Sessions;
 
 use crate::engine::{Cast, FlowStream, Joined, SessionId, StreamState, Way};
 use crate::error::Error;
-use crate::flow::Around;
-use crate::flow::member::Member;
-use crate::flow::receiver::ReceiverFlow;
-use crate::flow::sender::{FlowOut, SenderFlow};
+use crate::flow::Context;
+use crate::flow::FlowOut;
+use crate::flow::fanout_member::FanOutMember;
+use crate::flow::receiver::Receiver;
+use crate::flow::sender::Sender;
 use crate::peer::PeerId;
-use crate::rota::Rest;
+use crate::ready_set::Idle;
 use dacapo_base::Time;
 use dacapo_packet::Packet;
 use dacapo_wire::session::FlowOffer;
@@ -95,11 +95,11 @@ pub(crate) enum FlowEnd {
     /// Not set up yet, or declined.
     None,
     /// This end sends.
-    Sender(Box<SenderFlow>),
+    Sender(Box<Sender>),
     /// This end receives.
-    Receiver(Box<ReceiverFlow>),
+    Receiver(Box<Receiver>),
     /// This end sends, to others too: the sender is that of a cast.
-    Member(Member),
+    Member(FanOutMember),
 }
 
 impl FlowEnd {
@@ -123,7 +123,7 @@ impl FlowEnd {
     }
 
     /// The next packet for the network, if there is one that may go now.
-    pub fn poll_packet(&mut self, around: &mut Around<'_>, out: &mut FlowOut) -> Option<Packet> {
+    pub fn poll_packet(&mut self, around: &mut Context<'_>, out: &mut FlowOut) -> Option<Packet> {
         match self {
             Self::None => None,
             Self::Sender(sender) => sender.poll_packet(around, out),
@@ -197,7 +197,7 @@ pub(crate) struct Session {
     pub give_up_after: Duration,
     pub transcript: [u8; 32],
     /// It is among those that are looked at (see [`Sessions`]).
-    pub rest: Rest,
+    pub idle: Idle,
     /// Something has happened to it since that was asked last.
     pub is_touched: bool,
     /// It has no peer: its one flow is sent for those of other sessions.

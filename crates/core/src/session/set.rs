@@ -1,8 +1,6 @@
 //! [`Sessions`]: the sessions of a core, and which of them have to be looked at.
 //!
-//! What it is: a table in which whatever gets at a session to change it wakes it (see [`Rota`]).
-//!
-//! What it is not: the judgement whether a session may rest; that is the engine's (`watch`).
+//! A table in which whatever gets at a session to change it wakes it (see [`ReadySet`]).
 //!
 //! Invariants: a session that is not awake has been found at rest since it was touched last; the
 //! flows that may have something to send are those of sessions that are awake.
@@ -10,7 +8,7 @@
 use super::Session;
 use crate::engine::SessionId;
 use crate::peer::PeerId;
-use crate::rota::Rota;
+use crate::ready_set::ReadySet;
 use crate::session::table::Role;
 use dacapo_base::Time;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Sessions {
     all: BTreeMap<SessionId, Session>,
     with: BTreeSet<(PeerId, SessionId)>,
-    rota: Rota<SessionId>,
+    ready: ReadySet<SessionId>,
     /// Participants of the sessions that are served here, by name.
     joined: BTreeMap<String, usize>,
     /// Which sessions are awake has changed since this was cleared.
@@ -57,7 +55,7 @@ impl Sessions {
     pub fn get_data_mut(&mut self, id: &SessionId) -> Option<&mut Session> {
         let session = self.all.get_mut(id)?;
         session.is_touched = true;
-        self.is_changed |= self.rota.wake(*id, &mut session.rest);
+        self.is_changed |= self.ready.wake(*id, &mut session.idle);
         Some(session)
     }
 
@@ -67,7 +65,7 @@ impl Sessions {
     }
 
     pub fn insert(&mut self, id: SessionId, mut session: Session) {
-        self.rota.wake(id, &mut session.rest);
+        self.ready.wake(id, &mut session.idle);
         self.with.insert((session.peer, id));
         (self.is_changed, self.may_give) = (true, true);
         self.all.insert(id, session);
@@ -76,7 +74,7 @@ impl Sessions {
     pub fn remove(&mut self, id: &SessionId) {
         let Some(session) = self.all.remove(id) else { return };
         self.with.remove(&(session.peer, *id));
-        self.rota.remove(*id, session.rest);
+        self.ready.remove(*id, session.idle);
         self.is_changed = true;
     }
 
@@ -94,20 +92,26 @@ impl Sessions {
 
     /// Those that are awake, in order.
     pub fn awake(&self) -> impl Iterator<Item = SessionId> {
-        self.rota.awake()
+        self.ready.awake()
     }
 
     /// Wakes those whose time has come.
     pub fn wake_due(&mut self, now: Time) {
-        while let Some(id) = self.rota.first_due(now) {
+        while let Some(id) = self.ready.first_due(now) {
             self.get_mut(&id);
         }
+    }
+
+    /// Wakes all, for tests.
+    pub fn wake_all(&mut self) {
+        let all: Vec<SessionId> = self.all.keys().copied().collect();
+        all.iter().for_each(|id| _ = self.get_mut(id));
     }
 
     /// A session rests until it is touched, or until a time.
     pub fn rest(&mut self, id: SessionId, until: Option<Time>) {
         let Some(session) = self.all.get_mut(&id) else { return };
-        self.is_changed |= self.rota.rest(id, &mut session.rest, until);
+        self.is_changed |= self.ready.rest(id, &mut session.idle, until);
     }
 
     /// Whether a session was touched since this was asked.
@@ -124,7 +128,7 @@ impl Sessions {
 
     /// When the first that rests is due.
     pub fn next_due(&self) -> Option<Time> {
-        self.rota.next_due()
+        self.ready.next_due()
     }
 
     /// A participant has joined a session that is served here under this name.

@@ -1,9 +1,7 @@
 //! Which message may come in which state of a session's stream, and of the hub.
 //!
-//! What it is: the state machine as one pure function, [`step`]. The same table is written by hand
-//! in `docs/protocol.md`, and `tests/protocol_tables.rs` compares the two, cell by cell.
-//!
-//! What it is not: what a message does; that is the engine's.
+//! The state machine as one pure function, [`step`]. The same table is written by hand in
+//! `docs/protocol.md`, and `tests/protocol_tables.rs` compares the two, cell by cell.
 //!
 //! ```text
 //!  participant   Joining -OFFER-> Answering -ACCEPT-> Ready -> Activating -ACTIVATED-> Active

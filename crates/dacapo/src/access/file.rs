@@ -18,6 +18,7 @@ use super::media::{Pictures, Sound};
 use dacapo_media::mjpeg::{Index, Show};
 use dacapo_media::{AudioFormat, FileInput, Kind, VideoFormat, au, avi, mjpeg, sniff, wav};
 use std::fs::File;
+use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,14 +28,26 @@ use std::sync::Arc;
 /// # Errors
 /// With the file, for people.
 pub(crate) fn open(path: &Path) -> Result<FileInput, String> {
-    File::open(path)
-        .and_then(|file| {
-            if file.metadata()?.is_dir() {
-                return Err(std::io::Error::other("this is a folder"));
-            }
-            FileInput::new(file)
-        })
-        .map_err(|error| at(path, &error))
+    try_open(path).map_err(|error| at(path, &error))
+}
+
+/// The same, with the error of the system.
+///
+/// # Errors
+/// That of the system; a folder is one too.
+pub(crate) fn try_open(path: &Path) -> io::Result<FileInput> {
+    let file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(io::Error::other("this is a folder"));
+    }
+    FileInput::new(file)
+}
+
+/// A path as a shell takes it for one word.
+pub(crate) fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 /// A text with the file that it is about.
@@ -56,7 +69,7 @@ pub fn show_of(path: &Path, rate: Option<u64>) -> Show {
 }
 
 /// Pictures per second, in millionths, as the shortest fraction; none for 0.
-fn fraction(rate: u64) -> Option<(u32, u32)> {
+pub(crate) fn fraction(rate: u64) -> Option<(u32, u32)> {
     const MILLION: u64 = 1_000_000;
     // What television means when it says so.
     let ntsc = |rate: u32| Some((rate, 1_001));

@@ -37,6 +37,7 @@ use super::live::Begin;
 use crate::command::{Answer, Command, State};
 use dacapo_base::Time;
 use dacapo_wire::media::GENERATION_BITS;
+use std::fmt;
 use std::time::Duration;
 
 /// How much faster than playing FF and FR move: they show every k-th media frame.
@@ -46,7 +47,7 @@ const PERMILLE: i128 = 1_000;
 const GENERATION_MASK: u32 = (1 << GENERATION_BITS) - 1;
 
 /// The speed of a source in thousandths of real time, of everything that it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Speed(u32);
 
 impl Speed {
@@ -67,6 +68,36 @@ impl Speed {
     #[must_use]
     pub const fn permille(self) -> u32 {
         self.0
+    }
+
+    /// So many times faster still, within the same bounds.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self::from_factor(f64::from(self.0) / 1_000.0 * factor)
+    }
+
+    /// What `per_second` becomes when a medium is sent at this speed; a slow one keeps its rate,
+    /// because a unit of it is to be on its way no longer than at the normal speed.
+    #[must_use]
+    pub const fn raise(self, per_second: u64) -> u64 {
+        if self.0 <= Self::NORMAL.0 {
+            return per_second;
+        }
+        let raised = per_second as u128 * self.0 as u128 / Self::NORMAL.0 as u128;
+        if raised > u64::MAX as u128 { u64::MAX } else { raised as u64 }
+    }
+}
+
+impl Default for Speed {
+    fn default() -> Self {
+        Self::NORMAL
+    }
+}
+
+impl fmt::Display for Speed {
+    /// The factor, as a user gives it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", f64::from(self.0) / 1_000.0)
     }
 }
 

@@ -104,6 +104,7 @@ impl Plan {
             playout_ns: None,
             unit_max: Some(bytes.unit_len_max),
             digest: None,
+            speed: assumptions.speed,
         };
         let around = Around::new(assumptions);
         let chosen = choice::choose(&need, bytes.attributes.clone(), &around)?;

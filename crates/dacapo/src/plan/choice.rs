@@ -52,7 +52,7 @@ impl Around {
     pub fn new(assumptions: &Assumptions) -> Self {
         let on_loopback = assumptions.on_loopback;
         let path = assumptions.path(on_loopback);
-        let catalogue = crate::catalogue().only(|_| true, |id| assumptions.has_transport(id));
+        let catalogue = assumptions.catalogue();
         let is_near = on_loopback && assumptions.path.is_none();
         Self { catalogue, path, on_loopback, is_near }
     }
@@ -134,6 +134,9 @@ pub(super) fn tightened(need: &Need, asked: &Attributes, around: &Around) -> Res
     let named = |text: &dyn std::fmt::Display| format!("{}: {text}", need.name);
     let both = need.attributes.tightened(asked);
     let both = both.map_err(|error| Error::new(Code::Contradiction, named(&error)))?;
+    if let Some(text) = need.too_fast(&both) {
+        return Err(Error::new(Code::Infeasible, named(&text)));
+    }
     choose(need, both, around).map_err(|refusal| Error::new(Code::Infeasible, named(&refusal)))
 }
 
@@ -183,7 +186,8 @@ fn offer(need: &Need, attributes: &Attributes, around: &Around, choice: &Choice)
     }
 }
 
-fn form(graph: &Graph) -> GraphForm {
+/// A graph as it goes over the wire.
+pub(super) fn form(graph: &Graph) -> GraphForm {
     GraphForm::line(graph.nodes.iter().map(|node| (node.module, node.params.values().to_vec())))
 }
 

@@ -14,6 +14,7 @@
 use super::choice::Chosen;
 use super::media::Origin;
 use super::{Flow, Plan, graph};
+use dacapo_lift::Catalogue;
 use dacapo_media::Format;
 use dacapo_qos::{format_duration, format_rate, format_size};
 use dacapo_transport::{tcp, udp};
@@ -28,20 +29,21 @@ pub(super) fn describe(plan: &Plan) -> String {
     }
     let _ = writeln!(text, ", at most {} participants", plan.participants_max);
     let _ = writeln!(text, "  from {}", plan.path.display());
+    let catalogue = plan.assumptions.catalogue();
     for flow in &plan.flows {
-        describe_flow(flow, &mut text);
+        describe_flow(flow, &catalogue, &mut text);
     }
     text
 }
 
-fn describe_flow(flow: &Flow, text: &mut String) {
+fn describe_flow(flow: &Flow, catalogue: &Catalogue, text: &mut String) {
     let (offer, chosen) = (&flow.chosen.offer, &flow.chosen);
     let who = match offer.direction {
         Direction::ToParticipant => "creator sends",
         Direction::ToCreator => "participant sends",
     };
     let _ = writeln!(text, "  {}: {who} {}", offer.name, medium(flow));
-    let _ = writeln!(text, "    {}", chain(chosen));
+    let _ = writeln!(text, "    {}", chain(chosen, catalogue));
     let layout = &chosen.layout;
     let _ = writeln!(
         text,
@@ -73,8 +75,7 @@ fn describe_flow(flow: &Flow, text: &mut String) {
 }
 
 /// The modules with what is set, and the transport.
-fn chain(chosen: &Chosen) -> String {
-    let catalogue = crate::catalogue();
+fn chain(chosen: &Chosen, catalogue: &Catalogue) -> String {
     let modules = chosen.choice.graph.nodes.iter().filter_map(|node| {
         let spec = catalogue.by_id(node.module)?.spec;
         Some(graph::describe(spec, &node.params))
@@ -89,7 +90,7 @@ fn medium(flow: &Flow) -> String {
         Origin::Pictures { path, stream } | Origin::AviSound { path, stream } => {
             format!("stream {stream} of {}", path.display())
         }
-        Origin::SoundFile { path } => path.display().to_string(),
+        Origin::SoundFile { path } | Origin::Missing(path) => path.display().to_string(),
         Origin::TestVideo(_) | Origin::TestAudio(_) => "the test movie".to_owned(),
         Origin::Raw => return "bytes of the application".to_owned(),
     };
@@ -103,7 +104,7 @@ fn medium(flow: &Flow) -> String {
 }
 
 /// A mean, which needs no more than three digits.
-fn rate(bps: u64) -> String {
+pub(super) fn rate(bps: u64) -> String {
     let step = 10_u64.pow(bps.max(1).ilog10().saturating_sub(2));
     format_rate(bps / step * step)
 }

@@ -3,6 +3,7 @@
 //! What it is not: the reasons themselves, which come with the choice (`dacapo_qos::configure`).
 
 use super::choice::Chosen;
+use super::missing::AssumedMedium;
 use super::need::Need;
 use dacapo_qos::configure::Explanation;
 use serde::Serialize;
@@ -15,6 +16,8 @@ pub struct FlowExplanation {
     pub flow: String,
     /// What is asked, in words.
     pub asks: String,
+    /// What stands in for its medium, where the file is missing.
+    pub assumed_medium: Option<AssumedMedium>,
     /// The choice and its reasons.
     pub explanation: Explanation,
 }
@@ -24,6 +27,7 @@ impl FlowExplanation {
         Self {
             flow: need.name.clone(),
             asks: chosen.attributes.to_string(),
+            assumed_medium: need.found.assumed.clone(),
             explanation: chosen.choice.explanation.clone(),
         }
     }
@@ -33,6 +37,10 @@ impl fmt::Display for FlowExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let asks = if self.asks.is_empty() { "nothing" } else { &self.asks };
         writeln!(f, "{}: asks for {asks}", self.flow)?;
-        self.explanation.fmt(f)
+        self.explanation.fmt(f)?;
+        match &self.assumed_medium {
+            Some(assumed) => write!(f, "\nassumed of the medium: {assumed}"),
+            None => Ok(()),
+        }
     }
 }

@@ -133,6 +133,11 @@ fn unknown_param(place: Place<'_>, param: &Param, key: &str, spec: &ModuleSpec) 
     place.session.problem(&param.key, key, what).allowed(list(&names))
 }
 
+/// A value in the unit of its parameter, within its bounds; else what is wrong and allowed.
+pub(super) fn quantity_of(param: &ParamSpec, value: &Value) -> Result<u64, String> {
+    quantity(param, value).map_err(|what| format!("{what}; allowed: {}", range(param)))
+}
+
 /// A value in the unit of its parameter, within its bounds.
 fn quantity(param: &ParamSpec, value: &Value) -> Result<u64, String> {
     let quantity = match param.unit {

@@ -6,7 +6,8 @@
 //! large pictures are is known of every one, from the index.
 
 use super::Place;
-use crate::access::file::{MediaPath, open, show_of};
+use super::missing::{AssumedMedium, Wanted};
+use crate::access::file::{MediaPath, open, shell_word, show_of, try_open};
 use dacapo_media::mjpeg::{self, Show};
 use dacapo_media::sniff::SniffError;
 use dacapo_media::{
@@ -15,6 +16,7 @@ use dacapo_media::{
 };
 use dacapo_qos::{Problem, Source, Spanned, StreamKind, StreamSelector};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +50,8 @@ pub(super) enum Origin {
     },
     TestVideo(TestMovie),
     TestAudio(TestMovie),
+    /// A file that is not there: a plan may assume it, and nobody can open it.
+    Missing(PathBuf),
     Raw,
 }
 
@@ -59,6 +63,7 @@ impl Origin {
             Self::Pictures { path, .. } | Self::AviSound { path, .. } => Some(path.to_path_buf()),
             // No file has this path: an empty one cannot be opened.
             Self::TestVideo(_) | Self::TestAudio(_) => Some(PathBuf::new()),
+            Self::Missing(path) => Some(path.clone()),
             Self::SoundFile { .. } | Self::Raw => None,
         }
     }
@@ -80,6 +85,8 @@ pub(super) struct Found {
     /// What pictures have on average, in bytes.
     pub picture_len_mean: u64,
     pub warnings: Vec<String>,
+    /// The file is missing, and this stands in for it.
+    pub assumed: Option<AssumedMedium>,
 }
 
 impl Found {
@@ -110,6 +117,7 @@ impl Found {
             picture_len_max: 0,
             picture_len_mean: 0,
             warnings: Vec::new(),
+            assumed: None,
         }
     }
 
@@ -123,6 +131,7 @@ impl Found {
             picture_len_max: 0,
             picture_len_mean: 0,
             warnings: Vec::new(),
+            assumed: None,
         }
     }
 
@@ -136,6 +145,7 @@ impl Found {
             picture_len_max: 0,
             picture_len_mean: 0,
             warnings: Vec::new(),
+            assumed: None,
         }
     }
 
@@ -157,6 +167,14 @@ impl Found {
         self.mean_bps = u64::try_from(mean).unwrap_or(u64::MAX);
     }
 
+    /// A session of nothing but stills has to end somewhere.
+    fn last_as_still(&mut self, asked: Asked) {
+        let is_still = matches!(&self.format, Some(Format::Video(video)) if video.is_still());
+        if is_still && asked.is_all_stills {
+            self.duration_ns = STILL_NS;
+        }
+    }
+
     /// Refuses pictures that are too large to be sent.
     fn check_pictures(self, path: &Path) -> Result<Self, Refused> {
         let (len, most) = (self.picture_len_max, PICTURE_LEN_MAX);
@@ -176,10 +194,26 @@ enum Opened {
     Jpeg(Arc<mjpeg::Index>),
 }
 
+/// Why a file is not opened.
+enum Unopened {
+    Missing,
+    Wrong(String),
+}
+
+impl From<String> for Unopened {
+    fn from(text: String) -> Self {
+        Self::Wrong(text)
+    }
+}
+
 impl Opened {
-    fn open(path: &Path) -> Result<Self, String> {
+    fn open(path: &Path) -> Result<Self, Unopened> {
         let at = |error: &dyn std::fmt::Display| crate::access::file::at(path, error);
-        match sniff(open(path)?) {
+        let input = try_open(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Unopened::Missing,
+            _ => Unopened::Wrong(at(&error)),
+        })?;
+        match sniff(input) {
             Ok(Kind::Avi) => {
                 let reader = avi::Reader::open(open(path)?).map_err(|error| at(&error))?;
                 Ok(Self::Avi(Box::new(reader)))
@@ -196,7 +230,7 @@ impl Opened {
                 let index = mjpeg::Index::of(open(path)?).map_err(|error| at(&error))?;
                 Ok(Self::Jpeg(Arc::new(index)))
             }
-            Err(error) => Err(at(&named(&error, path))),
+            Err(error) => Err(at(&named(&error, path)).into()),
         }
     }
 
@@ -211,12 +245,20 @@ impl Opened {
 }
 
 /// The files that a session names, each opened once.
-#[derive(Default)]
-pub(super) struct Files(BTreeMap<PathBuf, Result<Opened, String>>);
+pub(super) struct Files {
+    opened: BTreeMap<PathBuf, Result<Opened, Unopened>>,
+    /// Something is assumed of those that are missing.
+    assumes_missing: bool,
+}
 
 impl Files {
-    fn open(&mut self, path: &Path) -> &Result<Opened, String> {
-        self.0.entry(path.to_owned()).or_insert_with(|| Opened::open(path))
+    /// Files that are opened when they are asked for; what is missing is refused, or assumed.
+    pub fn new(assumes_missing: bool) -> Self {
+        Self { opened: BTreeMap::new(), assumes_missing }
+    }
+
+    fn open(&mut self, path: &Path) -> &Result<Opened, Unopened> {
+        self.opened.entry(path.to_owned()).or_insert_with(|| Opened::open(path))
     }
 }
 
@@ -249,7 +291,7 @@ pub(super) fn find(
                 rate: rate.map(|rate| rate.value),
                 is_all_stills: is_all_stills(place, files),
             };
-            match find_file(files, &target, asked) {
+            match find_file(place, files, &target, asked) {
                 Ok(found) => (Ok(found), path.with(()), "source.file"),
                 Err(Refused::File(text)) => (Err(text), path.with(()), "source.file"),
                 Err(Refused::Stream(text)) => {
@@ -284,23 +326,38 @@ fn test(stream: StreamSelector, duration_ns: Option<u64>) -> Result<Found, Strin
     if let Some(ns) = duration_ns {
         movie.duration = Duration::from_nanos(ns);
     }
-    let mut generator = movie.generator().map_err(|error| error.to_string())?;
     if stream.kind == StreamKind::Audio {
-        let audio = movie.audio_format().ok_or("the test movie has no sound")?;
-        let len = audio.byte_offset_at(generator.video_format().duration_ns());
-        return Ok(Found::audio(Origin::TestAudio(movie), audio, len));
+        return test_sound(&movie, Origin::TestAudio(movie.clone()));
     }
-    let video = generator.video_format().clone();
+    let video = movie.video_format();
     if video.frame_count == 0 {
         return Err("the duration is shorter than one picture (40 ms)".to_owned());
     }
+    test_pictures(&movie, video, Origin::TestVideo(movie.clone()))
+}
+
+/// The sound of a test movie, as a medium.
+pub(super) fn test_sound(movie: &TestMovie, origin: Origin) -> Result<Found, String> {
+    let generator = movie.generator().map_err(|error| error.to_string())?;
+    let audio = movie.audio_format().ok_or("the test movie has no sound")?;
+    let len = audio.byte_offset_at(generator.video_format().duration_ns());
+    Ok(Found::audio(origin, audio, len))
+}
+
+/// The pictures of a test movie, as a medium of this format, which has at least one.
+pub(super) fn test_pictures(
+    movie: &TestMovie,
+    video: VideoFormat,
+    origin: Origin,
+) -> Result<Found, String> {
+    let mut generator = movie.generator().map_err(|error| error.to_string())?;
     let mut lens = Vec::new();
     let mut picture = Vec::new();
     for index in (0..video.frame_count).take(4) {
         generator.picture(index, &mut picture).map_err(|error| error.to_string())?;
         lens.push(u32::try_from(picture.len()).unwrap_or(u32::MAX));
     }
-    let mut found = Found::video(Origin::TestVideo(movie), video);
+    let mut found = Found::video(origin, video);
     found.measure(lens.into_iter());
     // The others are not known until they are made.
     found.picture_len_max = found.picture_len_max.saturating_mul(4);
@@ -315,8 +372,11 @@ fn is_all_stills(place: Place<'_>, files: &mut Files) -> bool {
         Source::File { path, rate, .. } => {
             let path = place.session.resolve(path);
             let show = show_of(&path, rate.map(|rate| rate.value));
-            let opened = files.open(&path).as_ref();
-            matches!(opened, Ok(Opened::Jpeg(index)) if index.video_format(show).is_still())
+            match files.open(&path) {
+                Ok(Opened::Jpeg(index)) => index.video_format(show).is_still(),
+                Err(Unopened::Missing) => Wanted::of(place.session, &path).is_still(),
+                _ => false,
+            }
         }
     })
 }
@@ -328,8 +388,26 @@ enum Refused {
     Rate(String),
 }
 
-fn find_file(files: &mut Files, path: &Path, asked: Asked) -> Result<Found, Refused> {
-    let opened = files.open(path).as_ref().map_err(|text| Refused::File(text.clone()))?;
+fn find_file(
+    place: Place<'_>,
+    files: &mut Files,
+    path: &Path,
+    asked: Asked,
+) -> Result<Found, Refused> {
+    let assumes_missing = files.assumes_missing;
+    let opened = match files.open(path) {
+        Ok(opened) => opened,
+        Err(Unopened::Wrong(text)) => return Err(Refused::File(text.clone())),
+        Err(Unopened::Missing) => {
+            let wanted = Wanted::of(place.session, path);
+            if !assumes_missing {
+                return Err(Refused::File(wanted.refusal()));
+            }
+            let mut found = wanted.assumed(asked.stream).map_err(Refused::File)?;
+            found.last_as_still(asked);
+            return Ok(found);
+        }
+    };
     let mut found = match opened {
         Opened::Avi(reader) => find_avi(reader, path, asked)?,
         Opened::Wav(reader) => {
@@ -377,14 +455,12 @@ fn find_jpegs(index: &Arc<mjpeg::Index>, path: &Path, asked: Asked) -> Result<Fo
     let show = show_of(path, asked.rate);
     let video = index.video_format(show);
     video.check().map_err(|error| Refused::File(format!("{}: {error}", path.display())))?;
-    let (count, is_still) = (video.frame_count, video.is_still());
+    let count = video.frame_count;
     let path = MediaPath::of_jpegs(path.to_owned(), Arc::clone(index), show);
     let mut found = Found::video(Origin::Pictures { path: path.clone(), stream: 0 }, video);
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     found.measure(index.picture_lens().take(count));
-    if is_still && asked.is_all_stills {
-        found.duration_ns = STILL_NS;
-    }
+    found.last_as_still(asked);
     if show == Show::Still && !index.is_still() {
         let (path, others) = (path.display(), index.len() - 1);
         let text =
@@ -396,11 +472,6 @@ fn find_jpegs(index: &Arc<mjpeg::Index>, path: &Path, asked: Asked) -> Result<Fo
 
 /// What a file is instead, with the line that converts this very file.
 fn named(error: &SniffError, path: &Path) -> String {
-    let quote = |path: &Path| {
-        let text = path.display().to_string();
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-        if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
-    };
     let text = error.to_string();
     let Some((before, line)) = text.split_once(" INPUT ") else { return text };
     let ending = line.rsplit('.').next().unwrap_or_default().to_owned();
@@ -408,8 +479,8 @@ fn named(error: &SniffError, path: &Path) -> String {
     if output == path {
         output = path.with_extension(format!("converted.{ending}"));
     }
-    let line = line.replace(&format!("OUTPUT.{ending}"), &quote(&output));
-    format!("{before} {} {line}", quote(path))
+    let line = line.replace(&format!("OUTPUT.{ending}"), &shell_word(&output));
+    format!("{before} {} {line}", shell_word(path))
 }
 
 fn find_avi(reader: &avi::Reader<FileInput>, path: &Path, asked: Asked) -> Result<Found, Refused> {

@@ -22,7 +22,9 @@ mod choice;
 mod describe;
 mod explain;
 mod graph;
+mod line;
 mod media;
+mod missing;
 mod need;
 mod publisher;
 
@@ -30,13 +32,15 @@ pub use bytes::{BytesFlow, OnRaw, OpenBytes, RawEnd};
 pub use choice::attribute_forms;
 pub(crate) use describe::format_text;
 pub use explain::FlowExplanation;
+pub use line::graph_of;
+pub use missing::AssumedMedium;
 
 use crate::access::live::LiveClock;
 use crate::access::timeline::{Extent, Speed};
 use choice::{Around, Chosen};
 use dacapo_base::failpoint;
 use dacapo_core::{Error, GIVE_UP_AFTER, Publisher, SessionSpec};
-use dacapo_lift::Path as NetworkPath;
+use dacapo_lift::{Catalogue, Path as NetworkPath};
 use dacapo_media::Format;
 use dacapo_qos::configure::{Demand, Reason, Refusal};
 use dacapo_qos::{
@@ -50,6 +54,7 @@ use publisher::MediaPublisher;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Participants at a time, when the session file bounds them nowhere.
@@ -64,6 +69,14 @@ pub struct Assumptions {
     pub on_loopback: bool,
     /// The transports that this host offers, by number; none is all.
     pub transports: Option<Vec<u16>>,
+    /// The modules and transports that exist; none are those of this build.
+    pub catalogue: Option<Arc<Catalogue>>,
+    /// A media file that is missing is taken for a usual one instead of being a mistake: enough to
+    /// explain a session, and not to serve it.
+    pub assumes_missing_media: bool,
+    /// How fast media are sent: what the flows may send follows it, where the session file does not
+    /// bound them itself.
+    pub speed: Speed,
 }
 
 impl Assumptions {
@@ -71,6 +84,12 @@ impl Assumptions {
     #[must_use]
     pub fn loopback() -> Self {
         Self { on_loopback: true, ..Self::default() }
+    }
+
+    /// The modules and transports that exist and are offered here.
+    fn catalogue(&self) -> Catalogue {
+        let all = || self.catalogue.as_deref().cloned().unwrap_or_else(crate::catalogue);
+        all().only(|_| true, |id| self.has_transport(id))
     }
 
     fn has_transport(&self, id: u16) -> bool {
@@ -203,6 +222,11 @@ impl Plan {
         })
     }
 
+    /// The modules and transports that it was made from.
+    pub(crate) fn catalogue(&self) -> Catalogue {
+        self.assumptions.catalogue()
+    }
+
     /// The name that the session is asked for by.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -219,7 +243,8 @@ impl Plan {
     /// how many may join.
     #[must_use]
     pub fn is_for_one_reactor(&self) -> bool {
-        let is_group = |id| crate::catalogue().transport(id).is_some_and(|it| it.groups);
+        let catalogue = self.catalogue();
+        let is_group = |id| catalogue.transport(id).is_some_and(|it| it.groups);
         let is_shared = |it: &FlowOffer| it.multicast.is_some() || is_group(it.transport);
         self.participants_max != PARTICIPANTS_MAX || self.offers().any(is_shared)
     }
@@ -264,8 +289,9 @@ impl Plan {
         Self { give_up_after: give_up_after.unwrap_or(self.give_up_after), ..self }
     }
 
-    /// What opens the media for each participant, at `speed` times real time (0.001 to 1000). Flows
-    /// of bytes that the creator would send end at once; those that it receives are counted.
+    /// What opens the media for each participant, `speed` times as fast as the plan was made for;
+    /// within 0.001 to 1000 times real time. The flows keep their bounds. Flows of bytes that the
+    /// creator would send end at once; those that it receives are counted.
     #[must_use]
     pub fn publisher(&self, speed: f64) -> Box<dyn Publisher> {
         self.publisher_of(speed, bytes::nobody())
@@ -284,7 +310,7 @@ impl Plan {
             needs: self.flows.iter().map(|flow| flow.need.clone()).collect(),
             planned: self.offers().cloned().collect(),
             extent: self.extent,
-            speed: Speed::from_factor(speed),
+            speed: self.assumptions.speed.times(speed),
             assumptions: self.assumptions.clone(),
             live: LiveClock::default(),
             open_bytes,
@@ -340,14 +366,14 @@ fn plan_flows(
     is_chosen: impl Fn(usize) -> bool,
 ) -> (Vec<Flow>, Vec<Problem>) {
     let around = Around::new(assumptions);
-    let mut files = Files::default();
+    let mut files = Files::new(assumptions.assumes_missing_media);
     let (mut flows, mut problems) = (Vec::new(), Vec::new());
     for (spec, index) in session.flows.iter().zip(numbers.iter().copied()) {
         let place = Place { session, spec, index };
         let found = media::find(place, &mut files, &mut problems);
         let pins = graph::read(place, &around.catalogue, &mut problems);
         if let (Some(found), Some(pins), true) = (found, pins, is_chosen(index)) {
-            let need = need_of(place, found, pins);
+            let need = need_of(place, found, pins, assumptions.speed);
             flows.extend(choose(place, need, &around, &mut problems));
         }
     }
@@ -373,7 +399,12 @@ fn with_further(flawed: Flawed, assumptions: &Assumptions) -> Errors {
     Errors::new(all).unwrap_or(errors)
 }
 
-fn need_of(place: Place<'_>, found: media::Found, pins: dacapo_qos::configure::Pins) -> Need {
+fn need_of(
+    place: Place<'_>,
+    found: media::Found,
+    pins: dacapo_qos::configure::Pins,
+    speed: Speed,
+) -> Need {
     let spec = place.spec;
     Need {
         index: place.index as u16,
@@ -390,6 +421,7 @@ fn need_of(place: Place<'_>, found: media::Found, pins: dacapo_qos::configure::P
         playout_ns: spec.playout.map(|playout| playout.value),
         unit_max: spec.unit_max.and_then(|len| u32::try_from(len.value).ok()),
         digest: spec.digest.map(|digest| digest.value),
+        speed,
     }
 }
 
@@ -399,13 +431,36 @@ fn choose(
     around: &Around,
     problems: &mut Vec<Problem>,
 ) -> Option<Flow> {
+    if let Some(text) = need.too_fast(&need.attributes) {
+        problems.push(bounded(place, &need, text));
+        return None;
+    }
     match choice::choose(&need, need.attributes.clone(), around) {
         Ok(chosen) => Some(Flow { need, chosen }),
         Err(refusal) => {
-            problems.push(refused(place, &refusal));
+            let mut problem = refused(place, &refusal);
+            if let Some(assumed) = &need.found.assumed {
+                problem.what += &format!(" ({assumed})");
+            }
+            problems.push(problem);
             None
         }
     }
+}
+
+/// A problem at the line that bounds a flow below what its medium needs.
+fn bounded(place: Place<'_>, need: &Need, text: String) -> Problem {
+    let by_bound =
+        place.spec.bound.filter(|it| Some(it.value) == need.asked_bound_bps(&need.attributes));
+    let key = AttributeKey::Throughput;
+    let by_attribute = || {
+        let at = place.spec.attribute_place(key)?;
+        Some((at, place.key(&format!("attributes.{}", key.name()))))
+    };
+    let by_bound = by_bound.map(|bound| (bound.with(()), place.key("bound")));
+    let source = || (place.spec.source.with(()), place.key("source"));
+    let (at, key) = by_bound.or_else(by_attribute).unwrap_or_else(source);
+    place.session.problem(&at, key, text)
 }
 
 /// A refusal at the line of what stands in the way.

@@ -8,12 +8,14 @@
 //!
 //! Invariant: all lengths are in bytes of units without the 4 bytes of the core's own header.
 
+use super::describe;
 use super::media::Found;
 use crate::access::media::SoundGrid;
+use crate::access::timeline::Speed;
 use dacapo_lift::{Path, Units};
 use dacapo_media::Format;
 use dacapo_qos::configure::{Pins, Use};
-use dacapo_qos::{AttributeKey, Attributes};
+use dacapo_qos::{AttributeKey, Attributes, format_rate};
 use dacapo_wire::session::Direction;
 use std::net::SocketAddr;
 
@@ -62,6 +64,8 @@ pub(super) struct Need {
     pub unit_max: Option<u32>,
     /// Whether it wants units hashed at both ends.
     pub digest: Option<bool>,
+    /// How fast its medium is sent.
+    pub speed: Speed,
 }
 
 impl Need {
@@ -69,7 +73,7 @@ impl Need {
     pub fn units(&self, attributes: &Attributes) -> Units {
         match &self.found.format {
             Some(Format::Video(video)) => {
-                let per_ks = self.found.pictures_per_ks(video);
+                let per_ks = self.speed.raise(self.found.pictures_per_ks(video));
                 let len_max = self.found.picture_unit_len_max();
                 // Not from the mean rate: a still is one picture, however long it is shown.
                 let mean = u32::try_from(self.found.picture_len_mean)
@@ -80,7 +84,7 @@ impl Need {
             }
             Some(Format::Audio(audio)) => {
                 let unit_len = SoundGrid::new(audio, u64::MAX, SOUND_LEN - HEAD_LEN).unit_len;
-                let per_ks = audio.bytes_per_second().saturating_mul(1_000);
+                let per_ks = self.speed.raise(audio.bytes_per_second()).saturating_mul(1_000);
                 let per_ks = (per_ks / u64::from(unit_len.max(1))).max(1);
                 let len = unit_len + HEAD_LEN;
                 Units { len_mean: len, len_max: len, per_ks, divisible: true }
@@ -131,7 +135,7 @@ impl Need {
         match (self.asked_bound_bps(attributes), &self.found.format, least) {
             (Some(bound), _, _) => bound,
             (None, Some(_), _) => {
-                self.found.mean_bps.saturating_mul(BOUND_FACTOR).max(BOUND_BPS_MIN)
+                self.rate_bps_min().saturating_mul(BOUND_FACTOR).max(BOUND_BPS_MIN)
             }
             // A quarter more, so that a pause can be made up for.
             (None, None, Some(least)) => least.saturating_add(least / 4).max(BOUND_BPS_MIN),
@@ -150,7 +154,26 @@ impl Need {
 
     /// The rate that the medium cannot do without, in bit/s; 0 where nobody knows.
     pub fn rate_bps_min(&self) -> u64 {
-        self.found.mean_bps
+        self.speed.raise(self.found.mean_bps)
+    }
+
+    /// Why a medium that is sent faster than it plays would not be: somebody keeps it below.
+    pub fn too_fast(&self, attributes: &Attributes) -> Option<String> {
+        let (bound, mean) = (self.asked_bound_bps(attributes)?, self.found.mean_bps.max(1));
+        let needed = self.rate_bps_min();
+        if self.speed <= Speed::NORMAL || needed <= bound {
+            return None;
+        }
+        let speed = self.speed;
+        // In tenths; a twentieth of the bound is left to what the protocol adds.
+        let fits = (bound - bound / 20).saturating_mul(10) / mean;
+        let (needed, bound) = (describe::rate(needed), format_rate(bound));
+        Some(format!(
+            "at {speed} times its speed the medium takes {needed}, and at most {bound} are let \
+             pass; let more pass, or send at most {}.{} times as fast",
+            fits / 10,
+            fits % 10
+        ))
     }
 
     /// The largest unit to agree on, in a graph that joins packets or in one whose packets have

@@ -155,10 +155,9 @@ impl MediaPublisher {
     fn around(&self, joining: &Joining) -> Around {
         let on_loopback = joining.remote.ip().is_loopback();
         let has_module = |id| joining.modules.contains(&id);
-        let has_transport =
-            |id| joining.transports.contains(&id) && self.assumptions.has_transport(id);
+        let has_transport = |id| joining.transports.contains(&id);
         Around {
-            catalogue: crate::catalogue().only(has_module, has_transport),
+            catalogue: self.assumptions.catalogue().only(has_module, has_transport),
             path: self.assumptions.path(on_loopback),
             on_loopback,
             // What needs one host is in the catalogue when the JOIN says that it was found.
@@ -168,8 +167,7 @@ impl MediaPublisher {
 
     /// A refusal, with what the participant lacks where that is the only reason.
     fn lacking(&self, error: Error, need: &Need, asked: &Attributes, around: &Around) -> Error {
-        let transports = |id| self.assumptions.has_transport(id);
-        let catalogue = crate::catalogue().only(|_| true, transports);
+        let catalogue = self.assumptions.catalogue();
         // Nobody lacks what only one host has, unless it is named.
         let all = Around { catalogue, is_near: false, ..around.clone() };
         let Ok(chosen) = choice::tightened(need, asked, &all) else { return error };
@@ -232,6 +230,7 @@ impl MediaPublisher {
                 let sound = test::TestSound::new(movie).map_err(text)?;
                 Box::new(AudioSource::new(sound, extent, speed, len).beginning(begin))
             }
+            Origin::Missing(path) => return Err(file::at(path, &"it was missing")),
             Origin::Raw => return Err("bytes come from the application".to_owned()),
         })
     }

@@ -63,7 +63,8 @@ impl Account {
 }
 
 impl FlowAccount {
-    fn of(flow: &Flow, running: Option<&FlowStatus>) -> Self {
+    /// The account of a flow, with what the core knows of it while it runs.
+    pub(super) fn of(flow: &Flow, running: Option<&FlowStatus>) -> Self {
         let (ledger, same_bytes) = match (flow.account.as_deref(), running) {
             (Some((ledger, same)), _) => (ledger.clone(), *same),
             (None, Some(FlowStatus { ledger: Some(ledger), .. })) => (ledger.clone(), None),

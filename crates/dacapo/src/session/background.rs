@@ -6,20 +6,22 @@
 //!   nobody            -> leads: sleeps on the descriptor or until the next deadline, turns
 //! ```
 //!
-//! What it is not: needed for the work of calls; it keeps the promises of the engine (life signs,
-//! answers to the peer, pace) while the application is elsewhere.
+//! Calls do without it; it keeps the promises of the engine (life signs, answers to the peer, pace)
+//! while the application is elsewhere.
 //!
 //! Invariants: it turns only when something has come or is due; while nothing happens it sleeps as
 //! long as the engine lets it; a call takes the lead from it without asking; while calls turn it
 //! never takes the lock of the state, which they would have to wait for, and wake it for; it ends
 //! as soon as the endpoint stops, or nothing works any more.
 
-use super::drive::{Alarm, Guard, Lead, Shared};
-use super::sleeper::Sleeper;
+use super::driver::{Guard, Shared};
+use super::poll::{Poll, Wakeup};
+use super::waiters::Leader;
+use super::waiting::{Place, Wait, Waiting};
 use dacapo_base::{Time, failpoint};
 use dacapo_sys::clock;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -29,7 +31,7 @@ const QUIET: Duration = Duration::from_millis(5);
 /// What calls and the background thread know of each other without the lock of the state.
 pub(super) struct Background {
     /// How it is woken while it sleeps as the leader.
-    pub alarm: Alarm,
+    pub wakeup: Arc<Wakeup>,
     thread: OnceLock<Thread>,
     /// When a call has turned last, in nanoseconds.
     turned_at: AtomicU64,
@@ -42,9 +44,9 @@ pub(super) struct Background {
 }
 
 impl Background {
-    pub fn new(alarm: Alarm) -> Self {
+    pub fn new(wakeup: Arc<Wakeup>) -> Self {
         Self {
-            alarm,
+            wakeup,
             thread: OnceLock::new(),
             turned_at: AtomicU64::new(0),
             is_parked: AtomicBool::new(false),
@@ -75,7 +77,7 @@ impl Background {
     /// Ends it, wherever it sleeps.
     pub fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
-        self.alarm.ring();
+        self.wakeup.ring();
         self.wake();
     }
 
@@ -125,11 +127,11 @@ impl Background {
 }
 
 /// Works until the endpoint stops.
-pub(super) fn run(shared: &Shared, mut sleeper: Sleeper) {
+pub(super) fn run(shared: &Shared, mut poll: Poll) {
     let its = &*shared.background;
     loop {
         if its.rest().is_some() {
-            sleeper.let_go();
+            poll.let_go();
         }
         // A call that comes again at once, as calls do in a loop, does not meet this thread.
         its.sleep_while_calls_turn();
@@ -138,51 +140,52 @@ pub(super) fn run(shared: &Shared, mut sleeper: Sleeper) {
         if its.is_stopping() || state.failure.is_some() {
             return;
         }
-        match state.drive.lead {
-            Lead::Call => {
+        match state.driver.waiters.leader() {
+            Leader::Call => {
                 its.is_parked.store(true, Ordering::Release);
                 drop(state);
-                sleeper.let_go();
+                poll.let_go();
                 its.sleep_while_a_call_leads();
             }
-            Lead::Free | Lead::Background if its.rest().is_some() => {}
-            Lead::Free | Lead::Background => lead(shared, state, &mut sleeper),
+            Leader::Nobody(_) | Leader::Background(_) if its.rest().is_some() => {}
+            Leader::Nobody(_) | Leader::Background(_) => lead(shared, state, &mut poll),
         }
     }
 }
 
 /// Leads for one turn, unless a call takes the lead or has turned meanwhile.
-fn lead(shared: &Shared, mut state: Guard<'_>, sleeper: &mut Sleeper) {
+fn lead(shared: &Shared, mut state: Guard<'_>, poll: &mut Poll) {
     let its = &*shared.background;
     let until = state.next_deadline();
-    state.drive.lead = Lead::Background;
-    its.alarm.set(until);
+    if !state.driver.waiters.lead_from_background(true) {
+        return;
+    }
+    poll.lie_down(until, state.host.reactor().counters().received_bytes);
     let turned_at = its.turned_at();
-    let received = state.host.reactor().counters().received_bytes;
     drop(state);
-    let slept = sleeper.sleep(until, received);
-    its.alarm.clear();
+    // It does not wait for somebody's answer, so it never watches.
+    let slept = poll.sleep(until, Wait::Block);
     if slept.is_ok() && its.turned_at() != turned_at {
         // Calls work. That it still seems to lead keeps none of them from leading.
         return;
     }
     let mut state = lock(shared);
     let came = state.came(slept);
-    let mine = state.drive.lead == Lead::Background && its.turned_at() == turned_at;
-    if mine && !its.is_stopping() {
+    let leads = matches!(state.driver.waiters.leader(), Leader::Background(_));
+    if leads && its.turned_at() == turned_at && !its.is_stopping() {
         let is_due = came || until <= clock::now();
-        let counters = &mut state.drive.counters;
+        let counters = &mut state.driver.counters;
         counters.background_turns += 1;
         counters.empty_turns += u64::from(!is_due);
-        state.drive.lead = Lead::Free;
-        state.turn();
-        shared.after_turn(&mut state);
+        state.driver.waiters.lead_from_background(false);
+        state.round();
+        shared.satisfy(&mut state);
     }
 }
 
 /// The state, locked by this thread, which is counted.
 fn lock(shared: &Shared) -> Guard<'_> {
     let mut state = shared.lock();
-    state.drive.counters.background_locks += 1;
+    state.driver.counters.background_locks += 1;
     state
 }

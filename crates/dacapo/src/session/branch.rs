@@ -13,14 +13,17 @@
 //! the first locks a branch; a branch serves as long as the creator lives.
 
 use super::creator::stop_serving;
-use super::drive::Shared;
+use super::driver::Shared;
 use super::publish::Door;
 use super::seat::Seat;
 use super::state::Serving;
+use super::waiting::Waiting;
+use crate::host::Host;
+use crate::place::at_port;
 use crate::plan::Plan;
 use dacapo_core::{Code, Error, SessionId};
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -39,8 +42,7 @@ impl Trunk {
         // The thread of a branch never has the last handle of it: this one goes to the door.
         let Some(first) = self.first.upgrade() else { return false };
         let Some(seat) = self.seat.upgrade() else { return false };
-        self.door.push_branched(seat, id);
-        first.tell();
+        first.tell(|| self.door.push_branched(seat, id));
         true
     }
 }
@@ -79,9 +81,9 @@ impl Branches {
     }
 
     fn open(&self, first: &Arc<Seat>, seat: &Arc<Seat>) -> Result<NonZeroU16, Error> {
-        let ips = addresses(&first.shared);
+        let addresses = addresses(&first.shared);
         let mut state = seat.shared.lock();
-        let port = listen(&mut state.host, &ips)?;
+        let port = listen(&mut state.host, &addresses)?;
         let door = Door::default();
         let publisher = door.publisher(&self.plan, &self.door);
         state.core().publish(self.plan.spec(), publisher)?;
@@ -111,21 +113,26 @@ impl Branches {
     }
 }
 
-/// The addresses at which an endpoint listens, each once.
-fn addresses(first: &Shared) -> Vec<IpAddr> {
+/// The addresses at which an endpoint listens, each once, whatever their ports.
+fn addresses(first: &Shared) -> Vec<SocketAddr> {
     let state = first.lock();
-    let mut ips: Vec<IpAddr> = state.host.listening().iter().map(SocketAddr::ip).collect();
-    ips.sort_unstable();
-    ips.dedup();
-    ips
+    let mut all: Vec<SocketAddr> = portless(&state.host).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The addresses at which a host listens, without their ports.
+fn portless(host: &Host) -> impl Iterator<Item = SocketAddr> {
+    host.listening().iter().map(|at| at_port(*at, 0))
 }
 
 /// Listens at these addresses, at one port, unless it does; the port.
-fn listen(host: &mut crate::host::Host, ips: &[IpAddr]) -> Result<NonZeroU16, Error> {
+fn listen(host: &mut Host, addresses: &[SocketAddr]) -> Result<NonZeroU16, Error> {
     let mut port = host.listening().first().map_or(0, SocketAddr::port);
-    for ip in ips {
-        if host.listening().iter().all(|at| at.ip() != *ip) {
-            host.listen(&[SocketAddr::new(*ip, port)])?;
+    for address in addresses {
+        if portless(host).all(|at| at != *address) {
+            host.listen(&[at_port(*address, port)])?;
             port = host.listening().first().map_or(0, SocketAddr::port);
         }
     }

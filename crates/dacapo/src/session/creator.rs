@@ -3,12 +3,14 @@
 //! What it is not: a session; it can have many at a time.
 
 use super::branch::Branches;
-use super::drive::Shared;
+use super::driver::Shared;
 use super::endpoint::{Endpoint, Handle};
 use super::handle::Session;
 use super::misuse;
 use super::publish::Door;
-use super::state::{Serving, State};
+use super::state::Serving;
+use super::waiting::{Wait, Waiting};
+use super::wanted::Wanted;
 use crate::host;
 use crate::plan::Plan;
 use crate::uri::Uri;
@@ -106,8 +108,7 @@ impl Creator {
     #[must_use]
     pub fn uri(&self) -> Option<Uri> {
         let address = *self.0.endpoint.listening().first()?;
-        let (host, port) = (address.ip().to_string(), address.port());
-        Some(Uri { host, port, name: self.0.name.to_string() })
+        Some(Uri::at(address, &self.0.name))
     }
 
     /// The session with the next participant, once it has joined.
@@ -153,12 +154,9 @@ impl Creator {
                 return Ok(Some(Session::new(&self.0.endpoint, seat, id, &self.0.name)));
             }
             let (name, door) = (Arc::clone(&self.0.name), self.0.door.clone());
-            let has_joined = move |state: &State| {
-                let serving = state.serving.get(&*name);
-                door.has_branched() || serving.is_some_and(|it| !it.backlog.is_empty())
-            };
+            let guest = Wanted::Guest { name, door };
             // The lock is let go of: it is taken anew once all are looked at.
-            let outcome = first.shared.wait(state, until, has_joined).1;
+            let outcome = first.shared.wait(state, until, Wait::default(), &guest).1;
             if !outcome? {
                 return Ok(None);
             }

@@ -8,17 +8,22 @@
 //!
 //! What it is not: a process-wide thing; a program can have several, which do not know each other.
 
+use super::builder::Builder;
 use super::creator::Creator;
-use super::drive::{Counters, Guard, Shared};
+use super::driver::{Counters, Guard, Shared};
 use super::entry::Phase;
 use super::handle::Session;
+use super::join::{Join, Media};
 use super::misuse;
 use super::seat::{Seat, Seats};
+use super::waiting::{Wait, Waiting};
+use super::wanted::Wanted;
 use crate::host::{self, Host};
+use crate::place::at_port;
 use crate::plan::{Assumptions, Plan, attribute_forms};
 use crate::uri::Uri;
 use dacapo_base::Time;
-use dacapo_core::{Code, Error, Fault, PeerId, SessionId, Wishes};
+use dacapo_core::{Code, DialParams, Error, Fault, PeerId, SessionId, Wishes};
 use dacapo_qos::Attributes;
 use dacapo_security::Fingerprint;
 use dacapo_transport::StatsByKind;
@@ -84,6 +89,12 @@ impl Endpoint {
         Self::with_host(Host::new()?)
     }
 
+    /// An endpoint that is told more before it starts: modules of its own, its identity.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
     /// An endpoint on this host, whose identity it has and whose addresses it listens on.
     ///
     /// # Errors
@@ -100,7 +111,9 @@ impl Endpoint {
     /// [`Code::SessionFile`] with every mistake and its line; misuse when this endpoint serves a
     /// session of that name.
     pub fn create(&self, session_file: &str) -> Result<Creator, Error> {
-        let plan = Plan::parse(session_file, ORIGIN, &Assumptions::default());
+        let catalogue = Some(Arc::clone(self.0.first.shared.lock().host.catalogue()));
+        let assumptions = Assumptions { catalogue, ..Assumptions::default() };
+        let plan = Plan::parse(session_file, ORIGIN, &assumptions);
         let wrong = |errors: dacapo_qos::Errors| Error::new(Code::SessionFile, errors.to_string());
         self.serve(&plan.map_err(wrong)?)
     }
@@ -117,9 +130,11 @@ impl Endpoint {
     /// run from [`Session::activate`] on. A connection to that host that is there is used.
     ///
     /// # Errors
-    /// Misuse for a text that is no such address; [`Code::Unreachable`] or [`Code::NoDataPath`]
-    /// when the host does not answer, within 10 s; [`Code::NotServed`]; what the Creator refuses
-    /// with; [`Code::Unsupported`] when the session has no flow of bytes.
+    /// Misuse for a text that is no such address; [`Code::NotListening`] when the host says so, on
+    /// loopback at once and elsewhere in a second or two ([`Join::wait`] goes on);
+    /// [`Code::Unreachable`] or [`Code::NoDataPath`] when it does not answer, within 10 s;
+    /// [`Code::NotServed`]; what the Creator refuses with; [`Code::Unsupported`] when the session
+    /// has no flow of bytes.
     pub fn connect(&self, uri: &str) -> Result<Session, Error> {
         self.connect_with(uri, &Attributes::default())
     }
@@ -129,14 +144,23 @@ impl Endpoint {
     /// # Errors
     /// As [`Endpoint::connect`]; what is asked may be refused.
     pub fn connect_with(&self, uri: &str, asks: &Attributes) -> Result<Session, Error> {
+        self.join(uri, &Join::new().asks(asks))
+    }
+
+    /// Joins a session as [`Endpoint::connect`] does, told how, and what becomes of its media.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect_with`]; [`Code::AccessFailed`] when a file or a player for its media
+    /// cannot be opened.
+    pub fn join(&self, uri: &str, how: &Join) -> Result<Session, Error> {
         let uri: Uri =
             uri.parse().map_err(|error: crate::uri::UriError| misuse(error.to_string()))?;
         let remote = host::resolve(&uri.authority())?;
-        let outcome = match self.join_at(remote, &uri.name, asks, true) {
+        let outcome = match self.join_at(remote, &uri.name, how, true) {
             Err(Refused { elsewhere: Some(elsewhere), .. }) => {
-                match self.join_elsewhere(remote, elsewhere, &uri.name, asks)? {
+                match self.join_elsewhere(remote, elsewhere, &uri.name, how)? {
                     Some(session) => return Ok(session),
-                    None => self.join_at(remote, &uri.name, asks, false),
+                    None => self.join_at(remote, &uri.name, how, false),
                 }
             }
             outcome => outcome,
@@ -151,11 +175,12 @@ impl Endpoint {
         remote: SocketAddr,
         Elsewhere { port, host }: Elsewhere,
         name: &str,
-        asks: &Attributes,
+        how: &Join,
     ) -> Result<Option<Session>, Error> {
-        let mut there = remote;
-        there.set_port(port.get());
-        match self.join_at(there, name, asks, false) {
+        let there = at_port(remote, port.get());
+        // It listens there, or the first port does as well.
+        let how = Join { wait: None, ..how.clone() };
+        match self.join_at(there, name, &how, false) {
             Ok(session) => Ok((session.peer_fingerprint() == host).then_some(session)),
             Err(Refused { error, .. }) if error.code.fault() == Fault::Network => Ok(None),
             Err(Refused { error, .. }) => Err(error),
@@ -167,13 +192,12 @@ impl Endpoint {
         &self,
         remote: SocketAddr,
         name: &str,
-        asks: &Attributes,
+        how: &Join,
         follows: bool,
     ) -> Result<Session, Refused> {
         let seat = self.0.further.place(&self.0.first, remote)?;
-        let (state, peer) = seat.dial(remote)?;
-        let wishes = Wishes { attributes: attribute_forms(asks), live: false, follows };
-        let id = join(&seat.shared, state, peer, name, wishes)?;
+        let (state, peer) = seat.dial(remote, DialParams { wait: how.wait })?;
+        let id = join(&seat.shared, state, peer, name, (how, follows))?;
         Ok(Session::new(self, seat, id, name))
     }
 
@@ -246,13 +270,16 @@ fn join(
     mut state: Guard<'_>,
     peer: PeerId,
     name: &str,
-    wishes: Wishes,
+    (how, follows): (&Join, bool),
 ) -> Result<SessionId, Refused> {
+    let wishes = Wishes { attributes: attribute_forms(&how.asks), live: how.is_live, follows };
     let id = state.join(peer, name, wishes)?;
+    if let Some(entry) = state.sessions.get_mut(&id) {
+        entry.media = how.media.clone().map(|wanted| Box::new(Media::new(wanted)));
+    }
     shared.act(&mut state);
-    let (mut state, outcome) = shared.wait(state, Time::NEVER, move |state| {
-        state.sessions.get(&id).is_none_or(|entry| entry.phase != Phase::Joining)
-    });
+    let joined = Wanted::Joined(id);
+    let (mut state, outcome) = shared.wait(state, Time::NEVER, Wait::default(), &joined);
     let closed = || Error::new(Code::Closed, "the session ended while it was set up");
     let failure = match state.sessions.get(&id).map(|entry| &entry.phase) {
         Some(Phase::Joining) => outcome.err(),

@@ -10,7 +10,11 @@
 //!
 //! Invariant: `Over` is the last phase.
 
+use super::account::FlowAccount;
+use super::asked::Asked;
+use super::event::{Event, EventQueue};
 use super::flow::{Direction, End, Flow};
+use super::join::Media;
 use super::misuse;
 use dacapo_core::table::Role;
 use dacapo_core::{Code, Ending, Error, Ledger, PeerId};
@@ -52,6 +56,12 @@ pub(super) struct Entry {
     /// The port of the peer's host at which it is served instead.
     pub elsewhere: Option<NonZeroU16>,
     pub flows: Vec<Flow>,
+    /// What becomes of its media at this end; without it they are declined.
+    pub media: Option<Box<Media>>,
+    /// What calls wait for that ask the peer something.
+    pub asked: Option<Box<Asked>>,
+    /// What has happened, once somebody wants to know.
+    pub events: Option<Box<EventQueue>>,
 }
 
 impl Entry {
@@ -69,7 +79,33 @@ impl Entry {
             is_closed: false,
             elsewhere: None,
             flows: Vec::new(),
+            media: None,
+            asked: None,
+            events: None,
         }
+    }
+
+    /// Keeps an event for who wants to know.
+    pub fn tell(&mut self, event: impl FnOnce() -> Event) {
+        if let Some(events) = &mut self.events {
+            events.push(event());
+        }
+    }
+
+    /// Keeps the account of a flow that has ended, likewise.
+    pub fn tell_account(&mut self, index: usize) {
+        let Self { flows, events: Some(events), .. } = self else { return };
+        if let Some(flow) = flows.get(index) {
+            events.push(Event::FlowEnded { account: Box::new(FlowAccount::of(flow, None)) });
+        }
+    }
+
+    pub fn pop_event(&mut self) -> Option<Event> {
+        self.events.as_mut()?.pop()
+    }
+
+    pub fn has_event(&self) -> bool {
+        self.events.as_ref().is_some_and(|events| !events.is_empty())
     }
 
     pub fn is_over(&self) -> bool {
@@ -165,6 +201,13 @@ impl Entry {
     /// Whether what this end has sent is accounted for.
     pub fn is_accounted(&self) -> bool {
         !self.flows.iter().any(Flow::awaits_account)
+    }
+
+    /// Whether the flows at these places are over and accounted for.
+    pub fn are_accounted(&self, places: &[usize]) -> bool {
+        let is_known =
+            |place: &usize| self.flows.get(*place).is_some_and(|it| it.account.is_some());
+        places.iter().all(is_known)
     }
 
     /// Why it did not end in order. Whose peer left after everything was accounted for, and before

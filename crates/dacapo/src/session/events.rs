@@ -11,6 +11,7 @@
 
 use super::account::Account;
 use super::entry::{Entry, Phase};
+use super::event::Event;
 use super::flow::{Flow, FlowInfo};
 use super::state::{Peer, PeerPhase, Serving, State};
 use crate::access::Progress;
@@ -19,8 +20,14 @@ use crate::plan::RawEnd;
 use dacapo_base::failpoint;
 use dacapo_core::table::Role;
 use dacapo_core::{Code, CoreEvent, Error, Port, SessionId};
+use dacapo_lift::Catalogue;
 use dacapo_wire::medium::Medium;
 use dacapo_wire::session::FlowOffer;
+use std::sync::Arc;
+
+/// A session was joined that has nothing for calls, and its media were not asked for.
+const NOTHING_TAKEN: &str = "the session has no flow of bytes, only pictures and sound: \
+     join with Join::save, play or count, or use `dacapo play`";
 
 impl State {
     /// Does what the core tells; true when it was told something back.
@@ -43,6 +50,7 @@ impl State {
             if joined.is_empty() {
                 continue;
             }
+            let catalogue = Arc::clone(self.host.catalogue());
             let core = self.host.reactor().core();
             let newer = core
                 .sessions()
@@ -55,7 +63,7 @@ impl State {
                 entry.title.clone_from(&serving.title);
                 let ends = joined.remove(at).ends;
                 let offers = core.status(id).into_iter().map(|flow| flow.offer);
-                entry.flows = make_flows(offers, ends);
+                entry.flows = make_flows(offers, ends, &catalogue);
                 self.sessions.insert(id, entry);
             }
         }
@@ -64,6 +72,7 @@ impl State {
     }
 
     fn follow(&mut self, event: CoreEvent) -> bool {
+        self.tell(&event);
         match event {
             CoreEvent::PeerOpen { peer } => {
                 let new = Peer { dialed: None, phase: PeerPhase::Open, waits: 0 };
@@ -88,6 +97,9 @@ impl State {
                 if let Some(flow) = self.flow(session, flow) {
                     flow.account = Some(Box::new((ledger, hash)));
                 }
+                if let Some(entry) = self.sessions.get_mut(&session) {
+                    entry.tell_account(flow);
+                }
             }
             CoreEvent::FlowFailed { session, flow, error } => {
                 if let Some(flow) = self.flow(session, flow) {
@@ -101,14 +113,76 @@ impl State {
                 }
             }
             CoreEvent::SessionEnded { session, error } => self.follow_end(session, error),
+            CoreEvent::Changed { session, flow, epoch } => self.settle(session, flow, Ok(epoch)),
+            CoreEvent::ChangeFailed { session, flow, error } => {
+                self.settle(session, flow, Err(error));
+            }
+            CoreEvent::ControlAnswered { session, request, answer } => {
+                if let Some(asked) =
+                    self.sessions.get_mut(&session).and_then(|it| it.asked.as_mut())
+                {
+                    asked.answer(request, answer);
+                }
+            }
             CoreEvent::Listing { .. }
-            | CoreEvent::Changed { .. }
-            | CoreEvent::ChangeFailed { .. }
             | CoreEvent::PathMtuChanged { .. }
-            | CoreEvent::StoodIn { .. }
-            | CoreEvent::ControlAnswered { .. } => {}
+            | CoreEvent::StoodIn { .. } => {}
         }
         false
+    }
+
+    fn settle(&mut self, id: SessionId, flow: usize, outcome: Result<u64, Error>) {
+        if let Some(asked) = self.sessions.get_mut(&id).and_then(|it| it.asked.as_mut()) {
+            asked.settle(flow, outcome);
+        }
+    }
+
+    /// Keeps what happens to a session for who wants to know; its end is told where it is followed.
+    fn tell(&mut self, event: &CoreEvent) {
+        let (id, event) = match event {
+            CoreEvent::Active { session } => (session, Event::Active),
+            CoreEvent::Inactive { session } => (session, Event::Inactive),
+            CoreEvent::ContactLost { session } => (session, Event::ContactLost),
+            CoreEvent::ContactRestored { session, after } => {
+                (session, Event::ContactRestored { after: *after })
+            }
+            CoreEvent::PathMtuChanged { session, from, to } => {
+                (session, Event::PathMtuChanged { from: *from, to: *to })
+            }
+            CoreEvent::StoodIn { session, flow, transport, reason } => {
+                let transport = self.transport_name(*transport);
+                let event =
+                    |flow| Event::TransportReplaced { flow, transport, reason: reason.clone() };
+                return self.tell_of_flow(*session, *flow, event);
+            }
+            CoreEvent::Changed { session, flow, epoch } => {
+                let event = |flow| Event::Changed { flow, epoch: *epoch };
+                return self.tell_of_flow(*session, *flow, event);
+            }
+            CoreEvent::ChangeFailed { session, flow, error } => {
+                let event = |flow| Event::ChangeFailed { flow, error: error.clone() };
+                return self.tell_of_flow(*session, *flow, event);
+            }
+            CoreEvent::FlowFailed { session, flow, error } => {
+                let event = |flow| Event::FlowFailed { flow, error: error.clone() };
+                return self.tell_of_flow(*session, *flow, event);
+            }
+            _ => return,
+        };
+        if let Some(entry) = self.sessions.get_mut(id) {
+            entry.tell(|| event);
+        }
+    }
+
+    fn transport_name(&self, id: u16) -> String {
+        let spec = self.host.catalogue().transport(id);
+        spec.map_or_else(|| id.to_string(), |spec| spec.name.to_owned())
+    }
+
+    fn tell_of_flow(&mut self, id: SessionId, flow: usize, event: impl FnOnce(String) -> Event) {
+        let Some(entry) = self.sessions.get_mut(&id) else { return };
+        let Some(name) = entry.flows.get(flow).map(|flow| flow.info.name.clone()) else { return };
+        entry.tell(|| event(name));
     }
 
     fn flow(&mut self, id: SessionId, flow: usize) -> Option<&mut Flow> {
@@ -129,21 +203,21 @@ impl State {
         }
     }
 
-    /// Answers an offer: ends for flows of bytes, nothing for media.
+    /// Answers an offer: ends for flows of bytes, access modules for media where they are wanted.
     fn answer(&mut self, id: SessionId, title: String, offers: &[FlowOffer]) {
         let now = self.now();
         let Some(entry) = self.sessions.get_mut(&id) else { return };
         entry.title = title;
-        let (ends, ports): (Vec<_>, Vec<_>) = offers.iter().map(make_end).unzip();
-        let infos = offers.iter().map(|offer| FlowInfo::of(offer, Role::Participant));
-        entry.flows = infos.zip(ends).map(|(info, end)| Flow::new(info, end)).collect();
-        let declined = ports.iter().all(Option::is_none);
-        let core = self.host.reactor().core();
-        let text = "the session has no flow of bytes; its pictures and sound are for `dacapo play`";
-        let answered = match declined {
-            true => Err(Error::new(Code::Unsupported, text)),
-            false => core.answer(now, id, ports),
-        };
+        let catalogue = Arc::clone(self.host.catalogue());
+        let answered = entry
+            .open_ends(offers, &catalogue)
+            .map_err(|text| Error::new(Code::AccessFailed, text));
+        let answered = answered.and_then(|ports| {
+            if ports.iter().all(Option::is_none) {
+                return Err(Error::new(Code::Unsupported, NOTHING_TAKEN));
+            }
+            self.host.reactor().core().answer(now, id, ports)
+        });
         if let Err(error) = answered {
             // The reason is ours; what the core tells of the end does not replace it.
             self.set_phase(id, Phase::Over(Some(error)));
@@ -181,6 +255,7 @@ impl State {
         }
         // Nobody has been told of who never was a participant.
         let unknown = entry.role == Role::Creator && entry.phase == Phase::Joining;
+        entry.tell(|| Event::Ended { error: error.clone() });
         entry.phase = Phase::Over(error);
         let had_others = entry.flows.iter_mut().map(Flow::let_go).fold(false, |any, it| any | it);
         let name = had_others.then(|| entry.name.clone());
@@ -203,7 +278,7 @@ impl State {
 }
 
 /// This end of an offered flow, for the application and for the core.
-fn make_end(offer: &FlowOffer) -> (Option<RawEnd>, Option<Port>) {
+pub(super) fn make_end(offer: &FlowOffer) -> (Option<RawEnd>, Option<Port>) {
     use dacapo_wire::session::Direction;
     match (&offer.medium, offer.direction) {
         (Medium::Raw, Direction::ToCreator) => {
@@ -222,11 +297,12 @@ fn make_end(offer: &FlowOffer) -> (Option<RawEnd>, Option<Port>) {
 fn make_flows(
     offers: impl Iterator<Item = FlowOffer>,
     mut ends: Vec<(String, RawEnd)>,
+    catalogue: &Catalogue,
 ) -> Vec<Flow> {
     let flow = |offer: FlowOffer| {
         let at = ends.iter().position(|(name, _)| *name == offer.name);
         let end = at.map(|at| ends.swap_remove(at).1);
-        let mut flow = Flow::new(FlowInfo::of(&offer, Role::Creator), end);
+        let mut flow = Flow::new(FlowInfo::of(&offer, Role::Creator, catalogue), end);
         flow.wait();
         flow
     };

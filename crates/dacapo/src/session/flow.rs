@@ -8,7 +8,7 @@ use crate::access::raw::{RawReceiver, RawSender};
 use crate::plan::RawEnd;
 use dacapo_core::table::Role;
 use dacapo_core::{Error, Ledger};
-use dacapo_lift::Property;
+use dacapo_lift::{Catalogue, Property};
 use dacapo_qos::{format_rate, format_size};
 use dacapo_wire::session::FlowOffer;
 use std::fmt;
@@ -46,9 +46,8 @@ pub struct FlowInfo {
 
 impl FlowInfo {
     /// The flow of an offer.
-    pub(super) fn of(offer: &FlowOffer, role: Role) -> Self {
+    pub(super) fn of(offer: &FlowOffer, role: Role, catalogue: &Catalogue) -> Self {
         use dacapo_wire::session::Direction as Wire;
-        let catalogue = crate::catalogue();
         let name = |id: u16| {
             let entry = catalogue.by_id(id);
             entry.map_or_else(|| format!("{id:#06x}"), |entry| entry.spec.name.to_owned())

@@ -8,7 +8,7 @@
 //! What it is not: the session, which is an entry of the endpoint's state.
 
 use super::account::Account;
-use super::drive::{Guard, Shared};
+use super::driver::{Guard, Shared};
 use super::endpoint::Endpoint;
 use super::entry::{Entry, Phase};
 use super::flow::{Direction, End, Flow, FlowInfo};
@@ -16,6 +16,8 @@ use super::misuse;
 use super::seat::Seat;
 use super::state::{Pushed, State};
 use super::units::{check_len, put, spare, take};
+use super::waiting::{Wait, Waiting};
+use super::wanted::{OfFlow, Wanted};
 use dacapo_base::Time;
 use dacapo_core::table::Role;
 use dacapo_core::{Code, Error, SessionId};
@@ -51,7 +53,10 @@ pub enum Received {
 /// that was not closed closes as [`Session::close`] does, in at most 2 s; what takes longer is not
 /// sent.
 #[derive(Clone)]
-pub struct Session(Arc<Inner>);
+pub struct Session {
+    inner: Arc<Inner>,
+    how: Wait,
+}
 
 struct Inner {
     endpoint: Endpoint,
@@ -62,13 +67,21 @@ struct Inner {
 
 impl Session {
     pub(super) fn new(endpoint: &Endpoint, seat: Arc<Seat>, id: SessionId, name: &str) -> Self {
-        Self(Arc::new(Inner { endpoint: endpoint.clone(), seat, id, name: name.to_owned() }))
+        let inner = Inner { endpoint: endpoint.clone(), seat, id, name: name.to_owned() };
+        Self { inner: Arc::new(inner), how: Wait::default() }
+    }
+
+    /// The same session, by a handle whose calls wait so for units, for room and for answers of the
+    /// peer. Another handle's wait as before, at first as [`Wait::Adaptive`] says.
+    #[must_use]
+    pub fn waiting(&self, how: Wait) -> Self {
+        Self { inner: Arc::clone(&self.inner), how }
     }
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.inner.name
     }
 
     /// What people see of it.
@@ -88,14 +101,14 @@ impl Session {
     #[must_use]
     pub fn peer_fingerprint(&self) -> Option<Fingerprint> {
         let mut state = self.lock();
-        let peer = state.sessions.get(&self.0.id)?.peer;
+        let peer = state.sessions.get(&self.inner.id)?.peer;
         state.host.peer_fingerprint(peer)
     }
 
     /// The endpoint that it is at.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
-        &self.0.endpoint
+        &self.inner.endpoint
     }
 
     /// Its flows, as they were agreed.
@@ -122,7 +135,7 @@ impl Session {
     /// found out; it changes with the path while flows run.
     #[must_use]
     pub fn path_mtu(&self) -> Option<usize> {
-        self.lock().core().path_mtu(self.0.id)
+        self.lock().core().path_mtu(self.inner.id)
     }
 
     /// How long contact may be lost before this end gives the session up, whatever its creator said
@@ -132,14 +145,14 @@ impl Session {
     /// [`dacapo_core::Code::NoSuchThing`] when the session is over.
     pub fn set_give_up(&self, after: Duration) -> Result<(), Error> {
         let mut state = self.lock();
-        state.host.reactor().core().set_give_up_after(self.0.id, after)
+        state.host.reactor().core().set_give_up_after(self.inner.id, after)
     }
 
     /// What became of every unit, so far or, after the end, for good.
     #[must_use]
     pub fn account(&self) -> Account {
-        let empty = || Account { session: self.0.name.clone(), flows: Vec::new() };
-        self.lock().account(self.0.id).unwrap_or_else(empty)
+        let empty = || Account { session: self.inner.name.clone(), flows: Vec::new() };
+        self.lock().account(self.inner.id).unwrap_or_else(empty)
     }
 
     /// What has gone through each module of a flow's protocol at this end so far, from the
@@ -147,14 +160,14 @@ impl Session {
     /// there is none of that name.
     #[must_use]
     pub fn modules(&self, flow: &str) -> Vec<(&'static str, ModuleCounters)> {
-        let all = self.lock().core().status(self.0.id);
+        let all = self.lock().core().status(self.inner.id);
         let found = all.into_iter().find(|it| it.offer.name == flow);
         let modules = found.map(|it| it.modules).unwrap_or_default();
         modules.into_iter().map(|(spec, counters)| (spec.name, counters)).collect()
     }
 
     fn look<T>(&self, look: impl FnOnce(&Entry) -> T) -> Option<T> {
-        self.lock().sessions.get(&self.0.id).map(look)
+        self.lock().sessions.get(&self.inner.id).map(look)
     }
 
     pub(super) fn lock(&self) -> Guard<'_> {
@@ -163,24 +176,21 @@ impl Session {
 
     /// What its endpoint's calls share.
     pub(super) fn shared(&self) -> &Shared {
-        &self.0.seat.shared
+        &self.inner.seat.shared
     }
 
     pub(super) fn id(&self) -> SessionId {
-        self.0.id
+        self.inner.id
     }
 
-    /// Waits until the session is so, or closed, or over.
+    /// Waits as this handle does.
     pub(super) fn wait<'a>(
         &'a self,
         state: Guard<'a>,
         until: Time,
-        met: impl Fn(&Entry) -> bool + Clone + Send + 'static,
+        wanted: &Wanted,
     ) -> (Guard<'a>, Result<bool, Error>) {
-        let id = self.0.id;
-        self.0.seat.shared.wait(state, until, move |state: &State| {
-            state.sessions.get(&id).is_none_or(|entry| entry.is_done() || met(entry))
-        })
+        self.shared().wait(state, until, self.how, wanted)
     }
 
     /// Lets the flows run, at the Participant's end; waits until they do. At the Creator's end it
@@ -201,7 +211,7 @@ impl Session {
     /// ended; [`Code::NoAnswer`] within 10 s.
     pub fn deactivate(&self) -> Result<(), Error> {
         let mut state = self.lock();
-        let entry = state.open_entry(self.0.id)?;
+        let entry = state.open_entry(self.inner.id)?;
         if entry.role == Role::Creator {
             return Err(misuse("only the participant pauses a session; close() ends it"));
         }
@@ -214,10 +224,10 @@ impl Session {
     fn switch(&self, from: Phase, by: Phase, to: Phase) -> Result<(), Error> {
         let mut state = self.lock();
         // Of what was before, a Participant has to know that it is over, and a Creator does not.
-        let entry = state.open_entry(self.0.id)?;
+        let entry = state.open_entry(self.inner.id)?;
         let was_active = entry.was_active && entry.role == Role::Participant;
         loop {
-            let entry = state.open_entry(self.0.id)?;
+            let entry = state.open_entry(self.inner.id)?;
             if let Phase::Over(error) = &entry.phase {
                 if to == Phase::Active && entry.was_active && !was_active {
                     return Ok(());
@@ -231,11 +241,10 @@ impl Session {
             if entry.phase == from && entry.role == Role::Participant {
                 refused = self.ask(&mut state, &by).err();
             }
-            let was = state.open_entry(self.0.id)?.phase.clone();
+            let was = state.open_entry(self.inner.id)?.phase.clone();
             // Refused is who asks when the peer has just closed: then the end follows.
             let until = refused.as_ref().map_or(Time::NEVER, |_| clock::now() + CLOSE_MAX);
-            let met = move |entry: &Entry| entry.phase != was;
-            let (locked, outcome) = self.wait(state, until, met);
+            let (locked, outcome) = self.wait(state, until, &Wanted::Phase(self.inner.id, was));
             state = locked;
             if let (false, Some(error)) = (outcome?, refused) {
                 return Err(error);
@@ -245,13 +254,13 @@ impl Session {
 
     /// Asks the peer to let the flows run, or pause.
     fn ask(&self, state: &mut State, by: &Phase) -> Result<(), Error> {
-        let (id, now) = (self.0.id, state.now());
+        let (id, now) = (self.inner.id, state.now());
         match by {
             Phase::Activating => state.core().activate(now, id)?,
             _ => state.core().deactivate(now, id)?,
         }
         state.open_entry(id)?.phase = by.clone();
-        self.0.seat.shared.act(state);
+        self.inner.seat.shared.act(state);
         Ok(())
     }
 
@@ -276,34 +285,34 @@ impl Session {
     }
 
     fn send_until(&self, flow: &str, unit: &[u8], until: Time) -> Result<bool, Error> {
-        let shared = &self.0.seat.shared;
+        let shared = &self.inner.seat.shared;
         let mut state = self.lock();
-        let entry = state.open_entry(self.0.id)?;
+        let entry = state.open_entry(self.inner.id)?;
         let index = entry.flow_index(flow, Direction::Outgoing)?;
         entry.check_begun()?;
         let len = unit.len();
         check_len(entry, index, len)?;
         let now = clock::now();
-        let pushed = state.push(now, self.0.id, index, unit);
+        let pushed = state.push(now, self.inner.id, index, unit);
         if pushed != Pushed::NotNow {
             shared.after_push(&mut state, now, pushed);
             return Ok(true);
         }
-        let entry = state.open_entry(self.0.id)?;
+        let entry = state.open_entry(self.inner.id)?;
         let mut bytes = spare(entry, index);
         bytes.extend_from_slice(unit);
         loop {
-            let entry = state.open_entry(self.0.id)?;
+            let entry = state.open_entry(self.inner.id)?;
             match put(entry, index, bytes)? {
                 None => {
-                    state.wake(self.0.id, index);
+                    state.wake(self.inner.id, index);
                     shared.act(&mut state);
                     return Ok(true);
                 }
                 Some(back) => bytes = back,
             }
-            let met = move |entry: &Entry| entry.flows.get(index).is_none_or(|it| it.takes(len));
-            let (locked, outcome) = self.wait(state, until, met);
+            let room = Wanted::Flow(self.inner.id, index, OfFlow::Room(len));
+            let (locked, outcome) = self.wait(state, until, &room);
             state = locked;
             if !outcome? {
                 return Ok(false);
@@ -321,13 +330,13 @@ impl Session {
     /// Misuse when the session is closed, there is no such flow, or it is received here.
     pub fn finish(&self, flow: &str) -> Result<(), Error> {
         let mut state = self.lock();
-        let entry = state.open_entry(self.0.id)?;
+        let entry = state.open_entry(self.inner.id)?;
         let index = entry.flow_index(flow, Direction::Outgoing)?;
         if let Some(flow) = entry.flows.get_mut(index) {
             flow.finish();
         }
-        state.wake(self.0.id, index);
-        self.0.seat.shared.act(&mut state);
+        state.wake(self.inner.id, index);
+        self.inner.seat.shared.act(&mut state);
         Ok(())
     }
 
@@ -362,14 +371,14 @@ impl Session {
     /// As [`Session::recv`].
     pub fn try_recv(&self, flow: &str) -> Result<Received, Error> {
         let mut state = self.lock();
-        let entry = state.open_entry(self.0.id)?;
+        let entry = state.open_entry(self.inner.id)?;
         let index = entry.flow_index(flow, Direction::Incoming)?;
         entry.check_begun()?;
         match self.take(&mut state, index)? {
             Received::Nothing => {}
             received => return Ok(received),
         }
-        if !self.0.seat.shared.look(&mut state) {
+        if !self.inner.seat.shared.look(&mut state) {
             return Ok(Received::Nothing);
         }
         self.take(&mut state, index)
@@ -379,7 +388,7 @@ impl Session {
     /// then needs no memory for each unit. Of a flow that is gone it is freed.
     pub fn give_back(&self, flow: &str, unit: Vec<u8>) {
         let mut state = self.lock();
-        let entry = state.sessions.get_mut(&self.0.id);
+        let entry = state.sessions.get_mut(&self.inner.id);
         let found = entry.and_then(|entry| entry.flows.iter().find(|it| it.info.name == flow));
         if let Some(End::Receiver(receiver)) = found.map(|flow| &flow.end) {
             receiver.give_back(unit);
@@ -388,18 +397,18 @@ impl Session {
 
     /// Takes a unit out of the queue of a flow, which may go on if it was held up.
     fn take(&self, state: &mut State, index: usize) -> Result<Received, Error> {
-        let entry = state.open_entry(self.0.id)?;
+        let entry = state.open_entry(self.inner.id)?;
         let received = take(entry, index)?;
         let is_held_up = || entry.flows.get(index).is_some_and(Flow::is_held_up);
         if matches!(received, Received::Unit(_)) && is_held_up() {
-            state.go_on(self.0.id, index);
+            state.go_on(self.inner.id, index);
         }
         Ok(received)
     }
 
     fn recv_until(&self, flow: &str, until: Time) -> Result<Received, Error> {
         let mut state = self.lock();
-        let entry = state.open_entry(self.0.id)?;
+        let entry = state.open_entry(self.inner.id)?;
         let index = entry.flow_index(flow, Direction::Incoming)?;
         entry.check_begun()?;
         loop {
@@ -407,8 +416,8 @@ impl Session {
                 Received::Nothing => {}
                 received => return Ok(received),
             }
-            let met = move |entry: &Entry| entry.flows.get(index).is_none_or(Flow::gives);
-            let (locked, outcome) = self.wait(state, until, met);
+            let unit = Wanted::Flow(self.inner.id, index, OfFlow::Unit);
+            let (locked, outcome) = self.wait(state, until, &unit);
             state = locked;
             if !outcome? {
                 return Ok(Received::Nothing);
@@ -426,12 +435,12 @@ impl Session {
     /// Misuse when it is closed; why it ended, if that was before and not in order:
     /// [`Session::account`] then has the account.
     pub fn close(&self) -> Result<Account, Error> {
-        self.0.close(Time::NEVER)
+        self.inner.close(Time::NEVER, self.how)
     }
 }
 
 impl Inner {
-    fn close(&self, until: Time) -> Result<Account, Error> {
+    fn close(&self, until: Time, how: Wait) -> Result<Account, Error> {
         let (id, shared) = (self.id, &self.seat.shared);
         let mut state = shared.lock();
         let entry = state.open_entry(id)?;
@@ -443,15 +452,15 @@ impl Inner {
         // Calls that wait learn that it is closed.
         shared.act(&mut state);
         if is_active {
-            state = shared.send_waiting(state, id, until);
-            state = self.linger(state, until);
+            state = shared.send_waiting(state, id, until, how);
+            state = self.linger(state, until, how);
         }
-        let is_over = move |state: &State| state.sessions.get(&id).is_none_or(Entry::is_over);
-        if !is_over(&state) {
+        let end = Wanted::End(id);
+        if !end.is_met(&state) {
             state.close(id);
             shared.act(&mut state);
             let until = until.min(clock::now() + CLOSE_MAX);
-            (state, _) = shared.wait(state, until, is_over);
+            (state, _) = shared.wait(state, until, how, &end);
         }
         let account = state.account(id).ok_or_else(|| misuse("the session is closed"))?;
         match state.sessions.get(&id).and_then(Entry::disorder) {
@@ -461,15 +470,13 @@ impl Inner {
     }
 
     /// Waits until what was sent is accounted for, as long as units go.
-    fn linger<'a>(&'a self, mut state: Guard<'a>, until: Time) -> Guard<'a> {
+    fn linger<'a>(&'a self, mut state: Guard<'a>, until: Time, how: Wait) -> Guard<'a> {
         let (id, shared) = (self.id, &self.seat.shared);
         loop {
             let sent = state.sent(id);
             let stalled = clock::now() + STALL_MAX;
-            let met = move |state: &State| {
-                state.sessions.get(&id).is_none_or(|it| it.is_over() || it.is_accounted())
-            };
-            let (locked, outcome) = shared.wait(state, until.min(stalled), met);
+            let account = Wanted::Account(id);
+            let (locked, outcome) = shared.wait(state, until.min(stalled), how, &account);
             state = locked;
             let goes_on = outcome == Ok(false) && clock::now() < until && state.sent(id) > sent;
             if !goes_on {
@@ -481,14 +488,14 @@ impl Inner {
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("name", &self.0.name).finish_non_exhaustive()
+        f.debug_struct("Session").field("name", &self.inner.name).finish_non_exhaustive()
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         // One that is closed is refused, and that is all there is to do.
-        let _ = self.close(clock::now() + DROP_MAX);
+        let _ = self.close(clock::now() + DROP_MAX, Wait::Block);
         self.seat.shared.lock().sessions.remove(&self.id);
     }
 }

@@ -57,13 +57,14 @@
 //! # Ok::<(), dacapo::Error>(())
 //! ```
 
-use super::drive::Guard;
-use super::entry::Entry;
+use super::driver::Guard;
 use super::flow::{Direction, Flow};
 use super::handle::Session;
 use super::misuse;
 use super::state::State;
 use super::units::{put_message, take_part};
+use super::waiting::Waiting;
+use super::wanted::{OfFlow, Wanted};
 use crate::access::messages::{Counters, Inbox, Outcome, Part, ReceivedSums, Sums, Ticket};
 use dacapo_base::Time;
 use dacapo_core::Error;
@@ -244,9 +245,8 @@ impl MessageSender {
                     return Ok(accepted);
                 }
             }
-            let takes = move |flow: &Flow| flow.takes_message(priority, len);
-            let met = move |entry: &Entry| entry.flows.get(index).is_none_or(takes);
-            let (locked, outcome) = session.wait(state, until, met);
+            let room = Wanted::Flow(id, index, OfFlow::MessageRoom { priority, len });
+            let (locked, outcome) = session.wait(state, until, &room);
             state = locked;
             if !outcome? {
                 return Ok(Handed::Full(message));
@@ -261,11 +261,8 @@ impl MessageSender {
         if flow.and_then(Flow::sender).is_some_and(|sender| !sender.has_given(ticket)) {
             return Err(misuse(format!("the ticket is not of the flow \"{}\"", self.flow)));
         }
-        let met = move |entry: &Entry| {
-            let sender = entry.flows.get(index).and_then(Flow::sender);
-            sender.is_none_or(|sender| sender.outcome(ticket).is_some())
-        };
-        let (mut state, waited) = session.wait(state, until, met);
+        let end = Wanted::Flow(session.id(), index, OfFlow::Outcome(ticket));
+        let (mut state, waited) = session.wait(state, until, &end);
         if let Some(outcome) = outcome(&state, session, index, ticket) {
             return Ok(Some(outcome));
         }
@@ -357,8 +354,8 @@ impl MessageReceiver {
                 Got::Nothing => {}
                 got => return Ok(got),
             }
-            let met = move |entry: &Entry| entry.flows.get(index).is_none_or(Flow::gives);
-            let (locked, outcome) = session.wait(state, until, met);
+            let part = Wanted::Flow(session.id(), index, OfFlow::Unit);
+            let (locked, outcome) = session.wait(state, until, &part);
             state = locked;
             if !outcome? {
                 return Ok(Got::Nothing);

@@ -31,11 +31,14 @@
 //! that is sent by one of them goes to everybody, and each has an account of what was sent since it
 //! takes part. Who leaves ends it for itself only.
 //!
-//! What it is not: for media; a Participant's end declines flows of pictures and sound, and
-//! `dacapo play` is for them. Nor a promise of delivery by itself: a flow loses what its protocol
-//! does not repair. A receiver that reads more slowly than its peer sends holds a flow up that asks
-//! for no loss ([`FlowInfo::is_held_up`]): its sender waits. Of any other flow it loses what does
-//! not fit the queue (4,096 units, 4 MiB), which the account shows as `overflow`.
+//! Pictures and sound come from the files that the session file names, and go where [`Join`] says:
+//! into files, to a player, or counted; else they are declined. [`Session::command`] tells them
+//! PLAY, STOP, FF, FR, FWD, RWD, and [`Session::events`] what happens besides.
+//!
+//! A flow loses what its protocol does not repair. A receiver that reads more slowly than its peer
+//! sends holds a flow up that asks for no loss ([`FlowInfo::is_held_up`]): its sender waits. Of any
+//! other flow it loses what does not fit the queue (4,096 units, 4 MiB), which the account shows as
+//! `overflow`.
 //!
 //! # Messages
 //! Instead of units a flow can carry whole messages of any length, with priorities and tickets:
@@ -90,30 +93,42 @@
 //! ```
 
 mod account;
+mod asked;
 mod background;
 mod branch;
+mod builder;
 mod creator;
-mod drive;
+mod driver;
 mod endpoint;
 mod entry;
+mod event;
 mod events;
 mod flow;
 mod handle;
+mod join;
 mod messages;
 mod others;
+mod poll;
 mod publish;
 mod seat;
-mod sleeper;
 mod state;
 mod units;
+mod waiters;
+mod waiting;
+mod wanted;
 
 pub use account::{Account, FlowAccount};
+pub use asked::Change;
+pub use builder::Builder;
 pub use creator::{BACKLOG_MAX, Creator};
-pub use drive::Counters;
+pub use driver::Counters;
 pub use endpoint::{Endpoint, connect, connect_with, create};
+pub use event::{Event, Events};
 pub use flow::{Direction, FlowInfo};
 pub use handle::{Received, Session};
+pub use join::Join;
 pub use messages::{Got, Handed, MessageReceiver, MessageSender};
+pub use waiting::Wait;
 
 use dacapo_core::{Code, Error};
 

@@ -14,11 +14,13 @@
 //! one at least has finished it or nobody waits to be accepted; who closes first has what waited
 //! then sent to its participant, and waits for nothing that others hand over later.
 
-use super::drive::{Guard, Shared};
+use super::driver::{Guard, Shared};
 use super::entry::Entry;
 use super::flow::{End, Flow};
 use super::handle::STALL_MAX;
 use super::state::State;
+use super::waiting::{Wait, Waiting};
+use super::wanted::Wanted;
 use dacapo_base::Time;
 use dacapo_core::SessionId;
 use dacapo_sys::clock;
@@ -31,16 +33,13 @@ impl Shared {
         mut state: Guard<'a>,
         id: SessionId,
         until: Time,
+        how: Wait,
     ) -> Guard<'a> {
         let marks = state.marks(id);
         let (mut sent, mut stalled) = (state.sent(id), clock::now() + STALL_MAX);
         while !state.has_sent(id, &marks) {
-            let turned_at = state.drive.background.turned_at();
-            let met = move |state: &State| {
-                let is_over = state.sessions.get(&id).is_none_or(Entry::is_over);
-                is_over || state.drive.background.turned_at() != turned_at
-            };
-            let (locked, outcome) = self.wait(state, until.min(stalled), met);
+            let change = Wanted::Change(id, state.changes);
+            let (locked, outcome) = self.wait(state, until.min(stalled), how, &change);
             state = locked;
             let is_over = state.sessions.get(&id).is_none_or(Entry::is_over);
             if outcome != Ok(true) || is_over {

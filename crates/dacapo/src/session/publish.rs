@@ -22,6 +22,7 @@ use crate::access::raw::RawShare;
 use crate::plan::{OnRaw, Plan, RawEnd};
 use dacapo_base::failpoint;
 use dacapo_core::{Code, Error, Joining, Port, Publisher, SessionId};
+use dacapo_lift::Catalogue;
 use dacapo_wire::session::FlowOffer;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -80,8 +81,15 @@ impl Door {
                 joined.ends.push((name.to_owned(), end));
             }
         });
-        let plan = plan.publisher_with(1.0, on_raw);
-        Box::new(Gate { plan, door: self.clone(), main: main.clone(), shared: Vec::new() })
+        let publisher = plan.publisher_with(1.0, on_raw);
+        let (door, main) = (self.clone(), main.clone());
+        Box::new(Gate {
+            plan: publisher,
+            catalogue: plan.catalogue(),
+            door,
+            main,
+            shared: Vec::new(),
+        })
     }
 
     /// Those who have joined since the last call and have got all of their flows, in order.
@@ -133,6 +141,7 @@ fn lives(end: &RawEnd) -> bool {
 /// The publisher of a plan, with a list of who comes.
 struct Gate {
     plan: Box<dyn Publisher>,
+    catalogue: Catalogue,
     door: Door,
     /// Where sessions wait to be accepted.
     main: Door,
@@ -162,7 +171,7 @@ impl Publisher for Gate {
         let mut hall = self.door.hall();
         let Some(joined) = hall.joined.last_mut() else { return Ok(port) };
         joined.has_got_one();
-        let transport = crate::catalogue().transport(flow.transport);
+        let transport = self.catalogue.transport(flow.transport);
         if let (true, Some(share)) =
             (transport.is_some_and(|it| it.groups), joined.share(&flow.name))
         {

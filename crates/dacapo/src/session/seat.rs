@@ -15,12 +15,14 @@
 //! endpoint; here no lock of one is taken under that of another.
 
 use super::background;
-use super::drive::{Counters, Drive, Guard, Shared};
-use super::sleeper::Sleeper;
+use super::driver::{Counters, Driver, Guard, Shared};
+use super::poll::Poll;
 use super::state::{PeerPhase, State};
+use super::waiting::{Wait, Waiting};
+use super::wanted::Wanted;
 use crate::host::{Host, HostConfig};
 use dacapo_base::{Time, failpoint};
-use dacapo_core::{Code, Error, PeerId};
+use dacapo_core::{Code, DialParams, Error, PeerId};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -37,10 +39,10 @@ impl Seat {
     pub fn new(mut host: Host) -> Result<Self, Error> {
         let system = |error: std::io::Error| Error::new(Code::System, error.to_string());
         let reactor = host.reactor();
-        let calls = Sleeper::of_calls(reactor).map_err(system)?;
-        let background = Sleeper::of_background(reactor).map_err(system)?;
-        let drive = Drive::new(calls, &background);
-        let shared = Arc::new(Shared::new(State::new(host, drive)));
+        let calls = Poll::of_calls(reactor).map_err(system)?;
+        let background = Poll::of_background(reactor).map_err(system)?;
+        let driver = Driver::new(calls, &background);
+        let shared = Arc::new(Shared::new(State::new(host, driver)));
         let its = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("dacapo".to_owned());
         let thread = thread.spawn(move || background::run(&its, background)).map_err(system)?;
@@ -58,14 +60,16 @@ impl Seat {
     ///
     /// # Errors
     /// Why it cannot be reached.
-    pub fn dial(&self, remote: SocketAddr) -> Result<(Guard<'_>, PeerId), Error> {
+    pub fn dial(
+        &self,
+        remote: SocketAddr,
+        params: DialParams,
+    ) -> Result<(Guard<'_>, PeerId), Error> {
         let mut state = self.shared.lock();
-        let id = state.dial(remote)?;
+        let id = state.dial(remote, params)?;
         self.shared.act(&mut state);
-        let (mut state, outcome) = self.shared.wait(state, Time::NEVER, move |state| {
-            let peer = state.peers.get(&id);
-            peer.is_none_or(|peer| !matches!(peer.phase, PeerPhase::Dialing))
-        });
+        let answers = Wanted::Peer(id);
+        let (mut state, outcome) = self.shared.wait(state, Time::NEVER, Wait::default(), &answers);
         state.dialed(id)?;
         outcome.map(|_| (state, id))
     }
@@ -93,7 +97,7 @@ impl Seat {
         let mut state = self.shared.lock();
         let reactor = state.host.reactor();
         let (turns, busy_permille) = (reactor.counters().turns, reactor.busy_permille());
-        Counters { reactors: 1, turns, background_looks, busy_permille, ..state.drive.counters }
+        Counters { reactors: 1, turns, background_looks, busy_permille, ..state.driver.counters() }
     }
 }
 

@@ -1,21 +1,22 @@
 //! [`State`]: everything behind the lock of an endpoint.
 //!
 //! What it is: the host, the sessions, peers and served sessions, and who drives them. What it is
-//! not: waiting; that is `drive`. What the core tells is followed in `events`.
+//! not: waiting; that is `waiting`. What the core tells is followed in `events`.
 //!
 //! Invariant: between two calls everything that the core has told is followed, and everything that
 //! may be sent is sent.
 
 use super::branch::Trunk;
-use super::drive::{Drive, Lead};
+use super::driver::Driver;
 use super::entry::Entry;
 use super::flow::{End, Flow};
 use super::misuse;
 use super::publish::Door;
+use super::waiting::Turning;
 use crate::host::Host;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
-use dacapo_core::{Code, Core, Error, PeerId, SessionId, Wishes};
+use dacapo_core::{Code, Core, DialParams, Error, PeerId, SessionId, Wishes};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -81,20 +82,23 @@ pub(super) struct State {
     pub serving: BTreeMap<String, Serving>,
     /// The newest session that is known here; ids ascend.
     pub newest: Option<SessionId>,
-    pub drive: Drive,
+    pub driver: Driver,
+    /// Rounds in which something has happened.
+    pub changes: u64,
     /// Why nothing works any more.
     pub failure: Option<Error>,
 }
 
 impl State {
-    pub fn new(host: Host, drive: Drive) -> Self {
+    pub fn new(host: Host, driver: Driver) -> Self {
         Self {
             host,
             sessions: BTreeMap::new(),
             peers: BTreeMap::new(),
             serving: BTreeMap::new(),
             newest: None,
-            drive,
+            driver,
+            changes: 0,
             failure: None,
         }
     }
@@ -107,19 +111,17 @@ impl State {
         self.host.reactor().now()
     }
 
-    /// One turn without waiting, and what the core tells then; false when nothing has happened.
-    pub fn turn(&mut self) -> bool {
+    /// Turns without waiting until there is nothing left to do, and follows what the core tells;
+    /// false when nothing has happened.
+    pub fn round(&mut self) -> bool {
         let mut has_changed = false;
         loop {
             match self.host.reactor().turn(Duration::ZERO) {
-                // Nothing but the waker of calls is watched. While a call sleeps it is for that
-                // call; else it was rung too late, and keeps the background from sleeping.
-                Ok(watched) if !watched.is_empty() && self.drive.lead != Lead::Call => {
-                    self.drive.call.hush();
-                }
+                // Nothing but the waker of calls is watched.
+                Ok(watched) if !watched.is_empty() => self.driver.hush(),
                 Ok(_) => {}
                 Err(error) => {
-                    self.failure.get_or_insert(Error::new(Code::System, error.to_string()));
+                    self.failure.get_or_insert(Error::caused(Code::System, error));
                     return true;
                 }
             }
@@ -127,6 +129,7 @@ impl State {
                 return has_changed;
             }
             has_changed = true;
+            self.changes += 1;
             // What was answered is to go out.
             if !self.follow_core() {
                 return true;
@@ -172,13 +175,19 @@ impl State {
     ///
     /// # Errors
     /// When there is no way to the address.
-    pub fn dial(&mut self, remote: SocketAddr) -> Result<PeerId, Error> {
+    pub fn dial(&mut self, remote: SocketAddr, params: DialParams) -> Result<PeerId, Error> {
         let known = self.peers.iter_mut().find(|(_, peer)| peer.is_at(remote));
         if let Some((id, peer)) = known {
             peer.waits += 1;
-            return Ok(*id);
+            let (id, is_dialing) = (*id, matches!(peer.phase, PeerPhase::Dialing));
+            if is_dialing {
+                let now = self.now();
+                // It is there: it only tries as long as this call waits, too.
+                let _ = self.core().connect_with(now, remote, params);
+            }
+            return Ok(id);
         }
-        let id = self.host.connect(remote)?;
+        let id = self.host.connect_with(remote, params)?;
         let peer = Peer { dialed: Some(remote), phase: PeerPhase::Dialing, waits: 1 };
         self.peers.insert(id, peer);
         Ok(id)
@@ -248,7 +257,7 @@ impl State {
     /// will have to, is woken for that. The call itself need not turn.
     pub fn go_on(&mut self, id: SessionId, flow: usize) {
         self.wake(id, flow);
-        self.ring_if_earlier();
+        self.reschedule();
     }
 
     /// Hands a unit over without the queue of its flow, in which none may wait.
@@ -301,7 +310,7 @@ impl State {
         for peer in peers {
             self.core().disconnect(now, peer);
         }
-        self.turn();
+        self.round();
         self.host.reactor().flush(FLUSH_MAX);
     }
 }

@@ -8,10 +8,15 @@
 #![allow(clippy::unwrap_used)]
 
 mod any_stream;
+mod dialing;
 mod ends;
+mod face;
 mod groups;
 mod life;
+mod links;
 mod lost_flow;
+#[path = "../media/mod.rs"]
+mod media;
 mod messages;
 mod misuse;
 mod near;
@@ -20,5 +25,8 @@ mod quic;
 mod reactors;
 mod threads;
 mod units;
+#[path = "../../../sys/tests/common/veth.rs"]
+mod veth;
+mod waits;
 mod world;
 mod xtp;

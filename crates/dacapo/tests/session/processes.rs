@@ -4,13 +4,20 @@
 //! argument comes before the name, where the example looks for it. Without one such a test has
 //! nothing to do.
 
+use crate::media;
 use crate::world::{TWO_WAY, endpoint, uri, watched};
 use dacapo::Code;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
+#[path = "../../../../examples/change.rs"]
+mod change;
 #[path = "../../../../examples/receiver.rs"]
 mod receiver;
+#[path = "../../../../examples/remote.rs"]
+mod remote;
+#[path = "../../../../examples/save.rs"]
+mod save;
 #[path = "../../../../examples/sender.rs"]
 mod sender;
 
@@ -35,6 +42,27 @@ fn program_sender() {
     }
 }
 
+#[test]
+fn program_change() {
+    if is_program("change") {
+        change::main().unwrap();
+    }
+}
+
+#[test]
+fn program_remote() {
+    if is_program("remote") {
+        remote::main().unwrap();
+    }
+}
+
+#[test]
+fn program_save() {
+    if is_program("save") {
+        save::main().unwrap();
+    }
+}
+
 /// Joins a session, sends a unit and does nothing more until it is killed.
 #[test]
 fn program_victim() {
@@ -51,9 +79,14 @@ struct Process(Child);
 
 impl Process {
     fn start(program: &str, argument: &str, folder: &std::path::Path) -> Self {
+        Self::start_with(program, &[argument], folder)
+    }
+
+    fn start_with(program: &str, arguments: &[&str], folder: &std::path::Path) -> Self {
         let test = format!("processes::program_{program}");
         let child = Command::new(std::env::current_exe().unwrap())
-            .args([argument, &test, "--exact", "--nocapture", "--test-threads=1"])
+            .args(arguments)
+            .args([&test, "--exact", "--nocapture", "--test-threads=1"])
             .env(PROGRAM, program)
             .env("XDG_STATE_HOME", folder)
             .stdin(Stdio::piped())
@@ -116,6 +149,69 @@ fn two_programs_of_ten_lines_send_and_print_lines() {
         let printed = receiver.lines();
         let printed = printed.iter().filter_map(|line| Some(&line[line.find("line ")?..]));
         assert_eq!(printed.collect::<Vec<_>>(), lines);
+    });
+}
+
+#[test]
+fn a_program_changes_the_protocol_under_its_lines() {
+    watched(|| {
+        let folder = Folder::new("change");
+        let mut receiver = Process::start("receiver", "127.0.0.1:0", &folder.0);
+        let mut uri = String::new();
+        let mut told = BufReader::new(receiver.0.stderr.take().unwrap());
+        told.read_line(&mut uri).unwrap();
+        let printed = Process::start("change", uri.trim(), &folder.0).lines().join("\n");
+        assert!(printed.contains("epoch 1: segment ! checksum\nepoch 2: segment\n"), "{printed}");
+        assert!(printed.contains("30 sent = 30 delivered"), "{printed}");
+        assert!(printed.contains("the same at both ends"), "{printed}");
+        let printed = receiver.lines();
+        let numbers =
+            printed.iter().filter_map(|line| line.rsplit(' ').next()?.parse::<u32>().ok());
+        assert_eq!(numbers.collect::<Vec<_>>(), (0..30).collect::<Vec<_>>(), "{printed:?}");
+    });
+}
+
+/// A movie of so long, served; what else is kept for it.
+fn serve_movie(folder: &media::Folder, seconds: u64) -> dacapo::Creator {
+    let duration = std::time::Duration::from_secs(seconds);
+    let plan = folder.plan_movie(duration, &media::movie_session("", media::GRAPH));
+    let creator = endpoint().serve(&plan).unwrap();
+    creator.listen("127.0.0.1:0").unwrap();
+    creator
+}
+
+#[test]
+fn a_program_saves_a_movie() {
+    watched(|| {
+        let (folder, made) = (Folder::new("save"), media::Folder::new("program-save"));
+        let creator = serve_movie(&made, 1);
+        let into = made.path("in");
+        std::fs::create_dir(&into).unwrap();
+        let arguments = [&uri(&creator), into.to_str().unwrap()];
+        let mut program = Process::start_with("save", &arguments, &folder.0);
+        let _session = creator.accept().unwrap();
+        let printed = program.lines().join("\n");
+        assert!(printed.contains("video: 25 frames, saved Some("), "{printed}");
+        assert!(printed.contains("the same at both ends"), "{printed}");
+        assert!(into.join("movie.avi").is_file());
+    });
+}
+
+#[test]
+fn a_program_stops_a_movie_and_lets_it_play() {
+    watched(|| {
+        let (folder, made) = (Folder::new("remote"), media::Folder::new("program-remote"));
+        let creator = serve_movie(&made, 3);
+        let mut program = Process::start("remote", &uri(&creator), &folder.0);
+        let _session = creator.accept().unwrap();
+        let printed = program.lines().join("\n");
+        for (command, stands) in
+            [("stop: ", "stopped"), ("ff: ", "fast forward"), ("play: ", "playing")]
+        {
+            let line = printed.lines().find(|line| line.contains(command)).unwrap_or_default();
+            assert!(line.contains(stands), "{printed}");
+        }
+        assert!(printed.contains("FlowEnded"), "{printed}");
     });
 }
 

@@ -17,15 +17,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// An endpoint whose reactors are always full, or never, of which it has at most two.
-fn endpoint(full_permille: u16) -> Endpoint {
+pub fn endpoint(full_permille: u16) -> Endpoint {
     let reactors_max = NonZeroUsize::new(2).unwrap();
     let config = HostConfig { reactors_max, full_permille, ..HostConfig::default() };
     let host = Host::assemble(Identity::generate().unwrap(), config).unwrap();
     Endpoint::with_host(host).unwrap()
 }
 
-const ALWAYS: u16 = 0;
-const NEVER: u16 = 1_001;
+pub const ALWAYS: u16 = 0;
+pub const NEVER: u16 = 1_001;
 
 /// Echoes units until the flow ends.
 fn echo(creator: &Creator) -> std::thread::JoinHandle<()> {
@@ -39,7 +39,7 @@ fn echo(creator: &Creator) -> std::thread::JoinHandle<()> {
 }
 
 /// Sends units that come back, and ends the flow.
-fn use_it(session: &Session) {
+pub fn use_it(session: &Session) {
     session.activate().unwrap();
     for number in 0..200 {
         session.send("back", &unit(number)).unwrap();

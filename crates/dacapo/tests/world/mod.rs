@@ -4,13 +4,12 @@
 
 use dacapo::core::{
     ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, Ledger, Local, PeerId, Publisher,
-    SessionId, SessionSpec,
+    SessionId, SessionSpec, Way,
 };
 use dacapo::{Answer, Command};
 use dacapo_base::{Random, Time};
 use dacapo_packet::Layout;
 use dacapo_security::Identity;
-use dacapo_transport::Lane;
 use dacapo_wire::session::{FLOW_ALL, FlowOffer, MODULE_ACCESS};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -254,7 +253,7 @@ impl World {
             moved = true;
         }
         if let Some(transmit) = self.participant.poll_transmit(self.now) {
-            let port = if matches!(transmit.way.lane(), Lane::Control) { 1 } else { 2 };
+            let port = if transmit.way == Way::Control { 1 } else { 2 };
             let from = SocketAddr::from(([10, 0, 0, 2], port));
             let (bytes, segment) = self.participant.bytes(&transmit);
             let datagrams: Vec<Vec<u8>> =

@@ -203,6 +203,18 @@ impl TestMovie {
     /// # Errors
     /// A parameter out of bounds, or the destination's error.
     pub fn write_avi<W: Write + Seek>(&self, out: W) -> Result<W, TestMovieError> {
+        self.write_avi_telling(out, |_| {})
+    }
+
+    /// The same; `written` is told the index of each picture that was.
+    ///
+    /// # Errors
+    /// As [`TestMovie::write_avi`].
+    pub fn write_avi_telling<W: Write + Seek>(
+        &self,
+        out: W,
+        mut written: impl FnMut(u64),
+    ) -> Result<W, TestMovieError> {
         let generator = self.generator()?;
         let mut streams = vec![Format::Video(generator.video.clone())];
         streams.extend(generator.audio.clone().map(Format::Audio));
@@ -213,6 +225,7 @@ impl TestMovie {
             if has_sound {
                 writer.audio(1, &media.sound)?;
             }
+            written(media.index);
         }
         Ok(writer.finish()?)
     }

@@ -10,7 +10,7 @@ use crate::world::{Datagram, Node};
 use dacapo_base::Time;
 use dacapo_core::{Core, StreamAsk, StreamId};
 use dacapo_link::{Link, LinkConfig};
-use dacapo_transport::stream::Token;
+use dacapo_transport::stream::{PATIENCE, Token};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -104,8 +104,8 @@ impl World {
             }
             // What comes to a world's sinks is taken.
             StreamAsk::Read { .. } => {}
-            StreamAsk::Wait { stream, patience } => {
-                self.streams.set_patience(node, stream, patience);
+            StreamAsk::Wait { stream, longer } => {
+                self.streams.set_patience(node, stream, PATIENCE.saturating_add(longer));
             }
             StreamAsk::Close { stream } => {
                 self.expected.retain(|(at, _), known| (*at, *known) != (node, stream));

@@ -5,6 +5,8 @@
 
 mod cable;
 mod ring;
+#[path = "../common/veth.rs"]
+mod veth;
 
 use cable::{Cable, wait};
 use dacapo_sys::icmp::{self, Reported, Why};

@@ -40,7 +40,7 @@ impl Owned {
 impl Transport for Owned {
     pass_on!(
         inner: capabilities, local_addrs, open_data, close_data, join, leave, send, poll_too_large,
-        stats
+        poll_refused, stats
     );
 
     fn recv(&mut self, now: Time, pool: &mut Pool, into: &mut Vec<Incoming>) -> RecvOutcome {

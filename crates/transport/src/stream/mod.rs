@@ -39,7 +39,6 @@ mod preface;
 mod reader;
 mod sockets;
 mod table;
-mod terms;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -49,12 +48,12 @@ mod writer;
 /// [`StreamTransport::set_patience`] says otherwise.
 pub const PATIENCE: std::time::Duration = dacapo_sys::tcp::PATIENCE;
 
+pub use dacapo_lift::StreamParams;
 pub use end::{ReadOutcome, StreamEnd};
 pub use ending::Ending;
 pub use preface::MAGIC;
 pub use sockets::{Doorway, Sockets};
 pub use table::Connection;
-pub use terms::Terms;
 pub use transport::{StreamEvent, StreamTransport};
 pub use writer::Taken;
 

@@ -2,7 +2,7 @@
 //!
 //! What it is not: an implementation; see [`crate::tcp`] and [`crate::sim`].
 
-use super::{Terms, Token};
+use super::{StreamParams, Token};
 use crate::{Lane, Outgoing, SendError, Sent, Transport};
 use dacapo_base::Time;
 use dacapo_packet::Pool;
@@ -47,7 +47,7 @@ pub trait StreamTransport: Transport {
 
     /// Says what the flow is like whose stream has this token, after the token is expected or
     /// dialed, and before the stream is open. What has no use for it does nothing.
-    fn set_terms(&mut self, token: &Token, terms: &Terms) {
+    fn set_terms(&mut self, token: &Token, terms: &StreamParams) {
         let _ = (token, terms);
     }
 

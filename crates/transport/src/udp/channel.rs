@@ -23,8 +23,6 @@ pub(super) struct Channel {
     pub(super) local: SocketAddr,
     /// The only address that it reaches, when it is connected.
     pub(super) remote: Option<SocketAddr>,
-    /// An answer that nobody listens was read; the next send reports it.
-    pub(super) refused: bool,
     /// It stands in the queue of sockets that may have something to read.
     pub(super) queued: bool,
     pub(super) visit: Visit,
@@ -40,13 +38,12 @@ pub(super) struct Channel {
 
 impl Channel {
     pub(super) fn new(socket: Socket, local: SocketAddr, remote: Option<SocketAddr>) -> Self {
-        let (refused, queued, wants_write) = (false, false, false);
+        let (queued, wants_write) = (false, false);
         let visit = Visit::default();
         Self {
             socket,
             local,
             remote,
-            refused,
             queued,
             visit,
             is_drained: false,

@@ -19,8 +19,8 @@
 use super::channel::Channel;
 use super::lanes::Place;
 use super::{Udp, any_port, connected};
-use crate::group::is_source_specific;
 use crate::{JoinError, Membership};
+use dacapo_lift::is_source_specific;
 use dacapo_sys::poll::Interest;
 use dacapo_sys::udp::{Delivery, Join, Socket};
 use dacapo_sys::{interface, udp};

@@ -68,6 +68,7 @@ pub struct Udp {
     data: Inbox,
     stats: TransportStats,
     too_large: Option<TooLong>,
+    refused: Option<SocketAddr>,
 }
 
 impl Udp {
@@ -128,6 +129,7 @@ impl Udp {
             data: Inbox::default(),
             stats: TransportStats::default(),
             too_large: None,
+            refused: None,
         })
     }
 }
@@ -169,6 +171,10 @@ impl Transport for Udp {
 
     fn poll_too_large(&mut self) -> Option<TooLong> {
         self.too_large.take()
+    }
+
+    fn poll_refused(&mut self) -> Option<SocketAddr> {
+        self.refused.take()
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

@@ -30,6 +30,7 @@ use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool, TRAIN_BYTES_MAX};
 use dacapo_sys::udp::{Recv, RecvError};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 /// The sockets of one lane that may have something to read.
 #[derive(Debug, Default)]
@@ -78,9 +79,14 @@ struct Reading<'a> {
     arrival: Packet,
     /// What was said of datagrams that were sent.
     too_large: Option<TooLong>,
+    refused: Option<SocketAddr>,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
+    fn new(lane: Lane, now: Time, pool: &'a mut Pool) -> Self {
+        Self { lane, now, pool, arrival: Packet::EMPTY, too_large: None, refused: None }
+    }
+
     /// Whether there is room for an arrival.
     fn has_room(&mut self) -> bool {
         if self.arrival.is_empty_slot()
@@ -103,7 +109,6 @@ impl Reading<'_> {
                 return Read::Answer;
             }
             Ok(recv) => {
-                channel.refused = false;
                 let goes_on = channel.visit.goes_on(recv.segment_size.is_some());
                 channel.expect_trains();
                 return self.arrived(&recv, goes_on, stats);
@@ -113,7 +118,7 @@ impl Reading<'_> {
                 channel.is_drained = true;
             }
             Err(RecvError::Refused) => {
-                channel.refused = true;
+                self.refused = channel.remote;
                 stats.refused = stats.refused.saturating_add(1);
                 return Read::Answer;
             }
@@ -200,7 +205,7 @@ impl Udp {
         };
         let (lanes, stats) = (&mut self.lanes, &mut self.stats);
         let mut budget = Budget::new();
-        let mut reading = Reading { lane, now, pool, arrival: Packet::EMPTY, too_large: None };
+        let mut reading = Reading::new(lane, now, pool);
         while let Some(place) = inbox.ready.pop_front() {
             if budget.is_spent() || !reading.has_room() {
                 outcome.more |= budget.is_spent();
@@ -223,9 +228,10 @@ impl Udp {
                 Read::Nothing => {}
             }
         }
-        let Reading { pool, arrival, too_large, .. } = reading;
+        let Reading { pool, arrival, too_large, refused, .. } = reading;
         pool.free(arrival);
         self.too_large = too_large.or(self.too_large);
+        self.refused = refused.or(self.refused);
     }
 }
 
@@ -251,8 +257,7 @@ mod tests {
     fn arrive(pool: &mut Pool, len: usize, segment: Option<u16>) -> (Option<Packet>, u64) {
         let mut stats = TransportStats::default();
         let now = Time::from_millis(7);
-        let mut reading =
-            Reading { lane: Lane::Data, now, pool, arrival: Packet::EMPTY, too_large: None };
+        let mut reading = Reading::new(Lane::Data, now, pool);
         assert!(reading.has_room());
         let recv = Recv {
             len,
@@ -298,9 +303,7 @@ mod tests {
     fn without_room_for_an_arrival_nothing_is_read() {
         let mut pool = Pool::new(65_536);
         let held = pool.alloc_arrival().unwrap();
-        let (lane, now) = (Lane::Data, Time::ZERO);
-        let mut reading =
-            Reading { lane, now, pool: &mut pool, arrival: Packet::EMPTY, too_large: None };
+        let mut reading = Reading::new(Lane::Data, Time::ZERO, &mut pool);
         assert!(!reading.has_room());
         reading.pool.free(held);
         assert!(reading.has_room());

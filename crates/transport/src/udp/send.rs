@@ -19,9 +19,6 @@ impl Udp {
         }
         let place = self.place_for(outgoing).ok_or(SendError::Unreachable)?;
         let channel = self.lanes.channel(place).ok_or(SendError::Closed)?;
-        if std::mem::take(&mut channel.refused) {
-            return Err(SendError::Refused);
-        }
         let to = if channel.remote.is_some() { None } else { Some(outgoing.remote) };
         let segment = u16::try_from(segment_len).ok();
         let mut result = channel.socket.send(to, outgoing.bytes, segment, None);
@@ -32,6 +29,11 @@ impl Udp {
             if !matches!(result, Err(udp::SendError::MessageTooLarge)) {
                 self.too_large = Some(hint);
             }
+        } else if let Err(udp::SendError::Refused) = result {
+            // Of an earlier one, too, and nobody who forges it is to cost us this one.
+            self.refused = Some(outgoing.remote);
+            self.stats.refused += 1;
+            result = channel.socket.send(to, outgoing.bytes, segment, None);
         }
         let sent = match result {
             Ok(sent) => sent,

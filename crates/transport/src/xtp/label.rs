@@ -29,7 +29,7 @@
 )]
 
 use crate::DATA_LANES_MAX;
-use crate::stream::{Terms, Token};
+use crate::stream::{StreamParams, Token};
 use dacapo_base::Time;
 use std::collections::HashMap;
 
@@ -72,7 +72,7 @@ struct Expected {
     token: Token,
     until: Time,
     /// What its flow is like; `None` before that was said.
-    terms: Option<Terms>,
+    terms: Option<StreamParams>,
 }
 
 /// What is known of a label.
@@ -162,14 +162,14 @@ impl Labels {
     }
 
     /// The flow of a token that is expected is like this.
-    pub(super) fn set_terms(&mut self, token: &Token, terms: &Terms) {
+    pub(super) fn set_terms(&mut self, token: &Token, terms: &StreamParams) {
         let known = self.known.get_mut(&label_of(token));
         let expected = known.into_iter().flat_map(|known| &mut known.expected);
         expected.filter(|one| one.token == *token).for_each(|one| one.terms = Some(*terms));
     }
 
     /// What the flow of a label is like; `None` when nothing may come with it.
-    pub(super) fn terms(&self, label: u32, now: Time) -> Option<Terms> {
+    pub(super) fn terms(&self, label: u32, now: Time) -> Option<StreamParams> {
         let known = self.known.get(&label).filter(|known| known.is_good(now))?;
         let said = known.expected.iter().filter_map(|one| one.terms);
         Some(said.reduce(|one, other| for_both(&one, &other)).unwrap_or_default())
@@ -192,9 +192,9 @@ impl Labels {
 }
 
 /// What two flows with one label are like, together: nothing is left out that one of them needs.
-fn for_both(one: &Terms, other: &Terms) -> Terms {
+fn for_both(one: &StreamParams, other: &StreamParams) -> StreamParams {
     let is_bound = one.bound_bps > 0 && other.bound_bps > 0;
-    Terms {
+    StreamParams {
         bound_bps: if is_bound { one.bound_bps.max(other.bound_bps) } else { 0 },
         is_checked: one.is_checked && other.is_checked,
         path_len: one.path_len.zip(other.path_len).map(|(one, other)| one.min(other)),
@@ -249,14 +249,15 @@ mod tests {
     fn two_flows_share_a_label_until_both_are_forgotten() {
         let now = Time::ZERO;
         let mut labels = Labels::default();
-        let first = Terms { bound_bps: 1_000, path_len: Some(1_400), ..Terms::default() };
+        let first =
+            StreamParams { bound_bps: 1_000, path_len: Some(1_400), ..StreamParams::default() };
         let second =
-            Terms { bound_bps: 9_000, is_checked: true, path_len: Some(1_300), priority: 3 };
+            StreamParams { bound_bps: 9_000, is_checked: true, path_len: Some(1_300), priority: 3 };
         for (number, terms) in [(1, &first), (2, &second)] {
             labels.expect(&token(7, number), Time::NEVER, now).unwrap();
             labels.set_terms(&token(7, number), terms);
         }
-        let both = Terms { is_checked: false, ..second };
+        let both = StreamParams { is_checked: false, ..second };
         assert_eq!(labels.terms(7, now), Some(both));
         labels.forget(&token(7, 1));
         assert_eq!(labels.terms(7, now), Some(second), "the other is still expected");

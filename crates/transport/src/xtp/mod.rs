@@ -46,7 +46,7 @@ pub use label::{HEAD_LEN, TYPE_XTP, head, label_of};
 pub use spec::{SPEC, SPEC_DATAGRAM};
 
 use crate::doors::Doors;
-use crate::stream::{StreamTransport, Streams, Terms, Token, capabilities};
+use crate::stream::{StreamParams, StreamTransport, Streams, Token, capabilities};
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
 use dacapo_base::{Random, Time};
 use dacapo_lift::TransportSpec;
@@ -136,7 +136,7 @@ impl Xtp {
         remote: SocketAddr,
         token: Token,
         mode: Mode,
-        terms: &Terms,
+        terms: &StreamParams,
         random: Random,
         config: &Config,
     ) -> io::Result<Self> {
@@ -232,7 +232,7 @@ impl StreamTransport for Xtp {
         }
     }
 
-    fn set_terms(&mut self, token: &Token, terms: &Terms) {
+    fn set_terms(&mut self, token: &Token, terms: &StreamParams) {
         lock(&self.links).labels.set_terms(token, terms);
     }
 

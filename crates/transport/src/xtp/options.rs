@@ -1,4 +1,4 @@
-//! The options of XTP that follow from what is known of a flow, its [`Terms`].
+//! The options of XTP that follow from what is known of a flow, its [`StreamParams`].
 //!
 //! ```text
 //!   of the flow                          of XTP
@@ -15,7 +15,7 @@
 use super::Mode;
 use super::config::PATH_LEN;
 use super::label::HEAD_LEN;
-use crate::stream::Terms;
+use crate::stream::StreamParams;
 use dacapo_xtp::wire::{HEADER_LEN, Limits};
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) const SHORT_LEN: usize = 32;
 const PRIORITY_MAX: u8 = 7;
 
 /// The options of XTP for a flow; `packet_len` is that of the longest packet, in bytes.
-pub(super) fn options(terms: &Terms, mode: Mode, packet_len: usize) -> dacapo_xtp::Mode {
+pub(super) fn options(terms: &StreamParams, mode: Mode, packet_len: usize) -> dacapo_xtp::Mode {
     dacapo_xtp::Mode {
         without_check: terms.is_checked,
         without_repair: mode == Mode::Datagrams,
@@ -80,10 +80,10 @@ mod tests {
 
     #[test]
     fn a_bound_is_rate_and_burst() {
-        let terms = Terms { bound_bps: 8_000_000, ..Terms::default() };
+        let terms = StreamParams { bound_bps: 8_000_000, ..StreamParams::default() };
         let limits = options(&terms, Mode::Streams, 1_195).limits;
         assert_eq!((limits.out_rate, limits.out_burst), (1_125_000, 10 * 1_163));
-        let slow = Terms { bound_bps: 64_000, ..Terms::default() };
+        let slow = StreamParams { bound_bps: 64_000, ..StreamParams::default() };
         let limits = options(&slow, Mode::Streams, 1_195).limits;
         assert_eq!((limits.out_rate, limits.out_burst), (9_000, 4 * 1_163));
         let limits = options(&slow, Mode::Datagrams, 1_195).limits;
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_priority_is_sort_and_the_highest_goes_first() {
         let sort = |priority| {
-            let terms = Terms { priority, ..Terms::default() };
+            let terms = StreamParams { priority, ..StreamParams::default() };
             options(&terms, Mode::Streams, 1_195).sort
         };
         assert_eq!([0, 1, 6, 7, 200].map(sort), [None, Some(6), Some(1), Some(0), Some(0)]);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_flow_without_a_bound_or_with_one_that_no_field_holds_has_no_limit() {
         let of = |bound_bps| {
-            let terms = Terms { bound_bps, ..Terms::default() };
+            let terms = StreamParams { bound_bps, ..StreamParams::default() };
             options(&terms, Mode::Datagrams, 1_195).limits
         };
         assert_eq!(of(0), Limits::default());
@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn the_mode_is_the_error_control_and_a_check_above_saves_one_below() {
-        let plain = options(&Terms::default(), Mode::Streams, 1_195);
+        let plain = options(&StreamParams::default(), Mode::Streams, 1_195);
         assert!(!plain.without_repair && plain.fast_report && !plain.without_check);
-        let terms = Terms { is_checked: true, ..Terms::default() };
+        let terms = StreamParams { is_checked: true, ..StreamParams::default() };
         let lossy = options(&terms, Mode::Datagrams, 1_195);
         assert!(lossy.without_repair && !lossy.fast_report && lossy.without_check);
         assert!(!lossy.without_window, "a reader that is slow is waited for");

@@ -303,7 +303,15 @@ impl Host {
         self.faults.retain(|(of, _)| (of.ip(), of.port()) != (peer.ip(), peer.port()));
     }
 
+    /// Associations whose peer has no room wait in the engine.
+    fn heed_room(&mut self, now: Time) {
+        while let Some((peer, has_room)) = self.network.poll_room() {
+            self.engine.set_room(now, peer, has_room);
+        }
+    }
+
     fn send(&mut self, now: Time) -> bool {
+        self.heed_room(now);
         self.outbox.fill(now, &mut self.engine, &mut self.counters);
         let was_blocked = self.outbox.is_blocked();
         let sent_before = self.counters.packets_sent;
@@ -314,6 +322,7 @@ impl Host {
             self.remember(peer, fault);
             has_dropped = true;
         }
+        self.heed_room(now);
         if self.outbox.is_blocked() != was_blocked {
             // A network that cannot say when it has room is tried again with each turn.
             let _ = self.network.watch_room(self.outbox.is_blocked());
@@ -346,17 +355,12 @@ impl Host {
 }
 
 fn take(now: Time, arrival: Arrival<'_>, engine: &mut Engine, counters: &mut Counters) {
-    let Arrival { from, train, segment } = arrival;
     counters.receives += 1;
-    counters.bytes_received += train.len() as u64;
-    if train.is_empty() {
-        // An empty datagram is no packet, and the engine counts it so.
+    // An empty datagram is no packet, and the engine counts it so.
+    for packet in arrival.packets() {
         counters.packets_received += 1;
-        return engine.handle_packet(now, from, train);
-    }
-    for packet in train.chunks(segment.max(1)) {
-        counters.packets_received += 1;
-        engine.handle_packet(now, from, packet);
+        counters.bytes_received += packet.len() as u64;
+        engine.handle_packet(now, arrival.from, packet);
     }
 }
 

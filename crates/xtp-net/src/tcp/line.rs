@@ -1,13 +1,17 @@
 //! [`Line`], one connection: what is read of it, and what could not be written.
 //!
-//! What it is not: a table of connections, a decision what one that lies is done to, or what its
-//! bytes mean ([`Records`]).
+//! Invariant: what could not be written is the rest of one record at most.
 
 use super::records::{Records, preface_of, record_head};
 use dacapo_base::Time;
 use dacapo_sys::tcp::Stream;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
+
+/// What is read at a time.
+const READ_LEN: usize = 64 << 10;
+/// The most packets that are written in one call.
+const RECORDS_MAX: usize = 128;
 
 /// What a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub(super) struct Line {
     /// Bytes that could not be written.
     unsent: Vec<u8>,
     pub is_ready: bool,
+    /// Nothing more is there to read, until the poller says so.
+    pub is_drained: bool,
 }
 
 /// What a read brought.
@@ -52,7 +58,8 @@ impl Line {
     pub fn new(stream: Stream, state: State, remote: SocketAddr, port: u16) -> Self {
         let is_dialed = state == State::Dialing;
         let unsent = if is_dialed { preface_of(port).to_vec() } else { Vec::new() };
-        Self { stream, state, remote, records: Records::default(), unsent, is_ready: false }
+        let (records, is_ready, is_drained) = (Records::default(), false, false);
+        Self { stream, state, remote, records, unsent, is_ready, is_drained }
     }
 
     /// Whether something could not be written.
@@ -60,19 +67,36 @@ impl Line {
         !self.unsent.is_empty()
     }
 
-    /// Writes a packet as a record; false when there is no room for any of it.
-    pub fn send(&mut self, len: u16, packet: &[u8]) -> io::Result<bool> {
-        let len = record_head(len);
-        let parts = [IoSlice::new(&len), IoSlice::new(packet)];
-        let written = match self.stream.write_vectored(&parts) {
+    /// Writes packets of `segment` bytes as records, in one call as many as that takes; gives the
+    /// bytes of those that have begun to leave, 0 when there is no room.
+    pub fn send(&mut self, train: &[u8], segment: u16) -> io::Result<usize> {
+        let packets = || train.chunks(usize::from(segment)).take(RECORDS_MAX);
+        let mut heads = [[0; 2]; RECORDS_MAX];
+        for (head, packet) in heads.iter_mut().zip(packets()) {
+            // No packet is longer than `segment`.
+            *head = record_head(u16::try_from(packet.len()).unwrap_or(segment));
+        }
+        let mut parts = [IoSlice::new(&[]); 2 * RECORDS_MAX];
+        let mut count = 0;
+        for ((two, head), packet) in parts.chunks_exact_mut(2).zip(&heads).zip(packets()) {
+            two.copy_from_slice(&[IoSlice::new(head), IoSlice::new(packet)]);
+            count += 2;
+        }
+        let mut written = match self.stream.write_vectored(parts.get(..count).unwrap_or(&parts)) {
             Ok(written) => written,
             Err(error) if is_later(&error) || error.kind() == io::ErrorKind::Interrupted => 0,
             Err(error) => return Err(error),
         };
-        if written > 0 {
-            self.unsent.extend(len.iter().chain(packet).skip(written));
+        let mut taken = 0;
+        for (head, packet) in heads.iter().zip(packets()) {
+            if written == 0 {
+                break;
+            }
+            self.unsent.extend(head.iter().chain(packet).skip(written));
+            written = written.saturating_sub(head.len() + packet.len());
+            taken += packet.len();
         }
-        Ok(written > 0)
+        Ok(taken)
     }
 
     /// Whether all is written now.
@@ -89,20 +113,22 @@ impl Line {
         Ok(true)
     }
 
-    /// Reads once.
-    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Reading> {
-        loop {
-            match self.stream.read(buffer) {
+    /// Reads once, where more may be there than was read before.
+    pub fn read(&mut self) -> io::Result<Reading> {
+        while !self.is_drained {
+            let stream = &mut self.stream;
+            match self.records.fill(READ_LEN, |room| stream.read(room)) {
                 Ok(0) => return Ok(Reading::End),
                 Ok(len) => {
-                    self.records.push(buffer.get(..len).unwrap_or_default());
+                    self.is_drained = len < READ_LEN;
                     return Ok(Reading::Some);
                 }
-                Err(error) if is_later(&error) => return Ok(Reading::Nothing),
+                Err(error) if is_later(&error) => self.is_drained = true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
+        Ok(Reading::Nothing)
     }
 }
 

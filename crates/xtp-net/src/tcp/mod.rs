@@ -12,18 +12,18 @@
 //! from a host can take the place of every peer there that has no connection yet, and packets for
 //! that peer go to it.
 //!
-//! What it is not: a use of what TCP repairs. XTP repairs itself, and a connection that breaks
-//! takes with it what was on its way.
+//! What TCP repairs is of no use to XTP, which repairs itself: a connection that breaks takes with
+//! it what was on its way.
 //!
 //! Invariants: at most `GREETINGS_MAX` connections that have not said their preface, each for
-//! `GREETING_MAX` at most; of each connection at most a record and a read of `READ_LEN` are
+//! `GREETING_MAX` at most; of each connection at most a record and a read of 64 KiB are
 //! kept, and a record that could not be written whole.
 
 mod line;
 mod records;
 
 use crate::capture::Carriage;
-use crate::connected::{ConnectionEvent, ConnectionId, ConnectionOriented};
+use crate::connected::{ConnectionEvent, ConnectionId, ConnectionOriented, Received};
 use crate::fault::{AddressError, BindError, Fault};
 use crate::internet::address_of;
 use crate::network::SendError;
@@ -48,8 +48,6 @@ const PACKET_LEN_MIN: usize = 128;
 const GREETINGS_MAX: usize = 64;
 /// How long a preface is waited for.
 const GREETING_MAX: Duration = Duration::from_secs(10);
-/// What is read at a time.
-const READ_LEN: usize = 64 << 10;
 /// Connections that are accepted in a turn.
 const ACCEPTS_MAX: usize = 16;
 /// How long is waited when the system has no descriptor for a connection.
@@ -69,7 +67,8 @@ pub struct Tcp {
     ready: VecDeque<u64>,
     events: VecDeque<ConnectionEvent>,
     polled: Vec<poll::Event>,
-    buffer: Vec<u8>,
+    /// The connection that has brought what came last.
+    brought_by: u64,
     rests_until: Option<Time>,
     strangers: u64,
 }
@@ -99,7 +98,7 @@ impl Tcp {
             ready: VecDeque::new(),
             events: VecDeque::new(),
             polled: Vec::new(),
-            buffer: vec![0; READ_LEN],
+            brought_by: LISTENER,
             rests_until: None,
             strangers: 0,
         })
@@ -179,6 +178,7 @@ impl Tcp {
         let Some(line) = self.lines.get_mut(&id).filter(|_| event.readable || event.closed) else {
             return;
         };
+        line.is_drained = false;
         if matches!(line.state, State::Greeting { .. }) {
             return self.greet(id);
         }
@@ -207,7 +207,7 @@ impl Tcp {
     /// Reads the preface.
     fn greet(&mut self, id: u64) {
         let Some(line) = self.lines.get_mut(&id) else { return };
-        let read = line.read(&mut self.buffer);
+        let read = line.read();
         match (line.records.preface(), read) {
             (Ok(Some(port)), _) => {
                 line.state = State::Open;
@@ -281,21 +281,21 @@ impl ConnectionOriented for Tcp {
         self.remove(id.0);
     }
 
-    fn send(&mut self, id: ConnectionId, packet: &[u8]) -> Result<(), SendError> {
+    fn send(&mut self, id: ConnectionId, train: &[u8], segment: usize) -> Result<usize, SendError> {
         let gone = SendError::Fault(Fault::Unreachable);
-        let len = u16::try_from(packet.len()).ok().filter(|len| *len > 0);
-        let len = len.ok_or(SendError::Fault(Fault::TooLong { mtu: None }))?;
+        let segment = u16::try_from(segment).ok().filter(|len| *len > 0);
+        let segment = segment.ok_or(SendError::Fault(Fault::TooLong { mtu: None }))?;
         let Some(line) = self.lines.get_mut(&id.0) else { return Err(gone) };
         if line.is_blocked() || line.state != State::Open {
             return Err(SendError::WouldBlock);
         }
-        let sent = line.send(len, packet);
-        if line.is_blocked() || matches!(sent, Ok(false)) {
+        let sent = line.send(train, segment);
+        if line.is_blocked() || matches!(sent, Ok(0)) {
             let _ = self.poller.modify(line.stream.as_fd(), id.0, Interest::ReadWrite);
         }
         match sent {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(SendError::WouldBlock),
+            Ok(0) => Err(SendError::WouldBlock),
+            Ok(taken) => Ok(taken),
             Err(error) => {
                 self.lose(id.0, Some(fault_of(&error)));
                 Err(gone)
@@ -303,27 +303,33 @@ impl ConnectionOriented for Tcp {
         }
     }
 
-    fn recv(&mut self, into: &mut [u8]) -> Option<(ConnectionId, usize)> {
-        // Each round takes a packet, reads, or takes a connection off the list.
+    fn received(&self) -> Received<'_> {
+        let line = self.lines.get(&self.brought_by);
+        line.map(|line| line.records.run()).unwrap_or_default()
+    }
+
+    fn recv(&mut self) -> Option<ConnectionId> {
+        // Each round takes packets, reads, or takes a connection off the list.
         while let Some(id) = self.ready.front().copied() {
             let Some(line) = self.lines.get_mut(&id) else {
                 self.ready.pop_front();
                 continue;
             };
-            match line.records.record(into) {
-                Ok(Some(len)) => {
+            match line.records.next_run() {
+                Ok(true) => {
                     // The next in turn is another's.
                     self.ready.rotate_left(1);
-                    return Some((ConnectionId(id), len));
+                    self.brought_by = id;
+                    return Some(ConnectionId(id));
                 }
                 Err(NotRecords) => {
                     self.strangers = self.strangers.saturating_add(1);
                     self.lose(id, Some(Fault::Truncated));
                     continue;
                 }
-                Ok(None) => {}
+                Ok(false) => {}
             }
-            match line.read(&mut self.buffer) {
+            match line.read() {
                 Ok(Reading::Some) => {}
                 Ok(Reading::Nothing) => {
                     line.is_ready = false;

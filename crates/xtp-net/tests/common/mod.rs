@@ -6,6 +6,8 @@
 pub mod cable;
 #[path = "../../../xtp/tests/common/gate.rs"]
 pub mod gate;
+#[path = "../../../sys/tests/common/veth.rs"]
+pub mod veth;
 
 use dacapo_base::Random;
 use dacapo_xtp::wire::Service;

@@ -20,6 +20,7 @@
 
 mod diagnostics;
 mod groups;
+mod held;
 mod inactive;
 mod input;
 mod keys;
@@ -35,6 +36,7 @@ use crate::table::State;
 use crate::wire::Fault;
 use dacapo_base::{Random, Time};
 use diagnostics::Limiter;
+use held::Held;
 use inactive::{Gone, Inactive};
 use keys::ByKey;
 use ranked::Ranked;
@@ -106,6 +108,7 @@ pub struct Engine {
     joins: BTreeSet<(SocketAddr, u32)>,
     timers: BTreeSet<(Time, u32)>,
     ready: Ranked,
+    held: Held,
     told: Ranked,
     inactive: Inactive,
     answers: VecDeque<(SocketAddr, Vec<u8>)>,
@@ -130,6 +133,7 @@ impl Engine {
             joins: BTreeSet::new(),
             timers: BTreeSet::new(),
             ready: Ranked::default(),
+            held: Held::default(),
             told: Ranked::default(),
             inactive: Inactive::new(config.inactive_max),
             answers: VecDeque::new(),
@@ -189,6 +193,10 @@ impl Engine {
             return Some(to);
         }
         while let Some(slot) = self.ready.turn() {
+            if self.waits_for_room(slot) {
+                self.ready.remove(slot);
+                continue;
+            }
             let to = self.context_at(slot).and_then(|context| context.poll(now, into));
             if to.is_some() {
                 self.touch(now, slot);
@@ -198,6 +206,25 @@ impl Engine {
             self.settle(now, slot);
         }
         None
+    }
+
+    /// Whether the network below has room for packets to this peer, as far as nothing is said it
+    /// has: while it has none [`Engine::poll_packet`] gives none of associations with it, and
+    /// others go on. What is no association's (an answer to a late packet) does not wait.
+    pub fn set_room(&mut self, now: Time, peer: SocketAddr, has_room: bool) {
+        if has_room {
+            self.held.release(peer).into_iter().for_each(|slot| self.touch(now, slot));
+        } else {
+            self.held.hold(peer);
+        }
+    }
+
+    fn waits_for_room(&mut self, slot: u32) -> bool {
+        if self.held.is_empty() {
+            return false;
+        }
+        let peer = self.context_ref(slot).map(|context| context.peer);
+        peer.is_some_and(|peer| self.held.makes_wait(peer, slot))
     }
 
     /// The next thing that a user may want to know.

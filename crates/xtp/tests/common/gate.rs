@@ -97,7 +97,10 @@ fn ipv4(packet: &[u8]) -> Vec<u8> {
     let mut head = vec![0x45, 0];
     head.extend_from_slice(&len.to_be_bytes());
     head.extend_from_slice(&[0, 1, 0, 0, 64, PROTOCOL_XTP, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
-    let check = dacapo_xtp::wire::checksum(dacapo_xtp::wire::sum(&[&head]));
+    let words = head.as_chunks::<2>().0.iter().map(|word| u32::from(u16::from_be_bytes(*word)));
+    let sum: u32 = words.sum();
+    let fold = |sum: u32| (sum & 0xFFFF) + (sum >> 16);
+    let check = !(fold(fold(sum)) as u16);
     head[10..12].copy_from_slice(&check.to_be_bytes());
     [&head, packet].concat()
 }

@@ -51,13 +51,18 @@ pub fn config(random: &mut Random) -> Config {
 
 /// Runs every seed, or the one that `XTP_SEED` names.
 pub fn each(what: &str, run: impl Fn(u64) -> u64 + Sync) {
+    each_of(SEEDS, what, run);
+}
+
+/// The same, of so many seeds where `XTP_SEEDS` does not say how many.
+pub fn each_of(seeds: u64, what: &str, run: impl Fn(u64) -> u64 + Sync) {
     let one = number("XTP_SEED", u64::MAX);
     if one != u64::MAX {
         println!("{what}: {} packets", run(one));
         return;
     }
     let packets = AtomicU64::new(0);
-    let count = number("XTP_SEEDS", SEEDS);
+    let count = number("XTP_SEEDS", seeds);
     each_seed(0..count, |seed| {
         packets.fetch_add(run(seed), Ordering::Relaxed);
     });

@@ -35,9 +35,13 @@ pub struct World {
 
 impl World {
     pub fn new(seed: u64, config: Config, link: &LinkConfig) -> Self {
+        Self::of(seed, [config; 2], link)
+    }
+
+    /// The same, with a configuration for each end.
+    pub fn of(seed: u64, configs: [Config; 2], link: &LinkConfig) -> Self {
         let mut random = Random::from_number(seed);
-        let mut engine = || Engine::new(config, random.fork());
-        let ends = [engine(), engine()];
+        let ends = configs.map(|config| Engine::new(config, random.fork()));
         let mut link = || Link::new(link.clone(), random.fork()).unwrap();
         Self {
             now: Time::from_millis(1),

@@ -15,8 +15,8 @@ use super::server_failed;
 use crate::account::Account;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Cell, Ink, Table, line};
-use dacapo_link::LinkConfig;
-use dacapo_media::{FileInput, Format, avi};
+use dacapo::emulator::LinkConfig;
+use dacapo::media::{FileInput, Format, avi};
 use serde_json::Value;
 use std::path::Path;
 
@@ -251,9 +251,9 @@ fn summary(accounts: &[Account]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dacapo::core::Ledger;
-    use dacapo_media::TestMovie;
-    use dacapo_qos::PathAssumption;
+    use dacapo::attributes::PathAssumption;
+    use dacapo::engine::Ledger;
+    use dacapo::media::TestMovie;
     use serde_json::json;
     use std::io::Cursor;
     use std::time::Duration;

@@ -6,8 +6,8 @@
 
 use crate::edge::Edge;
 use crate::exit::Failure;
-use crate::output::line;
-use dacapo::core::Reactor;
+use crate::output::{self, line};
+use dacapo::Reactor;
 use serde_json::Value;
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -26,6 +26,9 @@ pub struct Server {
     speaks_json: bool,
     accounts: Vec<Value>,
 }
+
+/// What stands before its lines.
+const MARK: &str = "serve | ";
 
 /// What is served, and how.
 pub struct Serving<'a> {
@@ -49,6 +52,7 @@ impl Server {
             .arg(serving.session)
             .args(["--port", "0", "--once", "--speed", &serving.speed.to_string()])
             .args(serving.path.iter().flat_map(|path| ["--json", "--path", path]))
+            .envs(room().map(|columns| (output::COLUMNS_ENV, columns)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -110,11 +114,11 @@ impl Server {
             let rest = self.text.split_off(end + 1);
             let text = std::mem::replace(&mut self.text, rest);
             if !self.speaks_json {
-                line(format_args!("serve | {}", text.trim_end()));
+                line(format_args!("{MARK}{}", text.trim_end()));
                 continue;
             }
             let event = json(&text);
-            words(&event).iter().for_each(|text| line(format_args!("serve | {text}")));
+            words(&event).iter().for_each(|text| line(format_args!("{MARK}{text}")));
             if let Some(accounts) = event["accounts"].as_array() {
                 self.accounts.extend(accounts.iter().cloned());
             }
@@ -136,6 +140,11 @@ impl Server {
             }
         }
     }
+}
+
+/// The room that is left beside the mark, where lines have to fit.
+fn room() -> Option<String> {
+    output::columns().map(|columns| columns.saturating_sub(MARK.len()).max(1).to_string())
 }
 
 /// An event; what is none is nothing.

@@ -5,7 +5,7 @@
 //! Source: proc_pid_limits(5), proc_pid_status(5), capabilities(7).
 
 use super::finding::Finding;
-use dacapo_qos::format_size;
+use dacapo::text::format_size;
 
 /// Every peer of a server has a socket, and every flow perhaps a file.
 const FILES_MIN: u64 = 1_024;

@@ -9,7 +9,7 @@
 
 use super::finding::Finding;
 use super::loopback::{ARRIVAL_MAX, refusal};
-use dacapo_qos::format_size;
+use dacapo::text::format_size;
 use dacapo_sys::poll::{Interest, Poller};
 use dacapo_sys::udp::{Buffers, Config, Socket};
 use std::io;

@@ -7,8 +7,8 @@
 //! What it is not: a judgement; losses are what a link is for.
 
 use crate::output::{self, Cell, Ink, Table, line};
-use dacapo_emulator::{PathStats, Way};
-use dacapo_link::{DelayRecord, LinkStats};
+use dacapo::emulator::{DelayRecord, LinkStats};
+use dacapo::emulator::{PathStats, Way};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -10,8 +10,8 @@ use super::figures;
 use crate::cli::OverLink;
 use crate::edge::config_from_env;
 use crate::exit::Failure;
+use dacapo::emulator::{PathStats, Relay, RelayConfig, RelayHandle};
 use dacapo::host::HostConfig;
-use dacapo_emulator::{PathStats, Relay, RelayConfig, RelayHandle};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 

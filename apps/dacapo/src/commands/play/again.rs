@@ -13,6 +13,7 @@ use crate::edge::Edge;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 use crate::progress::Progress;
+use std::time::Duration;
 
 /// Plays a session to its end, and when `reconnect` says so joins again after a failure of the
 /// network; the account is that of the last session.
@@ -30,12 +31,15 @@ pub fn play(
         progress.clear();
         played.note_errors();
         note(format_args!("dacapo: play {}: joining again", wish.uri));
-        played = join(edge, &wish, progress)?;
+        played = join(edge, &Wish { wait: wish.wait.max(Some(AGAIN)), ..wish.clone() }, progress)?;
     }
     Ok(played)
 }
 
-/// Tries until the peer answers: an attempt by itself goes on for ten seconds.
+/// An attempt to join again goes on for so long, also while nothing listens.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// Tries until the peer answers.
 fn join(edge: &mut Edge, wish: &Wish, progress: &mut Progress) -> Result<Played, Failure> {
     loop {
         match play_once(edge, wish.clone(), progress, |_, _, _| {}) {

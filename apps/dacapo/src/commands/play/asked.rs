@@ -9,11 +9,12 @@
 
 use crate::edge::Edge;
 use crate::local::{LocalControl, Request, refusal};
+use dacapo::Error;
 use dacapo::command::{Answer, Command};
-use dacapo::core::{Error, SessionId};
-use dacapo_wire::medium::Medium;
-use dacapo_wire::session::{FLOW_ALL, FlowOffer, MODULE_ACCESS};
-use dacapo_wire::text::sanitise;
+use dacapo::engine::SessionId;
+use dacapo::offer::Medium;
+use dacapo::offer::{FLOW_ALL, FlowOffer, MODULE_ACCESS};
+use dacapo::text::sanitise;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

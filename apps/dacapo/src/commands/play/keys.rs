@@ -2,8 +2,8 @@
 //!
 //! What it is not: a screen. Keys that make signals (Ctrl-C) stay signals.
 
+use dacapo::Reactor;
 use dacapo::command::{Answer, Command, FPS_MILLIHERTZ_MAX, State};
-use dacapo::core::Reactor;
 use dacapo_sys::term::{self, RawMode};
 use std::fs::File;
 use std::io::{self, Read};

@@ -30,11 +30,12 @@ use crate::output;
 use crate::progress::Progress;
 use asked::Asked;
 use dacapo::access::{PlayerHandle, Sinks, Wanted};
-use dacapo::core::{Code, CoreEvent, Error, PeerId, SessionId, Wishes};
+use dacapo::engine::{CoreEvent, PeerId, SessionId, Wishes};
+use dacapo::failpoint;
+use dacapo::offer::FlowOffer;
 use dacapo::uri::Uri;
-use dacapo_base::failpoint;
+use dacapo::{Code, Error};
 use dacapo_sys::signal::Signal;
-use dacapo_wire::session::FlowOffer;
 use figures::Figures;
 use keys::Keys;
 pub use result::Played;
@@ -74,6 +75,8 @@ pub struct Wish {
     pub wishes: Wishes,
     /// How long contact may be lost; nothing is what the creator says.
     pub give_up: Option<Duration>,
+    /// How long the server is waited for, though nothing listens there.
+    pub wait: Option<Duration>,
 }
 
 /// Runs the command.
@@ -94,8 +97,8 @@ pub fn run(args: &PlayArgs) -> Result<Exit, Failure> {
         output::line(link.describe());
     }
     let via = link.as_ref().map(Via::addr);
-    let give_up = args.give_up;
-    let wish = Wish { uri: args.uri.clone(), via, wanted, is_silent, wishes, give_up };
+    let (give_up, wait) = (args.give_up, args.wait);
+    let wish = Wish { uri: args.uri.clone(), via, wanted, is_silent, wishes, give_up, wait };
     let mut progress = Progress::new(args.quiet);
     let played = again::play(&mut edge, wish, &mut progress, args.reconnect)?;
     let link = link.map(Via::close);
@@ -126,7 +129,7 @@ pub fn play(
 ) -> Result<Played, Failure> {
     let uri = wish.uri.clone();
     let to = wish.via.map_or_else(|| uri.authority(), |via| via.to_string());
-    let peer = edge.connect(&to, progress);
+    let peer = edge.connect(&to, wish.wait, progress);
     let peer = peer.map_err(|failure| match wish.via {
         Some(_) => Via::explain(failure, &uri.authority()),
         None => failure,
@@ -195,7 +198,8 @@ impl<'a> Player<'a> {
         mut others: impl FnMut(&mut Edge, &mut Progress, u32),
     ) -> Result<(), Failure> {
         while !self.is_over {
-            match self.edge.next(self.wait())? {
+            let wait = self.wait();
+            match self.edge.next(wait)? {
                 Some(Happening::Core(event)) => self.handle_event(event),
                 Some(Happening::Signal(signal)) => self.handle_signal(signal),
                 Some(Happening::Ready(KEYS)) => self.handle_keys(),
@@ -214,7 +218,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    fn wait(&self) -> Duration {
+    fn wait(&mut self) -> Duration {
         let wait = self.progress.due_in(SLICE);
         let left = |at: Instant| at.saturating_duration_since(Instant::now());
         self.closing.map_or(wait, |at| left(at).min(wait))

@@ -15,9 +15,11 @@ use crate::cli::ServeArgs;
 use crate::edge::{Edge, Happening};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::note;
-use dacapo::core::{Code, CoreEvent, Error, PeerId, SessionId};
+use dacapo::access::Speed;
+use dacapo::engine::{CoreEvent, PeerId, SessionId};
+use dacapo::failpoint;
 use dacapo::plan::{Assumptions, Plan};
-use dacapo_base::failpoint;
+use dacapo::{Code, Error};
 use dacapo_sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -47,7 +49,7 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let plans: Vec<Plan> = plans.into_iter().map(|it| it.with_give_up(args.give_up)).collect();
     let names: Vec<Served> = plans.iter().map(Served::of).collect();
     for plan in plans {
-        let publisher = plan.publisher(args.speed);
+        let publisher = plan.publisher(1.0);
         let spec = plan.spec();
         let what = format!("serve {}", spec.name);
         let published = edge.core().publish(spec, publisher);
@@ -64,7 +66,8 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
 /// What is assumed of those who will join.
 fn assumptions(args: &ServeArgs) -> Assumptions {
     let on_loopback = addresses(args).iter().all(|addr| addr.ip().is_loopback());
-    Assumptions { path: args.path, on_loopback, transports: None }
+    let speed = Speed::from_factor(args.speed);
+    Assumptions { path: args.path, on_loopback, speed, ..Assumptions::default() }
 }
 
 /// The plans of all files; nothing, and every problem is printed, when there is one.
@@ -85,7 +88,7 @@ fn load(args: &ServeArgs, assumptions: &Assumptions) -> Option<Vec<Plan>> {
                 is_valid = false;
             }
             Err(errors) => {
-                note(format_args!("dacapo: serve: {} is invalid:\n{errors}", file.display()));
+                note(format_args!("dacapo: serve: {} cannot be served:\n{errors}", file.display()));
                 is_valid = false;
             }
         }

@@ -19,9 +19,9 @@ use crate::account::{self, Account};
 use crate::contact;
 use crate::describe;
 use crate::output::line;
-use dacapo::core::Error;
+use dacapo::Error;
+use dacapo::offer::{Direction, FlowOffer};
 use dacapo::plan::Plan;
-use dacapo_wire::session::{Direction, FlowOffer};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -277,12 +277,13 @@ fn flow_json(flow: &FlowOffer) -> Value {
 
 /// The address by which programs on this host reach it.
 fn on_this_host(addr: SocketAddr) -> SocketAddr {
-    let ip = match addr.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, addr.port())
+    let mut addr = addr;
+    match addr.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => addr.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => addr.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    addr
 }
 
 /// Host and port by which others reach an address: a wildcard is no address to type.
@@ -298,11 +299,19 @@ fn reachable_as(addr: SocketAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dacapo::core::{Code, Ledger};
+    use dacapo::Code;
+    use dacapo::engine::Ledger;
 
     fn guest() -> Guest {
         let address = Some(SocketAddr::from(([192, 0, 2, 7], 9)));
         Guest { session: "movie".to_owned(), address, identity: None }
+    }
+
+    #[test]
+    fn an_address_of_one_link_is_told_with_its_interface() {
+        let listening = Listening::of(&["[fe80::1%7]:9".parse().unwrap()]);
+        assert_eq!(listening.ready().as_deref(), Some("dacapo://[fe80::1%7]:9/"));
+        assert_eq!(listening.uri("movie"), "dacapo://[fe80::1%7]:9/movie");
     }
 
     #[test]

@@ -19,14 +19,15 @@ use crate::edge::{Edge, Happening, interrupted};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::{self, line, note};
 use crate::progress::Progress;
-use dacapo::core::{Code, CoreEvent, Error, PeerId, Port, SessionId, Wishes};
+use dacapo::attributes::{AttributeKey, Attributes};
+use dacapo::engine::{CoreEvent, PeerId, Port, SessionId, Wishes};
+use dacapo::failpoint;
+use dacapo::offer::{Direction, FlowOffer};
 use dacapo::transfer::{
     FileResult, FileSource, Input, Starved, TransferProgress, TransferSnapshot,
 };
-use dacapo_base::failpoint;
-use dacapo_qos::{AttributeKey, Attributes};
+use dacapo::{Code, Error};
 use dacapo_sys::signal::Signal;
-use dacapo_wire::session::{Direction, FlowOffer};
 use serde_json::json;
 use std::fs::File;
 use std::io;
@@ -62,7 +63,7 @@ pub fn run(args: &SendArgs) -> Result<Exit, Failure> {
     }
     let mut progress = Progress::new(args.quiet || args.json);
     let mut edge = Edge::open()?;
-    let peer = edge.connect(&args.host, &mut progress)?;
+    let peer = edge.connect(&args.host, args.wait, &mut progress)?;
     let wishes = Wishes {
         attributes: dacapo::plan::attribute_forms(&attributes),
         live: false,
@@ -147,7 +148,8 @@ impl Sender<'_> {
     fn run(mut self) -> Result<Exit, Failure> {
         while !self.is_over {
             self.watch_pipe();
-            match self.edge.next(self.wait())? {
+            let wait = self.wait();
+            match self.edge.next(wait)? {
                 Some(Happening::Core(event)) => self.handle_event(event),
                 Some(Happening::Signal(signal)) => {
                     self.signal.get_or_insert(signal);
@@ -259,7 +261,7 @@ impl Sender<'_> {
     }
 
     /// While a pipe is read it is looked at often whether it has run dry.
-    fn wait(&self) -> Duration {
+    fn wait(&mut self) -> Duration {
         let is_reading = self.pipe.is_some() && !self.is_watched && self.flow.is_some();
         self.progress.due_in(if is_reading { PIPE_EVERY } else { SLICE })
     }

@@ -11,13 +11,14 @@
 
 use super::below::{self, End};
 use super::served::{Folder, Served};
-use crate::cli::{Over, XtpListenArgs};
+use crate::cli::XtpListenArgs;
 use crate::exit::{Exit, Failure};
 use crate::folder;
+use dacapo::xtp_net::Group;
+use dacapo::xtp_net::Service;
+use dacapo::xtp_net::{ContextId, Event, Listen};
 use dacapo_sys::signal::Signal;
-use dacapo_xtp::wire::Service;
-use dacapo_xtp::{ContextId, Event, Listen};
-use dacapo_xtp_net::Group;
+use dacapo_term::xtp::args::Over;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -79,7 +80,7 @@ impl Listener<'_> {
         listened.map_err(|error| Failure::run_time(WHAT, error))?;
         self.join()?;
         let (local, over) = (self.end.host.local(), self.args.below.over);
-        let mac = dacapo_xtp_net::eui64::MacAddr::of(&local);
+        let mac = dacapo::xtp_net::eui64::MacAddr::of(&local);
         let (address, over) = match (over, mac) {
             (Over::Udp, _) => (local.to_string(), "udp"),
             (Over::Tcp, _) => (local.to_string(), "tcp"),
@@ -169,7 +170,7 @@ impl Listener<'_> {
             // Its END leaves with the release.
             let _ = self.end.host.release(id);
             if let Some(mut served) = self.served.remove(&id) {
-                served.end(dacapo_xtp::End::Abandoned);
+                served.end(dacapo::xtp_net::End::Abandoned);
                 self.tell_end(&served);
             }
         }

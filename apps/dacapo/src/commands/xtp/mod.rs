@@ -4,17 +4,15 @@
 //!   listen   served.rs, per association: files -> folder, transactions -> back
 //!   send     files, as units in messages of one stream    <- what was saved, with its hash
 //!   ping     transactions                                  capture   packets of an interface
-//!   bench    commands/bench/xtp
-//!      \______ below.rs: the network, the host, signals; patience.rs: calls that wait ______/
+//!   bench    becomes `dacapo-eval xtp`
+//!      \______ `dacapo_term::xtp`: the network, the host, signals; calls that wait ______/
 //! ```
 //!
 //! What it is not: sessions of dacapo, or the protocol (`dacapo-xtp`) and its networks
 //! (`dacapo-xtp-net`).
 
-pub mod below;
 mod capture;
 mod listen;
-pub mod patience;
 mod ping;
 mod receipt;
 mod send;
@@ -22,6 +20,7 @@ mod served;
 
 use crate::cli::{Xtp, XtpArgs};
 use crate::exit::{Exit, Failure};
+use dacapo_term::xtp::{below, patience};
 
 /// Runs the command.
 pub fn run(args: &XtpArgs) -> Result<Exit, Failure> {
@@ -30,6 +29,6 @@ pub fn run(args: &XtpArgs) -> Result<Exit, Failure> {
         Xtp::Send(args) => send::run(args),
         Xtp::Ping(args) => ping::run(args),
         Xtp::Capture(args) => capture::run(args),
-        Xtp::Bench(args) => super::bench::xtp::run(args),
+        Xtp::Bench(args) => super::bench::run_xtp(args),
     }
 }

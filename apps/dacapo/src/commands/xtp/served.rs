@@ -14,10 +14,10 @@
 //! never thrown away.
 
 use super::receipt::Receipt;
+use dacapo::Time;
 use dacapo::transfer::{Finished, HEAD_LEN, Header, Incoming, Kind, UNIT_LEN_MAX, safe_name};
-use dacapo_base::Time;
-use dacapo_xtp::wire::Service;
-use dacapo_xtp::{ContextId, Engine, Message, Read};
+use dacapo::xtp_net::Service;
+use dacapo::xtp_net::{ContextId, Engine, Message, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -189,8 +189,8 @@ impl Served {
     }
 
     /// The association is over: keeps what came of a file that is not whole.
-    pub fn end(&mut self, how: dacapo_xtp::End) {
-        if how != dacapo_xtp::End::Complete {
+    pub fn end(&mut self, how: dacapo::xtp_net::End) {
+        if how != dacapo::xtp_net::End::Complete {
             self.error.get_or_insert_with(|| how.to_string());
         }
         if let Err(text) = self.finish_file() {

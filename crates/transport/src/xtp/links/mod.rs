@@ -22,7 +22,7 @@ mod exchange;
 #[cfg(test)]
 mod tests;
 
-use crate::stream::{Terms, Token};
+use crate::stream::{StreamParams, Token};
 use crate::xtp::clock::Clock;
 use crate::xtp::config::{self, Config};
 use crate::xtp::label::{self, Labels};
@@ -148,7 +148,7 @@ impl Links {
         &mut self,
         remote: SocketAddr,
         token: &Token,
-        terms: &Terms,
+        terms: &StreamParams,
     ) -> usize {
         let label = label::label_of(token);
         self.own_label = Some(label);

@@ -34,10 +34,10 @@ impl Net {
     }
 
     fn with(mode: Mode, count: u16, buffer_len: usize) -> Self {
-        Self::of(mode, count, &Terms::default(), buffer_len)
+        Self::of(mode, count, &StreamParams::default(), buffer_len)
     }
 
-    fn of(mode: Mode, count: u16, terms: &Terms, buffer_len: usize) -> Self {
+    fn of(mode: Mode, count: u16, terms: &StreamParams, buffer_len: usize) -> Self {
         let config = Config { buffer_len, ..Config::default() };
         let links =
             |seed| Links::new(&config, mode, listener_packet_len(), Random::from_number(seed));
@@ -107,7 +107,7 @@ fn carry_to(links: &mut Links, mut each: impl FnMut(SocketAddr, u32, &[u8])) {
 /// the first of so many.
 fn looks_beside(mode: Mode, idle: u8) -> u64 {
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
-    let (config, terms) = (Config::default(), Terms::default());
+    let (config, terms) = (Config::default(), StreamParams::default());
     let mut listener = Xtp::serve(&[here], mode, Random::from_number(1), &config).unwrap();
     let remote = listener.local_addrs()[0];
     let mut dialers = Vec::new();
@@ -165,7 +165,7 @@ fn those_that_are_let_go_are_looked_at_until_they_are_over() {
 /// Sends datagrams of these lengths in turn for 5 s, as fast as the bound allows; the bytes of
 /// them that are behind at the end.
 fn behind(mode: Mode, bound_bps: u64, lens: &[usize]) -> usize {
-    let terms = Terms { bound_bps, ..Terms::default() };
+    let terms = StreamParams { bound_bps, ..StreamParams::default() };
     let mut net = Net::of(mode, 1, &terms, Config::default().buffer_len);
     let (mut sent, mut got, mut number) = (0, 0, 0);
     let mut buffer = vec![0; 1 << 20];
@@ -280,7 +280,7 @@ fn a_datagram_that_is_not_whole_at_the_end_is_counted() {
 /// The limits of XTP follow the shortest record once, and from the first packet on.
 #[test]
 fn limits_become_wider_once_for_records_without_bytes() {
-    let terms = Terms { bound_bps: 64_000, ..Terms::default() };
+    let terms = StreamParams { bound_bps: 64_000, ..StreamParams::default() };
     let mut net = Net::of(Mode::Streams, 1, &terms, 4_096);
     let dialer = &mut net.dialers[0].1;
     for times in 0..3 {

@@ -11,8 +11,8 @@ use super::{Checked, Sender, Sent, WHAT};
 use crate::commands::xtp::below;
 use crate::exit::{Exit, Failure};
 use dacapo::transfer::hex;
-use dacapo_xtp::{ContextId, End, Event, GroupPolicy, Leaving, Member, Open};
-use dacapo_xtp_net::CallError;
+use dacapo::xtp_net::CallError;
+use dacapo::xtp_net::{ContextId, End, Event, GroupPolicy, Leaving, Member, Open};
 use serde_json::json;
 use std::time::Duration;
 

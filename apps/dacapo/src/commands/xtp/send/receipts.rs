@@ -8,7 +8,7 @@ use crate::commands::xtp::below;
 use crate::commands::xtp::receipt::{RECEIPT_LEN, Receipt};
 use crate::exit::Failure;
 use dacapo::transfer::hex;
-use dacapo_xtp::{ContextId, Read};
+use dacapo::xtp_net::{ContextId, Read};
 use serde_json::json;
 use std::collections::VecDeque;
 

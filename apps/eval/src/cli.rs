@@ -1,0 +1,141 @@
+//! The arguments of every measurement, with their help.
+//!
+//! What it is not: what is measured. Wrong usage ends with code 2 here already.
+
+mod lift;
+mod net;
+mod safenet;
+mod scale;
+mod texts;
+mod xtp;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+pub use dacapo_term::args::word as net_word;
+use dacapo_term::args::{self, parse_duration, parse_len, parse_place};
+use dacapo_term::completions::CompletionsArgs;
+use dacapo_term::manual::ManArgs;
+pub use dacapo_term::xtp::args::{Below, Over};
+pub use lift::BenchLiftArgs;
+pub use net::{BenchNetArgs, NetDirection, NetTransport, NetWait, NetWhat};
+pub use safenet::{BenchSafenetArgs, MessagesOver};
+pub use scale::BenchScaleArgs;
+use std::path::PathBuf;
+use std::time::Duration;
+use texts::*;
+pub use xtp::{BenchXtpArgs, XtpMode};
+
+/// Measures this host, beside figures of others or a plain program.
+#[derive(Debug, Parser)]
+#[command(name = "dacapo-eval", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = format!("{EVAL}\n\n{EXIT_CODES}"), max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What is left when an argument is wrong in a way that only shows together with another.
+pub fn or_usage<T>(parsed: Result<T, String>) -> T {
+    args::or_usage::<Cli, T>(parsed)
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// The control commands, as Tables 19 to 24 and 45 of the report of 1998 measure them.
+    #[command(after_help = format!("{CONTROL}\n\n{EXIT_CODES}"))]
+    Control(BenchControlArgs),
+    /// A file from process to process, beside a program of plain sockets, in turn.
+    #[command(after_help = format!("{TRANSFER}\n\n{EXIT_CODES}"))]
+    Transfer(BenchTransferArgs),
+    /// A packet through chains of modules, beside the same modules without a runner, and 1998.
+    #[command(after_help = format!("{LIFT}\n\n{EXIT_CODES}"))]
+    Lift(BenchLiftArgs),
+    /// The ceiling and the delay of the link emulator, beside the same sockets without it, in turn.
+    #[command(after_help = format!("{LINK}\n\n{EXIT_CODES}"))]
+    Link(BenchLinkArgs),
+    /// What the network carries, and how long it takes: between two hosts, or on this one alone.
+    #[command(after_help = format!("{NET}\n\n{EXIT_CODES}"))]
+    Net(BenchNetArgs),
+    /// Messages over XTP, at the levels of the SAFENET document, beside its figures.
+    #[command(after_help = format!("{SAFENET}\n\n{EXIT_CODES}"))]
+    Safenet(BenchSafenetArgs),
+    /// What ten thousand idle sessions cost, and what opening and closing them leaves behind.
+    #[command(after_help = format!("{SCALE}\n\n{EXIT_CODES}"))]
+    Scale(BenchScaleArgs),
+    /// XTP from process to process, by what is sent at once and how, beside figures of 1995.
+    #[command(after_help = format!("{XTP}\n\n{EXIT_CODES}"))]
+    Xtp(BenchXtpArgs),
+    /// Print a script with which a shell completes this program.
+    #[command(after_help = format!("{COMPLETIONS}\n\n{EXIT_CODES}"))]
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write the pages of all measurements into a folder.
+    #[command(after_help = format!("{MAN}\n\n{EXIT_CODES}"))]
+    Man(ManArgs),
+}
+
+/// Arguments of `bench link`.
+#[derive(Debug, Args)]
+pub struct BenchLinkArgs {
+    /// How long each rate is measured: seconds, or a number with a unit.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_duration)]
+    pub seconds: Duration,
+    /// How often everything is measured; the medians are shown.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rounds: u32,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `bench control`.
+#[derive(Debug, Args)]
+pub struct BenchControlArgs {
+    /// How often the sequence of commands is sent.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub rounds: u32,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `bench transfer`.
+#[derive(Debug, Args)]
+pub struct BenchTransferArgs {
+    /// The length of the file.
+    #[arg(long, value_name = "SIZE", default_value = "1 GiB", value_parser = parse_len)]
+    pub size: u64,
+    /// How often each program sends it.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rounds: u32,
+    /// The folder for the files, which are removed.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// The other end of a plain transfer, or this one: for the command's own use.
+    #[arg(long, hide = true, value_name = "ROLE")]
+    pub plain: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound_and_every_help_has_examples() {
+        let mut command = Cli::command();
+        command.build();
+        command.clone().debug_assert();
+        for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+            let help = sub.clone().render_help().to_string();
+            assert!(help.contains("Examples:"), "{}", sub.get_name());
+            assert!(help.contains("Exit codes:"), "{}", sub.get_name());
+        }
+    }
+}

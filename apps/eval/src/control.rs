@@ -1,0 +1,298 @@
+//! `dacapo bench control`: how long the control commands take, as the report of 1998 measured them.
+//!
+//! ```text
+//!   this thread: a viewer     --command-->  another thread: serves a made movie from a file
+//!     response time           <--answer--   time in the access module, time per picture
+//! ```
+//!
+//! What it is not: a network; both ends are in this process, over loopback.
+
+use super::figures_1998::{ALL_COMMANDS, COMMANDS, PICTURE, PICTURE_AFTER_FIRST, RESPONSE, Then};
+use super::series::{Columns, Series};
+use super::timed::{Measured, TimedPublisher};
+use crate::cli::BenchControlArgs;
+use crate::edge::{Edge, Happening, interrupted};
+use crate::exit::{Exit, Failure};
+use crate::folder;
+use crate::output::{self, Table, line};
+use crate::progress::Progress;
+use dacapo::access::{Sinks, Wanted};
+use dacapo::engine::{CoreEvent, SessionId, Wishes};
+use dacapo::media::TestMovie;
+use dacapo::offer::{FLOW_ALL, MODULE_ACCESS};
+use dacapo::plan::{Assumptions, Plan};
+use dacapo::{Command, Host};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::BufWriter;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// One round: every command of Tables 21 and 24 that is sent while a medium plays.
+const ROUND: [Command; 14] = [
+    Command::Init,
+    Command::Fps(25_000),
+    Command::Play,
+    Command::Ff,
+    Command::Rwd,
+    Command::Play,
+    Command::Stop,
+    Command::Play,
+    Command::Fr,
+    Command::Stop,
+    Command::Fwd,
+    Command::Rwd,
+    Command::Play,
+    Command::Status,
+];
+
+const SESSION: &str = "bench";
+const FAILED: &str = "bench control";
+
+/// Between two commands the medium plays so long.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Runs the command.
+pub fn run(args: &BenchControlArgs) -> Result<Exit, Failure> {
+    let dir = std::env::temp_dir().join(format!("dacapo-bench-{}", std::process::id()));
+    let failed = |error: std::io::Error| Failure::run_time(FAILED, error);
+    folder::make(&dir).map_err(|text| Failure::run_time(FAILED, text))?;
+    let measured = Measured::default();
+    let outcome = measure(args, &dir, &measured);
+    let removed = std::fs::remove_dir_all(&dir);
+    let response = outcome?;
+    removed.map_err(failed)?;
+    let rows = rows(&measured, &response);
+    match args.json {
+        true => output::json(&json!({ "rounds": args.rounds, "rows": json_of(&rows) })),
+        false => print(&rows),
+    }
+    Ok(Exit::Success)
+}
+
+/// Serves and plays; the response times.
+fn measure(args: &BenchControlArgs, dir: &Path, measured: &Measured) -> Result<Series, Failure> {
+    let movie = TestMovie { duration: Duration::from_secs(60), ..TestMovie::default() };
+    let mut progress = Progress::new(args.json);
+    let file = dir.join("movie.avi");
+    write(&file, &movie)?;
+    let server = Server::start(dir, measured)?;
+    let mut edge = Edge::open()?;
+    let viewed = view(&mut edge, server.addr, args.rounds, &mut progress);
+    let ended = server.end();
+    progress.clear();
+    let response = viewed?;
+    ended.map(|()| response)
+}
+
+fn write(path: &Path, movie: &TestMovie) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::run_time(FAILED, error);
+    let file = BufWriter::new(File::create(path).map_err(failed)?);
+    let written = movie.write_avi(file).map_err(|error| Failure::run_time(FAILED, error))?;
+    written.into_inner().map(drop).map_err(|error| failed(error.into_error()))
+}
+
+/// A host that serves the movie, in a thread of its own.
+struct Server {
+    addr: SocketAddr,
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<Result<(), Failure>>,
+}
+
+impl Server {
+    fn start(dir: &Path, measured: &Measured) -> Result<Self, Failure> {
+        let text = format!(
+            "[session]\nname = \"{SESSION}\"\n[[flow]]\nname = \"video\"\nfrom = \"creator\"\n\
+             source = {{ file = \"{}\", stream = \"video\" }}\n",
+            dir.join("movie.avi").display()
+        );
+        let plan = Plan::parse(&text, "bench", &Assumptions::loopback());
+        let plan = plan.map_err(|errors| Failure::run_time(FAILED, errors))?;
+        let failed = |error: &dacapo::Error| Failure::core(FAILED, error);
+        let mut host = Host::new().map_err(|error| failed(&error))?;
+        let inner = plan.publisher(1.0);
+        let publisher = Box::new(TimedPublisher { inner, measured: measured.clone() });
+        host.reactor().core().publish(plan.spec(), publisher).map_err(|error| failed(&error))?;
+        host.listen(&dacapo::host::loopback(0)).map_err(|error| failed(&error))?;
+        let addr = host.listening().first().copied();
+        let addr = addr.ok_or_else(|| Failure::run_time(FAILED, "no address"))?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || {
+            let mut tokens = Vec::new();
+            while !over.load(Ordering::Acquire) {
+                let turned = host.next_event(Duration::from_millis(50), &mut tokens);
+                turned.map_err(|error| Failure::core(FAILED, &error))?;
+            }
+            Ok(())
+        });
+        Ok(Self { addr, is_over, thread })
+    }
+
+    fn end(self) -> Result<(), Failure> {
+        self.is_over.store(true, Ordering::Release);
+        let joined = self.thread.join();
+        joined.unwrap_or_else(|_| Err(Failure::run_time(FAILED, "the serving thread panicked")))
+    }
+}
+
+/// Plays, and sends the commands; how long each answer took.
+fn view(
+    edge: &mut Edge,
+    addr: SocketAddr,
+    rounds: u32,
+    progress: &mut Progress,
+) -> Result<Series, Failure> {
+    let peer = edge.connect(&addr.to_string(), None, progress)?;
+    let failed = |error: &dacapo::Error| Failure::core(FAILED, error);
+    let now = edge.reactor().now();
+    let session = edge.core().join(now, peer, SESSION, Wishes::default());
+    let session = session.map_err(|error| failed(&error))?;
+    let offered = wait_for(edge, |event| match event {
+        CoreEvent::Offered { flows, .. } => Some(flows),
+        _ => None,
+    })?;
+    let sinks = Sinks::for_offer(SESSION, &offered, &Wanted::Count);
+    let sinks = sinks.map_err(|error| Failure::run_time(FAILED, error))?;
+    let now = edge.reactor().now();
+    edge.core().answer(now, session, sinks.ports).map_err(|error| failed(&error))?;
+    wait_for(edge, |event| matches!(event, CoreEvent::Ready { .. }).then_some(()))?;
+    let now = edge.reactor().now();
+    edge.core().activate(now, session).map_err(|error| failed(&error))?;
+    wait_for(edge, |event| matches!(event, CoreEvent::Active { .. }).then_some(()))?;
+    let mut response = Series::default();
+    for round in 0..rounds {
+        for command in ROUND {
+            response.push(ask(edge, session, command)?);
+            play_on(edge, PAUSE)?;
+        }
+        if progress.is_due() {
+            progress.show(&format!("round {} of {rounds}", round + 1));
+        }
+    }
+    edge.leave(peer);
+    Ok(response)
+}
+
+/// Sends a command and waits for its answer: how long that took, in nanoseconds.
+fn ask(edge: &mut Edge, session: SessionId, command: Command) -> Result<u64, Failure> {
+    let now = edge.reactor().now();
+    let asked = edge.core().control(now, session, FLOW_ALL, MODULE_ACCESS, &command.encode());
+    let request = asked.map_err(|error| Failure::core(FAILED, &error))?;
+    let answer = wait_for(edge, |event| match event {
+        CoreEvent::ControlAnswered { request: answered, answer, .. } if answered == request => {
+            Some(answer)
+        }
+        _ => None,
+    })?;
+    answer.map_err(|error| Failure::core(&format!("{FAILED}: {command}"), &error))?;
+    Ok(edge.reactor().now().since(now).as_nanos() as u64)
+}
+
+fn play_on(edge: &mut Edge, time: Duration) -> Result<(), Failure> {
+    let end = Instant::now() + time;
+    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|it| !it.is_zero()) {
+        if let Some(Happening::Signal(signal)) = edge.next(left)? {
+            return Err(interrupted(signal));
+        }
+    }
+    Ok(())
+}
+
+fn wait_for<T>(
+    edge: &mut Edge,
+    mut wanted: impl FnMut(CoreEvent) -> Option<T>,
+) -> Result<T, Failure> {
+    loop {
+        match edge.next(Duration::from_secs(1))? {
+            Some(Happening::Signal(signal)) => return Err(interrupted(signal)),
+            Some(Happening::Core(
+                CoreEvent::SessionEnded { error: Some(error), .. }
+                | CoreEvent::PeerLost { error, .. },
+            )) => return Err(Failure::core(FAILED, &error)),
+            Some(Happening::Core(event)) => {
+                if let Some(found) = wanted(event) {
+                    return Ok(found);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What was measured, and what was in 1998.
+struct Row {
+    what: &'static str,
+    now: Columns,
+    then: Option<Then>,
+}
+
+fn rows(measured: &Measured, response: &Series) -> Vec<Row> {
+    let times = measured.take();
+    let mut rows = Vec::new();
+    let mut all = Series::default();
+    for (what, then) in COMMANDS {
+        let series = times.commands.get(what).cloned().unwrap_or_default();
+        all.extend(&series);
+        rows.push(Row { what, now: series.columns(), then: Some(then) });
+    }
+    let mut row = |what, series: &Series, then| {
+        rows.push(Row { what, now: series.columns(), then });
+    };
+    row("all commands", &all, Some(ALL_COMMANDS));
+    let mut pictures = times.pictures.clone();
+    pictures.extend(&times.first_picture);
+    row("a picture, read and put into a unit", &pictures, Some(PICTURE));
+    row("the same without the first", &times.pictures, Some(PICTURE_AFTER_FIRST));
+    row("from a command to its answer", response, Some(RESPONSE));
+    rows
+}
+
+fn print(rows: &[Row]) {
+    let mut table = Table::new(&[
+        "command", "n", "min µs", "average", "max", "variance", "std dev", "1998: n", "average",
+        "then/now",
+    ]);
+    for Row { what, now, then } in rows {
+        let then_columns = then.map(|then| then.columns).unwrap_or_default();
+        let ratio = then_columns.average_us / now.average_us.max(1e-3);
+        table.row(vec![
+            (*what).into(),
+            now.count.into(),
+            format!("{:.2}", now.min_us).into(),
+            format!("{:.2}", now.average_us).into(),
+            format!("{:.2}", now.max_us).into(),
+            format!("{:.2}", now.variance_us2).into(),
+            format!("{:.2}", now.deviation_us).into(),
+            then_columns.count.into(),
+            format!("{:.0}", then_columns.average_us).into(),
+            format!("{ratio:.0}").into(),
+        ]);
+    }
+    table.print();
+    line("\n1998: Tables 24 (commands), 20, 22, 23 and 45 of TIK Report 42, on a SPARCstation 20.");
+    line(
+        "open is the opening of the file and the reading of its index when somebody joins; in 1998 \
+         it also started\na video library. start is the activation of the flow. A command is timed \
+         in the access module; its answer\ngoes over the encrypted control connection.",
+    );
+}
+
+fn json_of(rows: &[Row]) -> Vec<Value> {
+    let row = |Row { what, now, then }: &Row| {
+        let then = then.map(|then| {
+            let mut value = then.columns.to_json();
+            if let Some(map) = value.as_object_mut() {
+                map.insert("table".to_owned(), json!(then.table));
+                map.insert("row".to_owned(), json!(then.row));
+            }
+            value
+        });
+        json!({ "command": what, "now": now.to_json(), "1998": then })
+    };
+    rows.iter().map(row).collect()
+}

@@ -1,0 +1,46 @@
+//! `dacapo-eval`: figures of this host, beside those of 1998 or of a plain program. `dacapo bench`
+//! becomes this program.
+//!
+//! ```text
+//!   cli (arguments) -> control lift link net safenet scale transfer xtp -> dacapo, the library
+//!                          |                                          \-> crates below, by themselves
+//!                     child (a far end as a process), series, line; what both programs share: term
+//! ```
+//!
+//! What it is not: a test; nothing here decides whether something works.
+
+mod child;
+mod cli;
+mod control;
+mod figures_1998;
+mod lift;
+mod line;
+mod link;
+mod net;
+mod plain;
+mod safenet;
+mod scale;
+mod series;
+mod timed;
+mod transfer;
+mod xtp;
+
+use clap::{CommandFactory, Parser};
+use cli::{Cli, Command};
+use dacapo_term::{completions, edge, exit, folder, manual, output, program, progress, words};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    program::run(|| match Cli::parse().command {
+        Command::Control(args) => control::run(&args),
+        Command::Lift(args) => lift::run(&args),
+        Command::Link(args) => link::run(&args),
+        Command::Net(args) => net::run(&args),
+        Command::Safenet(args) => safenet::run(&args),
+        Command::Scale(args) => scale::run(&args),
+        Command::Transfer(args) => transfer::run(&args),
+        Command::Xtp(args) => xtp::run(&args),
+        Command::Completions(args) => completions::run(Cli::command(), &args),
+        Command::Man(args) => manual::run(Cli::command(), &args),
+    })
+}

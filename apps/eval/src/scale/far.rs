@@ -1,0 +1,59 @@
+//! The far end: a host that serves one session to all who join, at several ports, and says what it
+//! uses when asked.
+//!
+//! ```text
+//!   standard input   a line -> one look, as JSON, on standard output     end -> it ends
+//! ```
+//!
+//! What it is not: a part of the measurement that decides anything; it is asked twice at each look.
+
+use super::flow;
+use super::look::Look;
+use crate::edge::{Edge, Happening};
+use crate::exit::{Exit, Failure};
+use crate::output::line;
+use dacapo::Error;
+use serde_json::json;
+use std::io::{Read, stdin};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+const INPUT: u32 = 1;
+
+/// Ports of one call: as many as a host listens at with one.
+const PORTS_PER_CALL: usize = 16;
+
+/// Serves at so many ports until standard input ends, or a signal comes.
+pub fn serve(ports: u32) -> Result<Exit, Failure> {
+    let failed = |error: &Error| Failure::core("bench scale: the far end", error);
+    let mut edge = Edge::open()?;
+    let addrs = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); ports as usize];
+    for some in addrs.chunks(PORTS_PER_CALL) {
+        edge.host.listen(some).map_err(|error| failed(&error))?;
+    }
+    let spec = flow::spec()?;
+    let published = edge.core().publish(spec, Box::new(flow::Idle));
+    published.map_err(|error| failed(&error))?;
+    let watched = edge.reactor().watch(stdin().as_fd(), INPUT);
+    watched.map_err(|error| Failure::run_time("bench scale: standard input", error))?;
+    let addresses: Vec<String> = edge.host.listening().iter().map(ToString::to_string).collect();
+    line(json!({ "event": "listening", "addresses": addresses }));
+    loop {
+        match edge.next(Duration::from_secs(60))? {
+            Some(Happening::Signal(signal)) => return Ok(Exit::Signal(signal)),
+            Some(Happening::Ready(_)) => {
+                let mut words = [0; 256];
+                let len = stdin().lock().read(&mut words).unwrap_or(0);
+                if len == 0 {
+                    return Ok(Exit::Success);
+                }
+                let asked = words.iter().take(len).filter(|byte| **byte == b'\n').count();
+                for _ in 0..asked {
+                    line(Look::at(edge.core())?.to_json());
+                }
+            }
+            Some(Happening::Core(_)) | None => {}
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What the sessions carry: one flow to each participant, whose source has nothing to send.
+//!
+//! What it is not: nothing; both ends have built graph, label, pace and account of it.
+
+use crate::exit::{Exit, Failure};
+use dacapo::Plan;
+use dacapo::Time;
+use dacapo::engine::{
+    Joining, Port, Publisher, SessionSpec, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
+};
+use dacapo::offer::FlowOffer;
+use dacapo::plan::Assumptions;
+
+/// The name of the session.
+pub const NAME: &str = "bench-scale";
+
+/// The session as it is served.
+pub fn spec() -> Result<SessionSpec, Failure> {
+    let text = format!(
+        "[session]\nname = \"{NAME}\"\n[[flow]]\nname = \"idle\"\nfrom = \"creator\"\n\
+         source = {{ raw = true }}\nunit_max = \"1 KiB\"\ntransport = \"udp\"\n\
+         graph = [\"segment\", \"sequence\"]\n"
+    );
+    let assumptions = Assumptions { on_loopback: true, ..Assumptions::default() };
+    let plan = Plan::parse(&text, "bench-scale", &assumptions);
+    let plan =
+        plan.map_err(|errors| Failure::new(Exit::Invalid, "bench scale: its session", errors))?;
+    Ok(SessionSpec { participants_max: usize::MAX, ..plan.spec() })
+}
+
+/// A source that has nothing, a sink that takes everything, and who opens the source.
+pub struct Idle;
+
+impl Source for Idle {
+    fn poll_unit(&mut self, _: Time, _: &mut UnitWriter<'_>) -> SourcePoll {
+        SourcePoll::Idle
+    }
+}
+
+impl Sink for Idle {
+    fn handle_unit(&mut self, _: Time, _: &UnitView<'_>) -> Taken {
+        Taken::Delivered
+    }
+}
+
+impl Publisher for Idle {
+    fn open(&mut self, _: &FlowOffer, _: &Joining) -> Result<Port, String> {
+        Ok(Port::Source(Box::new(Self)))
+    }
+}

@@ -1,0 +1,72 @@
+//! [`Delivery`]: the sink of a receiver, and when it is asked again.
+//!
+//! Invariant: a sink is finished once, and nothing follows.
+
+use crate::ledger::Ledger;
+use crate::port::{Ending, Sink, Taken, UnitView};
+use dacapo_base::Time;
+use dacapo_path::ClockOffset;
+use std::time::Duration;
+
+/// A sink that answers a time that is past must not hold the core.
+const ASK_EVERY_MIN: Duration = Duration::from_micros(10);
+
+pub(crate) struct Delivery {
+    sink: Box<dyn Sink>,
+    ask_at: Option<Time>,
+    is_finished: bool,
+}
+
+impl Delivery {
+    /// The sink is asked from `now` on.
+    pub fn new(sink: Box<dyn Sink>, now: Time) -> Self {
+        Self { sink, ask_at: Some(now), is_finished: false }
+    }
+
+    #[inline]
+    pub fn handle_clock(&mut self, offset: ClockOffset) {
+        self.sink.handle_clock(offset);
+    }
+
+    /// Whether the sink takes more.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.sink.has_room()
+    }
+
+    /// Gives it a unit, after which it is asked.
+    #[inline]
+    pub fn handle_unit(&mut self, now: Time, unit: &UnitView<'_>) -> Taken {
+        self.ask_at = Some(now);
+        self.sink.handle_unit(now, unit)
+    }
+
+    /// These units will not come.
+    #[inline]
+    pub fn handle_lost(&mut self, now: Time, first: u64, count: u64) {
+        self.sink.handle_lost(now, first, count);
+        self.ask_at = Some(now);
+    }
+
+    #[inline]
+    pub fn due(&self) -> Option<Time> {
+        self.ask_at.filter(|_| !self.is_finished)
+    }
+
+    /// Asks the sink when it is due.
+    #[inline]
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.due().is_some_and(|at| at <= now) {
+            let soonest = now + ASK_EVERY_MIN;
+            self.ask_at = self.sink.handle_timeout(now).map(|at| at.max(soonest));
+        }
+    }
+
+    /// The flow ended.
+    #[inline]
+    pub fn finish(&mut self, now: Time, ending: &Ending, ledger: &Ledger) {
+        if !std::mem::replace(&mut self.is_finished, true) {
+            self.sink.finish(now, ending, ledger);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! [`Schedule`]: whose turn it is to send.
+//!
+//! ```text
+//!   priority 7   a b c     asked first, behind the one that sent last: b c a
+//!   priority 0   d e       asked when nobody above has anything
+//! ```
+//!
+//! Invariants: nobody is asked while one of a higher priority gives something; among equals each is
+//! asked once before the one that sent last is asked again.
+
+use crate::engine::SessionId;
+use crate::session::PRIORITY_MAX;
+use std::cmp::Reverse;
+
+/// A flow in the order in which flows are asked for packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub priority: u8,
+    pub session: SessionId,
+    pub index: usize,
+}
+
+impl Turn {
+    fn place(&self) -> (SessionId, usize) {
+        (self.session, self.index)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Schedule {
+    /// The highest priority first, and equals by session and place.
+    order: Vec<Turn>,
+    /// Who of each priority has sent last.
+    last: [Option<(SessionId, usize)>; PRIORITY_MAX as usize + 1],
+}
+
+impl Schedule {
+    /// These flows are asked from now on; those of a session come in a row, and sessions in order.
+    pub fn set(&mut self, turns: impl Iterator<Item = Turn>) {
+        self.order.clear();
+        self.order.extend(turns);
+        self.order.sort_by_key(|turn| Reverse(turn.priority));
+    }
+
+    /// Whether nobody of a higher priority is asked, and somebody of this one is.
+    pub fn is_first(&self, priority: u8) -> bool {
+        self.order.first().is_some_and(|turn| turn.priority == priority)
+    }
+
+    /// Takes the order out, for who asks those in it; it is to be given back.
+    pub fn take(&mut self) -> Vec<Turn> {
+        std::mem::take(&mut self.order)
+    }
+
+    pub fn give_back(&mut self, order: Vec<Turn>) {
+        self.order = order;
+    }
+
+    /// Those of one priority, in turn.
+    pub fn in_turn<'a>(&self, equals: &'a [Turn]) -> impl Iterator<Item = &'a Turn> + use<'a> {
+        let priority = equals.first().map_or(0, |turn| turn.priority);
+        let last = self.last.get(usize::from(priority)).copied().flatten();
+        let first = equals.partition_point(|turn| Some(turn.place()) <= last);
+        let (before, behind) = equals.split_at(first);
+        behind.iter().chain(before)
+    }
+
+    /// A flow has sent.
+    pub fn note_sent(&mut self, turn: &Turn) {
+        if let Some(last) = self.last.get_mut(usize::from(turn.priority)) {
+            *last = Some(turn.place());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(priority: u8, session: u64, index: usize) -> Turn {
+        Turn { priority, session: SessionId(session), index }
+    }
+
+    /// The sessions in the order in which they are asked.
+    fn asked(schedule: &mut Schedule) -> Vec<(u64, usize)> {
+        let order = schedule.take();
+        let equals = order.chunk_by(|one, next| one.priority == next.priority);
+        let asked = equals.flat_map(|equals| schedule.in_turn(equals));
+        let asked = asked.map(|turn| (turn.session.0, turn.index)).collect();
+        schedule.give_back(order);
+        asked
+    }
+
+    #[test]
+    fn a_higher_priority_is_asked_first_and_equals_as_they_come() {
+        let mut schedule = Schedule::default();
+        assert!(asked(&mut schedule).is_empty() && !schedule.is_first(0));
+        let turns = [turn(0, 1, 0), turn(7, 1, 1), turn(0, 2, 0), turn(7, 3, 0), turn(3, 4, 0)];
+        schedule.set(turns.into_iter());
+        assert_eq!(asked(&mut schedule), [(1, 1), (3, 0), (4, 0), (1, 0), (2, 0)]);
+        assert!(schedule.is_first(7) && !schedule.is_first(3) && !schedule.is_first(0));
+        schedule.set([turn(0, 2, 0)].into_iter());
+        assert_eq!(asked(&mut schedule), [(2, 0)], "the others are asked no more");
+        assert!(schedule.is_first(0));
+    }
+
+    #[test]
+    fn who_has_sent_last_is_asked_after_all_its_equals() {
+        let mut schedule = Schedule::default();
+        let turns = [turn(2, 1, 0), turn(2, 1, 1), turn(2, 5, 0), turn(1, 3, 0)];
+        schedule.set(turns.into_iter());
+        schedule.note_sent(&turn(2, 1, 0));
+        assert_eq!(asked(&mut schedule), [(1, 1), (5, 0), (1, 0), (3, 0)]);
+        schedule.note_sent(&turn(2, 5, 0));
+        assert_eq!(asked(&mut schedule), [(1, 0), (1, 1), (5, 0), (3, 0)]);
+        schedule.note_sent(&turn(1, 3, 0));
+        assert_eq!(asked(&mut schedule)[..2], [(1, 0), (1, 1)], "priorities do not mix");
+        schedule.note_sent(&turn(2, 2, 9));
+        assert_eq!(asked(&mut schedule)[..2], [(5, 0), (1, 0)], "it need not be there any more");
+        schedule.note_sent(&turn(200, 1, 0));
+        assert_eq!(asked(&mut schedule).len(), 4, "no such priority");
+    }
+
+    #[test]
+    fn everybody_gets_its_turn_whoever_has_something() {
+        let mut schedule = Schedule::default();
+        let mut sent = [0; 3];
+        for _ in 0..9 {
+            schedule.set((0..3).map(|session| turn(4, session, 0)));
+            let first = asked(&mut schedule)[0].0;
+            sent[first as usize] += 1;
+            schedule.note_sent(&turn(4, first, 0));
+        }
+        assert_eq!(sent, [3, 3, 3]);
+    }
+}

@@ -1,0 +1,152 @@
+//! What a call asks of the peer and waits for: commands to the media of a session, and changes of a
+//! flow.
+//!
+//! ```text
+//!   command() -> CONTROL ----> the peer's access modules      change() -> PREPARE … READY, DONE
+//!             <- its answer <-                                         <- Changed or ChangeFailed
+//! ```
+//!
+//! Invariants: nothing is kept of what nobody waits for; a call that waits ends when the session
+//! does.
+
+use super::entry::Phase;
+use super::flow::Direction;
+use super::handle::Session;
+use super::misuse;
+use super::waiting::Waiting;
+use super::wanted::Wanted;
+use crate::command::{Answer, Command};
+use crate::plan::graph_of;
+use dacapo_base::Time;
+use dacapo_core::{Code, Error};
+use dacapo_wire::session::{FLOW_ALL, MODULE_ACCESS};
+use std::collections::BTreeMap;
+
+/// Calls that wait for the peer.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    /// Answers to commands by the number of the request; none yet while it is waited for.
+    answers: BTreeMap<u32, Option<Result<Vec<u8>, Error>>>,
+    /// What became of changes by the flow's place, likewise.
+    changes: BTreeMap<usize, Option<Result<u64, Error>>>,
+}
+
+impl Asked {
+    /// The peer has answered a command.
+    pub fn answer(&mut self, request: u32, answer: Result<Vec<u8>, Error>) {
+        if let Some(awaited) = self.answers.get_mut(&request) {
+            *awaited = Some(answer);
+        }
+    }
+
+    /// A flow has changed, and runs in this epoch; or it has not.
+    pub fn settle(&mut self, flow: usize, outcome: Result<u64, Error>) {
+        if let Some(awaited) = self.changes.get_mut(&flow) {
+            *awaited = Some(outcome);
+        }
+    }
+
+    pub fn is_answered(&self, request: u32) -> bool {
+        self.answers.get(&request).is_some_and(Option::is_some)
+    }
+
+    pub fn is_settled(&self, flow: usize) -> bool {
+        self.changes.get(&flow).is_some_and(Option::is_some)
+    }
+}
+
+/// What a flow is changed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// The protocol of these modules, from the application to the network, as it is printed
+    /// everywhere: `segment ! sequence hold=60ms ! checksum`.
+    Graph(String),
+}
+
+impl Session {
+    /// Tells the media of the session at the peer's end something (PLAY, STOP, FF, FR, FWD, RWD,
+    /// FPS …), and waits for the answer, at most 10 s: how the medium stands then. A
+    /// session without media answers too, and does nothing.
+    ///
+    /// # Errors
+    /// Misuse when the session is closed or has never been active; what the peer refuses with;
+    /// [`Code::NoAnswer`]; why the session ended meanwhile.
+    pub fn command(&self, command: Command) -> Result<Answer, Error> {
+        let id = self.id();
+        let mut state = self.lock();
+        state.open_entry(id)?.check_begun()?;
+        let now = state.now();
+        let payload = command.encode();
+        let request = state.core().control(now, id, FLOW_ALL, MODULE_ACCESS, &payload)?;
+        state.open_entry(id)?.asked.get_or_insert_default().answers.insert(request, None);
+        self.shared().act(&mut state);
+        let answer = Wanted::Answer(id, request);
+        let (mut state, outcome) = self.wait(state, Time::NEVER, &answer);
+        let entry = state.sessions.get_mut(&id);
+        let asked = entry.and_then(|entry| entry.asked.as_mut());
+        let answer = asked.and_then(|asked| asked.answers.remove(&request)).flatten();
+        outcome?;
+        let bytes = answer.unwrap_or_else(|| Err(self.ended(&mut state)))?;
+        let garbled = |fault| Error::new(Code::Violation, format!("the peer's answer: {fault}"));
+        Answer::decode(&bytes).map_err(garbled)
+    }
+
+    /// Changes the protocol of a flow that this end sends while it runs, and waits until it runs by
+    /// the new one: the number of its epoch. No unit is lost, repeated or reordered by it. When it
+    /// cannot be done the flow goes on as it was.
+    ///
+    /// # Errors
+    /// Misuse when the session is closed, there is no such flow, it is received here, or a change
+    /// of it is going on; [`Code::IllegalGraph`] with what is wrong; [`Code::Unsupported`] for a
+    /// flow that is sent once for several; what the peer refuses with; [`Code::NoAnswer`].
+    pub fn change(&self, flow: &str, to: &Change) -> Result<u64, Error> {
+        let Change::Graph(text) = to;
+        let illegal = |what: String| Error::new(Code::IllegalGraph, what);
+        let id = self.id();
+        let mut state = self.lock();
+        let graph = graph_of(text, state.host.catalogue()).map_err(illegal)?;
+        let entry = state.open_entry(id)?;
+        let index = entry.flow_index(flow, Direction::Outgoing)?;
+        entry.check_begun()?;
+        let now = state.now();
+        state.core().change(now, id, index, graph)?;
+        state.open_entry(id)?.asked.get_or_insert_default().changes.insert(index, None);
+        self.shared().act(&mut state);
+        let settled = Wanted::Settled(id, index);
+        let (mut state, outcome) = self.wait(state, Time::NEVER, &settled);
+        let entry = state.sessions.get_mut(&id);
+        let asked = entry.and_then(|entry| entry.asked.as_mut());
+        let settled = asked.and_then(|asked| asked.changes.remove(&index)).flatten();
+        outcome?;
+        settled.unwrap_or_else(|| Err(self.ended(&mut state)))
+    }
+
+    /// Why a call that waited has nothing.
+    fn ended(&self, state: &mut super::state::State) -> Error {
+        match state.open_entry(self.id()).map(|entry| entry.phase.clone()) {
+            Ok(Phase::Over(Some(error))) => error,
+            Ok(_) => misuse("the session ended before the peer had answered"),
+            Err(error) => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_waits_for_is_not_kept() {
+        let mut asked = Asked::default();
+        asked.answer(7, Ok(vec![1]));
+        asked.settle(0, Ok(3));
+        assert!(!asked.is_answered(7) && !asked.is_settled(0));
+        asked.answers.insert(7, None);
+        asked.changes.insert(0, None);
+        assert!(!asked.is_answered(7) && !asked.is_settled(0));
+        asked.answer(7, Ok(vec![1]));
+        asked.settle(0, Ok(3));
+        assert!(asked.is_answered(7) && asked.is_settled(0));
+    }
+}

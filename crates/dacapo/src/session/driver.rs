@@ -1,0 +1,248 @@
+//! [`Shared`]: an endpoint's state and its lock; [`Driver`]: who waits there and drives it, and how
+//! who sleeps is woken.
+//!
+//! How calls wait is `waiting`'s, the rule of the background thread `background`'s, the work itself
+//! the state's.
+//!
+//! Invariants: who leads, or will have to, is woken when a turn of another brings an earlier
+//! deadline than it sleeps until; the background never turns after a call has taken the lead from
+//! it.
+
+use super::background::Background;
+use super::poll::{Poll, Wakeup};
+use super::state::{Pushed, State};
+use super::waiters::{Bell, Leader, Waiters};
+use super::waiting::{Turning, Waiting};
+use super::wanted::Wanted;
+use dacapo_base::Time;
+use dacapo_core::{Code, Error};
+use dacapo_sys::clock;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The state of an endpoint, locked.
+pub(super) type Guard<'a> = MutexGuard<'a, State>;
+
+/// What an endpoint has done, to see that it does not do too much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Reactors: one, and further ones that were made for new peers when all were full.
+    pub reactors: u64,
+    /// The share of the last second that the busiest of them has worked, in permille, by a sample
+    /// of one call in sixteen.
+    pub busy_permille: u16,
+    /// Turns made.
+    pub turns: u64,
+    /// Those of them that the background thread made.
+    pub background_turns: u64,
+    /// Those of the background thread for which there was no reason: nothing had come, and nothing
+    /// was due.
+    pub empty_turns: u64,
+    /// Times that the background thread looked whether somebody else works, and did not turn.
+    pub background_looks: u64,
+    /// Times that the background thread took the lock that calls need too. While calls turn it
+    /// takes none.
+    pub background_locks: u64,
+    /// Times that a leader was woken because something was due earlier than it slept.
+    pub wakes: u64,
+    /// Times that a wait ran out although its unit was there: the call woke by itself, because its
+    /// time was over or something else had come, and found what it waited for, for which nobody had
+    /// woken it. It is 0, whatever the load.
+    pub missed_waits: u64,
+}
+
+impl Counters {
+    /// Those of two reactors together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            reactors: self.reactors + other.reactors,
+            busy_permille: self.busy_permille.max(other.busy_permille),
+            turns: self.turns + other.turns,
+            background_turns: self.background_turns + other.background_turns,
+            empty_turns: self.empty_turns + other.empty_turns,
+            background_looks: self.background_looks + other.background_looks,
+            background_locks: self.background_locks + other.background_locks,
+            wakes: self.wakes + other.wakes,
+            missed_waits: self.missed_waits + other.missed_waits,
+        }
+    }
+}
+
+/// How a call is woken that waits.
+#[derive(Clone)]
+pub(super) enum Ring {
+    /// It leads, and sleeps at its poll.
+    Poll(Arc<Wakeup>),
+    /// Another leads.
+    Thread(Arc<Condvar>),
+}
+
+impl Bell for Ring {
+    fn ring(&self) {
+        match self {
+            Self::Poll(wakeup) => wakeup.ring(),
+            Self::Thread(sleeps) => sleeps.notify_one(),
+        }
+    }
+}
+
+/// Who drives an endpoint.
+pub(super) struct Driver {
+    pub waiters: Waiters<Wanted, Ring, Poll>,
+    /// How a call is woken that leads.
+    call: Arc<Wakeup>,
+    /// What calls know of the background thread, which also sleeps on when it has lost the lead.
+    pub background: Arc<Background>,
+    pub counters: Counters,
+}
+
+impl Driver {
+    pub fn new(calls: Poll, background: &Poll) -> Self {
+        Self {
+            call: calls.wakeup(),
+            background: Arc::new(Background::new(background.wakeup())),
+            waiters: Waiters::new(calls),
+            counters: Counters::default(),
+        }
+    }
+
+    /// What it has done.
+    pub fn counters(&self) -> Counters {
+        Counters { missed_waits: self.waiters.missed(), ..self.counters }
+    }
+
+    /// The turn has found the waker of calls set. While a call leads that is for it; else it was
+    /// rung too late, and would keep the background from sleeping.
+    pub fn hush(&self) {
+        if !matches!(self.waiters.leader(), Leader::Call) {
+            self.call.hush();
+        }
+    }
+
+    /// How who leads, or will have to, is woken.
+    fn wakeup(&self) -> &Wakeup {
+        match self.waiters.leader() {
+            Leader::Call => &self.call,
+            Leader::Nobody(_) | Leader::Background(_) => &self.background.wakeup,
+        }
+    }
+}
+
+/// Who hands over unit after unit makes a whole turn so often.
+const TURN_EVERY: Duration = Duration::from_micros(100);
+
+/// An endpoint's state, its lock, and what its background thread looks at without it.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    pub background: Arc<Background>,
+}
+
+impl Shared {
+    pub fn new(state: State) -> Self {
+        let background = Arc::clone(&state.driver.background);
+        Self { state: Mutex::new(state), background }
+    }
+
+    /// Turns, for a call that has handed a unit over to a flow, when there was no turn for a while
+    /// or the unit has left something to do.
+    pub fn after_push(&self, state: &mut State, now: Time, pushed: Pushed) {
+        let is_late = now.since(self.background.turned_at()) >= TURN_EVERY;
+        if is_late || pushed != Pushed::Sent {
+            self.act(state);
+        }
+    }
+}
+
+impl Waiting for Shared {
+    type State = State;
+    type Guard<'a> = Guard<'a>;
+
+    /// A thread that panicked with it has left nothing half done that matters more than the others'
+    /// calls.
+    fn lock(&self) -> Guard<'_> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Time {
+        clock::now()
+    }
+
+    fn bell(&self) -> Ring {
+        Ring::Thread(Arc::default())
+    }
+
+    fn sleep_at<'a>(&'a self, bell: &Ring, state: Guard<'a>, until: Time) -> Guard<'a> {
+        // A leader has a poll to sleep at.
+        let Ring::Thread(bell) = bell else { return state };
+        if until == Time::NEVER {
+            return bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let most = until.since(clock::now());
+        bell.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn desert(&self, state: &mut State) {
+        if !self.background.unpark() {
+            state.reschedule();
+        }
+    }
+}
+
+impl Turning for State {
+    type Wanted = Wanted;
+    type Poll = Poll;
+
+    fn waiters(&mut self) -> &mut Waiters<Wanted, Ring, Poll> {
+        &mut self.driver.waiters
+    }
+
+    fn is_met(&self, wanted: &Wanted) -> bool {
+        wanted.is_met(self)
+    }
+
+    fn failure(&self) -> Option<&Error> {
+        self.failure.as_ref()
+    }
+
+    fn turn(&mut self) -> bool {
+        let has_changed = self.round();
+        let turned_at = self.host.reactor().turned_at();
+        self.driver.background.turned(turned_at);
+        has_changed
+    }
+
+    /// Wakes who sleeps until something is due, when something else is due before.
+    fn reschedule(&mut self) {
+        let Some(asleep) = self.driver.wakeup().asleep() else { return };
+        if self.next_deadline() < asleep {
+            self.driver.counters.wakes += 1;
+            self.driver.wakeup().ring();
+        }
+    }
+
+    fn lie_down(&mut self, poll: &mut Poll, until: Time) -> Time {
+        let until = self.next_deadline().min(until);
+        poll.lie_down(until, self.host.reactor().counters().received_bytes);
+        until
+    }
+
+    fn get_up(&mut self, poll: &mut Poll, slept: io::Result<bool>) {
+        self.host.reactor().handle_ready(poll.found());
+        self.came(slept);
+    }
+}
+
+impl State {
+    /// Whether something came while a leader slept; nothing works any more when it cannot.
+    pub fn came(&mut self, slept: io::Result<bool>) -> bool {
+        let failed = |error: io::Error| Error::new(Code::System, error.to_string());
+        match slept.map_err(failed) {
+            Ok(came) => came,
+            Err(failure) => {
+                self.failure.get_or_insert(failure);
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! The streams of a [`super::Reactor`]: which transport carries which, and what waits for one.
+//!
+//! ```text
+//!   StreamAsk --> Streams: stream <-> token <-> (transport, remote) --> StreamTransport
+//!     says the number of a transport: its listeners, or its dialer
+//!   core <------- open, ready, closed, datagrams <------------------------'
+//! ```
+//!
+//! Invariants: a stream that takes no more keeps one transmit waiting and holds nothing else up; a
+//! token is known from the ask to the end of its stream; a transport that was dialed goes when its
+//! stream has.
+
+mod stand_in;
+
+use super::{RETRY, key_of};
+use dacapo_base::{Time, earlier};
+use dacapo_core::{Core, Local, Look, StreamAsk, StreamId, Transmit};
+use dacapo_lift::StreamParams;
+use dacapo_sys::poll::{Event, Interest, Poller};
+use dacapo_transport::stream::{PATIENCE, Token};
+use dacapo_transport::{
+    Incoming, Lane, Outgoing, SendError, Sent, StatsByKind, StreamEvent, StreamTransport, tcp,
+};
+use stand_in::{Call, StandIns};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How long a stream is waited for at a listener: as long as the core waits.
+const EXPECT_MAX: Duration = Duration::from_secs(10);
+
+/// The number of the transport that opens the streams of another: those to several are opened as
+/// any.
+fn opened_as(transport: u16) -> u16 {
+    if transport == tcp::GROUP_SPEC.id { tcp::SPEC.id } else { transport }
+}
+
+/// What is dialed.
+pub struct Dial {
+    /// Where the peer listens.
+    pub remote: SocketAddr,
+    /// What opens the stream.
+    pub token: Token,
+    /// Who the peer showed itself to be in the control connection, as its cryptography says it. A
+    /// transport that can is to make sure that it is the same.
+    pub identity: Option<Box<dyn Any>>,
+    /// What the flow of the stream is like.
+    pub terms: StreamParams,
+}
+
+/// What dialing a stream gives: a transport that opens it, without waiting for that.
+pub type Dialed = io::Result<Box<dyn StreamTransport>>;
+
+/// True when a stream could be dialed to this address now.
+type Finder = Box<dyn FnMut(SocketAddr) -> bool + Send>;
+
+struct Attached {
+    transport: Box<dyn StreamTransport>,
+    /// Its number on the wire.
+    number: u16,
+    /// It was dialed for one stream, and goes with it.
+    dialed: bool,
+}
+
+struct Stream {
+    token: Token,
+    /// The number of the transport that was agreed.
+    number: u16,
+    /// How it was dialed, while another transport may stand in.
+    call: Option<Call>,
+    /// The transport that dials it, or that it came by.
+    transport: Option<u64>,
+    /// Its other end, once it is open.
+    remote: Option<SocketAddr>,
+    /// What it did not take, and how much of it it did.
+    waiting: Option<(Transmit, usize)>,
+}
+
+/// The streams, and the transports that carry them.
+#[derive(Default)]
+pub(super) struct Streams {
+    transports: BTreeMap<u64, Attached>,
+    streams: BTreeMap<StreamId, Stream>,
+    by_token: BTreeMap<Token, StreamId>,
+    /// What dials, by the number of the transport.
+    pub dialers: BTreeMap<u16, Box<dyn FnMut(Dial) -> Dialed + Send>>,
+    /// What looks for a peer on this host, by the number of the transport.
+    pub finders: BTreeMap<u16, Finder>,
+    /// What stands in for a transport that could not open a stream.
+    pub stand_ins: StandIns,
+    incoming: Vec<Incoming>,
+    /// All transports are asked then, ready or not: something was asked of them or not taken, or
+    /// they have more, and what they hold themselves no event tells of.
+    due_at: Option<Time>,
+    /// Bytes that have come since somebody asked.
+    received: u64,
+}
+
+impl Streams {
+    /// Takes a transport in; `key` is its token at the poller.
+    pub fn attach(
+        &mut self,
+        poller: &mut Poller,
+        key: u64,
+        (number, transport): (u16, Box<dyn StreamTransport>),
+        dialed: bool,
+    ) -> io::Result<()> {
+        if let Some(fd) = transport.fd() {
+            poller.registry(key).add(fd, 0, Interest::Read)?;
+        }
+        self.transports.insert(key, Attached { transport, number, dialed });
+        self.due_at = Some(Time::ZERO);
+        Ok(())
+    }
+
+    /// Does what the core asks; `key` is free for a transport that is dialed.
+    pub fn handle_ask(
+        &mut self,
+        now: Time,
+        core: &mut Core,
+        poller: &mut Poller,
+        ask: StreamAsk,
+        key: u64,
+    ) {
+        self.due_at = Some(now);
+        match ask {
+            StreamAsk::Expect { stream, transport, token, terms } => {
+                let number = opened_as(transport);
+                let failed = self.expect(now, stream, number, (token, terms)).err();
+                failed.into_iter().for_each(|why| core.handle_stream_closed(now, stream, why));
+            }
+            StreamAsk::Dial { stream, transport, peer, remote, token, terms } => {
+                let (call, number) = (Call { peer, remote, terms }, opened_as(transport));
+                self.add(stream, token, number, Some(call));
+                if let Err(why) = self.dial(core, poller, (stream, number), call, key) {
+                    self.handle_end(now, core, stream, &why);
+                }
+            }
+            StreamAsk::Read { stream, is_reading } => {
+                self.with_transport(stream, |it, remote| it.set_reading(remote, is_reading));
+            }
+            StreamAsk::Wait { stream, longer } => {
+                let patience = PATIENCE.saturating_add(longer);
+                self.with_transport(stream, |it, remote| it.set_patience(remote, patience));
+            }
+            StreamAsk::Close { stream } => self.close(core, stream),
+        }
+    }
+
+    /// Runs `body` with the transport of a stream, once it is open.
+    fn with_transport(
+        &mut self,
+        id: StreamId,
+        body: impl FnOnce(&mut dyn StreamTransport, SocketAddr),
+    ) {
+        let way = self.streams.get(&id).and_then(|it| Some((it.transport?, it.remote?)));
+        if let Some((key, remote)) = way
+            && let Some(attached) = self.transports.get_mut(&key)
+        {
+            body(attached.transport.as_mut(), remote);
+        }
+    }
+
+    fn expect(
+        &mut self,
+        now: Time,
+        id: StreamId,
+        number: u16,
+        (token, terms): (Token, StreamParams),
+    ) -> Result<(), &'static str> {
+        let mut listeners = self.listeners().filter(|it| it.number == number).peekable();
+        if listeners.peek().is_none() {
+            return Err("this host does not listen for them");
+        }
+        listeners.for_each(|it| {
+            it.transport.expect(token, now + EXPECT_MAX);
+            it.transport.set_terms(&token, &terms);
+        });
+        let stand_in = self.stand_ins.of(number);
+        let stands_in = |it: &&mut Attached| Some(it.number) == stand_in;
+        let listeners = self.listeners().filter(stands_in);
+        listeners.for_each(|it| it.transport.expect(token, now + EXPECT_MAX));
+        self.add(id, token, number, None);
+        Ok(())
+    }
+
+    fn listeners(&mut self) -> impl Iterator<Item = &mut Attached> {
+        self.transports.values_mut().filter(|attached| !attached.dialed)
+    }
+
+    /// Whether a peer is found by a transport of one host.
+    pub fn finds(&mut self, look: &Look) -> bool {
+        self.finders.get_mut(&look.transport).is_some_and(|finder| finder(look.remote))
+    }
+
+    fn add(&mut self, id: StreamId, token: Token, number: u16, call: Option<Call>) {
+        self.by_token.insert(token, id);
+        let stream = Stream { token, number, call, transport: None, remote: None, waiting: None };
+        self.streams.insert(id, stream);
+    }
+
+    /// The core has done with a stream, whatever its state.
+    fn close(&mut self, core: &mut Core, id: StreamId) {
+        let Some(stream) = self.forget(core, id) else { return };
+        match (stream.transport.and_then(|key| self.transports.get_mut(&key)), stream.remote) {
+            (Some(attached), Some(remote)) => attached.transport.close_stream(remote),
+            // Not open yet: nothing is written that could be lost.
+            (Some(attached), None) => attached.transport.release(core.pool()),
+            (None, _) => self.listeners().for_each(|it| it.transport.forget(&stream.token)),
+        }
+    }
+
+    fn forget(&mut self, core: &mut Core, id: StreamId) -> Option<Stream> {
+        let mut stream = self.streams.remove(&id)?;
+        self.by_token.remove(&stream.token);
+        if let Some((transmit, _)) = stream.waiting.take() {
+            core.transmitted(transmit);
+        }
+        Some(stream)
+    }
+
+    /// Takes what has come, where something is ready or due, in at most `rounds` rounds; true when
+    /// there may be more.
+    pub fn receive(&mut self, now: Time, core: &mut Core, ready: &[Event], rounds: usize) -> bool {
+        let all = self.due_at.take_if(|at| *at <= now).is_some();
+        let is_watched = core.is_watched(now);
+        let is_due = |key: u64, it: &Attached| {
+            let is_late =
+                || !is_watched && it.transport.next_deadline().is_some_and(|at| at <= now);
+            all || ready.iter().any(|event| key_of(event) == key) || is_late()
+        };
+        let due = self.transports.iter().filter(|(key, it)| is_due(**key, it));
+        let keys: Vec<u64> = due.map(|(key, _)| *key).collect();
+        let mut more = false;
+        for key in keys {
+            let (may_come, has_room) = self.receive_from(now, core, key, rounds);
+            more |= may_come;
+            self.handle_events(now, core, key);
+            if has_room {
+                self.send_waiting(now, core, key);
+            }
+        }
+        more
+    }
+
+    /// Whether more may come, and whether a stream that was full has room.
+    fn receive_from(
+        &mut self,
+        now: Time,
+        core: &mut Core,
+        key: u64,
+        rounds: usize,
+    ) -> (bool, bool) {
+        let Some(attached) = self.transports.get_mut(&key) else { return (false, false) };
+        let mut has_room = false;
+        for _ in 0..rounds {
+            let outcome = attached.transport.recv(now, core.pool(), &mut self.incoming);
+            self.received += outcome.bytes as u64;
+            for Incoming { remote, packet, .. } in self.incoming.drain(..) {
+                core.handle_datagram(now, Local(key), remote, packet);
+            }
+            has_room |= outcome.writable;
+            if !outcome.more || outcome.blocked {
+                if outcome.blocked {
+                    self.due_at = earlier(self.due_at, Some(now + RETRY));
+                }
+                return (false, has_room);
+            }
+            self.due_at = Some(now);
+            if core.asks_of_streams() {
+                // Whoever has no room is not to get another round.
+                return (true, has_room);
+            }
+        }
+        (true, has_room)
+    }
+
+    fn handle_events(&mut self, now: Time, core: &mut Core, key: u64) {
+        let Some(attached) = self.transports.get_mut(&key) else { return };
+        let events: Vec<_> = std::iter::from_fn(|| attached.transport.poll_stream()).collect();
+        if !events.is_empty() {
+            self.due_at = Some(now);
+        }
+        for event in events {
+            match event {
+                StreamEvent::Open { token, remote } => {
+                    self.handle_open(now, core, key, token, remote);
+                }
+                StreamEvent::Closed { token, reason, .. } => {
+                    let Some(&id) = self.by_token.get(&token) else { continue };
+                    if self.is_of(id, key) {
+                        self.handle_end(now, core, id, &reason);
+                    }
+                }
+            }
+        }
+    }
+
+    fn handle_open(
+        &mut self,
+        now: Time,
+        core: &mut Core,
+        key: u64,
+        token: Token,
+        remote: SocketAddr,
+    ) {
+        let id = self.by_token.get(&token).copied();
+        for (other, attached) in &mut self.transports {
+            match id {
+                // Nobody wants it any more.
+                None if *other == key => attached.transport.close_stream(remote),
+                Some(_) if *other != key => attached.transport.forget(&token),
+                _ => {}
+            }
+        }
+        let Some((id, stream)) = id.and_then(|id| Some((id, self.streams.get_mut(&id)?))) else {
+            return;
+        };
+        let was_expected = stream.transport.is_none();
+        (stream.transport, stream.remote, stream.call) = (Some(key), Some(remote), None);
+        let agreed = stream.number;
+        if let Some(number) = self.transports.get(&key).map(|it| it.number)
+            && was_expected
+            && number != agreed
+        {
+            core.handle_stand_in(id, number, "the other end could not open what was agreed");
+        }
+        core.handle_stream_open(now, id);
+    }
+
+    /// Sends by a stream; what it does not take waits for it.
+    ///
+    /// # Errors
+    /// What the transport says; the transmit is gone then. `None`: there is no such stream.
+    pub fn send(
+        &mut self,
+        now: Time,
+        core: &mut Core,
+        id: StreamId,
+        transmit: Transmit,
+        skip: usize,
+    ) -> Result<(), Option<SendError>> {
+        let stream = self.streams.get_mut(&id);
+        let way = stream.and_then(|it| Some((it.transport?, it.remote?, it)));
+        let way =
+            way.and_then(|(key, remote, it)| Some((self.transports.get_mut(&key)?, remote, it)));
+        let Some((attached, remote, stream)) = way else {
+            core.transmitted(transmit);
+            return Err(None);
+        };
+        let (bytes, segment_len) = core.bytes(&transmit);
+        let bytes = bytes.get(skip..).unwrap_or_default();
+        let outgoing = Outgoing { lane: Lane::Data, remote, bytes, segment_len };
+        match attached.transport.send(&outgoing) {
+            Ok(Sent::All) => {
+                core.transmitted(transmit);
+                Ok(())
+            }
+            Ok(Sent::Blocked { bytes_taken }) => {
+                stream.waiting = Some((transmit, skip + bytes_taken));
+                core.handle_stream_ready(now, id, false);
+                Ok(())
+            }
+            Err(error) => {
+                self.due_at = Some(now);
+                core.transmitted(transmit);
+                Err(Some(error))
+            }
+        }
+    }
+
+    /// Sends one datagram whose bytes lie in two places; false when nothing of it was taken.
+    pub fn send_split(&mut self, now: Time, id: StreamId, head: &[u8], body: &[u8]) -> bool {
+        let stream = self.streams.get(&id).filter(|it| it.waiting.is_none());
+        let Some((key, remote)) = stream.and_then(|it| Some((it.transport?, it.remote?))) else {
+            return false;
+        };
+        let Some(attached) = self.transports.get_mut(&key) else { return false };
+        let sent = attached.transport.send_split(remote, head, body);
+        if sent.is_err() {
+            // It has ended, and tells why when it is asked.
+            self.due_at = Some(now);
+        }
+        matches!(sent, Ok(Sent::All))
+    }
+
+    /// Sends what waits for the streams of a transport that has room.
+    fn send_waiting(&mut self, now: Time, core: &mut Core, key: u64) {
+        let of_transport = self.streams.iter_mut().filter(|(_, it)| it.transport == Some(key));
+        let waiting: Vec<_> =
+            of_transport.filter_map(|(id, it)| Some((*id, it.waiting.take()?))).collect();
+        for (id, (transmit, taken)) in waiting {
+            // What ended a stream is told in an event of its own.
+            let _ = self.send(now, core, id, transmit, taken);
+            if self.streams.get(&id).is_some_and(|it| it.waiting.is_none()) {
+                core.handle_stream_ready(now, id, true);
+            }
+        }
+    }
+
+    /// How many bytes have come since the last call.
+    pub fn take_received(&mut self) -> u64 {
+        std::mem::take(&mut self.received)
+    }
+
+    pub fn next_deadline(&self) -> Option<Time> {
+        let of_transports = self.transports.values().filter_map(|it| it.transport.next_deadline());
+        earlier(self.due_at, of_transports.min())
+    }
+
+    /// Adds the counters of the transports that there are.
+    pub fn add_stats(&self, stats: &mut StatsByKind) {
+        self.transports.values().for_each(|attached| stats.add(&*attached.transport));
+    }
+
+    /// Lets dialed transports go whose stream is over.
+    pub fn tidy(&mut self, core: &mut Core, poller: &mut Poller, gone: &mut StatsByKind) {
+        // What became of its stream is told before it goes.
+        let is_told = |key: u64| self.streams.values().all(|it| it.transport != Some(key));
+        let is_over =
+            |key: u64, it: &Attached| it.dialed && it.transport.stream_count() == 0 && is_told(key);
+        let over = self.transports.iter().filter(|(key, it)| is_over(**key, it));
+        let over: Vec<u64> = over.map(|(key, _)| *key).collect();
+        for key in over {
+            let Some(mut attached) = self.transports.remove(&key) else { continue };
+            gone.add(&*attached.transport);
+            attached.transport.release(core.pool());
+            if let Some(fd) = attached.transport.fd() {
+                // It may be closed already, and then it is not watched.
+                let _ = poller.remove(fd);
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! [`Pty`]: a pseudo terminal, and a program that has it as its terminal.
+//!
+//! ```text
+//!   Pty (what a window shows, what a person types)  <- kernel: lines, echo, ^C ->  a program
+//! ```
+//!
+//! What it is not: a screen; the bytes of a program are as it wrote them.
+//!
+//! Invariant: the program leads a session of its own with this terminal, so that the keys that make
+//! signals reach it, and the end of the [`Pty`] hangs it up.
+//!
+//! Source: pty(7), signal(7), setsid(2), ioctl_tty(2), TIOCGPTPEER.
+
+use crate::poll::owned;
+use crate::term::Size;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+/// A pseudo terminal, as the person in front of it has it: what is read was printed, what is
+/// written was typed.
+#[derive(Debug)]
+pub struct Pty {
+    /// The end of the window.
+    pub window: File,
+    terminal: OwnedFd,
+}
+
+impl Pty {
+    /// A pseudo terminal of this size.
+    ///
+    /// # Errors
+    /// The system has none, or no descriptor is left.
+    pub fn open(size: Size) -> io::Result<Self> {
+        // Both ends are close-on-exec from the beginning: a program that another thread starts
+        // meanwhile would keep the terminal alive.
+        // SAFETY: posix_openpt takes flags and touches no memory.
+        let window = unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) };
+        let window = owned(window)?;
+        let fd = window.as_raw_fd();
+        // SAFETY: both take an open descriptor and touch no memory of ours.
+        if unsafe { libc::grantpt(fd) != 0 || libc::unlockpt(fd) != 0 } {
+            return Err(io::Error::last_os_error());
+        }
+        let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+        // SAFETY: TIOCGPTPEER takes flags and gives a descriptor; it touches no memory of ours.
+        let terminal = owned(unsafe { libc::ioctl(fd, libc::TIOCGPTPEER, flags) })?;
+        let size = winsize(size);
+        // SAFETY: TIOCSWINSZ reads one winsize, which outlives the call.
+        if unsafe { libc::ioctl(fd, libc::TIOCSWINSZ, &raw const size) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { window: File::from(window), terminal })
+    }
+
+    /// The end of the programs.
+    #[must_use]
+    pub fn terminal(&self) -> &OwnedFd {
+        &self.terminal
+    }
+
+    /// Starts a program at this terminal. Only it has the terminal then: when it and what it has
+    /// started are gone, reading from the window is an error.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn spawn(self, mut command: Command) -> io::Result<(Child, File)> {
+        let stdin = Stdio::from(self.terminal.try_clone()?);
+        let stdout = Stdio::from(self.terminal.try_clone()?);
+        command.stdin(stdin).stdout(stdout).stderr(Stdio::from(self.terminal));
+        // SAFETY: between fork and exec only signal, setsid and ioctl are called, which are
+        // async-signal-safe and touch no memory; descriptor 0 is the terminal by then.
+        unsafe {
+            command.pre_exec(|| {
+                // Who started us to outlive its terminal (`nohup`) meant us, not this program.
+                for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
+                if libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
+                    return Err(io::Error::last_os_error());
+                }
+                Ok(())
+            });
+        }
+        Ok((command.spawn()?, self.window))
+    }
+}
+
+fn winsize(size: Size) -> libc::winsize {
+    libc::winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    /// Both ends of a pseudo terminal; `None` where the system has none.
+    fn pty() -> Option<Pty> {
+        let pty = Pty::open(Size { rows: 24, columns: 80 }).ok();
+        if pty.is_none() {
+            println!("skipped: this system has no pseudo terminals");
+        }
+        pty
+    }
+
+    #[test]
+    fn a_program_has_the_terminal_and_its_interrupt_key() {
+        let Some(pty) = pty() else { return };
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap 'echo caught; exit 3' INT; stty size; read line"]);
+        let (mut child, mut window) = pty.spawn(command).unwrap();
+        let mut keys = window.try_clone().unwrap();
+        let mut seen = Vec::new();
+        let mut read = |until: &str| {
+            while !String::from_utf8_lossy(&seen).contains(until) {
+                let mut buffer = [0; 64];
+                let len = window.read(&mut buffer).unwrap();
+                seen.extend_from_slice(&buffer[..len]);
+            }
+        };
+        read("24 80");
+        keys.write_all(b"\x03").unwrap();
+        read("caught");
+        assert_eq!(child.wait().unwrap().code(), Some(3));
+    }
+
+    #[test]
+    fn who_closes_the_window_hangs_the_program_up() {
+        use std::os::unix::process::ExitStatusExt;
+        let Some(pty) = pty() else { return };
+        let mut command = Command::new("sh");
+        command.args(["-c", "read line"]);
+        let (mut child, window) = pty.spawn(command).unwrap();
+        drop(window);
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGHUP));
+    }
+}

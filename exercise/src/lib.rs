@@ -1,0 +1,7 @@
+//! Toys: parts of one's own that dacapo composes, agrees and runs without a change in the project.
+//!
+//! | kind | toy | what it shows |
+//! |---|---|---|
+//! | C-module | [`sum8`] | one byte per packet, chosen by name in a session file |
+
+pub mod sum8;
