@@ -81,6 +81,7 @@ impl RxAccount {
     }
 
     /// The sink had this unit, whose number in the flow of all is `number`.
+    #[inline]
     pub fn note_taken(&mut self, number: u64, unit: &UnitView<'_>, taken: Taken) {
         match taken {
             Taken::Delivered => {
@@ -96,17 +97,14 @@ impl RxAccount {
         }
     }
 
-    #[inline]
     pub fn note_duplicate(&mut self) {
         self.ledger.duplicates += 1;
     }
 
-    #[inline]
     pub fn note_after_lost(&mut self) {
         self.ledger.after_lost += 1;
     }
 
-    #[inline]
     pub fn note_lost(&mut self, count: u64) {
         self.ledger.lost += count;
     }
@@ -118,7 +116,6 @@ impl RxAccount {
     }
 
     /// The way is gone: told, unless the sender has told the cause in its END.
-    #[inline]
     pub fn note_failed(&mut self, error: &Error, out: &mut FlowOut) {
         if self.end.as_ref().is_none_or(|end| end.code == CODE_SUCCESS) {
             self.failure_told = true;
@@ -127,7 +124,6 @@ impl RxAccount {
     }
 
     /// How the flow ends after END, for its sink; `lost` is why the way is gone.
-    #[inline]
     pub fn ending(&self, lost: Option<&Error>) -> Ending {
         match self.failure().as_ref().or(lost) {
             None => Ending::Complete,

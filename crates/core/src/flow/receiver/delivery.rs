@@ -23,7 +23,6 @@ impl Delivery {
         Self { sink, ask_at: Some(now), is_finished: false }
     }
 
-    #[inline]
     pub fn handle_clock(&mut self, offset: ClockOffset) {
         self.sink.handle_clock(offset);
     }
@@ -42,7 +41,6 @@ impl Delivery {
     }
 
     /// These units will not come.
-    #[inline]
     pub fn handle_lost(&mut self, now: Time, first: u64, count: u64) {
         self.sink.handle_lost(now, first, count);
         self.ask_at = Some(now);
@@ -63,7 +61,6 @@ impl Delivery {
     }
 
     /// The flow ended.
-    #[inline]
     pub fn finish(&mut self, now: Time, ending: &Ending, ledger: &Ledger) {
         if !std::mem::replace(&mut self.is_finished, true) {
             self.sink.finish(now, ending, ledger);

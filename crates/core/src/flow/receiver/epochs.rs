@@ -57,7 +57,6 @@ impl RxEpochs {
 
     /// The flow runs already, and `first` units were fed before this end takes part: to be said
     /// before anything comes.
-    #[inline]
     pub fn join_at(&mut self, first: u64) {
         self.first = first;
         if let Some(epoch) = self.epochs.front_mut().filter(|_| first > 0) {
@@ -76,7 +75,6 @@ impl RxEpochs {
         self.epochs.len()
     }
 
-    #[inline]
     pub fn newest(&self) -> Option<&RxEpoch> {
         self.epochs.back()
     }
@@ -87,7 +85,6 @@ impl RxEpochs {
         self.epochs.iter().position(|epoch| epoch.number == number)
     }
 
-    #[inline]
     pub fn set_label_tx(&mut self, label: u32) {
         if let Some(epoch) = self.epochs.back_mut() {
             epoch.label_tx = label;
@@ -95,20 +92,17 @@ impl RxEpochs {
     }
 
     /// Whether one with this number may be prepared.
-    #[inline]
     pub fn may_prepare(&self, number: u64) -> bool {
         let is_after = self.epochs.back().is_none_or(|last| last.number < number);
         is_after && self.epochs.len() < EPOCHS_MAX
     }
 
-    #[inline]
     pub fn prepare(&mut self, epoch: RxEpoch) {
         self.epochs.push_back(epoch);
     }
 
     /// The sender takes a prepared epoch back: its label. Only one that has carried nothing can be
     /// taken back.
-    #[inline]
     pub fn abort(&mut self, cx: &mut Context<'_>, number: u64) -> Option<u32> {
         let at = self.position(number).filter(|&at| at > 0)?;
         if self.epochs.get(at)?.base.is_some() {
@@ -147,14 +141,12 @@ impl RxEpochs {
     }
 
     /// Time has passed for the graph at this place.
-    #[inline]
     pub fn handle_timeout(&mut self, cx: &mut Context<'_>, at: usize) {
         self.epochs[at].runner.handle_timeout(&mut cx.surroundings());
         self.collect(cx, at);
     }
 
     /// Nothing follows in the graph at this place.
-    #[inline]
     pub fn drain(&mut self, cx: &mut Context<'_>, at: usize) {
         self.epochs[at].runner.drain(&mut cx.surroundings());
         self.collect(cx, at);
@@ -198,6 +190,7 @@ impl RxEpochs {
 
     /// The next unit that has come in the epoch at this place and may be passed on; the others are
     /// held. `may_come`: what is missing of the epoch before still comes.
+    #[inline]
     pub fn poll_unit(
         &mut self,
         cx: &mut Context<'_>,
@@ -244,22 +237,29 @@ impl RxEpochs {
         }
     }
 
-    /// Takes what was held in the epoch at this place.
+    /// Whether units of the epoch at this place are held that need not wait.
     #[inline]
+    pub fn has_released(&self, at: usize) -> bool {
+        self.epochs.get(at).is_some_and(|it| !it.held.is_empty()) && self.is_released(at)
+    }
+
+    /// Takes what was held in the epoch at this place.
     pub fn take_held(&mut self, at: usize) -> VecDeque<Arrived> {
         self.epochs.get_mut(at).map(|epoch| std::mem::take(&mut epoch.held)).unwrap_or_default()
     }
 
-    /// The number of the first unit of the epoch at this place, once it is known.
-    #[inline]
-    pub fn base(&self, at: usize) -> Option<u64> {
-        Some(self.epochs.get(at)?.base?.0)
+    /// Whether it is known where the epoch at this place begins.
+    pub fn has_base(&self, at: usize) -> bool {
+        self.epochs.get(at).is_some_and(|epoch| epoch.base.is_some())
     }
 
-    /// Whether the graph at this place gives units in order.
+    /// The number in the flow of the unit at `place` in the epoch at `at`, and whether its graph
+    /// gives units in order; `None` for one that was fed before this end takes part.
     #[inline]
-    pub fn is_ordered(&self, at: usize) -> bool {
-        self.epochs.get(at).is_some_and(|epoch| epoch.ordered)
+    pub fn number(&self, at: usize, place: u64) -> Option<(u64, bool)> {
+        let epoch = self.epochs.get(at)?;
+        let base = epoch.base.map_or(0, |(base, _)| base);
+        Some((base.saturating_add(place.checked_sub(self.first)?), epoch.ordered))
     }
 
     /// A unit of the epoch at this place was new; it was taken in time, or not.
@@ -274,14 +274,14 @@ impl RxEpochs {
     }
 
     /// The sink has room again, or contact is back.
-    #[inline]
     pub fn go_on(&mut self, now: Time) {
         self.epochs.iter_mut().for_each(|epoch| epoch.tail.note_came(now));
     }
 
     /// Where the first epoch ends, once the base of the next is known.
+    #[inline]
     pub fn boundary(&self) -> Option<Boundary> {
-        let (old, next) = (self.epochs.front()?, self.epochs.get(1)?);
+        let (next, old) = (self.epochs.get(1)?, self.epochs.front()?);
         let (base, base_at) = next.base?;
         Some(Boundary {
             base,
@@ -294,13 +294,11 @@ impl RxEpochs {
     }
 
     /// Whether the first epoch has given all it can: in order, to its END.
-    #[inline]
     pub fn has_first_ended(&self) -> bool {
         self.epochs.front().is_some_and(|old| old.ordered && old.ended)
     }
 
     /// The first epoch is over.
-    #[inline]
     pub fn remove_first(&mut self, cx: &mut Context<'_>) -> Option<RxEpoch> {
         let mut old = self.epochs.pop_front()?;
         old.flush(cx);
@@ -308,13 +306,11 @@ impl RxEpochs {
     }
 
     /// The number of the first epoch.
-    #[inline]
     pub fn first_number(&self) -> Option<u64> {
         Some(self.epochs.front()?.number)
     }
 
     /// How long all modules wait themselves.
-    #[inline]
     pub fn patience(&self) -> Duration {
         self.epochs.iter().map(|epoch| epoch.runner.patience()).sum()
     }
@@ -326,7 +322,6 @@ impl RxEpochs {
     }
 
     /// A command for a module of the newest graph.
-    #[inline]
     pub fn control(
         &mut self,
         cx: &mut Context<'_>,
@@ -343,19 +338,16 @@ impl RxEpochs {
     }
 
     /// This end did not run for so long: that does not count.
-    #[inline]
     pub fn shift(&mut self, by: Duration) {
         self.epochs.iter_mut().for_each(|epoch| epoch.tail.shift(by));
     }
 
     /// The labels that this end gave out for the epochs.
-    #[inline]
     pub fn labels(&self) -> Vec<u32> {
         self.epochs.iter().map(|epoch| epoch.label_rx).collect()
     }
 
     /// Gives every view back.
-    #[inline]
     pub fn flush(&mut self, cx: &mut Context<'_>) {
         self.epochs.iter_mut().for_each(|epoch| epoch.flush(cx));
         for packet in self.feedback.drain(..).chain(self.taken.drain(..)) {

@@ -155,8 +155,9 @@ impl Receiver {
     /// Passes on what has come in the epoch at this place.
     fn pass_up(&mut self, cx: &mut Context<'_>, at: usize) {
         let may_come = self.settling.may_come();
-        while let Some(arrived) = self.epochs.poll_unit(cx, at, may_come) {
-            self.pass(cx, at, arrived);
+        while let Some(mut arrived) = self.epochs.poll_unit(cx, at, may_come) {
+            self.pass(cx, at, &arrived);
+            arrived.chain.free(cx.pool);
         }
     }
 
@@ -171,33 +172,32 @@ impl Receiver {
     }
 
     /// Gives a unit to the sink, if it is the first with its number.
-    fn pass(&mut self, cx: &mut Context<'_>, at: usize, mut arrived: Arrived) {
-        // Fed before this end took part, else; or the sender has said that there is no such unit.
-        if let Some(place) = arrived.place.checked_sub(self.epochs.first()) {
-            let number = self.epochs.base(at).unwrap_or(0).saturating_add(place);
-            if self.account.units_said().is_none_or(|units| number < units) {
-                match self.tracker.accept(number) {
-                    Accept::New => self.pass_new(cx, at, number, &arrived),
-                    Accept::Duplicate => self.account.note_duplicate(),
-                    Accept::AfterLost => self.account.note_after_lost(),
-                    Accept::Absurd => {}
-                }
-            }
+    fn pass(&mut self, cx: &mut Context<'_>, at: usize, arrived: &Arrived) {
+        let Some((number, is_ordered)) = self.epochs.number(at, arrived.place) else { return };
+        if self.account.units_said().is_some_and(|units| number >= units) {
+            // The sender has said that there is no such unit.
+            return;
         }
-        arrived.chain.free(cx.pool);
+        match self.tracker.accept(number) {
+            Accept::New => {
+                if is_ordered {
+                    self.lose_below(cx.now, number);
+                }
+                self.pass_new(cx, at, number, arrived);
+            }
+            Accept::Duplicate => self.account.note_duplicate(),
+            Accept::AfterLost => self.account.note_after_lost(),
+            Accept::Absurd => {}
+        }
     }
 
     fn pass_new(&mut self, cx: &mut Context<'_>, at: usize, number: u64, arrived: &Arrived) {
-        let mut lost = Vec::new();
-        if self.epochs.is_ordered(at) {
-            self.tracker.settle(number, &mut lost);
-            self.book_lost(cx.now, &mut lost);
-        }
         let (chain, arrived) = (&arrived.chain, arrived.time);
         let unit = UnitView { pool: cx.pool, chain, number, arrived };
         let taken = self.delivery.handle_unit(cx.now, &unit);
         self.account.note_taken(self.epochs.first().saturating_add(number), &unit, taken);
         self.epochs.note_passed(cx.now, at, taken == Taken::Delivered);
+        let mut lost = Vec::new();
         self.tracker.close(number, &mut lost);
         self.book_lost(cx.now, &mut lost);
     }
@@ -212,7 +212,11 @@ impl Receiver {
     }
 
     /// Everything that is open below `to` is lost.
+    #[inline]
     fn lose_below(&mut self, now: Time, to: u64) {
+        if self.tracker.floor() >= to {
+            return;
+        }
         let mut lost = Vec::new();
         self.tracker.settle(to, &mut lost);
         self.book_lost(now, &mut lost);
@@ -238,15 +242,16 @@ impl Receiver {
     /// Passes on what waits in epochs that need not wait any more.
     fn release(&mut self, cx: &mut Context<'_>) {
         for at in 0..self.epochs.len() {
-            if self.epochs.is_released(at) {
+            if self.epochs.has_released(at) {
                 self.pass_held(cx, at);
             }
         }
     }
 
     fn pass_held(&mut self, cx: &mut Context<'_>, at: usize) {
-        for arrived in self.epochs.take_held(at) {
-            self.pass(cx, at, arrived);
+        for mut arrived in self.epochs.take_held(at) {
+            self.pass(cx, at, &arrived);
+            arrived.chain.free(cx.pool);
         }
     }
 
@@ -276,7 +281,7 @@ impl Receiver {
     fn drain_all(&mut self, cx: &mut Context<'_>) {
         for at in 0..self.epochs.len() {
             self.drain(cx, at);
-            if self.epochs.base(at).is_some() {
+            if self.epochs.has_base(at) {
                 self.pass_held(cx, at);
             }
         }
@@ -371,8 +376,13 @@ impl Receiver {
         if self.account.is_finished() {
             return next;
         }
-        let end_by = self.settling.end_by(path, self.delivery.has_room());
-        earlier(next, earlier(end_by, self.settling.give_up_at()))
+        earlier(next, earlier(self.end_by(path), self.settling.give_up_at()))
+    }
+
+    /// When the flow is over whatever is missing, once the sender has said END.
+    fn end_by(&self, path: PathTimes) -> Option<Time> {
+        let has_room = self.account.has_end().then(|| self.delivery.has_room())?;
+        self.settling.end_by(path, has_room)
     }
 
     pub fn handle_timeout(&mut self, cx: &mut Context<'_>, path: PathTimes, out: &mut FlowOut) {
@@ -385,8 +395,7 @@ impl Receiver {
             return;
         }
         self.delivery.handle_timeout(cx.now);
-        let has_room = self.delivery.has_room();
-        if self.settling.end_by(path, has_room).is_some_and(|at| at <= cx.now) {
+        if self.end_by(path).is_some_and(|at| at <= cx.now) {
             self.finish(cx, out);
         }
         if self.settling.give_up_at().is_some_and(|at| at <= cx.now) {

@@ -106,26 +106,22 @@ impl Settling {
     }
 
     /// The sender has said END; modules wait so long for what is missing themselves.
-    #[inline]
     pub fn handle_end(&mut self, now: Time, path: PathTimes, modules: Duration) {
         let wait = if self.may_come() { SILENCE_MAX } else { end_wait(path, modules) };
         self.end_at = Some(now + wait);
     }
 
     /// The session closes: the rest is not waited for without end.
-    #[inline]
     pub fn close_soon(&mut self, now: Time) {
         self.close_by.get_or_insert(now + CLOSE_MAX);
     }
 
     /// The sink has room again, or contact is back: what is on its way has its time anew.
-    #[inline]
     pub fn go_on(&mut self, now: Time) {
         self.end_at = self.end_at.map(|at| at.max(now + SILENCE_MAX));
     }
 
     /// The way from the sender is gone; false when that is known.
-    #[inline]
     pub fn lose_way(&mut self, now: Time, error: &Error) -> bool {
         let is_news = self.way_lost.is_none();
         self.way_lost.get_or_insert_with(|| (error.clone(), now + LOST_END_MAX));
@@ -133,7 +129,6 @@ impl Settling {
     }
 
     /// This end did not run for so long: that does not count.
-    #[inline]
     pub fn shift(&mut self, by: Duration) {
         let way_lost = self.way_lost.as_mut().map(|(_, at)| at);
         let times = self.end_at.iter_mut().chain(way_lost).chain(&mut self.close_by);
@@ -161,7 +156,6 @@ impl Settling {
     }
 
     /// Whether what is missing of an old epoch is waited for no longer.
-    #[inline]
     pub fn is_over(&self, now: Time, between: &Boundary, path: PathTimes) -> bool {
         if self.may_come() {
             return false;
@@ -185,7 +179,6 @@ impl Settling {
     }
 
     /// When END is waited for no longer, once the way is gone.
-    #[inline]
     pub fn give_up_at(&self) -> Option<Time> {
         self.way_lost.as_ref().map(|(_, at)| *at).filter(|_| self.end_at.is_none())
     }

@@ -68,7 +68,17 @@ impl UnitTracker {
     }
 
     /// Closes an accepted number. What falls behind the window is booked lost: the ranges.
+    #[inline]
     pub fn close(&mut self, number: u64, lost: &mut Vec<Range<u64>>) {
+        if number == self.floor && self.closed.is_empty() {
+            // What comes in order, nearly always.
+            self.floor += 1;
+            return;
+        }
+        self.close_in_window(number, lost);
+    }
+
+    fn close_in_window(&mut self, number: u64, lost: &mut Vec<Range<u64>>) {
         let lowest = number.saturating_add(1).saturating_sub(WINDOW);
         self.settle(lowest, lost);
         while self.seen() <= number {

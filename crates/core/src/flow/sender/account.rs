@@ -114,7 +114,6 @@ impl TxAccount {
     }
 
     /// The flow ends before its end, for this reason: the first is told, once.
-    #[inline]
     pub fn fail(&mut self, error: &Error, out: &mut FlowOut) {
         if self.failure.is_none() {
             out.events.push(FlowEvent::Failed(error.clone()));
@@ -123,7 +122,6 @@ impl TxAccount {
     }
 
     /// The flow was closed: what was fed may still go out for a while.
-    #[inline]
     pub fn close(&mut self, now: Time) {
         self.close_by.get_or_insert(now + CLOSE_MAX);
     }
@@ -141,7 +139,6 @@ impl TxAccount {
     }
 
     /// This end did not run for so long: that does not count.
-    #[inline]
     pub fn shift(&mut self, by: Duration) {
         self.close_by.iter_mut().for_each(|at| *at += by);
     }
@@ -165,13 +162,11 @@ impl TxAccount {
     }
 
     /// The receiver's account, where it adds up.
-    #[inline]
     pub fn check(&self, report: &Report) -> Option<Ledger> {
         Some(ledger_from(self.units, report)).filter(Ledger::closes)
     }
 
     /// It is taken, and told.
-    #[inline]
     pub fn settle(&mut self, ledger: Ledger, report: &Report, out: &mut FlowOut) {
         let hash = self.hash.filter(|_| ledger.delivered == self.units);
         let hash = hash.map(|hash| report.hash == hash.to_bytes());
@@ -180,7 +175,6 @@ impl TxAccount {
     }
 
     /// The session ended abnormally: nobody can say what became of the units.
-    #[inline]
     pub fn give_up(&mut self, out: &mut FlowOut) {
         if self.is_reported() {
             return;

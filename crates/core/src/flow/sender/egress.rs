@@ -39,7 +39,6 @@ pub(crate) enum Pace {
 
 impl Pace {
     /// The most bytes that wait for it below the graph.
-    #[inline]
     fn bytes_max(self) -> usize {
         let Self::Bound(bound_bps) = self else { return QUEUE_BYTES };
         let bits = u128::from(bound_bps) * QUEUE_TIME.as_millis() / 1_000;
@@ -137,14 +136,12 @@ impl Egress {
     }
 
     /// The way is gone: nothing waits any more.
-    #[inline]
     pub fn cut(&mut self, pool: &mut Pool) {
         self.is_cut = true;
         self.clear(pool);
     }
 
     /// Gives every view back.
-    #[inline]
     pub fn clear(&mut self, pool: &mut Pool) {
         self.queue.drain(..).for_each(|packet| pool.free(packet));
         self.bytes = 0;

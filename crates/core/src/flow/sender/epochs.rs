@@ -65,18 +65,16 @@ impl TxEpochs {
 
     /// How units that enter now are laid out.
     #[inline]
-    pub fn layout(&self) -> Layout {
-        self.current.layout
+    pub fn layout(&self) -> &Layout {
+        &self.current.layout
     }
 
-    #[inline]
     pub fn set_label_tx(&mut self, label: u32) {
         self.current.label_tx = label;
     }
 
     /// The path takes datagrams of this length now: units that enter from now on are cut so. What a
     /// graph has already is sent as it is, and lost or not.
-    #[inline]
     pub fn set_datagram_len(&mut self, len: usize) {
         self.datagram_len = len;
         self.current.cut_to(len);
@@ -117,14 +115,12 @@ impl TxEpochs {
     }
 
     /// No unit follows: modules send what they can still send.
-    #[inline]
     pub fn drain(&mut self, cx: &mut Context<'_>, egress: &mut Egress) {
         self.current.runner.drain(&mut cx.surroundings());
         egress.take_down(cx.pool, &mut self.current);
     }
 
     /// The number that the next epoch gets.
-    #[inline]
     pub fn next_number(&self) -> u64 {
         self.next_number
     }
@@ -136,7 +132,6 @@ impl TxEpochs {
     }
 
     /// A change to this graph was proposed to the receiver.
-    #[inline]
     pub fn prepare(&mut self, now: Time, built: Built, label_rx: u32) {
         let mut epoch = Box::new(TxEpoch::new(self.next_number, built, label_rx));
         epoch.cut_to(self.datagram_len);
@@ -178,7 +173,6 @@ impl TxEpochs {
     }
 
     /// The receiver cannot: stay.
-    #[inline]
     pub fn handle_cannot(&mut self, number: u64, error: Error, out: &mut FlowOut) {
         if matches!(&self.change, Change::Prepared { epoch, .. } if epoch.number == number) {
             self.drop_prepared(error, out);
@@ -186,7 +180,6 @@ impl TxEpochs {
     }
 
     /// The receiver has settled an old epoch.
-    #[inline]
     pub fn handle_done(&mut self, cx: &mut Context<'_>, number: u64, out: &mut FlowOut) {
         if matches!(&self.change, Change::Draining { old, .. } if old.number == number) {
             self.destroy_old(cx, out);
@@ -207,7 +200,6 @@ impl TxEpochs {
     }
 
     /// Takes a proposed change back, if there is one, and tells the receiver.
-    #[inline]
     pub fn abort(&mut self, error: Error, out: &mut FlowOut) {
         if let Change::Prepared { epoch, .. } = &self.change {
             let (flow, epoch) = (self.flow, epoch.number);
@@ -216,7 +208,6 @@ impl TxEpochs {
         }
     }
 
-    #[inline]
     fn drop_prepared(&mut self, error: Error, out: &mut FlowOut) {
         if let Change::Prepared { epoch, .. } = std::mem::replace(&mut self.change, Change::None) {
             out.events.push(FlowEvent::Retire(epoch.label_rx));
@@ -245,7 +236,6 @@ impl TxEpochs {
     }
 
     /// A command for a module of the running graph.
-    #[inline]
     pub fn control(
         &mut self,
         cx: &mut Context<'_>,
@@ -295,7 +285,6 @@ impl TxEpochs {
     }
 
     /// This end did not run for so long: that does not count.
-    #[inline]
     pub fn shift(&mut self, by: Duration) {
         match &mut self.change {
             Change::None => {}
@@ -306,7 +295,6 @@ impl TxEpochs {
     }
 
     /// The labels that this end gave out for the epochs.
-    #[inline]
     pub fn labels(&self) -> Vec<u32> {
         let beside = match &self.change {
             Change::None => None,
@@ -316,7 +304,6 @@ impl TxEpochs {
     }
 
     /// Gives every view back.
-    #[inline]
     pub fn flush(&mut self, cx: &mut Context<'_>) {
         self.current.runner.flush(&mut cx.surroundings());
         if let Change::Draining { mut old, .. } = std::mem::replace(&mut self.change, Change::None)

@@ -13,7 +13,7 @@ use crate::flow::splice::{Splice, Waiting};
 use crate::flow::unit_buffer::UnitBuffer;
 use crate::port::{CommandError, Source, SourcePoll, UnitWriter};
 use dacapo_base::Time;
-use dacapo_packet::{Layout, Packet, Pool};
+use dacapo_packet::{Layout, Packet, Pool, PoolFull};
 use std::time::Duration;
 
 /// A source that answers a time that is past must not hold the core.
@@ -21,17 +21,6 @@ const ASK_EVERY_MIN: Duration = Duration::from_micros(10);
 
 /// A source that had no memory is asked again after this time.
 const BLOCKED_EVERY: Duration = Duration::from_millis(1);
-
-/// What asking the source gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// A unit, which waits now.
-    Unit,
-    /// None, or it was not asked.
-    Nothing,
-    /// It failed, and has ended.
-    Failed(String),
-}
 
 pub(crate) struct Feed {
     source: Box<dyn Source>,
@@ -47,6 +36,8 @@ pub(crate) struct Feed {
     /// When the source is asked again; `None` until something wakes it.
     ask_at: Option<Time>,
     has_ended: bool,
+    /// Why the source ended before its end, until somebody takes it.
+    failure: Option<String>,
 }
 
 impl Feed {
@@ -67,17 +58,16 @@ impl Feed {
             is_suspended: false,
             ask_at: None,
             has_ended: false,
+            failure: None,
         }
     }
 
     /// The session is active, or pauses.
-    #[inline]
     pub fn set_running(&mut self, now: Time, is_running: bool) {
         self.set(now, is_running, self.is_suspended);
     }
 
     /// Contact is lost, or back: the source is paused meanwhile, and what was fed waits.
-    #[inline]
     pub fn set_suspended(&mut self, now: Time, is_suspended: bool) {
         self.set(now, self.is_running, is_suspended);
     }
@@ -113,7 +103,6 @@ impl Feed {
     }
 
     /// The source is not asked any more.
-    #[inline]
     pub fn end(&mut self) {
         self.has_ended = true;
     }
@@ -125,7 +114,6 @@ impl Feed {
     }
 
     /// Gives the source a command, after which it is asked again.
-    #[inline]
     pub fn command(&mut self, now: Time, payload: &[u8]) -> Result<Vec<u8>, CommandError> {
         self.wake(now);
         self.source.command(now, payload)
@@ -163,46 +151,51 @@ impl Feed {
         self.splice.bytes() < self.bytes_max
     }
 
-    /// Asks the source, if it is due, for a unit in this layout.
-    pub fn ask(&mut self, cx: &mut Context<'_>, layout: Layout) -> Asked {
+    /// Asks the source, if it is due, for a unit in this layout: true when one waits now. One that
+    /// fails has ended ([`Feed::take_failure`]).
+    #[inline]
+    pub fn ask(&mut self, cx: &mut Context<'_>, layout: Layout) -> bool {
         if !self.is_open() || self.has_ended {
             // Who is not asked gives nothing in a row: the rest of a body is not kept for it.
             self.buffer.end_row(cx.pool);
-            return Asked::Nothing;
+            return false;
         }
         if !self.is_due(cx.now) || !self.takes_another() {
             if self.splice.is_empty() {
                 self.buffer.end_row(cx.pool);
             }
-            return Asked::Nothing;
+            return false;
         }
         let chain = self.splice.spare_chain();
         let mut writer =
             UnitWriter::new(cx.pool, &mut self.buffer, layout, self.unit_len_max, chain);
         let answer = self.source.poll_unit(cx.now, &mut writer);
         let (chain, len) = writer.finish();
-        let mut asked = Asked::Nothing;
         match answer {
             SourcePoll::Unit if !chain.is_empty() => {
                 self.splice.push(chain, len.unwrap_or(0), layout);
-                return Asked::Unit;
+                return true;
             }
-            SourcePoll::Unit => asked = self.fail("the source said a unit and wrote none".into()),
+            SourcePoll::Unit => self.fail("the source said a unit and wrote none".into()),
             SourcePoll::Wait(at) => self.ask_at = Some(at.max(cx.now + ASK_EVERY_MIN)),
             SourcePoll::Idle => self.ask_at = None,
             SourcePoll::Blocked => self.ask_at = Some(cx.now + BLOCKED_EVERY),
             SourcePoll::End => self.has_ended = true,
-            SourcePoll::Failed(text) => asked = self.fail(text),
+            SourcePoll::Failed(text) => self.fail(text),
         }
         self.buffer.end_row(cx.pool);
         self.give_back(cx.pool, chain);
-        asked
+        false
     }
 
-    #[inline]
-    fn fail(&mut self, text: String) -> Asked {
+    fn fail(&mut self, text: String) {
         self.has_ended = true;
-        Asked::Failed(text)
+        self.failure = Some(text);
+    }
+
+    /// Why the source ended before its end: once.
+    pub fn take_failure(&mut self) -> Option<String> {
+        self.failure.take()
     }
 
     /// Takes a unit that the application hands over, past the source, which must have none that
@@ -238,11 +231,13 @@ impl Feed {
         true
     }
 
-    /// Takes the next unit that waits, in the layout of the epoch that it enters; `None` also when
-    /// there is no memory to lay it out anew, and then it stays.
+    /// Takes the next unit that waits, in the layout of the epoch that it enters.
+    ///
+    /// # Errors
+    /// [`PoolFull`] when it must be laid out anew and there is no memory; it stays.
     #[inline]
-    pub fn pop(&mut self, pool: &mut Pool, layout: &Layout) -> Option<Waiting> {
-        self.splice.pop(pool, layout).ok().flatten()
+    pub fn pop(&mut self, pool: &mut Pool, layout: &Layout) -> Result<Option<Waiting>, PoolFull> {
+        self.splice.pop(pool, layout)
     }
 
     /// Units that wait.
@@ -262,9 +257,14 @@ impl Feed {
         self.unit_len_max
     }
 
-    /// Gives views back; the memory of the chain is used again.
+    /// The memory of a chain whose views are in the graph is used again.
     #[inline]
-    pub fn give_back(&mut self, pool: &mut Pool, mut chain: Vec<Packet>) {
+    pub fn reuse(&mut self, chain: Vec<Packet>) {
+        self.splice.give_chain_back(chain);
+    }
+
+    /// Gives views back; the memory of the chain is used again.
+    fn give_back(&mut self, pool: &mut Pool, mut chain: Vec<Packet>) {
         chain.drain(..).for_each(|packet| pool.free(packet));
         self.splice.give_chain_back(chain);
     }
@@ -282,7 +282,6 @@ impl Feed {
     }
 
     /// Gives up what waits.
-    #[inline]
     pub fn drop_waiting(&mut self, pool: &mut Pool) {
         self.splice.flush(pool);
     }

@@ -36,7 +36,7 @@ use dacapo_wire::session::Report;
 use dacapo_wire::unit::{self, Kind};
 use egress::Egress;
 use epochs::{TxEpochs, UNITS_AT_ONCE};
-use feed::{Asked, Feed};
+use feed::Feed;
 use std::time::Duration;
 
 /// The length of what goes before a unit that leaves from where it lies.
@@ -171,7 +171,7 @@ impl Sender {
     /// cannot be taken now.
     pub fn push(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> bool {
         let is_alone = !self.has_backlog();
-        let is_taken = self.feed.push(cx, self.epochs.layout(), bytes, is_alone);
+        let is_taken = self.feed.push(cx, *self.epochs.layout(), bytes, is_alone);
         if is_taken && self.egress.is_empty() {
             // It goes through the graph at once, so that who asks for packets next finds it there.
             self.feed_epoch(cx);
@@ -224,14 +224,13 @@ impl Sender {
     }
 
     fn ask_source(&mut self, cx: &mut Context<'_>, out: &mut FlowOut) -> bool {
-        match self.feed.ask(cx, self.epochs.layout()) {
-            Asked::Unit => true,
-            Asked::Nothing => false,
-            Asked::Failed(text) => {
-                self.account.fail(&Error::new(Code::AccessFailed, text), out);
-                false
-            }
+        if self.feed.ask(cx, *self.epochs.layout()) {
+            return true;
         }
+        if let Some(text) = self.feed.take_failure() {
+            self.account.fail(&Error::new(Code::AccessFailed, text), out);
+        }
+        false
     }
 
     /// Feeds a batch of units that wait, and takes what the graph makes of them.
@@ -241,14 +240,13 @@ impl Sender {
         }
         let (mut credit, mut count) = (self.epochs.credit(), 0);
         let (mut bytes, bytes_max) = (self.egress.bytes(), self.egress.bytes_max());
-        let layout = self.epochs.layout();
         while credit > 0 && count < UNITS_AT_ONCE && bytes < bytes_max {
-            let Some(mut unit) = self.feed.pop(cx.pool, &layout) else { break };
+            let Ok(Some(mut unit)) = self.feed.pop(cx.pool, self.epochs.layout()) else { break };
             self.account.note_fed(cx.pool, &unit.chain, unit.len);
             let packets: usize = unit.chain.iter().map(Packet::segment_count).sum();
             (credit, count, bytes) = (credit.saturating_sub(packets), count + 1, bytes + unit.len);
             self.epochs.feed(cx, &mut unit);
-            self.feed.give_back(cx.pool, unit.chain);
+            self.feed.reuse(unit.chain);
         }
         if count > 0 {
             self.epochs.run(cx, &mut self.egress);

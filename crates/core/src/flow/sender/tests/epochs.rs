@@ -29,7 +29,7 @@ impl Rig {
     }
 
     fn feed(&mut self) {
-        let layout = self.epochs.layout();
+        let layout = *self.epochs.layout();
         let packet = self.bench.pool.alloc_train(&layout, 14).unwrap();
         let mut splice = Splice::new(1);
         splice.push(vec![packet], 10, layout);

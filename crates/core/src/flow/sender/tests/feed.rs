@@ -1,6 +1,6 @@
 //! The feed part of a sender, in each of its states.
 
-use crate::flow::sender::feed::{Asked, Feed};
+use crate::flow::sender::feed::Feed;
 use crate::flow::tests::{Bench, Say, Scripted, at, layout, ms};
 use crate::port::SourcePoll;
 
@@ -19,7 +19,7 @@ fn running(source: &Scripted, bench: &Bench) -> Feed {
 }
 
 fn take(feed: &mut Feed, bench: &mut Bench) -> Vec<u8> {
-    let unit = feed.pop(&mut bench.pool, &layout(false)).expect("a unit waits");
+    let unit = feed.pop(&mut bench.pool, &layout(false)).unwrap().expect("a unit waits");
     let mut bytes = Vec::new();
     unit.chain.iter().for_each(|packet| bench.pool.read_payload(packet, &mut bytes));
     feed.give_back(&mut bench.pool, unit.chain);
@@ -31,18 +31,18 @@ fn a_source_is_asked_only_while_the_flow_runs_and_has_contact() {
     let (mut bench, source) = (Bench::new(), Scripted::units(9));
     let mut feed = feed(&source);
     let ask = |feed: &mut Feed, bench: &mut Bench| feed.ask(&mut bench.cx(), layout(false));
-    assert_eq!(ask(&mut feed, &mut bench), Asked::Nothing);
+    assert!(!ask(&mut feed, &mut bench));
     assert!(!feed.is_open() && feed.due().is_none() && !feed.may_give(bench.now));
     feed.set_running(bench.now, true);
     assert_eq!((feed.due(), feed.may_give(bench.now)), (Some(bench.now), true));
-    assert_eq!(ask(&mut feed, &mut bench), Asked::Unit);
+    assert!(ask(&mut feed, &mut bench));
     feed.set_suspended(bench.now, true);
     assert!(!feed.is_open() && feed.is_suspended() && feed.due().is_none());
-    assert_eq!(ask(&mut feed, &mut bench), Asked::Nothing);
+    assert!(!ask(&mut feed, &mut bench));
     feed.set_running(bench.now, true);
     assert_eq!(source.log(), ["start", "stop"], "it was running already");
     feed.set_suspended(bench.now, false);
-    assert_eq!(ask(&mut feed, &mut bench), Asked::Unit);
+    assert!(ask(&mut feed, &mut bench));
     feed.set_running(bench.now, false);
     feed.set_running(bench.now, false);
     assert_eq!(source.log(), ["start", "stop"]);
@@ -58,7 +58,7 @@ fn what_a_source_answers_says_when_it_is_asked_again() {
     let ask = |feed: &mut Feed, bench: &mut Bench, answer| {
         source.say(Say::Poll(answer));
         feed.wake(bench.now);
-        assert_eq!(feed.ask(&mut bench.cx(), layout(false)), Asked::Nothing);
+        assert!(!feed.ask(&mut bench.cx(), layout(false)));
         feed.due()
     };
     assert_eq!(ask(&mut feed, &mut bench, SourcePoll::Wait(at(1_500))), Some(at(1_500)));
@@ -85,11 +85,12 @@ fn a_source_that_fails_or_gives_no_whole_unit_has_ended() {
     ] {
         let (mut bench, source) = (Bench::new(), Scripted::new([say]));
         let mut feed = running(&source, &bench);
-        let asked = feed.ask(&mut bench.cx(), layout(false));
-        assert_eq!(asked, Asked::Failed(text.into()));
+        assert!(!feed.ask(&mut bench.cx(), layout(false)));
+        assert_eq!(feed.take_failure().as_deref(), Some(text));
+        assert_eq!(feed.take_failure(), None, "once");
         assert!(feed.has_ended() && feed.is_empty() && feed.due().is_none());
         source.say(Say::Unit(vec![1]));
-        assert_eq!(feed.ask(&mut bench.cx(), layout(false)), Asked::Nothing);
+        assert!(!feed.ask(&mut bench.cx(), layout(false)));
         assert_eq!(bench.pool.live_views(), 0, "{text}");
     }
 }
@@ -98,11 +99,11 @@ fn a_source_that_fails_or_gives_no_whole_unit_has_ended() {
 fn a_unit_that_is_too_long_is_refused_to_the_source() {
     let (mut bench, source) = (Bench::new(), Scripted::new([Say::Unit(vec![0; 1_001])]));
     let mut feed = running(&source, &bench);
-    assert_eq!(feed.ask(&mut bench.cx(), layout(true)), Asked::Nothing);
+    assert!(!feed.ask(&mut bench.cx(), layout(true)));
     assert_eq!(source.log(), ["start", "TooLarge"]);
     source.say(Say::Unit(vec![0; 1_000]));
     bench.pass(ms(1));
-    assert_eq!(feed.ask(&mut bench.cx(), layout(true)), Asked::Unit);
+    assert!(feed.ask(&mut bench.cx(), layout(true)));
     assert_eq!(take(&mut feed, &mut bench).len(), 1_000);
 }
 
@@ -111,7 +112,7 @@ fn the_source_is_held_up_at_the_bound_and_one_that_chooses_late_before() {
     let (mut bench, source) = (Bench::new(), Scripted::units(9));
     let mut feed = running(&source, &bench);
     let mut asked = 0;
-    while feed.ask(&mut bench.cx(), layout(false)) == Asked::Unit {
+    while feed.ask(&mut bench.cx(), layout(false)) {
         asked += 1;
     }
     assert_eq!((asked, feed.len(), feed.is_wanted()), (UNITS_MAX, UNITS_MAX, false));
@@ -120,10 +121,10 @@ fn the_source_is_held_up_at_the_bound_and_one_that_chooses_late_before() {
     assert_eq!((feed.due(), feed.is_wanted()), (Some(bench.now), false));
     source.with(|script| script.chooses_late = true);
     assert_eq!((feed.due(), feed.may_give(bench.now)), (None, true));
-    assert_eq!(feed.ask(&mut bench.cx(), layout(false)), Asked::Nothing);
+    assert!(!feed.ask(&mut bench.cx(), layout(false)));
     take(&mut feed, &mut bench);
     assert!(feed.is_wanted(), "20 bytes wait");
-    assert_eq!(feed.ask(&mut bench.cx(), layout(false)), Asked::Unit);
+    assert!(feed.ask(&mut bench.cx(), layout(false)));
     assert_eq!(take(&mut feed, &mut bench), vec![2; 10], "in order");
 }
 
@@ -136,13 +137,13 @@ fn what_is_handed_over_waits_behind_the_others_and_is_refused_when_the_source_wo
     };
     assert!(!push(&mut feed, &mut bench, 7), "it does not run");
     feed.set_running(bench.now, true);
-    assert_eq!(feed.ask(&mut bench.cx(), layout(false)), Asked::Unit);
+    assert!(feed.ask(&mut bench.cx(), layout(false)));
     assert!(push(&mut feed, &mut bench, 7) && push(&mut feed, &mut bench, 8));
     assert!(!push(&mut feed, &mut bench, 9), "30 bytes wait");
     for byte in [0, 7, 8] {
         assert_eq!(take(&mut feed, &mut bench), vec![byte; 10]);
     }
-    assert!(feed.pop(&mut bench.pool, &layout(false)).is_none());
+    assert!(feed.pop(&mut bench.pool, &layout(false)).unwrap().is_none());
     assert!(!feed.push(&mut bench.cx(), layout(false), &[0; 300], true), "longer than a packet");
     feed.set_suspended(bench.now, true);
     assert!(!push(&mut feed, &mut bench, 7), "nobody hears it");
@@ -158,12 +159,12 @@ fn what_is_handed_over_waits_behind_the_others_and_is_refused_when_the_source_wo
 fn units_in_a_row_share_a_body_until_the_row_ends() {
     let (mut bench, source) = (Bench::new(), Scripted::units(3));
     let mut feed = running(&source, &bench);
-    assert_eq!(feed.ask(&mut bench.cx(), layout(false)), Asked::Unit);
+    assert!(feed.ask(&mut bench.cx(), layout(false)));
     assert!(!feed.holds_memory(), "the first lies by itself");
-    assert_eq!(feed.ask(&mut bench.cx(), layout(false)), Asked::Unit);
+    assert!(feed.ask(&mut bench.cx(), layout(false)));
     assert!(feed.holds_memory());
     feed.set_running(bench.now, false);
-    assert_eq!(feed.ask(&mut bench.cx(), layout(false)), Asked::Nothing);
+    assert!(!feed.ask(&mut bench.cx(), layout(false)));
     assert!(!feed.holds_memory(), "who is not asked gives nothing in a row");
     feed.drop_waiting(&mut bench.pool);
     assert_eq!((feed.len(), feed.is_empty(), bench.pool.live_views()), (0, true, 0));
