@@ -364,11 +364,7 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         command.clone().debug_assert();
-        for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
-            let help = sub.clone().render_help().to_string();
-            assert!(help.contains("Examples:"), "{}", sub.get_name());
-            assert!(help.contains("Exit codes:"), "{}", sub.get_name());
-        }
+        assert_eq!(dacapo_term::manual::incomplete(command), [""; 0]);
     }
 
     #[test]

@@ -53,6 +53,18 @@ pub fn run(program: clap::Command, args: &ManArgs) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
+/// The commands of a program whose `--help` shows no examples, or no exit codes.
+#[must_use]
+pub fn incomplete(mut program: clap::Command) -> Vec<String> {
+    program.build();
+    let is_complete = |command: &clap::Command| {
+        let help = command.clone().render_help().to_string();
+        help.contains(EXAMPLES) && help.contains(EXIT_CODES)
+    };
+    let commands = program.get_subcommands().filter(|it| it.get_name() != "help");
+    commands.filter(|it| !is_complete(it)).map(|it| it.get_name().to_owned()).collect()
+}
+
 /// A manual page.
 struct Page {
     /// Such as `dacapo-serve.1`.
@@ -193,6 +205,15 @@ mod tests {
             assert!(!text.contains(EXIT_CODES), "{file_name}");
             assert_eq!(text.matches(".SH \"SEE ALSO\"\n\\fBit\\fR(1)\n").count(), refers, "{text}");
         }
+    }
+
+    #[test]
+    fn a_command_without_examples_or_exit_codes_is_named() {
+        let help = format!("Examples:\n  it does\n\n{EXIT_CODES}\n  0  done");
+        let helps = [("a", "Examples:"), ("b", EXIT_CODES), ("c", help.as_str())];
+        let command = |(name, help)| clap::Command::new(name).after_help(String::from(help));
+        let commands = helps.map(command);
+        assert_eq!(incomplete(clap::Command::new("it").subcommands(commands)), ["a", "b"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! Invariants: nothing is kept of what nobody waits for; a call that waits ends when the session
 //! does.
 
+use super::driver::Guard;
 use super::entry::Phase;
 use super::flow::Direction;
 use super::handle::Session;
@@ -80,14 +81,8 @@ impl Session {
         let payload = command.encode();
         let request = state.core().control(now, id, FLOW_ALL, MODULE_ACCESS, &payload)?;
         state.open_entry(id)?.asked.get_or_insert_default().answers.insert(request, None);
-        self.shared().act(&mut state);
         let answer = Wanted::Answer(id, request);
-        let (mut state, outcome) = self.wait(state, Time::NEVER, &answer);
-        let entry = state.sessions.get_mut(&id);
-        let asked = entry.and_then(|entry| entry.asked.as_mut());
-        let answer = asked.and_then(|asked| asked.answers.remove(&request)).flatten();
-        outcome?;
-        let bytes = answer.unwrap_or_else(|| Err(self.ended(&mut state)))?;
+        let bytes = self.take_asked(state, &answer, |asked| asked.answers.remove(&request))?;
         let garbled = |fault| Error::new(Code::Violation, format!("the peer's answer: {fault}"));
         Answer::decode(&bytes).map_err(garbled)
     }
@@ -112,14 +107,23 @@ impl Session {
         let now = state.now();
         state.core().change(now, id, index, graph)?;
         state.open_entry(id)?.asked.get_or_insert_default().changes.insert(index, None);
-        self.shared().act(&mut state);
         let settled = Wanted::Settled(id, index);
-        let (mut state, outcome) = self.wait(state, Time::NEVER, &settled);
-        let entry = state.sessions.get_mut(&id);
-        let asked = entry.and_then(|entry| entry.asked.as_mut());
-        let settled = asked.and_then(|asked| asked.changes.remove(&index)).flatten();
+        self.take_asked(state, &settled, |asked| asked.changes.remove(&index))
+    }
+
+    /// Lets go out what was asked, waits for what comes of it, and takes that.
+    fn take_asked<'a, T>(
+        &'a self,
+        mut state: Guard<'a>,
+        wanted: &Wanted,
+        take: impl FnOnce(&mut Asked) -> Option<Option<Result<T, Error>>>,
+    ) -> Result<T, Error> {
+        self.shared().act(&mut state);
+        let (mut state, outcome) = self.wait(state, Time::NEVER, wanted);
+        let entry = state.sessions.get_mut(&self.id());
+        let taken = entry.and_then(|entry| entry.asked.as_mut()).and_then(|asked| take(asked));
         outcome?;
-        settled.unwrap_or_else(|| Err(self.ended(&mut state)))
+        taken.flatten().unwrap_or_else(|| Err(self.ended(&mut state)))
     }
 
     /// Why a call that waited has nothing.
