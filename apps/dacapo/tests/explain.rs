@@ -110,11 +110,11 @@ fn a_flow_of_the_file_that_nothing_meets_is_code_5() {
 }
 
 #[test]
-fn the_refusal_in_the_readme_is_what_the_program_prints() {
-    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-    let readme = std::fs::read_to_string(readme).unwrap();
+fn the_refusal_in_the_guide_is_what_the_program_prints() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/choosing.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
     let block = |after: &str| {
-        let rest = readme.split_once(after).unwrap_or_else(|| panic!("no {after}")).1;
+        let rest = guide.split_once(after).unwrap_or_else(|| panic!("no {after}")).1;
         rest.split_once("```").unwrap().0.to_owned()
     };
     let place = Place::new();
