@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+/// What the runs write themselves.
+const KEPT: [&str; 2] = [":(top,exclude)docs/faults.jsonl", ":(top,exclude)docs/faults.md"];
+
 /// The longest nightly run, minutes: a year.
 const MINUTES_MAX: f64 = 525_600.0;
 
@@ -100,10 +103,11 @@ fn run_and_record(
     record: Option<&Path>,
 ) -> io::Result<bool> {
     let mut good = true;
+    let record = record.map(|path| Ok::<_, io::Error>((path, clean_commit()?))).transpose()?;
     for row in rows {
         let ran = run_row(row, scale);
-        if let Some(path) = record {
-            records::add(path, &ran, &commit())?;
+        if let Some((path, commit)) = &record {
+            records::add(path, &ran, commit)?;
         }
         good &= ran.result.is_ok();
         print(&if json { as_json(&ran).to_string() } else { in_words(&ran) })?;
@@ -153,9 +157,10 @@ fn known_or_run<'a>(
         ran.commit = ran.commit.filter(|seen| *seen != commit());
         return Ok(ran);
     }
+    let record = records.map(|path| Ok::<_, io::Error>((path, clean_commit()?))).transpose()?;
     let ran = run_row(row, scale);
-    if let Some(path) = records {
-        records::add(path, &ran, &commit())?;
+    if let Some((path, commit)) = record {
+        records::add(path, &ran, &commit)?;
     }
     Ok(ran)
 }
@@ -206,13 +211,37 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(part, path)
 }
 
+/// What git prints for these words, if it can.
+fn git(args: &[&str]) -> Option<String> {
+    let output = std::process::Command::new("git").args(args).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
+    Some(text.trim().to_owned())
+}
+
 /// The commit that is checked out.
 fn commit() -> String {
-    let args = ["describe", "--always", "--dirty=, with changes", "--abbrev=12"];
-    let output = std::process::Command::new("git").args(args).output().ok();
-    let output = output.filter(|output| output.status.success());
-    let text = output.and_then(|output| String::from_utf8(output.stdout).ok());
-    text.map_or_else(|| "unknown".into(), |text| text.trim().to_owned())
+    let describe = ["describe", "--always", "--dirty=, with changes", "--abbrev=12"];
+    git(&describe).unwrap_or_else(|| "unknown".into())
+}
+
+/// The commit that is checked out, for a figure that is kept: nothing but the records and their
+/// page may differ from it, else nobody could measure the same again.
+fn clean_commit() -> io::Result<String> {
+    let status = ["status", "--porcelain", "--untracked-files=no", "--", ":/"];
+    let changes = git(&[&status[..], &KEPT].concat());
+    let commit = git(&["describe", "--always", "--abbrev=12"]);
+    match (changes.as_deref(), commit) {
+        (Some(""), Some(commit)) => Ok(commit),
+        (Some(changes), Some(_)) => Err(io::Error::other(format!(
+            "no row of a tree with changes is kept, and {} differs; commit them, or run without \
+             a file of records",
+            changes.split_whitespace().nth(1).unwrap_or("a file")
+        ))),
+        _ => Err(io::Error::other(
+            "this is no checkout of git, so nobody could say of which tree a row is; run without \
+             a file of records",
+        )),
+    }
 }
 
 fn origin(args: &FaultsArgs) -> Origin {

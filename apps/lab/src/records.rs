@@ -52,7 +52,7 @@ pub fn read(path: &Path) -> io::Result<Vec<Value>> {
 #[must_use]
 pub fn of<'a>(records: &[Value], row: &'a Fault) -> Option<Ran<'a>> {
     let record = records.iter().rev().find(|record| record["id"] == row.id)?;
-    let seconds = record["seconds"].as_f64()?;
+    let seconds = record["seconds"].as_f64().unwrap_or_default();
     let commit = record["commit"].as_str().map(str::to_owned);
     let result = match (record["figure"].as_str(), record["failed"].as_str()) {
         (Some(figure), None) => Ok(Seen::new(figure.to_owned(), record["seen"].clone())),

@@ -33,13 +33,13 @@ pub struct Origin {
 pub fn page(files: &[(&str, Vec<Ran<'_>>)], origin: &Origin) -> String {
     let all = || files.iter().flat_map(|(_, rows)| rows);
     let (count, failed) = (all().count(), all().filter(|ran| ran.result.is_err()).count());
-    let seconds: f64 = all().map(|ran| ran.seconds).sum();
     let Origin { commit, command, cpu_count } = origin;
     let mut page = format!(
         "# Faults\n\nEvery fault that is put in on purpose, what must happen then, and what was \
-         seen.\n\nWritten by `{command}` at commit {commit}, on {cpu_count} processors in \
-         {seconds:.0} s: {count} rows, {failed} failed. One row again: `dacapo-lab run NAME`; \
-         one seed of it: `dacapo-lab run NAME --seed N`. The short form of every row is a test.\n"
+         seen.\n\nWritten by `{command}` at commit {commit}, on {cpu_count} processors: {count} rows, \
+         {failed} failed. A row that was seen at another commit says so. One row again: \
+         `dacapo-lab run NAME`; one seed of it: `dacapo-lab run NAME --seed N`. The short form of \
+         every row is a test.\n"
     );
     for (title, rows) in files {
         let _ = write!(
