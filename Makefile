@@ -35,19 +35,16 @@ test: ## every check of a change: format, tidy, clippy, doc, ratchet, tests (25 
 
 large: ## the tests of `make test` that write gigabytes (not part of it)
 	@scripts/setup.sh test
-	@cargo test --release --locked -p dacapo-media -p dacapo-cli -- --ignored
+	@cargo test --release --locked -p dacapo-media -p dacapo-cli --test ffmpeg --test transfer -- --ignored
 
 faults: ## every fault of the table, and docs/faults.md from what was seen (an hour; goes on where it was stopped)
 	@scripts/setup.sh test
 	@cargo build --locked -q -p dacapo-lab
-	@cargo run --locked -q -p dacapo-lab -- faults --records target/faults.jsonl --write docs/faults.md
+	@cargo run --locked -q -p dacapo-lab -- faults --records docs/faults.jsonl --write docs/faults.md
 
 nightly: ## scenes of the night (root), waits by the million, then seeds, fuzzing and kills in turn (MINUTES=60); goes on from where it was
 	@scripts/setup.sh test
-	@cargo test --locked -q -p dacapo --lib --test session -- --ignored
-	@if [ "$$(id -u)" = 0 ]; then cargo test --locked -q -p dacapo-cli --test terminal -- --ignored; \
-		else echo "not root: the scenes of the night are left out"; fi
-	@cargo xtask docs --check --night
+	@cargo xtask night
 	@cargo run --locked -q -p dacapo-lab -- nightly --minutes $(MINUTES)
 
 bench-peers: ## dacapo beside TCP, UDP, quinn, SRT, ZeroMQ, Zenoh, Aeron (ARGS='--rounds 7'; see bench/README.md)

@@ -1,5 +1,5 @@
-//! `cargo xtask ci` and `cargo xtask check`: what a change must pass, and what is quick of it, each
-//! step with a budget of time.
+//! `cargo xtask ci`, `check` and `night`: what a change must pass, what is quick of it, and what is
+//! too long for it, each step with a budget of time.
 //!
 //! Steps run in order and to the end even when one fails, so that one run shows everything that is
 //! wrong; the tests come late, so that their outcome is what one sees, and after them what needs
@@ -8,7 +8,9 @@
 //! Invariants: the output of a step streams through unchanged. A step that fails fails the run. A
 //! step over 1.5 times its budget is a warning, and fails the run under `CI_STRICT=1`; a budget is
 //! for two cores, that of `ci` for an empty target folder and the whole of it for 30 minutes, that
-//! of `check` for one that is warm. Each step's time is kept in `target/times.jsonl`.
+//! of `check` for one that is warm. Each step's time is kept in `target/times.jsonl`. Tests that
+//! could not run are counted and listed at the end ([`skips`]), and fail the run under
+//! `CI_STRICT=1`.
 
 use std::env;
 use std::io;
@@ -16,6 +18,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::skips::{self, Skips};
+use crate::tidy::ignored;
+use crate::tidy::tree::Tree;
 use crate::times::Times;
 use crate::{docs, features, fuzz, ratchet, tidy, touched};
 
@@ -30,8 +35,8 @@ enum Work {
     Fuzz,
     /// The counts of [`ratchet`], from this process.
     Ratchet,
-    /// The output that the documents show, beside what commands print.
-    Docs,
+    /// The output that the documents show, beside what commands print, with these words.
+    Docs(&'static [&'static str]),
     /// Who names what, in this process.
     Touched,
     /// What a user can do, beside [`features`]' list.
@@ -66,7 +71,7 @@ const CI: [Step; 11] = [
     // The one release build here, of what the cores need and no more; the counts take 15 s.
     Step { name: "ratchet", budget_s: 110, work: Work::Ratchet },
     // The command is what the tests need, too; the demonstration takes 30 s.
-    Step { name: "docs", budget_s: 60, work: Work::Docs },
+    Step { name: "docs", budget_s: 60, work: Work::Docs(&["--check"]) },
     // All failures in one run, not those of the first test binary only.
     Step {
         name: "test",
@@ -106,6 +111,40 @@ const CHECK: [Step; 4] = [
             "--no-fail-fast",
         ]),
     },
+];
+
+/// What takes minutes each, or needs root: every ignored test that writes no gigabytes.
+const NIGHT: [Step; 3] = [
+    Step {
+        name: "waits",
+        budget_s: 420,
+        work: Work::Cargo(&[
+            "test",
+            "--locked",
+            "-p",
+            "dacapo",
+            "--lib",
+            "--test",
+            "session",
+            "--",
+            "--ignored",
+        ]),
+    },
+    Step {
+        name: "scenes",
+        budget_s: 600,
+        work: Work::Cargo(&[
+            "test",
+            "--locked",
+            "-p",
+            "dacapo-cli",
+            "--test",
+            "terminal",
+            "--",
+            "--ignored",
+        ]),
+    },
+    Step { name: "docs", budget_s: 900, work: Work::Docs(&["--check", "--night"]) },
 ];
 
 /// How a step went.
@@ -167,23 +206,34 @@ pub fn run_quick(root: &Path) -> io::Result<bool> {
     run_steps(root, "check", &CHECK)
 }
 
+/// Runs what is too long for [`run`] and prints the table; true when all passed.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_night(root: &Path) -> io::Result<bool> {
+    run_steps(root, "night", &NIGHT)
+}
+
 fn run_steps(root: &Path, name: &'static str, steps: &[Step]) -> io::Result<bool> {
     let times = Times::new(root, name);
+    let skipped = Skips::new(root)?;
     let mut rows = Vec::new();
     for &step in steps {
         let start = Instant::now();
-        let has_passed = perform(step, root)?;
+        let has_passed = perform(step, root, &skipped)?;
         let took = start.elapsed();
         let outcome = Outcome::new(has_passed, took, step.budget_s);
         times.keep(step.name, took, outcome.label())?;
         rows.push(Row { step, took, outcome });
     }
-    print!("{}", table(&rows));
+    let skipped = skipped.text()?;
+    print!("{}{}", skips::list(&skipped, &ignored::list(&Tree::read(root)?)), table(&rows));
     let is_strict = env::var_os("CI_STRICT").is_some_and(|value| value == "1");
-    Ok(!rows.iter().any(|row| row.outcome.is_fatal(is_strict)))
+    let has_skipped = is_strict && skips::count(&skipped) > 0;
+    Ok(!has_skipped && !rows.iter().any(|row| row.outcome.is_fatal(is_strict)))
 }
 
-fn perform(step: Step, root: &Path) -> io::Result<bool> {
+fn perform(step: Step, root: &Path, skipped: &Skips) -> io::Result<bool> {
     match step.work {
         Work::Tidy => {
             println!("\n== {}: cargo xtask tidy", step.name);
@@ -197,9 +247,9 @@ fn perform(step: Step, root: &Path) -> io::Result<bool> {
             println!("\n== {}: cargo xtask ratchet", step.name);
             ratchet::run(root, &[])
         }
-        Work::Docs => {
-            println!("\n== {}: cargo xtask docs --check", step.name);
-            docs::run(root, &["--check"])
+        Work::Docs(words) => {
+            println!("\n== {}: cargo xtask docs {}", step.name, words.join(" "));
+            docs::run(root, words)
         }
         Work::Touched => {
             println!("\n== {}: cargo xtask touched --check", step.name);
@@ -215,6 +265,7 @@ fn perform(step: Step, root: &Path) -> io::Result<bool> {
             let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             let mut command = Command::new(cargo);
             command.args(arguments).current_dir(root).env("RUSTDOCFLAGS", "-Dwarnings");
+            command.env(skips::VARIABLE, skipped.path());
             Ok(command.status()?.success())
         }
     }

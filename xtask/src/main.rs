@@ -17,6 +17,7 @@ mod fuzz;
 mod limits;
 mod lines;
 mod ratchet;
+mod skips;
 mod tidy;
 mod times;
 mod touched;
@@ -26,8 +27,10 @@ Chores of the repository.
 
   cargo xtask tidy      the rules of the house; exit code 1 and a list where they are broken
   cargo xtask check     fmt, tidy, clippy and unit tests, with a table of times
-  cargo xtask ci        fmt, tidy, touched, clippy, doc, fuzz, ratchet, test and features, with a
-                        table of times (CI_STRICT=1: a step over 1.5 times its budget fails)
+  cargo xtask ci        fmt, tidy, touched, clippy, doc, fuzz, ratchet, docs, test, features and
+                        exercise, with a table of times and a list of skipped tests
+                        (CI_STRICT=1: one of them, or a step over 1.5 times its budget, fails)
+  cargo xtask night     the tests that take minutes or root, and the documents' long output
   cargo xtask features  what a user can do, beside docs/features.txt: --help says how
   cargo xtask fuzz      runs fuzz targets for a time: --help says how
   cargo xtask limits    sizes of types, functions, files and circles, the worst first
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root()),
         ["ci"] => ci::run(&root()),
         ["check"] => ci::run_quick(&root()),
+        ["night"] => ci::run_night(&root()),
         ["features", words @ ..] => features::run(&root(), words),
         ["fuzz", words @ ..] => fuzz::run(&root(), words),
         ["lines"] => lines::run(&root()),

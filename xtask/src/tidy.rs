@@ -17,7 +17,7 @@ mod banned;
 mod decoders;
 mod documents;
 mod edges;
-mod ignored;
+pub mod ignored;
 mod layout;
 pub mod lexer;
 pub mod manifest;

@@ -33,7 +33,7 @@ fn on_small_disk(place: &Place, kib: u32, args: &[&str]) -> Option<Running> {
     let mount = format!("mount -t tmpfs -o size={kib}k none full");
     let can = place.program("unshare", &["-m", "sh", "-c", &mount]);
     if place.start_command(can).wait(LONG).code != Some(0) {
-        println!("skipped: this user may not mount a disk of its own");
+        dacapo_base::skip("this user may not mount a disk of its own");
         return None;
     }
     let script = format!(

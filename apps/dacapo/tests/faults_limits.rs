@@ -44,7 +44,7 @@ fn limit(pid: u32, count: usize) -> bool {
     let args = ["--pid", &pid, &format!("--nofile={count}")];
     let is_set = Command::new("prlimit").args(args).status().is_ok_and(|status| status.success());
     if !is_set {
-        println!("skipped: prlimit(1) is not here");
+        dacapo_base::skip("prlimit(1) is not here");
     }
     is_set
 }
@@ -230,7 +230,7 @@ impl Group {
                 return Some(group);
             }
         }
-        println!("skipped: this user may not make a group with a limit of memory");
+        dacapo_base::skip("this user may not make a group with a limit of memory");
         None
     }
 

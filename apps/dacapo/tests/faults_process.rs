@@ -195,7 +195,7 @@ fn two_ends_whose_monotonic_clocks_are_far_apart_play_as_usual() {
     let apart = ["--time", "--monotonic", "100000", "--boottime", "100000", "--fork", program];
     let probe = place.program("unshare", &[&apart[..6], &["true"]].concat());
     if place.start_command(probe).wait(LONG).code != Some(0) {
-        println!("skipped: this user may not make a name space of clocks");
+        dacapo_base::skip("this user may not make a name space of clocks");
         return;
     }
     let port = free_port();

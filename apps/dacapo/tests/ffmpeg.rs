@@ -16,7 +16,7 @@ fn has_ffmpeg() -> bool {
         |name| Command::new(name).arg("-version").output().is_ok_and(|it| it.status.success());
     let found = runs("ffmpeg") && runs("ffprobe");
     if !found {
-        println!("skipped: ffmpeg and ffprobe are not installed");
+        dacapo_base::skip("ffmpeg and ffprobe are not installed");
     }
     found
 }

@@ -207,7 +207,7 @@ fn can_tunnel() -> bool {
         () if !std::path::Path::new(dacapo_sys::tun::PATH).exists() => "there is no /dev/net/tun",
         () => return true,
     };
-    println!("skipped: a session between two network namespaces: {reason}");
+    dacapo_base::skip(format!("a session between two network namespaces: {reason}"));
     false
 }
 

@@ -63,7 +63,7 @@ impl Network {
     fn new(family: Family) -> Option<Self> {
         let has_ip = Command::new("ip").arg("-V").output().is_ok();
         if dacapo_sys::process::uid() != 0 || !has_ip {
-            println!("skipped: a router between two namespaces: this is not root, or has no `ip`");
+            dacapo_base::skip("a router between two namespaces: this is not root, or has no `ip`");
             return None;
         }
         let number = COUNT.fetch_add(1, Ordering::Relaxed);

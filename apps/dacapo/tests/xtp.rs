@@ -309,7 +309,7 @@ fn without_the_right_the_error_says_which_and_how_to_get_it() {
         let nobody = ["--reuid", "65534", "--regid", "65534", "--clear-groups", program];
         place.program("setpriv", &[&nobody[..], &args].concat())
     } else {
-        return println!("skipped: this is root, and there is no setpriv to be another");
+        return dacapo_base::skip("this is root, and there is no setpriv to be another");
     };
     let run = place.start_command(command).wait(LONG).expect(1);
     run.says(&["IP protocol 36 needs the right CAP_NET_RAW", "setcap", "UDP"]);
@@ -318,7 +318,7 @@ fn without_the_right_the_error_says_which_and_how_to_get_it() {
 /// Two namespaces with a cable `v` between them: 10.83.0.1 and .2, fd83::1 and ::2.
 fn cable() -> Option<[Namespace; 2]> {
     if dacapo_sys::process::uid() != 0 || Command::new("ip").arg("-V").output().is_err() {
-        println!("skipped: a cable between namespaces: this is not root, or has no `ip`");
+        dacapo_base::skip("a cable between namespaces: this is not root, or has no `ip`");
         return None;
     }
     let name = |end| format!("dacapo-xtp-cli-{}-{end}", std::process::id());

@@ -6,7 +6,8 @@
 //!
 //! Beside them [`Gather`], which says when the receiver of a stream of trains looks at it; and for
 //! tests [`failpoint!`], the named places where one ends the process (not in release), [`seeds`],
-//! which tries many, and [`Patience`], after which one that waits hangs.
+//! which tries many, [`Patience`], after which one that waits hangs, and [`skip()`], which counts
+//! what cannot run on this host.
 //!
 //! What it is not: a clock or a source of entropy. `dacapo-sys` reads those, at the edge.
 //!
@@ -23,9 +24,11 @@ mod gather;
 pub mod patience;
 mod random;
 pub mod seeds;
+pub mod skip;
 mod time;
 
 pub use gather::Gather;
 pub use patience::Patience;
 pub use random::Random;
+pub use skip::skip;
 pub use time::{Time, earlier};

@@ -21,7 +21,7 @@ fn tunnel(number: usize, addresses: [&str; 2], prefix_len: u8) -> Option<TunnelH
     match Tunnel::spawn(config) {
         Ok(tunnel) => Some(tunnel),
         Err(error @ (TunnelError::NotRoot | TunnelError::NoTun)) => {
-            println!("skipped: {error}");
+            dacapo_base::skip(error);
             None
         }
         Err(error) => panic!("{error}"),

@@ -35,7 +35,7 @@ fn tunnel(link: &str, change: impl FnOnce(&mut TunnelConfig)) -> Option<TunnelHa
     match Tunnel::spawn(config) {
         Ok(tunnel) => Some(tunnel),
         Err(error @ (TunnelError::NotRoot | TunnelError::NoTun)) => {
-            println!("skipped: {error}");
+            dacapo_base::skip(error);
             None
         }
         Err(error) => panic!("{error}"),

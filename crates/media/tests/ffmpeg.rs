@@ -19,7 +19,7 @@ use dacapo_media::{
 /// A directory for the files of one test, or nothing when there is no `ffmpeg` to try them with.
 fn folder(test: &str) -> Option<PathBuf> {
     if Command::new("ffmpeg").arg("-version").output().is_err() {
-        println!("skipped {test}: ffmpeg is not installed");
+        dacapo_base::skip(format!("{test}: ffmpeg is not installed"));
         return None;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);

@@ -101,7 +101,7 @@ mod tests {
     fn pty() -> Option<Pty> {
         let pty = Pty::open(Size { rows: 24, columns: 80 }).ok();
         if pty.is_none() {
-            println!("skipped: this system has no pseudo terminals");
+            dacapo_base::skip("this system has no pseudo terminals");
         }
         pty
     }

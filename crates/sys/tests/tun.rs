@@ -18,7 +18,7 @@ fn can(test: &str) -> bool {
         () if !Path::new(tun::PATH).exists() => "there is no /dev/net/tun",
         () => return true,
     };
-    println!("skipped: {test}: {reason}");
+    dacapo_base::skip(format!("{test}: {reason}"));
     false
 }
 

@@ -62,7 +62,7 @@ fn a_train_to_a_group_is_one_call() {
     let Group { mut sender, membership, .. } =
         group(LOOPBACK, "239.255.77.4", false, &Config::default());
     if !sender.capabilities().trains {
-        println!("skipped: this kernel has no UDP offload");
+        dacapo_base::skip("this kernel has no UDP offload");
         return;
     }
     sender.open_data(membership.group).unwrap();
@@ -125,7 +125,7 @@ fn in_namespace(body: impl FnOnce() + Send) {
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let name = format!("dacapo-groups-{}-{number}", std::process::id());
     let Ok(space) = Namespace::create(&name) else {
-        println!("skipped: this needs the right to make network namespaces");
+        dacapo_base::skip("this needs the right to make network namespaces");
         return;
     };
     let made = space.run(|| {
@@ -145,7 +145,7 @@ fn in_namespace(body: impl FnOnce() + Send) {
         Some(())
     });
     if made.unwrap().is_none() {
-        println!("skipped: this kernel has no TUN");
+        dacapo_base::skip("this kernel has no TUN");
     }
 }
 

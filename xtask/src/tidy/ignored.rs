@@ -1,7 +1,8 @@
-//! Rule `ignored`: an ignored test says why, and which make target runs it.
+//! Rule `ignored`: what a run leaves out is said where it is counted.
 //!
-//! `#[ignore = "10^6 seeds, 20 minutes: make nightly"]`; the target must be in the Makefile, so
-//! that no test is switched off for good.
+//! - An ignored test says why, and which make target runs it, `#[ignore = "10^6 seeds, 20 minutes:
+//!   make nightly"]`; the target must be in the Makefile, so that no test is switched off for good.
+//! - A test that cannot run says so by `dacapo_base::skip`; a line that it prints is seen by nobody.
 
 use super::lexer::Kind;
 use super::problem::Problem;
@@ -10,6 +11,34 @@ use super::tree::Tree;
 
 const RULE: &str = "ignored";
 
+/// A test that is ignored.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ignored {
+    /// Its file.
+    pub path: String,
+    /// The line of its attribute.
+    pub line: usize,
+    /// What the attribute says.
+    pub reason: String,
+}
+
+/// Every ignored test of `tree`, in the order of its files.
+#[must_use]
+pub fn list(tree: &Tree) -> Vec<Ignored> {
+    let of = |source: &Source| -> Vec<Ignored> {
+        let attributes = (0..source.tokens.len()).filter(|&at| is_ignored(source, at));
+        let reason = |at| source.word(at + 4).trim_matches('"').to_owned();
+        let ignored =
+            |at| Ignored { path: source.path.clone(), line: source.line(at), reason: reason(at) };
+        attributes.map(ignored).collect()
+    };
+    tree.sources.iter().flat_map(of).collect()
+}
+
+fn is_ignored(source: &Source, index: usize) -> bool {
+    source.matches(index, &["#", "[", "ignore"])
+}
+
 /// The problems of `tree`.
 #[must_use]
 pub fn check(tree: &Tree) -> Vec<Problem> {
@@ -17,7 +46,12 @@ pub fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for source in &tree.sources {
         for index in 0..source.tokens.len() {
-            if !source.matches(index, &["#", "[", "ignore"]) {
+            if is_quiet_skip(source, index) {
+                let (line, what) = (source.line(index), "a skip that nothing counts");
+                let remedy = "call `dacapo_base::skip`";
+                problems.push(Problem::new(RULE, &source.path, line, what, remedy));
+            }
+            if !is_ignored(source, index) {
                 continue;
             }
             if let Some(what) = fault(source, index + 3, &targets) {
@@ -28,6 +62,17 @@ pub fn check(tree: &Tree) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// Whether a line is printed here that begins with "skipped"; the counted ones are `base`'s.
+fn is_quiet_skip(source: &Source, index: usize) -> bool {
+    let prints = ["print", "println", "eprint", "eprintln"].contains(&source.word(index));
+    let begins = |text: &str| text.trim_start_matches('"').to_lowercase().starts_with("skip");
+    prints
+        && source.matches(index + 1, &["!", "("])
+        && source.kind(index + 3) == Some(Kind::Str)
+        && begins(source.word(index + 3))
+        && source.path != "crates/base/src/skip.rs"
 }
 
 /// What is wrong with the reason after `ignore`, at `index`.
@@ -68,6 +113,21 @@ mod tests {
     #[test]
     fn a_reason_with_a_target_of_the_makefile_passes() {
         assert_eq!(found("#[test]\n#[ignore = \"20 minutes: make soak\"]\nfn a() {}"), [""; 0]);
+    }
+
+    #[test]
+    fn a_skip_that_is_printed_only_fails() {
+        let code = "#[test]\nfn a() {\n    println!(\"skipped: no root\");\n}";
+        assert_eq!(found(code), ["3: a skip that nothing counts"]);
+        assert_eq!(found("fn a() { println!(\"{} skipped\", 3); }"), [""; 0]);
+    }
+
+    #[test]
+    fn ignored_tests_are_listed_with_their_reasons() {
+        let code = "#[test]\n#[ignore = \"20 minutes: make soak\"]\nfn a() {}";
+        let reason = "20 minutes: make soak".to_owned();
+        let ignored = Ignored { path: "a.rs".to_owned(), line: 2, reason };
+        assert_eq!(list(&tree(&[("a.rs", code)])), [ignored]);
     }
 
     #[test]

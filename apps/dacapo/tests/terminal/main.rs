@@ -48,7 +48,9 @@ fn what_the_documents_show_works_as_typed_and_what_waits_rests_hears_and_ends() 
 #[test]
 #[ignore = "root and minutes: make nightly"]
 fn what_needs_root_or_minutes_works_as_typed_and_the_rest_without_a_word_replaced() {
-    assert_eq!(dacapo_sys::process::uid(), 0, "namespaces and raw sockets need root");
+    if dacapo_sys::process::uid() != 0 {
+        return dacapo_base::skip("namespaces and raw sockets need root");
+    }
     let script = Script::read();
     let pieces = script.scenes.iter().map(|scene| play::piece(scene, 80, None));
     stage::run(pieces.chain(waiting::pieces_for_root()).collect());

@@ -305,7 +305,7 @@ mod tests {
     fn a_train_that_the_kernel_will_not_segment_goes_datagram_by_datagram() {
         let (mut sender, receiver) = pair((Ipv4Addr::LOCALHOST, 0).into());
         if !sender.offloads().gso {
-            println!("skipped: this kernel has no UDP offload");
+            dacapo_base::skip("this kernel has no UDP offload");
             return;
         }
         // Linux segments no datagrams that have no checksum.
@@ -321,7 +321,7 @@ mod tests {
     fn a_train_of_datagrams_too_long_for_the_link_is_too_large_and_offload_stays() {
         let here: SocketAddr = (Ipv6Addr::LOCALHOST, 0).into();
         if Socket::bind(here, &Config::default()).is_err() {
-            println!("skipped: this host has no ::1");
+            dacapo_base::skip("this host has no ::1");
             return;
         }
         let (mut sender, receiver) = pair(here);

@@ -28,7 +28,7 @@ impl Cable {
     /// One of the networks with this number; `None`, and a word, where there can be none.
     pub fn of_net(net: u8) -> Option<Self> {
         if process::uid() != 0 || Command::new("ip").arg("-V").output().is_err() {
-            println!("skipped: a cable between namespaces: this is not root, or has no `ip`");
+            dacapo_base::skip("a cable between namespaces: this is not root, or has no `ip`");
             return None;
         }
         let number = COUNT.fetch_add(1, Ordering::Relaxed);

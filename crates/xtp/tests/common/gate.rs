@@ -20,7 +20,7 @@ pub fn has_tshark() -> bool {
     let found = Command::new("tshark").arg("--version").output();
     let found = found.is_ok_and(|it| it.status.success());
     if !found {
-        println!("skipped: tshark is not installed");
+        dacapo_base::skip("tshark is not installed");
     }
     found
 }
