@@ -5,8 +5,6 @@
 //!                      found-03     by libFuzzer, minimised
 //!                      crash-…      an input that failed once, kept for good
 //! ```
-//!
-//! What it is not: the working corpus of a long run; that is below `target/fuzz`.
 
 use crate::Target;
 use std::fs;

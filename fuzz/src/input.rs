@@ -1,7 +1,4 @@
 //! [`Input`]: the bytes of a fuzzer, read as a script.
-//!
-//! What it is not: a decoder of ours; where the bytes end, numbers are 0 and pieces are empty, so
-//! that every input is a script and a shorter one is a prefix of the same.
 
 /// What is left of an input.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,6 @@
 //! What is known to take more memory than the bytes that came justify, each with its place, its
 //! figure and its remedy. An entry goes with the fix, and the oracle is strict again.
 //!
-//! What it is not: a place for the next finding; that is to be mended.
-//!
 //! Invariant: an allowance is no wider than what was measured, so that what is known cannot grow.
 
 /// A stream with a high number opens all below it (RFC 9000, section 3.2), and

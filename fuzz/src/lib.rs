@@ -1,8 +1,8 @@
 //! Fuzz targets for every decoder, with the allocation oracle.
 //!
-//! What it is: one function per decoder that takes any bytes and checks what must hold for all of
-//! them: no panic, what decodes encodes again, what a model says comes out, and no more memory than
-//! the bytes justify. The same functions are driven by libFuzzer (`cargo xtask fuzz`) and by plain
+//! One function per decoder that takes any bytes and checks what must hold for all of them: no
+//! panic, what decodes encodes again, what a model says comes out, and no more memory than the
+//! bytes justify. The same functions are driven by libFuzzer (`cargo xtask fuzz`) and by plain
 //! tests over the corpora (`cargo test -p dacapo-fuzz`), so a finding is repeated without a fuzzer.
 //!
 //! ```text
@@ -11,8 +11,6 @@
 //!   libFuzzer    --+                       +-- allocated <= 2 * input + 64 KiB   (oracle.rs)
 //!                       rig/: a whole core in virtual time, and a peer that says anything
 //! ```
-//!
-//! What it is not: part of the product, or a search for slow inputs (libFuzzer's `-timeout` is).
 //!
 //! Invariants: a target draws nothing from a clock or the system's randomness, so the same input
 //! fails the same way; it keeps no state between two inputs.

@@ -1,7 +1,5 @@
 //! Seeded mutations of corpus files: what a test does where there is no fuzzer.
 //!
-//! What it is not: guided by coverage; it finds what is near the samples.
-//!
 //! Invariant: the same seed and samples give the same input.
 
 use dacapo_base::Random;

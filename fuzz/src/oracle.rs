@@ -6,9 +6,6 @@
 //!
 //! An advisory of another QUIC stack (GHSA-9q54-f358-3fqf) had one datagram cause 7,800 times its
 //! size; proofs and fuzzing for panics alone had not seen it.
-//!
-//! What it is not: a bound of what a whole program holds; what stands before the bytes come (a
-//! core, a pool, a file that is open) is made outside of the measured part.
 
 use dacapo_heap::{Use, measure};
 

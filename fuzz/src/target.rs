@@ -1,6 +1,4 @@
 //! [`Target`]: what is fuzzed, by name.
-//!
-//! What it is not: the targets; their table is [`crate::TARGETS`].
 
 /// A decoder, or something that holds decoders, as a function of bytes.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,5 @@
 //! Advisories about what a peer says that was let in: messages at the wrong time, floods of
 //! requests, figures that cannot be.
-//!
-//! What it is not: every message in every state; the table of the protocol's page is compared with
-//! the code elsewhere.
 
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]

@@ -1,6 +1,4 @@
 //! Advisories about bytes of flows, streams and files: lengths that lie, pieces that never end.
-//!
-//! What it is not: about control; see the files beside it.
 
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]

@@ -1,6 +1,4 @@
 //! Advisories of QUIC stacks and of others who answer strangers, driven through a core of ours.
-//!
-//! What it is not: tests of the library's own; what is asked is whether a core stands and serves.
 
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]

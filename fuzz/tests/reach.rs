@@ -1,6 +1,4 @@
 //! How far the corpora come: a target that never gets past the door finds nothing behind it.
-//!
-//! What it is not: coverage; libFuzzer counts that.
 
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]

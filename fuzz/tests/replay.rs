@@ -1,7 +1,7 @@
 //! Every corpus file of every target, and 2,000 mutations of them, under all oracles.
 //!
-//! What it is not: a fuzzer; `cargo xtask fuzz` is. A crash that it found is a file of the corpus,
-//! so the test of the target repeats it: `cargo test -p dacapo-fuzz --test replay -- --exact NAME`.
+//! A crash that it found is a file of the corpus, so the test of the target repeats it: `cargo test
+//! -p dacapo-fuzz --test replay -- --exact NAME`.
 
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]

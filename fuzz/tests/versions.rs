@@ -1,6 +1,4 @@
 //! The versions of crates from outside in which advisories are fixed, as the lock file has them.
-//!
-//! What it is not: a database of advisories; a new one adds a line here and a test beside.
 
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]

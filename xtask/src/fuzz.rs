@@ -7,7 +7,7 @@
 //!        a crash -> fuzz/corpus/NAME/crash-…, and the command that repeats it
 //! ```
 //!
-//! What it is not: the fuzzer (libFuzzer is), or the targets. It needs stable Rust and g++.
+//! It needs stable Rust and g++.
 //!
 //! Invariants: a target that crashes does not stop the others; any crash fails the run.
 

@@ -6,8 +6,6 @@
 //!        -> beside xtask/instructions.txt: over 3 % more fails; --accept writes it anew
 //! ```
 //!
-//! What it is not: a measurement of time, or of the kernel.
-//!
 //! What is counted: the instructions of a function itself, not of what it calls (that is in the
 //! total, and would be counted twice); of all code of the process but the program's own, while the
 //! program is in its function `counted`. The compiler decides what a function is: one that is

@@ -1,8 +1,7 @@
 //! Tidy: the rules of the house that the compiler and clippy do not know.
 //!
-//! What it is: a list of rules, each a function from the texts of the repository to problems, in a
-//! file of its own with tests of its own. What it is not: a formatter or a linter of Rust's
-//! semantics; it reads words, not types.
+//! A list of rules, each a function from the texts of the repository to problems, in a file of its
+//! own with tests of its own.
 //!
 //! ```text
 //!   files -> tree (lexed once) -> edges, layout, lengths, … -> path:line: rule: what; what to do

@@ -3,8 +3,6 @@
 //! ```text
 //!   sent = delivered + late + lost + dropped + unknown        (duplicates apart)
 //! ```
-//!
-//! What it is not: the ledger itself; that is the core's.
 
 use crate::exit::Exit;
 use crate::output::{Cell, Ink, Table};

@@ -1,6 +1,6 @@
 //! The arguments of every command, with their help.
 //!
-//! What it is not: what the commands do (`commands/`). Wrong usage ends with code 2 here already.
+//! Wrong usage ends with code 2 here already.
 
 mod link;
 mod texts;

@@ -1,7 +1,5 @@
 //! What a person is told when contact with a peer is lost and when it is back, and when the path to
 //! it takes longer or shorter datagrams.
-//!
-//! What it is not: the loss itself; the core finds out and waits (`dacapo::engine`).
 
 use dacapo::{Code, Error};
 use std::time::Duration;

@@ -3,8 +3,6 @@
 //! ```text
 //!   video  640x360 MJPG 25/s  segment → sequence(hold 60 ms) → checksum → udp  bound 20 Mbit/s
 //! ```
-//!
-//! What it is not: a session file in words (`dacapo check` does that from its plan).
 
 use dacapo::offer::NodeForm;
 use dacapo::offer::{Direction, FlowOffer};

@@ -8,8 +8,6 @@
 //!                             {"ok":false,"error":"…"}
 //! ```
 //!
-//! What it is not: a way for other users, or from other hosts.
-//!
 //! Invariants: the folder belongs to this user and nobody else can enter it; who connects is asked
 //! of the kernel (`SO_PEERCRED`) and must be this user; a line is at most [`LINE_LEN_MAX`] bytes,
 //! and at most [`CLIENTS_MAX`] programs wait; without descriptors it turns programs away and never

@@ -6,8 +6,7 @@
 //!                     account, describe, local; of `dacapo-term`: output, progress, folder, exit
 //! ```
 //!
-//! What it is: the edge of the world: files, terminals, environment and signals are here and
-//! nowhere below. What it is not: a place for protocol logic.
+//! The edge of the world: files, terminals, environment and signals are here and nowhere below.
 
 mod account;
 mod cli;

@@ -1,6 +1,4 @@
 //! `dacapo doctor`: what it finds on a host as it is, and on one with something wrong.
-//!
-//! What it is not: a demand on the host that runs these tests; what depends on it may be anything.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 

@@ -1,9 +1,6 @@
 //! Faults of whole processes and of their system calls: killed and started again, stopped for a
 //! while, a shifted clock, calls that fail. The ledgers close, transfers are whole, and nobody ends
 //! without a word.
-//!
-//! What it is not: about disks (`faults_disk.rs`), limits (`faults_limits.rs`), or kills at named
-//! points (`kills`).
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 

@@ -1,8 +1,5 @@
 //! What a host says of a port where nothing listens, over a cable between two network namespaces:
 //! true, and forged. Without the right to make them a test says so and ends.
-//!
-//! What it is not: the same on loopback (`serve.rs`), or the rule in virtual time
-//! (`netlab/tests/dialing.rs`).
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 

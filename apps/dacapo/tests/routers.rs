@@ -6,8 +6,7 @@
 //!         fd79:1::2 ---- fd79:1::1          fd79:2::1 ---- fd79:2::2
 //! ```
 //!
-//! What it is not: the search for a length, which has its tests in virtual time
-//! (`netlab/tests/mtu_midflow.rs`). Nothing here asks how long something took.
+//! Nothing here asks how long something took.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 

@@ -1,8 +1,6 @@
 //! [`Child`]: a far end on this host, as a process of its own, so that each end's processor time
 //! and memory are its own.
 //!
-//! What it is not: the far end itself, which is the same program.
-//!
 //! Invariant: it does not outlive this process: it ends when its standard input does, and is ended
 //! by its handle when it does not.
 

@@ -1,6 +1,6 @@
 //! The arguments of every measurement, with their help.
 //!
-//! What it is not: what is measured. Wrong usage ends with code 2 here already.
+//! Wrong usage ends with code 2 here already.
 
 mod lift;
 mod net;

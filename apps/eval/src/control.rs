@@ -4,8 +4,6 @@
 //!   this thread: a viewer     --command-->  another thread: serves a made movie from a file
 //!     response time           <--answer--   time in the access module, time per picture
 //! ```
-//!
-//! What it is not: a network; both ends are in this process, over loopback.
 
 use super::figures_1998::{ALL_COMMANDS, COMMANDS, PICTURE, PICTURE_AFTER_FIRST, RESPONSE, Then};
 use super::series::{Columns, Series};

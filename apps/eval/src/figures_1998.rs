@@ -1,8 +1,7 @@
 //! What the report of 1998 printed of its control commands.
 //!
-//! What it is: Tables 20, 22, 23, 24 and 45 of "Da CaPo++" (ETH Zürich, TIK Report 42, 1998), on a
-//! Sun SPARCstation 20 under Solaris 2.5, real time. What it is not: comparable in what a command
-//! did: OPEN started a video library there, and opens a file here.
+//! Tables 20, 22, 23, 24 and 45 of "Da CaPo++" (ETH Zürich, TIK Report 42, 1998), on a Sun
+//! SPARCstation 20 under Solaris 2.5, real time.
 
 use super::series::Columns;
 

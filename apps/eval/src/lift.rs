@@ -4,8 +4,6 @@
 //! ```text
 //!   cost of a packet = fixed (allocate, run, free) + modules x marginal
 //! ```
-//!
-//! What it is not: a figure of real modules; those do something.
 
 mod gstreamer;
 mod measure;

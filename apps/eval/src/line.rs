@@ -1,6 +1,4 @@
 //! The line through points by least squares, and what it leaves.
-//!
-//! What it is not: a measurement.
 
 /// The line through points by least squares: value at 0, and rise per 1. Nothing for fewer than two
 /// places.

@@ -5,8 +5,6 @@
 //!   round   plain, relay, tunnel: 100 and 1,400 bytes, one and 32 in a call; probes    round …
 //!           medians over the rounds
 //! ```
-//!
-//! What it is not: a figure for networks; everything stays on this host.
 
 mod measure;
 

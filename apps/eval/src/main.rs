@@ -6,8 +6,6 @@
 //!                          |                                          \-> crates below, by themselves
 //!                     child (a far end as a process), series, line; what both programs share: term
 //! ```
-//!
-//! What it is not: a test; nothing here decides whether something works.
 
 mod child;
 mod cli;

@@ -4,9 +4,6 @@
 //!   plain send   read 60 KiB, hash, write    ->  TCP  ->   read, hash, write file   plain recv
 //!                length first                              digest back
 //! ```
-//!
-//! What it is not: worse than it could be: the same reads, the same hash, the same writes, no
-//! framing, blocking sockets, one process for each end, as the other has.
 
 use crate::exit::{Exit, Failure};
 use crate::output::line;

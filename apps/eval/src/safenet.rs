@@ -6,8 +6,6 @@
 //!   over udp, ip,        over/       users, groups, XTP   ends in threads, a host each
 //!        ethernet                    plain UDP, Ethernet  beside them, without XTP
 //! ```
-//!
-//! What it is not: a judgement; it prints what it measured.
 
 mod memory;
 mod over;

@@ -1,6 +1,4 @@
 //! [`Series`]: how long something took, many times: the columns of the tables of 1998.
-//!
-//! What it is not: a histogram; all values are kept.
 
 use serde_json::{Value, json};
 

@@ -3,8 +3,6 @@
 //! ```text
 //!   core --open, command, poll_unit--> [clock] --> the access module --> [clock]
 //! ```
-//!
-//! What it is not: free: two reads of the clock stand around each call, some 50 ns.
 
 use super::series::Series;
 use dacapo::Command;

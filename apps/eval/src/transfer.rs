@@ -5,8 +5,6 @@
 //!   round   dacapo recv <- dacapo send     plain recv <- plain send     dacapo …
 //!           seconds at the sender, from the first byte to the last receipt; processor time of both
 //! ```
-//!
-//! What it is not: a network; everything goes over loopback.
 
 use super::plain;
 use super::series::median;

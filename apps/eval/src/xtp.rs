@@ -11,9 +11,6 @@
 //!   show.rs, derived.rs: tables, costs, and what the paper has (`then.rs`)
 //! ```
 //!
-//! What it is not: a session of dacapo, or a measurement of the protocol alone: bytes go from one
-//! user to the other.
-//!
 //! Source: G. Mapp, "Preliminary Performance Evaluation of SandiaXTP on ATM at ORL", PROMS '95,
 //! section "Testing".
 

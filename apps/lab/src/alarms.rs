@@ -5,9 +5,8 @@
 //!   clock: jumps to the next question or answer
 //! ```
 //!
-//! What it is: `dacapo_path::Prober` by itself, with the worst that counts as life: answers to its
-//! own questions and nothing else, neither data nor the peer's questions nor QUIC. What it is not:
-//! a core.
+//! `dacapo_path::Prober` by itself, with the worst that counts as life: answers to its own
+//! questions and nothing else, neither data nor the peer's questions nor QUIC.
 
 use crate::sweep::Sum;
 use dacapo_base::{Random, Time};

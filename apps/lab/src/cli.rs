@@ -1,6 +1,4 @@
 //! The command line of `dacapo-lab`.
-//!
-//! What it is not: what the commands do (`commands`).
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;

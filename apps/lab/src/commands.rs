@@ -4,8 +4,6 @@
 //!   list     rows in words             run      NAME ... : what was seen
 //!   faults   all rows, as a page       nightly  rounds, totals
 //! ```
-//!
-//! What it is not: rows (`faults`) or rounds (`nightly`).
 
 use crate::cli::{Cli, Command, FaultsArgs, ListArgs, NightlyArgs, RunArgs, ScaleArgs};
 use crate::fault::{Fault, Scale};

@@ -1,6 +1,4 @@
 //! [`Fault`]: a row of the table; [`Scale`]: how much of it is run; [`Seen`]: what came out.
-//!
-//! What it is not: the rows (`faults/`), or how they are shown (`table`).
 
 use crate::progress::Progress;
 use serde_json::Value;

@@ -8,9 +8,8 @@
 //!   dacapo-lab    list | run NAME | faults --write docs/faults.md | nightly --minutes N
 //! ```
 //!
-//! What it is: the table of faults as code, so that every figure in `docs/faults.md` can be had
-//! again with one command. What it is not: the injectors; those are `dacapo-link` and
-//! `dacapo-netlab` in virtual time, `dacapo-emulator` on real sockets, and the operating system.
+//! The table of faults as code, so that every figure in `docs/faults.md` can be had again with one
+//! command.
 //!
 //! Invariants: everything in virtual time follows from seeds; a row that fails says which seed, and
 //! how it is repeated; no figure is written that a run did not give.

@@ -1,6 +1,4 @@
 //! `dacapo-lab`: faults by the thousand, and the table of what was seen.
-//!
-//! What it is not: the rows or the commands; those are in the library.
 
 use clap::Parser;
 use dacapo_lab::cli::Cli;

@@ -1,6 +1,6 @@
 //! [`Progress`]: one line on standard error that says how far a run is.
 //!
-//! What it is not: a log. Where standard error is no terminal nothing is written.
+//! Where standard error is no terminal nothing is written.
 //!
 //! Invariant: the line is shown only after two seconds, and taken away at the end.
 

@@ -6,9 +6,6 @@
 //!                                             taken from it, the others are run and added
 //! ```
 //!
-//! What it is not: a figure that nobody ran; a line says at which commit it was seen, and the page
-//! which rows are of another one than the table.
-//!
 //! Invariants: of several lines of a row the last counts; one that is cut off counts for nothing.
 
 use crate::fault::{Fault, Seen};

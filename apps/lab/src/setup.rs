@@ -3,8 +3,6 @@
 //! ```text
 //!   connect -open-> PeerOpen -offer-> Offered -path, answer-> creator ready -accept-> ready
 //! ```
-//!
-//! What it is not: a session that does something; nothing is sent once it is ready.
 
 use crate::sweep::Sum;
 use dacapo_base::Random;

@@ -4,10 +4,9 @@
 //!   client  Initial ... connected --1--> <--1-- --2--> <--2-- --3--> <--3--  done
 //! ```
 //!
-//! What it is: two endpoints over two links of the emulator, with the same stand-in for TLS as in
-//! every world; after the handshake three questions and answers on one stream, as many round trips
-//! as HELLO/WELCOME, JOIN/OFFER and ANSWER/ACCEPT are. What it is not: the control connections of a
-//! core, with their staggered attempts, probes and hurried timers.
+//! Two endpoints over two links of the emulator, with the same stand-in for TLS as in every world;
+//! after the handshake three questions and answers on one stream, as many round trips as
+//! HELLO/WELCOME, JOIN/OFFER and ANSWER/ACCEPT are.
 
 use dacapo_base::{Random, Time};
 use dacapo_link::{Link, LinkConfig};

@@ -1,7 +1,5 @@
 //! [`sweep`]: the same run for many seeds, on every core of the machine, summed up.
 //!
-//! What it is not: an order; seeds are run as cores are free, so a sum must not depend on it.
-//!
 //! Invariant: a seed that fails does not stop the others, and is named in the error.
 
 use crate::fault::Scale;

@@ -1,6 +1,4 @@
 //! The table of faults as a page: what goes wrong, what must happen, what was seen.
-//!
-//! What it is not: the runs; a row that failed is written like the others, with its reason.
 
 use crate::fault::{Fault, Seen};
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! CPU time of this process, as the kernel accounts it.
 //!
-//! What it is not: all that a transfer costs. Work that the kernel does in threads of its own
-//! (`ksoftirqd`) is nobody's; work that it does on the way out of a system call is the caller's.
+//! Work that the kernel does in threads of its own (`ksoftirqd`) is nobody's; work that it does on
+//! the way out of a system call is the caller's.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;

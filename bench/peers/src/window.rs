@@ -1,7 +1,7 @@
 //! [`Window`]: what is counted, from the end of the warm-up on, for a given time.
 //!
-//! What it is not: a clock for whole runs; connecting and warming up are not in it. Invariant:
-//! bytes, messages and CPU time that a window reports are those between the same two instants.
+//! Invariant: bytes, messages and CPU time that a window reports are those between the same two
+//! instants.
 
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,10 @@
 //! [`failpoint!`](crate::failpoint!): named places where a test can end or stop the process.
 //!
-//! What it is: a table of names ([`NAMES`]), a macro that says "here is one of them", a hook that
-//! the edge of a program sets once, and [`Armed`], which counts hits and says when it is time.
+//! A table of names ([`NAMES`]), a macro that says "here is one of them", a hook that the edge of a
+//! program sets once, and [`Armed`], which counts hits and says when it is time.
 //!
-//! What it is not: in a release build. Without `debug_assertions` the macro is nothing at all, and
-//! neither the hook nor [`Armed`] exist; only the check of the name at compile time stays.
+//! Without `debug_assertions` the macro is nothing at all, and neither the hook nor [`Armed`]
+//! exist; only the check of the name at compile time stays.
 //!
 //! ```text
 //!   DACAPO_FAILPOINT=file.renamed:2   --the edge--> Armed -----+

@@ -9,8 +9,8 @@
 //! of its time, and a fifth of the receiver's. Who rests instead is woken by nobody. It is what
 //! network cards do with interrupts.
 //!
-//! What it is not: for what comes one by one. A question and its answer never come so close that
-//! rests begin, or the first rest shows that the other end waits too, and they end.
+//! A question and its answer never come so close that rests begin, or the first rest shows that the
+//! other end waits too, and they end.
 //!
 //! Invariant: what comes waits at most [`REST`] and the system's slack of 50 µs longer than
 //! without.

@@ -1,15 +1,15 @@
 //! Time and randomness, the two things that every engine is given.
 //!
-//! What it is: [`Time`], a point on one core's monotonic clock, and [`Random`], a seeded generator.
-//! Engines take both as arguments and never ask the system for either, so a whole core runs in
-//! virtual time and the same seed gives the same run, byte for byte.
+//! [`Time`], a point on one core's monotonic clock, and [`Random`], a seeded generator. Engines
+//! take both as arguments and never ask the system for either, so a whole core runs in virtual time
+//! and the same seed gives the same run, byte for byte.
 //!
 //! Beside them [`Gather`], which says when the receiver of a stream of trains looks at it; and for
 //! tests [`failpoint!`], the named places where one ends the process (not in release), [`seeds`],
 //! which tries many, [`Patience`], after which one that waits hangs, and [`skip()`], which counts
 //! what cannot run on this host.
 //!
-//! What it is not: a clock or a source of entropy. `dacapo-sys` reads those, at the edge.
+//! `dacapo-sys` reads the clock and the system's randomness, at the edge.
 //!
 //! ```text
 //!   sys (CLOCK_MONOTONIC, getrandom)   netlab (virtual clock, seed)

@@ -9,8 +9,7 @@
 //!   counts       5        5                    1,000                    5
 //! ```
 //!
-//! What it is not: a clock (who waits brings one), or a judgement of speed. Nothing but a hang is
-//! to use it up, so it may be long.
+//! Nothing but a hang is to use it up, so it may be long.
 //!
 //! Invariant: who looks again and again, and lets time pass in between, comes to an end.
 

@@ -1,6 +1,4 @@
 //! Many seeds, on all processors: for tests that run the same for each.
-//!
-//! What it is not: a world, or a generator ([`crate::Random`]); what a seed means each test says.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};

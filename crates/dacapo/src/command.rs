@@ -1,14 +1,12 @@
 //! [`Command`]: what the access modules of a session are told out of band, and their [`Answer`].
 //!
-//! What it is: the control commands of the A-modules of 1998, as the payload of
-//! `dacapo_core::Core::control` to `MODULE_ACCESS` of all flows, and as words of a command line.
+//! The control commands of the A-modules of 1998, as the payload of `dacapo_core::Core::control` to
+//! `MODULE_ACCESS` of all flows, and as words of a command line.
 //!
 //! ```text
 //!   command   code u8 | argument u32                                            5 bytes
 //!   answer    state u8 | position u64 | generation u32 | speed i32 | fps u32   21 bytes
 //! ```
-//!
-//! What it is not: what a command does to a medium; that is `access::timeline`.
 //!
 //! Invariants: what `encode` writes, `decode` reads back; everything else is refused. Integers are
 //! big-endian; an argument that a command does not have is 0.

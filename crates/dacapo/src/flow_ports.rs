@@ -6,8 +6,7 @@
 //!   quic-datagram   :29981      xtp-datagram    :29983
 //! ```
 //!
-//! What it is not: agreed beforehand. Where the usual port is taken it is another one; the ACCEPT
-//! says which.
+//! Where the usual port is taken it is another one; the ACCEPT says which.
 
 use crate::place::at_port;
 use dacapo_transport::{Transport, quic, xtp};

@@ -1,6 +1,6 @@
 //! [`Host`]: a core on this host: identity, clock, sockets, turn loop.
 //!
-//! What it is: the assembly of the parts. What it is not: a thread; whoever holds it turns it.
+//! The assembly of the parts.
 
 use crate::place::{Place, PlaceError};
 use crate::quic_flows::QuicFlows;

@@ -4,9 +4,6 @@
 //!   video   SHA-256 over (length u64, bytes) of every picture in order; of a still the one picture
 //!   audio   SHA-256 over all bytes of sound, however they are cut into chunks
 //! ```
-//!
-//! What it is not: a decoder, or a comparison of containers: two files that differ in chunks,
-//! indexes or names have the same hashes when their pictures and samples are the same.
 
 use crate::access::file::{at, open, show_of};
 use crate::plan::format_text;

@@ -7,8 +7,6 @@
 //!                                                      ^
 //!   offer -> access: sinks that save, play or count ---+
 //! ```
-//!
-//! What it is not: the engine (`dacapo-core`), or a command line (`apps/dacapo`).
 
 pub mod access;
 mod catalogue;

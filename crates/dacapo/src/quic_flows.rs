@@ -6,8 +6,6 @@
 //!   quic-datagram   :29981  a connection per flow, datagrams
 //! ```
 //!
-//! What it is not: the control connection's QUIC, which is the core's.
-//!
 //! Invariant: a stream is dialed to the peer of the control connection only: its key is asked for
 //! in the handshake, before the token is shown.
 

@@ -4,8 +4,6 @@
 //!   dacapo://HOST[:PORT]/NAME        dacapo://[2001:db8::1]:19980/movie
 //! ```
 //!
-//! What it is not: a resolver (`host::resolve` is), or a general URI: no user, query or fragment.
-//!
 //! Invariants: the name is one that a session can have; what `Display` writes, `parse` reads back
 //! to the same.
 //!

@@ -1,7 +1,4 @@
 //! [`XtpFlows`]: the XTP of flows on this host: where it listens, to whom it dials.
-//!
-//! What it is not: `dacapo xtp`, which speaks XTP with anybody; here every packet stands behind a
-//! label that the control connection has said.
 
 use crate::flow_ports::listen_above;
 use dacapo_base::Random;

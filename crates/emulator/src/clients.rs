@@ -1,6 +1,6 @@
 //! `Clients`: who talks through a relay, each with a socket of its own to the server.
 //!
-//! What it is not: sessions; a client is a source address. A program with two sockets is two.
+//! A program with two sockets is two.
 //!
 //! ```text
 //!   address ──> token ──> { address, socket to the server, when it was last heard }

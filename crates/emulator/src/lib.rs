@@ -1,10 +1,8 @@
 //! The link emulator in real time: between UDP sockets, and between network namespaces.
 //!
-//! What it is: two [`dacapo_link::Link`]s, one each way, driven by a thread with a clock.
-//! [`Relay`] stands between UDP clients and a server and needs no rights; [`Tunnel`] connects two
-//! network namespaces by TUN devices and carries everything that is IP, which only root can set
-//! up. What it is not: the impairments, which are `dacapo-link`'s, or a relay of TCP connections: a
-//! relayed byte stream would have delays, but never a loss.
+//! Two [`dacapo_link::Link`]s, one each way, driven by a thread with a clock. [`Relay`] stands
+//! between UDP clients and a server and needs no rights; [`Tunnel`] connects two network namespaces
+//! by TUN devices and carries everything that is IP, which only root can set up.
 //!
 //! ```text
 //!   client A ─┐               ┌───────── forward ────────>┐          ┌─ a socket for A ─┐

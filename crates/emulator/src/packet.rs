@@ -6,10 +6,10 @@
 //!   IPv6 |   … checksum   |               Undetected:  both change together (RFC 1624)
 //! ```
 //!
-//! What it is not: a parser of more than that. What has no checksum over its payload, or one that
-//! is not found (fragments, extension headers, other protocols), is altered after its IP header for
-//! `Undetected`; for `Detected` an IPv4 header gets a wrong checksum, and an IPv6 header an
-//! address that is nobody's, so that the receiver drops it in every case.
+//! What has no checksum over its payload, or one that is not found (fragments, extension headers,
+//! other protocols), is altered after its IP header for `Undetected`; for `Detected` an IPv4 header
+//! gets a wrong checksum, and an IPv6 header an address that is nobody's, so that the receiver
+//! drops it in every case.
 //!
 //! Invariants: a packet keeps its length; one whose checksum was right has a right one after
 //! `Undetected`, and a wrong one after `Detected`; any bytes are taken.

@@ -1,7 +1,5 @@
 //! `Path`: the two links of an emulated network, and what became of what they carried.
 //!
-//! What it is not: a clock or a socket; `runner.rs` has those.
-//!
 //! Invariant: [`PathStats`] is one moment: both links, taken together.
 
 use dacapo_base::{Random, Time};

@@ -5,8 +5,7 @@
 //!   client ── listen ─── back ──── socket of this client, connected ── server
 //! ```
 //!
-//! What it is not: a proxy that understands what it carries, or one for TCP. That nobody listens
-//! at the server's address shows to a client as silence.
+//! That nobody listens at the server's address shows to a client as silence.
 //!
 //! Policy. Every source address is a client and gets a socket of its own, so the server sees as
 //! many addresses as there are, and its answers find their way. There are at most

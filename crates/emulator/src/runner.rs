@@ -1,7 +1,5 @@
 //! `Runner`: the thread that drives a path, and what its owner can say to it meanwhile.
 //!
-//! What it is not: a socket or a device; those are the `Ends` of a relay or of a tunnel.
-//!
 //! ```text
 //!   owner:   set_link, partition, stats ──> lock(path) ──> wake
 //!   thread:  wait ─> clock ─> lock(path) ─> due: Ends::send ─> Ends::handle_ready ─> due ─> …

@@ -5,8 +5,6 @@
 //!   └──────────── one send with segments ─────┘
 //! ```
 //!
-//! What it is not: a queue; it is empty after every turn, and nothing waits for a full train.
-//!
 //! Invariant: datagrams leave in the order in which they came.
 
 use dacapo_sys::udp::{Ecn, SEGMENTS_MAX, SendError, Socket, TRAIN_BYTES_MAX};

@@ -6,9 +6,8 @@
 //!                              └─────── back <──┘
 //! ```
 //!
-//! What it is not: a router or a bridge: two hosts, one network between them. Needs root, because
-//! namespaces and devices do. What is too long for a link vanishes without a message to its
-//! sender.
+//! Needs root, because namespaces and devices do. What is too long for a link vanishes without a
+//! message to its sender.
 //!
 //! Here `corrupt` is real: the packet goes on with a wrong checksum and it is the receiving
 //! kernel that drops it; with `corrupt-undetected` the checksums are right for the altered bytes.

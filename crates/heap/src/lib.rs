@@ -1,7 +1,7 @@
 //! A counting allocator, for tests that bound memory.
 //!
-//! What it is: [`Counting`], the system's allocator with counters per thread, and [`measure`]: it
-//! says what a piece of code has asked it for.
+//! [`Counting`], the system's allocator with counters per thread, and [`measure`]: it says what a
+//! piece of code has asked it for.
 //!
 //! ```text
 //!   #[global_allocator] static HEAP: Counting = Counting;
@@ -11,8 +11,8 @@
 //!        start |___|  |__|       '--- allocated_bytes: every rise, added up
 //! ```
 //!
-//! What it is not: a profiler, or a limit. Memory that C code takes for itself is not seen, and a
-//! block that another thread frees counts there.
+//! Memory that C code takes for itself is not seen, and a block that another thread frees counts
+//! there.
 //!
 //! Invariants: counting allocates nothing and never fails; a thread sees its own doing only, so
 //! tests in threads of one process do not disturb each other.

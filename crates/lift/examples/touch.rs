@@ -5,8 +5,6 @@
 //!   alloc -> feed -> [touch] x M -> take_down -> free        batches of B
 //! ```
 //!
-//! What it is not: the measurement (`dacapo bench lift`).
-//!
 //! `cargo run --release -p dacapo-lift --example touch -- [PACKETS] [MODULES] [BATCH]`
 
 use dacapo_base::{Random, Time};

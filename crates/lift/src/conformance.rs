@@ -1,10 +1,8 @@
 //! The conformance suite of C-modules: every rule of the contract of [`crate::Module`], tried on a
 //! module from outside.
 //!
-//! What it is: a set of checks over a [`Subject`], to be called from the tests of whoever writes a
-//! module. A check panics with the rule it found broken and the seed.
-//!
-//! What it is not: a test of what the module is for; that belongs beside the module.
+//! A set of checks over a [`Subject`], to be called from the tests of whoever writes a module. A
+//! check panics with the rule it found broken and the seed.
 //!
 //! ```text
 //!   units -> Runner(one module) -> packets -> wire (perfect | lossy | junk)

@@ -1,7 +1,6 @@
 //! [`Cx`]: all that a module can reach during a call.
 //!
-//! What it is: the only clock, the only randomness, the pool, and a place to leave effects. What it
-//! is not: a way to a neighbour, a socket, a thread or a global.
+//! The only clock, the only randomness, the pool, and a place to leave effects.
 
 use crate::effects::{EMISSIONS_MAX, Effects, Emission, Event};
 use crate::{DropReason, Surroundings, TimerId, Verdict};

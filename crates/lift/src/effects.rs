@@ -1,6 +1,4 @@
 //! [`Effects`]: what modules asked for during a call, applied by the runner after it.
-//!
-//! What it is not: visible to modules; they use [`crate::Cx`].
 
 use crate::{DropReason, TimerId, Verdict};
 use dacapo_base::Time;

@@ -1,6 +1,4 @@
 //! [`Graph`]: the C-modules of one epoch, as data; and the [`Catalogue`] that knows the modules.
-//!
-//! What it is not: running (see [`crate::Runner`]), or checked (see [`crate::check`]).
 
 use crate::{Module, ModuleSpec, Setup, TransportSpec};
 use dacapo_packet::Layout;

@@ -1,7 +1,6 @@
 //! The queues between modules: one lane per module and direction.
 //!
-//! What it is not: a place where units wait for the network; that is the splice. A lane is empty
-//! after every run unless a module has no credit.
+//! A lane is empty after every run unless a module has no credit.
 //!
 //! Invariant: a lane holds at most [`LANE_MAX`] slots and a batch; what exceeds it is freed and
 //! counted by the caller.

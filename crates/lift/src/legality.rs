@@ -1,6 +1,4 @@
 //! The check of a graph: what makes it illegal over a transport, each with its reason.
-//!
-//! What it is not: a judgement whether the graph serves the flow's attributes.
 
 use crate::{Catalogue, Graph, ModuleSpec, Node, Properties, Property};
 use std::fmt;

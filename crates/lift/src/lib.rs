@@ -1,9 +1,8 @@
 //! The Lift: the engine that carries packets through a running graph of modules.
 //!
-//! What it is: the contract that every C-module keeps ([`Module`], [`Cx`], [`Verdict`]), the graph
-//! as data and the check of its legality ([`Graph`], [`Catalogue`], [`check`]), the engine that
-//! owns the loop and the queues ([`Runner`]), and the suite that every module passes
-//! ([`conformance`]).
+//! The contract that every C-module keeps ([`Module`], [`Cx`], [`Verdict`]), the graph as data and
+//! the check of its legality ([`Graph`], [`Catalogue`], [`check`]), the engine that owns the loop
+//! and the queues ([`Runner`]), and the suite that every module passes ([`conformance`]).
 //!
 //! ```text
 //!   access part      units
@@ -15,9 +14,6 @@
 //!      v take_down()                   | handle_up
 //!   path part       packets
 //! ```
-//!
-//! What it is not: it does no I/O, reads no clock, has no thread, no lock and no unsafe code, and
-//! it does not choose a graph.
 //!
 //! Invariants (each has a test in [`conformance`] or in `tests/`)
 //! - In = forwarded + held + dropped, per module and direction; after [`Runner::flush`] no view of

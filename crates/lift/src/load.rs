@@ -1,10 +1,8 @@
 //! [`Load`]: the batch that is on its way from module to module, and what is in it.
 //!
-//! What it is: packets that stay in their slots as long as every one of them is forwarded, and the
-//! sum of their segments and bytes, counted once and then reckoned: a module adds a fixed number of
-//! bytes to every segment.
-//!
-//! What it is not: a queue; what cannot go on now waits in a lane.
+//! Packets that stay in their slots as long as every one of them is forwarded, and the sum of their
+//! segments and bytes, counted once and then reckoned: a module adds a fixed number of bytes to
+//! every segment.
 //!
 //! Invariant: `segments` and `bytes` are those of the packets in the slots.
 

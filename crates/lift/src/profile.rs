@@ -1,8 +1,7 @@
 //! [`Profile`] and [`TransportProfile`]: how a module, or a transport, changes what is predicted,
 //! and what it costs.
 //!
-//! What it is: the part of a spec that is computed. What it is not: the part that is listed (what a
-//! module requires, provides and takes away, its room), which is in [`crate::ModuleSpec`].
+//! The part of a spec that is computed.
 //!
 //! Invariant: a profile is a pure function; a better service below never makes a worse one above
 //! ([`crate::conformance::a_better_service_below_is_never_worse_above`]).

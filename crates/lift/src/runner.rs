@@ -1,11 +1,8 @@
 //! [`Runner`]: owns the modules of one epoch, the loop that drives them, and their queues.
 //!
-//! What it is: batch-major (a batch goes through one module before the next module is called), run
-//! to completion. Because it owns the loop, counters, time per module and drop reasons come for
-//! every module without its doing.
-//!
-//! What it is not: a scheduler of flows, or a holder of sockets and clocks; time, memory and
-//! randomness come with each call ([`Surroundings`]).
+//! Batch-major (a batch goes through one module before the next module is called), run to
+//! completion. Because it owns the loop, counters, time per module and drop reasons come for every
+//! module without its doing.
 //!
 //! ```text
 //!  feed -> lane 0 -> [module 0] -> lane 1 -> [module 1] -> … -> take_down

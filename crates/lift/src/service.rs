@@ -1,8 +1,8 @@
 //! [`Service`]: what stands below a place of a graph gives to what stands above it.
 //!
-//! What it is: the vector that a choice of modules is computed with. A transport gives the first
-//! one, each module makes another of it, and the last is what the application gets. Properties are
-//! *kept* by a mechanism; figures are *predicted* from what is assumed of the path.
+//! The vector that a choice of modules is computed with. A transport gives the first one, each
+//! module makes another of it, and the last is what the application gets. Properties are *kept* by
+//! a mechanism; figures are *predicted* from what is assumed of the path.
 //!
 //! ```text
 //!   application      Service { order, integrity | loss 0.5 %, delay 70 ms … }   beside the bounds
@@ -11,7 +11,7 @@
 //!      udp        ^  Path    { loss 0.5 %, delay 30 ms, jitter 10 ms, rate 50 Mbit/s }
 //! ```
 //!
-//! What it is not: measured. A running flow is watched elsewhere.
+//! A running flow is watched elsewhere.
 //!
 //! Invariants: `at_least` is a partial order; every transfer of a module keeps it
 //! (`conformance::a_better_service_below_is_never_worse_above`).

@@ -1,7 +1,5 @@
 //! [`ModuleSpec`]: the static facts of a module, from which graphs are checked, explained and laid
 //! out.
-//!
-//! What it is not: a running module ([`crate::Module`]), or a choice.
 
 use crate::{Params, Profile, Properties, SEGMENT_LEN_MIN, Service, Setting, TransportProfile};
 use dacapo_packet::Layout;

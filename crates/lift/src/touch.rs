@@ -1,7 +1,6 @@
 //! [`Touch`]: the module that is measured.
 //!
-//! What it is: as little as a module that does something can do: it writes a header and reads it.
-//! What it is not: in a catalogue; no graph can be made of it.
+//! As little as a module that does something can do: it writes a header and reads it.
 
 use crate::{Cx, DropReason, Module, ModuleSpec, Verdict};
 use dacapo_packet::Packet;

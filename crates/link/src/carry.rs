@@ -1,7 +1,7 @@
 //! [`Carry`]: what a link needs to know about the things it carries.
 //!
-//! What it is not: a packet. A link never reads content; it asks for the length, has a copy made
-//! and has bits flipped. So the same engine carries datagrams, cells or counters in a test.
+//! A link never reads content; it asks for the length, has a copy made and has bits flipped. So the
+//! same engine carries datagrams, cells or counters in a test.
 
 use dacapo_base::Random;
 

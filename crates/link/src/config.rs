@@ -1,7 +1,7 @@
 //! [`LinkConfig`]: what a link does to what it carries, as plain data, and its limits.
 //!
-//! What it is not: state. A configuration can be shared, compared, printed and parsed
-//! (`parse.rs`, `display.rs`), and given to a running link ([`crate::Link::set_config`]).
+//! A configuration can be shared, compared, printed and parsed (`parse.rs`, `display.rs`), and
+//! given to a running link ([`crate::Link::set_config`]).
 //!
 //! Invariants: [`LinkConfig::default`] is a perfect link (no delay, no loss, no limit of rate);
 //! what passes [`LinkConfig::validate`] cannot make a link misbehave or use unbounded memory.

@@ -1,6 +1,6 @@
 //! [`JitterShape`]: how the delay of an item varies, from one uniform number per item.
 //!
-//! What it is not: a queue. Delay from rate and backlog is the transmitter's (`queue.rs`).
+//! Delay from rate and backlog is the transmitter's (`queue.rs`).
 //!
 //! ```text
 //!   uniform    |________|        normal         _-^-_           both are centred on `delay`

@@ -1,7 +1,6 @@
 //! [`Link`]: the engine. Items go in with `handle_send` and come out of `poll_deliver`.
 //!
-//! What it is not: the decisions themselves (`dice.rs`, `loss.rs`, `delay.rs`) or the transmitter
-//! (`queue.rs`); it puts them in order. The picture is in the crate's documentation.
+//! The picture is in the crate's documentation.
 //!
 //! Invariants: see the crate's documentation; [`Link::closes`] holds after every call. Time that
 //! runs backwards is treated as standing still.

@@ -1,7 +1,6 @@
 //! What becomes of an item: [`Fate`] (decided at sending), [`Delivery`] (handed out when due).
 //!
-//! What it is not: feedback for a protocol. A sender on a real network never learns its fate; the
-//! record is for worlds, traces and tests.
+//! A sender on a real network never learns its fate; the record is for worlds, traces and tests.
 
 use dacapo_base::Time;
 use std::fmt;

@@ -1,13 +1,12 @@
 //! The link emulator: a sans-IO model of what a network does to datagrams.
 //!
-//! What it is: [`Link`], ONE direction of a path between two ends, generic over what it carries
-//! ([`Carry`]). It loses, delays, jitters, reorders, duplicates, corrupts, shapes, queues, cuts
-//! and drops by size, all from a seed: the same configuration, seed and inputs give the same
-//! deliveries on every machine. Time and randomness are arguments. Two links make a path.
+//! [`Link`], ONE direction of a path between two ends, generic over what it carries ([`Carry`]). It
+//! loses, delays, jitters, reorders, duplicates, corrupts, shapes, queues, cuts and drops by size,
+//! all from a seed: the same configuration, seed and inputs give the same deliveries on every
+//! machine. Time and randomness are arguments. Two links make a path.
 //!
-//! What it is not: a router, a congested network with cross traffic, or a real-time relay. It
-//! opens no socket and reads no clock; whoever drives it does. Impairments are independent of the
-//! content and, apart from burst loss and the queue, of each other.
+//! It opens no socket and reads no clock; whoever drives it does. Impairments are independent of
+//! the content and, apart from burst loss and the queue, of each other.
 //!
 //! ```text
 //!  handle_send(now, item)                                             poll_deliver(now)

@@ -1,7 +1,5 @@
 //! [`Loss`]: which items the link loses: none, independent ones, or bursts.
 //!
-//! What it is not: loss by a full queue, by size or by a cut; those have their own counters.
-//!
 //! ```text
 //!                    p_enter
 //!        +--------+ -----------> +-------+       loss_good: probability of loss in Good

@@ -1,7 +1,7 @@
 //! What a configuration predicts: means and variances in closed form, for `verify.rs`.
 //!
-//! What it is not: the emulator. Nothing here shares code with the sampling in `delay.rs` and
-//! `loss.rs`, so an error there cannot hide behind the same error here.
+//! Nothing here shares code with the sampling in `delay.rs` and `loss.rs`, so an error there cannot
+//! hide behind the same error here.
 //!
 //! Sources: moments of the truncated and of the rectified normal distribution (Johnson, Kotz,
 //! Balakrishnan, "Continuous Univariate Distributions"); the autocovariance of a two-state Markov

@@ -1,6 +1,6 @@
 //! Configuration text to [`LinkConfig`]: `loss=5%,burst=10,delay=20ms,rate=10Mbit/s`.
 //!
-//! What it is not: a file format. It is what fits on a command line, in a URL or in a table.
+//! It is what fits on a command line, in a URL or in a table.
 //!
 //! ```text
 //!   text    = "perfect" | pair *( "," pair )       blanks around keys and values do not matter

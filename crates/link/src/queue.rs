@@ -1,8 +1,5 @@
 //! `Transmitter`: the rate of the link and the finite queue before it.
 //!
-//! What it is not: the propagation delay, which comes after it, or a discipline other than first
-//! in, first out with tail drop.
-//!
 //! ```text
 //!   admit ---> [ waiting: at most packets, bytes ] ---> ( in transmission ) ---> departs
 //!                start > now                             start <= now < end

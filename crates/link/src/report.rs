@@ -1,7 +1,5 @@
 //! [`Report`]: what a verification found, figure by figure, and the statistics behind it.
 //!
-//! What it is not: the runs (`verify.rs`) or the promises (`model.rs`).
-//!
 //! Tolerance of a share: five standard errors plus the second term of Bernstein's inequality,
 //! without which the first few rare events would already be too many.
 

@@ -1,7 +1,6 @@
 //! [`LinkStats`]: what a link has done so far, and [`DelayRecord`]: how long things took.
 //!
-//! What it is not: configuration or prediction. Every figure is counted, none is computed from
-//! what was asked for.
+//! Every figure is counted, none is computed from what was asked for.
 //!
 //! ```text
 //!   sent + duplicated = delivered

@@ -1,7 +1,7 @@
 //! [`verify`]: the emulator against what its configuration promises.
 //!
-//! What it is not: a test of one case. It runs items through links and compares every observed
-//! figure with the closed form of `model.rs`, within a stated tolerance.
+//! It runs items through links and compares every observed figure with the closed form of
+//! `model.rs`, within a stated tolerance.
 //!
 //! ```text
 //!   run          what is on                     figures

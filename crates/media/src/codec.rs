@@ -5,10 +5,8 @@
 //!                       every other bit inverted, so that silence is no long run of zeros
 //! ```
 //!
-//! What it is not: a list of what is supported; that is decided where a format is checked. Nothing
-//! is compressed here.
-//! Sources: ITU-T G.711; Microsoft `mmreg.h` and the FourCC register (names as `ffmpeg` prints
-//! them); the audio encodings of Sun's `audio_filehdr.h`.
+//! Nothing is compressed here. Sources: ITU-T G.711; Microsoft `mmreg.h` and the FourCC register
+//! (names as `ffmpeg` prints them); the audio encodings of Sun's `audio_filehdr.h`.
 
 use crate::format::FourCc;
 

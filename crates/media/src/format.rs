@@ -1,7 +1,6 @@
 //! What a medium is: plain descriptions of video and audio, with the arithmetic of their time.
 //!
-//! What it is not: a container's header. The structs have public fields and no hidden state, so
-//! that others can put them on a wire.
+//! The structs have public fields and no hidden state, so that others can put them on a wire.
 //!
 //! ```text
 //!   video   picture i is shown at  i * scale / rate  seconds

@@ -1,13 +1,12 @@
 //! Media containers, test media and the playout clock: engines without devices.
 //!
-//! What it is: readers and writers of the containers that carry media without a decoder (AVI with
-//! Motion JPEG and PCM, WAV and AU with PCM), a reader of JPEG pictures, single ones and many one
-//! after the other, a generator of test movies, and the clock that says when a media frame that
-//! arrived is to be shown.
+//! Readers and writers of the containers that carry media without a decoder (AVI with Motion JPEG
+//! and PCM, WAV and AU with PCM), a reader of JPEG pictures, single ones and many one after the
+//! other, a generator of test movies, and the clock that says when a media frame that arrived is to
+//! be shown.
 //!
-//! What it is not: a player, a decoder, a file opener. Readers take a [`ReadAt`], writers a
-//! `std::io::Write`, the clock takes the time as an argument; other codecs are refused with the
-//! `ffmpeg` line that converts them.
+//! Readers take a [`ReadAt`], writers a `std::io::Write`, the clock takes the time as an argument;
+//! other codecs are refused with the `ffmpeg` line that converts them.
 //!
 //! ```text
 //!   file ──ReadAt──> avi::Reader, mjpeg::Reader, wav::Reader, au::Reader ─┐

@@ -1,7 +1,5 @@
 //! Positioned reading: how the readers get bytes, and the bounds they keep.
 //!
-//! What it is not: buffering or prefetching; whoever implements [`ReadAt`] may do that.
-//!
 //! Invariants: a buffer grows only after the bytes that fill it are known to exist; reads that
 //! come back short are continued until they are whole or the input ends.
 

@@ -1,7 +1,6 @@
 //! RIFF: the chunks that AVI and WAV are made of.
 //!
-//! What it is: chunk headers out of bytes, an iterator over chunks in memory, and an emitter of
-//! nested chunks. What it is not: anything that knows what is in a chunk.
+//! Chunk headers out of bytes, an iterator over chunks in memory, and an emitter of nested chunks.
 //!
 //! ```text
 //!   +----+--------+----------------+---+      +------+--------+------+--------------+

@@ -1,7 +1,7 @@
 //! Where the writers put their bytes: a file that can be corrected, or a pipe that cannot.
 //!
-//! What it is not: a file opener. Anything that is `Write` (and `Seek`) will do; a `BufWriter`
-//! is worth its while, because chunks are written in small pieces.
+//! Anything that is `Write` (and `Seek`) will do; a `BufWriter` is worth its while, because chunks
+//! are written in small pieces.
 //!
 //! ```text
 //!   Seekable   header … chunk chunk chunk | index        Pipe   header … chunk chunk chunk

@@ -1,7 +1,5 @@
 //! Tells what a file is from its first bytes, and how to convert what cannot be played.
 //!
-//! What it is not: a check; a file of a kind that is named here can still be damaged.
-//!
 //! Invariants: at most [`HEAD_LEN`] bytes are read. Source: the magic numbers of each format's
 //! specification, as in `file(1)`.
 

@@ -1,7 +1,7 @@
 //! What a reader noticed and went on in spite of.
 //!
-//! What it is not: an error; those end the reading. Each kind is reported once per file, so the
-//! list is as short as the list of kinds (times the streams).
+//! Each kind is reported once per file, so the list is as short as the list of kinds (times the
+//! streams).
 
 use std::fmt;
 

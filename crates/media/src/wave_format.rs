@@ -7,7 +7,6 @@
 //!
 //! Companded sound has 18 bytes, the last two 0: everything but PCM says how much extra follows.
 //!
-//! What it is not: a decoder of anything compressed; those tags are named and refused.
 //! Invariants: what is parsed passes [`AudioFormat::check`] and parses again from what is emitted.
 //! Source: Microsoft `mmreg.h`.
 

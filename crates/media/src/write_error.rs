@@ -1,6 +1,4 @@
 //! [`WriteError`]: what can go wrong when a file of sound is written.
-//!
-//! What it is not: about pictures, or reading.
 
 use crate::format::FormatError;
 use std::fmt;

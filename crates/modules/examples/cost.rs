@@ -1,14 +1,14 @@
 //! What each module costs: per train, per packet, per byte, both ends together.
 //!
-//! What it is: the figures that the profiles of this crate call default, taken by difference: the
-//! same units through the same graph with the module and without it, in turns. Units go down and up
-//! one by one, as a flow moves them. A line is fitted to trains of 1, 8 and 45 packets of 100 and
-//! 1,400 bytes, so that each deviates by its share and none weighs more than another.
+//! The figures that the profiles of this crate call default, taken by difference: the same units
+//! through the same graph with the module and without it, in turns. Units go down and up one by
+//! one, as a flow moves them. A line is fitted to trains of 1, 8 and 45 packets of 100 and 1,400
+//! bytes, so that each deviates by its share and none weighs more than another.
 //!
 //! Of each graph the fast rounds count (the tenth part from below): what other programs take away
 //! is no cost.
 //!
-//! What it is not: exact. Repeat it, and take the medians.
+//! Repeat it, and take the medians.
 //!
 //! ```text
 //!   with       unit -> segment > sequence > X -> train -> X > sequence > segment -> unit

@@ -1,7 +1,7 @@
 //! The arithmetic that profiles share: shares in billionths, packets of a unit, packets in a time.
 //!
-//! What it is not: exact. A share is rounded up, so that what is predicted is never better than
-//! what the formula says, and only nothing gives nothing.
+//! A share is rounded up, so that what is predicted is never better than what the formula says, and
+//! only nothing gives nothing.
 //!
 //! Invariants: integers only; everything saturates and nothing panics; each result grows (or falls)
 //! with each argument, without which no profile could keep the order of services.

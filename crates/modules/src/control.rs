@@ -5,8 +5,6 @@
 //!   | code (ParamSpec::control) | value, big endian, in the parameter's unit |
 //! ```
 //!
-//! What it is not: what a module does with the value.
-//!
 //! Invariant: a value comes out only when it is within the bounds that the spec says.
 
 #![deny(

@@ -7,8 +7,6 @@
 //!   integrity/     checksum   CRC-32C over what the modules above made
 //! ```
 //!
-//! What it is not: a choice of modules, or the engine that runs them (`dacapo-lift`).
-//!
 //! Each function's folder has the modules and, in `profile.rs`, what they do to what is predicted.
 //!
 //! Invariant: every module here passes `dacapo_lift::conformance::suite`, and stands in

@@ -1,8 +1,6 @@
 //! Trains on their way up: what is the same for all their segments is done once, and where segments
 //! differ they go one by one.
 //!
-//! What it is not: a decision; the module says what becomes of each.
-//!
 //! Invariant: the slot is empty afterwards, and every segment was passed on, kept or counted.
 
 use dacapo_lift::{Cx, DropReason, Verdict};

@@ -1,6 +1,4 @@
 //! The modules and transports of a world: all that exist.
-//!
-//! What it is not: what an application has; that is the catalogue of the library.
 
 use dacapo_lift::Catalogue;
 

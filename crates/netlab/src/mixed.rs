@@ -8,9 +8,8 @@
 //!   session      one to three flows both ways over datagrams and streams, changes of epoch
 //! ```
 //!
-//! What it is: the harshest network that the specification speaks of, a few hundred to a thousand
-//! units a time, so that ten thousand seeds take minutes. What it is not: a measure; half of what
-//! is drawn here no medium could bear.
+//! The harshest network that the specification speaks of, a few hundred to a thousand units a time,
+//! so that ten thousand seeds take minutes.
 //!
 //! What is promised under all of it is what [`crate::trial::check`] says: a connection or a typed
 //! reason within 10.1 s of `connect`; a session or a typed reason within 30.1 s more; reasons are

@@ -5,8 +5,7 @@
 //!   records <----- streams <-- handle ---------- datagrams that the core has sent
 //! ```
 //!
-//! What it is not: a core; it keeps no state of sessions and answers nothing by itself. It is no
-//! node of a [`crate::World`] either: who holds it carries its datagrams.
+//! It is no node of a [`crate::World`]: who holds it carries its datagrams.
 //!
 //! Invariants: everything random follows from the seed; what a core sends are records, anything
 //! else is a bug of the core.

@@ -1,8 +1,8 @@
 //! [`Scenario`]: one session between two cores over a link, run to its end, with everything
 //! counted.
 //!
-//! What it is: the run behind the seeds: dial, join, activate, send a pattern, change epochs on the
-//! way if asked, end. What it is not: the checks; those are in the tests, by what they promise.
+//! The run behind the seeds: dial, join, activate, send a pattern, change epochs on the way if
+//! asked, end.
 
 use crate::traffic::{Pattern, PatternSink, PatternSource, Record, Seen};
 use crate::{NodeId, Trace, World};

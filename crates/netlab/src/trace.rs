@@ -1,7 +1,6 @@
 //! [`Trace`]: what happened in a world, so that two runs can be compared.
 //!
-//! What it is: a digest over every datagram that was sent (time, from, to, bytes) in order, and the
-//! count. What it is not: a log.
+//! A digest over every datagram that was sent (time, from, to, bytes) in order, and the count.
 
 use dacapo_base::Time;
 use std::net::SocketAddr;

@@ -1,9 +1,7 @@
 //! Sources and sinks that know what must arrive.
 //!
-//! What it is: units whose bytes follow from their number, so that a sink can tell an altered unit
-//! from a true one, and a record of every number that came, in order, and of every loss reported.
-//!
-//! What it is not: media.
+//! Units whose bytes follow from their number, so that a sink can tell an altered unit from a true
+//! one, and a record of every number that came, in order, and of every loss reported.
 
 use dacapo_base::{Random, Time};
 use dacapo_core::{

@@ -1,7 +1,5 @@
 //! [`World`]: cores, links between them, and a virtual clock.
 //!
-//! What it is not: a scenario; what the cores are to do is said through [`World::core`].
-//!
 //! Each node has an address `10.0.0.n`: a control port and, where it dials, a data port of its own;
 //! a node that serves uses its server port for both, as on a host.
 

@@ -1,7 +1,4 @@
 //! Dialing where nothing listens, or where somebody says so who is not to be believed.
-//!
-//! What it is not: what the sockets report (`dacapo_transport::udp`), or the rule by itself, which
-//! has its tests beside it (`core/src/peer/dialing.rs`).
 
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]

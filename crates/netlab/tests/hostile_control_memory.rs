@@ -1,7 +1,4 @@
 //! What one authenticated peer can make a core keep, in bytes.
-//!
-//! What it is not: exact; the memory of the whole process is looked at, so these tests are a binary
-//! of their own and run one after the other.
 
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]

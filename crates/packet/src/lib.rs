@@ -1,10 +1,10 @@
 //! Counted bodies, views, strided trains, batches and the pool they live in.
 //!
-//! What it is: the one owner of payload memory in a core. A [`Packet`] is a 32-byte *view* of a
-//! *body*: a block of memory in the [`Pool`], counted by the views that refer to it. A packet may
-//! be a *train*: equal segments at a stride, with room between them for the headers and trailers
-//! that modules add, so that the one copy from the application already writes the layout in which
-//! the kernel segments it (UDP GSO).
+//! The one owner of payload memory in a core. A [`Packet`] is a 32-byte *view* of a *body*: a block
+//! of memory in the [`Pool`], counted by the views that refer to it. A packet may be a *train*:
+//! equal segments at a stride, with room between them for the headers and trailers that modules
+//! add, so that the one copy from the application already writes the layout in which the kernel
+//! segments it (UDP GSO).
 //!
 //! ```text
 //!  body   |head| segment 0 |tail|head| segment 1 |tail|head| seg 2 |tail|   free   |
@@ -12,9 +12,6 @@
 //!               |<------- stride ------->|
 //!  after every module has added its bytes:  len == stride, no gap is left: one buffer to send
 //! ```
-//!
-//! What it is not: shared between threads (one reactor owns one pool), or a queue (see `splice` in
-//! `dacapo-core`).
 //!
 //! Invariants
 //! - A view is in exactly one place. It has no destructor, because it holds no reference to its

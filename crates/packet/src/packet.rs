@@ -1,7 +1,4 @@
 //! [`Packet`]: a view of a counted body, 32 bytes, that stays in its slot.
-//!
-//! What it is not: the bytes (they are in the [`crate::Pool`]), or clonable: a second view comes
-//! from [`crate::Pool::share`] only, which counts it.
 
 use dacapo_base::Time;
 

@@ -1,7 +1,5 @@
 //! [`Pool`]: the bodies of one reactor, in size classes, counted and bounded.
 //!
-//! What it is not: shared; a core owns it and lends it to the modules of a graph, call by call.
-//!
 //! Invariants: `bytes` counts every body that exists, used or free, and never exceeds the budget;
 //! a body is free exactly when no view refers to it; every access is checked against the body.
 

@@ -1,6 +1,6 @@
 //! [`Layout`]: where the segments of a unit lie in a body.
 //!
-//! What it is: the arithmetic of strided trains. What it is not: the memory.
+//! The arithmetic of strided trains.
 
 /// The most segments of one train: what every kernel with UDP GSO takes.
 pub const TRAIN_SEGMENTS_MAX: usize = 64;

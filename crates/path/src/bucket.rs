@@ -1,9 +1,7 @@
 //! [`TokenBucket`]: paces a flow to its bound.
 //!
-//! What it is: tokens are bits; they fill at the bound up to the burst. A packet may be taken while
-//! there are tokens, and may leave a debt, so that no packet is ever too large for the bucket.
-//!
-//! What it is not: a queue, or congestion control.
+//! Tokens are bits; they fill at the bound up to the burst. A packet may be taken while there are
+//! tokens, and may leave a debt, so that no packet is ever too large for the bucket.
 //!
 //! Invariant: over any time t the bits taken are at most bound × t + burst + one packet.
 

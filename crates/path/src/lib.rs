@@ -1,8 +1,8 @@
 //! What the flows and epochs of one path share: bound, token bucket, round-trip estimate, probes.
 //!
-//! What it is: sans-IO engines and figures that survive a change of protocol. [`TokenBucket`] paces
-//! a flow to its bound; [`Prober`] asks and answers path probes, which open a data path, find how
-//! long its datagrams may be, measure it, and show whether the peer lives; [`RttEstimate`] and
+//! Sans-IO engines and figures that survive a change of protocol. [`TokenBucket`] paces a flow to
+//! its bound; [`Prober`] asks and answers path probes, which open a data path, find how long its
+//! datagrams may be, measure it, and show whether the peer lives; [`RttEstimate`] and
 //! [`ClockOffset`] keep what the probes measured.
 //!
 //! ```text
@@ -11,9 +11,6 @@
 //!  flow, epoch n+1 ---+         ^
 //!                         probes: rtt, offset, datagram length (path MTU), life
 //! ```
-//!
-//! What it is not: congestion control, which does not exist yet: until it does, every flow over a
-//! datagram transport has a bound and a token bucket.
 
 mod bucket;
 mod estimate;

@@ -1,9 +1,7 @@
 //! [`PathMtu`]: how long the datagrams of a path may be while flows run.
 //!
-//! What it is: packetization-layer path MTU discovery (RFC 8899): a length in use that is confirmed
-//! while long datagrams are sent, found to vanish (a black hole), searched anew and raised again.
-//! What it is not: the questions (the [`crate::Prober`] asks and numbers them), or a reader of
-//! ICMP: what the network says can be forged, so it is a hint at most, and is tried out.
+//! Packetization-layer path MTU discovery (RFC 8899): a length in use that is confirmed while long
+//! datagrams are sent, found to vanish (a black hole), searched anew and raised again.
 //!
 //! ```text
 //!             a question of the length in use is not answered, or a hint

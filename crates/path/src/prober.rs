@@ -1,9 +1,8 @@
 //! [`Prober`]: asks path probes, and says from the answers what the path is and whether the peer
 //! lives.
 //!
-//! What it is: the schedule of questions, the match of answers to questions, and two verdicts: how
-//! long datagrams may be, and [`Life`]. What it is not: the bytes (`dacapo-wire::probe`) or a
-//! socket.
+//! The schedule of questions, the match of answers to questions, and two verdicts: how long
+//! datagrams may be, and [`Life`].
 //!
 //! ```text
 //!   opening    questions of full and of least length in turn, every 100 ms

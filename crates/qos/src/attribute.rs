@@ -1,8 +1,8 @@
 //! The vocabulary of quality of service: what an application can ask of a flow.
 //!
-//! What it is: [`AttributeKey`], the closed list of attributes with a number for the wire, a name
-//! for the file, a base unit and a range each; [`Requirement`], what is asked of one of them; and
-//! [`Attributes`], the requirements of one flow, which need no file.
+//! [`AttributeKey`], the closed list of attributes with a number for the wire, a name for the file,
+//! a base unit and a range each; [`Requirement`], what is asked of one of them; and [`Attributes`],
+//! the requirements of one flow, which need no file.
 //!
 //! | no | name            | base unit     | range                          | bounds   | asks for            |
 //! |----|-----------------|---------------|--------------------------------|----------|---------------------|
@@ -24,7 +24,7 @@
 //! Authenticity of the group says that some holder of its key sent a unit, of the source that this
 //! very sender did; the two are never shown as the same.
 //!
-//! What it is not: a promise. What a protocol makes of these is computed elsewhere.
+//! What a protocol makes of these is computed elsewhere.
 //!
 //! A value alone (`delay = "150 ms"`) is the bound that the attribute takes, and exactly that where
 //! it takes both.

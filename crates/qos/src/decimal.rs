@@ -1,9 +1,7 @@
 //! Decimal numbers, exactly.
 //!
-//! What it is: `0.1` as the integers 1 and -1 (1 × 10⁻¹), so that "0.1 %" is 1,000,000 parts per
-//! billion and nothing near it, and a value that is written reads back the same.
-//!
-//! What it is not: floating point; no rounding happens here, what is not whole is refused.
+//! `0.1` as the integers 1 and -1 (1 × 10⁻¹), so that "0.1 %" is 1,000,000 parts per billion and
+//! nothing near it, and a value that is written reads back the same.
 //!
 //! ```text
 //!   "1.5e-3 ms"  ── split ──>  "1.5e-3"  "ms"

@@ -1,13 +1,13 @@
 //! What an application asks of a flow, and the file in which it does.
 //!
-//! What it is: the closed vocabulary of [`Attributes`] (throughput, delay, loss, order …), the
-//! units in which their values are written, and the [`SessionFile`], the TOML text with which the
-//! creator of a session describes it. Everything that is read keeps its line, so that whoever
-//! checks it further (is this graph legal?) can still answer with `file:line`. And [`configure`],
-//! which chooses modules and a transport from attributes and says why.
+//! The closed vocabulary of [`Attributes`] (throughput, delay, loss, order …), the units in which
+//! their values are written, and the [`SessionFile`], the TOML text with which the creator of a
+//! session describes it. Everything that is read keeps its line, so that whoever checks it further
+//! (is this graph legal?) can still answer with `file:line`. And [`configure`], which chooses
+//! modules and a transport from attributes and says why.
 //!
-//! What it is not: a catalogue. Nothing here opens a file or knows which modules exist; and the
-//! bytes of attributes on the wire are `dacapo-wire`'s.
+//! Nothing here opens a file or knows which modules exist; and the bytes of attributes on the wire
+//! are `dacapo-wire`'s.
 //!
 //! ```text
 //!   movie.toml ──> toml_edit ──> session_file ──> SessionFile { flows: [FlowSpec] }

@@ -1,8 +1,7 @@
 //! "Did you mean": the allowed word that is nearest to a mistyped one.
 //!
-//! What it is: the edit distance that counts a swap of neighbours as one step (optimal string
-//! alignment), with a bound beyond which nothing is suggested: a wrong suggestion is worse than
-//! none. What it is not: fast for long texts; words longer than 64 characters get no suggestion.
+//! The edit distance that counts a swap of neighbours as one step (optimal string alignment), with
+//! a bound beyond which nothing is suggested: a wrong suggestion is worse than none.
 //!
 //! ```text
 //!            t h r o u g h p u t        one row per character of the word, of which

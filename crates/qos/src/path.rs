@@ -1,7 +1,7 @@
 //! [`PathAssumption`]: what is assumed of the network before anything was measured.
 //!
-//! What it is: a preset ([`PathPreset`]) and the figures that are set apart from it, as a session
-//! file (`[path]`) or a command line (`wireless,loss=1%,delay=20ms`) gives them.
+//! A preset ([`PathPreset`]) and the figures that are set apart from it, as a session file
+//! (`[path]`) or a command line (`wireless,loss=1%,delay=20ms`) gives them.
 //!
 //! | preset   | rate       | delay  | jitter | loss   | burst |
 //! |----------|------------|--------|--------|--------|-------|
@@ -10,7 +10,7 @@
 //! | internet | 50 Mbit/s  | 30 ms  | 10 ms  | 0.5 %  | 3     |
 //! | wireless | 20 Mbit/s  | 20 ms  | 20 ms  | 2 %    | 5     |
 //!
-//! What it is not: measured. A protocol that was chosen from an assumption is watched.
+//! A protocol that was chosen from an assumption is watched.
 //!
 //! Invariant: figures that were read are within the range of their [`PathKey`], so that what is
 //! computed from them stays within 64 bits.

@@ -1,8 +1,7 @@
 //! Mistakes in a file, all of them, each where it is and with what would be right.
 //!
-//! What it is: [`Problem`] (one mistake), [`Errors`] (at least one, in the order of the file), and
-//! the collector that the readers share. What it is not: a log; a file with a problem is not used
-//! at all.
+//! [`Problem`] (one mistake), [`Errors`] (at least one, in the order of the file), and the
+//! collector that the readers share.
 //!
 //! ```text
 //!   movie.toml:12: flow[0].attributes.delay.max: "50 mm" is not a duration; allowed: a number …

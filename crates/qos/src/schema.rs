@@ -1,8 +1,8 @@
 //! [`schema`]: the session file as JSON Schema, for editors and for programs that write one.
 //!
-//! What it is: the keys of the session file with their types, words, patterns and ranges. Tables
-//! are mirror types whose doc comments become descriptions; attributes, words and units come from
-//! the tables that the reader uses, so that a new one appears by itself.
+//! The keys of the session file with their types, words, patterns and ranges. Tables are mirror
+//! types whose doc comments become descriptions; attributes, words and units come from the tables
+//! that the reader uses, so that a new one appears by itself.
 //!
 //! ```text
 //!   tables (mirror types) ──┐
@@ -10,8 +10,8 @@
 //!   Dimension's units ──────┘                    └──────> editors, which read it for TOML too
 //! ```
 //!
-//! What it is not: the reader. What a schema cannot say (contradictions between keys, names that
-//! differ, weights in steps of 0.01, the range of a quantity with a unit) only
+//! What a schema cannot say (contradictions between keys, names that differ, weights in steps of
+//! 0.01, the range of a quantity with a unit) only
 //! [`SessionFile::parse`](crate::SessionFile::parse) checks.
 //!
 //! Invariants: what the reader accepts is valid; both know the same keys (`tests/schema.rs`).

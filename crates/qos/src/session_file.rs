@@ -1,9 +1,9 @@
 //! The session file: how the creator of a session describes it.
 //!
-//! What it is: a TOML text with one `[session]`, at most one `[path]` and up to [`MAX_FLOWS`]
-//! `[[flow]]`, read into [`SessionFile`]. All mistakes are collected (a text that is no TOML at all
-//! has one, at its line and column). `conf/` has commented examples, `docs/session.schema.json` the
-//! keys as JSON Schema.
+//! A TOML text with one `[session]`, at most one `[path]` and up to [`MAX_FLOWS`] `[[flow]]`, read
+//! into [`SessionFile`]. All mistakes are collected (a text that is no TOML at all has one, at its
+//! line and column). `conf/` has commented examples, `docs/session.schema.json` the keys as JSON
+//! Schema.
 //!
 //! ```text
 //!   text ── toml_edit ──> tree with spans ── reader (Node, Section) ──┬─ path   ┌─ source
@@ -12,9 +12,7 @@
 //!                                                                               └─ consistency
 //! ```
 //!
-//! What it is not: a check against the catalogue: that a module exists, takes these parameters
-//! and fits its neighbours is known elsewhere; each value keeps its line for that
-//! ([`Spanned`], [`SessionFile::problem`]). No file is opened.
+//! No file is opened.
 //!
 //! Invariants: a [`SessionFile`] has 1 to [`MAX_FLOWS`] flows with different names, at most
 //! [`MAX_MODULES`] modules per graph, [`MAX_PARAMS`] parameters per module and [`MAX_ATTRIBUTES`]

@@ -1,8 +1,7 @@
 //! Values that know their place in the file.
 //!
-//! What it is: [`Spanned`], a value with the line and column at which it was written, and `Lines`,
-//! which finds them from an offset. What it is not: a range; one point is enough to send a reader
-//! to a line. Invariant: lines and columns count from 1, a line is one of the file's.
+//! [`Spanned`], a value with the line and column at which it was written, and `Lines`, which finds
+//! them from an offset. Invariant: lines and columns count from 1, a line is one of the file's.
 
 use std::ops::Deref;
 

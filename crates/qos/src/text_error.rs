@@ -1,7 +1,6 @@
 //! [`TextError`]: what is wrong with a line of text that an application or a person gives.
 //!
-//! What it is: the part that is wrong, why, and what would be right; a command line has no lines
-//! to point at. What it is not: a [`Problem`](crate::Problem), which stands in a file.
+//! The part that is wrong, why, and what would be right; a command line has no lines to point at.
 //!
 //! ```text
 //!   "dealy<=150ms": no attribute is called "dealy" (did you mean "delay"?); allowed: throughput, …

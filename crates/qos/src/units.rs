@@ -1,7 +1,7 @@
 //! Values with units, as people write them: "4 Mbit/s", "50 ms", "0.1 %", "64 KiB", "25 /s".
 //!
-//! What it is: a table of units per [`Dimension`], exact reading into a whole number of the base
-//! unit, and writing in the largest unit in which the number stays short.
+//! A table of units per [`Dimension`], exact reading into a whole number of the base unit, and
+//! writing in the largest unit in which the number stays short.
 //!
 //! | dimension | base unit            | units                                |
 //! |-----------|----------------------|--------------------------------------|
@@ -10,9 +10,6 @@
 //! | size      | byte                 | B, kB, KiB, MB, MiB, GB, GiB         |
 //! | ratio     | part per billion     | %, ppm, ppb, or a bare share (0.001) |
 //! | frequency | a millionth per second | /s                                 |
-//!
-//! What it is not: a converter between dimensions, and no guessing: `m` is neither milli nor
-//! mega, and "mbit/s" is refused with the right spelling.
 //!
 //! Invariant: `parse(format(n)) == n` for every `n`. Multiples of bits are decimal; of bytes
 //! decimal with kB, MB, GB and binary with KiB, MiB, GiB (IEC 80000-13).

@@ -1,8 +1,6 @@
 //! [`Value`]: the value of a module's parameter.
 //!
-//! What it is: what stood in the file, typed as far as its text tells: "60 ms" is a duration
-//! whoever wrote it. What it is not: what the module wants, which only the module knows; it asks
-//! with `as_duration`, `as_rate` … and gets an error to show when the value is something else.
+//! What stood in the file, typed as far as its text tells: "60 ms" is a duration whoever wrote it.
 //!
 //! Invariant: a value with a unit reads back from what `Display` writes.
 

@@ -1,7 +1,6 @@
 //! [`Word`]: a word of a file that stands for one of a few values.
 //!
-//! What it is: the table of the words. What it is not: a reader of files. Invariant: a word stands
-//! for one value.
+//! The table of the words. Invariant: a word stands for one value.
 
 /// One of a few values, each with its word.
 pub(crate) trait Word: Copy + 'static {

@@ -1,7 +1,5 @@
 //! [`Heard`]: what the service has told and nobody has asked for yet.
 //!
-//! What it is not: the service's own ledger, which has counted every end already.
-//!
 //! Invariants: a ticket is known until its end was given to somebody, once; so many ends wait as
 //! tickets were open when [`ENDS_MAX`] of them waited, for then no message is accepted. Each group
 //! that was asked is answered, by the address with which it was named; of these and of answers that

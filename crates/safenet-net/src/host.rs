@@ -6,8 +6,8 @@
 //!              `----------------- turn: at most until the time
 //! ```
 //!
-//! What it is not: fair to who is not called. While one call waits, all messages go on; between two
-//! calls nothing does, and peers are held up by XTP's window.
+//! While one call waits, all messages go on; between two calls nothing does, and peers are held up
+//! by XTP's window.
 //!
 //! Invariants: whatever a peer does or does not, a call ends by its time. Of a message that was
 //! accepted the caller has the ticket, and what was taken it has: what goes wrong after that is

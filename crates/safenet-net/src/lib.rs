@@ -1,12 +1,12 @@
 //! The SAFENET message service over a network: calls that wait.
 //!
-//! What it is: [`MessageHost`], the service of `dacapo-safenet` on the engine that a host of
-//! `dacapo-xtp-net` turns, with SEND_MESSAGE and GET_MESSAGE as the document has them: the
-//! synchronous one returns when the peer's user has the message, and every one by a time.
+//! [`MessageHost`], the service of `dacapo-safenet` on the engine that a host of `dacapo-xtp-net`
+//! turns, with SEND_MESSAGE and GET_MESSAGE as the document has them: the synchronous one returns
+//! when the peer's user has the message, and every one by a time.
 //!
-//! What it is not: a thread. Packets come, leave and are sent again in calls only; who has nothing
-//! else to do calls [`MessageHost::turn`]. Nor are its messages other ones: who brings an event
-//! loop uses the two crates below as they are.
+//! Packets come, leave and are sent again in calls only; who has nothing else to do calls
+//! [`MessageHost::turn`]. Its messages are the same: who brings an event loop uses the two
+//! crates below as they are.
 //!
 //! ```text
 //!   send_message_and_wait   get_message   wait      calls: try, else turn until it is so, or time

@@ -1,8 +1,8 @@
 //! [`Watch`]: whether who waits watches for a moment before it sleeps.
 //!
-//! What it is not: the wait. A processor that sleeps costs 20 µs and more to wake up, at each end
-//! of a round trip; so who has not waited long the last time watches for [`WATCH_MAX`], while a
-//! processor is free for that. Sessions do the same.
+//! A processor that sleeps costs 20 µs and more to wake up, at each end of a round trip; so who has
+//! not waited long the last time watches for [`WATCH_MAX`], while a processor is free for that.
+//! Sessions do the same.
 //!
 //! Invariant: who waits for nothing that comes soon does not watch.
 

@@ -6,8 +6,8 @@
 //!       target/release/examples/group_sender RECEIVERS [reliable]
 //! ```
 //!
-//! What it is not: a measurement of time. Packets are handed over by a call, which is not counted,
-//! nor is what receivers do. It prints what was sent and how it ended.
+//! Packets are handed over by a call, which is not counted, nor is what receivers do. It prints
+//! what was sent and how it ended.
 
 #![allow(clippy::unwrap_used, reason = "a program to measure with: what fails ends it")]
 

@@ -8,8 +8,6 @@
 //!   peer waits                        reports <-- told < taken <------------------------+
 //! ```
 //!
-//! What it is not: which part is taken first; `service/receive.rs` says.
-//!
 //! Invariants: at most `part_len_max` bytes are kept besides XTP's window, whatever a head says,
 //! and memory grows with what has come; a message counts as taken when its last part is; nothing
 //! follows a part that is broken.

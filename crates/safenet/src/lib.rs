@@ -1,14 +1,14 @@
 //! The SAFENET message service over XTP: whole messages to hosts and groups, each with an end.
 //!
-//! What it is: [`Messages`], on an XTP [`Engine`] that somebody drives, or [`MessageService`],
-//! which owns one and is driven as it is. Both give users `send_message` and `get_message`,
-//! synchronous and asynchronous, to hosts and groups, with BURST and RATE, priorities, messages of
-//! any length from 0 bytes on, and an [`Outcome`] for every message that was accepted. Associations
-//! are made on first use, kept, closed when they rest, and made again when they are lost.
+//! [`Messages`], on an XTP [`Engine`] that somebody drives, or [`MessageService`], which owns one
+//! and is driven as it is. Both give users `send_message` and `get_message`, synchronous and
+//! asynchronous, to hosts and groups, with BURST and RATE, priorities, messages of any length from
+//! 0 bytes on, and an [`Outcome`] for every message that was accepted. Associations are made on
+//! first use, kept, closed when they rest, and made again when they are lost.
 //!
-//! What it is not: I/O. Time, packets and the engine are arguments. Calls that wait are in
-//! `dacapo-safenet-net`. Nor is it the original's format, of which
-//! nothing is published; `docs/safenet.md` says what is known.
+//! Time, packets and the engine are arguments. Calls that wait are in `dacapo-safenet-net`. The
+//! format is not the original's, of which nothing is published; `docs/safenet.md` says what is
+//! known.
 //!
 //! ```text
 //!   user     send_message -> Ticket     poll_event: Ended(ticket, outcome)    get_message

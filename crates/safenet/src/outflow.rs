@@ -7,8 +7,6 @@
 //!                                                               Delivered
 //! ```
 //!
-//! What it is not: who opens and closes associations; `service/send.rs` does.
-//!
 //! Invariants: messages are written in order, one after the other; a claim is in one of the two
 //! queues until its ticket ends; a report never counts what was not written whole.
 

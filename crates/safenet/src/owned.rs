@@ -1,7 +1,6 @@
 //! [`MessageService`]: [`Messages`] with an engine of their own, driven as the engine is.
 //!
-//! What it is not: needed. Who has an engine already, as a host that turns it has, gives it to
-//! [`Messages`] with each call.
+//! Who has an engine already, as a host that turns it has, gives it to [`Messages`] with each call.
 
 use crate::config::{Config, Mode, Route, Traffic};
 use crate::inflow::Part;

@@ -10,8 +10,6 @@
 //! XTP cannot carry an empty message in a stream; with a head none is empty. The length stands
 //! before the message, so that who takes it in parts knows what is to come. All integers are
 //! big-endian. Decided here: the published description has no format.
-//!
-//! What it is not: what a message or report means where it comes; `inflow.rs` and `outflow.rs` say.
 #![deny(clippy::arithmetic_side_effects)]
 
 /// The version of both formats.

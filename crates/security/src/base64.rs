@@ -1,7 +1,7 @@
 //! Base64 with the standard alphabet, without padding, for fingerprints and PEM.
 //!
-//! What it is not: a general codec. Decoding is strict: no padding, no white space, no bits set
-//! that the encoder would have left zero, so that a text stands for exactly one byte string.
+//! Decoding is strict: no padding, no white space, no bits set that the encoder would have left
+//! zero, so that a text stands for exactly one byte string.
 //!
 //! Source: RFC 4648, sections 3.5 and 4.
 

@@ -1,9 +1,9 @@
 //! Identities and the TLS configurations that present them.
 //!
-//! What it is: the Ed25519 key that makes a core the same core tomorrow, the [`Fingerprint`] by
-//! which people and peers know it, and the TLS 1.3 configurations that show it in the control
-//! connection. What it is not: a decision about trust. Every peer that proves possession of its
-//! key is let in as *unverified*; pinning and authorisation are made above, from the fingerprint.
+//! The Ed25519 key that makes a core the same core tomorrow, the [`Fingerprint`] by which people
+//! and peers know it, and the TLS 1.3 configurations that show it in the control connection. Every
+//! peer that proves possession of its key is let in as *unverified*; pinning and authorisation are
+//! made above, from the fingerprint.
 //!
 //! ```text
 //!  identity.key (0600) -- store --> Identity -- server_crypto, client_crypto --> quinn-proto

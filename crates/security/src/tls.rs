@@ -8,9 +8,9 @@
 //!        each side: certificate well-formed, Ed25519, signature over the transcript verifies
 //! ```
 //!
-//! What it is not: a check of who the peer is. The certificate is only the envelope of the key:
-//! its name, dates and own signature are not looked at, because nothing follows from them. What
-//! follows from the handshake is that the peer holds the key, and [`peer_fingerprint`] names it.
+//! The certificate is only the envelope of the key: its name, dates and own signature are not
+//! looked at, because nothing follows from them. What follows from the handshake is that the peer
+//! holds the key, and [`peer_fingerprint`] names it.
 //!
 //! Invariants: TLS 1.3, Ed25519 and one certificate or no session; no 0-RTT, tickets, resumption
 //! or server name on the wire; the provider is passed, never taken from the process.

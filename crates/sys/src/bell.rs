@@ -1,11 +1,8 @@
 //! [`Bell`]: a local stream socket that wakes the other end, and says when it is gone.
 //!
-//! What it is: for two processes that talk by memory. A listener has an abstract name, which is of
-//! the network namespace, as ports are. Over the connection goes one descriptor, then single bytes
-//! that mean nothing but "look"; the end of the connection is the end of the process.
-//!
-//! What it is not: a way for data, or a decision about who may come; [`crate::unix::Peer`] says who
-//! it is.
+//! For two processes that talk by memory. A listener has an abstract name, which is of the network
+//! namespace, as ports are. Over the connection goes one descriptor, then single bytes that mean
+//! nothing but "look"; the end of the connection is the end of the process.
 //!
 //! ```text
 //!   Listener("name")  <---- connect ----  Bell, bound to a number that the kernel chose

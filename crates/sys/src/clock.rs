@@ -1,10 +1,7 @@
 //! Clocks, and what says whether two processes read the same one.
 //!
-//! What it is: the only reader of `CLOCK_MONOTONIC` in the workspace. Two processes with equal
-//! [`boot_id`] and [`time_namespace`] read the same clock, so times compare exactly.
-//!
-//! What it is not: a source of time for engines (they are given [`Time`]), and no wall clock for
-//! anything but the stamps of logs and captures.
+//! The only reader of `CLOCK_MONOTONIC` in the workspace. Two processes with equal [`boot_id`] and
+//! [`time_namespace`] read the same clock, so times compare exactly.
 //!
 //! Source: clock_gettime(2), time_namespaces(7), proc(5).
 

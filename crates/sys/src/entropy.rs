@@ -1,7 +1,5 @@
 //! [`entropy`]: 32 bytes from the system's generator, to seed a `Random`.
 //!
-//! What it is not: a generator to draw from again and again; engines get a seeded one.
-//!
 //! Source: getrandom(2).
 
 use std::fmt;

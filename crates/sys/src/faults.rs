@@ -1,11 +1,10 @@
 //! [`plan`]: system calls that fail on purpose, every n-th one, in the thread that asked for it.
 //!
-//! What it is: a script that the wrappers of this crate look at before they call the system. A call
-//! that it is for is not made: the wrapper gets the errno instead. `Effect::Partial` lets the call
-//! through with less than it was given.
+//! A script that the wrappers of this crate look at before they call the system. A call that it is
+//! for is not made: the wrapper gets the errno instead. `Effect::Partial` lets the call through
+//! with less than it was given.
 //!
-//! What it is not: in a release build. Without `debug_assertions` there is no script, and the looks
-//! compile to nothing.
+//! Without `debug_assertions` there is no script, and the looks compile to nothing.
 //!
 //! ```text
 //!   plan(&[sendmsg: ENOBUFS every 7th])       Socket::send -> before(SendMsg) -> Err(ENOBUFS)

@@ -1,8 +1,8 @@
 //! What ICMP says of packets that were sent: which destination, and why they did not get there.
 //!
-//! What it is: the error queue of a socket that is not connected, where errno alone would not say
-//! of whom it speaks. What it is not: trusted. Whoever guesses addresses and ports can forge such a
-//! message, so it is a hint why nobody answers, and never the end of anything.
+//! The error queue of a socket that is not connected, where errno alone would not say of whom it
+//! speaks. Whoever guesses addresses and ports can forge such a message, so it is a hint why nobody
+//! answers, and never the end of anything.
 //!
 //! ```text
 //!   sendmsg -> router: ICMP unreachable -> error queue -> next() -> Reported { to, why }

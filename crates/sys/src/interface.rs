@@ -1,8 +1,7 @@
 //! Network interfaces of the calling thread's namespace: numbers, addresses, MTU, up.
 //!
-//! What it is: the few ioctls that a new device needs before it carries packets, so that no
-//! program such as `ip` must be installed. What it is not: routing beyond what an address brings
-//! with it, or a list of the interfaces.
+//! The few ioctls that a new device needs before it carries packets, so that no program such as
+//! `ip` must be installed.
 //!
 //! ```text
 //!   Request = struct ifreq:   name (16 bytes, ends with 0) | a number or a socket address

@@ -1,12 +1,9 @@
 //! System calls: the one crate below the transports that may hold unsafe code.
 //!
-//! What it is: thin, safe wrappers of what the Linux kernel offers and `std` does not: UDP with
-//! segmentation offload, IP and Ethernet without a transport, TCP that never blocks, shared memory
-//! and bells, readiness, signals, terminals, peer credentials, clocks and entropy. Each wrapper
-//! turns an errno into a typed answer and nothing more.
-//!
-//! What it is not: a place for policy (retries, budgets, queues and counters live in
-//! `dacapo-transport` and above), or portable: it is written for Linux.
+//! Thin, safe wrappers of what the Linux kernel offers and `std` does not: UDP with segmentation
+//! offload, IP and Ethernet without a transport, TCP that never blocks, shared memory and bells,
+//! readiness, signals, terminals, peer credentials, clocks and entropy. Each wrapper turns an errno
+//! into a typed answer and nothing more.
 //!
 //! ```text
 //!   clock, entropy ---> Time, seeds      (the edge of the sans-IO world)

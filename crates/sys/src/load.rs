@@ -1,7 +1,6 @@
 //! [`Load`]: whether a processor is free for somebody who would rather watch than sleep.
 //!
-//! What it is: the number of threads that run or want to, out of `/proc/loadavg`, and that of
-//! processors. What it is not: a load average.
+//! The number of threads that run or want to, out of `/proc/loadavg`, and that of processors.
 //!
 //! Invariant: the system is asked at most every [`ASK_EVERY`]; where it does not say, no processor
 //! is free.

@@ -1,13 +1,12 @@
 //! [`SharedMemory`]: memory that another process writes, too.
 //!
-//! What it is: an anonymous file of fixed length (a sealed memfd), mapped by both ends. One end
-//! makes it and gives its descriptor away; the other one maps what it is given after it has seen
-//! that it can be neither longer nor shorter, ever.
+//! An anonymous file of fixed length (a sealed memfd), mapped by both ends. One end makes it and
+//! gives its descriptor away; the other one maps what it is given after it has seen that it can be
+//! neither longer nor shorter, ever.
 //!
-//! What it is not: a slice. Nothing here lends bytes of the mapping: words are read and written
-//! atomically, longer bytes are copied in and out, by instructions of which the compiler assumes
-//! nothing. What was copied out is private and changes no more; what was not may be anything at the
-//! next look.
+//! Nothing here lends bytes of the mapping: words are read and written atomically, longer bytes are
+//! copied in and out, by instructions of which the compiler assumes nothing. What was copied out is
+//! private and changes no more; what was not may be anything at the next look.
 //!
 //! ```text
 //!   create(len) --> (SharedMemory, descriptor) ---- SCM_RIGHTS ----> open(descriptor)

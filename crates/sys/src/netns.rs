@@ -1,8 +1,6 @@
 //! [`Namespace`]: a network namespace with a name, as `ip netns` makes and finds them.
 //!
-//! What it is: a file in [`DIR`] that keeps a namespace alive, and a way to do something in it.
-//! What it is not: a way for this process to live in another namespace: only the thread of
-//! [`Namespace::run`] enters it, and descriptors made there may be used anywhere.
+//! A file in [`DIR`] that keeps a namespace alive, and a way to do something in it.
 //!
 //! ```text
 //!   /run/netns/NAME  <- bind mount of /proc/thread-self/ns/net      (create)

@@ -1,12 +1,10 @@
 //! [`Poller`]: which descriptors are ready; [`Waker`]: a descriptor that another thread makes
 //! ready.
 //!
-//! What it is: level-triggered epoll with a 64-bit token per descriptor. A poller is itself a
-//! descriptor, readable while one of its own is ready, so who has many sockets can show a turn loop
-//! a single one; a [`Registry`] watches them in the turn loop's own set instead, which saves a
-//! look at each level.
-//!
-//! What it is not: an owner of the descriptors that it watches, or a timer wheel.
+//! Level-triggered epoll with a 64-bit token per descriptor. A poller is itself a descriptor,
+//! readable while one of its own is ready, so who has many sockets can show a turn loop a single
+//! one; a [`Registry`] watches them in the turn loop's own set instead, which saves a look at each
+//! level.
 //!
 //! ```text
 //!   socket --+

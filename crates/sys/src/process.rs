@@ -1,6 +1,4 @@
 //! Facts about this process, and how it ends or stops itself for a test.
-//!
-//! What it is not: control of other processes.
 
 use std::mem::MaybeUninit;
 use std::time::Duration;

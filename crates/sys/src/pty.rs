@@ -4,8 +4,6 @@
 //!   Pty (what a window shows, what a person types)  <- kernel: lines, echo, ^C ->  a program
 //! ```
 //!
-//! What it is not: a screen; the bytes of a program are as it wrote them.
-//!
 //! Invariant: the program leads a session of its own with this terminal, so that the keys that make
 //! signals reach it, and the end of the [`Pty`] hangs it up.
 //!

@@ -1,8 +1,7 @@
 //! [`Socket`]: packets of one protocol directly over IP, without UDP or TCP.
 //!
-//! What it is: a raw socket of IPv4 or IPv6; the kernel writes the IP header of what is sent, and
-//! that of what comes is taken off. What it is not: a queue, or a look into the packets. Needs the
-//! right to open it (CAP_NET_RAW).
+//! A raw socket of IPv4 or IPv6; the kernel writes the IP header of what is sent, and that of what
+//! comes is taken off. Needs the right to open it (CAP_NET_RAW).
 //!
 //! ```text
 //!   send(to, payload) -> kernel: | IP header, protocol N | payload |

@@ -1,7 +1,5 @@
 //! [`recvmsg`]: the one place that calls it.
 //!
-//! What it is not: an interpretation of what came; ancillary data is read by `udp::control`.
-//!
 //! Source: recvmsg(2).
 
 use crate::udp::control::Buffer;

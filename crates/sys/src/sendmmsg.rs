@@ -1,8 +1,5 @@
 //! [`sendmmsg`]: the one place that calls it: packets of one length to one peer, each a message.
 //!
-//! What it is not: segmentation; each packet goes its whole way through the kernel by itself, and
-//! only the way into it is shared.
-//!
 //! Source: sendmmsg(2).
 
 use crate::faults::{self, Call};

@@ -1,9 +1,7 @@
 //! [`Signals`]: the signals that ask a program to stop, as a readable descriptor.
 //!
-//! What it is: a self-pipe. The handler writes the number of the signal into a pipe, and the turn
-//! loop reads it. Unlike signalfd it needs no mask, which other threads and children would inherit.
-//!
-//! What it is not: for signals in general, and for more than one user in a process at a time.
+//! A self-pipe. The handler writes the number of the signal into a pipe, and the turn loop reads
+//! it. Unlike signalfd it needs no mask, which other threads and children would inherit.
 //!
 //! Invariants: the handler only loads an atomic and writes one byte (both are
 //! async-signal-safe); the pipe lives as long as the process, so a late handler never writes into

@@ -1,6 +1,4 @@
 //! Integer socket options that `socket2` does not name.
-//!
-//! What it is not: public; [`crate::udp`] says which options there are.
 
 use std::io;
 use std::mem::size_of;

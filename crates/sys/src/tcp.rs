@@ -1,11 +1,8 @@
 //! [`Listener`], [`Stream`]: TCP that never blocks.
 //!
-//! What it is: listen, accept, connect, and the vectored reads and writes of one connection, with
-//! the options that keep latency out of the kernel. [`Stream`] reads and writes through
-//! [`io::Read`] and [`io::Write`]; what is not possible now is `WouldBlock`.
-//!
-//! What it is not: a protocol, a buffer, or a table of connections; those are in
-//! `dacapo-transport`.
+//! Listen, accept, connect, and the vectored reads and writes of one connection, with the options
+//! that keep latency out of the kernel. [`Stream`] reads and writes through [`io::Read`] and
+//! [`io::Write`]; what is not possible now is `WouldBlock`.
 //!
 //! ```text
 //!   Listener::bind -> accept -> Stream ---- network ---- Stream <- Stream::connect

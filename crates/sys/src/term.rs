@@ -1,9 +1,7 @@
 //! Terminals: raw mode with a guard, and the size of the window.
 //!
-//! What it is: key by key input without echo, for as long as a [`RawMode`] lives. Ctrl-C still
-//! makes a signal, so a program that hangs can be stopped.
-//!
-//! What it is not: a screen library.
+//! Key by key input without echo, for as long as a [`RawMode`] lives. Ctrl-C still makes a signal,
+//! so a program that hangs can be stopped.
 //!
 //! Source: termios(3), ioctl_tty(2).
 

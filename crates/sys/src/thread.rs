@@ -1,7 +1,5 @@
 //! What the kernel is told of the calling thread.
 //!
-//! What it is not: priorities, which need rights.
-//!
 //! Source: `PR_SET_TIMERSLACK` in prctl(2).
 
 use std::io;

@@ -1,7 +1,6 @@
 //! [`Tun`]: a network interface whose other side is a descriptor of this process.
 //!
-//! What it is: IP packets, one per call, without a header before them. What it is not: an Ethernet
-//! device, or a queue; the kernel's own stands before it.
+//! IP packets, one per call, without a header before them.
 //!
 //! ```text
 //!   programs -> routing -> interface NAME -> Tun::recv

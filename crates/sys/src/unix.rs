@@ -1,7 +1,6 @@
 //! Local stream sockets with the credentials of the other end.
 //!
-//! What it is: a listener whose socket file only its owner can open, and who is at the other end of
-//! a stream. What it is not: a protocol, or a decision about who may do what.
+//! A listener whose socket file only its owner can open, and who is at the other end of a stream.
 //!
 //! Invariants: the credentials are those at the time of the connect, written by the kernel; the
 //! socket file is removed by the drop.

@@ -1,7 +1,4 @@
 //! A script with which a shell completes a program.
-//!
-//! What it is not: an installation; the script goes to standard output, and the help says where
-//! each shell looks for it.
 
 use crate::exit::{Exit, Failure};
 use crate::output;

@@ -6,8 +6,6 @@
 //!   descriptors --+
 //! ```
 //!
-//! What it is not: what is done about it (`commands/`).
-//!
 //! Invariants: nothing waits longer than it is told; a signal never interrupts anything, it is read
 //! like every other input.
 

@@ -1,8 +1,6 @@
 //! Exit codes, and the failure that a command ends with.
 //!
-//! What it is: the one list of codes; `docs/exit-codes.md` and `dacapo --help` print the same.
-//!
-//! What it is not: the numbers of errors between two cores (`dacapo::Code`).
+//! The one list of codes; `docs/exit-codes.md` and `dacapo --help` print the same.
 //!
 //! Invariant: a number keeps its meaning for ever; scripts depend on it.
 

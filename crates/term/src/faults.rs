@@ -4,8 +4,6 @@
 //!   DACAPO_FAILPOINT=NAME[:N[:stop]]       dies (or stops) at the N-th hit of a failpoint
 //!   DACAPO_SYS_FAULTS=CALL:ERRNO:1/N,…     every N-th such system call of the main thread fails
 //! ```
-//!
-//! What it is not: in a release build, where both variables mean nothing.
 
 use dacapo::failpoint::{Act, Armed, set_hook};
 use dacapo_sys::{faults, process};

@@ -4,8 +4,6 @@
 //!   out/demo/received --> "Not a directory" --> which part is it? --> `out/demo` is a file
 //! ```
 //!
-//! What it is not: a check beforehand; the system is asked first, and only then looked at.
-//!
 //! Invariant: nothing that is there is removed or changed.
 
 use std::io;

@@ -6,8 +6,6 @@
 //!   exit (codes) --------------------+--> EXIT STATUS
 //! ```
 //!
-//! What it is not: a text of its own; all that a page says, `--help` says too.
-//!
 //! Source: man-pages(7) on the sections of a page and their order, man(7) on the macros.
 
 use crate::exit::{Exit, Failure, USAGE};

@@ -1,7 +1,6 @@
 //! What commands print: lines, tables, colours.
 //!
-//! What it is: the only writer of standard output. A reader that went away (`dacapo ls | head -1`)
-//! is no error. What it is not: progress, which goes to standard error (`progress.rs`).
+//! The only writer of standard output. A reader that went away (`dacapo ls | head -1`) is no error.
 //!
 //! Invariants: colours only on a terminal and without `NO_COLOR`; a table without them has no bytes
 //! beyond what it says. On a terminal nothing that is meant for people is broken inside a word;

@@ -1,8 +1,6 @@
 //! The sockets of a transport that runs a protocol of its own over UDP, as QUIC and XTP are run: a
 //! listener per address, or the one of a dialer.
 //!
-//! What it is not: a table of connections; whose a packet is decides the protocol.
-//!
 //! Invariants: a socket that takes no more keeps one train waiting and takes no other until it has
 //! gone; it is watched for room as long.
 

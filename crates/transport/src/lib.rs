@@ -1,11 +1,11 @@
 //! The Transport trait, its conformance suite, and the T-modules.
 //!
-//! What it is: the bottom of every protocol. A [`Transport`] carries datagrams between addresses in
-//! two lanes, control and data, and says what it does to them in its [`Capabilities`]. Datagrams
-//! arrive as packets of the reactor's pool, trains of equal datagrams as one packet.
+//! The bottom of every protocol. A [`Transport`] carries datagrams between addresses in two lanes,
+//! control and data, and says what it does to them in its [`Capabilities`]. Datagrams arrive as
+//! packets of the reactor's pool, trains of equal datagrams as one packet.
 //!
-//! What it is not: a protocol. It neither repairs, orders, paces nor parses; it does not know whose
-//! datagram is whose beyond the address.
+//! It neither repairs, orders, paces nor parses; it does not know whose datagram is whose beyond
+//! the address.
 //!
 //! ```text
 //!            send(lane, remote, bytes, segment_len)     recv(now, pool) -> packets

@@ -7,8 +7,7 @@
 //!         tap.inner.fd()                                         quic.streams.expect(…)
 //! ```
 //!
-//! What it is not: a list of all methods. Which ones are passed on every user names, so that what
-//! is its own can be seen.
+//! Which ones are passed on every user names, so that what is its own can be seen.
 //!
 //! Invariant: a transport around another passes on or answers every method, also one with a body in
 //! the trait: such an `impl` denies `clippy::missing_trait_methods`, and `cargo xtask ci` fails

@@ -1,7 +1,4 @@
 //! [`specs`]: the transports that flows choose among.
-//!
-//! What it is not: [`crate::inproc`] and [`crate::sim`], which are for tests, or the transports
-//! that a core has open.
 
 use crate::{quic, shm, tcp, udp, xtp};
 use dacapo_lift::TransportSpec;

@@ -1,6 +1,4 @@
 //! Counters of a transport.
-//!
-//! What it is not: rates or times; whoever wants those takes two snapshots.
 
 use crate::{Outgoing, Sent, Transport};
 use std::collections::BTreeMap;

@@ -1,6 +1,4 @@
 //! [`even_train`]: room for datagrams that wait, so that they go up as one train.
-//!
-//! What it is not: the bytes; who keeps the datagrams writes them.
 
 use dacapo_packet::{Layout, Packet, Pool, PoolFull};
 

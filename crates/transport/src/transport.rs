@@ -1,6 +1,4 @@
 //! The [`Transport`] trait and what goes in and out of it.
-//!
-//! What it is not: an implementation; see the folders beside it.
 
 use crate::{JoinError, Membership, TransportStats};
 use dacapo_base::Time;

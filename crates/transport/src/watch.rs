@@ -5,8 +5,6 @@
 //!   taken in:   socket -> Registry in the owner's set   the owner looks, and tells by handle_ready
 //! ```
 //!
-//! What it is not: an owner of descriptors.
-//!
 //! Invariant: readiness is a level. What is told twice, or too late, makes a socket be read for
 //! nothing; what is forgotten is told again.
 

@@ -8,8 +8,6 @@
 //!  flags: 1 min is there, 2 max is there, 4 weight is there
 //! ```
 //!
-//! What it is not: a check that the key is known or its bounds make sense; that is `dacapo-qos`.
-//!
 //! Invariants: what is not there is written as 0 and not looked at; flags of a later version are
 //! ignored.
 //!

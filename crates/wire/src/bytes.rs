@@ -1,6 +1,4 @@
 //! Big-endian integers out of and into byte slices, without a way to panic.
-//!
-//! What it is not: a format; the formats are the other files.
 
 use crate::Malformed;
 

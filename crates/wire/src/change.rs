@@ -9,8 +9,6 @@
 //!             <----------------   DONE       the old epoch is settled
 //! ```
 //!
-//! What it is not: the exchange itself; that is the core's.
-//!
 //! Source: docs/protocol.md, "Records".
 
 use crate::flow::{read_graph, write_graph};

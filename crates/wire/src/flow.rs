@@ -1,6 +1,6 @@
 //! One flow in the records of a session: as it is offered, and what an end says to it.
 //!
-//! What it is not: a flow that runs. The records around it are `session.rs`.
+//! The records around it are `session.rs`.
 //!
 //! Source: docs/protocol.md, "Fields".
 

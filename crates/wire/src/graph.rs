@@ -10,8 +10,7 @@
 //!   place 2   parent 1            checksum       nearest the network
 //! ```
 //!
-//! What it is not: a graph that can be built; which modules there are, what their parameters mean
-//! and whether the order is legal is told elsewhere. A module may be one that nobody knows.
+//! A module may be one that nobody knows.
 //!
 //! Invariants: what [`GraphForm::decode`] accepts, [`GraphForm::encode`] makes of the result, byte
 //! for byte; so a hash over the bytes is a hash over the graph. Parents stand before their

@@ -9,8 +9,6 @@
 //!    GOODBYE    <-------------->
 //! ```
 //!
-//! What it is not: the order in which they may come; that is the core's.
-//!
 //! Source: docs/protocol.md, "Records".
 
 use crate::limits::{SESSIONS_MAX, TEXT_LEN_MAX, TITLE_LEN_MAX};

@@ -1,7 +1,7 @@
 //! Header formats and control messages: a legal form per file, with its bytes.
 //!
-//! What it is: everything that two cores say to each other, as bytes. Fixed headers have a `LEN`, a
-//! `parse` and an `emit`; messages have `decode` and `encode`.
+//! Everything that two cores say to each other, as bytes. Fixed headers have a `LEN`, a `parse` and
+//! an `emit`; messages have `decode` and `encode`.
 //!
 //! ```text
 //!  UDP datagram of a flow
@@ -12,8 +12,6 @@
 //!
 //!  control: QUIC stream of records (record.rs) of fields (tlv.rs): hub.rs, session.rs, change.rs
 //! ```
-//!
-//! What it is not: I/O, state, or memory; it holds no unsafe code.
 //!
 //! Invariants: no input panics; decoding allocates at most in proportion to the bytes that are
 //! there; unknown fields and messages of a later version are passed over, not refused.

@@ -1,7 +1,5 @@
 //! The bounds of the control protocol: what a decoder refuses to go beyond and an encoder to make.
 //!
-//! What it is not: policy; how many sessions a core admits is its own business, below these.
-//!
 //! Invariant: every bound on bytes is smaller than what the length field in front of it can say.
 
 /// The body of a record, in bytes.

@@ -6,7 +6,6 @@
 //!  audio  | 2 | encoding u8 | channels u16 | rate u32 | channel mask u32 | valid bits u16 |
 //! ```
 //!
-//! What it is not: a format that can be played; 0 pictures per second and 0 channels have bytes.
 //! Who makes a format of it checks the numbers.
 //!
 //! Source: docs/protocol.md, "Fields".

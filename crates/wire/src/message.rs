@@ -5,8 +5,6 @@
 //!   the core -> Message::encode -> stream
 //! ```
 //!
-//! What it is not: the order in which records may come.
-//!
 //! Invariants: what [`Message::encode`] writes, [`Message::decode`] reads; the two differ at most
 //! in texts, which are made safe and cut on the way out. Every record is in the table below once.
 //!

@@ -1,7 +1,5 @@
 //! Names of sessions and flows: 1 to 64 of `a-z 0-9 . _ -`, the first a letter or digit, so that
 //! neither `..` nor what looks like an option is a name.
-//!
-//! What it is not: titles and texts, which are for people (`text.rs`).
 
 use std::error::Error;
 use std::fmt;

@@ -8,8 +8,6 @@
 //!  type >= 0x8000: passed over when it is not known
 //! ```
 //!
-//! What it is not: a stream, or what a record means (`message.rs`).
-//!
 //! Invariants: a [`Reader`] holds at most one record of the greatest length, and grows only as
 //! bytes come. A type or length that is an error is one as soon as the header is there. After an
 //! error there is no way on: the stream is to be reset.

@@ -13,8 +13,7 @@
 //!    CLOSE      <-------------->  CLOSED
 //! ```
 //!
-//! What it is not: the order in which they may come; that is the core's. Changes of a running flow
-//! are `change.rs`.
+//! Changes of a running flow are `change.rs`.
 //!
 //! Source: docs/protocol.md, "Records".
 

@@ -4,8 +4,6 @@
 //!   "no\x1b[2J such\nflow"   ->   "no�[2J such�flow"
 //! ```
 //!
-//! What it is not: names, which are compared and may be parts of paths (`name.rs`).
-//!
 //! Invariants: the result has no control character, none that turns the direction of writing or
 //! breaks the line, and at most the bytes that were asked for; doing it twice changes nothing.
 

@@ -8,8 +8,6 @@
 //!  an element of a list is a field whose value is again fields; deeper it does not go
 //! ```
 //!
-//! What it is not: the meaning of a record; those are `hub.rs`, `session.rs` and `change.rs`.
-//!
 //! Invariants: fields may come in any order; one that the reader does not ask for is passed over;
 //! one that may be there once and is there twice is refused, so that no two readers take different
 //! ones. Every step consumes at least the four bytes of a header. Nothing is allocated before the

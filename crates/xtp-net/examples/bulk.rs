@@ -4,9 +4,6 @@
 //!   receive | Host <- UDP, IP 36 or Ethernet <- Host | send      a line of figures from each
 //! ```
 //!
-//! What it is not: the measurement (`dacapo bench xtp`); this is what a change of engine or host is
-//! looked at with, by `perf` and from run to run.
-//!
 //! ```text
 //! cargo run --release -p dacapo-xtp-net --example bulk -- receive 127.0.0.1:4040
 //! cargo run --release -p dacapo-xtp-net --example bulk -- send 127.0.0.1:4040 seconds=3

@@ -1,9 +1,7 @@
 //! [`CaptureWriter`]: packets in a file that Wireshark reads.
 //!
-//! What it is: pcapng with one interface, times in nanoseconds; and [`clothe`], which puts the
-//! headers before a packet of XTP that it has on its network, so that a dissector finds its way.
-//!
-//! What it is not: a reader, or a tap; who has the packets gives them.
+//! Pcapng with one interface, times in nanoseconds; and [`clothe`], which puts the headers before a
+//! packet of XTP that it has on its network, so that a dissector finds its way.
 //!
 //! ```text
 //!   section header | interface description | enhanced packet | enhanced packet | …

@@ -11,8 +11,6 @@
 //! XTP assumes that a packet can be sent to any address at any time. Where each needs a connection
 //! (ATM, here TCP in its place) this table keeps them for that.
 //!
-//! What it is not: reliable; packets that wait for a connection that fails are lost, and said of.
-//!
 //! Invariants: connections, and the packets and bytes that wait for each, are bounded; what is
 //! dropped is told, packet by packet, as a fault of its peer; who does not answer is dialed once in
 //! a while, not with every packet; what the network says has happened is heard before a packet is

@@ -8,8 +8,6 @@
 //! asks for; `dlen` of the packet says where it ends. Frames come in by a ring that is shared with
 //! the kernel, where it gives one, and are read where they lie; else by a call for each.
 //!
-//! What it is not: bridged or routed by us; VLANs are interfaces of their own.
-//!
 //! Invariants: only frames to this card or to groups are given; what the kernel has dropped, as it
 //! had no room, is counted; needs CAP_NET_RAW.
 //!

@@ -8,7 +8,7 @@
 //! An engine of XTP knows its peers by socket address. With this form no table is needed: each
 //! Ethernet address, of cards and of groups, has exactly one, and back.
 //!
-//! What it is not: use of IPv6. Nothing below has an address of it.
+//! Nothing below has an address of it.
 //!
 //! Source: RFC 4291 appendix A (the bit for "universal" is inverted); RFC 2464 section 7 (groups).
 

@@ -1,6 +1,4 @@
 //! What can go wrong below XTP, typed, with what to do about it.
-//!
-//! What it is not: the end of an association; that is `dacapo_xtp::End`.
 
 use dacapo_sys::icmp::Why;
 use std::fmt;

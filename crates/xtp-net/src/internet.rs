@@ -6,9 +6,6 @@
 //!   L: udp::Socket, trains by GSO and GRO     raw::Socket, 64 a call to send, one to receive
 //! ```
 //!
-//! What it is not: a choice of routes, or of the length of packets by the path: DF is set, and a
-//! packet that is too long is a fault that says so.
-//!
 //! Invariants: at most [`GROUPS_MAX`] groups; an error that the system has kept of an earlier
 //! packet costs the next one nothing: it is sent again.
 //!

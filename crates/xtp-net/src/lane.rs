@@ -5,8 +5,6 @@
 //!                     raw::Socket   send: in one call         recv: a packet, behind its IP header
 //! ```
 //!
-//! What it is not: a network; which socket sends and which receives is `internet.rs`.
-//!
 //! Invariant: what `send` says was taken ends at the edge of a packet.
 
 use crate::internet::PROTOCOL;

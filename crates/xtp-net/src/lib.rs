@@ -1,13 +1,10 @@
 //! The networks below XTP, and a host that turns an engine over one of them.
 //!
-//! What it is: the data delivery services of XTP. [`Connectionless`] is a network that takes
-//! packets for any address at any time: [`Udp`], [`Ip`] (protocol 36) and [`Ethernet`].
-//! [`ConnectionOriented`] is one that needs connections, [`Connected`] keeps them in a table, so
-//! that it is connectionless too: [`Tcp`], until there is ATM. A [`Host`] owns an engine of
-//! `dacapo-xtp` and one such network, and has calls that wait.
-//!
-//! What it is not: the protocol, which is `dacapo-xtp` and knows no socket; or threads: who has a
-//! host turns it.
+//! The data delivery services of XTP. [`Connectionless`] is a network that takes packets for any
+//! address at any time: [`Udp`], [`Ip`] (protocol 36) and [`Ethernet`]. [`ConnectionOriented`] is
+//! one that needs connections, [`Connected`] keeps them in a table, so that it is connectionless
+//! too: [`Tcp`], until there is ATM. A [`Host`] owns an engine of `dacapo-xtp` and one such
+//! network, and has calls that wait.
 //!
 //! ```text
 //!   user      open; accept wait_open write read close       calls.rs: all but open wait

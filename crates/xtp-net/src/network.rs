@@ -5,7 +5,7 @@
 //!   recv(into) -> lends the bytes, of `into` or its own: from whom, how long each
 //! ```
 //!
-//! What it is not: a promise. Packets may be lost, come twice and out of order; XTP repairs that.
+//! Packets may be lost, come twice and out of order; XTP repairs that.
 //!
 //! Invariants of every implementation: no call blocks; an address that comes out of `recv` is one
 //! that `address` gives back unchanged, so an engine may compare it with its peers'; what `send`

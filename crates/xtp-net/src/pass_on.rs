@@ -5,8 +5,7 @@
 //!     pass_on!(inner: local, …);         recorded.inner.local()
 //! ```
 //!
-//! What it is not: a list of all methods. Which ones are passed on every user names, so that what
-//! is its own can be seen.
+//! Which ones are passed on every user names, so that what is its own can be seen.
 //!
 //! Invariant: a network around another passes on or answers every method, also one with a body in
 //! the trait: such an `impl` denies `clippy::missing_trait_methods`.

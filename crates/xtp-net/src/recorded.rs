@@ -5,9 +5,8 @@
 //!               `----> CaptureWriter: what was taken to be sent, and what came
 //! ```
 //!
-//! What it is not: a tap at an interface; only packets of this process are seen, so it needs no
-//! rights. Packets to and from a group are written with the address of the group or the sender and
-//! this end's.
+//! Packets to and from a group are written with the address of the group or the sender and this
+//! end's.
 //!
 //! Invariant: a capture that cannot be written any more stops, and nothing else does; the error is
 //! kept for who asks. It is all there is to say once the network is dropped, which writes out what

@@ -9,9 +9,6 @@
 //! A card or the kernel may put equal datagrams together before they are seen here (GSO, GRO). They
 //! are taken apart again where each packet says that it ends, and get headers of their own.
 //!
-//! What it is not: a judge of packets; and IPv6 with further headers, or fragments that are not the
-//! first, are passed over.
-//!
 //! Sources: RFC 791, 8200, 768; IEEE 802.1Q for the tag of a VLAN, of which one is passed over.
 
 #![deny(

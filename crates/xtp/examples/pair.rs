@@ -5,8 +5,6 @@
 //!   write -> Engine -> packets -> Engine -> read        window and packets as over UDP
 //! ```
 //!
-//! What it is not: the measurement (`dacapo bench xtp`), or a network.
-//!
 //! `cargo run --release -p dacapo-xtp --example pair -- [MEGABYTES] [check|nocheck]`
 
 #![allow(clippy::unwrap_used, reason = "what fails here ends the example")]

@@ -1,6 +1,4 @@
 //! What goes into the half of a context that takes the peer's stream, and what comes out of it.
-//!
-//! What it is not: the stream, `receiver.rs`.
 
 /// What a user gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,9 +10,6 @@
 //! forge, or without a word. Requests for status go on being answered, so nobody is given up, and
 //! the stream would stand still for good.
 //!
-//! What it is not: a search for the longest packet that gets through, or a measure of loss: who is
-//! found in a black hole sends packets of the base length from then on.
-//!
 //! Invariants: what is watched is bounded, to the first packets of a round; one of them that
 //! arrives ends the suspicion. Where each packet is lost with the probability p, loss alone looks
 //! so from a given round on with p^4 at most, so sooner or later on a stream that has rounds

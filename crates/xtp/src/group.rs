@@ -1,7 +1,5 @@
 //! Reliable groups, as users see them: what a transmitter demands, who its members are, and how
 //! somebody joins.
-//!
-//! What it is not: the engine's own list of members, `members.rs`.
 
 use crate::config::Mode;
 use crate::wire::{Code, Reason};

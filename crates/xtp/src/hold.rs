@@ -5,8 +5,6 @@
 //!            ---|----|---|--------  later: 5 ms after b, which then is the first
 //! ```
 //!
-//! What it is not: what waits ([`crate::sender`] knows), or a clock.
-//!
 //! Invariant: no byte waits longer than [`HOLD_MAX`] after it was written, however often more is
 //! announced: what is written later never moves the time of what still waits.
 

@@ -1,14 +1,13 @@
 //! XTP 4.0, the Xpress Transport Protocol.
 //!
-//! What it is: [`wire`], every packet of the protocol as bytes, and [`Engine`], which runs
-//! associations: datagrams, acknowledged datagrams, transactions and reliable streams between two
-//! hosts, and streams to groups, without repair or reliable, with members that join and leave; with
-//! window, rate and burst control, go-back-n and selective repeat, priorities and diagnostics.
-//! Time, randomness and packets are arguments.
+//! [`wire`], every packet of the protocol as bytes, and [`Engine`], which runs associations:
+//! datagrams, acknowledged datagrams, transactions and reliable streams between two hosts, and
+//! streams to groups, without repair or reliable, with members that join and leave; with window,
+//! rate and burst control, go-back-n and selective repeat, priorities and diagnostics. Time,
+//! randomness and packets are arguments.
 //!
-//! What it is not: I/O. It decodes in Wireshark and follows the published descriptions; the text of
-//! the specification was not at hand, so more is not said. What those leave open is marked "decided
-//! here".
+//! It decodes in Wireshark and follows the published descriptions; the text of the specification
+//! was not at hand, so more is not said. What those leave open is marked "decided here".
 //!
 //! ```text
 //!   user     open  listen  join  write  read  finish  abort  poll_event

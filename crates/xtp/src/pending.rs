@@ -5,8 +5,6 @@
 //!   echo 5 answers:   both, and not the third
 //! ```
 //!
-//! What it is not: what has become of a stretch; status says that.
-//!
 //! Invariant: at most `MAX` stretches; further ones are not taken.
 
 use crate::serial::is_newer;

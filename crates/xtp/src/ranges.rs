@@ -1,8 +1,5 @@
 //! [`Ranges`]: stretches of the stream, in order and apart from each other.
 //!
-//! What it is not: unbounded; beyond [`Ranges::COUNT_MAX`] stretches a further one that touches
-//! none of them is not taken, which a later report of the peer makes good.
-//!
 //! Invariant: no stretch is empty, and between two there is at least one byte.
 
 use crate::wire::Span;

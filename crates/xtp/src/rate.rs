@@ -6,8 +6,8 @@
 //!                 0        period       2 periods     period = burst / rate
 //! ```
 //!
-//! What it is not: `dacapo_path::TokenBucket`, which fills all the time. XTP fills at the end of
-//! each period; a receiver that has said "burst" has that much room, once per period.
+//! XTP fills at the end of each period; a receiver that has said "burst" has that much room, once
+//! per period.
 //!
 //! Invariants: in a period at most `burst` bytes leave, or one packet that is longer; the debt that
 //! such a packet leaves is paid from the next periods, so that the mean is kept (decided here).

@@ -7,8 +7,6 @@
 //!          | holes: lengths that NOERR has given up
 //! ```
 //!
-//! What it is not: what is answered and when; the context asks it what there is to say.
-//!
 //! Invariants: at most `capacity` bytes are kept. In memory those apart take a quarter more at
 //! most, and those in order what [`Ring`] says, at most twice their number. Of pieces apart
 //! there are at most [`PIECES_MIN`], or one for each KiB of `capacity` up to [`PIECES_MAX`]; of

@@ -6,8 +6,6 @@
 //!          <--- echo 6: answers 5 too    the time; only the echo of the latest ends it
 //! ```
 //!
-//! What it is not: what is sent; the context does that.
-//!
 //! Every request has a number of its own, so an answer tells which one it is for, and a round trip
 //! is measured without doubt even in a handshake. Smoothed as in RFC 6298, section 2.
 

@@ -6,8 +6,7 @@
 //!            spare: | chunk | chunk |   the last that was emptied is filled first
 //! ```
 //!
-//! What it is not: bounded, which sender and receiver are; or memory while nothing was put in.
-//! Nor one stretch of memory that is gone round: however wide the window, what is written is
+//! Memory is not gone round: however wide the window, what is written is
 //! written where something was just read, while a cache still has it.
 //!
 //! Invariants: all chunks but the last have [`CHUNK_LEN`] bytes, so a place is found by division;

@@ -7,8 +7,6 @@
 //!          | again; `resend`: asked for |                 |
 //! ```
 //!
-//! What it is not: when status is asked for, nor the pace; the context decides both.
-//!
 //! Invariants: at most `capacity` bytes are kept; a byte at or beyond `alloc`, which is the first
 //! window until the peer has stated its own, leaves only with NOFLOW, and again only as a probe, a
 //! packet for each time that the closed window is asked for; a stretch that was sent again is not

@@ -10,8 +10,6 @@
 //!
 //! Of the transmitter of a reliable group it is the state of the whole: what ends one membership
 //! (END, a diagnostic) leaves it as it is.
-//!
-//! What it is not: the two halves of an open association, which close one by one (`close.rs`).
 
 use crate::wire::{Body, Code, Format, Header, Options, Service};
 

@@ -2,9 +2,6 @@
 //!
 //! Without `FUZZ_TARGET` it prints the names of the targets and the longest input of each, and
 //! ends. `cargo xtask fuzz` builds and runs it; see there.
-//!
-//! What it is not: built by `cargo build`: it needs the feature `libfuzzer`, and finds nothing
-//! unless the crates are built with counters of coverage.
 #![no_main]
 
 use dacapo_fuzz::{TARGETS, Target, find};

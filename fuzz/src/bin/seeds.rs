@@ -1,7 +1,5 @@
 //! Writes the seeds of every target into the corpora of this checkout, in place of those that are
 //! there.
-//!
-//! What it is not: a fuzzer; what fuzzing has found stays as it is.
 
 use dacapo_fuzz::{TARGETS, corpus};
 use std::process::ExitCode;

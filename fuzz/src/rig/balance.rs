@@ -1,7 +1,5 @@
 //! [`Balance`]: what a core sends to addresses that nobody has proved, beside what came from them.
 //!
-//! What it is not: for a peer that was let in; to its address a core sends what it likes.
-//!
 //! Invariant: at most three times what came goes back (RFC 9000, section 8.1).
 
 use super::Rig;

@@ -5,9 +5,6 @@
 //!        '-- keys (tap.rs) --> packets with any frames in them (packet.rs)
 //! ```
 //!
-//! What it is not: a world of links; a datagram arrives at the instant at which it is sent, so that
-//! a fuzzer runs hundreds of set-ups in a second.
-//!
 //! Invariants: only calls of the core are measured; the handling of a datagram may allocate
 //! [`oracle::limit`] of its bytes, and what the pool holds is the pool's. What the core allocates
 //! of its own accord shows in what is held ([`Meter::live`]).

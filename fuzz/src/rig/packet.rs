@@ -5,8 +5,7 @@
 //!   short     | 0100 0011 | dcid | ...                ... number 4 | frames | tag 16 |
 //! ```
 //!
-//! What it is not: real cryptography; the stand-in for TLS leaves headers open and seals with a
-//! check. What quinn makes of frames is the same under both.
+//! What quinn makes of frames is the same under both.
 //!
 //! Source: RFC 9000, sections 16, 17 and 19.
 

@@ -5,8 +5,7 @@
 //!   probe, data -------> the data port
 //! ```
 //!
-//! What it is not: a core; it keeps no state of sessions and answers nothing by itself. Its QUIC is
-//! that of [`raw::Peer`].
+//! Its QUIC is that of [`raw::Peer`].
 //!
 //! Invariant: what a core sends it are records; anything else is a bug of the core.
 

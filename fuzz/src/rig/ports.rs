@@ -1,6 +1,4 @@
 //! Access modules that do little and count, and the sessions of a core that is fuzzed.
-//!
-//! What it is not: media, or checks of what comes; those are elsewhere.
 
 use super::Rig;
 use dacapo_base::Time;

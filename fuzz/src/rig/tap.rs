@@ -1,7 +1,5 @@
 //! [`Tap`]: the stand-in for TLS with a window in it: the packet keys of our side, to seal packets
 //! that no QUIC library would make.
-//!
-//! What it is not: an attack on the cryptography; the side that is tapped is the attacker's own.
 
 use bytes::BytesMut;
 use quinn_proto::crypto::{

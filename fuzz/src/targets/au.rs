@@ -1,6 +1,4 @@
 //! AU files.
-//!
-//! What it is not: playing.
 
 use super::wav::{formats, sound, written};
 use dacapo_media::au;

@@ -1,6 +1,4 @@
 //! AVI files.
-//!
-//! What it is not: a decoder of pictures; those are opened in the player's process.
 
 use crate::oracle;
 use dacapo_media::{Format, TestMovie, avi};

@@ -1,6 +1,4 @@
 //! Datagrams of anybody at the port of a core: nobody has proved anything.
-//!
-//! What it is not: what a peer may say that was let in; `core_listener` and `core_quic` are.
 
 use crate::input::Input;
 use crate::rig::balance::Balance;

@@ -1,6 +1,4 @@
 //! A core that dials and joins, and a creator that says anything in any order.
-//!
-//! What it is not: the creator's own side; that is `core_listener`.
 
 use super::script::{self, Scene, Script, Session, answers};
 use crate::input::Input;

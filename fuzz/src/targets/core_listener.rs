@@ -6,8 +6,7 @@
 //!            v     no panic, memory in proportion, and when the peer is gone nothing is left
 //! ```
 //!
-//! What it is not: a model of the protocol; which message is taken when is compared with the page
-//! of the protocol elsewhere. What must hold here holds for every order.
+//! What must hold here holds for every order.
 
 use super::core_quic::{CONNECTION_MAX, greet};
 use super::script::{self, Scene, Script, Session, answers};

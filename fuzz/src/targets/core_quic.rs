@@ -1,7 +1,5 @@
 //! QUIC frames that no library makes, in packets that are opened: before somebody is let in, and
 //! after.
-//!
-//! What it is not: records on streams; those are in `core_listener`.
 
 use crate::input::Input;
 use crate::rig::peer::Peer;

@@ -1,6 +1,4 @@
 //! Words for and from a session: its address, commands to media, and their answers.
-//!
-//! What it is not: what a command does.
 
 use crate::input::Input;
 use crate::oracle;

@@ -1,6 +1,4 @@
 //! The configuration of an emulated link, as it stands on a command line or in a URL.
-//!
-//! What it is not: what a link then does.
 
 use crate::oracle;
 use dacapo_base::{Random, Time};

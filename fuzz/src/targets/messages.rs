@@ -1,7 +1,5 @@
 //! The inbox of messages over a flow of bytes: heads that lie, units in any order, a user that
 //! takes parts or does not.
-//!
-//! What it is not: the flow below; units come from a peer that is let in, and may be anything.
 
 use crate::input::Input;
 use crate::oracle;

@@ -1,6 +1,4 @@
 //! Motion JPEG files, stills, and what a file is by its first bytes.
-//!
-//! What it is not: a decoder of pictures.
 
 use super::avi::movie;
 use crate::oracle;

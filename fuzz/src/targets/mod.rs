@@ -1,6 +1,4 @@
 //! The targets, and the table of them.
-//!
-//! What it is not: a fuzzer; every target is a function of bytes.
 
 pub mod au;
 pub mod avi;

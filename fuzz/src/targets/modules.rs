@@ -1,6 +1,4 @@
 //! Every graph of modules as hostile packets come up through it.
-//!
-//! What it is not: a judge of what units say; `modules_way` is, where the sender is honest.
 
 use crate::input::Input;
 use crate::{known, oracle};

@@ -1,6 +1,4 @@
 //! The playout clock as a hostile sender's medium headers drive it.
-//!
-//! What it is not: showing.
 
 use crate::input::Input;
 use crate::oracle;

@@ -1,7 +1,5 @@
 //! What people write: session files, attributes, paths, figures with units; and attributes as a
 //! peer sends them.
-//!
-//! What it is not: the running of what they ask for.
 
 use crate::input::Input;
 use crate::oracle;

@@ -1,6 +1,4 @@
 //! The SAFENET message service beside a peer that speaks XTP and writes what it likes.
-//!
-//! What it is not: hostile packets of XTP; `xtp.rs` has those.
 
 use crate::input::Input;
 use crate::oracle;

@@ -1,6 +1,4 @@
 //! One valid message of every kind, and valid graphs: where seeds begin.
-//!
-//! What it is not: random; mutation is the fuzzer's.
 
 use dacapo_wire::attribute::AttributeForm;
 use dacapo_wire::change::{Abort, Cannot, Done, Mode, Prepare, Ready, Request, Switched};

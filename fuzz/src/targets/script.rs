@@ -5,8 +5,6 @@
 //!   input -> Script::step -> Scene { rig, peer, sessions } -> talk -> what is held is bounded
 //!                                                              at the end nothing is left
 //! ```
-//!
-//! What it is not: a target; which number is which step each target says itself.
 
 use super::core_quic::KEPT_MAX;
 use super::modules::try_end;

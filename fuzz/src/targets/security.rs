@@ -1,6 +1,4 @@
 //! The identity file, and fingerprints as people write them.
-//!
-//! What it is not: a handshake.
 
 use crate::input::Input;
 use crate::oracle;

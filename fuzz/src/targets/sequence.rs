@@ -1,6 +1,4 @@
 //! The window of `sequence` against the plainest thing that does the same: a set.
-//!
-//! What it is not: about time; nothing is given up here before the end.
 
 use super::modules::end;
 use crate::input::Input;

@@ -1,7 +1,5 @@
 //! Rings in memory that somebody else writes, with a stream over them: whatever stands in a word at
 //! whatever look, it ends the stream or is some bytes.
-//!
-//! What it is not: memory of the system, or its seals; see `dacapo_sys::memory`.
 
 use crate::input::Input;
 use crate::oracle;

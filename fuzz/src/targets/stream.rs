@@ -1,7 +1,5 @@
 //! Byte streams of flows: one end against a plain reading of its bytes, and a listener that many
 //! come to.
-//!
-//! What it is not: kernel TCP; the same engine is under it.
 
 use crate::input::Input;
 use crate::oracle::{self, limit};

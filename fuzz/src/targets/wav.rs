@@ -1,6 +1,4 @@
 //! WAV files.
-//!
-//! What it is not: playing.
 
 use crate::oracle;
 use dacapo_media::sound::{Container, Reader, Writer};

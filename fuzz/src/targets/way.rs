@@ -4,8 +4,6 @@
 //! ```text
 //!   units -> sender -> [ lost, repeated, moved, altered, late ] -> receiver -> units
 //! ```
-//!
-//! What it is not: hostile; who can alter a packet so that its checksum holds is in `modules_up`.
 
 use super::modules::{GRAPHS, end};
 use crate::input::Input;

@@ -1,6 +1,4 @@
 //! Records, messages and graphs: what comes on the control streams.
-//!
-//! What it is not: the order in which messages may come; `core_listener` and `core_dialer` are.
 
 use super::samples;
 use crate::input::Input;

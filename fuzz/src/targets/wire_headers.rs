@@ -1,6 +1,4 @@
 //! The fixed headers of datagrams and units, and small forms.
-//!
-//! What it is not: what modules do with headers; `modules_up` and `modules_way` are.
 
 use super::samples;
 use crate::input::Input;

@@ -1,6 +1,4 @@
 //! Packets of XTP as bytes, and what they do to an engine; its scripts are in `xtp_scripts.rs`.
-//!
-//! What it is not: two engines and a link; `crates/xtp/tests/seeds.rs` is.
 
 pub use super::xtp_scripts::engine_seeds;
 

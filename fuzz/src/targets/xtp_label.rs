@@ -7,8 +7,8 @@
 //!           a FIRST with a preface, data of a stream         send, pause, close
 //! ```
 //!
-//! What it is not: the engine below it alone (`xtp.rs`). It runs over sockets of loopback, where a
-//! datagram is there as soon as it is sent, so an input does the same each time.
+//! It runs over sockets of loopback, where a datagram is there as soon as it is sent, so an input
+//! does the same each time.
 
 use super::stream::warm_pool;
 use super::xtp::mend;

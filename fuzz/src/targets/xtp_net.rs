@@ -1,6 +1,4 @@
 //! Frames that an interface carries, the Ethernet addresses of peers, and the bytes of connections.
-//!
-//! What it is not: sockets; what comes out of those is the kernel's.
 
 use crate::oracle;
 use dacapo_xtp_net::eui64::MacAddr;

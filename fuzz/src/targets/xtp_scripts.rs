@@ -1,6 +1,4 @@
 //! Scripts that lead an engine of XTP through associations, from where mutations start.
-//!
-//! What it is not: what a script means; `xtp.rs` plays it.
 
 use super::xtp::{PORT, group};
 use dacapo_xtp::wire::{

@@ -1,7 +1,5 @@
 //! [`Binary`]: the fuzzer: how it is built, how a target runs, and what its log says.
 //!
-//! What it is not: a judge of findings.
-//!
 //! Source: <https://llvm.org/docs/LibFuzzer.html>
 
 use std::env;

@@ -4,8 +4,6 @@
 //!   fuzz/corpus/NAME + target/fuzz/work/NAME --libFuzzer -merge=1--> what reaches everything
 //!        --at most so many, small and large in turn--> fuzz/corpus/NAME/found-NN
 //! ```
-//!
-//! What it is not: complete; the rest stays below `target/fuzz/work`.
 
 use super::{Binary, work_folder};
 use std::fs;

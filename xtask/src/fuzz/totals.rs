@@ -4,8 +4,6 @@
 //!   {"targets":{"wire_record":{"executions":1200000,"seconds":90,"crashes":0},…}}
 //! ```
 //!
-//! What it is not: a reader of JSON; it reads what it writes, whatever the blanks.
-//!
 //! Invariant: the file is replaced whole, so a run that is stopped leaves the one before.
 
 use super::Found;

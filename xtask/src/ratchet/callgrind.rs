@@ -1,7 +1,5 @@
 //! [`Profile`]: the instructions of each function, from what callgrind writes.
 //!
-//! What it is not: a graph of calls; who calls what is passed over.
-//!
 //! Source: <https://valgrind.org/docs/manual/cl-format.html>
 
 use std::collections::BTreeMap;

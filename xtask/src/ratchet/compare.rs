@@ -1,6 +1,4 @@
 //! What has become of the recorded counts, and whether that passes.
-//!
-//! What it is not: a judge of speed; an instruction more may be worth it, and then it is accepted.
 
 use super::record::{HOTTEST, Record, Work};
 

@@ -5,8 +5,6 @@
 //!   tcp 135592622 total
 //!   tcp 30575920 libc.so.6: memcpy           and nine more, the hottest first
 //! ```
-//!
-//! What it is not: edited by hand.
 
 use super::callgrind::Profile;
 use std::io;

@@ -2,7 +2,8 @@
 //!
 //! - In the crates without I/O (`src` only): the clock, randomness of the system, sockets, threads.
 //!   Time and randomness are arguments, which is what makes a run repeatable.
-//! - Everywhere: `async fn`, marks of unfinished work, paths of somebody's machine.
+//! - Everywhere: `async fn`, marks of unfinished work, paths of somebody's machine, and in comments
+//!   headings that say what a thing is, or is not: a sentence of its own does.
 
 use super::lexer::Kind;
 use super::problem::Problem;
@@ -35,6 +36,9 @@ const EVERYWHERE: [Ban; 3] = [
 ];
 
 const MARKS: [&str; 3] = ["TODO", "FIXME", "XXX"];
+
+/// Headings, written so that this file does not hold them.
+const HEADINGS: [&str; 2] = [concat!("What it is", " not"), concat!("What it is", ":")];
 
 /// Folders of somebody's machine, written so that this file does not hold them.
 const MACHINE_PATHS: [&str; 3] =
@@ -93,6 +97,9 @@ fn check_source(source: &Source) -> Vec<Problem> {
             machine_paths(text, comment.line).chain(marks(text, comment.line))
         {
             report(line, what, remedy);
+        }
+        for heading in HEADINGS.into_iter().filter(|heading| text.contains(heading)) {
+            report(comment.line, format!("the heading `{heading}`"), "say it in a sentence");
         }
     }
     problems
@@ -189,6 +196,13 @@ mod tests {
     fn async_functions_and_debug_output_are_refused_everywhere() {
         assert_eq!(found("a.rs", "pub async fn a() {}\ndbg!(b);"), ["1: `async fn`", "2: `dbg!`"]);
         assert_eq!(found("a.rs", "let async_fn = 1; let dbg = 2;"), [""; 0]);
+    }
+
+    #[test]
+    fn headings_that_say_what_a_thing_is_are_refused_in_comments() {
+        let text = format!("//! A list.\n//!\n//! {} a tree.\nlet a = 1;", HEADINGS[1]);
+        assert_eq!(found("a.rs", &text), ["3: the heading `".to_owned() + HEADINGS[1] + "`"]);
+        assert_eq!(found("a.rs", "/// What it is called now.\nstruct A;"), [""; 0]);
     }
 
     #[test]

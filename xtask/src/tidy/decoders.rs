@@ -6,7 +6,7 @@
 //! lints that see the rest (arithmetic above all) denied in the file or in a module above it.
 //! Assertions in constants are checked by the compiler and pass.
 //!
-//! What it is not: exact. An index is a bracket straight after a name, a literal, `)`, `]` or `?`.
+//! An index is a bracket straight after a name, a literal, `)`, `]` or `?`.
 
 use std::collections::BTreeSet;
 

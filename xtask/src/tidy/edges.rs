@@ -11,8 +11,6 @@
 //!
 //! Names are those of the packages without `dacapo-`. Every package has a row; a row may allow more
 //! than is used today; what `[dependencies]` may use, `[dev-dependencies]` may use too.
-//!
-//! What it is not: a check of crates from outside; those are a matter of review.
 
 use std::collections::BTreeMap;
 

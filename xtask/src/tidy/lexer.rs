@@ -1,11 +1,11 @@
 //! A small lexer of Rust: words, literals and punctuation, each with its line; comments apart.
 //!
-//! What it is: enough of Rust's lexical grammar that a rule never takes the text of a string, a
-//! character or a comment for code: nested block comments, raw strings of every prefix, byte and
-//! C strings, characters against lifetimes, raw identifiers.
+//! Enough of Rust's lexical grammar that a rule never takes the text of a string, a character or a
+//! comment for code: nested block comments, raw strings of every prefix, byte and C strings,
+//! characters against lifetimes, raw identifiers.
 //!
-//! What it is not: a parser, or a judge of broken code. What the compiler would refuse gives some
-//! tokens, never a panic, and every step consumes at least one byte.
+//! What the compiler would refuse gives some tokens, never a panic, and every step consumes at
+//! least one byte.
 //!
 //! ```text
 //!   let c = '"'; // quote      ->   Ident(let) Ident(c) Punct(=) Char('"') Punct(;)

@@ -1,7 +1,7 @@
 //! [`Manifest`]: what the rules need of a `Cargo.toml`: the package's name and what it depends on.
 //!
-//! What it is not: a parser of TOML. It reads lines, which is exact for manifests that keep one
-//! dependency per line, in a table or under a heading of its own.
+//! It reads lines, which is exact for manifests that keep one dependency per line, in a table or
+//! under a heading of its own.
 
 use super::tree::Tree;
 

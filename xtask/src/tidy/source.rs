@@ -1,10 +1,9 @@
 //! [`Source`]: one Rust file as tokens, with its test code marked.
 //!
-//! What it is: what the rules ask of a file. Words by index (`word(i)` is empty outside the file,
-//! so that a pattern never needs a bound), the item that an attribute belongs to, the functions.
+//! What the rules ask of a file. Words by index (`word(i)` is empty outside the file, so that a
+//! pattern never needs a bound), the item that an attribute belongs to, the functions.
 //!
-//! What it is not: a syntax tree. Items are found by brackets and keywords, which formatted code
-//! that compiles makes exact enough.
+//! Items are found by brackets and keywords, which formatted code that compiles makes exact enough.
 //!
 //! Invariant: test code is what stands under `#[cfg(test)]` or `#[test]`, and whole files in
 //! `tests`, `benches` and `examples` folders or declared by `#[cfg(test)] mod name;`.

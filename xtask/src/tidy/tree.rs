@@ -1,10 +1,10 @@
 //! [`Tree`]: the texts of the repository that the rules look at.
 //!
-//! What it is: every Rust file, lexed, and every other text file, read once. A rule is a function
-//! of a tree and touches no disk, so that a test gives it a tree of two lines.
+//! Every Rust file, lexed, and every other text file, read once. A rule is a function of a tree and
+//! touches no disk, so that a test gives it a tree of two lines.
 //!
-//! What it is not: a view of version control. Build results (`target`, `out`) and hidden folders
-//! other than `.ci` and `.cargo` are left out by name.
+//! Build results (`target`, `out`) and hidden folders other than `.ci` and `.cargo` are left out by
+//! name.
 
 use std::fs;
 use std::io;

@@ -1,7 +1,5 @@
 //! What every help says after its list of options: notes, examples, exit codes.
 //!
-//! What it is not: the options; those are said where they are defined.
-//!
 //! Invariant: a text is made of blocks with an empty line between them. A block whose first line
 //! ends with a colon is a list and stays as it is; any other is a paragraph. The manual pages
 //! are made of these blocks.

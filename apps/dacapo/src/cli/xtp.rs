@@ -1,6 +1,4 @@
 //! The arguments of `xtp`.
-//!
-//! What it is not: what is done with them (`commands/xtp`).
 
 use super::{parse_duration, parse_place, texts};
 use clap::{Args, Subcommand, ValueHint};

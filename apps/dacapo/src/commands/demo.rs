@@ -10,8 +10,6 @@
 //! With --link a relay stands before `play`, and what is compared are the accounts of both ends and
 //! what did arrive (`demo/lossy.rs`).
 //!
-//! What it is not: a benchmark.
-//!
 //! Invariant: the second process ends with this one, by its own number.
 
 mod lossy;

@@ -1,6 +1,4 @@
 //! `dacapo explain`: the protocol of each flow of a session file, and why it is that one.
-//!
-//! What it is not: the reasons themselves; they come with the choice (`dacapo_qos::configure`).
 
 use crate::cli::{ExplainArgs, or_usage};
 use crate::exit::{Exit, Failure, exit_of};

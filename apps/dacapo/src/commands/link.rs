@@ -6,8 +6,6 @@
 //!   until a signal or --for: a line of counters each second; then the totals
 //! ```
 //!
-//! What it is not: the emulator, which is `dacapo-emulator`, or the effects (`dacapo-link`).
-//!
 //! Invariant: however it ends, the totals are printed and what was made for it is removed.
 
 mod figures;

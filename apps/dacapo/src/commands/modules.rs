@@ -4,8 +4,6 @@
 //!   function      mechanism                           module      gives
 //!   ordering      sequence numbers and a window       sequence    order, no duplicates
 //! ```
-//!
-//! What it is not: `docs/modules.md`, which says when to take which.
 
 use crate::cli::ModulesArgs;
 use crate::exit::{Exit, Failure};

@@ -1,6 +1,4 @@
 //! What the tests of faults share: transfers, saved files, how long contact may be lost.
-//!
-//! What it is not: processes and folders; those are in `common`.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]

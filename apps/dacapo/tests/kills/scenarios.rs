@@ -1,6 +1,4 @@
 //! The scenarios of the command: a victim that dies, a survivor, and the same again.
-//!
-//! What it is not: the scenarios of applications; those are in `endpoints.rs`.
 
 use crate::common::{Finished, LONG, Place, Running, flow, movie_session, session};
 use crate::common::{in_order, wait_until};

@@ -3,8 +3,6 @@
 //! ```text
 //!   gst-launch-1.0 -q fakesrc num-buffers=K ! [identity !] x N  fakesink       N = 0, 20
 //! ```
-//!
-//! What it is not: a part of this program; where it is not installed nothing is measured.
 
 use super::super::series::median;
 use std::ffi::OsStr;

@@ -6,8 +6,6 @@
 //!   timed     Runner + meter   and one reading of the clock per module and batch
 //! ```
 //!
-//! What it is not: a judgement; the command puts samples of all of them in turns.
-//!
 //! Invariant: what comes out is as it went in, so that the same packets go round for ever.
 
 use dacapo::{Random, Time};

@@ -1,6 +1,4 @@
 //! The modules that are measured: one that touches a header, one that does nothing.
-//!
-//! What it is not: in a catalogue; no graph can be made of them.
 
 use dacapo_lift::{Module, ModuleSpec};
 pub use dacapo_lift::{TOUCHED, Touch};

@@ -4,8 +4,6 @@
 //!   round   touch, pass  x  0 3 5 10 20 modules  x  batches of 1, 32  x  three ways
 //!           whole lives: alone, in batches, in trains;  buffers of Table 2;  a first use
 //! ```
-//!
-//! What it is not: the table.
 
 use super::super::line::line_through;
 use super::measure::{Bed, LEN, Load, Unmeasured, Way, meter_ns};

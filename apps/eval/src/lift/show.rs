@@ -1,6 +1,4 @@
 //! The tables of `dacapo bench lift`, and the same as JSON.
-//!
-//! What it is not: a measurement; every figure comes with the samples.
 
 use super::gstreamer::Found;
 use super::measure::{LEN, Load, Way};

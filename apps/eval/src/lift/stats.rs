@@ -1,6 +1,4 @@
 //! What is made of samples: medians and quartiles.
-//!
-//! What it is not: a measurement.
 
 use super::super::series::median;
 use serde_json::{Value, json};

@@ -1,8 +1,7 @@
 //! What the report of 1998 printed of its Lift.
 //!
-//! What it is: Tables 1 and 2 and EQ 3 of "Da CaPo++" (ETH Zürich, TIK Report 42, 1998): 1,000 runs
-//! each on an idle UltraSPARC 170E, real time. What it is not: comparable in what a module did: one
-//! that only passes a pointer on there, one that writes into the packet here too.
+//! Tables 1 and 2 and EQ 3 of "Da CaPo++" (ETH Zürich, TIK Report 42, 1998): 1,000 runs each on an
+//! idle UltraSPARC 170E, real time.
 
 /// A row: modules or bytes, and the columns in microseconds.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,6 @@
 //!        ^───────── how many have arrived ─────────────────┘   a window: nothing is lost
 //! ```
 //!
-//! What it is not: a load test; who overloads a way measures what it loses.
-//!
 //! Invariant: sender, emulator and receiver are threads of this process, so its processor time is
 //! that of all three.
 

@@ -14,8 +14,6 @@
 //!        <--{"id":7,"ok":true,"result":{…}}--
 //! ```
 //!
-//! What it is not: the session that comes of it (`session`), or the run (`run`, `echo`).
-//!
 //! Invariant: what is asked has bounds, whoever asks.
 
 use super::session::graph;

@@ -4,8 +4,6 @@
 //!   connect -> ask --> answer, answer …        look: has it answered before its time?
 //! ```
 //!
-//! What it is not: a run, or what is asked in it (`ask`).
-//!
 //! Invariants: no wait is without a bound, and a signal ends each; an answer to another question
 //! is passed over.
 

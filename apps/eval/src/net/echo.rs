@@ -4,8 +4,6 @@
 //!   near   ping n ->          far: the same back          <- pong n    the clock stops
 //! ```
 //!
-//! What it is not: the way in one direction; that would need two clocks that agree.
-//!
 //! Invariants: one unit is on its way at a time; one that does not come back within [`LOST_AFTER`]
 //! is lost, and is in no figure but that count; the first ones warm up and are in none.
 

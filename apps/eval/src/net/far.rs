@@ -8,10 +8,6 @@
 //!
 //! Of what is sent once for several it is told a session, and joins that.
 //!
-//! What it is not: open to more than a measurement: what is asked has bounds (`ask`), one run is
-//! under way at a time, and its session has a name that nobody can guess and one place; one that is
-//! joined is at the address of who asks.
-//!
 //! Invariants: while a run is under way no other thread drives the endpoint, or that would be
 //! measured too: who comes then is looked for now and then; a guest that asks nothing for
 //! [`IDLE_MAX`], or nonsense [`WRONG_MAX`] times, is let go; nothing that a guest does ends the far

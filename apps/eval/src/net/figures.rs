@@ -4,8 +4,6 @@
 //!   far:  End -> Report --JSON--> near:  Report + End + account -> Bulk, Delay
 //! ```
 //!
-//! What it is not: what is printed (`show`).
-//!
 //! Of what is sent once for several, each has its figures, to which the near end's processor time
 //! is reckoned whole; and there is their sum.
 //!

@@ -4,9 +4,6 @@
 //!   unit   number (8 bytes) | when it was handed over, ns, or 0 (8) | filling
 //! ```
 //!
-//! What it is not: the account of what became of each unit; the session has that, and both must
-//! agree.
-//!
 //! Invariants: a rate is of bytes between two looks at the clock, the first of which is at the
 //! first unit; nothing waits longer than [`SLICE`] without looking whether it is to stop.
 

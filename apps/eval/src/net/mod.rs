@@ -9,9 +9,6 @@
 //!
 //! Of what is sent once for several far ends the near end publishes the session, and each far end
 //! is asked to join it (`near`, `stage`).
-//!
-//! What it is not: a measurement of less than the whole: units go through the public interface of
-//! the library, from one application to the other.
 
 mod ask;
 mod asked;

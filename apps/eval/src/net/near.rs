@@ -6,8 +6,6 @@
 //!                   <---- result of each far end
 //! ```
 //!
-//! What it is not: a conversation (`asked`), the run (`run`), or the figures (`figures`).
-//!
 //! Invariants: no wait is without a bound, and a signal ends each; where a far end of several
 //! fails, the run ends, and its name is said.
 

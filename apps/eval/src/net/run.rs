@@ -6,8 +6,6 @@
 //!         |--------------- processor time of each ---------|
 //! ```
 //!
-//! What it is not: the choice of what is run (`ask`), or what is shown of it (`figures`).
-//!
 //! Of what is sent once for several, the near end has a session with each, and sends by the first.
 //!
 //! Invariants: every thread has ended when a run returns; what became of the units is asked when

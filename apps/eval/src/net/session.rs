@@ -1,7 +1,5 @@
 //! The session in which the near end asks, and the one that comes of a question.
 //!
-//! What it is not: the question (`ask`).
-//!
 //! Invariants: no text of a peer gets into a session file but the graph, which is one line of
 //! printable characters, and of what comes out of it every flow is one of bytes: a peer never names
 //! a file of this host.

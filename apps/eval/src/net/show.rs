@@ -1,6 +1,4 @@
 //! What `bench net` prints for people, and medians over the rounds.
-//!
-//! What it is not: the figures (`figures`), or what programs get (`json`).
 
 mod json;
 

@@ -1,7 +1,6 @@
 //! [`Stage`]: where the near end serves what is sent once for several far ends.
 //!
-//! What it is: an address of this host that all of them reach, a group, and fresh names. What it is
-//! not: who joins (`near`), or the session (`session`).
+//! An address of this host that all of them reach, a group, and fresh names.
 //!
 //! Invariant: the address is the one from which all far ends are reached: a group has one source,
 //! and who joins it takes nothing from any other.

@@ -1,6 +1,4 @@
 //! [`Sums`]: what became of units: sent = delivered + late + lost + dropped + unknown.
-//!
-//! What it is not: an account, of which it is made, or a rate (`figures`).
 
 use dacapo::{Account, Direction};
 

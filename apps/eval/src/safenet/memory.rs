@@ -1,6 +1,4 @@
 //! Both ends in this process, packets handed over by a call: the work of the processor alone.
-//!
-//! What it is not: the method, which is `dacapo_safenet::measure`.
 
 use super::row::{Level, Point, Results, Row};
 use super::then::{self, Then};

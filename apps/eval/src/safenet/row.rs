@@ -1,6 +1,4 @@
 //! [`Row`]: the points of one level, and the line through them.
-//!
-//! What it is not: a measurement.
 
 use super::super::line::{line_through, residuals};
 use super::then::Then;

@@ -1,6 +1,4 @@
 //! The tables of `bench safenet`, and its JSON.
-//!
-//! What it is not: a measurement.
 
 use super::row::{Level, Results, Row};
 use super::then::{NETWORK, Then};

@@ -1,9 +1,8 @@
 //! What the SAFENET document printed.
 //!
-//! What it is: the fits and limits of "A Performance Evaluation of the SAFENET Lightweight System"
-//! (Dempsey, Fenton, Michel, Waterman, Weaver, University of Virginia): Ada programs on DTC-2
-//! hosts, XTP on a processor board of its own (MVME 167), FDDI. What it is not: comparable in the
-//! network; and the limits of its users are the rate that was set, 1,500,000 bytes per second.
+//! The fits and limits of "A Performance Evaluation of the SAFENET Lightweight System" (Dempsey,
+//! Fenton, Michel, Waterman, Weaver, University of Virginia): Ada programs on DTC-2 hosts, XTP on a
+//! processor board of its own (MVME 167), FDDI.
 
 /// A level as the document measured it.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,8 +4,6 @@
 //! ```text
 //!   standard input   a line -> one look, as JSON, on standard output     end -> it ends
 //! ```
-//!
-//! What it is not: a part of the measurement that decides anything; it is asked twice at each look.
 
 use super::flow;
 use super::look::Look;

@@ -1,6 +1,4 @@
 //! What the sessions carry: one flow to each participant, whose source has nothing to send.
-//!
-//! What it is not: nothing; both ends have built graph, label, pace and account of it.
 
 use crate::exit::{Exit, Failure};
 use dacapo::Plan;

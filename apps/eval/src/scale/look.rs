@@ -1,7 +1,5 @@
 //! [`Look`]: what a process uses, as the system and its core say.
 //!
-//! What it is not: the memory that the kernel keeps for sockets; no process sees its own share.
-//!
 //! Sources: proc_pid_smaps(5), proc_pid_status(5), proc_pid_fd(5), getrusage(2).
 
 use crate::exit::Failure;

@@ -11,8 +11,6 @@
 //!     opens and closes
 //!     many sessions, idle; all closed
 //! ```
-//!
-//! What it is not: a measurement of flows that carry something (`bench net`).
 
 mod far;
 mod flow;

@@ -5,8 +5,6 @@
 //!   join -> Offered -> answer -> Ready -> activate -> Active [-> close -> SessionEnded]
 //! ```
 //!
-//! What it is not: the order of the measurement (`mod.rs`), or what is printed (`show.rs`).
-//!
 //! Invariants: at most [`WINDOW`] sessions are on their way at a time; every wait ends with what is
 //! waited for, a signal, or a failure after [`SILENCE_MAX`] without progress.
 

@@ -1,6 +1,4 @@
 //! [`Measured`]: what was measured, for people and for programs, beside the goals.
-//!
-//! What it is not: a judgement; a goal that is missed is said and is no failure.
 
 use super::look::Look;
 use crate::output::{self, Cell, Ink, Table, line};

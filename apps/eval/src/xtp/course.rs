@@ -6,8 +6,7 @@
 //!                   [0]          [1]          [2]
 //! ```
 //!
-//! What it is not: the sum of a run, which has its beginning and its end. Who compares a rate with
-//! that of others takes the same stretch of each.
+//! Who compares a rate with that of others takes the same stretch of each.
 //!
 //! Invariant: at most [`STEPS_MAX`] figures, none below the one before.
 

@@ -1,6 +1,4 @@
 //! The two costs that the paper derives, as differences of throughput.
-//!
-//! What it is not: a measurement.
 
 use super::Measured;
 use crate::cli::XtpMode;

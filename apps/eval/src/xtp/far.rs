@@ -4,8 +4,6 @@
 //!   accept -> read to the end -> JSON, as a message of the other stream -> close
 //! ```
 //!
-//! What it is not: told what is measured; whoever sends says it by sending.
-//!
 //! Invariants: one association is read at a time, others wait within their windows, [`WAITING_MAX`]
 //! at most; one that says nothing for [`IDLE_MAX`] is let go; nothing that a peer does ends the far
 //! end.

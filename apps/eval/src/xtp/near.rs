@@ -6,8 +6,6 @@
 //!   others            send send …                                           send, wait
 //! ```
 //!
-//! What it is not: a choice of what is run, or of how often.
-//!
 //! Invariant: the time of a run begins when the association is open and ends when its last byte has
 //! been read, less the pauses.
 

@@ -1,6 +1,4 @@
 //! The tables of `bench xtp`, and its JSON.
-//!
-//! What it is not: a measurement.
 
 use super::derived::{Costs, costs, find, places};
 use super::then::{BEST, SOURCE, WAITING};

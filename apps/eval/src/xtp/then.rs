@@ -1,11 +1,9 @@
 //! What the paper of 1995 printed.
 //!
-//! What it is: figures of G. Mapp, "Preliminary Performance Evaluation of SandiaXTP on ATM at ORL",
-//! PROMS '95: SandiaXTP as a process of its own (xtpd) on ATMos devices with an ARM processor, ATM
-//! of 100 Mbit/s, no losses. All are from its text; the curves of its Figures 2 to 5 (throughput
-//! and processor time over the send buffer) have no numbers, and none was read off them.
-//!
-//! What it is not: comparable in network or processor; the shape and the two costs are.
+//! Figures of G. Mapp, "Preliminary Performance Evaluation of SandiaXTP on ATM at ORL", PROMS '95:
+//! SandiaXTP as a process of its own (xtpd) on ATMos devices with an ARM processor, ATM of 100
+//! Mbit/s, no losses. All are from its text; the curves of its Figures 2 to 5 (throughput and
+//! processor time over the send buffer) have no numbers, and none was read off them.
 
 /// The best throughput with network buffers of one length, Mbit/s.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,4 @@
 //! `dacapo-lab-end`: one end of a session in a process of its own, for faults of processes.
-//!
-//! What it is not: a command for people; `dacapo-lab` starts it.
 
 use dacapo_lab::wire::process::run_program;
 use std::process::ExitCode;

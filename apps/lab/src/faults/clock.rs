@@ -1,7 +1,4 @@
 //! Clocks: those that drift, jump or stand, and the date.
-//!
-//! What it is not: a proof that nobody reads the wall clock; cores are given their time, and a
-//! check of the repository keeps it so.
 
 use super::trials::{exact, ms, trials};
 use crate::fault::{Fault, Scale, Seen};

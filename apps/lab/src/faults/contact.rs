@@ -1,6 +1,4 @@
 //! Contact that is lost for a while, on real sockets and between real processes.
-//!
-//! What it is not: how it is done (`crate::wire`), or the same in virtual time.
 
 use crate::fault::{Fault, Scale, Seen};
 use crate::wire::cuts::{self, Cut, DELAY, Healed};

@@ -1,6 +1,4 @@
 //! Who is gone, and who only seems to be: cuts, kills, silence.
-//!
-//! What it is not: processes that are killed; that needs processes.
 
 use super::trials::{exact, ms, trials};
 use crate::alarms::{Alarms, WINDOWS_PER_PATH, run_path};

@@ -1,6 +1,4 @@
 //! What a link does to single datagrams: it loses, doubles, reorders, alters, delays.
-//!
-//! What it is not: cuts and limits (`life`, `path`).
 
 use super::trials::{DELAY, Tally, exact, ms, trials};
 use crate::fault::{Fault, Scale, Seen};

@@ -1,6 +1,6 @@
 //! The rows, a file per kind of fault.
 //!
-//! What it is: [`FILES`], the one list. A new file exports `ROWS: &[Fault]` and gets a line here.
+//! [`FILES`], the one list. A new file exports `ROWS: &[Fault]` and gets a line here.
 
 mod clock;
 mod contact;

@@ -1,6 +1,4 @@
 //! What a path allows: sizes, rates, queues.
-//!
-//! What it is not: a path that goes away (`life`).
 
 use super::trials::{DELAY, exact, ms, trials};
 use crate::fault::{Fault, Scale, Seen};

@@ -5,8 +5,6 @@
 //!   full scale    cargo test -p PACKAGE --test FILE [NAME]  ->  "N tests passed"
 //!   short scale   every test that is named is there         ->  "N tests named"
 //! ```
-//!
-//! What it is not: these tests; a short run only keeps the table from naming tests that are gone.
 
 use crate::fault::{Fault, Scale, Seen};
 use serde_json::json;

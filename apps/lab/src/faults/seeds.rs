@@ -1,6 +1,4 @@
 //! Everything at once: thousands of seeds of mixed faults.
-//!
-//! What it is not: what is drawn (`dacapo_netlab::mixed`).
 
 use crate::fault::{Fault, Scale, Seen};
 use crate::sweep::{Sum, sweep};

@@ -1,6 +1,4 @@
 //! Set-up on links that lose, and what is sent to addresses that nobody has proved.
-//!
-//! What it is not: how a set-up is run and timed (`crate::setup`).
 
 use super::trials::trials;
 use crate::fault::{Fault, Scale, Seen};

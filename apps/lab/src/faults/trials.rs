@@ -1,6 +1,4 @@
 //! Rows whose run is a trial per seed: run, check, sum up, say.
-//!
-//! What it is not: the trials themselves, or what holds for them (`dacapo_netlab::trial`).
 
 use crate::fault::{Scale, Seen};
 use crate::sweep::{Sum, sweep};

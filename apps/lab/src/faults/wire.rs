@@ -1,6 +1,4 @@
 //! The hostile wire, on real sockets: junk, floods, churn.
-//!
-//! What it is not: how it is done (`crate::wire`), or the same in virtual time, where it is exact.
 
 use crate::fault::{Fault, Scale, Seen};
 use crate::wire::churn::{self, Churned, What};

@@ -1,7 +1,5 @@
 //! [`Child`]: a command that runs for minutes and can be stopped with everything it started.
 //!
-//! What it is not: a shell; what it writes goes to a file.
-//!
 //! Invariant: it is a process group of its own, so that a signal to us does not end it half, and
 //! one to it ends its children too.
 

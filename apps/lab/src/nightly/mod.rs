@@ -7,9 +7,6 @@
 //!              +---- totals.json, replaced whole --+        killed at any moment: goes on there
 //! ```
 //!
-//! What it is not: a gate; it goes on after a failure, lists them all, and says how each is
-//! repeated.
-//!
 //! Invariants: a seed is never run twice unless the run was killed before its chunk was noted; the
 //! totals on disk are always whole, of now or of one step before.
 

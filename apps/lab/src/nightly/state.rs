@@ -5,8 +5,6 @@
 //!   load   totals.json, else .old, else nothing yet
 //! ```
 //!
-//! What it is not: a log.
-//!
 //! Invariant: whenever the process is killed, one of the two files is whole.
 
 use dacapo_netlab::mixed::Totals;

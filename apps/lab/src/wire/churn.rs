@@ -6,9 +6,9 @@
 //!                                              a client that is gone in the middle
 //! ```
 //!
-//! What it is not: fast on purpose. A label is not given out again for two minutes and there are
-//! 65,536, so a core sets up at most 546 flows a second for long; good sessions go a little slower,
-//! and the client connects anew now and then, because one peer gets an eighth of the labels.
+//! A label is not given out again for two minutes and there are 65,536, so a core sets up at most
+//! 546 flows a second for long; good sessions go a little slower, and the client connects anew now
+//! and then, because one peer gets an eighth of the labels.
 //!
 //! Invariant: when everything has ended neither core has a session.
 

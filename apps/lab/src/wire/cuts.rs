@@ -5,8 +5,6 @@
 //!   streams:    server -- TUN, the emulator, TUN -- client          each in a network namespace
 //! ```
 //!
-//! What it is not: a path that only loses.
-//!
 //! Invariants: units sent = delivered + lost at both ends, none is unknown; over a stream none is
 //! lost and both ends saw the same bytes.
 

@@ -6,9 +6,6 @@
 //!                                     honest set-ups, one after the other
 //! ```
 //!
-//! What it is not: a measure of the kernel's part: what it drops before it is read costs the victim
-//! nothing here.
-//!
 //! Invariant: when it is over nothing of it is left.
 
 use super::initials::initials;

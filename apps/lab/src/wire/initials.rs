@@ -1,6 +1,4 @@
 //! The first datagrams of QUIC clients, as anybody can make them.
-//!
-//! What it is not: a client; nothing that is answered is read.
 
 use dacapo_security::{Identity, client_crypto, endpoint_keys};
 use quinn_proto::{ClientConfig, Endpoint, EndpointConfig};

@@ -4,8 +4,6 @@
 //!   a bucket of tokens --> a datagram of each kind in turn --> a socket of each stranger in turn
 //! ```
 //!
-//! What it is not: an attack on QUIC after its first datagram, or on keys.
-//!
 //! Invariants: the thread is gone with its handle; what could not be sent was not counted as sent;
 //! a rate that cannot be reached is not made up for later.
 

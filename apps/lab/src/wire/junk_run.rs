@@ -5,8 +5,7 @@
 //!   A  flow + junk to the port that the flow comes to     B  flow + as much to a port nobody reads
 //! ```
 //!
-//! What it is not: a measure of junk alone. Who sends the junk needs a processor too, so B is what
-//! A is compared with.
+//! Who sends the junk needs a processor too, so B is what A is compared with.
 //!
 //! Invariant: whatever comes, the account closes, nothing is unknown and no unit is altered.
 

@@ -4,8 +4,6 @@
 //!   silent: connect ...................      slow: connect d . a . c . a . p . o . 00 . 01 ...
 //! ```
 //!
-//! What it is not: a stream; no token is known.
-//!
 //! Invariant: at most [`HELD_MAX`] connections are held open, the newest ones.
 
 use std::collections::VecDeque;

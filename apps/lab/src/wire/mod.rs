@@ -11,9 +11,9 @@
 //!   junk_run, flood, churn, cuts, stops       what the rows of `faults/wire.rs`, `contact.rs` run
 //! ```
 //!
-//! What it is not: the rows, or virtual time. What is measured here is measured with a clock, so
-//! figures differ from run to run; whether a row holds depends on what happened and never on how
-//! long it took, except in its full form, which judges its own targets.
+//! What is measured here is measured with a clock, so figures differ from run to run; whether a row
+//! holds depends on what happened and never on how long it took, except in its full form, which
+//! judges its own targets.
 //!
 //! Invariants: only loopback and network namespaces made here are used; every socket, thread,
 //! process and namespace is gone when a run returns.

@@ -3,8 +3,6 @@
 //! ```text
 //!   unit:  | number, 8 bytes | the number's lowest byte, again and again |
 //! ```
-//!
-//! What it is not: media, or an account; the core keeps that.
 
 use dacapo_base::Time;
 use dacapo_core::{BeginError, Port, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter};

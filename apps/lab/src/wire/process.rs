@@ -5,8 +5,6 @@
 //!   dacapo-lab-end join ADDRESS     account …, over …; the end of its input ends it
 //! ```
 //!
-//! What it is not: a command for people.
-//!
 //! Invariant: a process is killed with its handle.
 
 use super::station::{Course, LONG, Role, Station};

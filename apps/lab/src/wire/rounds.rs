@@ -1,6 +1,4 @@
 //! Figures of rounds: medians, quantiles, and how they are said.
-//!
-//! What it is not: statistics; rounds are few.
 
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -6,8 +6,6 @@
 //!     seen, arrivals, heard     <--   what happened, what came, what passed the socket
 //! ```
 //!
-//! What it is not: a judge; it says what it saw.
-//!
 //! Invariants: a station that is dropped quits, says nothing to its peer, and its thread is gone;
 //! the heap counted is that of its thread alone.
 

@@ -5,8 +5,6 @@
 //!   restart:  KILL the server -- start it at the same port     the client is told so
 //! ```
 //!
-//! What it is not: failpoints; where a process is hit is chance.
-//!
 //! Invariant: every process started here is gone when a run returns.
 
 use super::process::Process;

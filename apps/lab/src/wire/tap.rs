@@ -1,6 +1,4 @@
 //! [`Tap`]: a transport that is listened to: what goes in and out, and a few datagrams of flows.
-//!
-//! What it is not: a change; everything passes as it is.
 
 use dacapo_base::Time;
 use dacapo_packet::Pool;

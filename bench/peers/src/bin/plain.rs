@@ -6,8 +6,7 @@
 //!   gso   the same datagrams, as many per call as UDP_SEGMENT takes, received with UDP_GRO
 //! ```
 //!
-//! What it is not: reliable (udp, gso) or paced; a source sends as fast as calls return. Invariant:
-//! every datagram begins with its number, which is all that a sink reads of it.
+//! Invariant: every datagram begins with its number, which is all that a sink reads of it.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -5,9 +5,8 @@
 //!   udp   echo, ping     the receive waits in the ring before the send goes; one call for both
 //! ```
 //!
-//! What it is not: a peer; it answers whether the transport would gain by a ring. Sockets, sizes
-//! and counting are those of `plain`. Invariant: a buffer is touched by this program only while no
-//! entry for it is in the ring.
+//! Sockets, sizes and counting are those of `plain`. Invariant: a buffer is touched by this program
+//! only while no entry for it is in the ring.
 
 #![allow(unsafe_code, reason = "what is pushed to a ring is not borrowed by it")]
 

@@ -5,9 +5,6 @@
 //!                                                             the emulator was late? not counted
 //! ```
 //!
-//! What it is not: a comparison by ratios to a control: the link is the measure. 500 Mbit/s of IP
-//! packets, 10 ms each way, a queue of two round trips, loss before the queue, both ways alike.
-//!
 //! Invariant: a run counts only when the emulator itself lost nothing and 99 of 100 packets were at
 //! most [`LATE_MAX_US`] late.
 

@@ -5,9 +5,9 @@
 //!                                                   +-----> raw.jsonl, machine.json, summary.json
 //! ```
 //!
-//! What it is not: a test; a missed goal is a result, and the exit status is 0. It is 1 when
-//! something could not be measured at all (no control, no quiet round), 2 for a wrong command
-//! line, 130 when stopped. Invariant: whatever the end, no process and no namespace is left.
+//! A missed goal is a result, and the exit status is 0. It is 1 when something could not be
+//! measured at all (no control, no quiet round), 2 for a wrong command line, 130 when stopped.
+//! Invariant: whatever the end, no process and no namespace is left.
 
 mod facts;
 mod judge;

@@ -1,7 +1,6 @@
 //! One run of one row: both ends started, waited for, and their reports made one sample.
 //!
-//! What it is not: the windows; those are in the programs. Invariant: a figure comes from a report
-//! of an end, or there is none.
+//! Invariant: a figure comes from a report of an end, or there is none.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,14 +1,12 @@
 //! [`Arrivals`]: what every sink of media does first with a unit.
 //!
-//! What it is: the medium header, the newest generation, the playout clock, and the figures.
+//! The medium header, the newest generation, the playout clock, and the figures.
 //!
 //! ```text
 //!   unit -> header -> older generation?  dropped
 //!                  -> delay, lateness    figures
 //!                  -> verdict            show at …, late, …     up to the sink what that means
 //! ```
-//!
-//! What it is not: a queue, or a decision.
 //!
 //! The playout clock is fed with the time at which the sender handed a unit over, not with its
 //! place in the medium: so it needs not know at which speed the sender plays, steps or repeats, and

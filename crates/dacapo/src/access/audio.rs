@@ -5,8 +5,6 @@
 //!          index: running number of the unit; media time: exactly that of its first sample
 //! ```
 //!
-//! What it is not: a medium ([`Sound`]), or a mixer.
-//!
 //! Invariants: silent in FF, in FR and at other frame rates, but never out of step with the
 //! pictures; a unit that could not be begun for lack of memory is the next one again.
 

@@ -1,6 +1,4 @@
 //! [`CountSink`]: a sink that only counts, with the verdicts of a player.
-//!
-//! What it is not: a player; nothing is shown or kept.
 
 use super::arrival::Arrivals;
 use super::progress::Progress;

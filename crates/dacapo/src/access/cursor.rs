@@ -1,15 +1,12 @@
 //! [`Cursor`]: which unit of a medium is due, by a [`Timeline`].
 //!
-//! What it is: the place of one source in its medium. A medium is a [`Grid`]: units at rising
-//! times.
+//! The place of one source in its medium. A medium is a [`Grid`]: units at rising times.
 //!
 //! ```text
 //!   playing        0 1 2 3 4 5 …        every unit once, in order, none before its time
 //!   fast forward   4     12     20      every 8th at the rate of the medium; the late ones are
 //!   fast reverse   20    12     4  0    left out; the unit at the end is shown when it stops there
 //! ```
-//!
-//! What it is not: the bytes of a unit.
 //!
 //! Invariants: between two jumps every unit is sent once and in order, also over STOP and PLAY and
 //! when the sender falls behind its timeline; the flow ends when the *session* is at its end, so

@@ -1,9 +1,7 @@
 //! Media in files: the pictures and the sound of an AVI file, JPEG pictures, the sound of a WAV or
 //! AU file.
 //!
-//! What it is: [`Pictures`] and [`Sound`] over the readers of `dacapo-media`. What it is not: a
-//! reader of anything else; the plan of a session refuses other files with the line that converts
-//! them.
+//! [`Pictures`] and [`Sound`] over the readers of `dacapo-media`.
 //!
 //! ```text
 //!   AVI      AviPictures, AviSound       one stream each

@@ -4,8 +4,7 @@
 //!   |ns|   0 1 2 … 31 | 32 33 … 63 | 64 66 … 126 | 128 132 …      32 buckets per octave
 //! ```
 //!
-//! What it is not: a window; [`Histogram::take`] begins anew. Invariant: at most 2 × 32 × 60
-//! buckets exist, and only those with samples.
+//! Invariant: at most 2 × 32 × 60 buckets exist, and only those with samples.
 
 use serde::Serialize;
 use std::collections::BTreeMap;

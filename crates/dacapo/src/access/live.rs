@@ -5,8 +5,6 @@
 //!   0 ------------------------------> position -------------> end, then from 0 for the next one
 //! ```
 //!
-//! What it is not: moved by anybody's commands; each viewer's timeline is its own from there on.
-//!
 //! Invariant: all sources that start at one instant begin at one position.
 
 use super::timeline::{Extent, Speed};

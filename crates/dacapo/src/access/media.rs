@@ -1,7 +1,6 @@
 //! [`Pictures`] and [`Sound`]: media as the sources need them, by index and by byte.
 //!
-//! What it is: the two traits, and their time as a [`Grid`]. What it is not: a container; files are
-//! in `file.rs`, made media in `test.rs`.
+//! The two traits, and their time as a [`Grid`].
 //!
 //! ```text
 //!   pictures   0     1     2     3          one unit each

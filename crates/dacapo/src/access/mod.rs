@@ -11,8 +11,6 @@
 //!   messages/  messages of any length as such bytes: Outbox, Inbox
 //! ```
 //!
-//! What it is not: a protocol; modules of the graph are in `dacapo-modules`.
-//!
 //! Invariant: nothing here reads a clock; files are opened here and nowhere else, by names that no
 //! peer chose (`names.rs`).
 

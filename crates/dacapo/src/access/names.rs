@@ -6,8 +6,6 @@
 //!   session "..", flow "a/b"         ->  _.-a_b.bin
 //! ```
 //!
-//! What it is not: a choice of folder, which is the user's.
-//!
 //! Invariants: a name has only `a-z A-Z 0-9 . _ -`, does not begin with a dot or a dash, is at most
 //! [`LEN_MAX`] bytes and never one that another flow of the session has.
 

@@ -8,9 +8,8 @@
 //!   a still                 the picture and its end; the player stays until the flow ends
 //! ```
 //!
-//! What it is: the playout clock decides when a unit goes to the player; the player's own clock
-//! takes over from there. What it is not: a decoder: bytes of a peer are decoded in the player's
-//! process.
+//! The playout clock decides when a unit goes to the player; the player's own clock takes over from
+//! there.
 //!
 //! Invariants: a player that stalls never holds up the core: beyond `QUEUE_BYTES` the oldest
 //! pictures that wait are replaced by "the previous one again", so that sound and pictures stay

@@ -1,7 +1,6 @@
 //! [`Progress`]: what a sink shows of itself while it works.
 //!
-//! What it is: a handle that the sink and whoever displays it share. What it is not: the ledger,
-//! which the core keeps and which closes; these figures are for people.
+//! A handle that the sink and whoever displays it share.
 //!
 //! ```text
 //!   sent (sender's clock) --offset--> our clock       delay = arrived - sent   the network's part

@@ -8,10 +8,9 @@
 //! Instead of units a sender can feed a flow with messages ([`RawSender::begin_messages`]): these
 //! become units only when the flow takes one.
 //!
-//! What it is not: blocking; `crate::session` waits. A sender whose queue is full gets its unit
-//! back. A receiver that does not read loses units, which the ledger books as `overflow`, unless it
-//! has promised to wake the core ([`RawReceiver::promise_wake`]): then its flow, which must go over
-//! a stream, is held up.
+//! A sender whose queue is full gets its unit back. A receiver that does not read loses units,
+//! which the ledger books as `overflow`, unless it has promised to wake the core
+//! ([`RawReceiver::promise_wake`]): then its flow, which must go over a stream, is held up.
 //!
 //! An empty source is asked again after [`ASK_EVERY`], or, when its sender has promised that
 //! somebody calls `Core::wake` after every unit and at the end ([`RawSender::promise_wake`]), only

@@ -7,8 +7,8 @@
 //!                                                    bytes         .bin, without boundaries
 //! ```
 //!
-//! What it is: the weave of the flows' units, in a file that is readable at every moment up to
-//! about a second ago. What it is not: a choice of names (`names.rs`), or a converter.
+//! The weave of the flows' units, in a file that is readable at every moment up to about a second
+//! ago.
 //!
 //! Invariants: an existing file is never written to unless it is empty and nobody's, or its
 //! overwriting was asked for; two processes never write to one; a file that gets nothing is removed

@@ -6,9 +6,6 @@
 //!      audio  Port::Sink   --+
 //!      back   Port::Source <- RawSender
 //! ```
-//!
-//! What it is not: a decision about the session; flows that cannot be taken are declined one by
-//! one.
 
 use super::count::{CountSink, RawCountSink};
 use super::names::Names;

@@ -1,6 +1,4 @@
 //! What the sources of media share: the header of a unit, commands, and units that cannot be begun.
-//!
-//! What it is not: a source.
 
 use super::timeline::Timeline;
 use crate::command::Command;

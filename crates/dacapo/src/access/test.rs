@@ -1,9 +1,7 @@
 //! Media that are made while they are sent: the test movie, in any order.
 //!
-//! What it is: [`Pictures`] and [`Sound`] over `dacapo_media::testmovie`, so that two hosts can be
-//! tried without a file, and what arrives can be compared with what anybody can make.
-//!
-//! What it is not: cheap: a picture is painted and compressed each time it is asked for.
+//! [`Pictures`] and [`Sound`] over `dacapo_media::testmovie`, so that two hosts can be tried
+//! without a file, and what arrives can be compared with what anybody can make.
 
 use super::media::{Pictures, Sound};
 use dacapo_media::testmovie::{Generator, TestMovieError};

@@ -1,9 +1,9 @@
 //! [`Timeline`]: where in its medium a session is, as a function of time and of the commands it
 //! got.
 //!
-//! What it is: sans-IO. Every source of a session has a timeline of its own, made with the same
-//! [`Extent`] and speed; the core gives a command to all of them at one `now`, so they stay in step
-//! to the nanosecond without knowing each other.
+//! Sans-IO. Every source of a session has a timeline of its own, made with the same [`Extent`] and
+//! speed; the core gives a command to all of them at one `now`, so they stay in step to the
+//! nanosecond without knowing each other.
 //!
 //! ```text
 //!   position(now) = anchor + rate * (now - anchor time)          0 <= position <= duration
@@ -25,8 +25,6 @@
 //! | FWD | jumps to the end and stops there; PLAY from there ends the flow |
 //! | RWD | jumps to the start; plays on from there, or stays stopped |
 //! | FPS | shows so many media frames per second; 0 is the nominal rate |
-//!
-//! What it is not: a medium ([`super::cursor`] says which unit is due), or a clock.
 //!
 //! Invariants: every command that changes position or direction, and every continuation after a
 //! stop, counts the generation up, by the same number in every source; FPS does not, because

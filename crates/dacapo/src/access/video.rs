@@ -4,8 +4,6 @@
 //!   unit = medium header (24 bytes) | the picture as it is stored; none: the previous one again
 //! ```
 //!
-//! What it is not: a medium ([`Pictures`]), or a clock.
-//!
 //! Invariant: a picture that could not be begun for lack of memory is the next one again.
 
 use super::cursor::{Cursor, Due};

@@ -1,14 +1,12 @@
 //! [`Weaver`]: units of several flows become the streams of one file or pipe that keep their time.
 //!
-//! What it is: a container has no times of its own, picture n *is* at n / rate. So what did not
-//! come must be stood in for: the previous picture again, silence.
+//! A container has no times of its own, picture n *is* at n / rate. So what did not come must be
+//! stood in for: the previous picture again, silence.
 //!
 //! ```text
 //!   pictures   0 1 . 3 4 |jump| 90 91       . repeat
 //!   sound      00112..344|jump|.180181      . silence; after a jump all streams begin together
 //! ```
-//!
-//! What it is not: a file or a player ([`Output`] is), or a clock.
 //!
 //! Invariants: a unit is written where its place in the medium says, or not at all; after a jump
 //! the streams are apart by less than one picture; what is filled in is at most [`FILL_FACTOR`]

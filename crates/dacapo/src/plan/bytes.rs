@@ -1,6 +1,4 @@
 //! Flows of bytes of the application: who gets their ends, and a plan of one without a file.
-//!
-//! What it is not: the ends themselves ([`crate::access::raw`], [`crate::transfer`]).
 
 use super::choice::{self, Around};
 use super::media::Found;

@@ -5,8 +5,6 @@
 //!       --configure::choose-->  graph, transport, outcome  -->  FlowOffer + explanation
 //! ```
 //!
-//! What it is not: the search (`dacapo_qos::configure`), or an exchange.
-//!
 //! Invariant: an offer that is made is legal over its transport, as the core will check again.
 
 use super::Assumptions;

@@ -8,8 +8,6 @@
 //!             at most 20 Mbit/s, shown 100 ms after sending
 //!             asks for: delay at most 150 ms
 //! ```
-//!
-//! What it is not: a format that is read back.
 
 use super::choice::Chosen;
 use super::media::Origin;

@@ -1,6 +1,4 @@
 //! [`FlowExplanation`]: why a flow has its protocol, as text and as data.
-//!
-//! What it is not: the reasons themselves, which come with the choice (`dacapo_qos::configure`).
 
 use super::choice::Chosen;
 use super::missing::AssumedMedium;

@@ -4,8 +4,6 @@
 //!   ["segment", { module = "sequence", hold = "60 ms" }]
 //!       ->  [0x0001 {}, 0x0002 { 0: 60_000_000 }]
 //! ```
-//!
-//! What it is not: a choice of modules, or a check whether the graph is legal.
 
 use super::Place;
 use dacapo_lift::{Catalogue, Graph, Illegal, ModuleSpec, Node, ParamSpec, ParamUnit, Params};

@@ -1,6 +1,6 @@
 //! The media that a session file names: found, opened, measured.
 //!
-//! What it is not: sending. Readers that are opened here are closed again.
+//! Readers that are opened here are closed again.
 //!
 //! Invariants: a file that several flows name is opened once and its problem told for each; how
 //! large pictures are is known of every one, from the index.

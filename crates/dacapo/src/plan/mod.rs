@@ -11,8 +11,6 @@
 //!                                                  who joins: chosen anew, tightened
 //! ```
 //!
-//! What it is not: a session; a plan can be served any number of times.
-//!
 //! Invariants: what a plan says of a file was true when it was loaded; a publisher opens it anew
 //! for every participant, so one that has vanished since is refused to that participant and nobody
 //! else. Every problem names its file and line.

@@ -4,8 +4,6 @@
 //!   [[flow]] + its medium  ->  units (how long, how many), pace, use, pins, attributes  ->  choice
 //! ```
 //!
-//! What it is not: dependent on who joins; see [`super::choice`].
-//!
 //! Invariant: all lengths are in bytes of units without the 4 bytes of the core's own header.
 
 use super::describe;

@@ -5,8 +5,6 @@
 //!                                                ->  open: a source or sink per flow
 //! ```
 //!
-//! What it is not: the exchange, which is the core's.
-//!
 //! Invariants: what a plan offers can be changed before it is published; a flow is offered as it
 //! was published in all that was changed, and chosen in the rest. Participants have sources of
 //! their own, so that one never moves another's medium; a live one begins where the first one is

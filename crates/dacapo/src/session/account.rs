@@ -3,9 +3,6 @@
 //! ```text
 //!   sent = delivered + late + lost + dropped + unknown        (not sent and duplicates apart)
 //! ```
-//!
-//! What it is not: a count of this end alone; once a flow has ended, its ledger is the receiver's,
-//! which both ends then have.
 
 use super::entry::Entry;
 use super::flow::{Direction, Flow};

@@ -6,9 +6,6 @@
 //!   JOIN there                 -> its session waits with those of the first to be accepted
 //! ```
 //!
-//! What it is not: for flows that are sent once for several, or for a session with a bound on those
-//! who join: of these there is one account, at the first.
-//!
 //! Invariants: who has locked a branch may lock the first, to tell it, and nobody who has locked
 //! the first locks a branch; a branch serves as long as the creator lives.
 

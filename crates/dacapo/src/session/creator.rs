@@ -1,6 +1,4 @@
 //! [`Creator`]: who owns a session file, listens, and gets a session with everybody who joins.
-//!
-//! What it is not: a session; it can have many at a time.
 
 use super::branch::Branches;
 use super::driver::Shared;

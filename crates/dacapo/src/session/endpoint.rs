@@ -5,8 +5,6 @@
 //!              +-- Session to 192.0.2.7 --+                   callers', one connection per peer
 //!              +-- Session to 192.0.2.7 --+ one connection
 //! ```
-//!
-//! What it is not: a process-wide thing; a program can have several, which do not know each other.
 
 use super::builder::Builder;
 use super::creator::Creator;

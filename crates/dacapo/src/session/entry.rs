@@ -6,8 +6,6 @@
 //!      +---------+---------+--> Over(why)
 //! ```
 //!
-//! What it is not: the core's session, whose events move it (`events`).
-//!
 //! Invariant: `Over` is the last phase.
 
 use super::account::FlowAccount;

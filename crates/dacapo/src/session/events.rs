@@ -4,8 +4,6 @@
 //!   a turn -> who has joined gets an entry -> events of the core -> phases, accounts, backlogs
 //! ```
 //!
-//! What it is not: a queue of events for the application; calls wait for what they need.
-//!
 //! Invariant: an offer is answered in the turn in which it comes, with an end for each flow of
 //! bytes.
 

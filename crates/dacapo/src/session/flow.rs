@@ -1,6 +1,4 @@
 //! [`FlowInfo`]: a flow of a session as this end sees it; and the end itself.
-//!
-//! What it is not: the account of its units (`account`).
 
 use super::misuse;
 use crate::access::messages::Inbox;

@@ -4,8 +4,6 @@
 //!   send -> queue of the flow -> core -> … -> core -> queue of the flow -> recv
 //!          256 units, 4 MiB                        4,096 units, 4 MiB
 //! ```
-//!
-//! What it is not: the session, which is an entry of the endpoint's state.
 
 use super::account::Account;
 use super::driver::{Guard, Shared};

@@ -10,8 +10,8 @@
 //! and what is bounded). Both ends of a flow with `source = { raw = true }` are made into ends of
 //! messages by its applications, whatever its protocol is; units go over the network as before.
 //!
-//! What it is not: repair. What a flow loses breaks the messages that it was of, one by one, and
-//! they are reported as broken; ask for `loss = "0"` where none may be.
+//! What a flow loses breaks the messages that it was of, one by one, and they are reported as
+//! broken; ask for `loss = "0"` where none may be.
 //!
 //! Invariant: calls wait with the session as those for units do, and say the same when it ends.
 //!

@@ -1,8 +1,8 @@
 //! Sessions of an application's own bytes, as a program uses them.
 //!
-//! What it is: the life cycle of 1998 (create, listen or connect, activate, deactivate, close) as
-//! calls that block, over a [`Host`](crate::Host) that the callers' threads drive. A flow carries
-//! *units*: what one call sends, one call receives.
+//! The life cycle of 1998 (create, listen or connect, activate, deactivate, close) as calls that
+//! block, over a [`Host`](crate::Host) that the callers' threads drive. A flow carries *units*:
+//! what one call sends, one call receives.
 //!
 //! ```text
 //!        Creator                                 Participant

@@ -7,9 +7,6 @@
 //!   session with C: sender --+
 //! ```
 //!
-//! What it is not: the queue (`crate::access::raw`), or how who joins gets a sender of it
-//! (`publish`).
-//!
 //! Invariants: the flow ends when all of them that were accepted have finished it or are over, and
 //! one at least has finished it or nobody waits to be accepted; who closes first has what waited
 //! then sent to its participant, and waits for nothing that others hand over later.

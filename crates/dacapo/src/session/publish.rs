@@ -10,8 +10,6 @@
 //! Of a flow that is sent once for several, the first who comes gets the end, and each who comes
 //! while it runs a further end of the same queue.
 //!
-//! What it is not: the sessions; the core has not set them up yet.
-//!
 //! Invariants: at most [`BACKLOG_MAX`] sessions wait to be accepted before further ones are
 //! refused; the ends of one participant never reach the session of another; of each offer only the
 //! queue that was opened last is remembered, and none that is gone.

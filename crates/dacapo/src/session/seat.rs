@@ -8,9 +8,6 @@
 //!          \-> the one that works least
 //! ```
 //!
-//! What it is not: a division of one peer's work, or the way of those who join to one
-//! (`branch`).
-//!
 //! Invariants: there is one as long as none is full; one that is there stays as long as the
 //! endpoint; here no lock of one is taken under that of another.
 

@@ -1,7 +1,7 @@
 //! [`State`]: everything behind the lock of an endpoint.
 //!
-//! What it is: the host, the sessions, peers and served sessions, and who drives them. What it is
-//! not: waiting; that is `waiting`. What the core tells is followed in `events`.
+//! The host, the sessions, peers and served sessions, and who drives them. What the core tells is
+//! followed in `events`.
 //!
 //! Invariant: between two calls everything that the core has told is followed, and everything that
 //! may be sent is sent.

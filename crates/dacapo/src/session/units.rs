@@ -1,8 +1,5 @@
 //! What calls do with the queue of a flow: put a unit or message in, take one out.
 //!
-//! What it is not: waiting, when the queue is full or empty (`handle`), or the queue itself
-//! (`crate::access::raw`).
-//!
 //! Invariant: what does not fit is given back, and nothing else has changed.
 
 use super::entry::Entry;

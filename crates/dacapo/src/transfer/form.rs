@@ -8,8 +8,6 @@
 //!   end      1: no more files     size                 SHA-256
 //! ```
 //!
-//! What it is not: reliable by itself; that is the flow's affair.
-//!
 //! Invariants: integers are big-endian; a unit that does not parse is an error, never a guess.
 
 #![deny(

@@ -5,8 +5,6 @@
 //!                               -> something is missing              -> NAME.incomplete
 //! ```
 //!
-//! What it is not: a choice of name, which `form::safe_name` has made, or the file (`part.rs`).
-//!
 //! Invariants: NAME appears whole or not at all; what was received is never thrown away; stretches
 //! of zeros are left as holes.
 

@@ -5,9 +5,8 @@
 //!                                                   recover   what a killed process has left
 //! ```
 //!
-//! What it is: the two access modules behind `dacapo send` and `dacapo recv`, and the parts of them
-//! that other ways of transfer use. What it is not: what makes the flow reliable; that is composed
-//! from its attributes.
+//! The two access modules behind `dacapo send` and `dacapo recv`, and the parts of them that other
+//! ways of transfer use.
 //!
 //! Invariants: what is saved under its name is whole and has the SHA-256 that the sender named; a
 //! peer chooses a name, never a folder.

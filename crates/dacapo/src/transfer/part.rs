@@ -9,8 +9,6 @@
 //!            nothing came, or it is NAME already                removed
 //! ```
 //!
-//! What it is not: a judge of what is whole (`incoming.rs`), or of names (`form.rs`).
-//!
 //! Invariants: NAME never stands for less than a whole file, whenever the process ends; nothing
 //! that exists is touched without leave; what came is never thrown away; of two processes that
 //! receive the same name without leave to overwrite, the second is refused at once.

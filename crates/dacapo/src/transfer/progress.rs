@@ -1,6 +1,4 @@
 //! [`TransferProgress`]: how far a transfer is, shared by its access module and whoever shows it.
-//!
-//! What it is not: the ledger of the flow.
 
 use super::form::{Digest, hex};
 use serde::Serialize;

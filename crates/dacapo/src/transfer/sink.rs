@@ -1,8 +1,5 @@
 //! [`FileSink`]: the units of a transfer as files in a folder, or on standard output.
 //!
-//! What it is not: a choice of folder, or of what a lossy flow loses; a file with gaps is kept
-//! under another name and said to be incomplete.
-//!
 //! Invariants: at most [`OPEN_MAX`] files are open; after the first error nothing more is taken;
 //! every file that began has a result.
 

@@ -4,8 +4,8 @@
 //!   a.bin, b.bin  ->  begin 0 · data 0 · data 0 · end 0 · begin 1 · end 1
 //! ```
 //!
-//! What it is not: blocking. A pipe is read only when it has something; an empty one makes the
-//! source idle until whoever watches the pipe wakes the flow ([`Starved`]).
+//! A pipe is read only when it has something; an empty one makes the source idle until whoever
+//! watches the pipe wakes the flow ([`Starved`]).
 //!
 //! Invariants: one file is open at a time; a unit that found no memory is written later, unchanged;
 //! names of files without their folders.

@@ -1,6 +1,4 @@
 //! One creator and any number of sessions with it, over links of the emulator, in virtual time.
-//!
-//! What it is not: a check; what each session saw is kept for the tests.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use dacapo::core::{

@@ -1,6 +1,4 @@
 //! Folders with test media in them, and the session that plays a movie.
-//!
-//! What it is not: a way for a session to run; that are `lab` and `world`.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use dacapo::Plan;

@@ -1,6 +1,6 @@
 //! Two cores back to back in virtual time: what one transmits, the other gets in the same instant.
 //!
-//! What it is not: a network; that is `dacapo-netlab`. It can lose datagrams of flows on purpose.
+//! It can lose datagrams of flows on purpose.
 
 use dacapo::core::{
     ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, Ledger, Local, PeerId, Publisher,

@@ -1,7 +1,5 @@
 //! [`End`]: one end of what the suite tries; and [`Life`]: two of them over a wire in virtual time.
 //!
-//! What it is not: a check.
-//!
 //! ```text
 //!   units every 3 ms -> a -> [ under way ] -> b -> units        timers of both fire when due
 //! ```

@@ -1,7 +1,7 @@
 //! The rule that a choice of modules rests on: a better service below is never worse above.
 //!
-//! What it is: random settings, and pairs of services of which one is at least as good as the other
-//! in everything, put under a module. What it is not: a check that what a profile predicts is true.
+//! Random settings, and pairs of services of which one is at least as good as the other in
+//! everything, put under a module.
 //!
 //! ```text
 //!   above    A >= B        then also

@@ -1,7 +1,5 @@
 //! Parameters that change while a flow runs: the message that the spec names does it.
 //!
-//! What it is not: a list of what a module's messages may be; it may know others.
-//!
 //! ```text
 //!   built with value v          : units -> a -> lossy wire -> b -> units   \
 //!                                                                            the same, to the byte

@@ -1,6 +1,4 @@
 //! What a module sends on its own, besides what it was given: copies, parity, what it held back.
-//!
-//! What it is not: a judgement whether that is of use.
 
 use super::end::{Life, Wire};
 use super::{DATAGRAM_LEN, PATH_HEAD, Subject, place_of, places, unit};

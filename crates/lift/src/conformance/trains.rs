@@ -4,8 +4,6 @@
 //!   datagrams -> lost, repeated, altered -> one by one         -> units, counts of drops
 //!                                        -> in trains of equals -> the same
 //! ```
-//!
-//! What it is not: a judgement how fast that is.
 
 use super::end::End;
 use super::{Subject, unit};

@@ -7,8 +7,6 @@
 //!                       lane 1 -> load -> [module 1] …
 //! ```
 //!
-//! What it is not: the order of runs and the public face; that is the runner's.
-//!
 //! Invariants: a load that no call touched is neither moved nor counted again; `waiting` is the
 //! number of slots in all lanes of a direction.
 

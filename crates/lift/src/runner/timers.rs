@@ -1,7 +1,5 @@
 //! [`Timers`]: which module wants to be called when.
 //!
-//! What it is not: a wheel; a graph has a handful of timers.
-//!
 //! Invariant: at most one entry per module and timer.
 
 use crate::TimerId;

@@ -5,8 +5,6 @@
 //!   with all  lane? trains? [module] clock
 //! ```
 //!
-//! What it is not: what happens when a module does something else; there the walk ends.
-//!
 //! Invariants: every module that was called is counted; a batch is never taken past what waits.
 
 use super::{Direction, Stage, Surroundings};

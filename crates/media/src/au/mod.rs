@@ -1,8 +1,7 @@
 //! AU: sound behind a short header, as Sun and NeXT wrote it (`.au`, `.snd`).
 //!
-//! What it is: a [`Reader`] whose sound comes in the byte order of every other container here, and
-//! a [`Writer`] whose files any player reads. What it is not: compressed sound in AU (refused by
-//! name, with the `ffmpeg` line).
+//! A [`Reader`] whose sound comes in the byte order of every other container here, and a [`Writer`]
+//! whose files any player reads.
 //!
 //! ```text
 //!   0 ".snd"  4 where the sound begins  8 its length  12 encoding  16 rate  20 channels

@@ -1,7 +1,5 @@
 //! Opening an AU file: where its sound is, and what it is.
 //!
-//! What it is not: reading of the sound; that is [`crate::sound::Reader`].
-//!
 //! Invariants: the sound begins behind the header and within the input.
 //!
 //! Decoder: of AU files.

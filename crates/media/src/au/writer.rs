@@ -5,8 +5,7 @@
 //!   sync      the length so far, as long as 32 bits hold it
 //! ```
 //!
-//! What it is not: the parsing of one. The speakers and valid bits of a format have no place in a
-//! header and are left out.
+//! The speakers and valid bits of a format have no place in a header and are left out.
 //!
 //! Invariants: at every moment the file is readable, up to where it was synced last, or all of it
 //! before the first sync and above 4 GiB. Source: as in [`crate::au`].

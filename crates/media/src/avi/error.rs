@@ -1,6 +1,4 @@
 //! What can go wrong with an AVI file, reading and writing.
-//!
-//! What it is not: a list of what is merely odd; that is [`crate::Warning`].
 
 use std::fmt;
 use std::io;

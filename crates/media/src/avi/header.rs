@@ -9,7 +9,6 @@
 //!       [indx]       super index: where the stream's chunk indexes are
 //! ```
 //!
-//! What it is not: the media; the counts written here are not believed, the index is.
 //! Invariants: every accepted video or audio stream has a format that passes its check.
 
 #![deny(

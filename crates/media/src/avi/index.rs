@@ -5,9 +5,9 @@
 //!   ix##    head: base offset, count | offset  len    offset from the base
 //! ```
 //!
-//! What it is not: a verdict about the media. What an index says is checked against the file once
-//! (does a chunk of that stream begin where the first entry points?), then believed within the
-//! bounds of the file: a wrong entry gives a wrong picture, not a wrong read.
+//! What an index says is checked against the file once (does a chunk of that stream begin where the
+//! first entry points?), then believed within the bounds of the file: a wrong entry gives a wrong
+//! picture, not a wrong read.
 //!
 //! Invariants: entries are read from bytes that exist, in blocks; reading stops at the limit.
 

@@ -5,8 +5,8 @@
 //!              `- streams            `- span    `- span             `- span
 //! ```
 //!
-//! What it is not: a look into the media. The lengths of RIFF headers are not needed and not
-//! believed; those of lists are, when the file is long enough for them.
+//! The lengths of RIFF headers are not needed and not believed; those of lists are, when the file
+//! is long enough for them.
 //!
 //! Invariants: each step moves at least 8 bytes forward, and there are at most
 //! [`OUTLINE_CHUNKS_MAX`] steps.

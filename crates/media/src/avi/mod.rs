@@ -1,8 +1,7 @@
 //! AVI: Motion JPEG pictures and PCM sound, linear or companded, in RIFF chunks with an index.
 //!
-//! What it is: a [`Reader`] that finds every picture and every audio byte of a file, and a
-//! [`Writer`] whose files any player reads. What it is not: other codecs (refused by name, with
-//! the `ffmpeg` line that converts them), timing (that is the playout clock's).
+//! A [`Reader`] that finds every picture and every audio byte of a file, and a [`Writer`] whose
+//! files any player reads.
 //!
 //! ```text
 //!   RIFF 'AVI '

@@ -1,7 +1,5 @@
 //! [`Reader`]: pictures by index and sound by byte, out of an AVI file.
 //!
-//! What it is not: a player; it knows nothing of when a picture is due.
-//!
 //! Invariants: after opening, no call reads more than what it was asked for, and a call's buffer
 //! never grows beyond the bytes that exist and the limits.
 

@@ -1,8 +1,5 @@
 //! Finds the chunks of a file whose index is missing or wrong, by going from one to the next.
 //!
-//! What it is not: a search byte by byte; where no chunk follows another one it stops, and says
-//! so.
-//!
 //! Invariants: each step moves at least 8 bytes forward and there are at most as many steps as
 //! the limit on index entries allows.
 

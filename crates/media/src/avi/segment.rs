@@ -5,7 +5,7 @@
 //!   segment   LIST movi [chunks … ix00 ix01]  (first one only:) idx1
 //! ```
 //!
-//! What it is not: the writing itself. Everything here turns state into bytes.
+//! Everything here turns state into bytes.
 //!
 //! Invariants: the header has the same length whatever the counts are.
 

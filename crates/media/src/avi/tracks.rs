@@ -1,7 +1,6 @@
 //! Where every chunk of every stream is.
 //!
-//! What it is: the result of reading an index or of searching a file, whichever it was.
-//! What it is not: the media themselves.
+//! The result of reading an index or of searching a file, whichever it was.
 //!
 //! ```text
 //!   video   [offset, len] per picture          picture i is entry i

@@ -7,8 +7,7 @@
 //!   finish    last segment closed, header patched
 //! ```
 //!
-//! What it is not: interleaving; chunks stand in the file in the order in which they are given.
-//! Nor a check of pictures; whatever bytes are given are a picture.
+//! Pictures are not checked: whatever bytes are given are one.
 //!
 //! Invariants: at every moment the file is readable up to its last whole chunk by readers that
 //! search when there is no index; memory is bounded by the chunks of one segment, and in a pipe

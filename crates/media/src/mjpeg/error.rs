@@ -1,6 +1,4 @@
 //! What can go wrong with a file of JPEG pictures.
-//!
-//! What it is not: a list of what is merely odd; that is [`crate::Warning`].
 
 use std::fmt;
 

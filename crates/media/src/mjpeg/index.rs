@@ -4,8 +4,6 @@
 //!   file ──Scanner──> [offset, length] per picture, size of the first, is it a still?
 //! ```
 //!
-//! What it is not: the pictures.
-//!
 //! Invariants: there is at least one picture; every one is within the input as it was searched;
 //! they do not overlap and their offsets rise, so memory grows with bytes that exist only.
 //!

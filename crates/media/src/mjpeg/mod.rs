@@ -1,8 +1,7 @@
 //! JPEG: single pictures, and files of many one after the other (`.mjpg`, `.mjpeg`).
 //!
-//! What it is: the markers of one picture ([`picture_size`], [`is_complete`]), and a [`Reader`]
-//! that finds every picture of a file. What it is not: a decoder, or a container: such a file has
-//! no index, no rate and no sound.
+//! The markers of one picture ([`picture_size`], [`is_complete`]), and a [`Reader`] that finds
+//! every picture of a file.
 //!
 //! ```text
 //!   FFD8 … FFD9  FFD8 … FFD9  FFD8 … FFD9           one after the other; the rate is told

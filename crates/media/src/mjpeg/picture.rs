@@ -1,7 +1,6 @@
 //! The markers of a JPEG picture: its size, and whether all of it is there.
 //!
-//! What it is not: a decoder. Nothing is decompressed, and a picture with these markers in place
-//! can still be damaged.
+//! Nothing is decompressed, and a picture with these markers in place can still be damaged.
 //!
 //! ```text
 //!   SOI  [marker length body] ...  SOFn (height, width)  ...  SOS  coded bytes, RSTn  EOI

@@ -1,7 +1,5 @@
 //! [`Reader`]: pictures by index, out of a file of JPEG pictures.
 //!
-//! What it is not: a player; it knows nothing of when a picture is due.
-//!
 //! Invariants: a call reads one picture; its buffer never grows beyond the bytes that exist and
 //! the limits. What is given begins and ends as a picture, even if the file has changed meanwhile.
 //!

@@ -10,8 +10,8 @@
 //! After a damaged one the search goes on at its last length, which may have been the wrong one:
 //! the next picture can begin before the end that it gave.
 //!
-//! What it is not: a decoder. Coded bytes are looked at for markers only: a byte FF is one of them
-//! when 00 follows, a restart marker is part of them, and anything else ends them.
+//! Coded bytes are looked at for markers only: a byte FF is one of them when 00 follows, a restart
+//! marker is part of them, and anything else ends them.
 //!
 //! Invariants: it goes back over one segment at most, and only once over each byte, so its time is
 //! that of reading the file a few times; memory is one block. It gives up after [`GAP_MAX`] bytes

@@ -5,8 +5,7 @@
 //!   one such row for early arrivals (negative), one for late ones
 //! ```
 //!
-//! What it is not: a window; it counts from the beginning. Invariants: no allocation after the
-//! beginning, and every sample is in exactly one bucket.
+//! Invariants: no allocation after the beginning, and every sample is in exactly one bucket.
 
 #![deny(
     clippy::unwrap_used,

@@ -1,9 +1,9 @@
 //! The playout clock: when a media frame that arrived is to be shown.
 //!
-//! What it is: a map from media time to local time, fixed by the first arrival of a *generation*
-//! (a stretch of continuous play; every jump or change of speed by command begins a new one) plus
-//! a start delay, the jitter budget. What it is not: a queue or a device. The caller keeps the
-//! media frame until the time that it is given; no clock is read here.
+//! A map from media time to local time, fixed by the first arrival of a *generation* (a stretch of
+//! continuous play; every jump or change of speed by command begins a new one) plus a start delay,
+//! the jitter budget. The caller keeps the media frame until the time that it is given; no clock is
+//! read here.
 //!
 //! ```text
 //!   media time   m0     m1     m2     m3        speed s: 1 media second takes 1/s seconds

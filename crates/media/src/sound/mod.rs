@@ -1,8 +1,7 @@
 //! Sound that lies in a file as it is played: what [`crate::wav`] and [`crate::au`] have in common.
 //!
-//! What it is: one [`Reader`] and one [`Writer`], told by a [`Container`] where the sound is and in
-//! which order of bytes. What it is not: about pictures, or about sound between pictures (that is
-//! [`crate::avi`]).
+//! One [`Reader`] and one [`Writer`], told by a [`Container`] where the sound is and in which order
+//! of bytes.
 //!
 //! ```text
 //!   header, of the container | sound: blocks, one after the other | anything

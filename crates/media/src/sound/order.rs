@@ -4,7 +4,7 @@
 //!   S16  12 34  <->  34 12        U8  signed  <->  unsigned: the highest bit        G.711  same
 //! ```
 //!
-//! What it is not: a change of the samples' values. Done twice it gives the same bytes again.
+//! Done twice it gives the same bytes again.
 //!
 //! Decoder: of the sound of AU files.
 

@@ -6,8 +6,7 @@
 //!   given    12 | 78 56 | BC
 //! ```
 //!
-//! What it is not: a decoder; samples come with the values that they have in the file, in the
-//! order of bytes that [`crate::SampleEncoding`] says. Headers are the business of each container.
+//! Headers are the business of each container.
 //!
 //! Invariants: `data_len` is a multiple of the format's block and within the input; a call reads
 //! at most 14 bytes more than it was asked for, and none where samples are not turned.

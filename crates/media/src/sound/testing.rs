@@ -1,6 +1,4 @@
 //! What every container of sound must do, as outcomes that its tests ask for.
-//!
-//! What it is not: the tests of what one container does in its own way.
 
 use std::fmt::Debug;
 use std::io::Cursor;

@@ -7,8 +7,6 @@
 //!   finish    pad byte, header written again
 //! ```
 //!
-//! What it is not: a converter; samples go into the file with the values that they come with.
-//!
 //! Invariants: at every moment the file is readable, up to where it was synced last, or all of it
 //! before the first sync; after a failure nothing more is written.
 

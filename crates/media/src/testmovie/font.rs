@@ -7,8 +7,6 @@
 //!   # #
 //!   ###
 //! ```
-//!
-//! What it is not: a typeface; nothing but digits is ever drawn.
 
 /// Blocks of a digit, across.
 pub(super) const WIDTH: usize = 3;

@@ -1,9 +1,9 @@
 //! Test movies: pictures and sound that are made, not filmed, and the same on every machine.
 //!
-//! What it is: moving colour bars, a clock whose hand goes round once a second, a bouncing ball,
-//! the picture's number in block digits, noise against too good a compression; a tone per channel
-//! with a click each second, when the hand is up and a white square flashes. So loss, freezes,
-//! order and lip synchrony are visible and audible. What it is not: a benchmark of an encoder.
+//! Moving colour bars, a clock whose hand goes round once a second, a bouncing ball, the picture's
+//! number in block digits, noise against too good a compression; a tone per channel with a click
+//! each second, when the hand is up and a white square flashes. So loss, freezes, order and lip
+//! synchrony are visible and audible.
 //!
 //! ```text
 //!   +-----------------------------+

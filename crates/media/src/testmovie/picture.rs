@@ -1,7 +1,7 @@
 //! Paints the pictures of a test movie, in RGB.
 //!
-//! What it is not: the encoder. Invariants: a picture depends on size, index and media time only;
-//! nothing is painted outside of it, whatever its size.
+//! Invariants: a picture depends on size, index and media time only; nothing is painted outside of
+//! it, whatever its size.
 
 use super::font;
 use super::sine;

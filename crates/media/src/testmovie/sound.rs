@@ -4,8 +4,6 @@
 //!   channel 0  440 Hz, channel 1  660 Hz, channel 2  880 Hz …
 //!   |!~~~~~~~~~~~~~~~~~~~~~|!~~~~~~~~~~~~~~~~~~~~~|!~~~    ! = 5 ms of 2 kHz, fading out
 //! ```
-//!
-//! What it is not: stateful; any sample can be made alone, so pieces join without a seam.
 
 use super::sine;
 use crate::format::AudioFormat;

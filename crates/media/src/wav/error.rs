@@ -1,6 +1,4 @@
 //! What can go wrong when a WAV file is read.
-//!
-//! What it is not: a list of what is merely odd; that is [`crate::Warning`].
 
 use std::fmt;
 

@@ -1,7 +1,6 @@
 //! WAV: PCM, linear or companded, in RIFF chunks, beyond 4 GiB too.
 //!
-//! What it is: a [`Reader`] of RIFF/WAVE and RF64 files, and a [`Writer`] whose files any player
-//! reads. What it is not: compressed sound in WAV (refused by name, with the `ffmpeg` line).
+//! A [`Reader`] of RIFF/WAVE and RF64 files, and a [`Writer`] whose files any player reads.
 //!
 //! ```text
 //!   RIFF 'WAVE'                       RF64 'WAVE'          above 4 GiB

@@ -1,7 +1,5 @@
 //! Opening a WAV file: where its sound is, and what it is.
 //!
-//! What it is not: reading of the sound; that is [`crate::sound::Reader`].
-//!
 //! Invariants: at most [`CHUNKS_MAX`] chunk headers are looked at, each at least 8 bytes behind
 //! the one before.
 

@@ -5,8 +5,6 @@
 //!   sync      lengths so far; above the limit RIFF becomes RF64 and JUNK becomes ds64
 //! ```
 //!
-//! What it is not: the parsing of one.
-//!
 //! Invariants: at every moment the file is readable, up to where it was synced last. Source: as
 //! in [`crate::wav`].
 

@@ -1,11 +1,8 @@
 //! Module `checksum`: a CRC-32C at the end of every packet.
 //!
-//! What it is: the Castagnoli polynomial (RFC 3720, appendix B.4; RFC 4960, appendix B) over all
-//! bytes that the modules above made, headers included, in the packet's tail room. It finds every
-//! burst of up to 32 altered bits, and one in 2^32 of other alterations passes.
-//!
-//! What it is not: the UDP checksum, which a router that alters packets makes right again, or
-//! protection against an attacker.
+//! The Castagnoli polynomial (RFC 3720, appendix B.4; RFC 4960, appendix B) over all bytes that the
+//! modules above made, headers included, in the packet's tail room. It finds every burst of up to
+//! 32 altered bits, and one in 2^32 of other alterations passes.
 //!
 //! ```text
 //!   down  | headers and payload |  ->  | headers and payload | CRC-32C |

@@ -1,7 +1,5 @@
 //! What `sequence` does to what is predicted: packets wait for those before them.
 //!
-//! What it is not: repair; what is lost below stays lost.
-//!
 //! ```text
 //!   lost or late   x
 //!   come             1  2  3  4  |  5         1 to 4 wait up to `hold` for x, 5 does not:

@@ -1,11 +1,9 @@
 //! Module `sequence`: numbers packets, puts them in order, drops repeated ones, counts missing
 //! ones.
 //!
-//! What it is: on the way down a number per packet; on the way up a window in which packets wait
-//! for those before them, at most `hold` long and at most a window's length. What is missing then
-//! is reported lost, and dropped as `stale` should it come later.
-//!
-//! What it is not: repair, or a playout buffer (that is in the access part and survives a change).
+//! On the way down a number per packet; on the way up a window in which packets wait for those
+//! before them, at most `hold` long and at most a window's length. What is missing then is reported
+//! lost, and dropped as `stale` should it come later.
 //!
 //! ```text
 //!   wire   0 1 3 2 2 5          (4 is lost)

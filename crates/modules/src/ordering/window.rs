@@ -1,7 +1,7 @@
 //! [`Window`]: the packets that wait for the ones before them.
 //!
-//! What it is: a queue of slots from the next expected number on, some of them empty, and the
-//! memory of which of the last numbers came. What it is not: a clock, or a counter of reasons.
+//! A queue of slots from the next expected number on, some of them empty, and the memory of which
+//! of the last numbers came.
 //!
 //! ```text
 //!            next

@@ -1,7 +1,7 @@
 //! What `repeat` does to what is predicted: fewer losses, later, at several times the packets.
 //!
-//! What it is not: a promise. Losses are taken to come in runs whose lengths have no memory
-//! (Gilbert 1960), which is what a mean length says and no more.
+//! Losses are taken to come in runs whose lengths have no memory (Gilbert 1960), which is what a
+//! mean length says and no more.
 //!
 //! ```text
 //!   lost     x x x . . . . x .        a run that outlasts the gap takes the packet and its copy

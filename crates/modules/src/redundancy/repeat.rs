@@ -1,13 +1,10 @@
 //! Module `repeat`: sends every packet again, once or a few times, some time later.
 //!
-//! What it is: the simplest forward error correction, for flows that cannot wait for a question
-//! and its answer: a loss is made good when one of the copies comes. It follows RFC 2198 (redundant
-//! audio data) in the idea that what was sent is sent again some packets later, without its coarser
-//! coding and without its header: a copy is the packet itself, byte for byte, so what stands above
-//! tells it by what it tells packets by.
-//!
-//! What it is not: parity (one packet for several), or the end of copies: `sequence` above drops
-//! those that were not needed, `segment` those of segments, the flow's account those of units.
+//! The simplest forward error correction, for flows that cannot wait for a question and its answer:
+//! a loss is made good when one of the copies comes. It follows RFC 2198 (redundant audio data) in
+//! the idea that what was sent is sent again some packets later, without its coarser coding and
+//! without its header: a copy is the packet itself, byte for byte, so what stands above tells it by
+//! what it tells packets by.
 //!
 //! ```text
 //!   down   1 2 3 4 5 6        1' is the bytes of 1, read-only until they are copied

@@ -1,7 +1,7 @@
 //! [`Waiting`]: packets that were sent and are to be sent again.
 //!
-//! What it is: read-only views in the order in which they were sent last, which is the order in
-//! which they are due. What it is not: a clock, or what copies them.
+//! Read-only views in the order in which they were sent last, which is the order in which they are
+//! due.
 //!
 //! ```text
 //!   due first                                     due last

@@ -1,7 +1,5 @@
 //! What `segment` does to what is predicted: units take the place of packets.
 //!
-//! What it is not: an account of single units; all figures are those of a mean unit.
-//!
 //! ```text
 //!   packets   |0|1|2|3|   |4|5|6|7|        a run of losses (x) that begins anywhere in a unit,
 //!              . . x x     x . . .         or reaches into it, takes the whole unit

@@ -1,9 +1,7 @@
 //! [`Reassembly`]: the units of which some segments have come.
 //!
-//! What it is: segments by unit and index, and the memory of which units are finished. What comes
-//! in order is a list of pieces, each a packet or a train; only what comes ahead of its turn is
-//! sorted. What it is not: a clock or a counter; the module asks what is complete and what is too
-//! old.
+//! Segments by unit and index, and the memory of which units are finished. What comes in order is a
+//! list of pieces, each a packet or a train; only what comes ahead of its turn is sorted.
 //!
 //! ```text
 //!            floor                         newest

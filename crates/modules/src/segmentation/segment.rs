@@ -1,11 +1,9 @@
 //! Module `segment`: cuts units into packets of the path's size, and joins packets to units.
 //!
-//! What it is: on the way down a header before every segment of the strided layout in which the
-//! unit already lies: no byte of payload moves. On the way up a window of units of which some
-//! segments have come; a whole unit goes up as a chain of views, a unit that gets no further
-//! segment for `patience` is given up. Segments that came in one train stay one.
-//!
-//! What it is not: order (units go up as they become whole) or repair.
+//! On the way down a header before every segment of the strided layout in which the unit already
+//! lies: no byte of payload moves. On the way up a window of units of which some segments have
+//! come; a whole unit goes up as a chain of views, a unit that gets no further segment for
+//! `patience` is given up. Segments that came in one train stay one.
 //!
 //! ```text
 //!   down   unit (chain of trains)   |h0|seg 0|h1|seg 1|h2|seg 2, last|

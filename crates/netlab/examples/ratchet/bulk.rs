@@ -1,6 +1,4 @@
 //! Bulk: one flow that always has more, from the creator to the participant.
-//!
-//! What it is not: set-up or the end of anything; only the middle is counted.
 
 use crate::pair::{PARTICIPANT, Pair, offer};
 use crate::ports::Counts;

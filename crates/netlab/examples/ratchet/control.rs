@@ -1,6 +1,4 @@
 //! Control: sessions over one connection, set up, changed while they run, and closed.
-//!
-//! What it is not: the handshake of a connection; that is before what is counted.
 
 use crate::counted;
 use crate::pair::{CREATOR, PARTICIPANT, Pair, graph, offer};

@@ -6,8 +6,6 @@
 //!   clock: jumps to the earliest deadline when nothing is left to do
 //! ```
 //!
-//! What it is not: a measurement of time, or of what the system does; there are no sockets.
-//!
 //! Invariants: nothing depends on the clock, the environment, the command's words or a hash's seed;
 //! only what runs inside [`counted`] is counted; a run that did not do its work fails.
 //!

@@ -1,6 +1,4 @@
 //! [`Pair`]: a creator and a participant, back to back.
-//!
-//! What it is not: a network; nothing is lost, late or altered (`dacapo_netlab::World`).
 
 use crate::ports::Opens;
 use crate::streams::Streams;

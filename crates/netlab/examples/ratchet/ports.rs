@@ -1,6 +1,4 @@
 //! The ends of flows: a source that always has another unit, and a sink that counts.
-//!
-//! What it is not: a check of bytes; that is what tests are for.
 
 use dacapo_base::Time;
 use dacapo_core::{

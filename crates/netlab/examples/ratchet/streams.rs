@@ -3,8 +3,6 @@
 //! ```text
 //!   transmit --> StreamEnd --bytes--> Wire (256 KiB) --bytes--> StreamEnd --> packets
 //! ```
-//!
-//! What it is not: TCP, or the table of streams of a transport.
 
 use crate::pair::address;
 use dacapo_base::Time;

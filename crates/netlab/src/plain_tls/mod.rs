@@ -1,10 +1,10 @@
 //! A stand-in for TLS in QUIC, so that whole cores run in virtual time and repeat from a seed.
 //!
-//! What it is: the traits of `quinn_proto::crypto` with messages of fixed length and no randomness.
-//! quinn's state machine takes the way it takes with TLS 1.3 and client certificates: three levels
-//! of keys, the same flights, the same sizes, identities known at the same points, key updates,
-//! retry. What it is not: secure. Payloads and headers stay in the clear, everybody can compute
-//! every key. Only integrity is real: a damaged packet is dropped, as by an AEAD.
+//! The traits of `quinn_proto::crypto` with messages of fixed length and no randomness. quinn's
+//! state machine takes the way it takes with TLS 1.3 and client certificates: three levels of keys,
+//! the same flights, the same sizes, identities known at the same points, key updates, retry.
+//! Payloads and headers stay in the clear, everybody can compute every key. Only integrity is real:
+//! a damaged packet is dropped, as by an AEAD.
 //!
 //! ```text
 //!   client                                level         server

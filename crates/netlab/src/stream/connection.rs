@@ -7,8 +7,6 @@
 //!                     over
 //! ```
 //!
-//! What it is not: the bytes of prefaces and records; at each end is the transport's own engine.
-//!
 //! Invariants: a core hears of a stream's end once, and of nothing after it; what a core has
 //! written before it closed arrives, unless the network ends the connection; a core that closes, or
 //! hears of the end, has every view of its pool back.

@@ -6,8 +6,6 @@
 //!      '-- Way::Stream --> records --> random pieces, delayed --> records --'
 //! ```
 //!
-//! What it is not: kernel TCP; it stands for it where virtual time and repeatability count.
-//!
 //! Invariant: everything random follows from the seed of the world, and worlds without streams draw
 //! nothing for them.
 

@@ -4,8 +4,8 @@
 //!   Mouth -> [ piece, due ][ piece, due ] … -> Drain      at most `capacity` bytes in between
 //! ```
 //!
-//! What it is not: TCP. It has no windows, no slow start and no acknowledgements; what it keeps of
-//! TCP is what a core can see: order, delay, stalls after a loss, and that it takes no more.
+//! It has no windows, no slow start and no acknowledgements; what it keeps of TCP is what a core
+//! can see: order, delay, stalls after a loss, and that it takes no more.
 //!
 //! Invariants: bytes come out once and in order, in pieces of random length; at most the capacity
 //! is on the way.

@@ -8,8 +8,6 @@
 //!   left       no view, session, connection or stream; no more than 3 bytes out per byte in before
 //!              an address is proved
 //! ```
-//!
-//! What it is not: a figure; how much came through is in the [`Outcome`].
 
 use super::{Carrier, FlowOutcome, FlowPlan, Outcome, Trial};
 use dacapo_core::{Code, Error, Fault, Ledger};

@@ -9,10 +9,8 @@
 //!                              |  from_running: faults by the time from here
 //! ```
 //!
-//! What it is: the form in which every fault in virtual time is written down: a link each way that
-//! may change on the way, cuts, clocks, kills, changes of epoch, flows over datagrams and streams.
-//! What it is not: [`crate::scenario`], which runs one flow over one link and leaves the checks to
-//! its tests.
+//! The form in which every fault in virtual time is written down: a link each way that may change
+//! on the way, cuts, clocks, kills, changes of epoch, flows over datagrams and streams.
 //!
 //! Invariant: the same trial gives the same outcome, datagram by datagram.
 

@@ -1,6 +1,4 @@
 //! How a [`Trial`] is run: what both applications do, and when which fault happens.
-//!
-//! What it is not: a judgement of what came out (`check`).
 
 use super::{Carrier, EachWay, End, Fault, FlowOutcome, FlowPlan, Outcome, Stages, Trial};
 use crate::scenario::{UnitOnLink, raw_offer, watch_units};

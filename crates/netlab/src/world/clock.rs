@@ -8,9 +8,6 @@
 //!         +---------------> world
 //! ```
 //!
-//! What it is not: the calendar, which cores read for one purpose only
-//! ([`super::World::calendar`]).
-//!
 //! Invariants: it never runs backwards; a clock that was never touched is that of the world,
 //! exactly; at [`NodeClock::world`] of a deadline the node's clock shows the deadline or more.
 

@@ -1,6 +1,4 @@
 //! Faults that a test puts into a [`World`] while it runs: cuts, kills, clocks, other links.
-//!
-//! What it is not: what links do by themselves (`dacapo-link`).
 
 use super::{NodeId, World};
 use dacapo_base::Time;

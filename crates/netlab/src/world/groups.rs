@@ -1,7 +1,6 @@
 //! Groups of a [`World`]: who has joined which, and where a datagram to one goes.
 //!
-//! What it is: a network that brings a datagram to every member, over the link to each by itself.
-//! What it is not: the time that joining takes in a network; it is done at once.
+//! A network that brings a datagram to every member, over the link to each by itself.
 
 use super::World;
 use crate::NodeId;

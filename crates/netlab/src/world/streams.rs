@@ -1,6 +1,4 @@
 //! The streams of a [`World`]: what its cores ask for, and what the links do to them.
-//!
-//! What it is not: the streams themselves (`crate::stream`).
 
 use super::World;
 use crate::NodeId;

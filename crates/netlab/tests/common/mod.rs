@@ -1,6 +1,4 @@
 //! Two cores (or more) driven by hand: what each reports is kept, and the clock moves step by step.
-//!
-//! What it is not: a scenario; every test says itself what is done when.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod raw;

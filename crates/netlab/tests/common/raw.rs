@@ -1,9 +1,6 @@
 //! A peer that speaks QUIC and nothing else, in a world: what it sends on its streams and data port
 //! is said byte by byte. It dials a core ([`RawPeer::new`]) or waits for one
 //! ([`RawPeer::listening`]).
-//!
-//! What it is not: a core; it keeps no state of sessions, answers nothing by itself, and is no node
-//! of the world: its datagrams are injected, and what is sent to it is taken from the strays.
 
 pub use dacapo_netlab::raw::{question, tagged};
 

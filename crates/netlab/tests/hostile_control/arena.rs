@@ -5,8 +5,6 @@
 //!   As::Listener    raw <-- QUIC -- participant <== honest flow ==> creator
 //! ```
 //!
-//! What it is not: the cases; those are in the files beside it.
-//!
 //! Invariant: what it says by itself is right; what is wrong is said by the cases.
 
 use crate::common::raw::{RawPeer, hello, tagged};

@@ -1,8 +1,6 @@
 //! What is looked at after a case: how its session or connection ended, and that nobody else has
 //! noticed.
 //!
-//! What it is not: what a case itself is about; its script looks at that.
-//!
 //! Invariants, checked by [`Arena::finish`] after every case: the honest session has lost nothing
 //! and kept its rate, others can still join, both ledgers close, and nothing is left of the raw
 //! peer: no session, no view, no connection. What the core sent to it is bounded by what it sent.

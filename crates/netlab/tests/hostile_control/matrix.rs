@@ -1,7 +1,4 @@
 //! Every message in every state, against the tables of docs/protocol.md, read as they stand there.
-//!
-//! What it is not: a test of the function behind the tables (that is the core's own); here a peer
-//! says each message on a connection, and what is looked at is what becomes of its session.
 
 use crate::arena::{Arena, As, At, join, welcome};
 use crate::common::ms;

@@ -5,8 +5,6 @@
 //!   a read of 4,000 bytes in segments of 1,448
 //!   cut            |segment 0 |segment 1 |short|           free            |
 //! ```
-//!
-//! What it is not: a read; the transport does that.
 
 use super::{Pool, PoolFull, TRAIN_BODY_BYTES};
 use crate::{Layout, Packet};

@@ -5,8 +5,6 @@
 //!  pull_head, take_head    |room----|payload|      header becomes room ->
 //! ```
 //!
-//! What it is not: payload.
-//!
 //! Invariant: a call changes every segment of the packet or, when one has no room, none.
 
 use super::{NoRoom, Pool};

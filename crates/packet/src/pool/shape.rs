@@ -5,8 +5,6 @@
 //!  join          |0|1|  |2|3|4|  ->  |0|1|2|3|4|
 //! ```
 //!
-//! What it is not: a change of bytes.
-//!
 //! Invariant: what was split off and is joined again is as it was.
 
 use super::{CLASS_BYTES, Pool, PoolFull};

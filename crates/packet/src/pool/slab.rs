@@ -5,8 +5,6 @@
 //!          what carve gave ................. ^ where the next one begins
 //! ```
 //!
-//! What it is not: a queue; whoever carves decides what belongs together.
-//!
 //! Invariant: what was carved is nobody else's, and the rest of a slab is a view like any other: it
 //! is given back through [`Pool::free`].
 

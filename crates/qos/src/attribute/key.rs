@@ -1,9 +1,7 @@
 //! [`AttributeKey`]: the attributes, in one table.
 //!
-//! What it is: numbers, names, kinds, ranges and bounds, and the reading and writing of one
-//! quantity.
-//! What it is not: extensible; another attribute is a new number here and a new version of the
-//! vocabulary. Invariant: a quantity that was read is within the range of its key.
+//! Numbers, names, kinds, ranges and bounds, and the reading and writing of one quantity.
+//! Invariant: a quantity that was read is within the range of its key.
 
 use std::error::Error;
 use std::fmt;

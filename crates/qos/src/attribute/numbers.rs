@@ -1,8 +1,6 @@
 //! [`AttributeNumbers`]: a requirement as the numbers that go over the wire.
 //!
-//! What it is: the conversion between requirements and numbers, with the checks of what a peer
-//! says. What it is not: bytes, which are `dacapo-wire`'s, or versions: a number of a newer
-//! vocabulary is given back to whoever reports it.
+//! The conversion between requirements and numbers, with the checks of what a peer says.
 //!
 //! Invariant: attributes that were made from numbers pass [`Attributes::check`].
 

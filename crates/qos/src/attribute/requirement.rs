@@ -1,7 +1,6 @@
 //! [`Requirement`]: what is asked of one attribute.
 //!
-//! What it is: two hard bounds and a soft weight. What it is not: tied to a key; the key says what
-//! its numbers mean and is given to every method that needs it.
+//! Two hard bounds and a soft weight.
 //!
 //! ```text
 //!        min               max

@@ -1,6 +1,6 @@
 //! Attributes on a command line: `delay<=150ms@0.5,order=ordered,loss=0`.
 //!
-//! What it is: the reading of requirements that stand in one line of text, separated by commas.
+//! The reading of requirements that stand in one line of text, separated by commas.
 //!
 //! ```text
 //!   throughput >= 4 Mbit/s @ 0.5        name, comparison, value, weight
@@ -9,8 +9,6 @@
 //!   delay @ 0.5                         a weight alone
 //!   reliable                            no loss, in order, nothing twice, changes noticed
 //! ```
-//!
-//! What it is not: the session file; a value means the same in both.
 //!
 //! Invariants: what is accepted passes [`Attributes::check`]; a bound or weight is given once;
 //! `reliable` and a bound of the same attribute give the stricter of both.

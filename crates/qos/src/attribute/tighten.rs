@@ -1,7 +1,6 @@
 //! [`Attributes::tightened`]: what two sides ask of one flow, together.
 //!
-//! What it is: the stricter of both for every bound. What it is not: a choice of protocol; whether
-//! anything meets the outcome is found elsewhere.
+//! The stricter of both for every bound.
 //!
 //! ```text
 //!   first            ├──────────────────┤           throughput at least 1, at most 4 Mbit/s

@@ -1,7 +1,6 @@
 //! Weights as people write them: 0 to 1 in steps of 0.01.
 //!
-//! What it is: the reading into percent. What it is not: rounding; 0.005 is refused. Invariant: a
-//! weight that was read is at most 100 %.
+//! The reading into percent. Invariant: a weight that was read is at most 100 %.
 
 use crate::units::{Dimension, PPB};
 

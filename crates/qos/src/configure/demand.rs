@@ -1,15 +1,15 @@
 //! [`Demand`] and [`DemandSet`]: what a choice has to meet, one thing at a time.
 //!
-//! What it is: the attributes that were asked for, and two things that the application says
-//! elsewhere and that can stand in the way all the same: how large its units are, and the fixed
-//! delay at which it shows what it gets. To *relax* a demand is to drop its bounds and its weight.
+//! The attributes that were asked for, and two things that the application says elsewhere and that
+//! can stand in the way all the same: how large its units are, and the fixed delay at which it
+//! shows what it gets. To *relax* a demand is to drop its bounds and its weight.
 //!
 //! ```text
 //!   bit    0        1         …   13              30         31
 //!          throughput  delay      authenticity    unit size  playout
 //! ```
 //!
-//! What it is not: a bound. The numbers stay in the request.
+//! The numbers stay in the request.
 
 use crate::attribute::AttributeKey;
 use serde::{Serialize, Serializer};

@@ -1,7 +1,6 @@
 //! Explanations as people read them.
 //!
-//! What it is: `Display` of [`Explanation`] and its parts; its picture is in `explanation.rs`. What
-//! it is not: read back by anything; tools read the data.
+//! `Display` of [`Explanation`] and its parts; its picture is in `explanation.rs`.
 
 use super::explanation::{
     Asked, Assumed, CostShare, Expected, Explanation, Forced, Met, Part, Standing,

@@ -1,8 +1,8 @@
 //! [`Explanation`]: why a graph was chosen.
 //!
-//! What it is: for each module and the transport the demands that force it, for each attribute that
-//! was asked its bound, what is expected and who answers for it, the candidates next to the chosen
-//! one, and what all of it rests on. It is data (`serde`) and a text for people (`Display`, in
+//! For each module and the transport the demands that force it, for each attribute that was asked
+//! its bound, what is expected and who answers for it, the candidates next to the chosen one, and
+//! what all of it rests on. It is data (`serde`) and a text for people (`Display`, in
 //! `display.rs`):
 //!
 //! ```text
@@ -19,8 +19,8 @@
 //!   assumed of the path: 50 Mbit/s, datagrams of 1.452 kB, delay 30 ms, jitter 10 ms, loss 0.5 %
 //! ```
 //!
-//! What it is not: measured. `enforced` is kept by a mechanism, `admitted` is what this host agrees
-//! to, `predicted` rests on what is assumed of the path, `monitored` is promised by nobody.
+//! `enforced` is kept by a mechanism, `admitted` is what this host agrees to, `predicted` rests on
+//! what is assumed of the path, `monitored` is promised by nobody.
 
 use super::demand::Demand;
 use super::forced::ForcedBy;

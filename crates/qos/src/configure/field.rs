@@ -1,8 +1,7 @@
 //! [`Field`]: the candidates of a request.
 //!
-//! What it is: every end of every transport's frontier, or, where a graph is pinned, that graph
-//! over
-//! each transport; the cheapest first. What it is not: judged; nothing that is asked plays a part.
+//! Every end of every transport's frontier, or, where a graph is pinned, that graph over each
+//! transport; the cheapest first.
 
 use super::frontier::{Stack, frontier};
 use super::order::Order;

@@ -1,16 +1,14 @@
 //! [`ForcedBy`]: why a part of the chosen graph is there.
 //!
-//! What it is: demands are relaxed, a single one first, then two and more together, until the best
-//! candidate does without the part. What forces it are the single demands of which each does that,
-//! or, where none does, the smallest set that does it together: each of its members is enough to
-//! need the part.
+//! Demands are relaxed, a single one first, then two and more together, until the best candidate
+//! does without the part. What forces it are the single demands of which each does that, or, where
+//! none does, the smallest set that does it together: each of its members is enough to need the
+//! part.
 //!
 //! Without weights only the sets that some candidate breaks need to be tried: let S be a smallest
 //! set and c the best candidate once it is relaxed. Then c breaks only members of S, and it is also
 //! the best one when only those are relaxed, so S is what c breaks. With weights, which change what
 //! is best, every set of the demands that play a part is tried, as far as [`VISITS_MAX`] goes.
-//!
-//! What it is not: another search; the candidates are those of the frontier.
 
 use super::demand::{Demand, DemandSet};
 use super::judge::{Judge, Judged};

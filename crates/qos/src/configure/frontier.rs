@@ -1,10 +1,10 @@
 //! [`frontier`]: every stack of modules over one transport that could be the best one for somebody.
 //!
-//! What it is: dynamic programming over the slots of [`Order`], from the network upwards. After
-//! each slot a stack is dropped when another one beats it: serves at least as well, costs at most
-//! as much, and, where it costs the same, comes first among equals. Nothing that is asked plays a
-//! part, so one search serves every request with the same setting, and relaxing a demand is a
-//! filter over its result.
+//! Dynamic programming over the slots of [`Order`], from the network upwards. After each slot a
+//! stack is dropped when another one beats it: serves at least as well, costs at most as much, and,
+//! where it costs the same, comes first among equals. Nothing that is asked plays a part, so one
+//! search serves every request with the same setting, and relaxing a demand is a filter over its
+//! result.
 //!
 //! ```text
 //!   slot 3    o   o   x   o          o kept    x beaten by another of this row
@@ -22,8 +22,8 @@
 //! upwards: those of M need not be the same on A and on B. Each transport has a frontier of its
 //! own, because a longer datagram can cost more trains.
 //!
-//! What it is not: a choice. Invariants: at most [`CANDIDATES_MAX`] stacks are kept and at most 16
-//! times as many are looked at in a slot; beyond that there is an error, never a worse choice.
+//! Invariants: at most [`CANDIDATES_MAX`] stacks are kept and at most 16 times as many are looked
+//! at in a slot; beyond that there is an error, never a worse choice.
 //!
 //! Source: Bellman's principle with Pareto pruning (multi-objective dynamic programming).
 

@@ -1,8 +1,8 @@
 //! [`Judge`]: what is asked, against what a candidate would give.
 //!
-//! What it is: for each candidate the demands that it breaks, and among those that break none the
-//! one with the lowest *score*. A score is the cost in relation to the cheapest feasible candidate,
-//! and, for each attribute with a weight, how far the value is from the best feasible one:
+//! For each candidate the demands that it breaks, and among those that break none the one with the
+//! lowest *score*. A score is the cost in relation to the cheapest feasible candidate, and, for
+//! each attribute with a weight, how far the value is from the best feasible one:
 //!
 //! ```text
 //!   score = cost / cheapest  +  Σ weight · (value + quantum) / (best + quantum)      in ppm
@@ -27,8 +27,6 @@
 //! | confidentiality, authenticity   | required (group, source) and the property is missing       |
 //! | unit size                       | a unit does not fit a packet, and nothing joins or cuts    |
 //! | playout                         | delay > the playout delay that is given                    |
-//!
-//! What it is not: a search.
 //!
 //! Invariants: breaking is monotone: whoever serves better and costs less breaks no more. Relaxing
 //! a demand never makes a feasible candidate infeasible.

@@ -1,9 +1,8 @@
 //! The Configuration Manager: from attributes to a graph.
 //!
-//! What it is: [`choose`] finds, among the modules and transports of a catalogue, the cheapest
-//! legal
-//! graph that meets every hard bound of a [`Request`], and says why ([`Explanation`]); where there
-//! is none, it says which demands contradict each other and what is nearest ([`Refusal`]).
+//! [`choose`] finds, among the modules and transports of a catalogue, the cheapest legal graph that
+//! meets every hard bound of a [`Request`], and says why ([`Explanation`]); where there is none, it
+//! says which demands contradict each other and what is nearest ([`Refusal`]).
 //!
 //! ```text
 //!   Catalogue ─> order ─> frontier (per transport) ─> End, End, End …     nothing asked so far
@@ -15,8 +14,7 @@
 //! Three levels are visible in the answer: the protocol *function* (ordering), the *mechanism* that
 //! serves it (numbers and a window) and the *module* that does (sequence).
 //!
-//! What it is not: a measurement, a negotiation, or a running protocol. It reads no clock, draws no
-//! random number and keeps nothing between calls.
+//! It reads no clock, draws no random number and keeps nothing between calls.
 //!
 //! Invariants (each has a test in `tests/configure`)
 //! - The choice is exactly that of a search through all candidates, graph and parameters included,

@@ -1,9 +1,7 @@
 //! [`Nearest`]: the request next to one that cannot be met; and which demands are in conflict.
 //!
-//! What it is: for one demand of a conflict the best value among the candidates that meet all
-//! others, rounded to three digits on the side that is easier to meet, and what would be chosen
-//! then. What it is not: a compromise between several demands; only where no single change is
-//! enough, several are changed at once.
+//! For one demand of a conflict the best value among the candidates that meet all others, rounded
+//! to three digits on the side that is easier to meet, and what would be chosen then.
 
 use super::demand::{Demand, DemandSet};
 use super::field::Field;

@@ -1,18 +1,17 @@
 //! [`Order`]: the one order in which modules are stacked.
 //!
-//! What it is: the modules of a catalogue in *slots*, one per stratum and function, from the
-//! network upwards. A candidate takes at most one module of each slot. Inside a stratum a slot
-//! stands beneath those that one of its modules names in `beneath`; where that leaves several, the
-//! function's name decides. Rules that go round in a circle are cut at the first name; the graphs
-//! that break one of them are left out, as `dacapo_lift::check` refuses them.
+//! The modules of a catalogue in *slots*, one per stratum and function, from the network upwards. A
+//! candidate takes at most one module of each slot. Inside a stratum a slot stands beneath those
+//! that one of its modules names in `beneath`; where that leaves several, the function's name
+//! decides. Rules that go round in a circle are cut at the first name; the graphs that break one of
+//! them are left out, as `dacapo_lift::check` refuses them.
 //!
 //! ```text
 //!   shape | compress | segment | repair: ordering > redundancy | protect | number      > is above
 //!                                        <------- slots are filled from here to the left
 //! ```
 //!
-//! What it is not: every legal order. Two modules of a stratum that no rule puts in an order are
-//! tried in this one only.
+//! Two modules of a stratum that no rule puts in an order are tried in this one only.
 //!
 //! Invariant: a set of modules with one per function is legal in this order, or in none, unless
 //! `beneath` goes round in a circle.

@@ -1,7 +1,7 @@
 //! [`Outcome`]: what a graph makes of a flow; and [`End`], a candidate with its outcome.
 //!
-//! What it is: the service at the top of a graph, put together with the units: how many packets
-//! and trains a unit becomes, and what that costs.
+//! The service at the top of a graph, put together with the units: how many packets and trains a
+//! unit becomes, and what that costs.
 //!
 //! ```text
 //!   unit  [head|.................................]          len_mean + unit_head
@@ -9,8 +9,6 @@
 //!   packets [......][......][..]   n of them, 1 of n trains    [head|....][head|....]  units are
 //!   cut
 //! ```
-//!
-//! What it is not: compared with what is asked ([`super::judge`]).
 //!
 //! Invariant: a better service at a lower cost, over the same transport, never makes a worse
 //! outcome.

@@ -1,12 +1,9 @@
 //! [`Refusal`]: why nothing was chosen, and what is nearest.
 //!
-//! What it is: a smallest set of demands that no candidate meets together, and, for each of them,
-//! the nearest value with which everything else could stay as it is, with the graph that would then
-//! be chosen. Where no single change is enough, the changes that the candidate with the fewest
-//! broken demands would need.
-//!
-//! What it is not: a promise by this host; the nearest request is feasible when it is asked, over
-//! the path that is assumed.
+//! A smallest set of demands that no candidate meets together, and, for each of them, the nearest
+//! value with which everything else could stay as it is, with the graph that would then be chosen.
+//! Where no single change is enough, the changes that the candidate with the fewest broken demands
+//! would need.
 //!
 //! Invariants: without any one member of the set, the others of the set can be met; each nearest
 //! request, asked with the same catalogue, is granted.

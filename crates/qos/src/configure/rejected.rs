@@ -1,8 +1,8 @@
 //! [`Rejected`]: the candidates next to the chosen one, and what speaks against each.
 //!
-//! What it is: the chosen graph with one module less, with another module of the same function or
-//! the same one at another operating point, all else unchanged, as far as that is not dearer; and
-//! the best graph over each other transport. What it is not: a list of all candidates.
+//! The chosen graph with one module less, with another module of the same function or the same one
+//! at another operating point, all else unchanged, as far as that is not dearer; and the best graph
+//! over each other transport.
 
 use super::demand::Demand;
 use super::field::{Field, end_of};

@@ -1,10 +1,8 @@
 //! How demands and values are worded for people.
 //!
-//! What it is: the short texts that explanations and refusals are made of: `delay at most 20 ms`,
-//! `order = ordered`, `units of up to 16 MiB`. Bounds are written exactly as they were asked;
-//! predicted values with three digits, rounded to the side that promises less.
-//!
-//! What it is not: read back by anything.
+//! The short texts that explanations and refusals are made of: `delay at most 20 ms`, `order =
+//! ordered`, `units of up to 16 MiB`. Bounds are written exactly as they were asked; predicted
+//! values with three digits, rounded to the side that promises less.
 
 use super::demand::Demand;
 use super::judge::{Judge, level_kept};

@@ -1,8 +1,7 @@
 //! The attributes of a flow as JSON Schema.
 //!
-//! What it is: one property per [`AttributeKey`], with the bounds that it takes; descriptions are
-//! the doc comments of the keys. What it is not: a second list of attributes. Invariant: every key
-//! of [`AttributeKey::ALL`] has a property.
+//! One property per [`AttributeKey`], with the bounds that it takes; descriptions are the doc
+//! comments of the keys. Invariant: every key of [`AttributeKey::ALL`] has a property.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,7 @@
 //! Quantities with units as JSON Schema: texts with a pattern.
 //!
-//! What it is: the patterns, made from the table of units. What it is not: exact about size: a
-//! pattern sees neither what is too large nor what is finer than the base unit. Invariant: a text
-//! that [`Dimension::parse`] accepts matches.
+//! The patterns, made from the table of units. Invariant: a text that [`Dimension::parse`] accepts
+//! matches.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! The tables of a session file as types, for their schema.
 //!
-//! What it is: one type per table, with the keys that the reader takes; the doc comments are what
-//! an editor shows. What it is not: read into; [`crate::SessionFile`] is.
+//! One type per table, with the keys that the reader takes; the doc comments are what an editor
+//! shows.
 //!
 //! Invariant: each has the keys of the reader and no other.
 

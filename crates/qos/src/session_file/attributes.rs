@@ -1,12 +1,11 @@
 //! The attributes of a flow: `[flow.attributes]`.
 //!
-//! What it is: the reading of requirements. An attribute is a table of `min` and `max` (hard
-//! bounds, those that it takes) and `weight` (soft, a number from 0 to 1 in steps of 0.01). A value
-//! alone is the bound that the attribute takes: `delay = "150 ms"` is the most, `order =
-//! "ordered"` and `priority = 5` the least; where it takes both, as throughput does, it is exactly
-//! that.
+//! The reading of requirements. An attribute is a table of `min` and `max` (hard bounds, those that
+//! it takes) and `weight` (soft, a number from 0 to 1 in steps of 0.01). A value alone is the bound
+//! that the attribute takes: `delay = "150 ms"` is the most, `order = "ordered"` and `priority = 5`
+//! the least; where it takes both, as throughput does, it is exactly that.
 //!
-//! What it is not: a choice. Nothing is derived here.
+//! Nothing is derived here.
 
 use std::collections::BTreeMap;
 

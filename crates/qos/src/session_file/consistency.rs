@@ -1,7 +1,7 @@
 //! Keys of one flow that contradict each other, whatever protocol carries it.
 //!
-//! What it is: the checks between the keys of a flow that need neither a catalogue nor a path. Each
-//! problem stands at one of the two lines and names the other.
+//! The checks between the keys of a flow that need neither a catalogue nor a path. Each problem
+//! stands at one of the two lines and names the other.
 //!
 //! ```text
 //!   bound below throughput.min                      it may never be as fast as it must be
@@ -14,8 +14,8 @@
 //!   tcp-multicast from a participant                it has one receiver
 //! ```
 //!
-//! What it is not: the search for a protocol. Two upper bounds never contradict each other, and
-//! whether some module keeps a bound is not known here.
+//! Two upper bounds never contradict each other, and whether some module keeps a bound is not known
+//! here.
 //!
 //! Invariant: a flow that passes could be carried over a perfect network.
 

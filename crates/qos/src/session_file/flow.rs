@@ -1,7 +1,6 @@
 //! One `[[flow]]` of a session file.
 //!
-//! What it is: [`FlowSpec`] and its reading. What it is not: a running flow, or the checks between
-//! its keys (`consistency`). Invariants: a participant's flow has no file as its source; the
+//! [`FlowSpec`] and its reading. Invariants: a participant's flow has no file as its source; the
 //! longest unit is only said of bytes of the application.
 
 use schemars::JsonSchema;

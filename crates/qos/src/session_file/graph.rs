@@ -1,7 +1,6 @@
 //! The modules of a flow: `graph = [ … ]`.
 //!
-//! What it is: [`ModuleUse`], a module's name and parameters as they were written. What it is not:
-//! a check of them; names and parameters are compared with the catalogue elsewhere.
+//! [`ModuleUse`], a module's name and parameters as they were written.
 //!
 //! ```text
 //!   graph = ["segment", { module = "sequence", hold = "60 ms" }, "checksum"]

@@ -1,7 +1,6 @@
 //! What a session file assumes of the network: `[path]`.
 //!
-//! What it is: the reading of [`PathAssumption`]. What it is not: about one flow; all flows of a
-//! session are planned with the same path.
+//! The reading of [`PathAssumption`].
 
 use toml_edit::Value;
 

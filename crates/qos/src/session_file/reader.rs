@@ -1,8 +1,7 @@
 //! The tree of a TOML text with the path and place of every node.
 //!
-//! What it is: [`Node`], anything that has a value, and [`Section`], a table. Each way to take a
-//! value out reports what is wrong with it and gives none. What it is not: knowing; which keys
-//! and values there are is told by the callers.
+//! [`Node`], anything that has a value, and [`Section`], a table. Each way to take a value out
+//! reports what is wrong with it and gives none.
 //!
 //! Invariant: every offset is one of the text; where TOML gives a value no place of its own (a
 //! table that only dotted keys imply) it is that of the key, then that of the parent.

@@ -1,7 +1,6 @@
 //! What a flow sends: `source = { … }`.
 //!
-//! What it is: [`Source`] and its reading. What it is not: the A-module that opens it; whether the
-//! file has such a stream is seen there.
+//! [`Source`] and its reading.
 //!
 //! ```text
 //!   { file = "movie.avi", stream = "video" }      a file and, unless it has only one, its stream

@@ -1,8 +1,7 @@
 //! Regular expressions, as far as the schema of session files needs them.
 //!
-//! What it is: a backtracking matcher of whole texts for anchored patterns of literals, `\s`, `\.`,
-//! classes, groups with alternatives and the repetitions `?`, `*`, `+`, `{m,n}`. What it is not: a
-//! regex engine; anything else in a pattern is a failure of the test.
+//! A backtracking matcher of whole texts for anchored patterns of literals, `\s`, `\.`, classes,
+//! groups with alternatives and the repetitions `?`, `*`, `+`, `{m,n}`.
 
 use std::iter::Peekable;
 use std::str::Chars;

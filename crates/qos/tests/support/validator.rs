@@ -1,7 +1,6 @@
 //! JSON Schema, as far as the schema of session files uses it.
 //!
-//! What it is: a validator of the keywords below. What it is not: silent; a keyword that it does
-//! not know fails the test, so that nothing in the schema goes unchecked.
+//! A validator of the keywords below.
 //!
 //! Source: JSON Schema 2020-12, core and validation.
 

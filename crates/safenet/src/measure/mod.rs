@@ -5,10 +5,9 @@
 //!   Level::Transport  write, read                        Engine --- Engine        net.rs carries
 //! ```
 //!
-//! What it is: latency, half of an echo's round trip; and throughput, from the first SEND_MESSAGE
-//! to the last. Both at two of that document's three levels; below the third, its network, there is
-//! none here: a packet is handed over by a call, so what is measured is the processor's work at all
-//! ends. What it is not: a clock; the caller reads it.
+//! Latency, half of an echo's round trip; and throughput, from the first SEND_MESSAGE to the last.
+//! Both at two of that document's three levels; below the third, its network, there is none here: a
+//! packet is handed over by a call, so what is measured is the processor's work at all ends.
 //!
 //! Method: Dempsey, Fenton, Michel, Waterman, Weaver, "A Performance Evaluation of the SAFENET
 //! Lightweight System", sections 2 and 3.

@@ -5,8 +5,6 @@
 //!                                    -> Ended:  Event::NotJoined
 //! ```
 //!
-//! What it is not: needed by who listens before the group's association is made; such are invited.
-//!
 //! Invariant: every call that was accepted is answered by one of the two events, unless the service
 //! is closed before.
 

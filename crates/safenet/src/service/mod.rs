@@ -8,8 +8,8 @@
 //!   turn.rs: the events, and what is due: rest, gathered reports, the pace of groups, patience
 //! ```
 //!
-//! What it is not: I/O, nor the engine, which every call is given. The order of calls: whatever was
-//! given to the engine or taken from it, then [`Messages::handle_turn`].
+//! The order of calls: whatever was given to the engine or taken from it, then
+//! [`Messages::handle_turn`].
 //!
 //! Invariants: every context is an outflow's, an inflow's, or closing, or a stranger's; each of
 //! these is bounded by [`Config`]; an association that is made again has cost at least one message

@@ -1,6 +1,4 @@
 //! Hosts with a message service each, and a link from each to each, in virtual time.
-//!
-//! What it is not: a user; tests say what is sent, and whether what has come is taken.
 
 use super::way::OnItsWay;
 use dacapo_base::{Random, Time};

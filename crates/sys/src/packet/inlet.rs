@@ -1,6 +1,4 @@
 //! [`Inlet`]: how the frames of a socket come in, and why not otherwise.
-//!
-//! What it is not: the way itself.
 
 use super::ring;
 use std::fmt;

@@ -1,8 +1,7 @@
 //! [`Socket`]: frames of one Ethertype on one Ethernet interface; [`Tap`]: a look at all frames.
 //!
-//! What it is: packet sockets. [`Socket`] gets and gives what is between Ethernet header and check
-//! sequence; the kernel writes and reads the header. [`Tap`] sees whole frames, both ways. What it
-//! is not: a filter; needs CAP_NET_RAW.
+//! Packet sockets. [`Socket`] gets and gives what is between Ethernet header and check sequence;
+//! the kernel writes and reads the header. [`Tap`] sees whole frames, both ways.
 //!
 //! ```text
 //!   send(to, payload) -> kernel: | to 6 | own 6 | ethertype 2 | payload … |

@@ -6,9 +6,8 @@
 //!   advance: the slot that was lent -> status: the kernel's; the next, if it is ours, is lent
 //! ```
 //!
-//! What it is not: memory without end. A frame for which no slot is free is dropped by the kernel,
-//! which counts it. What it is not either: a wait; the socket's descriptor is readable while a slot
-//! is filled.
+//! A frame for which no slot is free is dropped by the kernel, which counts it. The socket's
+//! descriptor is readable while a slot is filled.
 //!
 //! Invariants: a slot is read only while its status says that it is ours, and given back once; what
 //! the kernel says of lengths and places is cut to the slot; slots are taken in order; the memory

@@ -6,8 +6,6 @@
 //!   |<---------------- len ------------------------->|
 //! ```
 //!
-//! What it is not: general; it knows the few messages that sockets use here.
-//!
 //! Invariants: every read is checked against the buffer, and the walk ends at a header that does
 //! not move it forward.
 //!

@@ -5,9 +5,6 @@
 //!   bind(local)      -> set_delivery(interface, hops, copies here)          the sending end
 //! ```
 //!
-//! What it is not: a choice of the interface, or the messages of IGMP and MLD, which the kernel
-//! sends; a socket leaves its groups when it is closed.
-//!
 //! Source: RFC 3678, section 5 (the interface that is one for both families); RFC 4607 (source-
 //! specific); ip(7), ipv6(7).
 

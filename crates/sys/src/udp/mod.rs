@@ -1,10 +1,8 @@
 //! [`Socket`]: one UDP socket with segmentation offload both ways.
 //!
-//! What it is: `sendmsg` and `recvmsg` with their ancillary data. A train of equal datagrams goes
-//! out in one call (GSO) and arrives in one (GRO), where the kernel can; where it cannot, or is
-//! told not to, the same datagrams go one call each.
-//!
-//! What it is not: a queue, a budget, or a table of peers; those are in `dacapo-transport`.
+//! `sendmsg` and `recvmsg` with their ancillary data. A train of equal datagrams goes out in one
+//! call (GSO) and arrives in one (GRO), where the kernel can; where it cannot, or is told not to,
+//! the same datagrams go one call each.
 //!
 //! ```text
 //!   send(to, |seg 0|seg 1|seg 2|s3|, segment_size)        recv -> Recv { len, segment_size, .. }

@@ -1,7 +1,5 @@
 //! Receiving: a datagram, or a train that the kernel joined, with what it says about them.
 //!
-//! What it is not: a parser of what the datagrams carry.
-//!
 //! Invariant: whatever arrives, the call returns a length within the buffer and a source address.
 
 #![deny(

@@ -1,7 +1,5 @@
 //! Sending: a datagram, or a train of equal datagrams in as few calls as the kernel allows.
 //!
-//! What it is not: a queue; what the kernel does not take now stays with the caller.
-//!
 //! Invariants: `Sent::bytes` ends at the edge of a segment; an error after the first segment of a
 //! train is kept and reported by the next call, so that the caller knows exactly what was taken.
 

@@ -4,8 +4,6 @@
 //! ```text
 //!   ends[0]  v  10.N.0.1, fdN::1, fe80::1 ------- 10.N.0.2, fdN::2, fe80::2  v  ends[1]
 //! ```
-//!
-//! What it is not: for one crate: the tests of several take it in by its path.
 
 use dacapo_base::patience;
 use dacapo_sys::netns::Namespace;

@@ -6,8 +6,6 @@
 //!   --over ethernet  02:11:…       Ethernet
 //!   --over tcp       IP[:PORT]     Connected<Tcp>
 //! ```
-//!
-//! What it is not: what is done over it.
 
 use super::args::{Below, Over};
 use crate::exit::{Exit, Failure};

@@ -7,9 +7,6 @@
 //!                    -> timed out, none came          given up
 //! ```
 //!
-//! What it is not: a bound of how long a call takes: at a low rate a full window takes minutes to
-//! leave, and the peer acknowledges all the while.
-//!
 //! Invariant: without a packet a call ends after twice its time at the latest.
 
 use dacapo::Time;

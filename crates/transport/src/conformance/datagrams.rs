@@ -1,6 +1,4 @@
 //! Rules about single datagrams and trains: sizes, boundaries, and where they go.
-//!
-//! What it is not: about lanes or queues; see the files beside it.
 
 use super::side::{WAITS_MAX, assert_arrive, random_bytes};
 use super::{Ends, Make};

@@ -1,7 +1,4 @@
 //! Rules about groups: who gets what is sent to one, and who does not.
-//!
-//! What it is not: about what a network does to it; the makers' networks carry it at once, so that
-//! what one member has got, every member has.
 
 use super::side::{Side, assert_arrive, random_bytes};
 use super::{Ends, Make};

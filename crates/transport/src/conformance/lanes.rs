@@ -1,8 +1,6 @@
 //! Rules about the two lanes. Where control and data have a way each, a datagram stays on its own;
 //! where they share a stream, everything is data, nothing is lost, and the order is that of the
 //! sends.
-//!
-//! What it is not: about the opening of streams; see `streams` and `refused`.
 
 use super::{Arrival, Ends, Make};
 use crate::{DATA_LANES_MAX, Lane, Outgoing, Sent};

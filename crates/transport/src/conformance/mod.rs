@@ -1,14 +1,11 @@
 //! The conformance suite: what every transport does, as tests that take a maker of transports.
 //!
-//! What it is: one function per rule, [`run_all`] for every transport, [`run_streams`] for those
-//! whose ways are opened one by one, [`run_groups`] for those that know groups. Each rule makes
-//! fresh transports, and ends by checking that no view of the pool is left over. What a rule asks
-//! for depends on the transport's [`crate::Capabilities`], and every rule asks something of every
-//! transport.
+//! One function per rule, [`run_all`] for every transport, [`run_streams`] for those whose ways are
+//! opened one by one, [`run_groups`] for those that know groups. Each rule makes fresh transports,
+//! and ends by checking that no view of the pool is left over. What a rule asks for depends on the
+//! transport's [`crate::Capabilities`], and every rule asks something of every transport.
 //!
-//! What it is not: a test of a network's quality, or of time: every wait ends when what was sent is
-//! there, and only a transport that lost something waits to the end. The clock that transports are
-//! given is the number of turns, in milliseconds.
+//! The clock that transports are given is the number of turns, in milliseconds.
 //!
 //! ```text
 //!   make() -> Pair { client, server }     Ends = two Sides = transport + pool + what arrived

@@ -1,7 +1,7 @@
 //! [`Owned`]: a transport that is watched in its owner's poller, shown as one that is not.
 //!
-//! What it is: what a turn loop does with [`Transport::watch_in`], so that every rule can be asked
-//! of a transport either way. What it is not: a rule.
+//! What a turn loop does with [`Transport::watch_in`], so that every rule can be asked of a
+//! transport either way.
 
 use crate::{Incoming, RecvOutcome, Transport, pass_on};
 use dacapo_base::Time;

@@ -1,6 +1,4 @@
 //! Rules about queues: a full pool, a full queue, one call's share, and the descriptor.
-//!
-//! What it is not: a measure of how much a queue holds.
 
 use super::side::{WAITS_MAX, assert_arrive, random_bytes};
 use super::{Ends, Make};

@@ -1,6 +1,4 @@
 //! Rules about who is let in: tokens, prefaces, their time and their number.
-//!
-//! What it is not: about streams that are open; see `streams`.
 
 use super::Side;
 use super::side::WAITS_MAX;

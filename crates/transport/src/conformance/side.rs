@@ -1,6 +1,4 @@
 //! [`Side`] and [`Ends`]: transports with a pool, driven until what is awaited is there.
-//!
-//! What it is not: a rule.
 
 use crate::{Incoming, Lane, Outgoing, RecvOutcome, Sent, StreamTransport, Transport};
 use dacapo_base::{Random, Time};

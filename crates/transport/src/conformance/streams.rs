@@ -1,7 +1,5 @@
 //! Rules about streams that are open, or are being opened: what is sent arrives, in order, up to an
 //! end that both sides are told.
-//!
-//! What it is not: about who is let in; see `refused`.
 
 use super::side::{WAITS_MAX, random_bytes, wait_for};
 use super::{Ends, Pair, Side};

@@ -1,6 +1,4 @@
 //! What an in-process hub is asked for, and why an address could not be given.
-//!
-//! What it is not: about time; nothing is delayed.
 
 use std::fmt;
 

@@ -1,7 +1,5 @@
 //! [`Hub`]: the endpoints of one process and the queues between them.
 //!
-//! What it is not: a thread; the work is done by whoever sends and receives.
-//!
 //! Invariants: every queue is bounded in datagrams and bytes; an endpoint has at most
 //! [`crate::DATA_LANES_MAX`] data queues; a sender that was blocked is woken when there is room.
 

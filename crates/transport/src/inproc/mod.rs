@@ -1,11 +1,7 @@
 //! [`InProc`]: datagrams between the parts of one process.
 //!
-//! What it is: a [`Hub`] with named endpoints and a bounded queue per lane, under one lock;
-//! endpoints may live in different threads. For two cores in one process and for tests without a
-//! network.
-//!
-//! What it is not: an emulator (nothing is delayed, reordered or altered; see `dacapo-link`), or
-//! shared memory between processes.
+//! A [`Hub`] with named endpoints and a bounded queue per lane, under one lock; endpoints may live
+//! in different threads. For two cores in one process and for tests without a network.
 //!
 //! ```text
 //!   endpoint "a"  --send-->  [ control queue of "b"      ]  --recv-->  endpoint "b"

@@ -1,7 +1,5 @@
 //! Receiving: what waits in the queues becomes packets of the pool, control first.
 //!
-//! What it is not: a drain; one call hands up a bounded number.
-//!
 //! Invariant: what the pool has no room for stays first in its queue.
 
 use super::InProc;

@@ -1,6 +1,4 @@
 //! Sending: into the queue of the receiving endpoint, as much as it holds.
-//!
-//! What it is not: a wait; a full queue drops or blocks, as the hub was made.
 
 use super::InProc;
 use super::config::{Config, Full};

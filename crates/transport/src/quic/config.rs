@@ -1,7 +1,6 @@
 //! What a QUIC transport is asked for: bounds, secrets, and how `quinn-proto` is told of them.
 //!
-//! What it is not: negotiated; this is one host's wish. The identities behind the keys are of who
-//! makes the transport.
+//! The identities behind the keys are of who makes the transport.
 
 use super::Mode;
 use crate::udp;

@@ -5,7 +5,7 @@
 //!   packets --> frames --> queue, bounded --equal ones together--> train of the pool
 //! ```
 //!
-//! What it is not: a repair or an order. A frame whose packet is lost is not sent again.
+//! A frame whose packet is lost is not sent again.
 //!
 //! Invariants: a queue that is full takes nothing at the sender, and at the receiver drops and
 //! counts; what came before the end of the stream is handed up before it.

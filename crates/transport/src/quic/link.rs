@@ -9,8 +9,6 @@
 //! Two hold it: the table of streams while the stream is there, and the engine until the connection
 //! is over. When the table lets go, the engine closes the connection.
 //!
-//! What it is not: a socket; what is to be sent is asked for by [`super::Links`].
-//!
 //! Decoder: what came is `quinn-proto`'s to judge; a connection that it ends is read to its last
 //! byte, and then ends the stream with the reason.
 

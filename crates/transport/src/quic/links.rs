@@ -6,8 +6,6 @@
 //!      '------------- packets ------------ Link <--time
 //! ```
 //!
-//! What it is not: a table of streams; see [`crate::stream`].
-//!
 //! Invariants
 //! - A connection that nobody holds any more is closed with a word to the other end and forgotten
 //!   at once; what still comes for it is answered by a stateless reset.

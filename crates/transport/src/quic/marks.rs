@@ -1,6 +1,4 @@
 //! What `quinn-proto` and sockets say to each other of a train: where it goes, and its mark.
-//!
-//! What it is not: a decision; what is marked, and what a mark means, is `quinn-proto`'s.
 
 use crate::doors::Departure;
 use dacapo_sys::udp::Ecn;

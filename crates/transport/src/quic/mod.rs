@@ -1,14 +1,11 @@
 //! [`Quic`]: datagrams over QUIC, a connection and a stream in it per flow.
 //!
-//! What it is: sockets, `quinn-proto` and one epoll around the engine of [`crate::stream`]. A
-//! server listens at its addresses and takes the streams whose tokens it expects; a dialed
-//! transport has the one stream that it was made for. It has two modes: in [`Mode::Streams`]
-//! datagrams are records of the stream, in order and without loss; in [`Mode::Datagrams`] the
-//! stream says only the preface and the end, and each datagram goes by itself (RFC 9221), some
-//! lost, some out of order. Nobody on the way can read or alter either.
-//!
-//! What it is not: the control connection, which is the core's, at another port: control must not
-//! share a buffer with data, and packets to one port cannot be told apart before they are opened.
+//! Sockets, `quinn-proto` and one epoll around the engine of [`crate::stream`]. A server listens at
+//! its addresses and takes the streams whose tokens it expects; a dialed transport has the one
+//! stream that it was made for. It has two modes: in [`Mode::Streams`] datagrams are records of the
+//! stream, in order and without loss; in [`Mode::Datagrams`] the stream says only the preface and
+//! the end, and each datagram goes by itself (RFC 9221), some lost, some out of order. Nobody on
+//! the way can read or alter either.
 //!
 //! ```text
 //!   serve                                               dial(remote, token)

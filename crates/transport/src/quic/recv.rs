@@ -1,8 +1,6 @@
 //! Receiving: packets go to their connections, what those have for the streams is told, and the
 //! streams read in turn.
 //!
-//! What it is not: a parser of packets (`quinn-proto`) or of records ([`crate::stream`]).
-//!
 //! Decoder: any packet moves its own connection only, makes a new one, or is answered or dropped
 //! without being kept.
 //!

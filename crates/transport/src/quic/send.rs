@@ -1,6 +1,4 @@
 //! Sending records: into the stream to the remote, and its packets to the socket at once.
-//!
-//! What it is not: a queue; what the window of the stream does not take stays with the core.
 
 use super::Quic;
 use super::link::Link;

@@ -1,7 +1,5 @@
 //! [`SPEC`] and [`SPEC_DATAGRAM`]: what a choice of protocols has to know of QUIC's two modes.
 //!
-//! What it is not: what one connection can do ([`crate::Capabilities`]), or measured on this path.
-//!
 //! ```text
 //!   | Ethernet 14 | IPv4 20 | UDP 8 | 1 | id 8 | number 1 to 4 | frame | data | seal 16 |
 //! ```

@@ -9,8 +9,6 @@
 //! Why: QUIC's own timers double with every loss, so that after an outage it may wait as long again
 //! as that was; a hurried connection goes on within a second. And its idle timeout is off: how
 //! long a stream may be silent is the session's to say.
-//!
-//! What it is not: a measure of the way, or a timer that runs by itself.
 
 use dacapo_base::Time;
 use std::time::Duration;

@@ -1,7 +1,4 @@
 //! What a transport over shared memory is asked for, and why it could not start.
-//!
-//! What it is not: negotiated; the dialer makes the memory, and the listener takes any that is not
-//! too large.
 
 use std::io;
 use std::net::SocketAddr;

@@ -6,9 +6,6 @@
 //!   gone      <---- the bell's connection ends with the process or with the drop of the link
 //! ```
 //!
-//! What it is not: a datagram, a token, or a waiter; it says `WouldBlock` and leaves the waiting to
-//! who watches its descriptor.
-//!
 //! Decoder: a descriptor is mapped when it is one, is sealed and has a length that rings have; what
 //! stands in the memory is judged by [`super::ring`]. Anything else is an error of this link.
 //!

@@ -1,12 +1,10 @@
 //! [`Shm`]: datagrams between two processes of one host, a stream per flow in shared memory.
 //!
-//! What it is: a ring for each direction in place of TCP's, around the engine of
-//! [`crate::stream`]. A server listens under the names of its addresses and takes the streams whose
-//! tokens it expects; a dialed transport has the one stream that it was made for.
+//! A ring for each direction in place of TCP's, around the engine of [`crate::stream`]. A server
+//! listens under the names of its addresses and takes the streams whose tokens it expects; a dialed
+//! transport has the one stream that it was made for.
 //!
-//! What it is not: for other hosts, users or network namespaces; who cannot be reached so is dialed
-//! by another transport. The addresses are those of the UDP ports beside it; nothing listens at a
-//! port here.
+//! The addresses are those of the UDP ports beside it; nothing listens at a port here.
 //!
 //! ```text
 //!   serve                                               dial(remote, token)

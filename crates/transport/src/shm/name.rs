@@ -9,9 +9,9 @@
 //! Abstract names are of the network namespace, as ports are: who can reach the port from this
 //! namespace can reach the name, and a name ends with its process.
 //!
-//! What it is not: a proof of anything but the user. Another user may take a name before us; then
-//! this host serves without shared memory, and who dials finds that it is not its own user's and
-//! goes on. Which stream it is, the token says, as over TCP.
+//! Another user may take a name before us; then this host serves without shared memory, and who
+//! dials finds that it is not its own user's and goes on. Which stream it is, the token says, as
+//! over TCP.
 //!
 //! Invariants: both ends are of one user, and both have looked; who is the user that a user
 //! namespace shows for everybody it does not know is nobody's equal.

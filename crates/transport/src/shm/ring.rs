@@ -26,8 +26,6 @@
 //! Room is told late: a writer that waits is woken when half of the ring is free, so that it does
 //! not run once for every byte that is read.
 //!
-//! What it is not: a system call, or a record; what is in the bytes is of [`crate::stream`].
-//!
 //! Decoder: whatever the other end writes into the memory, whenever it does, each word of it is
 //! loaded once, checked, and used from private memory. What cannot be is [`Broken`]; anything else
 //! are some bytes. No loop is longer than the bytes that were asked for.

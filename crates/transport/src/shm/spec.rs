@@ -1,6 +1,4 @@
 //! [`SPEC`]: what a choice of protocols has to know of shared memory.
-//!
-//! What it is not: measured on this host.
 
 use dacapo_lift::{Cost, Figures, Property, Setting, TransportProfile, TransportSpec};
 

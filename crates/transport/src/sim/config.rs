@@ -1,6 +1,4 @@
 //! What a simulated byte stream is like.
-//!
-//! What it is not: about datagrams; nothing is lost or altered (see `dacapo-link` for that).
 
 use std::time::Duration;
 

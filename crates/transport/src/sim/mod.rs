@@ -1,10 +1,8 @@
 //! [`Sim`]: datagrams over simulated byte streams, in virtual time.
 //!
-//! What it is: the same engine as [`crate::tcp`], over a [`Pipe`] instead of a socket: bytes in
-//! random pieces, a buffer that fills, an end at any byte, all from a seed. [`Pipe`] and [`End`]
-//! are for worlds that carry whole cores themselves, with [`crate::stream::StreamEnd`] at each end.
-//!
-//! What it is not: a model of TCP's speed (see [`Config`] for what there is), or a link that loses.
+//! The same engine as [`crate::tcp`], over a [`Pipe`] instead of a socket: bytes in random pieces,
+//! a buffer that fills, an end at any byte, all from a seed. [`Pipe`] and [`End`] are for worlds
+//! that carry whole cores themselves, with [`crate::stream::StreamEnd`] at each end.
 //!
 //! ```text
 //!   Net -- serve() --> Sim at 100::1          Pipe: End(Dialer) <=== bytes ===> End(Listener)

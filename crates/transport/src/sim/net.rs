@@ -1,7 +1,5 @@
 //! [`Net`]: who listens where in a simulated world, and the pipes between them.
 //!
-//! What it is not: a thread or a clock; the time is that of the latest call.
-//!
 //! Invariants: an address is given once; a pipe is gone when both of its ends are.
 
 use super::{Config, Pipe, Side, Sim};

@@ -5,10 +5,8 @@
 //!               takes a random part      at most buffer_bytes            gives a random part
 //! ```
 //!
-//! What it is: what kernel TCP looks like from above, with everything that a program must bear and
-//! seldom meets: short reads and writes at any byte, a buffer that is full, an end at any byte.
-//!
-//! What it is not: TCP; there are no segments, no losses, no windows.
+//! What kernel TCP looks like from above, with everything that a program must bear and seldom
+//! meets: short reads and writes at any byte, a buffer that is full, an end at any byte.
 //!
 //! Whoever drives it calls [`Pipe::advance`] with the time, reads what [`End::is_readable`] says,
 //! and writes again when [`End::is_writable`] says, which the other end's reads change.

@@ -1,6 +1,4 @@
 //! Receiving: time moves on, who came is accepted, and every stream has its turn.
-//!
-//! What it is not: woken; without a descriptor every call looks at every stream.
 
 use super::Sim;
 use crate::stream::Intake;

@@ -1,6 +1,4 @@
 //! Sending: into the stream to the remote, as much as its buffer takes.
-//!
-//! What it is not: a queue; what is not taken stays with the core.
 
 use super::Sim;
 use crate::{Outgoing, SendError, Sent};

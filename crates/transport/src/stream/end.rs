@@ -8,8 +8,6 @@
 //!        ^ until it says Nothing           ^ until it says None   flush(to) when there is room
 //! ```
 //!
-//! What it is not: a socket or a timer; whoever holds it decides how long a preface may take.
-//!
 //! Decoder: whatever bytes come, they end as datagrams, a wait, or an [`Ending`].
 //!
 //! Invariants: nothing is sent or handed up before the stream is open; nothing of the pool is held

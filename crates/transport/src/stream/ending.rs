@@ -1,6 +1,4 @@
 //! [`Ending`]: why a stream ended, in words for whoever used it.
-//!
-//! What it is not: an error to return; a stream that ended has an end, and the reason is data.
 
 use super::{CLOSE_WAIT, DIAL_WAIT, PREFACE_WAIT, RECORD_LEN_MAX};
 use std::fmt;

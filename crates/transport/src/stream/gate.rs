@@ -1,7 +1,5 @@
 //! [`Gate`]: which tokens may come, and until when.
 //!
-//! What it is not: a table of streams; a token is forgotten when it was used.
-//!
 //! Invariant: at most [`crate::DATA_LANES_MAX`] tokens.
 
 use super::Token;

@@ -1,12 +1,10 @@
 //! Datagrams over byte streams: the engine that kernel TCP and the simulated stream share.
 //!
-//! What it is: sans-IO. A [`StreamEnd`] is one end of one stream: bytes in, datagrams out as
-//! packets of the pool; datagrams in, bytes out. It reads and writes through [`std::io::Read`] and
+//! Sans-IO. A [`StreamEnd`] is one end of one stream: bytes in, datagrams out as packets of the
+//! pool; datagrams in, bytes out. It reads and writes through [`std::io::Read`] and
 //! [`std::io::Write`], and whoever calls it decides what is behind them. The table of all streams
 //! of a transport (who may come, who is late, whose turn it is) is here too, so that a rule is
 //! written once.
-//!
-//! What it is not: a socket, a clock, or a judge of datagrams.
 //!
 //! ```text
 //!   dialer                                              listener

@@ -5,8 +5,7 @@
 //!   listener:  | d a c a p o 00 01 |
 //! ```
 //!
-//! What it is not: a secret kept; whoever can read the way can read the token, which opens one
-//! stream once. What a stream carries is protected, or not, by the modules above.
+//! What a stream carries is protected, or not, by the modules above.
 //!
 //! Decoder: any bytes end as a preface, a wait for more, or [`Ending::WrongPreface`], at the first
 //! byte that differs.

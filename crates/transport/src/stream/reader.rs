@@ -11,8 +11,6 @@
 //! body, arrives in one read without being copied. Copied are: what is small, out of a body that is
 //! much larger, and the part of a record at the end of a body whose other records are handed up.
 //!
-//! What it is not: a judge of what datagrams say.
-//!
 //! Decoder: any bytes end as datagrams, a wait for more, or [`Ending::RecordTooLong`].
 //!
 //! Invariants

@@ -1,6 +1,4 @@
 //! [`StreamTransport`]: a [`Transport`] whose ways are streams, opened one by one.
-//!
-//! What it is not: an implementation; see [`crate::tcp`] and [`crate::sim`].
 
 use super::{StreamParams, Token};
 use crate::{Lane, Outgoing, SendError, Sent, Transport};

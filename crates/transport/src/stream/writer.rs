@@ -6,8 +6,6 @@
 //!   the rest of datagram 1 is kept and goes first; datagrams 0 and 1 were taken, 2 was not
 //! ```
 //!
-//! What it is not: a queue; what is kept is the rest of one record, or a preface.
-//!
 //! Invariants: records are never mixed or cut; at most the rest of one record is kept; an error
 //! after the first record of a train is kept and told by the next call, so that the caller knows
 //! exactly what was taken.

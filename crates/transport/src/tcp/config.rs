@@ -1,6 +1,4 @@
 //! What a TCP transport is asked for.
-//!
-//! What it is not: negotiated; this is one host's wish.
 
 use dacapo_sys::tcp;
 

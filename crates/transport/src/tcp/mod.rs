@@ -1,11 +1,10 @@
 //! [`Tcp`]: datagrams over the kernel's TCP, a stream per flow.
 //!
-//! What it is: sockets and one epoll around the engine of [`crate::stream`]. A server listens at
-//! its addresses and takes the streams whose tokens it expects; a dialed transport has the one
-//! stream that it was made for.
+//! Sockets and one epoll around the engine of [`crate::stream`]. A server listens at its addresses
+//! and takes the streams whose tokens it expects; a dialed transport has the one stream that it was
+//! made for.
 //!
-//! What it is not: a pool of connections, or TLS: what must be secret or whole is sealed by the
-//! modules above. A 16-bit checksum is no integrity.
+//! A 16-bit checksum is no integrity.
 //!
 //! ```text
 //!   serve                                              dial(remote, token)

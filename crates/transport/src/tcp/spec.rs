@@ -1,7 +1,6 @@
 //! [`SPEC`]: what a choice of protocols has to know of TCP.
 //!
-//! What it is not: what one stream can do ([`crate::Capabilities`]), or measured on this path. The
-//! congestion control is taken to be the classic one; BBR gets more out of a path that loses.
+//! The congestion control is taken to be the classic one; BBR gets more out of a path that loses.
 //!
 //! ```text
 //!   sent       1 2 x 4 5 6 7       x is lost and sent again a round trip later;

@@ -6,8 +6,6 @@
 //!               drained       recv, without GRO, until trains come; then recvmsg for good
 //! ```
 //!
-//! What it is not: a place among others (`lanes`).
-//!
 //! Invariant: a train is never read by `recv`, which would join its datagrams.
 
 use super::visit::Visit;

@@ -1,6 +1,4 @@
 //! What a UDP transport is asked for, and why it could not start.
-//!
-//! What it is not: negotiated; this is one host's wish.
 
 use dacapo_sys::udp;
 use std::fmt;

@@ -9,9 +9,8 @@
 //! to its source: on interfaces without link addresses, such as tunnels, Linux gives a datagram for
 //! a connected socket to the first one only, and the other members on the host would get nothing.
 //!
-//! What it is not: a choice of groups. The interface is the one by which the source of a membership
-//! is reached, and for sending the one that has the address of the control socket, unless the
-//! configuration names another.
+//! The interface is the one by which the source of a membership is reached, and for sending the one
+//! that has the address of the control socket, unless the configuration names another.
 //!
 //! Invariants: memberships and data lanes together are at most [`crate::DATA_LANES_MAX`]; a
 //! membership that was left hands up nothing more.

@@ -1,7 +1,5 @@
 //! The sockets of a UDP transport: some for control, one per peer for data.
 //!
-//! What it is not: a table of sessions; it knows addresses only.
-//!
 //! Invariants: at most [`crate::DATA_LANES_MAX`] data lanes; one per remote address; a token names
 //! one socket at a time.
 

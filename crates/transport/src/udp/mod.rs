@@ -1,10 +1,7 @@
 //! [`Udp`]: datagrams over the kernel's UDP.
 //!
-//! What it is: one port of a server with a socket for control and one per peer for data, or the two
-//! sockets of a client; trains by GSO and GRO.
-//!
-//! What it is not: a judge of what arrives: junk from anybody is handed up with its source, unless
-//! it was sent to a group.
+//! One port of a server with a socket for control and one per peer for data, or the two sockets of
+//! a client; trains by GSO and GRO.
 //!
 //! ```text
 //!   serve                                             dial(remote)

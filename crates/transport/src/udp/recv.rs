@@ -1,7 +1,5 @@
 //! Receiving: what the sockets hold becomes packets of the pool, control first.
 //!
-//! What it is not: a parser; junk is handed up as it came.
-//!
 //! ```text
 //!   socket --recvmsg--> body of the pool, 64 KiB --+-- large: as it lies ---------------> core
 //!      | pool full: nothing is read                +-- small: copied to a small body --->

@@ -1,6 +1,4 @@
 //! Sending: the socket of the lane, one call per train where the kernel can.
-//!
-//! What it is not: a queue; what is not taken stays with the core.
 
 use super::Udp;
 use super::channel::Channel;

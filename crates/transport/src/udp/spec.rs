@@ -1,7 +1,5 @@
 //! [`SPEC`]: what a choice of protocols has to know of UDP.
 //!
-//! What it is not: what one socket can do ([`crate::Capabilities`]), or measured on this path.
-//!
 //! ```text
 //!   | Ethernet 14 | IPv4 20 | UDP 8 | datagram |      what a datagram takes of the path's rate
 //! ```

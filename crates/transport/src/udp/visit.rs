@@ -5,8 +5,7 @@
 //!   trains, several:       read, read, … nothing       one visit takes all
 //! ```
 //!
-//! What it is not: a bound; that is the budget of a call. What is not read now makes the socket
-//! ready again.
+//! What is not read now makes the socket ready again.
 //!
 //! Invariant: a socket at which several wait is found out within [`PROBE_EVERY`] visits.
 

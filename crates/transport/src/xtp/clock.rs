@@ -5,8 +5,6 @@
 //!   engine   ----|----|                |----|---->     the pause is no silence of the other end
 //! ```
 //!
-//! What it is not: a clock of the system.
-//!
 //! Invariant: the engine's time never goes back, and is never later than the time.
 
 use dacapo_base::Time;

@@ -1,6 +1,4 @@
 //! What an XTP transport is asked for, and how its engine is told of it.
-//!
-//! What it is not: negotiated, or of one flow; see [`crate::stream::StreamParams`].
 
 use super::label::HEAD_LEN;
 use crate::stream::{PATIENCE, UNCLAIMED_MAX};

@@ -4,7 +4,7 @@
 //!   engine --message--> Messages --equal ones together--> train of the pool
 //! ```
 //!
-//! What it is not: a repair. What is lost is not sent again; what is late is not handed up.
+//! What is lost is not sent again; what is late is not handed up.
 
 use super::Xtp;
 use super::link::{Link, lock};

@@ -12,9 +12,6 @@
 //! engine of XTP, and what comes without a label that is expected, or that is a stream's, is
 //! dropped and leaves nothing behind.
 //!
-//! What it is not: the proof that a stream is the one that was agreed, which is the whole token in
-//! its preface; and no secret to who reads the way.
-//!
 //! Two tokens may have the same front: their flows share the label, and what is asked of XTP for it
 //! is what does for both.
 //!

@@ -3,9 +3,6 @@
 //! ```text
 //!   Streams (table)  --Read, Write-->  StreamOf --number--> Links: engine, associations
 //! ```
-//!
-//! What it is not: a queue; what is to be sent, and what has come, is the engine's, but for the
-//! rest of a datagram of which it has taken a part.
 
 use super::links::Links;
 use super::messages::Messages;

@@ -15,8 +15,6 @@
 //! answered, and the listener answers each time. Behind the first answer, which was lost, datagrams
 //! may come: those do not keep the next one from being read.
 //!
-//! What it is not: an engine; see [`super::links`].
-//!
 //! Decoder: any messages end as datagrams, bytes of the stream, or counted drops.
 //!
 //! Invariant: what waits is bounded by [`ARRIVALS_MAX`] and a message; what is kept, by twice that.

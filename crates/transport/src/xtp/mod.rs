@@ -1,14 +1,14 @@
 //! [`Xtp`]: datagrams over XTP 4.0, an association per flow, without the kernel's TCP.
 //!
-//! What it is: sockets, an engine of `dacapo-xtp` and one epoll around the engine of
-//! [`crate::stream`]. A listener takes the associations whose labels it expects and the streams
-//! whose tokens those show; a dialed transport has the one stream that it was made for. It has two
-//! modes: in [`Mode::Streams`] datagrams are records of a reliable stream (service 4), in order and
-//! without loss; in [`Mode::Datagrams`] each is a message that is sent once (NOERR): some lost, the
-//! others in order.
+//! Sockets, an engine of `dacapo-xtp` and one epoll around the engine of [`crate::stream`]. A
+//! listener takes the associations whose labels it expects and the streams whose tokens those show;
+//! a dialed transport has the one stream that it was made for. It has two modes: in
+//! [`Mode::Streams`] datagrams are records of a reliable stream (service 4), in order and without
+//! loss; in [`Mode::Datagrams`] each is a message that is sent once (NOERR): some lost, the others
+//! in order.
 //!
-//! What it is not: a protection. The Internet checksum misses what is altered often enough, whoever
-//! can read the way can forge, and nothing yields to others on the way: the flow's bound does.
+//! The Internet checksum misses what is altered often enough, whoever can read the way can forge,
+//! and nothing yields to others on the way: the flow's bound does.
 //!
 //! ```text
 //!   serve                                               dial(remote, token)

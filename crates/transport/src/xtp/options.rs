@@ -8,8 +8,6 @@
 //!   priority 7 … 1, 0                    SORT 0 … 6, none: smaller goes first
 //! ```
 //!
-//! What it is not: agreed with the other end; each end says how it sends.
-//!
 //! Source: docs/xtp.md, "T-module".
 
 use super::Mode;

@@ -1,8 +1,6 @@
 //! Receiving: packets go to the engine, what it tells is told to the streams, and the streams read
 //! in turn.
 //!
-//! What it is not: a parser of packets (`dacapo-xtp`) or of records ([`crate::stream`]).
-//!
 //! Decoder: any datagram moves its own association only, makes a new one, or is dropped and
 //! counted.
 //!

@@ -4,8 +4,6 @@
 //!   engine --packet, packet--> label | packet | label | packet | ...   one train per remote
 //! ```
 //!
-//! What it is not: a queue; what the window does not take stays with the core.
-//!
 //! Invariant: one call sends at most [`TRAINS_MAX`] trains; what is more goes out in the next.
 
 use super::Xtp;

@@ -1,7 +1,5 @@
 //! [`SPEC`] and [`SPEC_DATAGRAM`]: what a choice of protocols has to know of XTP's two modes.
 //!
-//! What it is not: what one association can do ([`crate::Capabilities`]), or measured on this path.
-//!
 //! ```text
 //!   | Ethernet 14 | IPv4 20 | UDP 8 | type, label 5 | header 32 | tag 8, datagrams only | data |
 //! ```

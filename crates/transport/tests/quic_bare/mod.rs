@@ -1,6 +1,4 @@
 //! [`Plain`]: a QUIC client that is no transport: its stream's bytes, as the suite wants them.
-//!
-//! What it is not: quick; it moves only when it is asked for something.
 
 use bytes::{Bytes, BytesMut};
 use dacapo_security::endpoint_keys;

@@ -1,6 +1,4 @@
 //! [`Plain`]: an XTP client that is no transport: its stream's bytes, as the suite wants them.
-//!
-//! What it is not: quick; it moves only when it is asked for something.
 
 use dacapo_base::{Random, Time};
 use dacapo_transport::conformance::Bare;

@@ -7,8 +7,8 @@
 //!              `--------------------'
 //! ```
 //!
-//! What it is not: a thread per association. While one call waits, all associations of the host go
-//! on, and what comes for them is kept within their windows.
+//! While one call waits, all associations of the host go on, and what comes for them is kept within
+//! their windows.
 //!
 //! Invariant: whatever a peer does or does not, a call ends by its time.
 

@@ -6,8 +6,8 @@
 //!                           or 96 KiB                                            a time, an alarm
 //! ```
 //!
-//! What it is not: a thread. Nothing happens but in [`Host::turn`] and in the calls of `calls.rs`,
-//! which turn it until they have what they wait for.
+//! Nothing happens but in [`Host::turn`] and in the calls of `calls.rs`, which turn it until they
+//! have what they wait for.
 //!
 //! Two styles, one at a time for each host: calls that wait ([`Host::accept`] and others), or
 //! [`Host::engine`] and its events with [`Host::turn`] in between.

@@ -5,9 +5,6 @@
 //!             '------- one send --------'                       the last may be shorter
 //! ```
 //!
-//! What it is not: a queue for more than a turn: it is filled when it is empty only, so what waits
-//! longer waits in the engine, which decides then what is most urgent.
-//!
 //! Invariants: at most [`PACKETS_MAX`] packets and [`BYTES_MAX`] bytes and a packet wait; the order
 //! of packets stays.
 

@@ -6,8 +6,6 @@
 //!     -> JCNTL under the key that was offered    <- JCNTL: where the stream begins
 //! ```
 //!
-//! What it is not: the stream, which is an ordinary one from then on.
-//!
 //! Invariants: nothing is taken before the transmitter has said where the stream begins; what went
 //! to all is answered within a slot, at a time of this member's own, so that answers of many do not
 //! come at once.

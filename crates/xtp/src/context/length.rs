@@ -9,8 +9,6 @@
 //! Data is a stream of bytes: what goes again is cut as what is new is, so nothing that was sent in
 //! longer packets is lost.
 //!
-//! What it is not: a way back: who was told that packets are too long does not try longer ones.
-//!
 //! Invariant: packets are as long as the engine's at most, and take [`DATA_LEN_MIN`] bytes of data
 //! at least.
 

@@ -8,8 +8,6 @@
 //!   poll(buffer) <-- FIRST | END | request | status | data     in this order
 //! ```
 //!
-//! What it is not: who finds it; keys, listeners and time are the engine's.
-//!
 //! Invariants: a peer that has not shown that it hears what is sent to its address gets at most
 //! three times what came from there; status is asked for with every packet after which nothing more
 //! can go, so a sender never waits for nothing.

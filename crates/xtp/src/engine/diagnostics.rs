@@ -1,7 +1,7 @@
 //! [`Limiter`]: how many diagnostics a source gets.
 //!
-//! What it is not: exact for every source. Sources share 256 counters by a hash of their address,
-//! so that a flood from many addresses takes no memory; who shares one with a flood gets less.
+//! Sources share 256 counters by a hash of their address, so that a flood from many addresses takes
+//! no memory; who shares one with a flood gets less.
 
 use crate::wire::{Body, Code, Diagnostic, Format, Header, Key, Reason, Writer};
 use dacapo_base::Time;

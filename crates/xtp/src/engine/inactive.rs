@@ -1,7 +1,6 @@
 //! [`Inactive`]: associations that are over, for as long as the peer may not know it.
 //!
-//! What it is not: a context; a late packet gets END, and nothing is delivered. Copies of a FIRST
-//! are late packets too, so a request is never carried out twice.
+//! Copies of a FIRST are late packets too, so a request is never carried out twice.
 //!
 //! Invariant: at most as many as it was made for; of more the oldest goes.
 

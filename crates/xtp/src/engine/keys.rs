@@ -1,8 +1,5 @@
 //! [`ByKey`]: tables by keys that were drawn here.
 //!
-//! What it is not: for keys that peers choose, which they could choose so that all of them fall
-//! into one place: those are hashed with a secret, as the standard library does.
-//!
 //! A key is random already, so it is its own hash: one is looked up for every packet.
 
 use std::collections::HashMap;

@@ -1,6 +1,4 @@
 //! How long the packets of one association are, for who knows more of its path than it does.
-//!
-//! What it is not: the engine's own finding, which is `context/length.rs`.
 
 use super::{ContextId, Engine, UserError};
 use dacapo_base::Time;

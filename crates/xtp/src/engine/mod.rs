@@ -10,9 +10,9 @@
 //!   poll_event:   by priority too                              over: inactive.rs
 //! ```
 //!
-//! What it is not: I/O, a clock, or a source of randomness. The order of calls: any number of
-//! inputs (`handle_*`, and what users do), then [`Engine::poll_packet`] until `None` and
-//! [`Engine::poll_event`] until `None`, then wait until [`Engine::deadline`].
+//! The order of calls: any number of inputs (`handle_*`, and what users do), then
+//! [`Engine::poll_packet`] until `None` and [`Engine::poll_event`] until `None`, then wait until
+//! [`Engine::deadline`].
 //!
 //! Invariants: contexts, contexts that are over, and answers without a context are bounded; a
 //! packet whose source is not the association's peer changes nothing; diagnostics to one source are

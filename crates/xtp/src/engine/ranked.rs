@@ -5,8 +5,6 @@
 //!   every 16th turn: whoever has waited longest in the last class
 //! ```
 //!
-//! What it is not: a queue of packets; a context is in it once, however much it has to say.
-//!
 //! Smaller is more urgent: no published description says which way it goes, so it is one constant
 //! function here. The sixteenth is decided here too: the last class is never starved.
 

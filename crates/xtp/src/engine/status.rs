@@ -1,6 +1,4 @@
 //! [`Status`]: how an association stands, for who asks instead of taking events.
-//!
-//! What it is not: a change of anything; events are told all the same.
 
 use super::{ContextId, Engine, UserError};
 use crate::event::End;

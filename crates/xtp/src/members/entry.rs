@@ -8,8 +8,6 @@
 //!   window      its window is closed, and bytes wait          it has opened by a step
 //! ```
 //!
-//! What it is not: who decides how long is too long; the policy is the list's.
-//!
 //! Invariant: no clock of a member runs while a handshake waits for another one.
 
 use super::Candidate;

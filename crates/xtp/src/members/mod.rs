@@ -7,8 +7,6 @@
 //!   END, silence, slowness       -> parted: an event, and what is still said to it
 //! ```
 //!
-//! What it is not: the stream, nor who asks and when; the context does both.
-//!
 //! Invariants: a candidate holds up nobody; every member that has joined is told to the user once,
 //! and once more when it parts; nobody joins while the user leaves too much of that unread, so all
 //! lists are bounded by `members_max` or [`CANDIDATES_MIN`].

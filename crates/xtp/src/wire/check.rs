@@ -1,7 +1,4 @@
 //! The checksum: RFC 1071's one's-complement sum of 16-bit words, without a pseudo-header.
-//!
-//! What it is not: strong; it finds every error of one bit and of 15 bits in a row, and does not
-//! see that words changed their places.
 
 /// The folded sum over pieces that follow each other; only the last may have an odd length. An odd
 /// last byte is the high one of its word.

@@ -6,9 +6,6 @@
 //!  | key            | command | dlen   | check  | sort  | sync   | seq            |
 //!  +----------------+---------+--------+--------+-------+--------+----------------+
 //! ```
-//!
-//! What it is not: `dlen` and `check`, which follow from the rest of the packet: [`super::Frame`]
-//! compares them, [`super::Writer`] makes them.
 
 use super::{Fault, Format, Key, Options};
 use dacapo_wire::Malformed;

@@ -7,8 +7,6 @@
 //!  +-----+------------------------------------------------+
 //!    1: the receiver's own key      0: the sender's
 //! ```
-//!
-//! What it is not: proof of who sent it; a key is only hard to guess when it is drawn at random.
 
 use std::fmt;
 

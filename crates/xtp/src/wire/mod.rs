@@ -12,8 +12,7 @@
 //!                                                         +-----------------------------------+
 //! ```
 //!
-//! What it is not: what a packet means; that an engine says. Nothing here allocates but the buffer
-//! that a caller lets grow.
+//! Nothing here allocates but the buffer that a caller lets grow.
 //!
 //! Sources: the layout is public through Wireshark's dissector, and `tests/tshark.rs` has it read
 //! what is written here. Where no published description says how a field is meant, the place that

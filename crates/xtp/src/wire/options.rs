@@ -6,8 +6,6 @@
 //!  | 0 | NOCHECK EDGE … END BTAG         |   0    | ver=1 | pformat |
 //!  +---+---------------------------------+--------+-------+---------+
 //! ```
-//!
-//! What it is not: which options may stand together; an engine decides that.
 
 use super::Fault;
 use std::fmt;

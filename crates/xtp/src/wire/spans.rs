@@ -6,9 +6,6 @@
 //!  | nspan  | left edge      | right edge     | …     bytes left .. right
 //!  +--------+----------------+----------------+----
 //! ```
-//!
-//! What it is not: whether they name what has arrived or what lacks, nor whether they make sense;
-//! an engine asks that with [`Spans::is_ordered`].
 
 use super::Fault;
 use dacapo_wire::bytes::Reader;

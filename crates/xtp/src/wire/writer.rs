@@ -4,8 +4,6 @@
 //!   Writer::begin(header, buffer) -> segments appended to writer.bytes() -> finish: dlen, check
 //! ```
 //!
-//! What it is not: a pool; the buffer is the caller's, and it grows only when it is too small.
-//!
 //! Invariant: after `finish` the buffer holds what [`super::Frame::open`] takes, or, after an
 //! error, what it held before.
 

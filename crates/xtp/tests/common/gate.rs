@@ -3,8 +3,8 @@
 //! "Not malformed" is too weak, of 35 packets that are wrong tshark says so of 5. So every frame
 //! must be XTP, have a checksum that tshark calls good, and no line of the tree may complain.
 //!
-//! What it is not: a judge of everything. The dissector of 4.0.17 takes a null address for 16
-//! bytes, so packets with one are not shown to it.
+//! The dissector of 4.0.17 takes a null address for 16 bytes, so packets with one are not shown to
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,6 +1,4 @@
 //! A transmitter and the members of a reliable group, each with links of its own, in virtual time.
-//!
-//! What it is not: a network that repeats packets; what goes to the group is put on every link.
 
 use super::way::OnItsWay;
 use super::world::address;

@@ -1,6 +1,4 @@
 //! Packets made by hand, each read by tshark 4.0.17 without a complaint: the golden bytes.
-//!
-//! What it is not: made by our encoder; that is what is compared with them.
 
 /// A name, and the bytes as hexadecimal digits.
 pub type Vector = (&'static str, &'static str);

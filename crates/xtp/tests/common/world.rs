@@ -1,6 +1,4 @@
 //! Two engines with a link each way, in virtual time.
-//!
-//! What it is not: a user; tests say what is written and read.
 
 use super::way::OnItsWay;
 use dacapo_base::{Random, Time};

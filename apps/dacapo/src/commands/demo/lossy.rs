@@ -6,8 +6,8 @@
 //!                                               (repeated, silent), or ALTERED
 //! ```
 //!
-//! What it is not: a demand that everything arrives. That something is missing and no ledger says
-//! so, or that something arrived altered, is a mismatch.
+//! That something is missing and no ledger says so, or that something arrived altered, is a
+//! mismatch.
 
 use super::super::link::LinkAccount;
 use super::super::play::Played;

@@ -1,7 +1,5 @@
 //! [`Server`]: the second process of a demo, and what it prints.
 //!
-//! What it is not: more than a child; it is spoken to over the network only.
-//!
 //! Invariant: it does not outlive this value.
 
 use crate::edge::Edge;

@@ -1,7 +1,5 @@
 //! The clock: what it is made of, how fine it is, and what a look at it costs.
 //!
-//! What it is not: a comparison with other clocks; peers do that while they talk.
-//!
 //! Source: Documentation/timers/timekeeping.rst of Linux on clock sources; vdso(7): a source that a
 //! program can read by itself makes a look at the clock cheap, any other needs a system call.
 

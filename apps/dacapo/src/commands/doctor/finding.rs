@@ -1,7 +1,5 @@
 //! [`Finding`]: what one check found, how good that is, and what to do about it.
 //!
-//! What it is not: an error; a check that cannot be made is a finding too.
-//!
 //! Invariant: a warning and a failure say what to do.
 
 use crate::output::Ink;

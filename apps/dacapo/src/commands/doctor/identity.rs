@@ -1,7 +1,5 @@
 //! Where this user's things are: the identity, and the folder of the players' sockets.
 //!
-//! What it is not: the maker of either; the first command that needs one makes it.
-//!
 //! Invariant: a key that is not there is not made, and one that is there is not changed.
 //!
 //! Source: XDG base directory specification 0.8; `dacapo-security` keeps the identity by it.

@@ -1,7 +1,5 @@
 //! What this process may use: CPUs, descriptors, locked memory, capabilities.
 //!
-//! What it is not: a demand; nothing here is needed by flows over UDP but descriptors.
-//!
 //! Source: proc_pid_limits(5), proc_pid_status(5), capabilities(7).
 
 use super::finding::Finding;

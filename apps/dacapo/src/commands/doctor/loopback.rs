@@ -1,6 +1,4 @@
 //! Whether datagrams pass from this host to itself, by IPv4 and by IPv6.
-//!
-//! What it is not: a test of any network; but where not even loopback passes, nothing will.
 
 use super::finding::Finding;
 use dacapo_sys::poll::{Interest, Poller};

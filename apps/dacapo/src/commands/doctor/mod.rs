@@ -6,8 +6,7 @@
 //!                               findings -> table or JSON -> exit code
 //! ```
 //!
-//! What it is not: a repair; nothing on this host is changed, and every sentence of advice says
-//! what its reader may do. Not a measurement either: its figures are of this moment.
+//! Nothing on this host is changed. Figures are of this moment.
 //!
 //! Invariants: every check gives a finding, whatever this host lacks; every wait is bounded.
 

@@ -3,9 +3,6 @@
 //! ```text
 //!   8 datagrams --one call?--> loopback --one call?--> 8 datagrams
 //! ```
-//!
-//! What it is not: a choice; the UDP transport asks for the same of every socket and uses what it
-//! gets, and that is what is reported.
 
 use super::finding::Finding;
 use super::loopback::{ARRIVAL_MAX, refusal};

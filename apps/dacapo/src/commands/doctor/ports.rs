@@ -6,9 +6,6 @@
 //!        '-> in use --> /proc/net: at which address --> `dacapo ls` there --> dacapo, or another
 //! ```
 //!
-//! What it is not: a look through a firewall; whether others get through to the port only others
-//! can find out.
-//!
 //! Invariants: what was bound is released at once. Who holds a port is asked by a process of its
 //! own, in a state folder of its own where this user has no identity yet: asking makes none. A port
 //! of flows that is held is no failure: another is chosen then, and each flow is told.

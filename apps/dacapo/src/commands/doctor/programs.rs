@@ -1,6 +1,4 @@
 //! Programs of others that are found in PATH: players and converters.
-//!
-//! What it is not: a look at their versions.
 
 use super::finding::Finding;
 use std::ffi::OsStr;

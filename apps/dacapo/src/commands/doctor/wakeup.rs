@@ -5,8 +5,6 @@
 //!                                 lateness: the median and the 99th of 100, over a few hundred
 //! ```
 //!
-//! What it is not: a promise; who needs one measures for a day, under the load that there will be.
-//!
 //! Source: proc_pid_timerslack_ns(5): by how much the kernel may delay a wait, to end several at
 //! once.
 

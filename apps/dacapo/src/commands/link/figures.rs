@@ -3,8 +3,6 @@
 //! ```text
 //!   sent + copies = delivered + every kind of drop + in flight        one row per direction
 //! ```
-//!
-//! What it is not: a judgement; losses are what a link is for.
 
 use crate::output::{self, Cell, Ink, Table, line};
 use dacapo::emulator::{DelayRecord, LinkStats};

@@ -3,8 +3,6 @@
 //! ```text
 //!   player ── 127.0.0.1:any ── relay: forward, back ── server
 //! ```
-//!
-//! What it is not: a way for TCP; who goes over it has a host without streams.
 
 use super::figures;
 use crate::cli::OverLink;

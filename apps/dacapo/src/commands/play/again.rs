@@ -5,8 +5,6 @@
 //!     ^  \-> the peer was started anew, contact was given up
 //!     '---- join again, as often as it takes
 //! ```
-//!
-//! What it is not: the resumption of a session; the core does that as long as both ends know it.
 
 use super::{Played, Wish, play as play_once};
 use crate::edge::Edge;

@@ -4,8 +4,6 @@
 //!   key ----------+                                      +-> a line for the user
 //!   local socket -+-> control (out of band) -> answer ---+-> JSON for the program
 //! ```
-//!
-//! What it is not: the commands themselves; those are the library's.
 
 use crate::edge::Edge;
 use crate::local::{LocalControl, Request, refusal};

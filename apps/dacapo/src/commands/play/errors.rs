@@ -6,8 +6,8 @@
 //!   audio  out/movie.avi: cannot go on after …  --'
 //! ```
 //!
-//! What it is not: a loss of errors that differ. After the first error of a file nothing is written
-//! to it, so whatever else is said of that file follows from the first.
+//! After the first error of a file nothing is written to it, so whatever else is said of that file
+//! follows from the first.
 
 use dacapo::access::Snapshot;
 use std::path::Path;

@@ -5,8 +5,6 @@
 //!         |                                      p50 p99, this interval      p50 p99
 //!         media frames so far
 //! ```
-//!
-//! What it is not: the ledger (`account.rs`); these figures are for people.
 
 use crate::account::Account;
 use dacapo::access::{Snapshot, Summary};

@@ -1,6 +1,6 @@
 //! Keys of a player: the terminal without echo, and what each key means.
 //!
-//! What it is not: a screen. Keys that make signals (Ctrl-C) stay signals.
+//! Keys that make signals (Ctrl-C) stay signals.
 
 use dacapo::Reactor;
 use dacapo::command::{Answer, Command, FPS_MILLIHERTZ_MAX, State};

@@ -6,8 +6,6 @@
 //!        SIGINT, q, all flows accounted for --> close --> SessionEnded -> ledger, files
 //! ```
 //!
-//! What it is not: a decoder; pictures go to ffplay or into a file as they are.
-//!
 //! Invariants: whatever ends it, files are closed and the ledger is printed; closing takes at most
 //! 2 s.
 

@@ -5,8 +5,6 @@
 //!                                              |
 //!                                  SIGINT: close all, in order, within 2 s
 //! ```
-//!
-//! What it is not: what is printed of it; `tell.rs` says that, in words or as JSON.
 
 mod tell;
 

@@ -11,8 +11,6 @@
 //!   refused   ─┘   refused: …                {"event":"refused", …}
 //! ```
 //!
-//! What it is not: for errors of this host; those go to standard error in both forms.
-//!
 //! Invariants: both forms say the same; an event in JSON is one line.
 
 use crate::account::{self, Account};

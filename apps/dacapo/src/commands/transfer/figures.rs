@@ -1,6 +1,4 @@
 //! What a transfer shows: a line while it runs, a table when it is over.
-//!
-//! What it is not: the ledger of the flow (`account.rs`).
 
 use crate::output::{Cell, Ink, Table, line};
 use crate::words::{bytes_words, rate_words, seconds_words};

@@ -5,8 +5,6 @@
 //!     serves one flow of bytes  <---   JOIN with what is asked of it
 //!     chooses the protocol      --->   begin · data … · end per file
 //! ```
-//!
-//! What it is not: the access modules (`dacapo::transfer`), or a way to choose a path at the peer.
 
 pub mod figures;
 pub mod recv;

@@ -4,8 +4,6 @@
 //!   listen -> Ready (somebody) -> progress … FlowEnded -> files, hashes -> next, or end
 //! ```
 //!
-//! What it is not: a choice of the protocol alone: who sends may ask for more.
-//!
 //! Invariants: whatever ends it, what came is kept and said; a file that cannot be saved closes its
 //! session, so that nobody sends in vain.
 

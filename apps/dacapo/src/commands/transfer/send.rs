@@ -5,8 +5,6 @@
 //!      standard input readable --> wake        progress …  FlowEnded -> close -> hashes
 //! ```
 //!
-//! What it is not: a choice of where the files go; that is the other end's.
-//!
 //! Invariants: what cannot be read is said before anything is sent; whatever ends it, the account
 //! is printed.
 

@@ -5,8 +5,6 @@
 //!   until a signal, --count or --for
 //! ```
 //!
-//! What it is not: a dissector; Wireshark is.
-//!
 //! Invariant: what the kernel dropped because this program was too slow is said.
 
 use crate::cli::XtpCaptureArgs;

@@ -5,8 +5,6 @@
 //!   until a signal, or with --once the end of the first association with files
 //! ```
 //!
-//! What it is not: more than one thread; associations take turns by what comes for them.
-//!
 //! Invariant: however it ends, peers are told (END), and the totals are printed.
 
 use super::below::{self, End};

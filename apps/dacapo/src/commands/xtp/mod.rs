@@ -7,9 +7,6 @@
 //!   bench    becomes `dacapo-eval xtp`
 //!      \______ `dacapo_term::xtp`: the network, the host, signals; calls that wait ______/
 //! ```
-//!
-//! What it is not: sessions of dacapo, or the protocol (`dacapo-xtp`) and its networks
-//! (`dacapo-xtp-net`).
 
 mod capture;
 mod listen;

@@ -3,8 +3,6 @@
 //! ```text
 //!   FIRST [request, WCLOSE] ->  <- DATA [response, …]  -> END       a transaction, a time
 //! ```
-//!
-//! What it is not: a measurement of the network alone; the other program's turn is in it.
 
 use super::below::{self, End};
 use crate::cli::XtpPingArgs;

@@ -4,8 +4,6 @@
 //!   0            8                  40
 //!   | bytes      | SHA-256          |     a message of the stream back, in the order of the files
 //! ```
-//!
-//! What it is not: trusted for more than the comparison with what was read.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,

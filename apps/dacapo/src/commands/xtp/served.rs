@@ -7,8 +7,6 @@
 //!   others        read and forgotten
 //! ```
 //!
-//! What it is not: a thread; it does what can be done now, whenever something has happened.
-//!
 //! Invariants: at most one unit or request is kept of an association, and what is said of at most
 //! [`FILES_MAX`] files; a peer that sends what is none of these is let go; what came of a file is
 //! never thrown away.

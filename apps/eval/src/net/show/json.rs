@@ -1,6 +1,4 @@
 //! What `bench net` says to programs.
-//!
-//! What it is not: the figures (`figures`), or what people see of them (`show`).
 
 use super::{Measured, Round, Whose, load_average, processors};
 use crate::cli::net_word;

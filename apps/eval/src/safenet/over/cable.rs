@@ -4,8 +4,6 @@
 //!   near  10.82.0.1/24  v ------------ v  10.82.0.2/24, 10.82.0.3/24  far
 //! ```
 //!
-//! What it is not: a bad network (that is `dacapo link`); nothing is lost or late here.
-//!
 //! Invariant: both namespaces, and so the interfaces, are gone with the value and what was made in
 //! them.
 //!

@@ -5,8 +5,6 @@
 //!   far       counts those numbered first or more; late ones of earlier rounds are not
 //! ```
 //!
-//! What it is not: what goes between the ends, or the near end (`near.rs`).
-//!
 //! Invariants: a far end ends with its handle; why it could not go on is kept for who asks.
 
 use std::sync::atomic::{AtomicBool, Ordering};

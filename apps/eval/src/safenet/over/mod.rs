@@ -8,8 +8,6 @@
 //!                    `-- place.rs: loopback, or a cable between two namespaces --'
 //! ```
 //!
-//! What it is not: one processor's work: two ends run at a time, and each is woken by the other.
-//!
 //! Method: latency is half of the mean round trip of an echo; throughput is counted at the sender,
 //! from the first message to the last, as the document has it. What is lost is said beside it.
 

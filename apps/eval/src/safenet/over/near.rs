@@ -5,8 +5,6 @@
 //!   one_way    begin | send, send, …, which is timed | settle: what has arrived of them
 //! ```
 //!
-//! What it is not: what goes between the ends; that is a [`Talk`].
-//!
 //! Invariants: what is repaired arrives whole, or the measurement fails; what is not counts in its
 //! own round only.
 

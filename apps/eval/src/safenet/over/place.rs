@@ -4,8 +4,6 @@
 //!   Loopback   127.0.0.1 near, 127.0.0.2 and .3 far      UDP; needs no rights
 //!   Cable      10.82.0.1 near, 10.82.0.2 and .3 far      UDP, IP protocol 36, Ethernet
 //! ```
-//!
-//! What it is not: an end.
 
 use super::cable::{Cable, INTERFACE};
 use dacapo::xtp_net::Config;

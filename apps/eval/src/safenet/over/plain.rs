@@ -4,9 +4,8 @@
 //!   | 1 kind: 0 echo, 1 discard | 1 last of its message | 4 length of the message | 4 number | bytes |
 //! ```
 //!
-//! What it is not: reliable. A message that does not come back is an error, and its point begun
-//! anew; of what is sent one way the share is told that arrived. A datagram is one call, without
-//! GSO: a plain program's.
+//! A message that does not come back is an error, and its point begun anew; of what is sent one way
+//! the share is told that arrived. A datagram is one call, without GSO: a plain program's.
 //!
 //! Source: RFC 862, RFC 863; the Ethertype is the first of those for experiments (IEEE 802).
 

@@ -1,6 +1,4 @@
 //! The level of XTP: messages of its streams, without the message service.
-//!
-//! What it is not: another protocol; the service adds a head to each message, and reports.
 
 use super::far::{Far, SLICE, Tally};
 use super::near::{Near, PATIENCE, Talk, Trouble};

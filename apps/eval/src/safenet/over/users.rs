@@ -5,8 +5,6 @@
 //!          get_message              <-------------------'
 //!          send_message(route to DISCARD) -> far   get_message, counts
 //! ```
-//!
-//! What it is not: XTP's own streams, which are in `streams.rs`.
 
 use super::far::{Far, SLICE, Tally};
 use super::near::{Near, PATIENCE, Talk, Trouble};

@@ -5,8 +5,8 @@
 //!   | to from IP | ... UDP .. | ports | payload, which begins with its number
 //! ```
 //!
-//! What it is not: ARP or routes; the kernel is asked who has the address. UDP's checksum is left
-//! out (0), which IPv4 allows; bare UDP over veth does without it too, by offload.
+//! UDP's checksum is left out (0), which IPv4 allows; bare UDP over veth does without it too, by
+//! offload.
 
 use nix::net::if_::if_nametoindex;
 use peers::Failure;

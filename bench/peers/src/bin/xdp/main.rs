@@ -8,9 +8,9 @@
 //!                                              '- no ---> the kernel, as ever
 //! ```
 //!
-//! What it is not: a peer; it answers whether the transport would gain by it. Nor a stack: who is
-//! where is asked of the kernel (`frame.rs`), and only IPv4 over Ethernet is spoken. Sizes and
-//! counting are those of `plain`. What the kernel refuses is a [`Refused`] with its step and error.
+//! Who is where is asked of the kernel (`frame.rs`), and only IPv4 over Ethernet is
+//! spoken. Sizes and counting are those of `plain`. What the kernel refuses is a [`Refused`] with
+//! its step and error.
 //!
 //! Invariant: a frame is in one place at a time: in a ring, free, or in our hands.
 //!

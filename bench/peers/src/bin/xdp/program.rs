@@ -5,9 +5,8 @@
 //!                      '- yes --> bpf_redirect_map(XSKMAP, queue)
 //! ```
 //!
-//! What it is not: a filter of anything else. Options of IPv4 are not looked for: who sends none
-//! has its ports at 34. Invariant: the program leaves the interface when its last descriptor is
-//! closed, however this process ends.
+//! Options of IPv4 are not looked for: who sends none has its ports at 34. Invariant: the program
+//! leaves the interface when its last descriptor is closed, however this process ends.
 //!
 //! Source: the instruction set is RFC 9669; the numbers are those of `linux/bpf.h`.
 

@@ -6,8 +6,8 @@
 //!              tx: frames to send --> [ kernel ] --> done: frames that were sent
 //! ```
 //!
-//! What it is not: shared by threads or by sockets. Half of the frames begin in `fill` and half
-//! are free for sending; an echo sends what came, and refills from what was sent.
+//! Half of the frames begin in `fill` and half are free for sending; an echo sends what came, and
+//! refills from what was sent.
 //!
 //! Invariants: a [`Frame`] is ours until it is put into a ring, and then not to be had again before
 //! it comes out of one; its bytes lie within the memory, or it is not made.

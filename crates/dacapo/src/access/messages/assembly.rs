@@ -6,8 +6,6 @@
 //!                             ^ given                ^ end        at most PART_LEN_MAX ahead
 //! ```
 //!
-//! What it is not: a judge of when it is given up (`inbox.rs`).
-//!
 //! Invariants: `data` is shorter than a part and its longest unit; what is early does not overlap
 //! anything; memory grows with what has come, never with what a head says.
 #![deny(

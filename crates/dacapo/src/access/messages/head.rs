@@ -9,8 +9,6 @@
 //! First and last units need no marks: `offset` is 0, or `offset` and the bytes make the length.
 //! Decided here: of the original no format is published.
 //!
-//! What it is not: a judge of what came before; that is the inbox.
-//!
 //! Invariant: a head that was read with its bytes lies within its message, and brings something of
 //! it: no bytes only where the message has none.
 #![deny(

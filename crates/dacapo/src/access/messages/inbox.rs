@@ -12,8 +12,7 @@
 //! and are not more urgent), a unit is too far ahead of what lacks, another one needs its place, or
 //! the flow has ended. A flow that keeps units in order and loses none never comes to that.
 //!
-//! What it is not: a promise that numbers are honest. Who lies in heads harms the messages of this
-//! flow, which are the liar's.
+//! Who lies in heads harms the messages of this flow, which are the liar's.
 //!
 //! Invariants: at most [`OPEN_MAX`] messages are open, each with less than a part, and together at
 //! most [`EARLY_MAX`] units and [`EARLY_BYTES_MAX`] bytes ahead of a gap; while [`READY_MAX`] parts

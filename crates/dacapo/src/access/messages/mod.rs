@@ -8,16 +8,15 @@
 //!        '--> Sent, Failed                                           Part: More, Last, Broken
 //! ```
 //!
-//! What it is: [`Outbox`] and [`Inbox`], without I/O, and without time: what they do, they do when
-//! they are asked. A unit is cut in the moment in which the flow takes one, so a message that is
-//! more urgent waits for what the flow has taken, not for what was handed over before it. Whatever
-//! the protocol of the flow is, and while it is changed, units are units.
+//! [`Outbox`] and [`Inbox`], without I/O, and without time: what they do, they do when they are
+//! asked. A unit is cut in the moment in which the flow takes one, so a message that is more urgent
+//! waits for what the flow has taken, not for what was handed over before it. Whatever the protocol
+//! of the flow is, and while it is changed, units are units.
 //!
-//! What it is not: `dacapo-safenet`, which is the same service on XTP's associations. Names and
-//! meanings are the same (tickets, outcomes, parts, SORT's 65,536 priorities); the types are not,
-//! because there causes are ends of associations and parts name hosts, and here is neither. Nor is
-//! it repair, or a report of delivery: a flow goes one way, so a message ends as [`Outcome::Sent`],
-//! and what its flow delivers is in the flow's account.
+//! Names and meanings are the same (tickets, outcomes, parts, SORT's 65,536 priorities); the types
+//! are not, because there causes are ends of associations and parts name hosts, and here is
+//! neither. Nor is it repair, or a report of delivery: a flow goes one way, so a message ends as
+//! [`Outcome::Sent`], and what its flow delivers is in the flow's account.
 //!
 //! Invariants: every message that was accepted ends exactly once (accepted = sent + failed +
 //! open); every message that has begun to come is given or reported broken exactly once (begun =

@@ -4,8 +4,6 @@
 //!   accept -> (priority, order): bytes, offset, number once it has begun -> next_unit, advance
 //! ```
 //!
-//! What it is not: the flow, which asks for a unit when it has room for one (`access/raw.rs`).
-//!
 //! Invariants: the next unit is of the most urgent message, of equals of the oldest; but of at most
 //! [`BEGUN_MAX`] messages only a part has gone, because the other end keeps so many apart. So a
 //! message begins when nothing more urgent and no older equal is left, and its number, given then,

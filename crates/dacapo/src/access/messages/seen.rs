@@ -14,8 +14,7 @@
 //! units before, one after the other, were near it; and what the very first one says holds only
 //! until one that is behind its window says otherwise, or another in it confirms it.
 //!
-//! What it is not: the messages themselves; those that are open are found without it. Nor a
-//! safeguard against who lies all the time.
+//! It is no safeguard against who lies all the time.
 //!
 //! Invariant: once two have agreed where the window is, a number is new once.
 #![deny(

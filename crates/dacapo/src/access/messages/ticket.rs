@@ -1,7 +1,6 @@
 //! [`Ticket`] and [`Outcome`]: what became of each message that was accepted, and the [`Sums`].
 //!
-//! What it is not: a queue of ends. Whether a message has ended its outbox knows, however late it
-//! is asked.
+//! Whether a message has ended its outbox knows, however late it is asked.
 
 use std::fmt;
 

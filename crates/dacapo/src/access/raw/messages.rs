@@ -1,7 +1,5 @@
 //! Messages instead of units: what a [`RawSender`] does for [`crate::access::messages`].
 //!
-//! What it is not: waiting (`crate::session`), or the order in which they go ([`Outbox`]).
-//!
 //! Invariant: a flow carries units or messages, never both.
 
 use super::queue::lock;

@@ -1,7 +1,5 @@
 //! [`Queue`]: what lies between an application and the source or sink of a flow.
 //!
-//! What it is not: either end; those are `super`, which also says what a full queue means.
-//!
 //! Invariants: `bytes` and `spare_bytes` are the sums of what is there; once nothing more will be
 //! put in that stays so; of the memory of units that are gone at most [`SPARE_MAX`] is kept.
 

@@ -6,9 +6,6 @@
 //!   thread 1: store, load, fence     a store leaves its thread's buffer when the schedule says so
 //!   schedule: 0 1 1 0 ...            all schedules, one after the other (depth first)
 //! ```
-//!
-//! What it is not: a model of weaker memory than that of x86 (loads and stores of one thread keep
-//! their order among themselves); what acquire and release give elsewhere is taken for given.
 
 use super::super::ring::{CAPACITY_MIN, End, Memory, Rings};
 use super::{read, write};

@@ -1,7 +1,5 @@
 //! The descriptors of a transport of streams: who listens, who came, and what they are watched for.
 //!
-//! What it is not: a table of streams; see [`crate::stream`].
-//!
 //! Invariants: at most [`ACCEPTS_MAX`] connections per call and listener; a token of the poller
 //! names one socket at a time; a listener that cannot accept is not watched until its pause is
 //! over.

@@ -1,11 +1,10 @@
 //! [`Sockets`]: a transport of streams whose connections are descriptors, around one epoll.
 //!
-//! What it is: what kernel TCP and shared memory have in common: listeners that are accepted from,
-//! connections that are watched, and the table of streams that reads and writes them. A T-module
-//! says what listens ([`Doorway`]), what carries the bytes ([`Connection`]), and how both are made.
+//! What kernel TCP and shared memory have in common: listeners that are accepted from, connections
+//! that are watched, and the table of streams that reads and writes them. A T-module says what
+//! listens ([`Doorway`]), what carries the bytes ([`Connection`]), and how both are made.
 //!
-//! What it is not: an engine; see [`super`]. The simulated stream has no descriptors and does
-//! without.
+//! The simulated stream has no descriptors and does without.
 //!
 //! ```text
 //!   Doorway  --accept-->  Connection --+

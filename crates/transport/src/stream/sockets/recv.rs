@@ -1,6 +1,4 @@
 //! Receiving: what the poller says is passed to the streams, which read in turn.
-//!
-//! What it is not: a parser; see [`crate::stream`].
 
 use super::doors::Place;
 use super::{Doorway, Sockets};

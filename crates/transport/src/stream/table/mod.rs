@@ -7,8 +7,8 @@
 //!                     +--------------> gone <-----------+------------+
 //! ```
 //!
-//! What it is not: a waiter. A transport tells it which connections can be read and written, and
-//! asks it which it wants to write.
+//! A transport tells it which connections can be read and written, and asks it which it wants to
+//! write.
 //!
 //! Invariants
 //! - One open stream per remote address; at most [`DATA_LANES_MAX`] open and as many closing.

@@ -1,7 +1,5 @@
 //! Receiving: streams in turn, one read each, until nothing is there or the call has its share.
 //!
-//! What it is not: a parser; see [`crate::stream::StreamEnd`].
-//!
 //! Decoder: what a stream says moves its own slot only; a fault ends that stream and no other.
 //!
 //! Invariants: one call hands up at most [`RECV_PACKETS_MAX`] packets and reads about

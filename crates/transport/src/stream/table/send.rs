@@ -1,6 +1,4 @@
 //! Sending: into the stream to the remote, as records; what it does not take stays with the core.
-//!
-//! What it is not: a queue; a stream keeps at most the rest of one record.
 
 use super::{Connection, Phase, Slot, Streams};
 use crate::stream::{Ending, RECORD_LEN_MAX, StreamEnd, Taken};

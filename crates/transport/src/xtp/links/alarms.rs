@@ -1,7 +1,5 @@
 //! [`Alarms`]: which association has something to do next, and when.
 //!
-//! What it is not: a clock, or what is to be done then.
-//!
 //! Invariant: one time per association; one without costs nothing, however often the time is told.
 
 use dacapo_base::Time;

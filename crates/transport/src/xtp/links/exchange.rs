@@ -5,8 +5,6 @@
 //!   unreliable  put, say --> engine --> take_messages --> Messages: datagrams, bytes of the stream
 //! ```
 //!
-//! What it is not: a record or a preface ([`crate::stream`]).
-//!
 //! Invariant: of what has come, every message is handed up, or dropped and counted.
 
 use super::{Links, SAY_AGAIN};

@@ -6,9 +6,6 @@
 //!      '---- label, packet <------------- engine <--time
 //! ```
 //!
-//! What it is not: a table of streams ([`crate::stream`]), or what goes through an association
-//! ([`exchange`]).
-//!
 //! Invariants
 //! - Nobody but who shows a label gets as far as the engine, and a stream's packets come from the
 //!   address that opened it.

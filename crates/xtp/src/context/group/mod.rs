@@ -8,8 +8,6 @@
 //!   END    to all   when every member has said that it has everything, or is none any more
 //! ```
 //!
-//! What it is not: the list of members, `members.rs`, nor a member's end, `join.rs`.
-//!
 //! Invariant: whatever a member says or leaves unsaid ends its own membership at most; the
 //! association ends when nobody is left, or fewer than the policy asks for.
 

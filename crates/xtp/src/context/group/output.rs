@@ -1,6 +1,4 @@
 //! What a transmitter sends, to all and to one.
-//!
-//! What it is not: what goes to all of a stream, which is that of every context.
 
 use super::super::{Context, write};
 use crate::members::{Candidate, Due, Entry};

@@ -4,8 +4,7 @@
 //!   open_group -> FIRST until --members have joined -> files -> Left, per member: complete, or why
 //! ```
 //!
-//! What it is not: receipts: members of a group write nothing. Each compares the hash that stands
-//! at the end of a file with its own, and says so itself.
+//! Each compares the hash that stands at the end of a file with its own, and says so itself.
 
 use super::{Checked, Sender, Sent, WHAT};
 use crate::commands::xtp::below;

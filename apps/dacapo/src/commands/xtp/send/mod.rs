@@ -5,8 +5,6 @@
 //!   a group   group.rs
 //! ```
 //!
-//! What it is not: congestion control; --rate is what there is.
-//!
 //! Invariants: what cannot be read is said before anything is sent; one file is open at a time.
 
 mod group;

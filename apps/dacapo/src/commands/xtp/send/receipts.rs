@@ -1,7 +1,4 @@
 //! [`Receipts`]: what the receiver says of each file, in their order, and the comparison.
-//!
-//! What it is not: waiting for all of them at the end: they are read as they come, so that however
-//! many files there are, none waits in the receiver.
 
 use super::{Sender, Sent};
 use crate::commands::xtp::below;
