@@ -11,7 +11,7 @@ ARGS ?=
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test large faults nightly bench-peers bench-links
+.PHONY: help demo build check test large faults nightly compat bench-peers bench-links
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +46,10 @@ nightly: ## scenes of the night (root), waits by the million, then seeds, fuzzin
 	@scripts/setup.sh test
 	@cargo xtask night
 	@cargo run --locked -q -p dacapo-lab -- nightly --minutes $(MINUTES)
+
+compat: ## programs of b8cfde3 and now list, play, send and receive both ways over every transport (minutes: builds both)
+	@scripts/setup.sh build
+	@scripts/compat.sh
 
 bench-peers: ## dacapo beside TCP, UDP, quinn, SRT, ZeroMQ, Zenoh, Aeron (ARGS='--rounds 7'; see bench/README.md)
 	@scripts/setup.sh build

@@ -103,7 +103,8 @@ mod tests {
         assert_eq!(
             list(text, &ignored),
             "\n  skipped here: 3\n    no ip: 1\n      z (c.rs:3)\n    no root: 2\n      x (a.rs:1)\
-             \n      y (b.rs:2)\n  ignored, left to other targets: 1\n    d.rs:4: long: make nightly\n"
+             \n      y (b.rs:2)\n  ignored, left to other targets: 1\
+             \n    d.rs:4: long: make nightly\n"
         );
     }
 

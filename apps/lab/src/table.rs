@@ -34,8 +34,8 @@ pub fn page(files: &[(&str, Vec<Ran<'_>>)], origin: &Origin) -> String {
     let Origin { commit, command, cpu_count } = origin;
     let mut page = format!(
         "# Faults\n\nEvery fault that is put in on purpose, what must happen then, and what was \
-         seen.\n\nWritten by `{command}` at commit {commit}, on {cpu_count} processors: {count} rows, \
-         {failed} failed. A row that was seen at another commit says so. One row again: \
+         seen.\n\nWritten by `{command}` at commit {commit}, on {cpu_count} processors: {count} \
+         rows, {failed} failed. A row that was seen at another commit says so. One row again: \
          `dacapo-lab run NAME`; one seed of it: `dacapo-lab run NAME --seed N`. The short form of \
          every row is a test.\n"
     );

@@ -1,8 +1,8 @@
 //! Rule `ignored`: what a run leaves out is said where it is counted.
 //!
-//! - An ignored test says why, and which make target runs it, `#[ignore = "10^6 seeds, 20 minutes:
-//!   make nightly"]`; the target must be in the Makefile, so that no test is switched off for good.
-//! - A test that cannot run says so by `dacapo_base::skip`; a line that it prints is seen by nobody.
+//! - An ignored test says why, and which make target runs it: `#[ignore = "20 minutes: make
+//!   nightly"]`; the target must be in the Makefile, so that no test is switched off for good.
+//! - A test that cannot run says so by `dacapo_base::skip`; what it prints is seen by nobody.
 
 use super::lexer::Kind;
 use super::problem::Problem;

@@ -14,12 +14,13 @@ use super::entry::Phase;
 use super::flow::Direction;
 use super::handle::Session;
 use super::misuse;
+use super::state::State;
 use super::waiting::Waiting;
 use super::wanted::Wanted;
 use crate::command::{Answer, Command};
 use crate::plan::graph_of;
 use dacapo_base::Time;
-use dacapo_core::{Code, Error};
+use dacapo_core::{Code, Error, SessionId};
 use dacapo_wire::session::{FLOW_ALL, MODULE_ACCESS};
 use std::collections::BTreeMap;
 
@@ -123,16 +124,16 @@ impl Session {
         let entry = state.sessions.get_mut(&self.id());
         let taken = entry.and_then(|entry| entry.asked.as_mut()).and_then(|asked| take(asked));
         outcome?;
-        taken.flatten().unwrap_or_else(|| Err(self.ended(&mut state)))
+        taken.flatten().unwrap_or_else(|| Err(ended(&mut state, self.id())))
     }
+}
 
-    /// Why a call that waited has nothing.
-    fn ended(&self, state: &mut super::state::State) -> Error {
-        match state.open_entry(self.id()).map(|entry| entry.phase.clone()) {
-            Ok(Phase::Over(Some(error))) => error,
-            Ok(_) => misuse("the session ended before the peer had answered"),
-            Err(error) => error,
-        }
+/// Why a call that waited has nothing.
+fn ended(state: &mut State, id: SessionId) -> Error {
+    match state.open_entry(id).map(|entry| entry.phase.clone()) {
+        Ok(Phase::Over(Some(error))) => error,
+        Ok(_) => misuse("the session ended before the peer had answered"),
+        Err(error) => error,
     }
 }
 

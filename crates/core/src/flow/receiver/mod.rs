@@ -376,13 +376,8 @@ impl Receiver {
         if self.account.is_finished() {
             return next;
         }
-        earlier(next, earlier(self.end_by(path), self.settling.give_up_at()))
-    }
-
-    /// When the flow is over whatever is missing, once the sender has said END.
-    fn end_by(&self, path: PathTimes) -> Option<Time> {
-        let has_room = self.account.has_end().then(|| self.delivery.has_room())?;
-        self.settling.end_by(path, has_room)
+        let end_by = self.settling.end_by(path, || self.delivery.has_room());
+        earlier(next, earlier(end_by, self.settling.give_up_at()))
     }
 
     pub fn handle_timeout(&mut self, cx: &mut Context<'_>, path: PathTimes, out: &mut FlowOut) {
@@ -395,7 +390,8 @@ impl Receiver {
             return;
         }
         self.delivery.handle_timeout(cx.now);
-        if self.end_by(path).is_some_and(|at| at <= cx.now) {
+        let end_by = self.settling.end_by(path, || self.delivery.has_room());
+        if end_by.is_some_and(|at| at <= cx.now) {
             self.finish(cx, out);
         }
         if self.settling.give_up_at().is_some_and(|at| at <= cx.now) {

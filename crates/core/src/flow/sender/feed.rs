@@ -264,7 +264,7 @@ impl Feed {
     }
 
     /// Gives views back; the memory of the chain is used again.
-    fn give_back(&mut self, pool: &mut Pool, mut chain: Vec<Packet>) {
+    pub fn give_back(&mut self, pool: &mut Pool, mut chain: Vec<Packet>) {
         chain.drain(..).for_each(|packet| pool.free(packet));
         self.splice.give_chain_back(chain);
     }

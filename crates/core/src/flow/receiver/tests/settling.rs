@@ -105,14 +105,14 @@ fn the_end_waits_for_the_path_and_for_modules() {
         (PathTimes { rtt: ms(300), ..PATH }, ms(0), 1_600),
     ] {
         let mut settling = Settling::new(false);
-        assert_eq!(settling.end_by(path, true), None, "END has not come");
+        assert_eq!(settling.end_by(path, || true), None, "END has not come");
         settling.handle_packet(at(900));
         settling.handle_end(at(1_000), path, modules);
-        assert_eq!(settling.end_by(path, true), Some(at(expected)));
-        assert_eq!(settling.end_by(path, false), Some(at(expected)), "datagrams are dropped");
+        assert_eq!(settling.end_by(path, || true), Some(at(expected)));
+        assert_eq!(settling.end_by(path, || false), Some(at(expected)), "datagrams are dropped");
         settling.handle_packet(at(1_100));
         settling.close_soon(at(1_000));
-        assert_eq!(settling.end_by(LOST, true), Some(at(expected)));
+        assert_eq!(settling.end_by(LOST, || true), Some(at(expected)));
     }
 }
 
@@ -120,23 +120,23 @@ fn the_end_waits_for_the_path_and_for_modules() {
 fn a_reliable_end_waits_while_something_comes_and_for_who_holds_it_up() {
     let mut settling = Settling::new(true);
     settling.handle_packet(at(500));
-    assert_eq!(settling.end_by(PATH, true), None);
+    assert_eq!(settling.end_by(PATH, || true), None);
     settling.handle_end(at(1_000), PATH, ms(0));
-    assert_eq!(settling.end_by(PATH, true), Some(at(11_000)));
+    assert_eq!(settling.end_by(PATH, || true), Some(at(11_000)));
     settling.handle_packet(at(2_000));
-    assert_eq!(settling.end_by(PATH, true), Some(at(12_000)));
+    assert_eq!(settling.end_by(PATH, || true), Some(at(12_000)));
     settling.go_on(at(1_500));
-    assert_eq!(settling.end_by(PATH, true), Some(at(12_000)), "never earlier");
+    assert_eq!(settling.end_by(PATH, || true), Some(at(12_000)), "never earlier");
     settling.go_on(at(3_000));
-    assert_eq!(settling.end_by(PATH, true), Some(at(13_000)));
-    assert_eq!(settling.end_by(PATH, false), None, "the sink is waited for");
-    assert_eq!(settling.end_by(LOST, true), None, "contact is waited for");
+    assert_eq!(settling.end_by(PATH, || true), Some(at(13_000)));
+    assert_eq!(settling.end_by(PATH, || false), None, "the sink is waited for");
+    assert_eq!(settling.end_by(LOST, || true), None, "contact is waited for");
     settling.close_soon(at(3_000));
     settling.close_soon(at(4_000));
     for (path, has_room) in [(PATH, true), (PATH, false), (LOST, true)] {
-        assert_eq!(settling.end_by(path, has_room), Some(at(11_000)), "the session closes");
+        assert_eq!(settling.end_by(path, || has_room), Some(at(11_000)), "the session closes");
     }
     settling.shift(ms(5_000));
-    assert_eq!(settling.end_by(PATH, false), Some(at(16_000)));
-    assert_eq!(settling.end_by(PATH, true), Some(at(16_000)));
+    assert_eq!(settling.end_by(PATH, || false), Some(at(16_000)));
+    assert_eq!(settling.end_by(PATH, || true), Some(at(16_000)));
 }
