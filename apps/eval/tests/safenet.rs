@@ -62,7 +62,7 @@ fn check_frames(all: &Value, names: &[String]) {
     let levels = all["levels"].as_array().unwrap().iter();
     let by: Vec<&Value> = levels.map(|row| &row["frames"]).filter(|by| !by.is_null()).collect();
     if let Some(left_out) = left_out.first() {
-        dacapo_base::skip(&left_out);
+        dacapo_base::skip(left_out);
         let why = left_out["why"].as_str().unwrap();
         if left_out["level"] == "MAC (Ethernet), ring" {
             // This kernel has none.

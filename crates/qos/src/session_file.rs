@@ -37,7 +37,7 @@ use toml_edit::{Document, TomlError};
 pub use flow::{FlowSpec, Role, TransportKind};
 pub(crate) use graph::MAX_PARAM_TEXT_LEN;
 pub use graph::{ModuleUse, Param};
-pub use source::{Source, StreamKind, StreamSelector, TestMedia};
+pub use source::{Passes, Source, StreamKind, StreamSelector, TestMedia};
 
 use crate::path::PathAssumption;
 use crate::problem::{Errors, Problem, Problems, quoted};
@@ -300,5 +300,21 @@ fn read_flows(root: &Section<'_>, problems: &mut Problems<'_>) -> Option<Vec<Opt
         let what = format!("the flows have {attribute_count} attributes");
         node.report(what, format!("at most {MAX_ATTRIBUTES} of all flows together"), problems);
     }
+    check_passes(&nodes, &flows, problems);
     Some(flows)
+}
+
+/// Media of a session begin, end and are repeated together.
+fn check_passes(nodes: &[Node<'_>], flows: &[Option<FlowSpec>], problems: &mut Problems<'_>) {
+    let media = |flow: &FlowSpec| flow.source.value != Source::Raw;
+    let flows = nodes.iter().zip(flows).filter_map(|(node, flow)| Some((node, flow.as_ref()?)));
+    let mut flows = flows.filter(|(_, flow)| media(flow));
+    let Some((_, first)) = flows.next() else { return };
+    let others = flows.filter(|(_, flow)| flow.source.passes() != first.source.passes());
+    for node in others.map(|(node, _)| node) {
+        let source = node.as_section().and_then(|section| section.optional("source"));
+        let what = format!("is repeated otherwise than that of line {}", first.source.line);
+        let allowed = "the same `loop` in all sources of media, for they are played together";
+        source.as_ref().unwrap_or(node).report(what, allowed, problems);
+    }
 }

@@ -10,7 +10,8 @@
 //!
 //! In order: flags u8, generation u24, index u32, media time u64 (ns from the start of the medium),
 //! sent u64 (ns on the sender's monotonic clock, for one-way delay). A command that changes
-//! position counts the generation up; units of an older one are never shown.
+//! position counts the generation up, and so does a medium that begins again; units of an older one
+//! are never shown.
 
 use crate::Malformed;
 use crate::bytes::Reader;
@@ -29,10 +30,16 @@ pub const FLAG_REPEAT: u8 = 1;
 /// The sender is stepping fast or backwards: show it, do not add it to a recording's timeline.
 pub const FLAG_TRICK: u8 = 2;
 
+/// The last unit of its medium, of one that is repeated: what follows is of another generation.
+pub const FLAG_LAST: u8 = 4;
+
+/// The medium is repeated: its passes are hashed one by one.
+pub const FLAG_LOOP: u8 = 8;
+
 /// The legal form of the medium header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// [`FLAG_REPEAT`], [`FLAG_TRICK`]; others are ignored.
+    /// [`FLAG_REPEAT`], [`FLAG_TRICK`], [`FLAG_LAST`], [`FLAG_LOOP`]; others are ignored.
     pub flags: u8,
     /// Low 24 bits of the generation.
     pub generation: u32,

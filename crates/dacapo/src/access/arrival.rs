@@ -24,6 +24,7 @@
     clippy::arithmetic_side_effects
 )]
 
+use super::pass::PassHash;
 use super::progress::Progress;
 use dacapo_base::Time;
 use dacapo_core::{Taken, UnitView};
@@ -40,6 +41,7 @@ pub(crate) struct Arrivals {
     newest: Option<Newest>,
     playout: Playout,
     is_never_late: bool,
+    pass: PassHash,
 }
 
 /// The newest generation: as it is sent, and counted on where that wraps.
@@ -68,12 +70,18 @@ impl Arrivals {
             newest: None,
             playout: Playout::new(config),
             is_never_late: false,
+            pass: PassHash::default(),
         }
     }
 
     /// The same for what is of use whenever it comes.
     pub fn never_late(self) -> Self {
         Self { is_never_late: true, ..self }
+    }
+
+    /// The same for sound; without it pictures come.
+    pub fn of_sound(self) -> Self {
+        Self { pass: PassHash::of_sound(), ..self }
     }
 
     pub fn handle_clock(&mut self, offset: ClockOffset) {
@@ -92,12 +100,26 @@ impl Arrivals {
             return Err(self.refuse(DropReason::OldGeneration));
         };
         self.progress.arrived(unit.arrived, &header, &self.clock);
+        self.note_pass(&header, unit);
         let index = u64::from(header.index);
         let verdict = match self.playout.handle_arrival(now, counted, header.sent_ns, index) {
             Verdict::Late { .. } if self.is_never_late => Verdict::Show { at: now },
             verdict => verdict,
         };
         Ok(Arrived { header, verdict, is_first })
+    }
+
+    /// Hashes what is repeated, pass by pass.
+    fn note_pass(&mut self, header: &Header, unit: &UnitView<'_>) {
+        let len = unit.len().saturating_sub(media::LEN);
+        let body = unit.pieces().scan(media::LEN, |left, piece| {
+            let skip = piece.len().min(*left);
+            *left = left.saturating_sub(skip);
+            Some(piece.get(skip..).unwrap_or_default())
+        });
+        if let Some(sha256) = self.pass.handle_unit(header, len, body) {
+            self.progress.pass(sha256);
+        }
     }
 
     /// Puts a unit's generation in order; nothing when it is an old one.

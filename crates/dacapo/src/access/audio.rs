@@ -11,7 +11,7 @@
 use super::cursor::{Cursor, Due, Grid};
 use super::live::Begin;
 use super::media::{Sound, SoundGrid};
-use super::source::{begin_failed, follow, header};
+use super::source::{Place, begin_failed, follow, header};
 use super::timeline::{Extent, Speed, Timeline};
 use dacapo_base::Time;
 use dacapo_core::{CommandError, Source, SourcePoll, UnitWriter};
@@ -55,8 +55,9 @@ impl<S: Sound> AudioSource<S> {
         if let Err(error) = unit.begin(LEN + self.piece.len()) {
             return begin_failed(error, &format!("sound at byte {offset}"), self.piece.len());
         }
-        let media_ns = self.grid.time_ns(index);
-        unit.write(&header(&self.timeline, now, 0, index, media_ns).emit());
+        let (count, media_ns) = (self.grid.count(), self.grid.time_ns(index));
+        let place = Place { index, count, media_ns };
+        unit.write(&header(&self.timeline, now, 0, place).emit());
         unit.write(&self.piece);
         self.cursor.advance(&self.timeline, &self.grid);
         SourcePoll::Unit

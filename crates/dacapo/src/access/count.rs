@@ -21,6 +21,12 @@ impl CountSink {
         Self { arrivals: Arrivals::new(progress, budget) }
     }
 
+    /// The same for sound; without it pictures come.
+    #[must_use]
+    pub fn of_sound(self) -> Self {
+        Self { arrivals: self.arrivals.of_sound() }
+    }
+
     /// The same for a still, which is shown whenever it comes.
     #[must_use]
     pub fn never_late(self) -> Self {

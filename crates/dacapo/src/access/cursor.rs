@@ -10,7 +10,8 @@
 //!
 //! Invariants: between two jumps every unit is sent once and in order, also over STOP and PLAY and
 //! when the sender falls behind its timeline; the flow ends when the *session* is at its end, so
-//! the flows of a session end together and none of them ends while RWD could still bring it back.
+//! the flows of a session end together and none of them ends while RWD could still bring it back;
+//! of a medium that is repeated every unit of every pass is sent.
 
 use super::timeline::{TRICK_STEP, Timeline};
 use crate::command::State;
@@ -76,7 +77,7 @@ impl Cursor {
         timeline.settle(now);
         self.follow(timeline, grid, silent);
         match timeline.state() {
-            State::Playing => self.poll_playing(now, timeline, grid, silent),
+            State::Playing => self.poll_passes(now, timeline, grid, silent),
             _ if silent => Due::Idle,
             State::Stopped => match self.next.filter(|_| self.stepping) {
                 Some(index) => Due::Unit { index, trick: true },
@@ -102,6 +103,23 @@ impl Cursor {
         } else {
             Some(grid.first_from(at))
         };
+    }
+
+    /// What is due of this pass, or of the next one when all of this has been sent.
+    fn poll_passes(
+        &mut self,
+        now: Time,
+        timeline: &mut Timeline,
+        grid: &impl Grid,
+        silent: bool,
+    ) -> Due {
+        loop {
+            match self.poll_playing(now, timeline, grid, silent) {
+                // Each takes a whole pass of the time that has gone by.
+                Due::End if timeline.repeat(now) => self.follow(timeline, grid, silent),
+                due => return due,
+            }
+        }
     }
 
     fn poll_playing(
@@ -185,6 +203,7 @@ mod tests {
     use super::super::timeline::{Extent, Speed};
     use super::*;
     use crate::command::Command;
+    use dacapo_qos::Passes;
 
     const MS: u64 = 1_000_000;
 
@@ -222,7 +241,16 @@ mod tests {
 
     impl Player {
         fn new(grid: Even, silent: bool, speed: f64) -> Self {
-            let extent = Extent { duration_ns: 10_000 * MS, nominal: Some((25, 1)) };
+            let (nominal, passes) = (Some((25, 1)), Passes::ONCE);
+            Self::repeated(
+                grid,
+                silent,
+                speed,
+                Extent { duration_ns: 10_000 * MS, nominal, passes },
+            )
+        }
+
+        fn repeated(grid: Even, silent: bool, speed: f64, extent: Extent) -> Self {
             let mut timeline = Timeline::new(extent, Speed::from_factor(speed));
             timeline.start(Time::ZERO);
             let (cursor, now) = (Cursor::default(), Time::ZERO);
@@ -271,6 +299,65 @@ mod tests {
         let sent = audio.until(60_000);
         assert_eq!(indexes(&sent), (0..490).collect::<Vec<_>>());
         assert!(audio.end && audio.now == Time::from_millis(2_500));
+    }
+
+    fn thrice(grid: Even, silent: bool, ms: u64) -> Player {
+        let passes = Passes::Times(3);
+        let extent = Extent { duration_ns: ms * MS, nominal: Some((25, 1)), passes };
+        Player::repeated(grid, silent, 1.0, extent)
+    }
+
+    #[test]
+    fn a_medium_that_is_repeated_begins_again_when_the_session_ends() {
+        let mut video = thrice(Even { count: 5, ms: 40 }, false, 250);
+        let sent = video.until(60_000);
+        let times = |from: u64| (0..5).map(move |index| (index, false, from + index * 40));
+        let expected: Vec<_> = times(0).chain(times(250)).chain(times(500)).collect();
+        assert_eq!(sent, expected);
+        assert_eq!((video.timeline.generation(), video.end), (2, true));
+        assert_eq!(video.now, Time::from_millis(750));
+    }
+
+    #[test]
+    fn who_falls_behind_a_medium_that_is_repeated_leaves_nothing_out() {
+        let mut video = thrice(Even { count: 5, ms: 40 }, false, 250);
+        video.until(100);
+        video.now = Time::from_millis(700);
+        let sent = indexes(&video.until(60_000));
+        assert_eq!(sent, [3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn sources_of_one_session_repeat_it_together_whoever_is_behind() {
+        for (command, ms) in [(Command::Stop, 601), (Command::Rwd, 601), (Command::Ff, 1_203)] {
+            let mut video = thrice(Even { count: 15, ms: 40 }, false, 600);
+            let mut audio = thrice(Even { count: 20, ms: 20 }, true, 600);
+            video.until(ms);
+            audio.until(560);
+            (video.now, audio.now) = (Time::from_millis(ms), Time::from_millis(ms));
+            let answers = [&mut video, &mut audio]
+                .map(|player| player.timeline.command(player.now, command).unwrap());
+            assert_eq!(answers[0], answers[1], "{command:?}");
+            assert_eq!(
+                answers[0].position_ns,
+                if ms == 1_203 { 3 * MS } else { 0 }
+                    + match command {
+                        Command::Stop => MS,
+                        _ => 0,
+                    }
+            );
+        }
+    }
+
+    #[test]
+    fn who_jumps_stays_in_the_pass() {
+        let mut video = thrice(Even { count: 5, ms: 40 }, false, 200);
+        video.until(290);
+        video.command(Command::Fwd);
+        assert_eq!(video.until(1_000), []);
+        video.command(Command::Play);
+        assert_eq!(indexes(&video.until(60_000)), [0, 1, 2, 3, 4], "the third and last");
+        assert!(video.end);
     }
 
     #[test]

@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn a_still_is_sent_once_and_again_after_a_jump_wherever_that_leads() {
-        let extent = Extent { duration_ns: 10_000_000_000, nominal: Some((25, 1)) };
+        let (nominal, passes) = (Some((25, 1)), dacapo_qos::Passes::ONCE);
+        let extent = Extent { duration_ns: 10_000_000_000, nominal, passes };
         let mut timeline = Timeline::new(extent, Speed::NORMAL);
         let still = VideoFormat::still(64, 48);
         let (grid, mut cursor) = (PictureGrid(&still), Cursor::default());

@@ -8,6 +8,7 @@
 //!     |      cursor.rs: which unit                              player.rs   ffplay  }
 //!   timeline.rs: where in the medium  <- commands               count.rs    figures
 //!   raw.rs   bytes of the application: RawSender, RawReceiver   progress.rs what is shown
+//!                                                  pass.rs     hashes of what is repeated
 //!   messages/  messages of any length as such bytes: Outbox, Inbox
 //! ```
 //!
@@ -24,6 +25,7 @@ pub mod live;
 pub mod media;
 pub mod messages;
 mod names;
+mod pass;
 pub mod player;
 pub mod progress;
 pub mod raw;

@@ -274,7 +274,7 @@ fn play_with(
     let playing = Playing { weaver, open_count: parts.len(), pipe: Arc::clone(&pipe) };
     let playing = Arc::new(Mutex::new(playing));
     let sink = |(stream, part): (usize, Part)| {
-        let arrivals = Arrivals::new(part.progress, part.budget);
+        let arrivals = part.arrivals();
         PlayerSink {
             arrivals: if is_still(&part.format) { arrivals.never_late() } else { arrivals },
             playing: Arc::clone(&playing),
@@ -530,7 +530,6 @@ mod tests {
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let pipe = Arc::<Pipe>::default();
         let (theirs, input) = (Arc::clone(&pipe), child.stdin.take().unwrap());
-        let writer = thread::spawn(move || drop(write(&theirs, input, &formats())));
         let mut output = ToPlayer(Arc::clone(&pipe));
         for _ in 0..200 {
             output.picture(0, &[7; 100_000]).unwrap();
@@ -540,6 +539,8 @@ mod tests {
         assert!(queue.bytes <= QUEUE_BYTES && queue.dropped >= 100, "{}", queue.dropped);
         assert_eq!(queue.items.iter().filter(|item| !item.is_picture).count(), 200);
         drop(queue);
+        // Before, it would have taken what lay in front of the first picture, or not.
+        let writer = thread::spawn(move || drop(write(&theirs, input, &formats())));
         child.kill().unwrap();
         child.wait().unwrap();
         writer.join().unwrap();

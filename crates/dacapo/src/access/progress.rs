@@ -22,6 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The most errors that are kept.
 const ERRORS_MAX: usize = 8;
 
+/// The most runs of passes that are kept; a medium that does not change has one.
+const PASSES_MAX: usize = 64;
+
 /// What a sink shows of itself; copies share it.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Arc<Mutex<Counts>>);
@@ -31,6 +34,15 @@ struct Counts {
     now: Snapshot,
     delay_all: Histogram,
     delay_interval: Histogram,
+}
+
+/// Passes of a medium one after the other that were the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Passes {
+    /// How many.
+    pub count: u64,
+    /// The hash of each, as `dacapo inspect` has it of the stream.
+    pub sha256: String,
 }
 
 /// The figures of a sink at one moment.
@@ -70,6 +82,9 @@ pub struct Snapshot {
     pub index: u32,
     /// Its place in the medium, in nanoseconds.
     pub position_ns: u64,
+    /// Of a medium that is repeated, the passes that came whole and in order; at most 64 that
+    /// differ.
+    pub passes: Vec<Passes>,
     /// What went wrong, at most 8 different things.
     pub errors: Vec<String>,
     /// The file that is written.
@@ -106,6 +121,18 @@ impl Progress {
     /// Changes the figures.
     pub(crate) fn update(&self, change: impl FnOnce(&mut Snapshot)) {
         change(&mut self.lock().now);
+    }
+
+    /// Books that a pass has come whole.
+    pub(crate) fn pass(&self, sha256: String) {
+        self.update(|now| {
+            let has_room = now.passes.len() < PASSES_MAX;
+            match now.passes.last_mut() {
+                Some(last) if last.sha256 == sha256 => last.count = last.count.saturating_add(1),
+                _ if has_room => now.passes.push(Passes { count: 1, sha256 }),
+                _ => {}
+            }
+        });
     }
 
     /// Keeps an error, once.
@@ -179,6 +206,19 @@ mod tests {
         assert_eq!((delay.count, delay.ns_min, delay.ns_max), (2, 2_000_000, 4_000_000));
         assert_eq!((seen.delay_interval, seen.delay_error_ns), (Some(delay), 100));
         assert_eq!(progress.snapshot().delay_interval, None);
+    }
+
+    #[test]
+    fn passes_are_counted_by_their_hash_and_are_bounded() {
+        let progress = Progress::new("video");
+        for hash in ["a", "a", "b", "a"] {
+            progress.pass(hash.to_owned());
+        }
+        let runs: Vec<_> = progress.snapshot().passes;
+        let runs: Vec<_> = runs.iter().map(|it| (it.count, it.sha256.as_str())).collect();
+        assert_eq!(runs, [(2, "a"), (1, "b"), (1, "a")]);
+        (0..100).for_each(|number| progress.pass(number.to_string()));
+        assert_eq!(progress.snapshot().passes.len(), PASSES_MAX);
     }
 
     #[test]

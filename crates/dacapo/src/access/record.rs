@@ -298,6 +298,14 @@ pub(crate) struct Part {
     pub budget: Duration,
 }
 
+impl Part {
+    /// What a sink of it does first with a unit.
+    pub fn arrivals(&self) -> Arrivals {
+        let arrivals = Arrivals::new(self.progress.clone(), self.budget);
+        if matches!(self.format, Format::Audio(_)) { arrivals.of_sound() } else { arrivals }
+    }
+}
+
 /// Sinks that save flows together into one file, of the kind that [`FileKind::of`] says.
 ///
 /// # Errors
@@ -316,7 +324,7 @@ pub(crate) fn record(
     let sink = |(stream, part): (usize, Part)| {
         part.progress.update(|now| now.saved = Some(path.to_owned()));
         RecordSink {
-            arrivals: Arrivals::new(part.progress, part.budget),
+            arrivals: part.arrivals(),
             recording: Arc::clone(&recording),
             stream,
             unit: Vec::new(),

@@ -229,7 +229,11 @@ impl Sinks {
         for wish in wishes {
             let (index, part) = (wish.index, wish.into_part());
             let sink = CountSink::new(part.progress, part.budget);
-            let sink = if is_still(&part.format) { sink.never_late() } else { sink };
+            let sink = match &part.format {
+                Format::Audio(_) => sink.of_sound(),
+                still if is_still(still) => sink.never_late(),
+                Format::Video(_) => sink,
+            };
             self.put(index, Box::new(sink));
         }
     }

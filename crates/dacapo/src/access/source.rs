@@ -4,18 +4,26 @@ use super::timeline::Timeline;
 use crate::command::Command;
 use dacapo_base::Time;
 use dacapo_core::{BeginError, CommandError, SourcePoll};
-use dacapo_wire::media::Header;
+use dacapo_wire::media::{FLAG_LAST, FLAG_LOOP, Header};
+
+/// A unit of a medium with so many.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub index: u64,
+    pub count: u64,
+    pub media_ns: u64,
+}
 
 /// The header of a unit that is handed over now.
-pub(super) fn header(
-    timeline: &Timeline,
-    now: Time,
-    flags: u8,
-    index: u64,
-    media_ns: u64,
-) -> Header {
+pub(super) fn header(timeline: &Timeline, now: Time, flags: u8, place: Place) -> Header {
+    let Place { index, count, media_ns } = place;
+    let repeated = match (timeline.is_repeated(), index + 1 == count) {
+        (true, true) => FLAG_LOOP | FLAG_LAST,
+        (true, false) => FLAG_LOOP,
+        (false, _) => 0,
+    };
     Header {
-        flags,
+        flags: flags | repeated,
         generation: timeline.generation(),
         // The low bits: a medium of more than 2^32 units is longer than five years.
         index: index as u32,

@@ -9,7 +9,7 @@
 //!   position(now) = anchor + rate * (now - anchor time)          0 <= position <= duration
 //!
 //!   state          rate                        audio    at the end of the medium
-//!   Playing        speed * fps / nominal fps   sounds*  the flow ends
+//!   Playing        speed * fps / nominal fps   sounds*  the flow ends, or it begins again
 //!   FastForward    +8 * speed                  silent   Stopped there
 //!   FastReverse    -8 * speed                  silent   (at the start) Stopped there
 //!   Stopped        0                           silent   stays
@@ -26,14 +26,18 @@
 //! | RWD | jumps to the start; plays on from there, or stays stopped |
 //! | FPS | shows so many media frames per second; 0 is the nominal rate |
 //!
-//! Invariants: every command that changes position or direction, and every continuation after a
-//! stop, counts the generation up, by the same number in every source; FPS does not, because
+//! A medium that is repeated begins again at the very moment at which it ends, and counts its passes;
+//! jumps stay within the pass.
+//!
+//! Invariants: every command that changes position or direction, every continuation after a stop,
+//! and every pass counts the generation up, by the same number in every source; FPS does not, because
 //! nothing that is on its way is wrong after it; equal inputs give equal timelines, however often
 //! they are polled.
 
 use super::live::Begin;
 use crate::command::{Answer, Command, State};
 use dacapo_base::Time;
+use dacapo_qos::Passes;
 use dacapo_wire::media::GENERATION_BITS;
 use std::fmt;
 use std::time::Duration;
@@ -106,6 +110,8 @@ pub struct Extent {
     pub duration_ns: u64,
     /// The nominal rate of media frames, `rate / scale` per second; none without pictures.
     pub nominal: Option<(u32, u32)>,
+    /// How often the session is played.
+    pub passes: Passes,
 }
 
 impl Extent {
@@ -150,6 +156,8 @@ pub struct Timeline {
     jumps: u64,
     resounds: u64,
     parked: bool,
+    /// The number of this pass, from 0.
+    pass: u32,
     /// Where it begins; none is the start.
     begin: Option<Begin>,
 }
@@ -171,6 +179,7 @@ impl Timeline {
             jumps: 0,
             resounds: 0,
             parked: false,
+            pass: 0,
             begin: None,
         }
     }
@@ -190,7 +199,7 @@ impl Timeline {
         self.running = true;
         self.anchor = now;
         if let Some(begin) = self.begin.take() {
-            self.anchor_ns = begin.position_ns(now, self.extent, self.speed);
+            (self.pass, self.anchor_ns) = begin.place(now, self.extent, self.speed);
         }
         if self.begun && self.state != State::Stopped {
             self.bump();
@@ -201,6 +210,7 @@ impl Timeline {
     /// The flow pauses: the position stands still until it is started again.
     pub fn stop(&mut self, now: Time) {
         self.settle(now);
+        while self.repeat(now) {}
         self.anchor_at(now, self.position_ns(now));
         self.running = false;
     }
@@ -211,6 +221,8 @@ impl Timeline {
     /// FPS where there are no pictures, in the words for its user; nothing has changed then.
     pub fn command(&mut self, now: Time, command: Command) -> Result<Answer, &'static str> {
         self.settle(now);
+        // Sources that are behind go along, so that all are at one place.
+        while self.repeat(now) {}
         let position = self.position_ns(now);
         match command {
             Command::Init | Command::Open | Command::StartTransmission | Command::Status => {}
@@ -292,6 +304,26 @@ impl Timeline {
             self.jump(now, position);
             self.parked = true;
         }
+    }
+
+    /// Begins again, at the time of the end, when playing has got there and another pass follows;
+    /// false, and nothing has changed, else.
+    pub(crate) fn repeat(&mut self, now: Time) -> bool {
+        let may = self.state == State::Playing
+            && self.extent.duration_ns > 0
+            && self.extent.passes.go_on_after(self.pass);
+        let end = self.time_of_end().filter(|at| may && *at <= now);
+        if let Some(end) = end {
+            self.pass = self.pass.saturating_add(1);
+            self.jump(end, 0);
+        }
+        end.is_some()
+    }
+
+    /// Whether the medium is played more than once.
+    #[must_use]
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.extent.passes.go_on_after(0)
     }
 
     fn anchor_at(&mut self, now: Time, position_ns: u64) {
@@ -429,7 +461,8 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn timeline(speed: f64) -> Timeline {
-        let extent = Extent { duration_ns: 100 * SECOND, nominal: Some((25, 1)) };
+        let extent =
+            Extent { duration_ns: 100 * SECOND, nominal: Some((25, 1)), passes: Passes::ONCE };
         let mut timeline = Timeline::new(extent, Speed::from_factor(speed));
         timeline.start(Time::from_millis(1_000));
         timeline
@@ -473,7 +506,7 @@ mod tests {
         timeline.command(at(9_000), Command::Fps(25_000)).unwrap();
         assert!(timeline.sounds());
         assert_eq!(timeline.position_ns(at(10_000)), 6 * SECOND);
-        let extent = Extent { duration_ns: SECOND, nominal: None };
+        let extent = Extent { duration_ns: SECOND, nominal: None, passes: Passes::ONCE };
         let mut radio = Timeline::new(extent, Speed::NORMAL);
         assert!(radio.command(at(0), Command::Fps(5_000)).unwrap_err().contains("no pictures"));
     }

@@ -9,7 +9,7 @@
 use super::cursor::{Cursor, Due};
 use super::live::Begin;
 use super::media::{PictureGrid, Pictures};
-use super::source::{begin_failed, follow, header};
+use super::source::{Place, begin_failed, follow, header};
 use super::timeline::{Extent, Speed, Timeline};
 use dacapo_base::{Time, failpoint};
 use dacapo_core::{CommandError, Source, SourcePoll, UnitWriter};
@@ -64,8 +64,9 @@ impl<P: Pictures> VideoSource<P> {
         }
         let repeat = if self.picture.is_empty() { FLAG_REPEAT } else { 0 };
         let flags = repeat | if trick { FLAG_TRICK } else { 0 };
-        let media_ns = self.pictures.format().time_ns(index);
-        unit.write(&header(&self.timeline, now, flags, index, media_ns).emit());
+        let format = self.pictures.format();
+        let place = Place { index, count: format.frame_count, media_ns: format.time_ns(index) };
+        unit.write(&header(&self.timeline, now, flags, place).emit());
         unit.write(&self.picture);
         self.cursor.advance(&self.timeline, &PictureGrid(self.pictures.format()));
         SourcePoll::Unit

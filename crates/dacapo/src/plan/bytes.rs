@@ -9,8 +9,8 @@ use crate::access::count::RawCountSink;
 use crate::access::raw::{RawReceiver, RawSender};
 use crate::access::timeline::Extent;
 use dacapo_core::{GIVE_UP_AFTER, Joining, Port};
-use dacapo_qos::Attributes;
 use dacapo_qos::configure::{Pins, Refusal};
+use dacapo_qos::{Attributes, Passes};
 use dacapo_wire::session::{Direction, FlowOffer};
 use std::path::PathBuf;
 
@@ -114,7 +114,7 @@ impl Plan {
             give_up_after: GIVE_UP_AFTER,
             assumptions: assumptions.clone(),
             flows: vec![Flow { need, chosen }],
-            extent: Extent { duration_ns: 0, nominal: None },
+            extent: Extent { duration_ns: 0, nominal: None, passes: Passes::ONCE },
         })
     }
 }

@@ -14,7 +14,7 @@ use super::media::Origin;
 use super::{Flow, Plan, graph};
 use dacapo_lift::Catalogue;
 use dacapo_media::Format;
-use dacapo_qos::{format_duration, format_rate, format_size};
+use dacapo_qos::{Passes, format_duration, format_rate, format_size};
 use dacapo_transport::{tcp, udp};
 use dacapo_wire::session::Direction;
 use std::fmt::Write;
@@ -24,6 +24,11 @@ pub(super) fn describe(plan: &Plan) -> String {
     let mut text = format!("{} ({})", plan.name, plan.title);
     if plan.extent.duration_ns > 0 {
         let _ = write!(text, ", {}", seconds(plan.extent.duration_ns));
+        let _ = match plan.extent.passes {
+            Passes::ONCE => Ok(()),
+            Passes::Times(count) => write!(text, " {count} times"),
+            Passes::Forever => write!(text, " over and over"),
+        };
     }
     let _ = writeln!(text, ", at most {} participants", plan.participants_max);
     let _ = writeln!(text, "  from {}", plan.path.display());

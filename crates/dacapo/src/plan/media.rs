@@ -284,7 +284,7 @@ pub(super) fn find(
             let ns = duration.map(|duration| duration.value);
             (test(stream.value, ns), stream.with(()), "source.stream")
         }
-        Source::File { path, stream, rate } => {
+        Source::File { path, stream, rate, .. } => {
             let target = place.session.resolve(path);
             let asked = Asked {
                 stream: stream.map(|stream| stream.value),

@@ -42,8 +42,8 @@ use dacapo_lift::{Catalogue, Path as NetworkPath};
 use dacapo_media::Format;
 use dacapo_qos::configure::{Demand, Reason, Refusal};
 use dacapo_qos::{
-    AttributeKey, Attributes, Errors, Flawed, FlowSpec, PathAssumption, Problem, Role, SessionFile,
-    Spanned,
+    AttributeKey, Attributes, Errors, Flawed, FlowSpec, Passes, PathAssumption, Problem, Role,
+    SessionFile, Source, Spanned,
 };
 use dacapo_wire::session::{Direction, FlowOffer};
 use media::Files;
@@ -202,6 +202,10 @@ impl Plan {
             return Err(errors);
         }
         let session = &session;
+        let extent = extent(&flows, passes(session));
+        if let Some(errors) = Errors::new(too_short(session, extent).into_iter().collect()) {
+            return Err(errors);
+        }
         group(&mut flows);
         failpoint!("plan.made");
         let title = session.title.as_ref().map_or(&session.name, |title| title);
@@ -214,7 +218,7 @@ impl Plan {
                 .give_up_ns
                 .as_ref()
                 .map_or(GIVE_UP_AFTER, |ns| Duration::from_nanos(ns.value)),
-            extent: extent(&flows),
+            extent,
             assumptions,
             flows,
         })
@@ -526,11 +530,36 @@ fn participants_max(session: &SessionFile) -> usize {
     least.unwrap_or(PARTICIPANTS_MAX).max(1)
 }
 
-fn extent(flows: &[Flow]) -> Extent {
+/// A medium that is repeated lasts so long at least, so that a pass is more than its own beginning.
+const PASS_NS_MIN: u64 = 100_000_000;
+
+/// What is said of a session that would be repeated too fast.
+fn too_short(session: &SessionFile, extent: Extent) -> Option<Problem> {
+    if !extent.passes.go_on_after(0) || extent.duration_ns >= PASS_NS_MIN {
+        return None;
+    }
+    let sources = session.flows.iter().enumerate();
+    let (index, at) = sources.into_iter().find_map(|(index, flow)| match &flow.source.value {
+        Source::File { passes: Some(passes), .. } => Some((index, passes)),
+        _ => None,
+    })?;
+    let what =
+        format!("a medium of {} ms is too short to be repeated", extent.duration_ns / 1_000_000);
+    let problem = session.problem(at, format!("flow[{index}].source.loop"), what);
+    Some(problem.allowed("only for media of 100 ms and more"))
+}
+
+/// All media of a session are played equally often: the session file says so.
+fn passes(session: &SessionFile) -> Passes {
+    let media = session.flows.iter().find(|flow| flow.source.value != Source::Raw);
+    media.map_or(Passes::ONCE, |flow| flow.source.value.passes())
+}
+
+fn extent(flows: &[Flow], passes: Passes) -> Extent {
     let nominal = flows.iter().find_map(|flow| match &flow.need.found.format {
         Some(Format::Video(video)) if !video.is_still() => Some((video.rate, video.scale)),
         _ => None,
     });
     let duration_ns = flows.iter().map(|flow| flow.need.found.duration_ns).max().unwrap_or(0);
-    Extent { duration_ns, nominal }
+    Extent { duration_ns, nominal, passes }
 }

@@ -14,7 +14,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::path::{PathKey, PathPreset};
 use crate::session_file::{
-    MAX_FLOWS, MAX_MODULES, MAX_PARAM_TEXT_LEN, MAX_PARAMS, MAX_TITLE_LEN, Role, TestMedia,
+    MAX_FLOWS, MAX_MODULES, MAX_PARAM_TEXT_LEN, MAX_PARAMS, MAX_TITLE_LEN, Passes, Role, TestMedia,
     TransportKind,
 };
 
@@ -120,6 +120,20 @@ struct FileSource {
     /// Pictures per second, above 0 and at most 1000 /s; for files that do not say it themselves,
     /// such as JPEG pictures one after the other.
     rate: Option<Frequency>,
+    /// Whether it is played again from its start when it is at its end, or how often it is played.
+    /// All media of a session are repeated together.
+    #[schemars(rename = "loop")]
+    passes: Option<Loop>,
+}
+
+/// Again and again, or so often.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum Loop {
+    /// Until somebody ends it, or once.
+    Again(bool),
+    /// How often.
+    Times(#[schemars(range(min = 1, max = Passes::MAX))] u32),
 }
 
 /// Generated media.

@@ -5,6 +5,7 @@
 //! ```text
 //!   { file = "movie.avi", stream = "video" }      a file and, unless it has only one, its stream
 //!   { file = "cam.mjpg", rate = "15 /s" }         JPEG pictures one after the other and their rate
+//!   { file = "radio.wav", loop = true }           again and again; or loop = 3: three times
 //!   { test = "movie", stream = "audio", duration = "30 s" }         generated
 //!   { raw = true }                                                  bytes of the application
 //! ```
@@ -33,6 +34,8 @@ pub enum Source {
         /// Pictures per second, in millionths, above 0 and at most 1,000 per second; for files that
         /// do not say it themselves.
         rate: Option<Spanned<u64>>,
+        /// How often it is played; once where nothing is said.
+        passes: Option<Spanned<Passes>>,
     },
     /// Generated media.
     Test {
@@ -45,6 +48,43 @@ pub enum Source {
     },
     /// Bytes that the application hands over.
     Raw,
+}
+
+impl Source {
+    /// How often it is played.
+    #[must_use]
+    pub fn passes(&self) -> Passes {
+        match self {
+            Self::File { passes: Some(passes), .. } => passes.value,
+            _ => Passes::ONCE,
+        }
+    }
+}
+
+/// How often a medium is played from its start to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passes {
+    /// So often, 1 to [`Passes::MAX`] times.
+    Times(u32),
+    /// Until somebody ends it.
+    Forever,
+}
+
+impl Passes {
+    /// Once, as usual.
+    pub const ONCE: Self = Self::Times(1);
+
+    /// The most that can be asked for as a number.
+    pub const MAX: u32 = 1_000_000;
+
+    /// Whether another pass follows the one with this number, which counts from 0.
+    #[must_use]
+    pub const fn go_on_after(self, pass: u32) -> bool {
+        match self {
+            Self::Times(count) => pass.saturating_add(1) < count,
+            Self::Forever => true,
+        }
+    }
 }
 
 /// What media can be generated.
@@ -94,6 +134,7 @@ const STREAM_WANTED: &str =
 /// What a source may be.
 pub(super) const WANTED: &str =
     "{ file = \"…\", stream = \"…\" }, { test = \"movie\", stream = \"…\" } or { raw = true }";
+const LOOP_WANTED: &str = "true, or how often, 1 to 1000000";
 const RATE_MAX: u64 = 1_000_000_000; // millionths per second
 const RATE_WANTED: &str = "a rate above 0 and at most \"1000 /s\"";
 
@@ -103,7 +144,8 @@ pub(super) fn read(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spann
     let kinds: Vec<_> =
         ["file", "test", "raw"].into_iter().filter_map(|key| section.optional(key)).collect();
     let [kind] = kinds.as_slice() else {
-        section.check_keys(&["file", "test", "raw", "stream", "rate", "duration"], problems);
+        let keys = ["file", "test", "raw", "stream", "rate", "loop", "duration"];
+        section.check_keys(&keys, problems);
         let (none, many) = ("none of file, test and raw is given", "more than one kind is given");
         section.report(if kinds.is_empty() { none } else { many }, WANTED, problems);
         return None;
@@ -123,24 +165,44 @@ fn read_file(
     kind: &Node<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<Source> {
-    section.check_keys(&["file", "stream", "rate"], problems);
+    section.check_keys(&["file", "stream", "rate", "loop"], problems);
     let stream = section.optional("stream").map(|node| read_stream(&node, problems));
     let rate = section.optional("rate").map(|node| read_rate(&node, problems));
+    let passes = section.optional("loop").map(|node| read_loop(&node, problems));
     let path = kind.text("a path", problems)?;
     if path.is_empty() || path.len() > MAX_PATH_LEN || path.contains('\0') {
         let allowed = format!("1 to {MAX_PATH_LEN} bytes without NUL");
         kind.report(format!("{} is not a path", quoted(&path)), allowed, problems);
         return None;
     }
-    let stream = match stream {
-        Some(stream) => Some(stream?),
-        None => None,
+    // A key that was wrong has been told.
+    let (stream, rate, passes) = (given(stream)?, given(rate)?, given(passes)?);
+    Some(Source::File { path, stream, rate, passes })
+}
+
+/// What a key gives that may be left out; `None` where it is there and wrong.
+fn given<T>(key: Option<Option<T>>) -> Option<Option<T>> {
+    key.map_or(Some(None), |value| value.map(Some))
+}
+
+fn read_loop(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<Passes>> {
+    let passes = match node.scalar() {
+        Some(toml_edit::Value::Boolean(again)) => {
+            Some(if *again.value() { Passes::Forever } else { Passes::ONCE })
+        }
+        Some(toml_edit::Value::Integer(count)) => {
+            let count = u32::try_from(*count.value()).ok();
+            count.filter(|count| (1..=Passes::MAX).contains(count)).map(Passes::Times)
+        }
+        _ => {
+            node.report_type(LOOP_WANTED, problems);
+            return None;
+        }
     };
-    let rate = match rate {
-        Some(rate) => Some(rate?),
-        None => None,
-    };
-    Some(Source::File { path, stream, rate })
+    if passes.is_none() {
+        node.report("is no number of times", LOOP_WANTED, problems);
+    }
+    passes.map(|passes| node.spanned(passes, problems))
 }
 
 fn read_rate(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<u64>> {
@@ -206,7 +268,7 @@ fn parse_stream(text: &str) -> Option<StreamSelector> {
 mod tests {
     use crate::SessionFile;
 
-    use super::Source;
+    use super::{Passes, Source};
 
     fn read(source: &str) -> Result<Source, String> {
         let text = format!(
@@ -231,6 +293,64 @@ mod tests {
         }
         let plain = read("{ file = \"a.mjpg\" }").unwrap();
         assert!(matches!(plain, Source::File { rate: None, .. }));
+    }
+
+    #[test]
+    fn a_file_is_played_once_or_so_often_or_for_ever() {
+        for (text, expected) in [
+            ("", Passes::ONCE),
+            (", loop = false", Passes::ONCE),
+            (", loop = true", Passes::Forever),
+            (", loop = 1", Passes::ONCE),
+            (", loop = 1_000_000", Passes::Times(1_000_000)),
+        ] {
+            let source = read(&format!("{{ file = \"a.wav\"{text} }}")).unwrap();
+            assert_eq!(source.passes(), expected, "{text}");
+        }
+        assert!(Passes::Times(3).go_on_after(1) && !Passes::Times(3).go_on_after(2));
+        assert!(Passes::Forever.go_on_after(u32::MAX) && !Passes::Times(0).go_on_after(0));
+    }
+
+    #[test]
+    fn a_loop_that_is_none_is_told_with_what_is_allowed() {
+        for (source, said) in [
+            ("{ file = \"a\", loop = 0 }", "source.loop: is no number of times; allowed: true"),
+            ("{ file = \"a\", loop = -1 }", "source.loop: is no number of times"),
+            ("{ file = \"a\", loop = 1_000_001 }", "source.loop: is no number of times"),
+            ("{ file = \"a\", loop = \"yes\" }", "source.loop: is a text; allowed: true, or how"),
+            ("{ test = \"movie\", stream = \"audio\", loop = true }", "source.loop: unknown key"),
+            ("{ raw = true, loop = true }", "source.loop: unknown key"),
+        ] {
+            let error = read(source).unwrap_err();
+            assert!(error.contains(said), "{source}: {error}");
+        }
+    }
+
+    #[test]
+    fn flows_of_one_session_are_repeated_together() {
+        let flow = |name: &str, source: &str| {
+            format!(
+                "[[flow]]\nname = \"{name}\"\nfrom = \"creator\"\nsource = {source}\n\
+                 graph = []\ntransport = \"udp\"\n"
+            )
+        };
+        let parse = |second: &str| {
+            let first = flow("a", "{ file = \"a.avi\", stream = \"video\", loop = 2 }");
+            let text = format!("[session]\nname = \"s\"\n{first}{}", flow("b", second));
+            SessionFile::parse(&text, "s.toml").map(drop).map_err(|errors| errors.to_string())
+        };
+        for good in ["{ file = \"a.avi\", stream = \"audio\", loop = 2 }", "{ raw = true }"] {
+            assert_eq!(parse(good), Ok(()));
+        }
+        for bad in [
+            "{ file = \"a.avi\", stream = \"audio\" }",
+            "{ file = \"a.avi\", stream = \"audio\", loop = true }",
+            "{ test = \"movie\", stream = \"audio\" }",
+        ] {
+            let error = parse(bad).unwrap_err();
+            assert!(error.contains("flow[1].source"), "{bad}: {error}");
+            assert!(error.contains("is repeated otherwise than that of line 6"), "{bad}: {error}");
+        }
     }
 
     #[test]

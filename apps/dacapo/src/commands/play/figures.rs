@@ -91,6 +91,7 @@ pub fn to_json(flow: &Snapshot, account: Option<&Account>) -> Value {
         "media_frames": flow.media_frames,
         "bytes": flow.bytes,
         "repeated": flow.repeated,
+        "passes": flow.passes,
         "player_dropped": flow.player_dropped,
         "delay": delay,
         "delay_error_ns": flow.delay_error_ns,

@@ -7,6 +7,7 @@ use crate::contact;
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output;
 use dacapo::access::Snapshot;
+use dacapo::access::progress::Passes;
 use dacapo::engine::Ledger;
 use dacapo::uri::Uri;
 use dacapo::{Code, Error};
@@ -106,6 +107,12 @@ impl Played {
     /// Prints accounts and files.
     pub fn print(&self) {
         account::print(&self.accounts);
+        for flow in &self.flows {
+            for Passes { count, sha256 } in &flow.passes {
+                let times = if *count == 1 { "pass" } else { "passes" };
+                output::line(format_args!("{}: {count} {times}, SHA-256 {sha256}", flow.flow));
+            }
+        }
         for path in self.saved() {
             let len = std::fs::metadata(path).map_or(0, |about| about.len());
             output::line(format_args!("saved {}  {len} bytes", path.display()));
