@@ -304,9 +304,10 @@ fn read_flows(root: &Section<'_>, problems: &mut Problems<'_>) -> Option<Vec<Opt
     Some(flows)
 }
 
-/// Media of a session begin, end and are repeated together.
+/// Media of a creator begin, end and are repeated together.
 fn check_passes(nodes: &[Node<'_>], flows: &[Option<FlowSpec>], problems: &mut Problems<'_>) {
-    let media = |flow: &FlowSpec| flow.source.value != Source::Raw;
+    let media =
+        |flow: &FlowSpec| flow.from.value == Role::Creator && flow.source.value != Source::Raw;
     let flows = nodes.iter().zip(flows).filter_map(|(node, flow)| Some((node, flow.as_ref()?)));
     let mut flows = flows.filter(|(_, flow)| media(flow));
     let Some((_, first)) = flows.next() else { return };

@@ -17,7 +17,7 @@ use dacapo_base::Random;
 use dacapo_base::seeds::number;
 use dacapo_qos::{
     AttributeKey, FlowSpec, MAX_ATTRIBUTES, MAX_FILE_LEN, MAX_FLOWS, MAX_MODULES, MAX_PARAMS,
-    MAX_UNIT_LEN, PathKey, Problem, Role, SessionFile, Source, is_name, schema,
+    MAX_UNIT_LEN, Passes, PathKey, Problem, Role, SessionFile, Source, is_name, schema,
 };
 use serde_json::Value;
 use support::toml::to_json;
@@ -336,6 +336,10 @@ fn broken_flow(flow: &FlowSpec) -> Option<String> {
     let promises = [
         ("modules", graph.len() <= MAX_MODULES && graph.iter().all(|m| is_name(&m.module))),
         ("params", graph.iter().all(|module| module.params.len() <= MAX_PARAMS)),
+        (
+            "passes",
+            matches!(flow.source.passes(), Passes::Forever | Passes::Times(1..=Passes::MAX)),
+        ),
         ("requirements", flow.attributes.check().is_ok()),
         ("a participant's file", !(is_file && flow.from.value == Role::Participant)),
         ("bound", flow.bound.is_none_or(|bound| bound.value > 0 && bound.value >= least)),

@@ -98,7 +98,7 @@ fn the_file_with_every_key_has_every_key_and_two_way_shows_them() {
     let shows =
         |key: &str| two_way.contains(&format!("{key} = ")) || two_way.contains(&format!("[{key}]"));
     // Those of other sources are in the other examples.
-    let elsewhere = ["file", "test", "stream", "duration"];
+    let elsewhere = ["file", "test", "stream", "duration", "loop"];
     let missing: Vec<_> = known
         .iter()
         .filter(|key| !elsewhere.contains(&key.as_str()))

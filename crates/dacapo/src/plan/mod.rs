@@ -551,7 +551,9 @@ fn too_short(session: &SessionFile, extent: Extent) -> Option<Problem> {
 
 /// All media of a session are played equally often: the session file says so.
 fn passes(session: &SessionFile) -> Passes {
-    let media = session.flows.iter().find(|flow| flow.source.value != Source::Raw);
+    let is_media =
+        |flow: &&FlowSpec| flow.from.value == Role::Creator && flow.source.value != Source::Raw;
+    let media = session.flows.iter().find(is_media);
     media.map_or(Passes::ONCE, |flow| flow.source.value.passes())
 }
 
