@@ -34,6 +34,7 @@ Writes the output that README.md and docs/ show (see xtask/shown.txt).
   cargo xtask docs --check         compares, and writes nothing; exit code 1 where something differs
     --night                        what takes minutes, too
     --measured                     figures of one day, too (not with --check)
+    --built                        by the program that the tests have built, without another build
 ";
 
 /// What is to be done.
@@ -42,6 +43,7 @@ struct Options {
     is_check: bool,
     is_night: bool,
     is_measured: bool,
+    is_built: bool,
     names: Vec<String>,
 }
 
@@ -53,6 +55,7 @@ impl Options {
                 "--check" => options.is_check = true,
                 "--night" => options.is_night = true,
                 "--measured" => options.is_measured = true,
+                "--built" => options.is_built = true,
                 name if !name.starts_with('-') => options.names.push(name.to_owned()),
                 _ => return None,
             }
@@ -83,7 +86,9 @@ pub fn run(root: &Path, words: &[&str]) -> io::Result<bool> {
     let pages = pages(root)?;
     let mut problems = unmatched(&recipes, &pages);
     let wanted: Vec<&Recipe> = recipes.iter().filter(|it| options.wants(it)).collect();
-    build(root, &wanted)?;
+    if !options.is_built {
+        build(root, &wanted)?;
+    }
     for (recipe, output) in wanted.iter().zip(run::all(root, &wanted)?) {
         match output {
             Ok(output) => problems.extend(settle(root, &pages, recipe, &output, &options)?),

@@ -1,5 +1,5 @@
-//! Media that are repeated, in virtual time: every pass arrives whole, has the hash of its file, and
-//! is saved behind the one before.
+//! Media that are repeated, in virtual time: every pass arrives whole, has the hash of its file,
+//! and is saved behind the one before.
 
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]

@@ -39,6 +39,7 @@ items of the library, a line each.
                                  docs/features-lost.txt does not say why; or says so of what is not
 
   --program FILE                 asks this program, and builds none
+  --check --built                asks the one that the tests have built
 ";
 
 /// Runs the command with the words after `features`; true when nothing is lost without a reason.
@@ -49,6 +50,7 @@ pub fn run(root: &Path, words: &[&str]) -> io::Result<bool> {
     match words {
         [] => add(root, &build(root)?),
         ["--check"] => check(root, &build(root)?),
+        ["--check", "--built"] => check(root, &built(root)),
         ["--program", program] => add(root, Path::new(program)),
         ["--check", "--program", program] => check(root, Path::new(program)),
         ["--help" | "-h" | "help"] => {
@@ -115,15 +117,20 @@ fn present(root: &Path, program: &Path) -> io::Result<Lines> {
     Ok(lines)
 }
 
-/// The command as the tests build it; its path.
-fn build(root: &Path) -> io::Result<PathBuf> {
+/// Where the tests build the command.
+fn built(root: &Path) -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    root.join(target).join("debug/dacapo")
+}
+
+/// Builds the command; its path.
+fn build(root: &Path) -> io::Result<PathBuf> {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--locked", "--quiet", "-p", "dacapo-cli", "-p", "dacapo-eval"]);
     if !cargo.current_dir(root).status()?.success() {
         return Err(io::Error::other("the command could not be built"));
     }
-    Ok(root.join(target).join("debug/dacapo"))
+    Ok(built(root))
 }
 
 fn says(program: &Path, words: &[&str]) -> io::Result<String> {

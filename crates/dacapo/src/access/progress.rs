@@ -45,6 +45,19 @@ pub struct Passes {
     pub sha256: String,
 }
 
+/// Where the newest unit of a medium is in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Newest {
+    /// Its generation.
+    pub generation: u32,
+    /// It is of FF or FR.
+    pub stepping: bool,
+    /// Its index.
+    pub index: u32,
+    /// Its place in the medium, in nanoseconds.
+    pub position_ns: u64,
+}
+
 /// The figures of a sink at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
@@ -74,14 +87,8 @@ pub struct Snapshot {
     pub delay_error_ns: u64,
     /// Arrival minus time of showing; negative is in time.
     pub lateness: Summary,
-    /// The generation of the newest unit.
-    pub generation: u32,
-    /// The newest unit is of FF or FR.
-    pub stepping: bool,
-    /// The index of the newest unit in its medium.
-    pub index: u32,
-    /// Its place in the medium, in nanoseconds.
-    pub position_ns: u64,
+    /// The newest unit.
+    pub newest: Newest,
     /// Of a medium that is repeated, the passes that came whole and in order; at most 64 that
     /// differ.
     pub passes: Vec<Passes>,
@@ -155,10 +162,12 @@ impl Progress {
     /// Books where a unit is in the medium and how long it was on its way.
     pub(crate) fn arrived(&self, at: Time, header: &Header, clock: &ClockOffset) {
         let mut counts = self.lock();
-        counts.now.generation = header.generation;
-        counts.now.stepping = header.flags & FLAG_TRICK != 0;
-        counts.now.index = header.index;
-        counts.now.position_ns = header.media_ns;
+        counts.now.newest = Newest {
+            generation: header.generation,
+            stepping: header.flags & FLAG_TRICK != 0,
+            index: header.index,
+            position_ns: header.media_ns,
+        };
         if !clock.is_known() {
             return;
         }

@@ -26,13 +26,13 @@
 //! | RWD | jumps to the start; plays on from there, or stays stopped |
 //! | FPS | shows so many media frames per second; 0 is the nominal rate |
 //!
-//! A medium that is repeated begins again at the very moment at which it ends, and counts its passes;
-//! jumps stay within the pass.
+//! A medium that is repeated begins again at the very moment at which it ends, and counts its
+//! passes; jumps stay within the pass.
 //!
 //! Invariants: every command that changes position or direction, every continuation after a stop,
-//! and every pass counts the generation up, by the same number in every source; FPS does not, because
-//! nothing that is on its way is wrong after it; equal inputs give equal timelines, however often
-//! they are polled.
+//! and every pass counts the generation up, by the same number in every source; FPS does not,
+//! because nothing that is on its way is wrong after it; equal inputs give equal timelines, however
+//! often they are polled.
 
 use super::live::Begin;
 use crate::command::{Answer, Command, State};
