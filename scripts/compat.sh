@@ -83,9 +83,10 @@ session() {
     for stream in video audio; do
         printf '\n[[flow]]\nname = "%s"\nfrom = "creator"\n' "$stream"
         printf 'source = { file = "movie.avi", stream = "%s" }\n' "$stream"
-        printf 'transport = "%s"\n' "$1"
         if [ "$1" = udp-multicast ]; then
             printf 'multicast = "239.255.77.9:%s"\n' "$port"
+        else
+            printf 'transport = "%s"\n' "$1"
         fi
         printf 'attributes = { order = "ordered", integrity = "checked" }\n'
         port=$((port + 2))
@@ -94,8 +95,8 @@ session() {
 
 # same DIR: the movie that was saved there has the streams of the one that was sent.
 same() {
-    "$new" inspect movie.avi --json | grep -o '"sha256":"[0-9a-f]*"' | sort >sent.txt
-    "$new" inspect "$1/movie.avi" --json | grep -o '"sha256":"[0-9a-f]*"' | sort >got.txt
+    "$new" inspect movie.avi --json | grep -o '"sha256": *"[0-9a-f]*"' | sort >sent.txt
+    "$new" inspect "$1/movie.avi" --json | grep -o '"sha256": *"[0-9a-f]*"' | sort >got.txt
     [ -s sent.txt ] && cmp -s sent.txt got.txt
 }
 
