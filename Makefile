@@ -42,9 +42,10 @@ faults: ## every fault of the table, and docs/faults.md from what was seen (an h
 	@cargo build --locked -q -p dacapo-lab
 	@cargo run --locked -q -p dacapo-lab -- faults --records docs/faults.jsonl --write docs/faults.md
 
-nightly: ## scenes of the night (root), waits by the million, then seeds, fuzzing and kills in turn (MINUTES=60); goes on from where it was
+nightly: ## what takes minutes or root, programs of b8cfde3, then seeds, fuzzing and kills in turn (MINUTES=60); goes on from where it was
 	@scripts/setup.sh test
 	@cargo xtask night
+	@scripts/compat.sh
 	@cargo run --locked -q -p dacapo-lab -- nightly --minutes $(MINUTES)
 
 compat: ## programs of b8cfde3 and now list, play, send and receive both ways over every transport (minutes: builds both)
