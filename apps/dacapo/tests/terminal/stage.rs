@@ -102,6 +102,12 @@ pub struct Stage {
     windows: BTreeMap<String, Terminal>,
 }
 
+/// A program for the shells of a place.
+fn put(place: &Place, name: &str, does: &str) {
+    let program = place.write(&format!("bin/{name}"), format!("#!/bin/sh\n{does}\n"));
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 impl Stage {
     /// A stage with an empty folder.
     pub fn new(name: &str, columns: u16) -> Self {
@@ -116,8 +122,7 @@ impl Stage {
         std::os::unix::fs::symlink(program, place.path("bin/dacapo")).unwrap();
         std::os::unix::fs::symlink(measures, place.path("bin/dacapo-eval")).unwrap();
         // A player that shows nothing, whether or not there is a better one.
-        let player = place.write("bin/ffplay", "#!/bin/sh\nexec cat > /dev/null\n");
-        fs::set_permissions(player, fs::Permissions::from_mode(0o755)).unwrap();
+        put(&place, "ffplay", "exec cat > /dev/null");
         let ports = [free_port(), free_port()];
         let (namespace, folder, windows) = (None, None, BTreeMap::new());
         Self { name: name.to_owned(), place, columns, ports, namespace, folder, windows }
@@ -134,6 +139,8 @@ impl Stage {
             ip.args(["address", "add", "192.0.2.7/32", "dev", "lo"]).status().unwrap()
         });
         assert!(made.unwrap().success(), "192.0.2.7 could not be had");
+        // Who made that is root, and may lack the program by which others become it.
+        put(&self.place, "sudo", "exec \"$@\"");
         self.namespace = Some(namespace);
         self
     }
