@@ -5,9 +5,10 @@
 //!   settle --> when is the next? --> visit all --> nothing sent, nothing told, no earlier next
 //! ```
 //!
-//! A part that sleeps although something of it is due does it then, and the world stops. One may be
-//! due later than it was put to sleep for: a peer that has been heard meanwhile wakes too early, and
-//! finds that out. Else looking changes nothing, so runs with and without it have one trace; that has a test of its own.
+//! A part that sleeps although something of it is due does it then, and the world stops. One may
+//! be due later than it was put to sleep for: a peer that has been heard meanwhile wakes too early,
+//! and finds that out. Else looking changes nothing, so runs with and without it have one trace;
+//! that has a test of its own.
 
 use super::World;
 use std::time::Duration;
