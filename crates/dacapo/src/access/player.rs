@@ -321,21 +321,21 @@ fn run_still(pipe: &Pipe, mut child: Child, mut input: ChildStdin) {
 }
 
 fn write(pipe: &Pipe, input: ChildStdin, formats: &[Format]) -> Result<(), String> {
-    let text = |error: avi::WriteError| error.to_string();
-    let mut writer = avi::Writer::streaming(input, formats).map_err(text)?;
+    let closed = |error: avi::WriteError| {
+        // The core must not go on to fill a queue that nobody empties.
+        pipe.leave(Some("the player was closed".to_owned()));
+        error.to_string()
+    };
+    let mut writer = avi::Writer::streaming(input, formats).map_err(closed)?;
     while let Some(item) = pipe.next() {
         let written = if item.is_picture {
             writer.video_frame(item.stream, &item.bytes)
         } else {
             writer.audio(item.stream, &item.bytes)
         };
-        if let Err(error) = written {
-            // The core must not go on to fill a queue that nobody empties.
-            pipe.leave(Some("the player was closed".to_owned()));
-            return Err(text(error));
-        }
+        written.map_err(closed)?;
     }
-    writer.finish().map(drop).map_err(text)
+    writer.finish().map(drop).map_err(|error| error.to_string())
 }
 
 impl PlayerSink {
