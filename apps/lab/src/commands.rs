@@ -152,7 +152,7 @@ fn known_or_run<'a>(
     records: Option<&Path>,
 ) -> io::Result<Ran<'a>> {
     if let Some(mut ran) = records::of(known, row) {
-        ran.commit = ran.commit.filter(|seen| *seen != commit());
+        ran.commit = ran.commit.filter(|seen| *seen != here());
         return Ok(ran);
     }
     let record = records.map(|path| Ok::<_, io::Error>((path, clean_commit()?))).transpose()?;
@@ -222,6 +222,11 @@ fn commit() -> String {
     git(&describe).unwrap_or_else(|| "unknown".into())
 }
 
+/// The commit that is checked out, whatever the runs have written.
+fn here() -> String {
+    clean_commit().unwrap_or_else(|_| commit())
+}
+
 /// The commit that is checked out, for a figure that is kept: nothing but the records and their
 /// page may differ from it, else nobody could measure the same again.
 fn clean_commit() -> io::Result<String> {
@@ -263,7 +268,7 @@ fn origin(args: &FaultsArgs) -> Origin {
         command.push_str(&format!(" --write {}", path.display()));
     }
     let cpu_count = std::thread::available_parallelism().map_or(1, usize::from);
-    Origin { commit: commit(), command, cpu_count }
+    Origin { commit: here(), command, cpu_count }
 }
 
 /// The root of the repository, where cargo is called: above this folder, else where this was built.
