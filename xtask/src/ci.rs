@@ -18,8 +18,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::skips::{self, Skips};
-use crate::tidy::ignored;
+use crate::skips::{self, Left, Skips};
 use crate::tidy::tree::Tree;
 use crate::times::Times;
 use crate::{docs, features, fuzz, ratchet, tidy, touched};
@@ -233,7 +232,7 @@ fn run_steps(root: &Path, name: &'static str, steps: &[Step]) -> io::Result<bool
         rows.push(Row { step, took, outcome });
     }
     let skipped = skipped.text()?;
-    print!("{}{}", skips::list(&skipped, &ignored::list(&Tree::read(root)?)), table(&rows));
+    print!("{}{}", skips::list(&skipped, &Left::of(&Tree::read(root)?)), table(&rows));
     let is_strict = env::var_os("CI_STRICT").is_some_and(|value| value == "1");
     let has_skipped = is_strict && skips::count(&skipped) > 0;
     Ok(!has_skipped && !rows.iter().any(|row| row.outcome.is_fatal(is_strict)))

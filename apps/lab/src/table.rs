@@ -15,6 +15,13 @@ pub struct Ran<'a> {
     pub commit: Option<String>,
 }
 
+impl Ran<'_> {
+    /// Whether it could not be run on its host, and says why.
+    fn is_skipped(&self) -> bool {
+        self.result.as_ref().is_ok_and(|seen| seen.figure.starts_with("skipped: "))
+    }
+}
+
 /// Where the page comes from.
 #[derive(Clone, Debug)]
 pub struct Origin {
@@ -31,13 +38,14 @@ pub struct Origin {
 pub fn page(files: &[(&str, Vec<Ran<'_>>)], origin: &Origin) -> String {
     let all = || files.iter().flat_map(|(_, rows)| rows);
     let (count, failed) = (all().count(), all().filter(|ran| ran.result.is_err()).count());
+    let skipped = all().filter(|ran| ran.is_skipped()).count();
     let Origin { commit, command, cpu_count } = origin;
     let mut page = format!(
         "# Faults\n\nEvery fault that is put in on purpose, what must happen then, and what was \
          seen.\n\nWritten by `{command}` at commit {commit}, on {cpu_count} processors: {count} \
-         rows, {failed} failed. A row that was seen at another commit says so. One row again: \
-         `dacapo-lab run NAME`; one seed of it: `dacapo-lab run NAME --seed N`. The short form of \
-         every row is a test.\n"
+         rows, {failed} failed, {skipped} skipped. A row that was seen at another commit says so. \
+         One row again: `dacapo-lab run NAME`; one seed of it: `dacapo-lab run NAME --seed N`. The \
+         short form of every row is a test.\n"
     );
     for (title, rows) in files {
         let _ = write!(
@@ -87,11 +95,12 @@ mod tests {
         let rows = vec![
             ran(Ok(Seen::new("0 of 7 | none".into(), Value::Null))),
             ran(Err("seed 3:\nbroken".into())),
+            ran(Ok(Seen::new("skipped: no root".into(), Value::Null))),
         ];
         let origin =
             Origin { commit: "abc".into(), command: "dacapo-lab faults".into(), cpu_count: 2 };
         let page = page(&[("Things", rows)], &origin);
-        assert!(page.contains("2 rows, 1 failed"), "{page}");
+        assert!(page.contains("3 rows, 1 failed, 1 skipped"), "{page}");
         assert!(page.contains("| 0 of 7 \\| none |"), "{page}");
         assert!(page.contains("| **FAILED**: seed 3: broken |"), "{page}");
         assert!(page.contains("commit abc"), "{page}");

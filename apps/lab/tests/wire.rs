@@ -53,7 +53,10 @@ fn a_flow_of_datagrams_goes_on_when_its_path_does() {
 #[test]
 fn a_flow_over_a_stream_goes_on_when_its_path_does_and_loses_nothing() {
     let json = short("contact-tcp");
-    assert!(json["skipped"].is_string() || json["cuts"][0]["lost"] == 0, "{json}");
+    if let Some(reason) = json["skipped"].as_str() {
+        return dacapo_base::skip(reason);
+    }
+    assert_eq!(json["cuts"][0]["lost"], 0, "{json}");
 }
 
 #[test]

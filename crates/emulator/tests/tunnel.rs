@@ -211,5 +211,7 @@ fn what_stands_in_the_way_is_said() {
     if dacapo_sys::process::uid() == 0 && Path::new(tun::PATH).exists() {
         let error = Tunnel::spawn(TunnelConfig::new("a/b", "two")).unwrap_err();
         assert!(error.to_string().contains("a/b"), "{error}");
+    } else {
+        dacapo_base::skip("a name that is none: this is not root, or there is no /dev/net/tun");
     }
 }

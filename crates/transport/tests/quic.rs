@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
 mod quic_bare;
 
+use common::{V4, at, hosts};
 use dacapo_base::Time;
 use dacapo_security::{Identity, client_crypto, endpoint_keys, server_crypto};
 use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
@@ -12,17 +14,11 @@ use dacapo_transport::stream::Token;
 use dacapo_transport::{Lane, Outgoing, Sent, StreamEvent, StreamTransport, Transport};
 use quic_bare::Plain;
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 const TOKEN: Token = [7; 16];
-
-fn at(ip: IpAddr) -> SocketAddr {
-    SocketAddr::new(ip, 0)
-}
 
 /// One identity for every end: who may talk to whom is not asked here.
 fn identity() -> &'static Identity {
@@ -51,15 +47,6 @@ fn serve(addrs: &[SocketAddr], mode: Mode, config: &Config) -> Quic {
 
 fn dial(remote: SocketAddr, mode: Mode, config: &Config) -> Quic {
     Quic::dial(remote, TOKEN, mode, &client(), config).unwrap()
-}
-
-/// The loopback addresses that this host has.
-fn hosts() -> Vec<IpAddr> {
-    if UdpSocket::bind(at(V6)).is_ok() {
-        return vec![V4, V6];
-    }
-    println!("IPv6 left out: this host has no ::1");
-    vec![V4]
 }
 
 /// Loopback QUIC as the suite wants it.

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
 mod plain;
 
+use common::{V4, at, hosts};
 use dacapo_base::Time;
 use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
 use dacapo_transport::stream::{MAGIC, Token};
@@ -13,22 +15,7 @@ use plain::Plain;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 
-const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 const TOKEN: Token = [7; 16];
-
-fn at(ip: IpAddr) -> SocketAddr {
-    SocketAddr::new(ip, 0)
-}
-
-/// The loopback addresses that this host has.
-fn hosts() -> Vec<IpAddr> {
-    if Tcp::serve(&[at(V6)], &Config::default()).is_ok() {
-        return vec![V4, V6];
-    }
-    println!("IPv6 left out: this host has no ::1");
-    vec![V4]
-}
 
 /// Loopback TCP as the suite wants it.
 struct Loopback {

@@ -3,28 +3,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
+use common::{V4, V6, at, hosts};
 use dacapo_base::Random;
 use dacapo_sys::udp;
 use dacapo_transport::conformance::{self, Ends, Owned, Pair, Side};
 use dacapo_transport::udp::{BindError, Config, DialError, Udp};
 use dacapo_transport::{DATA_LANES_MAX, Lane, Outgoing, SendError, Sent, Transport};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-
-const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
-
-fn at(ip: IpAddr) -> SocketAddr {
-    SocketAddr::new(ip, 0)
-}
-
-/// The loopback addresses that this host has.
-fn hosts() -> Vec<IpAddr> {
-    if Udp::serve(&[at(V6)], &Config::default()).is_ok() {
-        return vec![V4, V6];
-    }
-    println!("IPv6 left out: this host has no ::1");
-    vec![V4]
-}
 
 fn serve(ip: IpAddr) -> (Side, SocketAddr) {
     let server = Udp::serve(&[at(ip)], &Config::default()).unwrap();

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
 mod xtp_bare;
 
+use common::{V4, at, hosts};
 use dacapo_base::{Random, Time};
 use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
 use dacapo_transport::stream::{StreamParams, Token};
@@ -11,18 +13,12 @@ use dacapo_transport::xtp::{Config, Mode, Xtp, head, label_of};
 use dacapo_transport::{Lane, Outgoing, Sent, StreamEvent, StreamTransport, Transport};
 use dacapo_xtp::wire::{Body, Frame};
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use xtp_bare::Plain;
 
-const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 const TOKEN: Token = [7; 16];
-
-fn at(ip: IpAddr) -> SocketAddr {
-    SocketAddr::new(ip, 0)
-}
 
 /// Another seed for every engine, so that no two draw the same keys.
 fn random() -> Random {
@@ -36,15 +32,6 @@ fn serve(addrs: &[SocketAddr], mode: Mode, config: &Config) -> Xtp {
 
 fn dial(remote: SocketAddr, mode: Mode, config: &Config) -> Xtp {
     Xtp::dial(remote, TOKEN, mode, &StreamParams::default(), random(), config).unwrap()
-}
-
-/// The loopback addresses that this host has.
-fn hosts() -> Vec<IpAddr> {
-    if UdpSocket::bind(at(V6)).is_ok() {
-        return vec![V4, V6];
-    }
-    println!("IPv6 left out: this host has no ::1");
-    vec![V4]
 }
 
 /// Loopback XTP as the suite wants it.

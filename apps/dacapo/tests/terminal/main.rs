@@ -42,7 +42,6 @@ fn what_the_documents_show_works_as_typed_and_what_waits_rests_hears_and_ends() 
     }
     pieces.extend(waiting::pieces());
     stage::run(pieces);
-    script.list_what_is_not_run_here();
 }
 
 #[test]

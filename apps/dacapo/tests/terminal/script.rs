@@ -111,17 +111,6 @@ impl Script {
         });
         typed.chain(self.elsewhere.iter().map(|(command, _)| command.as_str()))
     }
-
-    /// Prints what is left for the night, and what is run by others.
-    pub fn list_what_is_not_run_here(&self) {
-        let nights: Vec<&Scene> = self.scenes.iter().filter(|it| it.night.is_some()).collect();
-        println!("\n{} of {} scenes are played at night:", nights.len(), self.scenes.len());
-        for scene in nights {
-            println!("  {:<16} {}", scene.name, scene.night.as_deref().unwrap_or_default());
-        }
-        println!("{} lines are run by something else:", self.elsewhere.len());
-        self.elsewhere.iter().for_each(|(command, why)| println!("  {command}: {why}"));
-    }
 }
 
 fn acts(first: &str, rest: &str) -> Option<Vec<Act>> {
