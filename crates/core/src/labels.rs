@@ -6,7 +6,7 @@
 //! taken back is not given out again for two minutes at least; at most [`LABELS_MAX`] exist, and at
 //! most [`LABELS_PER_PEER_MAX`] for one peer.
 
-use crate::peer::PeerId;
+use crate::ids::PeerId;
 use dacapo_base::{Random, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

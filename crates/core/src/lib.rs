@@ -12,31 +12,50 @@
 //!   Reactor: transports, poll, clock
 //! ```
 
+mod channel;
+mod config;
 mod control;
+mod effect;
 mod engine;
 mod error;
+mod events;
+mod fanout;
 mod flow;
+mod graphs;
+mod groups;
+mod ids;
 mod labels;
 mod ledger;
 mod peer;
 mod port;
 mod queues;
 mod ready_set;
+mod ready_table;
 mod schedule;
+mod served;
 mod session;
+mod shared;
+mod status;
+mod suspension;
 
+mod transmit;
+
+pub use channel::StreamAsk;
+pub use config::{CoreConfig, GIVE_UP_AFTER, PEERS_MAX, SESSIONS_MAX, VERSION};
 pub use control::{ControlCrypto, EndpointKeys};
-pub use engine::{
-    Core, CoreConfig, CoreCounters, CoreEvent, FlowStatus, GIVE_UP_AFTER, GroupAsk, Joining, Local,
-    Look, PEERS_MAX, Payload, Publisher, SESSIONS_MAX, SessionId, SessionSpec, StreamAsk, StreamId,
-    Transmit, VERSION, Way, Wishes,
-};
+pub use engine::{Core, Forgets};
 pub use error::{Code, Error, Fault};
+pub use events::CoreEvent;
+pub use groups::GroupAsk;
+pub use ids::{PeerId, SessionId, StreamId};
 pub use labels::LABELS_MAX;
 pub use ledger::{Ledger, UnitHash};
-pub use peer::{DialParams, PeerId};
+pub use peer::{DialParams, Look};
 pub use port::{
     BeginError, CommandError, Ending, Port, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
 pub use queues::Queues;
+pub use served::{Joining, Publisher, SessionSpec, Wishes};
 pub use session::table;
+pub use status::{CoreCounters, FlowStatus};
+pub use transmit::{Local, Payload, Transmit, Way};

@@ -37,11 +37,13 @@ impl Idle {
 pub(crate) struct ReadySet<K> {
     awake: BTreeSet<K>,
     due: BTreeSet<(Time, K)>,
+    /// For tests: nobody's time is kept.
+    forgets: bool,
 }
 
 impl<K: Copy + Ord> Default for ReadySet<K> {
     fn default() -> Self {
-        Self { awake: BTreeSet::new(), due: BTreeSet::new() }
+        Self { awake: BTreeSet::new(), due: BTreeSet::new(), forgets: false }
     }
 }
 
@@ -61,16 +63,27 @@ impl<K: Copy + Ord> ReadySet<K> {
         if !std::mem::take(&mut idle.is_awake) {
             return false;
         }
+        let until = until.filter(|_| !self.forgets);
         self.awake.remove(&key);
         idle.until = until;
         self.due.extend(until.map(|at| (at, key)));
         true
     }
 
+    /// For tests: from now on who rests is not woken by time.
+    pub fn forget_due(&mut self) {
+        self.forgets = true;
+    }
+
     /// Forgets one that is gone.
     pub fn remove(&mut self, key: K, idle: Idle) {
         self.awake.remove(&key);
         idle.until.map(|at| self.due.remove(&(at, key)));
+    }
+
+    /// Whether anybody is awake.
+    pub fn is_any_awake(&self) -> bool {
+        !self.awake.is_empty()
     }
 
     /// Those that are awake, in order.

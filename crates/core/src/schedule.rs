@@ -8,22 +8,35 @@
 //! Invariants: nobody is asked while one of a higher priority gives something; among equals each is
 //! asked once before the one that sent last is asked again.
 
-use crate::engine::SessionId;
-use crate::session::PRIORITY_MAX;
+use crate::ids::{FanOutId, SessionId};
+use dacapo_wire::session::FlowOffer;
 use std::cmp::Reverse;
 
-/// A flow in the order in which flows are asked for packets.
+/// The number of the attribute `priority`, and its greatest value.
+const PRIORITY: u16 = 9;
+const PRIORITY_MAX: u8 = 7;
+
+/// What is asked for with the attribute `priority`; nothing asked is 0.
+pub(crate) fn priority(offer: &FlowOffer) -> u8 {
+    let asked = offer.attributes.iter().filter(|attribute| attribute.key == PRIORITY);
+    let asked = asked.filter_map(|attribute| attribute.min).max().unwrap_or(0);
+    u8::try_from(asked.clamp(0, i64::from(PRIORITY_MAX))).unwrap_or(0)
+}
+
+/// Who is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Asked {
+    /// A flow of a session, by its place.
+    Flow(SessionId, usize),
+    /// What is sent once for several.
+    FanOut(FanOutId),
+}
+
+/// One in the order in which flows are asked for packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub priority: u8,
-    pub session: SessionId,
-    pub index: usize,
-}
-
-impl Turn {
-    fn place(&self) -> (SessionId, usize) {
-        (self.session, self.index)
-    }
+    pub asked: Asked,
 }
 
 #[derive(Debug, Default)]
@@ -31,11 +44,11 @@ pub(crate) struct Schedule {
     /// The highest priority first, and equals by session and place.
     order: Vec<Turn>,
     /// Who of each priority has sent last.
-    last: [Option<(SessionId, usize)>; PRIORITY_MAX as usize + 1],
+    last: [Option<Asked>; PRIORITY_MAX as usize + 1],
 }
 
 impl Schedule {
-    /// These flows are asked from now on; those of a session come in a row, and sessions in order.
+    /// These are asked from now on, given in their order.
     pub fn set(&mut self, turns: impl Iterator<Item = Turn>) {
         self.order.clear();
         self.order.extend(turns);
@@ -60,7 +73,7 @@ impl Schedule {
     pub fn in_turn<'a>(&self, equals: &'a [Turn]) -> impl Iterator<Item = &'a Turn> + use<'a> {
         let priority = equals.first().map_or(0, |turn| turn.priority);
         let last = self.last.get(usize::from(priority)).copied().flatten();
-        let first = equals.partition_point(|turn| Some(turn.place()) <= last);
+        let first = equals.partition_point(|turn| Some(turn.asked) <= last);
         let (before, behind) = equals.split_at(first);
         behind.iter().chain(before)
     }
@@ -68,7 +81,7 @@ impl Schedule {
     /// A flow has sent.
     pub fn note_sent(&mut self, turn: &Turn) {
         if let Some(last) = self.last.get_mut(usize::from(turn.priority)) {
-            *last = Some(turn.place());
+            *last = Some(turn.asked);
         }
     }
 }
@@ -78,7 +91,7 @@ mod tests {
     use super::*;
 
     fn turn(priority: u8, session: u64, index: usize) -> Turn {
-        Turn { priority, session: SessionId(session), index }
+        Turn { priority, asked: Asked::Flow(SessionId(session), index) }
     }
 
     /// The sessions in the order in which they are asked.
@@ -86,7 +99,11 @@ mod tests {
         let order = schedule.take();
         let equals = order.chunk_by(|one, next| one.priority == next.priority);
         let asked = equals.flat_map(|equals| schedule.in_turn(equals));
-        let asked = asked.map(|turn| (turn.session.0, turn.index)).collect();
+        let place = |turn: &Turn| match turn.asked {
+            Asked::Flow(session, index) => (session.0, index),
+            Asked::FanOut(_) => (u64::MAX, 0),
+        };
+        let asked = asked.map(place).collect();
         schedule.give_back(order);
         asked
     }

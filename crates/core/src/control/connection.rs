@@ -2,9 +2,9 @@
 
 use super::config::{STREAMS_MAX, STREAMS_THROUGH};
 use super::{ConnId, ControlEvent, OUT_MAX};
-use crate::engine::Local;
 use crate::error::Code;
 use crate::ready_set::Idle;
+use crate::transmit::Local;
 use dacapo_base::Time;
 use dacapo_wire::Malformed;
 use dacapo_wire::message::Message;

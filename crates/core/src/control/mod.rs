@@ -11,9 +11,9 @@ mod connection;
 
 pub use config::{ControlCrypto, EndpointKeys};
 
-use crate::engine::Local;
 use crate::error::{Code, Error};
 use crate::ready_set::ReadySet;
+use crate::transmit::Local;
 use bytes::BytesMut;
 use connection::Connection;
 use dacapo_base::{Random, Time, earlier};
@@ -46,7 +46,7 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// A connection, by the number that `quinn-proto` gave it and ours, so that a number that is used
 /// again is not mistaken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ConnId(u64);
+pub(crate) struct ConnId(pub(crate) u64);
 
 /// What the control connections report.
 #[derive(Debug)]
@@ -290,8 +290,11 @@ impl Control {
         if let Some(response) = self.responses.pop_front() {
             return Some(response);
         }
-        let instant = self.instant(now);
         // Who has something to send does not rest.
+        if !self.ready.is_any_awake() {
+            return None;
+        }
+        let instant = self.instant(now);
         let order: Vec<ConnId> = self.ready.awake_after(self.turn).collect();
         for id in order {
             let Some(connection) = self.connections.get_mut(&id).filter(|it| it.wants_to_send())
@@ -315,6 +318,9 @@ impl Control {
 
     /// When the first connection is due. Those that have nothing to send go to rest.
     pub fn next_deadline(&mut self) -> Option<Time> {
+        if !self.ready.is_any_awake() {
+            return self.ready.next_due();
+        }
         let awake: Vec<ConnId> = self.ready.awake().collect();
         let mut next = None;
         for id in awake {
@@ -344,9 +350,17 @@ impl Control {
         while let Some(id) = self.ready.first_due(now) {
             self.touch(id);
         }
+        if !self.ready.is_any_awake() {
+            return;
+        }
         let awake: Vec<ConnId> = self.ready.awake().collect();
         self.watched += awake.len() as u64;
         awake.into_iter().for_each(|id| self.watch(now, id));
+    }
+
+    /// For tests: from now on who rests is not woken by time.
+    pub fn forget_due(&mut self) {
+        self.ready.forget_due();
     }
 
     /// For tests: looks at every connection, due or not, and counts nothing.

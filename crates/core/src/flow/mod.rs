@@ -13,7 +13,6 @@
 
 pub(crate) mod chain;
 pub(crate) mod epoch;
-pub(crate) mod fanout_member;
 mod out;
 pub(crate) mod receiver;
 pub(crate) mod sender;

@@ -25,3 +25,9 @@ pub(crate) enum FlowEvent {
     /// The source failed.
     Failed(Error),
 }
+
+impl FlowOut {
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.events.is_empty()
+    }
+}

@@ -1,281 +1,273 @@
-//! A session: flows between a Creator and a Participant, and the states of its stream.
+//! [`Session`]: flows between a Creator and a Participant, and the states of its stream.
 //!
-//! What both roles have in common.
+//! ```text
+//!   message, command, time, contact --> Session { state, flows, pending } --> effects
+//!     setup     JOIN OFFER ANSWER ACCEPT            running   ACTIVATE, CONTROL
+//!     change    PREPARE READY SWITCHED DONE         closing   END REPORT CLOSE CLOSED
+//! ```
+//!
+//! What it must know of its peer comes with each call ([`SessionCx`]); what it wants of others goes
+//! out as effects.
 
+mod change;
+mod channels;
+mod closing;
+mod data;
+mod flow;
+mod pending;
+mod running;
 mod set;
+mod setup;
 pub mod table;
 
+pub(crate) use flow::{Flow, FlowEnd};
+pub(crate) use pending::{Awaited, Pending};
 pub(crate) use set::Sessions;
+pub(crate) use setup::named;
 
-use crate::engine::{Cast, FlowStream, Joined, SessionId, StreamState, Way};
-use crate::error::Error;
-use crate::flow::Context;
-use crate::flow::FlowOut;
-use crate::flow::fanout_member::FanOutMember;
-use crate::flow::receiver::Receiver;
-use crate::flow::sender::Sender;
-use crate::peer::PeerId;
-use crate::ready_set::Idle;
-use dacapo_base::Time;
-use dacapo_packet::Packet;
-use dacapo_wire::session::FlowOffer;
+use crate::config::{ANSWER_MAX, GIVE_UP_AFTER};
+use crate::effect::Out;
+use crate::error::{Code, Error};
+use crate::fanout::{FanOuts, Part};
+use crate::flow::{Context, PathTimes};
+use crate::ids::{PeerId, SessionId};
+use crate::labels::Target;
+use crate::peer::Peer;
+use crate::port::Port;
+use crate::ready_table::Due;
+use crate::shared::Shared;
+use dacapo_base::{Time, earlier};
 use quinn_proto::StreamId;
-use std::net::SocketAddr;
 use std::time::Duration;
 use table::{Role, State};
 
-/// The number of the attribute `priority`, and its greatest value.
-const PRIORITY: u16 = 9;
-pub(crate) const PRIORITY_MAX: u8 = 7;
-
-/// One flow of a session at this end.
-pub(crate) struct Flow {
-    pub offer: FlowOffer,
-    pub end: FlowEnd,
-    /// Why it was not taken at set-up, by this end or the other.
-    pub refused: Option<Error>,
-    /// Its stream, once the flow is accepted and its transport has streams.
-    pub stream: Option<FlowStream>,
-    /// The cast that it takes part in, at the Creator.
-    pub cast: Option<SessionId>,
-    /// How far it is with its group, at the Participant.
-    pub joined: Joined,
-    /// Which flows go first: 0 to 7, 7 before all others.
-    pub priority: u8,
-    /// The peer's label, as far as it has come.
-    pub label_tx: u32,
-    /// Ours.
-    pub label_rx: u32,
-    /// The transcript of the session's set-up and of the changes of this flow. Each flow has its
-    /// own, because changes of flows in opposite directions cross.
-    pub transcript: [u8; 32],
+pub(crate) fn no_session(id: SessionId) -> Error {
+    Error::new(Code::NoSuchThing, format!("session {}", id.0))
 }
 
-impl Flow {
-    /// A flow that is offered.
-    pub fn new(offer: FlowOffer) -> Self {
-        let priority = priority(&offer);
-        let (label_tx, label_rx, transcript) = (0, 0, [0; 32]);
-        Self {
-            offer,
-            end: FlowEnd::None,
-            refused: None,
-            stream: None,
-            cast: None,
-            joined: Joined::No,
-            priority,
-            label_tx,
-            label_rx,
-            transcript,
-        }
+/// What a call into a session is given.
+pub(crate) struct SessionCx<'a> {
+    pub now: Time,
+    pub shared: &'a mut Shared,
+    pub fan_outs: &'a mut FanOuts,
+    /// The peer, while it is there.
+    pub peer: Option<&'a Peer>,
+}
+
+impl SessionCx<'_> {
+    pub fn flow(&mut self) -> Context<'_> {
+        self.shared.flow(self.now)
     }
 
-    /// Whether the flow may send now, and how: `datagrams` says whether the peer's data port is
-    /// known.
-    pub fn way(&self, datagrams: bool) -> Option<Way> {
-        match self.stream {
-            None => datagrams.then_some(Way::Data),
-            Some(FlowStream { id, state: StreamState::Open { ready: true }, .. }) => {
-                Some(Way::Stream(id))
-            }
-            Some(_) => None,
-        }
-    }
-}
-
-/// What is asked for with the attribute `priority`; nothing asked is 0.
-pub(crate) fn priority(offer: &FlowOffer) -> u8 {
-    let asked = offer.attributes.iter().filter(|attribute| attribute.key == PRIORITY);
-    let asked = asked.filter_map(|attribute| attribute.min).max().unwrap_or(0);
-    u8::try_from(asked.clamp(0, i64::from(PRIORITY_MAX))).unwrap_or(0)
-}
-
-/// Which end of a flow this is.
-pub(crate) enum FlowEnd {
-    /// Not set up yet, or declined.
-    None,
-    /// This end sends.
-    Sender(Box<Sender>),
-    /// This end receives.
-    Receiver(Box<Receiver>),
-    /// This end sends, to others too: the sender is that of a cast.
-    Member(FanOutMember),
-}
-
-impl FlowEnd {
-    /// This end did not run for so long: that does not count for what is waited for.
-    pub fn shift(&mut self, by: Duration) {
-        match self {
-            Self::None | Self::Member(_) => {}
-            Self::Sender(sender) => sender.shift(by),
-            Self::Receiver(receiver) => receiver.shift(by),
-        }
+    /// What the path knows of its times.
+    pub fn times(&self) -> PathTimes {
+        self.peer.map(Peer::times).unwrap_or_default()
     }
 
-    /// Whether it is worth asking for a packet.
-    pub fn may_give(&self, now: Time) -> bool {
-        match self {
-            Self::None => false,
-            Self::Sender(sender) => sender.may_give(now),
-            Self::Receiver(receiver) => receiver.has_feedback(),
-            Self::Member(member) => member.has_backlog(),
-        }
-    }
-
-    /// The next packet for the network, if there is one that may go now.
-    pub fn poll_packet(&mut self, around: &mut Context<'_>, out: &mut FlowOut) -> Option<Packet> {
-        match self {
-            Self::None => None,
-            Self::Sender(sender) => sender.poll_packet(around, out),
-            Self::Receiver(receiver) => receiver.poll_packet(),
-            Self::Member(member) => member.pop(),
-        }
-    }
-}
-
-/// A command that waits for its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Awaited {
-    /// JOIN: the OFFER.
-    Offer,
-    /// OFFER: the ANSWER, which the peer's application gives.
-    Answer,
-    /// ANSWER: the ACCEPT.
-    Accept,
-    /// ACTIVATE.
-    Activated(u32),
-    /// DEACTIVATE.
-    Deactivated(u32),
-    /// CONTROL, with its number.
-    Control(u32),
-    /// CLOSE.
-    Closed,
-}
-
-impl Awaited {
-    /// The command that waits.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Offer => "JOIN",
-            Self::Answer => "OFFER",
-            Self::Accept => "ANSWER",
-            Self::Activated(_) => "ACTIVATE",
-            Self::Deactivated(_) => "DEACTIVATE",
-            Self::Control(_) => "CONTROL",
-            Self::Closed => "CLOSE",
-        }
+    pub fn is_suspended(&self) -> bool {
+        self.peer.is_some_and(Peer::is_suspended)
     }
 }
 
 /// A session at this end.
 pub(crate) struct Session {
-    pub peer: PeerId,
-    pub stream: StreamId,
-    pub role: Role,
-    pub state: State,
-    pub name: String,
-    pub flows: Vec<Flow>,
-    /// The watchdog of every command: when it has waited long enough.
-    pub awaited: Vec<(Time, Awaited)>,
-    pub next_request: u32,
+    id: SessionId,
+    peer: PeerId,
+    stream: StreamId,
+    role: Role,
+    state: State,
+    /// Creator: empty until it is known which is asked for.
+    name: String,
+    flows: Vec<Flow>,
+    pending: Pending,
+    /// The access modules of its flows, until these are built with them.
+    ports: Option<Vec<Option<Port>>>,
     /// The application has answered the offer.
-    pub is_answered: bool,
+    is_answered: bool,
     /// The set-up was completed.
-    pub was_ready: bool,
+    was_ready: bool,
     /// The application has not been told yet, because streams of flows are opening.
-    pub ready_waits: bool,
-    /// The application's wish to close is to be answered with CLOSED when all flows are accounted
-    /// for.
-    pub close_asked_by_peer: bool,
+    ready_waits: bool,
+    /// The peer's wish to close is to be answered with CLOSED when all flows are accounted for.
+    close_asked_by_peer: bool,
     /// The application has been told that the session is over.
-    pub told: bool,
-    /// Which of all events told last that the flows run or pause.
-    pub activity_told: Option<u64>,
+    told: bool,
     /// How long this end's application waits for contact to come back, if it has said so.
-    pub give_up_wish: Option<Duration>,
+    give_up_wish: Option<Duration>,
     /// How long contact may be lost before the session is given up.
-    pub give_up_after: Duration,
-    pub transcript: [u8; 32],
-    /// It is among those that are looked at (see [`Sessions`]).
-    pub idle: Idle,
-    /// Something has happened to it since that was asked last.
-    pub is_touched: bool,
-    /// It has no peer: its one flow is sent for those of other sessions.
-    pub cast: Option<Cast>,
+    give_up_after: Duration,
+    transcript: [u8; 32],
 }
 
 impl Session {
-    pub fn await_answer(&mut self, deadline: Time, awaited: Awaited) {
-        self.awaited.push((deadline, awaited));
-    }
-
-    /// The answer to a command has come; false when none was waited for.
-    pub fn take_awaited(&mut self, awaited: Awaited) -> bool {
-        let before = self.awaited.len();
-        self.awaited.retain(|(_, waiting)| *waiting != awaited);
-        let is_taken = self.awaited.len() != before;
-        if self.awaited.is_empty() {
-            // Most sessions wait for nothing most of the time.
-            self.awaited = Vec::new();
-        }
-        is_taken
-    }
-
-    pub fn flow_index(&self, id: u16) -> Option<usize> {
-        self.flows.iter().position(|flow| flow.offer.flow == id)
-    }
-
-    /// Bytes that both ends remember alike from the set-up on are what the changes of each flow add
-    /// to.
-    pub fn seal_transcript(&mut self) {
-        for flow in &mut self.flows {
-            flow.transcript = self.transcript;
+    fn new(id: SessionId, peer: PeerId, stream: StreamId, role: Role, state: State) -> Self {
+        Self {
+            id,
+            peer,
+            stream,
+            role,
+            state,
+            name: String::new(),
+            flows: Vec::new(),
+            pending: Pending::default(),
+            ports: None,
+            is_answered: false,
+            was_ready: false,
+            ready_waits: false,
+            close_asked_by_peer: false,
+            told: false,
+            give_up_wish: None,
+            give_up_after: GIVE_UP_AFTER,
+            transcript: [0; 32],
         }
     }
 
-    /// True when an end without an account leaves nothing unknown.
-    pub fn is_idle(&self) -> bool {
-        self.flows.iter().all(|flow| match &flow.end {
-            FlowEnd::None => true,
-            FlowEnd::Sender(sender) => sender.is_reported() || sender.sent() == 0,
-            FlowEnd::Receiver(receiver) => receiver.is_finished() || receiver.ledger().sent == 0,
-            FlowEnd::Member(member) => member.is_reported(),
-        })
+    /// One that this end asks for, by its name.
+    pub fn joining(now: Time, id: SessionId, peer: PeerId, stream: StreamId, name: &str) -> Self {
+        let mut session = Self::new(id, peer, stream, Role::Participant, State::Joining);
+        name.clone_into(&mut session.name);
+        session.pending.add(now + ANSWER_MAX, Awaited::Offer);
+        session
     }
 
-    /// True when there is a flow by which something may still come or go.
-    pub fn has_live_flow(&self) -> bool {
-        self.flows.iter().any(|flow| match &flow.end {
-            FlowEnd::None => false,
-            FlowEnd::Sender(sender) => sender.is_live(),
-            FlowEnd::Receiver(receiver) => receiver.is_live(),
-            FlowEnd::Member(member) => !member.is_reported(),
-        })
+    /// One for which a peer has opened a stream.
+    pub fn asked_for(now: Time, id: SessionId, peer: PeerId, stream: StreamId) -> Self {
+        let mut session = Self::new(id, peer, stream, Role::Creator, State::Idle);
+        session.pending.add(now + ANSWER_MAX, Awaited::Answer);
+        session
     }
 
-    /// True when nothing more comes of it unless something touches it, or time passes.
-    pub fn may_rest(&self) -> bool {
-        let flows = self.flows.iter().all(|flow| match &flow.end {
-            FlowEnd::None => true,
-            FlowEnd::Member(member) => !member.has_backlog(),
-            FlowEnd::Sender(sender) => sender.may_rest(),
-            FlowEnd::Receiver(receiver) => receiver.may_rest(),
-        });
-        flows && !matches!(self.state, State::Closing | State::Closed)
+    pub fn id(&self) -> SessionId {
+        self.id
     }
 
-    /// True when every flow of this end is accounted for.
-    pub fn is_settled(&self) -> bool {
-        self.flows.iter().all(|flow| match &flow.end {
-            FlowEnd::None => true,
-            FlowEnd::Sender(sender) => sender.is_reported(),
-            FlowEnd::Receiver(receiver) => receiver.is_finished(),
-            FlowEnd::Member(member) => member.is_reported(),
-        })
+    pub fn peer(&self) -> PeerId {
+        self.peer
     }
 
-    /// Whether it sends to this group for others.
-    pub fn is_cast_to(&self, group: SocketAddr) -> bool {
-        self.cast.as_ref().is_some_and(|cast| cast.group == Some(group))
+    pub fn stream(&self) -> StreamId {
+        self.stream
+    }
+
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    /// The application has been told that it is over.
+    pub fn is_over(&self) -> bool {
+        self.told
+    }
+
+    /// Its offer waits for the data path, or a group.
+    pub fn is_unanswered(&self) -> bool {
+        self.is_answered && self.ports.is_some()
+    }
+
+    /// How long contact may be lost before it is given up.
+    pub fn give_up_after(&self) -> Duration {
+        self.give_up_after
+    }
+
+    /// How long contact may be lost before this end gives it up, whatever was offered.
+    pub fn set_give_up_after(&mut self, after: Duration) {
+        (self.give_up_wish, self.give_up_after) = (Some(after), after);
+    }
+
+    fn index_of(&self, flow: u16) -> Option<usize> {
+        self.flows.iter().position(|it| it.offer.flow == flow)
+    }
+
+    /// When it is due. Of one that may rest this does not depend on `now`, and changes with its
+    /// peer only when contact is lost or back, or the data path is known: then it is told.
+    pub fn due(&self, now: Time, peer: Option<&Peer>) -> Due {
+        let is_suspended = peer.is_some_and(Peer::is_suspended);
+        let times = peer.map(Peer::times).unwrap_or_default();
+        let datagrams = peer.is_some_and(|peer| peer.data().remote().is_some());
+        let awaited = self.pending.due().filter(|_| !is_suspended);
+        let flows = self.flows.iter().map(|it| it.due(now, datagrams, !is_suspended, times));
+        let next = flows.fold(awaited, earlier);
+        let closes = matches!(self.state, State::Closing | State::Closed);
+        let may_rest = !closes && self.flows.iter().all(|flow| flow.end.may_rest());
+        if may_rest { Due::resting(next) } else { Due::Now(next) }
+    }
+
+    /// Looks at what is due.
+    pub fn handle_timeout(&mut self, cx: &mut SessionCx<'_>, out: &mut Out) {
+        let is_suspended = cx.is_suspended();
+        if !is_suspended {
+            self.watch_channels(cx, out);
+        }
+        let times = cx.times();
+        for index in 0..self.flows.len() {
+            self.with_flow(cx, index, out, |end, cx, told| end.handle_timeout(cx, times, told));
+        }
+        self.answer_closed_if_settled(cx, out);
+        if !is_suspended {
+            for awaited in self.pending.expire(cx.now) {
+                self.handle_no_answer(cx, awaited, out);
+            }
+        }
+    }
+
+    /// This end did not run for so long.
+    pub fn shift(&mut self, by: Duration) {
+        self.shift_pending(by);
+        self.flows.iter_mut().for_each(|flow| flow.end.shift(by));
+    }
+
+    /// The time without contact, or in which this end did not run, does not count for what is
+    /// waited for.
+    fn shift_pending(&mut self, by: Duration) {
+        self.pending.shift(by);
+        let channels = self.flows.iter_mut().filter_map(|flow| flow.channel.as_mut());
+        channels.for_each(|channel| channel.shift(by));
+    }
+
+    /// Contact is lost: whether it waits for it.
+    pub fn lose_contact(&mut self, cx: &mut SessionCx<'_>) -> bool {
+        let may_wait = self.was_ready && self.state != State::Closing;
+        let is_live = self.flows.iter().any(|flow| flow.end.is_live());
+        if !may_wait || self.give_up_after.is_zero() || !is_live {
+            return false;
+        }
+        self.flows.iter_mut().for_each(|flow| flow.end.set_suspended(cx.now, true));
+        self.lengthen_patience(cx, self.give_up_after);
+        true
+    }
+
+    /// Contact is back, after this time.
+    pub fn restore_contact(&mut self, now: Time, after: Duration) {
+        self.shift_pending(after);
+        self.flows.iter_mut().for_each(|flow| flow.end.set_suspended(now, false));
+    }
+
+    /// What its fan-outs are to know of its part in them, when that has changed.
+    pub fn tell_fan_outs(&mut self, cx: &mut SessionCx<'_>) {
+        let is_running = self.state == State::Active && !cx.is_suspended();
+        let origin = cx.peer.and_then(Peer::local);
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            let Some((id, told)) = &mut flow.fan_out else { continue };
+            let is_sent_to = matches!(&flow.end, FlowEnd::Member(member) if member.runs());
+            let part = Part { is_running: is_running && is_sent_to, is_sent_to, origin };
+            if told.replace(part) != Some(part) {
+                cx.fan_outs.note(cx.now, *id, (self.id, index), part);
+            }
+        }
+    }
+
+    /// A label for an epoch of a flow.
+    fn allot(&self, cx: &mut SessionCx<'_>, flow: usize, epoch: u64) -> Result<u32, Error> {
+        let target = Target { session: self.id.0, flow, epoch };
+        let label = cx.shared.allot(cx.now, target, self.peer);
+        let too_many = "labels, for flows with this peer or in all";
+        label.ok_or_else(|| Error::new(Code::TooMany, too_many))
     }
 }

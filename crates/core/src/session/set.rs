@@ -1,29 +1,27 @@
-//! [`Sessions`]: the sessions of a core, and which of them have to be looked at.
+//! [`Sessions`]: the sessions of a core, whose they are, and which of them have to be looked at.
 //!
-//! A table in which whatever gets at a session to change it wakes it (see [`ReadySet`]).
-//!
-//! Invariants: a session that is not awake has been found at rest since it was touched last; the
-//! flows that may have something to send are those of sessions that are awake.
+//! Invariant: the flows that may have something to send are those of sessions that are awake.
 
 use super::Session;
-use crate::engine::SessionId;
-use crate::peer::PeerId;
-use crate::ready_set::ReadySet;
-use crate::session::table::Role;
+use crate::ids::{PeerId, SessionId};
+use crate::peer::Peers;
+use crate::ready_table::ReadyTable;
+use crate::schedule::{Asked, Turn};
 use dacapo_base::Time;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 #[derive(Default)]
 pub(crate) struct Sessions {
-    all: BTreeMap<SessionId, Session>,
+    all: ReadyTable<SessionId, Session>,
     with: BTreeSet<(PeerId, SessionId)>,
-    ready: ReadySet<SessionId>,
-    /// Participants of the sessions that are served here, by name.
-    joined: BTreeMap<String, usize>,
-    /// Which sessions are awake has changed since this was cleared.
-    pub is_changed: bool,
+    /// Those whose answer waits for the data path.
+    unanswered: BTreeSet<(PeerId, SessionId)>,
     /// A flow may have something to send, or it was not asked since this was cleared.
-    pub may_give: bool,
+    may_give: bool,
+}
+
+fn of(peer: PeerId) -> std::ops::RangeInclusive<(PeerId, SessionId)> {
+    (peer, SessionId(0))..=(peer, SessionId(u64::MAX))
 }
 
 impl Sessions {
@@ -31,135 +29,156 @@ impl Sessions {
         self.all.len()
     }
 
-    pub fn contains_key(&self, id: &SessionId) -> bool {
-        self.all.contains_key(id)
-    }
-
-    pub fn get(&self, id: &SessionId) -> Option<&Session> {
+    pub fn get(&self, id: SessionId) -> Option<&Session> {
         self.all.get(id)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&SessionId, &Session)> {
+    pub fn iter(&self) -> impl Iterator<Item = (SessionId, &Session)> {
         self.all.iter()
     }
 
-    /// A session that something happens to: it is awake from now on, and may have something to
-    /// send.
-    pub fn get_mut(&mut self, id: &SessionId) -> Option<&mut Session> {
+    pub fn insert(&mut self, session: Session) {
+        self.with.insert((session.peer(), session.id));
         self.may_give = true;
-        self.get_data_mut(id)
+        self.all.insert(session.id, session);
     }
 
-    /// A session for which data comes or goes: it is awake from now on. Whether that gives
-    /// something to send is for the caller to say.
-    pub fn get_data_mut(&mut self, id: &SessionId) -> Option<&mut Session> {
-        let session = self.all.get_mut(id)?;
-        session.is_touched = true;
-        self.is_changed |= self.ready.wake(*id, &mut session.idle);
+    pub fn remove(&mut self, id: SessionId) -> Option<Session> {
+        let session = self.all.remove(id)?;
+        self.with.remove(&(session.peer(), id));
+        self.unanswered.remove(&(session.peer(), id));
         Some(session)
     }
 
-    /// A session to which nothing happens that it would have to be looked at for.
-    pub fn get_resting_mut(&mut self, id: &SessionId) -> Option<&mut Session> {
-        self.all.get_mut(id)
+    /// Runs `body` over one: it is awake from now on, and may have something to send.
+    pub fn with<R>(&mut self, id: SessionId, body: impl FnOnce(&mut Session) -> R) -> Option<R> {
+        self.may_give = true;
+        let (result, flows, is_unanswered) = self.all.with(id, |session| {
+            let flows = session.flows().len();
+            let result = body(session);
+            (result, flows != session.flows().len(), session.is_unanswered())
+        })?;
+        if flows {
+            self.all.set_changed();
+        }
+        if is_unanswered || !self.unanswered.is_empty() {
+            let peer = self.all.get(id)?.peer();
+            if is_unanswered {
+                self.unanswered.insert((peer, id));
+            } else {
+                self.unanswered.remove(&(peer, id));
+            }
+        }
+        Some(result)
     }
 
-    pub fn insert(&mut self, id: SessionId, mut session: Session) {
-        self.ready.wake(id, &mut session.idle);
-        self.with.insert((session.peer, id));
-        (self.is_changed, self.may_give) = (true, true);
-        self.all.insert(id, session);
+    /// Runs `body` over one for which data comes: it is awake from now on. `body` says whether
+    /// there may be something to send.
+    pub fn with_data(&mut self, id: SessionId, body: impl FnOnce(&mut Session) -> bool) {
+        let may_give = self.all.with(id, body).unwrap_or(false);
+        self.may_give |= may_give;
     }
 
-    pub fn remove(&mut self, id: &SessionId) {
-        let Some(session) = self.all.remove(id) else { return };
-        self.with.remove(&(session.peer, *id));
-        self.ready.remove(*id, session.idle);
-        self.is_changed = true;
+    /// Runs `body` over one to which nothing happens that it would have to be looked at for.
+    pub fn adjust<R>(&mut self, id: SessionId, body: impl FnOnce(&mut Session) -> R) -> Option<R> {
+        self.all.adjust(id, body)
+    }
+
+    /// Asks one that is awake; it is touched when `body` says so.
+    pub fn ask<R>(
+        &mut self,
+        id: SessionId,
+        body: impl FnOnce(&mut Session, &mut bool) -> R,
+    ) -> Option<R> {
+        self.all.ask(id, body)
     }
 
     /// The sessions with a peer, in order.
-    pub fn with(&self, peer: PeerId) -> impl Iterator<Item = SessionId> {
-        let range = (peer, SessionId(0))..=(peer, SessionId(u64::MAX));
-        self.with.range(range).map(|(_, id)| *id)
+    pub fn with_peer(&self, peer: PeerId) -> impl Iterator<Item = SessionId> {
+        self.with.range(of(peer)).map(|(_, id)| *id)
+    }
+
+    /// Those whose answer waits for the data path to a peer.
+    pub fn unanswered(&self, peer: PeerId) -> Vec<SessionId> {
+        self.unanswered.range(of(peer)).map(|(_, id)| *id).collect()
     }
 
     /// Something has changed for all sessions with a peer.
-    pub fn touch_with(&mut self, peer: PeerId) {
-        let ids: Vec<SessionId> = self.with(peer).collect();
-        ids.iter().for_each(|id| _ = self.get_mut(id));
+    pub fn wake_with(&mut self, peer: PeerId) {
+        let ids: Vec<SessionId> = self.with_peer(peer).collect();
+        self.may_give |= !ids.is_empty();
+        ids.into_iter().for_each(|id| self.all.wake(id));
     }
 
-    /// Those that are awake, in order.
-    pub fn awake(&self) -> impl Iterator<Item = SessionId> {
-        self.ready.awake()
+    /// When the first session with a peer is given up that has waited since then.
+    pub fn give_up_at(&self, peer: PeerId, since: Time) -> Option<Time> {
+        let with = self.with_peer(peer).filter_map(|id| self.get(id));
+        with.map(|session| since + session.give_up_after()).min()
+    }
+
+    /// Those that are to be looked at, in order.
+    pub fn take_awake(&mut self, now: Time) -> Vec<SessionId> {
+        self.wake_due(now);
+        self.all.awake().collect()
+    }
+
+    /// Whether one was touched; it is not, by who only looks at it.
+    pub fn take_touched(&mut self, id: SessionId) -> bool {
+        self.all.take_touched(id)
+    }
+
+    pub fn set_touched(&mut self, id: SessionId, is_touched: bool) {
+        self.all.set_touched(id, is_touched);
     }
 
     /// Wakes those whose time has come.
     pub fn wake_due(&mut self, now: Time) {
-        while let Some(id) = self.ready.first_due(now) {
-            self.get_mut(&id);
-        }
+        self.may_give |= self.all.wake_due(now);
+    }
+
+    /// For tests: from now on who rests is not woken by time.
+    pub fn forget_due(&mut self) {
+        self.all.forget_due();
     }
 
     /// Wakes all, for tests.
     pub fn wake_all(&mut self) {
-        let all: Vec<SessionId> = self.all.keys().copied().collect();
-        all.iter().for_each(|id| _ = self.get_mut(id));
+        self.all.wake_all();
+        self.may_give = true;
     }
 
-    /// A session rests until it is touched, or until a time.
-    pub fn rest(&mut self, id: SessionId, until: Option<Time>) {
-        let Some(session) = self.all.get_mut(&id) else { return };
-        self.is_changed |= self.ready.rest(id, &mut session.idle, until);
+    /// When the first is due. Those in which nothing is under way go to rest; with `keep` not those
+    /// that something has just happened to.
+    pub fn next_deadline(&mut self, now: Time, keep: bool, peers: &Peers) -> Option<Time> {
+        self.all.file(keep, |_, session| session.due(now, peers.get(session.peer())))
     }
 
-    /// Whether a session was touched since this was asked.
-    pub fn take_touched(&mut self, id: SessionId) -> bool {
-        self.all.get_mut(&id).is_some_and(|session| std::mem::take(&mut session.is_touched))
+    pub fn is_changed(&self) -> bool {
+        self.all.is_changed()
     }
 
-    /// What that gave, for who has only looked at a session since.
-    pub fn set_touched(&mut self, id: SessionId, is_touched: bool) {
-        if let Some(session) = self.all.get_mut(&id) {
-            session.is_touched = is_touched;
-        }
+    pub fn take_changed(&mut self) -> bool {
+        self.all.take_changed()
     }
 
-    /// When the first that rests is due.
-    pub fn next_due(&self) -> Option<Time> {
-        self.ready.next_due()
+    /// The flows of those that are awake, in order.
+    pub fn turns(&self) -> impl Iterator<Item = Turn> {
+        let awake = self.all.awake().filter_map(|id| Some((id, self.get(id)?)));
+        awake.flat_map(|(id, session)| {
+            let flows = session.flows().iter().enumerate();
+            flows.map(move |(index, flow)| Turn {
+                priority: flow.priority,
+                asked: Asked::Flow(id, index),
+            })
+        })
     }
 
-    /// A participant has joined a session that is served here under this name.
-    pub fn note_joined(&mut self, id: SessionId, name: String) {
-        let Some(session) = self.get_mut(&id) else { return };
-        session.name.clone_from(&name);
-        if session.role == Role::Creator && !session.told {
-            *self.joined.entry(name).or_default() += 1;
-        }
+    /// Whether a flow may have something to send that was not asked since this was cleared.
+    pub fn may_give(&self) -> bool {
+        self.may_give
     }
 
-    /// The application is told that a session is over: true the first time.
-    pub fn note_told(&mut self, id: SessionId) -> bool {
-        let Some(session) = self.get_mut(&id) else { return false };
-        if std::mem::replace(&mut session.told, true) {
-            return false;
-        }
-        if session.role == Role::Creator {
-            let name = session.name.clone();
-            if let Some(count) = self.joined.get_mut(&name) {
-                *count -= 1;
-                if *count == 0 {
-                    self.joined.remove(&name);
-                }
-            }
-        }
-        true
-    }
-
-    /// How many participants a session that is served here has.
-    pub fn joined(&self, name: &str) -> usize {
-        self.joined.get(name).copied().unwrap_or(0)
+    pub fn set_may_give(&mut self, may_give: bool) {
+        self.may_give = may_give;
     }
 }

@@ -9,7 +9,7 @@
 //! fed.
 
 use crate::error::Error;
-use crate::flow::fanout_member::Fed;
+use crate::fanout::Fed;
 use crate::flow::{FlowEvent, FlowOut, FlowParams, hash_bytes};
 use crate::ledger::{Ledger, UnitHash};
 use crate::port::skip_bytes;

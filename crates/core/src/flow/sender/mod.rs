@@ -22,8 +22,8 @@ pub(crate) use account::ledger_from;
 pub(crate) use egress::Pace;
 
 use crate::error::{Code, Error};
+use crate::fanout::Fed;
 use crate::flow::epoch::TxEpoch;
-use crate::flow::fanout_member::Fed;
 use crate::flow::{Context, FlowOut, FlowParams};
 use crate::port::Source;
 use crate::queues::Queues;

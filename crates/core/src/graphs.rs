@@ -1,18 +1,15 @@
-//! Graphs and transports: what this core's catalogue says of a flow, and what it builds of it.
+//! [`Graphs`]: what a core's catalogue says of a flow, and what it builds of it.
 //!
 //! The one place where the number of a transport is looked up and a graph is checked.
 //!
-//! Invariant: what [`Core::check_graph`] lets pass for a length of datagrams, [`Core::build_graph`]
+//! Invariant: what [`Graphs::check`] lets pass for a length of datagrams, [`Graphs::build`]
 //! builds for it, and a packet of the pool holds a datagram of it.
 
-use super::{Core, SessionId};
 use crate::error::{Code, Error};
 use crate::flow::sender::Pace;
-use crate::labels::Target;
-use dacapo_base::Time;
 use dacapo_lift::{
-    Built, Graph, Illegal, Needs, Node, Offer, Params, Properties, Property, StreamParams,
-    TransportSpec, check,
+    Built, Catalogue, Graph, Illegal, Needs, Node, Offer, Params, Properties, Property,
+    StreamParams, TransportSpec, check,
 };
 use dacapo_packet::TRAIN_BYTES_MAX;
 use dacapo_wire::data;
@@ -27,20 +24,33 @@ const UNIT_LEN_MAX: u32 = 64 << 20;
 const BOUND_LOOPBACK_BPS: u64 = 1_000_000_000;
 const BOUND_BPS: u64 = 10_000_000;
 
-impl Core {
+/// The modules and transports of a core.
+pub(crate) struct Graphs {
+    catalogue: Catalogue,
+}
+
+impl Graphs {
+    pub fn new(catalogue: Catalogue) -> Self {
+        Self { catalogue }
+    }
+
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
     /// Whether the datagrams of a flow over this transport go through a stream of its own.
-    pub(super) fn is_stream(&self, transport: u16) -> bool {
-        self.config.catalogue.transport(transport).is_some_and(|spec| spec.streams)
+    pub fn is_stream(&self, transport: u16) -> bool {
+        self.catalogue.transport(transport).is_some_and(|spec| spec.streams)
     }
 
     /// Whether one sender serves all who are offered the same flow over this transport.
-    pub(super) fn is_shared(&self, transport: u16) -> bool {
-        self.config.catalogue.transport(transport).is_some_and(|spec| spec.groups)
+    pub fn is_shared(&self, transport: u16) -> bool {
+        self.catalogue.transport(transport).is_some_and(|spec| spec.groups)
     }
 
     /// How fast a flow may send: a stream that yields to others keeps its own pace, unless the flow
     /// is to be slower.
-    pub(super) fn pace(&self, offer: &FlowOffer, is_loopback: bool) -> Pace {
+    pub fn pace(&self, offer: &FlowOffer, is_loopback: bool) -> Pace {
         match offer.bound_bps {
             // One of several streams is no measure for the others.
             0 if self.yields(offer.transport) && !self.is_shared(offer.transport) => {
@@ -52,15 +62,9 @@ impl Core {
         }
     }
 
-    /// A label for a flow of a session.
-    pub(super) fn allot_label(&mut self, now: Time, id: SessionId, target: Target) -> Option<u32> {
-        let owner = self.sessions.get(&id)?.peer;
-        self.labels.allot(now, &mut self.random, target, owner)
-    }
-
     /// The facts of a transport.
-    pub(super) fn transport(&self, id: u16) -> Result<&'static TransportSpec, Error> {
-        let spec = self.config.catalogue.transport(id);
+    pub fn transport(&self, id: u16) -> Result<&'static TransportSpec, Error> {
+        let spec = self.catalogue.transport(id);
         spec.ok_or_else(|| {
             Error::new(Code::Unsupported, format!("this end has no transport number {id}"))
         })
@@ -68,19 +72,19 @@ impl Core {
 
     /// The longest datagram of a transport over a path that takes `path_len` bytes, as it is told
     /// to the peer.
-    pub(super) fn datagram_len(&self, transport: u16, path_len: usize) -> Result<u16, Error> {
+    pub fn datagram_len(&self, transport: u16, path_len: usize) -> Result<u16, Error> {
         let path_len = u32::try_from(path_len).unwrap_or(u32::MAX);
         let len = self.transport(transport)?.datagram_len_over(path_len);
         Ok(u16::try_from(len).unwrap_or(u16::MAX))
     }
 
     fn below(&self, transport: u16) -> Properties {
-        let spec = self.config.catalogue.transport(transport);
+        let spec = self.catalogue.transport(transport);
         spec.map_or(Properties::NONE, |spec| Properties::of(spec.properties))
     }
 
     /// Whether every datagram that is sent arrives, while the way is there.
-    pub(super) fn is_reliable(&self, transport: u16) -> bool {
+    pub fn is_reliable(&self, transport: u16) -> bool {
         self.below(transport).contains(Property::NoLoss)
     }
 
@@ -90,7 +94,7 @@ impl Core {
     }
 
     /// What a transport is told of a flow.
-    pub(super) fn stream_params(
+    pub fn stream_params(
         &self,
         offer: &FlowOffer,
         path_len: Option<usize>,
@@ -100,38 +104,37 @@ impl Core {
             bound_bps: if let Pace::Bound(bound) = pace { bound } else { 0 },
             is_checked: self.above(offer.transport, &offer.graph).contains(Property::Integrity),
             path_len: path_len.and_then(|len| u16::try_from(len).ok()),
-            priority: crate::session::priority(offer),
+            priority: crate::schedule::priority(offer),
         }
     }
 
     /// Whether units come up through a graph in the order in which they were fed.
-    pub(super) fn gives_order(&self, transport: u16, graph: &GraphForm) -> bool {
+    pub fn gives_order(&self, transport: u16, graph: &GraphForm) -> bool {
         self.above(transport, graph).contains(Property::Order)
     }
 
     /// What is kept above a graph.
     fn above(&self, transport: u16, graph: &GraphForm) -> Properties {
         let modules = graph.nodes.iter().rev().map(|node| node.module);
-        let specs = modules.filter_map(|id| self.config.catalogue.by_id(id));
+        let specs = modules.filter_map(|id| self.catalogue.by_id(id));
         let above = |below, entry: &dacapo_lift::Entry| entry.spec.above(below);
         specs.fold(self.below(transport), above)
     }
 
-    pub(super) fn build_graph(
+    pub fn build(
         &self,
         graph: &GraphForm,
         datagram_len: usize,
         unit_len_max: usize,
     ) -> Result<Built, Error> {
         let unit_len = unit_len_max + dacapo_wire::unit::LEN;
-        self.config
-            .catalogue
+        self.catalogue
             .build(&to_graph(graph), data::LEN, datagram_len.min(TRAIN_BYTES_MAX), unit_len)
             .ok_or_else(|| Error::new(Code::UnknownModule, "the graph cannot be built here"))
     }
 
     /// Checks the graph of a flow against this core's catalogue and the flow's transport.
-    pub(super) fn check_graph(&self, flow: &FlowOffer, datagram_len: usize) -> Result<(), Error> {
+    pub fn check(&self, flow: &FlowOffer, datagram_len: usize) -> Result<(), Error> {
         if flow.unit_len_max > UNIT_LEN_MAX {
             let text = format!("units of {} bytes; at most {UNIT_LEN_MAX}", flow.unit_len_max);
             return Err(Error::new(Code::UnitTooLarge, text));
@@ -149,7 +152,7 @@ impl Core {
             path_head: data::LEN,
         };
         let needs = Needs { unit_len_max: flow.unit_len_max as usize + dacapo_wire::unit::LEN };
-        check(&self.config.catalogue, &to_graph(&flow.graph), &offer, needs).map_err(|illegal| {
+        check(&self.catalogue, &to_graph(&flow.graph), &offer, needs).map_err(|illegal| {
             let code = match illegal {
                 Illegal::UnknownModule { .. } => Code::UnknownModule,
                 _ => Code::IllegalGraph,

@@ -1,6 +1,6 @@
 //! [`FanOutMember`]: one receiver of a flow that is sent once for several.
 //!
-//! The account of one Participant with a flow whose sender belongs to all (`crate::engine`, casts):
+//! The account of one Participant with a flow whose sender belongs to all ([`super::FanOut`]):
 //! from which unit on it takes part, what END it was told, its REPORT. Nothing that a member does
 //! holds another up.
 //!
@@ -12,10 +12,10 @@
 //!
 //! Invariant: what a member is told at its END is what was fed since it takes part.
 
-use crate::engine::SessionId;
 use crate::error::Error;
 use crate::flow::sender::ledger_from;
 use crate::flow::{FlowEvent, FlowOut, hash_bytes};
+use crate::ids::FanOutId;
 use crate::ledger::{Ledger, UnitHash};
 use dacapo_packet::{Packet, Pool};
 use dacapo_wire::message::Message;
@@ -56,8 +56,8 @@ enum State {
 /// One receiver of a flow that is sent once for several.
 #[derive(Debug)]
 pub(crate) struct FanOutMember {
-    /// The session without a peer whose flow it is.
-    pub cast: SessionId,
+    /// What it takes part in.
+    fan_out: FanOutId,
     /// The flow's number in the session with the participant.
     id: u16,
     base: Fed,
@@ -69,9 +69,14 @@ pub(crate) struct FanOutMember {
 
 impl FanOutMember {
     /// Takes part from now on.
-    pub fn new(cast: SessionId, id: u16, fed: Fed) -> Self {
+    pub fn new(fan_out: FanOutId, id: u16, fed: Fed) -> Self {
         let (state, backlog, backlog_bytes) = (State::Runs, VecDeque::new(), 0);
-        Self { cast, id, base: fed, state, backlog, backlog_bytes }
+        Self { fan_out, id, base: fed, state, backlog, backlog_bytes }
+    }
+
+    /// What it takes part in.
+    pub fn fan_out(&self) -> FanOutId {
+        self.fan_out
     }
 
     /// Keeps a packet for its stream; gives it back when too much waits already.

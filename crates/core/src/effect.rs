@@ -1,0 +1,84 @@
+//! [`Effect`]: what an owner wants of another, or of the world; the router sees to it.
+//!
+//! ```text
+//!   input -> owner.handle_…(cx, input, out) -> out: effects, in order -> router -> further owners
+//! ```
+//!
+//! Invariant: what one call asks for is done in the order in which it was asked.
+
+use crate::error::Error;
+use crate::events::CoreEvent;
+use crate::flow::FlowOut;
+use crate::ids::{FanOutId, PeerId, Place, SessionId};
+use dacapo_path::ClockOffset;
+use dacapo_wire::message::Message;
+use dacapo_wire::session::Join;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// One thing to be done.
+pub(crate) enum Effect {
+    /// The application is to hear of it.
+    Event(CoreEvent),
+    /// A message is to go on the stream of a session.
+    Send(SessionId, Message),
+    /// A peer asks for a session under its name.
+    Serve(SessionId, Join),
+    /// A session is over at this end.
+    Over(SessionId, Option<Error>),
+    /// A participant of a session that is served here is gone.
+    Left(String),
+    /// A fan-out tells something, for all who take part.
+    FanOut(FanOutId, FlowOut),
+    /// A flow's part in a fan-out gets nothing that is fed from now on.
+    EndMember(Place, Option<Error>),
+    /// The same, and what waits for it is given up too.
+    LoseMember(Place, Error),
+    /// The hub of a peer asks what is served here.
+    List(PeerId, u32),
+    /// A peer is gone; so many listings were waited for.
+    PeerLost { peer: PeerId, error: Error, lists: usize },
+    /// No sign of life of a peer for too long.
+    ContactLost(PeerId, Error),
+    /// Contact with a peer is back after this time.
+    ContactRestored(PeerId, Duration),
+    /// Contact was back for a while.
+    Calm(PeerId),
+    /// Contact with a peer is still lost, after this time.
+    Waits(PeerId, Duration),
+    /// Where the data path of a peer goes was found out.
+    DataMoved(PeerId),
+    /// The data path of a peer may be open.
+    DataOpen(PeerId),
+    /// The path to a peer takes datagrams of this length now, and took these before.
+    PathLen { peer: PeerId, from: Option<usize>, to: usize },
+    /// How the clock of a peer relates to ours.
+    Clock(PeerId, ClockOffset),
+    /// Nothing goes to this address any more.
+    CloseData(SocketAddr),
+}
+
+/// What a call wants done.
+#[derive(Default)]
+pub(crate) struct Out {
+    effects: VecDeque<Effect>,
+}
+
+impl Out {
+    pub fn push(&mut self, effect: Effect) {
+        self.effects.push_back(effect);
+    }
+
+    pub fn event(&mut self, event: CoreEvent) {
+        self.push(Effect::Event(event));
+    }
+
+    pub fn send(&mut self, session: SessionId, message: Message) {
+        self.push(Effect::Send(session, message));
+    }
+
+    pub fn pop(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+}

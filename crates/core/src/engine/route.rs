@@ -1,0 +1,369 @@
+//! The router: the doors to the owners, and what becomes of the effects that come out.
+
+use super::Core;
+use crate::config::SESSIONS_MAX;
+use crate::control::ControlEvent;
+use crate::effect::{Effect, Out};
+use crate::error::{Code, Error};
+use crate::events::CoreEvent;
+use crate::flow::{FlowEvent, FlowOut};
+use crate::ids::{FanOutId, PeerId, SessionId};
+use crate::peer::{PeerCx, Peers, Routed};
+use crate::served::{Asking, Refusal, Served};
+use crate::session::table::Role;
+use crate::session::{Session, SessionCx};
+use dacapo_base::Time;
+use dacapo_wire::hub::Listing;
+use dacapo_wire::message::Message;
+use dacapo_wire::session::{CODE_SUCCESS, FlowOffer, Join};
+use std::time::Duration;
+
+impl Core {
+    /// The one door to a session: `body` is run over it, and its fan-outs hear what has changed.
+    pub(super) fn with_session<R>(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        out: &mut Out,
+        body: impl FnOnce(&mut Session, &mut SessionCx<'_>, &mut Out) -> R,
+    ) -> Option<R> {
+        let peer = self.peers.get(self.sessions.get(id)?.peer());
+        let (shared, fan_outs) = (&mut self.shared, &mut self.fan_outs);
+        self.sessions.with(id, |session| {
+            let mut cx = SessionCx { now, shared, fan_outs, peer };
+            let result = body(session, &mut cx, out);
+            session.tell_fan_outs(&mut cx);
+            result
+        })
+    }
+
+    /// The one door to the peers: `body` is run over them, and what it wants is done.
+    pub(super) fn with_peers<R>(
+        &mut self,
+        now: Time,
+        body: impl FnOnce(&mut Peers, &mut PeerCx<'_>, &mut Out) -> R,
+    ) -> R {
+        let mut out = Out::default();
+        let result = self.in_peers(now, &mut out, body);
+        self.route(now, out);
+        result
+    }
+
+    fn in_peers<R>(
+        &mut self,
+        now: Time,
+        out: &mut Out,
+        body: impl FnOnce(&mut Peers, &mut PeerCx<'_>, &mut Out) -> R,
+    ) -> R {
+        let (control, shared) = (&mut self.control, &mut self.shared);
+        let mut cx = PeerCx { now, control, shared, identity: self.identity };
+        body(&mut self.peers, &mut cx, out)
+    }
+
+    pub(super) fn add_session(&mut self, session: Session) {
+        self.peers.note_session(session.peer());
+        self.sessions.insert(session);
+    }
+
+    pub(super) fn session_count(&self) -> usize {
+        self.sessions.len() + self.fan_outs.len()
+    }
+
+    /// Sees to what is wanted, and to what comes of that.
+    pub(super) fn route(&mut self, now: Time, mut out: Out) {
+        while let Some(effect) = out.pop() {
+            self.touch();
+            self.apply(now, effect, &mut out);
+        }
+    }
+
+    fn apply(&mut self, now: Time, effect: Effect, out: &mut Out) {
+        match effect {
+            Effect::Event(event) => self.events.push(event),
+            Effect::Send(id, message) => self.send(now, id, &message, out),
+            Effect::Serve(id, join) => self.serve(now, id, join, out),
+            Effect::Over(id, error) => self.end_session(now, id, error, out),
+            Effect::Left(name) => self.served.leave(&name),
+            Effect::FanOut(id, told) => self.apply_fan_out(now, id, told, out),
+            Effect::EndMember((id, index), failure) => {
+                _ = self.with_session(now, id, out, |it, cx, out| {
+                    it.end_member(cx, index, failure.as_ref(), out);
+                })
+            }
+            Effect::LoseMember((id, index), error) => {
+                _ = self.with_session(now, id, out, |it, cx, out| {
+                    it.lose_member(cx, index, &error, out);
+                })
+            }
+            Effect::List(id, request) => {
+                let sessions = self.served.entries();
+                let listing = Message::Listing(Listing { request, sessions });
+                self.in_peers(now, out, |peers, cx, out| peers.send_hub(cx, id, &listing, out));
+            }
+            Effect::CloseData(remote) => self.outbox.closed_data.push(remote),
+            other => self.apply_of_peer(now, other, out),
+        }
+    }
+
+    /// What happens to a peer, for its sessions.
+    fn apply_of_peer(&mut self, now: Time, effect: Effect, out: &mut Out) {
+        match effect {
+            Effect::PeerLost { peer, error, lists } => {
+                self.lose_peer(now, peer, &error, lists, out)
+            }
+            Effect::ContactLost(id, error) => self.lose_contact(now, id, &error, out),
+            Effect::ContactRestored(id, after) => {
+                self.for_sessions_with(now, id, out, |it, cx, out| {
+                    it.restore_contact(cx.now, after);
+                    out.event(CoreEvent::ContactRestored { session: it.id(), after });
+                })
+            }
+            Effect::Calm(id) => self.for_sessions_with(now, id, out, |it, cx, _| {
+                it.lengthen_patience(cx, Duration::ZERO);
+            }),
+            Effect::Waits(id, waited) => self.give_up(now, id, waited, out),
+            // They may send from now on.
+            Effect::DataMoved(id) => self.sessions.wake_with(id),
+            Effect::DataOpen(id) => {
+                for session in self.sessions.unanswered(id) {
+                    self.with_session(now, session, out, |it, cx, out| it.answer_if_open(cx, out));
+                }
+            }
+            Effect::PathLen { peer, from, to } => self.tell_path_len(now, peer, from, to, out),
+            Effect::Clock(id, clock) => {
+                let ids: Vec<SessionId> = self.sessions.with_peer(id).collect();
+                for session in ids {
+                    self.sessions.adjust(session, |session| session.handle_clock(clock));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn for_sessions_with(
+        &mut self,
+        now: Time,
+        peer: PeerId,
+        out: &mut Out,
+        mut body: impl FnMut(&mut Session, &mut SessionCx<'_>, &mut Out),
+    ) {
+        let ids: Vec<SessionId> = self.sessions.with_peer(peer).collect();
+        for id in ids {
+            self.with_session(now, id, out, &mut body);
+        }
+    }
+
+    /// Sends a message on a session's stream; when that cannot be, the session is over.
+    fn send(&mut self, now: Time, id: SessionId, message: &Message, out: &mut Out) {
+        let Some(session) = self.sessions.get(id) else { return };
+        let (peer, stream) = (session.peer(), session.stream());
+        let Some(conn) = self.peers.speak(now, peer) else { return };
+        if self.control.send(conn, stream, message).is_err() {
+            let text = format!("the peer does not read its control stream ({:?})", message.kind());
+            let error = Error::new(Code::NoAnswer, text);
+            self.with_session(now, id, out, |it, cx, out| it.end(cx, Some(error), out));
+        }
+    }
+
+    /// A session is over at this end, and is forgotten.
+    fn end_session(&mut self, now: Time, id: SessionId, error: Option<Error>, out: &mut Out) {
+        let Some(session) = self.sessions.remove(id) else { return };
+        let (peer, stream) = (session.peer(), session.stream());
+        self.in_peers(now, out, |peers, cx, _| peers.end_session(cx, peer, stream));
+        let given_up = error.clone();
+        self.events.push(CoreEvent::SessionEnded { session: id, error });
+        // A peer without contact is there as long as a session waits for it.
+        let is_unused =
+            self.peers.get(peer).filter(|peer| peer.is_suspended() && !peer.has_sessions());
+        if let Some(remote) = is_unused.map(|peer| peer.remote()) {
+            let no_reason = || Error::new(Code::GivenUp, remote.to_string());
+            let error = given_up.unwrap_or_else(no_reason);
+            self.in_peers(now, out, |peers, cx, out| peers.lose(cx, peer, &error, out));
+        }
+    }
+
+    /// Makes the session that somebody asks for.
+    fn serve(&mut self, now: Time, id: SessionId, join: Join, out: &mut Out) {
+        let served = self.try_serve(now, id, join, out);
+        if let Ok(served) = &served {
+            self.served.enter(&served.name);
+        }
+        self.with_session(now, id, out, |it, cx, out| it.handle_served(cx, served, out));
+    }
+
+    fn try_serve(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        join: Join,
+        out: &mut Out,
+    ) -> Result<Served, Refusal> {
+        let joined = self.served.participants_of(&join.name);
+        let has_place = !self.served.is_full(&join.name) || self.free_place(now, &join.name, out);
+        if !has_place || self.session_count() > SESSIONS_MAX {
+            let text = format!("{} has {joined} participants already", join.name);
+            return Err(Error::new(Code::TooMany, text).into());
+        }
+        let peer = self.sessions.get(id).map(Session::peer);
+        let Some((peer, it)) = peer.and_then(|id| Some((id, self.peers.get(id)?))) else {
+            return Err(Error::new(Code::Internal, "a session without a peer").into());
+        };
+        let asking = Asking { peer: it, is_only: self.sessions.with_peer(peer).nth(1).is_none() };
+        let name = join.name.clone();
+        let is_running = |flow: &FlowOffer| {
+            let is_shared = self.shared.graphs.is_shared(flow.transport);
+            is_shared && self.fan_outs.running(&name, flow).is_some()
+        };
+        self.served.serve(&self.shared.graphs, join, &asking, is_running)
+    }
+
+    /// Gives up the participant of a session that has been without contact for longest, for
+    /// another one; false when all have contact.
+    fn free_place(&mut self, now: Time, name: &str, out: &mut Out) -> bool {
+        let served = self.sessions.iter().filter(|(_, it)| it.role() == Role::Creator);
+        let named = served.filter(|(_, it)| it.name() == name && !it.is_over());
+        let lost =
+            named.filter_map(|(id, it)| Some((self.peers.get(it.peer())?.lost_since()?, id)));
+        let Some((_, id)) = lost.min() else { return false };
+        let error = Error::new(Code::GivenUp, "its place was needed for another participant");
+        self.with_session(now, id, out, |it, cx, out| it.fail(cx, error, out));
+        true
+    }
+
+    /// A peer is gone: its sessions end abnormally.
+    fn lose_peer(&mut self, now: Time, id: PeerId, error: &Error, lists: usize, out: &mut Out) {
+        let mut ends = Out::default();
+        self.for_sessions_with(now, id, &mut ends, |it, cx, out| {
+            it.end(cx, Some(error.clone()), out);
+        });
+        self.route(now, ends);
+        for _ in 0..lists {
+            out.event(CoreEvent::Listing { peer: id, sessions: Err(error.clone()) });
+        }
+        out.event(CoreEvent::PeerLost { peer: id, error: error.clone() });
+    }
+
+    /// Contact is lost: sessions that are set up wait for it, the others end.
+    fn lose_contact(&mut self, now: Time, id: PeerId, error: &Error, out: &mut Out) {
+        self.for_sessions_with(now, id, out, |it, cx, out| {
+            if it.lose_contact(cx) {
+                out.event(CoreEvent::ContactLost { session: it.id() });
+            } else {
+                it.fail(cx, error.clone(), out);
+            }
+        });
+        if self.peers.get(id).is_some_and(|peer| !peer.has_sessions()) {
+            self.in_peers(now, out, |peers, cx, out| peers.lose(cx, id, error, out));
+        }
+    }
+
+    /// Contact has been lost for so long: sessions that have waited long enough are given up.
+    fn give_up(&mut self, now: Time, id: PeerId, waited: Duration, out: &mut Out) {
+        let Some(remote) = self.peers.get(id).map(|peer| peer.remote()) else { return };
+        let is_over =
+            |it: &SessionId| self.sessions.get(*it).is_some_and(|it| waited >= it.give_up_after());
+        let over: Vec<SessionId> = self.sessions.with_peer(id).filter(is_over).collect();
+        for session in over {
+            self.with_session(now, session, out, |it, cx, out| {
+                let text = format!("{remote}: in {} s", it.give_up_after().as_secs_f64());
+                it.fail(cx, Error::new(Code::GivenUp, text), out);
+            });
+        }
+        if self.peers.get(id).is_some_and(|peer| !peer.has_sessions()) {
+            let error = Error::new(Code::GivenUp, remote.to_string());
+            self.in_peers(now, out, |peers, cx, out| peers.lose(cx, id, &error, out));
+        }
+    }
+
+    /// Tells flows and application what the path takes, which is not what they know.
+    fn tell_path_len(
+        &mut self,
+        now: Time,
+        peer: PeerId,
+        from: Option<usize>,
+        to: usize,
+        out: &mut Out,
+    ) {
+        self.for_sessions_with(now, peer, out, |it, cx, out| {
+            if let (true, Some(from)) = (it.handle_path_len(cx, to), from) {
+                out.event(CoreEvent::PathMtuChanged { session: it.id(), from, to });
+            }
+        });
+    }
+
+    /// Does what the sender of a fan-out tells: for every member.
+    fn apply_fan_out(&mut self, now: Time, id: FanOutId, told: FlowOut, out: &mut Out) {
+        let members: Vec<_> =
+            self.fan_outs.get(id).into_iter().flat_map(|it| it.members()).collect();
+        for event in told.events {
+            match event {
+                FlowEvent::Failed(error) => members.iter().for_each(|&(session, flow)| {
+                    let error = error.clone();
+                    out.event(CoreEvent::FlowFailed { session, flow, error });
+                }),
+                FlowEvent::Retire(label) => self.shared.labels.retire(now, label),
+                // The accounts are the members'; a fan-out has no changes.
+                FlowEvent::Ended { .. }
+                | FlowEvent::Changed { .. }
+                | FlowEvent::ChangeFailed(_) => {}
+            }
+        }
+        for message in told.messages {
+            let Message::End(end) = message else { continue };
+            let failure = (end.code != CODE_SUCCESS).then(|| Error::from_peer(end.code, &end.text));
+            let end = |place| Effect::EndMember(place, failure.clone());
+            members.iter().for_each(|&place| out.push(end(place)));
+        }
+    }
+
+    /// Does what the control connections report.
+    pub(super) fn drain_control(&mut self, now: Time) {
+        while let Some(event) = self.control.poll_event() {
+            self.touch();
+            let mut out = Out::default();
+            self.handle_control(now, event, &mut out);
+            self.route(now, out);
+        }
+    }
+
+    fn handle_control(&mut self, now: Time, event: ControlEvent, out: &mut Out) {
+        match event {
+            ControlEvent::Connected { conn, remote, dialed } => {
+                self.in_peers(now, out, |it, cx, out| {
+                    it.handle_connected(cx, conn, remote, dialed, out);
+                });
+            }
+            ControlEvent::Lost { conn, reason, said } => {
+                self.in_peers(now, out, |it, cx, out| {
+                    it.handle_lost(cx, conn, &reason, said, out);
+                });
+            }
+            ControlEvent::Message { conn, stream, message } => {
+                let routed = self.in_peers(now, out, |it, cx, out| {
+                    it.handle_message(cx, conn, stream, message, out)
+                });
+                let (id, message) = match routed {
+                    Routed::Nobody => return,
+                    Routed::Session(id, message) => (id, message),
+                    Routed::NewSession(peer, message) => {
+                        let id = SessionId(self.shared.fresh_id());
+                        self.add_session(Session::asked_for(now, id, peer, stream));
+                        self.peers.carry(conn, stream, id);
+                        (id, message)
+                    }
+                };
+                self.with_session(now, id, out, |it, cx, out| it.handle_message(cx, message, out));
+            }
+            ControlEvent::Ended { conn, stream, error } => {
+                let ended = self.in_peers(now, out, |it, cx, out| {
+                    it.handle_stream_ended(cx, conn, stream, error, out)
+                });
+                if let Some((id, error)) = ended {
+                    self.with_session(now, id, out, |it, cx, out| {
+                        it.handle_stream_ended(cx, error, out);
+                    });
+                }
+            }
+        }
+    }
+}

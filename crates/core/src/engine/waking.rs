@@ -1,0 +1,249 @@
+//! What the network reports, and when who is looked at.
+
+use super::{Core, Forgets, Out};
+use crate::effect::Effect;
+use crate::error::{Code, Error};
+use crate::events::CoreEvent;
+use crate::ids::{SessionId, StreamId};
+use crate::peer::Look;
+use crate::session::{Session, SessionCx};
+use crate::transmit::Local;
+use dacapo_base::{Time, earlier};
+use dacapo_lift::Membership;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// While nothing but data comes, what is due need not be looked at more often.
+const WATCH_EVERY: Duration = Duration::from_micros(50);
+
+impl Core {
+    /// The network says that nothing listens at an address. Who is being dialed there is given up
+    /// when that is to be believed.
+    pub fn handle_refused(&mut self, now: Time, remote: SocketAddr) {
+        self.touch();
+        self.with_peers(now, |peers, cx, out| peers.handle_refused(cx, remote, out));
+    }
+
+    /// The system or the network says that datagrams to an address are too long, and perhaps how
+    /// long they may be. Anybody can say so; it is tried out.
+    pub fn handle_too_large(&mut self, now: Time, remote: SocketAddr, len: Option<usize>) {
+        self.touch();
+        self.peers.handle_too_large(now, remote, len);
+    }
+
+    /// A peer is reached by a transport of one host.
+    pub fn handle_found(&mut self, look: Look) {
+        self.touch();
+        self.peers.handle_found(look);
+    }
+
+    /// A group was joined, or could not be, for this reason.
+    pub fn handle_joined(&mut self, now: Time, joined: &Membership, result: Result<(), String>) {
+        self.touch();
+        let mut out = Out::default();
+        for (id, index) in self.shared.groups.users(joined) {
+            self.with_session(now, id, &mut out, |it, cx, out| {
+                it.handle_joined(cx, index, joined, &result, out);
+            });
+        }
+        self.route(now, out);
+        self.drain_control(now);
+    }
+
+    /// A group cannot be sent to from a place, for this reason: the flows to it end, for those who
+    /// have come in there; all when it is not said where.
+    pub fn handle_group_closed(
+        &mut self,
+        now: Time,
+        local: Option<Local>,
+        group: SocketAddr,
+        why: &str,
+    ) {
+        self.touch();
+        let error = Error::new(Code::NoDataPath, format!("cannot send to group {group}: {why}"));
+        let mut out = Out::default();
+        let ids: Vec<_> = self.fan_outs.to_group(group).collect();
+        for id in ids {
+            match self.fan_outs.get(id).and_then(|it| it.close_origin(local)) {
+                // The others are sent to still.
+                Some(here) => here.into_iter().for_each(|place| {
+                    out.push(Effect::LoseMember(place, error.clone()));
+                }),
+                None => {
+                    let shared = &mut self.shared;
+                    self.fan_outs.with(id, &mut out, |it, told| {
+                        it.lose_way(&mut shared.flow(now), &error, told);
+                    });
+                }
+            }
+        }
+        self.route(now, out);
+        self.drain_control(now);
+    }
+
+    /// A stream is open in both directions.
+    pub fn handle_stream_open(&mut self, now: Time, stream: StreamId) {
+        self.for_stream(now, stream, |session, index, _, out| {
+            session.handle_channel_open(index, out);
+        });
+        self.drain_control(now);
+    }
+
+    /// A stream is dialed, or was, by the transport of this number, for a reason that the one that
+    /// was agreed gave.
+    pub fn handle_stand_in(&mut self, stream: StreamId, transport: u16, reason: &str) {
+        if let Some((session, flow)) = self.shared.channels.owner(stream) {
+            let reason = reason.to_owned();
+            self.events.push(CoreEvent::StoodIn { session, flow, transport, reason });
+        }
+    }
+
+    /// A stream takes no more (`false`) or has room again; its flow sends while it has.
+    pub fn handle_stream_ready(&mut self, now: Time, stream: StreamId, ready: bool) {
+        self.for_stream(now, stream, |session, index, _, _| {
+            session.handle_channel_ready(index, ready);
+        });
+    }
+
+    /// A stream ended, or did not open, for this reason.
+    pub fn handle_stream_closed(&mut self, now: Time, stream: StreamId, reason: &str) {
+        self.for_stream(now, stream, |session, index, cx, out| {
+            cx.shared.channels.handle_closed(stream);
+            session.handle_channel_closed(cx, index, reason, out);
+        });
+        self.drain_control(now);
+    }
+
+    fn for_stream(
+        &mut self,
+        now: Time,
+        stream: StreamId,
+        body: impl FnOnce(&mut Session, usize, &mut SessionCx<'_>, &mut Out),
+    ) {
+        self.touch();
+        let Some((id, index)) = self.shared.channels.owner(stream) else { return };
+        let mut out = Out::default();
+        self.with_session(now, id, &mut out, |it, cx, out| body(it, index, cx, out));
+        self.route(now, out);
+    }
+
+    /// Time has passed: everything that is due happens. To be called when [`Core::next_deadline`]
+    /// has said, which is to be asked again after that: what is later was stopped, and no deadline
+    /// passes meanwhile.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.note_stop(now);
+        self.control.handle_timeout(now);
+        self.drain_control(now);
+        let (peers, sessions) = self.look_at_awake(now);
+        self.counters.peers_watched += peers as u64;
+        self.counters.sessions_watched += sessions as u64;
+        self.drain_control(now);
+        self.watch.watched_at = Some(now);
+    }
+
+    /// Looks at those that are awake; in the others nothing can have happened. How many peers, and
+    /// sessions and fan-outs, they are.
+    fn look_at_awake(&mut self, now: Time) -> (usize, usize) {
+        let peers = self.with_peers(now, |peers, cx, out| peers.handle_timeout(cx, out));
+        let awake = self.sessions.take_awake(now);
+        for &id in &awake {
+            // Who is only looked at is not touched.
+            let was_touched = self.sessions.take_touched(id);
+            let mut out = Out::default();
+            self.with_session(now, id, &mut out, Session::handle_timeout);
+            self.route(now, out);
+            self.sessions.set_touched(id, was_touched);
+        }
+        let mut out = Out::default();
+        let fan_outs = self.fan_outs.handle_timeout(now, &mut self.shared, &mut out);
+        self.route(now, out);
+        (peers, awake.len() + fan_outs)
+    }
+
+    /// Moves every deadline by the time in which this end did not run.
+    fn note_stop(&mut self, now: Time) {
+        let Some(stopped) = self.watch.suspension.look(now) else { return };
+        self.peers.shift(stopped);
+        self.fan_outs.shift(stopped);
+        let ids: Vec<SessionId> = self.sessions.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            // Of one without contact they move when contact is back.
+            let peer = self.sessions.get(id).map(Session::peer);
+            if !peer.is_some_and(|peer| self.peers.is_suspended(peer)) {
+                self.sessions.with(id, |session| session.shift(stopped));
+            }
+        }
+    }
+
+    /// For tests: looks at everything at once, due or not, and counts nothing. Nothing may come of
+    /// what was not ready.
+    #[doc(hidden)]
+    pub fn visit_all(&mut self, now: Time) {
+        self.control.visit_all(now);
+        self.peers.wake_all();
+        self.sessions.wake_all();
+        self.fan_outs.wake_all();
+        self.look_at_awake(now);
+        self.drain_control(now);
+    }
+
+    /// When [`Core::handle_timeout`] or [`Core::poll_transmit`] has something to do next.
+    pub fn next_deadline(&mut self, now: Time) -> Option<Time> {
+        self.tell_deadline(now, false)
+    }
+
+    /// The same for who does not sleep, but looks again and again: a session for which data comes
+    /// and goes would else go to rest, and wake, with every packet.
+    pub fn next_deadline_awake(&mut self, now: Time) -> Option<Time> {
+        self.tell_deadline(now, true)
+    }
+
+    fn tell_deadline(&mut self, now: Time, keep: bool) -> Option<Time> {
+        let due = self.find_deadline(now, keep);
+        self.watch.suspension.tell(now, due);
+        due
+    }
+
+    /// Files all by when they are due.
+    fn find_deadline(&mut self, now: Time, keep: bool) -> Option<Time> {
+        let shared = &self.shared;
+        if self.peers.has_probes() || !shared.channels.is_empty() || !shared.groups.is_empty() {
+            return Some(now);
+        }
+        let sessions = &self.sessions;
+        let give_up_at = |peer, since| sessions.give_up_at(peer, since);
+        let next = earlier(self.control.next_deadline(), self.peers.next_deadline(now, give_up_at));
+        let next = earlier(next, self.sessions.next_deadline(now, keep, &self.peers));
+        earlier(next, self.fan_outs.next_deadline(now, keep))
+    }
+
+    /// For tests: from now on those of one owner say that nothing is due before something comes.
+    #[doc(hidden)]
+    pub fn forget_due(&mut self, of: Forgets) {
+        match of {
+            Forgets::Connections => self.control.forget_due(),
+            Forgets::Peers => self.peers.forget_due(),
+            Forgets::Sessions => self.sessions.forget_due(),
+            Forgets::FanOuts => self.fan_outs.forget_due(),
+        }
+    }
+
+    /// Whether [`Core::handle_timeout`] may be left out now: it was called less than 50 µs ago, and
+    /// since then nothing has come but data, of which flows take care at once. For who turns more
+    /// often than that; nobody sleeps as exactly.
+    #[must_use]
+    pub fn is_watched(&self, now: Time) -> bool {
+        self.watch.watched_at.is_some_and(|at| now.since(at) < WATCH_EVERY)
+    }
+
+    /// Whether something has happened since that [`Core::handle_timeout`] is to see.
+    #[must_use]
+    pub fn is_touched(&self) -> bool {
+        self.watch.watched_at.is_none()
+    }
+
+    /// Something has happened that [`Core::handle_timeout`] is to see: all that is not data.
+    pub fn touch(&mut self) {
+        self.watch.watched_at = None;
+    }
+}

@@ -1,0 +1,391 @@
+//! [`DataPath`]: the path of data to a peer: its probes, and where its data port is.
+//!
+//! ```text
+//!   question, from where ---> candidate ---> our own question there ---> answered: data goes there
+//!   what was sent, EMSGSIZE, ICMP -> prober -> a length -> flows cut their next unit so
+//! ```
+//!
+//! Invariants: a question or answer whose tag is not the peer's changes nothing; an answer is no
+//! longer than its question; data goes to an address that has answered; what the system or the
+//! network says of lengths changes nothing by itself.
+
+use crate::flow::PathTimes;
+use dacapo_base::Time;
+use dacapo_packet::Packet;
+use dacapo_path::{ClockOffset, Life, Prober, Question};
+use dacapo_wire::probe::Probe;
+use sha2::{Digest, Sha256};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The token of a connection: it names path probes and tags them, and is never sent with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProbeKey {
+    token: [u8; 16],
+}
+
+impl ProbeKey {
+    pub fn new(token: [u8; 16]) -> Self {
+        Self { token }
+    }
+
+    pub fn token(self) -> [u8; 16] {
+        self.token
+    }
+
+    /// What names the connection in clear.
+    pub fn connection(self) -> u64 {
+        self.hash(b"connection", &[])
+    }
+
+    /// The tag of a probe.
+    pub fn tag(self, probe: &Probe) -> u64 {
+        self.hash(b"probe", &probe.covered())
+    }
+
+    fn hash(self, what: &[u8], bytes: &[u8]) -> u64 {
+        let digest = Sha256::new()
+            .chain_update(self.token)
+            .chain_update(what)
+            .chain_update(bytes)
+            .finalize();
+        digest.iter().take(8).fold(0, |word, &byte| (word << 8) | u64::from(byte))
+    }
+}
+
+/// What an answer has shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answered {
+    /// Data goes to where it came from, from now on; and went there before.
+    pub moved_from: Option<Option<SocketAddr>>,
+    /// The path was silent, and carries again.
+    pub is_back: bool,
+    /// It takes datagrams of another length.
+    pub has_len: bool,
+    /// The peer's clock is known better.
+    pub clock: Option<ClockOffset>,
+}
+
+#[derive(Default)]
+pub(crate) struct DataPath {
+    /// What probes of this connection are named and tagged with.
+    key: ProbeKey,
+    /// Where the peer's data port is, once known.
+    remote: Option<SocketAddr>,
+    /// Where the dialer's newest question came from, and the first of our own that was asked there:
+    /// its data port when one of those is answered from there.
+    candidate: Option<(SocketAddr, u64)>,
+    prober: Option<Prober>,
+    /// The longest datagrams of which the flows were told.
+    told_len: Option<usize>,
+    /// The highest number of a question that the peer has asked.
+    asked_max: Option<u64>,
+    /// The peer reads the same monotonic clock.
+    one_clock: bool,
+}
+
+impl DataPath {
+    /// The listener draws the key.
+    pub fn set_key(&mut self, key: ProbeKey) {
+        self.key = key;
+    }
+
+    pub fn key(&self) -> ProbeKey {
+        self.key
+    }
+
+    /// The peer greets, and says whether it reads the same clock.
+    pub fn set_one_clock(&mut self, one_clock: bool) {
+        self.one_clock = one_clock;
+    }
+
+    pub fn is_one_clock(&self) -> bool {
+        self.one_clock
+    }
+
+    /// The dialer opens the path to where it has dialed.
+    pub fn open(&mut self, now: Time, remote: SocketAddr, key: ProbeKey) {
+        (self.key, self.remote) = (key, Some(remote));
+        self.prober = Some(Prober::new(now, self.one_clock));
+    }
+
+    /// Where the peer's data port is, once known.
+    pub fn remote(&self) -> Option<SocketAddr> {
+        self.remote
+    }
+
+    /// The clock of the peer.
+    pub fn clock(&self) -> Option<ClockOffset> {
+        self.prober.as_ref().map(|prober| *prober.offset())
+    }
+
+    pub fn rtt(&self) -> Option<Duration> {
+        self.prober.as_ref()?.rtt().smoothed()
+    }
+
+    pub fn times(&self) -> PathTimes {
+        let Some(prober) = &self.prober else { return PathTimes::default() };
+        let rtt = prober.rtt();
+        let rtt = (rtt.smoothed().unwrap_or_default(), rtt.variation());
+        PathTimes { is_lost: false, rtt: rtt.0, variation: rtt.1 }
+    }
+
+    pub fn datagram_len(&self, now: Time) -> Option<usize> {
+        self.prober.as_ref()?.datagram_len(now)
+    }
+
+    /// The longest datagrams, when the opening is over.
+    pub fn settled_len(&self) -> Option<usize> {
+        self.prober.as_ref()?.settled_len()
+    }
+
+    /// It is asked about, and nothing has come.
+    pub fn is_unanswered(&self, now: Time) -> bool {
+        self.prober.as_ref().is_some_and(|it| it.datagram_len(now).is_none())
+    }
+
+    /// Whether the peer lives, once it is known where to ask: `is_heard` when something else has
+    /// come of it.
+    pub fn watch(&mut self, now: Time, is_heard: bool) -> Option<Life> {
+        let prober = self.prober.as_mut().filter(|_| self.remote.is_some())?;
+        prober.note_stop(now);
+        if is_heard {
+            prober.handle_life(now);
+        }
+        Some(prober.life(now))
+    }
+
+    pub fn next_deadline(&self, now: Time) -> Option<Time> {
+        let prober = self.prober.as_ref().filter(|_| self.remote.is_some());
+        prober.map(|prober| prober.next_deadline(now))
+    }
+
+    pub fn handle_sent(&mut self, packet: &Packet) {
+        if let Some(prober) = &mut self.prober {
+            prober.handle_sent(packet.segment_len(0), packet.payload_len());
+        }
+    }
+
+    /// Datagrams are too long, somebody says, and perhaps how long they may be; it is tried out.
+    pub fn handle_too_large(&mut self, now: Time, len: Option<usize>) {
+        if let Some(prober) = &mut self.prober {
+            prober.handle_too_large(now, len);
+        }
+    }
+
+    /// The next question is asked early, with others.
+    pub fn ask_early(&mut self, now: Time) {
+        if let Some(prober) = &mut self.prober {
+            prober.ask_early(now);
+        }
+    }
+
+    /// Another way than before may be taken.
+    pub fn handle_path_change(&mut self, now: Time) {
+        if let Some(prober) = &mut self.prober {
+            prober.handle_path_change(now);
+        }
+    }
+
+    /// The next question that is due.
+    pub fn poll_question(&mut self, now: Time) -> Option<Question> {
+        self.remote?;
+        self.prober.as_mut()?.poll_question(now)
+    }
+
+    /// What the path takes, when that is not what the flows were told: before, and now.
+    pub fn poll_len(&mut self) -> Option<(Option<usize>, usize)> {
+        // Until the opening is over nothing is agreed.
+        let len = self.settled_len()?;
+        let told = self.told_len.replace(len);
+        (told != Some(len)).then_some((told, len))
+    }
+
+    /// The peer asks, as the listener sees it when `is_listener`. A dialer's data port is where its
+    /// newest question came from, when that address has answered one of ours: somebody else may
+    /// have sent the question. It is asked once for each of its questions, with no more bytes: the
+    /// question to ask. A listener has one port, and the dialer knows it.
+    pub fn handle_question(
+        &mut self,
+        now: Time,
+        is_listener: bool,
+        from: SocketAddr,
+        number: u64,
+        len: usize,
+    ) -> Option<Question> {
+        // One that came before or was overtaken may be a copy that somebody else sends, so it
+        // neither shows life nor moves the data path.
+        let is_new = self.asked_max.is_none_or(|known| known < number);
+        if !is_new {
+            return None;
+        }
+        self.asked_max = Some(number);
+        self.ask_early(now);
+        if !is_listener || self.remote == Some(from) {
+            return None;
+        }
+        let one_clock = self.one_clock;
+        let prober = self.prober.get_or_insert_with(|| Prober::new(now, one_clock));
+        let question = prober.ask_at_most(now, len);
+        let since = self.candidate.filter(|(candidate, _)| *candidate == from);
+        let since = since.map_or(question.number, |(_, since)| since);
+        self.candidate = Some((from, since));
+        Some(question)
+    }
+
+    /// An answer has come; `None` for one to nothing.
+    pub fn handle_answer(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        probe: &Probe,
+    ) -> Option<Answered> {
+        let Some(prober) = self.prober.as_mut() else { return Some(Answered::default()) };
+        let is_back = prober.is_silent(now);
+        let before = (*prober.offset(), prober.datagram_len(now));
+        if !prober.handle_answer(now, probe.number, probe.received_ns, probe.answered_ns) {
+            return None;
+        }
+        let after = (*prober.offset(), prober.datagram_len(now));
+        let is_there =
+            self.candidate.is_some_and(|(at, since)| at == from && probe.number >= since);
+        let moved_from = is_there.then(|| self.move_to(now, from));
+        let (has_len, clock) = (before.1 != after.1, (before.0 != after.0).then_some(after.0));
+        Some(Answered { moved_from, is_back, has_len, clock })
+    }
+
+    /// A dialer's data port is there from now on; where it was.
+    fn move_to(&mut self, now: Time, remote: SocketAddr) -> Option<SocketAddr> {
+        self.candidate = None;
+        let before = self.remote.replace(remote);
+        if before.is_some() {
+            self.handle_path_change(now);
+        }
+        before
+    }
+
+    /// A question, as it is sent.
+    pub fn write_question(&self, now: Time, question: Question) -> Vec<u8> {
+        let probe = Probe {
+            answer: false,
+            size: question.len as u16,
+            connection: self.key.connection(),
+            number: question.number,
+            asked_ns: now.as_nanos(),
+            received_ns: 0,
+            answered_ns: 0,
+            tag: 0,
+        };
+        self.write(probe, question.len)
+    }
+
+    /// The answer to a question of `len` bytes, as it is sent: not longer than the question; a
+    /// full-size answer shows that the way back carries it too.
+    pub fn write_answer(&self, now: Time, probe: Probe, len: usize) -> Vec<u8> {
+        let answer = Probe {
+            answer: true,
+            size: len.min(usize::from(u16::MAX)) as u16,
+            received_ns: now.as_nanos(),
+            answered_ns: now.as_nanos(),
+            ..probe
+        };
+        self.write(answer, len)
+    }
+
+    fn write(&self, mut probe: Probe, len: usize) -> Vec<u8> {
+        probe.tag = self.key.tag(&probe);
+        let mut bytes = Vec::with_capacity(len);
+        probe.emit(len, &mut bytes);
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = "192.0.2.1:1";
+    const OTHER: &str = "192.0.2.2:1";
+
+    fn at(address: &str) -> SocketAddr {
+        address.parse().unwrap()
+    }
+
+    fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    /// The listener's end of a path: it has a key, and knows nothing else.
+    fn listening() -> DataPath {
+        let mut path = DataPath::default();
+        path.set_key(ProbeKey::new([7; 16]));
+        path
+    }
+
+    fn answer(path: &DataPath, question: Question) -> Probe {
+        let bytes = path.write_question(ms(0), question);
+        let asked = Probe::parse(&bytes).unwrap();
+        Probe::parse(&path.write_answer(ms(1), asked, bytes.len())).unwrap()
+    }
+
+    #[test]
+    fn data_goes_to_where_a_question_was_answered_not_to_where_one_came_from() {
+        let mut path = listening();
+        let question = path.handle_question(ms(0), true, at(ONE), 1, 1_200).unwrap();
+        assert!(question.len <= 1_200, "no more bytes than it has sent");
+        assert_eq!(path.remote(), None);
+        let answer = answer(&path, question);
+        let elsewhere = path.handle_answer(ms(2), at(OTHER), &answer).unwrap();
+        assert_eq!((elsewhere.moved_from, path.remote()), (None, None));
+        let question = path.handle_question(ms(3), true, at(ONE), 2, 1_200).unwrap();
+        let answer = self::answer(&path, question);
+        let answered = path.handle_answer(ms(4), at(ONE), &answer).unwrap();
+        assert_eq!((answered.moved_from, path.remote()), (Some(None), Some(at(ONE))));
+        assert!(path.handle_answer(ms(5), at(ONE), &answer).is_none(), "it answers nothing now");
+    }
+
+    #[test]
+    fn a_copy_of_a_question_asks_for_nothing() {
+        let mut path = listening();
+        assert!(path.handle_question(ms(0), true, at(ONE), 5, 1_200).is_some());
+        assert!(path.handle_question(ms(1), true, at(OTHER), 5, 1_200).is_none());
+        assert!(path.handle_question(ms(1), true, at(OTHER), 4, 1_200).is_none());
+        assert!(path.handle_question(ms(1), true, at(OTHER), 6, 1_200).is_some());
+        let mut dialer = DataPath::default();
+        dialer.open(ms(0), at(ONE), ProbeKey::new([7; 16]));
+        assert!(dialer.handle_question(ms(1), false, at(OTHER), 1, 1_200).is_none());
+        assert_eq!(dialer.remote(), Some(at(ONE)), "a listener has one port");
+    }
+
+    #[test]
+    fn a_length_is_told_once() {
+        let mut path = listening();
+        assert_eq!(path.poll_len(), None, "nothing is known");
+        let question = path.handle_question(ms(0), true, at(ONE), 1, 1_200).unwrap();
+        let answer = answer(&path, question);
+        path.handle_answer(ms(1), at(ONE), &answer).unwrap();
+        for step in 0..4_000 {
+            let now = ms(2 + step);
+            while let Some(question) = path.poll_question(now) {
+                let answer = self::answer(&path, question);
+                path.handle_answer(now, at(ONE), &answer);
+            }
+        }
+        let (before, now) = path.poll_len().unwrap();
+        assert_eq!((before, Some(now)), (None, path.settled_len()));
+        assert_eq!(path.poll_len(), None);
+    }
+
+    #[test]
+    fn a_tag_depends_on_the_key_and_on_every_field() {
+        let question = Question { number: 3, len: 64 };
+        let (one, mut other) = (listening(), listening());
+        other.set_key(ProbeKey::new([8; 16]));
+        let probe = Probe::parse(&one.write_question(ms(1), question)).unwrap();
+        assert_eq!(one.key().tag(&probe), probe.tag);
+        assert_ne!(other.key().tag(&probe), probe.tag);
+        let later = Probe { asked_ns: probe.asked_ns + 1, ..probe };
+        assert_ne!(one.key().tag(&later), probe.tag);
+        assert_ne!(one.key().connection(), other.key().connection());
+    }
+}

@@ -1,0 +1,299 @@
+//! [`Peers`]: the peers of a core, whose each connection and stream is, and their probes.
+//!
+//! Peers that will be due soon are woken with the first that is: a process that sleeps is woken
+//! once for all their probes, not for each.
+//!
+//! Invariants: two cores share one connection; at most [`TOGETHER_MAX`] peers are woken early at a
+//! time; at most one look per peer and transport waits to be polled.
+
+use crate::ids::{PeerId, SessionId};
+mod hub;
+mod watch;
+
+pub(crate) use hub::Routed;
+
+use super::{DataPath, Look, Peer};
+use crate::control::{ConnId, Control};
+use crate::effect::{Effect, Out};
+use crate::ready_table::{Due, ReadyTable};
+use crate::shared::Shared;
+use crate::transmit::{Local, Way};
+use dacapo_base::Time;
+use dacapo_path::{EARLY_MAX, Question};
+use dacapo_wire::probe::Probe;
+use quinn_proto::StreamId;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The most peers that are woken early with one that is due: a quarter of the probes that may wait.
+const TOGETHER_MAX: usize = 64;
+
+/// Which stream of a control connection carries what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carries {
+    Hub(PeerId),
+    Session(SessionId),
+    /// A session that is over at this end; what still comes is passed over.
+    Over,
+}
+
+/// Who this core says it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    /// Which start of its program.
+    pub instance: [u8; 16],
+    pub boot: [u8; 16],
+    pub time_namespace: u64,
+    pub versions: (u16, u16),
+}
+
+/// What a call into the peers is given.
+pub(crate) struct PeerCx<'a> {
+    pub now: Time,
+    pub control: &'a mut Control,
+    pub shared: &'a mut Shared,
+    pub identity: Identity,
+}
+
+#[derive(Default)]
+pub(crate) struct Peers {
+    all: ReadyTable<PeerId, Peer>,
+    /// Peers by what names their connection in probes.
+    probed: BTreeMap<u64, PeerId>,
+    conns: BTreeMap<ConnId, PeerId>,
+    streams: BTreeMap<(ConnId, StreamId), Carries>,
+    /// Where a peer is to be looked for on this host.
+    looks: VecDeque<Look>,
+    probes: VecDeque<(PeerId, SocketAddr, Vec<u8>)>,
+}
+
+impl Peers {
+    pub fn get(&self, id: PeerId) -> Option<&Peer> {
+        self.all.get(id)
+    }
+
+    /// The path of data to a peer, if it is known.
+    pub fn data(&self, id: PeerId) -> Option<&DataPath> {
+        self.get(id).map(Peer::data)
+    }
+
+    pub fn is_suspended(&self, id: PeerId) -> bool {
+        self.get(id).is_some_and(Peer::is_suspended)
+    }
+
+    /// Runs `body` over a peer to which something goes as datagrams: it is asked about with the
+    /// next question that is due anyway.
+    pub fn send<R>(&mut self, id: PeerId, body: impl FnOnce(&mut Peer) -> R) -> Option<R> {
+        self.all.adjust(id, body)
+    }
+
+    /// A session with a peer begins.
+    pub fn note_session(&mut self, id: PeerId) {
+        self.all.adjust(id, |peer| peer.sessions += 1);
+    }
+
+    /// A session with a peer is over; what came last on its stream is passed over, and begins no
+    /// new one.
+    pub fn end_session(&mut self, cx: &mut PeerCx<'_>, id: PeerId, stream: StreamId) {
+        let conn = self.all.adjust(id, |peer| {
+            peer.sessions = peer.sessions.saturating_sub(1);
+            peer.conn()
+        });
+        let Some(conn) = conn.flatten() else { return };
+        if let Some(carries) = self.streams.get_mut(&(conn, stream)) {
+            *carries = Carries::Over;
+        }
+        cx.control.finish(conn, stream);
+    }
+
+    /// Opens a stream for a session with a peer; `None` when there are too many.
+    pub fn open_stream(
+        &mut self,
+        cx: &mut PeerCx<'_>,
+        conn: ConnId,
+        session: SessionId,
+    ) -> Option<StreamId> {
+        let stream = cx.control.open_stream(conn)?;
+        self.streams.insert((conn, stream), Carries::Session(session));
+        Some(stream)
+    }
+
+    /// Something has come on a stream that carries this session from now on.
+    pub fn carry(&mut self, conn: ConnId, stream: StreamId, session: SessionId) {
+        self.streams.insert((conn, stream), Carries::Session(session));
+    }
+
+    /// Something is said to a peer, and is to arrive soon: the connection.
+    pub fn speak(&mut self, now: Time, id: PeerId) -> Option<ConnId> {
+        let conn = self.get(id)?.conn()?;
+        self.all.with(id, |peer| peer.life.solicit_acks(now));
+        Some(conn)
+    }
+
+    /// What is to be looked for on this host, one by one.
+    pub fn poll_look(&mut self) -> Option<Look> {
+        self.looks.pop_front()
+    }
+
+    /// A peer is reached by a transport of one host.
+    pub fn handle_found(&mut self, look: Look) {
+        self.all.with(look.peer, |peer| peer.same_host.push(look.transport));
+    }
+
+    /// The system or the network says that datagrams to an address are too long, and perhaps how
+    /// long they may be. Anybody can say so; it is tried out.
+    pub fn handle_too_large(&mut self, now: Time, remote: SocketAddr, len: Option<usize>) {
+        let there = self.all.iter().filter(|(_, peer)| peer.data.remote() == Some(remote));
+        let there: Vec<PeerId> = there.map(|(id, _)| id).collect();
+        for id in there {
+            self.all.with(id, |peer| peer.data.handle_too_large(now, len));
+        }
+    }
+
+    /// A probe has come; false for one that is nobody's, or answers nothing.
+    pub fn handle_probe(
+        &mut self,
+        cx: &mut PeerCx<'_>,
+        remote: SocketAddr,
+        probe: Probe,
+        len: usize,
+        out: &mut Out,
+    ) -> bool {
+        let id = self.probed.get(&probe.connection).copied();
+        let is_authentic = |peer: &Peer| peer.data.key().tag(&probe) == probe.tag;
+        let Some(id) = id.filter(|id| self.get(*id).is_some_and(is_authentic)) else {
+            return false;
+        };
+        if probe.answer {
+            return self.handle_answer(cx, id, remote, &probe, out);
+        }
+        let (now, number) = (cx.now, probe.number);
+        let asked = self.all.with(id, |peer| {
+            let is_listener = !peer.is_dialed();
+            peer.data.handle_question(now, is_listener, remote, number, len)
+        });
+        if let Some(question) = asked.flatten() {
+            self.push_question(cx, id, remote, question);
+        }
+        let answer = self.data(id).map(|data| data.write_answer(now, probe, len));
+        self.push_probe(cx, id, remote, answer);
+        true
+    }
+
+    fn handle_answer(
+        &mut self,
+        cx: &PeerCx<'_>,
+        id: PeerId,
+        remote: SocketAddr,
+        probe: &Probe,
+        out: &mut Out,
+    ) -> bool {
+        let now = cx.now;
+        let answered = self.all.with(id, |peer| {
+            let answered = peer.data.handle_answer(now, remote, probe)?;
+            if answered.is_back {
+                // The path carries again: QUIC need not wait for its own timer to find out.
+                peer.life.solicit_acks(now);
+                peer.life.ping_now(now);
+            }
+            Some(answered)
+        });
+        let Some(answered) = answered.flatten() else { return false };
+        if let Some(before) = answered.moved_from {
+            before.into_iter().for_each(|before| out.push(Effect::CloseData(before)));
+            out.push(Effect::DataMoved(id));
+        }
+        if answered.has_len {
+            out.push(Effect::DataOpen(id));
+        }
+        if let Some(clock) = answered.clock {
+            out.push(Effect::Clock(id, clock));
+        }
+        true
+    }
+
+    /// Asks the questions that are due on the data path to a peer.
+    pub(super) fn ask(&mut self, cx: &mut PeerCx<'_>, id: PeerId, out: &mut Out) {
+        let Some(remote) = self.get(id).and_then(|peer| peer.data.remote()) else { return };
+        let now = cx.now;
+        while let Some(question) = self.all.with(id, |it| it.data.poll_question(now)).flatten() {
+            self.push_question(cx, id, remote, question);
+        }
+        if let Some((from, to)) = self.all.with(id, |peer| peer.data.poll_len()).flatten() {
+            out.push(Effect::PathLen { peer: id, from, to });
+        }
+    }
+
+    fn push_question(&mut self, cx: &PeerCx<'_>, id: PeerId, to: SocketAddr, question: Question) {
+        let bytes = self.data(id).map(|data| data.write_question(cx.now, question));
+        self.push_probe(cx, id, to, bytes);
+    }
+
+    fn push_probe(&mut self, cx: &PeerCx<'_>, id: PeerId, to: SocketAddr, bytes: Option<Vec<u8>>) {
+        if self.probes.len() < cx.shared.queues.probes_max {
+            self.probes.extend(bytes.map(|bytes| (id, to, bytes)));
+        }
+    }
+
+    pub fn has_probes(&self) -> bool {
+        !self.probes.is_empty()
+    }
+
+    /// The next probe, and how it goes. A socket of its own is for a data port that has answered.
+    /// Who leaves before that, and an address from which somebody repeats a question, would leave
+    /// theirs open for ever.
+    pub fn poll_probe(&mut self) -> Option<(Way, Option<Local>, SocketAddr, Vec<u8>)> {
+        let (id, remote, bytes) = self.probes.pop_front()?;
+        let peer = self.get(id);
+        let is_known = peer.is_some_and(|it| it.data.remote() == Some(remote));
+        let way = if is_known { Way::Data } else { Way::Control };
+        Some((way, peer.and_then(Peer::local), remote, bytes))
+    }
+
+    /// When the first is due; `give_up_at` says of one when its first session waits for contact no
+    /// longer that was lost then. Those with which there is contact go to rest.
+    pub fn next_deadline(
+        &mut self,
+        now: Time,
+        give_up_at: impl Fn(PeerId, Time) -> Option<Time>,
+    ) -> Option<Time> {
+        self.all.file(false, |id, peer| {
+            let due = peer.due(now, |since| give_up_at(id, since));
+            // While contact is lost what becomes of its sessions is looked at all the time.
+            if peer.is_suspended() { Due::Now(due) } else { Due::resting(due) }
+        })
+    }
+
+    /// Wakes those whose time has come, and with them some whose time will come soon.
+    pub(super) fn wake_due(&mut self, now: Time) {
+        if !self.all.wake_due(now) {
+            return;
+        }
+        for _ in 0..TOGETHER_MAX {
+            let Some(id) = self.all.first_due(now + EARLY_MAX) else { return };
+            self.all.with(id, |peer| peer.data.ask_early(now));
+        }
+    }
+
+    /// For tests: from now on who rests is not woken by time.
+    pub fn forget_due(&mut self) {
+        self.all.forget_due();
+    }
+
+    /// Wakes all, for tests.
+    pub fn wake_all(&mut self) {
+        self.all.wake_all();
+    }
+
+    /// This time does not count.
+    pub fn shift(&mut self, by: Duration) {
+        let all: Vec<PeerId> = self.all.iter().map(|(id, _)| id).collect();
+        for id in all {
+            self.all.with(id, |peer| {
+                peer.link.shift(by);
+                peer.life.shift(by);
+            });
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! [`Flow`]: one flow of a session at this end.
+
+use crate::channel::{Channel, Channels};
+use crate::error::{Code, Error};
+use crate::fanout::{FanOutMember, Part};
+use crate::flow::receiver::Receiver;
+use crate::flow::sender::Sender;
+use crate::flow::{Context, FlowEvent, FlowOut, PathTimes};
+use crate::groups::Joined;
+use crate::ids::FanOutId;
+use crate::port::Ending;
+use crate::schedule::priority;
+use crate::status::FlowStatus;
+use crate::transmit::Way;
+use dacapo_base::{Time, earlier};
+use dacapo_packet::Packet;
+use dacapo_wire::session::FlowOffer;
+use std::time::Duration;
+
+/// One flow of a session at this end.
+pub(crate) struct Flow {
+    pub offer: FlowOffer,
+    pub end: FlowEnd,
+    /// Why it was not taken at set-up, by this end or the other.
+    pub refused: Option<Error>,
+    /// Its stream, once the flow is accepted and its transport has streams.
+    pub channel: Option<Channel>,
+    /// The fan-out that it takes part in, at the Creator, and what that was told last.
+    pub fan_out: Option<(FanOutId, Option<Part>)>,
+    /// How far it is with its group, at the Participant.
+    pub joined: Joined,
+    /// Which flows go first: 0 to 7, 7 before all others.
+    pub priority: u8,
+    /// Our label.
+    pub label_rx: u32,
+    /// The transcript of the session's set-up and of the changes of this flow. Each flow has its
+    /// own, because changes of flows in opposite directions cross.
+    pub transcript: [u8; 32],
+}
+
+impl Flow {
+    /// A flow that is offered.
+    pub fn new(offer: FlowOffer) -> Self {
+        let priority = priority(&offer);
+        Self {
+            offer,
+            end: FlowEnd::None,
+            refused: None,
+            channel: None,
+            fan_out: None,
+            joined: Joined::No,
+            priority,
+            label_rx: 0,
+            transcript: [0; 32],
+        }
+    }
+
+    /// Whether the flow may send now, and how: `datagrams` says whether the peer's data port is
+    /// known.
+    pub fn way(&self, datagrams: bool) -> Option<Way> {
+        match &self.channel {
+            None => datagrams.then_some(Way::Data),
+            Some(channel) => channel.way(),
+        }
+    }
+
+    /// When it is due: `datagrams` as above, `opens` whether it counts that its stream opens.
+    pub fn due(&self, now: Time, datagrams: bool, opens: bool, times: PathTimes) -> Option<Time> {
+        let opening = self.channel.filter(|_| opens).and_then(|channel| channel.due());
+        let own = match &self.end {
+            FlowEnd::None | FlowEnd::Member(_) => None,
+            FlowEnd::Sender(sender) => sender.next_deadline(now, self.way(datagrams).is_some()),
+            FlowEnd::Receiver(receiver) => receiver.next_deadline(times),
+        };
+        earlier(opening, own)
+    }
+
+    /// The other end's label has come.
+    pub fn set_label_tx(&mut self, label: u32) {
+        match &mut self.end {
+            FlowEnd::Sender(sender) => sender.set_label_tx(label),
+            FlowEnd::Receiver(receiver) => receiver.set_label_tx(label),
+            FlowEnd::Member(_) | FlowEnd::None => {}
+        }
+    }
+
+    /// A sink without room holds its stream up, and lets it go on when it has.
+    pub fn hold_up(&mut self, now: Time, channels: &mut Channels) {
+        let (FlowEnd::Receiver(receiver), Some(channel)) = (&mut self.end, &mut self.channel)
+        else {
+            return;
+        };
+        let Some(is_reading) = channel.hold_up(!receiver.has_room()) else { return };
+        if is_reading {
+            receiver.go_on(now);
+        }
+        channels.read(channel.id(), is_reading);
+    }
+
+    /// What it is doing.
+    pub fn status(&self) -> FlowStatus {
+        let mut status = FlowStatus {
+            offer: self.offer.clone(),
+            epoch: 0,
+            modules: Vec::new(),
+            sent: 0,
+            waiting: 0,
+            ledger: None,
+            refused: self.refused.clone(),
+        };
+        match &self.end {
+            FlowEnd::None | FlowEnd::Member(_) => {}
+            FlowEnd::Sender(sender) => status.show_sender(sender),
+            FlowEnd::Receiver(receiver) => status.show_receiver(receiver),
+        }
+        status
+    }
+}
+
+/// Which end of a flow this is.
+pub(crate) enum FlowEnd {
+    /// Not set up yet, or declined.
+    None,
+    /// This end sends.
+    Sender(Box<Sender>),
+    /// This end receives.
+    Receiver(Box<Receiver>),
+    /// This end sends, to others too: the sender is that of a fan-out.
+    Member(FanOutMember),
+}
+
+impl FlowEnd {
+    /// This end did not run for so long: that does not count for what is waited for.
+    pub fn shift(&mut self, by: Duration) {
+        match self {
+            Self::None | Self::Member(_) => {}
+            Self::Sender(sender) => sender.shift(by),
+            Self::Receiver(receiver) => receiver.shift(by),
+        }
+    }
+
+    /// Contact is lost, or back.
+    pub fn set_suspended(&mut self, now: Time, is_suspended: bool) {
+        match self {
+            Self::Sender(sender) => sender.set_suspended(now, is_suspended),
+            Self::Receiver(receiver) if !is_suspended => receiver.go_on(now),
+            Self::Receiver(_) | Self::Member(_) | Self::None => {}
+        }
+    }
+
+    /// Whether it is worth asking for a packet.
+    pub fn may_give(&self, now: Time) -> bool {
+        match self {
+            Self::None => false,
+            Self::Sender(sender) => sender.may_give(now),
+            Self::Receiver(receiver) => receiver.has_feedback(),
+            Self::Member(member) => member.has_backlog(),
+        }
+    }
+
+    /// The next packet for the network, if there is one that may go now.
+    pub fn poll_packet(&mut self, cx: &mut Context<'_>, out: &mut FlowOut) -> Option<Packet> {
+        match self {
+            Self::None => None,
+            Self::Sender(sender) => sender.poll_packet(cx, out),
+            Self::Receiver(receiver) => receiver.poll_packet(),
+            Self::Member(member) => member.pop(),
+        }
+    }
+
+    /// A packet of it has come.
+    pub fn handle_packet(
+        &mut self,
+        cx: &mut Context<'_>,
+        epoch: u64,
+        packet: Packet,
+        times: PathTimes,
+        out: &mut FlowOut,
+    ) {
+        match self {
+            Self::Receiver(receiver) => receiver.handle_packet(cx, epoch, packet, times, out),
+            Self::Sender(sender) => sender.handle_packet(cx, epoch, packet),
+            Self::None | Self::Member(_) => cx.pool.free(packet),
+        }
+    }
+
+    pub fn handle_timeout(&mut self, cx: &mut Context<'_>, times: PathTimes, out: &mut FlowOut) {
+        match self {
+            Self::Sender(sender) => sender.handle_timeout(cx, times.rtt, out),
+            Self::Receiver(receiver) => receiver.handle_timeout(cx, times, out),
+            Self::None | Self::Member(_) => {}
+        }
+    }
+
+    /// This end closes: what it sends says END now; what it receives is waited for so much longer.
+    pub fn close(&mut self, cx: &mut Context<'_>, out: &mut FlowOut) {
+        match self {
+            Self::None | Self::Member(_) => {}
+            Self::Sender(sender) => sender.close(cx, out),
+            Self::Receiver(receiver) => receiver.close_soon(cx.now),
+        }
+    }
+
+    /// Its stream is gone.
+    pub fn lose_way(&mut self, cx: &mut Context<'_>, error: &Error, out: &mut FlowOut) {
+        match self {
+            Self::Sender(sender) => sender.lose_way(cx, error, out),
+            Self::Receiver(receiver) => receiver.lose_way(cx, error, out),
+            Self::None | Self::Member(_) => {}
+        }
+    }
+
+    /// A message for the module of its graph at this place.
+    ///
+    /// # Errors
+    /// What the module says; [`Code::NoSuchThing`] when there is none.
+    pub fn control_module(
+        &mut self,
+        cx: &mut Context<'_>,
+        module: usize,
+        payload: &[u8],
+    ) -> Result<Vec<u8>, Error> {
+        match self {
+            Self::Sender(sender) => sender.control_module(cx, module, payload),
+            Self::Receiver(receiver) => {
+                let answer = receiver.control_module(cx, module, payload);
+                answer.map_err(|error| Error::new(Code::Refused, error.to_string()))
+            }
+            Self::Member(_) | Self::None => Err(Error::new(Code::NoSuchThing, "no such flow")),
+        }
+    }
+
+    /// The epoch that it runs in.
+    pub fn epoch(&self) -> Option<u64> {
+        match self {
+            Self::Sender(sender) => Some(sender.current().number),
+            Self::Receiver(receiver) => Some(receiver.newest()?.number),
+            Self::Member(_) => Some(0),
+            Self::None => None,
+        }
+    }
+
+    /// Gives up what it has not accounted for, and every view and label of it.
+    pub fn give_up(&mut self, cx: &mut Context<'_>, ending: &Ending, out: &mut FlowOut) {
+        match self {
+            // What it is owed the fan-out knows.
+            Self::None | Self::Member(_) => {}
+            Self::Sender(sender) => {
+                sender.give_up(out);
+                sender.flush(cx);
+                out.events.extend(sender.labels().into_iter().map(FlowEvent::Retire));
+            }
+            Self::Receiver(receiver) => {
+                receiver.give_up(cx, ending, out);
+                receiver.flush(cx);
+                out.events.extend(receiver.labels().into_iter().map(FlowEvent::Retire));
+            }
+        }
+    }
+
+    /// True when an end without an account leaves nothing unknown.
+    pub fn is_idle(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Sender(sender) => sender.is_reported() || sender.sent() == 0,
+            Self::Receiver(receiver) => receiver.is_finished() || receiver.ledger().sent == 0,
+            Self::Member(member) => member.is_reported(),
+        }
+    }
+
+    /// True when something may still come or go by it.
+    pub fn is_live(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Sender(sender) => sender.is_live(),
+            Self::Receiver(receiver) => receiver.is_live(),
+            Self::Member(member) => !member.is_reported(),
+        }
+    }
+
+    /// True when nothing more comes of it unless something touches it, or time passes.
+    pub fn may_rest(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Member(member) => !member.has_backlog(),
+            Self::Sender(sender) => sender.may_rest(),
+            Self::Receiver(receiver) => receiver.may_rest(),
+        }
+    }
+
+    /// True when it is accounted for.
+    pub fn is_settled(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Sender(sender) => sender.is_reported(),
+            Self::Receiver(receiver) => receiver.is_finished(),
+            Self::Member(member) => member.is_reported(),
+        }
+    }
+}

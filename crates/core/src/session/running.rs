@@ -1,0 +1,197 @@
+//! A session that runs: flows go on and pause, and commands out of band.
+
+use super::table::{Role, State};
+use super::{Awaited, FlowEnd, Session, SessionCx};
+use crate::config::ANSWER_MAX;
+use crate::effect::Out;
+use crate::error::{Code, Error};
+use crate::events::CoreEvent;
+use dacapo_base::{Time, failpoint};
+use dacapo_wire::limits::PAYLOAD_LEN_MAX;
+use dacapo_wire::message::Message;
+use dacapo_wire::session::{
+    Activate, Activated, CODE_SUCCESS, Control, ControlAnswer, Deactivate, Deactivated, FLOW_ALL,
+    MODULE_ACCESS,
+};
+
+impl Session {
+    /// Lets its flows run, or pause. Participant only.
+    ///
+    /// # Errors
+    /// [`Code::NoSuchThing`] when it is not set up or does not run, or this end is its Creator.
+    pub fn set_active(&mut self, now: Time, active: bool, out: &mut Out) -> Result<(), Error> {
+        let from = if active { State::Ready } else { State::Active };
+        if self.state != from || self.role != Role::Participant {
+            let text = format!("the session is {:?}, not {from:?}", self.state);
+            return Err(Error::new(Code::NoSuchThing, text));
+        }
+        let request = self.pending.next_request();
+        let (message, state, awaited) = if active {
+            let activate = Message::Activate(Activate { request });
+            (activate, State::Activating, Awaited::Activated(request))
+        } else {
+            let deactivate = Message::Deactivate(Deactivate { request });
+            (deactivate, State::Deactivating, Awaited::Deactivated(request))
+        };
+        self.state = state;
+        self.pending.add(now + ANSWER_MAX, awaited);
+        out.send(self.id, message);
+        Ok(())
+    }
+
+    /// Sends a command out of band to the peer's end; the number of the request.
+    ///
+    /// # Errors
+    /// [`Code::NoSuchThing`] when it is not set up, or closes; [`Code::TooMany`] when the payload
+    /// exceeds 4 KiB or too many requests wait.
+    pub fn control(
+        &mut self,
+        now: Time,
+        flow: u16,
+        module: u16,
+        payload: &[u8],
+        out: &mut Out,
+    ) -> Result<u32, Error> {
+        if !self.state.is_running() {
+            let text = format!("the session is {:?}", self.state);
+            return Err(Error::new(Code::NoSuchThing, text));
+        }
+        if payload.len() > PAYLOAD_LEN_MAX || self.pending.is_full() {
+            return Err(Error::new(Code::TooMany, "requests, or bytes in one (at most 4 KiB)"));
+        }
+        let to_module = module != MODULE_ACCESS;
+        let epoch = to_module.then(|| self.epoch_of(flow)).flatten().unwrap_or(0);
+        let request = self.pending.next_request();
+        self.pending.add(now + ANSWER_MAX, Awaited::Control(request));
+        let payload = payload.to_vec();
+        let control = Control { request, flow, epoch, module, payload };
+        out.send(self.id, Message::Control(control));
+        Ok(request)
+    }
+
+    /// A message for a session that runs.
+    pub(super) fn handle_running(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        message: Message,
+        out: &mut Out,
+    ) {
+        match message {
+            Message::Activate(it) => {
+                self.set_running(cx.now, true, out);
+                failpoint!("core.activate");
+                out.send(self.id, Message::Activated(Activated { request: it.request }));
+            }
+            Message::Deactivate(it) => {
+                self.set_running(cx.now, false, out);
+                out.send(self.id, Message::Deactivated(Deactivated { request: it.request }));
+            }
+            Message::Activated(it) => self.handle_done(cx, true, it.request, out),
+            Message::Deactivated(it) => self.handle_done(cx, false, it.request, out),
+            Message::Control(control) => self.handle_control(cx, &control, out),
+            Message::ControlAnswer(answer) => self.handle_control_answer(answer, out),
+            _ => {}
+        }
+    }
+
+    fn handle_done(&mut self, cx: &mut SessionCx<'_>, active: bool, request: u32, out: &mut Out) {
+        let (name, awaited) = if active {
+            ("ACTIVATED", Awaited::Activated(request))
+        } else {
+            ("DEACTIVATED", Awaited::Deactivated(request))
+        };
+        if !self.pending.take(awaited) {
+            let text = format!("{name} {request} answers nothing");
+            return self.fail(cx, Error::new(Code::Violation, text), out);
+        }
+        self.set_running(cx.now, active, out);
+    }
+
+    fn set_running(&mut self, now: Time, is_running: bool, out: &mut Out) {
+        for flow in &mut self.flows {
+            match &mut flow.end {
+                FlowEnd::Sender(sender) if is_running => sender.start(now),
+                FlowEnd::Sender(sender) => sender.stop(now),
+                _ => {}
+            }
+        }
+        let session = self.id;
+        out.event(if is_running {
+            CoreEvent::Active { session }
+        } else {
+            CoreEvent::Inactive { session }
+        });
+    }
+
+    fn handle_control(&mut self, cx: &mut SessionCx<'_>, control: &Control, out: &mut Out) {
+        let result = if control.module == MODULE_ACCESS {
+            self.command_access(cx, control.flow, &control.payload)
+        } else {
+            self.command_module(cx, control)
+        };
+        let (code, mut payload) = match result {
+            Ok(payload) => (CODE_SUCCESS, payload),
+            Err(error) => (error.code as u16, error.text.into_bytes()),
+        };
+        payload.truncate(PAYLOAD_LEN_MAX);
+        let answer = ControlAnswer { request: control.request, code, payload };
+        out.send(self.id, Message::ControlAnswer(answer));
+    }
+
+    /// Gives a command to the access modules of one flow or of all, at one instant.
+    fn command_access(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        flow: u16,
+        payload: &[u8],
+    ) -> Result<Vec<u8>, Error> {
+        let (mut answers, mut fan_outs) = (Vec::new(), Vec::new());
+        for (index, at) in self.flows.iter_mut().enumerate() {
+            let meant = flow == FLOW_ALL || usize::from(flow) == index;
+            match &mut at.end {
+                FlowEnd::Sender(sender) if meant => answers.push(sender.command(cx.now, payload)),
+                FlowEnd::Member(member) if meant => fan_outs.push(member.fan_out()),
+                _ => {}
+            }
+        }
+        let of_all = fan_outs.into_iter().map(|id| cx.fan_outs.command(cx.now, id, payload));
+        answers.extend(of_all);
+        // Every flow has got the command; the answer is the first that failed, else the first.
+        let failed = answers.iter().position(Result::is_err).unwrap_or(0);
+        let answer = answers.into_iter().nth(failed);
+        answer.unwrap_or_else(|| Err(Error::new(Code::NoSuchThing, "this end sends no such flow")))
+    }
+
+    /// The epoch that a flow runs in at this end.
+    fn epoch_of(&self, flow: u16) -> Option<u64> {
+        self.flows.get(usize::from(flow))?.end.epoch()
+    }
+
+    fn command_module(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        control: &Control,
+    ) -> Result<Vec<u8>, Error> {
+        let runs = self.epoch_of(control.flow);
+        if runs.is_some_and(|epoch| epoch != control.epoch) {
+            let text = format!("the flow runs in epoch {}", runs.unwrap_or_default());
+            return Err(Error::new(Code::NoSuchThing, text));
+        }
+        let flow = self.flows.get_mut(usize::from(control.flow));
+        let flow = flow.ok_or_else(|| Error::new(Code::NoSuchThing, "no such flow"))?;
+        flow.end.control_module(&mut cx.flow(), usize::from(control.module), &control.payload)
+    }
+
+    fn handle_control_answer(&mut self, answer: ControlAnswer, out: &mut Out) {
+        if !self.pending.take(Awaited::Control(answer.request)) {
+            return;
+        }
+        let result = if answer.code == CODE_SUCCESS {
+            Ok(answer.payload)
+        } else {
+            Err(Error::from_peer(answer.code, &String::from_utf8_lossy(&answer.payload)))
+        };
+        let (session, request) = (self.id, answer.request);
+        out.event(CoreEvent::ControlAnswered { session, request, answer: result });
+    }
+}

@@ -1,0 +1,459 @@
+//! The exchange that sets a session up: what each message does.
+//!
+//! ```text
+//!  participant                creator
+//!    JOIN ------------------->  provider opens the access modules
+//!    <------------------ OFFER  flows and graphs
+//!    (application answers, data path is open)
+//!    ANSWER ----------------->  labels of the participant
+//!    <----------------- ACCEPT  labels of the creator, transcript
+//! ```
+
+use super::table::{Role, State, Step, step};
+use super::{Awaited, Flow, FlowEnd, Session, SessionCx};
+use crate::config::{ANSWER_MAX, APPLICATION_MAX, GIVE_UP_AFTER};
+use crate::effect::{Effect, Out};
+use crate::error::{Code, Error};
+use crate::events::CoreEvent;
+use crate::fanout::FanOutMember;
+use crate::flow::FlowParams;
+use crate::flow::epoch::{RxEpoch, TxEpoch};
+use crate::flow::receiver::Receiver;
+use crate::flow::sender::Sender;
+use crate::port::Port;
+use crate::served::{Refusal, Served};
+use dacapo_base::failpoint;
+use dacapo_path::DATAGRAM_LEN_MIN;
+use dacapo_wire::hub::Refuse;
+use dacapo_wire::message::Message;
+use dacapo_wire::session::{Accept, Answer, Direction, FlowAnswer, FlowOffer, Join, Offer};
+use sha2::{Digest, Sha256};
+use std::time::Duration;
+
+impl Session {
+    /// A record has come on its stream.
+    pub fn handle_message(&mut self, cx: &mut SessionCx<'_>, message: Message, out: &mut Out) {
+        match step(self.role, self.state, message.kind()) {
+            Step::Ignore => {}
+            Step::To(state) => {
+                self.state = state;
+                self.apply_message(cx, message, out);
+            }
+            Step::Violation => {
+                let text = format!("{} in state {:?}", message.kind().name(), self.state);
+                self.fail(cx, Error::new(Code::Violation, text), out);
+            }
+        }
+    }
+
+    fn apply_message(&mut self, cx: &mut SessionCx<'_>, message: Message, out: &mut Out) {
+        match message {
+            Message::Join(join) => self.handle_join(cx, join, out),
+            Message::Offer(offer) => self.handle_offer(cx, offer, out),
+            Message::Answer(answer) => self.handle_answer(cx, &answer, out),
+            Message::Accept(accept) => self.handle_accept(cx, &accept, out),
+            Message::Refuse(refuse) => {
+                let error = Error::from_peer(refuse.code, &refuse.text);
+                if let Some(port) = refuse.port {
+                    out.event(CoreEvent::Elsewhere { session: self.id, port });
+                }
+                self.end(cx, Some(error), out);
+            }
+            Message::Activate(_)
+            | Message::Activated(_)
+            | Message::Deactivate(_)
+            | Message::Deactivated(_)
+            | Message::Control(_)
+            | Message::ControlAnswer(_) => self.handle_running(cx, message, out),
+            Message::End(_) | Message::Report(_) | Message::Close(_) | Message::Closed(_) => {
+                self.handle_closing(cx, message, out);
+            }
+            other => self.handle_change(cx, other, out),
+        }
+    }
+
+    /// Refuses a session at set-up.
+    fn refuse(&mut self, cx: &mut SessionCx<'_>, refusal: impl Into<Refusal>, out: &mut Out) {
+        let Refusal { error, port } = refusal.into();
+        let refuse = Refuse { code: error.code as u16, text: error.text.clone(), port };
+        out.send(self.id, Message::Refuse(refuse));
+        self.end(cx, Some(error), out);
+    }
+
+    fn handle_join(&mut self, cx: &mut SessionCx<'_>, join: Join, out: &mut Out) {
+        drop(self.pending.clear());
+        self.pending.add(cx.now + APPLICATION_MAX, Awaited::Answer);
+        out.push(Effect::Serve(self.id, join));
+    }
+
+    /// What is served under the name that was asked for, or why there is nothing.
+    pub fn handle_served(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        served: Result<Served, Refusal>,
+        out: &mut Out,
+    ) {
+        let Served { name, title, give_up_ms, flows, mut ports } = match served {
+            Ok(served) => served,
+            Err(refusal) => return self.refuse(cx, refusal, out),
+        };
+        self.name = name;
+        let offer = Offer { session: self.id.0, title, give_up_ms, flows };
+        self.give_up_after = give_up_after(&offer);
+        self.flows = offer.flows.iter().cloned().map(Flow::new).collect();
+        let offer = Message::Offer(offer);
+        self.transcript = extend([0; 32], &offer);
+        if let Err(error) = self.enter_fan_outs(cx, &mut ports) {
+            return self.refuse(cx, error, out);
+        }
+        self.ports = Some(ports);
+        out.send(self.id, offer);
+        failpoint!("core.join");
+    }
+
+    /// Flows that are sent once for several are those of fan-outs, which are begun where none runs.
+    fn enter_fan_outs(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        ports: &mut [Option<Port>],
+    ) -> Result<(), Error> {
+        for (index, (flow, port)) in self.flows.iter_mut().zip(ports).enumerate() {
+            if !cx.shared.graphs.is_shared(flow.offer.transport) {
+                continue;
+            }
+            let id = match (cx.fan_outs.running(&self.name, &flow.offer), port.take()) {
+                (Some(id), _) => id,
+                (None, Some(Port::Source(source))) => {
+                    let (name, offer) = (self.name.clone(), flow.offer.clone());
+                    cx.fan_outs.begin(cx.now, cx.shared, name, offer, source)?
+                }
+                (None, _) => {
+                    return Err(Error::new(Code::AccessFailed, "a flow to a group has no source"));
+                }
+            };
+            cx.fan_outs.enter(id, (self.id, index));
+            flow.fan_out = Some((id, None));
+        }
+        Ok(())
+    }
+
+    fn handle_offer(&mut self, cx: &mut SessionCx<'_>, offer: Offer, out: &mut Out) {
+        self.pending.take(Awaited::Offer);
+        failpoint!("core.offer");
+        self.pending.add(cx.now + APPLICATION_MAX, Awaited::Accept);
+        self.transcript = extend([0; 32], &Message::Offer(offer.clone()));
+        self.give_up_after = self.give_up_wish.unwrap_or_else(|| give_up_after(&offer));
+        self.flows = offer.flows.iter().cloned().map(Flow::new).collect();
+        let illegal = offer.flows.iter().enumerate().find_map(|(place, flow)| {
+            if usize::from(flow.flow) != place {
+                return Some(Error::new(Code::Violation, "flows are not numbered in order"));
+            }
+            let legal = cx.shared.graphs.check(flow, usize::from(flow.datagram_len));
+            legal.map_err(|error| named(flow, &error)).err()
+        });
+        match illegal {
+            Some(error) => self.refuse(cx, error, out),
+            None => {
+                let (session, title, flows) = (self.id, offer.title, offer.flows);
+                out.event(CoreEvent::Offered { session, title, flows });
+            }
+        }
+    }
+
+    /// Answers an offer with an access module for each flow that is wanted; the answer goes out
+    /// when the data path is open.
+    ///
+    /// # Errors
+    /// [`Code::NoSuchThing`] when no offer waits; the number or kind of the ports is wrong.
+    pub fn answer(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        ports: Vec<Option<Port>>,
+        out: &mut Out,
+    ) -> Result<(), Error> {
+        let waits = self.state == State::Answering && !self.is_answered;
+        if !waits || ports.len() != self.flows.len() {
+            return Err(Error::new(Code::NoSuchThing, "no offer with so many flows waits"));
+        }
+        for (flow, port) in self.flows.iter().zip(&ports) {
+            check_port(&flow.offer, port.as_ref(), Role::Participant)?;
+        }
+        self.is_answered = true;
+        self.pending.take(Awaited::Accept);
+        self.pending.add(cx.now + ANSWER_MAX, Awaited::Accept);
+        self.ports = Some(ports);
+        self.ask_groups(cx);
+        self.answer_if_open(cx, out);
+        Ok(())
+    }
+
+    /// Sends the ANSWER when the ports are here and the data path is open.
+    pub fn answer_if_open(&mut self, cx: &mut SessionCx<'_>, out: &mut Out) {
+        let len = cx.peer.and_then(|peer| peer.data().datagram_len(cx.now));
+        let answering = self.role == Role::Participant && self.state == State::Answering;
+        let is_open = len.is_some() || !self.needs_datagrams(cx);
+        if !answering || !is_open || self.waits_for_groups() {
+            return;
+        }
+        // No flow that was wanted goes by what the path takes, if that is not known.
+        let len = len.unwrap_or(DATAGRAM_LEN_MIN);
+        let Some(ports) = self.ports.take() else { return };
+        let mut flows = Vec::new();
+        for (index, port) in ports.into_iter().enumerate() {
+            let len = self.datagram_len_of(cx, index, len);
+            let accepted = match port {
+                Some(_) if let Some(error) = self.group_failure(index) => Err(error),
+                Some(port) => self.build_flow(cx, index, port, len),
+                None => Err(Error::new(Code::Refused, "the participant does not want this flow")),
+            };
+            self.note_refused(index, &accepted);
+            flows.push(self.flow_answer(index, accepted, len));
+        }
+        let answer = Message::Answer(Answer { flows });
+        self.transcript = extend(self.transcript, &answer);
+        out.send(self.id, answer);
+        failpoint!("core.answer");
+    }
+
+    fn note_refused(&mut self, index: usize, accepted: &Result<(), Error>) {
+        if let (Some(flow), Err(error)) = (self.flows.get_mut(index), accepted) {
+            flow.refused = Some(error.clone());
+        }
+    }
+
+    /// The longest datagram of a flow over a path that takes `path_len` bytes: a stream is not
+    /// bound by the path.
+    fn datagram_len_of(&self, cx: &SessionCx<'_>, index: usize, path_len: usize) -> usize {
+        let flow = self.flows.get(index);
+        let graphs = &cx.shared.graphs;
+        let len = flow.and_then(|flow| graphs.datagram_len(flow.offer.transport, path_len).ok());
+        len.map_or(path_len, usize::from)
+    }
+
+    fn flow_answer(
+        &self,
+        index: usize,
+        accepted: Result<(), Error>,
+        datagram_len: usize,
+    ) -> FlowAnswer {
+        let flow = self.flows.get(index);
+        let offered = flow.map_or(0, |flow| usize::from(flow.offer.datagram_len));
+        FlowAnswer {
+            flow: index as u16,
+            accepted: accepted.map_err(|error| (error.code as u16, error.text)),
+            label: flow.map_or(0, |flow| flow.label_rx),
+            datagram_len: datagram_len.min(offered) as u16,
+            stream_token: None,
+            base: flow.and_then(|flow| match &flow.end {
+                FlowEnd::Member(member) => Some(member.base()),
+                _ => None,
+            }),
+            stream_port: None,
+        }
+    }
+
+    fn handle_answer(&mut self, cx: &mut SessionCx<'_>, answer: &Answer, out: &mut Out) {
+        let ports = self.ports.take().unwrap_or_default();
+        self.pending.take(Awaited::Answer);
+        self.transcript = extend(self.transcript, &Message::Answer(answer.clone()));
+        let transcript = self.transcript;
+        if !self.names_each(&answer.flows) {
+            let text = "ANSWER does not name each flow once, in order";
+            return self.fail(cx, Error::new(Code::Violation, text), out);
+        }
+        let mut flows = Vec::new();
+        for (index, (given, port)) in answer.flows.iter().zip(ports).enumerate() {
+            let len = usize::from(given.datagram_len);
+            let is_member = self.flows.get(index).is_some_and(|flow| flow.fan_out.is_some());
+            let built = match (&given.accepted, port) {
+                (Ok(()), _) if is_member => self.begin_member(cx, index, len),
+                (Ok(()), Some(port)) => self.build_flow(cx, index, port, len),
+                (Err((code, text)), _) => Err(Error::from_peer(*code, text)),
+                (Ok(()), None) => Err(Error::new(Code::AccessFailed, "")),
+            };
+            self.note_refused(index, &built);
+            let accepted = built.is_ok();
+            let mut answer = self.flow_answer(index, built, len);
+            if accepted {
+                self.set_label_tx(index, given.label);
+                let expected = self.expect_channel(cx, index);
+                (answer.stream_token, answer.stream_port) =
+                    expected.map_or((None, None), |(token, port)| (Some(token), port));
+            }
+            flows.push(answer);
+        }
+        out.send(self.id, Message::Accept(Accept { transcript, flows }));
+        self.end_members(cx, false, out);
+        failpoint!("core.accept");
+        self.tell_ready(out);
+    }
+
+    /// Whether an answer has something for each flow, in order.
+    fn names_each(&self, given: &[FlowAnswer]) -> bool {
+        let in_order = given.iter().enumerate().all(|(at, it)| usize::from(it.flow) == at);
+        given.len() == self.flows.len() && in_order
+    }
+
+    /// A Participant takes part in a flow to several from now on.
+    fn begin_member(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        index: usize,
+        datagram_len: usize,
+    ) -> Result<(), Error> {
+        let gone = || Error::new(Code::Internal, "the flow to the group is gone");
+        let flow = self.flows.get_mut(index).ok_or_else(gone)?;
+        let (fan_out, _) = flow.fan_out.ok_or_else(gone)?;
+        let (fed, label) = cx.fan_outs.fed(fan_out).ok_or_else(gone)?;
+        cx.fan_outs.set_len(&mut cx.shared.pool, fan_out, (self.id, index), datagram_len);
+        flow.label_rx = label;
+        flow.end = FlowEnd::Member(FanOutMember::new(fan_out, flow.offer.flow, fed));
+        Ok(())
+    }
+
+    fn tell_ready(&mut self, out: &mut Out) {
+        self.was_ready = true;
+        // Bytes that both ends remember alike from the set-up on are what the changes of each flow
+        // add to.
+        self.flows.iter_mut().for_each(|flow| flow.transcript = self.transcript);
+        // The Creator's flows begin when the Participant says so.
+        self.ready_waits = self.role == Role::Participant;
+        if self.role == Role::Creator {
+            out.event(CoreEvent::Ready { session: self.id });
+        }
+        self.tell_ready_if_open(out);
+    }
+
+    fn handle_accept(&mut self, cx: &mut SessionCx<'_>, accept: &Accept, out: &mut Out) {
+        if let Err(error) = self.take_accept(cx, accept, out) {
+            return self.fail(cx, error, out);
+        }
+        failpoint!("core.ready");
+        self.tell_ready(out);
+    }
+
+    fn take_accept(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        accept: &Accept,
+        out: &mut Out,
+    ) -> Result<(), Error> {
+        let violation = |text: &str| Err(Error::new(Code::Violation, text));
+        if !self.is_answered || self.ports.is_some() {
+            return violation("ACCEPT before ANSWER");
+        }
+        self.pending.take(Awaited::Accept);
+        if accept.transcript != self.transcript {
+            return violation("the two ends do not remember the same offer and answer");
+        }
+        if !self.names_each(&accept.flows) {
+            return violation("ACCEPT does not name each flow once, in order");
+        }
+        for (index, given) in accept.flows.iter().enumerate() {
+            match &given.accepted {
+                Ok(()) if self.is_in_group(cx, index) => {
+                    self.begin_in_group(cx, index, given.label, given.base, out)?;
+                }
+                Ok(()) => self.set_label_tx(index, given.label),
+                Err((code, text)) => {
+                    self.drop_flow(cx, index, &Error::from_peer(*code, text), out);
+                }
+            }
+        }
+        self.dial_channels(cx, accept)
+    }
+
+    fn set_label_tx(&mut self, index: usize, label: u32) {
+        if let Some(flow) = self.flows.get_mut(index) {
+            flow.set_label_tx(label);
+        }
+    }
+
+    /// Makes this end of a flow: its graph, its label, its access module.
+    fn build_flow(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        index: usize,
+        port: Port,
+        datagram_len: usize,
+    ) -> Result<(), Error> {
+        let flow = self.flows.get(index);
+        let flow = flow.ok_or_else(|| Error::new(Code::NoSuchThing, "no such flow"))?;
+        let offer = flow.offer.clone();
+        check_port(&offer, Some(&port), self.role)?;
+        let len_max = usize::from(offer.datagram_len);
+        let len = datagram_len.min(len_max);
+        let graphs = &cx.shared.graphs;
+        graphs.check(&offer, len)?;
+        // Who sends is ready for the path to take more later.
+        let built_for = if matches!(port, Port::Source(_)) { len_max } else { len };
+        let unit_len_max = offer.unit_len_max as usize;
+        let built = graphs.build(&offer.graph, built_for, unit_len_max)?;
+        let ordered = graphs.gives_order(offer.transport, &offer.graph);
+        let reliable = graphs.is_reliable(offer.transport);
+        // What this end has found out since, else what was agreed.
+        let found = cx.peer.and_then(|peer| peer.data().settled_len());
+        let found = found.filter(|_| !graphs.is_stream(offer.transport)).unwrap_or(len);
+        let is_loopback = cx.peer.is_some_and(|peer| peer.remote().ip().is_loopback());
+        let pace = graphs.pace(&offer, is_loopback);
+        // The label of a group is its sender's.
+        let is_group = graphs.is_shared(offer.transport);
+        let label = if is_group { 0 } else { self.allot(cx, index, 0)? };
+        let params = FlowParams { id: index as u16, unit_len_max, digest: offer.digest };
+        let (now, queues) = (cx.now, cx.shared.queues);
+        let end = match port {
+            Port::Source(source) => {
+                let epoch = TxEpoch::new(0, built, label);
+                let mut flow = Sender::new(now, params, source, epoch, pace, queues);
+                flow.set_datagram_len(&mut cx.shared.pool, found);
+                FlowEnd::Sender(Box::new(flow))
+            }
+            Port::Sink(mut sink) => {
+                let clock = cx.peer.and_then(|peer| peer.data().clock());
+                sink.handle_clock(clock.unwrap_or_default());
+                let epoch = RxEpoch::new(0, built, label, ordered);
+                let flow = Receiver::new(params, sink, epoch, reliable, now, queues);
+                FlowEnd::Receiver(Box::new(flow))
+            }
+        };
+        if let Some(flow) = self.flows.get_mut(index) {
+            (flow.end, flow.label_rx) = (end, label);
+        }
+        Ok(())
+    }
+}
+
+/// How long contact may be lost before a session that was offered so is given up.
+fn give_up_after(offer: &Offer) -> Duration {
+    offer.give_up_ms.map_or(GIVE_UP_AFTER, |ms| Duration::from_millis(ms.into()))
+}
+
+/// The kind of access module that a flow needs at an end.
+fn check_port(offer: &FlowOffer, port: Option<&Port>, role: Role) -> Result<(), Error> {
+    let sends = match offer.direction {
+        Direction::ToParticipant => role == Role::Creator,
+        Direction::ToCreator => role == Role::Participant,
+    };
+    match port {
+        Some(Port::Source(_)) if !sends => {
+            Err(Error::new(Code::NoSuchThing, format!("{}: this end receives", offer.name)))
+        }
+        Some(Port::Sink(_)) if sends => {
+            Err(Error::new(Code::NoSuchThing, format!("{}: this end sends", offer.name)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An error with the name of the flow that it is about.
+pub(crate) fn named(flow: &FlowOffer, error: &Error) -> Error {
+    Error::new(error.code, format!("{}: {}", flow.name, error.text))
+}
+
+/// The transcript with another message: what both ends must remember alike.
+pub(super) fn extend(transcript: [u8; 32], message: &Message) -> [u8; 32] {
+    let mut bytes = Vec::new();
+    // What cannot be encoded cannot have been sent.
+    let _ = message.encode(&mut bytes);
+    Sha256::new().chain_update(transcript).chain_update(&bytes).finalize().into()
+}

@@ -1,0 +1,44 @@
+//! [`Transmit`]: what goes out, how, from where and to whom.
+
+use crate::ids::StreamId;
+use dacapo_packet::Packet;
+use std::net::SocketAddr;
+
+/// How a [`Transmit`] goes to its remote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// As datagrams, in the lane for control.
+    Control,
+    /// As datagrams, in the lane for data.
+    Data,
+    /// As records of the byte stream of a flow.
+    Stream(StreamId),
+}
+
+/// One of the places at which a core receives, by a number of who drives it: what came to one is
+/// answered from there, for another would not be known to the remote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Local(pub u64);
+
+/// Something to send.
+#[derive(Debug)]
+pub struct Transmit {
+    /// Which way.
+    pub way: Way,
+    /// From where: the place at which the remote is known to have come in; any will do when it is
+    /// not said.
+    pub local: Option<Local>,
+    /// To whom; the address of the peer's control port when it goes by a stream.
+    pub remote: SocketAddr,
+    /// What.
+    pub payload: Payload,
+}
+
+/// The bytes of a [`Transmit`].
+#[derive(Debug)]
+pub enum Payload {
+    /// One datagram.
+    Bytes(Vec<u8>),
+    /// A packet or train in the core's pool; give it back through [`crate::Core::transmitted`].
+    Packet(Packet),
+}
