@@ -8,7 +8,8 @@ use crate::traffic::{Pattern, PatternSink, PatternSource, Record, Seen};
 use crate::{NodeId, Trace, World};
 use dacapo_base::{Random, Time, seeds};
 use dacapo_core::{
-    CoreConfig, CoreEvent, Error, Joining, Ledger, Port, Publisher, SessionId, SessionSpec, Wishes,
+    CoreConfig, CoreEvent, Error, Forgets, Joining, Ledger, Port, Publisher, SessionId,
+    SessionSpec, Wishes,
 };
 use dacapo_lift::{Catalogue, DropReason, ModuleCounters};
 use dacapo_link::{LinkConfig, LinkStats, Loss, Passage};
@@ -44,6 +45,8 @@ pub struct Scenario {
     pub catalogue: Catalogue,
     /// Whether the world looks at everything besides what is ready.
     pub visits_all: bool,
+    /// For tests of that: the owner in each core that forgets when its own are due.
+    pub forgets: Option<Forgets>,
 }
 
 impl Scenario {
@@ -65,7 +68,8 @@ impl Scenario {
             changes: 0,
             time_max: Duration::from_secs(60),
             catalogue: crate::catalogue(),
-            visits_all: seeds::number("DACAPO_VISIT_ALL", 0) > 0,
+            visits_all: seeds::number("DACAPO_VISIT_ALL", 1) > 0,
+            forgets: None,
         }
     }
 
@@ -222,6 +226,11 @@ pub fn run(scenario: &Scenario) -> Outcome {
     let creator = world.add(config(scenario, 1));
     let participant = world.add(config(scenario, 1));
     world.dials(participant);
+    if let Some(forgets) = scenario.forgets {
+        for node in [creator, participant] {
+            world.core(node).forget_due(forgets);
+        }
+    }
     let longest = scenario.pattern.len_max as u32 + 16;
     let spec = SessionSpec {
         name: NAME.into(),

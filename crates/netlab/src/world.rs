@@ -151,7 +151,7 @@ impl World {
             held: false,
             calendar_ahead_ns: 0,
             amplification: 0.0,
-            visits_all: seeds::number("DACAPO_VISIT_ALL", 0) > 0,
+            visits_all: seeds::number("DACAPO_VISIT_ALL", 1) > 0,
         }
     }
 

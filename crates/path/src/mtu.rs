@@ -31,7 +31,7 @@
 //! who sends nothing long is asked nothing long.
 
 use crate::prober::{DATAGRAM_LEN_FULL, DATAGRAM_LEN_MIN};
-use dacapo_base::Time;
+use dacapo_base::{Time, earlier};
 use std::time::Duration;
 
 /// So many bytes in long datagrams are worth a question of their length, 2 % of them.
@@ -95,6 +95,8 @@ pub(crate) struct PathMtu {
     /// Bytes that were sent in datagrams longer than the least, or as long as may be, since the
     /// last question about them.
     long_bytes: u64,
+    /// There were any when the last question was due: what is sent makes nothing due by itself.
+    sends_long: bool,
     confirmed_at: Time,
     /// When a longer one is tried next.
     raise_at: Time,
@@ -115,6 +117,7 @@ impl PathMtu {
             phase: Phase::Steady { asked: None },
             // What the opening did not show may have been lost: it is looked for once in any case.
             long_bytes: u64::from(len < DATAGRAM_LEN_FULL),
+            sends_long: len < DATAGRAM_LEN_FULL,
             confirmed_at: now,
             raise_at: now,
             hint_at: now,
@@ -165,6 +168,7 @@ impl PathMtu {
 
     /// The length of a question that is due anyway: what is in use, when that is to be confirmed.
     pub fn confirm_len(&mut self, now: Time) -> usize {
+        self.sends_long = self.long_bytes > 0;
         let Phase::Steady { asked: None } = self.phase else { return 0 };
         let is_old = now.since(self.confirmed_at) >= CONFIRM_AFTER && self.long_bytes > 0;
         let is_due = self.long_bytes >= CONFIRM_BYTES || is_old;
@@ -239,20 +243,25 @@ impl PathMtu {
 
     /// Whether a longer length is possible and would be used.
     fn wants_more(&self) -> bool {
-        self.len < DATAGRAM_LEN_FULL && self.long_bytes > 0
+        self.len < DATAGRAM_LEN_FULL && self.sends_long
     }
 
     fn poll_suspect(&mut self, now: Time) -> Option<usize> {
         let Phase::Suspect { trials, next_at } = &mut self.phase else { return None };
         let wait = self.wait;
+        let (pairs, is_half) = (trials.len() / 2, trials.len() % 2 == 1);
+        let is_over = trials.last().is_none_or(|last| now >= last.at + wait);
+        let is_due = if pairs < PAIRS_MAX { now >= *next_at } else { is_over };
+        if !is_half && !is_due {
+            return None;
+        }
         if chance(trials.iter().filter(|trial| now >= trial.at + wait)) <= CHANCE_MAX {
             let (high, since) = (self.len, trials.first().map_or(0, |first| first.number));
             self.len = DATAGRAM_LEN_MIN;
             self.search(high, since);
             return self.poll_search(now);
         }
-        let (pairs, is_half) = (trials.len() / 2, trials.len() % 2 == 1);
-        if is_half || (pairs < PAIRS_MAX && now >= *next_at) {
+        if is_half || pairs < PAIRS_MAX {
             if is_half {
                 *next_at = now + PAIR_EVERY;
             }
@@ -260,10 +269,7 @@ impl PathMtu {
             let is_long = (pairs % 2 == 0) != is_half;
             return Some(if is_long { self.len } else { DATAGRAM_LEN_MIN });
         }
-        let is_over = trials.last().is_none_or(|last| now >= last.at + wait);
-        if pairs >= PAIRS_MAX && is_over {
-            self.phase = Phase::Steady { asked: None };
-        }
+        self.phase = Phase::Steady { asked: None };
         None
     }
 
@@ -294,21 +300,23 @@ impl PathMtu {
         if search.is_over() {
             self.len = search.low;
             self.phase = Phase::Steady { asked: None };
-            (self.long_bytes, self.confirmed_at) = (0, now);
+            (self.long_bytes, self.sends_long, self.confirmed_at) = (0, false, now);
             (self.raise_at, self.hint) = (now + RAISE_AFTER, None);
             return None;
         }
         Some(search.candidate)
     }
 
-    /// When [`PathMtu::poll`] has something new to say.
-    pub fn next_deadline(&self) -> Option<Time> {
+    /// When [`PathMtu::poll`] has something new to say, when an answer may take so long.
+    pub fn next_deadline(&self, wait: Duration) -> Option<Time> {
         match &self.phase {
-            Phase::Steady { asked: Some((_, at)) } => Some(*at + self.wait),
-            Phase::Steady { asked: None } => self.wants_more().then_some(self.raise_at),
+            Phase::Steady { asked } => {
+                let raise = self.wants_more().then_some(self.raise_at);
+                earlier(raise, asked.map(|(_, at)| at + wait))
+            }
             Phase::Suspect { trials, next_at } if trials.len() / 2 < PAIRS_MAX => Some(*next_at),
-            Phase::Suspect { trials, .. } => trials.last().map(|last| last.at + self.wait),
-            Phase::Search(search) => Some(search.asked.map_or(Time::ZERO, |at| at + self.wait)),
+            Phase::Suspect { trials, .. } => trials.last().map(|last| last.at + wait),
+            Phase::Search(search) => Some(search.asked.map_or(Time::ZERO, |at| at + wait)),
         }
     }
 }

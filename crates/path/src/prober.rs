@@ -154,8 +154,14 @@ impl Prober {
     }
 
     fn poll_mtu(&mut self, now: Time) -> Option<usize> {
+        let wait = self.answer_wait();
+        self.mtu.as_mut()?.poll(now, wait)
+    }
+
+    /// How long an answer is waited for before a length is doubted.
+    fn answer_wait(&self) -> Duration {
         let wait = self.rtt.smoothed().unwrap_or_default() + self.rtt.deviation() * 4;
-        self.mtu.as_mut()?.poll(now, wait.max(ANSWER_WAIT_MIN))
+        wait.max(ANSWER_WAIT_MIN)
     }
 
     /// Datagrams of this length were sent to the path, so many bytes of them.
@@ -263,7 +269,7 @@ impl Prober {
     #[must_use]
     pub fn next_deadline(&self, now: Time) -> Time {
         let mtu_at = match &self.mtu {
-            Some(mtu) => mtu.next_deadline().filter(|_| !self.is_silent(now)),
+            Some(mtu) => mtu.next_deadline(self.answer_wait()).filter(|_| !self.is_silent(now)),
             None => self.settled_at(),
         };
         let next_at = self.next_at.min(mtu_at.unwrap_or(Time::NEVER));

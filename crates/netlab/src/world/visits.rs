@@ -19,7 +19,7 @@ const PARTS_PER_STEP: u64 = 16;
 
 impl World {
     /// From now on everything is looked at besides what is ready, or no longer;
-    /// `DACAPO_VISIT_ALL=1` begins every world so.
+    /// `DACAPO_VISIT_ALL=0` begins no world so.
     pub fn set_visits_all(&mut self, visits_all: bool) {
         self.visits_all = visits_all;
     }

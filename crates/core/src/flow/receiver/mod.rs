@@ -347,6 +347,12 @@ impl Receiver {
         let ending = self.account.ending(self.settling.way_lost());
         self.drain_all(cx);
         self.lose_below(cx.now, units);
+        // Old epochs are over with it: nothing is due later that would say so.
+        while let Some(between) = self.epochs.boundary()
+            && self.tracker.floor() >= between.base
+        {
+            self.settle_first(cx, between.base, out);
+        }
         self.account.settle();
         self.close(cx, &ending, out);
         self.account.answer(out);
