@@ -7,7 +7,7 @@
 mod common;
 
 use common::{active, answer, check_empty, check_held, check_serves, let_in, ready, serving, told};
-use dacapo_core::{Code, CoreEvent, Wishes};
+use dacapo_core::{Code, CoreEvent, JoinParams};
 use dacapo_fuzz::rig::peer::{Peer, extend};
 use dacapo_fuzz::rig::{Rig, ports};
 use dacapo_fuzz::targets::samples;
@@ -68,7 +68,7 @@ fn joined_by_core() -> (Rig, Peer, StreamId) {
         _ => None,
     });
     let now = rig.now();
-    rig.core().join(now, open.unwrap(), "any", Wishes::default()).unwrap();
+    rig.core().join(now, open.unwrap(), "any", JoinParams::default()).unwrap();
     peer.talk(&mut rig);
     let stream = peer.accepted[1];
     let flow = FlowOffer { flow: 0, ..ports::flow("f", Direction::ToCreator, &[1, 2, 3], 3) };

@@ -6,7 +6,7 @@
 use dacapo_base::{Random, Time};
 use dacapo_fuzz::{find, known};
 use dacapo_heap::measure;
-use dacapo_lift::{Graph, Node, Params, Runner, Surroundings};
+use dacapo_lift::{Context, Graph, Node, Params, Runner};
 use dacapo_packet::Pool;
 use dacapo_wire::segment::Header;
 
@@ -31,7 +31,7 @@ fn first_segments(index: u16, units: u16, unit_len_max: usize) -> u64 {
             let bytes = [&Header { unit, index, last: false }.emit()[..], &[7]].concat();
             let packet = pool.packet_from(0, &bytes, 0).unwrap();
             let now = Time::from_millis(1);
-            let mut around = Surroundings { now, pool: &mut pool, random: &mut random };
+            let mut around = Context { now, pool: &mut pool, random: &mut random };
             runner.handle_up(&mut around, packet);
             runner.run(&mut around);
         }

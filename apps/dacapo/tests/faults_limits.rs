@@ -13,7 +13,7 @@ mod faulty;
 
 use common::{LONG, Place, Running, flow, movie_session, session, wait_until};
 use dacapo::host::Host;
-use dacapo::patience::Patience;
+use dacapo::patience::Tolerance;
 use faulty::{address, bytes, events, fails_typed, ledgers_close, start};
 use std::fs;
 use std::net::TcpStream;
@@ -149,7 +149,7 @@ fn program_host_without_descriptors() {
     println!("turns {} .", turn_for(&mut host, Duration::from_secs(3)));
     assert!(limit(pid, 1_024));
     let before = descriptors(pid);
-    let mut patience = Patience::new(Instant::now(), LONG);
+    let mut patience = Tolerance::new(Instant::now(), LONG);
     // Those who wait are taken in; what they do not say ends them, so it is looked at often.
     while descriptors(pid) <= before && patience.lasts(Instant::now()) {
         turn_for(&mut host, Duration::from_millis(10));

@@ -9,13 +9,13 @@ use super::figures_1998::{ALL_COMMANDS, COMMANDS, PICTURE, PICTURE_AFTER_FIRST, 
 use super::series::{Columns, Series};
 use super::timed::{Measured, TimedPublisher};
 use crate::cli::BenchControlArgs;
-use crate::edge::{Edge, Happening, interrupted};
+use crate::edge::{App, AppEvent, interrupted};
 use crate::exit::{Exit, Failure};
 use crate::folder;
 use crate::output::{self, Table, line};
 use crate::progress::Progress;
 use dacapo::access::{Sinks, Wanted};
-use dacapo::engine::{CoreEvent, SessionId, Wishes};
+use dacapo::engine::{CoreEvent, JoinParams, SessionId};
 use dacapo::media::TestMovie;
 use dacapo::offer::{FLOW_ALL, MODULE_ACCESS};
 use dacapo::plan::{Assumptions, Plan};
@@ -79,7 +79,7 @@ fn measure(args: &BenchControlArgs, dir: &Path, measured: &Measured) -> Result<S
     let file = dir.join("movie.avi");
     write(&file, &movie)?;
     let server = Server::start(dir, measured)?;
-    let mut edge = Edge::open()?;
+    let mut edge = App::open()?;
     let viewed = view(&mut edge, server.addr, args.rounds, &mut progress);
     let ended = server.end();
     progress.clear();
@@ -140,7 +140,7 @@ impl Server {
 
 /// Plays, and sends the commands; how long each answer took.
 fn view(
-    edge: &mut Edge,
+    edge: &mut App,
     addr: SocketAddr,
     rounds: u32,
     progress: &mut Progress,
@@ -148,7 +148,7 @@ fn view(
     let peer = edge.connect(&addr.to_string(), None, progress)?;
     let failed = |error: &dacapo::Error| Failure::core(FAILED, error);
     let now = edge.reactor().now();
-    let session = edge.core().join(now, peer, SESSION, Wishes::default());
+    let session = edge.core().join(now, peer, SESSION, JoinParams::default());
     let session = session.map_err(|error| failed(&error))?;
     let offered = wait_for(edge, |event| match event {
         CoreEvent::Offered { flows, .. } => Some(flows),
@@ -177,7 +177,7 @@ fn view(
 }
 
 /// Sends a command and waits for its answer: how long that took, in nanoseconds.
-fn ask(edge: &mut Edge, session: SessionId, command: Command) -> Result<u64, Failure> {
+fn ask(edge: &mut App, session: SessionId, command: Command) -> Result<u64, Failure> {
     let now = edge.reactor().now();
     let asked = edge.core().control(now, session, FLOW_ALL, MODULE_ACCESS, &command.encode());
     let request = asked.map_err(|error| Failure::core(FAILED, &error))?;
@@ -191,10 +191,10 @@ fn ask(edge: &mut Edge, session: SessionId, command: Command) -> Result<u64, Fai
     Ok(edge.reactor().now().since(now).as_nanos() as u64)
 }
 
-fn play_on(edge: &mut Edge, time: Duration) -> Result<(), Failure> {
+fn play_on(edge: &mut App, time: Duration) -> Result<(), Failure> {
     let end = Instant::now() + time;
     while let Some(left) = end.checked_duration_since(Instant::now()).filter(|it| !it.is_zero()) {
-        if let Some(Happening::Signal(signal)) = edge.next(left)? {
+        if let Some(AppEvent::Signal(signal)) = edge.next(left)? {
             return Err(interrupted(signal));
         }
     }
@@ -202,17 +202,17 @@ fn play_on(edge: &mut Edge, time: Duration) -> Result<(), Failure> {
 }
 
 fn wait_for<T>(
-    edge: &mut Edge,
+    edge: &mut App,
     mut wanted: impl FnMut(CoreEvent) -> Option<T>,
 ) -> Result<T, Failure> {
     loop {
         match edge.next(Duration::from_secs(1))? {
-            Some(Happening::Signal(signal)) => return Err(interrupted(signal)),
-            Some(Happening::Core(
+            Some(AppEvent::Signal(signal)) => return Err(interrupted(signal)),
+            Some(AppEvent::Core(
                 CoreEvent::SessionEnded { error: Some(error), .. }
                 | CoreEvent::PeerLost { error, .. },
             )) => return Err(Failure::core(FAILED, &error)),
-            Some(Happening::Core(event)) => {
+            Some(AppEvent::Core(event)) => {
                 if let Some(found) = wanted(event) {
                     return Ok(found);
                 }

@@ -8,7 +8,9 @@ use super::series::Series;
 use dacapo::Command;
 use dacapo::Error;
 use dacapo::Time;
-use dacapo::engine::{CommandError, Joining, Port, Publisher, Source, SourcePoll, UnitWriter};
+use dacapo::engine::{
+    CommandError, JoinRequest, Port, SessionProvider, Source, SourcePoll, UnitWriter,
+};
 use dacapo::offer::FlowOffer;
 use dacapo_sys::clock;
 use std::collections::BTreeMap;
@@ -60,17 +62,21 @@ pub fn word(command: Command) -> &'static str {
 /// A publisher whose access modules are measured.
 pub struct TimedPublisher {
     /// The publisher.
-    pub inner: Box<dyn Publisher>,
+    pub inner: Box<dyn SessionProvider>,
     /// Where the times go.
     pub measured: Measured,
 }
 
-impl Publisher for TimedPublisher {
-    fn offer(&mut self, joining: &Joining, flows: &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> {
+impl SessionProvider for TimedPublisher {
+    fn offer(
+        &mut self,
+        joining: &JoinRequest,
+        flows: &[FlowOffer],
+    ) -> Result<Vec<FlowOffer>, Error> {
         self.inner.offer(joining, flows)
     }
 
-    fn open(&mut self, flow: &FlowOffer, joining: &Joining) -> Result<Port, String> {
+    fn open(&mut self, flow: &FlowOffer, joining: &JoinRequest) -> Result<Port, String> {
         let before = clock::now();
         let port = self.inner.open(flow, joining)?;
         let taken = clock::now().since(before).as_nanos() as u64;
@@ -85,7 +91,7 @@ impl Publisher for TimedPublisher {
         })
     }
 
-    fn share(&mut self, flow: &FlowOffer, joining: &Joining) {
+    fn share(&mut self, flow: &FlowOffer, joining: &JoinRequest) {
         self.inner.share(flow, joining);
     }
 }

@@ -4,7 +4,7 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
-use dacapo_base::Patience;
+use dacapo_base::Tolerance;
 use dacapo_lab::nightly::{Failure, State};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ fn nightly(folder: &Path, seed_seconds: &str) -> Command {
 
 /// Waits until more than `count` seeds are noted.
 fn wait_for_seeds(folder: &Path, count: u64) -> State {
-    let mut patience = Patience::new(Instant::now(), LONG);
+    let mut patience = Tolerance::new(Instant::now(), LONG);
     loop {
         let state = State::load(folder).unwrap();
         if state.seeds.count > count {

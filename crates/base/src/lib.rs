@@ -6,7 +6,7 @@
 //!
 //! Beside them [`Gather`], which says when the receiver of a stream of trains looks at it; and for
 //! tests [`failpoint!`], the named places where one ends the process (not in release), [`seeds`],
-//! which tries many, [`Patience`], after which one that waits hangs, and [`skip()`], which counts
+//! which tries many, [`Tolerance`], after which one that waits hangs, and [`skip()`], which counts
 //! what cannot run on this host.
 //!
 //! `dacapo-sys` reads the clock and the system's randomness, at the edge.
@@ -28,7 +28,7 @@ pub mod skip;
 mod time;
 
 pub use gather::Gather;
-pub use patience::Patience;
+pub use patience::Tolerance;
 pub use random::Random;
 pub use skip::skip;
 pub use time::{Time, earlier};

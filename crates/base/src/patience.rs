@@ -1,4 +1,4 @@
-//! [`Patience`]: how long a test waits before it says that something hangs.
+//! [`Tolerance`]: how long a test waits before it says that something hangs.
 //!
 //! A machine that is shared stops a process for minutes, and a test that then goes on has waited
 //! long by the clock without a chance to see anything. So what counts is from one look to the next,
@@ -27,7 +27,7 @@ pub fn until<T>(
     most: Duration,
     mut ask: impl FnMut() -> Option<T>,
 ) -> Option<T> {
-    let mut patience = Patience::new(clock(), most);
+    let mut patience = Tolerance::new(clock(), most);
     loop {
         let answer = ask();
         if answer.is_some() || !patience.lasts(clock()) {
@@ -38,12 +38,12 @@ pub fn until<T>(
 
 /// What is left of a wait.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Tolerance {
     left: Duration,
     looked: Instant,
 }
 
-impl Patience {
+impl Tolerance {
     /// From now on, this long.
     #[must_use]
     pub fn new(now: Instant, most: Duration) -> Self {

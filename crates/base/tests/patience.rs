@@ -1,6 +1,6 @@
 //! Patience, on a clock of its own.
 
-use dacapo_base::Patience;
+use dacapo_base::Tolerance;
 use dacapo_base::patience::until;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 fn time_in_which_nobody_looked_counts_for_one_step() {
     let ms = Duration::from_millis;
     let mut now = Instant::now();
-    let mut patience = Patience::new(now, ms(3_000));
+    let mut patience = Tolerance::new(now, ms(3_000));
     now += ms(600_000);
     assert!(patience.lasts(now), "stopped for ten minutes: 1 s");
     for _ in 0..399 {

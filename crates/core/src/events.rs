@@ -84,7 +84,7 @@ pub enum CoreEvent {
         to: usize,
     },
     /// A flow is carried by another transport than was agreed, which gives it as much.
-    StoodIn {
+    Fallback {
         /// The session.
         session: SessionId,
         /// The flow's place in the session.
@@ -143,7 +143,7 @@ pub enum CoreEvent {
     },
     /// The peer serves the session at another port of its host, and refuses it at this one.
     /// [`CoreEvent::SessionEnded`] follows.
-    Elsewhere {
+    Redirected {
         /// The session.
         session: SessionId,
         /// The port.

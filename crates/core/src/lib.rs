@@ -50,12 +50,12 @@ pub use groups::GroupAsk;
 pub use ids::{PeerId, SessionId, StreamId};
 pub use labels::LABELS_MAX;
 pub use ledger::{Ledger, UnitHash};
-pub use peer::{DialParams, Look};
+pub use peer::{DialParams, HostLookup};
 pub use port::{
     BeginError, CommandError, Ending, Port, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
 pub use queues::Queues;
-pub use served::{Joining, Publisher, SessionSpec, Wishes};
+pub use served::{JoinParams, JoinRequest, SessionProvider, SessionSpec};
 pub use session::table;
 pub use status::{CoreCounters, FlowStatus};
-pub use transmit::{Local, Payload, Transmit, Way};
+pub use transmit::{ListenerId, Payload, Transmit, Way};

@@ -38,20 +38,20 @@ const STRANGE_TRANSPORTS: RangeInclusive<u16> = 0x8000..=0xFFFF;
 
 /// What a Participant wants besides the session's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wishes {
+pub struct JoinParams {
     /// What every flow must be, besides what the Creator asks of it; at most
     /// [`dacapo_wire::limits::JOIN_ATTRIBUTES_MAX`].
     pub attributes: Vec<AttributeForm>,
     /// Media begin where those are who have joined before, not at their beginning.
     pub live: bool,
     /// The session may be joined at another port of the same host when the peer says so:
-    /// [`crate::CoreEvent::Elsewhere`].
+    /// [`crate::CoreEvent::Redirected`].
     pub follows: bool,
 }
 
-/// Who joins a session, and what it can and wants, for its [`Publisher`].
+/// Who joins a session, and what it can and wants, for its [`SessionProvider`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Joining {
+pub struct JoinRequest {
     /// The session's name.
     pub name: String,
     /// Where the control connection of the Participant comes from.
@@ -70,10 +70,10 @@ pub struct Joining {
 }
 
 /// What the access modules of a served session are made with, anew for each Participant.
-pub trait Publisher: Send {
+pub trait SessionProvider: Send {
     /// The port of this host at which a Participant is to join instead; asked only about one that
     /// may be sent there.
-    fn elsewhere(&mut self, _joining: &Joining) -> Option<NonZeroU16> {
+    fn redirect(&mut self, _joining: &JoinRequest) -> Option<NonZeroU16> {
         None
     }
 
@@ -82,7 +82,11 @@ pub trait Publisher: Send {
     ///
     /// # Errors
     /// Why there is no session for this Participant; it is refused with that.
-    fn offer(&mut self, joining: &Joining, flows: &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> {
+    fn offer(
+        &mut self,
+        joining: &JoinRequest,
+        flows: &[FlowOffer],
+    ) -> Result<Vec<FlowOffer>, Error> {
         let _ = joining;
         Ok(flows.to_vec())
     }
@@ -92,11 +96,11 @@ pub trait Publisher: Send {
     ///
     /// # Errors
     /// Why it cannot, for the Participant.
-    fn open(&mut self, flow: &FlowOffer, joining: &Joining) -> Result<Port, String>;
+    fn open(&mut self, flow: &FlowOffer, joining: &JoinRequest) -> Result<Port, String>;
 
     /// The Participant takes part in a flow to several that runs: what was opened last for the
     /// same offer feeds this one too, and nothing is opened.
-    fn share(&mut self, _flow: &FlowOffer, _joining: &Joining) {}
+    fn share(&mut self, _flow: &FlowOffer, _joining: &JoinRequest) {}
 }
 
 /// Why a session is not served to who asks for it, and at which port it is.
@@ -129,7 +133,7 @@ pub struct SessionSpec {
 
 struct ServedSession {
     spec: SessionSpec,
-    publisher: Box<dyn Publisher>,
+    publisher: Box<dyn SessionProvider>,
 }
 
 /// A session as it is offered to one Participant, with the Creator's access modules.
@@ -166,7 +170,7 @@ impl ServedSessions {
         &mut self,
         graphs: &Graphs,
         mut spec: SessionSpec,
-        publisher: Box<dyn Publisher>,
+        publisher: Box<dyn SessionProvider>,
     ) -> Result<(), Error> {
         dacapo_wire::name::check(&spec.name)
             .map_err(|error| Error::new(Code::NoSuchThing, format!("{}: {error}", spec.name)))?;
@@ -238,7 +242,7 @@ impl ServedSessions {
             return Err(Error::new(Code::NotServed, join.name).into());
         };
         let joining = joining(graphs, join, asking);
-        if let Some(port) = joining.is_free.then(|| publisher.elsewhere(&joining)).flatten() {
+        if let Some(port) = joining.is_free.then(|| publisher.redirect(&joining)).flatten() {
             let error = Error::new(Code::Elsewhere, format!("{}: port {port}", joining.name));
             return Err(Refusal { error, port: Some(port) });
         }
@@ -289,11 +293,11 @@ pub(crate) fn introduce(
     random: &mut Random,
     peer: &Peer,
     name: &str,
-    wishes: Wishes,
+    wishes: JoinParams,
 ) -> Result<Join, Error> {
     dacapo_wire::name::check(name)
         .map_err(|error| Error::new(Code::NoSuchThing, format!("{name:?}: {error}")))?;
-    let Wishes { attributes, live, follows } = wishes;
+    let JoinParams { attributes, live, follows } = wishes;
     if attributes.len() > JOIN_ATTRIBUTES_MAX {
         let text = format!("attributes in a wish; at most {JOIN_ATTRIBUTES_MAX}");
         return Err(Error::new(Code::TooMany, text));
@@ -313,14 +317,14 @@ pub(crate) fn introduce(
 }
 
 /// Who joins, as far as this core understands it.
-fn joining(graphs: &Graphs, join: Join, asking: &Asking<'_>) -> Joining {
+fn joining(graphs: &Graphs, join: Join, asking: &Asking<'_>) -> JoinRequest {
     let catalogue = graphs.catalogue();
     let modules = catalogue.entries().iter().map(|entry| entry.spec.id);
     let is_offered = |spec: &&&'static TransportSpec| {
         !spec.same_host || (asking.peer.is_here() && join.transports.contains(&spec.id))
     };
     let transports = catalogue.transports().iter().filter(is_offered).map(|spec| spec.id);
-    Joining {
+    JoinRequest {
         remote: asking.peer.remote(),
         modules: common(modules, &join.modules),
         transports: common(transports, &join.transports),
@@ -332,7 +336,7 @@ fn joining(graphs: &Graphs, join: Join, asking: &Asking<'_>) -> Joining {
 }
 
 /// Checks that the Participant has what a flow is made of.
-fn check_common(graphs: &Graphs, flow: &FlowOffer, joining: &Joining) -> Result<(), Error> {
+fn check_common(graphs: &Graphs, flow: &FlowOffer, joining: &JoinRequest) -> Result<(), Error> {
     if !joining.transports.contains(&flow.transport) {
         let name = graphs.transport(flow.transport).map_or("", |spec| spec.name);
         let text =

@@ -18,7 +18,7 @@ pub enum Way {
 /// One of the places at which a core receives, by a number of who drives it: what came to one is
 /// answered from there, for another would not be known to the remote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Local(pub u64);
+pub struct ListenerId(pub u64);
 
 /// Something to send.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Transmit {
     pub way: Way,
     /// From where: the place at which the remote is known to have come in; any will do when it is
     /// not said.
-    pub local: Option<Local>,
+    pub local: Option<ListenerId>,
     /// To whom; the address of the peer's control port when it goes by a stream.
     pub remote: SocketAddr,
     /// What.

@@ -379,7 +379,7 @@ fn share_memory(reactor: &mut Reactor) {
     reactor.set_stream_dialer(shm::SPEC.id, move |Dial { remote, token, .. }| {
         Ok(Box::new(Shm::dial(remote, token, &config)?) as Box<dyn StreamTransport>)
     });
-    reactor.set_stream_stand_in(shm::SPEC.id, tcp::SPEC.id);
+    reactor.set_stream_fallback(shm::SPEC.id, tcp::SPEC.id);
 }
 
 fn system(error: impl std::error::Error + Send + Sync + 'static) -> Error {

@@ -1,7 +1,7 @@
 //! The library that applications use: the catalogue, access modules, and a host to run them on.
 //!
 //! ```text
-//!   session file -> plan -> SessionSpec, Publisher ----+
+//!   session file -> plan -> SessionSpec, SessionProvider ----+
 //!                                                      v
 //!   application <-> Host (identity, clock, sockets) = Reactor + Core
 //!                                                      ^
@@ -44,7 +44,7 @@ pub use place::{Place, PlaceError};
 pub use plan::Plan;
 pub use session::{
     Account, Builder, Change, Creator, Direction, Endpoint, Event, Events, FlowAccount, FlowInfo,
-    Got, Handed, Join, MessageReceiver, MessageSender, Received, Session, Wait, connect,
+    Got, Join, MessageReceiver, MessageSender, Received, SendOutcome, Session, Wait, connect,
     connect_with, create,
 };
 pub use uri::Uri;
@@ -58,8 +58,8 @@ pub mod attributes {
 pub mod engine {
     pub use dacapo_core::{
         BeginError, CommandError, Core, CoreConfig, CoreEvent, DialParams, Ending, GIVE_UP_AFTER,
-        Joining, Ledger, PeerId, Port, Publisher, SessionId, SessionSpec, Sink, Source, SourcePoll,
-        Taken, UnitView, UnitWriter, Wishes,
+        JoinParams, JoinRequest, Ledger, PeerId, Port, SessionId, SessionProvider, SessionSpec,
+        Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
     };
 }
 

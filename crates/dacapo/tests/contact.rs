@@ -9,7 +9,7 @@ mod media;
 
 use dacapo::Plan;
 use dacapo::access::{Sinks, Wanted};
-use dacapo::core::{Ledger, Wishes};
+use dacapo::core::{JoinParams, Ledger};
 use lab::{Lab, Ports};
 use media::{Folder, GRAPH, movie_session};
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn ports(wanted: Wanted) -> Ports {
 /// Plays with a cut of `cut_ms` after two seconds; the accounts of pictures and sound.
 fn play(plan: &Plan, wanted: Wanted, cut_ms: u64) -> [Ledger; 2] {
     let mut lab = Lab::new(1, "delay=20ms", plan.spec(), plan.publisher(1.0));
-    let viewer = lab.join(Wishes::default(), ports(wanted));
+    let viewer = lab.join(JoinParams::default(), ports(wanted));
     lab.run(2_000);
     let (here, there) = (lab.viewers[viewer].node, lab.creator);
     let set = |lab: &mut Lab, cut: bool| {

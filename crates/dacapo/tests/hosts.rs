@@ -5,12 +5,12 @@
 #![allow(clippy::unwrap_used)]
 
 use dacapo::core::{
-    BeginError, Code, CoreEvent, Ending, Error, Joining, Ledger, Port, Publisher, SessionSpec,
-    Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
+    BeginError, Code, CoreEvent, Ending, Error, JoinRequest, Ledger, Port, SessionProvider,
+    SessionSpec, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
 use dacapo::host::Host;
 use dacapo::{Dial, Dialed};
-use dacapo_base::{Patience, Time};
+use dacapo_base::{Time, Tolerance};
 use dacapo_security::Identity;
 use dacapo_sys::poll::Waker;
 use dacapo_transport::shm::{self, Shm};
@@ -48,8 +48,8 @@ impl Source for Numbers {
 
 struct Publish;
 
-impl Publisher for Publish {
-    fn open(&mut self, _: &FlowOffer, _: &Joining) -> Result<Port, String> {
+impl SessionProvider for Publish {
+    fn open(&mut self, _: &FlowOffer, _: &JoinRequest) -> Result<Port, String> {
         Ok(Port::Source(Box::new(Numbers(0))))
     }
 }
@@ -138,7 +138,7 @@ fn play_with(
     }
     let peer = participant.connect(address).unwrap();
     let (mut tokens, mut ended, mut stood_in) = (Vec::new(), None, Vec::new());
-    let mut patience = Patience::new(Instant::now(), MOST);
+    let mut patience = Tolerance::new(Instant::now(), MOST);
     while patience.lasts(Instant::now()) {
         let short = Duration::from_micros(200);
         while creator.next_event(short, &mut tokens).unwrap().is_some() {}
@@ -160,7 +160,7 @@ fn play_with(
             CoreEvent::Ready { session } => {
                 participant.reactor().core().activate(now, session).unwrap();
             }
-            CoreEvent::StoodIn { transport, reason, .. } => stood_in.push((transport, reason)),
+            CoreEvent::Fallback { transport, reason, .. } => stood_in.push((transport, reason)),
             CoreEvent::FlowEnded { session, ledger, hash, .. } => {
                 ended = Some((ledger, hash));
                 participant.reactor().core().close(now, session).unwrap();
@@ -284,7 +284,7 @@ fn who_asks_with_no_time_at_all_hears_what_comes() {
     let mut tokens = Vec::new();
     let peer = participant.connect(creator.listening()[0]).unwrap();
     let (mut is_told, mut is_open) = (false, false);
-    let mut patience = Patience::new(Instant::now(), MOST);
+    let mut patience = Tolerance::new(Instant::now(), MOST);
     while !(is_told && is_open) && patience.lasts(Instant::now()) {
         let event = participant.next_event(Duration::from_millis(5), &mut tokens).unwrap();
         is_open |= matches!(event, Some(CoreEvent::PeerOpen { peer: open }) if open == peer);

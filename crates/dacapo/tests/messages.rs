@@ -9,7 +9,9 @@ mod lab;
 use dacapo::access::Progress;
 use dacapo::access::messages::{Ending, Inbox, Outcome, Ticket};
 use dacapo::access::raw::{RawReceiver, RawSender, RawSource};
-use dacapo::core::{GIVE_UP_AFTER, Joining, Port, Publisher, SessionId, SessionSpec, Wishes};
+use dacapo::core::{
+    GIVE_UP_AFTER, JoinParams, JoinRequest, Port, SessionId, SessionProvider, SessionSpec,
+};
 use dacapo_lift::DropReason;
 use dacapo_netlab::scenario::raw_offer;
 use dacapo_wire::graph::GraphForm;
@@ -23,8 +25,8 @@ const TCP: u16 = 3;
 /// Opens the one flow with a source that stands ready.
 struct Ready(Option<RawSource>);
 
-impl Publisher for Ready {
-    fn open(&mut self, _: &FlowOffer, _: &Joining) -> Result<Port, String> {
+impl SessionProvider for Ready {
+    fn open(&mut self, _: &FlowOffer, _: &JoinRequest) -> Result<Port, String> {
         let source = self.0.take().ok_or("it is open")?;
         Ok(Port::Source(Box::new(source)))
     }
@@ -76,7 +78,7 @@ impl Run {
         };
         let mut lab = Lab::new(seed, link, spec, Box::new(Ready(Some(source))));
         let ports = Box::new(|_: &[FlowOffer]| vec![Some(Port::Sink(Box::new(sink)))]);
-        lab.join(Wishes::default(), ports);
+        lab.join(JoinParams::default(), ports);
         assert!(lab.wait(20_000, |lab| lab.viewers[0].began.is_some()), "seed {seed}");
         Self {
             lab,

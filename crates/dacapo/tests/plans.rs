@@ -168,8 +168,8 @@ fn defaults_follow_the_medium() {
 }
 
 /// Somebody who joins, from this host.
-fn joining(plan: &Plan) -> dacapo_core::Joining {
-    dacapo_core::Joining {
+fn joining(plan: &Plan) -> dacapo_core::JoinRequest {
+    dacapo_core::JoinRequest {
         name: plan.spec().name,
         remote: ([127, 0, 0, 1], 1).into(),
         modules: Vec::new(),

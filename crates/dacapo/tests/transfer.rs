@@ -8,7 +8,7 @@ mod lab;
 mod media;
 
 use dacapo::Attributes;
-use dacapo::core::{BeginError, Ledger, Port, Source, SourcePoll, UnitWriter, Wishes};
+use dacapo::core::{BeginError, JoinParams, Ledger, Port, Source, SourcePoll, UnitWriter};
 use dacapo::plan::{Assumptions, BytesFlow, Plan};
 use dacapo::transfer::{
     DATA_LEN, FileSink, FileSource, Input, Place, TransferProgress, TransferSnapshot, UNIT_LEN_MAX,
@@ -63,7 +63,7 @@ fn transfer(
     });
     let mut lab = Lab::new(seed, link, plan.spec(), plan.publisher_of(1.0, open));
     let ports = Box::new(move |_: &[_]| vec![Some(Port::Source(source))]);
-    let sender = lab.join(Wishes::default(), ports);
+    let sender = lab.join(JoinParams::default(), ports);
     lab.finish(sender, 1, 120_000);
     let chain = lab.chain(sender, 0);
     lab.close(sender);

@@ -6,7 +6,7 @@
 mod lab;
 mod media;
 
-use dacapo::core::{Code, Port, Sink, Taken, UnitView, Wishes};
+use dacapo::core::{Code, JoinParams, Port, Sink, Taken, UnitView};
 use dacapo::plan::{Assumptions, attribute_forms};
 use dacapo::{Attributes, Plan};
 use dacapo_base::Time;
@@ -106,12 +106,12 @@ fn none() -> Ports {
     Box::new(|flows| flows.iter().map(|_| None).collect())
 }
 
-fn live() -> Wishes {
-    Wishes { live: true, ..Wishes::default() }
+fn live() -> JoinParams {
+    JoinParams { live: true, ..JoinParams::default() }
 }
 
-fn asking(asked: &Attributes) -> Wishes {
-    Wishes { attributes: attribute_forms(asked), live: false, follows: false }
+fn asking(asked: &Attributes) -> JoinParams {
+    JoinParams { attributes: attribute_forms(asked), live: false, follows: false }
 }
 
 #[track_caller]
@@ -132,7 +132,7 @@ fn several_viewers_of_one_plan_each_get_all_of_it_whenever_they_come() {
     for pause_ms in [0, 0, 700, 1_900] {
         lab.run(pause_ms);
         came.push(Came::default());
-        lab.join(Wishes::default(), came.last().unwrap().ports());
+        lab.join(JoinParams::default(), came.last().unwrap().ports());
     }
     for (viewer, came) in came.iter().enumerate() {
         lab.finish(viewer, 2, 20_000);
@@ -149,7 +149,7 @@ fn a_late_live_viewer_begins_where_the_first_one_is_and_its_flows_begin_together
         let plan = movie(&folder);
         let mut lab = serve(&plan);
         let (first, late) = (Came::default(), Came::default());
-        let one = lab.join(Wishes::default(), first.ports());
+        let one = lab.join(JoinParams::default(), first.ports());
         assert!(lab.wait(5_000, |lab| lab.viewers[one].began.is_some()));
         lab.run(late_ms);
         let two = lab.join(live(), late.ports());
@@ -186,14 +186,14 @@ fn a_second_session_over_the_same_connection_gets_all_too() {
     let plan = movie(&folder);
     let mut lab = serve(&plan);
     let (one, two, three) = (Came::default(), Came::default(), Came::default());
-    let first = lab.join(Wishes::default(), one.ports());
+    let first = lab.join(JoinParams::default(), one.ports());
     assert!(lab.wait(5_000, |lab| lab.viewers[first].began.is_some()));
     lab.run(500);
-    let second = lab.join_again(first, Wishes::default(), two.ports());
+    let second = lab.join_again(first, JoinParams::default(), two.ports());
     lab.finish(first, 2, 20_000);
     lab.close(first);
     // The other goes on, and there is room for a third after one is over.
-    let third = lab.join_again(second, Wishes::default(), three.ports());
+    let third = lab.join_again(second, JoinParams::default(), three.ports());
     for (viewer, came) in [(second, &two), (third, &three)] {
         lab.finish(viewer, 2, 20_000);
         assert_closed(&lab, viewer);
@@ -208,7 +208,7 @@ fn who_asks_for_more_gets_another_protocol_and_the_others_keep_theirs() {
     let plan = radio(&folder, RADIO);
     let mut lab = serve(&plan);
     let came = [Came::default(), Came::default(), Came::default()];
-    let plain = lab.join(Wishes::default(), came[0].ports());
+    let plain = lab.join(JoinParams::default(), came[0].ports());
     let lossless = asking(&Attributes::new().max(AttributeKey::Loss, 0));
     let strict = lab.join(lossless, came[1].ports());
     let checked = asking(&Attributes::new().min(AttributeKey::Integrity, 1));
@@ -252,7 +252,7 @@ fn who_asks_for_the_impossible_is_refused_with_the_nearest_and_who_contradicts_w
     assert!(error.text.contains("throughput") && error.text.contains("1 Mbit/s"), "{error}");
     // Who was refused has not harmed who asks for nothing.
     let came = Came::default();
-    let viewer = lab.join(Wishes::default(), came.ports());
+    let viewer = lab.join(JoinParams::default(), came.ports());
     lab.finish(viewer, 1, 20_000);
     assert_eq!(came.indexes(0).len(), 50);
 }
@@ -264,7 +264,7 @@ fn an_attribute_that_nobody_here_knows_is_refused_by_its_number() {
     let strange = AttributeForm { key: 0x7777, min: Some(1), max: None, weight: None };
     let known = attribute_forms(&Attributes::new().max(AttributeKey::Loss, 0));
     let attributes = known.into_iter().chain([strange]).collect();
-    let viewer = lab.join(Wishes { attributes, live: false, follows: false }, none());
+    let viewer = lab.join(JoinParams { attributes, live: false, follows: false }, none());
     let error = lab.refusal(viewer);
     assert_eq!((error.code, error.code as u16), (Code::Unsupported, 403), "{error}");
     assert!(error.text.contains(&0x7777.to_string()), "{error}");
@@ -276,7 +276,7 @@ fn who_lacks_checksum_is_refused_where_integrity_is_asked_and_gets_along_where_i
     let session = format!("{RADIO}integrity = \"checked\"\n");
     let mut lab = serve(&radio(&folder, &session));
     let few = without_quic(&catalogue_without("checksum"));
-    let viewer = lab.join_with(few, Wishes::default(), none());
+    let viewer = lab.join_with(few, JoinParams::default(), none());
     let error = lab.refusal(viewer);
     assert_eq!(error.code, Code::Infeasible, "{error}");
     assert!(error.text.starts_with("sound: ") && error.text.contains("integrity"), "{error}");
@@ -284,13 +284,13 @@ fn who_lacks_checksum_is_refused_where_integrity_is_asked_and_gets_along_where_i
     let pinned = RADIO
         .replace("[flow.attributes]", "graph = [\"sequence\", \"checksum\"]\n[flow.attributes]");
     let mut lab = serve(&radio(&folder, &pinned));
-    let viewer = lab.join_with(catalogue_without("checksum"), Wishes::default(), none());
+    let viewer = lab.join_with(catalogue_without("checksum"), JoinParams::default(), none());
     let error = lab.refusal(viewer);
     assert_eq!(error.code, Code::UnknownModule, "{error}");
     assert!(error.text.contains("\"checksum\""), "{error}");
     let mut lab = serve(&radio(&folder, RADIO));
     let came = Came::default();
-    let viewer = lab.join_with(catalogue_without("checksum"), Wishes::default(), came.ports());
+    let viewer = lab.join_with(catalogue_without("checksum"), JoinParams::default(), came.ports());
     lab.finish(viewer, 1, 20_000);
     assert_eq!(came.indexes(0).len(), 50);
 }
@@ -309,7 +309,7 @@ fn what_was_changed_before_it_was_published_is_offered_so() {
     let graph = spec.flows[0].graph.clone();
     let mut lab = Lab::new(1, LINK, spec, plan.publisher(1.0));
     let came = Came::default();
-    let viewer = lab.join(Wishes::default(), came.ports());
+    let viewer = lab.join(JoinParams::default(), came.ports());
     lab.finish(viewer, 1, 20_000);
     let offer = &lab.viewers[viewer].offers[0];
     assert_eq!((offer.name.as_str(), offer.group.as_str()), ("audio", ""));

@@ -9,7 +9,7 @@ use dacapo_sys::interface::Address;
 use dacapo_sys::netns::Namespace;
 use dacapo_transport::conformance::Side;
 use dacapo_transport::udp::{Config, Udp};
-use dacapo_transport::{Lane, Membership, Outgoing, Transport};
+use dacapo_transport::{Membership, Outgoing, TrafficClass, Transport};
 use std::net::{IpAddr, SocketAddr};
 
 /// A tunnel between these addresses; nothing, and a word, where there can be none.
@@ -52,7 +52,7 @@ fn cross(tunnel: &TunnelHandle, group: &str, source_specific: bool) {
         near.run(|| side.transport.open_data(group)).unwrap().unwrap();
         let bytes = vec![7; 10 * 1_200];
         side.send_all(&Outgoing {
-            lane: Lane::Data,
+            lane: TrafficClass::Data,
             remote: group,
             bytes: &bytes,
             segment_len: 1_200,
@@ -67,7 +67,7 @@ fn cross(tunnel: &TunnelHandle, group: &str, source_specific: bool) {
     }
     let [left, stays] = &mut members;
     left.transport.leave(&membership);
-    sender.send_all(&Outgoing::datagram(Lane::Data, group, b"to who stays"));
+    sender.send_all(&Outgoing::datagram(TrafficClass::Data, group, b"to who stays"));
     assert_eq!(stays.await_arrivals(1)[0].bytes, b"to who stays");
     left.drain();
     assert_eq!(left.arrival_count(), 0, "{group}: who has left gets nothing");

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use dacapo_base::{Patience, Time, patience};
+use dacapo_base::{Time, Tolerance, patience};
 use dacapo_emulator::{PathStats, Relay, RelayConfig, RelayHandle, Way, directions};
 use dacapo_link::{Link, LinkConfig};
 use dacapo_sys::udp::{Config, Ecn, Socket};
@@ -64,7 +64,7 @@ impl World {
 
     /// Waits until the relay has done something.
     fn until(&self, what: &str, is_so: impl Fn(&PathStats) -> bool) -> PathStats {
-        let mut patience = Patience::new(Instant::now(), LONG);
+        let mut patience = Tolerance::new(Instant::now(), LONG);
         loop {
             let stats = self.relay.stats();
             if is_so(&stats) {
@@ -215,7 +215,7 @@ fn clients_beyond_the_limit_are_refused_until_one_has_been_silent_long_enough() 
     world.server.send_to(b"late", from).unwrap();
     // On a slow machine the second one may be forgotten before its answer is there: it asks again.
     second.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    let mut patience = Patience::new(Instant::now(), LONG);
+    let mut patience = Tolerance::new(Instant::now(), LONG);
     let mut buffer = [0; 100];
     loop {
         second.send(b"room").unwrap();
@@ -277,7 +277,7 @@ fn a_server_that_comes_later_is_reached_and_empty_datagrams_pass() {
         world.client.send(b"nobody").unwrap();
     }
     let later = socket(to);
-    let mut patience = Patience::new(Instant::now(), LONG);
+    let mut patience = Tolerance::new(Instant::now(), LONG);
     later.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let mut buffer = [1; 10];
     loop {

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use dacapo_base::{Patience, patience};
+use dacapo_base::{Tolerance, patience};
 use dacapo_emulator::{PathStats, Tunnel, TunnelConfig, TunnelError, TunnelHandle, Way};
 use dacapo_link::LinkConfig;
 use dacapo_sys::interface::Address;
@@ -63,7 +63,7 @@ fn read<T>(mut read: impl FnMut() -> io::Result<T>) -> T {
 }
 
 fn until(tunnel: &TunnelHandle, what: &str, is_so: impl Fn(&PathStats) -> bool) -> PathStats {
-    let mut patience = Patience::new(Instant::now(), LONG);
+    let mut patience = Tolerance::new(Instant::now(), LONG);
     loop {
         let stats = tunnel.stats();
         if is_so(&stats) {
@@ -110,7 +110,7 @@ fn corruption_that_a_checksum_sees_is_dropped_by_the_receiving_kernel() {
         sender.send(&[number; 90]).unwrap();
     }
     until(&tunnel, "delivered", |stats| stats.forward.delivered == 50);
-    let mut patience = Patience::new(Instant::now(), LONG);
+    let mut patience = Tolerance::new(Instant::now(), LONG);
     while checksum_errors(&tunnel) < 50 {
         let lasts = patience.lasts(Instant::now());
         assert!(lasts, "{} checksum errors", checksum_errors(&tunnel));

@@ -8,7 +8,7 @@
 //! `cargo run --release -p dacapo-lift --example touch -- [PACKETS] [MODULES] [BATCH]`
 
 use dacapo_base::{Random, Time};
-use dacapo_lift::{Module, Runner, Surroundings, TOUCHED, Touch};
+use dacapo_lift::{Context, Module, Runner, TOUCHED, Touch};
 use dacapo_packet::Pool;
 use std::time::Instant;
 
@@ -27,10 +27,10 @@ fn main() {
         left -= count;
         for _ in 0..count {
             let Ok(packet) = pool.alloc(TOUCHED * modules, 64, 0) else { return };
-            let mut around = Surroundings { now: Time::ZERO, pool: &mut pool, random: &mut random };
+            let mut around = Context { now: Time::ZERO, pool: &mut pool, random: &mut random };
             runner.feed(&mut around, packet);
         }
-        let mut around = Surroundings { now: Time::ZERO, pool: &mut pool, random: &mut random };
+        let mut around = Context { now: Time::ZERO, pool: &mut pool, random: &mut random };
         runner.run(&mut around);
         for packet in runner.take_down().drain() {
             pool.free(packet);

@@ -3,7 +3,7 @@
 //! The only clock, the only randomness, the pool, and a place to leave effects.
 
 use crate::effects::{EMISSIONS_MAX, Effects, Emission, Event};
-use crate::{DropReason, Surroundings, TimerId, Verdict};
+use crate::{Context, DropReason, TimerId, Verdict};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{Packet, Pool};
 
@@ -149,11 +149,7 @@ pub struct Bare {
 impl Bare {
     /// Runs `body` with a context.
     #[inline]
-    pub fn with<R>(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        body: impl FnOnce(&mut Cx<'_>) -> R,
-    ) -> R {
+    pub fn with<R>(&mut self, around: &mut Context<'_>, body: impl FnOnce(&mut Cx<'_>) -> R) -> R {
         body(&mut Cx::new(around.now, around.pool, around.random, &mut self.effects, 0))
     }
 

@@ -13,11 +13,11 @@ use std::collections::VecDeque;
 pub(crate) const LANE_MAX: usize = crate::EMISSIONS_MAX;
 
 #[derive(Debug, Default)]
-pub(crate) struct Lane {
+pub(crate) struct TrafficClass {
     slots: VecDeque<Packet>,
 }
 
-impl Lane {
+impl TrafficClass {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()

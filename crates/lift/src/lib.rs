@@ -47,7 +47,7 @@ pub use graph::{Built, Catalogue, Entry, Graph, Node, Params};
 pub use legality::{GRAPH_NODES_MAX, Illegal, Needs, Offer, SEGMENT_LEN_MIN, check};
 pub use module::{ControlError, Module, TimerId};
 pub use profile::{Neutral, POINTS_MAX, Profile, TransportProfile};
-pub use runner::{Direction, Runner, Surroundings};
+pub use runner::{Context, Direction, Runner};
 pub use service::{Cost, Figures, PPB, Path, Properties, Service, Setting, Units};
 pub use spec::{ModuleSpec, ParamSpec, ParamUnit, Property, Setup, Stratum, TransportSpec};
 pub use touch::{TOUCHED, Touch};

@@ -27,7 +27,7 @@ mod walk;
 use crate::ModuleSpec;
 use crate::counters::{DirectionCounters, ModuleCounters};
 use crate::effects::{Effects, Event};
-use crate::lanes::Lane;
+use crate::lanes::TrafficClass;
 use crate::load::Load;
 use crate::module::{ControlError, Module};
 use dacapo_base::{Random, Time};
@@ -40,7 +40,7 @@ use timers::Timers;
 const ROUNDS_MAX: usize = 1_000;
 
 /// What a call of the runner is given.
-pub struct Surroundings<'a> {
+pub struct Context<'a> {
     /// The time.
     pub now: Time,
     /// The memory.
@@ -62,8 +62,8 @@ struct Stage {
     place: usize,
     module: Box<dyn Module>,
     spec: &'static ModuleSpec,
-    down: Lane,
-    up: Lane,
+    down: TrafficClass,
+    up: TrafficClass,
     counters: ModuleCounters,
     /// Bytes that it adds to every segment on the way down, and removes on the way up.
     growth: u64,
@@ -76,8 +76,8 @@ impl Stage {
             place,
             spec,
             module,
-            down: Lane::default(),
-            up: Lane::default(),
+            down: TrafficClass::default(),
+            up: TrafficClass::default(),
             counters: ModuleCounters::default(),
             growth: u64::from(spec.head) + u64::from(spec.tail),
         }
@@ -92,7 +92,7 @@ impl Stage {
     }
 
     #[inline]
-    fn lane(&mut self, direction: Direction) -> &mut Lane {
+    fn lane(&mut self, direction: Direction) -> &mut TrafficClass {
         match direction {
             Direction::Down => &mut self.down,
             Direction::Up => &mut self.up,
@@ -180,18 +180,18 @@ impl Runner {
 
     /// Takes a packet from the application. It goes out through [`Runner::take_down`] after
     /// [`Runner::run`]. Feed only while [`Runner::credit`] is not 0.
-    pub fn feed(&mut self, around: &mut Surroundings<'_>, packet: Packet) {
+    pub fn feed(&mut self, around: &mut Context<'_>, packet: Packet) {
         self.enter(around.pool, Direction::Down, packet);
     }
 
     /// Takes a packet from the network. It comes out through [`Runner::take_up`] after
     /// [`Runner::run`].
-    pub fn handle_up(&mut self, around: &mut Surroundings<'_>, packet: Packet) {
+    pub fn handle_up(&mut self, around: &mut Context<'_>, packet: Packet) {
         self.enter(around.pool, Direction::Up, packet);
     }
 
     /// Carries everything as far as it goes now. Call it after feeding, and when time has passed.
-    pub fn run(&mut self, around: &mut Surroundings<'_>) {
+    pub fn run(&mut self, around: &mut Context<'_>) {
         for _ in 0..ROUNDS_MAX {
             let moved = self.has_packets(Direction::Down) && self.pass(around, Direction::Down);
             let came = self.has_packets(Direction::Up) && self.pass(around, Direction::Up);
@@ -230,7 +230,7 @@ impl Runner {
     }
 
     /// Fires every timer that is due, then runs.
-    pub fn handle_timeout(&mut self, around: &mut Surroundings<'_>) {
+    pub fn handle_timeout(&mut self, around: &mut Context<'_>) {
         let mut due = self.timers.take_due(around.now);
         for (_, index, timer) in due.drain(..) {
             self.stages[index].counters.timeouts += 1;
@@ -246,7 +246,7 @@ impl Runner {
     /// What the module says, or [`ControlError::Unknown`] when there is no such module.
     pub fn control(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut Context<'_>,
         index: usize,
         message: &[u8],
     ) -> Result<Vec<u8>, ControlError> {
@@ -260,7 +260,7 @@ impl Runner {
     }
 
     /// Tells every module, from the application down, to send what can still be sent.
-    pub fn drain(&mut self, around: &mut Surroundings<'_>) {
+    pub fn drain(&mut self, around: &mut Context<'_>) {
         for index in 0..self.stages.len() {
             self.run(around);
             self.call(around, index, |module, cx| module.drain(cx));
@@ -270,7 +270,7 @@ impl Runner {
 
     /// Forgets everything: modules, lanes and outputs give their views back. Returns how many
     /// packets lay in lanes and outputs.
-    pub fn flush(&mut self, around: &mut Surroundings<'_>) -> usize {
+    pub fn flush(&mut self, around: &mut Context<'_>) -> usize {
         let mut count = 0;
         for index in 0..self.stages.len() {
             self.call(around, index, |module, cx| module.flush(cx));

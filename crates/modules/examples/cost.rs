@@ -18,7 +18,7 @@
 //! `cargo run --release -p dacapo-modules --example cost`
 
 use dacapo_base::{Random, Time};
-use dacapo_lift::{Entry, Params, Runner, Setup, Surroundings};
+use dacapo_lift::{Context, Entry, Params, Runner, Setup};
 use dacapo_modules::{integrity::checksum, ordering::sequence, redundancy::repeat, segmentation};
 use dacapo_packet::{Layout, Packet, Pool};
 use std::time::{Duration, Instant};
@@ -101,8 +101,7 @@ impl Flow {
         let Ok(mut packet) = self.pool.alloc_train(&self.layout, len) else { return };
         packet.set_unit_ends(true, true);
         packet.time = self.now;
-        let mut around =
-            Surroundings { now: self.now, pool: &mut self.pool, random: &mut self.random };
+        let mut around = Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
         self.sender.feed(&mut around, packet);
         self.sender.run(&mut around);
         self.carry();
@@ -111,7 +110,7 @@ impl Flow {
     fn fire(&mut self) {
         while self.sender.next_deadline().is_some_and(|at| at <= self.now) {
             let mut around =
-                Surroundings { now: self.now, pool: &mut self.pool, random: &mut self.random };
+                Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
             self.sender.handle_timeout(&mut around);
             self.carry();
         }
@@ -123,7 +122,7 @@ impl Flow {
         for mut packet in packets {
             packet.time = self.now;
             let mut around =
-                Surroundings { now: self.now, pool: &mut self.pool, random: &mut self.random };
+                Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
             self.receiver.handle_up(&mut around, packet);
             self.receiver.run(&mut around);
         }

@@ -8,8 +8,8 @@ use crate::traffic::{Pattern, PatternSink, PatternSource, Record, Seen};
 use crate::{NodeId, Trace, World};
 use dacapo_base::{Random, Time, seeds};
 use dacapo_core::{
-    CoreConfig, CoreEvent, Error, Forgets, Joining, Ledger, Port, Publisher, SessionId,
-    SessionSpec, Wishes,
+    CoreConfig, CoreEvent, Error, Forgets, JoinParams, JoinRequest, Ledger, Port, SessionId,
+    SessionProvider, SessionSpec,
 };
 use dacapo_lift::{Catalogue, DropReason, ModuleCounters};
 use dacapo_link::{LinkConfig, LinkStats, Loss, Passage};
@@ -179,8 +179,8 @@ impl Outcome {
 
 struct PatternPublisher(Pattern);
 
-impl Publisher for PatternPublisher {
-    fn open(&mut self, _: &FlowOffer, _: &Joining) -> Result<Port, String> {
+impl SessionProvider for PatternPublisher {
+    fn open(&mut self, _: &FlowOffer, _: &JoinRequest) -> Result<Port, String> {
         Ok(Port::Source(Box::new(PatternSource::new(self.0))))
     }
 }
@@ -348,7 +348,7 @@ impl Run {
         let core = world.core(self.participant);
         match event {
             CoreEvent::PeerOpen { peer } => {
-                self.session = core.join(now, peer, NAME, Wishes::default()).ok();
+                self.session = core.join(now, peer, NAME, JoinParams::default()).ok();
             }
             CoreEvent::Offered { session, .. } => {
                 let (sink, seen) = PatternSink::new(scenario.pattern);

@@ -14,9 +14,9 @@ use crate::stream::Streams;
 use crate::trace::Trace;
 use clock::NodeClock;
 use dacapo_base::{Random, Time, seeds};
-use dacapo_core::{Core, CoreConfig, CoreEvent, Local, StreamId, Transmit, Way};
+use dacapo_core::{Core, CoreConfig, CoreEvent, ListenerId, StreamId, Transmit, Way};
 use dacapo_link::{Carry, Corruption, Fate, Link, LinkConfig, LinkStats};
-use dacapo_transport::Lane;
+use dacapo_transport::TrafficClass;
 use dacapo_transport::stream::Token;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -65,7 +65,7 @@ pub struct Crossing<'a> {
     /// Which node sent it.
     pub node: NodeId,
     /// By which lane.
-    pub lane: Lane,
+    pub lane: TrafficClass,
     /// The datagram, before the link alters it.
     pub bytes: &'a [u8],
     /// What becomes of it.
@@ -80,7 +80,7 @@ struct Node {
     /// It accepts connections.
     listens: bool,
     /// What it sends by this lane vanishes.
-    blocked: Option<Lane>,
+    blocked: Option<TrafficClass>,
     clock: NodeClock,
 }
 
@@ -89,7 +89,7 @@ impl Node {
         let local = self.clock.local(now);
         // Without memory it is lost, as it would be in a full socket.
         if let Ok(packet) = self.core.pool().packet_from(0, bytes, 0) {
-            self.core.handle_datagram(local, Local::default(), from, packet);
+            self.core.handle_datagram(local, ListenerId::default(), from, packet);
         }
     }
 
@@ -351,7 +351,14 @@ impl World {
         }
     }
 
-    fn send(&mut self, node: NodeId, lane: Lane, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
+    fn send(
+        &mut self,
+        node: NodeId,
+        lane: TrafficClass,
+        from: SocketAddr,
+        to: SocketAddr,
+        bytes: Vec<u8>,
+    ) {
         let now = self.now;
         self.trace.record(now, from, to, &bytes);
         if self.nodes[node.0].blocked == Some(lane) {
@@ -375,7 +382,7 @@ impl World {
         &mut self,
         node: NodeId,
         peer: NodeId,
-        lane: Lane,
+        lane: TrafficClass,
         (from, to): (SocketAddr, SocketAddr),
         bytes: Vec<u8>,
     ) {
@@ -419,9 +426,9 @@ impl World {
 }
 
 /// The lane that a core means.
-fn lane_of(way: Way) -> Lane {
+fn lane_of(way: Way) -> TrafficClass {
     match way {
-        Way::Control => Lane::Control,
-        Way::Data | Way::Stream(_) => Lane::Data,
+        Way::Control => TrafficClass::Control,
+        Way::Data | Way::Stream(_) => TrafficClass::Data,
     }
 }

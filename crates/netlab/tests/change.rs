@@ -258,7 +258,7 @@ fn a_change_whose_answer_does_not_come_is_taken_back_after_five_seconds() {
     let joined = lab.start(plain());
     let creator = (lab.creator, joined.there);
     lab.run(ms(100));
-    lab.world.block(lab.participant, Some(dacapo_transport::Lane::Control));
+    lab.world.block(lab.participant, Some(dacapo_transport::TrafficClass::Control));
     let since = lab.now();
     change(&mut lab, creator, 0, &["checksum"]);
     let (when, error) = lab.expect(lab.creator, ms(6_000), |event| match event {

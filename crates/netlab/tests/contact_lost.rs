@@ -9,7 +9,7 @@ mod common;
 use common::{Joined, Lab, code, ms, offer_back, plain};
 use dacapo_core::{Code, CoreEvent, Ending, Error};
 use dacapo_netlab::NodeId;
-use dacapo_transport::Lane;
+use dacapo_transport::TrafficClass;
 
 const LINK: &str = "delay=20ms";
 
@@ -135,7 +135,7 @@ fn a_cut_one_way_that_stays_is_told_to_both_ends() {
 fn a_data_path_that_never_opens_is_no_loss_of_contact() {
     let mut lab = Lab::new(LINK);
     lab.publish("test", plain());
-    lab.world.block(lab.participant, Some(Lane::Data));
+    lab.world.block(lab.participant, Some(TrafficClass::Data));
     let peer = lab.dial();
     let here = lab.join(peer, "test");
     let flows = lab.offered(here);
@@ -162,7 +162,7 @@ fn a_data_path_that_never_opens_is_no_loss_of_contact() {
 #[test]
 fn a_dialer_that_dies_before_its_first_probe_is_forgotten() {
     let mut lab = Lab::new(LINK);
-    lab.world.block(lab.participant, Some(Lane::Data));
+    lab.world.block(lab.participant, Some(TrafficClass::Data));
     lab.dial();
     lab.world.kill(lab.participant);
     let (when, error) = lab.expect(lab.creator, ms(35_000), lost);

@@ -234,7 +234,7 @@ fn without_contact_nothing_new_begins_and_closing_does_not_wait() {
     let core = lab.world.core(lab.participant);
     let peer = core.connect(now, address).unwrap();
     assert_eq!(core.list(now, peer).unwrap_err().code, Code::ContactLost);
-    let join = core.join(now, peer, "test", dacapo_core::Wishes::default());
+    let join = core.join(now, peer, "test", dacapo_core::JoinParams::default());
     assert_eq!(join.unwrap_err().code, Code::ContactLost);
     lab.close(lab.participant, joined.here);
     let (when, error) = lab.end_of(lab.participant, joined.here, ms(10));

@@ -214,7 +214,7 @@ fn a_request_that_nobody_answers_fails_once_whether_the_peer_or_the_session_ends
 fn a_request_to_a_peer_that_lives_and_does_not_answer_fails_after_ten_seconds() {
     let (mut lab, joined) = running();
     // Its control does not get through, its probes and data do.
-    lab.world.block(lab.creator, Some(dacapo_transport::Lane::Control));
+    lab.world.block(lab.creator, Some(dacapo_transport::TrafficClass::Control));
     let now = lab.now();
     let core = lab.world.core(lab.participant);
     let request = core.control(now, joined.here, 0, MODULE_ACCESS, b"x").unwrap();

@@ -8,7 +8,7 @@ mod common;
 
 use common::raw::RawPeer;
 use common::{Lab, graph, ms, offer_tcp, plain};
-use dacapo_core::{Code, CoreEvent, Ending, Port, SessionId, Wishes};
+use dacapo_core::{Code, CoreEvent, Ending, JoinParams, Port, SessionId};
 use dacapo_netlab::traffic::{PatternSink, Seen};
 use dacapo_wire::change::{Mode, Prepare};
 use dacapo_wire::message::Message;
@@ -135,7 +135,7 @@ fn served(
     });
     let now = lab.now();
     let core = lab.world.core(lab.creator);
-    let session = core.join(now, peer.unwrap().1, "raw", Wishes::default()).unwrap();
+    let session = core.join(now, peer.unwrap().1, "raw", JoinParams::default()).unwrap();
     run(lab, raw, 100);
     let stream = raw.accepted[0];
     assert!(matches!(raw.next(stream), Some(Message::Join(_))));

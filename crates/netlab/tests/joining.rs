@@ -9,7 +9,7 @@ mod common;
 use common::raw::RawPeer;
 use common::{Lab, catalogue_without, code, config, graph, ms, offer, offer_tcp, plain};
 use dacapo_core::{
-    Code, CoreEvent, Error, Joining, Port, Publisher, SessionId, SessionSpec, Wishes,
+    Code, CoreEvent, Error, JoinParams, JoinRequest, Port, SessionId, SessionProvider, SessionSpec,
 };
 use dacapo_netlab::catalogue;
 use dacapo_netlab::traffic::{Pattern, PatternSource};
@@ -21,23 +21,27 @@ use std::sync::{Arc, Mutex};
 
 const LINK: &str = "delay=20ms";
 
-type Tailor = Box<dyn FnMut(&Joining, &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> + Send>;
+type Tailor = Box<dyn FnMut(&JoinRequest, &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> + Send>;
 
 /// Notes who joins, and makes the offer with a function.
 struct Tailors {
     pattern: Pattern,
-    joined: Arc<Mutex<Vec<Joining>>>,
-    opened: Arc<Mutex<Vec<(FlowOffer, Joining)>>>,
+    joined: Arc<Mutex<Vec<JoinRequest>>>,
+    opened: Arc<Mutex<Vec<(FlowOffer, JoinRequest)>>>,
     tailor: Tailor,
 }
 
-impl Publisher for Tailors {
-    fn offer(&mut self, joining: &Joining, flows: &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> {
+impl SessionProvider for Tailors {
+    fn offer(
+        &mut self,
+        joining: &JoinRequest,
+        flows: &[FlowOffer],
+    ) -> Result<Vec<FlowOffer>, Error> {
         self.joined.lock().unwrap().push(joining.clone());
         (self.tailor)(joining, flows)
     }
 
-    fn open(&mut self, flow: &FlowOffer, joining: &Joining) -> Result<Port, String> {
+    fn open(&mut self, flow: &FlowOffer, joining: &JoinRequest) -> Result<Port, String> {
         self.opened.lock().unwrap().push((flow.clone(), joining.clone()));
         Ok(Port::Source(Box::new(PatternSource::new(self.pattern))))
     }
@@ -45,14 +49,15 @@ impl Publisher for Tailors {
 
 struct Served {
     lab: Lab,
-    joined: Arc<Mutex<Vec<Joining>>>,
-    opened: Arc<Mutex<Vec<(FlowOffer, Joining)>>>,
+    joined: Arc<Mutex<Vec<JoinRequest>>>,
+    opened: Arc<Mutex<Vec<(FlowOffer, JoinRequest)>>>,
 }
 
 /// Serves the usual flow with a function that makes the offer.
-fn served(
-    tailor: impl FnMut(&Joining, &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> + Send + 'static,
-) -> Served {
+fn served<F>(tailor: F) -> Served
+where
+    F: FnMut(&JoinRequest, &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> + Send + 'static,
+{
     let mut lab = Lab::new(LINK);
     let (joined, opened) = (Arc::default(), Arc::default());
     let publisher = Tailors {
@@ -74,7 +79,7 @@ fn served(
 }
 
 impl Served {
-    fn join(&mut self, wishes: Wishes) -> SessionId {
+    fn join(&mut self, wishes: JoinParams) -> SessionId {
         let peer = self.lab.dial();
         let now = self.lab.now();
         self.lab.world.core(self.lab.participant).join(now, peer, "test", wishes).unwrap()
@@ -94,11 +99,11 @@ fn ids() -> (Vec<u16>, Vec<u16>) {
 fn a_publisher_learns_who_joins_and_gets_only_numbers_that_it_knows() {
     let mut it = served(|_, flows| Ok(flows.to_vec()));
     let wish = AttributeForm { key: 0x7777, min: Some(1), max: None, weight: Some(3) };
-    let wishes = Wishes { attributes: vec![wish], live: true, follows: false };
+    let wishes = JoinParams { attributes: vec![wish], live: true, follows: false };
     let session = it.join(wishes);
     it.lab.offered(session);
     let (modules, transports) = ids();
-    let expected = Joining {
+    let expected = JoinRequest {
         name: "test".into(),
         remote: it.lab.world.address(it.lab.participant),
         modules,
@@ -109,7 +114,7 @@ fn a_publisher_learns_who_joins_and_gets_only_numbers_that_it_knows() {
     };
     assert_eq!(it.joined.lock().unwrap().as_slice(), std::slice::from_ref(&expected));
     assert_eq!(it.opened.lock().unwrap()[0].1, expected, "the same for each flow");
-    let plain = it.join(Wishes::default());
+    let plain = it.join(JoinParams::default());
     it.lab.offered(plain);
     let joined = it.joined.lock().unwrap();
     assert_eq!((joined[1].attributes.len(), joined[1].live), (0, false));
@@ -125,7 +130,7 @@ fn an_offer_may_be_tightened_and_the_core_numbers_and_measures_it() {
         second.flow = 77;
         Ok(vec![tighter, second])
     });
-    let session = it.join(Wishes::default());
+    let session = it.join(JoinParams::default());
     let flows = it.lab.offered(session);
     let seen: Vec<_> = flows.iter().map(|flow| (flow.flow, flow.datagram_len)).collect();
     let longest = catalogue().transport(3).unwrap().datagram_len as u16;
@@ -175,7 +180,7 @@ fn what_a_publisher_refuses_or_gets_wrong_is_refused_at_both_ends() {
     ];
     for (expected, text, tailor) in cases {
         let mut it = served(tailor);
-        let session = it.join(Wishes::default());
+        let session = it.join(JoinParams::default());
         let (_, error) = it.lab.end_of(it.lab.participant, session, ms(1_000));
         let error = error.unwrap();
         assert_eq!(error.code, expected, "{error}");
@@ -228,7 +233,7 @@ fn a_publisher_may_do_without_what_a_participant_lacks() {
         poor
     });
     it.lab.world.dials(node);
-    let first = it.join(Wishes::default());
+    let first = it.join(JoinParams::default());
     assert_eq!(it.lab.offered(first)[0].graph, graph(&["segment", "sequence", "checksum"]));
     let (now, address) = (it.lab.now(), it.lab.world.address(it.lab.creator));
     let world = &mut it.lab.world;
@@ -240,7 +245,7 @@ fn a_publisher_may_do_without_what_a_participant_lacks() {
         while let Some(event) = world.poll_event(node) {
             match event {
                 CoreEvent::PeerOpen { .. } => {
-                    let join = world.core(node).join(now, peer, "test", Wishes::default());
+                    let join = world.core(node).join(now, peer, "test", JoinParams::default());
                     session = join.ok();
                 }
                 CoreEvent::Offered { flows, .. } => offered = Some(flows),
@@ -353,7 +358,7 @@ fn too_many_wishes_are_refused_before_they_are_sent() {
     let wish = AttributeForm::default();
     let core = it.lab.world.core(it.lab.participant);
     let mut ask = |count| {
-        let wishes = Wishes { attributes: vec![wish; count], live: false, follows: false };
+        let wishes = JoinParams { attributes: vec![wish; count], live: false, follows: false };
         core.join(now, peer, "test", wishes).map_err(|error| error.code)
     };
     assert_eq!(ask(JOIN_ATTRIBUTES_MAX + 1), Err(Code::TooMany));
@@ -381,7 +386,7 @@ fn a_creator_that_dialed_offers_no_streams_that_nobody_could_dial() {
     });
     let now = lab.now();
     let core = lab.world.core(lab.creator);
-    let session = core.join(now, back.unwrap().1, "back", Wishes::default()).unwrap();
+    let session = core.join(now, back.unwrap().1, "back", JoinParams::default()).unwrap();
     let (_, error) = lab.end_of(lab.creator, session, ms(1_000));
     let error = error.unwrap();
     assert_eq!(error.code, Code::Unsupported, "{error}");

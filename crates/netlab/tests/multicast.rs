@@ -11,7 +11,7 @@ use dacapo_base::Random;
 use dacapo_base::seeds::{each_seed, number};
 use dacapo_core::{Code, CoreEvent, Ledger, SessionSpec};
 use dacapo_netlab::NodeId;
-use dacapo_transport::Lane;
+use dacapo_transport::TrafficClass;
 use dacapo_wire::session::{Direction, FlowOffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ fn set_up(count: usize, names: &[&str]) -> Cast {
     let crossed = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&crossed);
     lab.world.observe(move |crossing| {
-        let is_data = crossing.lane == Lane::Data && crossing.bytes.first() == Some(&0x80);
+        let is_data = crossing.lane == TrafficClass::Data && crossing.bytes.first() == Some(&0x80);
         counter.fetch_add(u64::from(is_data), Ordering::Relaxed);
     });
     let mut cast = Cast { lab, joined: Vec::new(), crossed };

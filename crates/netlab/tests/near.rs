@@ -7,8 +7,8 @@
 mod common;
 
 use common::{config, offer};
-use dacapo_base::{Patience, Random};
-use dacapo_core::{Code, Core, CoreEvent, Error, Joining, Port, Publisher, SessionSpec};
+use dacapo_base::{Random, Tolerance};
+use dacapo_core::{Code, Core, CoreEvent, Error, JoinRequest, Port, SessionProvider, SessionSpec};
 use dacapo_netlab::plain_tls;
 use dacapo_reactor::Reactor;
 use dacapo_transport::shm;
@@ -23,15 +23,15 @@ use std::time::{Duration, Instant};
 const WATCHDOG: Duration = Duration::from_secs(60);
 
 /// Notes who joins, and refuses.
-struct Notes(Arc<Mutex<Vec<Joining>>>);
+struct Notes(Arc<Mutex<Vec<JoinRequest>>>);
 
-impl Publisher for Notes {
-    fn offer(&mut self, joining: &Joining, _: &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> {
+impl SessionProvider for Notes {
+    fn offer(&mut self, joining: &JoinRequest, _: &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> {
         self.0.lock().unwrap().push(joining.clone());
         Err(Error::new(Code::NotServed, "it was noted"))
     }
 
-    fn open(&mut self, _: &FlowOffer, _: &Joining) -> Result<Port, String> {
+    fn open(&mut self, _: &FlowOffer, _: &JoinRequest) -> Result<Port, String> {
         Err("nobody comes so far".to_owned())
     }
 }
@@ -68,7 +68,7 @@ fn joined(boots: [u8; 2], is_found: bool) -> (Vec<u16>, Vec<SocketAddr>, SocketA
     });
     let udp = Udp::dial(address, &udp::Config::default()).unwrap();
     let peer = participant.connect(Box::new(udp), address).unwrap();
-    let mut patience = Patience::new(Instant::now(), WATCHDOG);
+    let mut patience = Tolerance::new(Instant::now(), WATCHDOG);
     while notes.lock().unwrap().is_empty() {
         assert!(patience.lasts(Instant::now()), "nobody has joined");
         for reactor in [&mut creator, &mut participant] {

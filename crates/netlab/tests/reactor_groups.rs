@@ -8,7 +8,7 @@
 mod common;
 
 use common::{Opens, config, offer, pattern, pattern_ports};
-use dacapo_base::{Patience, Random};
+use dacapo_base::{Random, Tolerance};
 use dacapo_core::{Core, CoreEvent, Ledger, Port, SessionSpec};
 use dacapo_netlab::plain_tls;
 use dacapo_netlab::traffic::{Pattern, PatternSource, Seen};
@@ -104,7 +104,7 @@ fn run(group: &str, serve: &[Config], count: usize) -> (End, Vec<End>) {
         let udp = Udp::dial(*address, &Config::default()).unwrap();
         member.reactor.connect(Box::new(udp), *address).unwrap();
     }
-    let mut patience = Patience::new(Instant::now(), WATCHDOG);
+    let mut patience = Tolerance::new(Instant::now(), WATCHDOG);
     while creator.ledgers.len() < count || members.iter().any(|it| it.ledgers.is_empty()) {
         assert!(patience.lasts(Instant::now()), "a hang: {:?}", creator.ledgers);
         creator.turn(Duration::ZERO);

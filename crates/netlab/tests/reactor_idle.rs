@@ -8,7 +8,7 @@
 mod common;
 
 use common::config;
-use dacapo_base::{Patience, Random, Time};
+use dacapo_base::{Random, Time, Tolerance};
 use dacapo_core::{Core, CoreEvent};
 use dacapo_netlab::plain_tls;
 use dacapo_reactor::Reactor;
@@ -44,7 +44,7 @@ fn a_turn_without_waiting_meets_what_is_due_whatever_came_before() {
     far.listen(Box::new(listener)).unwrap();
     let dialed = Udp::dial(address, &Config::default()).unwrap();
     near.connect(Box::new(dialed), address).unwrap();
-    let (mut patience, mut opened_at) = (Patience::new(Instant::now(), WATCHDOG), None);
+    let (mut patience, mut opened_at) = (Tolerance::new(Instant::now(), WATCHDOG), None);
     // What follows a handshake is acknowledged, probed and kept alive within a second.
     while opened_at.is_none_or(|at| near.now() < at + Duration::from_secs(1)) {
         turn(&mut near, "near");

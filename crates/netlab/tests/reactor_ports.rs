@@ -7,7 +7,7 @@
 mod common;
 
 use common::config;
-use dacapo_base::{Patience, Random};
+use dacapo_base::{Random, Tolerance};
 use dacapo_core::{Core, CoreEvent, PeerId};
 use dacapo_netlab::plain_tls;
 use dacapo_reactor::Reactor;
@@ -48,7 +48,7 @@ fn each_port_answers_for_itself_over_control_and_data() {
         let dialed = Udp::dial(address, &Config::default()).unwrap();
         near.connect(Box::new(dialed), address).unwrap()
     });
-    let (mut patience, mut opened) = (Patience::new(Instant::now(), WATCHDOG), Vec::new());
+    let (mut patience, mut opened) = (Tolerance::new(Instant::now(), WATCHDOG), Vec::new());
     while !peers.iter().all(|peer| is_reached(&mut near, &opened, *peer)) {
         assert!(patience.lasts(Instant::now()), "{} of {PORTS} ports answer", opened.len());
         for reactor in [&mut near, &mut far] {

@@ -9,7 +9,7 @@
 mod common;
 
 use common::{Opens, config, offer, offer_tcp, pattern, pattern_ports};
-use dacapo_base::{Patience, Random, Time};
+use dacapo_base::{Random, Time, Tolerance};
 use dacapo_core::{
     Core, CoreEvent, Ending, Ledger, Port, SessionId, SessionSpec, Sink, Taken, UnitView,
 };
@@ -128,7 +128,7 @@ impl Pair {
 
     /// Turns both until `done`.
     fn run(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
-        let mut patience = Patience::new(Instant::now(), WATCHDOG);
+        let mut patience = Tolerance::new(Instant::now(), WATCHDOG);
         while !done(self) {
             let lasts = patience.lasts(Instant::now());
             assert!(lasts, "a hang: {:?} {:?}", self.ledgers, self.failed);

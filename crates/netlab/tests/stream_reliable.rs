@@ -116,7 +116,7 @@ fn a_session_on_streams_needs_no_data_path() {
     let mut lab = Lab::new("delay=15ms");
     lab.pattern.count = 100;
     // Datagrams of the participant's data port are filtered, as probes are.
-    lab.world.block(lab.participant, Some(dacapo_transport::Lane::Data));
+    lab.world.block(lab.participant, Some(dacapo_transport::TrafficClass::Data));
     let joined = lab.start(flows());
     for flow in 0..2 {
         let (here, there) = lab.ledgers(&joined, flow, ms(10_000));

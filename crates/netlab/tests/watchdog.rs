@@ -7,7 +7,7 @@ mod common;
 
 use common::{Lab, code, ms, plain};
 use dacapo_core::{Code, CoreEvent};
-use dacapo_transport::Lane;
+use dacapo_transport::TrafficClass;
 
 #[test]
 fn an_application_that_never_answers_the_offer_ends_the_session_at_both_ends_after_a_minute() {
@@ -42,7 +42,7 @@ fn a_stream_of_a_session_on_which_nothing_answers_ends_it_after_ten_seconds() {
         let block = |lab: &mut Lab, now: i32| {
             lab.run(ms(100));
             if now == at {
-                lab.world.block(lab.creator, Some(Lane::Control));
+                lab.world.block(lab.creator, Some(TrafficClass::Control));
             }
         };
         block(&mut lab, 0);
@@ -82,7 +82,7 @@ fn a_list_that_is_not_answered_fails_after_ten_seconds() {
     let mut lab = Lab::new("delay=20ms");
     let peer = lab.dial();
     lab.run(ms(500));
-    lab.world.block(lab.creator, Some(Lane::Control));
+    lab.world.block(lab.creator, Some(TrafficClass::Control));
     let now = lab.now();
     for _ in 0..16 {
         lab.world.core(lab.participant).list(now, peer).unwrap();

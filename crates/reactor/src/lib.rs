@@ -12,7 +12,7 @@
 //! takes no more holds up nothing but its own flow; receiving is at most `RECV_ROUNDS` rounds per
 //! turn, so that timers are not starved; what the application watches besides is reported by token.
 
-mod hot;
+mod last_ready;
 mod load;
 mod sending;
 mod streams;
@@ -22,11 +22,11 @@ pub use load::FULL_PERMILLE;
 pub use streams::{Dial, Dialed};
 
 use dacapo_base::{Time, earlier};
-use dacapo_core::{Code, Core, CoreEvent, DialParams, Error, Local, PeerId};
+use dacapo_core::{Code, Core, CoreEvent, DialParams, Error, ListenerId, PeerId};
 use dacapo_sys::clock;
 use dacapo_sys::poll::{EVENTS_MAX, Event, Interest, Poller, Registry};
 use dacapo_transport::{Incoming, StatsByKind, StreamTransport, Transport};
-use hot::Hot;
+use last_ready::LastReady;
 use load::Load;
 use std::io;
 use std::net::SocketAddr;
@@ -91,7 +91,7 @@ pub struct Reactor {
     turned_at: Time,
     /// The last turn found nothing, and nothing was due.
     was_idle: bool,
-    hot: Hot,
+    hot: LastReady,
     load: Load,
     counters: ReactorCounters,
     /// Of transports that are gone.
@@ -117,7 +117,7 @@ impl Reactor {
             due_at: None,
             turned_at: Time::ZERO,
             was_idle: false,
-            hot: Hot::default(),
+            hot: LastReady::default(),
             load: Load::default(),
             counters: ReactorCounters::default(),
             gone: StatsByKind::default(),
@@ -237,10 +237,10 @@ impl Reactor {
     }
 
     /// From now on streams that the transport of the number `agreed` cannot open are opened by
-    /// `stand_in`, at both ends: by one that gives a flow as much, and listens at the port of
+    /// `fallback`, at both ends: by one that gives a flow as much, and listens at the port of
     /// control.
-    pub fn set_stream_stand_in(&mut self, agreed: u16, stand_in: u16) {
-        self.streams.stand_ins.set(agreed, stand_in);
+    pub fn set_stream_fallback(&mut self, agreed: u16, fallback: u16) {
+        self.streams.fallbacks.set(agreed, fallback);
     }
 
     fn fresh_token(&mut self) -> u64 {
@@ -472,7 +472,7 @@ impl Reactor {
             self.counters.received_bytes += outcome.bytes as u64;
             received += outcome.packet_count;
             for it in self.incoming.drain(..) {
-                self.core.handle_datagram(now, Local(token), it.remote, it.packet);
+                self.core.handle_datagram(now, ListenerId(token), it.remote, it.packet);
             }
             if let Some(it) = attached.transport.poll_too_large() {
                 self.core.handle_too_large(now, it.remote, it.datagram_len);

@@ -12,7 +12,7 @@
 use super::{RETRY, Reactor, Scope};
 use dacapo_base::Time;
 use dacapo_core::{GroupAsk, SessionId, Transmit, Way};
-use dacapo_transport::{Lane, Outgoing, SendError, Sent};
+use dacapo_transport::{Outgoing, SendError, Sent, TrafficClass};
 use std::time::Duration;
 
 /// Transmits of one turn before the sockets are read again.
@@ -75,11 +75,11 @@ impl Reactor {
             let key = self.fresh_token();
             self.streams.handle_ask(now, &mut self.core, &mut self.poller, ask, key);
         }
-        while self.streams.stand_ins.are_due() {
+        while self.streams.fallbacks.are_due() {
             let key = self.fresh_token();
-            self.streams.dial_stand_in(now, &mut self.core, &mut self.poller, key);
+            self.streams.dial_fallback(now, &mut self.core, &mut self.poller, key);
         }
-        while let Some(look) = self.core.poll_look() {
+        while let Some(look) = self.core.poll_host_lookup() {
             if self.streams.finds(&look) {
                 self.core.handle_found(look);
             }
@@ -213,9 +213,9 @@ impl Reactor {
 }
 
 /// The lane of a transport that a transmit takes.
-fn lane_of(way: Way) -> Lane {
+fn lane_of(way: Way) -> TrafficClass {
     match way {
-        Way::Control => Lane::Control,
-        Way::Data | Way::Stream(_) => Lane::Data,
+        Way::Control => TrafficClass::Control,
+        Way::Data | Way::Stream(_) => TrafficClass::Data,
     }
 }

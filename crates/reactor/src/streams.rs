@@ -10,18 +10,19 @@
 //! token is known from the ask to the end of its stream; a transport that was dialed goes when its
 //! stream has.
 
-mod stand_in;
+mod fallback;
 
 use super::{RETRY, key_of};
 use dacapo_base::{Time, earlier};
-use dacapo_core::{Core, Local, Look, StreamAsk, StreamId, Transmit};
+use dacapo_core::{Core, HostLookup, ListenerId, StreamAsk, StreamId, Transmit};
 use dacapo_lift::StreamParams;
 use dacapo_sys::poll::{Event, Interest, Poller};
 use dacapo_transport::stream::{PATIENCE, Token};
 use dacapo_transport::{
-    Incoming, Lane, Outgoing, SendError, Sent, StatsByKind, StreamEvent, StreamTransport, tcp,
+    Incoming, Outgoing, SendError, Sent, StatsByKind, StreamEvent, StreamTransport, TrafficClass,
+    tcp,
 };
-use stand_in::{Call, StandIns};
+use fallback::{Call, Fallbacks};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
@@ -89,7 +90,7 @@ pub(super) struct Streams {
     /// What looks for a peer on this host, by the number of the transport.
     pub finders: BTreeMap<u16, Finder>,
     /// What stands in for a transport that could not open a stream.
-    pub stand_ins: StandIns,
+    pub fallbacks: Fallbacks,
     incoming: Vec<Incoming>,
     /// All transports are asked then, ready or not: something was asked of them or not taken, or
     /// they have more, and what they hold themselves no event tells of.
@@ -178,9 +179,9 @@ impl Streams {
             it.transport.expect(token, now + EXPECT_MAX);
             it.transport.set_terms(&token, &terms);
         });
-        let stand_in = self.stand_ins.of(number);
-        let stands_in = |it: &&mut Attached| Some(it.number) == stand_in;
-        let listeners = self.listeners().filter(stands_in);
+        let fallback = self.fallbacks.of(number);
+        let is_fallback = |it: &&mut Attached| Some(it.number) == fallback;
+        let listeners = self.listeners().filter(is_fallback);
         listeners.for_each(|it| it.transport.expect(token, now + EXPECT_MAX));
         self.add(id, token, number, None);
         Ok(())
@@ -191,7 +192,7 @@ impl Streams {
     }
 
     /// Whether a peer is found by a transport of one host.
-    pub fn finds(&mut self, look: &Look) -> bool {
+    pub fn finds(&mut self, look: &HostLookup) -> bool {
         self.finders.get_mut(&look.transport).is_some_and(|finder| finder(look.remote))
     }
 
@@ -259,7 +260,7 @@ impl Streams {
             let outcome = attached.transport.recv(now, core.pool(), &mut self.incoming);
             self.received += outcome.bytes as u64;
             for Incoming { remote, packet, .. } in self.incoming.drain(..) {
-                core.handle_datagram(now, Local(key), remote, packet);
+                core.handle_datagram(now, ListenerId(key), remote, packet);
             }
             has_room |= outcome.writable;
             if !outcome.more || outcome.blocked {
@@ -325,7 +326,7 @@ impl Streams {
             && was_expected
             && number != agreed
         {
-            core.handle_stand_in(id, number, "the other end could not open what was agreed");
+            core.handle_fallback(id, number, "the other end could not open what was agreed");
         }
         core.handle_stream_open(now, id);
     }
@@ -352,7 +353,7 @@ impl Streams {
         };
         let (bytes, segment_len) = core.bytes(&transmit);
         let bytes = bytes.get(skip..).unwrap_or_default();
-        let outgoing = Outgoing { lane: Lane::Data, remote, bytes, segment_len };
+        let outgoing = Outgoing { lane: TrafficClass::Data, remote, bytes, segment_len };
         match attached.transport.send(&outgoing) {
             Ok(Sent::All) => {
                 core.transmitted(transmit);

@@ -13,7 +13,7 @@
 
 use super::key_of;
 use dacapo_base::{Time, earlier};
-use dacapo_core::{Local, Transmit};
+use dacapo_core::{ListenerId, Transmit};
 use dacapo_sys::poll::Event;
 use dacapo_transport::Transport;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,7 +70,7 @@ pub(super) struct Transports {
     full: BTreeMap<u64, Waiting>,
     leaving: BTreeSet<(Time, u64)>,
     /// Which reached a remote the last time: mostly the next is the same.
-    last: Option<(Option<Local>, SocketAddr, u64)>,
+    last: Option<(Option<ListenerId>, SocketAddr, u64)>,
 }
 
 impl Transports {
@@ -131,7 +131,7 @@ impl Transports {
 
     /// Which reaches a remote: the one that was dialed to it, else that by which it has come in,
     /// else the first that listens at an address of its family.
-    pub fn reaching(&mut self, local: Option<Local>, remote: SocketAddr) -> Option<u64> {
+    pub fn reaching(&mut self, local: Option<ListenerId>, remote: SocketAddr) -> Option<u64> {
         if let Some((from, to, token)) = self.last
             && (from, to) == (local, remote)
         {
@@ -142,12 +142,13 @@ impl Transports {
         Some(token)
     }
 
-    fn find(&self, local: Option<Local>, remote: SocketAddr) -> Option<u64> {
+    fn find(&self, local: Option<ListenerId>, remote: SocketAddr) -> Option<u64> {
         // One whose peer is gone lingers, and another may have been dialed since.
         let dialed = || self.dialed_to(remote);
         let stays = |token: &u64| self.all.get(token).is_some_and(|it| it.remove_at.is_none());
         let dialed = dialed().find(stays).or_else(|| dialed().next());
-        let came = local.map(|Local(token)| token).filter(|token| self.listening.contains(token));
+        let came =
+            local.map(|ListenerId(token)| token).filter(|token| self.listening.contains(token));
         dialed.or(came).or_else(|| self.listening_for(remote))
     }
 

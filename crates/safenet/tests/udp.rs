@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use dacapo_base::patience::Patience;
+use dacapo_base::patience::Tolerance;
 use dacapo_base::{Random, Time};
 use dacapo_safenet::{Config, Event, Messages, Mode, Outcome, Route};
 use dacapo_xtp_net::{Host, InternetConfig, Udp};
@@ -52,7 +52,7 @@ fn messages_go_there_and_back_over_udp() {
     let route = Route::host(ends[1].host.local(), PORT);
     let random = &mut Random::from_number(1);
     let lens = [0, 1, 100, 1_400, 20_000, 65_536, 250_000];
-    let mut patience = Patience::new(Instant::now(), LONG);
+    let mut patience = Tolerance::new(Instant::now(), LONG);
     for round in 0..70 {
         let mut sent = vec![0; lens[round % lens.len()]];
         random.fill(&mut sent);

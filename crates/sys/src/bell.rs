@@ -1,12 +1,12 @@
-//! [`Bell`]: a local stream socket that wakes the other end, and says when it is gone.
+//! [`Doorbell`]: a local stream socket that wakes the other end, and says when it is gone.
 //!
 //! For two processes that talk by memory. A listener has an abstract name, which is of the network
 //! namespace, as ports are. Over the connection goes one descriptor, then single bytes that mean
 //! nothing but "look"; the end of the connection is the end of the process.
 //!
 //! ```text
-//!   Listener("name")  <---- connect ----  Bell, bound to a number that the kernel chose
-//!   accept -> Bell    <---- descriptor --
+//!   Listener("name")  <---- connect ----  Doorbell, bound to a number that the kernel chose
+//!   accept -> Doorbell    <---- descriptor --
 //!   hear              <---- ring -------   (either way)
 //! ```
 //!
@@ -74,7 +74,7 @@ impl Listener {
                 Ok((inner, from)) => {
                     let peer = peer_of(inner.as_fd())?;
                     return Ok(Some(Accepted {
-                        bell: Bell { inner },
+                        bell: Doorbell { inner },
                         peer,
                         number: number(&from),
                     }));
@@ -99,7 +99,7 @@ impl AsFd for Listener {
 #[derive(Debug)]
 pub struct Accepted {
     /// The connection.
-    pub bell: Bell,
+    pub bell: Doorbell,
     /// Whose it is.
     pub peer: Peer,
     /// The number that its other end is bound to, if the kernel chose it.
@@ -130,11 +130,11 @@ pub enum Gift {
 
 /// One end of a connection.
 #[derive(Debug)]
-pub struct Bell {
+pub struct Doorbell {
     inner: Socket,
 }
 
-impl Bell {
+impl Doorbell {
     /// Connects to who listens under `name`.
     ///
     /// # Errors
@@ -175,7 +175,7 @@ impl Bell {
     /// The same for any number of descriptors, which no correct program sends.
     ///
     /// # Errors
-    /// As [`Bell::give`]; `InvalidInput` beyond what one message can bring.
+    /// As [`Doorbell::give`]; `InvalidInput` beyond what one message can bring.
     pub fn give_all(&self, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         if fds.is_empty() {
             return self.ring().map(drop);
@@ -269,7 +269,7 @@ impl Bell {
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for Doorbell {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inner.as_fd()
     }
@@ -346,10 +346,10 @@ mod tests {
     use std::fs::File;
     use std::io::Read;
 
-    fn pair(test: &str) -> (Bell, Accepted) {
+    fn pair(test: &str) -> (Doorbell, Accepted) {
         let name = format!("dacapo-sys-{}-{test}", std::process::id());
         let listener = Listener::bind(&name).unwrap();
-        let bell = Bell::connect(&name).unwrap();
+        let bell = Doorbell::connect(&name).unwrap();
         let accepted = listener.accept().unwrap().unwrap();
         assert!(listener.accept().unwrap().is_none());
         (bell, accepted)
@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn nobody_a_name_that_is_taken_and_one_that_is_too_long_are_errors() {
         let name = format!("dacapo-sys-{}-errors", std::process::id());
-        let error = Bell::connect(&name).unwrap_err();
+        let error = Doorbell::connect(&name).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         let _listener = Listener::bind(&name).unwrap();
         assert_eq!(Listener::bind(&name).unwrap_err().kind(), io::ErrorKind::AddrInUse);

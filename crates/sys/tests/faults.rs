@@ -3,7 +3,7 @@
 #![cfg(debug_assertions)]
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use dacapo_base::{Patience, patience};
+use dacapo_base::{Tolerance, patience};
 use dacapo_sys::faults::{Call, Effect, Fault, hits, plan};
 use dacapo_sys::poll::{Interest, Poller};
 use dacapo_sys::{tcp, udp};
@@ -137,7 +137,7 @@ fn bytes_of_a_stream_arrive_in_order_whatever_part_of_them_a_call_takes() {
     ]);
     let content: Vec<u8> = (0..300_000_u32).map(|at| (at % 253) as u8).collect();
     let (mut sent, mut got) = (0, Vec::new());
-    let mut patience = Patience::new(Instant::now(), LONG);
+    let mut patience = Tolerance::new(Instant::now(), LONG);
     while got.len() < content.len() {
         assert!(patience.lasts(Instant::now()), "{} of {} bytes", got.len(), content.len());
         let rest = &content[sent..content.len().min(sent + 5_000)];

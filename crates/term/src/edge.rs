@@ -1,8 +1,8 @@
-//! [`Edge`]: a core together with the signals and descriptors that a command waits for.
+//! [`App`]: a core together with the signals and descriptors that a command waits for.
 //!
 //! ```text
 //!   core events --+
-//!   signals ------+--> Edge::next --> one thing that happened
+//!   signals ------+--> App::next --> one thing that happened
 //!   descriptors --+
 //! ```
 //!
@@ -33,7 +33,7 @@ const SLICE: Duration = Duration::from_millis(200);
 
 /// One thing that happened.
 #[derive(Debug)]
-pub enum Happening {
+pub enum AppEvent {
     /// The core tells.
     Core(CoreEvent),
     /// A signal came.
@@ -48,15 +48,15 @@ pub fn config_from_env() -> Result<HostConfig, Failure> {
 }
 
 /// A core, signals, and what else is watched.
-pub struct Edge {
+pub struct App {
     /// The core of this process.
     pub host: Host,
     signals: Signals,
     tokens: Vec<u32>,
-    waiting: VecDeque<Happening>,
+    waiting: VecDeque<AppEvent>,
 }
 
-impl Edge {
+impl App {
     /// A core with the identity of this user; signals are caught from now on.
     pub fn open() -> Result<Self, Failure> {
         Self::open_with(config_from_env()?)
@@ -84,7 +84,7 @@ impl Edge {
     }
 
     /// The next thing that happens, or nothing within `most`.
-    pub fn next(&mut self, most: Duration) -> Result<Option<Happening>, Failure> {
+    pub fn next(&mut self, most: Duration) -> Result<Option<AppEvent>, Failure> {
         if let Some(happening) = self.waiting.pop_front() {
             return Ok(Some(happening));
         }
@@ -93,12 +93,12 @@ impl Edge {
         for token in self.tokens.drain(..) {
             if token == SIGNALS {
                 let signals = std::iter::from_fn(|| self.signals.poll());
-                self.waiting.extend(signals.map(Happening::Signal));
+                self.waiting.extend(signals.map(AppEvent::Signal));
             } else {
-                self.waiting.push_back(Happening::Ready(token));
+                self.waiting.push_back(AppEvent::Ready(token));
             }
         }
-        self.waiting.extend(event.map(Happening::Core));
+        self.waiting.extend(event.map(AppEvent::Core));
         Ok(self.waiting.pop_front())
     }
 
@@ -125,17 +125,15 @@ impl Edge {
         let began = Instant::now();
         loop {
             match self.next(SLICE)? {
-                Some(Happening::Core(CoreEvent::PeerOpen { peer: open })) if open == peer => {
+                Some(AppEvent::Core(CoreEvent::PeerOpen { peer: open })) if open == peer => {
                     progress.clear();
                     return Ok(peer);
                 }
-                Some(Happening::Core(CoreEvent::PeerLost { peer: lost, error }))
-                    if lost == peer =>
-                {
+                Some(AppEvent::Core(CoreEvent::PeerLost { peer: lost, error })) if lost == peer => {
                     progress.clear();
                     return Err(failed(&error));
                 }
-                Some(Happening::Signal(signal)) => {
+                Some(AppEvent::Signal(signal)) => {
                     progress.clear();
                     self.leave(peer);
                     return Err(interrupted(signal));

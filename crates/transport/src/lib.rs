@@ -51,7 +51,8 @@ pub use specs::specs;
 pub use stats::{Drops, SegmentCounts, StatsByKind, StreamCounts, Traffic, TransportStats};
 pub use stream::{StreamEvent, StreamTransport};
 pub use transport::{
-    Capabilities, Incoming, Lane, Outgoing, RecvOutcome, SendError, Sent, TooLong, Transport,
+    Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, TooLong, TrafficClass,
+    Transport,
 };
 
 /// The most datagrams or trains that one call of [`Transport::recv`] hands up per lane.

@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 
 /// Which of the two ways to a peer a datagram takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Lane {
+pub enum TrafficClass {
     /// For the control connection; no burst of data drops it.
     Control,
     /// For flows.
@@ -22,7 +22,7 @@ pub enum Lane {
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
     /// The way to take. Data without an open data lane goes the control way.
-    pub lane: Lane,
+    pub lane: TrafficClass,
     /// Where to.
     pub remote: SocketAddr,
     /// One datagram, or a train: equal datagrams one after the other, of which the last may be
@@ -35,7 +35,7 @@ pub struct Outgoing<'a> {
 impl<'a> Outgoing<'a> {
     /// One datagram.
     #[must_use]
-    pub fn datagram(lane: Lane, remote: SocketAddr, bytes: &'a [u8]) -> Self {
+    pub fn datagram(lane: TrafficClass, remote: SocketAddr, bytes: &'a [u8]) -> Self {
         Self { lane, remote, bytes, segment_len: bytes.len() }
     }
 
@@ -65,7 +65,7 @@ pub(crate) fn datagrams_in(len: usize, segment_len: usize) -> usize {
 #[derive(Debug)]
 pub struct Incoming {
     /// The way it came.
-    pub lane: Lane,
+    pub lane: TrafficClass,
     /// Where it came from, as the network says: not to be trusted.
     pub remote: SocketAddr,
     /// The bytes: one segment per datagram, and the time of arrival. Between the segments there may

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use dacapo_transport::conformance::{self, Pair, Side};
-use dacapo_transport::inproc::{self, Config, EndpointError, Full, Hub};
-use dacapo_transport::{Lane, Outgoing, SendError, Sent, Transport};
+use dacapo_transport::inproc::{self, Config, EndpointError, Full, Switchboard};
+use dacapo_transport::{Outgoing, SendError, Sent, TrafficClass, Transport};
 
 fn pair(config: &Config) -> Pair {
-    let hub = Hub::new(config);
+    let hub = Switchboard::new(config);
     let (client, server) = (hub.endpoint("client").unwrap(), hub.endpoint("server").unwrap());
     Pair {
         server_addr: server.local_addrs()[0],
@@ -57,7 +57,7 @@ fn names_are_unique_while_their_endpoints_live_and_addresses_are_never_reused() 
     let again = hub.endpoint("a").unwrap();
     assert_ne!(again.local_addrs()[0], address);
     let mut other = hub.endpoint("b").unwrap();
-    let late = other.send(&Outgoing::datagram(Lane::Control, address, b"late"));
+    let late = other.send(&Outgoing::datagram(TrafficClass::Control, address, b"late"));
     assert!(matches!(late, Err(SendError::Refused)));
     assert_eq!(other.stats().refused, 1);
 }
@@ -67,8 +67,12 @@ fn a_train_that_half_fits_is_taken_by_half_and_finished_when_there_is_room() {
     let pair = pair(&small(Full::Block));
     let (mut client, mut server) = (Side::new(pair.client), Side::new(pair.server));
     let bytes: Vec<u8> = (0..24).collect();
-    let train =
-        Outgoing { lane: Lane::Data, remote: pair.server_addr, bytes: &bytes, segment_len: 1 };
+    let train = Outgoing {
+        lane: TrafficClass::Data,
+        remote: pair.server_addr,
+        bytes: &bytes,
+        segment_len: 1,
+    };
     assert_eq!(client.transport.send(&train).unwrap(), Sent::Blocked { bytes_taken: 16 });
     assert!(!client.turn().writable, "nothing was read yet");
     assert_eq!(server.await_arrivals(16).len(), 16);
@@ -86,7 +90,7 @@ fn a_train_that_half_fits_is_dropped_by_half_and_counted() {
     let pair = pair(&small(Full::Drop));
     let (mut client, mut server) = (Side::new(pair.client), Side::new(pair.server));
     client.send_all(&Outgoing {
-        lane: Lane::Control,
+        lane: TrafficClass::Control,
         remote: pair.server_addr,
         bytes: &[1; 24],
         segment_len: 1,
@@ -104,14 +108,18 @@ fn a_lane_closed_with_something_in_it_counts_what_was_lost() {
     let (mut client, mut server) = (pair.client, pair.server);
     client.open_data(pair.server_addr).unwrap();
     server.open_data(pair.client_addr).unwrap();
-    client.send(&Outgoing::datagram(Lane::Data, pair.server_addr, b"unread")).unwrap();
+    client.send(&Outgoing::datagram(TrafficClass::Data, pair.server_addr, b"unread")).unwrap();
     server.close_data(pair.client_addr);
     assert_eq!(server.stats().drops.closed, 1);
 }
 
 #[test]
 fn endpoints_work_across_threads() {
-    let hub = Hub::new(&Config { full: Full::Block, queue_datagrams_max: 8, ..Config::default() });
+    let hub = Switchboard::new(&Config {
+        full: Full::Block,
+        queue_datagrams_max: 8,
+        ..Config::default()
+    });
     let server = hub.endpoint("server").unwrap();
     let server_addr = server.local_addrs()[0];
     let count = 5_000_u32;
@@ -119,7 +127,7 @@ fn endpoints_work_across_threads() {
         let mut client = Side::new(Box::new(hub.endpoint("client").unwrap()));
         for number in 0..count {
             let bytes = number.to_be_bytes();
-            client.send_all(&Outgoing::datagram(Lane::Control, server_addr, &bytes));
+            client.send_all(&Outgoing::datagram(TrafficClass::Control, server_addr, &bytes));
         }
         client.end();
     });

@@ -11,7 +11,7 @@ use dacapo_security::{Identity, client_crypto, endpoint_keys, server_crypto};
 use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
 use dacapo_transport::quic::{ClientCrypto, Common, Config, Mode, Quic, ServerCrypto};
 use dacapo_transport::stream::Token;
-use dacapo_transport::{Lane, Outgoing, Sent, StreamEvent, StreamTransport, Transport};
+use dacapo_transport::{Outgoing, Sent, StreamEvent, StreamTransport, TrafficClass, Transport};
 use quic_bare::Plain;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -162,7 +162,7 @@ fn open_with(mode: Mode, config: &Config) -> Ends<Quic> {
 }
 
 fn to_server<'a>(ends: &Ends<Quic>, bytes: &'a [u8]) -> Outgoing<'a> {
-    Outgoing::datagram(Lane::Data, ends.server_addr, bytes)
+    Outgoing::datagram(TrafficClass::Data, ends.server_addr, bytes)
 }
 
 /// Turns a side at its deadlines, as who sleeps until then, until `until` or an event.
@@ -224,7 +224,7 @@ fn a_stream_without_anything_to_say_lives_on() {
         assert_eq!(sleep(&mut ends.server, server + Duration::from_millis(500)), None);
     }
     assert_eq!(ends.client.transport.stats().sent, sent);
-    ends.server.send_all(&Outgoing::datagram(Lane::Data, ends.client_addr, b"still here"));
+    ends.server.send_all(&Outgoing::datagram(TrafficClass::Data, ends.client_addr, b"still here"));
     assert_eq!(ends.await_client(1)[0].bytes, b"still here");
 }
 
@@ -277,7 +277,7 @@ fn after_an_outage_a_stream_goes_on_within_a_second() {
     assert!(matches!(client.transport.poll_stream(), Some(StreamEvent::Open { .. })));
     // A whole window is under way, so that nothing but probes may be sent.
     let bytes = vec![5; 60_000];
-    let train = Outgoing { lane: Lane::Data, remote, bytes: &bytes, segment_len: 1_000 };
+    let train = Outgoing { lane: TrafficClass::Data, remote, bytes: &bytes, segment_len: 1_000 };
     assert_eq!(client.transport.send(&train).unwrap(), Sent::All);
     let cut_until = client.now() + Duration::from_secs(25);
     while client.now() < cut_until {

@@ -5,12 +5,12 @@
 mod plain;
 
 use dacapo_base::{Random, Time};
-use dacapo_sys::bell::{Bell, Heard};
+use dacapo_sys::bell::{Doorbell, Heard};
 use dacapo_sys::memory::SharedMemory;
 use dacapo_transport::conformance::{self, Bare, Side, StreamNet};
 use dacapo_transport::shm::{Config, Link, Shm};
 use dacapo_transport::stream::{MAGIC, Token};
-use dacapo_transport::{Lane, Outgoing, StreamEvent, StreamTransport, Transport};
+use dacapo_transport::{Outgoing, StreamEvent, StreamTransport, TrafficClass, Transport};
 use plain::Plain;
 use std::io::{self, BufRead, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -157,7 +157,7 @@ fn assert_alive(server: &mut Side<Shm>, plain: &mut Plain<Link>) {
     plain.write_all(&[0, 0, 0, 2, 8, 9]).unwrap();
     server.await_until(|side| side.arrival_count() == 1);
     assert_eq!(server.take_arrivals()[0].bytes, [8, 9]);
-    server.send_all(&Outgoing::datagram(Lane::Data, plain.local_addr(), b"yes"));
+    server.send_all(&Outgoing::datagram(TrafficClass::Data, plain.local_addr(), b"yes"));
     let mut got = [0; 7];
     plain.read_exact(&mut got).unwrap();
     assert_eq!(&got, b"\0\0\0\x03yes");
@@ -225,7 +225,7 @@ fn whatever_is_given_in_place_of_memory_is_refused_and_others_go_on() {
         vec![null.as_fd(); 253],
     ];
     for (index, gift) in gifts.iter().enumerate() {
-        let bell = Bell::connect(&name).unwrap();
+        let bell = Doorbell::connect(&name).unwrap();
         bell.give_all(gift).unwrap();
         let done = index as u64 + 1;
         server.await_until(|side| side.transport.stats().streams.malformed == done);
@@ -247,7 +247,7 @@ fn garbage_in_the_memory_ends_its_own_stream_only() {
     let (mut ended, mut pages) = (0, 0);
     for round in 0..60_u8 {
         let (memory, fd) = SharedMemory::create(8_192 + 2 * 4_096).unwrap();
-        let bell = Bell::connect(&name).unwrap();
+        let bell = Doorbell::connect(&name).unwrap();
         bell.give(fd.as_fd()).unwrap();
         let token = [round; 16];
         server.transport.expect(token, Time::NEVER);
@@ -269,7 +269,11 @@ fn garbage_in_the_memory_ends_its_own_stream_only() {
             server.turn();
             while let Some(event) = server.transport.poll_stream() {
                 if let StreamEvent::Open { remote, .. } = event {
-                    let _ = server.transport.send(&Outgoing::datagram(Lane::Data, remote, &[1; 9]));
+                    let _ = server.transport.send(&Outgoing::datagram(
+                        TrafficClass::Data,
+                        remote,
+                        &[1; 9],
+                    ));
                 }
             }
             server.take_arrivals();
@@ -293,7 +297,7 @@ fn a_place_that_cannot_be_ends_the_stream_with_the_reason() {
     let (server, address) = serve_at(V4, &few());
     let mut server = Side::new(Box::new(server));
     let (memory, fd) = SharedMemory::create(8_192 + 2 * 4_096).unwrap();
-    let bell = Bell::connect(&format!("dacapo-shm-1/{address}")).unwrap();
+    let bell = Doorbell::connect(&format!("dacapo-shm-1/{address}")).unwrap();
     bell.give(fd.as_fd()).unwrap();
     server.transport.expect(TOKEN, Time::NEVER);
     memory.copy_in(8_192, &[MAGIC.as_slice(), &TOKEN].concat());
@@ -310,7 +314,7 @@ fn a_place_that_cannot_be_ends_the_stream_with_the_reason() {
 
 /// What a bell tells first. A child that another test starts has a copy of each descriptor until it
 /// is another program: so long the other end of a bell that was closed is not gone.
-fn heard(bell: &Bell) -> Heard {
+fn heard(bell: &Doorbell) -> Heard {
     for _ in 0..10_000 {
         match bell.hear() {
             Heard::Nothing => std::thread::sleep(Duration::from_millis(1)),
@@ -330,7 +334,7 @@ fn another_user_is_turned_away_at_both_ends() {
         let ours = Link::connect(address, 4_096).map(drop).map_err(|error| error.kind());
         assert_eq!(ours.unwrap_err(), ErrorKind::PermissionDenied);
         // Without looking who it is.
-        let bell = Bell::connect(&format!("dacapo-shm-1/{address}")).unwrap();
+        let bell = Doorbell::connect(&format!("dacapo-shm-1/{address}")).unwrap();
         let squatted = SocketAddr::new(V4, address.port() + 20_000);
         let _squatter = Shm::serve(&[squatted], &few()).unwrap();
         println!("ready");

@@ -6,7 +6,7 @@
 use dacapo_base::Time;
 use dacapo_transport::conformance::Side;
 use dacapo_transport::shm::{Config, Shm};
-use dacapo_transport::{Lane, Outgoing, StreamTransport, Transport};
+use dacapo_transport::{Outgoing, StreamTransport, TrafficClass, Transport};
 use std::fs;
 use std::net::SocketAddr;
 
@@ -35,7 +35,7 @@ fn two_thousand_streams_leave_nothing() {
         client.drain();
         held_while = held_while.max(held());
         if number % 3 > 0 {
-            client.send_all(&Outgoing::datagram(Lane::Data, address, &[1; 5_000]));
+            client.send_all(&Outgoing::datagram(TrafficClass::Data, address, &[1; 5_000]));
         }
         // One in order, one within a record, one by the drop.
         if number % 3 == 1 {

@@ -11,7 +11,7 @@ use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
 use dacapo_transport::sim::{self, Config, Net, Pipe, Sim};
 use dacapo_transport::stream::{ReadOutcome, StreamEnd, Token};
 use dacapo_transport::{
-    Lane, Outgoing, Sent, StreamEvent, StreamTransport, Transport, TransportStats,
+    Outgoing, Sent, StreamEvent, StreamTransport, TrafficClass, Transport, TransportStats,
 };
 use plain::Plain;
 use std::cell::{Cell, RefCell};
@@ -115,7 +115,7 @@ fn run_until_the_end(
     let (mut number, mut reasons) = (0_u32, [None, None]);
     for _ in 0..2_000 {
         let bytes = [number.to_be_bytes().as_slice(), &[9; 90]].concat();
-        let outgoing = Outgoing::datagram(Lane::Data, ends.server_addr, &bytes);
+        let outgoing = Outgoing::datagram(TrafficClass::Data, ends.server_addr, &bytes);
         if number < count && matches!(ends.client.transport.send(&outgoing), Ok(Sent::All)) {
             number += 1;
         }
@@ -194,7 +194,7 @@ fn a_turn_that_says_there_is_no_more_has_handed_up_all_that_has_arrived() {
         ends.await_until(|ends| ends.client.transport.stats().streams.opened == 1);
         for len in [10, 3_000, 40_000] {
             let bytes = vec![5; len];
-            ends.client.send_all(&Outgoing::datagram(Lane::Data, ends.server_addr, &bytes));
+            ends.client.send_all(&Outgoing::datagram(TrafficClass::Data, ends.server_addr, &bytes));
             // The rest of a record that was begun goes out in the client's turns.
             for _ in 0..3 {
                 ends.client.turn();

@@ -10,7 +10,7 @@ use dacapo_base::Time;
 use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
 use dacapo_transport::stream::{MAGIC, Token};
 use dacapo_transport::tcp::{Config, Tcp};
-use dacapo_transport::{Lane, Outgoing, Sent, StreamEvent, StreamTransport, Transport};
+use dacapo_transport::{Outgoing, Sent, StreamEvent, StreamTransport, TrafficClass, Transport};
 use plain::Plain;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -127,7 +127,7 @@ fn a_server_at_several_addresses_takes_streams_at_each() {
             counts == [1, 1] && ends.client.transport.stats().streams.opened == 1
         });
         assert_eq!(ends.server.transport.open_data(client_addr).unwrap(), address);
-        ends.server.send_all(&Outgoing::datagram(Lane::Data, client_addr, b"hello"));
+        ends.server.send_all(&Outgoing::datagram(TrafficClass::Data, client_addr, b"hello"));
         assert_eq!(ends.await_client(1)[0].remote, address);
         ends.client.end();
         server = ends.server;
@@ -239,7 +239,7 @@ fn a_reset_ends_the_stream_with_the_reason() {
     let (mut server, plain) = server_with_plain();
     // Closing with something unread resets.
     let remote = plain.local_addr().unwrap();
-    server.send_all(&Outgoing::datagram(Lane::Data, remote, b"never read"));
+    server.send_all(&Outgoing::datagram(TrafficClass::Data, remote, b"never read"));
     plain.set_nonblocking(true).unwrap();
     while plain.peek(&mut [0; 14]).unwrap_or(0) < 14 {
         std::hint::spin_loop();
@@ -255,7 +255,7 @@ fn a_train_goes_out_in_one_call_and_comes_as_one_packet() {
     let (mut server, plain) = server_with_plain();
     let remote = plain.local_addr().unwrap();
     let bytes = vec![3; 20 * 1_300];
-    let train = Outgoing { lane: Lane::Data, remote, bytes: &bytes, segment_len: 1_300 };
+    let train = Outgoing { lane: TrafficClass::Data, remote, bytes: &bytes, segment_len: 1_300 };
     server.send_all(&train);
     let stats = server.transport.stats();
     assert_eq!((stats.send_calls, stats.sent.trains, stats.sent.datagrams), (1, 1, 20));
@@ -274,7 +274,7 @@ fn what_the_kernel_does_not_take_shows_at_once_and_goes_out_later() {
     let (mut server, mut plain) = server_with_plain();
     let remote = plain.local_addr().unwrap();
     let block = vec![5; 60_000];
-    let outgoing = Outgoing::datagram(Lane::Data, remote, &block);
+    let outgoing = Outgoing::datagram(TrafficClass::Data, remote, &block);
     let mut taken = 0_usize;
     while server.transport.send(&outgoing).unwrap() == Sent::All {
         taken += 1;

@@ -10,7 +10,7 @@ use dacapo_base::Random;
 use dacapo_sys::udp;
 use dacapo_transport::conformance::{self, Ends, Owned, Pair, Side};
 use dacapo_transport::udp::{BindError, Config, DialError, Udp};
-use dacapo_transport::{DATA_LANES_MAX, Lane, Outgoing, SendError, Sent, Transport};
+use dacapo_transport::{DATA_LANES_MAX, Outgoing, SendError, Sent, TrafficClass, Transport};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 fn serve(ip: IpAddr) -> (Side, SocketAddr) {
@@ -105,7 +105,8 @@ fn what_icmp_says_of_the_length_is_told_and_nothing_is_lost_by_it() {
         assert_eq!(ends.client.transport.poll_too_large(), None);
         dacapo_sys::faults::plan(&dacapo_sys::faults::parse(fault).unwrap());
         for _ in 0..4 {
-            let outgoing = Outgoing::datagram(Lane::Data, ends.server_addr, b"not too long");
+            let outgoing =
+                Outgoing::datagram(TrafficClass::Data, ends.server_addr, b"not too long");
             ends.client.send_all(&outgoing);
         }
         ends.server.await_arrivals(4);
@@ -127,7 +128,11 @@ fn a_refusal_beside_a_peer_that_lives_is_told_and_costs_no_datagram() {
         let mut ends = Ends::with_data(pair(V4, &Config::default()));
         dacapo_sys::faults::plan(&dacapo_sys::faults::parse(fault).unwrap());
         for _ in 0..4 {
-            ends.client.send_all(&Outgoing::datagram(Lane::Data, ends.server_addr, b"refused?"));
+            ends.client.send_all(&Outgoing::datagram(
+                TrafficClass::Data,
+                ends.server_addr,
+                b"refused?",
+            ));
         }
         ends.server.await_arrivals(4);
         dacapo_sys::faults::plan(&[]);
@@ -211,11 +216,12 @@ fn the_dialled_end_hears_that_nobody_listens() {
         // A port that was free a moment ago; its taker would have to be quick.
         let gone = UdpSocket::bind(at(host)).unwrap().local_addr().unwrap();
         let mut client = Side::new(Box::new(Udp::dial(gone, &Config::default()).unwrap()));
-        client.transport.send(&Outgoing::datagram(Lane::Control, gone, b"hello?")).unwrap();
+        client.transport.send(&Outgoing::datagram(TrafficClass::Control, gone, b"hello?")).unwrap();
         client.await_until(|side| side.transport.stats().refused == 1);
         assert_eq!(client.transport.poll_refused(), Some(gone));
         assert_eq!(client.transport.poll_refused(), None, "it is told once");
-        let again = client.transport.send(&Outgoing::datagram(Lane::Control, gone, b"hello?"));
+        let again =
+            client.transport.send(&Outgoing::datagram(TrafficClass::Control, gone, b"hello?"));
         assert!(matches!(again, Ok(Sent::All)), "{again:?}");
         client.await_until(|side| side.transport.stats().refused == 2);
         assert_eq!(client.transport.stats().refused, 2, "each answer is counted once");
@@ -228,7 +234,7 @@ fn control_of_a_dialled_transport_reaches_its_remote_only() {
     let (server, address) = serve(V4);
     let mut client = Udp::dial(address, &Config::default()).unwrap();
     let other = SocketAddr::new(V4, 9);
-    let result = client.send(&Outgoing::datagram(Lane::Control, other, b"stray"));
+    let result = client.send(&Outgoing::datagram(TrafficClass::Control, other, b"stray"));
     assert!(matches!(result, Err(SendError::Unreachable)));
     assert_eq!(client.stats().unreachable, 1);
     server.end();
@@ -238,7 +244,7 @@ fn control_of_a_dialled_transport_reaches_its_remote_only() {
 fn a_server_without_the_family_of_the_remote_cannot_reach_it() {
     let mut server = Udp::serve(&[at(V4)], &Config::default()).unwrap();
     let remote = SocketAddr::new(V6, 9);
-    let result = server.send(&Outgoing::datagram(Lane::Control, remote, b"stray"));
+    let result = server.send(&Outgoing::datagram(TrafficClass::Control, remote, b"stray"));
     assert!(matches!(result, Err(SendError::Unreachable)));
     assert!(server.open_data(remote).is_err());
 }
@@ -277,7 +283,7 @@ fn a_stranger_cannot_reach_a_data_lane() {
     let stranger = UdpSocket::bind(at(V4)).unwrap();
     stranger.send_to(b"to the client", ends.client_data).unwrap();
     stranger.send_to(b"to the server", ends.server_addr).unwrap();
-    ends.client.send_all(&Outgoing::datagram(Lane::Data, ends.server_addr, b"data"));
+    ends.client.send_all(&Outgoing::datagram(TrafficClass::Data, ends.server_addr, b"data"));
     for arrival in ends.server.await_arrivals(2) {
         assert_eq!(arrival.by_data, arrival.bytes == b"data");
     }
@@ -297,7 +303,7 @@ fn two_peers_on_one_port_each_get_their_own() {
         for (number, client) in clients.iter_mut().enumerate() {
             let data = client.transport.open_data(address).unwrap();
             assert_eq!(server.transport.open_data(data).unwrap(), address);
-            client.send_all(&Outgoing::datagram(Lane::Data, address, &[number as u8; 9]));
+            client.send_all(&Outgoing::datagram(TrafficClass::Data, address, &[number as u8; 9]));
             lanes.push(data);
         }
         let mut arrivals = server.await_arrivals(2);
@@ -305,7 +311,7 @@ fn two_peers_on_one_port_each_get_their_own() {
         for (number, arrival) in arrivals.iter().enumerate() {
             assert_eq!(arrival.bytes, [number as u8; 9]);
             assert_eq!((arrival.remote, arrival.by_data), (lanes[number], true));
-            server.send_all(&Outgoing::datagram(Lane::Data, lanes[number], &arrival.bytes));
+            server.send_all(&Outgoing::datagram(TrafficClass::Data, lanes[number], &arrival.bytes));
         }
         for (number, mut client) in clients.into_iter().enumerate() {
             assert_eq!(client.await_arrivals(1)[0].bytes, [number as u8; 9]);
@@ -328,7 +334,7 @@ fn wait_of_the_quiet_lane() -> usize {
     }
     for (number, count) in [(0, 300), (1, 3)] {
         for _ in 0..count {
-            let outgoing = Outgoing::datagram(Lane::Data, address, b"one of many");
+            let outgoing = Outgoing::datagram(TrafficClass::Data, address, b"one of many");
             clients[number].0.send_all(&outgoing);
         }
     }
@@ -353,7 +359,7 @@ fn with_offload_a_train_is_one_call_and_one_packet() {
         return;
     }
     let (remote, bytes) = (ends.server_addr, vec![3; 20 * 1_300]);
-    let train = Outgoing { lane: Lane::Data, remote, bytes: &bytes, segment_len: 1_300 };
+    let train = Outgoing { lane: TrafficClass::Data, remote, bytes: &bytes, segment_len: 1_300 };
     ends.client.send_all(&train);
     let stats = ends.client.transport.stats();
     assert_eq!((stats.send_calls, stats.sent.trains, stats.sent.datagrams), (1, 1, 20));
@@ -392,9 +398,9 @@ fn a_server_at_several_addresses_answers_from_the_one_that_suits() {
     let mut server = Side::new(Box::new(server));
     for &address in bound.iter().filter(|address| !address.ip().is_unspecified()) {
         let mut client = Side::new(Box::new(Udp::dial(address, &Config::default()).unwrap()));
-        client.send_all(&Outgoing::datagram(Lane::Control, address, b"ping"));
+        client.send_all(&Outgoing::datagram(TrafficClass::Control, address, b"ping"));
         let ping = server.await_arrivals(1).remove(0);
-        server.send_all(&Outgoing::datagram(Lane::Control, ping.remote, b"pong"));
+        server.send_all(&Outgoing::datagram(TrafficClass::Control, ping.remote, b"pong"));
         // The client's socket is connected, so only an answer from that address arrives.
         assert_eq!(client.await_arrivals(1)[0].remote, address);
         client.end();

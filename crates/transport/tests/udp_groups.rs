@@ -8,7 +8,7 @@ use dacapo_sys::netns::Namespace;
 use dacapo_sys::tun::Tun;
 use dacapo_transport::conformance::{self, Group};
 use dacapo_transport::udp::{Config, Groups, Udp};
-use dacapo_transport::{JoinError, Lane, Membership, Outgoing, SendError, Transport};
+use dacapo_transport::{JoinError, Membership, Outgoing, SendError, TrafficClass, Transport};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn a_train_to_a_group_is_one_call() {
     }
     sender.open_data(membership.group).unwrap();
     let bytes = vec![3; 20 * 1_300];
-    let (lane, remote) = (Lane::Data, membership.group);
+    let (lane, remote) = (TrafficClass::Data, membership.group);
     sender.send(&Outgoing { lane, remote, bytes: &bytes, segment_len: 1_300 }).unwrap();
     let stats = sender.stats();
     assert_eq!((stats.send_calls, stats.sent.trains, stats.sent.datagrams), (1, 1, 20));
@@ -115,7 +115,7 @@ fn an_interface_that_there_is_not_is_named() {
     let error = members[0].join(&membership).unwrap_err();
     assert!(error.to_string().contains("interface 4242"), "{error}");
     assert!(sender.open_data(membership.group).is_err());
-    let outgoing = Outgoing::datagram(Lane::Data, membership.group, b"nowhere");
+    let outgoing = Outgoing::datagram(TrafficClass::Data, membership.group, b"nowhere");
     assert!(matches!(sender.send(&outgoing), Err(SendError::Unreachable)));
 }
 
@@ -174,7 +174,7 @@ fn arrived_here(loops: bool) -> usize {
         group("10.99.0.1".parse().unwrap(), "239.99.0.2", false, &config);
     members[0].join(&membership).unwrap();
     sender.open_data(membership.group).unwrap();
-    sender.send(&Outgoing::datagram(Lane::Data, membership.group, b"outwards")).unwrap();
+    sender.send(&Outgoing::datagram(TrafficClass::Data, membership.group, b"outwards")).unwrap();
     // The kernel copies it as it sends, so what is not there now will not come.
     let (mut pool, mut incoming) = (dacapo_packet::Pool::new(1 << 20), Vec::new());
     members[0].recv(dacapo_base::Time::ZERO, &mut pool, &mut incoming).packet_count

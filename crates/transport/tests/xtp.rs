@@ -10,7 +10,7 @@ use dacapo_base::{Random, Time};
 use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
 use dacapo_transport::stream::{StreamParams, Token};
 use dacapo_transport::xtp::{Config, Mode, Xtp, head, label_of};
-use dacapo_transport::{Lane, Outgoing, Sent, StreamEvent, StreamTransport, Transport};
+use dacapo_transport::{Outgoing, Sent, StreamEvent, StreamTransport, TrafficClass, Transport};
 use dacapo_xtp::wire::{Body, Frame};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -152,7 +152,7 @@ fn open_with(mode: Mode, config: &Config) -> Ends<Xtp> {
 }
 
 fn to_server<'a>(ends: &Ends<Xtp>, bytes: &'a [u8]) -> Outgoing<'a> {
-    Outgoing::datagram(Lane::Data, ends.server_addr, bytes)
+    Outgoing::datagram(TrafficClass::Data, ends.server_addr, bytes)
 }
 
 /// Turns a side at its deadlines, as who sleeps until then, until `until` or an event.
@@ -198,7 +198,11 @@ fn a_stream_without_anything_to_say_lives_on() {
             assert_eq!(sleep(&mut ends.server, server + Duration::from_millis(500)), None);
         }
         assert_eq!(ends.client.transport.stats().sent, sent);
-        ends.server.send_all(&Outgoing::datagram(Lane::Data, ends.client_addr, b"still here"));
+        ends.server.send_all(&Outgoing::datagram(
+            TrafficClass::Data,
+            ends.client_addr,
+            b"still here",
+        ));
         assert_eq!(ends.await_client(1)[0].bytes, b"still here");
     }
 }
@@ -329,7 +333,8 @@ fn a_stream_goes_on_over_a_path_that_became_narrow() {
     relay.len_max = 1_200;
     let bytes = vec![5; 60_000];
     for (side, remote) in [(&mut client, remote), (&mut server, to_client)] {
-        let train = Outgoing { lane: Lane::Data, remote, bytes: &bytes, segment_len: 1_000 };
+        let train =
+            Outgoing { lane: TrafficClass::Data, remote, bytes: &bytes, segment_len: 1_000 };
         assert_eq!(side.transport.send(&train).unwrap(), Sent::All);
     }
     for _ in 0..20_000 {
@@ -450,7 +455,7 @@ fn what_is_lost_on_the_way_arrives_all_the_same_or_is_missing_in_order() {
         let mut sent = 0_u32;
         for _ in 0..20_000 {
             let bytes = [sent.to_be_bytes().as_slice(), &[9; 900]].concat();
-            let datagram = Outgoing::datagram(Lane::Data, remote, &bytes);
+            let datagram = Outgoing::datagram(TrafficClass::Data, remote, &bytes);
             if sent < 3_000 && client.transport.send(&datagram).unwrap() == Sent::All {
                 sent += 1;
             }
@@ -495,7 +500,7 @@ fn a_lost_answer_is_read_though_datagrams_come_before_the_next() {
     let to_client = relay.back.local_addr().unwrap();
     let mut sent = 0;
     for _ in 0..5_000 {
-        let datagram = Outgoing::datagram(Lane::Data, to_client, &[9; 1_000]);
+        let datagram = Outgoing::datagram(TrafficClass::Data, to_client, &[9; 1_000]);
         sent += u64::from(server.transport.send(&datagram).unwrap() == Sent::All);
         turn(&mut client, &mut server, &mut relay);
         if opened(&client) {
@@ -509,7 +514,7 @@ fn a_lost_answer_is_read_though_datagrams_come_before_the_next() {
     client.take_arrivals();
     for number in 0..500_u32 {
         let bytes = number.to_be_bytes();
-        let datagram = Outgoing::datagram(Lane::Data, to_client, &bytes);
+        let datagram = Outgoing::datagram(TrafficClass::Data, to_client, &bytes);
         assert_eq!(server.transport.send(&datagram).unwrap(), Sent::All);
         turn(&mut client, &mut server, &mut relay);
     }
@@ -533,7 +538,7 @@ fn after_an_outage_a_stream_goes_on_within_two_seconds() {
     assert!(matches!(client.transport.poll_stream(), Some(StreamEvent::Open { .. })));
     client.transport.set_patience(remote, Duration::from_secs(60));
     let bytes = vec![5; 60_000];
-    let train = Outgoing { lane: Lane::Data, remote, bytes: &bytes, segment_len: 1_000 };
+    let train = Outgoing { lane: TrafficClass::Data, remote, bytes: &bytes, segment_len: 1_000 };
     assert_eq!(client.transport.send(&train).unwrap(), Sent::All);
     let cut_until = client.now() + Duration::from_secs(25);
     while client.now() < cut_until {
@@ -607,7 +612,7 @@ fn a_packet_from_another_address_changes_nothing() {
     }
     let server_addr = relay.back.peer_addr().unwrap();
     let stranger = UdpSocket::bind(at(V4)).unwrap();
-    client.send_all(&Outgoing::datagram(Lane::Data, remote, b"one"));
+    client.send_all(&Outgoing::datagram(TrafficClass::Data, remote, b"one"));
     let mut buffer = [0; 20_000];
     let mut taken = Vec::new();
     for _ in 0..1_000 {

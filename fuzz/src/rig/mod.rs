@@ -17,7 +17,7 @@ pub mod tap;
 
 use crate::{known, oracle};
 use dacapo_base::{Random, Time};
-use dacapo_core::{Core, CoreConfig, CoreEvent, Local, StreamAsk, Way};
+use dacapo_core::{Core, CoreConfig, CoreEvent, ListenerId, StreamAsk, Way};
 use dacapo_heap::{Use, measure};
 use dacapo_netlab::plain_tls;
 use std::collections::BTreeSet;
@@ -157,7 +157,7 @@ impl Rig {
     pub fn handle(&mut self, from: SocketAddr, bytes: &[u8]) {
         self.call(bytes.len(), |core, now| {
             if let Ok(packet) = core.pool().packet_from(0, bytes, 0) {
-                core.handle_datagram(now, Local::default(), from, packet);
+                core.handle_datagram(now, ListenerId::default(), from, packet);
             }
         });
     }

@@ -3,8 +3,8 @@
 use super::Rig;
 use dacapo_base::Time;
 use dacapo_core::{
-    BeginError, CommandError, Joining, Port, Publisher, SessionSpec, Sink, Source, SourcePoll,
-    Taken, UnitView, UnitWriter,
+    BeginError, CommandError, JoinRequest, Port, SessionProvider, SessionSpec, Sink, Source,
+    SourcePoll, Taken, UnitView, UnitWriter,
 };
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::session::{Direction, FlowOffer};
@@ -72,8 +72,8 @@ pub fn port(flow: &FlowOffer, is_creator: bool) -> Port {
 
 struct Serves;
 
-impl Publisher for Serves {
-    fn open(&mut self, flow: &FlowOffer, _: &Joining) -> Result<Port, String> {
+impl SessionProvider for Serves {
+    fn open(&mut self, flow: &FlowOffer, _: &JoinRequest) -> Result<Port, String> {
         Ok(port(flow, true))
     }
 }

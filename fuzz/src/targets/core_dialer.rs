@@ -4,7 +4,7 @@ use super::script::{self, Scene, Script, Session, answers};
 use crate::input::Input;
 use crate::rig::peer::{Peer, extend};
 use crate::rig::{Rig, ports};
-use dacapo_core::{CoreEvent, PeerId, Wishes};
+use dacapo_core::{CoreEvent, JoinParams, PeerId};
 use dacapo_wire::graph::{GraphForm, NodeForm};
 use dacapo_wire::hub::Welcome;
 use dacapo_wire::session::{Accept, Activated, Direction, FlowOffer, Offer};
@@ -104,7 +104,7 @@ impl Creator {
         let (now, open) = (self.scene.rig.now(), self.open);
         if let Some(peer) = open {
             // What cannot be joined is an error to the application and no more.
-            let _ = self.scene.rig.core().join(now, peer, "any", Wishes::default());
+            let _ = self.scene.rig.core().join(now, peer, "any", JoinParams::default());
         }
     }
 

@@ -4,7 +4,7 @@ use super::samples;
 use crate::input::Input;
 use crate::oracle;
 use dacapo_base::{Random, Time};
-use dacapo_lift::{Graph, Needs, Node, Offer, Params, Runner, Surroundings, check};
+use dacapo_lift::{Context, Graph, Needs, Node, Offer, Params, Runner, check};
 use dacapo_packet::Pool;
 use dacapo_wire::graph::{GraphError, GraphForm};
 use dacapo_wire::message::{Message, MessageKind};
@@ -140,7 +140,7 @@ fn carry(here: dacapo_lift::Built, there: dacapo_lift::Built) {
     let (layout, unit) = (here.layout, [0xA5; 100]);
     let mut ends = [Runner::new(here.modules), Runner::new(there.modules)];
     let now = Time::from_millis(1);
-    let mut around = Surroundings { now, pool: &mut pool, random: &mut random };
+    let mut around = Context { now, pool: &mut pool, random: &mut random };
     let mut packet = around.pool.alloc_train(&layout, unit.len()).expect("the pool is empty");
     around.pool.write_payload(&packet, 0, &unit);
     packet.set_unit_ends(true, true);

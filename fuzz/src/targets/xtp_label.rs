@@ -19,7 +19,7 @@ use dacapo_heap::measure;
 use dacapo_packet::Pool;
 use dacapo_transport::stream::{MAGIC, TOKEN_LEN, Token};
 use dacapo_transport::xtp::{Config, HEAD_LEN, Mode, Xtp, head, label_of};
-use dacapo_transport::{Lane, Outgoing, StreamEvent, StreamTransport, Transport};
+use dacapo_transport::{Outgoing, StreamEvent, StreamTransport, TrafficClass, Transport};
 use dacapo_xtp::wire::{
     Address, AddressSegment, Body, Frame, Header, Key, Options, Payload, Traffic, Writer,
 };
@@ -163,7 +163,7 @@ impl Stage {
             0 => self.server.close_stream(remote),
             1 => self.server.set_reading(remote, input.u8().is_multiple_of(2)),
             _ => {
-                let outgoing = Outgoing::datagram(Lane::Data, remote, input.piece());
+                let outgoing = Outgoing::datagram(TrafficClass::Data, remote, input.piece());
                 if self.server.send(&outgoing).is_ok() {
                     self.seen.insert("sent");
                 }

@@ -20,14 +20,14 @@ use super::link::Via;
 use super::play::{self, OTHERS, Played, Wish};
 use super::testmovie;
 use crate::cli::DemoArgs;
-use crate::edge::{Edge, Happening, interrupted};
+use crate::edge::{App, AppEvent, interrupted};
 use crate::exit::{Exit, Failure};
 use crate::folder;
 use crate::output::{self, Cell, Ink, Table, line};
 use crate::progress::Progress;
 use dacapo::access::Wanted;
 use dacapo::attributes::PathAssumption;
-use dacapo::engine::Wishes;
+use dacapo::engine::JoinParams;
 use dacapo::media::TestMovie;
 use dacapo::plan::{Assumptions, Plan};
 use dacapo::uri::Uri;
@@ -60,7 +60,7 @@ pub fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     testmovie::write(&files.source, &movie, false, true, &mut progress)?;
     let path = args.over.link.as_ref().map(lossy::path_of);
     write_session(&files.session, args.speed, path.as_deref())?;
-    let mut edge = Edge::open_with(Via::host(&args.over)?)?;
+    let mut edge = App::open_with(Via::host(&args.over)?)?;
     let serving = Serving { session: &files.session, speed: args.speed, path: path.as_deref() };
     let mut server = Server::start(&mut edge, &serving, OTHERS)?;
     let uri = wait_until_ready(&mut edge, &mut server)?;
@@ -73,7 +73,7 @@ pub fn run(args: &DemoArgs) -> Result<Exit, Failure> {
         via,
         wanted,
         is_silent: false,
-        wishes: Wishes::default(),
+        wishes: JoinParams::default(),
         give_up: None,
         wait: None,
     };
@@ -160,7 +160,7 @@ fn write_session(path: &Path, speed: f64, network: Option<&str>) -> Result<(), F
     explain(path, network)
 }
 
-fn wait_until_ready(edge: &mut Edge, server: &mut Server) -> Result<Uri, Failure> {
+fn wait_until_ready(edge: &mut App, server: &mut Server) -> Result<Uri, Failure> {
     let end = Instant::now() + READY_MAX;
     loop {
         if let Some(authority) = server.authority() {
@@ -174,20 +174,20 @@ fn wait_until_ready(edge: &mut Edge, server: &mut Server) -> Result<Uri, Failure
             return Err(Failure::run_time("demo: the server", text));
         }
         match edge.next(left)? {
-            Some(Happening::Ready(OTHERS)) => {
+            Some(AppEvent::Ready(OTHERS)) => {
                 server.handle_ready(edge.reactor());
             }
-            Some(Happening::Signal(signal)) => return Err(interrupted(signal)),
+            Some(AppEvent::Signal(signal)) => return Err(interrupted(signal)),
             _ => {}
         }
     }
 }
 
 /// Waits for the server's own end; its exit code tells what its account says.
-fn wait_for_end(edge: &mut Edge, server: &mut Server) -> Result<Option<i32>, Failure> {
+fn wait_for_end(edge: &mut App, server: &mut Server) -> Result<Option<i32>, Failure> {
     let end = Instant::now() + END_MAX;
     while !server.has_ended() && Instant::now() < end {
-        if let Some(Happening::Ready(OTHERS)) = edge.next(Duration::from_millis(50))? {
+        if let Some(AppEvent::Ready(OTHERS)) = edge.next(Duration::from_millis(50))? {
             server.handle_ready(edge.reactor());
         }
     }

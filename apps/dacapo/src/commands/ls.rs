@@ -1,7 +1,7 @@
 //! `dacapo ls`: the sessions that a host serves.
 
 use crate::cli::LsArgs;
-use crate::edge::{Edge, Happening, interrupted};
+use crate::edge::{App, AppEvent, interrupted};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Table};
 use crate::progress::Progress;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Runs the command.
 pub fn run(args: &LsArgs) -> Result<Exit, Failure> {
-    let mut edge = Edge::open()?;
+    let mut edge = App::open()?;
     let mut progress = Progress::new(args.json);
     let peer = edge.connect(&args.host, args.wait, &mut progress)?;
     let what = format!("list {}", args.host);
@@ -34,16 +34,16 @@ pub fn run(args: &LsArgs) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn wait(edge: &mut Edge, what: &str) -> Result<Vec<SessionEntry>, Failure> {
+fn wait(edge: &mut App, what: &str) -> Result<Vec<SessionEntry>, Failure> {
     loop {
         match edge.next(Duration::from_secs(1))? {
-            Some(Happening::Core(CoreEvent::Listing { sessions, .. })) => {
+            Some(AppEvent::Core(CoreEvent::Listing { sessions, .. })) => {
                 return sessions.map_err(|error| Failure::core(what, &error));
             }
-            Some(Happening::Core(CoreEvent::PeerLost { error, .. })) => {
+            Some(AppEvent::Core(CoreEvent::PeerLost { error, .. })) => {
                 return Err(Failure::core(what, &error));
             }
-            Some(Happening::Signal(signal)) => return Err(interrupted(signal)),
+            Some(AppEvent::Signal(signal)) => return Err(interrupted(signal)),
             _ => {}
         }
     }

@@ -9,7 +9,7 @@
 use crate::common::{LONG, wait_until};
 use crate::process;
 use crate::stage::Stage;
-use dacapo_base::patience::Patience;
+use dacapo_base::patience::Tolerance;
 use dacapo_sys::poll::{Interest, Poller};
 use dacapo_sys::pty::Pty;
 use dacapo_sys::term::Size;
@@ -115,7 +115,7 @@ impl Terminal {
 
     /// Waits until these words stand below the line that was typed last.
     pub fn shows(&self, words: &str) {
-        let mut patience = Patience::new(Instant::now(), LONG);
+        let mut patience = Tolerance::new(Instant::now(), LONG);
         while !self.text().contains(words) {
             // What is drawn last may be drawn after the prompt was looked for.
             let is_over = !self.is_running() && !self.text().contains(words);

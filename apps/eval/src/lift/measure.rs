@@ -9,7 +9,7 @@
 //! Invariant: what comes out is as it went in, so that the same packets go round for ever.
 
 use dacapo::{Random, Time};
-use dacapo_lift::{Bare, Module, Runner, Surroundings};
+use dacapo_lift::{Bare, Context, Module, Runner};
 use dacapo_packet::{Batch, Layout, Packet, Pool};
 use dacapo_sys::clock;
 use std::time::Instant;
@@ -136,7 +136,7 @@ impl<M: Module + Default + 'static> Bed<M> {
 
     fn go_round_chain(&mut self, batches: usize) {
         let mut around =
-            Surroundings { now: Time::ZERO, pool: &mut self.pool, random: &mut self.random };
+            Context { now: Time::ZERO, pool: &mut self.pool, random: &mut self.random };
         let (modules, slots) = (&mut self.modules, self.round.slots_mut());
         self.bare.with(&mut around, |cx| {
             for _ in 0..batches {
@@ -149,7 +149,7 @@ impl<M: Module + Default + 'static> Bed<M> {
     fn go_round_runner(&mut self, batches: usize) {
         let (runner, round) = (&mut self.runner, &mut self.round);
         let mut around =
-            Surroundings { now: Time::ZERO, pool: &mut self.pool, random: &mut self.random };
+            Context { now: Time::ZERO, pool: &mut self.pool, random: &mut self.random };
         for _ in 0..batches {
             round.drain().for_each(|packet| runner.feed(&mut around, packet));
             runner.run(&mut around);
@@ -179,7 +179,7 @@ impl<M: Module + Default + 'static> Bed<M> {
                 }
             }
             let mut around =
-                Surroundings { now: Time::ZERO, pool: &mut self.pool, random: &mut self.random };
+                Context { now: Time::ZERO, pool: &mut self.pool, random: &mut self.random };
             self.runner.run(&mut around);
             self.runner.take_down().drain().for_each(|packet| self.pool.free(packet));
         }
@@ -193,7 +193,7 @@ impl<M: Module + Default + 'static> Bed<M> {
     #[inline]
     fn feed(&mut self, packet: Packet) {
         let mut around =
-            Surroundings { now: Time::ZERO, pool: &mut self.pool, random: &mut self.random };
+            Context { now: Time::ZERO, pool: &mut self.pool, random: &mut self.random };
         self.runner.feed(&mut around, packet);
     }
 }

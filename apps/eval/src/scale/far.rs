@@ -7,7 +7,7 @@
 
 use super::flow;
 use super::look::Look;
-use crate::edge::{Edge, Happening};
+use crate::edge::{App, AppEvent};
 use crate::exit::{Exit, Failure};
 use crate::output::line;
 use dacapo::Error;
@@ -25,7 +25,7 @@ const PORTS_PER_CALL: usize = 16;
 /// Serves at so many ports until standard input ends, or a signal comes.
 pub fn serve(ports: u32) -> Result<Exit, Failure> {
     let failed = |error: &Error| Failure::core("bench scale: the far end", error);
-    let mut edge = Edge::open()?;
+    let mut edge = App::open()?;
     let addrs = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); ports as usize];
     for some in addrs.chunks(PORTS_PER_CALL) {
         edge.host.listen(some).map_err(|error| failed(&error))?;
@@ -39,8 +39,8 @@ pub fn serve(ports: u32) -> Result<Exit, Failure> {
     line(json!({ "event": "listening", "addresses": addresses }));
     loop {
         match edge.next(Duration::from_secs(60))? {
-            Some(Happening::Signal(signal)) => return Ok(Exit::Signal(signal)),
-            Some(Happening::Ready(_)) => {
+            Some(AppEvent::Signal(signal)) => return Ok(Exit::Signal(signal)),
+            Some(AppEvent::Ready(_)) => {
                 let mut words = [0; 256];
                 let len = stdin().lock().read(&mut words).unwrap_or(0);
                 if len == 0 {
@@ -51,7 +51,7 @@ pub fn serve(ports: u32) -> Result<Exit, Failure> {
                     line(Look::at(edge.core())?.to_json());
                 }
             }
-            Some(Happening::Core(_)) | None => {}
+            Some(AppEvent::Core(_)) | None => {}
         }
     }
 }

@@ -4,7 +4,8 @@ use crate::exit::{Exit, Failure};
 use dacapo::Plan;
 use dacapo::Time;
 use dacapo::engine::{
-    Joining, Port, Publisher, SessionSpec, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
+    JoinRequest, Port, SessionProvider, SessionSpec, Sink, Source, SourcePoll, Taken, UnitView,
+    UnitWriter,
 };
 use dacapo::offer::FlowOffer;
 use dacapo::plan::Assumptions;
@@ -41,8 +42,8 @@ impl Sink for Idle {
     }
 }
 
-impl Publisher for Idle {
-    fn open(&mut self, _: &FlowOffer, _: &Joining) -> Result<Port, String> {
+impl SessionProvider for Idle {
+    fn open(&mut self, _: &FlowOffer, _: &JoinRequest) -> Result<Port, String> {
         Ok(Port::Source(Box::new(Self)))
     }
 }

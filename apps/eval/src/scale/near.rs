@@ -12,11 +12,11 @@ use super::super::child::Child;
 use super::flow::{Idle, NAME};
 use super::look::Look;
 use super::show::Both;
-use crate::edge::{Edge, Happening, interrupted};
+use crate::edge::{App, AppEvent, interrupted};
 use crate::exit::Failure;
 use crate::progress::Progress;
 use dacapo::Error;
-use dacapo::engine::{CoreEvent, PeerId, Port, SessionId, Wishes};
+use dacapo::engine::{CoreEvent, JoinParams, PeerId, Port, SessionId};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ enum Then {
 
 /// The end that joins.
 pub struct Near<'a> {
-    edge: Edge,
+    edge: App,
     child: &'a mut Child,
     progress: &'a mut Progress,
     /// The far end, by each of its ports to which there is a connection.
@@ -54,9 +54,9 @@ impl<'a> Near<'a> {
     /// A host without connections.
     ///
     /// # Errors
-    /// As [`Edge::open`].
+    /// As [`App::open`].
     pub fn open(child: &'a mut Child, progress: &'a mut Progress) -> Result<Self, Failure> {
-        let edge = Edge::open()?;
+        let edge = App::open()?;
         let (peers, active, then) = (Vec::new(), BTreeSet::new(), Then::Keep);
         Ok(Self { edge, child, progress, peers, next: 0, active, opened: 0, ended: 0, then })
     }
@@ -202,9 +202,9 @@ impl<'a> Near<'a> {
     /// Does what comes within `most`.
     fn turn(&mut self, most: Duration) -> Result<(), Failure> {
         match self.edge.next(most)? {
-            Some(Happening::Signal(signal)) => Err(interrupted(signal)),
-            Some(Happening::Core(event)) => self.handle(event),
-            Some(Happening::Ready(_)) | None => Ok(()),
+            Some(AppEvent::Signal(signal)) => Err(interrupted(signal)),
+            Some(AppEvent::Core(event)) => self.handle(event),
+            Some(AppEvent::Ready(_)) | None => Ok(()),
         }
     }
 
@@ -212,7 +212,7 @@ impl<'a> Near<'a> {
         self.next = (self.next + 1) % self.peers.len().max(1);
         let Some(peer) = self.peers.get(self.next).copied() else { return Ok(()) };
         let now = self.edge.reactor().now();
-        let joined = self.edge.core().join(now, peer, NAME, Wishes::default());
+        let joined = self.edge.core().join(now, peer, NAME, JoinParams::default());
         joined.map(|_| ()).map_err(core)
     }
 

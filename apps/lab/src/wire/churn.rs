@@ -16,7 +16,9 @@ use super::ports::{Arrivals, Supply};
 use super::station::{Course, LONG, NAME, Publish};
 use crate::fault::Scale;
 use dacapo::Host;
-use dacapo_core::{Code, CoreEvent, Error, Joining, PeerId, Port, Publisher, SessionId, Wishes};
+use dacapo_core::{
+    Code, CoreEvent, Error, JoinParams, JoinRequest, PeerId, Port, SessionId, SessionProvider,
+};
 use dacapo_heap::measure;
 use dacapo_security::Identity;
 use dacapo_wire::session::FlowOffer;
@@ -159,12 +161,12 @@ enum Told {
 /// Refuses everybody.
 struct Refuse;
 
-impl Publisher for Refuse {
-    fn offer(&mut self, _: &Joining, _: &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> {
+impl SessionProvider for Refuse {
+    fn offer(&mut self, _: &JoinRequest, _: &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> {
         Err(Error::new(Code::Refused, "nobody gets in"))
     }
 
-    fn open(&mut self, _: &FlowOffer, _: &Joining) -> Result<Port, String> {
+    fn open(&mut self, _: &FlowOffer, _: &JoinRequest) -> Result<Port, String> {
         Err("nobody gets in".into())
     }
 }
@@ -298,7 +300,7 @@ impl Pair {
         self.open += 1;
         let joined = self.client.with(|host| {
             let now = host.reactor().now();
-            host.reactor().core().join(now, peer, name, Wishes::default())
+            host.reactor().core().join(now, peer, name, JoinParams::default())
         });
         joined.map_err(|error| error.to_string())
     }
@@ -328,7 +330,7 @@ impl Pair {
             let offered = client.turn(|host, event| match event {
                 CoreEvent::PeerOpen { peer } => {
                     let now = host.reactor().now();
-                    let joined = host.reactor().core().join(now, peer, NAME, Wishes::default());
+                    let joined = host.reactor().core().join(now, peer, NAME, JoinParams::default());
                     joined.map(|_| false)
                 }
                 CoreEvent::PeerLost { error, .. } => Err(error),

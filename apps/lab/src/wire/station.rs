@@ -14,8 +14,8 @@ use super::tap::{Heard, Tap};
 use dacapo::Host;
 use dacapo_base::Time;
 use dacapo_core::{
-    CoreCounters, CoreEvent, Error, Joining, Ledger, PeerId, Port, Publisher, SessionId,
-    SessionSpec, Wishes,
+    CoreCounters, CoreEvent, Error, JoinParams, JoinRequest, Ledger, PeerId, Port, SessionId,
+    SessionProvider, SessionSpec,
 };
 use dacapo_security::Identity;
 use dacapo_sys::netns::Namespace;
@@ -107,8 +107,8 @@ impl Course {
 /// Publishes a course, for as many as ask.
 pub struct Publish(pub Course, pub Arc<Arrivals>);
 
-impl Publisher for Publish {
-    fn open(&mut self, _: &FlowOffer, _: &Joining) -> Result<Port, String> {
+impl SessionProvider for Publish {
+    fn open(&mut self, _: &FlowOffer, _: &JoinRequest) -> Result<Port, String> {
         Ok(self.0.port(true, &self.1))
     }
 }
@@ -399,7 +399,8 @@ impl Life {
         let told = |error: Error| error.to_string();
         match event {
             CoreEvent::PeerOpen { peer } if joins && self.session.is_none() => {
-                self.session = Some(core.join(now, peer, NAME, Wishes::default()).map_err(told)?);
+                self.session =
+                    Some(core.join(now, peer, NAME, JoinParams::default()).map_err(told)?);
             }
             CoreEvent::Offered { session, .. } => {
                 let port = self.course.port(false, &shared.arrivals);

@@ -126,7 +126,7 @@ impl<T: Transport> Transport for Tap<T> {
 mod tests {
     use super::*;
     use dacapo_sys::poll::{Event, Poller, Registry};
-    use dacapo_transport::{Capabilities, JoinError, Lane, Membership, TooLong};
+    use dacapo_transport::{Capabilities, JoinError, Membership, TooLong, TrafficClass};
     use std::collections::BTreeSet;
     use std::io;
     use std::os::fd::BorrowedFd;
@@ -234,7 +234,7 @@ mod tests {
         transport.handle_ready(event);
         assert_eq!(transport.open_data(somebody()).unwrap(), somebody());
         transport.join(&wanted).unwrap();
-        let outgoing = Outgoing::datagram(Lane::Data, somebody(), &[0; 1_400]);
+        let outgoing = Outgoing::datagram(TrafficClass::Data, somebody(), &[0; 1_400]);
         assert!(matches!(transport.send(&outgoing), Ok(Sent::All)));
         let too_long = transport.poll_too_large().expect("what the network said of lengths");
         assert_eq!((too_long.remote, too_long.datagram_len), (somebody(), Some(1_200)));

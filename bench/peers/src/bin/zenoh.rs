@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use peers::{Failure, Order, PATIENCE, Role, RoundTrips, Window, say_ready};
 use serde_json::Value;
 use zenoh::bytes::ZBytes;
-use zenoh::pubsub::Publisher;
+use zenoh::pubsub::SessionProvider;
 use zenoh::qos::CongestionControl;
 use zenoh::{Session, Wait};
 
@@ -71,7 +71,7 @@ fn publisher(
     session: &Session,
     key: &'static str,
     is_express: bool,
-) -> Result<Publisher<'static>, Failure> {
+) -> Result<SessionProvider<'static>, Failure> {
     let control =
         if order.kind == "tcp" { CongestionControl::Block } else { CongestionControl::Drop };
     let publisher = session.declare_publisher(key).congestion_control(control).express(is_express);
@@ -79,7 +79,7 @@ fn publisher(
 }
 
 /// Waits until the other end has subscribed to what `publisher` says.
-fn wait_for_reader(publisher: &Publisher<'_>) -> Result<(), Failure> {
+fn wait_for_reader(publisher: &SessionProvider<'_>) -> Result<(), Failure> {
     let started = Instant::now();
     while !publisher.matching_status().wait().map_err(failure)?.matching() {
         if started.elapsed() > PATIENCE {
@@ -142,7 +142,7 @@ fn echo(order: &Order, session: &Session) -> Result<Value, Failure> {
 
 /// A ping under way: what the callback needs to book one answer and send the next message.
 struct Pinging {
-    publisher: Publisher<'static>,
+    publisher: SessionProvider<'static>,
     message: ZBytes,
     sent: Instant,
     round_trips: RoundTrips,

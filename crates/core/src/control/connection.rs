@@ -4,7 +4,7 @@ use super::config::{STREAMS_MAX, STREAMS_THROUGH};
 use super::{ConnId, ControlEvent, OUT_MAX};
 use crate::error::Code;
 use crate::ready_set::Idle;
-use crate::transmit::Local;
+use crate::transmit::ListenerId;
 use dacapo_base::Time;
 use dacapo_wire::Malformed;
 use dacapo_wire::message::Message;
@@ -20,7 +20,7 @@ pub(super) struct Connection {
     pub handle: ConnectionHandle,
     pub inner: quinn_proto::Connection,
     /// Where it has come in; `None` for one that was dialed.
-    pub local: Option<Local>,
+    pub local: Option<ListenerId>,
     /// When it began.
     pub since: Time,
     through: bool,
@@ -74,7 +74,7 @@ impl Connection {
         since: Time,
         handle: ConnectionHandle,
         inner: quinn_proto::Connection,
-        local: Option<Local>,
+        local: Option<ListenerId>,
     ) -> Self {
         let (may_send, through, streams) = (true, false, BTreeMap::new());
         let (unproved, unspoken) = ((0, 0), Vec::new());

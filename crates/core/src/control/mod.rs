@@ -13,7 +13,7 @@ pub use config::{ControlCrypto, EndpointKeys};
 
 use crate::error::{Code, Error};
 use crate::ready_set::ReadySet;
-use crate::transmit::Local;
+use crate::transmit::ListenerId;
 use bytes::BytesMut;
 use connection::Connection;
 use dacapo_base::{Random, Time, earlier};
@@ -65,7 +65,7 @@ pub(crate) enum ControlEvent {
 #[derive(Debug)]
 pub(crate) struct Datagram {
     /// From where; `None` for a connection that was dialed.
-    pub local: Option<Local>,
+    pub local: Option<ListenerId>,
     pub remote: SocketAddr,
     pub bytes: Vec<u8>,
 }
@@ -149,7 +149,7 @@ impl Control {
         now: Time,
         handle: ConnectionHandle,
         inner: quinn_proto::Connection,
-        local: Option<Local>,
+        local: Option<ListenerId>,
     ) -> ConnId {
         let id = ConnId(self.next_id);
         self.next_id += 1;
@@ -171,7 +171,7 @@ impl Control {
     pub fn handle_datagram(
         &mut self,
         now: Time,
-        local: Local,
+        local: ListenerId,
         remote: SocketAddr,
         datagram: &[u8],
     ) -> Option<ConnId> {
@@ -200,7 +200,7 @@ impl Control {
 
     /// Takes a connection in. Nothing is kept for an address that has not been proved when many are
     /// half open: it is asked to come again with a token (Retry, RFC 9000, section 8.1).
-    fn accept(&mut self, now: Time, local: Local, incoming: Incoming, len: usize) {
+    fn accept(&mut self, now: Time, local: ListenerId, incoming: Incoming, len: usize) {
         let instant = self.instant(now);
         let mut answer = Vec::new();
         let unproved = self.connections.values().filter(|it| it.is_unproved()).count();
@@ -252,7 +252,7 @@ impl Control {
         Some(connection)
     }
 
-    fn respond(&mut self, local: Local, transmit: &Transmit, bytes: &[u8]) {
+    fn respond(&mut self, local: ListenerId, transmit: &Transmit, bytes: &[u8]) {
         if self.responses.len() < self.answers_max {
             let bytes = bytes.get(..transmit.size).unwrap_or_default();
             let (local, remote) = (Some(local), transmit.destination);
@@ -457,7 +457,7 @@ impl Control {
     }
 
     /// Where a connection has come in; `None` for one that was dialed.
-    pub fn local(&self, conn: ConnId) -> Option<Local> {
+    pub fn local(&self, conn: ConnId) -> Option<ListenerId> {
         self.connections.get(&conn)?.local
     }
 

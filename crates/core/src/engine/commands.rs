@@ -6,7 +6,7 @@ use crate::error::{Code, Error};
 use crate::ids::{PeerId, SessionId};
 use crate::peer::DialParams;
 use crate::port::Port;
-use crate::served::{self, Publisher, SessionSpec, Wishes};
+use crate::served::{self, JoinParams, SessionProvider, SessionSpec};
 use crate::session::{Session, SessionCx, no_session};
 use dacapo_base::Time;
 use dacapo_wire::graph::GraphForm;
@@ -59,7 +59,7 @@ impl Core {
     pub fn publish(
         &mut self,
         spec: SessionSpec,
-        publisher: Box<dyn Publisher>,
+        publisher: Box<dyn SessionProvider>,
     ) -> Result<(), Error> {
         self.served.publish(&self.shared.graphs, spec, publisher)
     }
@@ -80,7 +80,7 @@ impl Core {
         now: Time,
         peer: PeerId,
         name: &str,
-        wishes: Wishes,
+        wishes: JoinParams,
     ) -> Result<SessionId, Error> {
         let no_peer = || Error::new(Code::NoSuchThing, "the peer is not open");
         let it = self.peers.get(peer).ok_or_else(no_peer)?;

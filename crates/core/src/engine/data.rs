@@ -17,7 +17,7 @@ use crate::ids::{FanOutId, Place, SessionId, StreamId};
 use crate::peer::Peer;
 use crate::schedule::{Asked, Turn};
 use crate::session::FlowEnd;
-use crate::transmit::{Local, Payload, Transmit, Way};
+use crate::transmit::{ListenerId, Payload, Transmit, Way};
 use dacapo_base::Time;
 use dacapo_packet::Packet;
 use dacapo_wire::data::{self, Belongs, TYPE_DATA, classify};
@@ -33,7 +33,7 @@ impl Core {
     pub fn handle_datagram(
         &mut self,
         now: Time,
-        local: Local,
+        local: ListenerId,
         remote: SocketAddr,
         mut packet: Packet,
     ) {
@@ -66,7 +66,7 @@ impl Core {
     }
 
     /// Finds out to whom a run belongs.
-    fn route_run(&mut self, now: Time, local: Local, remote: SocketAddr, packet: Packet) {
+    fn route_run(&mut self, now: Time, local: ListenerId, remote: SocketAddr, packet: Packet) {
         let bytes = self.shared.pool.segment(&packet, 0);
         let belongs = classify(bytes);
         if belongs == Belongs::Ours(TYPE_DATA) {

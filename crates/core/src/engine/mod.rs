@@ -34,7 +34,7 @@ use crate::fanout::FanOuts;
 use crate::graphs::Graphs;
 use crate::groups::GroupAsk;
 use crate::ids::{PeerId, SessionId};
-use crate::peer::{Identity, Look, Peers};
+use crate::peer::{HostLookup, Identity, Peers};
 use crate::schedule::Schedule;
 use crate::served::ServedSessions;
 use crate::session::{FlowEnd, Sessions};
@@ -174,8 +174,8 @@ impl Core {
 
     /// What is to be looked for on this host, one by one; [`Core::handle_found`] says that it was
     /// found.
-    pub fn poll_look(&mut self) -> Option<Look> {
-        self.peers.poll_look()
+    pub fn poll_host_lookup(&mut self) -> Option<HostLookup> {
+        self.peers.poll_host_lookup()
     }
 
     /// Says at which port this end listens for the streams of a transport, for every ACCEPT from

@@ -5,9 +5,9 @@ use crate::effect::Effect;
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
 use crate::ids::{SessionId, StreamId};
-use crate::peer::Look;
+use crate::peer::HostLookup;
 use crate::session::{Session, SessionCx};
-use crate::transmit::Local;
+use crate::transmit::ListenerId;
 use dacapo_base::{Time, earlier};
 use dacapo_lift::Membership;
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ impl Core {
     }
 
     /// A peer is reached by a transport of one host.
-    pub fn handle_found(&mut self, look: Look) {
+    pub fn handle_found(&mut self, look: HostLookup) {
         self.touch();
         self.peers.handle_found(look);
     }
@@ -55,7 +55,7 @@ impl Core {
     pub fn handle_group_closed(
         &mut self,
         now: Time,
-        local: Option<Local>,
+        local: Option<ListenerId>,
         group: SocketAddr,
         why: &str,
     ) {
@@ -91,10 +91,10 @@ impl Core {
 
     /// A stream is dialed, or was, by the transport of this number, for a reason that the one that
     /// was agreed gave.
-    pub fn handle_stand_in(&mut self, stream: StreamId, transport: u16, reason: &str) {
+    pub fn handle_fallback(&mut self, stream: StreamId, transport: u16, reason: &str) {
         if let Some((session, flow)) = self.shared.channels.owner(stream) {
             let reason = reason.to_owned();
-            self.events.push(CoreEvent::StoodIn { session, flow, transport, reason });
+            self.events.push(CoreEvent::Fallback { session, flow, transport, reason });
         }
     }
 

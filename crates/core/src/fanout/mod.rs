@@ -35,7 +35,7 @@ use crate::flow::{Context, FlowOut};
 use crate::ids::Place;
 use crate::ready_table::Due;
 use crate::schedule::priority;
-use crate::transmit::Local;
+use crate::transmit::ListenerId;
 use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool};
 use dacapo_wire::session::FlowOffer;
@@ -51,7 +51,7 @@ pub(crate) struct Part {
     /// END has not been said.
     pub is_sent_to: bool,
     /// Where the Participant has come in.
-    pub origin: Option<Local>,
+    pub origin: Option<ListenerId>,
 }
 
 struct Member {
@@ -70,7 +70,7 @@ pub(crate) struct FanOut {
     sender: Box<Sender>,
     members: BTreeMap<Place, Member>,
     /// From where it is sent to the group.
-    origins: Vec<Local>,
+    origins: Vec<ListenerId>,
 }
 
 impl FanOut {
@@ -119,7 +119,7 @@ impl FanOut {
     }
 
     /// From where it is sent to the group.
-    pub fn origins(&self) -> &[Local] {
+    pub fn origins(&self) -> &[ListenerId] {
         &self.origins
     }
 
@@ -149,7 +149,7 @@ impl FanOut {
 
     fn update(&mut self, now: Time) {
         let sent_to = self.members.values().filter(|it| it.part.is_sent_to);
-        let origins: BTreeSet<Local> = sent_to.filter_map(|it| it.part.origin).collect();
+        let origins: BTreeSet<ListenerId> = sent_to.filter_map(|it| it.part.origin).collect();
         if !origins.is_empty() {
             self.origins = origins.into_iter().collect();
         }
@@ -172,7 +172,7 @@ impl FanOut {
 
     /// It cannot be sent from an origin, or from none: those who get nothing any more, when others
     /// still do; `None` when it is over for all.
-    pub fn close_origin(&self, local: Option<Local>) -> Option<Vec<Place>> {
+    pub fn close_origin(&self, local: Option<ListenerId>) -> Option<Vec<Place>> {
         let sent_to = self.members.iter().filter(|(_, it)| it.part.is_sent_to);
         let is_here = |it: &&(&Place, &Member)| local.is_none() || it.1.part.origin == local;
         let (here, others): (Vec<_>, Vec<_>) = sent_to.partition(|it| is_here(&it));

@@ -71,7 +71,7 @@ impl TxEpoch {
         for (index, mut packet) in chain.drain(..).enumerate() {
             packet.set_unit_ends(index == 0, index == last);
             packet.time = around.now;
-            self.runner.feed(&mut around.surroundings(), packet);
+            self.runner.feed(around, packet);
         }
     }
 
@@ -86,8 +86,8 @@ impl TxEpoch {
         packet.set_kind(dacapo_packet::Kind::Mark);
         packet.set_unit_ends(true, true);
         packet.time = around.now;
-        self.runner.feed(&mut around.surroundings(), packet);
-        self.runner.run(&mut around.surroundings());
+        self.runner.feed(around, packet);
+        self.runner.run(around);
     }
 }
 
@@ -250,7 +250,7 @@ impl RxEpoch {
 
     /// Gives every view back.
     pub fn flush(&mut self, around: &mut Context<'_>) {
-        self.runner.flush(&mut around.surroundings());
+        self.runner.flush(around);
         self.chain.free(around.pool);
         for mut held in self.held.drain(..) {
             held.chain.free(around.pool);

@@ -22,12 +22,11 @@ pub(crate) mod tail;
 mod tests;
 pub(crate) mod unit_buffer;
 
+pub(crate) use dacapo_lift::Context;
 pub(crate) use out::{FlowEvent, FlowOut};
 
 use crate::ledger::UnitHash;
-use dacapo_base::{Random, Time};
-use dacapo_lift::Surroundings;
-use dacapo_packet::{Layout, Pool};
+use dacapo_packet::Layout;
 use std::time::Duration;
 
 /// What the path knows of its times.
@@ -61,19 +60,6 @@ impl FlowParams {
 /// The hash as it is sent: 0 where none was agreed.
 pub(crate) fn hash_bytes(hash: Option<&UnitHash>) -> [u8; 32] {
     hash.map(|hash| hash.to_bytes()).unwrap_or_default()
-}
-
-/// What a call into a flow is given.
-pub(crate) struct Context<'a> {
-    pub now: Time,
-    pub pool: &'a mut Pool,
-    pub random: &'a mut Random,
-}
-
-impl Context<'_> {
-    pub fn surroundings(&mut self) -> Surroundings<'_> {
-        Surroundings { now: self.now, pool: self.pool, random: self.random }
-    }
 }
 
 /// The layout for `len` bytes that lie in one segment: no larger than they need, because where

@@ -29,7 +29,7 @@ use crate::error::{Code, Error};
 use crate::flow::PathTimes;
 use crate::ids::PeerId;
 use crate::session::table::HubRole;
-use crate::transmit::Local;
+use crate::transmit::ListenerId;
 use contact::Contact;
 use dacapo_base::{Time, earlier};
 use dacapo_packet::Packet;
@@ -39,7 +39,7 @@ use std::net::SocketAddr;
 
 /// Whether a peer can be reached by a transport of one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct HostLookup {
     /// The peer.
     pub peer: PeerId,
     /// The number of the transport.
@@ -51,7 +51,7 @@ pub struct Look {
 pub(crate) struct Peer {
     remote: SocketAddr,
     /// Where it has come in; `None` for one that was dialed.
-    local: Option<Local>,
+    local: Option<ListenerId>,
     role: HubRole,
     link: PeerLink,
     data: DataPath,
@@ -70,13 +70,13 @@ impl Peer {
     }
 
     /// One that has come in.
-    pub fn came_in(remote: SocketAddr, local: Option<Local>, conn: ConnId, now: Time) -> Self {
+    pub fn came_in(remote: SocketAddr, local: Option<ListenerId>, conn: ConnId, now: Time) -> Self {
         Self::new(remote, local, HubRole::Listener, PeerLink::came_in(now, conn), now)
     }
 
     fn new(
         remote: SocketAddr,
-        local: Option<Local>,
+        local: Option<ListenerId>,
         role: HubRole,
         link: PeerLink,
         now: Time,
@@ -99,7 +99,7 @@ impl Peer {
         self.remote
     }
 
-    pub fn local(&self) -> Option<Local> {
+    pub fn local(&self) -> Option<ListenerId> {
         self.local
     }
 

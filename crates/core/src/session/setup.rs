@@ -55,7 +55,7 @@ impl Session {
             Message::Refuse(refuse) => {
                 let error = Error::from_peer(refuse.code, &refuse.text);
                 if let Some(port) = refuse.port {
-                    out.event(CoreEvent::Elsewhere { session: self.id, port });
+                    out.event(CoreEvent::Redirected { session: self.id, port });
                 }
                 self.end(cx, Some(error), out);
             }

@@ -4,8 +4,8 @@
 //!   Creator                                        Participant
 //!   medium   file.rs, test.rs        unit          arrival.rs   header, generation, delay, playout
 //!     |      Pictures, Sound        =======>           |
-//!   source   video.rs, audio.rs                    sink         record.rs   files   } weave.rs
-//!     |      cursor.rs: which unit                              player.rs   ffplay  }
+//!   source   video.rs, audio.rs                    sink       record.rs   files } interleave.rs
+//!     |      cursor.rs: which unit                            player.rs   ffplay}
 //!   timeline.rs: where in the medium  <- commands               count.rs    figures
 //!   raw.rs   bytes of the application: RawSender, RawReceiver   progress.rs what is shown
 //!                                                  pass.rs     hashes of what is repeated
@@ -21,6 +21,7 @@ pub mod count;
 pub mod cursor;
 pub mod file;
 pub mod histogram;
+mod interleave;
 pub mod live;
 pub mod media;
 pub mod messages;
@@ -35,7 +36,6 @@ mod source;
 pub mod test;
 pub mod timeline;
 pub mod video;
-mod weave;
 
 pub use audio::AudioSource;
 pub use histogram::Summary;

@@ -17,9 +17,9 @@
 //! whenever it comes, and neither waits nor is dropped.
 
 use super::arrival::Arrivals;
+use super::interleave::{Interleaver, Output, Piece, Placed};
 use super::progress::Progress;
 use super::record::{Part, in_avi, is_still};
-use super::weave::{Output, Piece, Placed, Weaver};
 use dacapo_base::Time;
 use dacapo_core::{Ending, Ledger, Sink, Taken, UnitView};
 use dacapo_lift::DropReason;
@@ -215,7 +215,7 @@ struct Held {
 
 /// The flows that go to one player.
 struct Playing {
-    weaver: Weaver<ToPlayer>,
+    weaver: Interleaver<ToPlayer>,
     open_count: usize,
     pipe: Arc<Pipe>,
 }
@@ -270,7 +270,7 @@ fn play_with(
         false => run(&theirs, child, input, &streams),
     };
     thread::Builder::new().name("player".to_owned()).spawn(run).map_err(|error| failed(&error))?;
-    let weaver = Weaver::new(ToPlayer(Arc::clone(&pipe)), &formats, true);
+    let weaver = Interleaver::new(ToPlayer(Arc::clone(&pipe)), &formats, true);
     let playing = Playing { weaver, open_count: parts.len(), pipe: Arc::clone(&pipe) };
     let playing = Arc::new(Mutex::new(playing));
     let sink = |(stream, part): (usize, Part)| {

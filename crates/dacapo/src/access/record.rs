@@ -16,8 +16,8 @@
 //! its units are booked as refused; nothing here panics.
 
 use super::arrival::Arrivals;
+use super::interleave::{Interleaver, Output, Piece, Placed};
 use super::progress::Progress;
-use super::weave::{Output, Piece, Placed, Weaver};
 use dacapo_base::{Time, failpoint};
 use dacapo_core::{Ending, Ledger, Sink, Taken, UnitView};
 use dacapo_lift::DropReason;
@@ -271,7 +271,7 @@ impl Output for MediaFile {
 
 /// A file and the flows that are woven into it.
 struct Recording {
-    weaver: Weaver<MediaFile>,
+    weaver: Interleaver<MediaFile>,
     open_count: usize,
     synced_at: Option<Time>,
 }
@@ -318,7 +318,7 @@ pub(crate) fn record(
     let formats: Vec<Format> = parts.iter().map(|part| part.format.clone()).collect();
     let target = Target::create(path.to_owned(), force)?;
     let file = MediaFile { target, formats: formats.clone(), writer: None, failure: None };
-    let weaver = Weaver::new(file, &formats, false);
+    let weaver = Interleaver::new(file, &formats, false);
     let recording = Recording { weaver, open_count: parts.len(), synced_at: None };
     let recording = Arc::new(Mutex::new(recording));
     let sink = |(stream, part): (usize, Part)| {

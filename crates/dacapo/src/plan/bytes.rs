@@ -1,6 +1,6 @@
 //! Flows of bytes of the application: who gets their ends, and a plan of one without a file.
 
-use super::choice::{self, Around};
+use super::choice::{self, Constraints};
 use super::media::Found;
 use super::need::Need;
 use super::{Assumptions, Flow, Plan};
@@ -8,7 +8,7 @@ use crate::access::Progress;
 use crate::access::count::RawCountSink;
 use crate::access::raw::{RawReceiver, RawSender};
 use crate::access::timeline::Extent;
-use dacapo_core::{GIVE_UP_AFTER, Joining, Port};
+use dacapo_core::{GIVE_UP_AFTER, JoinRequest, Port};
 use dacapo_qos::configure::{Pins, Refusal};
 use dacapo_qos::{Attributes, Passes};
 use dacapo_wire::session::{Direction, FlowOffer};
@@ -30,7 +30,7 @@ pub type OnRaw = Box<dyn FnMut(&str, RawEnd) + Send>;
 ///
 /// # Errors
 /// Why it cannot, for the participant.
-pub type OpenBytes = Box<dyn FnMut(&FlowOffer, &Joining) -> Result<Port, String> + Send>;
+pub type OpenBytes = Box<dyn FnMut(&FlowOffer, &JoinRequest) -> Result<Port, String> + Send>;
 
 /// Flows of bytes that nobody feeds or reads: they end at once, or are counted.
 pub(super) fn nobody() -> OpenBytes {
@@ -104,7 +104,7 @@ impl Plan {
             digest: None,
             speed: assumptions.speed,
         };
-        let around = Around::new(assumptions);
+        let around = Constraints::new(assumptions);
         let chosen = choice::choose(&need, bytes.attributes.clone(), &around)?;
         Ok(Self {
             path: PathBuf::new(),

@@ -1,7 +1,7 @@
 //! [`choose`]: the protocol of one flow for one participant, as an offer.
 //!
 //! ```text
-//!   Need + attributes (the file's, tightened by who joins) + Around (path, catalogue of both ends)
+//!   Need + attributes (the file's, tightened by who joins) + Constraints (path, catalogues)
 //!       --configure::choose-->  graph, transport, outcome  -->  FlowOffer + explanation
 //! ```
 //!
@@ -33,7 +33,7 @@ const MEMORY_BPS_MIN: u64 = 100_000_000;
 
 /// What a choice is made in.
 #[derive(Clone, Debug)]
-pub(super) struct Around {
+pub(super) struct Constraints {
     /// The modules and transports that both ends have.
     pub catalogue: Catalogue,
     /// What is assumed of the path.
@@ -45,7 +45,7 @@ pub(super) struct Around {
     pub is_near: bool,
 }
 
-impl Around {
+impl Constraints {
     /// Before anybody has joined.
     pub fn new(assumptions: &Assumptions) -> Self {
         let on_loopback = assumptions.on_loopback;
@@ -84,7 +84,7 @@ pub(super) struct Chosen {
 }
 
 /// What is asked of the search.
-pub(super) fn request(need: &Need, attributes: &Attributes, around: &Around) -> Request {
+pub(super) fn request(need: &Need, attributes: &Attributes, around: &Constraints) -> Request {
     let setting = Setting {
         path: around.path,
         units: need.units(attributes),
@@ -115,7 +115,7 @@ fn three_digits(bps: u64) -> u64 {
 pub(super) fn choose(
     need: &Need,
     attributes: Attributes,
-    around: &Around,
+    around: &Constraints,
 ) -> Result<Chosen, Box<Refusal>> {
     let request = request(need, &attributes, around);
     let choice = configure::choose(&around.catalogue_for(need, &attributes), &request, &need.pins)?;
@@ -128,7 +128,11 @@ pub(super) fn choose(
 ///
 /// # Errors
 /// [`Code::Contradiction`], [`Code::Infeasible`]; the text names the flow.
-pub(super) fn tightened(need: &Need, asked: &Attributes, around: &Around) -> Result<Chosen, Error> {
+pub(super) fn tightened(
+    need: &Need,
+    asked: &Attributes,
+    around: &Constraints,
+) -> Result<Chosen, Error> {
     let named = |text: &dyn std::fmt::Display| format!("{}: {text}", need.name);
     let both = need.attributes.tightened(asked);
     let both = both.map_err(|error| Error::new(Code::Contradiction, named(&error)))?;
@@ -140,7 +144,7 @@ pub(super) fn tightened(need: &Need, asked: &Attributes, around: &Around) -> Res
 
 /// Where the units of a graph lie. A choice has room, so there is a layout.
 fn layout(
-    around: &Around,
+    around: &Constraints,
     graph: &Graph,
     transport: &TransportSpec,
     path_datagram_len: u32,
@@ -150,7 +154,7 @@ fn layout(
     layout.unwrap_or(Layout { head: data::LEN, tail: 0, segment: 1, segmented: false })
 }
 
-fn offer(need: &Need, attributes: &Attributes, around: &Around, choice: &Choice) -> FlowOffer {
+fn offer(need: &Need, attributes: &Attributes, around: &Constraints, choice: &Choice) -> FlowOffer {
     let transport = choice.transport;
     let joined = choice.outcome.properties.contains(Property::AnyUnitSize);
     let planned = match need.is_cut_to_fit() {

@@ -7,7 +7,7 @@
 //!                                     +-- choice: attributes + path -> graph
 //!                                     |   all problems at once, those of the file too
 //!                                     v
-//!                                    Plan --> SessionSpec, Publisher --> Core::publish
+//!                                    Plan --> SessionSpec, SessionProvider --> Core::publish
 //!                                                  who joins: chosen anew, tightened
 //! ```
 //!
@@ -35,9 +35,9 @@ pub use missing::AssumedMedium;
 
 use crate::access::live::LiveClock;
 use crate::access::timeline::{Extent, Speed};
-use choice::{Around, Chosen};
+use choice::{Chosen, Constraints};
 use dacapo_base::failpoint;
-use dacapo_core::{Error, GIVE_UP_AFTER, Publisher, SessionSpec};
+use dacapo_core::{Error, GIVE_UP_AFTER, SessionProvider, SessionSpec};
 use dacapo_lift::{Catalogue, Path as NetworkPath};
 use dacapo_media::Format;
 use dacapo_qos::configure::{Demand, Reason, Refusal};
@@ -295,19 +295,19 @@ impl Plan {
     /// within 0.001 to 1000 times real time. The flows keep their bounds. Flows of bytes that the
     /// creator would send end at once; those that it receives are counted.
     #[must_use]
-    pub fn publisher(&self, speed: f64) -> Box<dyn Publisher> {
+    pub fn publisher(&self, speed: f64) -> Box<dyn SessionProvider> {
         self.publisher_of(speed, bytes::nobody())
     }
 
     /// The same; the application gets its ends of the flows of bytes, anew for each participant.
     #[must_use]
-    pub fn publisher_with(&self, speed: f64, on_raw: OnRaw) -> Box<dyn Publisher> {
+    pub fn publisher_with(&self, speed: f64, on_raw: OnRaw) -> Box<dyn SessionProvider> {
         self.publisher_of(speed, bytes::handed_to(on_raw))
     }
 
     /// The same; `open_bytes` opens the access modules of flows of bytes.
     #[must_use]
-    pub fn publisher_of(&self, speed: f64, open_bytes: OpenBytes) -> Box<dyn Publisher> {
+    pub fn publisher_of(&self, speed: f64, open_bytes: OpenBytes) -> Box<dyn SessionProvider> {
         Box::new(MediaPublisher {
             needs: self.flows.iter().map(|flow| flow.need.clone()).collect(),
             planned: self.offers().cloned().collect(),
@@ -336,7 +336,7 @@ impl Plan {
     /// # Errors
     /// Why a flow could not be had: what contradicts what the file asks, or cannot be met.
     pub fn explain_for(&self, asked: &Attributes) -> Result<Vec<FlowExplanation>, Error> {
-        let around = Around::new(&self.assumptions);
+        let around = Constraints::new(&self.assumptions);
         let chosen = |flow: &Flow| {
             let chosen = choice::tightened(&flow.need, asked, &around)?;
             Ok(FlowExplanation::of(&flow.need, &chosen))
@@ -367,7 +367,7 @@ fn plan_flows(
     assumptions: &Assumptions,
     is_chosen: impl Fn(usize) -> bool,
 ) -> (Vec<Flow>, Vec<Problem>) {
-    let around = Around::new(assumptions);
+    let around = Constraints::new(assumptions);
     let mut files = Files::new(assumptions.assumes_missing_media);
     let (mut flows, mut problems) = (Vec::new(), Vec::new());
     for (spec, index) in session.flows.iter().zip(numbers.iter().copied()) {
@@ -430,7 +430,7 @@ fn need_of(
 fn choose(
     place: Place<'_>,
     need: Need,
-    around: &Around,
+    around: &Constraints,
     problems: &mut Vec<Problem>,
 ) -> Option<Flow> {
     if let Some(text) = need.too_fast(&need.attributes) {

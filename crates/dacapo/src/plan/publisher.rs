@@ -10,7 +10,7 @@
 //! their own, so that one never moves another's medium; a live one begins where the first one is
 //! who has not moved.
 
-use super::choice::{self, Around};
+use super::choice::{self, Constraints};
 use super::media::Origin;
 use super::need::Need;
 use super::{Assumptions, OpenBytes, name_groups};
@@ -18,7 +18,7 @@ use crate::access::live::{Begin, LiveClock};
 use crate::access::timeline::{Extent, Speed};
 use crate::access::{AudioSource, Progress, VideoSource, count, file, test};
 use dacapo_base::failpoint;
-use dacapo_core::{Code, Error, Joining, Port, Publisher, Source};
+use dacapo_core::{Code, Error, JoinRequest, Port, SessionProvider, Source};
 use dacapo_lift::{Graph, Node, Params};
 use dacapo_qos::configure::Pins;
 use dacapo_qos::{AttributeNumbers, Attributes};
@@ -38,10 +38,10 @@ pub(super) struct MediaPublisher {
     pub open_bytes: OpenBytes,
 }
 
-impl Publisher for MediaPublisher {
+impl SessionProvider for MediaPublisher {
     fn offer(
         &mut self,
-        joining: &Joining,
+        joining: &JoinRequest,
         published: &[FlowOffer],
     ) -> Result<Vec<FlowOffer>, Error> {
         failpoint!("plan.offer");
@@ -65,7 +65,7 @@ impl Publisher for MediaPublisher {
         Ok(offers)
     }
 
-    fn open(&mut self, flow: &FlowOffer, joining: &Joining) -> Result<Port, String> {
+    fn open(&mut self, flow: &FlowOffer, joining: &JoinRequest) -> Result<Port, String> {
         let origin = self.of(flow).map(|(need, _)| need.found.origin.clone());
         let origin = origin.ok_or("the plan has no such flow")?;
         match (origin, flow.direction) {
@@ -150,11 +150,11 @@ impl MediaPublisher {
         flows.find(|(need, _)| need.name == flow.name)
     }
 
-    fn around(&self, joining: &Joining) -> Around {
+    fn around(&self, joining: &JoinRequest) -> Constraints {
         let on_loopback = joining.remote.ip().is_loopback();
         let has_module = |id| joining.modules.contains(&id);
         let has_transport = |id| joining.transports.contains(&id);
-        Around {
+        Constraints {
             catalogue: self.assumptions.catalogue().only(has_module, has_transport),
             path: self.assumptions.path(on_loopback),
             on_loopback,
@@ -164,10 +164,16 @@ impl MediaPublisher {
     }
 
     /// A refusal, with what the participant lacks where that is the only reason.
-    fn lacking(&self, error: Error, need: &Need, asked: &Attributes, around: &Around) -> Error {
+    fn lacking(
+        &self,
+        error: Error,
+        need: &Need,
+        asked: &Attributes,
+        around: &Constraints,
+    ) -> Error {
         let catalogue = self.assumptions.catalogue();
         // Nobody lacks what only one host has, unless it is named.
-        let all = Around { catalogue, is_near: false, ..around.clone() };
+        let all = Constraints { catalogue, is_near: false, ..around.clone() };
         let Ok(chosen) = choice::tightened(need, asked, &all) else { return error };
         let (has, graph) = (&around.catalogue, &chosen.choice.graph);
         let modules = graph.nodes.iter().filter(|node| has.by_id(node.module).is_none());

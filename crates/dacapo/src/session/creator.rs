@@ -1,11 +1,11 @@
 //! [`Creator`]: who owns a session file, listens, and gets a session with everybody who joins.
 
-use super::branch::Branches;
 use super::driver::Shared;
 use super::endpoint::{Endpoint, Handle};
 use super::handle::Session;
 use super::misuse;
-use super::publish::Door;
+use super::publish::JoinQueue;
+use super::shard::Branches;
 use super::state::Serving;
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
@@ -45,8 +45,8 @@ pub struct Creator(Arc<Inner>);
 struct Inner {
     endpoint: Endpoint,
     name: Arc<str>,
-    door: Door,
-    branches: Branches,
+    door: JoinQueue,
+    shards: Branches,
 }
 
 impl Creator {
@@ -56,17 +56,17 @@ impl Creator {
             let text = format!("this endpoint serves \"{}\"; give it another name", plan.name());
             return Err(misuse(text));
         }
-        let door = Door::default();
+        let door = JoinQueue::default();
         let publisher = door.publisher(plan, &door);
-        let branches = Branches::new(plan, &door);
+        let shards = Branches::new(plan, &door);
         state.core().publish(plan.spec(), publisher)?;
         failpoint!("endpoint.publish");
         let title = plan.title().to_owned();
-        let serving = Serving { title, door: door.clone(), backlog: VecDeque::new(), trunk: None };
+        let serving = Serving { title, door: door.clone(), backlog: VecDeque::new(), origin: None };
         state.serving.insert(plan.name().to_owned(), serving);
         drop(state);
         let (endpoint, name) = (endpoint.clone(), plan.name().into());
-        Ok(Self(Arc::new(Inner { endpoint, name, door, branches })))
+        Ok(Self(Arc::new(Inner { endpoint, name, door, shards })))
     }
 
     /// The session's name.
@@ -138,18 +138,18 @@ impl Creator {
                 let text = format!("nobody can join \"{}\" yet; call listen() first", self.0.name);
                 return Err(misuse(text));
             }
-            if let Some((seat, id)) = self.0.door.pop_branched() {
+            if let Some((worker, id)) = self.0.door.pop_branched() {
                 drop(state);
-                seat.shared.lock().take_in(id);
-                return Ok(Some(Session::new(&self.0.endpoint, seat, id, &self.0.name)));
+                worker.shared.lock().take_in(id);
+                return Ok(Some(Session::new(&self.0.endpoint, worker, id, &self.0.name)));
             }
             if let Some(serving) = state.serving.get_mut(&*self.0.name)
                 && let Some(id) = serving.backlog.pop_front()
             {
                 serving.door.set_backlog(serving.backlog.len());
                 state.take_in(id);
-                let seat = Arc::clone(first);
-                return Ok(Some(Session::new(&self.0.endpoint, seat, id, &self.0.name)));
+                let worker = Arc::clone(first);
+                return Ok(Some(Session::new(&self.0.endpoint, worker, id, &self.0.name)));
             }
             let (name, door) = (Arc::clone(&self.0.name), self.0.door.clone());
             let guest = Wanted::Guest { name, door };
@@ -163,14 +163,14 @@ impl Creator {
 
     /// Says where those are served best who join next.
     fn spread(&self) {
-        let Inner { endpoint, door, branches, .. } = &*self.0;
-        if !branches.may_be() {
+        let Inner { endpoint, door, shards, .. } = &*self.0;
+        if !shards.may_be() {
             return;
         }
         let Handle { first, further } = &*endpoint.0;
         // Where none can be had they are served here.
-        let seat = further.spare(first);
-        door.send_to(seat.and_then(|seat| branches.port_on(first, &seat).ok()));
+        let worker = further.spare(first);
+        door.send_to(worker.and_then(|worker| shards.port_on(first, &worker).ok()));
     }
 }
 
@@ -183,7 +183,7 @@ impl fmt::Debug for Creator {
 impl Drop for Inner {
     fn drop(&mut self) {
         stop_serving(&self.endpoint.0.first.shared, &self.name);
-        self.branches.close();
+        self.shards.close();
     }
 }
 

@@ -10,8 +10,8 @@
 
 use super::background::Background;
 use super::poll::{Poll, Wakeup};
-use super::state::{Pushed, State};
-use super::waiters::{Bell, Leader, Waiters};
+use super::state::{Offered, State};
+use super::waiters::{Doorbell, Leader, Waiters};
 use super::waiting::{Turning, Waiting};
 use super::wanted::Wanted;
 use dacapo_base::Time;
@@ -78,7 +78,7 @@ pub(super) enum Ring {
     Thread(Arc<Condvar>),
 }
 
-impl Bell for Ring {
+impl Doorbell for Ring {
     fn ring(&self) {
         match self {
             Self::Poll(wakeup) => wakeup.ring(),
@@ -146,9 +146,9 @@ impl Shared {
 
     /// Turns, for a call that has handed a unit over to a flow, when there was no turn for a while
     /// or the unit has left something to do.
-    pub fn after_push(&self, state: &mut State, now: Time, pushed: Pushed) {
+    pub fn after_push(&self, state: &mut State, now: Time, pushed: Offered) {
         let is_late = now.since(self.background.turned_at()) >= TURN_EVERY;
-        if is_late || pushed != Pushed::Sent {
+        if is_late || pushed != Offered::Sent {
             self.act(state);
         }
     }

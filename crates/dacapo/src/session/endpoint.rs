@@ -13,15 +13,15 @@ use super::entry::Phase;
 use super::handle::Session;
 use super::join::{Join, Media};
 use super::misuse;
-use super::seat::{Seat, Seats};
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
+use super::worker::{Seats, Worker};
 use crate::host::{self, Host};
 use crate::place::at_port;
 use crate::plan::{Assumptions, Plan, attribute_forms};
 use crate::uri::Uri;
 use dacapo_base::Time;
-use dacapo_core::{Code, DialParams, Error, Fault, PeerId, SessionId, Wishes};
+use dacapo_core::{Code, DialParams, Error, Fault, JoinParams, PeerId, SessionId};
 use dacapo_qos::Attributes;
 use dacapo_security::Fingerprint;
 use dacapo_transport::StatsByKind;
@@ -74,7 +74,7 @@ pub struct Endpoint(pub(super) Arc<Handle>);
 
 /// What handles share.
 pub(super) struct Handle {
-    pub first: Arc<Seat>,
+    pub first: Arc<Worker>,
     pub further: Seats,
 }
 
@@ -98,7 +98,7 @@ impl Endpoint {
     /// # Errors
     /// [`Code::System`] when there is no descriptor or thread left.
     pub fn with_host(host: Host) -> Result<Self, Error> {
-        let first = Arc::new(Seat::new(host)?);
+        let first = Arc::new(Worker::new(host)?);
         Ok(Self(Arc::new(Handle { first, further: Seats::default() })))
     }
 
@@ -129,7 +129,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Misuse for a text that is no such address; [`Code::NotListening`] when the host says so, on
-    /// loopback at once and elsewhere in a second or two ([`Join::wait`] goes on);
+    /// loopback at once and redirect in a second or two ([`Join::wait`] goes on);
     /// [`Code::Unreachable`] or [`Code::NoDataPath`] when it does not answer, within 10 s;
     /// [`Code::NotServed`]; what the Creator refuses with; [`Code::Unsupported`] when the session
     /// has no flow of bytes.
@@ -155,8 +155,8 @@ impl Endpoint {
             uri.parse().map_err(|error: crate::uri::UriError| misuse(error.to_string()))?;
         let remote = host::resolve(&uri.authority())?;
         let outcome = match self.join_at(remote, &uri.name, how, true) {
-            Err(Refused { elsewhere: Some(elsewhere), .. }) => {
-                match self.join_elsewhere(remote, elsewhere, &uri.name, how)? {
+            Err(Refused { redirect: Some(redirect), .. }) => {
+                match self.join_elsewhere(remote, redirect, &uri.name, how)? {
                     Some(session) => return Ok(session),
                     None => self.join_at(remote, &uri.name, how, false),
                 }
@@ -171,7 +171,7 @@ impl Endpoint {
     fn join_elsewhere(
         &self,
         remote: SocketAddr,
-        Elsewhere { port, host }: Elsewhere,
+        Redirect { port, host }: Redirect,
         name: &str,
         how: &Join,
     ) -> Result<Option<Session>, Error> {
@@ -193,10 +193,10 @@ impl Endpoint {
         how: &Join,
         follows: bool,
     ) -> Result<Session, Refused> {
-        let seat = self.0.further.place(&self.0.first, remote)?;
-        let (state, peer) = seat.dial(remote, DialParams { wait: how.wait })?;
-        let id = join(&seat.shared, state, peer, name, (how, follows))?;
-        Ok(Session::new(self, seat, id, name))
+        let worker = self.0.further.place(&self.0.first, remote)?;
+        let (state, peer) = worker.dial(remote, DialParams { wait: how.wait })?;
+        let id = join(&worker.shared, state, peer, name, (how, follows))?;
+        Ok(Session::new(self, worker, id, name))
     }
 
     /// The addresses that this endpoint listens on.
@@ -214,15 +214,15 @@ impl Endpoint {
     /// The peers that it has a connection to.
     #[must_use]
     pub fn peer_count(&self) -> usize {
-        self.seats().iter().map(|seat| seat.peer_count()).sum()
+        self.workers().iter().map(|worker| worker.peer_count()).sum()
     }
 
     /// What its transports have sent and received so far, by kind.
     #[must_use]
     pub fn transport_stats(&self) -> StatsByKind {
         let mut all = StatsByKind::default();
-        for seat in self.seats() {
-            all.add_all(&seat.shared.lock().host.reactor().transport_stats());
+        for worker in self.workers() {
+            all.add_all(&worker.shared.lock().host.reactor().transport_stats());
         }
         all
     }
@@ -230,10 +230,13 @@ impl Endpoint {
     /// What it has done so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.seats().iter().map(|seat| seat.counters()).fold(Counters::default(), Counters::and)
+        self.workers()
+            .iter()
+            .map(|worker| worker.counters())
+            .fold(Counters::default(), Counters::and)
     }
 
-    fn seats(&self) -> Vec<Arc<Seat>> {
+    fn workers(&self) -> Vec<Arc<Worker>> {
         self.0.further.with(&self.0.first)
     }
 }
@@ -247,18 +250,18 @@ impl fmt::Debug for Endpoint {
 /// Why a session was not joined, and where it is to be.
 struct Refused {
     error: Error,
-    elsewhere: Option<Elsewhere>,
+    redirect: Option<Redirect>,
 }
 
 /// At which port of the same host, which shows the same identity there.
-struct Elsewhere {
+struct Redirect {
     port: NonZeroU16,
     host: Option<Fingerprint>,
 }
 
 impl From<Error> for Refused {
     fn from(error: Error) -> Self {
-        Self { error, elsewhere: None }
+        Self { error, redirect: None }
     }
 }
 
@@ -270,7 +273,7 @@ fn join(
     name: &str,
     (how, follows): (&Join, bool),
 ) -> Result<SessionId, Refused> {
-    let wishes = Wishes { attributes: attribute_forms(&how.asks), live: how.is_live, follows };
+    let wishes = JoinParams { attributes: attribute_forms(&how.asks), live: how.is_live, follows };
     let id = state.join(peer, name, wishes)?;
     if let Some(entry) = state.sessions.get_mut(&id) {
         entry.media = how.media.clone().map(|wanted| Box::new(Media::new(wanted)));
@@ -280,16 +283,16 @@ fn join(
     let (mut state, outcome) = shared.wait(state, Time::NEVER, Wait::default(), &joined);
     let closed = || Error::new(Code::Closed, "the session ended while it was set up");
     let failure = match state.sessions.get(&id).map(|entry| &entry.phase) {
-        Some(Phase::Joining) => outcome.err(),
+        Some(Phase::JoinRequest) => outcome.err(),
         Some(Phase::Over(error)) => Some(error.clone().unwrap_or_else(closed)),
         Some(_) => None,
         None => Some(closed()),
     };
     let Some(failure) = failure else { return Ok(id) };
     let entry = state.sessions.remove(&id);
-    let Some(port) = entry.and_then(|entry| entry.elsewhere) else { return Err(failure.into()) };
-    let elsewhere = Elsewhere { port, host: state.host.peer_fingerprint(peer) };
+    let Some(port) = entry.and_then(|entry| entry.redirect) else { return Err(failure.into()) };
+    let redirect = Redirect { port, host: state.host.peer_fingerprint(peer) };
     state.leave_unused(peer);
     shared.act(&mut state);
-    Err(Refused { error: failure, elsewhere: Some(elsewhere) })
+    Err(Refused { error: failure, redirect: Some(redirect) })
 }

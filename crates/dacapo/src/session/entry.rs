@@ -23,7 +23,7 @@ use std::num::NonZeroU16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// It is being set up.
-    Joining,
+    JoinRequest,
     /// It is set up, and its flows do not run.
     Ready,
     /// The peer has been asked to let them run.
@@ -52,7 +52,7 @@ pub(super) struct Entry {
     /// The application has closed it: calls are wrong from then on.
     pub is_closed: bool,
     /// The port of the peer's host at which it is served instead.
-    pub elsewhere: Option<NonZeroU16>,
+    pub redirect: Option<NonZeroU16>,
     pub flows: Vec<Flow>,
     /// What becomes of its media at this end; without it they are declined.
     pub media: Option<Box<Media>>,
@@ -71,11 +71,11 @@ impl Entry {
             role,
             peer,
             remote,
-            phase: Phase::Joining,
+            phase: Phase::JoinRequest,
             was_active: false,
             has_contact: true,
             is_closed: false,
-            elsewhere: None,
+            redirect: None,
             flows: Vec::new(),
             media: None,
             asked: None,

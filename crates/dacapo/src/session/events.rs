@@ -105,9 +105,9 @@ impl State {
                 }
                 self.fail_messages(session, flow);
             }
-            CoreEvent::Elsewhere { session, port } => {
+            CoreEvent::Redirected { session, port } => {
                 if let Some(entry) = self.sessions.get_mut(&session) {
-                    entry.elsewhere = Some(port);
+                    entry.redirect = Some(port);
                 }
             }
             CoreEvent::SessionEnded { session, error } => self.follow_end(session, error),
@@ -124,7 +124,7 @@ impl State {
             }
             CoreEvent::Listing { .. }
             | CoreEvent::PathMtuChanged { .. }
-            | CoreEvent::StoodIn { .. } => {}
+            | CoreEvent::Fallback { .. } => {}
         }
         false
     }
@@ -147,7 +147,7 @@ impl State {
             CoreEvent::PathMtuChanged { session, from, to } => {
                 (session, Event::PathMtuChanged { from: *from, to: *to })
             }
-            CoreEvent::StoodIn { session, flow, transport, reason } => {
+            CoreEvent::Fallback { session, flow, transport, reason } => {
                 let transport = self.transport_name(*transport);
                 let event =
                     |flow| Event::TransportReplaced { flow, transport, reason: reason.clone() };
@@ -231,7 +231,7 @@ impl State {
             return false;
         }
         let is_awaited = match self.serving.get_mut(&entry.name) {
-            Some(Serving { trunk: Some(trunk), .. }) => trunk.hand_over(id),
+            Some(Serving { origin: Some(origin), .. }) => origin.hand_over(id),
             Some(serving) => {
                 serving.backlog.push_back(id);
                 serving.door.set_backlog(serving.backlog.len());
@@ -252,7 +252,7 @@ impl State {
             return;
         }
         // Nobody has been told of who never was a participant.
-        let unknown = entry.role == Role::Creator && entry.phase == Phase::Joining;
+        let unknown = entry.role == Role::Creator && entry.phase == Phase::JoinRequest;
         entry.tell(|| Event::Ended { error: error.clone() });
         entry.phase = Phase::Over(error);
         let had_others = entry.flows.iter_mut().map(Flow::let_go).fold(false, |any, it| any | it);

@@ -11,11 +11,11 @@ use super::endpoint::Endpoint;
 use super::entry::{Entry, Phase};
 use super::flow::{Direction, End, Flow, FlowInfo};
 use super::misuse;
-use super::seat::Seat;
-use super::state::{Pushed, State};
+use super::state::{Offered, State};
 use super::units::{check_len, put, spare, take};
 use super::waiting::{Wait, Waiting};
 use super::wanted::{OfFlow, Wanted};
+use super::worker::Worker;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
 use dacapo_core::{Code, Error, SessionId};
@@ -58,14 +58,14 @@ pub struct Session {
 
 struct Inner {
     endpoint: Endpoint,
-    seat: Arc<Seat>,
+    worker: Arc<Worker>,
     id: SessionId,
     name: String,
 }
 
 impl Session {
-    pub(super) fn new(endpoint: &Endpoint, seat: Arc<Seat>, id: SessionId, name: &str) -> Self {
-        let inner = Inner { endpoint: endpoint.clone(), seat, id, name: name.to_owned() };
+    pub(super) fn new(endpoint: &Endpoint, worker: Arc<Worker>, id: SessionId, name: &str) -> Self {
+        let inner = Inner { endpoint: endpoint.clone(), worker, id, name: name.to_owned() };
         Self { inner: Arc::new(inner), how: Wait::default() }
     }
 
@@ -174,7 +174,7 @@ impl Session {
 
     /// What its endpoint's calls share.
     pub(super) fn shared(&self) -> &Shared {
-        &self.inner.seat.shared
+        &self.inner.worker.shared
     }
 
     pub(super) fn id(&self) -> SessionId {
@@ -258,7 +258,7 @@ impl Session {
             _ => state.core().deactivate(now, id)?,
         }
         state.open_entry(id)?.phase = by.clone();
-        self.inner.seat.shared.act(state);
+        self.inner.worker.shared.act(state);
         Ok(())
     }
 
@@ -283,7 +283,7 @@ impl Session {
     }
 
     fn send_until(&self, flow: &str, unit: &[u8], until: Time) -> Result<bool, Error> {
-        let shared = &self.inner.seat.shared;
+        let shared = &self.inner.worker.shared;
         let mut state = self.lock();
         let entry = state.open_entry(self.inner.id)?;
         let index = entry.flow_index(flow, Direction::Outgoing)?;
@@ -292,7 +292,7 @@ impl Session {
         check_len(entry, index, len)?;
         let now = clock::now();
         let pushed = state.push(now, self.inner.id, index, unit);
-        if pushed != Pushed::NotNow {
+        if pushed != Offered::NotNow {
             shared.after_push(&mut state, now, pushed);
             return Ok(true);
         }
@@ -334,7 +334,7 @@ impl Session {
             flow.finish();
         }
         state.wake(self.inner.id, index);
-        self.inner.seat.shared.act(&mut state);
+        self.inner.worker.shared.act(&mut state);
         Ok(())
     }
 
@@ -376,7 +376,7 @@ impl Session {
             Received::Nothing => {}
             received => return Ok(received),
         }
-        if !self.inner.seat.shared.look(&mut state) {
+        if !self.inner.worker.shared.look(&mut state) {
             return Ok(Received::Nothing);
         }
         self.take(&mut state, index)
@@ -439,7 +439,7 @@ impl Session {
 
 impl Inner {
     fn close(&self, until: Time, how: Wait) -> Result<Account, Error> {
-        let (id, shared) = (self.id, &self.seat.shared);
+        let (id, shared) = (self.id, &self.worker.shared);
         let mut state = shared.lock();
         let entry = state.open_entry(id)?;
         entry.is_closed = true;
@@ -469,7 +469,7 @@ impl Inner {
 
     /// Waits until what was sent is accounted for, as long as units go.
     fn linger<'a>(&'a self, mut state: Guard<'a>, until: Time, how: Wait) -> Guard<'a> {
-        let (id, shared) = (self.id, &self.seat.shared);
+        let (id, shared) = (self.id, &self.worker.shared);
         loop {
             let sent = state.sent(id);
             let stalled = clock::now() + STALL_MAX;
@@ -494,7 +494,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // One that is closed is refused, and that is all there is to do.
         let _ = self.close(clock::now() + DROP_MAX, Wait::Block);
-        self.seat.shared.lock().sessions.remove(&self.id);
+        self.worker.shared.lock().sessions.remove(&self.id);
     }
 }
 

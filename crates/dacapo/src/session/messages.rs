@@ -73,7 +73,7 @@ use std::time::Duration;
 
 /// What became of a message that is handed over without waiting for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Handed {
+pub enum SendOutcome {
     /// It will be sent; the ticket tells how it ends.
     Accepted(Ticket),
     /// Too much waits; the message, given back.
@@ -151,8 +151,8 @@ impl MessageSender {
         let mut message = message;
         loop {
             match self.send_until(priority, message, Time::NEVER)? {
-                Handed::Accepted(ticket) => return Ok(ticket),
-                Handed::Full(back) => message = back,
+                SendOutcome::Accepted(ticket) => return Ok(ticket),
+                SendOutcome::Full(back) => message = back,
             }
         }
     }
@@ -166,7 +166,7 @@ impl MessageSender {
         priority: u16,
         message: Vec<u8>,
         most: Duration,
-    ) -> Result<Handed, Error> {
+    ) -> Result<SendOutcome, Error> {
         self.send_until(priority, message, clock::now() + most)
     }
 
@@ -174,7 +174,7 @@ impl MessageSender {
     ///
     /// # Errors
     /// As [`MessageSender::send_message`].
-    pub fn try_send_message(&self, priority: u16, message: Vec<u8>) -> Result<Handed, Error> {
+    pub fn try_send_message(&self, priority: u16, message: Vec<u8>) -> Result<SendOutcome, Error> {
         self.send_until(priority, message, Time::ZERO)
     }
 
@@ -231,14 +231,19 @@ impl MessageSender {
         self.session.finish(&self.flow)
     }
 
-    fn send_until(&self, priority: u16, message: Vec<u8>, until: Time) -> Result<Handed, Error> {
+    fn send_until(
+        &self,
+        priority: u16,
+        message: Vec<u8>,
+        until: Time,
+    ) -> Result<SendOutcome, Error> {
         let (session, id, index) = (&self.session, self.session.id(), self.index);
         let (len, mut message) = (message.len(), message);
         let mut state = session.lock();
         state.open_entry(id)?.check_begun()?;
         loop {
             match put_message(state.open_entry(id)?, index, priority, message)? {
-                Handed::Full(back) => message = back,
+                SendOutcome::Full(back) => message = back,
                 accepted => {
                     state.wake(id, index);
                     session.shared().act(&mut state);
@@ -249,7 +254,7 @@ impl MessageSender {
             let (locked, outcome) = session.wait(state, until, &room);
             state = locked;
             if !outcome? {
-                return Ok(Handed::Full(message));
+                return Ok(SendOutcome::Full(message));
             }
         }
     }

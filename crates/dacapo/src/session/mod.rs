@@ -95,7 +95,6 @@
 mod account;
 mod asked;
 mod background;
-mod branch;
 mod builder;
 mod creator;
 mod driver;
@@ -110,12 +109,13 @@ mod messages;
 mod others;
 mod poll;
 mod publish;
-mod seat;
+mod shard;
 mod state;
 mod units;
 mod waiters;
 mod waiting;
 mod wanted;
+mod worker;
 
 pub use account::{Account, FlowAccount};
 pub use asked::Change;
@@ -127,7 +127,7 @@ pub use event::{Event, Events};
 pub use flow::{Direction, FlowInfo};
 pub use handle::{Received, Session};
 pub use join::Join;
-pub use messages::{Got, Handed, MessageReceiver, MessageSender};
+pub use messages::{Got, MessageReceiver, MessageSender, SendOutcome};
 pub use waiting::Wait;
 
 use dacapo_core::{Code, Error};

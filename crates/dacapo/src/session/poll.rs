@@ -217,7 +217,7 @@ impl Poll {
 }
 
 impl Place for Poll {
-    type Bell = Ring;
+    type Doorbell = Ring;
     type Slept = io::Result<bool>;
 
     fn bell(&self) -> Ring {

@@ -1,10 +1,10 @@
-//! [`Door`]: where those come in who join a session that is served.
+//! [`JoinQueue`]: where those come in who join a session that is served.
 //!
 //! ```text
-//!   core: JOIN -> Gate (a Publisher) -> the plan's publisher
+//!   core: JOIN -> Acceptor (a SessionProvider) -> the plan's publisher
 //!                   | who, from where, ends of its flows of bytes
 //!                   v
-//!                 Door --take_joined, after the turn--> State
+//!                 JoinQueue --take_joined, after the turn--> State
 //! ```
 //!
 //! Of a flow that is sent once for several, the first who comes gets the end, and each who comes
@@ -15,11 +15,11 @@
 //! queue that was opened last is remembered, and none that is gone.
 
 use super::creator::BACKLOG_MAX;
-use super::seat::Seat;
+use super::worker::Worker;
 use crate::access::raw::RawShare;
 use crate::plan::{OnRaw, Plan, RawEnd};
 use dacapo_base::failpoint;
-use dacapo_core::{Code, Error, Joining, Port, Publisher, SessionId};
+use dacapo_core::{Code, Error, JoinRequest, Port, SessionId, SessionProvider};
 use dacapo_lift::Catalogue;
 use dacapo_wire::session::FlowOffer;
 use std::collections::VecDeque;
@@ -52,27 +52,27 @@ impl Joined {
 }
 
 #[derive(Default)]
-struct Hall {
+struct Waiting {
     joined: Vec<Joined>,
     /// Sessions that wait to be accepted where they are served first.
     backlog_len: usize,
     /// Those that wait where it is served besides.
-    branched: VecDeque<(Arc<Seat>, SessionId)>,
+    branched: VecDeque<(Arc<Worker>, SessionId)>,
     /// Where those are sent who join.
     elsewhere: Option<NonZeroU16>,
 }
 
 /// Where those come in who join; copies share it.
 #[derive(Clone, Default)]
-pub(super) struct Door(Arc<Mutex<Hall>>);
+pub(super) struct JoinQueue(Arc<Mutex<Waiting>>);
 
-impl Door {
-    fn hall(&self) -> MutexGuard<'_, Hall> {
+impl JoinQueue {
+    fn hall(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The publisher of a plan; who joins comes in by this door and waits at `main`.
-    pub fn publisher(&self, plan: &Plan, main: &Self) -> Box<dyn Publisher> {
+    pub fn publisher(&self, plan: &Plan, main: &Self) -> Box<dyn SessionProvider> {
         let door = self.clone();
         let on_raw: OnRaw = Box::new(move |name, end| {
             if let Some(joined) = door.hall().joined.last_mut() {
@@ -81,7 +81,7 @@ impl Door {
         });
         let publisher = plan.publisher_with(1.0, on_raw);
         let (door, main) = (self.clone(), main.clone());
-        Box::new(Gate {
+        Box::new(Acceptor {
             plan: publisher,
             catalogue: plan.catalogue(),
             door,
@@ -108,12 +108,12 @@ impl Door {
     }
 
     /// A session that is served besides waits to be accepted.
-    pub fn push_branched(&self, seat: Arc<Seat>, id: SessionId) {
-        self.hall().branched.push_back((seat, id));
+    pub fn push_branched(&self, worker: Arc<Worker>, id: SessionId) {
+        self.hall().branched.push_back((worker, id));
     }
 
     /// The first of these, which waits no longer.
-    pub fn pop_branched(&self) -> Option<(Arc<Seat>, SessionId)> {
+    pub fn pop_branched(&self) -> Option<(Arc<Worker>, SessionId)> {
         self.hall().branched.pop_front()
     }
 
@@ -137,22 +137,26 @@ fn lives(end: &RawEnd) -> bool {
 }
 
 /// The publisher of a plan, with a list of who comes.
-struct Gate {
-    plan: Box<dyn Publisher>,
+struct Acceptor {
+    plan: Box<dyn SessionProvider>,
     catalogue: Catalogue,
-    door: Door,
+    door: JoinQueue,
     /// Where sessions wait to be accepted.
-    main: Door,
+    main: JoinQueue,
     /// The queues of flows that several are sent, by what was offered.
     shared: Vec<(FlowOffer, RawShare)>,
 }
 
-impl Publisher for Gate {
-    fn elsewhere(&mut self, _joining: &Joining) -> Option<NonZeroU16> {
+impl SessionProvider for Acceptor {
+    fn redirect(&mut self, _joining: &JoinRequest) -> Option<NonZeroU16> {
         self.door.hall().elsewhere
     }
 
-    fn offer(&mut self, joining: &Joining, flows: &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> {
+    fn offer(
+        &mut self,
+        joining: &JoinRequest,
+        flows: &[FlowOffer],
+    ) -> Result<Vec<FlowOffer>, Error> {
         if self.main.waiting() >= BACKLOG_MAX {
             let text = format!("sessions that \"{}\" has not accepted; try again", joining.name);
             return Err(Error::new(Code::TooMany, text));
@@ -164,7 +168,7 @@ impl Publisher for Gate {
         Ok(flows)
     }
 
-    fn open(&mut self, flow: &FlowOffer, joining: &Joining) -> Result<Port, String> {
+    fn open(&mut self, flow: &FlowOffer, joining: &JoinRequest) -> Result<Port, String> {
         let port = self.plan.open(flow, joining)?;
         let mut hall = self.door.hall();
         let Some(joined) = hall.joined.last_mut() else { return Ok(port) };
@@ -179,7 +183,7 @@ impl Publisher for Gate {
         Ok(port)
     }
 
-    fn share(&mut self, flow: &FlowOffer, _joining: &Joining) {
+    fn share(&mut self, flow: &FlowOffer, _joining: &JoinRequest) {
         let mut hall = self.door.hall();
         let Some(joined) = hall.joined.last_mut() else { return };
         joined.has_got_one();

@@ -6,17 +6,17 @@
 //! Invariant: between two calls everything that the core has told is followed, and everything that
 //! may be sent is sent.
 
-use super::branch::Trunk;
 use super::driver::Driver;
 use super::entry::Entry;
 use super::flow::{End, Flow};
 use super::misuse;
-use super::publish::Door;
+use super::publish::JoinQueue;
+use super::shard::ShardOrigin;
 use super::waiting::Turning;
 use crate::host::Host;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
-use dacapo_core::{Code, Core, DialParams, Error, PeerId, SessionId, Wishes};
+use dacapo_core::{Code, Core, DialParams, Error, JoinParams, PeerId, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -57,16 +57,16 @@ pub(super) struct Serving {
     /// What people see of it.
     pub title: String,
     /// Where those come in who join.
-    pub door: Door,
+    pub door: JoinQueue,
     /// Sessions that are set up and nobody has accepted.
     pub backlog: VecDeque<SessionId>,
     /// Where they wait instead, when it is served elsewhere first.
-    pub trunk: Option<Trunk>,
+    pub origin: Option<ShardOrigin>,
 }
 
 /// What became of a unit that was handed over past the queue of its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pushed {
+pub(super) enum Offered {
     /// Nothing: it cannot be now.
     NotNow,
     /// The core has it; something is left to do.
@@ -224,7 +224,12 @@ impl State {
     ///
     /// # Errors
     /// As [`Core::join`].
-    pub fn join(&mut self, peer: PeerId, name: &str, wishes: Wishes) -> Result<SessionId, Error> {
+    pub fn join(
+        &mut self,
+        peer: PeerId,
+        name: &str,
+        wishes: JoinParams,
+    ) -> Result<SessionId, Error> {
         let now = self.now();
         let id = self.core().join(now, peer, name, wishes)?;
         let unknown = || Error::new(Code::Internal, "a peer without an address");
@@ -261,27 +266,27 @@ impl State {
     }
 
     /// Hands a unit over without the queue of its flow, in which none may wait.
-    pub fn push(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> Pushed {
+    pub fn push(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> Offered {
         let Self { sessions, host, .. } = self;
         let entry = sessions.get_mut(&id).filter(|entry| !entry.is_over());
         let Some(its) = entry.and_then(|entry| entry.flows.get_mut(flow)) else {
-            return Pushed::NotNow;
+            return Offered::NotNow;
         };
-        let End::Sender(sender) = &its.end else { return Pushed::NotNow };
+        let End::Sender(sender) = &its.end else { return Offered::NotNow };
         if its.failure.is_some() || !sender.is_idle() {
-            return Pushed::NotNow;
+            return Offered::NotNow;
         }
         let reactor = host.reactor();
         let pushed = if reactor.send_direct(now, id, flow, unit) {
-            Pushed::Sent
+            Offered::Sent
         } else {
             match reactor.push(now, id, flow, unit) {
-                Some(true) => Pushed::Sent,
-                Some(false) => Pushed::Taken,
-                None => Pushed::NotNow,
+                Some(true) => Offered::Sent,
+                Some(false) => Offered::Taken,
+                None => Offered::NotNow,
             }
         };
-        if pushed != Pushed::NotNow {
+        if pushed != Offered::NotNow {
             if its.handed == 0 {
                 sender.carries_units();
             }

@@ -5,7 +5,7 @@
 use super::entry::Entry;
 use super::flow::{End, Flow};
 use super::handle::Received;
-use super::messages::{Got, Handed};
+use super::messages::{Got, SendOutcome};
 use super::misuse;
 use crate::access::raw::{RawSendError, SendMessageError};
 use dacapo_core::{Code, Error};
@@ -69,7 +69,7 @@ pub(super) fn put_message(
     index: usize,
     priority: u16,
     message: Vec<u8>,
-) -> Result<Handed, Error> {
+) -> Result<SendOutcome, Error> {
     let Some(flow) = entry.flows.get(index) else { return Err(misuse("no such flow")) };
     let is_over = entry.is_over() || flow.failure.is_some();
     let sent = match &flow.end {
@@ -79,13 +79,13 @@ pub(super) fn put_message(
     };
     let (ticket, units) = match sent {
         Ok(accepted) => accepted,
-        Err(SendMessageError::Full(message)) => return Ok(Handed::Full(message)),
+        Err(SendMessageError::Full(message)) => return Ok(SendOutcome::Full(message)),
         Err(SendMessageError::Closed(_)) => return Err(entry.why_not_sent(flow)),
     };
     if let Some(flow) = entry.flows.get_mut(index) {
         flow.handed += units;
     }
-    Ok(Handed::Accepted(ticket))
+    Ok(SendOutcome::Accepted(ticket))
 }
 
 fn finished(flow: &Flow) -> Error {

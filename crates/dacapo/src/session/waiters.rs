@@ -18,7 +18,7 @@
 use std::mem;
 
 /// Ends the sleep of one thread, now or when it begins.
-pub(super) trait Bell: Clone {
+pub(super) trait Doorbell: Clone {
     fn ring(&self);
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Waiter<W, B> {
     is_rung: bool,
 }
 
-impl<W, B: Bell> Waiter<W, B> {
+impl<W, B: Doorbell> Waiter<W, B> {
     /// Rings it once, if what it wants is there.
     pub fn ring_if(&mut self, is_met: impl FnOnce(&W) -> bool) {
         if !self.is_rung && is_met(&self.wanted) {
@@ -64,7 +64,7 @@ pub(super) struct Waiters<W, B, P> {
     missed: u64,
 }
 
-impl<W, B: Bell, P> Waiters<W, B, P> {
+impl<W, B: Doorbell, P> Waiters<W, B, P> {
     /// Nobody waits yet.
     pub fn new(poll: P) -> Self {
         Self { leader: Leader::Nobody(poll), list: Vec::new(), next: 0, missed: 0 }
@@ -148,7 +148,7 @@ mod tests {
     #[derive(Clone, Default)]
     struct Count(Rc<Cell<u32>>);
 
-    impl Bell for Count {
+    impl Doorbell for Count {
         fn ring(&self) {
             self.0.set(self.0.get() + 1);
         }

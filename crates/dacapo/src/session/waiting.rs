@@ -20,7 +20,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-use super::waiters::{Bell, Waiters};
+use super::waiters::{Doorbell, Waiters};
 use dacapo_base::{Time, failpoint};
 use dacapo_core::Error;
 use std::hint;
@@ -43,16 +43,16 @@ pub enum Wait {
 /// Where a call sleeps that leads: at everything that can come.
 pub(super) trait Place {
     /// What ends its sleep besides.
-    type Bell: Bell;
+    type Doorbell: Doorbell;
     /// What the sleep has shown.
     type Slept;
 
-    fn bell(&self) -> Self::Bell;
+    fn bell(&self) -> Self::Doorbell;
     fn sleep(&mut self, until: Time, how: Wait) -> Self::Slept;
 }
 
 /// What ends the sleep of those who wait in such a state.
-pub(super) type BellOf<S> = <<S as Turning>::Poll as Place>::Bell;
+pub(super) type BellOf<S> = <<S as Turning>::Poll as Place>::Doorbell;
 
 /// Those who wait in it.
 pub(super) type WaitersOf<S> = Waiters<<S as Turning>::Wanted, BellOf<S>, <S as Turning>::Poll>;

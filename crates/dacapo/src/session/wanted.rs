@@ -4,7 +4,7 @@
 
 use super::entry::{Entry, Phase};
 use super::flow::Flow;
-use super::publish::Door;
+use super::publish::JoinQueue;
 use super::state::{PeerPhase, State};
 use crate::access::messages::Ticket;
 use dacapo_core::{PeerId, SessionId};
@@ -17,7 +17,7 @@ pub(super) enum Wanted {
     /// A peer that is dialed answers.
     Peer(PeerId),
     /// Somebody joins the session that is served under this name.
-    Guest { name: Arc<str>, door: Door },
+    Guest { name: Arc<str>, door: JoinQueue },
     /// A session that is joined is set up.
     Joined(SessionId),
     /// Calls can use a session otherwise than now: it leaves this phase.
@@ -68,7 +68,7 @@ impl Wanted {
                 let serving = state.serving.get(&**name);
                 door.has_branched() || serving.is_some_and(|it| !it.backlog.is_empty())
             }
-            Self::Joined(id) => is_so(id, &|entry| entry.phase != Phase::Joining),
+            Self::Joined(id) => is_so(id, &|entry| entry.phase != Phase::JoinRequest),
             Self::Phase(id, was) => {
                 let is_other = |phase: &Phase| mem::discriminant(phase) != mem::discriminant(was);
                 is_so(id, &|entry| entry.is_done() || is_other(&entry.phase))

@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use dacapo::core::{
-    CoreConfig, CoreEvent, Error, Ledger, PeerId, Port, Publisher, SessionId, SessionSpec, Wishes,
+    CoreConfig, CoreEvent, Error, JoinParams, Ledger, PeerId, Port, SessionId, SessionProvider,
+    SessionSpec,
 };
 use dacapo_base::Time;
 use dacapo_lift::{Catalogue, TransportSpec};
@@ -41,7 +42,7 @@ fn config(catalogue: Catalogue) -> CoreConfig {
 pub struct Viewer {
     pub node: NodeId,
     peer: PeerId,
-    wishes: Wishes,
+    wishes: JoinParams,
     ports: Option<Ports>,
     session: Option<SessionId>,
     pub offers: Vec<FlowOffer>,
@@ -61,7 +62,12 @@ pub struct Lab {
 }
 
 impl Lab {
-    pub fn new(seed: u64, link: &str, spec: SessionSpec, publisher: Box<dyn Publisher>) -> Self {
+    pub fn new(
+        seed: u64,
+        link: &str,
+        spec: SessionSpec,
+        publisher: Box<dyn SessionProvider>,
+    ) -> Self {
         let mut world = World::new(seed, link.parse().unwrap());
         let creator = world.add(config(dacapo::catalogue()));
         let name = spec.name.clone();
@@ -70,12 +76,12 @@ impl Lab {
     }
 
     /// Somebody new joins.
-    pub fn join(&mut self, wishes: Wishes, ports: Ports) -> usize {
+    pub fn join(&mut self, wishes: JoinParams, ports: Ports) -> usize {
         self.join_with(dacapo::catalogue(), wishes, ports)
     }
 
     /// The same; it has these modules and transports.
-    pub fn join_with(&mut self, catalogue: Catalogue, wishes: Wishes, ports: Ports) -> usize {
+    pub fn join_with(&mut self, catalogue: Catalogue, wishes: JoinParams, ports: Ports) -> usize {
         let node = self.world.add(config(catalogue));
         self.world.dials(node);
         let (now, address) = (self.world.now(), self.world.address(self.creator));
@@ -85,7 +91,7 @@ impl Lab {
     }
 
     /// Somebody who has joined joins once more, over the same connection.
-    pub fn join_again(&mut self, viewer_of: usize, wishes: Wishes, ports: Ports) -> usize {
+    pub fn join_again(&mut self, viewer_of: usize, wishes: JoinParams, ports: Ports) -> usize {
         let (node, peer) = (self.viewers[viewer_of].node, self.viewers[viewer_of].peer);
         let mut again = viewer(node, peer, wishes.clone(), ports);
         let now = self.world.now();
@@ -193,7 +199,7 @@ impl Lab {
     }
 }
 
-fn viewer(node: NodeId, peer: PeerId, wishes: Wishes, ports: Ports) -> Viewer {
+fn viewer(node: NodeId, peer: PeerId, wishes: JoinParams, ports: Ports) -> Viewer {
     Viewer {
         node,
         peer,

@@ -4,7 +4,7 @@ use crate::any_stream::over;
 use crate::groups::{session_file, transports};
 use crate::world::{TWO_WAY, active_pair, endpoint, pair, serve, uri, watched};
 use dacapo::access::messages::{Cause, Ending, Outcome, PART_LEN_MAX, ROUTINE};
-use dacapo::{Got, Handed, MessageReceiver, Session};
+use dacapo::{Got, MessageReceiver, SendOutcome, Session};
 use std::time::Duration;
 
 /// The bytes of a message.
@@ -111,11 +111,11 @@ fn a_reader_who_is_slow_holds_the_messages_of_a_stream_up_and_loses_nothing() {
         let ticket = sender.send_message(ROUTINE, message(1, LEN)).unwrap();
         assert_eq!(sender.wait_timeout(ticket, soon).unwrap(), None, "somebody keeps it all");
         let another = sender.try_send_message(ROUTINE, vec![1]).unwrap();
-        assert_eq!(another, Handed::Full(vec![1]));
+        assert_eq!(another, SendOutcome::Full(vec![1]));
         let again = sender.send_message_timeout(ROUTINE, vec![1], Duration::from_millis(1));
-        assert_eq!(again.unwrap(), Handed::Full(vec![1]));
+        assert_eq!(again.unwrap(), SendOutcome::Full(vec![1]));
         let urgent = sender.try_send_message(0, b"urgent".to_vec()).unwrap();
-        let Handed::Accepted(urgent) = urgent else { panic!("it is urgent") };
+        let SendOutcome::Accepted(urgent) = urgent else { panic!("it is urgent") };
         let closes = std::thread::spawn(move || {
             sender.finish().unwrap();
             assert_eq!(sender.wait(urgent).unwrap(), Outcome::Sent);

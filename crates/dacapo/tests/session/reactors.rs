@@ -8,7 +8,7 @@ use dacapo::access::raw::{RawReceiver, RawSender};
 use dacapo::host::{Host, HostConfig, loopback};
 use dacapo::plan::{Assumptions, Plan};
 use dacapo::{Creator, Endpoint, Session};
-use dacapo_core::{Code, Error, Joining, Port, Publisher};
+use dacapo_core::{Code, Error, JoinRequest, Port, SessionProvider};
 use dacapo_security::Identity;
 use dacapo_wire::session::{Direction, FlowOffer};
 use std::num::{NonZeroU16, NonZeroUsize};
@@ -221,16 +221,20 @@ fn a_session_for_so_many_or_with_a_group_is_served_by_one_reactor() {
 /// Serves a session, sends whoever follows to a port, and says who does.
 struct Moved(u16);
 
-impl Publisher for Moved {
-    fn elsewhere(&mut self, _joining: &Joining) -> Option<NonZeroU16> {
+impl SessionProvider for Moved {
+    fn redirect(&mut self, _joining: &JoinRequest) -> Option<NonZeroU16> {
         NonZeroU16::new(self.0)
     }
 
-    fn offer(&mut self, _joining: &Joining, flows: &[FlowOffer]) -> Result<Vec<FlowOffer>, Error> {
+    fn offer(
+        &mut self,
+        _joining: &JoinRequest,
+        flows: &[FlowOffer],
+    ) -> Result<Vec<FlowOffer>, Error> {
         Ok(flows.to_vec())
     }
 
-    fn open(&mut self, flow: &FlowOffer, _joining: &Joining) -> Result<Port, String> {
+    fn open(&mut self, flow: &FlowOffer, _joining: &JoinRequest) -> Result<Port, String> {
         Ok(match flow.direction {
             Direction::ToParticipant => Port::Source(Box::new(RawSender::pair().1)),
             Direction::ToCreator => Port::Sink(Box::new(RawReceiver::pair(Progress::new("")).1)),

@@ -3,8 +3,8 @@
 //! It can lose datagrams of flows on purpose.
 
 use dacapo::core::{
-    ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, Ledger, Local, PeerId, Publisher,
-    SessionId, SessionSpec, Way,
+    ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, Ledger, ListenerId, PeerId,
+    SessionId, SessionProvider, SessionSpec, Way,
 };
 use dacapo::{Answer, Command};
 use dacapo_base::{Random, Time};
@@ -56,7 +56,7 @@ fn core(seed: u64) -> Core {
 
 impl World {
     /// Both cores; the creator serves a session.
-    pub fn new(spec: SessionSpec, publisher: Box<dyn Publisher>) -> Self {
+    pub fn new(spec: SessionSpec, publisher: Box<dyn SessionProvider>) -> Self {
         let mut creator = core(1);
         creator.publish(spec, publisher).unwrap();
         Self {
@@ -270,5 +270,5 @@ fn give(core: &mut Core, now: Time, from: SocketAddr, datagram: &[u8]) {
     let layout = Layout { head: 0, tail: 0, segment: datagram.len(), segmented: true };
     let packet = core.pool().alloc_train(&layout, datagram.len()).unwrap();
     core.pool().write_payload(&packet, 0, datagram);
-    core.handle_datagram(now, Local::default(), from, packet);
+    core.handle_datagram(now, ListenerId::default(), from, packet);
 }

@@ -5,7 +5,7 @@
 //! ```
 
 use super::{DATAGRAM_LEN, PATH_HEAD, SETTLE, Subject, UNIT_LEN_MAX};
-use crate::{Catalogue, Graph, Node, Runner, Surroundings};
+use crate::{Catalogue, Context, Graph, Node, Runner};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{Layout, Packet, Pool};
 use std::time::Duration;
@@ -70,9 +70,8 @@ impl End {
     }
 
     /// Calls the runner with its surroundings.
-    pub fn with<R>(&mut self, body: impl FnOnce(&mut Runner, &mut Surroundings<'_>) -> R) -> R {
-        let mut around =
-            Surroundings { now: self.now, pool: &mut self.pool, random: &mut self.random };
+    pub fn with<R>(&mut self, body: impl FnOnce(&mut Runner, &mut Context<'_>) -> R) -> R {
+        let mut around = Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
         body(&mut self.runner, &mut around)
     }
 

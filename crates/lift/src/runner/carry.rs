@@ -11,7 +11,7 @@
 //! number of slots in all lanes of a direction.
 
 use super::walk::Parts;
-use super::{Direction, Runner, Surroundings};
+use super::{Context, Direction, Runner};
 use crate::Cx;
 use crate::effects::Emission;
 use crate::load::Load;
@@ -22,7 +22,7 @@ use dacapo_packet::{BATCH_PACKETS_MAX, Packet, Pool};
 impl Runner {
     /// Carries one batch through all modules in a direction, and what waits before one of them;
     /// false when nothing moved.
-    pub(super) fn pass(&mut self, around: &mut Surroundings<'_>, direction: Direction) -> bool {
+    pub(super) fn pass(&mut self, around: &mut Context<'_>, direction: Direction) -> bool {
         let is_fed = !self.entry[direction as usize].batch.is_empty();
         if let Some(meter) = self.meter {
             self.stamp = meter();
@@ -50,7 +50,7 @@ impl Runner {
     #[inline(never)]
     fn carry_on(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut Context<'_>,
         direction: Direction,
         mut load: Load,
         mut passed: Option<usize>,
@@ -278,7 +278,7 @@ impl Runner {
     /// Calls a module outside the flow of packets and applies its effects.
     pub(super) fn call(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut Context<'_>,
         index: usize,
         body: impl FnOnce(&mut dyn Module, &mut Cx<'_>),
     ) {

@@ -7,7 +7,7 @@
 //!
 //! Invariants: every module that was called is counted; a batch is never taken past what waits.
 
-use super::{Direction, Stage, Surroundings};
+use super::{Context, Direction, Stage};
 use crate::Cx;
 use crate::effects::Effects;
 use crate::load::Load;
@@ -30,7 +30,7 @@ impl Parts<'_> {
     #[inline(always)]
     pub fn go(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut Context<'_>,
         direction: Direction,
         first: usize,
         load: &mut Load,

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use dacapo_base::{Random, Time};
-use dacapo_lift::{ControlError, Cx, Module, ModuleSpec, Runner, Surroundings, TimerId, Verdict};
+use dacapo_lift::{Context, ControlError, Cx, Module, ModuleSpec, Runner, TimerId, Verdict};
 use dacapo_packet::{Layout, Packet, Pool};
 use std::sync::{Arc, Mutex};
 
@@ -143,9 +143,8 @@ impl Bench {
         }
     }
 
-    pub fn with<R>(&mut self, body: impl FnOnce(&mut Runner, &mut Surroundings<'_>) -> R) -> R {
-        let mut around =
-            Surroundings { now: self.now, pool: &mut self.pool, random: &mut self.random };
+    pub fn with<R>(&mut self, body: impl FnOnce(&mut Runner, &mut Context<'_>) -> R) -> R {
+        let mut around = Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
         body(&mut self.runner, &mut around)
     }
 

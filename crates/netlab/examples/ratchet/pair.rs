@@ -4,7 +4,8 @@ use crate::ports::Opens;
 use crate::streams::Streams;
 use dacapo_base::{Random, Time};
 use dacapo_core::{
-    Core, CoreConfig, CoreEvent, Local, PeerId, Port, SessionId, SessionSpec, Transmit, Way, Wishes,
+    Core, CoreConfig, CoreEvent, JoinParams, ListenerId, PeerId, Port, SessionId, SessionSpec,
+    Transmit, Way,
 };
 use dacapo_netlab::plain_tls::clock::WorldClock;
 use dacapo_netlab::scenario::raw_offer;
@@ -66,7 +67,7 @@ impl Pair {
 
     /// Asks for a session.
     pub fn join(&mut self, peer: PeerId) -> SessionId {
-        self.cores[PARTICIPANT].join(self.now, peer, NAME, Wishes::default()).unwrap()
+        self.cores[PARTICIPANT].join(self.now, peer, NAME, JoinParams::default()).unwrap()
     }
 
     /// Answers the offer of a session.
@@ -153,7 +154,7 @@ impl Pair {
             to.pool().write_payload(&packet, 0, run);
             packet.set_unit_ends(true, true);
             packet.time = self.now;
-            to.handle_datagram(self.now, Local::default(), address(end, transmit.way), packet);
+            to.handle_datagram(self.now, ListenerId::default(), address(end, transmit.way), packet);
         }
         from.transmitted(transmit);
     }

@@ -2,7 +2,8 @@
 
 use dacapo_base::Time;
 use dacapo_core::{
-    BeginError, Joining, Port, Publisher, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
+    BeginError, JoinRequest, Port, SessionProvider, Sink, Source, SourcePoll, Taken, UnitView,
+    UnitWriter,
 };
 use dacapo_wire::session::FlowOffer;
 use std::sync::Arc;
@@ -57,8 +58,8 @@ impl Sink for Counts {
 /// Opens an endless source for every flow.
 pub struct Opens(pub usize);
 
-impl Publisher for Opens {
-    fn open(&mut self, _: &FlowOffer, _: &Joining) -> Result<Port, String> {
+impl SessionProvider for Opens {
+    fn open(&mut self, _: &FlowOffer, _: &JoinRequest) -> Result<Port, String> {
         Ok(Port::Source(Box::new(Endless::new(self.0))))
     }
 }

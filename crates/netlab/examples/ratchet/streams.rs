@@ -6,7 +6,7 @@
 
 use crate::pair::address;
 use dacapo_base::Time;
-use dacapo_core::{Core, Local, StreamAsk, StreamId, Transmit, Way};
+use dacapo_core::{Core, ListenerId, StreamAsk, StreamId, Transmit, Way};
 use dacapo_transport::stream::{ReadOutcome, StreamEnd, Token};
 use std::io::{self, IoSlice, Read, Write};
 
@@ -135,7 +135,7 @@ impl Stream {
                 ReadOutcome::Nothing => return has_read,
                 ReadOutcome::Bytes { .. } | ReadOutcome::Unpolled => {
                     while let Ok(Some(packet)) = it.engine.poll_datagram(now, core.pool()) {
-                        core.handle_datagram(now, Local::default(), from, packet);
+                        core.handle_datagram(now, ListenerId::default(), from, packet);
                     }
                 }
                 ReadOutcome::Claim(_) => {

@@ -15,7 +15,7 @@ use super::Network;
 use super::pipe::{Drain, Mouth, Pipe};
 use crate::NodeId;
 use dacapo_base::{Random, Time};
-use dacapo_core::{Local, StreamId};
+use dacapo_core::{ListenerId, StreamId};
 use dacapo_transport::stream::{PATIENCE, ReadOutcome, StreamEnd, Token};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -329,7 +329,7 @@ impl End {
         let local = network.local(self.node);
         let Some(core) = network.core(self.node) else { return };
         while let Ok(Some(packet)) = self.engine.poll_datagram(local, core.pool()) {
-            core.handle_datagram(local, Local::default(), from, packet);
+            core.handle_datagram(local, ListenerId::default(), from, packet);
         }
     }
 

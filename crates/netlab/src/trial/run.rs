@@ -6,7 +6,8 @@ use crate::traffic::{PatternSink, PatternSource, Seen};
 use crate::{NodeId, Trace, World};
 use dacapo_base::Time;
 use dacapo_core::{
-    CoreConfig, CoreEvent, Joining, Ledger, PeerId, Port, Publisher, SessionId, SessionSpec, Wishes,
+    CoreConfig, CoreEvent, JoinParams, JoinRequest, Ledger, PeerId, Port, SessionId,
+    SessionProvider, SessionSpec,
 };
 use dacapo_lift::{Catalogue, DropReason};
 use dacapo_wire::graph::GraphForm;
@@ -34,8 +35,8 @@ struct Serves {
     sinks: Sinks,
 }
 
-impl Publisher for Serves {
-    fn open(&mut self, offer: &FlowOffer, _: &Joining) -> Result<Port, String> {
+impl SessionProvider for Serves {
+    fn open(&mut self, offer: &FlowOffer, _: &JoinRequest) -> Result<Port, String> {
         let place: usize = offer.name.parse().map_err(|_| "a flow that is not served")?;
         let flow = self.flows.get(place).ok_or("a flow that is not served")?;
         Ok(port(flow, Direction::ToParticipant, place, &self.sinks))
@@ -392,7 +393,7 @@ impl Run<'_> {
     fn join(&mut self, world: &mut World, peer: PeerId) {
         if self.session[1].is_none() {
             let local = world.local(self.nodes[1]);
-            let joined = world.core(self.nodes[1]).join(local, peer, NAME, Wishes::default());
+            let joined = world.core(self.nodes[1]).join(local, peer, NAME, JoinParams::default());
             self.session[1] = joined.ok();
         }
     }

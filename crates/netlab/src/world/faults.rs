@@ -4,7 +4,7 @@ use super::{NodeId, World};
 use dacapo_base::Time;
 use dacapo_core::CoreConfig;
 use dacapo_link::LinkConfig;
-use dacapo_transport::Lane;
+use dacapo_transport::TrafficClass;
 use std::time::Duration;
 
 impl World {
@@ -14,7 +14,7 @@ impl World {
     }
 
     /// From now on everything that a node sends by this lane vanishes; `None` ends that.
-    pub fn block(&mut self, node: NodeId, lane: Option<Lane>) {
+    pub fn block(&mut self, node: NodeId, lane: Option<TrafficClass>) {
         self.nodes[node.0].blocked = lane;
     }
 

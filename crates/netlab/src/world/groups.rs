@@ -5,7 +5,7 @@
 use super::World;
 use crate::NodeId;
 use dacapo_core::GroupAsk;
-use dacapo_transport::{Lane, Membership};
+use dacapo_transport::{Membership, TrafficClass};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
@@ -55,7 +55,7 @@ impl World {
     pub(super) fn send_to_group(
         &mut self,
         node: NodeId,
-        lane: Lane,
+        lane: TrafficClass,
         from: SocketAddr,
         group: SocketAddr,
         bytes: &[u8],

@@ -5,8 +5,8 @@ pub mod raw;
 
 use dacapo_base::Time;
 use dacapo_core::{
-    Code, CoreConfig, CoreEvent, Error, GIVE_UP_AFTER, Joining, Ledger, PeerId, Port, Publisher,
-    SessionId, SessionSpec, Wishes,
+    Code, CoreConfig, CoreEvent, Error, GIVE_UP_AFTER, JoinParams, JoinRequest, Ledger, PeerId,
+    Port, SessionId, SessionProvider, SessionSpec,
 };
 use dacapo_lift::Catalogue;
 use dacapo_netlab::scenario::raw_offer;
@@ -89,8 +89,8 @@ pub fn pattern_ports(
 /// Opens access modules by a function.
 pub struct Opens<F>(pub F);
 
-impl<F: FnMut(&FlowOffer) -> Result<Port, String> + Send> Publisher for Opens<F> {
-    fn open(&mut self, flow: &FlowOffer, _: &Joining) -> Result<Port, String> {
+impl<F: FnMut(&FlowOffer) -> Result<Port, String> + Send> SessionProvider for Opens<F> {
+    fn open(&mut self, flow: &FlowOffer, _: &JoinRequest) -> Result<Port, String> {
         (self.0)(flow)
     }
 }
@@ -278,7 +278,7 @@ impl Lab {
 
     pub fn join(&mut self, peer: PeerId, name: &str) -> SessionId {
         let now = self.now();
-        let wishes = Wishes::default();
+        let wishes = JoinParams::default();
         self.world.core(self.participant).join(now, peer, name, wishes).expect("the peer is open")
     }
 
@@ -443,7 +443,7 @@ pub fn session_of(event: &CoreEvent) -> Option<SessionId> {
         | CoreEvent::ContactLost { session }
         | CoreEvent::ContactRestored { session, .. }
         | CoreEvent::PathMtuChanged { session, .. }
-        | CoreEvent::StoodIn { session, .. }
+        | CoreEvent::Fallback { session, .. }
         | CoreEvent::FlowEnded { session, .. }
         | CoreEvent::FlowFailed { session, .. }
         | CoreEvent::Changed { session, .. }

@@ -11,7 +11,7 @@ use crate::common::raw::{RawPeer, hello, tagged};
 use crate::common::{
     Joined, Lab, ms, offer, offer_back, pattern, pattern_ports, plain, session_of,
 };
-use dacapo_core::{Code, CoreEvent, Ledger, PeerId, Port, SessionId, Wishes};
+use dacapo_core::{Code, CoreEvent, JoinParams, Ledger, PeerId, Port, SessionId};
 use dacapo_netlab::NodeId;
 use dacapo_netlab::traffic::{Pattern, Seen};
 use dacapo_wire::hub::Welcome;
@@ -272,7 +272,7 @@ impl Arena {
     pub fn core_joins(&mut self, name: &str) {
         let (now, peer) = (self.lab.now(), self.peer.expect("a peer"));
         let core = self.lab.world.core(self.core);
-        self.session = Some(core.join(now, peer, name, Wishes::default()).expect("it is open"));
+        self.session = Some(core.join(now, peer, name, JoinParams::default()).expect("it is open"));
         self.run(20);
         self.stream = *self.raw.accepted.last().expect("a stream");
         assert!(matches!(self.take(), Some(Message::Join(_))), "no JOIN");

@@ -2,13 +2,13 @@
 
 use super::side::{WAITS_MAX, assert_arrive, random_bytes};
 use super::{Ends, Make};
-use crate::{Lane, Outgoing, SendError, Sent};
+use crate::{Outgoing, SendError, Sent, TrafficClass};
 
 /// Empty, small, typical and the longest datagrams arrive whole, in both lanes.
 pub fn boundaries_are_kept_for_every_size(make: Make<'_>) {
     let mut ends = Ends::with_data(make());
     let longest = ends.client.transport.capabilities().datagram_len_max;
-    for lane in [Lane::Control, Lane::Data] {
+    for lane in [TrafficClass::Control, TrafficClass::Data] {
         for len in [0, 1, 1_200.min(longest), 1_452.min(longest), longest] {
             let bytes = random_bytes(len as u64, len);
             ends.client.send_all(&Outgoing::datagram(lane, ends.server_addr, &bytes));
@@ -32,7 +32,7 @@ pub fn trains_arrive_as_the_datagrams_they_are_made_of(make: Make<'_>) {
         // Where datagrams must be shorter there are more of them.
         let segment_len = longest.min(segment_len);
         let bytes = random_bytes(len as u64, len);
-        let lane = Lane::Data;
+        let lane = TrafficClass::Data;
         let train = Outgoing { lane, remote: ends.server_addr, bytes: &bytes, segment_len };
         ends.client.send_all(&train);
         let expected: Vec<_> = bytes.chunks(segment_len).map(<[u8]>::to_vec).collect();
@@ -50,7 +50,7 @@ pub fn sending_to_nobody_never_hangs(make: Make<'_>) {
     let mut ends = Ends::with_data(make());
     let has_lanes = ends.has_lanes();
     ends.server.end();
-    for lane in [Lane::Control, Lane::Data] {
+    for lane in [TrafficClass::Control, TrafficClass::Data] {
         for _ in 0..6 {
             let outgoing = Outgoing::datagram(lane, ends.server_addr, b"anybody?");
             match ends.client.transport.send(&outgoing) {
@@ -62,7 +62,7 @@ pub fn sending_to_nobody_never_hangs(make: Make<'_>) {
         }
     }
     if !has_lanes {
-        let outgoing = Outgoing::datagram(Lane::Data, ends.server_addr, b"anybody?");
+        let outgoing = Outgoing::datagram(TrafficClass::Data, ends.server_addr, b"anybody?");
         let is_closed = (0..WAITS_MAX).any(|_| {
             let result = ends.client.transport.send(&outgoing);
             ends.client.wait();
@@ -80,7 +80,7 @@ pub fn an_oversized_datagram_is_too_large(make: Make<'_>) {
     let mut ends = Ends::with_data(make());
     let longest = ends.client.transport.capabilities().datagram_len_max;
     let bytes = vec![0; 2 * longest + 2];
-    for lane in [Lane::Control, Lane::Data] {
+    for lane in [TrafficClass::Control, TrafficClass::Data] {
         for (bytes, segment_len) in [(&bytes[..=longest], longest + 1), (&bytes[..], longest + 1)] {
             let remote = ends.server_addr;
             let result = ends.client.transport.send(&Outgoing { lane, remote, bytes, segment_len });

@@ -2,7 +2,7 @@
 
 use super::side::{Side, assert_arrive, random_bytes};
 use super::{Ends, Make};
-use crate::{JoinError, Lane, Membership, Outgoing, SendError, Transport};
+use crate::{JoinError, Membership, Outgoing, SendError, TrafficClass, Transport};
 use std::net::SocketAddr;
 
 /// A sender and members of its group, none of whom has joined yet.
@@ -44,7 +44,7 @@ impl Members {
     }
 
     fn send(&mut self, bytes: &[u8], segment_len: usize) {
-        let (lane, remote) = (Lane::Data, self.membership.group);
+        let (lane, remote) = (TrafficClass::Data, self.membership.group);
         self.sender.send_all(&Outgoing { lane, remote, bytes, segment_len });
     }
 
@@ -117,7 +117,7 @@ pub fn only_the_source_is_heard(make: MakeGroup<'_>) {
     let mut group = Members::joined(make());
     let remote = group.membership.group;
     for bytes in [&b"from nobody"[..], &[7; 1_200]] {
-        group.stranger.send_all(&Outgoing::datagram(Lane::Data, remote, bytes));
+        group.stranger.send_all(&Outgoing::datagram(TrafficClass::Data, remote, bytes));
     }
     group.send(b"from the source", 15);
     for member in 0..group.members.len() {
@@ -149,7 +149,8 @@ pub fn a_group_without_a_lane_is_not_sent_to(make: MakeGroup<'_>) {
     let mut group = Members::joined(make());
     let remote = group.membership.group;
     group.sender.transport.close_data(remote);
-    let result = group.sender.transport.send(&Outgoing::datagram(Lane::Data, remote, b"where to?"));
+    let result =
+        group.sender.transport.send(&Outgoing::datagram(TrafficClass::Data, remote, b"where to?"));
     assert!(matches!(result, Err(SendError::Unreachable)), "{result:?}");
     assert_eq!(group.sender.stats().unreachable, 1);
     group.end();
@@ -192,7 +193,7 @@ pub fn joining_what_is_no_group_is_refused(make: Make<'_>) {
         other => panic!("{other:?}"),
     }
     ends.client.transport.leave(&wanted);
-    ends.client.send_all(&Outgoing::datagram(Lane::Data, source, b"and on"));
+    ends.client.send_all(&Outgoing::datagram(TrafficClass::Data, source, b"and on"));
     assert_arrive(&mut ends, vec![b"and on".to_vec()], "after a refusal");
     ends.end();
 }

@@ -3,7 +3,7 @@
 //! sends.
 
 use super::{Arrival, Ends, Make};
-use crate::{DATA_LANES_MAX, Lane, Outgoing, Sent};
+use crate::{DATA_LANES_MAX, Outgoing, Sent, TrafficClass};
 use std::net::SocketAddr;
 
 /// With lanes open at both ends, control arrives as control and data as data, both ways, from the
@@ -11,8 +11,8 @@ use std::net::SocketAddr;
 pub fn a_datagram_arrives_by_the_lane_it_was_sent_by(make: Make<'_>) {
     let mut ends = Ends::with_data(make());
     let has_lanes = ends.has_lanes();
-    for lane in [Lane::Control, Lane::Data] {
-        let by_data = lane == Lane::Data || !has_lanes;
+    for lane in [TrafficClass::Control, TrafficClass::Data] {
+        let by_data = lane == TrafficClass::Data || !has_lanes;
         let client_here = if by_data { ends.client_data } else { ends.client_addr };
         ends.client.send_all(&Outgoing::datagram(lane, ends.server_addr, b"there"));
         let there = Arrival { bytes: b"there".to_vec(), remote: client_here, by_data };
@@ -27,7 +27,7 @@ pub fn a_datagram_arrives_by_the_lane_it_was_sent_by(make: Make<'_>) {
 /// Data sent before a lane is open goes by control, or by the stream; it is not lost.
 pub fn data_without_a_lane_goes_by_control(make: Make<'_>) {
     let mut ends = Ends::new(make());
-    ends.client.send_all(&Outgoing::datagram(Lane::Data, ends.server_addr, b"early"));
+    ends.client.send_all(&Outgoing::datagram(TrafficClass::Data, ends.server_addr, b"early"));
     let (remote, by_data) = (ends.client_addr, !ends.has_lanes());
     let early = Arrival { bytes: b"early".to_vec(), remote, by_data };
     assert_eq!(ends.await_server(1), [early]);
@@ -46,7 +46,7 @@ pub fn a_lane_can_be_closed_and_opened_again(make: Make<'_>) {
             ends.server.transport.close_data(ends.client_data);
             ends.server.transport.close_data(ends.client_data);
         }
-        ends.client.send_all(&Outgoing::datagram(Lane::Data, ends.server_addr, b"data"));
+        ends.client.send_all(&Outgoing::datagram(TrafficClass::Data, ends.server_addr, b"data"));
         let arrivals = ends.await_server(1);
         assert_eq!(arrivals[0].by_data, open || !has_lanes);
         assert_eq!(arrivals[0].remote, ends.client_data);
@@ -81,7 +81,7 @@ pub fn data_lanes_are_idempotent_and_bounded(make: Make<'_>) {
         assert_eq!(open, 1, "only the stream that is there");
         assert!(refused.to_string().contains(&other(1).to_string()), "{refused}");
     }
-    ends.client.send_all(&Outgoing::datagram(Lane::Data, ends.server_addr, b"still here"));
+    ends.client.send_all(&Outgoing::datagram(TrafficClass::Data, ends.server_addr, b"still here"));
     assert!(ends.await_server(1)[0].by_data);
     ends.end();
 }
@@ -95,10 +95,10 @@ pub fn a_burst_of_data_never_drops_control(make_small: Make<'_>) {
         return a_burst_on_one_stream(ends);
     }
     for index in 0..400_u64 {
-        let data = Outgoing::datagram(Lane::Data, ends.server_addr, &[7; 500]);
+        let data = Outgoing::datagram(TrafficClass::Data, ends.server_addr, &[7; 500]);
         ends.client.transport.send(&data).expect("no error");
         if index.is_multiple_of(100) {
-            let control = Outgoing::datagram(Lane::Control, ends.server_addr, b"control");
+            let control = Outgoing::datagram(TrafficClass::Control, ends.server_addr, b"control");
             assert_eq!(ends.client.transport.send(&control).expect("no error"), Sent::All);
         }
     }
@@ -114,7 +114,7 @@ fn a_burst_on_one_stream(mut ends: Ends) {
     let (mut taken, mut blocked) = (Vec::new(), 0);
     for index in 0..400_u64 {
         let is_control = index.is_multiple_of(100);
-        let lane = if is_control { Lane::Control } else { Lane::Data };
+        let lane = if is_control { TrafficClass::Control } else { TrafficClass::Data };
         let bytes = [index.to_be_bytes().as_slice(), &[7; 500]].concat();
         let outgoing = Outgoing::datagram(lane, ends.server_addr, &bytes);
         while ends.client.transport.send(&outgoing).expect("no error") != Sent::All {

@@ -2,12 +2,12 @@
 
 use super::side::{WAITS_MAX, assert_arrive, random_bytes};
 use super::{Ends, Make};
-use crate::{Lane, Outgoing, Sent};
+use crate::{Outgoing, Sent, TrafficClass};
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
 
 /// What the pool has no room for waits in the transport and comes when there is room.
 pub fn a_full_pool_leaves_the_data_for_later(make: Make<'_>) {
-    for lane in [Lane::Control, Lane::Data] {
+    for lane in [TrafficClass::Control, TrafficClass::Data] {
         let mut ends = Ends::with_data(make());
         ends.server.pool = Pool::new(ARRIVAL_BYTES_MAX);
         let hog = ends.server.pool.alloc_arrival().expect("room for one");
@@ -35,7 +35,11 @@ pub fn one_call_reads_a_bounded_number(make: Make<'_>) {
     // Ever longer ones are no trains, so each is a packet of its own.
     let bytes = vec![3; count];
     for len in 1..=count {
-        ends.client.send_all(&Outgoing::datagram(Lane::Data, ends.server_addr, &bytes[..len]));
+        ends.client.send_all(&Outgoing::datagram(
+            TrafficClass::Data,
+            ends.server_addr,
+            &bytes[..len],
+        ));
     }
     let mut turns = 0;
     while ends.server.arrival_count() < count && turns < 10 * WAITS_MAX {
@@ -64,7 +68,7 @@ pub fn one_call_reads_a_bounded_number(make: Make<'_>) {
 pub fn the_descriptor_is_readable_while_something_waits(make: Make<'_>) {
     let mut ends = Ends::with_data(make());
     if ends.server.transport.fd().is_none() {
-        ends.client.send_all(&Outgoing::datagram(Lane::Data, ends.server_addr, b"wake up"));
+        ends.client.send_all(&Outgoing::datagram(TrafficClass::Data, ends.server_addr, b"wake up"));
         let mut turns = 0;
         while ends.server.arrival_count() == 0 && turns < WAITS_MAX {
             ends.client.turn();
@@ -76,7 +80,7 @@ pub fn the_descriptor_is_readable_while_something_waits(make: Make<'_>) {
         return ends.end();
     }
     assert!(!ends.server.wait(), "nothing was sent");
-    for lane in [Lane::Control, Lane::Data] {
+    for lane in [TrafficClass::Control, TrafficClass::Data] {
         ends.client.send_all(&Outgoing::datagram(lane, ends.server_addr, b"wake up"));
         ends.await_until(|ends| ends.server.arrival_count() == 1);
         assert!(!ends.server.wait(), "everything was read");
@@ -98,7 +102,7 @@ pub fn a_full_queue_blocks_or_counts(make_small: Make<'_>) {
     let mut blocked = 0;
     let mut taken = 0;
     for _ in 0..400 {
-        let outgoing = Outgoing::datagram(Lane::Data, ends.server_addr, &[7; 500]);
+        let outgoing = Outgoing::datagram(TrafficClass::Data, ends.server_addr, &[7; 500]);
         match ends.client.transport.send(&outgoing).expect("no error") {
             Sent::All => taken += 1,
             Sent::Blocked { bytes_taken } => {
@@ -122,7 +126,11 @@ pub fn a_full_queue_blocks_or_counts(make_small: Make<'_>) {
         ends.await_until(|ends| ends.client.writable_count() > 0);
         assert!(ends.client.writable_count() > 0, "who was blocked is told that there is room");
         let before = ends.server.arrival_count();
-        ends.client.send_all(&Outgoing::datagram(Lane::Data, ends.server_addr, b"room again"));
+        ends.client.send_all(&Outgoing::datagram(
+            TrafficClass::Data,
+            ends.server_addr,
+            b"room again",
+        ));
         ends.await_until(|ends| ends.server.arrival_count() > before);
         assert_eq!(ends.server.arrivals()[before].bytes, b"room again");
     }

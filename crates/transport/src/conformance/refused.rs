@@ -4,7 +4,7 @@ use super::Side;
 use super::side::WAITS_MAX;
 use super::streams::{Bare, StreamNet, await_event, hear, open, preface, reason_of, say, token};
 use crate::stream::{DIAL_WAIT, MAGIC, PREFACE_WAIT, UNCLAIMED_MAX};
-use crate::{DATA_LANES_MAX, Lane, Outgoing, StreamEvent, StreamTransport};
+use crate::{DATA_LANES_MAX, Outgoing, StreamEvent, StreamTransport, TrafficClass};
 use dacapo_base::Time;
 use std::io;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub fn an_unknown_token_is_closed_without_an_answer(net: &dyn StreamNet) {
         ends.server.wait();
     }
     assert_eq!(late.stats().streams.closed, 1);
-    ends.client.send_all(&Outgoing::datagram(Lane::Data, ends.server_addr, b"still here"));
+    ends.client.send_all(&Outgoing::datagram(TrafficClass::Data, ends.server_addr, b"still here"));
     assert_eq!(ends.await_server(1)[0].bytes, b"still here");
     late.end();
     ends.end();
@@ -139,7 +139,7 @@ pub fn a_token_opens_one_stream_once(net: &dyn StreamNet) {
     assert_eq!(hear(&mut *again, 1, &mut ends.server), b"");
     assert_eq!(ends.server.stats().streams.unknown, 1);
     assert_eq!(ends.server.transport.poll_stream(), None);
-    ends.client.send_all(&Outgoing::datagram(Lane::Data, ends.server_addr, b"still here"));
+    ends.client.send_all(&Outgoing::datagram(TrafficClass::Data, ends.server_addr, b"still here"));
     assert_eq!(ends.await_server(1)[0].bytes, b"still here");
     ends.end();
 }

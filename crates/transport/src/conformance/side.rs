@@ -1,6 +1,6 @@
 //! [`Side`] and [`Ends`]: transports with a pool, driven until what is awaited is there.
 
-use crate::{Incoming, Lane, Outgoing, RecvOutcome, Sent, StreamTransport, Transport};
+use crate::{Incoming, Outgoing, RecvOutcome, Sent, StreamTransport, TrafficClass, Transport};
 use dacapo_base::{Random, Time};
 use dacapo_packet::Pool;
 use dacapo_sys::poll::{Event, Interest, Poller};
@@ -78,7 +78,7 @@ impl<T: Transport + ?Sized> Side<T> {
             bytes += packet.payload_len();
             for index in 0..packet.segment_count() {
                 let bytes = self.pool.segment(&packet, index).to_vec();
-                self.arrivals.push(Arrival { bytes, remote, by_data: lane == Lane::Data });
+                self.arrivals.push(Arrival { bytes, remote, by_data: lane == TrafficClass::Data });
             }
             self.pool.free(packet);
         }

@@ -4,7 +4,7 @@
 use super::side::{WAITS_MAX, random_bytes, wait_for};
 use super::{Ends, Pair, Side};
 use crate::stream::{DIAL_WAIT, MAGIC, RECORD_LEN_MAX, Token};
-use crate::{Lane, Outgoing, SendError, Sent, StreamEvent, StreamTransport};
+use crate::{Outgoing, SendError, Sent, StreamEvent, StreamTransport, TrafficClass};
 use dacapo_base::{Random, Time};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -127,7 +127,7 @@ pub fn what_is_not_read_now_is_there_later(net: &dyn StreamNet) {
     ends.server.drain();
     ends.server.transport.set_reading(client, false);
     for bytes in &sent {
-        ends.client.send_all(&Outgoing::datagram(Lane::Data, server, bytes));
+        ends.client.send_all(&Outgoing::datagram(TrafficClass::Data, server, bytes));
     }
     for _ in 0..3 {
         // A transport without a descriptor is looked at every turn.
@@ -208,7 +208,7 @@ fn bare_stream(net: &dyn StreamNet, server: &mut StreamSide, at: SocketAddr) -> 
 /// Before a stream is open sending blocks, and then there is room; nothing is lost or doubled.
 pub fn what_is_sent_before_the_stream_is_open_waits(net: &dyn StreamNet) {
     let mut ends = opening(net, 1);
-    let early = Outgoing::datagram(Lane::Data, ends.server_addr, b"early");
+    let early = Outgoing::datagram(TrafficClass::Data, ends.server_addr, b"early");
     let sent = ends.client.transport.send(&early).expect("it is being opened");
     assert_eq!(sent, Sent::Blocked { bytes_taken: 0 });
     let mut is_writable = false;
@@ -236,7 +236,7 @@ pub fn what_was_sent_before_a_close_arrives(net: &dyn StreamNet) {
         (1, 1)
     );
     let bytes = random_bytes(3, 60_000);
-    let (lane, remote) = (Lane::Data, ends.server_addr);
+    let (lane, remote) = (TrafficClass::Data, ends.server_addr);
     ends.client.send_all(&Outgoing { lane, remote, bytes: &bytes, segment_len: 1_000 });
     ends.client.transport.close_stream(ends.server_addr);
     let late = ends.client.transport.send(&Outgoing::datagram(lane, remote, b"late"));
@@ -281,7 +281,7 @@ pub fn a_peer_that_leaves_within_a_record_is_told(net: &dyn StreamNet) {
     assert_eq!(bytes, [vec![7; 3], vec![]]);
     assert_eq!(server.stats().streams.faults, 1);
     assert_eq!(server.transport.stream_count(), 0);
-    let gone = server.transport.send(&Outgoing::datagram(Lane::Data, remote, b"gone"));
+    let gone = server.transport.send(&Outgoing::datagram(TrafficClass::Data, remote, b"gone"));
     assert!(matches!(gone, Err(SendError::Closed)), "{gone:?}");
     server.end();
 }
@@ -305,7 +305,7 @@ pub fn a_record_that_is_too_long_ends_its_stream_only(net: &dyn StreamNet) {
         assert!(matches!(event, StreamEvent::Closed { .. }), "seed {seed}: {event:?}");
         ends.server.take_arrivals();
     }
-    ends.client.send_all(&Outgoing::datagram(Lane::Data, ends.server_addr, b"still here"));
+    ends.client.send_all(&Outgoing::datagram(TrafficClass::Data, ends.server_addr, b"still here"));
     assert_eq!(ends.await_server(1)[0].bytes, b"still here");
     ends.end();
 }
@@ -322,7 +322,7 @@ pub fn a_full_queue_loses_nothing_and_keeps_the_order(net_small: &dyn StreamNet)
         let bytes = random_bytes(random.next_u64(), len);
         sent.extend(bytes.chunks(segment_len).map(<[u8]>::to_vec));
         let remote = ends.server_addr;
-        let mut rest = Outgoing { lane: Lane::Data, remote, bytes: &bytes, segment_len };
+        let mut rest = Outgoing { lane: TrafficClass::Data, remote, bytes: &bytes, segment_len };
         while let Sent::Blocked { bytes_taken } = ends.client.transport.send(&rest).expect("open") {
             assert!(bytes_taken.is_multiple_of(segment_len), "whole datagrams");
             rest.bytes = &rest.bytes[bytes_taken..];
@@ -344,7 +344,7 @@ pub fn a_full_queue_loses_nothing_and_keeps_the_order(net_small: &dyn StreamNet)
 /// still to be written. The maker gives transports with small queues.
 pub fn a_close_with_a_full_queue_loses_nothing(net_small: &dyn StreamNet) {
     let mut ends = open(net_small, 1);
-    let outgoing = Outgoing::datagram(Lane::Data, ends.server_addr, &[7; 9_000]);
+    let outgoing = Outgoing::datagram(TrafficClass::Data, ends.server_addr, &[7; 9_000]);
     let mut taken = 0;
     while ends.client.transport.send(&outgoing).expect("it is open") == Sent::All {
         taken += 1;
@@ -370,7 +370,8 @@ pub fn a_release_gives_back_what_half_a_record_holds(net: &dyn StreamNet) {
     assert_eq!(server.pool.live_views(), 1, "it keeps what has come");
     server.transport.release(&mut server.pool);
     assert_eq!((server.pool.live_views(), server.transport.stream_count()), (0, 0));
-    let gone = server.transport.send(&Outgoing::datagram(Lane::Data, bare.local_addr(), b"gone"));
+    let gone =
+        server.transport.send(&Outgoing::datagram(TrafficClass::Data, bare.local_addr(), b"gone"));
     assert!(matches!(gone, Err(SendError::Closed)), "{gone:?}");
     assert_eq!(hear(&mut *bare, 1, &mut server), b"", "it is closed");
     server.end();
@@ -381,13 +382,13 @@ pub fn a_release_gives_back_what_half_a_record_holds(net: &dyn StreamNet) {
 pub fn one_blocked_stream_holds_no_other_up(net_small: &dyn StreamNet) {
     let mut ends = open(net_small, 1);
     let stuck = bare_stream(net_small, &mut ends.server, ends.server_addr);
-    let to_stuck = Outgoing::datagram(Lane::Data, stuck.local_addr(), &[7; 5_000]);
+    let to_stuck = Outgoing::datagram(TrafficClass::Data, stuck.local_addr(), &[7; 5_000]);
     let is_full =
         (0..1_000).any(|_| ends.server.transport.send(&to_stuck).expect("it is open") != Sent::All);
     assert!(is_full, "nobody reads it");
     for number in 0..100_u8 {
         let bytes = [number; 900];
-        ends.server.send_all(&Outgoing::datagram(Lane::Data, ends.client_addr, &bytes));
+        ends.server.send_all(&Outgoing::datagram(TrafficClass::Data, ends.client_addr, &bytes));
         assert_eq!(ends.await_client(1)[0].bytes, bytes);
     }
     drop(stuck);
@@ -402,7 +403,7 @@ pub fn a_listener_that_says_nothing_is_given_up(net: &dyn StreamNet) {
     let mut client: StreamSide = Side::new(net.dial(address, token(1)));
     client.turn();
     let begun = client.now();
-    let early = Outgoing::datagram(Lane::Data, address, b"early");
+    let early = Outgoing::datagram(TrafficClass::Data, address, b"early");
     let sent = client.transport.send(&early).expect("it is being opened");
     assert_eq!(sent, Sent::Blocked { bytes_taken: 0 });
     for _ in 0..3 {

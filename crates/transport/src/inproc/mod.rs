@@ -1,7 +1,8 @@
 //! [`InProc`]: datagrams between the parts of one process.
 //!
-//! A [`Hub`] with named endpoints and a bounded queue per lane, under one lock; endpoints may live
-//! in different threads. For two cores in one process and for tests without a network.
+//! A [`Switchboard`] with named endpoints and a bounded queue per traffic class, under one lock;
+//! endpoints may live in different threads. For two cores in one process and for tests without a
+//! network.
 //!
 //! ```text
 //!   endpoint "a"  --send-->  [ control queue of "b"      ]  --recv-->  endpoint "b"
@@ -16,12 +17,12 @@
 //!   mistaken for real ones.
 
 mod config;
-mod hub;
 mod recv;
 mod send;
+mod switchboard;
 
 pub use config::{Config, EndpointError, Full};
-pub use hub::Hub;
+pub use switchboard::Switchboard;
 
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
 use crate::{Transport, TransportStats};
@@ -36,14 +37,14 @@ use std::sync::Arc;
 
 /// A hub whose queues drop when they are full, otherwise as [`Config::default`].
 #[must_use]
-pub fn hub() -> Hub {
-    Hub::new(&Config::default())
+pub fn hub() -> Switchboard {
+    Switchboard::new(&Config::default())
 }
 
-/// An endpoint of a [`Hub`].
+/// An endpoint of a [`Switchboard`].
 #[derive(Debug)]
 pub struct InProc {
-    hub: Hub,
+    hub: Switchboard,
     capabilities: Capabilities,
     local_addrs: [SocketAddr; 1],
     waker: Arc<Waker>,

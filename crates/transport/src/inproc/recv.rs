@@ -3,8 +3,8 @@
 //! Invariant: what the pool has no room for stays first in its queue.
 
 use super::InProc;
-use super::hub::{Endpoint, Message, Queue, layout};
-use crate::{Incoming, Lane, RECV_BYTES_MAX, RECV_PACKETS_MAX, RecvOutcome, Traffic};
+use super::switchboard::{Endpoint, Message, Queue, layout};
+use crate::{Incoming, RECV_BYTES_MAX, RECV_PACKETS_MAX, RecvOutcome, Traffic, TrafficClass};
 use dacapo_base::Time;
 use dacapo_packet::{Pool, PoolFull};
 use std::collections::{BTreeSet, VecDeque};
@@ -64,7 +64,7 @@ impl Endpoint {
     fn read_control(&mut self, sink: &mut Sink<'_>) -> End {
         let mut bytes = 0;
         for _ in 0..RECV_PACKETS_MAX {
-            match sink.take_first(&mut self.control, Lane::Control) {
+            match sink.take_first(&mut self.control, TrafficClass::Control) {
                 Ok(None) => return End::Empty,
                 Ok(Some(len)) => bytes += len,
                 Err(PoolFull) => return End::PoolFull,
@@ -91,7 +91,7 @@ impl Endpoint {
                 ready.push_front(remote);
                 return End::Limit;
             }
-            match sink.take_first(queue, Lane::Data) {
+            match sink.take_first(queue, TrafficClass::Data) {
                 Ok(None) => {}
                 Ok(Some(len)) => {
                     (count, bytes) = (count + 1, bytes + len);
@@ -124,7 +124,11 @@ impl Endpoint {
 
 impl Sink<'_> {
     /// Moves the first message of a queue into the pool; returns its length.
-    fn take_first(&mut self, queue: &mut Queue, lane: Lane) -> Result<Option<usize>, PoolFull> {
+    fn take_first(
+        &mut self,
+        queue: &mut Queue,
+        lane: TrafficClass,
+    ) -> Result<Option<usize>, PoolFull> {
         let Some(message) = queue.first() else {
             return Ok(None);
         };
@@ -134,7 +138,7 @@ impl Sink<'_> {
         Ok(Some(len))
     }
 
-    fn hand_up(&mut self, message: &Message, lane: Lane) -> Result<(), PoolFull> {
+    fn hand_up(&mut self, message: &Message, lane: TrafficClass) -> Result<(), PoolFull> {
         let bytes = message.bytes.as_slice();
         let mut packet = self.pool.alloc_train(&layout(message.segment), bytes.len())?;
         self.pool.write_payload(&packet, 0, bytes);

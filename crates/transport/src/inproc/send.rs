@@ -2,9 +2,9 @@
 
 use super::InProc;
 use super::config::{Config, Full};
-use super::hub::{Endpoint, Queue};
+use super::switchboard::{Endpoint, Queue};
 use crate::transport::datagrams_in;
-use crate::{Lane, Outgoing, SendError, Sent};
+use crate::{Outgoing, SendError, Sent, TrafficClass};
 use std::net::SocketAddr;
 
 impl InProc {
@@ -16,7 +16,7 @@ impl InProc {
         }
         let (local, config) = (self.local(), *self.hub.config());
         let mut state = self.hub.state();
-        let as_data = outgoing.lane == Lane::Data && state.has_lane(local, outgoing.remote);
+        let as_data = outgoing.lane == TrafficClass::Data && state.has_lane(local, outgoing.remote);
         let Some(receiver) = state.endpoint(outgoing.remote) else {
             drop(state);
             self.stats.refused += 1;

@@ -27,7 +27,7 @@
 use super::name::{self, Refusal};
 use super::ring::{self, CAPACITY_MAX, CAPACITY_MIN, End, Memory, Moved, Rings};
 use crate::stream::Connection;
-use dacapo_sys::bell::{Bell, Gift, Heard};
+use dacapo_sys::bell::{Doorbell, Gift, Heard};
 use dacapo_sys::memory::{Refused, SharedMemory};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::SocketAddr;
@@ -60,7 +60,7 @@ impl Memory for SharedMemory {
 /// One end of a stream.
 #[derive(Debug)]
 pub struct Link {
-    bell: Bell,
+    bell: Doorbell,
     /// `None` at the listener until the memory came.
     rings: Option<Rings<SharedMemory>>,
     /// The other end rings no more.
@@ -86,7 +86,7 @@ impl Link {
     }
 
     /// The listener's end of what was accepted; `None` for who only had a look and is gone.
-    pub(super) fn accepted(bell: Bell) -> Option<Self> {
+    pub(super) fn accepted(bell: Doorbell) -> Option<Self> {
         let mut link = Self { bell, rings: None, is_gone: false, failure: None };
         link.failure = link.take_memory().err();
         (!link.is_gone).then_some(link)

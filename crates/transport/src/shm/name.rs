@@ -18,7 +18,7 @@
 //!
 //! Source: unix(7); `SO_PEERCRED` in socket(7); user_namespaces(7), "overflow".
 
-use dacapo_sys::bell::{Bell, Listener};
+use dacapo_sys::bell::{Doorbell, Listener};
 use dacapo_sys::process;
 use std::fmt;
 use std::io;
@@ -74,12 +74,12 @@ pub(super) fn listen(address: SocketAddr) -> io::Result<Listener> {
 }
 
 /// Connects to who listens at this address, or at any, and is of this user.
-pub(super) fn connect(address: SocketAddr) -> io::Result<Bell> {
+pub(super) fn connect(address: SocketAddr) -> io::Result<Doorbell> {
     let mut names = vec![of(address), of(wildcard(address))];
     names.dedup();
     let mut failure = io::Error::from(io::ErrorKind::ConnectionRefused);
     for name in names {
-        match Bell::connect(&name).and_then(of_this_user) {
+        match Doorbell::connect(&name).and_then(of_this_user) {
             Ok(bell) => return Ok(bell),
             // Nobody there says less than what was found at the name before.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
@@ -89,7 +89,7 @@ pub(super) fn connect(address: SocketAddr) -> io::Result<Bell> {
     Err(failure)
 }
 
-fn of_this_user(bell: Bell) -> io::Result<Bell> {
+fn of_this_user(bell: Doorbell) -> io::Result<Doorbell> {
     let uid = bell.peer()?.uid;
     check_user(uid).map_err(|why| io::Error::new(io::ErrorKind::PermissionDenied, why))?;
     Ok(bell)

@@ -32,13 +32,13 @@
 
 mod end;
 mod ending;
-mod gate;
 mod preface;
 mod reader;
 mod sockets;
 mod table;
 #[cfg(test)]
 mod tests;
+mod token_table;
 mod transport;
 mod writer;
 

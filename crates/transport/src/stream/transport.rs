@@ -1,7 +1,7 @@
 //! [`StreamTransport`]: a [`Transport`] whose ways are streams, opened one by one.
 
 use super::{StreamParams, Token};
-use crate::{Lane, Outgoing, SendError, Sent, Transport};
+use crate::{Outgoing, SendError, Sent, TrafficClass, Transport};
 use dacapo_base::Time;
 use dacapo_packet::Pool;
 use std::net::SocketAddr;
@@ -70,7 +70,7 @@ pub trait StreamTransport: Transport {
         head: &[u8],
         body: &[u8],
     ) -> Result<Sent, SendError> {
-        self.send(&Outgoing::datagram(Lane::Data, remote, &[head, body].concat()))
+        self.send(&Outgoing::datagram(TrafficClass::Data, remote, &[head, body].concat()))
     }
 
     /// Reads by a stream no longer, or again. What comes meanwhile waits in the network until the

@@ -8,7 +8,7 @@
 //!
 //! Invariant: a train is never read by `recv`, which would join its datagrams.
 
-use super::visit::Visit;
+use super::read_prediction::ReadPrediction;
 use crate::TooLong;
 use dacapo_sys::poll::Interest;
 use dacapo_sys::udp::{Recv, RecvError, Socket};
@@ -23,7 +23,7 @@ pub(super) struct Channel {
     pub(super) remote: Option<SocketAddr>,
     /// It stands in the queue of sockets that may have something to read.
     pub(super) queued: bool,
-    pub(super) visit: Visit,
+    pub(super) visit: ReadPrediction,
     /// What comes from now on comes from its remote.
     pub(super) is_drained: bool,
     /// It is connected, and trains come as the datagrams they are made of: the lean way to read.
@@ -37,7 +37,7 @@ pub(super) struct Channel {
 impl Channel {
     pub(super) fn new(socket: Socket, local: SocketAddr, remote: Option<SocketAddr>) -> Self {
         let (queued, wants_write) = (false, false);
-        let visit = Visit::default();
+        let visit = ReadPrediction::default();
         Self {
             socket,
             local,

@@ -28,10 +28,10 @@ mod channel;
 mod config;
 mod group;
 mod lanes;
+mod read_prediction;
 mod recv;
 mod send;
 mod spec;
-mod visit;
 
 pub use config::{BindError, Config, DialError, Groups, LISTEN_ADDRS_MAX};
 pub use spec::{GROUP_SPEC, SPEC};

@@ -22,7 +22,7 @@
 use super::Udp;
 use super::lanes::{Lanes, Place};
 use crate::{
-    Incoming, Lane, RECV_BYTES_MAX, RECV_PACKETS_MAX, RecvOutcome, TooLong, TransportStats,
+    Incoming, RECV_BYTES_MAX, RECV_PACKETS_MAX, RecvOutcome, TooLong, TrafficClass, TransportStats,
 };
 use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool, TRAIN_BYTES_MAX};
@@ -70,7 +70,7 @@ impl Budget {
 
 /// What reading needs besides sockets.
 struct Reading<'a> {
-    lane: Lane,
+    lane: TrafficClass,
     now: Time,
     pool: &'a mut Pool,
     /// Where the next arrival is read to.
@@ -81,7 +81,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(lane: Lane, now: Time, pool: &'a mut Pool) -> Self {
+    fn new(lane: TrafficClass, now: Time, pool: &'a mut Pool) -> Self {
         Self { lane, now, pool, arrival: Packet::EMPTY, too_large: None, refused: None }
     }
 
@@ -156,7 +156,7 @@ impl Udp {
     ) -> RecvOutcome {
         let mut outcome = RecvOutcome::default();
         self.collect_ready(&mut outcome);
-        let inboxes = [(Lane::Control, &self.control), (Lane::Data, &self.data)];
+        let inboxes = [(TrafficClass::Control, &self.control), (TrafficClass::Data, &self.data)];
         for lane in inboxes.map(|(lane, inbox)| (!inbox.ready.is_empty()).then_some(lane)) {
             let Some(lane) = lane else { continue };
             self.recv_lane(lane, now, pool, into, &mut outcome);
@@ -191,15 +191,15 @@ impl Udp {
 
     fn recv_lane(
         &mut self,
-        lane: Lane,
+        lane: TrafficClass,
         now: Time,
         pool: &mut Pool,
         into: &mut Vec<Incoming>,
         outcome: &mut RecvOutcome,
     ) {
         let inbox = match lane {
-            Lane::Control => &mut self.control,
-            Lane::Data => &mut self.data,
+            TrafficClass::Control => &mut self.control,
+            TrafficClass::Data => &mut self.data,
         };
         let (lanes, stats) = (&mut self.lanes, &mut self.stats);
         let mut budget = Budget::new();
@@ -255,7 +255,7 @@ mod tests {
     fn arrive(pool: &mut Pool, len: usize, segment: Option<u16>) -> (Option<Packet>, u64) {
         let mut stats = TransportStats::default();
         let now = Time::from_millis(7);
-        let mut reading = Reading::new(Lane::Data, now, pool);
+        let mut reading = Reading::new(TrafficClass::Data, now, pool);
         assert!(reading.has_room());
         let recv = Recv {
             len,
@@ -301,7 +301,7 @@ mod tests {
     fn without_room_for_an_arrival_nothing_is_read() {
         let mut pool = Pool::new(65_536);
         let held = pool.alloc_arrival().unwrap();
-        let mut reading = Reading::new(Lane::Data, Time::ZERO, &mut pool);
+        let mut reading = Reading::new(TrafficClass::Data, Time::ZERO, &mut pool);
         assert!(!reading.has_room());
         reading.pool.free(held);
         assert!(reading.has_room());

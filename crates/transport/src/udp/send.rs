@@ -4,7 +4,7 @@ use super::Udp;
 use super::channel::Channel;
 use super::lanes::Place;
 use crate::transport::datagrams_in;
-use crate::{Lane, Outgoing, SendError, Sent};
+use crate::{Outgoing, SendError, Sent, TrafficClass};
 use dacapo_sys::udp;
 use std::net::SocketAddr;
 
@@ -60,8 +60,8 @@ impl Udp {
 
     fn place_for(&mut self, outgoing: &Outgoing<'_>) -> Option<Place> {
         let data = match outgoing.lane {
-            Lane::Data => self.lanes.data_to(outgoing.remote),
-            Lane::Control => None,
+            TrafficClass::Data => self.lanes.data_to(outgoing.remote),
+            TrafficClass::Control => None,
         };
         if data.is_none() && outgoing.remote.ip().is_multicast() {
             // Only a data lane to a group knows how it is to be reached.

@@ -25,7 +25,7 @@ use output::write;
 use crate::black_hole::BlackHole;
 use crate::config::{Config, Mode, Open};
 use crate::event::{End, Events};
-use crate::hold::Hold;
+use crate::flush_timer::FlushTimer;
 use crate::rate::{Rate, smaller};
 use crate::receiver::Receiver;
 use crate::requests::{Alarm, Requests};
@@ -129,7 +129,7 @@ pub struct Context {
     is_aborting: bool,
     wants_room: bool,
     /// When what waits for more that was announced goes out without it.
-    hold: Hold,
+    hold: FlushTimer,
     /// Places up to which the user wants to know of delivery.
     deliveries: VecDeque<u64>,
     replies: Replies,
@@ -241,7 +241,7 @@ impl Context {
             is_rclose_told: false,
             is_aborting: false,
             wants_room: false,
-            hold: Hold::default(),
+            hold: FlushTimer::default(),
             deliveries: VecDeque::new(),
             replies: Replies::default(),
             wants: Wants::default(),

@@ -2,7 +2,7 @@
 //!
 //! Invariant: it does not outlive this value.
 
-use crate::edge::Edge;
+use crate::edge::App;
 use crate::exit::Failure;
 use crate::output::{self, line};
 use dacapo::Reactor;
@@ -43,7 +43,7 @@ impl Server {
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn start(edge: &mut Edge, serving: &Serving<'_>, token: u32) -> Result<Self, Failure> {
+    pub fn start(edge: &mut App, serving: &Serving<'_>, token: u32) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| Failure::run_time("demo: start the server", error);
         let mut child = Command::new(std::env::current_exe().map_err(failed)?)
             .arg("serve")

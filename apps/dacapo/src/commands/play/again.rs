@@ -7,7 +7,7 @@
 //! ```
 
 use super::{Played, Wish, play as play_once};
-use crate::edge::Edge;
+use crate::edge::App;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 use crate::progress::Progress;
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// # Errors
 /// Nothing was joined: the peer cannot be reached the first time, or refused.
 pub fn play(
-    edge: &mut Edge,
+    edge: &mut App,
     wish: Wish,
     progress: &mut Progress,
     reconnect: bool,
@@ -38,7 +38,7 @@ pub fn play(
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Tries until the peer answers.
-fn join(edge: &mut Edge, wish: &Wish, progress: &mut Progress) -> Result<Played, Failure> {
+fn join(edge: &mut App, wish: &Wish, progress: &mut Progress) -> Result<Played, Failure> {
     loop {
         match play_once(edge, wish.clone(), progress, |_, _, _| {}) {
             Err(failure) if failure.exit == Exit::Unreachable => {

@@ -5,7 +5,7 @@
 //!   local socket -+-> control (out of band) -> answer ---+-> JSON for the program
 //! ```
 
-use crate::edge::Edge;
+use crate::edge::App;
 use crate::local::{LocalControl, Request, refusal};
 use dacapo::Error;
 use dacapo::command::{Answer, Command};
@@ -43,7 +43,7 @@ impl Asked {
     /// Sends a command that a key stands for.
     pub fn ask_for_key(
         &mut self,
-        edge: &mut Edge,
+        edge: &mut App,
         session: SessionId,
         command: Command,
     ) -> Result<(), Error> {
@@ -53,7 +53,7 @@ impl Asked {
     /// Does what a local program asks.
     pub fn ask_for_local(
         &mut self,
-        edge: &mut Edge,
+        edge: &mut App,
         session: SessionId,
         local: &mut LocalControl,
         token: u32,
@@ -80,7 +80,7 @@ impl Asked {
 
     fn ask(
         &mut self,
-        edge: &mut Edge,
+        edge: &mut App,
         session: SessionId,
         command: Command,
         local: Option<u32>,

@@ -20,7 +20,7 @@ use super::link::{LinkAccount, Via};
 use crate::cli::{PlayArgs, or_usage};
 use crate::contact;
 use crate::describe;
-use crate::edge::{Edge, Happening};
+use crate::edge::{App, AppEvent};
 use crate::exit::{Exit, Failure};
 use crate::folder;
 use crate::local::LocalControl;
@@ -28,7 +28,7 @@ use crate::output;
 use crate::progress::Progress;
 use asked::Asked;
 use dacapo::access::{PlayerHandle, Sinks, Wanted};
-use dacapo::engine::{CoreEvent, PeerId, SessionId, Wishes};
+use dacapo::engine::{CoreEvent, JoinParams, PeerId, SessionId};
 use dacapo::failpoint;
 use dacapo::offer::FlowOffer;
 use dacapo::uri::Uri;
@@ -70,7 +70,7 @@ pub struct Wish {
     /// Nothing is printed while it plays.
     pub is_silent: bool,
     /// What is asked of the flows, and where they begin.
-    pub wishes: Wishes,
+    pub wishes: JoinParams,
     /// How long contact may be lost; nothing is what the creator says.
     pub give_up: Option<Duration>,
     /// How long the server is waited for, though nothing listens there.
@@ -84,12 +84,12 @@ pub fn run(args: &PlayArgs) -> Result<Exit, Failure> {
         None => Wanted::Player,
     };
     let is_silent = args.quiet || args.json;
-    let wishes = Wishes {
+    let wishes = JoinParams {
         attributes: dacapo::plan::attribute_forms(&or_usage(args.asked())),
         live: args.live,
         follows: false,
     };
-    let mut edge = Edge::open_with(Via::host(&args.over)?)?;
+    let mut edge = App::open_with(Via::host(&args.over)?)?;
     let link = Via::open(&args.over, &args.uri.authority())?;
     if let Some(link) = link.as_ref().filter(|_| !is_silent) {
         output::line(link.describe());
@@ -120,10 +120,10 @@ pub fn run(args: &PlayArgs) -> Result<Exit, Failure> {
 /// # Errors
 /// Nothing was joined: the peer cannot be reached, or refused.
 pub fn play(
-    edge: &mut Edge,
+    edge: &mut App,
     wish: Wish,
     progress: &mut Progress,
-    others: impl FnMut(&mut Edge, &mut Progress, u32),
+    others: impl FnMut(&mut App, &mut Progress, u32),
 ) -> Result<Played, Failure> {
     let uri = wish.uri.clone();
     let to = wish.via.map_or_else(|| uri.authority(), |via| via.to_string());
@@ -142,7 +142,7 @@ pub fn play(
 
 /// A session that is being played.
 struct Player<'a> {
-    edge: &'a mut Edge,
+    edge: &'a mut App,
     progress: &'a mut Progress,
     wish: Wish,
     peer: PeerId,
@@ -164,7 +164,7 @@ struct Player<'a> {
 
 impl<'a> Player<'a> {
     fn new(
-        edge: &'a mut Edge,
+        edge: &'a mut App,
         wish: Wish,
         progress: &'a mut Progress,
         peer: PeerId,
@@ -191,18 +191,15 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn run(
-        &mut self,
-        mut others: impl FnMut(&mut Edge, &mut Progress, u32),
-    ) -> Result<(), Failure> {
+    fn run(&mut self, mut others: impl FnMut(&mut App, &mut Progress, u32)) -> Result<(), Failure> {
         while !self.is_over {
             let wait = self.wait();
             match self.edge.next(wait)? {
-                Some(Happening::Core(event)) => self.handle_event(event),
-                Some(Happening::Signal(signal)) => self.handle_signal(signal),
-                Some(Happening::Ready(KEYS)) => self.handle_keys(),
-                Some(Happening::Ready(token)) if token >= LOCAL => self.handle_local(token),
-                Some(Happening::Ready(token)) => others(self.edge, self.progress, token),
+                Some(AppEvent::Core(event)) => self.handle_event(event),
+                Some(AppEvent::Signal(signal)) => self.handle_signal(signal),
+                Some(AppEvent::Ready(KEYS)) => self.handle_keys(),
+                Some(AppEvent::Ready(token)) if token >= LOCAL => self.handle_local(token),
+                Some(AppEvent::Ready(token)) => others(self.edge, self.progress, token),
                 None => {}
             }
             if self.is_ready && (self.open.is_empty() || self.is_player_gone()) {
@@ -239,7 +236,7 @@ impl<'a> Player<'a> {
                 self.played.path_mtus.push(to);
                 self.say(&contact::mtu_changed(&self.wish.uri.authority(), from, to));
             }
-            CoreEvent::StoodIn { flow, transport, reason, .. } => {
+            CoreEvent::Fallback { flow, transport, reason, .. } => {
                 let name = self.flows.get(flow).map_or("a flow", |flow| flow.name.as_str());
                 self.say(&contact::stood_in(name, transport, &reason));
             }
@@ -380,7 +377,7 @@ impl<'a> Player<'a> {
         let end = Instant::now() + PLAYERS_MAX;
         let is_busy = || !sinks.players.iter().all(|it| it.is_finished() || it.is_gone());
         while self.played.signal.is_none() && is_busy() && Instant::now() < end {
-            if let Some(Happening::Signal(signal)) = self.edge.next(PLAYERS_EVERY)? {
+            if let Some(AppEvent::Signal(signal)) = self.edge.next(PLAYERS_EVERY)? {
                 self.played.signal = Some(signal);
             }
         }

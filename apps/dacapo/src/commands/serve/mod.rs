@@ -10,7 +10,7 @@ mod tell;
 
 use crate::account::{self, Account};
 use crate::cli::ServeArgs;
-use crate::edge::{Edge, Happening};
+use crate::edge::{App, AppEvent};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::note;
 use dacapo::access::Speed;
@@ -34,7 +34,7 @@ const GOODBYE_MAX: Duration = Duration::from_secs(2);
 pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let mut assumptions = assumptions(args);
     let Some(mut plans) = load(args, &assumptions) else { return Ok(Exit::Invalid) };
-    let mut edge = Edge::open()?;
+    let mut edge = App::open()?;
     edge.host.listen(&addresses(args)).map_err(|error| Failure::core("listen", &error))?;
     for (spec, why) in edge.host.missing() {
         note(format_args!("dacapo: serve: without {}: {why}", spec.name));
@@ -109,7 +109,7 @@ struct Joined {
 }
 
 struct Server {
-    edge: Edge,
+    edge: App,
     once: bool,
     teller: Teller,
     flow_names: BTreeMap<String, Vec<String>>,
@@ -125,7 +125,7 @@ struct Server {
 }
 
 impl Server {
-    fn new(edge: Edge, once: bool, teller: Teller, served: &[Served]) -> Self {
+    fn new(edge: App, once: bool, teller: Teller, served: &[Served]) -> Self {
         let flows = |it: &Served| it.flows.iter().map(|flow| flow.name.clone()).collect();
         Self {
             edge,
@@ -143,9 +143,9 @@ impl Server {
     fn run(mut self) -> Result<Exit, Failure> {
         while !self.is_done() {
             match self.edge.next(self.wait())? {
-                Some(Happening::Core(event)) => self.handle_event(event),
-                Some(Happening::Signal(signal)) => self.handle_signal(signal),
-                Some(Happening::Ready(_)) | None => {}
+                Some(AppEvent::Core(event)) => self.handle_event(event),
+                Some(AppEvent::Signal(signal)) => self.handle_signal(signal),
+                Some(AppEvent::Ready(_)) | None => {}
             }
         }
         let peers: BTreeSet<PeerId> = self.joined.values().map(|joined| joined.peer).collect();
@@ -210,7 +210,7 @@ impl Server {
                     self.teller.mtu_changed(&joined.guest, from, to);
                 }
             }
-            CoreEvent::StoodIn { session, flow, transport, reason } => {
+            CoreEvent::Fallback { session, flow, transport, reason } => {
                 let Some(joined) = self.joined.get(&session) else { return };
                 let names = self.flow_names.get(&joined.guest.session);
                 let name = names.and_then(|names| names.get(flow)).map_or("a flow", |name| name);

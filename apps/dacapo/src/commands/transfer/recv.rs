@@ -12,7 +12,7 @@ use super::{FLOW, UNIT_LEN_MAX};
 use crate::account::{self, Account};
 use crate::cli::{RecvArgs, or_usage};
 use crate::contact;
-use crate::edge::{Edge, Happening};
+use crate::edge::{App, AppEvent};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::folder;
 use crate::output::{line, note};
@@ -56,7 +56,7 @@ pub fn run(args: &RecvArgs) -> Result<Exit, Failure> {
             note(format_args!("dacapo: recv: what an earlier run was receiving is in {kept}"));
         }
     }
-    let mut edge = Edge::open()?;
+    let mut edge = App::open()?;
     let opened = Opened::default();
     publish(&mut edge, args, asked, &opened)?;
     let addrs = addresses(args);
@@ -74,7 +74,7 @@ fn addresses(args: &RecvArgs) -> Vec<std::net::SocketAddr> {
 }
 
 fn publish(
-    edge: &mut Edge,
+    edge: &mut App,
     args: &RecvArgs,
     asked: Attributes,
     opened: &Opened,
@@ -141,7 +141,7 @@ struct Sending {
 }
 
 struct Receiver<'a> {
-    edge: Edge,
+    edge: App,
     args: &'a RecvArgs,
     opened: Opened,
     progress: Progress,
@@ -153,7 +153,7 @@ struct Receiver<'a> {
 }
 
 impl<'a> Receiver<'a> {
-    fn new(edge: Edge, args: &'a RecvArgs, opened: Opened) -> Self {
+    fn new(edge: App, args: &'a RecvArgs, opened: Opened) -> Self {
         let progress = Progress::new(args.quiet || args.json);
         let (now, ending, exit, goodbye) = (None, None, None, None);
         Self { edge, args, opened, progress, now, ending, exit, goodbye }
@@ -193,9 +193,9 @@ impl<'a> Receiver<'a> {
     fn run(&mut self) -> Result<Exit, Failure> {
         while !self.is_done() {
             match self.edge.next(self.progress.due_in(SLICE))? {
-                Some(Happening::Core(event)) => self.handle_event(event),
-                Some(Happening::Signal(signal)) => self.handle_signal(signal),
-                Some(Happening::Ready(_)) | None => {}
+                Some(AppEvent::Core(event)) => self.handle_event(event),
+                Some(AppEvent::Signal(signal)) => self.handle_signal(signal),
+                Some(AppEvent::Ready(_)) | None => {}
             }
             self.look();
         }

@@ -13,12 +13,12 @@ use crate::account::{self, Account};
 use crate::cli::{SendArgs, or_usage};
 use crate::contact;
 use crate::describe;
-use crate::edge::{Edge, Happening, interrupted};
+use crate::edge::{App, AppEvent, interrupted};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::{self, line, note};
 use crate::progress::Progress;
 use dacapo::attributes::{AttributeKey, Attributes};
-use dacapo::engine::{CoreEvent, PeerId, Port, SessionId, Wishes};
+use dacapo::engine::{CoreEvent, JoinParams, PeerId, Port, SessionId};
 use dacapo::failpoint;
 use dacapo::offer::{Direction, FlowOffer};
 use dacapo::transfer::{
@@ -60,9 +60,9 @@ pub fn run(args: &SendArgs) -> Result<Exit, Failure> {
         inputs.push(input(path, args, &mut pipe)?);
     }
     let mut progress = Progress::new(args.quiet || args.json);
-    let mut edge = Edge::open()?;
+    let mut edge = App::open()?;
     let peer = edge.connect(&args.host, args.wait, &mut progress)?;
-    let wishes = Wishes {
+    let wishes = JoinParams {
         attributes: dacapo::plan::attribute_forms(&attributes),
         live: false,
         follows: false,
@@ -119,7 +119,7 @@ fn input(path: &Path, args: &SendArgs, pipe: &mut Option<OwnedFd>) -> Result<Inp
 }
 
 struct Sender<'a> {
-    edge: Edge,
+    edge: App,
     args: &'a SendArgs,
     progress: Progress,
     peer: PeerId,
@@ -148,13 +148,13 @@ impl Sender<'_> {
             self.watch_pipe();
             let wait = self.wait();
             match self.edge.next(wait)? {
-                Some(Happening::Core(event)) => self.handle_event(event),
-                Some(Happening::Signal(signal)) => {
+                Some(AppEvent::Core(event)) => self.handle_event(event),
+                Some(AppEvent::Signal(signal)) => {
                     self.signal.get_or_insert(signal);
                     self.close();
                 }
-                Some(Happening::Ready(PIPE)) => self.handle_pipe(),
-                Some(Happening::Ready(_)) | None => {}
+                Some(AppEvent::Ready(PIPE)) => self.handle_pipe(),
+                Some(AppEvent::Ready(_)) | None => {}
             }
             if self.progress.is_due() && self.flow.is_some() {
                 let text = self.pace.line(&self.figures);
@@ -186,7 +186,7 @@ impl Sender<'_> {
             CoreEvent::PathMtuChanged { from, to, .. } => {
                 self.say(&contact::mtu_changed(&self.args.host, from, to));
             }
-            CoreEvent::StoodIn { transport, reason, .. } => {
+            CoreEvent::Fallback { transport, reason, .. } => {
                 self.say(&contact::stood_in("the transfer", transport, &reason));
             }
             CoreEvent::FlowFailed { error, .. } => {

@@ -9,7 +9,7 @@
 //! own round only.
 
 use super::far::Far;
-use dacapo::patience::Patience;
+use dacapo::patience::Tolerance;
 use dacapo_sys::signal::Signal;
 use std::time::{Duration, Instant};
 
@@ -102,7 +102,7 @@ impl Near {
 
     fn settle(&mut self, count: u64, look: &mut Look<'_>) -> Result<u64, Trouble> {
         let most = if self.is_repaired { PATIENCE } else { QUIET };
-        let (mut patience, mut last) = (Patience::new(Instant::now(), most), 0);
+        let (mut patience, mut last) = (Tolerance::new(Instant::now(), most), 0);
         loop {
             let arrived = || self.fars.iter().map(Far::arrived);
             let (fewest, sum) = (arrived().min().unwrap_or(count), arrived().sum::<u64>());
@@ -113,7 +113,7 @@ impl Near {
                 return Err(Trouble::Broken(fault));
             }
             if std::mem::replace(&mut last, sum) != sum {
-                patience = Patience::new(Instant::now(), most);
+                patience = Tolerance::new(Instant::now(), most);
             } else if !patience.lasts(Instant::now()) {
                 return if self.is_repaired {
                     Err(Trouble::Broken(format!("{fewest} of {count} messages have arrived")))

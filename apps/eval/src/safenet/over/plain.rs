@@ -12,7 +12,7 @@
 use super::far::{Far, SLICE, Tally};
 use super::near::{Near, PATIENCE, Talk, Trouble};
 use super::place::Place;
-use dacapo::patience::Patience;
+use dacapo::patience::Tolerance;
 use dacapo_base::Gather;
 use dacapo_sys::poll::{Event, Interest, Poller};
 use dacapo_sys::{clock, interface, packet, udp};
@@ -147,7 +147,7 @@ impl Line for Card {
                 // The other end's processor is behind.
                 Err(udp::SendError::WouldBlock | udp::SendError::NoBuffers) => {
                     let now = Instant::now();
-                    if !patience.get_or_insert_with(|| Patience::new(now, PATIENCE)).lasts(now) {
+                    if !patience.get_or_insert_with(|| Tolerance::new(now, PATIENCE)).lasts(now) {
                         return Err(io::Error::other("the interface takes no more frames"));
                     }
                     std::thread::yield_now();
@@ -223,7 +223,7 @@ impl Talk for Plain {
     fn round_trip(&mut self, len: usize) -> Result<(), Trouble> {
         let Self(end) = self;
         let number = end.send_next(ECHO, len).map_err(broken)?;
-        let mut patience = Patience::new(Instant::now(), PATIENCE);
+        let mut patience = Tolerance::new(Instant::now(), PATIENCE);
         while patience.lasts(Instant::now()) {
             match end.recv().map_err(broken)? {
                 // An answer that came too late for its own round trip.

@@ -135,20 +135,20 @@ impl RxEpochs {
         // What was sent before it has left the sender, too.
         self.epochs.iter_mut().take(at).for_each(|old| old.tail.note_left(cx.now));
         let runner = &mut self.epochs[at].runner;
-        runner.handle_up(&mut cx.surroundings(), packet);
-        runner.run(&mut cx.surroundings());
+        runner.handle_up(cx, packet);
+        runner.run(cx);
         self.collect(cx, at);
     }
 
     /// Time has passed for the graph at this place.
     pub fn handle_timeout(&mut self, cx: &mut Context<'_>, at: usize) {
-        self.epochs[at].runner.handle_timeout(&mut cx.surroundings());
+        self.epochs[at].runner.handle_timeout(cx);
         self.collect(cx, at);
     }
 
     /// Nothing follows in the graph at this place.
     pub fn drain(&mut self, cx: &mut Context<'_>, at: usize) {
-        self.epochs[at].runner.drain(&mut cx.surroundings());
+        self.epochs[at].runner.drain(cx);
         self.collect(cx, at);
     }
 
@@ -329,7 +329,7 @@ impl RxEpochs {
         message: &[u8],
     ) -> Result<Vec<u8>, ControlError> {
         let epoch = self.epochs.back_mut().ok_or(ControlError::Unknown)?;
-        epoch.runner.control(&mut cx.surroundings(), index, message)
+        epoch.runner.control(cx, index, message)
     }
 
     #[inline]

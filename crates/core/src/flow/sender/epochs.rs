@@ -110,13 +110,13 @@ impl TxEpochs {
     /// Lets what was fed go through.
     #[inline]
     pub fn run(&mut self, cx: &mut Context<'_>, egress: &mut Egress) {
-        self.current.runner.run(&mut cx.surroundings());
+        self.current.runner.run(cx);
         egress.take_down(cx.pool, &mut self.current);
     }
 
     /// No unit follows: modules send what they can still send.
     pub fn drain(&mut self, cx: &mut Context<'_>, egress: &mut Egress) {
-        self.current.runner.drain(&mut cx.surroundings());
+        self.current.runner.drain(cx);
         egress.take_down(cx.pool, &mut self.current);
     }
 
@@ -158,7 +158,7 @@ impl TxEpochs {
         };
         let mut old = std::mem::replace(&mut self.current, *epoch);
         (self.current.label_tx, self.current.base) = (label, base);
-        old.runner.drain(&mut cx.surroundings());
+        old.runner.drain(cx);
         (0..ENDS_AT_ONCE).for_each(|_| old.mark(cx, Kind::End));
         egress.take_down(cx.pool, &mut old);
         self.current.mark(cx, Kind::Begin);
@@ -190,7 +190,7 @@ impl TxEpochs {
     pub fn destroy_old(&mut self, cx: &mut Context<'_>, out: &mut FlowOut) {
         match std::mem::replace(&mut self.change, Change::None) {
             Change::Draining { mut old, .. } => {
-                old.runner.flush(&mut cx.surroundings());
+                old.runner.flush(cx);
                 out.events.push(FlowEvent::Retire(old.label_rx));
                 out.events.push(FlowEvent::Changed { epoch: self.current.number });
             }
@@ -228,8 +228,8 @@ impl TxEpochs {
             _ if self.current.number == number => &mut self.current,
             _ => return cx.pool.free(packet),
         };
-        epoch.runner.handle_up(&mut cx.surroundings(), packet);
-        epoch.runner.run(&mut cx.surroundings());
+        epoch.runner.handle_up(cx, packet);
+        epoch.runner.run(cx);
         // Feedback ends at our modules; what still comes up is nobody's.
         epoch.runner.take_up().drain().for_each(|packet| cx.pool.free(packet));
         egress.take_down(cx.pool, epoch);
@@ -242,7 +242,7 @@ impl TxEpochs {
         index: usize,
         message: &[u8],
     ) -> Result<Vec<u8>, ControlError> {
-        self.current.runner.control(&mut cx.surroundings(), index, message)
+        self.current.runner.control(cx, index, message)
     }
 
     pub fn due(&self) -> Option<Time> {
@@ -264,7 +264,7 @@ impl TxEpochs {
         egress: &mut Egress,
         out: &mut FlowOut,
     ) {
-        self.current.runner.handle_timeout(&mut cx.surroundings());
+        self.current.runner.handle_timeout(cx);
         egress.take_down(cx.pool, &mut self.current);
         match &mut self.change {
             Change::Prepared { deadline, .. } if *deadline <= cx.now => {
@@ -272,7 +272,7 @@ impl TxEpochs {
             }
             Change::Draining { deadline, .. } if *deadline <= cx.now => self.destroy_old(cx, out),
             Change::Draining { old, ends, next_end, .. } => {
-                old.runner.handle_timeout(&mut cx.surroundings());
+                old.runner.handle_timeout(cx);
                 if *ends < ENDS_MAX && *next_end <= cx.now {
                     old.mark(cx, Kind::End);
                     *ends += 1;
@@ -305,10 +305,10 @@ impl TxEpochs {
 
     /// Gives every view back.
     pub fn flush(&mut self, cx: &mut Context<'_>) {
-        self.current.runner.flush(&mut cx.surroundings());
+        self.current.runner.flush(cx);
         if let Change::Draining { mut old, .. } = std::mem::replace(&mut self.change, Change::None)
         {
-            old.runner.flush(&mut cx.surroundings());
+            old.runner.flush(cx);
         }
     }
 }

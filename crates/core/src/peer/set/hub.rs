@@ -10,7 +10,7 @@ use crate::error::{Code, Error};
 use crate::events::CoreEvent;
 use crate::ids::{PeerId, SessionId};
 use crate::peer::data_path::ProbeKey;
-use crate::peer::{DialParams, Look, Peer, not_listening, not_open};
+use crate::peer::{DialParams, HostLookup, Peer, not_listening, not_open};
 use crate::session::table::{HubState, hub_step};
 use dacapo_base::failpoint;
 use dacapo_wire::hub::{Goodbye, Hello, List, Listing, Refuse, Welcome};
@@ -340,7 +340,7 @@ impl Peers {
         let Some(remote) = here.flatten() else { return };
         let specs = cx.shared.graphs.catalogue().transports().iter();
         let specs = specs.filter(|spec| spec.same_host);
-        self.looks.extend(specs.map(|spec| Look { peer: id, transport: spec.id, remote }));
+        self.looks.extend(specs.map(|spec| HostLookup { peer: id, transport: spec.id, remote }));
     }
 
     /// Asks what a peer serves.

@@ -12,12 +12,12 @@ mod watch;
 
 pub(crate) use hub::Routed;
 
-use super::{DataPath, Look, Peer};
+use super::{DataPath, HostLookup, Peer};
 use crate::control::{ConnId, Control};
 use crate::effect::{Effect, Out};
 use crate::ready_table::{Due, ReadyTable};
 use crate::shared::Shared;
-use crate::transmit::{Local, Way};
+use crate::transmit::{ListenerId, Way};
 use dacapo_base::Time;
 use dacapo_path::{EARLY_MAX, Question};
 use dacapo_wire::probe::Probe;
@@ -64,7 +64,7 @@ pub(crate) struct Peers {
     conns: BTreeMap<ConnId, PeerId>,
     streams: BTreeMap<(ConnId, StreamId), Carries>,
     /// Where a peer is to be looked for on this host.
-    looks: VecDeque<Look>,
+    looks: VecDeque<HostLookup>,
     probes: VecDeque<(PeerId, SocketAddr, Vec<u8>)>,
 }
 
@@ -132,12 +132,12 @@ impl Peers {
     }
 
     /// What is to be looked for on this host, one by one.
-    pub fn poll_look(&mut self) -> Option<Look> {
+    pub fn poll_host_lookup(&mut self) -> Option<HostLookup> {
         self.looks.pop_front()
     }
 
     /// A peer is reached by a transport of one host.
-    pub fn handle_found(&mut self, look: Look) {
+    pub fn handle_found(&mut self, look: HostLookup) {
         self.all.with(look.peer, |peer| peer.same_host.push(look.transport));
     }
 
@@ -243,7 +243,7 @@ impl Peers {
     /// The next probe, and how it goes. A socket of its own is for a data port that has answered.
     /// Who leaves before that, and an address from which somebody repeats a question, would leave
     /// theirs open for ever.
-    pub fn poll_probe(&mut self) -> Option<(Way, Option<Local>, SocketAddr, Vec<u8>)> {
+    pub fn poll_probe(&mut self) -> Option<(Way, Option<ListenerId>, SocketAddr, Vec<u8>)> {
         let (id, remote, bytes) = self.probes.pop_front()?;
         let peer = self.get(id);
         let is_known = peer.is_some_and(|it| it.data.remote() == Some(remote));

@@ -9,7 +9,7 @@
 //! A wait has no end but its unit, so one that is missed is a deadlock, which `loom` reports with
 //! the state of each thread.
 
-use super::super::waiters::{Bell, Waiters};
+use super::super::waiters::{Doorbell, Waiters};
 use super::{Place, Turning, Wait, Waiting};
 use dacapo_base::Time;
 use dacapo_core::Error;
@@ -52,7 +52,7 @@ enum Ring {
     Thread(Arc<Condvar>),
 }
 
-impl Bell for Ring {
+impl Doorbell for Ring {
     fn ring(&self) {
         match self {
             Self::Poll(network) => network.change(|inbox| inbox.is_rung = true),
@@ -64,7 +64,7 @@ impl Bell for Ring {
 struct Poll(Arc<Network>);
 
 impl Place for Poll {
-    type Bell = Ring;
+    type Doorbell = Ring;
     type Slept = ();
 
     fn bell(&self) -> Ring {

@@ -1,6 +1,6 @@
 //! Calls at a state that panics, fails, or has nothing more to wait for; one thread, no sleep.
 
-use super::super::waiters::{Bell, Waiters};
+use super::super::waiters::{Doorbell, Waiters};
 use super::{Place, Turning, Wait, Waiting};
 use dacapo_base::Time;
 use dacapo_core::{Code, Error};
@@ -11,7 +11,7 @@ use std::rc::Rc;
 #[derive(Clone, Default)]
 struct Flag(Rc<Cell<bool>>);
 
-impl Bell for Flag {
+impl Doorbell for Flag {
     fn ring(&self) {
         self.0.set(true);
     }
@@ -21,7 +21,7 @@ impl Bell for Flag {
 struct Poll(Flag);
 
 impl Place for Poll {
-    type Bell = Flag;
+    type Doorbell = Flag;
     type Slept = ();
 
     fn bell(&self) -> Flag {

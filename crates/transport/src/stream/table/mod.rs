@@ -24,7 +24,7 @@ mod tests;
 pub(crate) use recv::Intake;
 
 use super::UNCLAIMED_MAX;
-use super::gate::Gate;
+use super::token_table::TokenTable;
 use super::{CLOSE_WAIT, DIAL_WAIT, Ending, PREFACE_WAIT, StreamEnd, StreamEvent, Token};
 use crate::{DATA_LANES_MAX, TransportStats};
 use dacapo_base::Time;
@@ -63,7 +63,7 @@ pub(crate) struct Streams<C> {
     ready: VecDeque<usize>,
     /// Streams whose wish to write may have changed.
     changed: Vec<usize>,
-    gate: Gate,
+    gate: TokenTable,
     streams_max: usize,
     events: VecDeque<StreamEvent>,
     /// Nobody is late before this time.
@@ -186,7 +186,7 @@ impl<C: Connection> Streams<C> {
             unclaimed: VecDeque::new(),
             ready: VecDeque::new(),
             changed: Vec::new(),
-            gate: Gate::default(),
+            gate: TokenTable::default(),
             streams_max: streams_max.min(DATA_LANES_MAX),
             events: VecDeque::new(),
             deadline: Time::NEVER,

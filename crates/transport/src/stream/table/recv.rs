@@ -16,7 +16,9 @@
 
 use super::{Connection, Phase, Slot, Streams};
 use crate::stream::{Ending, ReadOutcome, StreamEvent, Token};
-use crate::{Incoming, Lane, RECV_BYTES_MAX, RECV_PACKETS_MAX, RecvOutcome, TransportStats};
+use crate::{
+    Incoming, RECV_BYTES_MAX, RECV_PACKETS_MAX, RecvOutcome, TrafficClass, TransportStats,
+};
 use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool};
 use std::net::SocketAddr;
@@ -60,7 +62,7 @@ impl<'a> Intake<'a> {
         self.packets = self.packets.saturating_sub(1);
         self.outcome.packet_count = self.outcome.packet_count.saturating_add(1);
         self.outcome.bytes = self.outcome.bytes.saturating_add(packet.payload_len());
-        self.into.push(Incoming { lane: Lane::Data, remote, packet });
+        self.into.push(Incoming { lane: TrafficClass::Data, remote, packet });
     }
 
     fn is_spent(&self) -> bool {

@@ -1,7 +1,7 @@
 //! What the table does with connections that behave as kernels seldom do.
 
 use super::*;
-use crate::{Lane, Outgoing, RECV_BYTES_MAX, SendError, Sent};
+use crate::{Outgoing, RECV_BYTES_MAX, SendError, Sent, TrafficClass};
 use std::cell::RefCell;
 use std::io::{ErrorKind, IoSliceMut};
 use std::rc::Rc;
@@ -101,7 +101,7 @@ fn a_stream_whose_writes_fail_ends_after_what_came_before_though_its_reads_never
     assert!(is_open(streams.poll_stream()));
     fake.0.borrow_mut().write_error = Some(ErrorKind::ConnectionReset);
     fake.0.borrow_mut().incoming = vec![0, 0, 0, 1, 5];
-    let outgoing = Outgoing::datagram(Lane::Data, address(9), b"lost");
+    let outgoing = Outgoing::datagram(TrafficClass::Data, address(9), b"lost");
     assert!(matches!(streams.send(&outgoing), Err(SendError::Closed)));
     assert!(matches!(streams.send(&outgoing), Err(SendError::Closed)), "and it stays so");
     assert_eq!(streams.poll_stream(), None, "what came before is still to be read");
@@ -126,7 +126,7 @@ fn a_second_stream_from_the_same_address_is_refused_and_the_first_lives() {
     let second = claimed(&mut streams, address(9), [8; 16]);
     assert!(reason(streams.poll_stream()).contains("the same remote address"));
     assert_eq!(second.0.borrow().written, 0, "it gets no answer");
-    let outgoing = Outgoing::datagram(Lane::Data, address(9), b"first");
+    let outgoing = Outgoing::datagram(TrafficClass::Data, address(9), b"first");
     assert_eq!(streams.send(&outgoing).unwrap(), Sent::All);
     assert_eq!((streams.stream_count(), streams.stats.streams.over_limit), (1, 1));
 }

@@ -6,7 +6,7 @@ use crate::stream::StreamEvent;
 use crate::xtp::Xtp;
 use crate::xtp::config::listener_packet_len;
 use crate::xtp::link::lock;
-use crate::{Lane, Outgoing, StreamTransport, Transport};
+use crate::{Outgoing, StreamTransport, TrafficClass, Transport};
 use dacapo_xtp::wire::Body;
 use std::io::{IoSlice, IoSliceMut};
 
@@ -133,7 +133,7 @@ fn looks_beside(mode: Mode, idle: u8) -> u64 {
     let looks = |side: &Side<Xtp>| lock(&side.transport.links).looks;
     let before = looks(&listener);
     for _ in 0..300 {
-        dialers[0].send_all(&Outgoing::datagram(Lane::Data, remote, &[7; 100]));
+        dialers[0].send_all(&Outgoing::datagram(TrafficClass::Data, remote, &[7; 100]));
         listener.turn();
     }
     assert_eq!(listener.take_arrivals().len(), 300);

@@ -13,9 +13,9 @@ fn epoch(bench: &mut Bench, count: usize, len: usize) -> TxEpoch {
     for _ in 0..count {
         // The head stays free for the label.
         let packet = bench.pool.alloc(data::LEN, len, 0).unwrap();
-        epoch.runner.feed(&mut bench.cx().surroundings(), packet);
+        epoch.runner.feed(&mut bench.cx(), packet);
     }
-    epoch.runner.run(&mut bench.cx().surroundings());
+    epoch.runner.run(&mut bench.cx());
     epoch
 }
 
@@ -128,8 +128,8 @@ fn small_datagrams_that_wait_leave_as_one_train_within_what_a_call_takes() {
     let mut epoch = TxEpoch::new(0, empty_graph(), 1);
     for _ in 0..100 {
         let packet = bench.pool.carve(&mut rest, &layout, 100).unwrap();
-        epoch.runner.feed(&mut bench.cx().surroundings(), packet);
-        epoch.runner.run(&mut bench.cx().surroundings());
+        epoch.runner.feed(&mut bench.cx(), packet);
+        epoch.runner.run(&mut bench.cx());
         egress.take_down(&mut bench.pool, &mut epoch);
     }
     bench.pool.free(rest);

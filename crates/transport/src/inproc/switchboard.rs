@@ -1,4 +1,4 @@
-//! [`Hub`]: the endpoints of one process and the queues between them.
+//! [`Switchboard`]: the endpoints of one process and the queues between them.
 //!
 //! Invariants: every queue is bounded in datagrams and bytes; an endpoint has at most
 //! [`crate::DATA_LANES_MAX`] data queues; a sender that was blocked is woken when there is room.
@@ -19,12 +19,12 @@ const PORT: u16 = 19_980;
 
 /// The endpoints of one process; clones are the same hub.
 #[derive(Clone, Debug)]
-pub struct Hub {
+pub struct Switchboard {
     config: Config,
     state: Arc<Mutex<State>>,
 }
 
-impl Hub {
+impl Switchboard {
     /// A hub without endpoints.
     #[must_use]
     pub fn new(config: &Config) -> Self {

@@ -1,4 +1,4 @@
-//! [`Visit`]: whether a socket that has given a datagram is asked for another at once.
+//! [`ReadPrediction`]: whether a socket that has given a datagram is asked for another at once.
 //!
 //! ```text
 //!   datagrams one by one:  read, done                  the look that finds nothing is saved
@@ -20,7 +20,7 @@ const PROBE_EVERY: u8 = 16;
 const TOGETHER: u8 = 32;
 
 #[derive(Debug, Default)]
-pub(super) struct Visit {
+pub(super) struct ReadPrediction {
     has_read: bool,
     credit: u8,
     count: u8,
@@ -28,7 +28,7 @@ pub(super) struct Visit {
     together: u8,
 }
 
-impl Visit {
+impl ReadPrediction {
     /// The socket may have something to read.
     pub(super) fn begin(&mut self) {
         self.has_read = false;
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     /// Visits a socket with so many datagrams; how many are read, and how many looks that takes.
-    fn visit(visit: &mut Visit, waiting: u32) -> (u32, u32) {
+    fn visit(visit: &mut ReadPrediction, waiting: u32) -> (u32, u32) {
         visit.begin();
         let (mut read, mut looks) = (0, 0);
         loop {
@@ -81,14 +81,14 @@ mod tests {
 
     #[test]
     fn what_comes_one_by_one_takes_one_look_each() {
-        let mut it = Visit::default();
+        let mut it = ReadPrediction::default();
         let looks: u32 = (0..160).map(|_| visit(&mut it, 1).1).sum();
         assert_eq!(looks, 170);
     }
 
     #[test]
     fn what_comes_together_is_soon_read_together() {
-        let mut it = Visit::default();
+        let mut it = ReadPrediction::default();
         let first = (1..=16).find(|_| visit(&mut it, 5).0 == 5);
         assert!(first.is_some(), "found out within {PROBE_EVERY} visits");
         for _ in 0..100 {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn behind_a_train_there_may_be_another() {
-        let mut it = Visit::default();
+        let mut it = ReadPrediction::default();
         it.begin();
         assert!(it.goes_on(true));
     }

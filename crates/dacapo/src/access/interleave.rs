@@ -1,4 +1,5 @@
-//! [`Weaver`]: units of several flows become the streams of one file or pipe that keep their time.
+//! [`Interleaver`]: units of several flows become the streams of one file or pipe that keep their
+//! time.
 //!
 //! A container has no times of its own, picture n *is* at n / rate. So what did not come must be
 //! stood in for: the previous picture again, silence.
@@ -99,7 +100,7 @@ impl Stretch {
 }
 
 /// Weaves units into streams.
-pub(crate) struct Weaver<O> {
+pub(crate) struct Interleaver<O> {
     pub output: O,
     tracks: Vec<Track>,
     stretch: Option<Stretch>,
@@ -109,7 +110,7 @@ pub(crate) struct Weaver<O> {
     filled: u64,
 }
 
-impl<O: Output> Weaver<O> {
+impl<O: Output> Interleaver<O> {
     /// Streams of these formats, in this order.
     pub fn new(output: O, formats: &[Format], live: bool) -> Self {
         let track = |format: &Format| Track {
@@ -350,15 +351,15 @@ mod tests {
     }
 
     /// Pictures at 25 per second and 1,000 bytes of sound per second.
-    fn weaver(live: bool) -> Weaver<Strip> {
+    fn weaver(live: bool) -> Interleaver<Strip> {
         let formats = [
             Format::Video(VideoFormat::new(64, 48, 25, 1)),
             Format::Audio(AudioFormat::new(SampleEncoding::U8, 1, 1_000)),
         ];
-        Weaver::new(Strip(vec![String::new(); 2], 0), &formats, live)
+        Interleaver::new(Strip(vec![String::new(); 2], 0), &formats, live)
     }
 
-    struct Feed(Weaver<Strip>, [u64; 2]);
+    struct Feed(Interleaver<Strip>, [u64; 2]);
 
     impl Feed {
         fn new(live: bool) -> Self {

@@ -1,4 +1,4 @@
-//! [`Gate`]: which tokens may come, and until when.
+//! [`TokenTable`]: which tokens may come, and until when.
 //!
 //! Invariant: at most [`crate::DATA_LANES_MAX`] tokens.
 
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// The tokens that are expected.
 #[derive(Debug, Default)]
-pub(super) struct Gate {
+pub(super) struct TokenTable {
     expected: BTreeMap<Token, Time>,
 }
 
@@ -17,7 +17,7 @@ pub(super) struct Gate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GateFull;
 
-impl Gate {
+impl TokenTable {
     /// Expects a token until `until`; what was expected up to before `now` is forgotten first.
     pub(super) fn expect(&mut self, token: Token, until: Time, now: Time) -> Result<(), GateFull> {
         self.expected.retain(|_, until| *until >= now);
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_token_is_good_once_and_up_to_its_time() {
-        let mut gate = Gate::default();
+        let mut gate = TokenTable::default();
         let at = Time::from_millis;
         gate.expect(token(1), at(10), at(0)).unwrap();
         gate.expect(token(2), at(10), at(0)).unwrap();
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_gate_is_bounded_and_what_is_over_makes_room() {
-        let mut gate = Gate::default();
+        let mut gate = TokenTable::default();
         let at = Time::from_millis;
         for number in 0..DATA_LANES_MAX as u16 {
             gate.expect(token(number), at(5 + u64::from(number % 2)), at(0)).unwrap();

@@ -1,4 +1,4 @@
-//! [`Hold`]: until when what does not fill a packet waits for more that was announced.
+//! [`FlushTimer`]: until when what does not fill a packet waits for more that was announced.
 //!
 //! ```text
 //!   written     a    b   c          first: 5 ms after a, until a has left
@@ -24,12 +24,12 @@ struct Wait {
 
 /// The waiting of one stream.
 #[derive(Debug, Default)]
-pub struct Hold {
+pub struct FlushTimer {
     first: Option<Wait>,
     later: Option<Wait>,
 }
 
-impl Hold {
+impl FlushTimer {
     /// More is announced for what ends at `end`; all before `next` has left.
     pub fn begin(&mut self, now: Time, next: u64, end: u64) {
         self.forget_left(next);
@@ -56,7 +56,7 @@ impl Hold {
         *self = Self::default();
     }
 
-    /// When [`Hold::is_over`] is to be asked; else `NEVER`.
+    /// When [`FlushTimer::is_over`] is to be asked; else `NEVER`.
     #[must_use]
     pub fn until(&self) -> Time {
         self.first.map_or(Time::NEVER, |wait| wait.until)
@@ -81,7 +81,7 @@ mod tests {
     fn no_byte_waits_longer_than_the_time() {
         for seed in 0..200 {
             let random = &mut Random::from_number(seed);
-            let (mut hold, mut now) = (Hold::default(), Time::ZERO);
+            let (mut hold, mut now) = (FlushTimer::default(), Time::ZERO);
             let mut written: VecDeque<Time> = VecDeque::new();
             let (mut next, mut end, mut full) = (0_u64, 0_u64, 0);
             for _ in 0..500 {
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn what_left_in_time_is_waited_for_no_longer() {
         let at = Time::from_millis;
-        let mut hold = Hold::default();
+        let mut hold = FlushTimer::default();
         assert_eq!(hold.until(), Time::NEVER);
         hold.begin(at(0), 0, 10);
         hold.begin(at(4), 0, 20);

@@ -32,16 +32,16 @@ pub(super) struct Call {
 
 /// What stands in for what, and where it is to now.
 #[derive(Debug, Default)]
-pub(crate) struct StandIns {
+pub(crate) struct Fallbacks {
     by_number: BTreeMap<u16, u16>,
     /// Streams that are to be dialed by a stand-in, and why; at most those that were asked for.
     due: VecDeque<(StreamId, String)>,
 }
 
-impl StandIns {
+impl Fallbacks {
     /// From now on the second stands in for the first.
-    pub fn set(&mut self, agreed: u16, stand_in: u16) {
-        self.by_number.insert(agreed, stand_in);
+    pub fn set(&mut self, agreed: u16, fallback: u16) {
+        self.by_number.insert(agreed, fallback);
     }
 
     /// What stands in for a transport.
@@ -97,10 +97,10 @@ impl Streams {
     pub(super) fn handle_end(&mut self, now: Time, core: &mut Core, id: StreamId, why: &str) {
         let stream = self.streams.get_mut(&id).filter(|stream| stream.call.is_some());
         if let Some(stream) = stream
-            && self.stand_ins.of(stream.number).is_some()
+            && self.fallbacks.of(stream.number).is_some()
         {
             stream.transport = None;
-            self.stand_ins.due.push_back((id, why.to_owned()));
+            self.fallbacks.due.push_back((id, why.to_owned()));
             return;
         }
         self.forget(core, id);
@@ -108,15 +108,15 @@ impl Streams {
     }
 
     /// Dials the next stream that is to be dialed by a stand-in; `key` is free for it.
-    pub fn dial_stand_in(&mut self, now: Time, core: &mut Core, poller: &mut Poller, key: u64) {
-        let Some((id, why)) = self.stand_ins.due.pop_front() else { return };
+    pub fn dial_fallback(&mut self, now: Time, core: &mut Core, poller: &mut Poller, key: u64) {
+        let Some((id, why)) = self.fallbacks.due.pop_front() else { return };
         let agreed = self.streams.get_mut(&id).and_then(|it| Some((it.number, it.call.take()?)));
         // Who has given it up meanwhile wants none.
         let Some((agreed, call)) = agreed else { return };
-        let Some(number) = self.stand_ins.of(agreed) else { return };
+        let Some(number) = self.fallbacks.of(agreed) else { return };
         self.due_at = Some(now);
         match self.dial(core, poller, (id, number), call, key) {
-            Ok(()) => core.handle_stand_in(id, number, &why),
+            Ok(()) => core.handle_fallback(id, number, &why),
             Err(error) => self.handle_end(now, core, id, &format!("{why}; then {error}")),
         }
     }

@@ -1,4 +1,4 @@
-//! [`Hot`]: the socket that spoke last, for who turns again and again without waiting.
+//! [`LastReady`]: the socket that spoke last, for who turns again and again without waiting.
 //!
 //! ```text
 //!   turn without waiting:  read the hot socket at once      (one call of the system)
@@ -27,7 +27,7 @@ const LOOK_AGAIN: Duration = Duration::from_micros(40);
 const COLD_AFTER: Duration = Duration::from_micros(100);
 
 #[derive(Debug, Default)]
-pub(super) struct Hot {
+pub(super) struct LastReady {
     event: Option<Event>,
     brought_at: Time,
     looked_at: Time,
@@ -35,7 +35,7 @@ pub(super) struct Hot {
     has_sent: bool,
 }
 
-impl Hot {
+impl LastReady {
     /// What may be ready and is to be read without asking; `None` when all are to be asked.
     pub fn guess(&self, now: Time) -> Option<Event> {
         let is_hot = now.since(self.brought_at) < COLD_AFTER;
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_socket_that_spoke_last_is_read_until_it_is_time_to_ask_all() {
-        let mut hot = Hot::default();
+        let mut hot = LastReady::default();
         assert_eq!(hot.guess(us(0)), None, "nobody has spoken");
         hot.looked(us(0));
         hot.brought(us(0), Some(EVENT));
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn who_has_sent_asks_all_while_no_answer_can_be_there() {
-        let mut hot = Hot::default();
+        let mut hot = LastReady::default();
         hot.looked(us(0));
         hot.brought(us(0), Some(EVENT));
         hot.sent();
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn who_is_silent_is_asked_like_all_others() {
-        let mut hot = Hot::default();
+        let mut hot = LastReady::default();
         hot.brought(us(0), Some(EVENT));
         hot.looked(us(99));
         assert!(hot.guess(us(99)).is_some());

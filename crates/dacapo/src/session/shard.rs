@@ -6,15 +6,15 @@
 //!   JOIN there                 -> its session waits with those of the first to be accepted
 //! ```
 //!
-//! Invariants: who has locked a branch may lock the first, to tell it, and nobody who has locked
-//! the first locks a branch; a branch serves as long as the creator lives.
+//! Invariants: who has locked a shard may lock the first, to tell it, and nobody who has locked
+//! the first locks a shard; a shard serves as long as the creator lives.
 
 use super::creator::stop_serving;
 use super::driver::Shared;
-use super::publish::Door;
-use super::seat::Seat;
+use super::publish::JoinQueue;
 use super::state::Serving;
 use super::waiting::Waiting;
+use super::worker::Worker;
 use crate::host::Host;
 use crate::place::at_port;
 use crate::plan::Plan;
@@ -24,51 +24,51 @@ use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// What a branch hangs on: where its sessions wait to be accepted.
-pub(super) struct Trunk {
-    door: Door,
+/// What a shard hangs on: where its sessions wait to be accepted.
+pub(super) struct ShardOrigin {
+    door: JoinQueue,
     first: Weak<Shared>,
-    /// The branch itself.
-    seat: Weak<Seat>,
+    /// The shard itself.
+    worker: Weak<Worker>,
 }
 
-impl Trunk {
-    /// Hands a session of the branch over, which is set up; false when nobody is left who would
+impl ShardOrigin {
+    /// Hands a session of the shard over, which is set up; false when nobody is left who would
     /// accept it.
     pub fn hand_over(&self, id: SessionId) -> bool {
-        // The thread of a branch never has the last handle of it: this one goes to the door.
+        // The thread of a shard never has the last handle of it: this one goes to the door.
         let Some(first) = self.first.upgrade() else { return false };
-        let Some(seat) = self.seat.upgrade() else { return false };
-        first.tell(|| self.door.push_branched(seat, id));
+        let Some(worker) = self.worker.upgrade() else { return false };
+        first.tell(|| self.door.push_branched(worker, id));
         true
     }
 }
 
 /// One of them, and the port at which it listens.
-type Branch = (Arc<Seat>, NonZeroU16);
+type Shard = (Arc<Worker>, NonZeroU16);
 
 /// Where else a session is served.
 pub(super) struct Branches {
     plan: Plan,
-    door: Door,
-    open: Mutex<Vec<Branch>>,
+    door: JoinQueue,
+    open: Mutex<Vec<Shard>>,
 }
 
 impl Branches {
     /// None yet; those who wait there are to be found at `door`.
-    pub fn new(plan: &Plan, door: &Door) -> Self {
+    pub fn new(plan: &Plan, door: &JoinQueue) -> Self {
         Self { plan: plan.clone(), door: door.clone(), open: Mutex::default() }
     }
 
     /// The port at which who joins now is served best, when it is not at the first. Nobody has
     /// locked a state.
-    pub fn port_on(&self, first: &Arc<Seat>, seat: &Arc<Seat>) -> Result<NonZeroU16, Error> {
+    pub fn port_on(&self, first: &Arc<Worker>, worker: &Arc<Worker>) -> Result<NonZeroU16, Error> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, port)) = open.iter().find(|(its, _)| Arc::ptr_eq(its, seat)) {
+        if let Some((_, port)) = open.iter().find(|(its, _)| Arc::ptr_eq(its, worker)) {
             return Ok(*port);
         }
-        let port = self.open(first, seat)?;
-        open.push((Arc::clone(seat), port));
+        let port = self.open(first, worker)?;
+        open.push((Arc::clone(worker), port));
         Ok(port)
     }
 
@@ -77,35 +77,35 @@ impl Branches {
         !self.plan.is_for_one_reactor()
     }
 
-    fn open(&self, first: &Arc<Seat>, seat: &Arc<Seat>) -> Result<NonZeroU16, Error> {
+    fn open(&self, first: &Arc<Worker>, worker: &Arc<Worker>) -> Result<NonZeroU16, Error> {
         let addresses = addresses(&first.shared);
-        let mut state = seat.shared.lock();
+        let mut state = worker.shared.lock();
         let port = listen(&mut state.host, &addresses)?;
-        let door = Door::default();
+        let door = JoinQueue::default();
         let publisher = door.publisher(&self.plan, &self.door);
         state.core().publish(self.plan.spec(), publisher)?;
-        let trunk = Trunk {
+        let origin = ShardOrigin {
             door: self.door.clone(),
             first: Arc::downgrade(&first.shared),
-            seat: Arc::downgrade(seat),
+            worker: Arc::downgrade(worker),
         };
         let title = self.plan.title().to_owned();
-        let serving = Serving { title, door, backlog: VecDeque::new(), trunk: Some(trunk) };
+        let serving = Serving { title, door, backlog: VecDeque::new(), origin: Some(origin) };
         state.serving.insert(self.plan.name().to_owned(), serving);
-        seat.shared.act(&mut state);
+        worker.shared.act(&mut state);
         Ok(port)
     }
 
     /// It is served no longer: nobody can join, and who was not accepted is let go.
     pub fn close(&self) {
         let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
-        for (seat, _) in &open {
-            stop_serving(&seat.shared, self.plan.name());
+        for (worker, _) in &open {
+            stop_serving(&worker.shared, self.plan.name());
         }
-        while let Some((seat, id)) = self.door.pop_branched() {
-            let mut state = seat.shared.lock();
+        while let Some((worker, id)) = self.door.pop_branched() {
+            let mut state = worker.shared.lock();
             state.turn_away(id);
-            seat.shared.act(&mut state);
+            worker.shared.act(&mut state);
         }
     }
 }

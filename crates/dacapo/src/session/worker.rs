@@ -1,4 +1,4 @@
-//! [`Seat`]: a reactor of an endpoint, with its state and its thread; and [`Seats`], all of them.
+//! [`Worker`]: a reactor of an endpoint, with its state and its thread; and [`Seats`], all of them.
 //!
 //! ```text
 //!   a peer --> where it is                                 all flows of a peer are at one
@@ -25,12 +25,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 /// One reactor, and who drives it.
-pub(super) struct Seat {
+pub(super) struct Worker {
     pub shared: Arc<Shared>,
     background: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Seat {
+impl Worker {
     /// # Errors
     /// [`Code::System`] when there is no descriptor or thread left.
     pub fn new(mut host: Host) -> Result<Self, Error> {
@@ -98,7 +98,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Worker {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         failpoint!("endpoint.stop");
@@ -113,11 +113,11 @@ impl Drop for Seat {
 
 /// The further ones of an endpoint, in the order in which they were made.
 #[derive(Default)]
-pub(super) struct Seats(Mutex<Vec<Arc<Seat>>>);
+pub(super) struct Seats(Mutex<Vec<Arc<Worker>>>);
 
 impl Seats {
     /// All, with the first before them.
-    pub fn with(&self, first: &Arc<Seat>) -> Vec<Arc<Seat>> {
+    pub fn with(&self, first: &Arc<Worker>) -> Vec<Arc<Worker>> {
         std::iter::once(first).chain(self.lock().iter()).cloned().collect()
     }
 
@@ -125,36 +125,36 @@ impl Seats {
     ///
     /// # Errors
     /// Misuse when the first listens at that address itself.
-    pub fn place(&self, first: &Arc<Seat>, remote: SocketAddr) -> Result<Arc<Seat>, Error> {
+    pub fn place(&self, first: &Arc<Worker>, remote: SocketAddr) -> Result<Arc<Worker>, Error> {
         first.shared.lock().check_other(remote)?;
         let all = self.with(first);
-        let its = all.into_iter().find(|seat| seat.shared.lock().knows(remote));
+        let its = all.into_iter().find(|worker| worker.shared.lock().knows(remote));
         Ok(its.or_else(|| self.spare(first)).unwrap_or_else(|| Arc::clone(first)))
     }
 
     /// Where a new peer is best, when that is not the first: of the further ones that which works
     /// least, or, when all are full, one more. Where none can be made, one that is there must do.
-    pub fn spare(&self, first: &Seat) -> Option<Arc<Seat>> {
+    pub fn spare(&self, first: &Worker) -> Option<Arc<Worker>> {
         let (load, config) = first.load();
         if load < config.full_permille {
             return None;
         }
         let mut further = self.lock();
-        let loads = further.iter().map(|seat| (seat.busy_permille(), seat));
+        let loads = further.iter().map(|worker| (worker.busy_permille(), worker));
         let least = loads.min_by_key(|(load, _)| *load);
         let is_free = least.is_some_and(|(load, _)| load < config.full_permille);
         if !is_free
             && further.len() + 1 < config.reactors_max.get()
-            && let Ok(seat) = first.another()
+            && let Ok(worker) = first.another()
         {
-            let seat = Arc::new(seat);
-            further.push(Arc::clone(&seat));
-            return Some(seat);
+            let worker = Arc::new(worker);
+            further.push(Arc::clone(&worker));
+            return Some(worker);
         }
-        least.filter(|(its, _)| *its <= load).map(|(_, seat)| Arc::clone(seat))
+        least.filter(|(its, _)| *its <= load).map(|(_, worker)| Arc::clone(worker))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Seat>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Worker>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
