@@ -22,7 +22,7 @@ pub enum Fault {
     /// Something is used up.
     Resource,
     /// This host: a file, a device, the operating system.
-    ListenerId,
+    Local,
     /// The daemon went away.
     DaemonLost,
     /// A mistake of ours.
@@ -118,11 +118,11 @@ codes! {
     /// Who was asked has enough to do; the same host serves the session at another port.
     Elsewhere = 603, Resource, "the session is served at another port of the host";
     /// The application or its user ended it.
-    Closed = 701, ListenerId, "closed";
+    Closed = 701, Local, "closed";
     /// An access module (file, device, application) failed.
-    AccessFailed = 702, ListenerId, "an access module failed";
+    AccessFailed = 702, Local, "an access module failed";
     /// The operating system refused something.
-    System = 703, ListenerId, "the operating system refused";
+    System = 703, Local, "the operating system refused";
     /// A mistake of ours.
     Internal = 901, Internal, "an internal mistake";
 }

@@ -144,7 +144,7 @@ fn a_flow_that_is_slower_than_its_close_may_wait_loses_the_rest_and_says_so() {
 /// The states of the set-up, by what has happened at the participant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reached {
-    JoinRequest,
+    Joining,
     Offered,
     Answering,
     Ready,
@@ -154,7 +154,7 @@ enum Reached {
 }
 
 const STATES: [Reached; 7] = [
-    Reached::JoinRequest,
+    Reached::Joining,
     Reached::Offered,
     Reached::Answering,
     Reached::Ready,
@@ -168,7 +168,7 @@ fn reach(lab: &mut Lab, state: Reached, later: u64) -> SessionId {
     lab.publish("test", vec![plain().remove(0), offer_back("back", &[])]);
     let peer = lab.dial();
     let here = lab.join(peer, "test");
-    if state != Reached::JoinRequest {
+    if state != Reached::Joining {
         let flows = lab.offered(here);
         // The data path opens, so that the answer goes out at once.
         lab.run(ms(100));

@@ -5,7 +5,7 @@ use dacapo::{Account, Direction};
 /// What became of units: sent = delivered + late + lost + dropped + unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// SendOutcome over and sent.
+    /// Handed over and sent.
     pub sent: u64,
     /// Received by the application.
     pub delivered: u64,
@@ -19,7 +19,7 @@ pub struct Sums {
     pub unknown: u64,
     /// Came twice.
     pub duplicates: u64,
-    /// SendOutcome over and not sent.
+    /// Handed over and not sent.
     pub not_sent: u64,
     /// There may be more.
     pub is_open: bool,

@@ -283,7 +283,7 @@ fn join(
     let (mut state, outcome) = shared.wait(state, Time::NEVER, Wait::default(), &joined);
     let closed = || Error::new(Code::Closed, "the session ended while it was set up");
     let failure = match state.sessions.get(&id).map(|entry| &entry.phase) {
-        Some(Phase::JoinRequest) => outcome.err(),
+        Some(Phase::Joining) => outcome.err(),
         Some(Phase::Over(error)) => Some(error.clone().unwrap_or_else(closed)),
         Some(_) => None,
         None => Some(closed()),

@@ -23,7 +23,7 @@ use std::num::NonZeroU16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// It is being set up.
-    JoinRequest,
+    Joining,
     /// It is set up, and its flows do not run.
     Ready,
     /// The peer has been asked to let them run.
@@ -71,7 +71,7 @@ impl Entry {
             role,
             peer,
             remote,
-            phase: Phase::JoinRequest,
+            phase: Phase::Joining,
             was_active: false,
             has_contact: true,
             is_closed: false,

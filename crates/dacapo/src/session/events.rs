@@ -252,7 +252,7 @@ impl State {
             return;
         }
         // Nobody has been told of who never was a participant.
-        let unknown = entry.role == Role::Creator && entry.phase == Phase::JoinRequest;
+        let unknown = entry.role == Role::Creator && entry.phase == Phase::Joining;
         entry.tell(|| Event::Ended { error: error.clone() });
         entry.phase = Phase::Over(error);
         let had_others = entry.flows.iter_mut().map(Flow::let_go).fold(false, |any, it| any | it);

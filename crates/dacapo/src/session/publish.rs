@@ -67,7 +67,7 @@ struct Waiting {
 pub(super) struct JoinQueue(Arc<Mutex<Waiting>>);
 
 impl JoinQueue {
-    fn hall(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,7 +75,7 @@ impl JoinQueue {
     pub fn publisher(&self, plan: &Plan, main: &Self) -> Box<dyn SessionProvider> {
         let door = self.clone();
         let on_raw: OnRaw = Box::new(move |name, end| {
-            if let Some(joined) = door.hall().joined.last_mut() {
+            if let Some(joined) = door.lock().joined.last_mut() {
                 joined.ends.push((name.to_owned(), end));
             }
         });
@@ -92,38 +92,38 @@ impl JoinQueue {
 
     /// Those who have joined since the last call and have got all of their flows, in order.
     pub fn take_joined(&self) -> Vec<Joined> {
-        let mut joined = std::mem::take(&mut self.hall().joined);
+        let mut joined = std::mem::take(&mut self.lock().joined);
         joined.retain(|joined| joined.closed == 0 && joined.ends.iter().all(|(_, end)| lives(end)));
         joined
     }
 
     /// So many sessions wait to be accepted.
     pub fn set_backlog(&self, len: usize) {
-        self.hall().backlog_len = len;
+        self.lock().backlog_len = len;
     }
 
     /// Those who can go there are sent to this port of the host from now on.
     pub fn send_to(&self, port: Option<NonZeroU16>) {
-        self.hall().elsewhere = port;
+        self.lock().elsewhere = port;
     }
 
     /// A session that is served besides waits to be accepted.
     pub fn push_branched(&self, worker: Arc<Worker>, id: SessionId) {
-        self.hall().branched.push_back((worker, id));
+        self.lock().branched.push_back((worker, id));
     }
 
     /// The first of these, which waits no longer.
     pub fn pop_branched(&self) -> Option<(Arc<Worker>, SessionId)> {
-        self.hall().branched.pop_front()
+        self.lock().branched.pop_front()
     }
 
     /// Whether there is one.
     pub fn has_branched(&self) -> bool {
-        !self.hall().branched.is_empty()
+        !self.lock().branched.is_empty()
     }
 
     fn waiting(&self) -> usize {
-        let hall = self.hall();
+        let hall = self.lock();
         hall.backlog_len + hall.branched.len()
     }
 }
@@ -149,7 +149,7 @@ struct Acceptor {
 
 impl SessionProvider for Acceptor {
     fn redirect(&mut self, _joining: &JoinRequest) -> Option<NonZeroU16> {
-        self.door.hall().elsewhere
+        self.door.lock().elsewhere
     }
 
     fn offer(
@@ -163,14 +163,14 @@ impl SessionProvider for Acceptor {
         }
         let flows = self.plan.offer(joining, flows)?;
         let joined = Joined { remote: joining.remote, ends: Vec::new(), closed: flows.len() };
-        self.door.hall().joined.push(joined);
+        self.door.lock().joined.push(joined);
         failpoint!("endpoint.joining");
         Ok(flows)
     }
 
     fn open(&mut self, flow: &FlowOffer, joining: &JoinRequest) -> Result<Port, String> {
         let port = self.plan.open(flow, joining)?;
-        let mut hall = self.door.hall();
+        let mut hall = self.door.lock();
         let Some(joined) = hall.joined.last_mut() else { return Ok(port) };
         joined.has_got_one();
         let transport = self.catalogue.transport(flow.transport);
@@ -184,7 +184,7 @@ impl SessionProvider for Acceptor {
     }
 
     fn share(&mut self, flow: &FlowOffer, _joining: &JoinRequest) {
-        let mut hall = self.door.hall();
+        let mut hall = self.door.lock();
         let Some(joined) = hall.joined.last_mut() else { return };
         joined.has_got_one();
         let found = self.shared.iter().find(|(offer, _)| offer == flow);

@@ -68,7 +68,7 @@ impl Wanted {
                 let serving = state.serving.get(&**name);
                 door.has_branched() || serving.is_some_and(|it| !it.backlog.is_empty())
             }
-            Self::Joined(id) => is_so(id, &|entry| entry.phase != Phase::JoinRequest),
+            Self::Joined(id) => is_so(id, &|entry| entry.phase != Phase::Joining),
             Self::Phase(id, was) => {
                 let is_other = |phase: &Phase| mem::discriminant(phase) != mem::discriminant(was);
                 is_so(id, &|entry| entry.is_done() || is_other(&entry.phase))
