@@ -114,7 +114,7 @@ impl Graphs {
     }
 
     /// What is kept above a graph.
-    fn above(&self, transport: u16, graph: &GraphForm) -> Properties {
+    pub fn above(&self, transport: u16, graph: &GraphForm) -> Properties {
         let modules = graph.nodes.iter().rev().map(|node| node.module);
         let specs = modules.filter_map(|id| self.catalogue.by_id(id));
         let above = |below, entry: &dacapo_lift::Entry| entry.spec.above(below);

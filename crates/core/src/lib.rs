@@ -12,6 +12,7 @@
 //!   Reactor: transports, poll, clock
 //! ```
 
+mod agreement;
 mod channel;
 mod config;
 mod control;

@@ -9,16 +9,16 @@
 //! asked once before the one that sent last is asked again.
 
 use crate::ids::{FanOutId, SessionId};
+use dacapo_wire::attribute::key;
 use dacapo_wire::session::FlowOffer;
 use std::cmp::Reverse;
 
-/// The number of the attribute `priority`, and its greatest value.
-const PRIORITY: u16 = 9;
+/// The greatest value of the attribute `priority`.
 const PRIORITY_MAX: u8 = 7;
 
 /// What is asked for with the attribute `priority`; nothing asked is 0.
 pub(crate) fn priority(offer: &FlowOffer) -> u8 {
-    let asked = offer.attributes.iter().filter(|attribute| attribute.key == PRIORITY);
+    let asked = offer.attributes.iter().filter(|attribute| attribute.key == key::PRIORITY);
     let asked = asked.filter_map(|attribute| attribute.min).max().unwrap_or(0);
     u8::try_from(asked.clamp(0, i64::from(PRIORITY_MAX))).unwrap_or(0)
 }

@@ -20,6 +20,8 @@ pub(crate) struct Shared {
     pub groups: Groups,
     pub graphs: Graphs,
     pub queues: Queues,
+    /// Changes that the other end has proposed and that were refused.
+    pub changes_refused: u64,
     ids: u64,
 }
 
@@ -33,6 +35,7 @@ impl Shared {
             groups: Groups::default(),
             graphs,
             queues,
+            changes_refused: 0,
             ids: 1,
         }
     }

@@ -20,6 +20,8 @@ pub struct CoreCounters {
     pub old_label: u64,
     /// Probes with a token that is not ours, or answers to nothing.
     pub unknown_probe: u64,
+    /// Changes of flows that the other end has proposed and that were refused.
+    pub changes_refused: u64,
     /// Events that were dropped because the application did not read them.
     pub events_dropped: u64,
     /// Sessions that were looked at, once for each turn in which something had happened in them,

@@ -16,6 +16,24 @@
 use crate::Malformed;
 use crate::bytes::Reader;
 
+/// The numbers of the attributes that a core heeds; `qos::AttributeKey` has all.
+pub mod key {
+    /// The share of units lost, in ppb.
+    pub const LOSS: u16 = 4;
+    /// The sequence of units: 1 ordered.
+    pub const ORDER: u16 = 5;
+    /// Repeated units: 1 none.
+    pub const DUPLICATES: u16 = 6;
+    /// Changes are noticed: 1 checked.
+    pub const INTEGRITY: u16 = 7;
+    /// Which flows go first: 0 to 7, 7 before all others.
+    pub const PRIORITY: u16 = 9;
+    /// Others cannot read: 1 preferred, 2 required.
+    pub const CONFIDENTIALITY: u16 = 13;
+    /// Who has sent it: 1 preferred, 2 somebody of the group, 3 the source.
+    pub const AUTHENTICITY: u16 = 14;
+}
+
 /// Length in bytes.
 pub const LEN: usize = 20;
 

@@ -139,6 +139,7 @@ impl Core {
     #[must_use]
     pub fn counters(&self) -> CoreCounters {
         CoreCounters {
+            changes_refused: self.shared.changes_refused,
             events_dropped: self.events.dropped(),
             connections_watched: self.control.watched(),
             ..self.counters

@@ -45,6 +45,7 @@ impl Session {
         let mut wanted = offer.clone();
         wanted.graph = graph.clone();
         cx.shared.graphs.check(&wanted, len)?;
+        flow.admits(&cx.shared.graphs, &graph)?;
         let built = cx.shared.graphs.build(&graph, len_max, offer.unit_len_max as usize)?;
         let label = self.allot(cx, index, epoch)?;
         let mut prepare = Prepare {
@@ -127,6 +128,7 @@ impl Session {
         let answer = match self.try_prepare(cx, prepare) {
             Ok(label) => Message::Ready(Ready { flow, epoch, label, position: None }),
             Err(error) => {
+                cx.shared.changes_refused += 1;
                 let (code, text) = (error.code as u16, error.text);
                 Message::Cannot(Cannot { flow, epoch, code, text })
             }
@@ -163,6 +165,7 @@ impl Session {
         wanted.graph = prepare.graph.clone();
         let graphs = &cx.shared.graphs;
         graphs.check(&wanted, len)?;
+        flow.may_be_asked_for(graphs, &wanted.graph)?;
         let built = graphs.build(&wanted.graph, len, wanted.unit_len_max as usize)?;
         let ordered = graphs.gives_order(wanted.transport, &wanted.graph);
         let label = self.allot(cx, index, prepare.epoch)?;

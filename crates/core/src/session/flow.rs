@@ -1,11 +1,13 @@
 //! [`Flow`]: one flow of a session at this end.
 
+use crate::agreement::Agreement;
 use crate::channel::{Channel, Channels};
 use crate::error::{Code, Error};
 use crate::fanout::{FanOutMember, Part};
 use crate::flow::receiver::Receiver;
 use crate::flow::sender::Sender;
 use crate::flow::{Context, FlowEvent, FlowOut, PathTimes};
+use crate::graphs::Graphs;
 use crate::groups::Joined;
 use crate::ids::FanOutId;
 use crate::port::Ending;
@@ -14,6 +16,7 @@ use crate::status::FlowStatus;
 use crate::transmit::Way;
 use dacapo_base::{Time, earlier};
 use dacapo_packet::Packet;
+use dacapo_wire::graph::GraphForm;
 use dacapo_wire::session::FlowOffer;
 use std::time::Duration;
 
@@ -33,6 +36,8 @@ pub(crate) struct Flow {
     pub priority: u8,
     /// Our label.
     pub label_rx: u32,
+    /// What each change of it is checked against, once it is built.
+    pub agreement: Option<Agreement>,
     /// The transcript of the session's set-up and of the changes of this flow. Each flow has its
     /// own, because changes of flows in opposite directions cross.
     pub transcript: [u8; 32],
@@ -51,6 +56,7 @@ impl Flow {
             joined: Joined::No,
             priority,
             label_rx: 0,
+            agreement: None,
             transcript: [0; 32],
         }
     }
@@ -73,6 +79,23 @@ impl Flow {
             FlowEnd::Receiver(receiver) => receiver.next_deadline(times),
         };
         earlier(opening, own)
+    }
+
+    /// Whether what was agreed of it lets it go on by this graph.
+    ///
+    /// # Errors
+    /// See [`Agreement::admits`].
+    pub fn admits(&self, graphs: &Graphs, graph: &GraphForm) -> Result<(), Error> {
+        self.agreement.as_ref().map_or(Ok(()), |agreement| agreement.admits(graphs, graph))
+    }
+
+    /// Whether the other end may propose this graph.
+    ///
+    /// # Errors
+    /// See [`Agreement::admits`] and [`Agreement::names`].
+    pub fn may_be_asked_for(&self, graphs: &Graphs, graph: &GraphForm) -> Result<(), Error> {
+        self.admits(graphs, graph)?;
+        self.agreement.as_ref().map_or(Ok(()), |agreement| agreement.names(graph))
     }
 
     /// The other end's label has come.

@@ -82,6 +82,8 @@ pub(crate) struct Session {
     pending: Pending,
     /// The access modules of its flows, until these are built with them.
     ports: Option<Vec<Option<Port>>>,
+    /// Creator: the modules that the Participant has said it has; none when it has not.
+    modules: Vec<u16>,
     /// The application has answered the offer.
     is_answered: bool,
     /// The set-up was completed.
@@ -111,6 +113,7 @@ impl Session {
             flows: Vec::new(),
             pending: Pending::default(),
             ports: None,
+            modules: Vec::new(),
             is_answered: false,
             was_ready: false,
             ready_waits: false,

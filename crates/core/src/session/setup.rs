@@ -11,6 +11,7 @@
 
 use super::table::{Role, State, Step, step};
 use super::{Awaited, Flow, FlowEnd, Session, SessionCx};
+use crate::agreement::Agreement;
 use crate::config::{ANSWER_MAX, APPLICATION_MAX, GIVE_UP_AFTER};
 use crate::effect::{Effect, Out};
 use crate::error::{Code, Error};
@@ -83,6 +84,7 @@ impl Session {
     fn handle_join(&mut self, cx: &mut SessionCx<'_>, join: Join, out: &mut Out) {
         drop(self.pending.clear());
         self.pending.add(cx.now + APPLICATION_MAX, Awaited::Answer);
+        self.modules.clone_from(&join.modules);
         out.push(Effect::Serve(self.id, join));
     }
 
@@ -416,8 +418,10 @@ impl Session {
                 FlowEnd::Receiver(Box::new(flow))
             }
         };
+        let agreement = Agreement::new(&cx.shared.graphs, &offer, &self.modules);
         if let Some(flow) = self.flows.get_mut(index) {
             (flow.end, flow.label_rx) = (end, label);
+            flow.agreement = Some(agreement);
         }
         Ok(())
     }

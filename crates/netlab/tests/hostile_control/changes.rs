@@ -4,16 +4,17 @@
 use crate::Case;
 use crate::Outcome::{GoesOn, Session};
 use crate::arena::{Arena, As, At, extend};
-use crate::common::graph;
+use crate::common::{graph, offer};
 use crate::{dialer, listener};
 use dacapo_core::{Code, CoreEvent};
+use dacapo_wire::attribute::{AttributeForm, key};
 use dacapo_wire::change::{Abort, Cannot, Done, Mode, Prepare, Ready, Request, Switched};
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::message::Message;
-use dacapo_wire::session::End;
+use dacapo_wire::session::{End, FlowOffer};
 
 pub fn cases() -> Vec<Case> {
-    let parts = [prepares(), refusals(), bases(), storms(), answers(), crossing()];
+    let parts = [prepares(), refusals(), loosened(), bases(), storms(), answers(), crossing()];
     parts.into_iter().flatten().collect()
 }
 
@@ -144,6 +145,48 @@ fn refusals() -> Vec<Case> {
             arena.push(&bytes);
         }),
     ]
+}
+
+/// A flow of which this is asked, by a graph that keeps it, and a proposal of another graph.
+fn loosen(arena: &mut Arena, key: u16, before: &[&str], after: &[&str]) {
+    let asked = AttributeForm { key, min: Some(1), ..AttributeForm::default() };
+    let mut flow = FlowOffer { attributes: vec![asked], ..offer("kept", before) };
+    flow.datagram_len = 1_452;
+    arena.begin(At::Active, "raw", vec![flow]);
+    propose(arena, 1, |prepare| prepare.graph = graph(after));
+}
+
+fn loosened() -> Vec<Case> {
+    let goes_on = |name, script| listener(name, At::Greeted, GoesOn, script);
+    vec![
+        goes_on("PREPARE that gives up the order that was agreed", |arena| {
+            loosen(arena, key::ORDER, &["sequence", "checksum"], &["checksum"]);
+            expect_refused(arena);
+        }),
+        goes_on("PREPARE that lets units come twice", |arena| {
+            loosen(arena, key::DUPLICATES, &["sequence"], &[]);
+            expect_refused(arena);
+        }),
+        goes_on("PREPARE that notices no changes any more", |arena| {
+            loosen(arena, key::INTEGRITY, &["sequence", "checksum"], &["sequence"]);
+            expect_refused(arena);
+        }),
+        goes_on("PREPARE that gives up what nobody has asked for", |arena| {
+            loosen(arena, key::ORDER, &["sequence", "checksum"], &["sequence"]);
+            assert!(answered(arena).is_ok());
+        }),
+        goes_on("PREPARE that gives up what the first graph did not keep", |arena| {
+            loosen(arena, key::INTEGRITY, &["sequence"], &[]);
+            assert!(answered(arena).is_ok());
+        }),
+    ]
+}
+
+/// The proposal is refused and counted.
+fn expect_refused(arena: &mut Arena) {
+    expect_cannot(arena, Code::Refused);
+    let core = arena.core;
+    assert_eq!(arena.lab.world.core(core).counters().changes_refused, 1);
 }
 
 /// SWITCHED for the raw peer's flow.
