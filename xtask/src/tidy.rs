@@ -16,6 +16,7 @@ mod banned;
 mod decoders;
 mod documents;
 mod edges;
+mod face;
 pub mod ignored;
 mod layout;
 pub mod lexer;
@@ -32,8 +33,9 @@ use tree::Tree;
 
 type Rule = fn(&Tree) -> Vec<Problem>;
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     edges::check,
+    face::check,
     layout::check,
     limits::check,
     unwrap::check,

@@ -22,7 +22,6 @@ pub mod transfer;
 pub mod uri;
 mod xtp_flows;
 
-pub use dacapo_core as core;
 #[cfg(feature = "emulator")]
 pub use dacapo_emulator as emulator;
 #[cfg(feature = "safenet-net")]

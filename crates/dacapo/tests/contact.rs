@@ -9,7 +9,7 @@ mod media;
 
 use dacapo::Plan;
 use dacapo::access::{Sinks, Wanted};
-use dacapo::core::{JoinParams, Ledger};
+use dacapo_core::{JoinParams, Ledger};
 use lab::{Lab, Ports};
 use media::{Folder, GRAPH, movie_session};
 use std::time::Duration;

@@ -7,7 +7,7 @@ mod media;
 
 use dacapo::Plan;
 use dacapo::access::{Progress, Sinks, Snapshot, Wanted};
-use dacapo::core::{CoreConfig, CoreEvent, SessionId};
+use dacapo_core::{CoreConfig, CoreEvent, SessionId};
 use dacapo_link::{LinkConfig, LinkStats};
 use dacapo_media::TestMovie;
 use dacapo_media::testmovie::TestSound;

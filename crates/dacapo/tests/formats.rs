@@ -94,7 +94,7 @@ fn carry(folder: &Folder, sources: &[&str], lose: fn(u64) -> bool) -> Vec<PathBu
     world.lose = Box::new(lose);
     world.begin(std::mem::take(&mut sinks.ports));
     world.run_to_end(sources.len(), 60_000);
-    assert!(world.ledgers.values().all(dacapo::core::Ledger::closes), "{:?}", world.ledgers);
+    assert!(world.ledgers.values().all(dacapo_core::Ledger::closes), "{:?}", world.ledgers);
     let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|it| it.unwrap().path()).collect();
     files.sort();
     files

@@ -4,13 +4,13 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
-use dacapo::core::{
-    BeginError, Code, CoreEvent, Ending, Error, JoinRequest, Ledger, Port, SessionProvider,
-    SessionSpec, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
-};
 use dacapo::host::Host;
 use dacapo::{Dial, Dialed};
 use dacapo_base::{Time, Tolerance};
+use dacapo_core::{
+    BeginError, Code, CoreEvent, Ending, Error, JoinRequest, Ledger, Port, SessionProvider,
+    SessionSpec, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
+};
 use dacapo_security::Identity;
 use dacapo_sys::poll::Waker;
 use dacapo_transport::shm::{self, Shm};

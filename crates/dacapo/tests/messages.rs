@@ -9,7 +9,7 @@ mod lab;
 use dacapo::access::Progress;
 use dacapo::access::messages::{Ending, Inbox, Outcome, Ticket};
 use dacapo::access::raw::{RawReceiver, RawSender, RawSource};
-use dacapo::core::{
+use dacapo_core::{
     GIVE_UP_AFTER, JoinParams, JoinRequest, Port, SessionId, SessionProvider, SessionSpec,
 };
 use dacapo_lift::DropReason;

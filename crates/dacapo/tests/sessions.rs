@@ -10,10 +10,10 @@ mod world;
 
 use dacapo::access::{Progress, Sinks, Speed, Wanted};
 use dacapo::command::State;
-use dacapo::core::{Ending, Ledger, Port, Sink, Taken, UnitView};
 use dacapo::plan::Assumptions;
 use dacapo::{Command, Inspection, Plan};
 use dacapo_base::{Random, Time};
+use dacapo_core::{Ending, Ledger, Port, Sink, Taken, UnitView};
 use dacapo_lift::DropReason;
 use dacapo_media::{FileInput, TestMovie, avi};
 use dacapo_wire::media::{FLAG_TRICK, Header, LEN};

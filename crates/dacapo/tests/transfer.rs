@@ -8,12 +8,12 @@ mod lab;
 mod media;
 
 use dacapo::Attributes;
-use dacapo::core::{BeginError, JoinParams, Ledger, Port, Source, SourcePoll, UnitWriter};
 use dacapo::plan::{Assumptions, BytesFlow, Plan};
 use dacapo::transfer::{
     DATA_LEN, FileSink, FileSource, Input, Place, TransferProgress, TransferSnapshot, UNIT_LEN_MAX,
 };
 use dacapo_base::{Random, Time};
+use dacapo_core::{BeginError, JoinParams, Ledger, Port, Source, SourcePoll, UnitWriter};
 use dacapo_wire::session::Direction;
 use lab::Lab;
 use media::Folder;

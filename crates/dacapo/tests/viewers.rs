@@ -6,10 +6,10 @@
 mod lab;
 mod media;
 
-use dacapo::core::{Code, JoinParams, Port, Sink, Taken, UnitView};
 use dacapo::plan::{Assumptions, attribute_forms};
 use dacapo::{Attributes, Plan};
 use dacapo_base::Time;
+use dacapo_core::{Code, JoinParams, Port, Sink, Taken, UnitView};
 use dacapo_media::TestMovie;
 use dacapo_media::testmovie::TestSound;
 use dacapo_qos::AttributeKey;

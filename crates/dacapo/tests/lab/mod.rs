@@ -1,11 +1,11 @@
 //! One creator and any number of sessions with it, over links of the emulator, in virtual time.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use dacapo::core::{
+use dacapo_base::Time;
+use dacapo_core::{
     CoreConfig, CoreEvent, Error, JoinParams, Ledger, PeerId, Port, SessionId, SessionProvider,
     SessionSpec,
 };
-use dacapo_base::Time;
 use dacapo_lift::{Catalogue, TransportSpec};
 use dacapo_netlab::{NodeId, World};
 use dacapo_wire::session::FlowOffer;

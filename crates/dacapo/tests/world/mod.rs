@@ -2,12 +2,12 @@
 //!
 //! It can lose datagrams of flows on purpose.
 
-use dacapo::core::{
+use dacapo::{Answer, Command};
+use dacapo_base::{Random, Time};
+use dacapo_core::{
     ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, Ledger, ListenerId, PeerId,
     SessionId, SessionProvider, SessionSpec, Way,
 };
-use dacapo::{Answer, Command};
-use dacapo_base::{Random, Time};
 use dacapo_packet::Layout;
 use dacapo_security::Identity;
 use dacapo_wire::session::{FLOW_ALL, FlowOffer, MODULE_ACCESS};
@@ -105,7 +105,7 @@ impl World {
     }
 
     /// Answers the offer with these ports and lets the flows run.
-    pub fn begin(&mut self, ports: Vec<Option<dacapo::core::Port>>) {
+    pub fn begin(&mut self, ports: Vec<Option<dacapo_core::Port>>) {
         let session = self.session.unwrap();
         self.participant.answer(self.now, session, ports).unwrap();
         let end = self.now + Duration::from_secs(5);
