@@ -1,5 +1,5 @@
-//! Random commands in a random order: each is done, or refused with a reason; nothing panics, stands
-//! still or is kept when all is over.
+//! Random commands in a random order: each is done, or refused with a reason; nothing panics,
+//! stands still or is kept when all is over.
 //!
 //! A million in all; `DACAPO_COMMANDS` says how many of them each of eight pairs of cores gets.
 
