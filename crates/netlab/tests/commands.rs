@@ -108,7 +108,7 @@ impl Chaos {
             0 | 1 => self.dial(at, node),
             2..=5 => self.serve_or_join(at, node),
             6 | 7 => self.answer(at, node),
-            _ => self.to_session(at, node),
+            _ => self.in_session(at, node),
         }
     }
 
@@ -180,7 +180,7 @@ impl Chaos {
         self.note(answered);
     }
 
-    fn to_session(&mut self, at: usize, node: NodeId) {
+    fn in_session(&mut self, at: usize, node: NodeId) {
         let now = self.lab.now();
         let mut sessions = self.known[at].sessions.clone();
         sessions.extend(self.lab.world.core(node).sessions().map(|(id, ..)| id));
