@@ -1,7 +1,7 @@
 //! The `dacapo` command: serve, list, play, control and check sessions of media.
 //!
 //! ```text
-//!   cli (arguments) -> commands/* -> edge (core, signals, descriptors) -> dacapo, the library
+//!   cli (arguments) -> commands/* -> app (core, signals, descriptors) -> dacapo, the library
 //!                          |
 //!                     account, describe, local; of `dacapo-term`: output, progress, folder, exit
 //! ```
@@ -18,7 +18,7 @@ mod local;
 use clap::CommandFactory;
 use cli::{Cli, Command};
 // What both programs have stands for the commands where what is theirs alone does.
-use dacapo_term::{completions, edge, exit, folder, manual, output, program, progress, words};
+use dacapo_term::{app, completions, exit, folder, manual, output, program, progress, words};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -8,8 +8,8 @@
 use super::figures_1998::{ALL_COMMANDS, COMMANDS, PICTURE, PICTURE_AFTER_FIRST, RESPONSE, Then};
 use super::series::{Columns, Series};
 use super::timed::{Measured, TimedPublisher};
+use crate::app::{App, AppEvent, interrupted};
 use crate::cli::BenchControlArgs;
-use crate::edge::{App, AppEvent, interrupted};
 use crate::exit::{Exit, Failure};
 use crate::folder;
 use crate::output::{self, Table, line};
@@ -79,8 +79,8 @@ fn measure(args: &BenchControlArgs, dir: &Path, measured: &Measured) -> Result<S
     let file = dir.join("movie.avi");
     write(&file, &movie)?;
     let server = Server::start(dir, measured)?;
-    let mut edge = App::open()?;
-    let viewed = view(&mut edge, server.addr, args.rounds, &mut progress);
+    let mut app = App::open()?;
+    let viewed = view(&mut app, server.addr, args.rounds, &mut progress);
     let ended = server.end();
     progress.clear();
     let response = viewed?;
@@ -140,61 +140,61 @@ impl Server {
 
 /// Plays, and sends the commands; how long each answer took.
 fn view(
-    edge: &mut App,
+    app: &mut App,
     addr: SocketAddr,
     rounds: u32,
     progress: &mut Progress,
 ) -> Result<Series, Failure> {
-    let peer = edge.connect(&addr.to_string(), None, progress)?;
+    let peer = app.connect(&addr.to_string(), None, progress)?;
     let failed = |error: &dacapo::Error| Failure::core(FAILED, error);
-    let now = edge.reactor().now();
-    let session = edge.core().join(now, peer, SESSION, JoinParams::default());
+    let now = app.reactor().now();
+    let session = app.core().join(now, peer, SESSION, JoinParams::default());
     let session = session.map_err(|error| failed(&error))?;
-    let offered = wait_for(edge, |event| match event {
+    let offered = wait_for(app, |event| match event {
         CoreEvent::Offered { flows, .. } => Some(flows),
         _ => None,
     })?;
     let sinks = Sinks::for_offer(SESSION, &offered, &Wanted::Count);
     let sinks = sinks.map_err(|error| Failure::run_time(FAILED, error))?;
-    let now = edge.reactor().now();
-    edge.core().answer(now, session, sinks.ports).map_err(|error| failed(&error))?;
-    wait_for(edge, |event| matches!(event, CoreEvent::Ready { .. }).then_some(()))?;
-    let now = edge.reactor().now();
-    edge.core().activate(now, session).map_err(|error| failed(&error))?;
-    wait_for(edge, |event| matches!(event, CoreEvent::Active { .. }).then_some(()))?;
+    let now = app.reactor().now();
+    app.core().answer(now, session, sinks.ports).map_err(|error| failed(&error))?;
+    wait_for(app, |event| matches!(event, CoreEvent::Ready { .. }).then_some(()))?;
+    let now = app.reactor().now();
+    app.core().activate(now, session).map_err(|error| failed(&error))?;
+    wait_for(app, |event| matches!(event, CoreEvent::Active { .. }).then_some(()))?;
     let mut response = Series::default();
     for round in 0..rounds {
         for command in ROUND {
-            response.push(ask(edge, session, command)?);
-            play_on(edge, PAUSE)?;
+            response.push(ask(app, session, command)?);
+            play_on(app, PAUSE)?;
         }
         if progress.is_due() {
             progress.show(&format!("round {} of {rounds}", round + 1));
         }
     }
-    edge.leave(peer);
+    app.leave(peer);
     Ok(response)
 }
 
 /// Sends a command and waits for its answer: how long that took, in nanoseconds.
-fn ask(edge: &mut App, session: SessionId, command: Command) -> Result<u64, Failure> {
-    let now = edge.reactor().now();
-    let asked = edge.core().control(now, session, FLOW_ALL, MODULE_ACCESS, &command.encode());
+fn ask(app: &mut App, session: SessionId, command: Command) -> Result<u64, Failure> {
+    let now = app.reactor().now();
+    let asked = app.core().control(now, session, FLOW_ALL, MODULE_ACCESS, &command.encode());
     let request = asked.map_err(|error| Failure::core(FAILED, &error))?;
-    let answer = wait_for(edge, |event| match event {
+    let answer = wait_for(app, |event| match event {
         CoreEvent::ControlAnswered { request: answered, answer, .. } if answered == request => {
             Some(answer)
         }
         _ => None,
     })?;
     answer.map_err(|error| Failure::core(&format!("{FAILED}: {command}"), &error))?;
-    Ok(edge.reactor().now().since(now).as_nanos() as u64)
+    Ok(app.reactor().now().since(now).as_nanos() as u64)
 }
 
-fn play_on(edge: &mut App, time: Duration) -> Result<(), Failure> {
+fn play_on(app: &mut App, time: Duration) -> Result<(), Failure> {
     let end = Instant::now() + time;
     while let Some(left) = end.checked_duration_since(Instant::now()).filter(|it| !it.is_zero()) {
-        if let Some(AppEvent::Signal(signal)) = edge.next(left)? {
+        if let Some(AppEvent::Signal(signal)) = app.next(left)? {
             return Err(interrupted(signal));
         }
     }
@@ -202,11 +202,11 @@ fn play_on(edge: &mut App, time: Duration) -> Result<(), Failure> {
 }
 
 fn wait_for<T>(
-    edge: &mut App,
+    app: &mut App,
     mut wanted: impl FnMut(CoreEvent) -> Option<T>,
 ) -> Result<T, Failure> {
     loop {
-        match edge.next(Duration::from_secs(1))? {
+        match app.next(Duration::from_secs(1))? {
             Some(AppEvent::Signal(signal)) => return Err(interrupted(signal)),
             Some(AppEvent::Core(
                 CoreEvent::SessionEnded { error: Some(error), .. }

@@ -1,8 +1,8 @@
 //! [`Agreement`]: what was agreed of a flow, against which each change is checked at both ends.
 //!
 //! ```text
-//!   OFFER, ANSWER: attributes, graph, transport; JOIN: modules ---> Agreement
-//!   a change, from here or by PREPARE ------------------------------> admits? yes, or why not
+//!   OFFER, ANSWER: attributes, graph, transport ---> Agreement
+//!   a change, from here or by PREPARE ---------------> admits? yes, or why not
 //! ```
 //!
 //! Invariant: what was asked of a flow, and kept by the graph that was agreed, is kept by every
@@ -20,18 +20,16 @@ pub(crate) struct Agreement {
     transport: u16,
     /// What was asked for, and is kept by what was agreed.
     kept: Properties,
-    /// What the other end has; all when it has not said.
-    modules: Vec<u16>,
 }
 
 impl Agreement {
-    /// What a flow begins with: `modules` are those that the other end has said it has.
-    pub fn new(graphs: &Graphs, offer: &FlowOffer, modules: &[u16]) -> Self {
+    /// What a flow begins with.
+    pub fn new(graphs: &Graphs, offer: &FlowOffer) -> Self {
         let given = graphs.above(offer.transport, &offer.graph);
         let asked = asked(&offer.attributes).filter(|property| given.contains(*property));
         let asked: Vec<Property> = asked.collect();
         let (transport, kept) = (offer.transport, Properties::of(&asked));
-        Self { transport, kept, modules: modules.to_vec() }
+        Self { transport, kept }
     }
 
     /// Whether the flow may go on by this graph.
@@ -46,19 +44,20 @@ impl Agreement {
         }
         Ok(())
     }
+}
 
-    /// Whether the other end, which proposes a graph, has said that it has its modules.
-    ///
-    /// # Errors
-    /// [`Code::UnknownModule`] with the one that it has not named.
-    pub fn names(&self, graph: &GraphForm) -> Result<(), Error> {
-        let has = |module: &u16| self.modules.is_empty() || self.modules.contains(module);
-        match graph.nodes.iter().map(|node| node.module).find(|module| !has(module)) {
-            None => Ok(()),
-            Some(module) => {
-                let text = format!("module {module:#06x}, which was not named when it was joined");
-                Err(Error::new(Code::UnknownModule, text))
-            }
+/// Whether the other end, which proposes a graph, has said that it has its modules: it has all when
+/// it has said nothing.
+///
+/// # Errors
+/// [`Code::UnknownModule`] with the one that it has not named.
+pub(crate) fn check_named(modules: &[u16], graph: &GraphForm) -> Result<(), Error> {
+    let has = |module: &u16| modules.is_empty() || modules.contains(module);
+    match graph.nodes.iter().map(|node| node.module).find(|module| !has(module)) {
+        None => Ok(()),
+        Some(module) => {
+            let text = format!("module {module:#06x}, which was not named when it was joined");
+            Err(Error::new(Code::UnknownModule, text))
         }
     }
 }
@@ -83,10 +82,6 @@ fn asked(attributes: &[AttributeForm]) -> impl Iterator<Item = Property> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dacapo_lift::{Catalogue, Entry};
-    use dacapo_wire::graph::NodeForm;
-    use dacapo_wire::medium::Medium;
-    use dacapo_wire::session::Direction;
 
     fn attribute(key: u16, min: Option<i64>, max: Option<i64>) -> AttributeForm {
         AttributeForm { key, min, max, weight: None }
@@ -110,19 +105,8 @@ mod tests {
 
     #[test]
     fn a_module_that_the_other_end_has_not_named_is_refused() {
-        let graphs = Graphs::new(Catalogue::new(Vec::<Entry>::new()));
-        let offer = FlowOffer {
-            flow: 0,
-            name: "flow".into(),
-            direction: Direction::ToCreator,
-            medium: Medium::Raw,
-            ..FlowOffer::default()
-        };
-        let graph = GraphForm { nodes: vec![NodeForm { parent: 0xFF, module: 7, params: vec![] }] };
-        let code = |modules: &[u16]| {
-            let admitted = Agreement::new(&graphs, &offer, modules).names(&graph);
-            admitted.err().map(|error| error.code)
-        };
+        let graph = GraphForm::line([(7, Vec::new())]);
+        let code = |modules: &[u16]| check_named(modules, &graph).err().map(|error| error.code);
         assert_eq!(code(&[]), None, "it has not said");
         assert_eq!(code(&[1, 7]), None);
         assert_eq!(code(&[1]), Some(Code::UnknownModule));

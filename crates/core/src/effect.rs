@@ -37,26 +37,32 @@ pub(crate) enum Effect {
     LoseMember(Place, Error),
     /// The hub of a peer asks what is served here.
     List(PeerId, u32),
-    /// A peer is gone; so many listings were waited for.
-    PeerLost { peer: PeerId, error: Error, lists: usize },
-    /// No sign of life of a peer for too long.
-    ContactLost(PeerId, Error),
-    /// Contact with a peer is back after this time.
-    ContactRestored(PeerId, Duration),
-    /// Contact was back for a while.
-    Calm(PeerId),
-    /// Contact with a peer is still lost, after this time.
-    Waits(PeerId, Duration),
-    /// Where the data path of a peer goes was found out.
-    DataMoved(PeerId),
-    /// The data path of a peer may be open.
-    DataOpen(PeerId),
-    /// The path to a peer takes datagrams of this length now, and took these before.
-    PathLen { peer: PeerId, from: Option<usize>, to: usize },
-    /// How the clock of a peer relates to ours.
-    Clock(PeerId, ClockOffset),
+    /// Something has happened to a peer.
+    Peer(PeerId, PeerNews),
     /// Nothing goes to this address any more.
     CloseData(SocketAddr),
+}
+
+/// What has happened to a peer, for its sessions.
+pub(crate) enum PeerNews {
+    /// It is gone; so many listings were waited for.
+    Lost { error: Error, lists: usize },
+    /// No sign of life for too long.
+    ContactLost(Error),
+    /// Contact is back after this time.
+    ContactRestored(Duration),
+    /// Contact was back for a while.
+    Calm,
+    /// Contact is still lost, after this time.
+    Waits(Duration),
+    /// Where its data path goes was found out.
+    DataMoved,
+    /// Its data path may be open.
+    DataOpen,
+    /// The path takes datagrams of this length now, and took these before.
+    PathLen { from: Option<usize>, to: usize },
+    /// How its clock relates to ours.
+    Clock(ClockOffset),
 }
 
 /// What a call wants done.
@@ -76,6 +82,10 @@ impl Out {
 
     pub fn send(&mut self, session: SessionId, message: Message) {
         self.push(Effect::Send(session, message));
+    }
+
+    pub fn peer(&mut self, peer: PeerId, news: PeerNews) {
+        self.push(Effect::Peer(peer, news));
     }
 
     pub fn pop(&mut self) -> Option<Effect> {

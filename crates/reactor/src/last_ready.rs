@@ -1,7 +1,7 @@
 //! [`LastReady`]: the socket that spoke last, for who turns again and again without waiting.
 //!
 //! ```text
-//!   turn without waiting:  read the hot socket at once      (one call of the system)
+//!   turn without waiting:  read the socket that spoke last     (one call of the system)
 //!   every 40 to 50 us:     ask which sockets are ready      (a call for the look, one to read)
 //! ```
 //!
@@ -79,38 +79,41 @@ mod tests {
 
     #[test]
     fn the_socket_that_spoke_last_is_read_until_it_is_time_to_ask_all() {
-        let mut hot = LastReady::default();
-        assert_eq!(hot.guess(us(0)), None, "nobody has spoken");
-        hot.looked(us(0));
-        hot.brought(us(0), Some(EVENT));
-        let guess = hot.guess(us(49)).unwrap();
+        let mut last_ready = LastReady::default();
+        assert_eq!(last_ready.guess(us(0)), None, "nobody has spoken");
+        last_ready.looked(us(0));
+        last_ready.brought(us(0), Some(EVENT));
+        let guess = last_ready.guess(us(49)).unwrap();
         assert_eq!((guess.token, guess.readable, guess.writable), (7, true, false));
-        assert_eq!(hot.guess(us(50)), None, "all are to be asked");
-        hot.looked(us(50));
-        assert!(hot.guess(us(99)).is_some());
+        assert_eq!(last_ready.guess(us(50)), None, "all are to be asked");
+        last_ready.looked(us(50));
+        assert!(last_ready.guess(us(99)).is_some());
     }
 
     #[test]
     fn who_has_sent_asks_all_while_no_answer_can_be_there() {
-        let mut hot = LastReady::default();
-        hot.looked(us(0));
-        hot.brought(us(0), Some(EVENT));
-        hot.sent();
-        assert!(hot.guess(us(39)).is_some() && !hot.has_time(us(39)), "they were asked just now");
-        assert!(hot.guess(us(40)).is_none() && hot.has_time(us(40)));
-        hot.looked(us(40));
-        assert!(hot.guess(us(89)).is_some(), "nothing was sent since then");
+        let mut last_ready = LastReady::default();
+        last_ready.looked(us(0));
+        last_ready.brought(us(0), Some(EVENT));
+        last_ready.sent();
+        assert!(
+            last_ready.guess(us(39)).is_some() && !last_ready.has_time(us(39)),
+            "they were asked just now"
+        );
+        assert!(last_ready.guess(us(40)).is_none() && last_ready.has_time(us(40)));
+        last_ready.looked(us(40));
+        assert!(last_ready.guess(us(89)).is_some(), "nothing was sent since then");
     }
 
     #[test]
     fn who_is_silent_is_asked_like_all_others() {
-        let mut hot = LastReady::default();
-        hot.brought(us(0), Some(EVENT));
-        hot.looked(us(99));
-        assert!(hot.guess(us(99)).is_some());
-        assert_eq!(hot.guess(us(100)), None);
-        hot.brought(us(200), None);
-        hot.looked(us(200));
-        assert_eq!(hot.guess(us(201)), None, "no event tells of it");
+        let mut last_ready = LastReady::default();
+        last_ready.brought(us(0), Some(EVENT));
+        last_ready.looked(us(99));
+        assert!(last_ready.guess(us(99)).is_some());
+        assert_eq!(last_ready.guess(us(100)), None);
+        last_ready.brought(us(200), None);
+        last_ready.looked(us(200));
+        assert_eq!(last_ready.guess(us(201)), None, "no event tells of it");
     }
 }

@@ -91,7 +91,7 @@ pub struct Reactor {
     turned_at: Time,
     /// The last turn found nothing, and nothing was due.
     was_idle: bool,
-    hot: LastReady,
+    last_ready: LastReady,
     load: Load,
     counters: ReactorCounters,
     /// Of transports that are gone.
@@ -117,7 +117,7 @@ impl Reactor {
             due_at: None,
             turned_at: Time::ZERO,
             was_idle: false,
-            hot: LastReady::default(),
+            last_ready: LastReady::default(),
             load: Load::default(),
             counters: ReactorCounters::default(),
             gone: StatsByKind::default(),
@@ -333,7 +333,7 @@ impl Reactor {
         if !self.ready.is_empty() {
             return Ok(Vec::new());
         }
-        self.hot.looked(now);
+        self.last_ready.looked(now);
         self.poll(Duration::ZERO)
     }
 
@@ -375,10 +375,10 @@ impl Reactor {
         if !wait.is_zero() || !self.ready.is_empty() {
             return None;
         }
-        if self.hot.has_time(now) {
+        if self.last_ready.has_time(now) {
             self.core.touch();
         }
-        self.hot.guess(now)
+        self.last_ready.guess(now)
     }
 
     /// Whether a turn that has found nothing has nothing to do.
@@ -492,7 +492,7 @@ impl Reactor {
         }
         if received > 0 {
             let of_it = |event: &&Event| key_of(event) == token;
-            self.hot.brought(now, self.ready.iter().find(of_it).copied());
+            self.last_ready.brought(now, self.ready.iter().find(of_it).copied());
         }
         if has_room {
             self.transports.note_room(token);

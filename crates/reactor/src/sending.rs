@@ -42,7 +42,7 @@ impl Reactor {
         if !self.core.push(now, id, flow, unit) {
             return None;
         }
-        self.hot.sent();
+        self.last_ready.sent();
         loop {
             if self.transports.is_any_full() {
                 return Some(false);

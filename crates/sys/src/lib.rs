@@ -10,7 +10,7 @@
 //!   udp::Socket ------> transport/udp    poll::Poller ---> the turn loop
 //!   tcp::Listener,
 //!   tcp::Stream ------> transport/tcp
-//!   memory, bell -----> transport/shm
+//!   memory, doorbell -----> transport/shm
 //!   raw, packet, icmp -> xtp-net: IP without UDP, Ethernet, why nobody answers
 //!   unix -------------> local control    signal, term ---> the command line
 //!   pty: programs at a terminal of their own, for tests of them
@@ -23,8 +23,8 @@
 //! - Every descriptor is owned, close-on-exec and, where it can block, non-blocking.
 //! - Bytes and ancillary data from the kernel are parsed with checked access only.
 
-pub mod bell;
 pub mod clock;
+pub mod doorbell;
 mod entropy;
 pub mod faults;
 pub mod icmp;

@@ -3,15 +3,15 @@
 //!
 //! ```text
 //!   program (begin, end, start another) -> args, exit (codes) -> output, progress, words
-//!   edge: a host, with the signals and descriptors that a program waits for; xtp: one of XTP
+//!   app: a host, with the signals and descriptors that a program waits for; xtp: one of XTP
 //!   folder: where they write; manual, completions: what is said of them elsewhere
 //! ```
 //!
 //! What stands here is needed by more than one program; what one alone needs is its own.
 
+pub mod app;
 pub mod args;
 pub mod completions;
-pub mod edge;
 pub mod exit;
 #[cfg(debug_assertions)]
 pub mod faults;

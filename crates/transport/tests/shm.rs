@@ -5,7 +5,7 @@
 mod plain;
 
 use dacapo_base::{Random, Time};
-use dacapo_sys::bell::{Doorbell, Heard};
+use dacapo_sys::doorbell::{Doorbell, Heard};
 use dacapo_sys::memory::SharedMemory;
 use dacapo_transport::conformance::{self, Bare, Side, StreamNet};
 use dacapo_transport::shm::{Config, Link, Shm};

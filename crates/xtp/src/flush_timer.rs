@@ -81,13 +81,13 @@ mod tests {
     fn no_byte_waits_longer_than_the_time() {
         for seed in 0..200 {
             let random = &mut Random::from_number(seed);
-            let (mut hold, mut now) = (FlushTimer::default(), Time::ZERO);
+            let (mut flush_timer, mut now) = (FlushTimer::default(), Time::ZERO);
             let mut written: VecDeque<Time> = VecDeque::new();
             let (mut next, mut end, mut full) = (0_u64, 0_u64, 0);
             for _ in 0..500 {
                 now += Duration::from_micros(random.below(4_000));
                 // Whoever looks is late by no time.
-                if hold.until() <= now && hold.is_over(hold.until(), next) {
+                if flush_timer.until() <= now && flush_timer.is_over(flush_timer.until(), next) {
                     next = end;
                     written.clear();
                 }
@@ -96,7 +96,7 @@ mod tests {
                 let len = 1 + random.below(700);
                 end += len;
                 written.extend((0..len).map(|_| now));
-                hold.begin(now, next, end);
+                flush_timer.begin(now, next, end);
                 while end - next >= 1_000 {
                     next += 1_000;
                     full += 1;
@@ -110,16 +110,16 @@ mod tests {
     #[test]
     fn what_left_in_time_is_waited_for_no_longer() {
         let at = Time::from_millis;
-        let mut hold = FlushTimer::default();
-        assert_eq!(hold.until(), Time::NEVER);
-        hold.begin(at(0), 0, 10);
-        hold.begin(at(4), 0, 20);
-        assert_eq!(hold.until(), at(5));
-        assert!(!hold.is_over(at(5), 10), "the first has left");
-        assert_eq!(hold.until(), at(9));
-        hold.begin(at(8), 20, 30);
-        assert_eq!(hold.until(), at(13));
-        assert!(hold.is_over(at(13), 20));
-        assert_eq!(hold.until(), Time::NEVER);
+        let mut flush_timer = FlushTimer::default();
+        assert_eq!(flush_timer.until(), Time::NEVER);
+        flush_timer.begin(at(0), 0, 10);
+        flush_timer.begin(at(4), 0, 20);
+        assert_eq!(flush_timer.until(), at(5));
+        assert!(!flush_timer.is_over(at(5), 10), "the first has left");
+        assert_eq!(flush_timer.until(), at(9));
+        flush_timer.begin(at(8), 20, 30);
+        assert_eq!(flush_timer.until(), at(13));
+        assert!(flush_timer.is_over(at(13), 20));
+        assert_eq!(flush_timer.until(), Time::NEVER);
     }
 }

@@ -19,8 +19,8 @@ use super::inspect::inspect;
 use super::link::Via;
 use super::play::{self, OTHERS, Played, Wish};
 use super::testmovie;
+use crate::app::{App, AppEvent, interrupted};
 use crate::cli::DemoArgs;
-use crate::edge::{App, AppEvent, interrupted};
 use crate::exit::{Exit, Failure};
 use crate::folder;
 use crate::output::{self, Cell, Ink, Table, line};
@@ -60,10 +60,10 @@ pub fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     testmovie::write(&files.source, &movie, false, true, &mut progress)?;
     let path = args.over.link.as_ref().map(lossy::path_of);
     write_session(&files.session, args.speed, path.as_deref())?;
-    let mut edge = App::open_with(Via::host(&args.over)?)?;
+    let mut app = App::open_with(Via::host(&args.over)?)?;
     let serving = Serving { session: &files.session, speed: args.speed, path: path.as_deref() };
-    let mut server = Server::start(&mut edge, &serving, OTHERS)?;
-    let uri = wait_until_ready(&mut edge, &mut server)?;
+    let mut server = Server::start(&mut app, &serving, OTHERS)?;
+    let uri = wait_until_ready(&mut app, &mut server)?;
     let link = Via::open(&args.over, &uri.authority())?;
     link.iter().for_each(|link| line(format_args!("play  | {}", link.describe())));
     let wanted = Wanted::Save { dir: files.received.clone(), force: true };
@@ -77,13 +77,13 @@ pub fn run(args: &DemoArgs) -> Result<Exit, Failure> {
         give_up: None,
         wait: None,
     };
-    let played = play::play(&mut edge, wish, &mut progress, |edge, progress, _| {
-        if server.handle_ready(edge.reactor()) {
+    let played = play::play(&mut app, wish, &mut progress, |app, progress, _| {
+        if server.handle_ready(app.reactor()) {
             progress.clear();
             server.relay();
         }
     })?;
-    let served = wait_for_end(&mut edge, &mut server)?;
+    let served = wait_for_end(&mut app, &mut server)?;
     let link = link.map(Via::close);
     line("\nThe receiver's account:");
     played.print();
@@ -160,7 +160,7 @@ fn write_session(path: &Path, speed: f64, network: Option<&str>) -> Result<(), F
     explain(path, network)
 }
 
-fn wait_until_ready(edge: &mut App, server: &mut Server) -> Result<Uri, Failure> {
+fn wait_until_ready(app: &mut App, server: &mut Server) -> Result<Uri, Failure> {
     let end = Instant::now() + READY_MAX;
     loop {
         if let Some(authority) = server.authority() {
@@ -173,9 +173,9 @@ fn wait_until_ready(edge: &mut App, server: &mut Server) -> Result<Uri, Failure>
             let text = "it did not become ready; what it said stands above";
             return Err(Failure::run_time("demo: the server", text));
         }
-        match edge.next(left)? {
+        match app.next(left)? {
             Some(AppEvent::Ready(OTHERS)) => {
-                server.handle_ready(edge.reactor());
+                server.handle_ready(app.reactor());
             }
             Some(AppEvent::Signal(signal)) => return Err(interrupted(signal)),
             _ => {}
@@ -184,11 +184,11 @@ fn wait_until_ready(edge: &mut App, server: &mut Server) -> Result<Uri, Failure>
 }
 
 /// Waits for the server's own end; its exit code tells what its account says.
-fn wait_for_end(edge: &mut App, server: &mut Server) -> Result<Option<i32>, Failure> {
+fn wait_for_end(app: &mut App, server: &mut Server) -> Result<Option<i32>, Failure> {
     let end = Instant::now() + END_MAX;
     while !server.has_ended() && Instant::now() < end {
-        if let Some(AppEvent::Ready(OTHERS)) = edge.next(Duration::from_millis(50))? {
-            server.handle_ready(edge.reactor());
+        if let Some(AppEvent::Ready(OTHERS)) = app.next(Duration::from_millis(50))? {
+            server.handle_ready(app.reactor());
         }
     }
     server.relay();

@@ -1,7 +1,7 @@
 //! `dacapo ls`: the sessions that a host serves.
 
+use crate::app::{App, AppEvent, interrupted};
 use crate::cli::LsArgs;
-use crate::edge::{App, AppEvent, interrupted};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Table};
 use crate::progress::Progress;
@@ -13,15 +13,15 @@ use std::time::Duration;
 
 /// Runs the command.
 pub fn run(args: &LsArgs) -> Result<Exit, Failure> {
-    let mut edge = App::open()?;
+    let mut app = App::open()?;
     let mut progress = Progress::new(args.json);
-    let peer = edge.connect(&args.host, args.wait, &mut progress)?;
+    let peer = app.connect(&args.host, args.wait, &mut progress)?;
     let what = format!("list {}", args.host);
-    let now = edge.reactor().now();
-    edge.core().list(now, peer).map_err(|error| Failure::core(&what, &error))?;
-    let sessions = wait(&mut edge, &what);
-    let address = edge.core().peer_address(peer);
-    edge.leave(peer);
+    let now = app.reactor().now();
+    app.core().list(now, peer).map_err(|error| Failure::core(&what, &error))?;
+    let sessions = wait(&mut app, &what);
+    let address = app.core().peer_address(peer);
+    app.leave(peer);
     let sessions = sessions?;
     let uri = |name: &str| uri(&args.host, address, name);
     if args.json {
@@ -34,9 +34,9 @@ pub fn run(args: &LsArgs) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn wait(edge: &mut App, what: &str) -> Result<Vec<SessionEntry>, Failure> {
+fn wait(app: &mut App, what: &str) -> Result<Vec<SessionEntry>, Failure> {
     loop {
-        match edge.next(Duration::from_secs(1))? {
+        match app.next(Duration::from_secs(1))? {
             Some(AppEvent::Core(CoreEvent::Listing { sessions, .. })) => {
                 return sessions.map_err(|error| Failure::core(what, &error));
             }

@@ -24,8 +24,8 @@ mod stage;
 mod sums;
 
 use super::child::Child;
+use crate::app::{config_from_env, interrupted};
 use crate::cli::{BenchNetArgs, NetTransport, NetWhat, or_usage};
-use crate::edge::{config_from_env, interrupted};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Progress;

@@ -7,7 +7,7 @@
 
 use super::flow;
 use super::look::Look;
-use crate::edge::{App, AppEvent};
+use crate::app::{App, AppEvent};
 use crate::exit::{Exit, Failure};
 use crate::output::line;
 use dacapo::Error;
@@ -25,20 +25,20 @@ const PORTS_PER_CALL: usize = 16;
 /// Serves at so many ports until standard input ends, or a signal comes.
 pub fn serve(ports: u32) -> Result<Exit, Failure> {
     let failed = |error: &Error| Failure::core("bench scale: the far end", error);
-    let mut edge = App::open()?;
+    let mut app = App::open()?;
     let addrs = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); ports as usize];
     for some in addrs.chunks(PORTS_PER_CALL) {
-        edge.host.listen(some).map_err(|error| failed(&error))?;
+        app.host.listen(some).map_err(|error| failed(&error))?;
     }
     let spec = flow::spec()?;
-    let published = edge.core().publish(spec, Box::new(flow::Idle));
+    let published = app.core().publish(spec, Box::new(flow::Idle));
     published.map_err(|error| failed(&error))?;
-    let watched = edge.reactor().watch(stdin().as_fd(), INPUT);
+    let watched = app.reactor().watch(stdin().as_fd(), INPUT);
     watched.map_err(|error| Failure::run_time("bench scale: standard input", error))?;
-    let addresses: Vec<String> = edge.host.listening().iter().map(ToString::to_string).collect();
+    let addresses: Vec<String> = app.host.listening().iter().map(ToString::to_string).collect();
     line(json!({ "event": "listening", "addresses": addresses }));
     loop {
-        match edge.next(Duration::from_secs(60))? {
+        match app.next(Duration::from_secs(60))? {
             Some(AppEvent::Signal(signal)) => return Ok(Exit::Signal(signal)),
             Some(AppEvent::Ready(_)) => {
                 let mut words = [0; 256];
@@ -48,7 +48,7 @@ pub fn serve(ports: u32) -> Result<Exit, Failure> {
                 }
                 let asked = words.iter().take(len).filter(|byte| **byte == b'\n').count();
                 for _ in 0..asked {
-                    line(Look::at(edge.core())?.to_json());
+                    line(Look::at(app.core())?.to_json());
                 }
             }
             Some(AppEvent::Core(_)) | None => {}

@@ -12,7 +12,7 @@ use super::super::child::Child;
 use super::flow::{Idle, NAME};
 use super::look::Look;
 use super::show::Both;
-use crate::edge::{App, AppEvent, interrupted};
+use crate::app::{App, AppEvent, interrupted};
 use crate::exit::Failure;
 use crate::progress::Progress;
 use dacapo::Error;
@@ -36,7 +36,7 @@ enum Then {
 
 /// The end that joins.
 pub struct Near<'a> {
-    edge: App,
+    app: App,
     child: &'a mut Child,
     progress: &'a mut Progress,
     /// The far end, by each of its ports to which there is a connection.
@@ -56,9 +56,9 @@ impl<'a> Near<'a> {
     /// # Errors
     /// As [`App::open`].
     pub fn open(child: &'a mut Child, progress: &'a mut Progress) -> Result<Self, Failure> {
-        let edge = App::open()?;
+        let app = App::open()?;
         let (peers, active, then) = (Vec::new(), BTreeSet::new(), Then::Keep);
-        Ok(Self { edge, child, progress, peers, next: 0, active, opened: 0, ended: 0, then })
+        Ok(Self { app, child, progress, peers, next: 0, active, opened: 0, ended: 0, then })
     }
 
     /// Connects to so many of the ports, in all.
@@ -70,7 +70,7 @@ impl<'a> Near<'a> {
             let address = self.child.addresses.get(self.peers.len());
             let remote = address.and_then(|it| it.parse::<SocketAddr>().ok());
             let remote = remote.ok_or_else(|| failed("the far end has no further port"))?;
-            let peer = self.edge.host.connect(remote).map_err(core)?;
+            let peer = self.app.host.connect(remote).map_err(core)?;
             self.opened = 0;
             self.drive("connections", 1, |near| Ok(near.opened))?;
             self.peers.push(peer);
@@ -137,7 +137,7 @@ impl<'a> Near<'a> {
     /// # Errors
     /// The far end is gone, or the system does not tell.
     pub fn look(&mut self) -> Result<Both, Failure> {
-        let near = Look::at(self.edge.core())?;
+        let near = Look::at(self.app.core())?;
         let far = Look::from_json(&self.child.ask("look")?);
         let far = far.ok_or_else(|| failed("the far end speaks nonsense"))?;
         Ok(Both { near, far })
@@ -145,11 +145,11 @@ impl<'a> Near<'a> {
 
     /// Takes leave of the far end.
     pub fn leave(mut self) {
-        let now = self.edge.reactor().now();
+        let now = self.app.reactor().now();
         for peer in std::mem::take(&mut self.peers) {
-            self.edge.core().disconnect(now, peer);
+            self.app.core().disconnect(now, peer);
         }
-        self.edge.reactor().flush(Duration::from_millis(50));
+        self.app.reactor().flush(Duration::from_millis(50));
     }
 
     /// Joins so many sessions, [`WINDOW`] at a time, until `done` says that all are; how long it
@@ -201,7 +201,7 @@ impl<'a> Near<'a> {
 
     /// Does what comes within `most`.
     fn turn(&mut self, most: Duration) -> Result<(), Failure> {
-        match self.edge.next(most)? {
+        match self.app.next(most)? {
             Some(AppEvent::Signal(signal)) => Err(interrupted(signal)),
             Some(AppEvent::Core(event)) => self.handle(event),
             Some(AppEvent::Ready(_)) | None => Ok(()),
@@ -211,19 +211,19 @@ impl<'a> Near<'a> {
     fn join(&mut self) -> Result<(), Failure> {
         self.next = (self.next + 1) % self.peers.len().max(1);
         let Some(peer) = self.peers.get(self.next).copied() else { return Ok(()) };
-        let now = self.edge.reactor().now();
-        let joined = self.edge.core().join(now, peer, NAME, JoinParams::default());
+        let now = self.app.reactor().now();
+        let joined = self.app.core().join(now, peer, NAME, JoinParams::default());
         joined.map(|_| ()).map_err(core)
     }
 
     fn close(&mut self, session: SessionId) -> Result<(), Failure> {
-        let now = self.edge.reactor().now();
-        self.edge.core().close(now, session).map_err(core)
+        let now = self.app.reactor().now();
+        self.app.core().close(now, session).map_err(core)
     }
 
     fn handle(&mut self, event: CoreEvent) -> Result<(), Failure> {
-        let now = self.edge.reactor().now();
-        let engine = self.edge.core();
+        let now = self.app.reactor().now();
+        let engine = self.app.core();
         match event {
             CoreEvent::PeerOpen { .. } => {
                 self.opened += 1;

@@ -85,9 +85,8 @@ impl Core {
         let no_peer = || Error::new(Code::NoSuchThing, "the peer is not open");
         let it = self.peers.get(peer).ok_or_else(no_peer)?;
         let (graphs, random) = (&self.shared.graphs, &mut self.shared.random);
-        let conn = it.open_conn();
         let join = served::introduce(graphs, random, it, name, wishes)?;
-        let conn = conn?;
+        let conn = it.open_conn()?;
         if self.session_count() >= SESSIONS_MAX {
             return Err(Error::new(Code::TooMany, "sessions"));
         }

@@ -187,6 +187,7 @@ impl Core {
             self.schedule.set(self.sessions.turns().chain(self.fan_outs.turns()));
         }
         self.sessions.set_may_give(false);
+        self.fan_outs.set_may_give(false);
         let order = self.schedule.take();
         let equals = order.chunk_by(|one, next| one.priority == next.priority);
         let found = equals.map(|equals| self.poll_equals(now, equals)).find(Option::is_some);
@@ -202,7 +203,7 @@ impl Core {
     #[must_use]
     pub fn may_give(&self) -> bool {
         let may_give = self.sessions.may_give() || self.sessions.is_changed();
-        let waits = !self.outbox.copies.is_empty() || !self.fan_outs.is_empty();
+        let waits = !self.outbox.copies.is_empty() || self.fan_outs.may_give();
         may_give || waits
     }
 
@@ -246,15 +247,9 @@ impl Core {
     /// kept for the others, and go before the next packet of any flow.
     fn poll_fan_out(&mut self, now: Time, id: FanOutId) -> Option<Transmit> {
         let mut out = Out::default();
-        let (shared, counters) = (&mut self.shared, &mut self.counters);
-        let packet = self.fan_outs.ask(id, &mut out, |it, told| {
-            if !it.may_give(now) {
-                return None;
-            }
-            counters.flows_asked += 1;
-            it.poll_packet(&mut shared.flow(now), told)
-        });
+        let packet = self.fan_outs.poll_packet(&mut self.shared.flow(now), id, &mut out);
         self.route(now, out);
+        self.counters.flows_asked += u64::from(packet.is_some());
         let mut packet = packet.flatten()?;
         let it = self.fan_outs.get(id);
         let Some((it, remote)) = it.and_then(|it| Some((it, it.group()?))) else {
@@ -272,14 +267,15 @@ impl Core {
 
     /// Gives what fan-outs over streams have to the streams of their members: a view for each.
     fn fan_out(&mut self, now: Time) {
-        for id in self.fan_outs.over_streams().to_vec() {
+        let mut at = 0;
+        // None begins meanwhile; when one ends, the one behind it is asked the next time.
+        while let Some(&id) = self.fan_outs.over_streams().get(at) {
+            at += 1;
             for _ in 0..FAN_OUT_PACKETS_MAX {
-                let (mut out, shared) = (Out::default(), &mut self.shared);
+                let mut out = Out::default();
                 let is_awake = self.fan_outs.is_awake(id);
-                let packet = is_awake.then(|| {
-                    self.fan_outs
-                        .with(id, &mut out, |it, told| it.poll_packet(&mut shared.flow(now), told))
-                });
+                let packet = is_awake
+                    .then(|| self.fan_outs.poll_packet(&mut self.shared.flow(now), id, &mut out));
                 self.route(now, out);
                 let Some(packet) = packet.flatten().flatten() else { break };
                 self.share_out(now, id, packet);
@@ -299,6 +295,9 @@ impl Core {
             }
         }
         pool.free(packet);
+        if behind.is_empty() {
+            return;
+        }
         let most = BACKLOG_BYTES_MAX >> 20;
         let text = format!("the participant is {most} MiB behind what is sent to all");
         let mut out = Out::default();

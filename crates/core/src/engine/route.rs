@@ -3,7 +3,7 @@
 use super::Core;
 use crate::config::SESSIONS_MAX;
 use crate::control::ControlEvent;
-use crate::effect::{Effect, Out};
+use crate::effect::{Effect, Out, PeerNews};
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
 use crate::flow::{FlowEvent, FlowOut};
@@ -101,42 +101,39 @@ impl Core {
                 self.in_peers(now, out, |peers, cx, out| peers.send_hub(cx, id, &listing, out));
             }
             Effect::CloseData(remote) => self.outbox.closed_data.push(remote),
-            other => self.apply_of_peer(now, other, out),
+            Effect::Peer(id, news) => self.apply_news(now, id, news, out),
         }
     }
 
     /// What happens to a peer, for its sessions.
-    fn apply_of_peer(&mut self, now: Time, effect: Effect, out: &mut Out) {
-        match effect {
-            Effect::PeerLost { peer, error, lists } => {
-                self.lose_peer(now, peer, &error, lists, out)
-            }
-            Effect::ContactLost(id, error) => self.lose_contact(now, id, &error, out),
-            Effect::ContactRestored(id, after) => {
+    fn apply_news(&mut self, now: Time, id: PeerId, news: PeerNews, out: &mut Out) {
+        match news {
+            PeerNews::Lost { error, lists } => self.lose_peer(now, id, &error, lists, out),
+            PeerNews::ContactLost(error) => self.lose_contact(now, id, &error, out),
+            PeerNews::ContactRestored(after) => {
                 self.for_sessions_with(now, id, out, |it, cx, out| {
                     it.restore_contact(cx.now, after);
                     out.event(CoreEvent::ContactRestored { session: it.id(), after });
                 })
             }
-            Effect::Calm(id) => self.for_sessions_with(now, id, out, |it, cx, _| {
+            PeerNews::Calm => self.for_sessions_with(now, id, out, |it, cx, _| {
                 it.lengthen_patience(cx, Duration::ZERO);
             }),
-            Effect::Waits(id, waited) => self.give_up(now, id, waited, out),
+            PeerNews::Waits(waited) => self.give_up(now, id, waited, out),
             // They may send from now on.
-            Effect::DataMoved(id) => self.sessions.wake_with(id),
-            Effect::DataOpen(id) => {
+            PeerNews::DataMoved => self.sessions.wake_with(id),
+            PeerNews::DataOpen => {
                 for session in self.sessions.unanswered(id) {
                     self.with_session(now, session, out, |it, cx, out| it.answer_if_open(cx, out));
                 }
             }
-            Effect::PathLen { peer, from, to } => self.tell_path_len(now, peer, from, to, out),
-            Effect::Clock(id, clock) => {
+            PeerNews::PathLen { from, to } => self.tell_path_len(now, id, from, to, out),
+            PeerNews::Clock(clock) => {
                 let ids: Vec<SessionId> = self.sessions.with_peer(id).collect();
                 for session in ids {
                     self.sessions.adjust(session, |session| session.handle_clock(clock));
                 }
             }
-            _ => {}
         }
     }
 

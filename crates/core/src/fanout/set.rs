@@ -13,7 +13,7 @@ use crate::ready_table::ReadyTable;
 use crate::schedule::{Asked, Turn};
 use crate::shared::Shared;
 use dacapo_base::Time;
-use dacapo_packet::Pool;
+use dacapo_packet::{Packet, Pool};
 use dacapo_wire::session::FlowOffer;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -26,6 +26,8 @@ pub(crate) struct FanOuts {
     all: ReadyTable<FanOutId, FanOut>,
     /// Those that go to the streams of their members.
     over_streams: Vec<FanOutId>,
+    /// One may have something to send, or it was not asked since this was cleared.
+    may_give: bool,
 }
 
 impl FanOuts {
@@ -86,11 +88,13 @@ impl FanOuts {
 
     /// The path to a member takes datagrams of this length.
     pub fn set_len(&mut self, pool: &mut Pool, id: FanOutId, place: Place, len: usize) {
+        self.may_give = true;
         self.all.with(id, |it| it.set_len(pool, place, len));
     }
 
     /// What a session says of its part.
     pub fn note(&mut self, now: Time, id: FanOutId, place: Place, part: Part) {
+        self.may_give = true;
         self.all.with(id, |it| it.note(now, place, part));
     }
 
@@ -124,6 +128,7 @@ impl FanOuts {
     /// # Errors
     /// See [`FanOut::command`].
     pub fn command(&mut self, now: Time, id: FanOutId, payload: &[u8]) -> Result<Vec<u8>, Error> {
+        self.may_give = true;
         let gone = || Err(Error::new(Code::NoSuchThing, "the flow to the group is gone"));
         self.all.with(id, |it| it.command(now, payload)).unwrap_or_else(gone)
     }
@@ -135,45 +140,52 @@ impl FanOuts {
         out: &mut Out,
         body: impl FnOnce(&mut FanOut, &mut FlowOut) -> R,
     ) -> Option<R> {
+        self.may_give = true;
         let mut told = FlowOut::default();
         let result = self.all.with(id, |it| body(it, &mut told));
-        if !told.is_empty() {
-            out.push(Effect::FanOut(id, told));
-        }
+        tell(id, told, out);
         result
     }
 
-    /// The same for one that is awake, and is only asked.
-    pub fn ask<R>(
+    /// Asks one that is awake for its next packet, and touches it, if it may have one.
+    pub fn poll_packet(
         &mut self,
+        cx: &mut Context<'_>,
         id: FanOutId,
         out: &mut Out,
-        body: impl FnOnce(&mut FanOut, &mut FlowOut) -> R,
-    ) -> Option<R> {
+    ) -> Option<Option<Packet>> {
         let mut told = FlowOut::default();
-        let result = self.all.ask(id, |it, is_touched| {
+        let packet = self.all.ask(id, |it, is_touched| {
+            if !it.may_give(cx.now) {
+                return None;
+            }
             *is_touched = true;
-            body(it, &mut told)
+            Some(it.poll_packet(cx, &mut told))
         });
-        if !told.is_empty() {
-            out.push(Effect::FanOut(id, told));
-        }
-        result
+        tell(id, told, out);
+        packet.flatten()
     }
 
     /// The source of one may have something again.
     pub fn wake_source(&mut self, now: Time, id: FanOutId) {
+        self.may_give = true;
         self.all.with(id, |it| it.wake(now));
     }
 
     /// Hands a unit over to one, past its source.
     pub fn push(&mut self, cx: &mut Context<'_>, id: FanOutId, unit: &[u8]) -> Option<bool> {
+        self.may_give = true;
         self.all.with(id, |it| it.push(cx, unit))
     }
 
-    /// Whether there is none that is asked: to a group that is awake, or over streams.
-    pub fn is_empty(&self) -> bool {
-        self.over_streams.is_empty() && !self.is_changed() && self.all.awake().next().is_none()
+    /// Whether one may have something to send that was not asked since this was cleared; those
+    /// over streams are asked each time.
+    pub fn may_give(&self) -> bool {
+        self.may_give || self.is_changed() || !self.over_streams.is_empty()
+    }
+
+    pub fn set_may_give(&mut self, may_give: bool) {
+        self.may_give = may_give;
     }
 
     /// Looks at those that are awake; how many they are.
@@ -199,7 +211,7 @@ impl FanOuts {
     }
 
     pub fn wake_due(&mut self, now: Time) {
-        self.all.wake_due(now);
+        self.may_give |= self.all.wake_due(now);
     }
 
     /// For tests: from now on who rests is not woken by time.
@@ -240,5 +252,12 @@ impl FanOuts {
     pub fn shift(&mut self, by: Duration) {
         let all: Vec<FanOutId> = self.all.iter().map(|(id, _)| id).collect();
         all.into_iter().for_each(|id| _ = self.all.with(id, |it| it.shift(by)));
+    }
+}
+
+/// What one tells goes out.
+fn tell(id: FanOutId, told: FlowOut, out: &mut Out) {
+    if !told.is_empty() {
+        out.push(Effect::FanOut(id, told));
     }
 }

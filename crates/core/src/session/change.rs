@@ -15,6 +15,7 @@
 
 use super::setup::extend;
 use super::{FlowEnd, Session, SessionCx, no_session};
+use crate::agreement::check_named;
 use crate::effect::Out;
 use crate::error::{Code, Error};
 use crate::flow::epoch::RxEpoch;
@@ -165,7 +166,8 @@ impl Session {
         wanted.graph = prepare.graph.clone();
         let graphs = &cx.shared.graphs;
         graphs.check(&wanted, len)?;
-        flow.may_be_asked_for(graphs, &wanted.graph)?;
+        check_named(&self.modules, &wanted.graph)?;
+        flow.admits(graphs, &wanted.graph)?;
         let built = graphs.build(&wanted.graph, len, wanted.unit_len_max as usize)?;
         let ordered = graphs.gives_order(wanted.transport, &wanted.graph);
         let label = self.allot(cx, index, prepare.epoch)?;

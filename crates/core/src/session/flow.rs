@@ -89,15 +89,6 @@ impl Flow {
         self.agreement.as_ref().map_or(Ok(()), |agreement| agreement.admits(graphs, graph))
     }
 
-    /// Whether the other end may propose this graph.
-    ///
-    /// # Errors
-    /// See [`Agreement::admits`] and [`Agreement::names`].
-    pub fn may_be_asked_for(&self, graphs: &Graphs, graph: &GraphForm) -> Result<(), Error> {
-        self.admits(graphs, graph)?;
-        self.agreement.as_ref().map_or(Ok(()), |agreement| agreement.names(graph))
-    }
-
     /// The other end's label has come.
     pub fn set_label_tx(&mut self, label: u32) {
         match &mut self.end {

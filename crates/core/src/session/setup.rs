@@ -418,7 +418,7 @@ impl Session {
                 FlowEnd::Receiver(Box::new(flow))
             }
         };
-        let agreement = Agreement::new(&cx.shared.graphs, &offer, &self.modules);
+        let agreement = Agreement::new(&cx.shared.graphs, &offer);
         if let Some(flow) = self.flows.get_mut(index) {
             (flow.end, flow.label_rx) = (end, label);
             flow.agreement = Some(agreement);

@@ -351,7 +351,7 @@ mod tests {
     }
 
     /// Pictures at 25 per second and 1,000 bytes of sound per second.
-    fn weaver(live: bool) -> Interleaver<Strip> {
+    fn interleaver(live: bool) -> Interleaver<Strip> {
         let formats = [
             Format::Video(VideoFormat::new(64, 48, 25, 1)),
             Format::Audio(AudioFormat::new(SampleEncoding::U8, 1, 1_000)),
@@ -363,7 +363,7 @@ mod tests {
 
     impl Feed {
         fn new(live: bool) -> Self {
-            Self(weaver(live), [0; 2])
+            Self(interleaver(live), [0; 2])
         }
 
         fn give(&mut self, stream: usize, generation: u32, index: u32, flags: u8) -> Placed {
@@ -467,7 +467,7 @@ mod tests {
     fn no_header_makes_more_than_a_bounded_multiple_of_what_came() {
         for seed in 0..200 {
             let mut random = Random::from_number(seed);
-            let mut weaver = weaver(random.chance(0.5));
+            let mut interleaver = interleaver(random.chance(0.5));
             let mut came = 0;
             for number in 0..60 {
                 let mut header = Header {
@@ -483,12 +483,12 @@ mod tests {
                 let body = vec![1; random.below(200) as usize];
                 came += body.len() as u64;
                 let stream = random.below(3) as usize;
-                weaver.lost(stream, random.below(100), random.next_u64() >> random.below(64));
-                weaver.unit(stream, Piece { number, header: &header, body: &body }).unwrap();
+                interleaver.lost(stream, random.below(100), random.next_u64() >> random.below(64));
+                interleaver.unit(stream, Piece { number, header: &header, body: &body }).unwrap();
             }
-            (0..3).for_each(|stream| drop(weaver.close(stream)));
+            (0..3).for_each(|stream| drop(interleaver.close(stream)));
             let most = came * (FILL_FACTOR + 1) + FILL_BYTES;
-            assert!(weaver.output.1 <= most, "seed {seed}: {} > {most}", weaver.output.1);
+            assert!(interleaver.output.1 <= most, "seed {seed}: {} > {most}", interleaver.output.1);
         }
     }
 }

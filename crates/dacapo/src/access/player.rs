@@ -215,7 +215,7 @@ struct Held {
 
 /// The flows that go to one player.
 struct Playing {
-    weaver: Interleaver<ToPlayer>,
+    interleaver: Interleaver<ToPlayer>,
     open_count: usize,
     pipe: Arc<Pipe>,
 }
@@ -270,8 +270,8 @@ fn play_with(
         false => run(&theirs, child, input, &streams),
     };
     thread::Builder::new().name("player".to_owned()).spawn(run).map_err(|error| failed(&error))?;
-    let weaver = Interleaver::new(ToPlayer(Arc::clone(&pipe)), &formats, true);
-    let playing = Playing { weaver, open_count: parts.len(), pipe: Arc::clone(&pipe) };
+    let interleaver = Interleaver::new(ToPlayer(Arc::clone(&pipe)), &formats, true);
+    let playing = Playing { interleaver, open_count: parts.len(), pipe: Arc::clone(&pipe) };
     let playing = Arc::new(Mutex::new(playing));
     let sink = |(stream, part): (usize, Part)| {
         let arrivals = part.arrivals();
@@ -371,7 +371,7 @@ impl PlayerSink {
     fn show(&mut self, number: u64, held: &Held) {
         let mut playing = self.playing.lock().unwrap_or_else(PoisonError::into_inner);
         let piece = Piece { number, header: &held.header, body: &held.body };
-        let placed = playing.weaver.unit(held.stream, piece);
+        let placed = playing.interleaver.unit(held.stream, piece);
         let dropped = playing.pipe.lock().dropped;
         drop(playing);
         let progress: &Progress = &self.arrivals.progress;
@@ -553,7 +553,7 @@ mod tests {
         assert_eq!(find_player(Some("relative:/nonexistent".as_ref())), None);
         let (sinks, handle) = play_with(Command::new("false"), parts()).unwrap();
         while !handle.is_gone() {
-            drop(sinks[0].playing.lock().unwrap().weaver.output.sound(1, &[0; 640]));
+            drop(sinks[0].playing.lock().unwrap().interleaver.output.sound(1, &[0; 640]));
         }
         let error = ToPlayer(Arc::clone(&handle.0)).sound(1, &[0; 640]).unwrap_err();
         assert!(error.contains("player"), "{error}");

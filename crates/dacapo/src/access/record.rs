@@ -271,7 +271,7 @@ impl Output for MediaFile {
 
 /// A file and the flows that are woven into it.
 struct Recording {
-    weaver: Interleaver<MediaFile>,
+    interleaver: Interleaver<MediaFile>,
     open_count: usize,
     synced_at: Option<Time>,
 }
@@ -318,8 +318,8 @@ pub(crate) fn record(
     let formats: Vec<Format> = parts.iter().map(|part| part.format.clone()).collect();
     let target = Target::create(path.to_owned(), force)?;
     let file = MediaFile { target, formats: formats.clone(), writer: None, failure: None };
-    let weaver = Interleaver::new(file, &formats, false);
-    let recording = Recording { weaver, open_count: parts.len(), synced_at: None };
+    let interleaver = Interleaver::new(file, &formats, false);
+    let recording = Recording { interleaver, open_count: parts.len(), synced_at: None };
     let recording = Arc::new(Mutex::new(recording));
     let sink = |(stream, part): (usize, Part)| {
         part.progress.update(|now| now.saved = Some(path.to_owned()));
@@ -351,10 +351,10 @@ impl RecordSink {
             return;
         }
         let mut recording = lock(&self.recording);
-        let filled = recording.weaver.close(self.stream);
+        let filled = recording.interleaver.close(self.stream);
         recording.open_count -= 1;
         let last = recording.open_count == 0;
-        let finished = if last { recording.weaver.output.finish() } else { Ok(()) };
+        let finished = if last { recording.interleaver.output.finish() } else { Ok(()) };
         drop(recording);
         self.show(filled);
         self.show(finished.map(|()| 0));
@@ -375,7 +375,7 @@ impl Sink for RecordSink {
         unit.copy_to(&mut self.unit);
         let body = self.unit.get(LEN..).unwrap_or_default();
         let piece = Piece { number: unit.number, header: &arrived.header, body };
-        let placed = lock(&self.recording).weaver.unit(self.stream, piece);
+        let placed = lock(&self.recording).interleaver.unit(self.stream, piece);
         let len = body.len();
         match placed {
             Ok(Placed::Written { filled }) => {
@@ -395,7 +395,7 @@ impl Sink for RecordSink {
 
     fn handle_lost(&mut self, _now: Time, first: u64, count: u64) {
         self.arrivals.lost(count);
-        lock(&self.recording).weaver.lost(self.stream, first, count);
+        lock(&self.recording).interleaver.lost(self.stream, first, count);
     }
 
     fn handle_timeout(&mut self, now: Time) -> Option<Time> {
@@ -406,7 +406,7 @@ impl Sink for RecordSink {
         }
         recording.synced_at = Some(now);
         failpoint!("recording.sync");
-        let synced = recording.weaver.output.sync();
+        let synced = recording.interleaver.output.sync();
         drop(recording);
         self.show(synced.map(|()| 0));
         Some(now + SYNC_EVERY)

@@ -104,8 +104,8 @@ impl Plan {
             digest: None,
             speed: assumptions.speed,
         };
-        let around = Constraints::new(assumptions);
-        let chosen = choice::choose(&need, bytes.attributes.clone(), &around)?;
+        let constraints = Constraints::new(assumptions);
+        let chosen = choice::choose(&need, bytes.attributes.clone(), &constraints)?;
         Ok(Self {
             path: PathBuf::new(),
             name: bytes.session.to_owned(),

@@ -84,11 +84,11 @@ pub(super) struct Chosen {
 }
 
 /// What is asked of the search.
-pub(super) fn request(need: &Need, attributes: &Attributes, around: &Constraints) -> Request {
+pub(super) fn request(need: &Need, attributes: &Attributes, constraints: &Constraints) -> Request {
     let setting = Setting {
-        path: around.path,
+        path: constraints.path,
         units: need.units(attributes),
-        bound_bps: need.effective_pace_bps(attributes, around.on_loopback),
+        bound_bps: need.effective_pace_bps(attributes, constraints.on_loopback),
     };
     Request::new(with_medium(need, attributes), setting, need.used())
 }
@@ -115,12 +115,14 @@ fn three_digits(bps: u64) -> u64 {
 pub(super) fn choose(
     need: &Need,
     attributes: Attributes,
-    around: &Constraints,
+    constraints: &Constraints,
 ) -> Result<Chosen, Box<Refusal>> {
-    let request = request(need, &attributes, around);
-    let choice = configure::choose(&around.catalogue_for(need, &attributes), &request, &need.pins)?;
-    let layout = layout(around, &choice.graph, choice.transport, around.path.datagram_len);
-    let offer = offer(need, &attributes, around, &choice);
+    let request = request(need, &attributes, constraints);
+    let choice =
+        configure::choose(&constraints.catalogue_for(need, &attributes), &request, &need.pins)?;
+    let layout =
+        layout(constraints, &choice.graph, choice.transport, constraints.path.datagram_len);
+    let offer = offer(need, &attributes, constraints, &choice);
     Ok(Chosen { choice, offer, layout, attributes })
 }
 
@@ -131,7 +133,7 @@ pub(super) fn choose(
 pub(super) fn tightened(
     need: &Need,
     asked: &Attributes,
-    around: &Constraints,
+    constraints: &Constraints,
 ) -> Result<Chosen, Error> {
     let named = |text: &dyn std::fmt::Display| format!("{}: {text}", need.name);
     let both = need.attributes.tightened(asked);
@@ -139,29 +141,34 @@ pub(super) fn tightened(
     if let Some(text) = need.too_fast(&both) {
         return Err(Error::new(Code::Infeasible, named(&text)));
     }
-    choose(need, both, around).map_err(|refusal| Error::new(Code::Infeasible, named(&refusal)))
+    choose(need, both, constraints).map_err(|refusal| Error::new(Code::Infeasible, named(&refusal)))
 }
 
 /// Where the units of a graph lie. A choice has room, so there is a layout.
 fn layout(
-    around: &Constraints,
+    constraints: &Constraints,
     graph: &Graph,
     transport: &TransportSpec,
     path_datagram_len: u32,
 ) -> Layout {
     let datagram_len = transport.datagram_len_over(path_datagram_len) as usize;
-    let layout = around.catalogue.layout(graph, data::LEN, datagram_len);
+    let layout = constraints.catalogue.layout(graph, data::LEN, datagram_len);
     layout.unwrap_or(Layout { head: data::LEN, tail: 0, segment: 1, segmented: false })
 }
 
-fn offer(need: &Need, attributes: &Attributes, around: &Constraints, choice: &Choice) -> FlowOffer {
+fn offer(
+    need: &Need,
+    attributes: &Attributes,
+    constraints: &Constraints,
+    choice: &Choice,
+) -> FlowOffer {
     let transport = choice.transport;
     let joined = choice.outcome.properties.contains(Property::AnyUnitSize);
     let planned = match need.is_cut_to_fit() {
-        true => around.path.datagram_len.min(SAFE_DATAGRAM_LEN),
-        false => around.path.datagram_len,
+        true => constraints.path.datagram_len.min(SAFE_DATAGRAM_LEN),
+        false => constraints.path.datagram_len,
     };
-    let room = layout(around, &choice.graph, transport, planned).segment;
+    let room = layout(constraints, &choice.graph, transport, planned).segment;
     let room = u32::try_from(room.saturating_sub(unit::LEN)).unwrap_or(u32::MAX);
     // One of several streams is no measure for the others.
     let congestion_control = transport.properties.contains(&Property::CongestionControl);

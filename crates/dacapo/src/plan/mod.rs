@@ -336,9 +336,9 @@ impl Plan {
     /// # Errors
     /// Why a flow could not be had: what contradicts what the file asks, or cannot be met.
     pub fn explain_for(&self, asked: &Attributes) -> Result<Vec<FlowExplanation>, Error> {
-        let around = Constraints::new(&self.assumptions);
+        let constraints = Constraints::new(&self.assumptions);
         let chosen = |flow: &Flow| {
-            let chosen = choice::tightened(&flow.need, asked, &around)?;
+            let chosen = choice::tightened(&flow.need, asked, &constraints)?;
             Ok(FlowExplanation::of(&flow.need, &chosen))
         };
         self.flows.iter().map(chosen).collect()
@@ -367,16 +367,16 @@ fn plan_flows(
     assumptions: &Assumptions,
     is_chosen: impl Fn(usize) -> bool,
 ) -> (Vec<Flow>, Vec<Problem>) {
-    let around = Constraints::new(assumptions);
+    let constraints = Constraints::new(assumptions);
     let mut files = Files::new(assumptions.assumes_missing_media);
     let (mut flows, mut problems) = (Vec::new(), Vec::new());
     for (spec, index) in session.flows.iter().zip(numbers.iter().copied()) {
         let place = Place { session, spec, index };
         let found = media::find(place, &mut files, &mut problems);
-        let pins = graph::read(place, &around.catalogue, &mut problems);
+        let pins = graph::read(place, &constraints.catalogue, &mut problems);
         if let (Some(found), Some(pins), true) = (found, pins, is_chosen(index)) {
             let need = need_of(place, found, pins, assumptions.speed);
-            flows.extend(choose(place, need, &around, &mut problems));
+            flows.extend(choose(place, need, &constraints, &mut problems));
         }
     }
     (flows, problems)
@@ -430,14 +430,14 @@ fn need_of(
 fn choose(
     place: Place<'_>,
     need: Need,
-    around: &Constraints,
+    constraints: &Constraints,
     problems: &mut Vec<Problem>,
 ) -> Option<Flow> {
     if let Some(text) = need.too_fast(&need.attributes) {
         problems.push(bounded(place, &need, text));
         return None;
     }
-    match choice::choose(&need, need.attributes.clone(), around) {
+    match choice::choose(&need, need.attributes.clone(), constraints) {
         Ok(chosen) => Some(Flow { need, chosen }),
         Err(refusal) => {
             let mut problem = refused(place, &refusal);

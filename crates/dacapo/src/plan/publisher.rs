@@ -46,7 +46,7 @@ impl SessionProvider for MediaPublisher {
     ) -> Result<Vec<FlowOffer>, Error> {
         failpoint!("plan.offer");
         let asked = attributes_of(&joining.attributes)?;
-        let around = self.around(joining);
+        let constraints = self.around(joining);
         let (mut offers, mut keys) = (Vec::new(), Vec::new());
         for flow in published {
             let Some((need, planned)) = self.of(flow) else {
@@ -54,8 +54,9 @@ impl SessionProvider for MediaPublisher {
                 return Err(Error::new(Code::AccessFailed, text));
             };
             let need = changed(need, planned, flow)?;
-            let chosen = choice::tightened(&need, &asked, &around);
-            let chosen = chosen.map_err(|error| self.lacking(error, &need, &asked, &around))?;
+            let chosen = choice::tightened(&need, &asked, &constraints);
+            let chosen =
+                chosen.map_err(|error| self.lacking(error, &need, &asked, &constraints))?;
             let mut offer = chosen.offer;
             keep_changes(&mut offer, planned, flow);
             offers.push(offer);
@@ -169,13 +170,13 @@ impl MediaPublisher {
         error: Error,
         need: &Need,
         asked: &Attributes,
-        around: &Constraints,
+        constraints: &Constraints,
     ) -> Error {
         let catalogue = self.assumptions.catalogue();
         // Nobody lacks what only one host has, unless it is named.
-        let all = Constraints { catalogue, is_near: false, ..around.clone() };
+        let all = Constraints { catalogue, is_near: false, ..constraints.clone() };
         let Ok(chosen) = choice::tightened(need, asked, &all) else { return error };
-        let (has, graph) = (&around.catalogue, &chosen.choice.graph);
+        let (has, graph) = (&constraints.catalogue, &chosen.choice.graph);
         let modules = graph.nodes.iter().filter(|node| has.by_id(node.module).is_none());
         let modules = modules.filter_map(|node| all.catalogue.by_id(node.module));
         let mut lacks: Vec<String> =

@@ -5,7 +5,7 @@ use super::endpoint::{Endpoint, Handle};
 use super::handle::Session;
 use super::misuse;
 use super::publish::JoinQueue;
-use super::shard::Branches;
+use super::shard::Shards;
 use super::state::Serving;
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
@@ -45,8 +45,8 @@ pub struct Creator(Arc<Inner>);
 struct Inner {
     endpoint: Endpoint,
     name: Arc<str>,
-    door: JoinQueue,
-    shards: Branches,
+    join_queue: JoinQueue,
+    shards: Shards,
 }
 
 impl Creator {
@@ -56,17 +56,22 @@ impl Creator {
             let text = format!("this endpoint serves \"{}\"; give it another name", plan.name());
             return Err(misuse(text));
         }
-        let door = JoinQueue::default();
-        let publisher = door.publisher(plan, &door);
-        let shards = Branches::new(plan, &door);
+        let join_queue = JoinQueue::default();
+        let publisher = join_queue.publisher(plan, &join_queue);
+        let shards = Shards::new(plan, &join_queue);
         state.core().publish(plan.spec(), publisher)?;
         failpoint!("endpoint.publish");
         let title = plan.title().to_owned();
-        let serving = Serving { title, door: door.clone(), backlog: VecDeque::new(), origin: None };
+        let serving = Serving {
+            title,
+            join_queue: join_queue.clone(),
+            backlog: VecDeque::new(),
+            origin: None,
+        };
         state.serving.insert(plan.name().to_owned(), serving);
         drop(state);
         let (endpoint, name) = (endpoint.clone(), plan.name().into());
-        Ok(Self(Arc::new(Inner { endpoint, name, door, shards })))
+        Ok(Self(Arc::new(Inner { endpoint, name, join_queue, shards })))
     }
 
     /// The session's name.
@@ -138,7 +143,7 @@ impl Creator {
                 let text = format!("nobody can join \"{}\" yet; call listen() first", self.0.name);
                 return Err(misuse(text));
             }
-            if let Some((worker, id)) = self.0.door.pop_branched() {
+            if let Some((worker, id)) = self.0.join_queue.pop_of_shard() {
                 drop(state);
                 worker.shared.lock().take_in(id);
                 return Ok(Some(Session::new(&self.0.endpoint, worker, id, &self.0.name)));
@@ -146,13 +151,13 @@ impl Creator {
             if let Some(serving) = state.serving.get_mut(&*self.0.name)
                 && let Some(id) = serving.backlog.pop_front()
             {
-                serving.door.set_backlog(serving.backlog.len());
+                serving.join_queue.set_backlog(serving.backlog.len());
                 state.take_in(id);
                 let worker = Arc::clone(first);
                 return Ok(Some(Session::new(&self.0.endpoint, worker, id, &self.0.name)));
             }
-            let (name, door) = (Arc::clone(&self.0.name), self.0.door.clone());
-            let guest = Wanted::Guest { name, door };
+            let (name, join_queue) = (Arc::clone(&self.0.name), self.0.join_queue.clone());
+            let guest = Wanted::Guest { name, join_queue };
             // The lock is let go of: it is taken anew once all are looked at.
             let outcome = first.shared.wait(state, until, Wait::default(), &guest).1;
             if !outcome? {
@@ -163,14 +168,14 @@ impl Creator {
 
     /// Says where those are served best who join next.
     fn spread(&self) {
-        let Inner { endpoint, door, shards, .. } = &*self.0;
+        let Inner { endpoint, join_queue, shards, .. } = &*self.0;
         if !shards.may_be() {
             return;
         }
         let Handle { first, further } = &*endpoint.0;
         // Where none can be had they are served here.
         let worker = further.spare(first);
-        door.send_to(worker.and_then(|worker| shards.port_on(first, &worker).ok()));
+        join_queue.send_to(worker.and_then(|worker| shards.port_on(first, &worker).ok()));
     }
 }
 

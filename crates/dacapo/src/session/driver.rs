@@ -168,18 +168,18 @@ impl Waiting for Shared {
         clock::now()
     }
 
-    fn bell(&self) -> Ring {
+    fn doorbell(&self) -> Ring {
         Ring::Thread(Arc::default())
     }
 
-    fn sleep_at<'a>(&'a self, bell: &Ring, state: Guard<'a>, until: Time) -> Guard<'a> {
+    fn sleep_at<'a>(&'a self, doorbell: &Ring, state: Guard<'a>, until: Time) -> Guard<'a> {
         // A leader has a poll to sleep at.
-        let Ring::Thread(bell) = bell else { return state };
+        let Ring::Thread(doorbell) = doorbell else { return state };
         if until == Time::NEVER {
-            return bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+            return doorbell.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let most = until.since(clock::now());
-        bell.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
+        doorbell.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
     }
 
     fn desert(&self, state: &mut State) {

@@ -15,7 +15,7 @@ use super::join::{Join, Media};
 use super::misuse;
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
-use super::worker::{Seats, Worker};
+use super::worker::{Worker, Workers};
 use crate::host::{self, Host};
 use crate::place::at_port;
 use crate::plan::{Assumptions, Plan, attribute_forms};
@@ -75,7 +75,7 @@ pub struct Endpoint(pub(super) Arc<Handle>);
 /// What handles share.
 pub(super) struct Handle {
     pub first: Arc<Worker>,
-    pub further: Seats,
+    pub further: Workers,
 }
 
 impl Endpoint {
@@ -99,7 +99,7 @@ impl Endpoint {
     /// [`Code::System`] when there is no descriptor or thread left.
     pub fn with_host(host: Host) -> Result<Self, Error> {
         let first = Arc::new(Worker::new(host)?);
-        Ok(Self(Arc::new(Handle { first, further: Seats::default() })))
+        Ok(Self(Arc::new(Handle { first, further: Workers::default() })))
     }
 
     /// Serves the session that a text describes, in the form of a session file. Files that it names
@@ -129,7 +129,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Misuse for a text that is no such address; [`Code::NotListening`] when the host says so, on
-    /// loopback at once and redirect in a second or two ([`Join::wait`] goes on);
+    /// loopback at once and elsewhere in a second or two ([`Join::wait`] goes on);
     /// [`Code::Unreachable`] or [`Code::NoDataPath`] when it does not answer, within 10 s;
     /// [`Code::NotServed`]; what the Creator refuses with; [`Code::Unsupported`] when the session
     /// has no flow of bytes.
@@ -156,7 +156,7 @@ impl Endpoint {
         let remote = host::resolve(&uri.authority())?;
         let outcome = match self.join_at(remote, &uri.name, how, true) {
             Err(Refused { redirect: Some(redirect), .. }) => {
-                match self.join_elsewhere(remote, redirect, &uri.name, how)? {
+                match self.follow_redirect(remote, redirect, &uri.name, how)? {
                     Some(session) => return Ok(session),
                     None => self.join_at(remote, &uri.name, how, false),
                 }
@@ -168,7 +168,7 @@ impl Endpoint {
 
     /// Joins a session where its host says; `None` when it cannot be reached there: a firewall may
     /// let the port through that everybody knows, and no other; or when somebody else is.
-    fn join_elsewhere(
+    fn follow_redirect(
         &self,
         remote: SocketAddr,
         Redirect { port, host }: Redirect,

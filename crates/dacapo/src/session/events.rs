@@ -44,7 +44,7 @@ impl State {
     /// it is, and before the turn is over nothing of a session but its JOIN has come.
     fn adopt(&mut self) {
         for (name, serving) in &self.serving {
-            let mut joined = serving.door.take_joined();
+            let mut joined = serving.join_queue.take_joined();
             if joined.is_empty() {
                 continue;
             }
@@ -234,7 +234,7 @@ impl State {
             Some(Serving { origin: Some(origin), .. }) => origin.hand_over(id),
             Some(serving) => {
                 serving.backlog.push_back(id);
-                serving.door.set_backlog(serving.backlog.len());
+                serving.join_queue.set_backlog(serving.backlog.len());
                 true
             }
             None => false,

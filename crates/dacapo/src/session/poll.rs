@@ -220,7 +220,7 @@ impl Place for Poll {
     type Doorbell = Ring;
     type Slept = io::Result<bool>;
 
-    fn bell(&self) -> Ring {
+    fn doorbell(&self) -> Ring {
         Ring::Poll(self.wakeup())
     }
 

@@ -57,9 +57,9 @@ struct Waiting {
     /// Sessions that wait to be accepted where they are served first.
     backlog_len: usize,
     /// Those that wait where it is served besides.
-    branched: VecDeque<(Arc<Worker>, SessionId)>,
+    of_shards: VecDeque<(Arc<Worker>, SessionId)>,
     /// Where those are sent who join.
-    elsewhere: Option<NonZeroU16>,
+    redirect: Option<NonZeroU16>,
 }
 
 /// Where those come in who join; copies share it.
@@ -71,20 +71,20 @@ impl JoinQueue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The publisher of a plan; who joins comes in by this door and waits at `main`.
+    /// The publisher of a plan; who joins comes in by this queue and waits at `main`.
     pub fn publisher(&self, plan: &Plan, main: &Self) -> Box<dyn SessionProvider> {
-        let door = self.clone();
+        let join_queue = self.clone();
         let on_raw: OnRaw = Box::new(move |name, end| {
-            if let Some(joined) = door.lock().joined.last_mut() {
+            if let Some(joined) = join_queue.lock().joined.last_mut() {
                 joined.ends.push((name.to_owned(), end));
             }
         });
         let publisher = plan.publisher_with(1.0, on_raw);
-        let (door, main) = (self.clone(), main.clone());
+        let (join_queue, main) = (self.clone(), main.clone());
         Box::new(Acceptor {
             plan: publisher,
             catalogue: plan.catalogue(),
-            door,
+            join_queue,
             main,
             shared: Vec::new(),
         })
@@ -104,27 +104,27 @@ impl JoinQueue {
 
     /// Those who can go there are sent to this port of the host from now on.
     pub fn send_to(&self, port: Option<NonZeroU16>) {
-        self.lock().elsewhere = port;
+        self.lock().redirect = port;
     }
 
     /// A session that is served besides waits to be accepted.
-    pub fn push_branched(&self, worker: Arc<Worker>, id: SessionId) {
-        self.lock().branched.push_back((worker, id));
+    pub fn push_of_shard(&self, worker: Arc<Worker>, id: SessionId) {
+        self.lock().of_shards.push_back((worker, id));
     }
 
     /// The first of these, which waits no longer.
-    pub fn pop_branched(&self) -> Option<(Arc<Worker>, SessionId)> {
-        self.lock().branched.pop_front()
+    pub fn pop_of_shard(&self) -> Option<(Arc<Worker>, SessionId)> {
+        self.lock().of_shards.pop_front()
     }
 
     /// Whether there is one.
-    pub fn has_branched(&self) -> bool {
-        !self.lock().branched.is_empty()
+    pub fn has_of_shard(&self) -> bool {
+        !self.lock().of_shards.is_empty()
     }
 
     fn waiting(&self) -> usize {
-        let hall = self.lock();
-        hall.backlog_len + hall.branched.len()
+        let waiting = self.lock();
+        waiting.backlog_len + waiting.of_shards.len()
     }
 }
 
@@ -140,7 +140,7 @@ fn lives(end: &RawEnd) -> bool {
 struct Acceptor {
     plan: Box<dyn SessionProvider>,
     catalogue: Catalogue,
-    door: JoinQueue,
+    join_queue: JoinQueue,
     /// Where sessions wait to be accepted.
     main: JoinQueue,
     /// The queues of flows that several are sent, by what was offered.
@@ -149,7 +149,7 @@ struct Acceptor {
 
 impl SessionProvider for Acceptor {
     fn redirect(&mut self, _joining: &JoinRequest) -> Option<NonZeroU16> {
-        self.door.lock().elsewhere
+        self.join_queue.lock().redirect
     }
 
     fn offer(
@@ -163,15 +163,15 @@ impl SessionProvider for Acceptor {
         }
         let flows = self.plan.offer(joining, flows)?;
         let joined = Joined { remote: joining.remote, ends: Vec::new(), closed: flows.len() };
-        self.door.lock().joined.push(joined);
+        self.join_queue.lock().joined.push(joined);
         failpoint!("endpoint.joining");
         Ok(flows)
     }
 
     fn open(&mut self, flow: &FlowOffer, joining: &JoinRequest) -> Result<Port, String> {
         let port = self.plan.open(flow, joining)?;
-        let mut hall = self.door.lock();
-        let Some(joined) = hall.joined.last_mut() else { return Ok(port) };
+        let mut waiting = self.join_queue.lock();
+        let Some(joined) = waiting.joined.last_mut() else { return Ok(port) };
         joined.has_got_one();
         let transport = self.catalogue.transport(flow.transport);
         if let (true, Some(share)) =
@@ -184,8 +184,8 @@ impl SessionProvider for Acceptor {
     }
 
     fn share(&mut self, flow: &FlowOffer, _joining: &JoinRequest) {
-        let mut hall = self.door.lock();
-        let Some(joined) = hall.joined.last_mut() else { return };
+        let mut waiting = self.join_queue.lock();
+        let Some(joined) = waiting.joined.last_mut() else { return };
         joined.has_got_one();
         let found = self.shared.iter().find(|(offer, _)| offer == flow);
         let sender = found.and_then(|(_, share)| share.sender());

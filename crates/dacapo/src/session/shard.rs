@@ -1,4 +1,4 @@
-//! [`Branches`]: the further reactors at which a session is served, besides the first.
+//! [`Shards`]: the further reactors at which a session is served, besides the first.
 //!
 //! ```text
 //!   accept: the first is full? -> a further one listens at a port of its own, and serves it too
@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// What a shard hangs on: where its sessions wait to be accepted.
 pub(super) struct ShardOrigin {
-    door: JoinQueue,
+    join_queue: JoinQueue,
     first: Weak<Shared>,
     /// The shard itself.
     worker: Weak<Worker>,
@@ -36,10 +36,10 @@ impl ShardOrigin {
     /// Hands a session of the shard over, which is set up; false when nobody is left who would
     /// accept it.
     pub fn hand_over(&self, id: SessionId) -> bool {
-        // The thread of a shard never has the last handle of it: this one goes to the door.
+        // The thread of a shard never has the last handle of it: this one goes to the queue.
         let Some(first) = self.first.upgrade() else { return false };
         let Some(worker) = self.worker.upgrade() else { return false };
-        first.tell(|| self.door.push_branched(worker, id));
+        first.tell(|| self.join_queue.push_of_shard(worker, id));
         true
     }
 }
@@ -48,16 +48,16 @@ impl ShardOrigin {
 type Shard = (Arc<Worker>, NonZeroU16);
 
 /// Where else a session is served.
-pub(super) struct Branches {
+pub(super) struct Shards {
     plan: Plan,
-    door: JoinQueue,
+    join_queue: JoinQueue,
     open: Mutex<Vec<Shard>>,
 }
 
-impl Branches {
-    /// None yet; those who wait there are to be found at `door`.
-    pub fn new(plan: &Plan, door: &JoinQueue) -> Self {
-        Self { plan: plan.clone(), door: door.clone(), open: Mutex::default() }
+impl Shards {
+    /// None yet; those who wait there are to be found at `join_queue`.
+    pub fn new(plan: &Plan, join_queue: &JoinQueue) -> Self {
+        Self { plan: plan.clone(), join_queue: join_queue.clone(), open: Mutex::default() }
     }
 
     /// The port at which who joins now is served best, when it is not at the first. Nobody has
@@ -81,16 +81,16 @@ impl Branches {
         let addresses = addresses(&first.shared);
         let mut state = worker.shared.lock();
         let port = listen(&mut state.host, &addresses)?;
-        let door = JoinQueue::default();
-        let publisher = door.publisher(&self.plan, &self.door);
+        let join_queue = JoinQueue::default();
+        let publisher = join_queue.publisher(&self.plan, &self.join_queue);
         state.core().publish(self.plan.spec(), publisher)?;
         let origin = ShardOrigin {
-            door: self.door.clone(),
+            join_queue: self.join_queue.clone(),
             first: Arc::downgrade(&first.shared),
             worker: Arc::downgrade(worker),
         };
         let title = self.plan.title().to_owned();
-        let serving = Serving { title, door, backlog: VecDeque::new(), origin: Some(origin) };
+        let serving = Serving { title, join_queue, backlog: VecDeque::new(), origin: Some(origin) };
         state.serving.insert(self.plan.name().to_owned(), serving);
         worker.shared.act(&mut state);
         Ok(port)
@@ -102,7 +102,7 @@ impl Branches {
         for (worker, _) in &open {
             stop_serving(&worker.shared, self.plan.name());
         }
-        while let Some((worker, id)) = self.door.pop_branched() {
+        while let Some((worker, id)) = self.join_queue.pop_of_shard() {
             let mut state = worker.shared.lock();
             state.turn_away(id);
             worker.shared.act(&mut state);

@@ -57,7 +57,7 @@ pub(super) struct Serving {
     /// What people see of it.
     pub title: String,
     /// Where those come in who join.
-    pub door: JoinQueue,
+    pub join_queue: JoinQueue,
     /// Sessions that are set up and nobody has accepted.
     pub backlog: VecDeque<SessionId>,
     /// Where they wait instead, when it is served elsewhere first.

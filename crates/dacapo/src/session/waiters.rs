@@ -3,7 +3,7 @@
 //! ```text
 //!   call:  register ------ unlock, sleep, lock ------ leave
 //!            leader, at the poll: whatever comes ends its sleep, and it turns
-//!            waiter, at a bell:   somebody else leads, and rings it
+//!            waiter, at a doorbell:   somebody else leads, and rings it
 //!   turn:  satisfy                rings all whose wait is met, whoever turned, the leader too
 //!   end:   pass_lead              a waiter leads from now on, or the background
 //! ```
@@ -37,7 +37,7 @@ pub(super) enum Leader<P> {
 pub(super) struct Waiter<W, B> {
     id: u64,
     wanted: W,
-    bell: B,
+    doorbell: B,
     /// It is awake, or about to be.
     is_rung: bool,
 }
@@ -52,7 +52,7 @@ impl<W, B: Doorbell> Waiter<W, B> {
 
     fn ring(&mut self) {
         self.is_rung = true;
-        self.bell.ring();
+        self.doorbell.ring();
     }
 }
 
@@ -96,10 +96,10 @@ impl<W, B: Doorbell, P> Waiters<W, B, P> {
     }
 
     /// A call waits from now on; it has the lock, and keeps it until it sleeps.
-    pub fn register(&mut self, wanted: W, bell: B) -> u64 {
+    pub fn register(&mut self, wanted: W, doorbell: B) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.list.push(Waiter { id, wanted, bell, is_rung: false });
+        self.list.push(Waiter { id, wanted, doorbell, is_rung: false });
         id
     }
 

@@ -4,7 +4,7 @@
 //!   wait:  met? --yes--> leave, pass the lead on
 //!           | no
 //!           +-- nobody leads:   register, unlock, sleep at the poll, lock, leave, turn
-//!           +-- somebody leads: register, unlock, sleep at a bell,   lock, leave
+//!           +-- somebody leads: register, unlock, sleep at a doorbell,   lock, leave
 //!           +-- Wait::Spin:     unlock, lock, turn
 //! ```
 //!
@@ -47,7 +47,7 @@ pub(super) trait Place {
     /// What the sleep has shown.
     type Slept;
 
-    fn bell(&self) -> Self::Doorbell;
+    fn doorbell(&self) -> Self::Doorbell;
     fn sleep(&mut self, until: Time, how: Wait) -> Self::Slept;
 }
 
@@ -96,14 +96,14 @@ pub(super) trait Waiting {
 
     fn now(&self) -> Time;
 
-    /// A bell for who does not lead.
-    fn bell(&self) -> BellOf<Self::State>;
+    /// A doorbell for who does not lead.
+    fn doorbell(&self) -> BellOf<Self::State>;
 
     /// Sleeps until it is rung, or it is time, and may wake for nothing. The lock is given back no
     /// earlier than the sleep begins.
     fn sleep_at<'a>(
         &'a self,
-        bell: &BellOf<Self::State>,
+        doorbell: &BellOf<Self::State>,
         state: Self::Guard<'a>,
         until: Time,
     ) -> Self::Guard<'a>;
@@ -193,13 +193,13 @@ pub(super) trait Waiting {
         wanted: &<Self::State as Turning>::Wanted,
     ) -> Self::Guard<'a> {
         let Some(mut poll) = state.waiters().take_lead() else {
-            let bell = self.bell();
-            let id = state.waiters().register(wanted.clone(), bell.clone());
-            state = self.sleep_at(&bell, state, until);
+            let doorbell = self.doorbell();
+            let id = state.waiters().register(wanted.clone(), doorbell.clone());
+            state = self.sleep_at(&doorbell, state, until);
             self.leave(&mut state, id, wanted);
             return state;
         };
-        let id = state.waiters().register(wanted.clone(), poll.bell());
+        let id = state.waiters().register(wanted.clone(), poll.doorbell());
         let until = state.lie_down(&mut poll, until);
         drop(state);
         let slept = poll.sleep(until, how);

@@ -17,7 +17,7 @@ pub(super) enum Wanted {
     /// A peer that is dialed answers.
     Peer(PeerId),
     /// Somebody joins the session that is served under this name.
-    Guest { name: Arc<str>, door: JoinQueue },
+    Guest { name: Arc<str>, join_queue: JoinQueue },
     /// A session that is joined is set up.
     Joined(SessionId),
     /// Calls can use a session otherwise than now: it leaves this phase.
@@ -64,9 +64,9 @@ impl Wanted {
                 let peer = state.peers.get(id);
                 peer.is_none_or(|peer| !matches!(peer.phase, PeerPhase::Dialing))
             }
-            Self::Guest { name, door } => {
+            Self::Guest { name, join_queue } => {
                 let serving = state.serving.get(&**name);
-                door.has_branched() || serving.is_some_and(|it| !it.backlog.is_empty())
+                join_queue.has_of_shard() || serving.is_some_and(|it| !it.backlog.is_empty())
             }
             Self::Joined(id) => is_so(id, &|entry| entry.phase != Phase::Joining),
             Self::Phase(id, was) => {

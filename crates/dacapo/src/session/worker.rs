@@ -1,4 +1,5 @@
-//! [`Worker`]: a reactor of an endpoint, with its state and its thread; and [`Seats`], all of them.
+//! [`Worker`]: a reactor of an endpoint, with its state and its thread; and [`Workers`], all of
+//! them.
 //!
 //! ```text
 //!   a peer --> where it is                                 all flows of a peer are at one
@@ -113,9 +114,9 @@ impl Drop for Worker {
 
 /// The further ones of an endpoint, in the order in which they were made.
 #[derive(Default)]
-pub(super) struct Seats(Mutex<Vec<Arc<Worker>>>);
+pub(super) struct Workers(Mutex<Vec<Arc<Worker>>>);
 
-impl Seats {
+impl Workers {
     /// All, with the first before them.
     pub fn with(&self, first: &Arc<Worker>) -> Vec<Arc<Worker>> {
         std::iter::once(first).chain(self.lock().iter()).cloned().collect()

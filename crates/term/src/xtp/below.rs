@@ -88,7 +88,7 @@ impl End {
     /// What a call that failed means for the command.
     pub fn failure(&mut self, what: &str, error: &CallError) -> Failure {
         if let (CallError::Interrupted(_), Some(signal)) = (error, self.signals.poll()) {
-            return crate::edge::interrupted(signal);
+            return crate::app::interrupted(signal);
         }
         let exit = match error {
             CallError::TimedOut

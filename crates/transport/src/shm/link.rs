@@ -1,9 +1,9 @@
-//! [`Link`]: the bytes of one stream, through memory and a bell.
+//! [`Link`]: the bytes of one stream, through memory and a doorbell.
 //!
 //! ```text
 //!   dialer    connect ---> makes memory, gives its descriptor ---> listener maps it
-//!             write -> ring -> (asleep? ring the bell) -------> hear -> read
-//!   gone      <---- the bell's connection ends with the process or with the drop of the link
+//!             write -> ring -> (asleep? ring the doorbell) -------> hear -> read
+//!   gone      <---- the doorbell's connection ends with the process or with the drop of the link
 //! ```
 //!
 //! Decoder: a descriptor is mapped when it is one, is sealed and has a length that rings have; what
@@ -12,9 +12,9 @@
 //! Invariants
 //! - The end comes after the bytes before it: that the other end has closed, or is gone, is found
 //!   out first, and then the ring is looked at once more.
-//! - A bell is heard before its end says that it sleeps, so none that is rung for that sleep is
+//! - A doorbell is heard before its end says that it sleeps, so none that is rung for that sleep is
 //!   taken for an older one.
-//! - A bell that cannot be rung ends the link, so nobody sleeps on for want of one.
+//! - A doorbell that cannot be rung ends the link, so nobody sleeps on for want of one.
 
 #![deny(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@
 use super::name::{self, Refusal};
 use super::ring::{self, CAPACITY_MAX, CAPACITY_MIN, End, Memory, Moved, Rings};
 use crate::stream::Connection;
-use dacapo_sys::bell::{Doorbell, Gift, Heard};
+use dacapo_sys::doorbell::{Doorbell, Gift, Heard};
 use dacapo_sys::memory::{Refused, SharedMemory};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::SocketAddr;
@@ -60,7 +60,7 @@ impl Memory for SharedMemory {
 /// One end of a stream.
 #[derive(Debug)]
 pub struct Link {
-    bell: Doorbell,
+    doorbell: Doorbell,
     /// `None` at the listener until the memory came.
     rings: Option<Rings<SharedMemory>>,
     /// The other end rings no more.
@@ -78,16 +78,16 @@ impl Link {
     /// or no file may be so long.
     pub fn connect(remote: SocketAddr, ring_bytes: usize) -> io::Result<Self> {
         let ring_bytes = ring_bytes.clamp(CAPACITY_MIN, CAPACITY_MAX).next_power_of_two();
-        let bell = name::connect(remote)?;
+        let doorbell = name::connect(remote)?;
         let (memory, fd) = SharedMemory::create(ring::memory_len(ring_bytes))?;
-        bell.give(fd.as_fd())?;
+        doorbell.give(fd.as_fd())?;
         let rings = Rings::new(memory, End::Dialer, ring_bytes);
-        Ok(Self { bell, rings: Some(rings), is_gone: false, failure: None })
+        Ok(Self { doorbell, rings: Some(rings), is_gone: false, failure: None })
     }
 
     /// The listener's end of what was accepted; `None` for who only had a look and is gone.
-    pub(super) fn accepted(bell: Doorbell) -> Option<Self> {
-        let mut link = Self { bell, rings: None, is_gone: false, failure: None };
+    pub(super) fn accepted(doorbell: Doorbell) -> Option<Self> {
+        let mut link = Self { doorbell, rings: None, is_gone: false, failure: None };
         link.failure = link.take_memory().err();
         (!link.is_gone).then_some(link)
     }
@@ -97,7 +97,7 @@ impl Link {
     /// # Errors
     /// None that a correct program sees.
     pub fn local_addr(&self, remote: SocketAddr) -> io::Result<SocketAddr> {
-        let number = self.bell.number().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let number = self.doorbell.number().ok_or(io::ErrorKind::AddrNotAvailable)?;
         Ok(name::stands_for(number, remote.port()))
     }
 
@@ -106,7 +106,7 @@ impl Link {
         if self.rings.is_some() {
             return Ok(true);
         }
-        let fd = match self.bell.take() {
+        let fd = match self.doorbell.take() {
             Ok(fd) => fd,
             Err(Gift::NotYet) => return Ok(false),
             Err(Gift::Gone) => {
@@ -132,7 +132,7 @@ impl Link {
     }
 
     fn ring(&mut self) {
-        match self.bell.ring() {
+        match self.doorbell.ring() {
             Ok(true) => {}
             Ok(false) => self.is_gone = true,
             Err(error) => self.failure = Some(error),
@@ -146,7 +146,7 @@ impl Link {
         if moved.len > 0 {
             return Ok(self.moved(moved));
         }
-        self.is_gone |= self.bell.hear() == Heard::Gone;
+        self.is_gone |= self.doorbell.hear() == Heard::Gone;
         let is_over = self.is_gone || rings.is_closed_there();
         if !is_over {
             rings.await_data();
@@ -230,7 +230,7 @@ impl Connection for Link {
 
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.doorbell.as_fd()
     }
 }
 

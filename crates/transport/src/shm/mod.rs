@@ -10,7 +10,7 @@
 //!   serve                                               dial(remote, token)
 //!   "dacapo-shm-1/127.0.0.1:19980"  <-- connect, memory --  127.3.1.4:19980 (its number)
 //!        |                          <== records in rings ==>
-//!        |                          <-- bell, when asleep -->
+//!        |                          <-- doorbell, when asleep -->
 //!     one epoll: fd()
 //! ```
 //!
@@ -38,7 +38,7 @@ pub use spec::SPEC;
 use crate::Capabilities;
 use crate::stream::{Doorway, Ending, Sockets, Token, capabilities};
 use crate::udp::LISTEN_ADDRS_MAX;
-use dacapo_sys::bell::{self, Accepted};
+use dacapo_sys::doorbell::{self, Accepted};
 use dacapo_sys::memory::SharedMemory;
 use std::io;
 use std::net::SocketAddr;
@@ -53,7 +53,7 @@ pub type Shm = Sockets<Listener>;
 /// What listens under the name of an address.
 #[derive(Debug)]
 pub struct Listener {
-    inner: bell::Listener,
+    inner: doorbell::Listener,
     local: SocketAddr,
 }
 
@@ -124,13 +124,13 @@ impl Doorway for Listener {
     fn accept(&self) -> io::Result<Option<(Link, SocketAddr)>> {
         // Who is turned away is not the one to wait for; after some of them it is another turn.
         for _ in 0..TURNED_AWAY_MAX {
-            let Some(Accepted { bell, peer, number }) = self.inner.accept()? else {
+            let Some(Accepted { doorbell, peer, number }) = self.inner.accept()? else {
                 return Ok(None);
             };
             let Some(number) = number.filter(|_| name::check_user(peer.uid).is_ok()) else {
                 continue;
             };
-            if let Some(link) = Link::accepted(bell) {
+            if let Some(link) = Link::accepted(doorbell) {
                 return Ok(Some((link, name::stands_for(number, self.local.port()))));
             }
         }

@@ -18,7 +18,7 @@
 //!
 //! Source: unix(7); `SO_PEERCRED` in socket(7); user_namespaces(7), "overflow".
 
-use dacapo_sys::bell::{Doorbell, Listener};
+use dacapo_sys::doorbell::{Doorbell, Listener};
 use dacapo_sys::process;
 use std::fmt;
 use std::io;
@@ -80,7 +80,7 @@ pub(super) fn connect(address: SocketAddr) -> io::Result<Doorbell> {
     let mut failure = io::Error::from(io::ErrorKind::ConnectionRefused);
     for name in names {
         match Doorbell::connect(&name).and_then(of_this_user) {
-            Ok(bell) => return Ok(bell),
+            Ok(doorbell) => return Ok(doorbell),
             // Nobody there says less than what was found at the name before.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(error) => failure = error,
@@ -89,10 +89,10 @@ pub(super) fn connect(address: SocketAddr) -> io::Result<Doorbell> {
     Err(failure)
 }
 
-fn of_this_user(bell: Doorbell) -> io::Result<Doorbell> {
-    let uid = bell.peer()?.uid;
+fn of_this_user(doorbell: Doorbell) -> io::Result<Doorbell> {
+    let uid = doorbell.peer()?.uid;
     check_user(uid).map_err(|why| io::Error::new(io::ErrorKind::PermissionDenied, why))?;
-    Ok(bell)
+    Ok(doorbell)
 }
 
 /// Whether the other end is of this user.

@@ -50,28 +50,28 @@ mod tests {
 
     #[test]
     fn a_token_is_good_once_and_up_to_its_time() {
-        let mut gate = TokenTable::default();
+        let mut tokens = TokenTable::default();
         let at = Time::from_millis;
-        gate.expect(token(1), at(10), at(0)).unwrap();
-        gate.expect(token(2), at(10), at(0)).unwrap();
-        gate.expect(token(3), at(10), at(0)).unwrap();
-        gate.forget(&token(3));
-        assert!(gate.take(&token(1), at(10)));
-        assert!(!gate.take(&token(1), at(10)));
-        assert!(!gate.take(&token(2), at(11)));
-        assert!(!gate.take(&token(3), at(1)));
+        tokens.expect(token(1), at(10), at(0)).unwrap();
+        tokens.expect(token(2), at(10), at(0)).unwrap();
+        tokens.expect(token(3), at(10), at(0)).unwrap();
+        tokens.forget(&token(3));
+        assert!(tokens.take(&token(1), at(10)));
+        assert!(!tokens.take(&token(1), at(10)));
+        assert!(!tokens.take(&token(2), at(11)));
+        assert!(!tokens.take(&token(3), at(1)));
     }
 
     #[test]
     fn the_gate_is_bounded_and_what_is_over_makes_room() {
-        let mut gate = TokenTable::default();
+        let mut tokens = TokenTable::default();
         let at = Time::from_millis;
         for number in 0..DATA_LANES_MAX as u16 {
-            gate.expect(token(number), at(5 + u64::from(number % 2)), at(0)).unwrap();
+            tokens.expect(token(number), at(5 + u64::from(number % 2)), at(0)).unwrap();
         }
-        assert_eq!(gate.expect(token(999), at(9), at(5)), Err(GateFull));
-        gate.expect(token(7), at(9), at(5)).unwrap();
-        gate.expect(token(999), at(9), at(6)).unwrap();
-        assert!(gate.take(&token(999), at(9)) && gate.take(&token(7), at(9)));
+        assert_eq!(tokens.expect(token(999), at(9), at(5)), Err(GateFull));
+        tokens.expect(token(7), at(9), at(5)).unwrap();
+        tokens.expect(token(999), at(9), at(6)).unwrap();
+        assert!(tokens.take(&token(999), at(9)) && tokens.take(&token(7), at(9)));
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Channel {
     pub(super) remote: Option<SocketAddr>,
     /// It stands in the queue of sockets that may have something to read.
     pub(super) queued: bool,
-    pub(super) visit: ReadPrediction,
+    pub(super) prediction: ReadPrediction,
     /// What comes from now on comes from its remote.
     pub(super) is_drained: bool,
     /// It is connected, and trains come as the datagrams they are made of: the lean way to read.
@@ -37,13 +37,13 @@ pub(super) struct Channel {
 impl Channel {
     pub(super) fn new(socket: Socket, local: SocketAddr, remote: Option<SocketAddr>) -> Self {
         let (queued, wants_write) = (false, false);
-        let visit = ReadPrediction::default();
+        let prediction = ReadPrediction::default();
         Self {
             socket,
             local,
             remote,
             queued,
-            visit,
+            prediction,
             is_drained: false,
             is_lean: false,
             takes_trains: false,
@@ -75,7 +75,7 @@ impl Channel {
 
     /// Where datagrams come in trains they are to come as such from now on.
     pub(super) fn expect_trains(&mut self) {
-        if self.is_lean && self.takes_trains && self.visit.sees_trains() {
+        if self.is_lean && self.takes_trains && self.prediction.sees_trains() {
             self.is_lean = false;
             self.socket.enable_gro();
         }

@@ -110,7 +110,7 @@ impl Lanes {
             return false;
         };
         channel.queued = true;
-        channel.visit.begin();
+        channel.prediction.begin();
         true
     }
 

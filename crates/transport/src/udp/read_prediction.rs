@@ -63,17 +63,17 @@ mod tests {
     use super::*;
 
     /// Visits a socket with so many datagrams; how many are read, and how many looks that takes.
-    fn visit(visit: &mut ReadPrediction, waiting: u32) -> (u32, u32) {
-        visit.begin();
+    fn visit(prediction: &mut ReadPrediction, waiting: u32) -> (u32, u32) {
+        prediction.begin();
         let (mut read, mut looks) = (0, 0);
         loop {
             looks += 1;
             if read == waiting {
-                visit.found_nothing();
+                prediction.found_nothing();
                 return (read, looks);
             }
             read += 1;
-            if !visit.goes_on(false) {
+            if !prediction.goes_on(false) {
                 return (read, looks);
             }
         }

@@ -107,12 +107,12 @@ impl<'a> Reading<'a> {
                 return Read::Answer;
             }
             Ok(recv) => {
-                let goes_on = channel.visit.goes_on(recv.segment_size.is_some());
+                let goes_on = channel.prediction.goes_on(recv.segment_size.is_some());
                 channel.expect_trains();
                 return self.arrived(&recv, goes_on, stats);
             }
             Err(RecvError::WouldBlock) => {
-                channel.visit.found_nothing();
+                channel.prediction.found_nothing();
                 channel.is_drained = true;
             }
             Err(RecvError::Refused) => {

@@ -129,7 +129,7 @@ pub struct Context {
     is_aborting: bool,
     wants_room: bool,
     /// When what waits for more that was announced goes out without it.
-    hold: FlushTimer,
+    flush_timer: FlushTimer,
     /// Places up to which the user wants to know of delivery.
     deliveries: VecDeque<u64>,
     replies: Replies,
@@ -241,7 +241,7 @@ impl Context {
             is_rclose_told: false,
             is_aborting: false,
             wants_room: false,
-            hold: FlushTimer::default(),
+            flush_timer: FlushTimer::default(),
             deliveries: VecDeque::new(),
             replies: Replies::default(),
             wants: Wants::default(),
@@ -316,9 +316,9 @@ impl Context {
             return Time::NEVER;
         }
         if self.is_quiet() {
-            return self.quiet_deadline().min(self.credit_at).min(self.hold.until());
+            return self.quiet_deadline().min(self.credit_at).min(self.flush_timer.until());
         }
-        let mut at = self.requests.deadline().min(self.hold.until());
+        let mut at = self.requests.deadline().min(self.flush_timer.until());
         at = at.min(self.wants.window_at.unwrap_or(Time::NEVER));
         let may_answer = match self.state {
             State::Open => self.affords_status(),
@@ -351,7 +351,7 @@ impl Context {
             self.is_aborting = end != End::Complete;
             self.finish_with(end);
             self.sender.stop();
-            self.hold.clear();
+            self.flush_timer.clear();
             self.wants.close = true;
         }
     }

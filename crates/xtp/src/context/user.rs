@@ -21,10 +21,10 @@ impl Context {
         let taken = self.sender.write(data, is_end, tag);
         if has_more && !is_end && !asks_delivery {
             self.sender.hold();
-            self.hold.begin(now, self.sender.next(), self.sender.end());
+            self.flush_timer.begin(now, self.sender.next(), self.sender.end());
         } else {
             self.sender.let_go();
-            self.hold.clear();
+            self.flush_timer.clear();
         }
         self.wants_room |= taken < data.len();
         if asks_delivery && taken == data.len() {
@@ -58,7 +58,7 @@ impl Context {
     /// The user sends no more.
     pub fn finish(&mut self) {
         self.sender.finish();
-        self.hold.clear();
+        self.flush_timer.clear();
     }
 
     /// The user reads no more.
@@ -88,7 +88,7 @@ impl Context {
 
     /// More was announced and has not come: what there is goes out.
     pub(super) fn release_late(&mut self, now: Time) {
-        if self.hold.is_over(now, self.sender.next()) {
+        if self.flush_timer.is_over(now, self.sender.next()) {
             self.sender.let_go();
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: it does not outlive this value.
 
-use crate::edge::App;
+use crate::app::App;
 use crate::exit::Failure;
 use crate::output::{self, line};
 use dacapo::Reactor;
@@ -43,7 +43,7 @@ impl Server {
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn start(edge: &mut App, serving: &Serving<'_>, token: u32) -> Result<Self, Failure> {
+    pub fn start(app: &mut App, serving: &Serving<'_>, token: u32) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| Failure::run_time("demo: start the server", error);
         let mut child = Command::new(std::env::current_exe().map_err(failed)?)
             .arg("serve")
@@ -58,7 +58,7 @@ impl Server {
         let Some(output) = child.stdout.take() else {
             return Err(Failure::run_time("demo: start the server", "it has no output"));
         };
-        edge.reactor().watch(output.as_fd(), token).map_err(failed)?;
+        app.reactor().watch(output.as_fd(), token).map_err(failed)?;
         Ok(Self {
             child,
             output,

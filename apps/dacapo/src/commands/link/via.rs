@@ -5,8 +5,8 @@
 //! ```
 
 use super::figures;
+use crate::app::config_from_env;
 use crate::cli::OverLink;
-use crate::edge::config_from_env;
 use crate::exit::Failure;
 use dacapo::emulator::{PathStats, Relay, RelayConfig, RelayHandle};
 use dacapo::host::HostConfig;

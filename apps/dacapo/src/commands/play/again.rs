@@ -7,7 +7,7 @@
 //! ```
 
 use super::{Played, Wish, play as play_once};
-use crate::edge::App;
+use crate::app::App;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 use crate::progress::Progress;
@@ -19,17 +19,17 @@ use std::time::Duration;
 /// # Errors
 /// Nothing was joined: the peer cannot be reached the first time, or refused.
 pub fn play(
-    edge: &mut App,
+    app: &mut App,
     wish: Wish,
     progress: &mut Progress,
     reconnect: bool,
 ) -> Result<Played, Failure> {
-    let mut played = play_once(edge, wish.clone(), progress, |_, _, _| {})?;
+    let mut played = play_once(app, wish.clone(), progress, |_, _, _| {})?;
     while reconnect && played.may_join_again && played.signal.is_none() {
         progress.clear();
         played.note_errors();
         note(format_args!("dacapo: play {}: joining again", wish.uri));
-        played = join(edge, &Wish { wait: wish.wait.max(Some(AGAIN)), ..wish.clone() }, progress)?;
+        played = join(app, &Wish { wait: wish.wait.max(Some(AGAIN)), ..wish.clone() }, progress)?;
     }
     Ok(played)
 }
@@ -38,9 +38,9 @@ pub fn play(
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Tries until the peer answers.
-fn join(edge: &mut App, wish: &Wish, progress: &mut Progress) -> Result<Played, Failure> {
+fn join(app: &mut App, wish: &Wish, progress: &mut Progress) -> Result<Played, Failure> {
     loop {
-        match play_once(edge, wish.clone(), progress, |_, _, _| {}) {
+        match play_once(app, wish.clone(), progress, |_, _, _| {}) {
             Err(failure) if failure.exit == Exit::Unreachable => {
                 progress.clear();
                 note(format_args!("{failure}; trying again"));

@@ -5,7 +5,7 @@
 //!   local socket -+-> control (out of band) -> answer ---+-> JSON for the program
 //! ```
 
-use crate::edge::App;
+use crate::app::App;
 use crate::local::{LocalControl, Request, refusal};
 use dacapo::Error;
 use dacapo::command::{Answer, Command};
@@ -43,17 +43,17 @@ impl Asked {
     /// Sends a command that a key stands for.
     pub fn ask_for_key(
         &mut self,
-        edge: &mut App,
+        app: &mut App,
         session: SessionId,
         command: Command,
     ) -> Result<(), Error> {
-        self.ask(edge, session, command, None)
+        self.ask(app, session, command, None)
     }
 
     /// Does what a local program asks.
     pub fn ask_for_local(
         &mut self,
-        edge: &mut App,
+        app: &mut App,
         session: SessionId,
         local: &mut LocalControl,
         token: u32,
@@ -69,7 +69,7 @@ impl Asked {
         };
         let asked = match text.parse() {
             Ok(command) => {
-                self.ask(edge, session, command, Some(token)).map_err(|error| error.to_string())
+                self.ask(app, session, command, Some(token)).map_err(|error| error.to_string())
             }
             Err(fault) => Err(fault.to_string()),
         };
@@ -80,14 +80,14 @@ impl Asked {
 
     fn ask(
         &mut self,
-        edge: &mut App,
+        app: &mut App,
         session: SessionId,
         command: Command,
         local: Option<u32>,
     ) -> Result<(), Error> {
-        let now = edge.reactor().now();
+        let now = app.reactor().now();
         let payload = command.encode();
-        let request = edge.core().control(now, session, FLOW_ALL, MODULE_ACCESS, &payload)?;
+        let request = app.core().control(now, session, FLOW_ALL, MODULE_ACCESS, &payload)?;
         self.waiting.insert(request, Waiting { command, at: Instant::now(), local });
         Ok(())
     }

@@ -17,10 +17,10 @@ mod keys;
 mod result;
 
 use super::link::{LinkAccount, Via};
+use crate::app::{App, AppEvent};
 use crate::cli::{PlayArgs, or_usage};
 use crate::contact;
 use crate::describe;
-use crate::edge::{App, AppEvent};
 use crate::exit::{Exit, Failure};
 use crate::folder;
 use crate::local::LocalControl;
@@ -89,7 +89,7 @@ pub fn run(args: &PlayArgs) -> Result<Exit, Failure> {
         live: args.live,
         follows: false,
     };
-    let mut edge = App::open_with(Via::host(&args.over)?)?;
+    let mut app = App::open_with(Via::host(&args.over)?)?;
     let link = Via::open(&args.over, &args.uri.authority())?;
     if let Some(link) = link.as_ref().filter(|_| !is_silent) {
         output::line(link.describe());
@@ -98,7 +98,7 @@ pub fn run(args: &PlayArgs) -> Result<Exit, Failure> {
     let (give_up, wait) = (args.give_up, args.wait);
     let wish = Wish { uri: args.uri.clone(), via, wanted, is_silent, wishes, give_up, wait };
     let mut progress = Progress::new(args.quiet);
-    let played = again::play(&mut edge, wish, &mut progress, args.reconnect)?;
+    let played = again::play(&mut app, wish, &mut progress, args.reconnect)?;
     let link = link.map(Via::close);
     if args.json {
         let mut json = played.to_json();
@@ -120,29 +120,29 @@ pub fn run(args: &PlayArgs) -> Result<Exit, Failure> {
 /// # Errors
 /// Nothing was joined: the peer cannot be reached, or refused.
 pub fn play(
-    edge: &mut App,
+    app: &mut App,
     wish: Wish,
     progress: &mut Progress,
     others: impl FnMut(&mut App, &mut Progress, u32),
 ) -> Result<Played, Failure> {
     let uri = wish.uri.clone();
     let to = wish.via.map_or_else(|| uri.authority(), |via| via.to_string());
-    let peer = edge.connect(&to, wish.wait, progress);
+    let peer = app.connect(&to, wish.wait, progress);
     let peer = peer.map_err(|failure| match wish.via {
         Some(_) => Via::explain(failure, &uri.authority()),
         None => failure,
     })?;
-    let now = edge.reactor().now();
-    let joined = edge.core().join(now, peer, &uri.name, wish.wishes.clone());
+    let now = app.reactor().now();
+    let joined = app.core().join(now, peer, &uri.name, wish.wishes.clone());
     let session = joined.map_err(|error| Failure::core(&format!("join {uri}"), &error))?;
-    let mut player = Player::new(edge, wish, progress, peer, session);
+    let mut player = Player::new(app, wish, progress, peer, session);
     player.run(others)?;
     player.finish()
 }
 
 /// A session that is being played.
 struct Player<'a> {
-    edge: &'a mut App,
+    app: &'a mut App,
     progress: &'a mut Progress,
     wish: Wish,
     peer: PeerId,
@@ -164,7 +164,7 @@ struct Player<'a> {
 
 impl<'a> Player<'a> {
     fn new(
-        edge: &'a mut App,
+        app: &'a mut App,
         wish: Wish,
         progress: &'a mut Progress,
         peer: PeerId,
@@ -172,7 +172,7 @@ impl<'a> Player<'a> {
     ) -> Self {
         let played = Played::new(wish.uri.clone());
         Self {
-            edge,
+            app,
             progress,
             wish,
             peer,
@@ -194,12 +194,12 @@ impl<'a> Player<'a> {
     fn run(&mut self, mut others: impl FnMut(&mut App, &mut Progress, u32)) -> Result<(), Failure> {
         while !self.is_over {
             let wait = self.wait();
-            match self.edge.next(wait)? {
+            match self.app.next(wait)? {
                 Some(AppEvent::Core(event)) => self.handle_event(event),
                 Some(AppEvent::Signal(signal)) => self.handle_signal(signal),
                 Some(AppEvent::Ready(KEYS)) => self.handle_keys(),
                 Some(AppEvent::Ready(token)) if token >= LOCAL => self.handle_local(token),
-                Some(AppEvent::Ready(token)) => others(self.edge, self.progress, token),
+                Some(AppEvent::Ready(token)) => others(self.app, self.progress, token),
                 None => {}
             }
             if self.is_ready && (self.open.is_empty() || self.is_player_gone()) {
@@ -260,7 +260,7 @@ impl<'a> Player<'a> {
     }
 
     fn handle_offer(&mut self, title: String, flows: Vec<FlowOffer>) {
-        let fingerprint = self.edge.host.peer_fingerprint(self.peer);
+        let fingerprint = self.app.host.peer_fingerprint(self.peer);
         let fingerprint = fingerprint.map_or_else(|| "none".to_owned(), |it| it.to_string());
         self.say(&format!("{}  {title}", self.wish.uri));
         self.say(&format!("peer {fingerprint} (unverified)"));
@@ -278,11 +278,12 @@ impl<'a> Player<'a> {
                 sinks.senders.clear();
                 sinks.notes.iter().for_each(|note| self.say(note));
                 self.sinks = Some(sinks);
-                let now = self.edge.reactor().now();
-                let answered = self.edge.core().answer(now, self.session, ports);
-                let limited = self.wish.give_up.map_or(Ok(()), |after| {
-                    self.edge.core().set_give_up_after(self.session, after)
-                });
+                let now = self.app.reactor().now();
+                let answered = self.app.core().answer(now, self.session, ports);
+                let limited = self
+                    .wish
+                    .give_up
+                    .map_or(Ok(()), |after| self.app.core().set_give_up_after(self.session, after));
                 self.give_up_unless(answered.and(limited));
             }
             Err(error) => {
@@ -301,7 +302,7 @@ impl<'a> Player<'a> {
     }
 
     fn handle_ready(&mut self) {
-        let status = self.edge.core().status(self.session);
+        let status = self.app.core().status(self.session);
         let receives = status.iter().enumerate().filter(|(_, flow)| flow.ledger.is_some());
         self.open = receives.map(|(place, _)| place).collect();
         self.is_ready = true;
@@ -311,11 +312,11 @@ impl<'a> Player<'a> {
             self.played.fail(Exit::Failure);
             return;
         }
-        let now = self.edge.reactor().now();
-        let activated = self.edge.core().activate(now, self.session);
+        let now = self.app.reactor().now();
+        let activated = self.app.core().activate(now, self.session);
         self.give_up_unless(activated);
-        self.keys = Keys::open(self.edge.reactor(), KEYS);
-        match LocalControl::open(self.edge.reactor(), LOCAL) {
+        self.keys = Keys::open(self.app.reactor(), KEYS);
+        match LocalControl::open(self.app.reactor(), LOCAL) {
             Ok(local) => self.local = Some(local),
             Err(error) => self.say(&format!("`dacapo control` will not find this player: {error}")),
         }
@@ -338,7 +339,7 @@ impl<'a> Player<'a> {
     fn handle_keys(&mut self) {
         let Some(keys) = &mut self.keys else { return };
         let Some(pressed) = keys.read() else {
-            keys.forget(self.edge.reactor());
+            keys.forget(self.app.reactor());
             self.keys = None;
             return;
         };
@@ -347,7 +348,7 @@ impl<'a> Player<'a> {
             match keys::meaning(key, self.asked.stands(), nominal) {
                 Some(keys::Key::Quit) => self.close(),
                 Some(keys::Key::Command(command)) => {
-                    let asked = self.asked.ask_for_key(self.edge, self.session, command);
+                    let asked = self.asked.ask_for_key(self.app, self.session, command);
                     if let Err(error) = asked {
                         self.say(&error.to_string());
                     }
@@ -359,9 +360,9 @@ impl<'a> Player<'a> {
 
     fn handle_local(&mut self, token: u32) {
         let Some(local) = &mut self.local else { return };
-        if let Some((token, request)) = local.handle_ready(self.edge.reactor(), token) {
+        if let Some((token, request)) = local.handle_ready(self.app.reactor(), token) {
             let uri = self.wish.uri.to_string();
-            self.asked.ask_for_local(self.edge, self.session, local, token, &request, &uri);
+            self.asked.ask_for_local(self.app, self.session, local, token, &request, &uri);
         }
     }
 
@@ -377,7 +378,7 @@ impl<'a> Player<'a> {
         let end = Instant::now() + PLAYERS_MAX;
         let is_busy = || !sinks.players.iter().all(|it| it.is_finished() || it.is_gone());
         while self.played.signal.is_none() && is_busy() && Instant::now() < end {
-            if let Some(AppEvent::Signal(signal)) = self.edge.next(PLAYERS_EVERY)? {
+            if let Some(AppEvent::Signal(signal)) = self.app.next(PLAYERS_EVERY)? {
                 self.played.signal = Some(signal);
             }
         }
@@ -390,16 +391,16 @@ impl<'a> Player<'a> {
         }
         self.closing = Some(Instant::now() + CLOSE_MAX);
         failpoint!("play.closing");
-        let now = self.edge.reactor().now();
+        let now = self.app.reactor().now();
         // A session that has just ended tells so by its event.
-        let _ = self.edge.core().close(now, self.session);
+        let _ = self.app.core().close(now, self.session);
     }
 
     /// The peer does not answer: what is not accounted for is booked as unknown.
     fn break_off(&mut self) {
         let error = Error::new(Code::NoAnswer, "the peer did not close the session within 2 s");
-        self.edge.leave(self.peer);
-        while let Some(event) = self.edge.core().poll_event() {
+        self.app.leave(self.peer);
+        while let Some(event) = self.app.core().poll_event() {
             self.handle_event(event);
         }
         self.played.end(&error);
@@ -417,9 +418,9 @@ impl<'a> Player<'a> {
     fn finish(mut self) -> Result<Played, Failure> {
         failpoint!("play.over");
         self.progress.clear();
-        self.edge.leave(self.peer);
+        self.app.leave(self.peer);
         if let Some(keys) = self.keys.take() {
-            keys.forget(self.edge.reactor());
+            keys.forget(self.app.reactor());
         }
         self.asked.refuse_all(&mut self.local, "the session has ended");
         self.local = None;
@@ -428,7 +429,7 @@ impl<'a> Player<'a> {
             self.played.flows = sinks.progress.iter().map(|it| it.snapshot()).collect();
             self.played.flows.iter_mut().for_each(errors::keep_causes);
         } else if let Some(signal) = self.played.signal {
-            return Err(crate::edge::interrupted(signal));
+            return Err(crate::app::interrupted(signal));
         } else {
             return Err(self.played.failure());
         }

@@ -9,8 +9,8 @@
 mod tell;
 
 use crate::account::{self, Account};
+use crate::app::{App, AppEvent};
 use crate::cli::ServeArgs;
-use crate::edge::{App, AppEvent};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::note;
 use dacapo::access::Speed;
@@ -34,13 +34,13 @@ const GOODBYE_MAX: Duration = Duration::from_secs(2);
 pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let mut assumptions = assumptions(args);
     let Some(mut plans) = load(args, &assumptions) else { return Ok(Exit::Invalid) };
-    let mut edge = App::open()?;
-    edge.host.listen(&addresses(args)).map_err(|error| Failure::core("listen", &error))?;
-    for (spec, why) in edge.host.missing() {
+    let mut app = App::open()?;
+    app.host.listen(&addresses(args)).map_err(|error| Failure::core("listen", &error))?;
+    for (spec, why) in app.host.missing() {
         note(format_args!("dacapo: serve: without {}: {why}", spec.name));
     }
-    if !edge.host.missing().is_empty() {
-        assumptions.transports = Some(edge.host.transports());
+    if !app.host.missing().is_empty() {
+        assumptions.transports = Some(app.host.transports());
         let Some(fewer) = load(args, &assumptions) else { return Ok(Exit::Invalid) };
         plans = fewer;
     }
@@ -50,15 +50,15 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
         let publisher = plan.publisher(1.0);
         let spec = plan.spec();
         let what = format!("serve {}", spec.name);
-        let published = edge.core().publish(spec, publisher);
+        let published = app.core().publish(spec, publisher);
         published.map_err(|error| Failure::core(&what, &error))?;
         failpoint!("serve.published");
     }
     let teller = if args.json { Teller::Json } else { Teller::Words };
-    let identity = edge.host.fingerprint().to_string();
-    teller.listening(edge.host.listening(), &identity, &names, args.port == 0);
+    let identity = app.host.fingerprint().to_string();
+    teller.listening(app.host.listening(), &identity, &names, args.port == 0);
     failpoint!("serve.listening");
-    Server::new(edge, args.once, teller, &names).run()
+    Server::new(app, args.once, teller, &names).run()
 }
 
 /// What is assumed of those who will join.
@@ -109,7 +109,7 @@ struct Joined {
 }
 
 struct Server {
-    edge: App,
+    app: App,
     once: bool,
     teller: Teller,
     flow_names: BTreeMap<String, Vec<String>>,
@@ -125,10 +125,10 @@ struct Server {
 }
 
 impl Server {
-    fn new(edge: App, once: bool, teller: Teller, served: &[Served]) -> Self {
+    fn new(app: App, once: bool, teller: Teller, served: &[Served]) -> Self {
         let flows = |it: &Served| it.flows.iter().map(|flow| flow.name.clone()).collect();
         Self {
-            edge,
+            app,
             once,
             teller,
             flow_names: served.iter().map(|it| (it.name.clone(), flows(it))).collect(),
@@ -142,18 +142,18 @@ impl Server {
 
     fn run(mut self) -> Result<Exit, Failure> {
         while !self.is_done() {
-            match self.edge.next(self.wait())? {
+            match self.app.next(self.wait())? {
                 Some(AppEvent::Core(event)) => self.handle_event(event),
                 Some(AppEvent::Signal(signal)) => self.handle_signal(signal),
                 Some(AppEvent::Ready(_)) | None => {}
             }
         }
         let peers: BTreeSet<PeerId> = self.joined.values().map(|joined| joined.peer).collect();
-        peers.into_iter().for_each(|peer| self.edge.leave(peer));
-        while let Some(event) = self.edge.core().poll_event() {
+        peers.into_iter().for_each(|peer| self.app.leave(peer));
+        while let Some(event) = self.app.core().poll_event() {
             self.handle_event(event);
         }
-        self.edge.reactor().flush(Duration::from_millis(200));
+        self.app.reactor().flush(Duration::from_millis(200));
         let first = self.first.map_or(Exit::Success, |(exit, _, _)| exit);
         Ok(self.ending.map_or(first, |(signal, _)| Exit::Signal(signal)))
     }
@@ -182,13 +182,13 @@ impl Server {
         self.ending = Some((signal, Instant::now() + CLOSE_MAX));
         let names: Vec<String> = self.flow_names.keys().cloned().collect();
         for name in names {
-            self.edge.core().unpublish(&name);
+            self.app.core().unpublish(&name);
         }
-        let now = self.edge.reactor().now();
-        let sessions: Vec<SessionId> = self.edge.core().sessions().map(|(id, ..)| id).collect();
+        let now = self.app.reactor().now();
+        let sessions: Vec<SessionId> = self.app.core().sessions().map(|(id, ..)| id).collect();
         for id in sessions {
             // One that has just ended needs no close.
-            let _ = self.edge.core().close(now, id);
+            let _ = self.app.core().close(now, id);
         }
     }
 
@@ -237,11 +237,11 @@ impl Server {
     }
 
     fn handle_joined(&mut self, session: SessionId) {
-        let found = self.edge.core().sessions().find(|(id, ..)| *id == session);
+        let found = self.app.core().sessions().find(|(id, ..)| *id == session);
         let Some((_, name, peer)) = found else { return };
         let session_name = name.to_owned();
-        let address = self.edge.core().peer_address(peer);
-        let fingerprint = self.edge.host.peer_fingerprint(peer);
+        let address = self.app.core().peer_address(peer);
+        let fingerprint = self.app.host.peer_fingerprint(peer);
         let identity = fingerprint.map(|it| it.to_string());
         let guest = Guest { session: session_name, address, identity };
         self.teller.joined(&guest);
@@ -258,7 +258,7 @@ impl Server {
             return;
         };
         failpoint!("serve.left");
-        if self.edge.core().peer_address(joined.peer).is_some() {
+        if self.app.core().peer_address(joined.peer).is_some() {
             self.leaving.insert(joined.peer);
         }
         self.teller.left(&joined.guest, error.as_ref(), &joined.accounts);

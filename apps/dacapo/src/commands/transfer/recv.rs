@@ -10,9 +10,9 @@
 use super::figures::{self, Pace};
 use super::{FLOW, UNIT_LEN_MAX};
 use crate::account::{self, Account};
+use crate::app::{App, AppEvent};
 use crate::cli::{RecvArgs, or_usage};
 use crate::contact;
-use crate::edge::{App, AppEvent};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::folder;
 use crate::output::{line, note};
@@ -56,12 +56,12 @@ pub fn run(args: &RecvArgs) -> Result<Exit, Failure> {
             note(format_args!("dacapo: recv: what an earlier run was receiving is in {kept}"));
         }
     }
-    let mut edge = App::open()?;
+    let mut app = App::open()?;
     let opened = Opened::default();
-    publish(&mut edge, args, asked, &opened)?;
+    publish(&mut app, args, asked, &opened)?;
     let addrs = addresses(args);
-    edge.host.listen(&addrs).map_err(|error| Failure::core("listen", &error))?;
-    let mut receiver = Receiver::new(edge, args, opened);
+    app.host.listen(&addrs).map_err(|error| Failure::core("listen", &error))?;
+    let mut receiver = Receiver::new(app, args, opened);
     receiver.tell_listening();
     receiver.run()
 }
@@ -74,7 +74,7 @@ fn addresses(args: &RecvArgs) -> Vec<std::net::SocketAddr> {
 }
 
 fn publish(
-    edge: &mut App,
+    app: &mut App,
     args: &RecvArgs,
     asked: Attributes,
     opened: &Opened,
@@ -102,7 +102,7 @@ fn publish(
         }),
     );
     let spec = plan.with_give_up(args.give_up).spec();
-    let published = edge.core().publish(spec, publisher);
+    let published = app.core().publish(spec, publisher);
     published.map_err(|error| Failure::core("listen", &error))
 }
 
@@ -141,7 +141,7 @@ struct Sending {
 }
 
 struct Receiver<'a> {
-    edge: App,
+    app: App,
     args: &'a RecvArgs,
     opened: Opened,
     progress: Progress,
@@ -153,18 +153,18 @@ struct Receiver<'a> {
 }
 
 impl<'a> Receiver<'a> {
-    fn new(edge: App, args: &'a RecvArgs, opened: Opened) -> Self {
+    fn new(app: App, args: &'a RecvArgs, opened: Opened) -> Self {
         let progress = Progress::new(args.quiet || args.json);
         let (now, ending, exit, goodbye) = (None, None, None, None);
-        Self { edge, args, opened, progress, now, ending, exit, goodbye }
+        Self { app, args, opened, progress, now, ending, exit, goodbye }
     }
 
     fn tell_listening(&mut self) {
-        let addrs = self.edge.host.listening().to_vec();
+        let addrs = self.app.host.listening().to_vec();
         let only_here = addrs.iter().all(|addr| addr.ip().is_loopback());
         if self.args.json {
             let addrs: Vec<String> = addrs.iter().map(ToString::to_string).collect();
-            let identity = self.edge.host.fingerprint().to_string();
+            let identity = self.app.host.fingerprint().to_string();
             self.json(&json!({ "event": "listening", "addresses": addrs, "identity": identity }));
         } else if !self.args.quiet {
             let addrs: Vec<String> = addrs.iter().map(ToString::to_string).collect();
@@ -192,7 +192,7 @@ impl<'a> Receiver<'a> {
 
     fn run(&mut self) -> Result<Exit, Failure> {
         while !self.is_done() {
-            match self.edge.next(self.progress.due_in(SLICE))? {
+            match self.app.next(self.progress.due_in(SLICE))? {
                 Some(AppEvent::Core(event)) => self.handle_event(event),
                 Some(AppEvent::Signal(signal)) => self.handle_signal(signal),
                 Some(AppEvent::Ready(_)) | None => {}
@@ -200,7 +200,7 @@ impl<'a> Receiver<'a> {
             self.look();
         }
         self.progress.clear();
-        self.edge.reactor().flush(Duration::from_millis(200));
+        self.app.reactor().flush(Duration::from_millis(200));
         let exit = self.exit.unwrap_or(Exit::Success);
         Ok(self.ending.map_or(exit, |(signal, _)| Exit::Signal(signal)))
     }
@@ -219,9 +219,9 @@ impl<'a> Receiver<'a> {
         let Some(sending) = &mut self.now else { return };
         if let Some(error) = sending.progress.error() {
             let error = Error::new(Code::AccessFailed, error);
-            let (id, now) = (sending.id, self.edge.reactor().now());
+            let (id, now) = (sending.id, self.app.reactor().now());
             // It may have ended just now.
-            let _ = self.edge.core().close_because(now, id, error);
+            let _ = self.app.core().close_because(now, id, error);
         } else if self.progress.is_due() {
             let text = sending.pace.line(&sending.progress);
             self.progress.show(&text);
@@ -233,11 +233,11 @@ impl<'a> Receiver<'a> {
             return;
         }
         self.ending = Some((signal, Instant::now() + CLOSE_MAX));
-        let now = self.edge.reactor().now();
-        let sessions: Vec<SessionId> = self.edge.core().sessions().map(|(id, ..)| id).collect();
+        let now = self.app.reactor().now();
+        let sessions: Vec<SessionId> = self.app.core().sessions().map(|(id, ..)| id).collect();
         for id in sessions {
             // It may have ended just now.
-            let _ = self.edge.core().close(now, id);
+            let _ = self.app.core().close(now, id);
         }
     }
 
@@ -265,11 +265,11 @@ impl<'a> Receiver<'a> {
     fn handle_ready(&mut self, id: SessionId) {
         let progress = self.opened.lock().unwrap_or_else(PoisonError::into_inner).pop_back();
         let Some(progress) = progress else { return };
-        let peer = self.edge.core().sessions().find(|(known, ..)| *known == id);
+        let peer = self.app.core().sessions().find(|(known, ..)| *known == id);
         let peer = peer.map(|(_, _, peer)| peer);
-        let who = peer.and_then(|peer| self.edge.core().peer_address(peer));
+        let who = peer.and_then(|peer| self.app.core().peer_address(peer));
         let who = who.map_or_else(|| "?".to_owned(), |who| who.to_string());
-        let graph = self.edge.core().status(id).first().map(|it| crate::describe::graph(&it.offer));
+        let graph = self.app.core().status(id).first().map(|it| crate::describe::graph(&it.offer));
         let graph = graph.unwrap_or_default();
         if self.args.json {
             self.json(&json!({ "event": "joined", "peer": who, "graph": graph }));
@@ -311,7 +311,7 @@ impl<'a> Receiver<'a> {
         };
         failpoint!("recv.received");
         // Who is not there any more says none.
-        let is_there = |peer: &PeerId| self.edge.core().peer_address(*peer).is_some();
+        let is_there = |peer: &PeerId| self.app.core().peer_address(*peer).is_some();
         let until = Instant::now() + GOODBYE_MAX;
         self.goodbye = sending.peer.filter(is_there).map(|peer| (peer, until));
         self.progress.clear();

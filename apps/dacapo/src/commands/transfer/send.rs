@@ -10,10 +10,10 @@
 
 use super::figures::{self, Pace};
 use crate::account::{self, Account};
+use crate::app::{App, AppEvent, interrupted};
 use crate::cli::{SendArgs, or_usage};
 use crate::contact;
 use crate::describe;
-use crate::edge::{App, AppEvent, interrupted};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::{self, line, note};
 use crate::progress::Progress;
@@ -60,15 +60,15 @@ pub fn run(args: &SendArgs) -> Result<Exit, Failure> {
         inputs.push(input(path, args, &mut pipe)?);
     }
     let mut progress = Progress::new(args.quiet || args.json);
-    let mut edge = App::open()?;
-    let peer = edge.connect(&args.host, args.wait, &mut progress)?;
+    let mut app = App::open()?;
+    let peer = app.connect(&args.host, args.wait, &mut progress)?;
     let wishes = JoinParams {
         attributes: dacapo::plan::attribute_forms(&attributes),
         live: false,
         follows: false,
     };
-    let now = edge.reactor().now();
-    let joined = edge.core().join(now, peer, &args.to, wishes);
+    let now = app.reactor().now();
+    let joined = app.core().join(now, peer, &args.to, wishes);
     let what = format!("send to {}", args.host);
     let session = joined.map_err(|error| Failure::core(&what, &error))?;
     let is_reliable = attributes.get(AttributeKey::Loss).and_then(|loss| loss.max) == Some(0);
@@ -76,7 +76,7 @@ pub fn run(args: &SendArgs) -> Result<Exit, Failure> {
     let source = Some(source);
     let pace = Pace::new();
     let sender = Sender {
-        edge,
+        app,
         args,
         progress,
         peer,
@@ -119,7 +119,7 @@ fn input(path: &Path, args: &SendArgs, pipe: &mut Option<OwnedFd>) -> Result<Inp
 }
 
 struct Sender<'a> {
-    edge: App,
+    app: App,
     args: &'a SendArgs,
     progress: Progress,
     peer: PeerId,
@@ -147,7 +147,7 @@ impl Sender<'_> {
         while !self.is_over {
             self.watch_pipe();
             let wait = self.wait();
-            match self.edge.next(wait)? {
+            match self.app.next(wait)? {
                 Some(AppEvent::Core(event)) => self.handle_event(event),
                 Some(AppEvent::Signal(signal)) => {
                     self.signal.get_or_insert(signal);
@@ -210,7 +210,7 @@ impl Sender<'_> {
         self.flow = Some(place);
         failpoint!("send.offered");
         if let Some(flow) = flows.get(place) {
-            let fingerprint = self.edge.host.peer_fingerprint(self.peer);
+            let fingerprint = self.app.host.peer_fingerprint(self.peer);
             let fingerprint = fingerprint.map_or_else(|| "none".to_owned(), |it| it.to_string());
             self.say(&format!("peer {fingerprint} (unverified)"));
             self.say(&format!("protocol {}", describe::graph(flow)));
@@ -219,23 +219,23 @@ impl Sender<'_> {
         if let Some(port) = ports.get_mut(place) {
             *port = Some(Port::Source(Box::new(source)));
         }
-        let now = self.edge.reactor().now();
-        let answered = self.edge.core().answer(now, self.session, ports);
+        let now = self.app.reactor().now();
+        let answered = self.app.core().answer(now, self.session, ports);
         let limited = self
             .args
             .give_up
-            .map_or(Ok(()), |after| self.edge.core().set_give_up_after(self.session, after));
+            .map_or(Ok(()), |after| self.app.core().set_give_up_after(self.session, after));
         self.give_up_unless(answered.and(limited));
     }
 
     fn handle_ready(&mut self) {
-        let status = self.edge.core().status(self.session);
+        let status = self.app.core().status(self.session);
         let refused = self.flow.and_then(|place| status.get(place)?.refused.clone());
         if let Some(error) = refused {
             return self.give_up_unless(Err(error));
         }
-        let now = self.edge.reactor().now();
-        let activated = self.edge.core().activate(now, self.session);
+        let now = self.app.reactor().now();
+        let activated = self.app.core().activate(now, self.session);
         self.give_up_unless(activated);
         self.pace = Pace::new();
     }
@@ -243,7 +243,7 @@ impl Sender<'_> {
     /// The pipe has something: the flow is woken, and reads until there is nothing more.
     fn handle_pipe(&mut self) {
         if let Some(pipe) = &self.pipe {
-            self.edge.reactor().unwatch(pipe.as_fd());
+            self.app.reactor().unwatch(pipe.as_fd());
         }
         self.is_watched = false;
         self.wake();
@@ -254,7 +254,7 @@ impl Sender<'_> {
         let Some(pipe) = self.pipe.as_ref().filter(|_| !self.is_watched) else { return };
         if self.starved.take() {
             // The source has watched it, so it can be.
-            self.is_watched = self.edge.reactor().watch(pipe.as_fd(), PIPE).is_ok();
+            self.is_watched = self.app.reactor().watch(pipe.as_fd(), PIPE).is_ok();
         }
     }
 
@@ -265,9 +265,9 @@ impl Sender<'_> {
     }
 
     fn wake(&mut self) {
-        let now = self.edge.reactor().now();
+        let now = self.app.reactor().now();
         if let Some(flow) = self.flow {
-            self.edge.core().wake(now, self.session, flow);
+            self.app.core().wake(now, self.session, flow);
         }
     }
 
@@ -284,9 +284,9 @@ impl Sender<'_> {
         }
         self.closing = Some(Instant::now() + CLOSE_MAX);
         failpoint!("send.closing");
-        let now = self.edge.reactor().now();
+        let now = self.app.reactor().now();
         // A session that has just ended tells so by its event.
-        let _ = self.edge.core().close(now, self.session);
+        let _ = self.app.core().close(now, self.session);
     }
 
     fn handle_end(&mut self, error: Option<Error>) {
@@ -342,9 +342,9 @@ impl Sender<'_> {
     fn finish(mut self) -> Result<Exit, Failure> {
         self.progress.clear();
         if let Some(pipe) = &self.pipe {
-            self.edge.reactor().unwatch(pipe.as_fd());
+            self.app.reactor().unwatch(pipe.as_fd());
         }
-        self.edge.leave(self.peer);
+        self.app.leave(self.peer);
         let mut found = self.figures.snapshot();
         let failed = self.fault(&found);
         if self.flow.is_none() {

@@ -5,8 +5,8 @@
 //! ```
 
 use super::below::{self, End};
+use crate::app::interrupted;
 use crate::cli::XtpPingArgs;
-use crate::edge::interrupted;
 use crate::exit::{Exit, Failure};
 use dacapo::xtp_net::CallError;
 use dacapo::xtp_net::Service;

@@ -22,7 +22,7 @@ mod users;
 use super::row::{Level, Point, Results, Row};
 use super::then;
 use super::{LENS, TRIED, filling};
-use crate::edge::interrupted;
+use crate::app::interrupted;
 use crate::exit::Failure;
 use crate::progress::Progress;
 use dacapo_safenet::measure::Cast;

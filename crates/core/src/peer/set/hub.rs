@@ -5,7 +5,7 @@
 use super::{Carries, Identity, PeerCx, Peers};
 use crate::config::{ANSWER_MAX, PEERS_MAX};
 use crate::control::ConnId;
-use crate::effect::{Effect, Out};
+use crate::effect::{Effect, Out, PeerNews};
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
 use crate::ids::{PeerId, SessionId};
@@ -416,7 +416,7 @@ impl Peers {
         let data = peer.data.remote().or(dialed);
         data.into_iter().for_each(|remote| out.push(Effect::CloseData(remote)));
         let lists = peer.link.list_count();
-        out.push(Effect::PeerLost { peer: id, error: error.clone(), lists });
+        out.peer(id, PeerNews::Lost { error: error.clone(), lists });
     }
 
     /// Says goodbye to a peer and ends everything with it.

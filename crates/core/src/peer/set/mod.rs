@@ -14,7 +14,7 @@ pub(crate) use hub::Routed;
 
 use super::{DataPath, HostLookup, Peer};
 use crate::control::{ConnId, Control};
-use crate::effect::{Effect, Out};
+use crate::effect::{Effect, Out, PeerNews};
 use crate::ready_table::{Due, ReadyTable};
 use crate::shared::Shared;
 use crate::transmit::{ListenerId, Way};
@@ -202,13 +202,13 @@ impl Peers {
         let Some(answered) = answered.flatten() else { return false };
         if let Some(before) = answered.moved_from {
             before.into_iter().for_each(|before| out.push(Effect::CloseData(before)));
-            out.push(Effect::DataMoved(id));
+            out.peer(id, PeerNews::DataMoved);
         }
         if answered.has_len {
-            out.push(Effect::DataOpen(id));
+            out.peer(id, PeerNews::DataOpen);
         }
         if let Some(clock) = answered.clock {
-            out.push(Effect::Clock(id, clock));
+            out.peer(id, PeerNews::Clock(clock));
         }
         true
     }
@@ -221,7 +221,7 @@ impl Peers {
             self.push_question(cx, id, remote, question);
         }
         if let Some((from, to)) = self.all.with(id, |peer| peer.data.poll_len()).flatten() {
-            out.push(Effect::PathLen { peer: id, from, to });
+            out.peer(id, PeerNews::PathLen { from, to });
         }
     }
 

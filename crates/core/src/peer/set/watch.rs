@@ -2,7 +2,7 @@
 
 use super::{PeerCx, Peers};
 use crate::control::ConnId;
-use crate::effect::{Effect, Out};
+use crate::effect::{Out, PeerNews};
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
 use crate::ids::PeerId;
@@ -64,7 +64,7 @@ impl Peers {
         }
         self.ping_if_due(cx, id);
         self.ask(cx, id, out);
-        out.push(Effect::DataOpen(id));
+        out.peer(id, PeerNews::DataOpen);
     }
 
     fn ping_if_due(&mut self, cx: &mut PeerCx<'_>, id: PeerId) {
@@ -101,7 +101,7 @@ impl Peers {
         });
         let Some(remote) = remote else { return };
         let text = format!("{remote}: no sign of life for three seconds");
-        out.push(Effect::ContactLost(id, Error::new(Code::ContactLost, text)));
+        out.peer(id, PeerNews::ContactLost(Error::new(Code::ContactLost, text)));
     }
 
     /// A probe was answered: everything goes on where it stopped.
@@ -121,7 +121,7 @@ impl Peers {
         for attempt in attempts {
             self.drop_attempt(cx, attempt, "contact is back");
         }
-        out.push(Effect::ContactRestored(id, after));
+        out.peer(id, PeerNews::ContactRestored(after));
     }
 
     /// While contact is lost: sessions that have waited long enough are given up, and the dialer
@@ -129,12 +129,12 @@ impl Peers {
     fn watch_contact(&mut self, cx: &mut PeerCx<'_>, id: PeerId, out: &mut Out) {
         let now = cx.now;
         if self.all.with(id, |peer| peer.contact.calms_down(now)) == Some(true) {
-            out.push(Effect::Calm(id));
+            out.peer(id, PeerNews::Calm);
         }
         let Some(peer) = self.get(id) else { return };
         let Some(since) = peer.lost_since() else { return };
         let retries = peer.is_dialed();
-        out.push(Effect::Waits(id, now.since(since)));
+        out.peer(id, PeerNews::Waits(now.since(since)));
         if retries {
             self.retry(cx, id);
         }

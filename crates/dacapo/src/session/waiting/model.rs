@@ -67,7 +67,7 @@ impl Place for Poll {
     type Doorbell = Ring;
     type Slept = ();
 
-    fn bell(&self) -> Ring {
+    fn doorbell(&self) -> Ring {
         Ring::Poll(Arc::clone(&self.0))
     }
 
@@ -154,18 +154,18 @@ impl Waiting for Endpoint {
         Time::ZERO
     }
 
-    fn bell(&self) -> Ring {
+    fn doorbell(&self) -> Ring {
         Ring::Thread(Arc::new(Condvar::new()))
     }
 
     fn sleep_at<'a>(
         &'a self,
-        bell: &Ring,
+        doorbell: &Ring,
         state: MutexGuard<'a, Model>,
         _until: Time,
     ) -> MutexGuard<'a, Model> {
-        let Ring::Thread(bell) = bell else { panic!("a leader sleeps at its poll") };
-        bell.wait(state).unwrap()
+        let Ring::Thread(doorbell) = doorbell else { panic!("a leader sleeps at its poll") };
+        doorbell.wait(state).unwrap()
     }
 
     fn desert(&self, _state: &mut Model) {}

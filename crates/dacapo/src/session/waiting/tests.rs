@@ -24,7 +24,7 @@ impl Place for Poll {
     type Doorbell = Flag;
     type Slept = ();
 
-    fn bell(&self) -> Flag {
+    fn doorbell(&self) -> Flag {
         self.0.clone()
     }
 
@@ -108,7 +108,7 @@ impl Waiting for Endpoint {
         Time::from_millis(7)
     }
 
-    fn bell(&self) -> Flag {
+    fn doorbell(&self) -> Flag {
         Flag::default()
     }
 

@@ -19,12 +19,12 @@ fn byte(at: usize) -> u8 {
     (at.wrapping_mul(31) >> 3) as u8
 }
 
-fn wake(bell: &SyncSender<()>) {
+fn wake(doorbell: &SyncSender<()>) {
     // One that was not heard yet is enough.
-    let _ = bell.try_send(());
+    let _ = doorbell.try_send(());
 }
 
-/// Sleeps until the bell is rung.
+/// Sleeps until the doorbell is rung.
 fn sleep(rung: &Receiver<()>, who: &str) {
     let woken = patience::until(Instant::now, ASLEEP_MAX, || {
         let told = rung.recv_timeout(patience::STEP_MAX);

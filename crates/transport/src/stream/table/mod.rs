@@ -63,7 +63,7 @@ pub(crate) struct Streams<C> {
     ready: VecDeque<usize>,
     /// Streams whose wish to write may have changed.
     changed: Vec<usize>,
-    gate: TokenTable,
+    tokens: TokenTable,
     streams_max: usize,
     events: VecDeque<StreamEvent>,
     /// Nobody is late before this time.
@@ -186,7 +186,7 @@ impl<C: Connection> Streams<C> {
             unclaimed: VecDeque::new(),
             ready: VecDeque::new(),
             changed: Vec::new(),
-            gate: TokenTable::default(),
+            tokens: TokenTable::default(),
             streams_max: streams_max.min(DATA_LANES_MAX),
             events: VecDeque::new(),
             deadline: Time::NEVER,
@@ -346,7 +346,7 @@ impl<C: Connection> Streams<C> {
 
     /// As [`super::StreamTransport::expect`]; false when it is refused, which is told.
     pub(crate) fn expect(&mut self, token: Token, until: Time) -> bool {
-        let is_expected = self.gate.expect(token, until, self.now).is_ok();
+        let is_expected = self.tokens.expect(token, until, self.now).is_ok();
         if !is_expected {
             self.refuse(token, DATA_LANES_MAX);
         }
@@ -355,7 +355,7 @@ impl<C: Connection> Streams<C> {
 
     /// Tells that a token is one too many where there may be `limit`, and expects it no longer.
     pub(crate) fn refuse(&mut self, token: Token, limit: usize) {
-        self.gate.forget(&token);
+        self.tokens.forget(&token);
         self.stats.streams.over_limit += 1;
         let nobody = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
         self.tell_closed(nobody, token, &Ending::TooManyStreams { limit });
@@ -363,7 +363,7 @@ impl<C: Connection> Streams<C> {
 
     /// As [`super::StreamTransport::forget`].
     pub(crate) fn forget(&mut self, token: &Token) {
-        self.gate.forget(token);
+        self.tokens.forget(token);
     }
 
     /// As [`super::StreamTransport::poll_stream`].

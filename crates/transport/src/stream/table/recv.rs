@@ -142,7 +142,7 @@ impl<C: Connection> Streams<C> {
 
     /// Decides on a stream that has said its token.
     fn claim(&mut self, index: usize, token: Token) -> Turn {
-        if !self.gate.take(&token, self.now) {
+        if !self.tokens.take(&token, self.now) {
             return Turn::Ended(Ending::UnknownToken);
         }
         let limit = self.streams_max;

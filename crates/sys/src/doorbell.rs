@@ -74,7 +74,7 @@ impl Listener {
                 Ok((inner, from)) => {
                     let peer = peer_of(inner.as_fd())?;
                     return Ok(Some(Accepted {
-                        bell: Doorbell { inner },
+                        doorbell: Doorbell { inner },
                         peer,
                         number: number(&from),
                     }));
@@ -99,14 +99,14 @@ impl AsFd for Listener {
 #[derive(Debug)]
 pub struct Accepted {
     /// The connection.
-    pub bell: Doorbell,
+    pub doorbell: Doorbell,
     /// Whose it is.
     pub peer: Peer,
     /// The number that its other end is bound to, if the kernel chose it.
     pub number: Option<u32>,
 }
 
-/// What a look at a bell found.
+/// What a look at a doorbell found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// Nothing since the last look.
@@ -238,7 +238,7 @@ impl Doorbell {
     /// Wakes the other end; false when it is gone.
     ///
     /// # Errors
-    /// None that a correct program sees: a bell that was rung very often and not heard is rung.
+    /// None that a correct program sees: a doorbell that was rung very often and not heard is rung.
     pub fn ring(&self) -> io::Result<bool> {
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         loop {
@@ -349,20 +349,20 @@ mod tests {
     fn pair(test: &str) -> (Doorbell, Accepted) {
         let name = format!("dacapo-sys-{}-{test}", std::process::id());
         let listener = Listener::bind(&name).unwrap();
-        let bell = Doorbell::connect(&name).unwrap();
+        let doorbell = Doorbell::connect(&name).unwrap();
         let accepted = listener.accept().unwrap().unwrap();
         assert!(listener.accept().unwrap().is_none());
-        (bell, accepted)
+        (doorbell, accepted)
     }
 
     #[test]
     fn each_end_knows_who_and_which_the_other_is() {
-        let (bell, accepted) = pair("who");
+        let (doorbell, accepted) = pair("who");
         assert_eq!(accepted.peer.uid, crate::process::uid());
-        assert_eq!(bell.peer().unwrap().uid, crate::process::uid());
-        assert!(accepted.number.is_some() && accepted.number == bell.number());
+        assert_eq!(doorbell.peer().unwrap().uid, crate::process::uid());
+        assert!(accepted.number.is_some() && accepted.number == doorbell.number());
         let (other, _accepted) = pair("who-else");
-        assert_ne!(other.number(), bell.number());
+        assert_ne!(other.number(), doorbell.number());
     }
 
     #[test]
@@ -376,36 +376,36 @@ mod tests {
 
     #[test]
     fn what_is_rung_is_heard_once_and_the_end_at_last() {
-        let (bell, Accepted { bell: there, .. }) = pair("ring");
+        let (doorbell, Accepted { doorbell: there, .. }) = pair("ring");
         assert_eq!(there.hear(), Heard::Nothing);
-        assert!(bell.ring().unwrap() && bell.ring().unwrap());
+        assert!(doorbell.ring().unwrap() && doorbell.ring().unwrap());
         assert_eq!((there.hear(), there.hear()), (Heard::Ring, Heard::Nothing));
         assert!(there.ring().unwrap());
-        assert_eq!(bell.hear(), Heard::Ring);
-        bell.ring().unwrap();
-        drop(bell);
+        assert_eq!(doorbell.hear(), Heard::Ring);
+        doorbell.ring().unwrap();
+        drop(doorbell);
         assert_eq!((there.hear(), there.hear()), (Heard::Ring, Heard::Gone));
         assert!(!there.ring().unwrap());
     }
 
     #[test]
     fn a_bell_that_nobody_hears_can_be_rung_for_ever() {
-        let (bell, _accepted) = pair("deaf");
-        assert!((0..100_000).all(|_| bell.ring().unwrap()));
+        let (doorbell, _accepted) = pair("deaf");
+        assert!((0..100_000).all(|_| doorbell.ring().unwrap()));
     }
 
     #[test]
     fn a_descriptor_arrives_as_the_same_file() {
-        let (bell, Accepted { bell: there, .. }) = pair("give");
+        let (doorbell, Accepted { doorbell: there, .. }) = pair("give");
         assert_eq!(there.take().unwrap_err(), Gift::NotYet);
         let name = File::open("/proc/self/comm").unwrap();
-        bell.give(name.as_fd()).unwrap();
+        doorbell.give(name.as_fd()).unwrap();
         let (mut text, mut same) = (String::new(), String::new());
         File::from(there.take().unwrap()).read_to_string(&mut text).unwrap();
         File::open("/proc/self/comm").unwrap().read_to_string(&mut same).unwrap();
         assert_eq!(text, same);
         assert_eq!(there.take().unwrap_err(), Gift::NotYet);
-        drop(bell);
+        drop(doorbell);
         assert_eq!(there.take().unwrap_err(), Gift::Gone);
     }
 
@@ -416,24 +416,24 @@ mod tests {
 
     #[test]
     fn none_and_too_many_are_told_and_nothing_stays_open() {
-        let (bell, Accepted { bell: there, .. }) = pair("wrong");
+        let (doorbell, Accepted { doorbell: there, .. }) = pair("wrong");
         let file = File::open("/dev/null").unwrap();
-        bell.ring().unwrap();
+        doorbell.ring().unwrap();
         assert_eq!(there.take().unwrap_err(), Gift::Wrong(0));
         let before = open_count();
         for _ in 0..50 {
             for count in [2, 3, DESCRIPTORS_MAX] {
-                bell.give_all(&vec![file.as_fd(); count]).unwrap();
+                doorbell.give_all(&vec![file.as_fd(); count]).unwrap();
                 assert_eq!(there.take().unwrap_err(), Gift::Wrong(count));
             }
         }
         // Those that come where none is looked for are closed by the kernel.
         for _ in 0..50 {
-            bell.give_all(&[file.as_fd(); 20]).unwrap();
+            doorbell.give_all(&[file.as_fd(); 20]).unwrap();
             assert_eq!(there.hear(), Heard::Ring);
         }
         assert!(open_count() < before + 200, "{before} before, {} now", open_count());
-        let too_many = bell.give_all(&vec![file.as_fd(); DESCRIPTORS_MAX + 1]).unwrap_err();
+        let too_many = doorbell.give_all(&vec![file.as_fd(); DESCRIPTORS_MAX + 1]).unwrap_err();
         assert_eq!(too_many.kind(), io::ErrorKind::InvalidInput);
     }
 

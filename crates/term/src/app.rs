@@ -85,8 +85,8 @@ impl App {
 
     /// The next thing that happens, or nothing within `most`.
     pub fn next(&mut self, most: Duration) -> Result<Option<AppEvent>, Failure> {
-        if let Some(happening) = self.waiting.pop_front() {
-            return Ok(Some(happening));
+        if let Some(event) = self.waiting.pop_front() {
+            return Ok(Some(event));
         }
         let event = self.host.next_event(most, &mut self.tokens);
         let event = event.map_err(|error| Failure::core("wait", &error))?;
