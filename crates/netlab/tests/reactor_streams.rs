@@ -26,11 +26,12 @@ use dacapo_transport::{
 };
 use dacapo_wire::session::{Direction, FlowOffer};
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Stops a hang; nothing else depends on it.
@@ -287,11 +288,40 @@ fn a_host_that_cannot_dial_or_listen_ends_the_flow_with_the_reason() {
     assert!(failed.contains("does not listen"), "{:?}", pair.failed);
 }
 
-/// A stream that opens at once and takes nothing.
-struct Stuck(Option<StreamEvent>, SocketAddr);
+/// What a transport of somebody's own does that is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrong {
+    /// It opens at once and takes nothing.
+    TakesNothing,
+    /// It says that it took more than it was given.
+    TakesMore,
+    /// It says at all times that it is late.
+    IsAlwaysDue,
+    /// Its descriptor is readable, and it does not read.
+    IsAlwaysReadable,
+    /// It says that more may come, whenever it is asked.
+    HasAlwaysMore,
+    /// It tells without end that it is open.
+    OpensAgain,
+    /// It tells of a stream that nobody has asked for.
+    OpensAnother,
+    /// It goes on telling after its stream has ended.
+    TellsAfterTheEnd,
+}
 
-const STUCK: Capabilities = Capabilities {
-    name: "stuck",
+/// A stream that opens at once, and is wrong.
+struct Faulty {
+    wrong: Wrong,
+    token: Token,
+    remote: SocketAddr,
+    told: u64,
+    asked: Arc<AtomicU64>,
+    /// The first has a byte to read.
+    readable: (UnixStream, UnixStream),
+}
+
+const FAULTY: Capabilities = Capabilities {
+    name: "faulty",
     lanes: false,
     datagram_len_max: 65_535,
     reliable: true,
@@ -303,31 +333,33 @@ const STUCK: Capabilities = Capabilities {
     trains: true,
 };
 
-impl Transport for Stuck {
+impl Transport for Faulty {
     fn capabilities(&self) -> &Capabilities {
-        &STUCK
+        &FAULTY
     }
 
     fn local_addrs(&self) -> &[SocketAddr] {
-        std::slice::from_ref(&self.1)
+        std::slice::from_ref(&self.remote)
     }
 
     fn open_data(&mut self, _: SocketAddr) -> io::Result<SocketAddr> {
-        Ok(self.1)
+        Ok(self.remote)
     }
 
     fn close_data(&mut self, _: SocketAddr) {}
 
-    fn send(&mut self, _: &Outgoing<'_>) -> Result<Sent, SendError> {
-        Ok(Sent::Blocked { bytes_taken: 0 })
+    fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
+        let too_many = outgoing.bytes.len() + 1;
+        Ok(Sent::Blocked { bytes_taken: if self.wrong == Wrong::TakesMore { too_many } else { 0 } })
     }
 
     fn recv(&mut self, _: Time, _: &mut Pool, _: &mut Vec<Incoming>) -> RecvOutcome {
-        RecvOutcome::default()
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        RecvOutcome { more: self.wrong == Wrong::HasAlwaysMore, ..RecvOutcome::default() }
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        None
+        (self.wrong == Wrong::IsAlwaysReadable).then(|| self.readable.0.as_fd())
     }
 
     fn stats(&self) -> TransportStats {
@@ -335,7 +367,7 @@ impl Transport for Stuck {
     }
 }
 
-impl StreamTransport for Stuck {
+impl StreamTransport for Faulty {
     fn set_reading(&mut self, _: SocketAddr, _: bool) {}
 
     fn set_patience(&mut self, _: SocketAddr, _: Duration) {}
@@ -345,13 +377,22 @@ impl StreamTransport for Stuck {
     fn forget(&mut self, _: &Token) {}
 
     fn poll_stream(&mut self) -> Option<StreamEvent> {
-        self.0.take()
+        self.told += 1;
+        let (token, remote) = (self.token, self.remote);
+        match (self.wrong, self.told) {
+            (_, 1) | (Wrong::OpensAgain, _) => Some(StreamEvent::Open { token, remote }),
+            (Wrong::OpensAnother, _) => Some(StreamEvent::Open { token: [7; 16], remote }),
+            (Wrong::TellsAfterTheEnd, _) => {
+                Some(StreamEvent::Closed { token, remote, reason: "it was enough".into() })
+            }
+            _ => None,
+        }
     }
 
     fn close_stream(&mut self, _: SocketAddr) {}
 
     fn next_deadline(&self) -> Option<Time> {
-        None
+        (self.wrong == Wrong::IsAlwaysDue).then_some(Time::ZERO)
     }
 
     fn stream_count(&self) -> usize {
@@ -361,25 +402,90 @@ impl StreamTransport for Stuck {
     fn release(&mut self, _: &mut Pool) {}
 }
 
-#[test]
-fn a_stream_that_takes_nothing_holds_no_other_flow_up() {
+/// A flow over a transport that is wrong, first in turn and of the highest priority, beside one of
+/// datagrams, when that one has ended; and how often the wrong one was asked for what has come.
+fn beside(wrong: Wrong) -> (Pair, Arc<AtomicU64>) {
     let back = |flow| FlowOffer { direction: Direction::ToCreator, ..flow };
-    // The stream's flow is first in turn, and of the highest priority.
-    let mut stuck = back(offer_tcp("stuck", &[]));
-    stuck.attributes.push(dacapo_wire::attribute::AttributeForm {
+    let mut faulty = back(offer_tcp("faulty", &[]));
+    faulty.attributes.push(dacapo_wire::attribute::AttributeForm {
         key: 9,
         min: Some(7),
         ..Default::default()
     });
-    let flows = vec![stuck, back(offer("datagrams", &["sequence", "checksum"]))];
+    let flows = vec![faulty, back(offer("datagrams", &["sequence", "checksum"]))];
     let mut pair = Pair::new(flows, many(5_000, 300));
-    pair.participant.set_stream_dialer(tcp::SPEC.id, |Dial { remote, token, .. }| {
-        let open = StreamEvent::Open { token, remote };
-        Ok(Box::new(Stuck(Some(open), remote)) as Box<dyn StreamTransport>)
+    let asked = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&asked);
+    pair.participant.set_stream_dialer(tcp::SPEC.id, move |Dial { remote, token, .. }| {
+        let (asked, mut readable) = (Arc::clone(&count), UnixStream::pair()?);
+        readable.1.write_all(b"!")?;
+        let faulty = Faulty { wrong, token, remote, told: 0, asked, readable };
+        Ok(Box::new(faulty) as Box<dyn StreamTransport>)
     });
     pair.connect();
     pair.run(|pair| pair.ledgers.contains_key(&(0, 1)) && pair.ledgers.contains_key(&(1, 1)));
     let ledger = &pair.ledgers[&(0, 1)];
-    assert!(ledger.closes() && ledger.sent == 5_000, "{ledger:?}");
+    assert!(ledger.closes() && ledger.sent == 5_000, "{wrong:?}: {ledger:?}");
+    (pair, asked)
+}
+
+#[test]
+fn a_stream_that_takes_nothing_holds_no_other_flow_up() {
+    let (pair, _) = beside(Wrong::TakesNothing);
     assert!(!pair.ledgers.contains_key(&(1, 0)), "the stuck one is stuck");
+}
+
+/// Its flow ends with this reason, and it is asked no more; the other flow was not disturbed.
+fn ends_itself_only(wrong: Wrong, reason: &str) {
+    let (mut pair, asked) = beside(wrong);
+    pair.run(|pair| pair.failed.iter().any(|text| text.starts_with("1, flow 0")));
+    let failed = pair.failed.iter().find(|text| text.starts_with("1, flow 0")).unwrap();
+    assert!(failed.contains(reason), "{wrong:?}: {failed}");
+    assert!(!pair.failed.iter().any(|text| text.contains("flow 1")), "{:?}", pair.failed);
+    // Whatever it would go on saying.
+    let before = asked.load(Ordering::Relaxed);
+    for _ in 0..100 {
+        pair.participant.turn(Duration::ZERO).unwrap();
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), before, "{wrong:?}");
+}
+
+#[test]
+fn a_stream_that_takes_more_than_it_was_given_ends_itself_only() {
+    ends_itself_only(Wrong::TakesMore, "it took more than it was given");
+}
+
+#[test]
+fn a_stream_that_is_readable_and_does_not_read_ends_itself_only() {
+    ends_itself_only(Wrong::IsAlwaysReadable, "has nothing");
+}
+
+#[test]
+fn a_stream_that_is_always_late_is_asked_once_a_turn_and_holds_no_other_flow_up() {
+    let (mut pair, asked) = beside(Wrong::IsAlwaysDue);
+    let before = asked.load(Ordering::Relaxed);
+    for _ in 0..100 {
+        pair.participant.turn(Duration::ZERO).unwrap();
+    }
+    assert!(asked.load(Ordering::Relaxed) - before <= 100);
+}
+
+#[test]
+fn a_stream_that_promises_more_without_end_ends_itself_only() {
+    ends_itself_only(Wrong::HasAlwaysMore, "has nothing");
+}
+
+#[test]
+fn a_stream_that_opens_again_and_again_ends_itself_only() {
+    ends_itself_only(Wrong::OpensAgain, "it opened twice");
+}
+
+#[test]
+fn a_stream_that_tells_of_another_ends_itself_only() {
+    ends_itself_only(Wrong::OpensAnother, "a stream that is not its own");
+}
+
+#[test]
+fn a_stream_that_tells_on_after_its_end_ends_itself_only() {
+    ends_itself_only(Wrong::TellsAfterTheEnd, "it was enough");
 }

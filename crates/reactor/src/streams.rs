@@ -8,9 +8,10 @@
 //!
 //! Invariants: a stream that takes no more keeps one transmit waiting and holds nothing else up; a
 //! token is known from the ask to the end of its stream; a transport that was dialed goes when its
-//! stream has.
+//! stream has; one that says what cannot be ends its own stream only.
 
 mod fallback;
+mod honesty;
 
 use super::{RETRY, key_of};
 use dacapo_base::{Time, earlier};
@@ -23,6 +24,7 @@ use dacapo_transport::{
     tcp,
 };
 use fallback::{Call, Fallbacks};
+use honesty::{Honesty, lie_in};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
@@ -54,6 +56,9 @@ pub struct Dial {
 /// What dialing a stream gives: a transport that opens it, without waiting for that.
 pub type Dialed = io::Result<Box<dyn StreamTransport>>;
 
+/// Events that a transport is asked for in a turn; the rest is for the next.
+const EVENTS_MAX: usize = 64;
+
 /// True when a stream could be dialed to this address now.
 type Finder = Box<dyn FnMut(SocketAddr) -> bool + Send>;
 
@@ -63,6 +68,7 @@ struct Attached {
     number: u16,
     /// It was dialed for one stream, and goes with it.
     dialed: bool,
+    honesty: Honesty,
 }
 
 struct Stream {
@@ -111,7 +117,8 @@ impl Streams {
         if let Some(fd) = transport.fd() {
             poller.registry(key).add(fd, 0, Interest::Read)?;
         }
-        self.transports.insert(key, Attached { transport, number, dialed });
+        let honesty = Honesty::default();
+        self.transports.insert(key, Attached { transport, number, dialed, honesty });
         self.due_at = Some(Time::ZERO);
         Ok(())
     }
@@ -232,18 +239,63 @@ impl Streams {
                 || !is_watched && it.transport.next_deadline().is_some_and(|at| at <= now);
             all || ready.iter().any(|event| key_of(event) == key) || is_late()
         };
+        let is_due = |key: u64, it: &Attached| !it.honesty.has_lied() && is_due(key, it);
         let due = self.transports.iter().filter(|(key, it)| is_due(**key, it));
         let keys: Vec<u64> = due.map(|(key, _)| *key).collect();
         let mut more = false;
         for key in keys {
+            let received = self.received;
             let (may_come, has_room) = self.receive_from(now, core, key, rounds);
             more |= may_come;
-            self.handle_events(now, core, key);
+            let told = self.handle_events(now, core, key);
             if has_room {
                 self.send_waiting(now, core, key);
             }
+            let has_moved = self.received != received || told != Ok(false) || has_room;
+            if let Some(why) = told.err().or_else(|| self.note_look(now, key, has_moved)) {
+                let id = self.stream_of(key).map(|(id, _)| id);
+                self.disbelieve(now, core, (Some(key), id), why);
+            }
         }
         more
+    }
+
+    /// The stream of a transport that was dialed.
+    fn stream_of(&self, key: u64) -> Option<(StreamId, &Stream)> {
+        let mut streams = self.streams.iter();
+        streams.find(|(_, it)| it.transport == Some(key)).map(|(id, stream)| (*id, stream))
+    }
+
+    /// A transport was looked at, and has moved something or not; why it is not believed.
+    fn note_look(&mut self, now: Time, key: u64, has_moved: bool) -> Option<&'static str> {
+        let attached = self.transports.get_mut(&key).filter(|it| it.dialed)?;
+        if has_moved {
+            attached.honesty.note_progress();
+            return None;
+        }
+        attached.honesty.note_vain(now)
+    }
+
+    /// Ends a stream whose transport said what cannot be, and a transport that was dialed for it.
+    /// A listener, by which others come too, goes on.
+    fn disbelieve(
+        &mut self,
+        now: Time,
+        core: &mut Core,
+        (key, id): (Option<u64>, Option<StreamId>),
+        why: &str,
+    ) {
+        self.due_at = Some(now);
+        let remote = id.and_then(|id| self.streams.get(&id)).and_then(|stream| stream.remote);
+        if let Some(attached) = key.and_then(|key| self.transports.get_mut(&key)) {
+            if attached.dialed {
+                attached.honesty.note_lie();
+            }
+            remote.into_iter().for_each(|remote| attached.transport.close_stream(remote));
+        }
+        if let Some(id) = id {
+            self.handle_end(now, core, id, &format!("its transport cannot be believed: {why}"));
+        }
     }
 
     /// Whether more may come, and whether a stream that was full has room.
@@ -278,16 +330,37 @@ impl Streams {
         (true, has_room)
     }
 
-    fn handle_events(&mut self, now: Time, core: &mut Core, key: u64) {
-        let Some(attached) = self.transports.get_mut(&key) else { return };
-        let events: Vec<_> = std::iter::from_fn(|| attached.transport.poll_stream()).collect();
-        if !events.is_empty() {
+    /// Takes what a transport tells of its streams; whether it told something.
+    ///
+    /// # Errors
+    /// Why it is not believed.
+    fn handle_events(
+        &mut self,
+        now: Time,
+        core: &mut Core,
+        key: u64,
+    ) -> Result<bool, &'static str> {
+        let Some(attached) = self.transports.get_mut(&key) else { return Ok(false) };
+        let is_dialed = attached.dialed;
+        let events = std::iter::from_fn(|| attached.transport.poll_stream());
+        let events: Vec<_> = events.take(EVENTS_MAX).collect();
+        let has_told = !events.is_empty();
+        if has_told {
             self.due_at = Some(now);
         }
         for event in events {
+            let own = self.stream_of(key).map(|(_, it)| (&it.token, it.remote.is_some()));
+            if let Some(lie) = lie_in(&event, own).filter(|_| is_dialed) {
+                return Err(lie);
+            }
             match event {
                 StreamEvent::Open { token, remote } => {
-                    self.handle_open(now, core, key, token, remote);
+                    let Some((id, fallback)) = self.note_open(key, token, remote) else { continue };
+                    if let Some(number) = fallback {
+                        let why = "the other end could not open what was agreed";
+                        core.handle_fallback(id, number, why);
+                    }
+                    core.handle_stream_open(now, id);
                 }
                 StreamEvent::Closed { token, reason, .. } => {
                     let Some(&id) = self.by_token.get(&token) else { continue };
@@ -297,38 +370,31 @@ impl Streams {
                 }
             }
         }
+        Ok(has_told)
     }
 
-    fn handle_open(
+    /// A stream is open by a transport: which, and the transport's number where it is not what was
+    /// agreed. `None` when nobody wants it, or it is open by another: then it is closed.
+    fn note_open(
         &mut self,
-        now: Time,
-        core: &mut Core,
         key: u64,
         token: Token,
         remote: SocketAddr,
-    ) {
+    ) -> Option<(StreamId, Option<u16>)> {
         let id = self.by_token.get(&token).copied();
-        for (other, attached) in &mut self.transports {
-            match id {
-                // Nobody wants it any more.
-                None if *other == key => attached.transport.close_stream(remote),
-                Some(_) if *other != key => attached.transport.forget(&token),
-                _ => {}
-            }
-        }
-        let Some((id, stream)) = id.and_then(|id| Some((id, self.streams.get_mut(&id)?))) else {
-            return;
+        let wanted = id.and_then(|id| self.streams.get_mut(&id)).filter(|it| it.remote.is_none());
+        let Some((id, stream)) = id.zip(wanted) else {
+            let attached = self.transports.get_mut(&key)?;
+            attached.transport.close_stream(remote);
+            return None;
         };
         let was_expected = stream.transport.is_none();
         (stream.transport, stream.remote, stream.call) = (Some(key), Some(remote), None);
         let agreed = stream.number;
-        if let Some(number) = self.transports.get(&key).map(|it| it.number)
-            && was_expected
-            && number != agreed
-        {
-            core.handle_fallback(id, number, "the other end could not open what was agreed");
-        }
-        core.handle_stream_open(now, id);
+        let others = self.transports.iter_mut().filter(|(other, _)| **other != key);
+        others.for_each(|(_, attached)| attached.transport.forget(&token));
+        let number = self.transports.get(&key).map(|it| it.number);
+        Some((id, number.filter(|number| was_expected && *number != agreed)))
     }
 
     /// Sends by a stream; what it does not take waits for it.
@@ -356,7 +422,14 @@ impl Streams {
         let outgoing = Outgoing { lane: TrafficClass::Data, remote, bytes, segment_len };
         match attached.transport.send(&outgoing) {
             Ok(Sent::All) => {
+                attached.honesty.note_progress();
                 core.transmitted(transmit);
+                Ok(())
+            }
+            Ok(Sent::Blocked { bytes_taken }) if bytes_taken > bytes.len() => {
+                core.transmitted(transmit);
+                let key = stream.transport;
+                self.disbelieve(now, core, (key, Some(id)), "it took more than it was given");
                 Ok(())
             }
             Ok(Sent::Blocked { bytes_taken }) => {
@@ -407,7 +480,8 @@ impl Streams {
     }
 
     pub fn next_deadline(&self) -> Option<Time> {
-        let of_transports = self.transports.values().filter_map(|it| it.transport.next_deadline());
+        let honest = self.transports.values().filter(|it| !it.honesty.has_lied());
+        let of_transports = honest.filter_map(|it| it.transport.next_deadline());
         earlier(self.due_at, of_transports.min())
     }
 
@@ -420,8 +494,8 @@ impl Streams {
     pub fn tidy(&mut self, core: &mut Core, poller: &mut Poller, gone: &mut StatsByKind) {
         // What became of its stream is told before it goes.
         let is_told = |key: u64| self.streams.values().all(|it| it.transport != Some(key));
-        let is_over =
-            |key: u64, it: &Attached| it.dialed && it.transport.stream_count() == 0 && is_told(key);
+        let is_done = |it: &Attached| it.honesty.has_lied() || it.transport.stream_count() == 0;
+        let is_over = |key: u64, it: &Attached| it.dialed && is_done(it) && is_told(key);
         let over = self.transports.iter().filter(|(key, it)| is_over(**key, it));
         let over: Vec<u64> = over.map(|(key, _)| *key).collect();
         for key in over {
