@@ -8,6 +8,7 @@ pub(crate) fn main() -> Result<(), dacapo::Error> {
     let uri = std::env::args().nth(1);
     let session = dacapo::connect(&uri.unwrap_or("dacapo://127.0.0.1:19981/notes".to_owned()))?;
     session.activate()?;
+    let mut text = session.sender("text")?;
     for number in 0..30 {
         if let Some(graph) = match number {
             10 => Some("segment ! checksum"),
@@ -17,9 +18,9 @@ pub(crate) fn main() -> Result<(), dacapo::Error> {
             let epoch = session.change("text", &Change::Graph(graph.to_owned()))?;
             println!("epoch {epoch}: {graph}");
         }
-        session.send("text", number.to_string().as_bytes())?;
+        text.send(number.to_string().as_bytes())?;
     }
-    session.finish("text")?;
+    text.finish()?;
     println!("{}", session.close()?);
     Ok(())
 }

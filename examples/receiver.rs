@@ -20,9 +20,8 @@ pub(crate) fn main() -> Result<(), dacapo::Error> {
     creator.listen(&address)?;
     eprintln!("{}", creator.uri().map_or_else(String::new, |uri| uri.to_string()));
     let session = creator.accept()?;
-    while let Some(unit) = session.recv("text")? {
-        println!("{}", String::from_utf8_lossy(&unit));
-    }
+    let mut text = session.receiver("text")?;
+    while text.recv_with(|unit| println!("{}", String::from_utf8_lossy(&unit)))?.is_some() {}
     session.close()?;
     Ok(())
 }

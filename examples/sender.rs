@@ -7,10 +7,11 @@ pub(crate) fn main() -> Result<(), dacapo::Error> {
     let uri = uri.unwrap_or_else(|| "dacapo://127.0.0.1:19981/notes".to_owned());
     let session = dacapo::connect(&uri)?;
     session.activate()?;
+    let mut text = session.sender("text")?;
     for line in std::io::stdin().lines().map_while(Result::ok) {
-        session.send("text", line.as_bytes())?;
+        text.send(line.as_bytes())?;
     }
-    session.finish("text")?;
+    text.finish()?;
     println!("{}", session.close()?);
     Ok(())
 }

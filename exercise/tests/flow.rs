@@ -43,13 +43,15 @@ fn a_flow_runs_with_the_toy_module_in_its_graph() {
     let (creator, participant) = pair();
     participant.activate().unwrap();
     creator.activate().unwrap();
+    let (mut there, mut here) =
+        (creator.sender("there").unwrap(), participant.receiver("there").unwrap());
     for number in 0..1_000_usize {
         let unit = vec![number as u8; number * 7 % 5_000];
-        creator.send("there", &unit).unwrap();
-        assert_eq!(participant.recv("there").unwrap(), Some(unit), "unit {number}");
+        there.send(&unit).unwrap();
+        assert_eq!(here.recv().unwrap(), Some(unit), "unit {number}");
     }
-    creator.finish("there").unwrap();
-    assert_eq!(participant.recv("there").unwrap(), None);
+    there.finish().unwrap();
+    assert_eq!(here.recv().unwrap(), None);
     for (session, way) in [(&creator, "down"), (&participant, "up")] {
         let modules = session.modules("there");
         let (name, counters) = *modules.last().unwrap();

@@ -9,7 +9,7 @@ mod eval;
 
 use common::{LONG, Place, in_order};
 use dacapo::patience;
-use dacapo::{Endpoint, Received, Session};
+use dacapo::{Deadline, Endpoint, Received, Session};
 use eval::{closes, count, far_end, json_of, net};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -283,7 +283,10 @@ fn send_junk(at: &str) {
     // The eighth is the last: the far end lets the guest go.
     assert_refused(&control, &changed("unit_len", json!(1)), "16 to");
     let let_go = patience::until(Instant::now, LONG, || {
-        match control.recv_timeout("answer", patience::STEP_MAX) {
+        match control
+            .receiver("answer")
+            .and_then(|mut it| it.recv_by(Deadline::after(patience::STEP_MAX)))
+        {
             Ok(Received::Unit(_) | Received::Nothing) => None,
             Ok(Received::End) | Err(_) => Some(()),
         }
@@ -293,9 +296,13 @@ fn send_junk(at: &str) {
 }
 
 fn assert_refused(control: &Session, question: &[u8], why: &str) {
-    control.send("ask", question).unwrap();
+    control.sender("ask").unwrap().send(question).unwrap();
     let received = patience::until(Instant::now, LONG, || {
-        let received = control.recv_timeout("answer", patience::STEP_MAX).unwrap();
+        let received = control
+            .receiver("answer")
+            .unwrap()
+            .recv_by(Deadline::after(patience::STEP_MAX))
+            .unwrap();
         (received != Received::Nothing).then_some(received)
     });
     let Some(Received::Unit(answer)) = received else {

@@ -75,6 +75,8 @@ codes! {
     NoSuchThing = 101, Misuse, "no such session, flow or request, or not in this state";
     /// A unit is larger than the flow allows.
     UnitTooLarge = 102, Misuse, "the unit is larger than the flow allows";
+    /// A unit is longer than the memory that a call has for it.
+    BufferTooShort = 103, Misuse, "the unit is longer than the buffer";
     /// A graph is not legal over the transport.
     IllegalGraph = 201, Config, "the graph is not legal";
     /// Nothing that exists makes of the network what is asked for.

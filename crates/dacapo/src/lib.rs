@@ -42,9 +42,9 @@ pub use inspect::Inspection;
 pub use place::{Place, PlaceError};
 pub use plan::Plan;
 pub use session::{
-    Account, Builder, Change, Creator, Direction, Endpoint, Event, Events, FlowAccount, FlowInfo,
-    Got, Join, MessageReceiver, MessageSender, Received, SendOutcome, Session, Wait, connect,
-    connect_with, create,
+    Account, Builder, Change, Creator, Deadline, Direction, Endpoint, Event, Events, FlowAccount,
+    FlowInfo, FlowReceiver, FlowSender, Got, Join, MessageReceiver, MessageSender, Received,
+    SendOutcome, Session, UnitView, Wait, connect, connect_with, create,
 };
 pub use uri::Uri;
 

@@ -52,8 +52,9 @@ fn program_creator() {
     loop {
         let session = creator.accept().unwrap();
         let mut count = 0;
+        let mut text = session.receiver("text").unwrap();
         let ended = loop {
-            match session.recv("text") {
+            match text.recv() {
                 Ok(Some(_)) => count += 1,
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
@@ -74,10 +75,11 @@ fn program_joiner() {
 fn join(uri: &str) -> Result<(), Error> {
     let session = dacapo::connect(uri)?;
     session.activate()?;
+    let mut text = session.sender("text")?;
     for number in 0..UNITS {
-        session.send("text", format!("unit {number}").as_bytes())?;
+        text.send(format!("unit {number}").as_bytes())?;
     }
-    session.finish("text")?;
+    text.finish()?;
     session.close().map(drop)
 }
 

@@ -12,7 +12,7 @@ use super::far::control_uri;
 use super::flow::Pulse;
 use crate::exit::{Exit, Failure, exit_of};
 use dacapo::{Code, Error};
-use dacapo::{Endpoint, Join, Received, Session};
+use dacapo::{Deadline, Endpoint, Join, Received, Session};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -79,7 +79,8 @@ impl Asked {
     pub fn ask(&mut self, ask: &Ask) -> Result<(), Failure> {
         self.early = None;
         let question = ask.to_json().to_string();
-        self.control.send("ask", question.as_bytes()).map_err(|error| lost(&self.host, &error))
+        let sent = self.control.sender("ask").and_then(|mut it| it.send(question.as_bytes()));
+        sent.map_err(|error| lost(&self.host, &error))
     }
 
     /// Waits for an answer.
@@ -96,7 +97,7 @@ impl Asked {
             if let Some(answer) = self.early.take() {
                 return Ok(answer);
             }
-            match self.control.recv_timeout("answer", TICK) {
+            match self.came(Deadline::after(TICK)) {
                 Ok(Received::Nothing) => watch(&idle)?,
                 came => self.early = self.read(ask, came)?,
             }
@@ -110,12 +111,16 @@ impl Asked {
     /// It has, or is.
     pub fn look(&mut self, ask: &Ask) -> Result<(), Failure> {
         if self.early.is_none() {
-            self.early = match self.control.try_recv("answer") {
+            self.early = match self.came(Deadline::PAST) {
                 Ok(Received::Nothing) => None,
                 came => self.read(ask, came)?,
             };
         }
         Ok(())
+    }
+
+    fn came(&self, until: Deadline) -> Result<Received, Error> {
+        self.control.receiver("answer")?.recv_by(until)
     }
 
     /// An answer out of what came; none when it is to another question.

@@ -10,7 +10,7 @@
 use super::ask::{Ask, ECHO_LEN};
 use super::flow::{Pulse, Sent, read_head, wait, write_head};
 use dacapo::Error;
-use dacapo::{Received, Session};
+use dacapo::{FlowReceiver, Received, Session};
 use dacapo_sys::clock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -48,6 +48,7 @@ impl Echoes {
 /// Why the flows ended.
 pub fn ask(session: &Session, ask: &Ask, pulse: &Pulse) -> Result<Echoes, Error> {
     let mut unit = vec![0x5A; ECHO_LEN as usize];
+    let (mut ping, mut pong) = (session.sender("ping")?, session.receiver("pong")?);
     let mut echoes = Echoes::default();
     let end = clock::now() + ask.duration;
     for number in 0..UNITS_MAX.saturating_add(WARM_UP) {
@@ -56,8 +57,8 @@ pub fn ask(session: &Session, ask: &Ask, pulse: &Pulse) -> Result<Echoes, Error>
             break;
         }
         write_head(&mut unit, number, sent.as_nanos());
-        session.send("ping", &unit)?;
-        let back = await_echo(session, number, pulse)?;
+        ping.send(&unit)?;
+        let back = await_echo(&mut pong, number, pulse)?;
         let taken = clock::now().since(sent);
         pulse.got.fetch_add(1, Ordering::Relaxed);
         match &back {
@@ -66,19 +67,23 @@ pub fn ask(session: &Session, ask: &Ask, pulse: &Pulse) -> Result<Echoes, Error>
             Some(_) => echoes.rtt_ns.push(taken.as_nanos() as u64),
         }
         if let Some(unit) = back {
-            session.give_back("pong", unit);
+            pong.give_back(unit);
         }
     }
-    session.finish("ping")?;
+    ping.finish()?;
     echoes.rtt_ns.sort_unstable();
     Ok(echoes)
 }
 
 /// Waits for a unit; older ones that were given up may still come.
-fn await_echo(session: &Session, number: u64, pulse: &Pulse) -> Result<Option<Vec<u8>>, Error> {
+fn await_echo(
+    pong: &mut FlowReceiver,
+    number: u64,
+    pulse: &Pulse,
+) -> Result<Option<Vec<u8>>, Error> {
     let by = clock::now() + LOST_AFTER;
     loop {
-        match wait(session, "pong", by, pulse)? {
+        match wait(pong, by, pulse)? {
             Received::Unit(unit) => {
                 if read_head(&unit).is_some_and(|(back, _)| back == number) {
                     return Ok(Some(unit));
@@ -95,13 +100,14 @@ fn await_echo(session: &Session, number: u64, pulse: &Pulse) -> Result<Option<Ve
 /// Why the flows ended.
 pub fn answer(session: &Session, ask: &Ask, pulse: &Pulse) -> Result<Sent, Error> {
     let mut sent = Sent::default();
+    let (mut ping, mut pong) = (session.receiver("ping")?, session.sender("pong")?);
     let by = clock::now() + ask.duration + Duration::from_secs(20);
-    while let Received::Unit(unit) = wait(session, "ping", by, pulse)? {
-        session.send("pong", &unit)?;
-        session.give_back("ping", unit);
+    while let Received::Unit(unit) = wait(&mut ping, by, pulse)? {
+        pong.send(&unit)?;
+        ping.give_back(unit);
         sent.units += 1;
     }
-    session.finish("pong")?;
+    pong.finish()?;
     Ok(sent)
 }
 

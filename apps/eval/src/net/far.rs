@@ -22,7 +22,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{line, note};
 use dacapo::Error;
 use dacapo::Random;
-use dacapo::{Endpoint, Host, Received, Session};
+use dacapo::{Deadline, Endpoint, Host, Received, Session};
 use dacapo_sys::signal::{Signal, Signals};
 use serde_json::{Value, json};
 use std::io::Read;
@@ -167,8 +167,9 @@ impl Far {
 
     fn converse(&self, session: &Session) -> Result<(), Error> {
         let (mut wrong, mut idle) = (0, Instant::now());
+        let (mut asked, mut answers) = (session.receiver("ask")?, session.sender("answer")?);
         while wrong < WRONG_MAX && idle.elapsed() < IDLE_MAX && !self.is_over() {
-            let bytes = match session.recv_timeout("ask", TICK)? {
+            let bytes = match asked.recv_by(Deadline::after(TICK))? {
                 Received::Unit(bytes) => bytes,
                 Received::Nothing => continue,
                 Received::End => break,
@@ -190,7 +191,7 @@ impl Far {
                     json!({ "id": id, "ok": false, "code": code, "error": failure.text })
                 }
             };
-            session.send("answer", answer.to_string().as_bytes())?;
+            answers.send(answer.to_string().as_bytes())?;
             idle = Instant::now();
         }
         Ok(())
@@ -237,7 +238,8 @@ impl Far {
         let invalid = |error: Error| Failure { exit: Exit::Invalid, text: error.to_string() };
         let creator = self.endpoint.create(&text).map_err(invalid)?;
         let answer = json!({ "id": ask.id, "ok": true, "session": name });
-        guest.send("answer", answer.to_string().as_bytes()).map_err(failed)?;
+        let sent = guest.sender("answer");
+        sent.and_then(|mut it| it.send(answer.to_string().as_bytes())).map_err(failed)?;
         let began = Instant::now();
         // With the creator its name is gone: it has served.
         loop {
@@ -259,7 +261,7 @@ impl Far {
         let session = self.endpoint.connect(&uri).map_err(failed)?;
         match session.flows().iter().find(|flow| !flow.is_usable) {
             // What is wrong with it is known to who reads it.
-            Some(flow) => match session.activate().and_then(|()| session.try_recv(&flow.name)) {
+            Some(flow) => match session.activate().and_then(|()| session.receiver(&flow.name)) {
                 Err(error) => Err(failed(error)),
                 Ok(_) => Err(refused("the flow of the measurement cannot be received here")),
             },

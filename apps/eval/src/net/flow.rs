@@ -8,8 +8,8 @@
 //! first unit; nothing waits longer than [`SLICE`] without looking whether it is to stop.
 
 use super::ask::Ask;
+use dacapo::{Deadline, FlowReceiver, Received, Session};
 use dacapo::{Error, Time};
-use dacapo::{Received, Session};
 use dacapo_sys::clock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -85,6 +85,7 @@ fn is_timed(ask: &Ask, number: u64) -> bool {
 /// # Errors
 /// Why the flow takes no more.
 pub fn send(session: &Session, name: &str, ask: &Ask, pulse: &Pulse) -> Result<Sent, Error> {
+    let mut flow = session.sender(name)?;
     let mut unit = vec![0x5A; ask.unit_len as usize];
     let (mut sent, end, units_max) =
         (Sent::default(), clock::now() + ask.duration, ask.units_max());
@@ -98,7 +99,7 @@ pub fn send(session: &Session, name: &str, ask: &Ask, pulse: &Pulse) -> Result<S
             stamp = now.as_nanos();
         }
         write_head(&mut unit, sent.units, stamp);
-        while !session.send_timeout(name, &unit, SLICE)? {
+        while !flow.send_by(&unit, Deadline::after(SLICE))? {
             if pulse.is_over() || clock::now() >= end {
                 break 'units;
             }
@@ -106,7 +107,7 @@ pub fn send(session: &Session, name: &str, ask: &Ask, pulse: &Pulse) -> Result<S
         sent.units += 1;
         pulse.sent.fetch_add(u64::from(ask.unit_len), Ordering::Relaxed);
     }
-    session.finish(name)?;
+    flow.finish()?;
     Ok(sent)
 }
 
@@ -115,14 +116,14 @@ pub fn send(session: &Session, name: &str, ask: &Ask, pulse: &Pulse) -> Result<S
 /// # Errors
 /// Why the flow ended, when not in order.
 pub fn receive(session: &Session, name: &str, ask: &Ask, pulse: &Pulse) -> Result<Got, Error> {
-    let mut got = Got::default();
+    let (mut got, mut flow) = (Got::default(), session.receiver(name)?);
     let by = clock::now() + ask.duration + OVERTIME;
     loop {
-        match wait(session, name, by, pulse)? {
+        match wait(&mut flow, by, pulse)? {
             Received::Unit(unit) => {
                 got.count(&unit, ask);
                 pulse.got.fetch_add(unit.len() as u64, Ordering::Relaxed);
-                session.give_back(name, unit);
+                flow.give_back(unit);
             }
             Received::End | Received::Nothing => return Ok(got),
         }
@@ -130,9 +131,9 @@ pub fn receive(session: &Session, name: &str, ask: &Ask, pulse: &Pulse) -> Resul
 }
 
 /// The next unit; nothing when it is time, or over.
-pub fn wait(session: &Session, name: &str, by: Time, pulse: &Pulse) -> Result<Received, Error> {
+pub fn wait(flow: &mut FlowReceiver, by: Time, pulse: &Pulse) -> Result<Received, Error> {
     loop {
-        let received = session.recv_timeout(name, SLICE)?;
+        let received = flow.recv_by(Deadline::after(SLICE))?;
         if received != Received::Nothing || pulse.is_over() || clock::now() >= by {
             return Ok(received);
         }

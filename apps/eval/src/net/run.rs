@@ -110,7 +110,9 @@ impl End {
         end.flows(side, first, ask, &mut watch)?;
         let (out, _) = flow_names(side, ask);
         for party in others {
-            let mut finished = out.iter().map(|name| party.session.finish(name));
+            let mut finished = out
+                .iter()
+                .map(|name| party.session.sender(name).and_then(|mut flow| flow.finish()));
             finished.try_for_each(|it| it.map_err(|error| party.failed(&error)))?;
         }
         for Party { session, .. } in parties {

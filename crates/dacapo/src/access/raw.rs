@@ -334,9 +334,27 @@ impl RawReceiver {
         lock(&self.0).pop()
     }
 
+    /// The same, unless it is longer than so many bytes.
+    ///
+    /// # Errors
+    /// Its length; it stays.
+    pub fn try_recv_up_to(&self, len_max: usize) -> Result<Option<Vec<u8>>, usize> {
+        let mut queue = lock(&self.0);
+        match queue.units.front().map(Vec::len) {
+            Some(len) if len > len_max => Err(len),
+            _ => Ok(queue.pop()),
+        }
+    }
+
     /// Gives the memory of a unit back, for one that comes.
     pub fn give_back(&self, unit: Vec<u8>) {
         lock(&self.0).give_back(unit);
+    }
+
+    /// What takes memory back, for who has a unit and not the receiver.
+    #[must_use]
+    pub fn memory(&self) -> RawMemory {
+        RawMemory(Arc::downgrade(&self.0))
     }
 
     /// Whether a unit waits.
@@ -362,6 +380,25 @@ impl RawReceiver {
 impl Drop for RawReceiver {
     fn drop(&mut self) {
         lock(&self.0).is_closed = true;
+    }
+}
+
+/// Takes the memory of units back that a [`RawReceiver`] gave; it does not keep the flow.
+#[derive(Clone, Debug, Default)]
+pub struct RawMemory(Weak<Mutex<Queue>>);
+
+impl RawMemory {
+    /// Gives the memory of a unit back, for one that comes. Of a flow that is gone it is freed.
+    pub fn give_back(&self, unit: Vec<u8>) {
+        if let Some(queue) = self.0.upgrade() {
+            lock(&queue).give_back(unit);
+        }
+    }
+
+    /// How long the unit is that comes next, in bytes, when one waits.
+    #[must_use]
+    pub fn next_len(&self) -> Option<usize> {
+        lock(&*self.0.upgrade()?).units.front().map(Vec::len)
     }
 }
 

@@ -31,7 +31,8 @@ pub const BACKLOG_MAX: usize = 64;
 /// loop {
 ///     let session = creator.accept()?;
 ///     std::thread::spawn(move || -> Result<(), dacapo::Error> {
-///         while let Some(unit) = session.recv("text")? {
+///         let mut text = session.receiver("text")?;
+///         while let Some(unit) = text.recv()? {
 ///             println!("{}: {}", session.remote(), String::from_utf8_lossy(&unit));
 ///         }
 ///         session.close().map(drop)

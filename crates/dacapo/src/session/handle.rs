@@ -1,20 +1,14 @@
 //! [`Session`]: the handle of a session that an application has.
-//!
-//! ```text
-//!   send -> queue of the flow -> core -> … -> core -> queue of the flow -> recv
-//!          256 units, 4 MiB                        4,096 units, 4 MiB
-//! ```
 
 use super::account::Account;
 use super::driver::{Guard, Shared};
 use super::endpoint::Endpoint;
 use super::entry::{Entry, Phase};
-use super::flow::{Direction, End, Flow, FlowInfo};
+use super::flow::FlowInfo;
 use super::misuse;
-use super::state::{Offered, State};
-use super::units::{check_len, put, spare, take};
+use super::state::State;
 use super::waiting::{Wait, Waiting};
-use super::wanted::{OfFlow, Wanted};
+use super::wanted::Wanted;
 use super::worker::Worker;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
@@ -35,17 +29,6 @@ const CLOSE_MAX: Duration = Duration::from_secs(15);
 
 /// What a session that is dropped has to close in order.
 const DROP_MAX: Duration = Duration::from_secs(2);
-
-/// What a call that receives without waiting for ever has got.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Received {
-    /// A unit.
-    Unit(Vec<u8>),
-    /// Nothing yet.
-    Nothing,
-    /// The flow has ended, and everything was received.
-    End,
-}
 
 /// A session of this application. Clones are the same session. When the last is gone, a session
 /// that was not closed closes as [`Session::close`] does, in at most 2 s; what takes longer is not
@@ -260,167 +243,6 @@ impl Session {
         state.open_entry(id)?.phase = by.clone();
         self.inner.worker.shared.act(state);
         Ok(())
-    }
-
-    /// Sends a unit: hands it over, and waits while the queue of the flow is full, or paused. A
-    /// flow that is sent once for several participants is the same in the session with each: a unit
-    /// that is sent by one of them goes to all.
-    ///
-    /// # Errors
-    /// Misuse when the session is closed or has never been active, when there is no such flow, or
-    /// it is received here, or finished; [`Code::UnitTooLarge`]; why the flow or the session ended.
-    pub fn send(&self, flow: &str, unit: &[u8]) -> Result<(), Error> {
-        while !self.send_until(flow, unit, Time::NEVER)? {}
-        Ok(())
-    }
-
-    /// The same; `false` when the queue was full for so long, and the unit was not taken.
-    ///
-    /// # Errors
-    /// As [`Session::send`].
-    pub fn send_timeout(&self, flow: &str, unit: &[u8], most: Duration) -> Result<bool, Error> {
-        self.send_until(flow, unit, clock::now() + most)
-    }
-
-    fn send_until(&self, flow: &str, unit: &[u8], until: Time) -> Result<bool, Error> {
-        let shared = &self.inner.worker.shared;
-        let mut state = self.lock();
-        let entry = state.open_entry(self.inner.id)?;
-        let index = entry.flow_index(flow, Direction::Outgoing)?;
-        entry.check_begun()?;
-        let len = unit.len();
-        check_len(entry, index, len)?;
-        let now = clock::now();
-        let pushed = state.push(now, self.inner.id, index, unit);
-        if pushed != Offered::NotNow {
-            shared.after_push(&mut state, now, pushed);
-            return Ok(true);
-        }
-        let entry = state.open_entry(self.inner.id)?;
-        let mut bytes = spare(entry, index);
-        bytes.extend_from_slice(unit);
-        loop {
-            let entry = state.open_entry(self.inner.id)?;
-            match put(entry, index, bytes)? {
-                None => {
-                    state.wake(self.inner.id, index);
-                    shared.act(&mut state);
-                    return Ok(true);
-                }
-                Some(back) => bytes = back,
-            }
-            let room = Wanted::Flow(self.inner.id, index, OfFlow::Room(len));
-            let (locked, outcome) = self.wait(state, until, &room);
-            state = locked;
-            if !outcome? {
-                return Ok(false);
-            }
-        }
-    }
-
-    /// Ends a flow that this end sends: everything that was handed over is sent, and then the
-    /// peer's `recv` gives `None`. It does not wait; [`Session::close`] does. Ending twice is once.
-    /// A flow that is sent once for several participants ends when all sessions with it that were
-    /// accepted have ended it, or are over; it ends for those, too, who still wait to be accepted.
-    /// [`Session::close`] ends it for one participant.
-    ///
-    /// # Errors
-    /// Misuse when the session is closed, there is no such flow, or it is received here.
-    pub fn finish(&self, flow: &str) -> Result<(), Error> {
-        let mut state = self.lock();
-        let entry = state.open_entry(self.inner.id)?;
-        let index = entry.flow_index(flow, Direction::Outgoing)?;
-        if let Some(flow) = entry.flows.get_mut(index) {
-            flow.finish();
-        }
-        state.wake(self.inner.id, index);
-        self.inner.worker.shared.act(&mut state);
-        Ok(())
-    }
-
-    /// Receives a unit; waits for one. `None` when the flow has ended and all that came was
-    /// received.
-    ///
-    /// # Errors
-    /// Misuse when the session is closed or has never been active, when there is no such flow, or
-    /// it is sent here; why the flow or the session ended, if that was not its usual end, once all
-    /// that came was received.
-    pub fn recv(&self, flow: &str) -> Result<Option<Vec<u8>>, Error> {
-        loop {
-            match self.recv_until(flow, Time::NEVER)? {
-                Received::Unit(unit) => return Ok(Some(unit)),
-                Received::End => return Ok(None),
-                Received::Nothing => {}
-            }
-        }
-    }
-
-    /// The same, for at most so long.
-    ///
-    /// # Errors
-    /// As [`Session::recv`].
-    pub fn recv_timeout(&self, flow: &str, most: Duration) -> Result<Received, Error> {
-        self.recv_until(flow, clock::now() + most)
-    }
-
-    /// The same without waiting: what has come by now.
-    ///
-    /// # Errors
-    /// As [`Session::recv`].
-    pub fn try_recv(&self, flow: &str) -> Result<Received, Error> {
-        let mut state = self.lock();
-        let entry = state.open_entry(self.inner.id)?;
-        let index = entry.flow_index(flow, Direction::Incoming)?;
-        entry.check_begun()?;
-        match self.take(&mut state, index)? {
-            Received::Nothing => {}
-            received => return Ok(received),
-        }
-        if !self.inner.worker.shared.look(&mut state) {
-            return Ok(Received::Nothing);
-        }
-        self.take(&mut state, index)
-    }
-
-    /// Gives the memory of a unit back that was received, for those that come: who receives a lot
-    /// then needs no memory for each unit. Of a flow that is gone it is freed.
-    pub fn give_back(&self, flow: &str, unit: Vec<u8>) {
-        let mut state = self.lock();
-        let entry = state.sessions.get_mut(&self.inner.id);
-        let found = entry.and_then(|entry| entry.flows.iter().find(|it| it.info.name == flow));
-        if let Some(End::Receiver(receiver)) = found.map(|flow| &flow.end) {
-            receiver.give_back(unit);
-        }
-    }
-
-    /// Takes a unit out of the queue of a flow, which may go on if it was held up.
-    fn take(&self, state: &mut State, index: usize) -> Result<Received, Error> {
-        let entry = state.open_entry(self.inner.id)?;
-        let received = take(entry, index)?;
-        let is_held_up = || entry.flows.get(index).is_some_and(Flow::is_held_up);
-        if matches!(received, Received::Unit(_)) && is_held_up() {
-            state.go_on(self.inner.id, index);
-        }
-        Ok(received)
-    }
-
-    fn recv_until(&self, flow: &str, until: Time) -> Result<Received, Error> {
-        let mut state = self.lock();
-        let entry = state.open_entry(self.inner.id)?;
-        let index = entry.flow_index(flow, Direction::Incoming)?;
-        entry.check_begun()?;
-        loop {
-            match self.take(&mut state, index)? {
-                Received::Nothing => {}
-                received => return Ok(received),
-            }
-            let unit = Wanted::Flow(self.inner.id, index, OfFlow::Unit);
-            let (locked, outcome) = self.wait(state, until, &unit);
-            state = locked;
-            if !outcome? {
-                return Ok(Received::Nothing);
-            }
-        }
     }
 
     /// Closes the session in order and says what became of every unit. While the session is active,

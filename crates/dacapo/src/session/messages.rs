@@ -58,7 +58,7 @@
 //! ```
 
 use super::driver::Guard;
-use super::flow::{Direction, Flow};
+use super::flow::Flow;
 use super::handle::Session;
 use super::misuse;
 use super::state::State;
@@ -108,38 +108,11 @@ pub struct MessageReceiver {
     index: usize,
 }
 
-impl Session {
-    /// Makes this end of a flow one that sends messages; from then on it sends no units. The peer
-    /// makes its end one that receives them.
-    ///
-    /// # Errors
-    /// Misuse when the session is closed, there is no such flow, it is received here, it has sent
-    /// units, or its units are too short.
-    pub fn message_sender(&self, flow: &str) -> Result<MessageSender, Error> {
-        let mut state = self.lock();
-        let entry = state.open_entry(self.id())?;
-        let index = entry.flow_index(flow, Direction::Outgoing)?;
-        entry.flows.get(index).map_or(Ok(()), Flow::send_messages)?;
-        drop(state);
-        Ok(MessageSender { session: self.clone(), flow: flow.to_owned(), index })
-    }
-
-    /// Makes this end of a flow one that receives messages; from then on it receives no units.
-    /// Units that are none of a message are dropped and counted.
-    ///
-    /// # Errors
-    /// Misuse when the session is closed, there is no such flow, or it is sent here.
-    pub fn message_receiver(&self, flow: &str) -> Result<MessageReceiver, Error> {
-        let mut state = self.lock();
-        let entry = state.open_entry(self.id())?;
-        let index = entry.flow_index(flow, Direction::Incoming)?;
-        entry.flows.get_mut(index).into_iter().for_each(Flow::receive_messages);
-        drop(state);
-        Ok(MessageReceiver { session: self.clone(), index })
-    }
-}
-
 impl MessageSender {
+    pub(super) fn new(session: &Session, flow: &str, index: usize) -> Self {
+        Self { session: session.clone(), flow: flow.to_owned(), index }
+    }
+
     /// SEND_MESSAGE, asynchronous: hands a message over, and waits while too much waits or the flow
     /// pauses. Smaller priorities are more urgent and overtake others between two units; equals go
     /// in order ([`ROUTINE`](crate::access::messages::ROUTINE) is the middle).
@@ -223,12 +196,13 @@ impl MessageSender {
         flow.and_then(Flow::sender).map(|sender| sender.message_sums()).unwrap_or_default()
     }
 
-    /// Ends the flow after all messages that were handed over, as [`Session::finish`] does.
+    /// Ends the flow after all messages that were handed over, as
+    /// [`FlowSender::finish`](super::FlowSender::finish) does.
     ///
     /// # Errors
-    /// As [`Session::finish`].
+    /// As [`FlowSender::finish`](super::FlowSender::finish).
     pub fn finish(&self) -> Result<(), Error> {
-        self.session.finish(&self.flow)
+        self.session.finish_at(self.index)
     }
 
     fn send_until(
@@ -289,6 +263,10 @@ fn outcome(state: &Guard<'_>, session: &Session, index: usize, ticket: Ticket) -
 }
 
 impl MessageReceiver {
+    pub(super) fn new(session: &Session, index: usize) -> Self {
+        Self { session: session.clone(), index }
+    }
+
     /// GET_MESSAGE: the most urgent message that has come, of equals in the order in which they
     /// became whole; waits for one. A message that is longer than 256 KiB comes in parts of so
     /// many, between which more urgent ones may come; one whose rest will not come ends with an

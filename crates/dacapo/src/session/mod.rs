@@ -20,8 +20,8 @@
 //! ```
 //!
 //! - *ready*: the flows are agreed ([`Session::flows`]). The Participant says when they run.
-//! - *active*: units go. [`Session::finish`] ends one flow that this end sends: all that was handed
-//!   over arrives, then the peer's `recv` gives `None`.
+//! - *active*: units go. [`FlowSender::finish`] ends one flow that this end sends: all that was
+//!   handed over arrives, then the peer's calls that receive give `None`.
 //! - *paused*: nothing is lost and nothing goes; what is handed over waits.
 //! - *closed*: from either end, or because contact was lost. What has arrived can still be read at
 //!   the end that has not called `close`, and [`Session::account`] says what became of every unit.
@@ -52,8 +52,8 @@
 //! and a lock of its own ([`Counters::reactors`]). Who joins is sent there, to another port, while
 //! somebody accepts; a session for a certain number of participants, or with a flow that is sent
 //! once for several, stays at the first.
-//! [`Endpoint`], [`Creator`] and [`Session`] are handles: clone them, send them to other threads,
-//! use one from several at a time.
+//! [`Endpoint`], [`Creator`], [`Session`], [`FlowSender`] and [`FlowReceiver`] are handles: clone
+//! them, send them to other threads. No code of the application runs under their locks.
 //!
 //! # Errors
 //! Every call gives [`Error`], with a stable number and whose fault it is. A call that was wrong
@@ -75,9 +75,8 @@
 //! )?;
 //! creator.listen("127.0.0.1:19981")?;
 //! let session = creator.accept()?;
-//! while let Some(unit) = session.recv("text")? {
-//!     println!("{}", String::from_utf8_lossy(&unit));
-//! }
+//! let mut text = session.receiver("text")?;
+//! while text.recv_with(|unit| println!("{}", String::from_utf8_lossy(&unit)))?.is_some() {}
 //! session.close()?;
 //! # Ok::<(), dacapo::Error>(())
 //! ```
@@ -86,8 +85,9 @@
 //! // … and the other.
 //! let session = dacapo::connect("dacapo://127.0.0.1:19981/notes")?;
 //! session.activate()?;
-//! session.send("text", b"hello")?;
-//! session.finish("text")?;
+//! let mut text = session.sender("text")?;
+//! text.send(b"hello")?;
+//! text.finish()?;
 //! println!("{}", session.close()?);
 //! # Ok::<(), dacapo::Error>(())
 //! ```
@@ -97,8 +97,10 @@ mod asked;
 mod background;
 mod builder;
 mod creator;
+mod deadline;
 mod driver;
 mod endpoint;
+mod ends;
 mod entry;
 mod event;
 mod events;
@@ -121,11 +123,13 @@ pub use account::{Account, FlowAccount};
 pub use asked::Change;
 pub use builder::Builder;
 pub use creator::{BACKLOG_MAX, Creator};
+pub use deadline::Deadline;
 pub use driver::Counters;
 pub use endpoint::{Endpoint, connect, connect_with, create};
+pub use ends::{FlowReceiver, FlowSender, Received, UnitView};
 pub use event::{Event, Events};
 pub use flow::{Direction, FlowInfo};
-pub use handle::{Received, Session};
+pub use handle::Session;
 pub use join::Join;
 pub use messages::{Got, MessageReceiver, MessageSender, SendOutcome};
 pub use waiting::Wait;

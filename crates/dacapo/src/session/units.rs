@@ -2,9 +2,9 @@
 //!
 //! Invariant: what does not fit is given back, and nothing else has changed.
 
+use super::ends::{Received, too_short};
 use super::entry::Entry;
 use super::flow::{End, Flow};
-use super::handle::Received;
 use super::messages::{Got, SendOutcome};
 use super::misuse;
 use crate::access::raw::{RawSendError, SendMessageError};
@@ -97,18 +97,20 @@ fn carries_messages(flow: &Flow) -> Error {
     misuse(format!("the flow \"{}\" {text}", flow.info.name))
 }
 
-/// Takes a unit out of the queue of a flow, or says that it has ended.
+/// Takes a unit of at most so many bytes out of the queue of a flow, or says that it has ended.
 ///
 /// # Errors
-/// Why it ended, when not as usual.
-pub(super) fn take(entry: &Entry, index: usize) -> Result<Received, Error> {
+/// Why it ended, when not as usual; [`Code::BufferTooShort`], and the unit stays.
+pub(super) fn take(entry: &Entry, index: usize, len_max: usize) -> Result<Received, Error> {
     let Some(flow) = entry.flows.get(index) else { return Err(misuse("no such flow")) };
     let End::Receiver(receiver) = &flow.end else { return Err(misuse("no such flow")) };
     if flow.inbox.is_some() {
         return Err(carries_messages(flow));
     }
-    if let Some(unit) = receiver.try_recv() {
-        return Ok(Received::Unit(unit));
+    match receiver.try_recv_up_to(len_max) {
+        Ok(Some(unit)) => return Ok(Received::Unit(unit)),
+        Ok(None) => {}
+        Err(len) => return Err(too_short(len, len_max)),
     }
     match end(entry, flow)? {
         true => Ok(Received::End),

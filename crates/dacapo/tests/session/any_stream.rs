@@ -16,19 +16,27 @@ pub(crate) fn loses_nothing(file: String) {
         let (creator, participant) = active_pair(&file);
         let reader = std::thread::spawn(move || {
             for number in 0..UNITS {
-                assert_eq!(participant.recv("there").unwrap(), Some(unit(number)), "{number}");
-                participant.send("back", &unit(number)).unwrap();
+                assert_eq!(
+                    participant.receiver("there").unwrap().recv().unwrap(),
+                    Some(unit(number)),
+                    "{number}"
+                );
+                participant.sender("back").unwrap().send(&unit(number)).unwrap();
             }
-            assert_eq!(participant.recv("there").unwrap(), None);
-            participant.finish("back").unwrap();
+            assert_eq!(participant.receiver("there").unwrap().recv().unwrap(), None);
+            participant.sender("back").unwrap().finish().unwrap();
             participant.close().unwrap()
         });
         let writer = std::thread::spawn(move || {
             for number in 0..UNITS {
-                creator.send("there", &unit(number)).unwrap();
-                assert_eq!(creator.recv("back").unwrap(), Some(unit(number)), "{number}");
+                creator.sender("there").unwrap().send(&unit(number)).unwrap();
+                assert_eq!(
+                    creator.receiver("back").unwrap().recv().unwrap(),
+                    Some(unit(number)),
+                    "{number}"
+                );
             }
-            creator.finish("there").unwrap();
+            creator.sender("there").unwrap().finish().unwrap();
             creator.close().unwrap()
         });
         for account in [writer.join().unwrap(), reader.join().unwrap()] {
@@ -48,15 +56,15 @@ pub(crate) fn accounts_for_all(file: String, transport: &'static str) {
         assert_eq!(participant.flows()[0].transport, transport);
         let reader = std::thread::spawn(move || {
             let mut came = 0_u64;
-            while participant.recv("there").unwrap().is_some() {
+            while participant.receiver("there").unwrap().recv().unwrap().is_some() {
                 came += 1;
             }
             (came, participant.close().unwrap())
         });
         for number in 0..UNITS {
-            creator.send("there", &unit(number)).unwrap();
+            creator.sender("there").unwrap().send(&unit(number)).unwrap();
         }
-        creator.finish("there").unwrap();
+        creator.sender("there").unwrap().finish().unwrap();
         let (came, there) = reader.join().unwrap();
         let here = creator.close().unwrap();
         assert_eq!(here.flows[0].ledger, there.flows[0].ledger, "{here}\n{there}");

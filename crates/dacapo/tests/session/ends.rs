@@ -9,14 +9,14 @@ use dacapo_qos::AttributeKey;
 fn a_flow_that_is_finished_ends_at_the_peer_and_the_other_goes_on() {
     watched(|| {
         let (creator, participant) = active_pair(TWO_WAY);
-        creator.send("there", b"only").unwrap();
-        creator.finish("there").unwrap();
-        creator.finish("there").unwrap();
-        assert_eq!(participant.recv("there").unwrap().unwrap(), b"only");
-        assert_eq!(participant.recv("there").unwrap(), None);
-        assert_eq!(participant.recv("there").unwrap(), None);
-        participant.send("back", b"goes on").unwrap();
-        assert_eq!(creator.recv("back").unwrap().unwrap(), b"goes on");
+        creator.sender("there").unwrap().send(b"only").unwrap();
+        creator.sender("there").unwrap().finish().unwrap();
+        creator.sender("there").unwrap().finish().unwrap();
+        assert_eq!(participant.receiver("there").unwrap().recv().unwrap().unwrap(), b"only");
+        assert_eq!(participant.receiver("there").unwrap().recv().unwrap(), None);
+        assert_eq!(participant.receiver("there").unwrap().recv().unwrap(), None);
+        participant.sender("back").unwrap().send(b"goes on").unwrap();
+        assert_eq!(creator.receiver("back").unwrap().recv().unwrap().unwrap(), b"goes on");
     });
 }
 
@@ -27,7 +27,7 @@ fn an_endpoint_that_goes_ends_its_sessions_at_the_peer() {
         let endpoint = participant.endpoint().clone();
         drop(endpoint);
         drop(participant);
-        assert_eq!(creator.recv("back").unwrap(), None);
+        assert_eq!(creator.receiver("back").unwrap().recv().unwrap(), None);
         creator.close().unwrap();
     });
 }
@@ -43,10 +43,10 @@ fn media_is_not_for_calls_and_a_session_of_nothing_else_is_refused() {
         let (creator, participant) = active_pair(&with_picture);
         assert!(!participant.flows()[2].is_usable && participant.flows()[1].is_usable);
         assert!(participant.flows()[2].to_string().ends_with(", not for calls"));
-        let error = participant.recv("picture").unwrap_err();
+        let error = participant.receiver("picture").and_then(|mut it| it.recv()).unwrap_err();
         assert!(error.text.contains("is not for calls; it carries pictures or sound"), "{error}");
-        participant.send("back", b"bytes").unwrap();
-        assert_eq!(creator.recv("back").unwrap().unwrap(), b"bytes");
+        participant.sender("back").unwrap().send(b"bytes").unwrap();
+        assert_eq!(creator.receiver("back").unwrap().recv().unwrap().unwrap(), b"bytes");
         assert_eq!(participant.close().unwrap().flows.len(), 2);
     });
     let picture = "[session]\nname = \"two-way\"\n[[flow]]\nname = \"picture\"\n\
@@ -88,8 +88,11 @@ fn who_asks_for_what_the_creator_does_not_give_is_refused() {
         let asks = Attributes::default().min(AttributeKey::Priority, 5);
         let session = endpoint().connect_with(&uri(&creator), &asks).unwrap();
         session.activate().unwrap();
-        session.send("back", b"first").unwrap();
-        assert_eq!(creator.accept().unwrap().recv("back").unwrap().unwrap(), b"first");
+        session.sender("back").unwrap().send(b"first").unwrap();
+        assert_eq!(
+            creator.accept().unwrap().receiver("back").unwrap().recv().unwrap().unwrap(),
+            b"first"
+        );
     });
 }
 

@@ -20,9 +20,13 @@ fn a_flow_is_changed_by_its_sender_while_units_go_and_none_is_lost() {
         let mut events = creator.events();
         let reader = std::thread::spawn(move || {
             for number in 0..UNITS {
-                assert_eq!(participant.recv("there").unwrap(), Some(unit(number)), "unit {number}");
+                assert_eq!(
+                    participant.receiver("there").unwrap().recv().unwrap(),
+                    Some(unit(number)),
+                    "unit {number}"
+                );
             }
-            assert_eq!(participant.recv("there").unwrap(), None);
+            assert_eq!(participant.receiver("there").unwrap().recv().unwrap(), None);
             participant
         });
         let graphs = ["segment ! sequence hold=60ms ! checksum", "segment ! sequence", "checksum"];
@@ -34,10 +38,10 @@ fn a_flow_is_changed_by_its_sender_while_units_go_and_none_is_lost() {
                 let graph = graphs[number / 500 % graphs.len()];
                 epochs.push(creator.change("there", &to(graph)).unwrap());
             }
-            creator.send("there", &unit(number)).unwrap();
+            creator.sender("there").unwrap().send(&unit(number)).unwrap();
         }
         assert_eq!(epochs, [1, 2, 3, 4, 5, 6]);
-        creator.finish("there").unwrap();
+        creator.sender("there").unwrap().finish().unwrap();
         let _participant = reader.join().unwrap();
         let names: Vec<_> = creator.modules("there").into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["segment", "checksum"]);
@@ -64,8 +68,8 @@ fn a_change_that_cannot_be_is_refused_with_the_reason_and_the_flow_goes_on() {
         assert_eq!(refused("there", "checksum ! segment").code, Code::IllegalGraph);
         assert!(refused("back", "segment").text.contains("received by this end"));
         assert!(refused("nowhere", "segment").text.contains("it has there, back"));
-        creator.send("there", b"as before").unwrap();
-        assert_eq!(participant.recv("there").unwrap().unwrap(), b"as before");
+        creator.sender("there").unwrap().send(b"as before").unwrap();
+        assert_eq!(participant.receiver("there").unwrap().recv().unwrap().unwrap(), b"as before");
         creator.close().unwrap();
         assert!(refused("there", "segment").text.contains("is closed"));
     });
@@ -85,10 +89,10 @@ fn events_tell_the_life_of_a_session_and_end_with_it() {
         assert_eq!(here.wait().unwrap(), Some(Event::Inactive));
         participant.activate().unwrap();
         creator.activate().unwrap();
-        participant.send("back", b"one").unwrap();
-        participant.finish("back").unwrap();
-        assert_eq!(creator.recv("back").unwrap().unwrap(), b"one");
-        assert_eq!(creator.recv("back").unwrap(), None);
+        participant.sender("back").unwrap().send(b"one").unwrap();
+        participant.sender("back").unwrap().finish().unwrap();
+        assert_eq!(creator.receiver("back").unwrap().recv().unwrap().unwrap(), b"one");
+        assert_eq!(creator.receiver("back").unwrap().recv().unwrap(), None);
         let mut told = Vec::new();
         participant.close().unwrap();
         while let Some(event) = here.wait().unwrap() {
@@ -163,8 +167,8 @@ fn a_session_without_media_answers_commands_and_does_nothing() {
         let (creator, participant) = active_pair(TWO_WAY);
         let stands = participant.command(Command::Stop).unwrap();
         assert_eq!((stands.position_ns, stands.fps), (0, 0), "{stands}");
-        participant.send("back", b"on").unwrap();
-        assert_eq!(creator.recv("back").unwrap().unwrap(), b"on");
+        participant.sender("back").unwrap().send(b"on").unwrap();
+        assert_eq!(creator.receiver("back").unwrap().recv().unwrap().unwrap(), b"on");
         participant.close().unwrap();
     });
 }

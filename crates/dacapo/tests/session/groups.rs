@@ -36,9 +36,13 @@ fn join(creator: &Creator) -> (Session, Session) {
 /// Sends units by one session; all who take part get each of them.
 fn send(by: &Session, to: &[&Session], numbers: std::ops::Range<usize>) {
     for number in numbers {
-        by.send("news", &unit(number)).unwrap();
+        by.sender("news").unwrap().send(&unit(number)).unwrap();
         for guest in to {
-            assert_eq!(guest.recv("news").unwrap(), Some(unit(number)), "unit {number}");
+            assert_eq!(
+                guest.receiver("news").unwrap().recv().unwrap(),
+                Some(unit(number)),
+                "unit {number}"
+            );
         }
     }
 }
@@ -64,10 +68,10 @@ fn each_of_three_is_accepted_and_gets_every_unit_from_its_join_on() {
             }
             for (session, _) in &all {
                 assert!(session.flows()[0].is_usable);
-                session.finish("news").unwrap();
+                session.sender("news").unwrap().finish().unwrap();
             }
             for (rounds, (session, guest)) in (1..=3).rev().zip(&all) {
-                assert_eq!(guest.recv("news").unwrap(), None);
+                assert_eq!(guest.receiver("news").unwrap().recv().unwrap(), None);
                 assert_whole(&session.close().unwrap(), rounds * UNITS);
                 assert_whole(&guest.account(), rounds * UNITS);
             }
@@ -84,14 +88,14 @@ fn who_came_first_leaves_and_the_others_are_sent_to() {
             let (second, second_guest) = join(&creator);
             send(&first, &[&first_guest, &second_guest], 0..UNITS);
             // All that was handed over goes out, and nothing that others hand over is waited for.
-            first.send("news", &unit(UNITS)).unwrap();
+            first.sender("news").unwrap().send(&unit(UNITS)).unwrap();
             assert_whole(&first.close().unwrap(), UNITS + 1);
-            assert_eq!(first_guest.recv("news").unwrap(), Some(unit(UNITS)));
-            assert_eq!(first_guest.recv("news").unwrap(), None);
-            assert_eq!(second_guest.recv("news").unwrap(), Some(unit(UNITS)));
+            assert_eq!(first_guest.receiver("news").unwrap().recv().unwrap(), Some(unit(UNITS)));
+            assert_eq!(first_guest.receiver("news").unwrap().recv().unwrap(), None);
+            assert_eq!(second_guest.receiver("news").unwrap().recv().unwrap(), Some(unit(UNITS)));
             send(&second, &[&second_guest], UNITS + 1..2 * UNITS);
             assert_whole(&second.close().unwrap(), 2 * UNITS);
-            assert_eq!(second_guest.recv("news").unwrap(), None);
+            assert_eq!(second_guest.receiver("news").unwrap().recv().unwrap(), None);
         });
     }
 }
@@ -107,14 +111,24 @@ fn a_flow_ends_for_who_waits_to_be_accepted_too() {
             send(&first, &[&first_guest, &second_guest], 0..UNITS);
             second.close().unwrap();
             send(&first, &[&first_guest], UNITS..2 * UNITS);
-            first.finish("news").unwrap();
-            assert_eq!(first_guest.recv("news").unwrap(), None, "nobody else can end it");
+            first.sender("news").unwrap().finish().unwrap();
+            assert_eq!(
+                first_guest.receiver("news").unwrap().recv().unwrap(),
+                None,
+                "nobody else can end it"
+            );
             assert_whole(&first.close().unwrap(), 2 * UNITS);
             waiting.activate().unwrap();
-            while waiting.recv("news").unwrap().is_some() {}
+            while waiting.receiver("news").unwrap().recv().unwrap().is_some() {}
             // Who is accepted now finds that it has ended.
             let late = creator.accept().unwrap();
-            assert!(late.send("news", b"more").unwrap_err().text.contains("is finished"));
+            assert!(
+                late.sender("news")
+                    .and_then(|mut it| it.send(b"more"))
+                    .unwrap_err()
+                    .text
+                    .contains("is finished")
+            );
             let account = late.close().unwrap();
             assert!(account.flow("news").unwrap().ledger.closes(), "{account}");
         });
@@ -131,11 +145,11 @@ fn who_waits_to_be_accepted_keeps_the_flow_when_the_others_leave() {
             waiting.activate().unwrap();
             send(&first, &[&first_guest, &waiting], 0..UNITS);
             assert_whole(&first.close().unwrap(), UNITS);
-            assert_eq!(first_guest.recv("news").unwrap(), None);
+            assert_eq!(first_guest.receiver("news").unwrap().recv().unwrap(), None);
             let late = creator.accept().unwrap();
             send(&late, &[&waiting], UNITS..2 * UNITS);
-            late.finish("news").unwrap();
-            assert_eq!(waiting.recv("news").unwrap(), None);
+            late.sender("news").unwrap().finish().unwrap();
+            assert_eq!(waiting.receiver("news").unwrap().recv().unwrap(), None);
             assert!(late.close().unwrap().is_complete());
         });
     }
@@ -149,13 +163,20 @@ fn a_participant_that_goes_keeps_no_flow_of_the_others_from_ending() {
             let (first, first_guest) = join(&creator);
             let (second, second_guest) = join(&creator);
             send(&first, &[&first_guest, &second_guest], 0..UNITS);
-            second.finish("news").unwrap();
-            assert!(second.send("news", b"more").unwrap_err().text.contains("is finished"));
+            second.sender("news").unwrap().finish().unwrap();
+            assert!(
+                second
+                    .sender("news")
+                    .and_then(|mut it| it.send(b"more"))
+                    .unwrap_err()
+                    .text
+                    .contains("is finished")
+            );
             send(&first, &[&first_guest, &second_guest], UNITS..2 * UNITS);
             first_guest.close().unwrap();
             // The creator holds its end still; the flow has nobody left who would go on.
-            assert_eq!(second_guest.recv("news").unwrap(), None);
-            assert!(first.send("news", b"more").is_err());
+            assert_eq!(second_guest.receiver("news").unwrap().recv().unwrap(), None);
+            assert!(first.sender("news").and_then(|mut it| it.send(b"more")).is_err());
             assert_whole(&second.close().unwrap(), 2 * UNITS);
         });
     }

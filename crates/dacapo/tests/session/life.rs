@@ -29,14 +29,14 @@ fn both_ends_see_the_flows_as_they_were_agreed() {
 fn what_is_handed_over_waits_for_the_participant_to_activate() {
     watched(|| {
         let (creator, participant) = pair(TWO_WAY);
-        (0..10).for_each(|number| creator.send("there", &unit(number)).unwrap());
+        (0..10).for_each(|number| creator.sender("there").unwrap().send(&unit(number)).unwrap());
         assert!(!creator.is_active() && !participant.is_active());
         assert_eq!(creator.account().flow("there").unwrap().not_sent, 10);
         participant.activate().unwrap();
         creator.activate().unwrap();
         assert!(creator.is_active() && participant.is_active());
         for number in 0..10 {
-            assert_eq!(participant.recv("there").unwrap(), Some(unit(number)));
+            assert_eq!(participant.receiver("there").unwrap().recv().unwrap(), Some(unit(number)));
         }
     });
 }
@@ -48,20 +48,25 @@ fn a_pause_holds_units_and_loses_none() {
         for pause in 0..20 {
             let (begin, end) = (pause * 20, (pause + 1) * 20);
             let half = begin + 10;
-            (begin..half).for_each(|number| creator.send("there", &unit(number)).unwrap());
+            (begin..half)
+                .for_each(|number| creator.sender("there").unwrap().send(&unit(number)).unwrap());
             participant.deactivate().unwrap();
             assert!(!participant.is_active());
-            (half..end).for_each(|number| creator.send("there", &unit(number)).unwrap());
+            (half..end)
+                .for_each(|number| creator.sender("there").unwrap().send(&unit(number)).unwrap());
             // Of what was handed over in the pause nothing comes, whatever is on its way.
             let underway = participant.account().flow("there").unwrap().ledger.delivered;
             assert!(underway <= half as u64, "{underway} of {half}");
             participant.activate().unwrap();
             for number in begin..end {
-                assert_eq!(participant.recv("there").unwrap(), Some(unit(number)));
+                assert_eq!(
+                    participant.receiver("there").unwrap().recv().unwrap(),
+                    Some(unit(number))
+                );
             }
         }
-        creator.finish("there").unwrap();
-        assert_eq!(participant.recv("there").unwrap(), None);
+        creator.sender("there").unwrap().finish().unwrap();
+        assert_eq!(participant.receiver("there").unwrap().recv().unwrap(), None);
         let account = creator.close().unwrap();
         assert_eq!(account.flow("there").unwrap().ledger.delivered, 400);
     });
@@ -97,8 +102,8 @@ fn threads_that_activate_and_deactivate_at_once_all_get_through() {
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         participant.activate().unwrap();
-        participant.send("back", b"runs").unwrap();
-        assert_eq!(creator.recv("back").unwrap().unwrap(), b"runs");
+        participant.sender("back").unwrap().send(b"runs").unwrap();
+        assert_eq!(creator.receiver("back").unwrap().recv().unwrap().unwrap(), b"runs");
     });
 }
 
@@ -106,14 +111,15 @@ fn threads_that_activate_and_deactivate_at_once_all_get_through() {
 fn close_sends_what_was_handed_over_and_waits_until_it_is_accounted_for() {
     watched(|| {
         let (creator, participant) = active_pair(TWO_WAY);
-        (0..200).for_each(|number| participant.send("back", &unit(number)).unwrap());
+        (0..200)
+            .for_each(|number| participant.sender("back").unwrap().send(&unit(number)).unwrap());
         let account = participant.close().unwrap();
         assert_eq!(account.flow("back").unwrap().ledger.delivered, 200, "{account}");
         assert!(account.flows.iter().all(|flow| flow.is_final), "{account}");
         for number in 0..200 {
-            assert_eq!(creator.recv("back").unwrap(), Some(unit(number)));
+            assert_eq!(creator.receiver("back").unwrap().recv().unwrap(), Some(unit(number)));
         }
-        assert_eq!(creator.recv("back").unwrap(), None);
+        assert_eq!(creator.receiver("back").unwrap().recv().unwrap(), None);
         assert_eq!(creator.close().unwrap().flow("back").unwrap().ledger.delivered, 200);
     });
 }
@@ -122,12 +128,15 @@ fn close_sends_what_was_handed_over_and_waits_until_it_is_accounted_for() {
 fn a_session_that_is_dropped_closes_in_order() {
     watched(|| {
         let (creator, participant) = active_pair(TWO_WAY);
-        participant.send("back", b"last words").unwrap();
+        participant.sender("back").unwrap().send(b"last words").unwrap();
         drop(participant);
-        assert_eq!(creator.recv("back").unwrap().unwrap(), b"last words");
-        assert_eq!(creator.recv("back").unwrap(), None);
+        assert_eq!(creator.receiver("back").unwrap().recv().unwrap().unwrap(), b"last words");
+        assert_eq!(creator.receiver("back").unwrap().recv().unwrap(), None);
         // Its own flow had nothing to say, and ended with the session.
-        assert_eq!(creator.send("there", b"?").unwrap_err().code, Code::Closed);
+        assert_eq!(
+            creator.sender("there").and_then(|mut it| it.send(b"?")).unwrap_err().code,
+            Code::Closed
+        );
         assert!(creator.close().unwrap().flow("back").unwrap().is_complete());
     });
 }
@@ -136,14 +145,14 @@ fn a_session_that_is_dropped_closes_in_order() {
 fn a_session_that_was_never_active_is_closed_and_dropped_all_the_same() {
     watched(|| {
         let (creator, participant) = pair(TWO_WAY);
-        creator.send("there", b"never").unwrap();
+        creator.sender("there").unwrap().send(b"never").unwrap();
         let account = creator.close().unwrap();
         assert_eq!(account.flow("there").unwrap().not_sent, 1);
         assert!(!account.is_complete());
         assert_eq!(participant.activate().unwrap_err().code, Code::Closed);
         let (creator, participant) = pair(TWO_WAY);
         drop(participant);
-        assert_eq!(creator.recv("back").unwrap(), None);
+        assert_eq!(creator.receiver("back").unwrap().recv().unwrap(), None);
     });
 }
 
@@ -153,11 +162,11 @@ fn a_session_that_ended_before_it_was_accepted_can_be_read() {
         let creator = serve(TWO_WAY);
         let participant = endpoint().connect(&uri(&creator)).unwrap();
         participant.activate().unwrap();
-        participant.send("back", b"early").unwrap();
+        participant.sender("back").unwrap().send(b"early").unwrap();
         participant.close().unwrap();
         let session = creator.accept().unwrap();
-        assert_eq!(session.recv("back").unwrap().unwrap(), b"early");
-        assert_eq!(session.recv("back").unwrap(), None);
+        assert_eq!(session.receiver("back").unwrap().recv().unwrap().unwrap(), b"early");
+        assert_eq!(session.receiver("back").unwrap().recv().unwrap(), None);
         session.close().unwrap();
     });
 }
@@ -168,13 +177,13 @@ fn a_creator_that_activates_a_session_which_is_over_by_then_finds_that_it_was_ac
         let creator = serve(TWO_WAY);
         let participant = endpoint().connect(&uri(&creator)).unwrap();
         participant.activate().unwrap();
-        participant.send("back", b"short").unwrap();
+        participant.sender("back").unwrap().send(b"short").unwrap();
         participant.close().unwrap();
         let session = creator.accept().unwrap();
         session.activate().unwrap();
         assert!(!session.is_active());
-        assert_eq!(session.recv("back").unwrap().unwrap(), b"short");
-        assert_eq!(session.recv("back").unwrap(), None);
+        assert_eq!(session.receiver("back").unwrap().recv().unwrap().unwrap(), b"short");
+        assert_eq!(session.receiver("back").unwrap().recv().unwrap(), None);
         session.activate().unwrap();
         session.close().unwrap();
     });
@@ -206,16 +215,16 @@ fn a_second_session_goes_over_the_same_connection_and_lives_on_its_own() {
         let ends = [(); 2].map(|()| creator.accept().unwrap());
         for (number, session) in sessions.iter().enumerate() {
             session.activate().unwrap();
-            session.send("back", &unit(number)).unwrap();
+            session.sender("back").unwrap().send(&unit(number)).unwrap();
         }
         for (number, end) in ends.iter().enumerate() {
-            assert_eq!(end.recv("back").unwrap(), Some(unit(number)));
+            assert_eq!(end.receiver("back").unwrap().recv().unwrap(), Some(unit(number)));
         }
         let [first, second] = sessions;
         first.close().unwrap();
-        assert_eq!(ends[0].recv("back").unwrap(), None);
-        second.send("back", b"still here").unwrap();
-        assert_eq!(ends[1].recv("back").unwrap().unwrap(), b"still here");
+        assert_eq!(ends[0].receiver("back").unwrap().recv().unwrap(), None);
+        second.sender("back").unwrap().send(b"still here").unwrap();
+        assert_eq!(ends[1].receiver("back").unwrap().recv().unwrap().unwrap(), b"still here");
         // The connection outlives both, and a third session finds it.
         second.close().unwrap();
         let third = endpoint.connect(&uri(&creator)).unwrap();
@@ -249,11 +258,11 @@ fn nobody_can_join_when_the_creator_is_gone_and_who_was_accepted_stays() {
         drop(creator);
         // Who was not accepted is let go …
         waiting.activate().map_or_else(|error| assert_eq!(error.code, Code::Closed), drop);
-        while waiting.recv("there").is_ok_and(|it| it.is_some()) {}
+        while waiting.receiver("there").and_then(|mut it| it.recv()).is_ok_and(|it| it.is_some()) {}
         // … nobody else comes in, and who was accepted is not touched.
         assert_eq!(endpoint.connect(&uri).unwrap_err().code, Code::NotServed);
         accepted.activate().unwrap();
-        accepted.send("back", b"here").unwrap();
-        assert_eq!(end.recv("back").unwrap().unwrap(), b"here");
+        accepted.sender("back").unwrap().send(b"here").unwrap();
+        assert_eq!(end.receiver("back").unwrap().recv().unwrap().unwrap(), b"here");
     });
 }

@@ -18,10 +18,10 @@ fn echo(creator: &Creator) {
         for _ in 0..JOINERS {
             let session = creator.accept().unwrap();
             scope.spawn(move || {
-                while let Some(unit) = session.recv("back").unwrap() {
-                    session.send("there", &unit).unwrap();
+                while let Some(unit) = session.receiver("back").unwrap().recv().unwrap() {
+                    session.sender("there").unwrap().send(&unit).unwrap();
                 }
-                session.finish("there").unwrap();
+                session.sender("there").unwrap().finish().unwrap();
             });
         }
     });

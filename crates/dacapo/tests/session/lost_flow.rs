@@ -87,8 +87,8 @@ fn active_pair() -> (Between, Session, Session) {
 
 /// The session goes on without the flow.
 fn assert_alive(creator: &Session, participant: &Session) {
-    participant.send("back", b"alive").unwrap();
-    assert_eq!(creator.recv("back").unwrap(), Some(b"alive".to_vec()));
+    participant.sender("back").unwrap().send(b"alive").unwrap();
+    assert_eq!(creator.receiver("back").unwrap().recv().unwrap(), Some(b"alive".to_vec()));
 }
 
 #[test]
@@ -128,15 +128,16 @@ fn who_sends_units_by_a_flow_that_fails_learns_of_it() {
         let sends = thread::spawn({
             let creator = Arc::clone(&creator);
             move || loop {
-                if let Err(error) = creator.send("there", &[7; 1_000]) {
+                if let Err(error) = creator.sender("there").and_then(|mut it| it.send(&[7; 1_000]))
+                {
                     return error;
                 }
             }
         });
-        assert_eq!(participant.recv("there").unwrap(), Some(vec![7; 1_000]));
+        assert_eq!(participant.receiver("there").unwrap().recv().unwrap(), Some(vec![7; 1_000]));
         between.cut();
         let error = sends.join().unwrap();
-        assert_eq!(creator.send("there", b"more"), Err(error));
+        assert_eq!(creator.sender("there").and_then(|mut it| it.send(b"more")), Err(error));
         assert_alive(&creator, &participant);
     });
 }

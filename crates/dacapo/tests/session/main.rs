@@ -12,6 +12,7 @@ mod dialing;
 mod ends;
 mod face;
 mod groups;
+mod handles;
 mod life;
 mod links;
 mod lost_flow;

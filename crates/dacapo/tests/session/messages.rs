@@ -175,9 +175,9 @@ fn what_is_no_message_is_dropped_and_counted() {
         let receiver = participant.message_receiver("there").unwrap();
         assert_eq!(receiver.try_get_message().unwrap(), Got::Nothing);
         for number in 0..10_u8 {
-            creator.send("there", &vec![number; 10 * usize::from(number)]).unwrap();
+            creator.sender("there").unwrap().send(&vec![number; 10 * usize::from(number)]).unwrap();
         }
-        creator.finish("there").unwrap();
+        creator.sender("there").unwrap().finish().unwrap();
         assert_eq!(receiver.get_message().unwrap(), None);
         let long = Duration::from_secs(24 * 3_600);
         assert_eq!(receiver.get_message_timeout(long).unwrap(), Got::End);
@@ -207,11 +207,20 @@ fn a_flow_carries_messages_or_units_and_calls_say_which() {
         participant.activate().unwrap();
         creator.activate().unwrap();
         let carries = "carries messages; use its MessageSender or MessageReceiver";
-        assert_eq!(text(participant.send("back", b"")), format!("the flow \"back\" {carries}"));
+        assert_eq!(
+            text(participant.sender("back").and_then(|mut it| it.send(b""))),
+            format!("the flow \"back\" {carries}")
+        );
         let _receiver = creator.message_receiver("back").unwrap();
-        assert_eq!(text(creator.recv("back")), format!("the flow \"back\" {carries}"));
-        assert_eq!(text(creator.try_recv("back")), format!("the flow \"back\" {carries}"));
-        creator.send("there", b"a unit").unwrap();
+        assert_eq!(
+            text(creator.receiver("back").and_then(|mut it| it.recv())),
+            format!("the flow \"back\" {carries}")
+        );
+        assert_eq!(
+            text(creator.receiver("back").and_then(|mut it| it.try_recv())),
+            format!("the flow \"back\" {carries}")
+        );
+        creator.sender("there").unwrap().send(b"a unit").unwrap();
         let units = text(creator.message_sender("there"));
         assert!(units.contains("units were sent by it already"), "{units}");
         early.finish().unwrap();
@@ -260,7 +269,7 @@ fn a_message_to_a_group_reaches_all_who_take_part() {
                     assert_eq!(get(receiver), Some(message(round, 600 * round)), "{round}");
                 }
             }
-            let refused = text(all[1].0.send("news", b"a unit"));
+            let refused = text(all[1].0.sender("news").and_then(|mut it| it.send(b"a unit")));
             assert!(refused.contains("carries messages"), "{refused}");
             ends.iter().for_each(|(sender, _)| sender.finish().unwrap());
             for (sender, receiver) in &ends {

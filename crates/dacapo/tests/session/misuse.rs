@@ -15,18 +15,18 @@ fn flows_that_do_not_exist_or_go_the_other_way() {
     watched(|| {
         let (creator, participant) = active_pair(TWO_WAY);
         let unknown = "the session \"two-way\" has no flow \"their\"; it has there, back";
-        assert_misuse(participant.recv("their"), unknown);
-        assert_misuse(creator.send("their", b""), unknown);
-        assert_misuse(creator.finish("their"), unknown);
+        assert_misuse(participant.receiver("their").and_then(|mut it| it.recv()), unknown);
+        assert_misuse(creator.sender("their").and_then(|mut it| it.send(b"")), unknown);
+        assert_misuse(creator.sender("their").and_then(|mut it| it.finish()), unknown);
         let sent = "the flow \"there\" is sent by this end; call send, or receive from another";
-        assert_misuse(creator.recv("there"), sent);
-        assert_misuse(creator.try_recv("there"), sent);
+        assert_misuse(creator.receiver("there").and_then(|mut it| it.recv()), sent);
+        assert_misuse(creator.receiver("there").and_then(|mut it| it.try_recv()), sent);
         let received = "the flow \"there\" is received by this end; call recv, or send on another";
-        assert_misuse(participant.send("there", b""), received);
-        assert_misuse(participant.finish("there"), received);
+        assert_misuse(participant.sender("there").and_then(|mut it| it.send(b"")), received);
+        assert_misuse(participant.sender("there").and_then(|mut it| it.finish()), received);
         // None of that has done any harm.
-        creator.send("there", b"well").unwrap();
-        assert_eq!(participant.recv("there").unwrap().unwrap(), b"well");
+        creator.sender("there").unwrap().send(b"well").unwrap();
+        assert_eq!(participant.receiver("there").unwrap().recv().unwrap().unwrap(), b"well");
     });
 }
 
@@ -35,9 +35,9 @@ fn calls_before_the_session_is_active() {
     watched(|| {
         let (_creator, participant) = pair(TWO_WAY);
         let text = "the session \"two-way\" is not active; call activate() first";
-        assert_misuse(participant.send("back", b""), text);
-        assert_misuse(participant.recv("there"), text);
-        assert_misuse(participant.try_recv("there"), text);
+        assert_misuse(participant.sender("back").and_then(|mut it| it.send(b"")), text);
+        assert_misuse(participant.receiver("there").and_then(|mut it| it.recv()), text);
+        assert_misuse(participant.receiver("there").and_then(|mut it| it.try_recv()), text);
         assert_misuse(participant.deactivate(), text);
     });
 }
@@ -46,16 +46,16 @@ fn calls_before_the_session_is_active() {
 fn calls_after_the_end() {
     watched(|| {
         let (creator, participant) = active_pair(TWO_WAY);
-        creator.finish("there").unwrap();
+        creator.sender("there").unwrap().finish().unwrap();
         let finished = "the flow \"there\" is finished; nothing follows";
-        assert_misuse(creator.send("there", b""), finished);
+        assert_misuse(creator.sender("there").and_then(|mut it| it.send(b"")), finished);
         participant.close().unwrap();
         let text = "the session \"two-way\" is closed; connect or accept anew";
         assert_misuse(participant.close(), text);
-        assert_misuse(participant.clone().send("back", b""), text);
-        assert_misuse(participant.recv("there"), text);
+        assert_misuse(participant.clone().sender("back").and_then(|mut it| it.send(b"")), text);
+        assert_misuse(participant.receiver("there").and_then(|mut it| it.recv()), text);
         assert_misuse(participant.activate(), text);
-        assert_misuse(participant.finish("back"), text);
+        assert_misuse(participant.sender("back").and_then(|mut it| it.finish()), text);
         assert!(!participant.is_active());
         assert_eq!(participant.account().flows.len(), 2, "the account stays");
     });
@@ -75,12 +75,13 @@ fn units_that_are_too_large() {
     watched(|| {
         let (creator, participant) = active_pair(TWO_WAY);
         let most = creator.flows()[0].unit_len_max;
-        let error = creator.send("there", &vec![0; most + 1]).unwrap_err();
+        let error =
+            creator.sender("there").and_then(|mut it| it.send(&vec![0; most + 1])).unwrap_err();
         assert_eq!((error.code, error.fault()), (Code::UnitTooLarge, Fault::Misuse));
         let text = format!("{} bytes; the flow \"there\" takes at most {most} in a unit", most + 1);
         assert_eq!(error.text, text);
-        creator.send("there", b"small").unwrap();
-        assert_eq!(participant.recv("there").unwrap().unwrap(), b"small");
+        creator.sender("there").unwrap().send(b"small").unwrap();
+        assert_eq!(participant.receiver("there").unwrap().recv().unwrap().unwrap(), b"small");
     });
 }
 

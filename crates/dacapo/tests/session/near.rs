@@ -34,14 +34,18 @@ fn agreed(file: &str, participant: &Endpoint) -> (Session, Session, String) {
 /// Sends every unit and reads it.
 fn carries_all(creator: Session, participant: Session) {
     let writer = std::thread::spawn(move || {
-        (0..UNITS).for_each(|number| creator.send("there", &unit(number)).unwrap());
-        creator.finish("there").unwrap();
+        (0..UNITS).for_each(|number| creator.sender("there").unwrap().send(&unit(number)).unwrap());
+        creator.sender("there").unwrap().finish().unwrap();
         creator.close().unwrap()
     });
     for number in 0..UNITS {
-        assert_eq!(participant.recv("there").unwrap(), Some(unit(number)), "{number}");
+        assert_eq!(
+            participant.receiver("there").unwrap().recv().unwrap(),
+            Some(unit(number)),
+            "{number}"
+        );
     }
-    assert_eq!(participant.recv("there").unwrap(), None);
+    assert_eq!(participant.receiver("there").unwrap().recv().unwrap(), None);
     for account in [participant.close().unwrap(), writer.join().unwrap()] {
         assert!(account.is_complete(), "{account}");
         assert_eq!(account.flows[0].same_bytes, Some(true), "{account}");

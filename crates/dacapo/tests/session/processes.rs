@@ -69,8 +69,8 @@ fn program_victim() {
     if is_program("victim") {
         let session = dacapo::connect(&std::env::args().nth(1).unwrap()).unwrap();
         session.activate().unwrap();
-        session.send("back", b"farewell").unwrap();
-        while session.recv("there").unwrap().is_some() {}
+        session.sender("back").unwrap().send(b"farewell").unwrap();
+        while session.receiver("there").unwrap().recv().unwrap().is_some() {}
     }
 }
 
@@ -223,15 +223,19 @@ fn a_peer_that_is_killed_ends_the_session_with_contact_lost() {
         creator.listen("127.0.0.1:0").unwrap();
         let mut victim = Process::start("victim", &uri(&creator), &folder.0);
         let session = creator.accept().unwrap();
-        assert_eq!(session.recv("back").unwrap().unwrap(), b"farewell");
+        assert_eq!(session.receiver("back").unwrap().recv().unwrap().unwrap(), b"farewell");
         session.set_give_up(std::time::Duration::ZERO).unwrap();
         assert!(session.has_contact());
         victim.0.kill().unwrap();
         // The time is the core's own: three seconds without a sign of life.
-        let error = session.recv("back").unwrap_err();
+        let error = session.receiver("back").and_then(|mut it| it.recv()).unwrap_err();
         assert_eq!(error.code, Code::ContactLost, "{error}");
-        assert_eq!(session.recv("back").unwrap_err(), error, "it stays so");
-        assert_eq!(session.send("there", b"?").unwrap_err(), error);
+        assert_eq!(
+            session.receiver("back").and_then(|mut it| it.recv()).unwrap_err(),
+            error,
+            "it stays so"
+        );
+        assert_eq!(session.sender("there").and_then(|mut it| it.send(b"?")).unwrap_err(), error);
         assert_eq!(session.close().unwrap_err(), error);
         let account = session.account();
         let back = account.flow("back").unwrap();
@@ -252,9 +256,9 @@ fn a_peer_that_is_killed_while_it_shares_memory_ends_its_flow_with_a_reason() {
         creator.listen("127.0.0.1:0").unwrap();
         let mut victim = Process::start("victim", &uri(&creator), &folder.0);
         let session = creator.accept().unwrap();
-        assert_eq!(session.recv("back").unwrap().unwrap(), b"farewell");
+        assert_eq!(session.receiver("back").unwrap().recv().unwrap().unwrap(), b"farewell");
         victim.0.kill().unwrap();
-        let error = session.recv("back").unwrap_err();
+        let error = session.receiver("back").and_then(|mut it| it.recv()).unwrap_err();
         assert_eq!(error.code, Code::ContactLost, "{error}");
     });
 }

@@ -21,8 +21,11 @@ fn a_request_for_secrecy_or_proof_of_the_sender_is_met_by_quic() {
             let file = format!("[session]\nname = \"safe\"{flow}attributes = {{ {asked} }}\n");
             let (creator, participant) = active_pair(&file);
             assert!(participant.flows()[0].transport.starts_with("quic"), "{asked}");
-            creator.send("data", b"between us").unwrap();
-            assert_eq!(participant.recv("data").unwrap().as_deref(), Some(&b"between us"[..]));
+            creator.sender("data").unwrap().send(b"between us").unwrap();
+            assert_eq!(
+                participant.receiver("data").unwrap().recv().unwrap().as_deref(),
+                Some(&b"between us"[..])
+            );
             creator.close().unwrap();
         }
     });

@@ -31,10 +31,10 @@ pub const NEVER: u16 = 1_001;
 fn echo(creator: &Creator) -> std::thread::JoinHandle<()> {
     let session = creator.accept().unwrap();
     std::thread::spawn(move || {
-        while let Some(unit) = session.recv("back").unwrap() {
-            session.send("there", &unit).unwrap();
+        while let Some(unit) = session.receiver("back").unwrap().recv().unwrap() {
+            session.sender("there").unwrap().send(&unit).unwrap();
         }
-        session.finish("there").unwrap();
+        session.sender("there").unwrap().finish().unwrap();
     })
 }
 
@@ -42,11 +42,11 @@ fn echo(creator: &Creator) -> std::thread::JoinHandle<()> {
 pub fn use_it(session: &Session) {
     session.activate().unwrap();
     for number in 0..200 {
-        session.send("back", &unit(number)).unwrap();
-        assert_eq!(session.recv("there").unwrap(), Some(unit(number)));
+        session.sender("back").unwrap().send(&unit(number)).unwrap();
+        assert_eq!(session.receiver("there").unwrap().recv().unwrap(), Some(unit(number)));
     }
-    session.finish("back").unwrap();
-    assert_eq!(session.recv("there").unwrap(), None);
+    session.sender("back").unwrap().finish().unwrap();
+    assert_eq!(session.receiver("there").unwrap().recv().unwrap(), None);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_creator_that_goes_lets_those_go_who_wait_at_a_further_reactor() {
         let stays = creator.endpoint().clone();
         drop(creator);
         // It is over at the other end, whatever is called.
-        let error = session.recv("there").unwrap_err();
+        let error = session.receiver("there").and_then(|mut it| it.recv()).unwrap_err();
         assert!(matches!(error.code, Code::Closed | Code::NoSuchThing), "{error}");
         let error = participant.connect(&uri).unwrap_err();
         assert_eq!(error.code, Code::NotServed, "{error}");

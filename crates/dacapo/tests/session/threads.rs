@@ -21,10 +21,10 @@ fn one_thread_sends_and_another_receives_on_one_session() {
     watched(|| {
         let (creator, participant) = active_pair(TWO_WAY);
         let echo = std::thread::spawn(move || {
-            while let Some(unit) = creator.recv("back").unwrap() {
-                creator.send("there", &unit).unwrap();
+            while let Some(unit) = creator.receiver("back").unwrap().recv().unwrap() {
+                creator.sender("there").unwrap().send(&unit).unwrap();
             }
-            creator.finish("there").unwrap();
+            creator.sender("there").unwrap().finish().unwrap();
         });
         // A unit that came back lets another one go.
         let (free, take) = mpsc::sync_channel(WINDOW);
@@ -33,15 +33,15 @@ fn one_thread_sends_and_another_receives_on_one_session() {
         let sender = std::thread::spawn(move || {
             for number in 0..UNITS {
                 take.recv().unwrap();
-                sender.send("back", &unit(number)).unwrap();
+                sender.sender("back").unwrap().send(&unit(number)).unwrap();
             }
-            sender.finish("back").unwrap();
+            sender.sender("back").unwrap().finish().unwrap();
         });
         for number in 0..UNITS {
-            assert_eq!(participant.recv("there").unwrap(), Some(unit(number)));
+            assert_eq!(participant.receiver("there").unwrap().recv().unwrap(), Some(unit(number)));
             let _ = free.send(());
         }
-        assert_eq!(participant.recv("there").unwrap(), None);
+        assert_eq!(participant.receiver("there").unwrap().recv().unwrap(), None);
         sender.join().unwrap();
         echo.join().unwrap();
     });
@@ -53,8 +53,8 @@ fn several_threads_that_receive_share_the_units_of_a_flow() {
         let (creator, participant) = active_pair(TWO_WAY);
         let receive = |session: Session| {
             let mut count = 0;
-            while session.recv("there").unwrap().is_some() {
-                session.send("back", b"got it").unwrap();
+            while session.receiver("there").unwrap().recv().unwrap().is_some() {
+                session.sender("back").unwrap().send(b"got it").unwrap();
                 count += 1;
             }
             count
@@ -66,10 +66,10 @@ fn several_threads_that_receive_share_the_units_of_a_flow() {
             })
             .collect();
         for number in 0..1_000 {
-            creator.send("there", &unit(number)).unwrap();
-            assert_eq!(creator.recv("back").unwrap().unwrap(), b"got it");
+            creator.sender("there").unwrap().send(&unit(number)).unwrap();
+            assert_eq!(creator.receiver("back").unwrap().recv().unwrap().unwrap(), b"got it");
         }
-        creator.finish("there").unwrap();
+        creator.sender("there").unwrap().finish().unwrap();
         let counts: Vec<usize> = receivers.into_iter().map(|it| it.join().unwrap()).collect();
         assert_eq!(counts.iter().sum::<usize>(), 1_000, "{counts:?}");
     });
@@ -82,11 +82,13 @@ fn a_close_ends_the_calls_that_wait_in_other_threads() {
         let waiting: Vec<_> = (0..3)
             .map(|_| {
                 let session = participant.clone();
-                std::thread::spawn(move || session.recv("there").unwrap_err())
+                std::thread::spawn(move || {
+                    session.receiver("there").and_then(|mut it| it.recv()).unwrap_err()
+                })
             })
             .collect();
-        participant.send("back", b"").unwrap();
-        creator.recv("back").unwrap();
+        participant.sender("back").unwrap().send(b"").unwrap();
+        creator.receiver("back").unwrap().recv().unwrap();
         participant.close().unwrap();
         for thread in waiting {
             let error = thread.join().unwrap();
@@ -105,8 +107,9 @@ fn a_call_that_waits_for_a_participant_and_one_for_units_do_not_hold_each_other_
         let end = creator.accept().unwrap();
         // Both wait at the creator's endpoint: one of them leads, the other follows.
         let accepts = std::thread::spawn(move || creator.accept().unwrap());
-        let receives = std::thread::spawn(move || (end.recv("back").unwrap(), end));
-        first.send("back", b"unit").unwrap();
+        let receives =
+            std::thread::spawn(move || (end.receiver("back").unwrap().recv().unwrap(), end));
+        first.sender("back").unwrap().send(b"unit").unwrap();
         let (unit, _end) = receives.join().unwrap();
         assert_eq!(unit.unwrap(), b"unit");
         let second = endpoint().connect(&uri).unwrap();
@@ -138,9 +141,9 @@ fn an_endpoint_that_nobody_calls_keeps_its_sessions_and_turns_only_when_there_is
             let of_calls = before.turns - before.background_turns;
             assert!(all - background <= of_calls + 1, "nobody else turns: {after:?}");
         }
-        participant.send("back", b"alive").unwrap();
-        assert_eq!(creator.recv("back").unwrap().unwrap(), b"alive");
-        assert_eq!(creator.try_recv("back").unwrap(), Received::Nothing);
+        participant.sender("back").unwrap().send(b"alive").unwrap();
+        assert_eq!(creator.receiver("back").unwrap().recv().unwrap().unwrap(), b"alive");
+        assert_eq!(creator.receiver("back").unwrap().try_recv().unwrap(), Received::Nothing);
     });
 }
 
@@ -175,7 +178,10 @@ fn while_calls_turn_the_background_never_takes_their_lock() {
             let (begin, mut last, mut in_time) = (Instant::now(), Instant::now(), true);
             while begin.elapsed() < 10 * QUIET {
                 let before = Instant::now();
-                assert_eq!(participant.try_recv("there").unwrap(), Received::Nothing);
+                assert_eq!(
+                    participant.receiver("there").unwrap().try_recv().unwrap(),
+                    Received::Nothing
+                );
                 in_time &= last.elapsed() < QUIET;
                 last = before;
                 std::thread::sleep(Duration::from_micros(100));

@@ -1,7 +1,7 @@
 //! Units: equal, in order, with their boundaries, both ways, many at a time.
 
 use crate::world::{TWO_WAY, WINDOW, active_pair, endpoint, serve, unit, uri, watched};
-use dacapo::{Received, Session};
+use dacapo::{Deadline, Received, Session};
 use std::time::Duration;
 
 const UNITS: usize = 10_000;
@@ -11,22 +11,26 @@ fn ten_thousand_units_go_both_ways_equal_and_in_order() {
     watched(|| {
         let (creator, participant) = active_pair(TWO_WAY);
         let echo = std::thread::spawn(move || {
-            while let Some(unit) = participant.recv("there").unwrap() {
-                participant.send("back", &unit).unwrap();
+            while let Some(unit) = participant.receiver("there").unwrap().recv().unwrap() {
+                participant.sender("back").unwrap().send(&unit).unwrap();
             }
-            participant.finish("back").unwrap();
+            participant.sender("back").unwrap().finish().unwrap();
             participant.close().unwrap()
         });
         for number in 0..UNITS + WINDOW {
             if number < UNITS {
-                creator.send("there", &unit(number)).unwrap();
+                creator.sender("there").unwrap().send(&unit(number)).unwrap();
             }
             if let Some(number) = number.checked_sub(WINDOW) {
-                assert_eq!(creator.recv("back").unwrap(), Some(unit(number)), "unit {number}");
+                assert_eq!(
+                    creator.receiver("back").unwrap().recv().unwrap(),
+                    Some(unit(number)),
+                    "unit {number}"
+                );
             }
         }
-        creator.finish("there").unwrap();
-        assert_eq!(creator.recv("back").unwrap(), None);
+        creator.sender("there").unwrap().finish().unwrap();
+        assert_eq!(creator.receiver("back").unwrap().recv().unwrap(), None);
         let (here, there) = (creator.close().unwrap(), echo.join().unwrap());
         for account in [here, there] {
             assert!(account.is_complete(), "{account}");
@@ -44,11 +48,11 @@ fn empty_units_and_the_largest_arrive_with_their_boundaries() {
         let (creator, participant) = active_pair(TWO_WAY);
         let most = creator.flows()[0].unit_len_max;
         for len in [0, 1, 0, most, 0] {
-            creator.send("there", &vec![7; len]).unwrap();
-            let unit = participant.recv("there").unwrap().unwrap();
+            creator.sender("there").unwrap().send(&vec![7; len]).unwrap();
+            let unit = participant.receiver("there").unwrap().recv().unwrap().unwrap();
             assert!(unit.len() == len && unit.iter().all(|&byte| byte == 7), "{len}");
         }
-        assert_eq!(participant.try_recv("there").unwrap(), Received::Nothing);
+        assert_eq!(participant.receiver("there").unwrap().try_recv().unwrap(), Received::Nothing);
     });
 }
 
@@ -59,18 +63,18 @@ fn memory_that_is_given_back_carries_later_units_and_changes_none_of_them() {
         let mut places = std::collections::BTreeSet::new();
         let mut others = Vec::new();
         for number in 0..200 {
-            creator.send("there", &unit(2_900 + number % 7)).unwrap();
-            let received = participant.recv("there").unwrap().unwrap();
+            creator.sender("there").unwrap().send(&unit(2_900 + number % 7)).unwrap();
+            let received = participant.receiver("there").unwrap().recv().unwrap().unwrap();
             assert_eq!(received, unit(2_900 + number % 7), "unit {number}");
             places.insert(received.as_ptr() as usize);
             let len = received.capacity();
-            participant.give_back("there", received);
+            participant.receiver("there").unwrap().give_back(received);
             // What is free somebody else takes.
             others.push(Vec::<u8>::with_capacity(len));
         }
         // A longer unit moves it.
         assert!(places.len() < 20, "{} places", places.len());
-        participant.give_back("no such flow", vec![1]);
+        assert!(participant.receiver("no such flow").is_err());
         let names: Vec<&str> = participant.modules("there").iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["segment", "sequence", "checksum"]);
         let came = participant.modules("there").last().map(|(_, counters)| counters.up.packets);
@@ -82,8 +86,8 @@ fn memory_that_is_given_back_carries_later_units_and_changes_none_of_them() {
 
 /// Sends a unit and waits for the same one back.
 fn ask(session: &Session, text: &str) {
-    session.send("back", text.as_bytes()).unwrap();
-    assert_eq!(session.recv("there").unwrap().unwrap(), text.as_bytes());
+    session.sender("back").unwrap().send(text.as_bytes()).unwrap();
+    assert_eq!(session.receiver("there").unwrap().recv().unwrap().unwrap(), text.as_bytes());
 }
 
 #[test]
@@ -93,8 +97,8 @@ fn each_of_several_participants_gets_its_own_units() {
         let uri = uri(&creator);
         let server = std::thread::spawn(move || {
             let serve = |session: Session| {
-                while let Some(unit) = session.recv("back").unwrap() {
-                    session.send("there", &unit).unwrap();
+                while let Some(unit) = session.receiver("back").unwrap().recv().unwrap() {
+                    session.sender("there").unwrap().send(&unit).unwrap();
                 }
                 session.close().unwrap()
             };
@@ -117,7 +121,7 @@ fn each_of_several_participants_gets_its_own_units() {
             }
         }
         for session in at {
-            session.finish("back").unwrap();
+            session.sender("back").unwrap().finish().unwrap();
             let account = session.close().unwrap();
             assert!(account.is_complete(), "{account}");
         }
@@ -149,11 +153,11 @@ fn participants_that_join_at_once_are_not_confused() {
         for _ in 0..24 {
             let session = creator.accept().unwrap();
             std::thread::spawn(move || {
-                let unit = session.recv("back").unwrap().unwrap();
+                let unit = session.receiver("back").unwrap().recv().unwrap().unwrap();
                 let peer = session.peer_fingerprint().unwrap().to_string();
                 assert_eq!(String::from_utf8_lossy(&unit), peer);
-                session.send("there", &unit).unwrap();
-                assert_eq!(session.recv("back").unwrap(), None);
+                session.sender("there").unwrap().send(&unit).unwrap();
+                assert_eq!(session.receiver("back").unwrap().recv().unwrap(), None);
             });
         }
         threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -165,24 +169,35 @@ fn a_call_with_a_timeout_says_that_nothing_came_and_takes_nothing_from_a_full_qu
     watched(|| {
         let (creator, participant) = active_pair(TWO_WAY);
         let soon = Duration::from_millis(1);
-        assert_eq!(participant.recv_timeout("there", soon).unwrap(), Received::Nothing);
+        assert_eq!(
+            participant.receiver("there").unwrap().recv_by(Deadline::after(soon)).unwrap(),
+            Received::Nothing
+        );
         participant.deactivate().unwrap();
         let mut handed = 0;
-        while creator.send_timeout("there", &unit(handed), soon).unwrap() {
+        while creator
+            .sender("there")
+            .unwrap()
+            .send_by(&unit(handed), Deadline::after(soon))
+            .unwrap()
+        {
             handed += 1;
         }
         assert_eq!(handed, dacapo::access::raw::UNITS_MAX);
         participant.activate().unwrap();
         for number in 0..handed {
-            assert_eq!(participant.recv("there").unwrap(), Some(unit(number)));
+            assert_eq!(participant.receiver("there").unwrap().recv().unwrap(), Some(unit(number)));
         }
-        creator.send("there", b"last").unwrap();
+        creator.sender("there").unwrap().send(b"last").unwrap();
         // Longer than the watchdog waits.
         let long = Duration::from_secs(24 * 3_600);
-        let last = participant.recv_timeout("there", long).unwrap();
+        let last = participant.receiver("there").unwrap().recv_by(Deadline::after(long)).unwrap();
         assert_eq!(last, Received::Unit(b"last".to_vec()));
-        creator.finish("there").unwrap();
-        assert_eq!(participant.recv_timeout("there", long).unwrap(), Received::End);
+        creator.sender("there").unwrap().finish().unwrap();
+        assert_eq!(
+            participant.receiver("there").unwrap().recv_by(Deadline::after(long)).unwrap(),
+            Received::End
+        );
     });
 }
 
@@ -225,17 +240,27 @@ fn check_slow_reader(file: &str, transport: &'static str) {
         };
         let soon = Duration::from_millis(300);
         let mut handed = 0;
-        while handed < MANY && creator.send_timeout("there", &body(handed), soon).unwrap() {
+        while handed < MANY
+            && creator
+                .sender("there")
+                .unwrap()
+                .send_by(&body(handed), Deadline::after(soon))
+                .unwrap()
+        {
             handed += 1;
         }
         assert!(handed < MANY, "somebody keeps {MANY} units of 32 KiB that nobody reads");
         let reader = std::thread::spawn(move || {
             for number in 0..handed {
-                assert_eq!(participant.recv("there").unwrap(), Some(body(number)), "{number}");
+                assert_eq!(
+                    participant.receiver("there").unwrap().recv().unwrap(),
+                    Some(body(number)),
+                    "{number}"
+                );
             }
-            assert_eq!(participant.recv("there").unwrap(), None);
+            assert_eq!(participant.receiver("there").unwrap().recv().unwrap(), None);
         });
-        creator.finish("there").unwrap();
+        creator.sender("there").unwrap().finish().unwrap();
         reader.join().unwrap();
         let account = creator.close().unwrap();
         assert!(account.is_complete(), "{account}");

@@ -1,7 +1,7 @@
 //! Waits of several threads at one endpoint: whoever turns wakes all whose wait it has met.
 
 use crate::world::{active_pair, watched};
-use dacapo::{Received, Session, Wait};
+use dacapo::{Deadline, Received, Session, Wait};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -25,28 +25,30 @@ fn session_file() -> String {
 
 fn ask(session: &Session, flow: &str, count: usize) {
     let (there, back) = (format!("{flow}-there"), format!("{flow}-back"));
+    let (mut there, mut back) = (session.sender(&there).unwrap(), session.receiver(&back).unwrap());
     for number in 0..count {
         let unit = number.to_be_bytes();
-        session.send(&there, &unit).unwrap();
-        assert_eq!(session.recv(&back).unwrap().unwrap(), unit);
+        there.send(&unit).unwrap();
+        assert_eq!(back.recv().unwrap().unwrap(), unit);
     }
-    session.finish(&there).unwrap();
-    assert_eq!(session.recv(&back).unwrap(), None);
+    there.finish().unwrap();
+    assert_eq!(back.recv().unwrap(), None);
 }
 
 fn answer(session: &Session, flow: &str) {
     let (there, back) = (format!("{flow}-there"), format!("{flow}-back"));
-    while let Some(unit) = session.recv(&there).unwrap() {
-        session.send(&back, &unit).unwrap();
+    let (mut there, mut back) = (session.receiver(&there).unwrap(), session.sender(&back).unwrap());
+    while let Some(unit) = there.recv().unwrap() {
+        back.send(&unit).unwrap();
     }
-    session.finish(&back).unwrap();
+    back.finish().unwrap();
 }
 
 /// Looks now and then, as who asks for something else does, and turns by that.
 fn look(session: &Session, way: &str, running: &AtomicUsize) {
-    let idle = format!("{IDLE}-{way}");
+    let mut idle = session.receiver(&format!("{IDLE}-{way}")).unwrap();
     while running.load(Ordering::Relaxed) > 0 {
-        assert_eq!(session.try_recv(&idle).unwrap(), Received::Nothing);
+        assert_eq!(idle.try_recv().unwrap(), Received::Nothing);
         std::thread::sleep(Duration::from_micros(50));
     }
 }
@@ -88,10 +90,10 @@ fn each_handle_waits_as_it_was_told() {
 fn a_wait_whose_time_is_past_looks_all_the_same() {
     watched(|| {
         let (creator, participant) = active_pair(&session_file());
-        creator.send("a-back", b"unit").unwrap();
+        creator.sender("a-back").unwrap().send(b"unit").unwrap();
         // The call that sends has handed it to the kernel, so that one look suffices.
         let most = Duration::ZERO;
-        let got = participant.recv_timeout("a-back", most).unwrap();
+        let got = participant.receiver("a-back").unwrap().recv_by(Deadline::after(most)).unwrap();
         assert_eq!(got, Received::Unit(b"unit".to_vec()));
     });
 }

@@ -25,8 +25,11 @@ fn a_bounded_flow_that_may_lose_nothing_takes_xtp_where_losses_slow_what_yields(
                     loss = { max = \"0 %\" } }\n";
         let (creator, participant) = active_pair(file);
         assert_eq!(participant.flows()[0].transport, "xtp");
-        creator.send("data", b"all of it").unwrap();
-        assert_eq!(participant.recv("data").unwrap().as_deref(), Some(&b"all of it"[..]));
+        creator.sender("data").unwrap().send(b"all of it").unwrap();
+        assert_eq!(
+            participant.receiver("data").unwrap().recv().unwrap().as_deref(),
+            Some(&b"all of it"[..])
+        );
         creator.close().unwrap();
     });
 }
