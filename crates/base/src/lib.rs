@@ -4,10 +4,9 @@
 //! take both as arguments and never ask the system for either, so a whole core runs in virtual time
 //! and the same seed gives the same run, byte for byte.
 //!
-//! Beside them [`Gather`], which says when the receiver of a stream of trains looks at it; and for
-//! tests [`failpoint!`], the named places where one ends the process (not in release), [`seeds`],
-//! which tries many, [`Tolerance`], after which one that waits hangs, and [`skip()`], which counts
-//! what cannot run on this host.
+//! Beside them, for tests, [`failpoint!`], the named places where one ends the process (not in
+//! release), [`seeds`], which tries many, [`Tolerance`], after which one that waits hangs, and
+//! [`skip()`], which counts what cannot run on this host.
 //!
 //! `dacapo-sys` reads the clock and the system's randomness, at the edge.
 //!
@@ -20,14 +19,12 @@
 //! ```
 
 pub mod failpoint;
-mod gather;
 pub mod patience;
 mod random;
 pub mod seeds;
 pub mod skip;
 mod time;
 
-pub use gather::Gather;
 pub use patience::Tolerance;
 pub use random::Random;
 pub use skip::skip;

@@ -12,7 +12,6 @@
 //! takes no more holds up nothing but its own flow; receiving is at most `RECV_ROUNDS` rounds per
 //! turn, so that timers are not starved; what the application watches besides is reported by token.
 
-mod last_ready;
 mod load;
 mod sending;
 mod streams;
@@ -23,10 +22,10 @@ pub use streams::{Dial, Dialed};
 
 use dacapo_base::{Time, earlier};
 use dacapo_core::{Code, Core, CoreEvent, DialParams, Error, ListenerId, PeerId};
+use dacapo_io::LastReady;
 use dacapo_sys::clock;
 use dacapo_sys::poll::{EVENTS_MAX, Event, Interest, Poller, Registry};
 use dacapo_transport::{Incoming, StatsByKind, StreamTransport, Transport};
-use last_ready::LastReady;
 use load::Load;
 use std::io;
 use std::net::SocketAddr;

@@ -25,10 +25,9 @@
 //! T-modules, a folder each with the same file names: [`udp`], [`inproc`], [`tcp`], [`shm`],
 //! [`quic`] and [`xtp`] in two modes each, and [`sim`] for worlds in virtual time. The last five
 //! share the engine in [`stream`], and are opened stream by stream ([`StreamTransport`]); those
-//! whose streams are descriptors are watched and accepted in [`stream::Sockets`].
+//! whose streams are descriptors are watched and accepted in [`stream::Connections`].
 
 pub mod conformance;
-mod doors;
 mod group;
 pub mod inproc;
 mod pass_on;
@@ -42,7 +41,6 @@ pub mod tcp;
 mod trains;
 mod transport;
 pub mod udp;
-mod watch;
 pub mod xtp;
 
 pub use dacapo_lift::{Membership, is_source_specific};

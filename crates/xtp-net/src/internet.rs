@@ -17,11 +17,13 @@ use crate::fault::{AddressError, BindError, Fault, JoinError};
 use crate::lane::{Came, Lane};
 use crate::network::{Arrival, Connectionless, Group, RecvError, SendError};
 use dacapo_base::Time;
+use dacapo_io::address::{one_form, scoped};
+use dacapo_io::send_past;
 use dacapo_sys::poll::{Event, Interest, Registry};
 use dacapo_sys::udp::{self, Delivery, Join};
 use dacapo_sys::{icmp, raw};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 /// The port of UDP where nothing else is said (decided here; none is registered).
 pub const UDP_PORT: u16 = 4_040;
@@ -124,11 +126,7 @@ impl<L: Lane> Internet<L> {
         if self.local.ip().is_unspecified() {
             return self.lanes.first().map_or(Ok(()), |lane| lane.join(&join));
         }
-        let mut address = group.address;
-        if let SocketAddr::V6(address) = &mut address {
-            address.set_scope_id(group.interface);
-        }
-        let joined = self.add_lane(address)?.join(&join);
+        let joined = self.add_lane(scoped(group.address, group.interface))?.join(&join);
         if joined.is_err() {
             // A socket that is closed is watched no more.
             self.lanes.pop();
@@ -150,24 +148,6 @@ fn packet_len<L: Lane>(v6: bool, asked: Option<usize>) -> Result<usize, BindErro
     }
 }
 
-/// An address in the one form that the system gives it, at the interface of `remote`: it names one
-/// with addresses of a link only.
-pub(crate) fn address_of(address: SocketAddr, remote: SocketAddr) -> SocketAddr {
-    let mut address = address;
-    if let (SocketAddr::V6(address), SocketAddr::V6(remote)) = (&mut address, remote) {
-        address.set_flowinfo(0);
-        let is_of_link = is_of_link((*address.ip()).into());
-        address.set_scope_id(if is_of_link { remote.scope_id() } else { 0 });
-    }
-    address
-}
-
-fn is_of_link(ip: IpAddr) -> bool {
-    let IpAddr::V6(ip) = ip else { return false };
-    let is_group = matches!(ip.octets(), [0xFF, scope, ..] if scope & 0xF == 2);
-    ip.is_unicast_link_local() || is_group
-}
-
 impl<L: Lane> Connectionless for Internet<L> {
     fn local(&self) -> SocketAddr {
         self.local
@@ -185,7 +165,7 @@ impl<L: Lane> Connectionless for Internet<L> {
         if peer.is_ipv4() != self.local.is_ipv4() {
             return Err(AddressError::Family { peer, local: self.local });
         }
-        let mut address = address_of(peer, peer);
+        let mut address = one_form(peer, peer);
         if !L::HAS_PORTS {
             address.set_port(0);
         } else if peer.port() == 0 {
@@ -227,11 +207,8 @@ impl<L: Lane> Connectionless for Internet<L> {
         segment: usize,
     ) -> Result<usize, SendError> {
         let Some(lane) = self.lanes.first_mut() else { return Err(SendError::WouldBlock) };
-        let mut sent = lane.send(to, train, segment);
-        if is_of_an_earlier_packet(&sent) {
-            self.has_reports = true;
-            sent = lane.send(to, train, segment);
-        }
+        let (kept, sent) = send_past(|_| true, || lane.send(to, train, segment));
+        self.has_reports |= kept.is_some();
         sent.map_err(|error| match error {
             udp::SendError::WouldBlock => SendError::WouldBlock,
             udp::SendError::NoBuffers => SendError::Busy,
@@ -288,17 +265,6 @@ impl<L: Lane> Connectionless for Internet<L> {
         self.join_at_lane(group).map_err(JoinError::System)?;
         self.groups.push(group);
         Ok(())
-    }
-}
-
-/// The system tells once, to whoever calls next, what became of a packet before.
-fn is_of_an_earlier_packet(sent: &Result<usize, udp::SendError>) -> bool {
-    use udp::SendError::{MessageTooLarge, Other, Refused, Unreachable};
-    match sent {
-        Err(Refused | Unreachable | MessageTooLarge) => true,
-        // EHOSTUNREACH for a filter is EACCES; for a protocol that a host lacks ENOPROTOOPT.
-        Err(Other(error)) => error.kind() != io::ErrorKind::InvalidInput,
-        _ => false,
     }
 }
 

@@ -15,7 +15,8 @@
 
 use super::driver::Ring;
 use super::waiting::{Place, Wait};
-use dacapo_base::{Gather, Time};
+use dacapo_base::Time;
+use dacapo_io::Coalescing;
 use dacapo_reactor::Reactor;
 use dacapo_sys::clock;
 use dacapo_sys::load::Load;
@@ -95,7 +96,7 @@ pub(super) struct Poll {
     load: Load,
     /// The last wait was short.
     is_brisk: bool,
-    gather: Gather,
+    coalescing: Coalescing,
     /// How many bytes had come in all when it lay down.
     received: u64,
 }
@@ -131,7 +132,7 @@ impl Poll {
             wakeup: Wakeup::new(waker),
             load: Load::new(),
             is_brisk: false,
-            gather: Gather::default(),
+            coalescing: Coalescing::default(),
             received: 0,
         }
     }
@@ -151,7 +152,7 @@ impl Poll {
     fn sleep_and_wake(&mut self, until: Time, how: Wait) -> io::Result<bool> {
         self.nest()?;
         let began = clock::now();
-        if let Some(rest) = self.gather.rest(began, self.received) {
+        if let Some(rest) = self.coalescing.rest(began, self.received) {
             std::thread::sleep(rest.min(until.since(began)));
         }
         if !(self.may_watch(began, how) && self.watch(began, until)?) {
@@ -160,7 +161,7 @@ impl Poll {
         }
         let now = clock::now();
         self.is_brisk = now.since(began) < BRISK;
-        self.gather.looked(now);
+        self.coalescing.looked(now);
         if self.events.iter().any(|event| self.is_waker(event)) {
             self.wakeup.hush();
         }

@@ -14,9 +14,8 @@
 use super::link::{Link, Lost, StreamOf};
 use super::marks::departure;
 use super::watch::Due;
-use crate::TransportStats;
-use crate::doors::{Doors, Gone};
 use dacapo_base::Time;
+use dacapo_io::{SendOutcome, Sockets};
 use dacapo_sys::udp::SEGMENTS_MAX;
 use quinn_proto::{
     ConnectionHandle, Dir, Endpoint, EndpointEvent, Event, StreamEvent, Transmit, VarInt,
@@ -36,7 +35,7 @@ pub(super) struct Entry {
     /// Its place in the table of streams.
     pub(super) place: usize,
     /// Its socket.
-    door: usize,
+    at: usize,
     /// When its timers are due.
     due_at: Option<Time>,
 }
@@ -77,10 +76,10 @@ impl Links {
         now: Time,
         handle: ConnectionHandle,
         inner: quinn_proto::Connection,
-        door: usize,
+        at: usize,
     ) -> StreamOf {
         let stream = StreamOf::new(Link::new(inner, now));
-        let entry = Entry { stream: stream.clone(), place: usize::MAX, door, due_at: None };
+        let entry = Entry { stream: stream.clone(), place: usize::MAX, at, due_at: None };
         self.entries.insert(handle.0, entry);
         stream
     }
@@ -178,13 +177,7 @@ impl Links {
     }
 
     /// Sends what a connection has, as far as its socket takes it; false when there may be more.
-    pub(super) fn transmit(
-        &mut self,
-        now: Time,
-        handle: usize,
-        doors: &mut Doors,
-        stats: &mut TransportStats,
-    ) -> bool {
+    pub(super) fn transmit(&mut self, now: Time, handle: usize, sockets: &mut Sockets) -> bool {
         let instant = self.instant(now);
         let Some(entry) = self.entries.get_mut(&handle) else { return true };
         let mut link = entry.stream.link();
@@ -193,7 +186,7 @@ impl Links {
         }
         let mut is_done = false;
         for _ in 0..TRAINS_MAX {
-            if !doors.has_room(entry.door) {
+            if !sockets.has_capacity(entry.at) {
                 break;
             }
             link.end_when_due();
@@ -202,7 +195,7 @@ impl Links {
                 break;
             };
             link.watch.handle_sent(now);
-            if doors.send(entry.door, &departure(&transmit), &self.train, stats) == Gone::Refused
+            if sockets.send(entry.at, &departure(&transmit), &self.train) == SendOutcome::Refused
                 && link.inner.is_handshaking()
             {
                 link.lost = Some(Lost::Refused);
@@ -212,41 +205,30 @@ impl Links {
         let timer = link.inner.poll_timeout().map(|at| time(self.origin, at));
         let watch = (!link.inner.is_handshaking()).then(|| link.watch.next_due());
         entry.due_at = timer.into_iter().chain(watch).min();
-        is_done || !doors.has_room(entry.door)
+        is_done || !sockets.has_capacity(entry.at)
     }
 
     /// Closes and forgets connections that nobody holds any more; returns how many datagrams came
     /// by them that nobody will read.
-    pub(super) fn close_left(
-        &mut self,
-        now: Time,
-        doors: &mut Doors,
-        stats: &mut TransportStats,
-    ) -> u64 {
+    pub(super) fn close_left(&mut self, now: Time, sockets: &mut Sockets) -> u64 {
         let left = self.entries.iter().filter(|(_, entry)| entry.stream.is_alone());
         let left: Vec<usize> = left.map(|(handle, _)| *handle).collect();
         let mut unread = 0;
         for handle in left {
-            unread += self.close(now, handle, doors, stats);
+            unread += self.close(now, handle, sockets);
         }
         unread
     }
 
-    fn close(
-        &mut self,
-        now: Time,
-        handle: usize,
-        doors: &mut Doors,
-        stats: &mut TransportStats,
-    ) -> u64 {
+    fn close(&mut self, now: Time, handle: usize, sockets: &mut Sockets) -> u64 {
         let instant = self.instant(now);
         let Some(entry) = self.entries.remove(&handle) else { return 0 };
         let mut link = entry.stream.link();
         link.inner.close(instant, VarInt::from_u32(0), bytes::Bytes::new());
         if let Some(transmit) = next_train(&mut link, instant, &mut self.train)
-            && doors.has_room(entry.door)
+            && sockets.has_capacity(entry.at)
         {
-            doors.send(entry.door, &departure(&transmit), &self.train, stats);
+            sockets.send(entry.at, &departure(&transmit), &self.train);
         }
         self.endpoint.handle_event(ConnectionHandle(handle), EndpointEvent::drained());
         link.arrivals.len() as u64

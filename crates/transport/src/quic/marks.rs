@@ -1,6 +1,6 @@
 //! What `quinn-proto` and sockets say to each other of a train: where it goes, and its mark.
 
-use crate::doors::Departure;
+use dacapo_io::Departure;
 use dacapo_sys::udp::Ecn;
 use quinn_proto::{EcnCodepoint, Transmit};
 

@@ -13,7 +13,7 @@
 //!   :19981            <== QUIC =======================>  another dialer
 //!      |  one epoll: fd()        timers: next_deadline()
 //!
-//!   Doors (sockets) -- Links (endpoint, connections) -- Streams (table, prefaces, records)
+//!   Sockets -- Links (endpoint, connections) -- Streams (table, prefaces, records)
 //! ```
 //!
 //! Invariants
@@ -41,11 +41,12 @@ mod watch;
 pub use config::{ClientCrypto, Common, Config, DATAGRAM_LEN_MAX, ServerCrypto};
 pub use spec::{SPEC, SPEC_DATAGRAM};
 
-use crate::doors::Doors;
 use crate::stream::{StreamTransport, Streams, Token, capabilities};
 use crate::udp::DialError;
-use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
+use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport};
+use crate::{TransportStats, pass_on};
 use dacapo_base::Time;
+use dacapo_io::Sockets;
 use dacapo_lift::TransportSpec;
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
 use link::StreamOf;
@@ -95,7 +96,7 @@ pub struct Quic {
     mode: Mode,
     config: Config,
     local_addrs: Vec<SocketAddr>,
-    doors: Doors,
+    sockets: Sockets,
     links: Links,
     streams: Streams<StreamOf>,
     /// The time of the last call that said one.
@@ -116,12 +117,12 @@ impl Quic {
         crypto: &ServerCrypto,
         config: &Config,
     ) -> io::Result<Self> {
-        let doors = Doors::listen(NAME, addrs, &config.udp.socket_with_marks())?;
+        let bound = Sockets::listen(NAME, addrs, &config.udp.socket_with_marks())?;
         let server = Arc::new(config::server(crypto, mode, config));
         let endpoint = config::endpoint(&crypto.common);
         let endpoint = Endpoint::new(endpoint, Some(server), true, None);
         let links = Links::new(endpoint, crypto.common.origin);
-        Ok(Self::new(mode, config, links, doors))
+        Ok(Self::new(mode, config, links, bound))
     }
 
     /// Begins to open a stream to `remote` with `token`; [`StreamTransport::poll_stream`] tells
@@ -137,10 +138,10 @@ impl Quic {
         config: &Config,
     ) -> io::Result<Self> {
         let named = |error| DialError::of_protocol(NAME, remote, error);
-        let (doors, local) = Doors::dial(NAME, remote, &config.udp.socket_with_marks())?;
+        let (sockets, local) = Sockets::dial(NAME, remote, &config.udp.socket_with_marks())?;
         let endpoint = Endpoint::new(config::endpoint(&crypto.common), None, true, None);
         let links = Links::new(endpoint, crypto.common.origin);
-        let mut quic = Self::new(mode, config, links, (doors, vec![local]));
+        let mut quic = Self::new(mode, config, links, (sockets, vec![local]));
         let begun = quic.links.instant(Time::ZERO);
         let client = config::client(crypto, mode, config);
         // The name is neither sent nor checked: keys say who the peer is.
@@ -157,13 +158,13 @@ impl Quic {
         mode: Mode,
         config: &Config,
         links: Links,
-        (doors, local_addrs): (Doors, Vec<SocketAddr>),
+        (sockets, local_addrs): (Sockets, Vec<SocketAddr>),
     ) -> Self {
         Self {
             mode,
             config: *config,
             local_addrs,
-            doors,
+            sockets,
             links,
             streams: Streams::new(config.streams_max),
             now: Time::ZERO,
@@ -173,7 +174,7 @@ impl Quic {
 }
 
 impl Transport for Quic {
-    pass_on!(streams: open_data, stats);
+    pass_on!(streams: open_data);
 
     fn capabilities(&self) -> &Capabilities {
         match self.mode {
@@ -199,8 +200,12 @@ impl Transport for Quic {
         self.recv_from_links(now, pool, into)
     }
 
+    fn stats(&self) -> TransportStats {
+        self.streams.stats_with(self.sockets.counts())
+    }
+
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.doors.fd())
+        self.sockets.fd()
     }
 }
 

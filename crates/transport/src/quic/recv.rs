@@ -4,7 +4,7 @@
 //! Decoder: any packet moves its own connection only, makes a new one, or is answered or dropped
 //! without being kept.
 //!
-//! Invariants: one call reads at most [`crate::doors::READS_MAX`] arrivals and about
+//! Invariants: one call reads at most [`dacapo_io::READS_MAX`] arrivals and about
 //! [`crate::RECV_BYTES_MAX`] bytes per socket, as much as it hands up: what is more waits in the
 //! kernel, and what that has no room for tells the sender to yield; what somebody new may make this
 //! end keep is bounded (see [`super`]).
@@ -20,13 +20,13 @@
 use super::Quic;
 use super::links::Stir;
 use super::marks::{departure, from_socket};
-use crate::doors::read_each;
 use crate::stream::{DIAL_WAIT, Intake, PREFACE_WAIT, Phase};
-use crate::{Incoming, RecvOutcome};
+use crate::{Incoming, RECV_BYTES_MAX, RecvOutcome};
 use bytes::BytesMut;
 use dacapo_base::Time;
+use dacapo_io::{Came, Round};
 use dacapo_packet::Pool;
-use dacapo_sys::udp::{Recv, RecvError};
+use dacapo_sys::udp::Recv;
 use quinn_proto::{DatagramEvent, Transmit};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -40,8 +40,8 @@ impl Quic {
     ) -> RecvOutcome {
         self.now = now;
         let mut intake = Intake::new(now, pool, into);
-        self.doors.look(&mut self.streams.stats);
-        let may_have_more = self.read_doors();
+        self.sockets.look();
+        let may_have_more = self.read_sockets();
         self.links.handle_timeout(now);
         self.settle(&mut intake.outcome);
         self.hand_up_datagrams(&mut intake);
@@ -53,43 +53,27 @@ impl Quic {
     }
 
     /// Reads what the sockets have; true when there may be more.
-    fn read_doors(&mut self) -> bool {
-        read_each(self.doors.count(), |index| self.read_door(index))
-    }
-
-    /// Reads once; the bytes that came, or `None` when nothing is there.
-    fn read_door(&mut self, index: usize) -> Option<usize> {
-        let door = self.doors.door(index).filter(|door| door.is_ready)?;
-        let local = door.local;
-        let stats = &mut self.streams.stats;
-        match door.recv(&mut self.buffer) {
-            Ok(recv) => {
-                self.handle_train(index, local, &recv);
-                return Some(recv.len);
+    fn read_sockets(&mut self) -> bool {
+        let mut round = Round::new(RECV_BYTES_MAX);
+        while let Some(came) = self.sockets.read(&mut round, &mut self.buffer) {
+            match came {
+                Came::Train { at, local, recv } => self.handle_train(at, local, &recv),
+                Came::Refused => self.links.handle_refused(),
             }
-            Err(RecvError::Refused) => {
-                stats.refused = stats.refused.saturating_add(1);
-                self.links.handle_refused();
-            }
-            Err(RecvError::Unreachable) => {
-                stats.unreachable = stats.unreachable.saturating_add(1);
-            }
-            Err(RecvError::WouldBlock | RecvError::TooLarge) => {}
-            Err(RecvError::Other(_)) => stats.errors = stats.errors.saturating_add(1),
         }
-        Some(0)
+        round.may_have_more()
     }
 
-    fn handle_train(&mut self, door: usize, local: SocketAddr, recv: &Recv) {
+    fn handle_train(&mut self, at: usize, local: SocketAddr, recv: &Recv) {
         let mut bytes = BytesMut::from(self.buffer.get(..recv.len).unwrap_or_default());
         let segment_len = recv.segment_size.map_or(recv.len, usize::from).max(1);
         while !bytes.is_empty() {
             let datagram = bytes.split_to(segment_len.min(bytes.len()));
-            self.handle_datagram(door, local, recv, datagram);
+            self.handle_datagram(at, local, recv, datagram);
         }
     }
 
-    fn handle_datagram(&mut self, door: usize, local: SocketAddr, recv: &Recv, bytes: BytesMut) {
+    fn handle_datagram(&mut self, at: usize, local: SocketAddr, recv: &Recv, bytes: BytesMut) {
         let instant = self.links.instant(self.now);
         let ecn = recv.ecn.map(from_socket);
         let mut answer = Vec::new();
@@ -98,28 +82,28 @@ impl Quic {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 self.links.handle_event(handle, event);
             }
-            Some(DatagramEvent::NewConnection(incoming)) => self.accept(door, local, incoming),
-            Some(DatagramEvent::Response(transmit)) => self.answer(door, &transmit, &answer),
+            Some(DatagramEvent::NewConnection(incoming)) => self.accept(at, local, incoming),
+            Some(DatagramEvent::Response(transmit)) => self.answer(at, &transmit, &answer),
             None => {}
         }
     }
 
     /// Takes a connection in. Nothing is kept for an address that has not been proved when many
     /// have shown no token: it is asked to come again (Retry).
-    fn accept(&mut self, door: usize, local: SocketAddr, incoming: quinn_proto::Incoming) {
+    fn accept(&mut self, at: usize, local: SocketAddr, incoming: quinn_proto::Incoming) {
         let (instant, remote) = (self.links.instant(self.now), incoming.remote_address());
         let mut answer = Vec::new();
         let is_crowded = self.streams.unclaimed_count() >= self.config.retry_from;
         if is_crowded && !incoming.remote_address_validated() {
             match self.links.endpoint.retry(incoming, &mut answer) {
-                Ok(transmit) => self.answer(door, &transmit, &answer),
+                Ok(transmit) => self.answer(at, &transmit, &answer),
                 Err(error) => self.links.endpoint.ignore(error.into_incoming()),
             }
             return;
         }
         match self.links.endpoint.accept(incoming, instant, &mut answer, None) {
             Ok((handle, inner)) => {
-                let stream = self.links.adopt(self.now, handle, inner, door);
+                let stream = self.links.adopt(self.now, handle, inner, at);
                 let place = self.streams.accepted(stream, [local, remote], self.now);
                 // Who had to go for it must be closed before another place is given away.
                 self.close_left();
@@ -129,17 +113,17 @@ impl Quic {
             }
             Err(error) => {
                 if let Some(transmit) = error.response {
-                    self.answer(door, &transmit, &answer);
+                    self.answer(at, &transmit, &answer);
                 }
             }
         }
     }
 
     /// Sends what belongs to no connection, where there is room for it.
-    fn answer(&mut self, door: usize, transmit: &Transmit, bytes: &[u8]) {
-        if self.doors.has_room(door) {
+    fn answer(&mut self, at: usize, transmit: &Transmit, bytes: &[u8]) {
+        if self.sockets.has_capacity(at) {
             let bytes = bytes.get(..transmit.size).unwrap_or(bytes);
-            self.doors.send(door, &departure(transmit), bytes, &mut self.streams.stats);
+            self.sockets.send(at, &departure(transmit), bytes);
         }
     }
 
@@ -149,8 +133,7 @@ impl Quic {
             if let Some(stir) = self.links.poll(self.now, handle) {
                 self.tell(handle, &stir, outcome);
             }
-            let stats = &mut self.streams.stats;
-            outcome.more |= !self.links.transmit(self.now, handle, &mut self.doors, stats);
+            outcome.more |= !self.links.transmit(self.now, handle, &mut self.sockets);
         }
         self.close_left();
         // Sockets are watched here, not streams.
@@ -182,9 +165,9 @@ impl Quic {
 
     /// Closes connections that the table of streams has let go.
     pub(super) fn close_left(&mut self) {
-        let stats = &mut self.streams.stats;
-        let unread = self.links.close_left(self.now, &mut self.doors, stats);
-        stats.drops.closed = stats.drops.closed.saturating_add(unread);
+        let unread = self.links.close_left(self.now, &mut self.sockets);
+        let drops = &mut self.streams.stats.drops.closed;
+        *drops = drops.saturating_add(unread);
     }
 }
 

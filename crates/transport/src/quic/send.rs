@@ -22,7 +22,7 @@ impl Quic {
     pub(super) fn transmit_at(&mut self, place: usize) {
         let Some(handle) = self.links.at_place(place) else { return };
         // What is more goes out in the next receive: the connection stays stirred.
-        self.links.transmit(self.now, handle, &mut self.doors, &mut self.streams.stats);
+        self.links.transmit(self.now, handle, &mut self.sockets);
     }
 
     /// Runs `body` with the connection to `remote`.

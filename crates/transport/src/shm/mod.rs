@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Invariants
-//! - Those of [`Sockets`]: nothing is lost before an end, a full ring holds no other stream up.
+//! - Those of [`Connections`]: nothing is lost before an end, a full ring holds no other stream up.
 //! - A peer may write anything into the memory at any time: it breaks its own stream and nothing
 //!   else. Memory is mapped only when it can never become shorter.
 //! - Both ends are of the same user, and each has looked; the token says which stream it is.
@@ -36,7 +36,7 @@ pub use link::Link;
 pub use spec::SPEC;
 
 use crate::Capabilities;
-use crate::stream::{Doorway, Ending, Sockets, Token, capabilities};
+use crate::stream::{self, Connections, Ending, Token, capabilities};
 use crate::udp::LISTEN_ADDRS_MAX;
 use dacapo_sys::doorbell::{self, Accepted};
 use dacapo_sys::memory::SharedMemory;
@@ -48,7 +48,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 const TURNED_AWAY_MAX: usize = 16;
 
 /// A transport over shared memory.
-pub type Shm = Sockets<Listener>;
+pub type Shm = Connections<Listener>;
 
 /// What listens under the name of an address.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Shm {
                 _ => name::listen(local),
             };
             let opened =
-                listening.and_then(|inner| shm.open_door(Listener { inner, local }, local));
+                listening.and_then(|inner| shm.add_listener(Listener { inner, local }, local));
             opened.map_err(|error| config::serve_error(local, &error))?;
         }
         Ok(shm)
@@ -115,7 +115,7 @@ impl Shm {
     }
 }
 
-impl Doorway for Listener {
+impl stream::Listener for Listener {
     type Connection = Link;
 
     const CAPABILITIES: Capabilities = capabilities("shm", true);

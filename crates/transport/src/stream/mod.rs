@@ -30,11 +30,11 @@
 //!
 //! Source: docs/protocol.md, "Streams"; design D7.
 
+mod connections;
 mod end;
 mod ending;
 mod preface;
 mod reader;
-mod sockets;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -46,11 +46,11 @@ mod writer;
 /// [`StreamTransport::set_patience`] says otherwise.
 pub const PATIENCE: std::time::Duration = dacapo_sys::tcp::PATIENCE;
 
+pub use connections::{Connections, Listener};
 pub use dacapo_lift::StreamParams;
 pub use end::{ReadOutcome, StreamEnd};
 pub use ending::Ending;
 pub use preface::MAGIC;
-pub use sockets::{Doorway, Sockets};
 pub use table::Connection;
 pub use transport::{StreamEvent, StreamTransport};
 pub use writer::Taken;

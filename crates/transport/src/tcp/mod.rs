@@ -14,7 +14,7 @@
 //!      |  one epoll: fd()
 //! ```
 //!
-//! Invariants are those of [`Sockets`]; what was written goes out before the FIN, and no reset
+//! Invariants are those of [`Connections`]; what was written goes out before the FIN, and no reset
 //! overtakes it.
 //!
 //! Source: RFC 9293; design D7; docs/protocol.md, "Streams".
@@ -26,7 +26,7 @@ pub use config::Config;
 pub use spec::{GROUP_SPEC, SPEC};
 
 use crate::Capabilities;
-use crate::stream::{Connection, Doorway, Ending, Sockets, Token, capabilities};
+use crate::stream::{self, Connection, Connections, Ending, Token, capabilities};
 use crate::udp::{BindError, DialError, LISTEN_ADDRS_MAX};
 use dacapo_sys::tcp::{Listener, Stream};
 use std::io;
@@ -39,7 +39,7 @@ const NAME: &str = "TCP";
 const CAPABILITIES: Capabilities = capabilities("tcp", false);
 
 /// A TCP transport.
-pub type Tcp = Sockets<Listener>;
+pub type Tcp = Connections<Listener>;
 
 impl Tcp {
     /// Listens at every address of `addrs`; port 0 takes a free port.
@@ -59,7 +59,7 @@ impl Tcp {
             let bound = Listener::bind(address, &config.socket());
             let opened = bound.and_then(|listener| {
                 let local = listener.local_addr()?;
-                tcp.open_door(listener, local)
+                tcp.add_listener(listener, local)
             });
             opened.map_err(|error| BindError::of(address, error).of_protocol(NAME))?;
         }
@@ -96,7 +96,7 @@ impl Tcp {
     }
 }
 
-impl Doorway for Listener {
+impl stream::Listener for Listener {
     type Connection = Stream;
 
     const CAPABILITIES: Capabilities = CAPABILITIES;

@@ -8,8 +8,8 @@
 //!
 //! Invariant: a train is never read by `recv`, which would join its datagrams.
 
-use super::read_prediction::ReadPrediction;
 use crate::TooLong;
+use dacapo_io::ReadPrediction;
 use dacapo_sys::poll::Interest;
 use dacapo_sys::udp::{Recv, RecvError, Socket};
 use std::net::SocketAddr;

@@ -15,10 +15,12 @@
 //! Invariants: memberships and data lanes together are at most [`crate::DATA_LANES_MAX`]; a
 //! membership that was left hands up nothing more.
 
+use super::Udp;
 use super::channel::Channel;
 use super::lanes::Place;
-use super::{Udp, any_port, connected};
 use crate::{JoinError, Membership};
+use dacapo_io::address::scoped;
+use dacapo_io::connected;
 use dacapo_lift::is_source_specific;
 use dacapo_sys::poll::Interest;
 use dacapo_sys::udp::{Delivery, Join, Socket};
@@ -77,8 +79,7 @@ impl Udp {
         if let Some(interface) = self.config.groups.interface {
             return Ok(interface);
         }
-        let local =
-            connected(any_port(remote), remote, &self.config.socket(false))?.local_addr()?;
+        let local = connected(remote, &self.config.socket(false))?.local_addr()?;
         Ok(interface::index_of(local.ip())?.unwrap_or(0))
     }
 
@@ -93,20 +94,4 @@ impl Udp {
         socket.set_delivery(&Delivery { interface, hops: groups.hops, loops: groups.loops })?;
         Ok(interface)
     }
-}
-
-/// An address of a group that means one only on a link needs the interface in it.
-pub(super) fn scoped(group: SocketAddr, interface: u32) -> SocketAddr {
-    match group {
-        SocketAddr::V6(mut group) if group.scope_id() == 0 && is_of_link(group.ip().segments()) => {
-            group.set_scope_id(interface);
-            group.into()
-        }
-        _ => group,
-    }
-}
-
-/// Interface-local and link-local scope (RFC 4291, section 2.7).
-fn is_of_link([first, ..]: [u16; 8]) -> bool {
-    matches!(first & 0xFF0F, 0xFF01 | 0xFF02)
 }

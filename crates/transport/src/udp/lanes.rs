@@ -3,11 +3,11 @@
 //! Invariants: at most [`crate::DATA_LANES_MAX`] data lanes; one per remote address; a token names
 //! one socket at a time.
 
+use super::Udp;
 use super::channel::Channel;
-use super::group::scoped;
-use super::{Udp, any_port};
 use crate::Membership;
-use crate::watch::Watching;
+use dacapo_io::Watching;
+use dacapo_io::address::{any_port, scoped};
 use dacapo_sys::poll::Interest;
 use dacapo_sys::udp::Socket;
 use std::collections::HashMap;

@@ -28,26 +28,26 @@ mod channel;
 mod config;
 mod group;
 mod lanes;
-mod read_prediction;
 mod recv;
 mod send;
 mod spec;
 
-pub use config::{BindError, Config, DialError, Groups, LISTEN_ADDRS_MAX};
+pub use config::{Config, Groups};
+pub use dacapo_io::{BindError, DialError, LISTEN_ADDRS_MAX};
 pub use spec::{GROUP_SPEC, SPEC};
 
-use crate::watch::Watching;
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
 use crate::{JoinError, Membership, TooLong, Transport, TransportStats};
 use channel::Channel;
 use dacapo_base::Time;
+use dacapo_io::{Watching, connected};
 use dacapo_packet::{Pool, TRAIN_BYTES_MAX};
 use dacapo_sys::poll::{Event, Interest, Registry};
 use dacapo_sys::udp::Socket;
 use lanes::{Lanes, Place};
 use recv::Inbox;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// A UDP transport.
@@ -74,17 +74,14 @@ impl Udp {
     /// # Errors
     /// [`BindError`] names the address and what to do.
     pub fn serve(addrs: &[SocketAddr], config: &Config) -> Result<Self, BindError> {
-        let first = *addrs.first().ok_or(BindError::NoAddress)?;
-        if addrs.len() > LISTEN_ADDRS_MAX {
-            return Err(BindError::TooManyAddresses { count: addrs.len() });
-        }
+        BindError::check_count(addrs)?;
         let mut controls = Vec::new();
         for &address in addrs {
             let socket = Socket::bind(address, &config.socket(false))
                 .map_err(|error| BindError::of(address, error))?;
             controls.push(socket);
         }
-        Self::with_controls(controls, None, config).map_err(|error| BindError::of(first, error))
+        Self::with_controls(controls, None, config).map_err(|error| BindError::of(addrs[0], error))
     }
 
     /// Makes the client's end of a path to `remote`, at a free port of its family. Nothing is sent
@@ -93,7 +90,7 @@ impl Udp {
     /// # Errors
     /// [`DialError`] when there is no way to `remote` from here.
     pub fn dial(remote: SocketAddr, config: &Config) -> Result<Self, DialError> {
-        let control = connected(any_port(remote), remote, &config.socket(false));
+        let control = connected(remote, &config.socket(false));
         control
             .and_then(|control| Self::with_controls(vec![control], Some(remote), config))
             .map_err(|error| DialError::of(remote, error))
@@ -208,25 +205,4 @@ fn capabilities(gso: bool) -> Capabilities {
         multicast: true,
         trains: gso,
     }
-}
-
-/// A free port of the family of `remote`, at whatever address the route gives.
-pub(crate) fn any_port(remote: SocketAddr) -> SocketAddr {
-    let ip = if remote.is_ipv4() {
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED)
-    } else {
-        IpAddr::V6(Ipv6Addr::UNSPECIFIED)
-    };
-    SocketAddr::new(ip, 0)
-}
-
-/// A socket of a client: its own port, connected.
-pub(crate) fn connected(
-    local: SocketAddr,
-    remote: SocketAddr,
-    config: &dacapo_sys::udp::Config,
-) -> io::Result<Socket> {
-    let socket = Socket::bind(local, config)?;
-    socket.connect(remote)?;
-    Ok(socket)
 }

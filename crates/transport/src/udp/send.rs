@@ -5,6 +5,7 @@ use super::channel::Channel;
 use super::lanes::Place;
 use crate::transport::datagrams_in;
 use crate::{Outgoing, SendError, Sent, TrafficClass};
+use dacapo_io::{Kept, send_past};
 use dacapo_sys::udp;
 use std::net::SocketAddr;
 
@@ -19,20 +20,14 @@ impl Udp {
         let channel = self.lanes.channel(place).ok_or(SendError::Closed)?;
         let to = if channel.remote.is_some() { None } else { Some(outgoing.remote) };
         let segment = u16::try_from(segment_len).ok();
-        let mut result = channel.socket.send(to, outgoing.bytes, segment, None);
-        if let Err(udp::SendError::MessageTooLarge) = result {
-            // It may be what ICMP says of an earlier one: anybody can, and it is told once.
-            let hint = channel.hint(outgoing.remote);
-            result = channel.socket.send(to, outgoing.bytes, segment, None);
-            if !matches!(result, Err(udp::SendError::MessageTooLarge)) {
-                self.too_large = Some(hint);
-            }
-        } else if let Err(udp::SendError::Refused) = result {
-            // Of an earlier one, too, and nobody who forges it is to cost us this one.
-            self.refused = Some(outgoing.remote);
-            self.stats.refused += 1;
-            result = channel.socket.send(to, outgoing.bytes, segment, None);
+        let send = || channel.socket.send(to, outgoing.bytes, segment, None);
+        let (kept, result) = send_past(|kept| kept != Kept::Other, send);
+        match (kept, &result) {
+            (None, _) | (_, Err(udp::SendError::MessageTooLarge)) => {}
+            (Some(Kept::Refused), _) => self.refused = Some(outgoing.remote),
+            (Some(_), _) => self.too_large = Some(channel.hint(outgoing.remote)),
         }
+        self.stats.refused += u64::from(kept == Some(Kept::Refused));
         let sent = match result {
             Ok(sent) => sent,
             Err(udp::SendError::WouldBlock) => udp::Sent::default(),

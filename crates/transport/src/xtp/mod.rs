@@ -16,7 +16,7 @@
 //!   :19982            <== label | XTP ===============>   another dialer
 //!      |  one epoll: fd()        timers: next_deadline()
 //!
-//!   Doors (sockets) -- Links (labels, engine, associations) -- Streams (table, prefaces, records)
+//!   Sockets -- Links (labels, engine, associations) -- Streams (table, prefaces, records)
 //! ```
 //!
 //! Invariants
@@ -45,10 +45,11 @@ pub use config::{Config, DATAGRAM_LEN_MAX};
 pub use label::{HEAD_LEN, TYPE_XTP, head, label_of};
 pub use spec::{SPEC, SPEC_DATAGRAM};
 
-use crate::doors::Doors;
 use crate::stream::{StreamParams, StreamTransport, Streams, Token, capabilities};
-use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
+use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport};
+use crate::{TransportStats, pass_on};
 use dacapo_base::{Random, Time};
+use dacapo_io::Sockets;
 use dacapo_lift::TransportSpec;
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
 use label::LabelsFull;
@@ -96,7 +97,7 @@ const DATAGRAMS: Capabilities = Capabilities {
 pub struct Xtp {
     mode: Mode,
     local_addrs: Vec<SocketAddr>,
-    doors: Doors,
+    sockets: Sockets,
     links: Arc<Mutex<Links>>,
     streams: Streams<StreamOf>,
     train: send::Train,
@@ -121,9 +122,9 @@ impl Xtp {
         random: Random,
         config: &Config,
     ) -> io::Result<Self> {
-        let doors = Doors::listen(NAME, addrs, &config.udp.socket(false))?;
+        let bound = Sockets::listen(NAME, addrs, &config.udp.socket(false))?;
         let links = Links::new(config, mode, config::listener_packet_len(), random);
-        Ok(Self::new(mode, config, links, doors))
+        Ok(Self::new(mode, config, links, bound))
     }
 
     /// Begins to open a stream to `remote` with `token`, for a flow of these terms;
@@ -140,10 +141,10 @@ impl Xtp {
         random: Random,
         config: &Config,
     ) -> io::Result<Self> {
-        let (doors, local) = Doors::dial(NAME, remote, &config.udp.socket(false))?;
+        let (sockets, local) = Sockets::dial(NAME, remote, &config.udp.socket(false))?;
         let packet_len = config::dialer_packet_len(remote.ip(), terms.path_len);
         let links = Links::new(config, mode, packet_len, random);
-        let mut xtp = Self::new(mode, config, links, (doors, vec![local]));
+        let mut xtp = Self::new(mode, config, links, (sockets, vec![local]));
         let mut links = lock(&xtp.links);
         let number = links.dial(remote, &token, terms);
         drop(links);
@@ -157,12 +158,12 @@ impl Xtp {
         mode: Mode,
         config: &Config,
         links: Links,
-        (doors, local_addrs): (Doors, Vec<SocketAddr>),
+        (sockets, local_addrs): (Sockets, Vec<SocketAddr>),
     ) -> Self {
         Self {
             mode,
             local_addrs,
-            doors,
+            sockets,
             links: Arc::new(Mutex::new(links)),
             streams: Streams::new(config.streams_max),
             train: send::Train::default(),
@@ -182,7 +183,7 @@ impl Xtp {
 }
 
 impl Transport for Xtp {
-    pass_on!(streams: open_data, stats);
+    pass_on!(streams: open_data);
 
     fn capabilities(&self) -> &Capabilities {
         match self.mode {
@@ -208,8 +209,12 @@ impl Transport for Xtp {
         self.recv_from_links(now, pool, into)
     }
 
+    fn stats(&self) -> TransportStats {
+        self.streams.stats_with(self.sockets.counts())
+    }
+
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.doors.fd())
+        self.sockets.fd()
     }
 }
 

@@ -4,7 +4,7 @@
 //! Decoder: any datagram moves its own association only, makes a new one, or is dropped and
 //! counted.
 //!
-//! Invariants: one call reads at most [`crate::doors::READS_MAX`] arrivals and about
+//! Invariants: one call reads at most [`dacapo_io::READS_MAX`] arrivals and about
 //! [`crate::RECV_BYTES_MAX`] bytes per socket; what somebody new may make this end keep is bounded
 //! (see [`super`]).
 
@@ -19,12 +19,12 @@
 use super::Xtp;
 use super::link::{StreamOf, lock};
 use super::links::Told;
-use crate::doors::read_each;
 use crate::stream::Intake;
-use crate::{Incoming, RecvOutcome};
+use crate::{Incoming, RECV_BYTES_MAX, RecvOutcome};
 use dacapo_base::Time;
+use dacapo_io::{Came, Round};
 use dacapo_packet::Pool;
-use dacapo_sys::udp::{Recv, RecvError};
+use dacapo_sys::udp::Recv;
 
 impl Xtp {
     pub(super) fn recv_from_links(
@@ -35,10 +35,10 @@ impl Xtp {
     ) -> RecvOutcome {
         let mut intake = Intake::new(now, pool, into);
         self.now = now;
-        self.doors.look(&mut self.streams.stats);
+        self.sockets.look();
         let told = lock(&self.links).handle_time(now);
         told.into_iter().for_each(|told| self.tell(told, &mut intake.outcome));
-        let may_have_more = self.read_doors();
+        let may_have_more = self.read_sockets();
         self.settle(&mut intake.outcome);
         self.hand_up_datagrams(&mut intake);
         self.streams.recv(&mut intake);
@@ -49,38 +49,23 @@ impl Xtp {
     }
 
     /// Reads what the sockets have; true when there may be more.
-    fn read_doors(&mut self) -> bool {
-        read_each(self.doors.count(), |index| self.read_door(index))
-    }
-
-    /// Reads once; the bytes that came, or `None` when nothing is there.
-    fn read_door(&mut self, index: usize) -> Option<usize> {
-        let door = self.doors.door(index).filter(|door| door.is_ready)?;
-        let stats = &mut self.streams.stats;
-        match door.recv(&mut self.buffer) {
-            Ok(recv) => {
-                self.handle_train(index, &recv);
-                return Some(recv.len);
+    fn read_sockets(&mut self) -> bool {
+        let mut round = Round::new(RECV_BYTES_MAX);
+        while let Some(came) = self.sockets.read(&mut round, &mut self.buffer) {
+            match came {
+                Came::Train { at, recv, .. } => self.handle_train(at, &recv),
+                Came::Refused => self.handle_refused(),
             }
-            Err(RecvError::Refused) => {
-                stats.refused = stats.refused.saturating_add(1);
-                self.handle_refused();
-            }
-            Err(RecvError::Unreachable) => {
-                stats.unreachable = stats.unreachable.saturating_add(1);
-            }
-            Err(RecvError::WouldBlock | RecvError::TooLarge) => {}
-            Err(RecvError::Other(_)) => stats.errors = stats.errors.saturating_add(1),
         }
-        Some(0)
+        round.may_have_more()
     }
 
-    fn handle_train(&mut self, door: usize, recv: &Recv) {
+    fn handle_train(&mut self, at: usize, recv: &Recv) {
         let bytes = self.buffer.get(..recv.len).unwrap_or_default();
         let segment_len = recv.segment_size.map_or(recv.len, usize::from).max(1);
         let mut links = lock(&self.links);
         for datagram in bytes.chunks(segment_len) {
-            links.handle_datagram(door, recv.from, datagram);
+            links.handle_datagram(at, recv.from, datagram);
         }
     }
 
@@ -114,7 +99,7 @@ impl Xtp {
     pub(super) fn tell(&mut self, told: Told, outcome: &mut RecvOutcome) {
         match told {
             Told::Incoming { number, remote, door } => {
-                let Some(local) = self.doors.door(door).map(|door| door.local) else { return };
+                let Some(local) = self.sockets.local(door) else { return };
                 let stream = StreamOf::new(&self.links, number);
                 let place = self.streams.accepted(stream, [local, remote], self.now);
                 self.set_place(number, place);

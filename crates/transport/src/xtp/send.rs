@@ -10,9 +10,9 @@ use super::Xtp;
 use super::label::{HEAD_LEN, head};
 use super::links::{Links, Route};
 use super::messages::Kind;
-use crate::doors::{Departure, Gone};
 use crate::stream::Phase;
 use crate::{Outgoing, RecvOutcome, SendError, Sent};
+use dacapo_io::{Departure, SendOutcome};
 use dacapo_sys::udp::{SEGMENTS_MAX, TRAIN_BYTES_MAX};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -100,7 +100,7 @@ impl Xtp {
         let mut is_all = true;
         for turn in 0..=TRAINS_MAX {
             let mut links = super::link::lock(&self.links);
-            if !(0..self.doors.count()).all(|door| self.doors.has_room(door)) {
+            if !self.sockets.all_have_capacity() {
                 // Room is told of; until then the time need not be told often.
                 links.look_up_deadline(FULL_CALLS);
                 break;
@@ -116,10 +116,10 @@ impl Xtp {
             };
             drop(links);
             match self.send_train(route.door, to) {
-                Gone::Refused => is_refused = true,
+                SendOutcome::Refused => is_refused = true,
                 // Whoever turns the transport is to hear of it at once.
-                Gone::TooLong => is_all &= !self.handle_too_long(to),
-                Gone::Yes | Gone::Kept => {}
+                SendOutcome::TooLong => is_all &= !self.handle_too_long(to),
+                SendOutcome::Gone | SendOutcome::Kept => {}
             }
         }
         if is_refused {
@@ -129,19 +129,18 @@ impl Xtp {
         is_all
     }
 
-    fn send_train(&mut self, door: usize, to: SocketAddr) -> Gone {
+    fn send_train(&mut self, door: usize, to: SocketAddr) -> SendOutcome {
         let departure = self.train.departure(to);
-        let stats = &mut self.streams.stats;
-        let gone = self.doors.send(door, &departure, &self.train.bytes, stats);
-        if gone != Gone::TooLong {
-            return gone;
+        let outcome = self.sockets.send(door, &departure, &self.train.bytes);
+        if outcome != SendOutcome::TooLong {
+            return outcome;
         }
         // It may be what ICMP says of an earlier one: anybody can, and it is told once.
-        let gone = self.doors.send(door, &departure, &self.train.bytes, stats);
-        if gone == Gone::TooLong {
-            stats.too_large += self.train.count as u64;
+        let outcome = self.sockets.send(door, &departure, &self.train.bytes);
+        if outcome == SendOutcome::TooLong {
+            self.streams.stats.too_large += self.train.count as u64;
         }
-        gone
+        outcome
     }
 
     /// The device takes no more packets as long as both ends have agreed upon: shortens them, or,

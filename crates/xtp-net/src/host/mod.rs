@@ -15,7 +15,7 @@
 //! Invariants: work in a turn is bounded; what the engine gives is sent, waits in the outbox, or is
 //! counted; at most [`FAULTS_MAX`] peers have their last fault remembered; what is watched is
 //! looked at with every turn, however much comes. While trains come one close behind the other, a
-//! wait begins with a rest of at most 30 µs ([`Gather`]), so that several are taken at once.
+//! wait begins with a rest of at most 30 µs ([`Coalescing`]), so that several are taken at once.
 
 mod calls;
 mod outbox;
@@ -25,7 +25,8 @@ use crate::fault::Fault;
 use crate::network::{Arrival, Connectionless, Group, RecvError};
 use crate::{AddressError, JoinError};
 pub use calls::{CallError, Incoming};
-use dacapo_base::{Gather, Random, Time};
+use dacapo_base::{Random, Time};
+use dacapo_io::Coalescing;
 use dacapo_sys::poll::{Event, Interest, Poller, Registry};
 use dacapo_sys::{NoEntropy, clock};
 use dacapo_xtp::{Config, ContextId, Engine};
@@ -104,7 +105,7 @@ pub struct Host {
     engine: Engine,
     network: Box<dyn Connectionless>,
     poller: Poller,
-    gather: Gather,
+    coalescing: Coalescing,
     ready: Vec<Event>,
     buffer: Vec<u8>,
     outbox: Outbox,
@@ -127,15 +128,15 @@ impl Host {
         let poller = Poller::new().map_err(HostError::Poll)?;
         let mut network = network;
         network.watch(poller.registry(NETWORK)).map_err(HostError::Poll)?;
-        let gather = match network.carriage() {
-            Carriage::Ip | Carriage::Ethernet => Gather::of_packets(),
-            _ => Gather::default(),
+        let coalescing = match network.carriage() {
+            Carriage::Ip | Carriage::Ethernet => Coalescing::of_packets(),
+            _ => Coalescing::default(),
         };
         Ok(Self {
             engine: Engine::new(config, Random::from_seed(seed)),
             network,
             poller,
-            gather,
+            coalescing,
             ready: Vec::new(),
             buffer: vec![0; BUFFER_LEN],
             outbox: Outbox::default(),
@@ -337,12 +338,12 @@ impl Host {
         let most = if due == Time::NEVER { most } else { most.min(due.since(now)) };
         // A look is no wait: a rest that is none would seem to bring nothing.
         let sleeps = !most.is_zero();
-        if sleeps && let Some(rest) = self.gather.rest(now, self.counters.bytes_received) {
+        if sleeps && let Some(rest) = self.coalescing.rest(now, self.counters.bytes_received) {
             std::thread::sleep(rest.min(most));
         }
         self.poller.wait(Some(most), &mut self.ready).map_err(HostError::Poll)?;
         if sleeps {
-            self.gather.looked(clock::now());
+            self.coalescing.looked(clock::now());
         }
         for event in self.ready.drain(..) {
             match Registry::split(event.token) {

@@ -25,9 +25,10 @@ mod records;
 use crate::capture::Carriage;
 use crate::connected::{ConnectionEvent, ConnectionId, ConnectionOriented, Received};
 use crate::fault::{AddressError, BindError, Fault};
-use crate::internet::address_of;
 use crate::network::SendError;
 use dacapo_base::Time;
+use dacapo_io::Pause;
+use dacapo_io::address::one_form;
 use dacapo_sys::poll::{self, Interest, Poller, Registry};
 use dacapo_sys::tcp::{Config, Listener, Stream};
 use line::{Line, Reading, State};
@@ -50,8 +51,6 @@ const GREETINGS_MAX: usize = 64;
 const GREETING_MAX: Duration = Duration::from_secs(10);
 /// Connections that are accepted in a turn.
 const ACCEPTS_MAX: usize = 16;
-/// How long is waited when the system has no descriptor for a connection.
-const REST: Duration = Duration::from_millis(100);
 /// The listener's token; connections have their numbers, from 1 on.
 const LISTENER: u64 = 0;
 
@@ -69,7 +68,7 @@ pub struct Tcp {
     polled: Vec<poll::Event>,
     /// The connection that has brought what came last.
     brought_by: u64,
-    rests_until: Option<Time>,
+    pause: Pause,
     strangers: u64,
 }
 
@@ -99,7 +98,7 @@ impl Tcp {
             events: VecDeque::new(),
             polled: Vec::new(),
             brought_by: LISTENER,
-            rests_until: None,
+            pause: Pause::default(),
             strangers: 0,
         })
     }
@@ -132,9 +131,8 @@ impl Tcp {
                 Ok(None) => return,
                 Err(_) => {
                     // The listener stays readable: it is not looked at for a moment.
-                    let _ = self.poller.remove(self.listener.as_fd());
-                    self.rests_until = Some(now + REST);
-                    return;
+                    let (poller, listener) = (&self.poller, self.listener.as_fd());
+                    return self.pause.begin(now, || poller.remove(listener));
                 }
             }
         }
@@ -212,7 +210,7 @@ impl Tcp {
             (Ok(Some(port)), _) => {
                 line.state = State::Open;
                 let peer = SocketAddr::new(line.remote.ip(), port);
-                let peer = address_of(peer, line.remote);
+                let peer = one_form(peer, line.remote);
                 // More may have come with it.
                 line.is_ready = true;
                 self.ready.push_back(id);
@@ -264,7 +262,7 @@ impl ConnectionOriented for Tcp {
         if peer.port() == 0 {
             return Err(AddressError::NoPort(peer));
         }
-        Ok(address_of(peer, peer))
+        Ok(one_form(peer, peer))
     }
 
     fn watch(&mut self, registry: Registry) -> io::Result<()> {
@@ -351,16 +349,14 @@ impl ConnectionOriented for Tcp {
             State::Greeting { until } => Some(until),
             _ => None,
         });
-        let rest = self.rests_until.unwrap_or(Time::NEVER);
+        let rest = self.pause.until().unwrap_or(Time::NEVER);
         let ready = if self.ready.is_empty() { Time::NEVER } else { Time::ZERO };
         greetings.min().unwrap_or(Time::NEVER).min(rest).min(ready)
     }
 
     fn handle_time(&mut self, now: Time) {
-        if self.rests_until.is_some_and(|until| until <= now) {
-            self.rests_until = None;
-            let _ = self.poller.add(self.listener.as_fd(), LISTENER, Interest::Read);
-        }
+        let (poller, listener) = (&self.poller, self.listener.as_fd());
+        self.pause.end(now, || poller.add(listener, LISTENER, Interest::Read));
         self.end_greetings(now);
         let mut polled = std::mem::take(&mut self.polled);
         // A look only; without one there is one with the next turn.

@@ -13,7 +13,7 @@ use super::far::{Far, SLICE, Tally};
 use super::near::{Near, PATIENCE, Talk, Trouble};
 use super::place::Place;
 use dacapo::patience::Tolerance;
-use dacapo_base::Gather;
+use dacapo_io::Coalescing;
 use dacapo_sys::poll::{Event, Interest, Poller};
 use dacapo_sys::{clock, interface, packet, udp};
 use std::io;
@@ -90,7 +90,7 @@ struct Card {
     /// What came last.
     came: Option<packet::Recv>,
     received: u64,
-    gather: Gather,
+    coalescing: Coalescing,
     poller: Poller,
     ready: Vec<Event>,
     to: packet::Address,
@@ -111,7 +111,7 @@ impl Card {
                 socket,
                 came: None,
                 received: 0,
-                gather: Gather::of_packets(),
+                coalescing: Coalescing::of_packets(),
                 poller,
                 ready: Vec::new(),
                 to: [0xFF; 6],
@@ -122,11 +122,11 @@ impl Card {
 
     /// Waits for frames; while they come one close behind the other several are let gather.
     fn wait(&mut self) -> io::Result<()> {
-        if let Some(rest) = self.gather.rest(clock::now(), self.received) {
+        if let Some(rest) = self.coalescing.rest(clock::now(), self.received) {
             std::thread::sleep(rest);
         }
         self.poller.wait(Some(SLICE), &mut self.ready)?;
-        self.gather.looked(clock::now());
+        self.coalescing.looked(clock::now());
         Ok(())
     }
 

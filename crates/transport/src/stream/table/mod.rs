@@ -28,6 +28,7 @@ use super::token_table::TokenTable;
 use super::{CLOSE_WAIT, DIAL_WAIT, Ending, PREFACE_WAIT, StreamEnd, StreamEvent, Token};
 use crate::{DATA_LANES_MAX, TransportStats};
 use dacapo_base::Time;
+use dacapo_io::SocketCounts;
 use dacapo_packet::Pool;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -430,6 +431,15 @@ impl<C: Connection> Streams<C> {
     /// As [`crate::Transport::stats`].
     pub(crate) fn stats(&self) -> TransportStats {
         self.stats
+    }
+
+    /// The same with what its sockets have counted.
+    pub(crate) fn stats_with(&self, sockets: SocketCounts) -> TransportStats {
+        let mut stats = self.stats;
+        stats.refused += sockets.refused;
+        stats.unreachable += sockets.unreachable;
+        stats.errors += sockets.errors;
+        stats
     }
 
     /// As [`crate::Transport::open_data`]: the address that the stream to `remote` has here.

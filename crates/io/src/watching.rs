@@ -13,8 +13,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+/// Descriptors that are watched alone, or in the set of an owner.
 #[derive(Debug)]
-pub(crate) struct Watching {
+pub struct Watching {
     registry: Registry,
     /// Until somebody takes the transport in.
     own: Option<Poller>,
@@ -22,6 +23,8 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
+    /// Alone, in a set of its own.
+    ///
     /// # Errors
     /// When there is no descriptor left.
     pub fn new() -> io::Result<Self> {

@@ -19,8 +19,9 @@ const PROBE_EVERY: u8 = 16;
 /// more than the questions that a path is asked at once.
 const TOGETHER: u8 = 32;
 
+/// What was seen at the last visits of a socket.
 #[derive(Debug, Default)]
-pub(super) struct ReadPrediction {
+pub struct ReadPrediction {
     has_read: bool,
     credit: u8,
     count: u8,
@@ -30,12 +31,12 @@ pub(super) struct ReadPrediction {
 
 impl ReadPrediction {
     /// The socket may have something to read.
-    pub(super) fn begin(&mut self) {
+    pub fn begin(&mut self) {
         self.has_read = false;
     }
 
     /// Something was read; whether to look for more.
-    pub(super) fn goes_on(&mut self, is_train: bool) -> bool {
+    pub fn goes_on(&mut self, is_train: bool) -> bool {
         let is_another = std::mem::replace(&mut self.has_read, true);
         if is_train || is_another {
             self.credit = CREDIT;
@@ -48,12 +49,12 @@ impl ReadPrediction {
     }
 
     /// Whether so many have come together that it is worth asking for trains.
-    pub(super) fn sees_trains(&self) -> bool {
+    pub fn sees_trains(&self) -> bool {
         self.together >= TOGETHER
     }
 
     /// There was nothing, or nothing more.
-    pub(super) fn found_nothing(&mut self) {
+    pub fn found_nothing(&mut self) {
         self.credit = self.credit.saturating_sub(u8::from(self.has_read));
     }
 }

@@ -1,4 +1,4 @@
-//! [`Gather`]: lets what comes in a stream of trains gather before it is looked at.
+//! [`Coalescing`]: lets what comes in a stream of trains gather before it is looked at.
 //!
 //! ```text
 //!   each wake-up brings a train, one close behind the other  ->  rest, then take several at once
@@ -15,7 +15,7 @@
 //! Invariant: what comes waits at most [`REST`] and the system's slack of 50 µs longer than
 //! without.
 
-use crate::Time;
+use dacapo_base::Time;
 use std::time::Duration;
 
 /// How long things gather.
@@ -37,7 +37,7 @@ const OFF_MAX: Duration = Duration::from_millis(64);
 
 /// What was seen of the last looks.
 #[derive(Clone, Debug)]
-pub struct Gather {
+pub struct Coalescing {
     /// What a look brings of a stream, and a rest that is worth it, bytes.
     train: u64,
     worth: u64,
@@ -51,7 +51,7 @@ pub struct Gather {
     off_until: Time,
 }
 
-impl Default for Gather {
+impl Default for Coalescing {
     fn default() -> Self {
         Self {
             train: TRAIN,
@@ -67,7 +67,7 @@ impl Default for Gather {
     }
 }
 
-impl Gather {
+impl Coalescing {
     /// For a network on which each packet comes by itself, however close behind the other.
     #[must_use]
     pub fn of_packets() -> Self {
@@ -115,7 +115,7 @@ mod tests {
 
     /// A receiver in virtual time.
     struct World {
-        gather: Gather,
+        coalescing: Coalescing,
         /// How long what came is worked on.
         work: Duration,
         now: Time,
@@ -127,20 +127,20 @@ mod tests {
     impl World {
         fn new() -> Self {
             let (now, longest) = (Time::from_millis(1), Duration::ZERO);
-            let (gather, work) = (Gather::default(), Duration::from_micros(4));
-            Self { gather, work, now, received: 0, rests: 0, longest }
+            let (coalescing, work) = (Coalescing::default(), Duration::from_micros(4));
+            Self { coalescing, work, now, received: 0, rests: 0, longest }
         }
 
         /// Sleeps until something comes, or rests first; `come` says how much has come after the
         /// time that passed.
         fn look(&mut self, wake: Duration, come: impl Fn(Duration) -> u64) {
-            let rest = self.gather.rest(self.now, self.received);
+            let rest = self.coalescing.rest(self.now, self.received);
             self.rests += u32::from(rest.is_some());
             self.longest = self.longest.max(rest.unwrap_or_default());
             let slept = rest.unwrap_or_default().max(wake);
             self.now += slept;
             self.received += come(slept);
-            self.gather.looked(self.now);
+            self.coalescing.looked(self.now);
             self.now += self.work;
         }
     }
@@ -149,13 +149,13 @@ mod tests {
 
     #[test]
     fn packets_that_come_one_by_one_gather_where_there_are_no_trains() {
-        let mut world = World { gather: Gather::of_packets(), ..World::new() };
+        let mut world = World { coalescing: Coalescing::of_packets(), ..World::new() };
         let come = |slept: Duration| (slept.as_micros() as u64 / 4).max(1) * 1_472;
         for _ in 0..1_000 {
             world.look(Duration::from_micros(4), come);
         }
         assert!(world.rests > 900, "{} rests", world.rests);
-        let mut world = World { gather: Gather::of_packets(), ..World::new() };
+        let mut world = World { coalescing: Coalescing::of_packets(), ..World::new() };
         while world.now < Time::from_millis(1_001) {
             world.look(EVERY, |_| 1_472);
         }

@@ -4,44 +4,41 @@
 //! names one socket at a time; a listener that cannot accept is not watched until its pause is
 //! over.
 
-use super::{Doorway, Sockets};
+use super::{Connections, Listener};
 use crate::stream::Token;
 use crate::stream::table::Watch;
 use dacapo_base::Time;
+use dacapo_io::Pause;
 use dacapo_sys::poll::Interest;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 /// The most connections that one call takes from one listener.
 const ACCEPTS_MAX: usize = 64;
-
-/// How long a listener pauses when there is no descriptor left.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// Streams have tokens from here up, listeners below.
 const STREAM_TOKENS: usize = 1_000;
 
 /// A listener.
 #[derive(Debug)]
-pub(super) struct Door<D> {
-    doorway: D,
+pub(super) struct Accepting<L> {
+    listener: L,
     local: SocketAddr,
-    paused_until: Option<Time>,
+    pause: Pause,
 }
 
-impl<D> Door<D> {
+impl<L> Accepting<L> {
     /// When it accepts again, if it pauses.
     pub(super) fn paused_until(&self) -> Option<Time> {
-        self.paused_until
+        self.pause.until()
     }
 }
 
 /// Which socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    Door(usize),
+    Listener(usize),
     Stream(usize),
 }
 
@@ -50,32 +47,32 @@ impl Place {
         let token = usize::try_from(token).unwrap_or(0);
         match token.checked_sub(STREAM_TOKENS) {
             Some(index) => Self::Stream(index),
-            None => Self::Door(token),
+            None => Self::Listener(token),
         }
     }
 
     fn token(self) -> u64 {
         match self {
-            Self::Door(index) => index as u64,
+            Self::Listener(index) => index as u64,
             Self::Stream(index) => (STREAM_TOKENS + index) as u64,
         }
     }
 }
 
-impl<D: Doorway> Sockets<D> {
-    /// Accepts from `doorway`, which listens at `local`.
-    pub(crate) fn open_door(&mut self, doorway: D, local: SocketAddr) -> io::Result<()> {
-        let token = Place::Door(self.doors.len()).token();
-        self.poller.add(doorway.as_fd(), token, Interest::Read)?;
+impl<L: Listener> Connections<L> {
+    /// Accepts from `listener`, which listens at `local`.
+    pub(crate) fn add_listener(&mut self, listener: L, local: SocketAddr) -> io::Result<()> {
+        let token = Place::Listener(self.listeners.len()).token();
+        self.poller.add(listener.as_fd(), token, Interest::Read)?;
         self.local_addrs.push(local);
-        self.doors.push(Door { doorway, local, paused_until: None });
+        self.listeners.push(Accepting { listener, local, pause: Pause::default() });
         Ok(())
     }
 
     /// Takes a connection that was dialed, whose addresses are `local` and `remote`.
     pub(crate) fn add_dialed(
         &mut self,
-        connection: D::Connection,
+        connection: L::Connection,
         [local, remote]: [SocketAddr; 2],
         token: Token,
     ) -> io::Result<()> {
@@ -98,9 +95,9 @@ impl<D: Doorway> Sockets<D> {
     /// Takes who has come to a listener.
     pub(super) fn accept(&mut self, index: usize, now: Time) {
         for taken in 0..ACCEPTS_MAX {
-            let Some(door) = self.doors.get(index) else { return };
-            let local = door.local;
-            match door.doorway.accept() {
+            let Some(it) = self.listeners.get(index) else { return };
+            let local = it.local;
+            match it.listener.accept() {
                 Ok(None) => return,
                 Ok(Some((connection, remote))) => {
                     self.add_accepted(connection, [local, remote], now);
@@ -119,7 +116,7 @@ impl<D: Doorway> Sockets<D> {
         }
     }
 
-    fn add_accepted(&mut self, connection: D::Connection, ends: [SocketAddr; 2], now: Time) {
+    fn add_accepted(&mut self, connection: L::Connection, ends: [SocketAddr; 2], now: Time) {
         let index = self.streams.accepted(connection, ends, now);
         if self.watch_new(index).is_err() {
             // Without being watched it would never be read; the deadline of its preface ends it.
@@ -128,21 +125,16 @@ impl<D: Doorway> Sockets<D> {
     }
 
     fn pause(&mut self, index: usize, now: Time) {
-        let Some(door) = self.doors.get_mut(index) else { return };
-        if self.poller.remove(door.doorway.as_fd()).is_ok() {
-            door.paused_until = Some(now + PAUSE);
-        }
+        let Some(it) = self.listeners.get_mut(index) else { return };
+        it.pause.begin(now, || self.poller.remove(it.listener.as_fd()));
     }
 
     /// Watches the listeners again whose pause is over.
     pub(super) fn end_pauses(&mut self, now: Time) {
-        for (index, door) in self.doors.iter_mut().enumerate() {
-            if door.paused_until.is_none_or(|until| until > now) {
-                continue;
-            }
-            let token = Place::Door(index).token();
-            let added = self.poller.add(door.doorway.as_fd(), token, Interest::Read);
-            door.paused_until = added.err().map(|_| now + PAUSE);
+        for (index, it) in self.listeners.iter_mut().enumerate() {
+            let token = Place::Listener(index).token();
+            let watch = || self.poller.add(it.listener.as_fd(), token, Interest::Read);
+            it.pause.end(now, watch);
         }
     }
 
@@ -150,11 +142,11 @@ impl<D: Doorway> Sockets<D> {
     pub(super) fn settle_watches(&mut self) {
         while let Some((index, connection, [before, now])) = self.streams.poll_watch() {
             let interest = match now {
-                Watch::ReadWrite if D::ROOM_IS_POLLED => Interest::ReadWrite,
+                Watch::ReadWrite if L::ROOM_IS_POLLED => Interest::ReadWrite,
                 _ => Interest::Read,
             };
             match now {
-                Watch::ReadWrite if !D::ROOM_IS_POLLED => self.full.insert(index),
+                Watch::ReadWrite if !L::ROOM_IS_POLLED => self.full.insert(index),
                 _ => self.full.remove(&index),
             };
             let (fd, token) = (connection.as_fd(), Place::Stream(index).token());
@@ -162,7 +154,7 @@ impl<D: Doorway> Sockets<D> {
             let settled = match (before, now) {
                 (_, Watch::Nothing) => self.poller.remove(fd),
                 (Watch::Nothing, _) => self.poller.add(fd, token, interest),
-                _ if !D::ROOM_IS_POLLED => Ok(()),
+                _ if !L::ROOM_IS_POLLED => Ok(()),
                 _ => self.poller.modify(fd, token, interest),
             };
             self.streams.stats.errors += u64::from(settled.is_err());
@@ -178,6 +170,7 @@ mod tests {
     use dacapo_packet::Pool;
     use dacapo_sys::poll::Poller;
     use std::net::{Ipv4Addr, TcpStream};
+    use std::time::Duration;
 
     fn server() -> Tcp {
         Tcp::serve(&[(Ipv4Addr::LOCALHOST, 0).into()], &Config::default()).unwrap()
@@ -198,7 +191,8 @@ mod tests {
 
     #[test]
     fn every_place_has_a_token_of_its_own() {
-        for place in [Place::Door(0), Place::Door(15), Place::Stream(0), Place::Stream(999)] {
+        for place in [Place::Listener(0), Place::Listener(15), Place::Stream(0), Place::Stream(999)]
+        {
             assert_eq!(Place::of_token(place.token()), place);
         }
     }

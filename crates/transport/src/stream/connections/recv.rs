@@ -1,14 +1,14 @@
 //! Receiving: what the poller says is passed to the streams, which read in turn.
 
-use super::doors::Place;
-use super::{Doorway, Sockets};
+use super::accepting::Place;
+use super::{Connections, Listener};
 use crate::stream::table::{Connection, Intake};
 use crate::{Incoming, RecvOutcome};
 use dacapo_base::Time;
 use dacapo_packet::Pool;
 use std::time::Duration;
 
-impl<D: Doorway> Sockets<D> {
+impl<L: Listener> Connections<L> {
     pub(super) fn recv_from_streams(
         &mut self,
         now: Time,
@@ -54,7 +54,7 @@ impl<D: Doorway> Sockets<D> {
             }
         }
         for event in &events {
-            if let Place::Door(index) = Place::of_token(event.token) {
+            if let Place::Listener(index) = Place::of_token(event.token) {
                 self.accept(index, intake.now);
             }
         }

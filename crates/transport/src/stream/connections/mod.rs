@@ -1,14 +1,14 @@
-//! [`Sockets`]: a transport of streams whose connections are descriptors, around one epoll.
+//! [`Connections`]: a transport of streams whose connections are descriptors, around one epoll.
 //!
 //! What kernel TCP and shared memory have in common: listeners that are accepted from, connections
 //! that are watched, and the table of streams that reads and writes them. A T-module says what
-//! listens ([`Doorway`]), what carries the bytes ([`Connection`]), and how both are made.
+//! listens ([`Listener`]), what carries the bytes ([`Connection`]), and how both are made.
 //!
 //! The simulated stream has no descriptors and does without.
 //!
 //! ```text
-//!   Doorway  --accept-->  Connection --+
-//!   Doorway  --accept-->  Connection --+-- one epoll: fd()
+//!   Listener  --accept-->  Connection --+
+//!   Listener  --accept-->  Connection --+-- one epoll: fd()
 //!   dialed  ----------->  Connection --+
 //! ```
 //!
@@ -25,23 +25,23 @@
 //!
 //! Source: design D7; docs/protocol.md, "Streams".
 
-mod doors;
+mod accepting;
 mod recv;
 
 use super::table::Connection;
 use super::{Ending, StreamTransport, Streams, Token};
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
+use accepting::Accepting;
 use dacapo_base::Time;
 use dacapo_packet::Pool;
 use dacapo_sys::poll::{Event, Poller};
-use doors::Door;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// What listens for connections.
-pub trait Doorway: AsFd + Send {
+pub trait Listener: AsFd + Send {
     /// What is accepted.
     type Connection: Connection + AsFd + Send;
 
@@ -61,22 +61,22 @@ pub trait Doorway: AsFd + Send {
 
 /// A transport of streams over descriptors.
 #[derive(Debug)]
-pub struct Sockets<D: Doorway> {
+pub struct Connections<L: Listener> {
     local_addrs: Vec<SocketAddr>,
-    doors: Vec<Door<D>>,
-    streams: Streams<D::Connection>,
+    listeners: Vec<Accepting<L>>,
+    streams: Streams<L::Connection>,
     /// Streams that want to write, where the poller does not tell when they have room.
     full: BTreeSet<usize>,
     poller: Poller,
     events: Vec<Event>,
 }
 
-impl<D: Doorway> Sockets<D> {
+impl<L: Listener> Connections<L> {
     /// Neither listeners nor streams; at most `streams_max` of them later.
     pub(crate) fn new(streams_max: usize) -> io::Result<Self> {
         Ok(Self {
             local_addrs: Vec::new(),
-            doors: Vec::new(),
+            listeners: Vec::new(),
             streams: Streams::new(streams_max),
             full: BTreeSet::new(),
             poller: Poller::new()?,
@@ -90,11 +90,11 @@ impl<D: Doorway> Sockets<D> {
     }
 }
 
-impl<D: Doorway> Transport for Sockets<D> {
+impl<L: Listener> Transport for Connections<L> {
     pass_on!(streams: open_data, stats);
 
     fn capabilities(&self) -> &Capabilities {
-        const { &D::CAPABILITIES }
+        const { &L::CAPABILITIES }
     }
 
     fn local_addrs(&self) -> &[SocketAddr] {
@@ -118,7 +118,7 @@ impl<D: Doorway> Transport for Sockets<D> {
     }
 }
 
-impl<D: Doorway> StreamTransport for Sockets<D> {
+impl<L: Listener> StreamTransport for Connections<L> {
     pass_on!(streams: expect, forget, poll_stream, set_patience, stream_count);
 
     fn send_split(
@@ -143,7 +143,7 @@ impl<D: Doorway> StreamTransport for Sockets<D> {
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        let pauses = self.doors.iter().filter_map(Door::paused_until);
+        let pauses = self.listeners.iter().filter_map(Accepting::paused_until);
         pauses.chain(self.streams.next_deadline()).min()
     }
 

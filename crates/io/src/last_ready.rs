@@ -26,8 +26,9 @@ const LOOK_AGAIN: Duration = Duration::from_micros(40);
 /// Who polls for something that takes longer to come gains nothing.
 const COLD_AFTER: Duration = Duration::from_micros(100);
 
+/// What spoke last, and when all were asked.
 #[derive(Debug, Default)]
-pub(super) struct LastReady {
+pub struct LastReady {
     event: Option<Event>,
     brought_at: Time,
     looked_at: Time,
