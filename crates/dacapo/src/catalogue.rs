@@ -1,25 +1,53 @@
-//! The catalogue: the modules and transports that exist in this build, and in one that a program
-//! has added its own to.
+//! [`Catalogue`]: the parts that exist in this build, and those that a program adds of its own.
+//!
+//! The only place outside its folder that names a part, in one line.
 
 use dacapo_core::{Code, Error};
-use dacapo_lift::{Catalogue, Entry};
+use dacapo_lift::Entry;
+use dacapo_transport::entry::TransportEntry;
+use dacapo_transport::{quic, shm, tcp, udp, xtp};
 
-/// The modules and transports that exist in this build.
-#[must_use]
-pub fn catalogue() -> Catalogue {
-    Catalogue::new(dacapo_modules::entries()).with_transports(dacapo_transport::specs())
+/// What flows are composed of: all that a host has.
+#[derive(Clone, Debug)]
+pub struct Catalogue {
+    /// C-modules.
+    pub modules: Vec<Entry>,
+    /// T-modules.
+    pub transports: Vec<TransportEntry>,
 }
 
-/// The same with modules of a program's own.
-///
-/// # Errors
-/// [`Code::IllegalGraph`] naming both, when two have one name or number.
-pub(crate) fn with_modules(own: &[Entry]) -> Result<Catalogue, Error> {
-    let all = own.iter().fold(catalogue(), |all, entry| all.with_module(*entry));
-    match all.duplicate() {
-        Some(text) => Err(Error::new(Code::IllegalGraph, format!("the catalogue has {text}"))),
-        None => Ok(all),
+/// The parts that exist in this build.
+impl Default for Catalogue {
+    fn default() -> Self {
+        let transports =
+            [udp::entries(), tcp::entries(), shm::entries(), quic::entries(), xtp::entries()];
+        Self { modules: dacapo_modules::entries(), transports: transports.concat() }
     }
+}
+
+impl Catalogue {
+    /// What is known of its modules and transports, by which graphs are chosen and agreed.
+    ///
+    /// # Errors
+    /// [`Code::IllegalGraph`] naming both, when two of a kind have one name or number.
+    pub fn specs(&self) -> Result<dacapo_lift::Catalogue, Error> {
+        let specs = self.all_specs();
+        match specs.duplicate() {
+            Some(text) => Err(Error::new(Code::IllegalGraph, format!("the catalogue has {text}"))),
+            None => Ok(specs),
+        }
+    }
+
+    fn all_specs(&self) -> dacapo_lift::Catalogue {
+        let transports = self.transports.iter().map(|entry| entry.spec).collect();
+        dacapo_lift::Catalogue::new(self.modules.clone()).with_transports(transports)
+    }
+}
+
+/// What is known of the modules and transports of this build.
+#[must_use]
+pub fn catalogue() -> dacapo_lift::Catalogue {
+    Catalogue::default().all_specs()
 }
 
 #[cfg(test)]
@@ -27,10 +55,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_have_one_name_or_number() {
-        assert_eq!(catalogue().duplicate(), None);
-        let segment = *catalogue().by_name("segment").unwrap();
-        let error = with_modules(&[segment]).unwrap_err();
+    fn numbers_and_names_are_those_of_the_wire() {
+        let all = catalogue();
+        assert_eq!(all.duplicate(), None);
+        let known: Vec<_> = all.transports().iter().map(|spec| (spec.id, spec.name)).collect();
+        assert_eq!(
+            known[..4],
+            [(1, "udp"), (6, "udp-multicast"), (3, "tcp"), (10, "tcp-multicast")]
+        );
+        assert_eq!(known[4..7], [(9, "shm"), (7, "quic"), (8, "quic-datagram")]);
+        assert_eq!(known[7..], [(11, "xtp"), (12, "xtp-datagram")]);
+    }
+
+    #[test]
+    fn two_of_one_name_or_number_are_an_error_that_names_both() {
+        let mut all = Catalogue::default();
+        all.modules.push(*catalogue().by_name("segment").unwrap());
+        let error = all.specs().unwrap_err();
         assert!(error.text.contains("\"segment\" (number 0x0001) and \"segment\""), "{error}");
+        let mut all = Catalogue::default();
+        all.transports.extend(quic::entries());
+        let error = all.specs().unwrap_err();
+        let both = "two transports of one name or number: \"quic\" (number 0x0007) and \"quic\"";
+        assert!(error.text.contains(both), "{error}");
+    }
+
+    #[test]
+    fn flows_are_waited_for_above_the_port_of_control() {
+        let all = catalogue();
+        let above = |control: u16| {
+            let ports = all.transports().iter().filter_map(|spec| Some((spec.name, spec.port?)));
+            let above = ports.filter(|(_, port)| port.above > 0);
+            above.map(|(name, port)| (name, port.beside(control))).collect::<Vec<_>>()
+        };
+        let ports = [29_980, 29_981, 29_982, 29_983].map(Some);
+        let names = ["quic", "quic-datagram", "xtp", "xtp-datagram"];
+        assert_eq!(above(19_980).iter().map(|it| it.0).collect::<Vec<_>>(), names);
+        assert_eq!(above(19_980).iter().map(|it| it.1).collect::<Vec<_>>(), ports);
+        let at_the_end = above(55_535).iter().map(|it| it.1).collect::<Vec<_>>();
+        assert_eq!(at_the_end, [Some(65_535), None, None, None]);
     }
 }

@@ -2,29 +2,24 @@
 //!
 //! The assembly of the parts.
 
+use crate::Catalogue;
 use crate::place::{Place, PlaceError};
-use crate::quic_flows::QuicFlows;
-use crate::xtp_flows::{self, XtpFlows};
 use dacapo_base::{Random, failpoint};
 use dacapo_core::{
     Code, ControlCrypto, Core, CoreConfig, CoreEvent, DialParams, EndpointKeys, Error, PeerId,
 };
-use dacapo_lift::{Catalogue, TransportSpec};
-use dacapo_reactor::{Dial, FULL_PERMILLE, Reactor};
+use dacapo_lift::{Property, TransportSpec};
+use dacapo_reactor::{FULL_PERMILLE, Reactor};
 use dacapo_security::{Fingerprint, Identity, endpoint_keys};
 use dacapo_sys::{clock, entropy};
-use dacapo_transport::quic::Mode;
-use dacapo_transport::shm::{self, Shm};
-use dacapo_transport::tcp::{self, Tcp};
-use dacapo_transport::udp::{BindError, Config, LISTEN_ADDRS_MAX, Udp};
-use dacapo_transport::{StreamTransport, Transport};
+use dacapo_transport::entry::{ControlCarrier, Opened, Setup, StreamListener};
+use dacapo_transport::sockets::Config;
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-pub use crate::flow_ports::flow_ports;
 
 /// The port that a core listens on when nothing else is said.
 pub const PORT: u16 = 19_980;
@@ -96,17 +91,21 @@ pub struct Host {
     reactor: Reactor,
     identity: Identity,
     config: HostConfig,
-    /// The modules and transports that exist here.
-    catalogue: Arc<Catalogue>,
+    /// What flows are composed of here.
+    parts: Arc<Catalogue>,
+    /// What is known of them.
+    catalogue: Arc<dacapo_lift::Catalogue>,
     listening: Vec<SocketAddr>,
     /// The transports that cannot be served here, and why.
     missing: Vec<(&'static TransportSpec, String)>,
-    quic: QuicFlows,
-    xtp: XtpFlows,
+    /// What carries control.
+    control: Box<dyn ControlCarrier>,
+    /// The transports that carry a flow in a stream each.
+    streams: Vec<&'static TransportSpec>,
 }
 
-/// How often another port is tried, where the system chooses it and TCP's of the same number is
-/// taken.
+/// How often another port is tried, where the system chooses it and another protocol's of the same
+/// number is taken.
 const PORT_TRIES: usize = 16;
 
 impl Host {
@@ -140,7 +139,7 @@ impl Host {
     /// # Errors
     /// As [`Host::with_identity`].
     pub fn another(&self) -> Result<Self, Error> {
-        Self::of(self.identity.clone(), self.config, Arc::clone(&self.catalogue))
+        Self::of(self.identity.clone(), self.config, Arc::clone(&self.parts))
     }
 
     /// A host with this identity, told what else it is to be.
@@ -148,15 +147,16 @@ impl Host {
     /// # Errors
     /// As [`Host::with_identity`].
     pub fn assemble(identity: Identity, told: HostConfig) -> Result<Self, Error> {
-        Self::of(identity, told, Arc::new(crate::catalogue()))
+        Self::of(identity, told, Arc::new(Catalogue::default()))
     }
 
     /// A host of these parts.
-    pub(crate) fn of(
-        identity: Identity,
-        told: HostConfig,
-        catalogue: Arc<Catalogue>,
-    ) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// As [`Host::with_identity`] and [`Catalogue::specs`]; [`Code::System`] when none of the
+    /// transports carries control.
+    pub fn of(identity: Identity, told: HostConfig, parts: Arc<Catalogue>) -> Result<Self, Error> {
+        let catalogue = Arc::new(parts.specs()?);
         let HostConfig { streams, udp, .. } = told;
         let mut random = Random::from_seed(entropy().map_err(system)?);
         let is_stream = |id| catalogue.transport(id).is_some_and(|it| it.streams);
@@ -164,24 +164,28 @@ impl Host {
         let mut config = CoreConfig::new(catalogue.only(|_| true, is_offered));
         config.boot = clock::boot_id();
         config.time_namespace = clock::time_namespace();
-        let crypto = crypto(&identity, &mut random);
+        let (crypto, keys) = crypto(&identity, &mut random);
         // Where zero of CLOCK_MONOTONIC lies does not matter to quinn; only differences do.
         let origin = std::time::Instant::now();
-        let keys = crypto.keys.clone();
-        let quic =
-            QuicFlows { identity: identity.clone(), keys, random: random.fork(), origin, udp };
-        let mut xtp = XtpFlows { random: random.fork(), udp };
-        let core = Core::new(config, crypto, random, origin);
+        let core = Core::new(config, crypto, random.fork(), origin);
         let mut reactor = Reactor::new(core).map_err(system)?;
-        reactor.set_stream_dialer(tcp::SPEC.id, |Dial { remote, token, .. }| {
-            let tcp = Tcp::dial(remote, token, &tcp::Config::default())?;
-            Ok(Box::new(tcp) as Box<dyn StreamTransport>)
-        });
-        share_memory(&mut reactor);
-        quic.set_dialers(&mut reactor);
-        xtp.set_dialers(&mut reactor);
-        let (listening, missing) = (Vec::new(), Vec::new());
-        Ok(Self { reactor, identity, config: told, catalogue, listening, missing, quic, xtp })
+        let mut setup =
+            Setup { identity: &identity, keys: &keys, random: &mut random, origin, sockets: &udp };
+        let (control, streams, missing) = open(&parts, &mut reactor, &mut setup);
+        let no_control = || Error::new(Code::System, "no transport here carries control");
+        let control = control.ok_or_else(no_control)?;
+        let listening = Vec::new();
+        Ok(Self {
+            reactor,
+            identity,
+            config: told,
+            parts,
+            catalogue,
+            listening,
+            missing,
+            control,
+            streams,
+        })
     }
 
     /// This host's identity as others see it.
@@ -196,8 +200,8 @@ impl Host {
         dacapo_security::peer_fingerprint(self.reactor.core().peer_identity(peer)?)
     }
 
-    /// Listens on these addresses, with UDP and, for flows over streams, with TCP at the same ports
-    /// and with QUIC and XTP at others, that are told to whoever joins.
+    /// Listens on these addresses for control and, for flows in streams, with every transport that
+    /// has them: at the same ports, or at others, that are told to whoever joins.
     /// Port 0 lets the system choose. Where one of these cannot be had the host serves without;
     /// [`Host::missing`] says why.
     ///
@@ -208,80 +212,61 @@ impl Host {
         let tries = if is_chosen { PORT_TRIES } else { 1 };
         for left in (0..tries).rev() {
             failpoint!("host.before_bind");
-            let udps = self.bind(addrs)?;
+            let listeners = self.control.listen(addrs).map_err(system)?;
             failpoint!("host.bound_udp");
-            let addresses = udps.iter().flat_map(Transport::local_addrs);
+            let addresses = listeners.iter().flat_map(|it| it.local_addrs());
             let found: Vec<SocketAddr> = addresses.copied().collect();
-            match Tcp::serve(&found, &tcp::Config::default()) {
-                Ok(tcp) => {
-                    let listening = self.reactor.listen_streams(tcp::SPEC.id, Box::new(tcp));
-                    listening.map_err(system)?;
-                }
-                Err(_) if left > 0 => continue,
-                Err(error) => {
-                    // Both are taken by the same listener.
-                    for spec in [&tcp::SPEC, &tcp::GROUP_SPEC] {
-                        self.missing.push((spec, error.to_string()));
-                    }
-                }
+            let Some(bound) = self.bind_streams(&found, left > 0) else { continue };
+            for (spec, listener) in bound {
+                self.listen_streams(spec, listener)?;
             }
-            match Shm::serve(&found, &shm::Config::default()) {
-                Ok(shm) => {
-                    let listening = self.reactor.listen_streams(shm::SPEC.id, Box::new(shm));
-                    listening.map_err(system)?;
-                }
-                Err(error) => self.missing.push((&shm::SPEC, error.to_string())),
-            }
-            self.listen_quic(&found)?;
-            self.listen_xtp(&found)?;
             self.listening.extend(found);
             failpoint!("host.listening");
-            for udp in udps {
-                self.reactor.listen(Box::new(udp)).map_err(system)?;
+            for transport in listeners {
+                self.reactor.listen(transport).map_err(system)?;
             }
             return Ok(());
         }
-        Err(Error::new(Code::System, "no port is free in both UDP and TCP"))
+        Err(Error::new(Code::System, "no port is free in all protocols"))
     }
 
-    /// A transport for each address: what comes to one is answered from there.
-    fn bind(&self, addrs: &[SocketAddr]) -> Result<Vec<Udp>, Error> {
-        match addrs.len() {
-            0 => Err(system(BindError::NoAddress)),
-            count if count > LISTEN_ADDRS_MAX => Err(system(BindError::TooManyAddresses { count })),
-            _ => addrs
-                .iter()
-                .map(|it| Udp::serve(&[*it], &self.config.udp).map_err(system))
-                .collect(),
-        }
-    }
-
-    fn listen_quic(&mut self, control: &[SocketAddr]) -> Result<(), Error> {
-        for mode in [Mode::Streams, Mode::Datagrams] {
-            match self.quic.listen(mode, control) {
-                Ok((quic, port)) => {
-                    let id = mode.spec().id;
-                    self.reactor.listen_streams(id, Box::new(quic)).map_err(system)?;
-                    self.reactor.core().set_stream_port(id, port);
-                }
-                Err(error) => self.missing.push((mode.spec(), error.to_string())),
+    /// What listens for streams beside control, or why it does not; `None` where a port is taken
+    /// and others are to be tried.
+    fn bind_streams(&mut self, control: &[SocketAddr], are_others: bool) -> Option<Vec<Bound>> {
+        let mut all = Vec::new();
+        for &spec in &self.streams {
+            let bound = self.reactor.bind_streams(spec.id, control);
+            let is_taken = |it: &io::Error| it.kind() == io::ErrorKind::AddrInUse;
+            if are_others && bound.as_ref().is_err_and(is_taken) {
+                return None;
             }
+            all.push((spec, bound));
+        }
+        Some(all)
+    }
+
+    fn listen_streams(
+        &mut self,
+        spec: &'static TransportSpec,
+        listener: io::Result<StreamListener>,
+    ) -> Result<(), Error> {
+        match listener {
+            Ok(StreamListener { transport, port }) => {
+                self.reactor.listen_streams(spec.id, transport).map_err(system)?;
+                port.into_iter().for_each(|port| {
+                    self.reactor.core().set_stream_port(spec.id, port);
+                });
+            }
+            Err(error) => self.miss(spec, &error),
         }
         Ok(())
     }
 
-    fn listen_xtp(&mut self, control: &[SocketAddr]) -> Result<(), Error> {
-        for mode in xtp_flows::MODES {
-            match self.xtp.listen(mode, control) {
-                Ok((xtp, port)) => {
-                    let id = mode.spec().id;
-                    self.reactor.listen_streams(id, Box::new(xtp)).map_err(system)?;
-                    self.reactor.core().set_stream_port(id, port);
-                }
-                Err(error) => self.missing.push((mode.spec(), error.to_string())),
-            }
-        }
-        Ok(())
+    /// What goes over a transport that is missing is missing too.
+    fn miss(&mut self, spec: &'static TransportSpec, why: &io::Error) {
+        let is_gone = |it: &&&'static TransportSpec| **it == spec || it.over == Some(spec);
+        let gone = self.catalogue.transports().iter().filter(is_gone);
+        self.missing.extend(gone.map(|it| (*it, why.to_string())));
     }
 
     /// The transports that cannot be served here, and why.
@@ -293,9 +278,8 @@ impl Host {
     /// The transports that can be served here, by number.
     #[must_use]
     pub fn transports(&self) -> Vec<u16> {
-        let all = dacapo_transport::specs();
         let can = |spec: &&&TransportSpec| self.missing.iter().all(|(it, _)| it.id != spec.id);
-        all.iter().filter(can).map(|spec| spec.id).collect()
+        self.catalogue.transports().iter().filter(can).map(|spec| spec.id).collect()
     }
 
     /// The addresses that this host listens on.
@@ -321,14 +305,14 @@ impl Host {
         remote: SocketAddr,
         params: DialParams,
     ) -> Result<PeerId, Error> {
-        let udp = Udp::dial(remote, &self.config.udp)
-            .map_err(|error| Error::caused(Code::Unreachable, error))?;
-        self.reactor.connect_with(Box::new(udp), remote, params)
+        let dialed = self.control.dial(remote);
+        let transport = dialed.map_err(|error| Error::caused(Code::Unreachable, error))?;
+        self.reactor.connect_with(transport, remote, params)
     }
 
     /// The modules and transports that exist here.
     #[must_use]
-    pub fn catalogue(&self) -> &Arc<Catalogue> {
+    pub fn catalogue(&self) -> &Arc<dacapo_lift::Catalogue> {
         &self.catalogue
     }
 
@@ -370,16 +354,55 @@ impl Host {
     }
 }
 
-/// Peers on this host are looked for, and dialed, by shared memory. Where no memory can be made (a
-/// limit of file sizes, a sandbox), none is found. Where it lacks later, TCP stands in: on one host
-/// its bytes never leave memory, so nothing that was agreed is given up.
-fn share_memory(reactor: &mut Reactor) {
-    let config = shm::Config::default();
-    reactor.set_stream_finder(shm::SPEC.id, move |remote| Shm::look(remote, &config).is_ok());
-    reactor.set_stream_dialer(shm::SPEC.id, move |Dial { remote, token, .. }| {
-        Ok(Box::new(Shm::dial(remote, token, &config)?) as Box<dyn StreamTransport>)
-    });
-    reactor.set_stream_fallback(shm::SPEC.id, tcp::SPEC.id);
+/// What listens for streams over a transport, or why it does not.
+type Bound = (&'static TransportSpec, io::Result<StreamListener>);
+
+type Missing = Vec<(&'static TransportSpec, String)>;
+type Streams = Vec<&'static TransportSpec>;
+
+/// Opens the transports of a host: the first that carries control, and all that have streams.
+fn open(
+    parts: &Catalogue,
+    reactor: &mut Reactor,
+    setup: &mut Setup<'_>,
+) -> (Option<Box<dyn ControlCarrier>>, Streams, Missing) {
+    let (mut control, mut streams, mut missing) = (None, Streams::new(), Missing::new());
+    for entry in &parts.transports {
+        let spec = entry.spec;
+        if let Some(over) = spec.over {
+            reactor.set_opened_by(spec.id, over.id);
+            continue;
+        }
+        match (entry.open)(setup) {
+            Ok(Opened::Control(carrier)) => control = control.or(Some(carrier)),
+            Ok(Opened::Streams(carrier)) => {
+                reactor.set_stream_carrier(spec.id, carrier);
+                streams.push(spec);
+            }
+            Err(error) => missing.push((spec, error.to_string())),
+        }
+    }
+    for &spec in streams.iter().filter(|spec| spec.same_host) {
+        if let Some(fallback) = fallback_of(spec, &streams) {
+            reactor.set_stream_fallback(spec.id, fallback.id);
+        }
+    }
+    (control, streams, missing)
+}
+
+/// What stands in, where a transport of one host lacks later: what listens at the port of control.
+/// On one host its bytes never leave memory, so nothing that was agreed is given up but what only
+/// memory has.
+fn fallback_of(
+    spec: &TransportSpec,
+    all: &[&'static TransportSpec],
+) -> Option<&'static TransportSpec> {
+    let gives = |it: &TransportSpec, property: &Property| {
+        it.properties.contains(property) || *property == Property::Integrity
+    };
+    let is_beside = |it: &TransportSpec| it.port.is_some_and(|port| port.above == 0);
+    let mut others = all.iter().copied().filter(|it| !it.same_host && is_beside(it));
+    others.find(|it| spec.properties.iter().all(|property| gives(it, property)))
 }
 
 fn system(error: impl std::error::Error + Send + Sync + 'static) -> Error {
@@ -402,17 +425,21 @@ fn identity_dir() -> Result<PathBuf, Error> {
     })
 }
 
-fn crypto(identity: &Identity, random: &mut Random) -> ControlCrypto {
+fn crypto(
+    identity: &Identity,
+    random: &mut Random,
+) -> (ControlCrypto, dacapo_security::EndpointKeys) {
     let mut secret = [0; 64];
     random.fill(&mut secret);
     let keys = endpoint_keys(&secret);
-    ControlCrypto {
+    let crypto = ControlCrypto {
         client: dacapo_security::client_crypto(identity),
         server: dacapo_security::server_crypto(identity),
-        keys: EndpointKeys { reset: keys.reset, token: keys.token },
+        keys: EndpointKeys { reset: keys.reset.clone(), token: keys.token.clone() },
         calendar: None,
         random: random.fork(),
-    }
+    };
+    (crypto, keys)
 }
 
 /// The addresses to listen on when nothing else is said: loopback, of both families where there are

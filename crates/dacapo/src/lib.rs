@@ -11,16 +11,13 @@
 pub mod access;
 mod catalogue;
 pub mod command;
-mod flow_ports;
 pub mod host;
 pub mod inspect;
 mod place;
 pub mod plan;
-mod quic_flows;
 pub mod session;
 pub mod transfer;
 pub mod uri;
-mod xtp_flows;
 
 #[cfg(feature = "emulator")]
 pub use dacapo_emulator as emulator;
@@ -29,13 +26,14 @@ pub use dacapo_safenet_net as safenet_net;
 #[cfg(feature = "xtp-net")]
 pub use dacapo_xtp_net as xtp_net;
 
-pub use catalogue::catalogue;
+pub use catalogue::{Catalogue, catalogue};
 pub use command::{Answer, Command};
 pub use dacapo_base::{Random, Time, failpoint, patience};
 pub use dacapo_core::{Code, Error, Fault};
 pub use dacapo_qos::Attributes;
-pub use dacapo_reactor::{Dial, Dialed, Reactor};
+pub use dacapo_reactor::Reactor;
 pub use dacapo_security::Identity;
+pub use dacapo_transport::entry::{Dial, Dialed};
 pub use dacapo_transport::{SegmentCounts, StatsByKind};
 pub use host::Host;
 pub use inspect::Inspection;
@@ -79,8 +77,8 @@ pub mod offer {
 /// What modules and transports say of themselves, and why they drop packets.
 pub mod spec {
     pub use dacapo_lift::{
-        Catalogue, Cost, DropReason, ModuleSpec, ParamSpec, ParamUnit, Params, Property,
-        TransportSpec,
+        Catalogue, Cost, DropReason, FlowPort, ModuleSpec, ParamSpec, ParamUnit, Params,
+        PortProtocol, Property, TransportSpec,
     };
 }
 

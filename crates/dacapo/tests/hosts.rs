@@ -13,6 +13,7 @@ use dacapo_core::{
 };
 use dacapo_security::Identity;
 use dacapo_sys::poll::Waker;
+use dacapo_transport::entry::{StreamCarrier, StreamListener};
 use dacapo_transport::shm::{self, Shm};
 use dacapo_transport::tcp;
 use dacapo_wire::graph::GraphForm;
@@ -211,18 +212,47 @@ fn a_session_through_shared_memory_delivers_everything() {
     }
 }
 
+/// Finds who is there, and dials so.
+struct Dials(fn(Dial) -> Dialed);
+
+impl StreamCarrier for Dials {
+    fn listen(&mut self, _: &[SocketAddr]) -> std::io::Result<StreamListener> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    fn dial(&mut self, dial: Dial) -> Dialed {
+        (self.0)(dial)
+    }
+
+    fn find(&mut self, remote: SocketAddr) -> bool {
+        Shm::look(remote, &shm::Config::default()).is_ok()
+    }
+}
+
+/// Finds nobody on its host.
+struct FindsNobody;
+
+impl StreamCarrier for FindsNobody {
+    fn listen(&mut self, _: &[SocketAddr]) -> std::io::Result<StreamListener> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    fn dial(&mut self, _: Dial) -> Dialed {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+}
+
 #[test]
 fn what_shared_memory_cannot_open_after_all_goes_over_tcp_and_says_why() {
-    type Dialer = fn(Dial) -> Dialed;
-    let fails_at_once: Dialer = |_| Err(std::io::Error::other("no memory is left"));
-    let fails_later: Dialer = |Dial { mut remote, token, .. }| {
+    let fails_at_once: fn(Dial) -> Dialed = |_| Err(std::io::Error::other("no memory is left"));
+    let fails_later: fn(Dial) -> Dialed = |Dial { mut remote, token, .. }| {
         remote.set_port(remote.port() ^ 1);
         Ok(Box::new(Shm::dial(remote, token, &shm::Config::default())?))
     };
     let ways = [(fails_at_once, "no memory is left"), (fails_later, "nobody listens")];
     for (dialer, why) in ways {
         let [creator, mut participant] = hosts();
-        participant.reactor().set_stream_dialer(shm::SPEC.id, dialer);
+        participant.reactor().set_stream_carrier(shm::SPEC.id, Box::new(Dials(dialer)));
         let (hosts, listen) = ([creator, participant], "127.0.0.1:0".parse().unwrap());
         let played = play_with(hosts, listen, spec_in_memory(), "tcp").unwrap();
         played.assert_all_arrived();
@@ -235,7 +265,7 @@ fn what_shared_memory_cannot_open_after_all_goes_over_tcp_and_says_why() {
 #[test]
 fn who_has_not_found_the_creator_on_this_host_is_refused_what_only_one_host_has() {
     let [creator, mut participant] = hosts();
-    participant.reactor().set_stream_finder(shm::SPEC.id, |_| false);
+    participant.reactor().set_stream_carrier(shm::SPEC.id, Box::new(FindsNobody));
     let listen = "127.0.0.1:0".parse().unwrap();
     let played = play_with([creator, participant], listen, spec_in_memory(), "shm");
     let error = played.err().unwrap();

@@ -67,14 +67,23 @@ impl BindError {
     /// The same words for a protocol that is not UDP, with its name before them.
     #[must_use]
     pub fn of_protocol(&self, name: &str) -> io::Error {
-        let kind = match self {
+        io::Error::new(self.kind(), format!("{name}: {self}"))
+    }
+
+    fn kind(&self) -> io::ErrorKind {
+        match self {
             Self::NoAddress | Self::TooManyAddresses { .. } => io::ErrorKind::InvalidInput,
             Self::InUse { .. } => io::ErrorKind::AddrInUse,
             Self::NotLocal { .. } => io::ErrorKind::AddrNotAvailable,
             Self::Forbidden { .. } => io::ErrorKind::PermissionDenied,
             Self::Other { error, .. } => error.kind(),
-        };
-        io::Error::new(kind, format!("{name}: {self}"))
+        }
+    }
+}
+
+impl From<BindError> for io::Error {
+    fn from(error: BindError) -> Self {
+        Self::new(error.kind(), error)
     }
 }
 
@@ -154,6 +163,16 @@ impl DialError {
     pub fn of_protocol(name: &str, remote: SocketAddr, error: io::Error) -> io::Error {
         let kind = error.kind();
         io::Error::new(kind, format!("{name}: {}", Self::of(remote, error)))
+    }
+}
+
+impl From<DialError> for io::Error {
+    fn from(error: DialError) -> Self {
+        let kind = match &error {
+            DialError::Unreachable { .. } => io::ErrorKind::HostUnreachable,
+            DialError::Other { error, .. } => error.kind(),
+        };
+        Self::new(kind, error)
     }
 }
 

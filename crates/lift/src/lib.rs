@@ -49,6 +49,9 @@ pub use module::{ControlError, Module, TimerId};
 pub use profile::{Neutral, POINTS_MAX, Profile, TransportProfile};
 pub use runner::{Context, Direction, Runner};
 pub use service::{Cost, Figures, PPB, Path, Properties, Service, Setting, Units};
-pub use spec::{ModuleSpec, ParamSpec, ParamUnit, Property, Setup, Stratum, TransportSpec};
+pub use spec::TransportSpec;
+pub use spec::{
+    FlowPort, ModuleSpec, ParamSpec, ParamUnit, PortProtocol, Property, Setup, Stratum,
+};
 pub use touch::{TOUCHED, Touch};
 pub use verdict::{DropReason, Verdict};

@@ -220,6 +220,34 @@ impl ModuleSpec {
     }
 }
 
+/// A protocol of IP that has ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortProtocol {
+    /// RFC 768.
+    Udp,
+    /// RFC 9293.
+    Tcp,
+}
+
+/// The port of a host where flows over a transport are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowPort {
+    /// Whose port it is.
+    pub protocol: PortProtocol,
+    /// How far above that of control it lies, while it is free; 0: the same number, always. Far
+    /// enough that a second host on the next port is not in the way, and below those that systems
+    /// give away by themselves.
+    pub above: u16,
+}
+
+impl FlowPort {
+    /// The port beside this one of control; `None` when there is none so far above.
+    #[must_use]
+    pub fn beside(self, control: u16) -> Option<u16> {
+        control.checked_add(self.above)
+    }
+}
+
 /// The static facts of a transport.
 #[derive(Clone, Copy, Debug)]
 pub struct TransportSpec {
@@ -243,6 +271,11 @@ pub struct TransportSpec {
     /// True when one sender serves several receivers, by a group or by a stream to each; never
     /// chosen for a flow that does not ask for it.
     pub groups: bool,
+    /// The transport that opens it, where it is another use of one: what it sends goes by the
+    /// sockets of that.
+    pub over: Option<&'static TransportSpec>,
+    /// The port where flows over it are waited for; `None`: at none, or at that of what opens it.
+    pub port: Option<FlowPort>,
     /// What it makes of a path, and what it costs.
     pub profile: &'static dyn TransportProfile,
 }

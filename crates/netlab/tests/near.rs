@@ -9,11 +9,12 @@ mod common;
 use common::{config, offer};
 use dacapo_base::{Random, Tolerance};
 use dacapo_core::{Code, Core, CoreEvent, Error, JoinRequest, Port, SessionProvider, SessionSpec};
-use dacapo_netlab::plain_tls;
+use dacapo_netlab::{catalogue, plain_tls};
 use dacapo_reactor::Reactor;
+use dacapo_transport::Transport;
+use dacapo_transport::entry::{Dial, Dialed, StreamCarrier, StreamListener};
 use dacapo_transport::shm;
 use dacapo_transport::udp::{self, Udp};
-use dacapo_transport::{Transport, specs};
 use dacapo_wire::session::FlowOffer;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -33,6 +34,27 @@ impl SessionProvider for Notes {
 
     fn open(&mut self, _: &FlowOffer, _: &JoinRequest) -> Result<Port, String> {
         Err("nobody comes so far".to_owned())
+    }
+}
+
+/// Keeps where it was asked to look, and finds or does not.
+struct Looks {
+    kept: Arc<Mutex<Vec<SocketAddr>>>,
+    is_found: bool,
+}
+
+impl StreamCarrier for Looks {
+    fn listen(&mut self, _: &[SocketAddr]) -> std::io::Result<StreamListener> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    fn dial(&mut self, _: Dial) -> Dialed {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    fn find(&mut self, remote: SocketAddr) -> bool {
+        self.kept.lock().unwrap().push(remote);
+        self.is_found
     }
 }
 
@@ -62,10 +84,7 @@ fn joined(boots: [u8; 2], is_found: bool) -> (Vec<u16>, Vec<SocketAddr>, SocketA
     let mut participant = reactor(2, boots[1]);
     let looks = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&looks);
-    participant.set_stream_finder(shm::SPEC.id, move |remote| {
-        kept.lock().unwrap().push(remote);
-        is_found
-    });
+    participant.set_stream_carrier(shm::SPEC.id, Box::new(Looks { kept, is_found }));
     let udp = Udp::dial(address, &udp::Config::default()).unwrap();
     let peer = participant.connect(Box::new(udp), address).unwrap();
     let mut patience = Tolerance::new(Instant::now(), WATCHDOG);
@@ -89,7 +108,7 @@ fn joined(boots: [u8; 2], is_found: bool) -> (Vec<u16>, Vec<SocketAddr>, SocketA
 #[test]
 fn who_is_found_on_this_host_may_be_offered_what_only_one_host_has() {
     let (transports, looks, address) = joined([7, 7], true);
-    let all: Vec<u16> = specs().iter().map(|spec| spec.id).collect();
+    let all: Vec<u16> = catalogue().transports().iter().map(|spec| spec.id).collect();
     assert_eq!(transports, all);
     assert_eq!(looks, [address], "it was looked for once, where it listens");
 }

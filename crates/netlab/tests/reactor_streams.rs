@@ -16,7 +16,8 @@ use dacapo_core::{
 use dacapo_netlab::plain_tls;
 use dacapo_netlab::traffic::{Pattern, PatternSink, PatternSource, Seen};
 use dacapo_packet::Pool;
-use dacapo_reactor::{Dial, Reactor};
+use dacapo_reactor::Reactor;
+use dacapo_transport::entry::{Dial, Dialed, StreamCarrier, StreamListener};
 use dacapo_transport::stream::Token;
 use dacapo_transport::tcp::{self, Tcp};
 use dacapo_transport::udp::{self, Udp};
@@ -90,6 +91,19 @@ fn gated(ports: Vec<Option<Port>>, gate: &Arc<AtomicBool>) -> Vec<Option<Port>> 
     ports.into_iter().map(behind).collect()
 }
 
+/// Dials so, and listens nowhere.
+struct Dials(Box<dyn FnMut(Dial) -> Dialed + Send>);
+
+impl StreamCarrier for Dials {
+    fn listen(&mut self, _: &[SocketAddr]) -> std::io::Result<StreamListener> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    fn dial(&mut self, dial: Dial) -> Dialed {
+        (self.0)(dial)
+    }
+}
+
 impl Pair {
     fn new(flows: Vec<FlowOffer>, pattern: Pattern) -> Self {
         let mut creator = reactor(1);
@@ -113,10 +127,10 @@ impl Pair {
         };
         creator.core().publish(spec, Box::new(Opens(open))).unwrap();
         let mut participant = reactor(2);
-        participant.set_stream_dialer(tcp::SPEC.id, |Dial { remote, token, .. }| {
-            let tcp = Tcp::dial(remote, token, &tcp::Config::default())?;
-            Ok(Box::new(tcp) as Box<dyn StreamTransport>)
-        });
+        let dials = Dials(Box::new(|Dial { remote, token, .. }| {
+            Ok(Box::new(Tcp::dial(remote, token, &tcp::Config::default())?))
+        }));
+        participant.set_stream_carrier(tcp::SPEC.id, Box::new(dials));
         let (seen, ledgers, failed) = (Vec::new(), BTreeMap::new(), Vec::new());
         let (session, ended, gate) = (None, [false; 2], None);
         Self { creator, participant, address, pattern, seen, session, ledgers, failed, ended, gate }
@@ -416,12 +430,13 @@ fn beside(wrong: Wrong) -> (Pair, Arc<AtomicU64>) {
     let mut pair = Pair::new(flows, many(5_000, 300));
     let asked = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&asked);
-    pair.participant.set_stream_dialer(tcp::SPEC.id, move |Dial { remote, token, .. }| {
+    let dials = Dials(Box::new(move |Dial { remote, token, .. }| {
         let (asked, mut readable) = (Arc::clone(&count), UnixStream::pair()?);
         readable.1.write_all(b"!")?;
         let faulty = Faulty { wrong, token, remote, told: 0, asked, readable };
-        Ok(Box::new(faulty) as Box<dyn StreamTransport>)
-    });
+        Ok(Box::new(faulty))
+    }));
+    pair.participant.set_stream_carrier(tcp::SPEC.id, Box::new(dials));
     pair.connect();
     pair.run(|pair| pair.ledgers.contains_key(&(0, 1)) && pair.ledgers.contains_key(&(1, 1)));
     let ledger = &pair.ledgers[&(0, 1)];

@@ -18,13 +18,13 @@ mod streams;
 mod transports;
 
 pub use load::FULL_PERMILLE;
-pub use streams::{Dial, Dialed};
 
 use dacapo_base::{Time, earlier};
 use dacapo_core::{Code, Core, CoreEvent, DialParams, Error, ListenerId, PeerId};
 use dacapo_io::LastReady;
 use dacapo_sys::clock;
 use dacapo_sys::poll::{EVENTS_MAX, Event, Interest, Poller, Registry};
+use dacapo_transport::entry::{StreamCarrier, StreamListener};
 use dacapo_transport::{Incoming, StatsByKind, StreamTransport, Transport};
 use load::Load;
 use std::io;
@@ -215,24 +215,30 @@ impl Reactor {
         self.streams.attach(&mut self.poller, token, (number, transport), false)
     }
 
-    /// From now on streams of flows over the transport of this number are dialed so; without it
-    /// they cannot be.
-    pub fn set_stream_dialer(
-        &mut self,
-        number: u16,
-        dialer: impl FnMut(Dial) -> Dialed + Send + 'static,
-    ) {
-        self.streams.dialers.insert(number, Box::new(dialer));
+    /// From now on streams of flows over the transport of this number are dialed by this, and a
+    /// peer on this host is looked for by it; without it neither can be.
+    pub fn set_stream_carrier(&mut self, number: u16, carrier: Box<dyn StreamCarrier>) {
+        self.streams.carriers.insert(number, carrier);
     }
 
-    /// From now on a peer on this host is looked for so, at the address of its control port, by the
-    /// transport of this number; without it none is found, and the transport is not used.
-    pub fn set_stream_finder(
+    /// From now on the transport of the number `by` opens the streams of another: those to several
+    /// are opened as any.
+    pub fn set_opened_by(&mut self, number: u16, by: u16) {
+        self.streams.opened_by.insert(number, by);
+    }
+
+    /// Makes what listens for streams beside control, which listens at these addresses; it listens
+    /// once it is given to [`Reactor::listen_streams`].
+    ///
+    /// # Errors
+    /// As [`StreamCarrier::listen`]; `Unsupported` where nothing carries them.
+    pub fn bind_streams(
         &mut self,
         number: u16,
-        finder: impl FnMut(SocketAddr) -> bool + Send + 'static,
-    ) {
-        self.streams.finders.insert(number, Box::new(finder));
+        control: &[SocketAddr],
+    ) -> io::Result<StreamListener> {
+        let carrier = self.streams.carriers.get_mut(&number).ok_or(io::ErrorKind::Unsupported)?;
+        carrier.listen(control)
     }
 
     /// From now on streams that the transport of the number `agreed` cannot open are opened by

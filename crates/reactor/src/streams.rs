@@ -18,14 +18,13 @@ use dacapo_base::{Time, earlier};
 use dacapo_core::{Core, HostLookup, ListenerId, StreamAsk, StreamId, Transmit};
 use dacapo_lift::StreamParams;
 use dacapo_sys::poll::{Event, Interest, Poller};
+use dacapo_transport::entry::StreamCarrier;
 use dacapo_transport::stream::{PATIENCE, Token};
 use dacapo_transport::{
     Incoming, Outgoing, SendError, Sent, StatsByKind, StreamEvent, StreamTransport, TrafficClass,
-    tcp,
 };
 use fallback::{Call, Fallbacks};
 use honesty::{Honesty, lie_in};
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -34,33 +33,8 @@ use std::time::Duration;
 /// How long a stream is waited for at a listener: as long as the core waits.
 const EXPECT_MAX: Duration = Duration::from_secs(10);
 
-/// The number of the transport that opens the streams of another: those to several are opened as
-/// any.
-fn opened_as(transport: u16) -> u16 {
-    if transport == tcp::GROUP_SPEC.id { tcp::SPEC.id } else { transport }
-}
-
-/// What is dialed.
-pub struct Dial {
-    /// Where the peer listens.
-    pub remote: SocketAddr,
-    /// What opens the stream.
-    pub token: Token,
-    /// Who the peer showed itself to be in the control connection, as its cryptography says it. A
-    /// transport that can is to make sure that it is the same.
-    pub identity: Option<Box<dyn Any>>,
-    /// What the flow of the stream is like.
-    pub terms: StreamParams,
-}
-
-/// What dialing a stream gives: a transport that opens it, without waiting for that.
-pub type Dialed = io::Result<Box<dyn StreamTransport>>;
-
 /// Events that a transport is asked for in a turn; the rest is for the next.
 const EVENTS_MAX: usize = 64;
-
-/// True when a stream could be dialed to this address now.
-type Finder = Box<dyn FnMut(SocketAddr) -> bool + Send>;
 
 struct Attached {
     transport: Box<dyn StreamTransport>,
@@ -91,10 +65,10 @@ pub(super) struct Streams {
     transports: BTreeMap<u64, Attached>,
     streams: BTreeMap<StreamId, Stream>,
     by_token: BTreeMap<Token, StreamId>,
-    /// What dials, by the number of the transport.
-    pub dialers: BTreeMap<u16, Box<dyn FnMut(Dial) -> Dialed + Send>>,
-    /// What looks for a peer on this host, by the number of the transport.
-    pub finders: BTreeMap<u16, Finder>,
+    /// What dials, and looks for a peer on this host, by the number of the transport.
+    pub carriers: BTreeMap<u16, Box<dyn StreamCarrier>>,
+    /// The transports that others open, and by which.
+    pub opened_by: BTreeMap<u16, u16>,
     /// What stands in for a transport that could not open a stream.
     pub fallbacks: Fallbacks,
     incoming: Vec<Incoming>,
@@ -135,12 +109,13 @@ impl Streams {
         self.due_at = Some(now);
         match ask {
             StreamAsk::Expect { stream, transport, token, terms } => {
-                let number = opened_as(transport);
+                let number = self.opened_by(transport);
                 let failed = self.expect(now, stream, number, (token, terms)).err();
                 failed.into_iter().for_each(|why| core.handle_stream_closed(now, stream, why));
             }
             StreamAsk::Dial { stream, transport, peer, remote, token, terms } => {
-                let (call, number) = (Call { peer, remote, terms }, opened_as(transport));
+                let call = Call { peer, remote, terms };
+                let number = self.opened_by(transport);
                 self.add(stream, token, number, Some(call));
                 if let Err(why) = self.dial(core, poller, (stream, number), call, key) {
                     self.handle_end(now, core, stream, &why);
@@ -155,6 +130,11 @@ impl Streams {
             }
             StreamAsk::Close { stream } => self.close(core, stream),
         }
+    }
+
+    /// The number of the transport that opens the streams of this one.
+    fn opened_by(&self, transport: u16) -> u16 {
+        self.opened_by.get(&transport).copied().unwrap_or(transport)
     }
 
     /// Runs `body` with the transport of a stream, once it is open.
@@ -200,7 +180,7 @@ impl Streams {
 
     /// Whether a peer is found by a transport of one host.
     pub fn finds(&mut self, look: &HostLookup) -> bool {
-        self.finders.get_mut(&look.transport).is_some_and(|finder| finder(look.remote))
+        self.carriers.get_mut(&look.transport).is_some_and(|carrier| carrier.find(look.remote))
     }
 
     fn add(&mut self, id: StreamId, token: Token, number: u16, call: Option<Call>) {

@@ -28,13 +28,18 @@
 //! whose streams are descriptors are watched and accepted in [`stream::Connections`].
 
 pub mod conformance;
+pub mod entry;
 mod group;
 pub mod inproc;
 mod pass_on;
+mod ports;
 pub mod quic;
+mod repaired;
+#[cfg(test)]
+mod setting;
 pub mod shm;
 pub mod sim;
-mod specs;
+pub mod sockets;
 mod stats;
 pub mod stream;
 pub mod tcp;
@@ -45,7 +50,6 @@ pub mod xtp;
 
 pub use dacapo_lift::{Membership, is_source_specific};
 pub use group::JoinError;
-pub use specs::specs;
 pub use stats::{Drops, SegmentCounts, StatsByKind, StreamCounts, Traffic, TransportStats};
 pub use stream::{StreamEvent, StreamTransport};
 pub use transport::{

@@ -1,11 +1,12 @@
 //! [`Builder`]: what an endpoint is told before it starts.
 
 use super::endpoint::Endpoint;
-use crate::catalogue::with_modules;
+use crate::Catalogue;
 use crate::host::{Host, HostConfig, user_identity};
 use dacapo_core::Error;
 use dacapo_lift::Entry;
 use dacapo_security::Identity;
+use dacapo_transport::entry::TransportEntry;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use std::sync::Arc;
 pub struct Builder {
     config: Option<HostConfig>,
     identity: Option<Identity>,
-    modules: Vec<Entry>,
+    catalogue: Catalogue,
 }
 
 impl Builder {
@@ -29,8 +30,22 @@ impl Builder {
     /// there. Both ends of a flow need it; numbers from 0xF000 on are free for this.
     #[must_use]
     pub fn module(mut self, entry: Entry) -> Self {
-        self.modules.push(entry);
+        self.catalogue.modules.push(entry);
         self
+    }
+
+    /// A transport of the program's own, chosen and named in session files like those that are
+    /// there. Both ends of a flow need it; numbers from 0xF000 on are free for this.
+    #[must_use]
+    pub fn transport(mut self, entry: TransportEntry) -> Self {
+        self.catalogue.transports.push(entry);
+        self
+    }
+
+    /// What flows are composed of, instead of the parts of this build.
+    #[must_use]
+    pub fn catalogue(self, catalogue: Catalogue) -> Self {
+        Self { catalogue, ..self }
     }
 
     /// The identity that others see, instead of this user's.
@@ -48,21 +63,20 @@ impl Builder {
     /// The endpoint.
     ///
     /// # Errors
-    /// As [`Endpoint::new`]; two modules of one name or number, naming both.
+    /// As [`Endpoint::new`]; two parts of a kind of one name or number, naming both.
     pub fn build(self) -> Result<Endpoint, Error> {
-        let catalogue = Arc::new(with_modules(&self.modules)?);
         let config = self.config.map_or_else(HostConfig::from_env, Ok)?;
+        self.catalogue.specs()?;
         let identity = self.identity.map_or_else(user_identity, Ok)?;
-        Endpoint::with_host(Host::of(identity, config, catalogue)?)
+        Endpoint::with_host(Host::of(identity, config, Arc::new(self.catalogue))?)
     }
 }
 
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let modules: Vec<&str> = self.modules.iter().map(|entry| entry.spec.name).collect();
         f.debug_struct("Builder")
             .field("config", &self.config)
-            .field("modules", &modules)
+            .field("transports", &self.catalogue.transports)
             .finish_non_exhaustive()
     }
 }

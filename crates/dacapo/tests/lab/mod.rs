@@ -24,8 +24,8 @@ pub fn catalogue_without(name: &str) -> Catalogue {
 
 /// What a host has that speaks no QUIC for flows.
 pub fn without_quic(catalogue: &Catalogue) -> Catalogue {
-    let others = |id: u16| dacapo_transport::specs().iter().any(|it| it.id == id && !is_quic(it));
-    catalogue.only(|_| true, others)
+    let is_other = |id: u16| catalogue.transport(id).is_some_and(|it| !is_quic(it));
+    catalogue.only(|_| true, is_other)
 }
 
 fn is_quic(spec: &TransportSpec) -> bool {

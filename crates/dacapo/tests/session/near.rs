@@ -3,8 +3,9 @@
 
 use crate::world::{endpoint, serve, unit, uri, watched};
 use dacapo::host::Host;
-use dacapo::{Endpoint, Session};
+use dacapo::{Dial, Dialed, Endpoint, Session};
 use dacapo_security::Identity;
+use dacapo_transport::entry::{StreamCarrier, StreamListener};
 use dacapo_transport::shm;
 
 const UNITS: usize = 500;
@@ -52,10 +53,22 @@ fn carries_all(creator: Session, participant: Session) {
     }
 }
 
+struct FindsNobody;
+
+impl StreamCarrier for FindsNobody {
+    fn listen(&mut self, _: &[std::net::SocketAddr]) -> std::io::Result<StreamListener> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    fn dial(&mut self, _: Dial) -> Dialed {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+}
+
 /// An endpoint that finds nobody on its host.
 fn who_finds_nobody() -> Endpoint {
     let mut host = Host::with_identity(Identity::generate().unwrap()).unwrap();
-    host.reactor().set_stream_finder(shm::SPEC.id, |_| false);
+    host.reactor().set_stream_carrier(shm::SPEC.id, Box::new(FindsNobody));
     Endpoint::with_host(host).unwrap()
 }
 

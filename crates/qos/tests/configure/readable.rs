@@ -142,6 +142,8 @@ static UDP: TransportSpec = TransportSpec {
     streams: false,
     same_host: false,
     groups: false,
+    over: None,
+    port: None,
     profile: &Udp,
 };
 
@@ -161,6 +163,8 @@ static TCP: TransportSpec = TransportSpec {
     streams: true,
     same_host: false,
     groups: false,
+    over: None,
+    port: None,
     profile: &Tcp,
 };
 
@@ -175,6 +179,8 @@ static STUBBORN: TransportSpec = TransportSpec {
     streams: true,
     same_host: false,
     groups: false,
+    over: None,
+    port: None,
     profile: &Tcp,
 };
 

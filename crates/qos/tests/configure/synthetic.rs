@@ -302,6 +302,8 @@ fn transport(random: &mut Random, id: u16) -> &'static TransportSpec {
         streams: any_path,
         same_host: false,
         groups: false,
+        over: None,
+        port: None,
         profile: Box::leak(Box::new(profile)),
     }))
 }

@@ -12,11 +12,12 @@
 //! Invariants: each of both is dialed at most once for a stream; a stream that was open has no
 //! stand-in, because what was sent by it may have been lost.
 
-use super::{Attached, Dial, Streams};
+use super::{Attached, Streams};
 use dacapo_base::{Time, failpoint};
 use dacapo_core::{Core, PeerId, StreamId};
 use dacapo_lift::StreamParams;
 use dacapo_sys::poll::Poller;
+use dacapo_transport::entry::Dial;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
@@ -71,8 +72,8 @@ impl Streams {
         let Some(token) = self.streams.get(&id).map(|stream| stream.token) else { return Ok(()) };
         failpoint!("stream.dial");
         let dial = Dial { remote, token, identity: core.peer_identity(peer), terms };
-        let dialed = match self.dialers.get_mut(&number) {
-            Some(dialer) => dialer(dial),
+        let dialed = match self.carriers.get_mut(&number) {
+            Some(carrier) => carrier.dial(dial),
             None => Err(io::Error::other("this host does not dial them")),
         };
         let attached = dialed.and_then(|it| self.attach(poller, key, (number, it), true));

@@ -3,7 +3,7 @@
 //! The identities behind the keys are of who makes the transport.
 
 use super::Mode;
-use crate::udp;
+use crate::sockets;
 use quinn_proto::crypto::{ClientConfig, HandshakeTokenKey, HmacKey, ServerConfig};
 use quinn_proto::{EndpointConfig, TransportConfig, VarInt};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const INCOMING_BYTES_ALL: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Its sockets.
-    pub udp: udp::Config,
+    pub udp: sockets::Config,
     /// Bytes that a stream takes beyond those that are acknowledged.
     pub send_window: u32,
     /// Bytes that a stream may bring beyond those that are read.
@@ -54,7 +54,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            udp: udp::Config::default(),
+            udp: sockets::Config::default(),
             send_window: 4 << 20,
             recv_window: 4 << 20,
             departures_bytes: 256 * 1024,

@@ -30,6 +30,7 @@
 
 mod config;
 mod datagrams;
+mod entry;
 mod link;
 mod links;
 mod marks;
@@ -39,13 +40,14 @@ mod spec;
 mod watch;
 
 pub use config::{ClientCrypto, Common, Config, DATAGRAM_LEN_MAX, ServerCrypto};
+pub use entry::entries;
 pub use spec::{SPEC, SPEC_DATAGRAM};
 
 use crate::stream::{StreamTransport, Streams, Token, capabilities};
-use crate::udp::DialError;
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport};
 use crate::{TransportStats, pass_on};
 use dacapo_base::Time;
+use dacapo_io::DialError;
 use dacapo_io::Sockets;
 use dacapo_lift::TransportSpec;
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
@@ -109,7 +111,7 @@ impl Quic {
     /// Listens at every address of `addrs`; port 0 takes a free port.
     ///
     /// # Errors
-    /// `InvalidInput` without addresses or with more than [`crate::udp::LISTEN_ADDRS_MAX`]; else
+    /// `InvalidInput` without addresses or with more than [`dacapo_io::LISTEN_ADDRS_MAX`]; else
     /// what the system says, with a text that names the address and what to do.
     pub fn serve(
         addrs: &[SocketAddr],

@@ -8,8 +8,10 @@
 //! control as TCP's); RFC 9221, section 5.
 
 use super::DATAGRAM_LEN_MAX;
-use crate::tcp::spec::{Repaired, rate_with_losses, scale};
-use dacapo_lift::{Cost, Figures, PPB, Property, Setting, TransportProfile, TransportSpec};
+use crate::repaired::{RECORD_LEN, Repaired, rate_with_losses, scale};
+use dacapo_lift::{
+    Cost, Figures, FlowPort, PPB, PortProtocol, Property, Setting, TransportProfile, TransportSpec,
+};
 
 /// The bytes that the network adds to each datagram: Ethernet, IPv4, UDP, and what QUIC puts around
 /// a frame.
@@ -31,12 +33,13 @@ pub static SPEC: TransportSpec = TransportSpec {
         Property::SourceAuthenticity,
         Property::CongestionControl,
     ],
-    // The longest segment that the pool lays out; a record may be longer.
-    datagram_len: 65_000,
+    datagram_len: RECORD_LEN,
     any_path: true,
     streams: true,
     same_host: false,
     groups: false,
+    over: None,
+    port: Some(FlowPort { protocol: PortProtocol::Udp, above: 10_000 }),
     profile: &Repaired {
         // Packets grow to 1,452 bytes when the path takes them.
         segment_len: 1_452 - 35,
@@ -67,6 +70,8 @@ pub static SPEC_DATAGRAM: TransportSpec = TransportSpec {
     streams: true,
     same_host: false,
     groups: false,
+    over: None,
+    port: Some(FlowPort { protocol: PortProtocol::Udp, above: 10_001 }),
     profile: &Unrepaired,
 };
 
@@ -108,7 +113,7 @@ impl TransportProfile for Unrepaired {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::specs::tests::internet;
+    use crate::setting::internet;
 
     const MS: u64 = 1_000_000;
 

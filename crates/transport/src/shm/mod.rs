@@ -24,6 +24,7 @@
 //! Source: design D14; docs/protocol.md, "Streams".
 
 mod config;
+mod entry;
 mod link;
 mod name;
 pub mod ring;
@@ -32,12 +33,13 @@ mod spec;
 mod tests;
 
 pub use config::Config;
+pub use entry::entries;
 pub use link::Link;
 pub use spec::SPEC;
 
 use crate::Capabilities;
 use crate::stream::{self, Connections, Ending, Token, capabilities};
-use crate::udp::LISTEN_ADDRS_MAX;
+use dacapo_io::LISTEN_ADDRS_MAX;
 use dacapo_sys::doorbell::{self, Accepted};
 use dacapo_sys::memory::SharedMemory;
 use std::io;

@@ -28,6 +28,8 @@ pub static SPEC: TransportSpec = TransportSpec {
     streams: true,
     same_host: true,
     groups: false,
+    over: None,
+    port: None,
     profile: &Memory,
 };
 

@@ -20,14 +20,16 @@
 //! Source: RFC 9293; design D7; docs/protocol.md, "Streams".
 
 mod config;
-pub(crate) mod spec;
+mod entry;
+mod spec;
 
 pub use config::Config;
+pub use entry::entries;
 pub use spec::{GROUP_SPEC, SPEC};
 
 use crate::Capabilities;
 use crate::stream::{self, Connection, Connections, Ending, Token, capabilities};
-use crate::udp::{BindError, DialError, LISTEN_ADDRS_MAX};
+use dacapo_io::{BindError, DialError, LISTEN_ADDRS_MAX};
 use dacapo_sys::tcp::{Listener, Stream};
 use std::io;
 use std::net::SocketAddr;

@@ -25,15 +25,16 @@
 //!   address the kernel picks the source by its routes.
 
 mod channel;
-mod config;
+mod entry;
 mod group;
 mod lanes;
 mod recv;
 mod send;
 mod spec;
 
-pub use config::{Config, Groups};
+pub use crate::sockets::{Config, Groups};
 pub use dacapo_io::{BindError, DialError, LISTEN_ADDRS_MAX};
+pub use entry::entries;
 pub use spec::{GROUP_SPEC, SPEC};
 
 use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};

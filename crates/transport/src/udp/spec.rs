@@ -4,7 +4,9 @@
 //!   | Ethernet 14 | IPv4 20 | UDP 8 | datagram |      what a datagram takes of the path's rate
 //! ```
 
-use dacapo_lift::{Cost, Figures, PPB, Property, Setting, TransportProfile, TransportSpec};
+use dacapo_lift::{
+    Cost, Figures, FlowPort, PPB, PortProtocol, Property, Setting, TransportProfile, TransportSpec,
+};
 use dacapo_packet::TRAIN_BYTES_MAX;
 
 /// The bytes that the network adds to each datagram: Ethernet, IPv4 and UDP.
@@ -22,6 +24,8 @@ pub static SPEC: TransportSpec = TransportSpec {
     streams: false,
     same_host: false,
     groups: false,
+    over: None,
+    port: Some(FlowPort { protocol: PortProtocol::Udp, above: 0 }),
     profile: &AsTheNetwork,
 };
 
@@ -37,6 +41,8 @@ pub static GROUP_SPEC: TransportSpec = TransportSpec {
     streams: SPEC.streams,
     same_host: SPEC.same_host,
     groups: true,
+    over: Some(&SPEC),
+    port: None,
     profile: SPEC.profile,
 };
 
@@ -75,7 +81,7 @@ impl TransportProfile for AsTheNetwork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::specs::tests::internet;
+    use crate::setting::internet;
 
     #[test]
     fn figures_are_those_of_the_path_less_headers() {

@@ -2,7 +2,7 @@
 
 use super::label::HEAD_LEN;
 use crate::stream::{PATIENCE, UNCLAIMED_MAX};
-use crate::{DATA_LANES_MAX, udp};
+use crate::{DATA_LANES_MAX, sockets};
 use dacapo_xtp::Timers;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) const BUFFER_LEN: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Its sockets.
-    pub udp: udp::Config,
+    pub udp: sockets::Config,
     /// Bytes that a stream takes beyond those that have arrived, and that it may bring beyond those
     /// that were read.
     pub buffer_len: usize,
@@ -34,7 +34,11 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { udp: udp::Config::default(), buffer_len: BUFFER_LEN, streams_max: DATA_LANES_MAX }
+        Self {
+            udp: sockets::Config::default(),
+            buffer_len: BUFFER_LEN,
+            streams_max: DATA_LANES_MAX,
+        }
     }
 }
 

@@ -32,6 +32,7 @@
 mod clock;
 mod config;
 mod datagrams;
+mod entry;
 mod label;
 mod link;
 mod links;
@@ -42,6 +43,7 @@ mod send;
 mod spec;
 
 pub use config::{Config, DATAGRAM_LEN_MAX};
+pub use entry::entries;
 pub use label::{HEAD_LEN, TYPE_XTP, head, label_of};
 pub use spec::{SPEC, SPEC_DATAGRAM};
 
@@ -114,7 +116,7 @@ impl Xtp {
     /// associations: seed it from the system.
     ///
     /// # Errors
-    /// `InvalidInput` without addresses or with more than [`crate::udp::LISTEN_ADDRS_MAX`]; else
+    /// `InvalidInput` without addresses or with more than [`dacapo_io::LISTEN_ADDRS_MAX`]; else
     /// what the system says, with a text that names the address and what to do.
     pub fn serve(
         addrs: &[SocketAddr],

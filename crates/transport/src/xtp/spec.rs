@@ -11,8 +11,10 @@
 
 use super::DATAGRAM_LEN_MAX;
 use super::config::BUFFER_LEN;
-use crate::tcp::spec::{Repaired, rate_with_losses, scale};
-use dacapo_lift::{Cost, Figures, PPB, Property, Setting, TransportProfile, TransportSpec};
+use crate::repaired::{RECORD_LEN, Repaired, rate_with_losses, scale};
+use dacapo_lift::{
+    Cost, Figures, FlowPort, PPB, PortProtocol, Property, Setting, TransportProfile, TransportSpec,
+};
 
 /// What the network, the label and XTP add to the data of a packet.
 const HEADS_LEN: u64 = 14 + 20 + 8 + 5 + 32;
@@ -26,12 +28,13 @@ pub static SPEC: TransportSpec = TransportSpec {
     id: 11,
     summary: "datagrams as records of an XTP stream: none lost, all in order, at the flow's rate",
     properties: &[Property::Boundaries, Property::Order, Property::NoDuplicates, Property::NoLoss],
-    // The longest segment that the pool lays out; a record may be longer.
-    datagram_len: 65_000,
+    datagram_len: RECORD_LEN,
     any_path: true,
     streams: true,
     same_host: false,
     groups: false,
+    over: None,
+    port: Some(FlowPort { protocol: PortProtocol::Udp, above: 10_002 }),
     profile: &Repaired {
         segment_len: SEGMENT_LEN,
         segment_on_wire: SEGMENT_LEN + HEADS_LEN,
@@ -53,6 +56,8 @@ pub static SPEC_DATAGRAM: TransportSpec = TransportSpec {
     streams: true,
     same_host: false,
     groups: false,
+    over: None,
+    port: Some(FlowPort { protocol: PortProtocol::Udp, above: 10_003 }),
     profile: &Unrepaired,
 };
 
@@ -110,7 +115,7 @@ fn overtaken_ppb(setting: &Setting) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::specs::tests::internet;
+    use crate::setting::internet;
     use crate::tcp;
     use dacapo_lift::Path;
 

@@ -16,7 +16,7 @@
 use super::finding::Finding;
 use super::identity;
 use crate::progress::Progress;
-use dacapo::host::flow_ports;
+use dacapo::spec::PortProtocol;
 use dacapo_sys::udp::{Config, Socket};
 use std::fs::DirBuilder;
 use std::io;
@@ -75,36 +75,42 @@ enum Holder {
 /// The findings for this port.
 pub fn examine(port: u16, progress: &mut Progress) -> Vec<Finding> {
     let families = [Family::V4, Family::V6];
-    let udp = families.map(|family| try_udp(family, port));
-    let tcp = families.map(|family| try_tcp(family, port));
+    let udp = families.map(|family| try_port(PortProtocol::Udp, family, port));
     let held = families.iter().zip(&udp).filter(|(_, tried)| is_held(tried));
     let holders = ask(&held.map(|(family, _)| *family).collect::<Vec<_>>(), port, progress);
     let holder = |family: Family| {
         holders.iter().find(|(known, _)| *known == family).map_or(Holder::Other, |it| it.1)
     };
-    let judged = families.iter().zip(udp.iter().zip(&tcp)).map(|(family, (udp, tcp))| {
-        let holder = holder(*family);
-        [judge("udp", *family, port, udp, holder), judge("tcp", *family, port, tcp, holder)]
+    let catalogue = dacapo::catalogue();
+    let ports = catalogue.transports().iter().filter_map(|spec| Some((spec.name, spec.port?)));
+    let (control, flows): (Vec<_>, Vec<_>) = ports.partition(|(_, at)| at.above == 0);
+    let control = families.into_iter().flat_map(|family| {
+        let holder = holder(family);
+        control.iter().map(move |(transport, at)| {
+            judge(transport, family, port, &try_port(at.protocol, family, port), holder)
+        })
     });
-    let control: Vec<Finding> = judged.flatten().collect();
     let flows = families.into_iter().flat_map(|family| {
         let holder = is_held(&udp[family as usize]).then(|| holder(family));
-        flow_ports(port).map(|(transport, flows)| {
-            let tried = flows.map(|flows| (flows, try_udp(family, flows)));
+        flows.iter().map(move |(transport, at)| {
+            let tried = at.beside(port).map(|it| (it, try_port(at.protocol, family, it)));
             judge_flows(transport, family, port, tried, holder)
         })
     });
-    control.into_iter().chain(flows).collect()
+    control.chain(flows).collect()
 }
 
-fn try_udp(family: Family, port: u16) -> io::Result<()> {
-    Socket::bind(SocketAddr::new(family.any(), port), &Config::default()).map(drop)
-}
-
-/// A listener at every IPv6 address takes IPv4 as well, so there one at loopback must do.
-fn try_tcp(family: Family, port: u16) -> io::Result<()> {
-    let ip = if family == Family::V4 { family.any() } else { family.loopback() };
-    TcpListener::bind(SocketAddr::new(ip, port)).map(drop)
+/// A listener of TCP at every IPv6 address takes IPv4 as well, so there one at loopback must do.
+fn try_port(protocol: PortProtocol, family: Family, port: u16) -> io::Result<()> {
+    match protocol {
+        PortProtocol::Udp => {
+            Socket::bind(SocketAddr::new(family.any(), port), &Config::default()).map(drop)
+        }
+        PortProtocol::Tcp => {
+            let ip = if family == Family::V4 { family.any() } else { family.loopback() };
+            TcpListener::bind(SocketAddr::new(ip, port)).map(drop)
+        }
+    }
 }
 
 fn is_held(tried: &io::Result<()>) -> bool {

@@ -1,8 +1,8 @@
-//! What a UDP transport is asked for.
+//! [`Config`]: how sockets are set that carry datagrams, of whichever transport.
 
 use dacapo_sys::udp;
 
-/// What a UDP transport is asked for.
+/// How sockets are set that carry datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Send trains in one call where the kernel can; false forces a call per datagram.
