@@ -191,6 +191,48 @@ fn a_transport_that_no_host_opens_is_refused_and_not_replaced() {
     assert!(said.contains("allowed: \"udp\", \"tcp\""), "{said}");
 }
 
+#[test]
+fn a_transport_is_one_of_the_catalogue_and_carries_what_its_specification_says() {
+    let plan = |rest: &str, from: &str| {
+        let text = format!(
+            "[session]\nname = \"s\"\n[[flow]]\nname = \"f\"\nfrom = \"{from}\"\n\
+             source = {{ raw = true }}\nbound = \"1 Mbit/s\"\n{rest}\n"
+        );
+        let plan = Plan::parse(&text, "s.toml", &Assumptions::default());
+        plan.map_err(|errors| errors.to_string())
+    };
+    let transport = |rest: &str| plan(rest, "creator").unwrap().offers().next().unwrap().transport;
+    let error = |rest: &str, from: &str| plan(rest, from).unwrap_err();
+    let unknown = error("transport = \"upd\"", "creator");
+    assert!(unknown.contains("s.toml:8: flow[0].transport: \"upd\": this host opens no such"));
+    assert!(unknown.contains("(did you mean \"udp\"?)"), "{unknown}");
+    let allowed = "\"udp\", \"tcp\", \"tcp-multicast\", \"shm\", \"quic\", \"quic-datagram\", \
+                   \"xtp\", \"xtp-datagram\"";
+    for gone in ["inproc", "udp-multicast"] {
+        let gone = error(&format!("transport = \"{gone}\""), "creator");
+        assert!(gone.contains(allowed), "{gone}");
+    }
+    let group = "multicast = \"239.1.2.3:5004\"";
+    let graph = "graph = [\"segment\", \"sequence\"]";
+    for way in ["", "transport = \"udp\""] {
+        assert_eq!(transport(&format!("{group}\n{graph}\n{way}")), 6, "{way}");
+    }
+    for stream in ["tcp", "quic", "tcp-multicast"] {
+        let wrong = error(&format!("{group}\n{graph}\ntransport = \"{stream}\""), "creator");
+        assert!(
+            wrong.contains(
+                "s.toml:8: flow[0].multicast: a group gets no byte stream, which line 10"
+            ),
+            "{wrong}"
+        );
+        assert!(wrong.contains("only without transport, or with \"udp\""), "{wrong}");
+    }
+    assert_eq!(transport("transport = \"tcp-multicast\""), 10);
+    let back = error("transport = \"tcp-multicast\"", "participant");
+    assert!(back.contains("nobody to send to but the creator"), "{back}");
+    assert!(back.contains("\"tcp\", or from = \"creator\""), "{back}");
+}
+
 /// One flow of sound, 1.536 Mbit/s, that may lose less than the path does.
 fn sound(rest: &str, attributes: &str) -> String {
     format!(

@@ -82,7 +82,7 @@ pub use schema::schema;
 pub use session_file::{
     Flawed, FlowSpec, MAX_ATTRIBUTES, MAX_FILE_LEN, MAX_FLOWS, MAX_GIVE_UP_NS, MAX_MODULES,
     MAX_NAME_LEN, MAX_PARAMS, MAX_UNIT_LEN, ModuleUse, Param, Passes, Role, SessionFile, Source,
-    StreamKind, StreamSelector, TestMedia, TransportKind, is_name,
+    StreamKind, StreamSelector, TestMedia, is_name,
 };
 pub use spanned::Spanned;
 pub use text_error::{MAX_TEXT_LEN, TextError};

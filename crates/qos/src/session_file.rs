@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use toml_edit::{Document, TomlError};
 
-pub use flow::{FlowSpec, Role, TransportKind};
+pub use flow::{FlowSpec, Role};
 pub(crate) use graph::MAX_PARAM_TEXT_LEN;
 pub use graph::{ModuleUse, Param};
 pub use source::{Passes, Source, StreamKind, StreamSelector, TestMedia};

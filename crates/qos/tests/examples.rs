@@ -67,7 +67,7 @@ fn the_pinned_graph_that_two_way_shows_as_a_comment_can_be_used() {
         .fold(text, |text, key| text.replace(&format!("#   {key} = "), &format!("{key} = ")));
     let file = SessionFile::parse(&pinned, "two-way.toml").unwrap();
     assert_eq!(file.flows[0].graph.as_ref().unwrap().len(), 3);
-    assert_eq!(file.flows[0].transport.unwrap().name(), "udp");
+    assert_eq!(file.flows[0].transport.as_ref().unwrap().value, "udp");
     assert_eq!(file.flows[0].multicast.unwrap().value, "239.1.2.3:5004".parse().unwrap());
 }
 

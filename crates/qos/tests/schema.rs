@@ -175,7 +175,7 @@ fn what_is_wrong_for_the_reader_is_wrong_for_the_schema() {
         ("window = 8", "window = [8]"),
         ("window = 8", "Window = 8"),
         ("module = ", "modul = "),
-        ("\"udp\"", "\"inproc\""),
+        ("\"udp\"", "\"in proc\""),
         ("\"150 ms\"", "\"150\""),
         ("delay = { max", "delay = { min"),
         ("loss = 0.001", "loss = 1.001"),

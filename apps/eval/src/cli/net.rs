@@ -1,9 +1,12 @@
 //! The arguments of `bench net`.
 
 use super::{parse_duration, parse_len, parse_place};
+use clap::builder::PossibleValue;
 use clap::{ArgGroup, Args, ValueEnum};
 use dacapo::Place;
+use dacapo::spec::{Property, TransportSpec};
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// Far ends of a run at most.
@@ -36,7 +39,7 @@ pub struct BenchNetArgs {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = NetWhat::All)]
     pub what: NetWhat,
     /// What is below the graph.
-    #[arg(long, short, value_name = "T", value_enum, default_value_t = NetTransport::Udp)]
+    #[arg(long, short, value_name = "T", value_enum, default_value_t = NetTransport::usual())]
     pub transport: NetTransport,
     /// The group and the port that are sent to over udp-multicast. Usually a transient one of
     /// 239.255.0.0/16 or ff15::/16.
@@ -117,7 +120,7 @@ impl BenchNetArgs {
         if self.far_ends() > 1 && !is_shared {
             return Err("several far ends need --transport udp-multicast or tcp-multicast");
         }
-        if self.group.is_some() && self.transport != NetTransport::UdpMulticast {
+        if self.group.is_some() && !self.transport.has_group() {
             return Err("--group needs --transport udp-multicast");
         }
         if self.group.is_some_and(is_wrong) {
@@ -151,33 +154,44 @@ pub enum NetWhat {
     Latency,
 }
 
-/// What can be below a graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum NetTransport {
-    /// Datagrams.
-    Udp,
-    /// A byte stream for each flow.
-    Tcp,
-    /// Shared memory for each flow, on one host.
-    Shm,
-    /// An encrypted stream for each flow.
-    Quic,
-    /// Encrypted datagrams.
-    QuicDatagram,
-    /// A stream of XTP for each flow.
-    Xtp,
-    /// Messages of XTP that are sent once.
-    XtpDatagram,
-    /// Datagrams to a group: each once for all far ends.
-    UdpMulticast,
-    /// A byte stream to each far end, from one source.
-    TcpMulticast,
+/// What can be below a graph: a transport of the catalogue. Usually the first, which goes beside
+/// control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NetTransport(pub &'static TransportSpec);
+
+/// All of the catalogue.
+static TRANSPORTS: LazyLock<Vec<NetTransport>> = LazyLock::new(|| {
+    dacapo::catalogue().transports().iter().map(|spec| NetTransport(spec)).collect()
+});
+
+impl ValueEnum for NetTransport {
+    fn value_variants<'a>() -> &'a [Self] {
+        &TRANSPORTS
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name).help(self.0.summary))
+    }
 }
 
 impl NetTransport {
+    fn usual() -> Self {
+        TRANSPORTS[0]
+    }
+
     /// Whether a flow over it is sent once for all far ends.
     pub fn is_shared(self) -> bool {
-        matches!(self, Self::UdpMulticast | Self::TcpMulticast)
+        self.0.groups
+    }
+
+    /// Whether it sends to a group that has an address.
+    pub fn has_group(self) -> bool {
+        self.0.groups && !self.0.streams
+    }
+
+    /// Whether it gives this to a graph.
+    pub fn gives(self, property: Property) -> bool {
+        self.0.properties.contains(&property)
     }
 }
 

@@ -19,6 +19,7 @@
 use super::session::graph;
 use crate::cli::{NetDirection, NetTransport, NetWait, net_word};
 use clap::ValueEnum;
+use dacapo::spec::Property;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -97,17 +98,11 @@ pub struct Ask {
 impl Ask {
     /// The bound of each flow, in bit/s; none where the transport keeps the pace.
     pub fn bound_bps(&self) -> Option<u64> {
-        match self.transport {
-            NetTransport::Udp
-            | NetTransport::UdpMulticast
-            | NetTransport::Xtp
-            | NetTransport::XtpDatagram => Some(self.rate_bps.unwrap_or(UDP_BPS)),
-            NetTransport::TcpMulticast => Some(self.rate_bps.unwrap_or(TCP_MULTICAST_BPS)),
-            NetTransport::Tcp
-            | NetTransport::Shm
-            | NetTransport::Quic
-            | NetTransport::QuicDatagram => self.rate_bps,
+        if self.transport.gives(Property::CongestionControl) {
+            let is_stream_to_several = self.transport.is_shared();
+            return self.rate_bps.or(is_stream_to_several.then_some(TCP_MULTICAST_BPS));
         }
+        Some(self.rate_bps.unwrap_or(UDP_BPS))
     }
 
     /// The names of the flows that the near end sends, and of those that it receives.
@@ -244,11 +239,15 @@ fn check(allowed: std::ops::RangeInclusive<u64>, found: u64, what: &str) -> Resu
 pub mod tests {
     use super::*;
 
+    pub fn named(name: &str) -> NetTransport {
+        NetTransport::from_str(name, false).unwrap()
+    }
+
     pub fn ask() -> Ask {
         Ask {
             id: 7,
             run: Run::Bulk,
-            transport: NetTransport::Udp,
+            transport: named("udp"),
             graph: graph("segment,sequence").unwrap(),
             direction: NetDirection::Both,
             flows: 2,
@@ -263,7 +262,7 @@ pub mod tests {
 
     fn to_several() -> Ask {
         let join = Some(Join { port: 40_001, session: "net-1".to_owned() });
-        let (transport, direction) = (NetTransport::UdpMulticast, NetDirection::Up);
+        let (transport, direction) = (named("udp-multicast"), NetDirection::Up);
         Ask { transport, direction, join, ..ask() }
     }
 

@@ -197,13 +197,13 @@ pub fn read_head(unit: &[u8]) -> Option<(u64, u64)> {
 mod tests {
     use super::super::ask::{Ask, Run};
     use super::*;
-    use crate::cli::{NetDirection, NetTransport, NetWait};
+    use crate::cli::{NetDirection, NetWait};
 
     fn ask(unit_len: u32) -> Ask {
         Ask {
             id: 1,
             run: Run::Bulk,
-            transport: NetTransport::Udp,
+            transport: crate::net::ask::tests::named("udp"),
             graph: String::new(),
             direction: NetDirection::Up,
             flows: 1,

@@ -25,7 +25,7 @@ mod sums;
 
 use super::child::Child;
 use crate::app::{config_from_env, interrupted};
-use crate::cli::{BenchNetArgs, NetTransport, NetWhat, or_usage};
+use crate::cli::{BenchNetArgs, NetWhat, or_usage};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Progress;
@@ -34,6 +34,7 @@ use dacapo::Plan;
 use dacapo::Random;
 use dacapo::host::HostConfig;
 use dacapo::plan::Assumptions;
+use dacapo::spec::Property;
 use dacapo_sys::signal::{Signal, Signals};
 use figures::{Bulk, Delay, Report};
 use flow::Pulse;
@@ -122,7 +123,7 @@ fn host_config(args: &BenchNetArgs) -> Result<HostConfig, Failure> {
 /// What is asked for a measurement of throughput; a graph that cannot be is found here.
 fn question(args: &BenchNetArgs) -> Result<Ask, Failure> {
     let wrong = |text: String| Failure::new(Exit::Invalid, "bench net --graph", text);
-    let is_group = args.transport == NetTransport::UdpMulticast;
+    let is_group = args.transport.has_group();
     // Which one does not matter yet: the one that is sent to is of the family of its source.
     let group = is_group.then_some(SocketAddr::from((Ipv4Addr::new(239, 255, 0, 1), 5_004)));
     let audience = Audience { participants: args.far_ends(), group };
@@ -147,16 +148,23 @@ fn question(args: &BenchNetArgs) -> Result<Ask, Failure> {
         let plan = Plan::parse(&file, "graph", &assumptions);
         plan.map(|_| ask).map_err(|errors| session::problems(&errors))
     };
-    match (&args.graph, args.transport) {
-        (Some(graph), _) => ask(graph),
-        (None, NetTransport::Udp | NetTransport::UdpMulticast | NetTransport::QuicDatagram) => {
-            ask("segment,sequence")
-        }
-        (None, NetTransport::XtpDatagram) => ask("segment"),
+    // What cuts units, and with it what sorts what may overtake.
+    let (cut, sort) = (by_function("segmentation"), by_function("ordering"));
+    match &args.graph {
+        Some(graph) => ask(graph),
+        None if !args.transport.gives(Property::Order) => ask(&format!("{cut},{sort}")),
+        None if !args.transport.gives(Property::NoLoss) => ask(cut),
         // What does not fit a record is cut.
-        (None, _) => ask("").or_else(|_| ask("segment")),
+        None => ask("").or_else(|_| ask(cut)),
     }
     .map_err(wrong)
+}
+
+/// The first module of a function.
+fn by_function(function: &str) -> &'static str {
+    let catalogue = dacapo::catalogue();
+    let mut all = catalogue.entries().iter().map(|entry| entry.spec);
+    all.find(|spec| spec.function == function).map_or("", |spec| spec.name)
 }
 
 /// A near end at work.

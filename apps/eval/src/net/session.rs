@@ -73,7 +73,7 @@ impl Ask {
     /// What is below the graph, and where it leads.
     fn way(&self, audience: &Audience) -> String {
         match audience.group {
-            Some(group) => format!("transport = \"udp\"\nmulticast = \"{group}\"\n"),
+            Some(group) => format!("multicast = \"{group}\"\n"),
             None => format!("transport = \"{}\"\n", net_word(self.transport)),
         }
     }
@@ -124,7 +124,8 @@ pub fn graph(text: &str) -> Result<String, String> {
 mod tests {
     use super::super::ask::tests::ask;
     use super::*;
-    use crate::cli::{NetDirection, NetTransport};
+    use crate::cli::NetDirection;
+    use crate::net::ask::tests::named;
 
     #[test]
     fn the_flows_of_a_run_are_those_that_were_asked_for() {
@@ -140,8 +141,7 @@ mod tests {
     #[test]
     fn what_is_sent_once_for_several_comes_from_who_owns_the_session() {
         let group = Some("239.255.1.2:5004".parse().unwrap());
-        for (transport, group) in
-            [(NetTransport::UdpMulticast, group), (NetTransport::TcpMulticast, None)]
+        for (transport, group) in [(named("udp-multicast"), group), (named("tcp-multicast"), None)]
         {
             let asked = Ask { transport, direction: NetDirection::Up, ..ask() };
             let text = asked.session_file("net-1", &Audience { participants: 3, group }).unwrap();

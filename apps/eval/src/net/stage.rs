@@ -11,7 +11,6 @@
 use super::ask::Ask;
 use super::asked::Asked;
 use super::session::Audience;
-use crate::cli::NetTransport;
 use crate::exit::{Exit, Failure};
 use dacapo::Random;
 use dacapo::{Creator, Endpoint};
@@ -38,10 +37,8 @@ impl Stage {
     pub fn new(asked: &[Asked], ask: &Ask, group: Option<SocketAddr>) -> Result<Self, Failure> {
         let at = source(asked)?;
         let mut names = super::random()?;
-        let group = match ask.transport {
-            NetTransport::UdpMulticast => Some(group.unwrap_or_else(|| any_group(at, &mut names))),
-            _ => None,
-        };
+        let is_group = ask.transport.has_group();
+        let group = is_group.then(|| group.unwrap_or_else(|| any_group(at, &mut names)));
         if let Some(group) = group.filter(|group| group.is_ipv4() != at.is_ipv4()) {
             let text = format!("{group} and {}, the source, are not of one family", at.ip());
             return Err(Failure::new(Exit::Invalid, "bench net --group", text));

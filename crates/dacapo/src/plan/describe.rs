@@ -12,10 +12,9 @@
 use super::choice::Chosen;
 use super::media::Origin;
 use super::{Flow, Plan, graph};
-use dacapo_lift::Catalogue;
+use dacapo_lift::{Catalogue, TransportSpec};
 use dacapo_media::Format;
 use dacapo_qos::{Passes, format_duration, format_rate, format_size};
-use dacapo_transport::{tcp, udp};
 use dacapo_wire::session::Direction;
 use std::fmt::Write;
 
@@ -58,9 +57,12 @@ fn describe_flow(flow: &Flow, catalogue: &Catalogue, text: &mut String) {
         format_size(u64::from(offer.unit_len_max)),
         if layout.segmented { ", cut to fit" } else { "" },
     );
-    let paced = [udp::SPEC.id, udp::GROUP_SPEC.id, tcp::GROUP_SPEC.id];
+    // A stream to one takes what its other end reads; anything else is sent at a pace.
+    let is_paced = |it: &TransportSpec| !it.streams || it.groups;
     let bound = match offer.bound_bps {
-        0 if paced.contains(&offer.transport) => "at most what the core allows".to_owned(),
+        0 if catalogue.transport(offer.transport).is_some_and(is_paced) => {
+            "at most what the core allows".to_owned()
+        }
         0 => "as fast as the network allows".to_owned(),
         bound => format!("at most {}", format_rate(bound)),
     };

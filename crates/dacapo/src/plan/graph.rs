@@ -6,10 +6,11 @@
 //! ```
 
 use super::Place;
-use dacapo_lift::{Catalogue, Graph, Illegal, ModuleSpec, Node, ParamSpec, ParamUnit, Params};
+use dacapo_lift::{
+    Catalogue, Graph, Illegal, ModuleSpec, Node, ParamSpec, ParamUnit, Params, TransportSpec,
+};
 use dacapo_qos::configure::Pins;
-use dacapo_qos::{ModuleUse, Param, Problem, Spanned, Value, nearest};
-use dacapo_transport::udp::GROUP_SPEC;
+use dacapo_qos::{ModuleUse, Param, Problem, Role, Spanned, Value, nearest};
 
 /// Looks up modules, parameters and the transport; none when one of them is wrong.
 pub(super) fn read(
@@ -24,29 +25,63 @@ pub(super) fn read(
             nodes.filter_map(|(at, module)| read_module(place, at, module, catalogue, problems));
         Graph { nodes: nodes.collect() }
     });
-    let transport = match place.spec.multicast {
-        Some(_) => Some(GROUP_SPEC.id),
-        None => read_transport(place, catalogue, problems),
-    };
+    let transport = read_transport(place, catalogue, problems);
     (problems.len() == before).then_some(Pins { graph, transport })
 }
 
+/// The transport that is named, or the one by which that, or any, sends to a group.
 fn read_transport(
     place: Place<'_>,
     catalogue: &Catalogue,
     problems: &mut Vec<Problem>,
 ) -> Option<u16> {
-    place.spec.transport.as_ref().and_then(|transport| {
-        let name = transport.value.name();
-        let found = catalogue.transport_by_name(name).map(|spec| spec.id);
-        if found.is_none() {
-            let names: Vec<&str> = catalogue.transports().iter().map(|spec| spec.name).collect();
-            let what = format!("\"{name}\": this host opens no such transport");
-            let problem = place.session.problem(transport, place.key("transport"), what);
-            problems.push(problem.allowed(list(&names)));
-        }
-        found
-    })
+    let named = match &place.spec.transport {
+        Some(name) => Some(named_transport(place, name, catalogue, problems)?),
+        None => None,
+    };
+    let Some(group) = &place.spec.multicast else { return named.map(|spec| spec.id) };
+    let is_way = |spec: &TransportSpec| match named {
+        Some(named) => spec.over == Some(named),
+        None => true,
+    };
+    let mut ways = catalogue.transports().iter().filter(|spec| spec.groups && !spec.streams);
+    let found = ways.find(|spec| is_way(spec)).map(|spec| spec.id);
+    if found.is_none() {
+        let line = place.spec.transport.as_ref().map_or(group.line, |name| name.line);
+        let what = format!("a group gets no byte stream, which line {line} asks for");
+        let over = catalogue.transports().iter().filter(|spec| spec.groups && !spec.streams);
+        let names: Vec<&str> = over.filter_map(|spec| Some(spec.over?.name)).collect();
+        let problem = place.session.problem(group, place.key("multicast"), what);
+        problems.push(problem.allowed(format!("only without transport, or with {}", list(&names))));
+    }
+    found
+}
+
+fn named_transport(
+    place: Place<'_>,
+    name: &Spanned<String>,
+    catalogue: &Catalogue,
+    problems: &mut Vec<Problem>,
+) -> Option<&'static TransportSpec> {
+    // What sends datagrams to a group is named by the group.
+    let is_named = |spec: &&&'static TransportSpec| !spec.groups || spec.streams;
+    let all = catalogue.transports().iter().filter(is_named);
+    let names: Vec<&str> = all.map(|spec| spec.name).collect();
+    let found = catalogue.transport_by_name(name).filter(|spec| is_named(&spec));
+    let Some(spec) = found else {
+        let what =
+            format!("\"{}\": this host opens no such transport{}", **name, hint(name, &names));
+        let problem = place.session.problem(name, place.key("transport"), what);
+        problems.push(problem.allowed(list(&names)));
+        return None;
+    };
+    if spec.groups && place.spec.from.value == Role::Participant {
+        let what = "a participant has nobody to send to but the creator";
+        let problem = place.session.problem(name, place.key("transport"), what);
+        let one = spec.over.map_or("another", |over| over.name);
+        problems.push(problem.allowed(format!("\"{one}\", or from = \"creator\"")));
+    }
+    Some(spec)
 }
 
 fn read_module(

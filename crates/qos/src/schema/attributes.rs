@@ -103,7 +103,7 @@ fn value(key: AttributeKey, generator: &mut SchemaGenerator) -> Value {
 mod tests {
     use super::*;
     use crate::path::PathPreset;
-    use crate::session_file::{Role, TransportKind};
+    use crate::session_file::Role;
     use crate::word::Word;
 
     /// The words that a type derives, each with a description.
@@ -118,7 +118,6 @@ mod tests {
     fn words_are_those_of_the_reader() {
         assert_eq!(derived::<AttributeKey>(), AttributeKey::ALL.map(AttributeKey::name));
         assert_eq!(derived::<Role>(), Role::words());
-        assert_eq!(derived::<TransportKind>(), TransportKind::words());
         assert_eq!(derived::<PathPreset>(), PathPreset::words());
     }
 

@@ -15,7 +15,6 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use crate::path::{PathKey, PathPreset};
 use crate::session_file::{
     MAX_FLOWS, MAX_MODULES, MAX_PARAM_TEXT_LEN, MAX_PARAMS, MAX_TITLE_LEN, Passes, Role, TestMedia,
-    TransportKind,
 };
 
 use super::attributes::AttributesTable;
@@ -80,9 +79,10 @@ struct FlowTable {
     /// attributes.
     #[schemars(length(max = MAX_MODULES))]
     graph: Option<Vec<ModuleUse>>,
-    /// The T-module; left out, it is chosen from the attributes.
-    transport: Option<TransportKind>,
-    /// The multicast group and the port that it is sent to over UDP, once for all participants,
+    /// The T-module, of those that `dacapo modules` lists; left out, it is chosen from the
+    /// attributes.
+    transport: Option<Name>,
+    /// The multicast group and the port that it is sent to once for all participants,
     /// such as "239.1.2.3:5004" or "[ff15::1:2]:5004"; only from the creator.
     multicast: Option<String>,
     /// The flow never sends faster than this; above 0.

@@ -26,7 +26,7 @@ use crate::units::{format_duration, format_rate};
 use std::net::SocketAddr;
 
 use super::attributes::AttributePlaces;
-use super::flow::{Role, TransportKind};
+use super::flow::Role;
 use super::reader::Section;
 use super::source::Source;
 
@@ -35,7 +35,6 @@ pub(super) struct Parts<'a> {
     pub(super) section: &'a Section<'a>,
     pub(super) from: Option<Spanned<Role>>,
     pub(super) source: Option<&'a Spanned<Source>>,
-    pub(super) transport: Option<Spanned<TransportKind>>,
     pub(super) multicast: Option<Spanned<SocketAddr>>,
     pub(super) bound: Option<Spanned<u64>>,
     pub(super) playout: Option<Spanned<u64>>,
@@ -91,24 +90,15 @@ impl Parts<'_> {
     }
 }
 
-/// A group gets datagrams, and from one sender.
+/// A group gets units from one sender.
 fn check_group(parts: &Parts<'_>, problems: &mut Problems<'_>) {
     let is_from_participant = parts.from.is_some_and(|from| from.value == Role::Participant);
-    let is_shared = parts.transport.is_some_and(|it| it.value == TransportKind::TcpMulticast);
-    if is_shared && is_from_participant {
-        let what = "a participant has nobody to send to but the creator";
-        parts.report("transport", what, "\"tcp\", or from = \"creator\"", problems);
-    }
     if parts.multicast.is_none() {
         return;
     }
     if is_from_participant {
         let what = "each participant would send to the group";
         parts.report("multicast", what, "only with from = \"creator\"", problems);
-    }
-    if let Some(transport) = parts.transport.filter(|it| it.value != TransportKind::Udp) {
-        let what = format!("a group gets no byte stream, which line {} asks for", transport.line);
-        parts.report("multicast", what, "only without transport, or with \"udp\"", problems);
     }
 }
 

@@ -28,29 +28,6 @@ pub enum Role {
     Participant,
 }
 
-/// The T-module that carries a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
-#[schemars(rename_all = "kebab-case")]
-pub enum TransportKind {
-    /// Datagrams: what is lost stays lost, unless a module repairs it.
-    Udp,
-    /// A byte stream: nothing is lost and all comes in order, however long it takes.
-    Tcp,
-    /// Memory that both ends share: between two processes of one user on one host.
-    Shm,
-    /// A byte stream to each participant, from one source: who is too far behind is cut off.
-    #[schemars(rename = "tcp-multicast")]
-    TcpMulticast,
-    /// An encrypted stream: as `tcp`, and nobody else can read or alter it.
-    Quic,
-    /// Encrypted datagrams that yield to others on the way: what is lost stays lost.
-    QuicDatagram,
-    /// A reliable stream of XTP at the flow's bound: as `tcp`, and losses do not slow it.
-    Xtp,
-    /// Messages of XTP that are sent once: what is lost stays lost, the others come in order.
-    XtpDatagram,
-}
-
 /// One flow as the session file describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSpec {
@@ -63,10 +40,11 @@ pub struct FlowSpec {
     /// The C-modules from the application down to the network, which may be no modules; none
     /// leaves the choice to the attributes.
     pub graph: Option<Spanned<Vec<Spanned<ModuleUse>>>>,
-    /// The T-module; none leaves the choice to the attributes.
-    pub transport: Option<Spanned<TransportKind>>,
+    /// The name of the T-module; none leaves the choice to the attributes. Which there are, and
+    /// which carry this flow, only the catalogue knows.
+    pub transport: Option<Spanned<String>>,
     /// The multicast group and port that it is sent to, once for all who join; only of the
-    /// creator's flows, and never over [`TransportKind::Tcp`].
+    /// creator's flows.
     pub multicast: Option<Spanned<SocketAddr>>,
     /// Hard bound of the sending rate, in bit/s, above 0.
     pub bound: Option<Spanned<u64>>,
@@ -98,19 +76,6 @@ impl Word for Role {
         &[("creator", Self::Creator), ("participant", Self::Participant)];
 }
 
-impl Word for TransportKind {
-    const ALL: &'static [(&'static str, Self)] = &[
-        ("udp", Self::Udp),
-        ("tcp", Self::Tcp),
-        ("shm", Self::Shm),
-        ("tcp-multicast", Self::TcpMulticast),
-        ("quic", Self::Quic),
-        ("quic-datagram", Self::QuicDatagram),
-        ("xtp", Self::Xtp),
-        ("xtp-datagram", Self::XtpDatagram),
-    ];
-}
-
 impl Role {
     /// The word in files.
     #[must_use]
@@ -118,23 +83,6 @@ impl Role {
         match self {
             Self::Creator => "creator",
             Self::Participant => "participant",
-        }
-    }
-}
-
-impl TransportKind {
-    /// The word in files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Udp => "udp",
-            Self::Tcp => "tcp",
-            Self::Shm => "shm",
-            Self::TcpMulticast => "tcp-multicast",
-            Self::Quic => "quic",
-            Self::QuicDatagram => "quic-datagram",
-            Self::Xtp => "xtp",
-            Self::XtpDatagram => "xtp-datagram",
         }
     }
 }
@@ -169,7 +117,7 @@ pub(super) fn read(
         .require("source", source::WANTED, problems)
         .and_then(|node| source::read(&node, problems));
     let graph = optional(&section, "graph", |node| graph::read(node, problems));
-    let transport = optional(&section, "transport", |node| read_word(node, problems));
+    let transport = optional(&section, "transport", |node| read_name(node, problems));
     let multicast = section.optional("multicast").and_then(|node| read_group(&node, problems));
     let bound = read_quantity(&section, "bound", Dimension::Rate, problems);
     let playout = read_quantity(&section, "playout", Dimension::Duration, problems);
@@ -183,7 +131,6 @@ pub(super) fn read(
         section: &section,
         from,
         source: source.as_ref(),
-        transport: transport.flatten(),
         multicast,
         bound,
         playout,

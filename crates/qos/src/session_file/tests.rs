@@ -52,7 +52,7 @@ fn everything_that_is_written_is_read() {
     assert_eq!(file.title.as_deref().map(String::as_str), Some("The test movie"));
     let flow = file.flow("video").unwrap();
     assert_eq!(flow.from.value, Role::Creator);
-    assert_eq!(flow.transport.unwrap().value, TransportKind::Udp);
+    assert_eq!(flow.transport.as_ref().unwrap().value, "udp");
     assert_eq!((flow.unit_max, file.path), (None, None));
     assert_eq!(flow.bound.unwrap().value, 20_000_000);
     assert_eq!(flow.playout.unwrap().value, 100_000_000);
@@ -94,7 +94,7 @@ fn every_value_knows_its_line_and_column() {
     let param = &graph[1].params[0];
     assert_eq!((param.key.line, param.key.column), (10, 44));
     assert_eq!((param.value.line, param.value.column), (10, 51));
-    assert_eq!(flow.transport.unwrap().line, 11);
+    assert_eq!(flow.transport.as_ref().unwrap().line, 11);
     assert_eq!(flow.attribute_place(AttributeKey::Delay).unwrap().line, 16);
     assert_eq!(flow.attribute_place(AttributeKey::Cpu), None);
     let late = file.problem(&graph[0], "flow[0].graph[0]", "no such module");
@@ -153,10 +153,8 @@ fn missing_keys_and_wrong_types_are_told_with_what_is_wanted() {
     assert_eq!(
         problem("\"udp\"", "5"),
         "movie.toml:11: flow[0].transport: is a whole number; allowed: \
-         \"udp\", \"tcp\", \"shm\", \"tcp-multicast\", \"quic\", \"quic-datagram\", \
-         \"xtp\", \"xtp-datagram\""
+         1 to 64 of a-z, 0-9, '.', '_', '-', the first a letter or a digit"
     );
-    assert!(problem("\"udp\"", "\"upd\"").contains("\"upd\" is not known (did you mean \"udp\"?)"));
     assert!(problem("\"segment\"", "5").contains("flow[0].graph[0]: is a whole number"));
     assert!(problem("module = ", "modul = ").contains("graph[1].module: is missing"));
     assert!(problem("window = 8", "window = []").contains("graph[1].window: is a list"));
@@ -347,12 +345,12 @@ fn raw(extra: &str) -> String {
 #[test]
 fn a_graph_and_a_transport_may_be_left_to_the_attributes() {
     let chosen = parse(&raw("")).unwrap();
-    assert_eq!((&chosen.flows[0].graph, chosen.flows[0].transport), (&None, None));
+    assert_eq!((&chosen.flows[0].graph, &chosen.flows[0].transport), (&None, &None));
     let pinned = parse(&raw("graph = []\ntransport = \"tcp\"")).unwrap();
     assert!(pinned.flows[0].graph.as_ref().unwrap().is_empty());
-    assert_eq!(pinned.flows[0].transport.unwrap().value, TransportKind::Tcp);
-    let gone = parse(&raw("transport = \"inproc\"")).unwrap_err().to_string();
-    assert!(gone.contains("\"inproc\" is not known; allowed: \"udp\", \"tcp\""), "{gone}");
+    assert_eq!(pinned.flows[0].transport.as_ref().unwrap().value, "tcp");
+    let wrong = parse(&raw("transport = \"in proc\"")).unwrap_err().to_string();
+    assert!(wrong.contains("flow[0].transport: \"in proc\""), "{wrong}");
 }
 
 #[test]
@@ -368,13 +366,6 @@ fn a_group_is_an_address_of_one_with_a_port_and_gets_datagrams_of_the_creator() 
         assert!(error.contains("multicast") && error.contains("is not a group"), "{error}");
         assert!(error.contains("239.1.2.3:5004"), "what is allowed: {error}");
     }
-    let over_tcp = error("multicast = \"239.1.2.3:5004\"\ntransport = \"tcp\"");
-    assert!(over_tcp.contains("a group gets no byte stream"), "{over_tcp}");
-    let stream = raw("transport = \"tcp-multicast\"");
-    let file = parse(&stream).unwrap();
-    assert_eq!(file.flows[0].transport.unwrap().value, TransportKind::TcpMulticast);
-    let back = parse(&stream.replace("\"creator\"", "\"participant\"")).unwrap_err().to_string();
-    assert!(back.contains("nobody to send to but the creator"), "{back}");
     let back = raw("multicast = \"239.1.2.3:5004\"").replace("\"creator\"", "\"participant\"");
     let back = parse(&back).unwrap_err().to_string();
     assert!(back.contains("each participant would send to the group"), "{back}");

@@ -79,13 +79,12 @@ impl Listener<'_> {
         self.join()?;
         let (local, over) = (self.end.host.local(), self.args.below.over);
         let mac = dacapo::xtp_net::eui64::MacAddr::of(&local);
-        let (address, over) = match (over, mac) {
-            (Over::Udp, _) => (local.to_string(), "udp"),
-            (Over::Tcp, _) => (local.to_string(), "tcp"),
-            (Over::Ip, _) => (local.ip().to_string(), "ip"),
-            (Over::Ethernet, Some(mac)) => (mac.to_string(), "ethernet"),
-            (Over::Ethernet, None) => (local.to_string(), "ethernet"),
+        let address = match (over, mac) {
+            (Over::Ip, _) => local.ip().to_string(),
+            (Over::Ethernet, Some(mac)) => mac.to_string(),
+            _ => local.to_string(),
         };
+        let over = dacapo_term::args::word(over);
         let event = json!({ "event": "listening", "over": over, "address": address, "port": port });
         let text = format!("listening over {over} at {address}, XTP port {port}");
         below::tell(self.args.below.json, &event, &text);
