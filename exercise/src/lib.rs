@@ -3,5 +3,7 @@
 //! | kind | toy | what it shows |
 //! |---|---|---|
 //! | C-module | [`sum8`] | one byte per packet, chosen by name in a session file |
+//! | T-module | [`unix`] | a Unix socket for each flow between two ends of one host |
 
 pub mod sum8;
+pub mod unix;

@@ -1,7 +1,7 @@
 //! The toys in flows between two endpoints over loopback.
 
 use dacapo::{Code, Endpoint, Session};
-use dacapo_exercise::sum8;
+use dacapo_exercise::{sum8, unix};
 use dacapo_lift::Params;
 use dacapo_lift::conformance::{Subject, suite};
 
@@ -87,4 +87,61 @@ fn two_modules_of_one_number_are_an_error_that_names_both() {
 fn a_session_file_that_names_it_is_refused_where_it_is_not_there() {
     let error = endpoint(&[]).create(SESSION).unwrap_err();
     assert!(error.text.contains("\"sum8\" is no module"), "{error}");
+}
+
+/// The session with the flow over the toy transport, and the toy module in its graph.
+fn over_unix() -> String {
+    SESSION
+        .replace("\"segment\", \"sequence\", \"sum8\"", "\"segment\", \"sum8\"")
+        .replace("\"udp\"", "\"toy-unix\"")
+}
+
+fn endpoint_with_both() -> Endpoint {
+    let builder = Endpoint::builder().identity(dacapo::Identity::generate().unwrap());
+    builder.module(sum8::ENTRY).transport(unix::entry()).build().unwrap()
+}
+
+#[test]
+fn a_flow_runs_over_the_toy_transport_with_the_toy_module_in_its_graph() {
+    let creator = endpoint_with_both().create(&over_unix()).unwrap();
+    creator.listen("127.0.0.1:0").unwrap();
+    let uri = creator.uri().unwrap().to_string();
+    let participant = endpoint_with_both().connect(&uri).unwrap();
+    let creator = creator.accept().unwrap();
+    let flow = participant.flows().remove(0);
+    assert_eq!((flow.graph.as_str(), flow.transport.as_str()), ("segment ! sum8", "toy-unix"));
+    participant.activate().unwrap();
+    creator.activate().unwrap();
+    let (mut there, mut here) =
+        (creator.sender("there").unwrap(), participant.receiver("there").unwrap());
+    for number in 0..1_000_usize {
+        let unit = vec![number as u8; number * 97 % 100_000];
+        there.send(&unit).unwrap();
+        assert_eq!(here.recv().unwrap(), Some(unit), "unit {number}");
+    }
+    there.finish().unwrap();
+    assert_eq!(here.recv().unwrap(), None);
+    let account = creator.close().unwrap();
+    assert!(account.is_complete() && account.flows[0].same_bytes == Some(true), "{account}");
+}
+
+#[test]
+fn who_lacks_the_transport_is_refused_and_told_its_name() {
+    let creator = endpoint_with_both().create(&over_unix()).unwrap();
+    creator.listen("127.0.0.1:0").unwrap();
+    let uri = creator.uri().unwrap().to_string();
+    let error = endpoint(&[sum8::ENTRY]).connect(&uri).unwrap_err();
+    assert!(error.text.contains("\"toy-unix\""), "{error}");
+    let error = endpoint(&[sum8::ENTRY]).create(&over_unix()).unwrap_err();
+    assert!(error.text.contains("\"toy-unix\": this host opens no such transport"), "{error}");
+}
+
+#[test]
+fn two_transports_of_one_name_are_an_error_that_names_both() {
+    static OTHER: dacapo_lift::TransportSpec =
+        dacapo_lift::TransportSpec { id: 0xF0EA, ..unix::SPEC };
+    let other = dacapo_transport::entry::TransportEntry { spec: &OTHER, ..unix::entry() };
+    let error = Endpoint::builder().transport(unix::entry()).transport(other).build().unwrap_err();
+    let both = "\"toy-unix\" (number 0xf0e9) and \"toy-unix\" (number 0xf0ea)";
+    assert!(error.text.contains(both), "{error}");
 }

@@ -71,7 +71,8 @@ pub const RECORD_LEN_MAX: usize = 65_535;
 
 /// What a transport of streams does to datagrams: its records bring each, once, in order; whether
 /// an altered one is never handed up depends on what carries them.
-pub(crate) const fn capabilities(name: &'static str, integrity: bool) -> Capabilities {
+#[must_use]
+pub const fn capabilities(name: &'static str, integrity: bool) -> Capabilities {
     Capabilities {
         name,
         lanes: false,

@@ -60,8 +60,11 @@ impl Place {
 }
 
 impl<L: Listener> Connections<L> {
-    /// Accepts from `listener`, which listens at `local`.
-    pub(crate) fn add_listener(&mut self, listener: L, local: SocketAddr) -> io::Result<()> {
+    /// Accepts from `listener`, which listens at `local` and gives no end that blocks.
+    ///
+    /// # Errors
+    /// When its descriptor cannot be watched.
+    pub fn add_listener(&mut self, listener: L, local: SocketAddr) -> io::Result<()> {
         let token = Place::Listener(self.listeners.len()).token();
         self.poller.add(listener.as_fd(), token, Interest::Read)?;
         self.local_addrs.push(local);
@@ -70,7 +73,10 @@ impl<L: Listener> Connections<L> {
     }
 
     /// Takes a connection that was dialed, whose addresses are `local` and `remote`.
-    pub(crate) fn add_dialed(
+    ///
+    /// # Errors
+    /// When its descriptor cannot be watched.
+    pub fn add_dialed(
         &mut self,
         connection: L::Connection,
         [local, remote]: [SocketAddr; 2],

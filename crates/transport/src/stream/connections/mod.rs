@@ -73,7 +73,10 @@ pub struct Connections<L: Listener> {
 
 impl<L: Listener> Connections<L> {
     /// Neither listeners nor streams; at most `streams_max` of them later.
-    pub(crate) fn new(streams_max: usize) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When no descriptor is left.
+    pub fn new(streams_max: usize) -> io::Result<Self> {
         Ok(Self {
             local_addrs: Vec::new(),
             listeners: Vec::new(),
@@ -85,7 +88,7 @@ impl<L: Listener> Connections<L> {
     }
 
     /// Tells that a connection could not even be begun.
-    pub(crate) fn not_dialed(&mut self, remote: SocketAddr, token: Token, ending: &Ending) {
+    pub fn not_dialed(&mut self, remote: SocketAddr, token: Token, ending: &Ending) {
         self.streams.not_dialed(remote, token, ending);
     }
 }
