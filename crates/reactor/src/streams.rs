@@ -433,11 +433,14 @@ impl Streams {
         };
         let Some(attached) = self.transports.get_mut(&key) else { return false };
         let sent = attached.transport.send_split(remote, head, body);
-        if sent.is_err() {
+        let is_sent = matches!(sent, Ok(Sent::All));
+        if is_sent {
+            attached.honesty.note_progress();
+        } else if sent.is_err() {
             // It has ended, and tells why when it is asked.
             self.due_at = Some(now);
         }
-        matches!(sent, Ok(Sent::All))
+        is_sent
     }
 
     /// Sends what waits for the streams of a transport that has room.
