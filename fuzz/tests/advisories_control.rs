@@ -7,7 +7,7 @@
 mod common;
 
 use common::{active, answer, check_empty, check_held, check_serves, let_in, ready, serving, told};
-use dacapo_core::{Code, CoreEvent, JoinParams};
+use dacapo_core::{Code, Command, CoreEvent, DialParams, Done, JoinParams};
 use dacapo_fuzz::rig::peer::{Peer, extend};
 use dacapo_fuzz::rig::{Rig, ports};
 use dacapo_fuzz::targets::samples;
@@ -57,7 +57,10 @@ fn adv_srt_55868_a_second_offer_to_a_participant() {
 fn joined_by_core() -> (Rig, Peer, StreamId) {
     let (mut rig, mut peer) = (Rig::new(2), Peer::server(66, 2));
     let (now, remote) = (rig.now(), peer.control);
-    rig.core().connect(now, remote).unwrap();
+    rig.core()
+        .handle_command(now, Command::Connect { remote, params: DialParams::default() })
+        .and_then(Done::peer)
+        .unwrap();
     peer.talk(&mut rig);
     let hub = peer.accepted[0];
     peer.say(hub, Welcome { version: 1, ..Welcome::default() });
@@ -68,7 +71,17 @@ fn joined_by_core() -> (Rig, Peer, StreamId) {
         _ => None,
     });
     let now = rig.now();
-    rig.core().join(now, open.unwrap(), "any", JoinParams::default()).unwrap();
+    rig.core()
+        .handle_command(
+            now,
+            Command::Join {
+                peer: open.unwrap(),
+                name: "any".into(),
+                params: JoinParams::default(),
+            },
+        )
+        .and_then(Done::session)
+        .unwrap();
     peer.talk(&mut rig);
     let stream = peer.accepted[1];
     let flow = FlowOffer { flow: 0, ..ports::flow("f", Direction::ToCreator, &[1, 2, 3], 3) };

@@ -15,7 +15,7 @@ use crate::folder;
 use crate::output::{self, Table, line};
 use crate::progress::Progress;
 use dacapo::access::{Sinks, Wanted};
-use dacapo::engine::{CoreEvent, JoinParams, SessionId};
+use dacapo::engine::{self, CoreEvent, Done, JoinParams, SessionId};
 use dacapo::media::TestMovie;
 use dacapo::offer::{FLOW_ALL, MODULE_ACCESS};
 use dacapo::plan::{Assumptions, Plan};
@@ -148,7 +148,13 @@ fn view(
     let peer = app.connect(&addr.to_string(), None, progress)?;
     let failed = |error: &dacapo::Error| Failure::core(FAILED, error);
     let now = app.reactor().now();
-    let session = app.core().join(now, peer, SESSION, JoinParams::default());
+    let session = app
+        .core()
+        .handle_command(
+            now,
+            engine::Command::Join { peer, name: SESSION.into(), params: JoinParams::default() },
+        )
+        .and_then(Done::session);
     let session = session.map_err(|error| failed(&error))?;
     let offered = wait_for(app, |event| match event {
         CoreEvent::Offered { flows, .. } => Some(flows),
@@ -160,7 +166,9 @@ fn view(
     app.core().answer(now, session, sinks.ports).map_err(|error| failed(&error))?;
     wait_for(app, |event| matches!(event, CoreEvent::Ready { .. }).then_some(()))?;
     let now = app.reactor().now();
-    app.core().activate(now, session).map_err(|error| failed(&error))?;
+    app.core()
+        .handle_command(now, engine::Command::Activate(session))
+        .map_err(|error| failed(&error))?;
     wait_for(app, |event| matches!(event, CoreEvent::Active { .. }).then_some(()))?;
     let mut response = Series::default();
     for round in 0..rounds {
@@ -179,7 +187,18 @@ fn view(
 /// Sends a command and waits for its answer: how long that took, in nanoseconds.
 fn ask(app: &mut App, session: SessionId, command: Command) -> Result<u64, Failure> {
     let now = app.reactor().now();
-    let asked = app.core().control(now, session, FLOW_ALL, MODULE_ACCESS, &command.encode());
+    let asked = app
+        .core()
+        .handle_command(
+            now,
+            engine::Command::Control {
+                session,
+                flow: FLOW_ALL,
+                module: MODULE_ACCESS,
+                payload: command.encode().to_vec(),
+            },
+        )
+        .and_then(Done::request);
     let request = asked.map_err(|error| Failure::core(FAILED, &error))?;
     let answer = wait_for(app, |event| match event {
         CoreEvent::ControlAnswered { request: answered, answer, .. } if answered == request => {

@@ -132,7 +132,7 @@ pub enum CoreEvent {
         /// Why.
         error: Error,
     },
-    /// The answer to [`crate::Core::control`].
+    /// The answer to [`crate::Command::Control`].
     ControlAnswered {
         /// The session.
         session: SessionId,

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 /// What a core asks of who drives it, about groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupAsk {
-    /// Hand up what the source sends to the group; [`crate::Core::handle_joined`] says whether it
+    /// Hand up what the source sends to the group; [`crate::NetworkEvent::Joined`] says whether it
     /// can be.
     Join(Membership),
     /// Hand it up no longer.

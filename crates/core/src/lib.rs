@@ -14,6 +14,7 @@
 
 mod agreement;
 mod channel;
+mod command;
 mod config;
 mod control;
 mod effect;
@@ -27,6 +28,7 @@ mod groups;
 mod ids;
 mod labels;
 mod ledger;
+mod network;
 mod peer;
 mod port;
 mod queues;
@@ -42,6 +44,7 @@ mod suspension;
 mod transmit;
 
 pub use channel::StreamAsk;
+pub use command::{Command, Done};
 pub use config::{CoreConfig, GIVE_UP_AFTER, PEERS_MAX, SESSIONS_MAX, VERSION};
 pub use control::{ControlCrypto, EndpointKeys};
 pub use engine::{Core, Forgets};
@@ -51,6 +54,7 @@ pub use groups::GroupAsk;
 pub use ids::{PeerId, SessionId, StreamId};
 pub use labels::LABELS_MAX;
 pub use ledger::{Ledger, UnitHash};
+pub use network::{ChannelEvent, NetworkEvent, Request};
 pub use peer::{DialParams, HostLookup};
 pub use port::{
     BeginError, CommandError, Ending, Port, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,

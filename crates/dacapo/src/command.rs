@@ -1,7 +1,7 @@
 //! [`Command`]: what the access modules of a session are told out of band, and their [`Answer`].
 //!
-//! The control commands of the A-modules of 1998, as the payload of `dacapo_core::Core::control` to
-//! `MODULE_ACCESS` of all flows, and as words of a command line.
+//! The control commands of the A-modules of 1998, as the payload of `dacapo_core::Command::Control`
+//! to `MODULE_ACCESS` of all flows, and as words of a command line.
 //!
 //! ```text
 //!   command   code u8 | argument u32                                            5 bytes

@@ -54,9 +54,9 @@ pub mod attributes {
 /// What a [`Host`] turns: commands to it, what it tells, and what takes part in a session.
 pub mod engine {
     pub use dacapo_core::{
-        BeginError, CommandError, Core, CoreConfig, CoreEvent, DialParams, Ending, GIVE_UP_AFTER,
-        JoinParams, JoinRequest, Ledger, PeerId, Port, SessionId, SessionProvider, SessionSpec,
-        Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
+        BeginError, Command, CommandError, Core, CoreConfig, CoreEvent, DialParams, Done, Ending,
+        GIVE_UP_AFTER, JoinParams, JoinRequest, Ledger, PeerId, Port, SessionId, SessionProvider,
+        SessionSpec, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
     };
 }
 

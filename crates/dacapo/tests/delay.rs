@@ -7,7 +7,7 @@ mod media;
 
 use dacapo::Plan;
 use dacapo::access::{Progress, Sinks, Snapshot, Wanted};
-use dacapo_core::{CoreConfig, CoreEvent, SessionId};
+use dacapo_core::{Command, CoreConfig, CoreEvent, DialParams, Done, SessionId};
 use dacapo_link::{LinkConfig, LinkStats};
 use dacapo_media::TestMovie;
 use dacapo_media::testmovie::TestSound;
@@ -43,7 +43,11 @@ fn play(plan: &Plan, seed: u64, link: &LinkConfig, boots: (u8, u8)) -> (Snapshot
     world.dials(participant);
     world.core(creator).publish(plan.spec(), plan.publisher(1.0)).unwrap();
     let (now, address) = (world.now(), world.address(creator));
-    world.core(participant).connect(now, address).unwrap();
+    world
+        .core(participant)
+        .handle_command(now, Command::Connect { remote: address, params: DialParams::default() })
+        .and_then(Done::peer)
+        .unwrap();
     let mut progress: Option<Progress> = None;
     let until = now + Duration::from_secs(60);
     let ended = world.run(until, |world| turn(world, participant, &mut progress));
@@ -61,14 +65,23 @@ fn turn(world: &mut World, node: NodeId, progress: &mut Option<Progress>) -> boo
     while let Some(event) = world.poll_event(node) {
         match event {
             CoreEvent::PeerOpen { peer } => {
-                world.core(node).join(now, peer, "radio", Default::default()).unwrap();
+                world
+                    .core(node)
+                    .handle_command(
+                        now,
+                        Command::Join { peer, name: "radio".into(), params: Default::default() },
+                    )
+                    .and_then(Done::session)
+                    .unwrap();
             }
             CoreEvent::Offered { session, flows, .. } => {
                 let sinks = Sinks::for_offer("radio", &flows, &Wanted::Count).unwrap();
                 *progress = sinks.progress.first().cloned();
                 answer(world, session, sinks);
             }
-            CoreEvent::Ready { session } => world.core(node).activate(now, session).unwrap(),
+            CoreEvent::Ready { session } => {
+                _ = world.core(node).handle_command(now, Command::Activate(session)).unwrap();
+            }
             CoreEvent::FlowEnded { ledger, .. } => {
                 assert!(ledger.closes() && ledger.unknown == 0);
                 return true;

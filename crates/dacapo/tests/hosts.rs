@@ -8,8 +8,8 @@ use dacapo::host::Host;
 use dacapo::{Dial, Dialed};
 use dacapo_base::{Time, Tolerance};
 use dacapo_core::{
-    BeginError, Code, CoreEvent, Ending, Error, JoinRequest, Ledger, Port, SessionProvider,
-    SessionSpec, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
+    BeginError, Code, Command, CoreEvent, Done, Ending, Error, JoinRequest, Ledger, Port,
+    SessionProvider, SessionSpec, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
 use dacapo_security::Identity;
 use dacapo_sys::poll::Waker;
@@ -151,7 +151,11 @@ fn play_with(
                 participant
                     .reactor()
                     .core()
-                    .join(now, peer, "numbers", Default::default())
+                    .handle_command(
+                        now,
+                        Command::Join { peer, name: "numbers".into(), params: Default::default() },
+                    )
+                    .and_then(Done::session)
                     .unwrap();
             }
             CoreEvent::Offered { session, .. } => {
@@ -159,12 +163,16 @@ fn play_with(
                 participant.reactor().core().answer(now, session, vec![sink]).unwrap();
             }
             CoreEvent::Ready { session } => {
-                participant.reactor().core().activate(now, session).unwrap();
+                participant
+                    .reactor()
+                    .core()
+                    .handle_command(now, Command::Activate(session))
+                    .unwrap();
             }
             CoreEvent::Fallback { transport, reason, .. } => stood_in.push((transport, reason)),
             CoreEvent::FlowEnded { session, ledger, hash, .. } => {
                 ended = Some((ledger, hash));
-                participant.reactor().core().close(now, session).unwrap();
+                participant.reactor().core().handle_command(now, Command::Close(session)).unwrap();
             }
             CoreEvent::SessionEnded { error: Some(error), .. } => return Err(error),
             CoreEvent::SessionEnded { error: None, .. } => {

@@ -10,7 +10,7 @@ use dacapo::access::Progress;
 use dacapo::access::messages::{Ending, Inbox, Outcome, Ticket};
 use dacapo::access::raw::{RawReceiver, RawSender, RawSource};
 use dacapo_core::{
-    GIVE_UP_AFTER, JoinParams, JoinRequest, Port, SessionId, SessionProvider, SessionSpec,
+    Command, GIVE_UP_AFTER, JoinParams, JoinRequest, Port, SessionId, SessionProvider, SessionSpec,
 };
 use dacapo_lift::DropReason;
 use dacapo_netlab::scenario::raw_offer;
@@ -135,7 +135,11 @@ impl Run {
 
     fn change(&mut self, names: &[&str]) {
         let (session, now, creator) = (self.session(), self.lab.world.now(), self.lab.creator);
-        self.lab.world.core(creator).change(now, session, 0, graph(names)).unwrap();
+        self.lab
+            .world
+            .core(creator)
+            .handle_command(now, Command::Change { session, flow: 0, graph: graph(names) })
+            .unwrap();
     }
 
     /// The modules of the flow that runs.

@@ -8,8 +8,8 @@ use crate::traffic::{Pattern, PatternSink, PatternSource, Record, Seen};
 use crate::{NodeId, Trace, World};
 use dacapo_base::{Random, Time, seeds};
 use dacapo_core::{
-    CoreConfig, CoreEvent, Error, Forgets, JoinParams, JoinRequest, Ledger, Port, SessionId,
-    SessionProvider, SessionSpec,
+    Command, CoreConfig, CoreEvent, DialParams, Done, Error, Forgets, JoinParams, JoinRequest,
+    Ledger, Port, SessionId, SessionProvider, SessionSpec,
 };
 use dacapo_lift::{Catalogue, DropReason, ModuleCounters};
 use dacapo_link::{LinkConfig, LinkStats, Loss, Passage};
@@ -256,7 +256,11 @@ pub fn run(scenario: &Scenario) -> Outcome {
         over: false,
     };
     let (now, address) = (world.now(), world.address(creator));
-    world.core(participant).connect(now, address).expect("a world has room for a peer");
+    world
+        .core(participant)
+        .handle_command(now, Command::Connect { remote: address, params: DialParams::default() })
+        .and_then(Done::peer)
+        .expect("a world has room for a peer");
     let until = now + scenario.time_max;
     while !run.over && world.now() < until {
         let next = run.next_change.min(until);
@@ -348,7 +352,13 @@ impl Run {
         let core = world.core(self.participant);
         match event {
             CoreEvent::PeerOpen { peer } => {
-                self.session = core.join(now, peer, NAME, JoinParams::default()).ok();
+                self.session = core
+                    .handle_command(
+                        now,
+                        Command::Join { peer, name: NAME.into(), params: JoinParams::default() },
+                    )
+                    .and_then(Done::session)
+                    .ok();
             }
             CoreEvent::Offered { session, .. } => {
                 let (sink, seen) = PatternSink::new(scenario.pattern);
@@ -357,7 +367,7 @@ impl Run {
                 let _ = core.answer(now, session, vec![Some(Port::Sink(Box::new(sink)))]);
             }
             CoreEvent::Ready { session } => {
-                let _ = core.activate(now, session);
+                let _ = core.handle_command(now, Command::Activate(session));
             }
             CoreEvent::Active { .. } => {
                 self.outcome.ready_at = Some(now);
@@ -382,7 +392,7 @@ impl Run {
         if let (true, Some(session), false) = (ended, self.session, self.closing) {
             self.closing = true;
             self.note_modules(world);
-            let _ = world.core(self.participant).close(now, session);
+            let _ = world.core(self.participant).handle_command(now, Command::Close(session));
         }
     }
 
@@ -404,7 +414,8 @@ impl Run {
                     self.closing = true;
                     self.note_modules(world);
                     let now = world.now();
-                    let _ = world.core(self.participant).close(now, session);
+                    let _ =
+                        world.core(self.participant).handle_command(now, Command::Close(session));
                 }
             }
             CoreEvent::Changed { .. } => self.outcome.changed += 1,
@@ -423,7 +434,14 @@ impl Run {
         self.next_change = now + every / (scenario.changes + 1);
         if let (Some(served), 1..) = (self.served, self.changes_left) {
             // While one change goes on the next one waits for its turn.
-            if world.core(self.creator).change(now, served, 0, graph.clone()).is_ok() {
+            if world
+                .core(self.creator)
+                .handle_command(
+                    now,
+                    Command::Change { session: served, flow: 0, graph: graph.clone() },
+                )
+                .is_ok()
+            {
                 self.changes_left -= 1;
             }
         } else {

@@ -14,7 +14,7 @@ use crate::stream::Streams;
 use crate::trace::Trace;
 use clock::NodeClock;
 use dacapo_base::{Random, Time, seeds};
-use dacapo_core::{Core, CoreConfig, CoreEvent, ListenerId, StreamId, Transmit, Way};
+use dacapo_core::{Core, CoreConfig, CoreEvent, ListenerId, Request, StreamId, Transmit, Way};
 use dacapo_link::{Carry, Corruption, Fate, Link, LinkConfig, LinkStats};
 use dacapo_transport::TrafficClass;
 use dacapo_transport::stream::Token;
@@ -314,13 +314,13 @@ impl World {
         while !self.nodes[index].killed {
             let local = self.nodes[index].clock.local(self.now);
             let core = &mut self.nodes[index].core;
-            if let Some(ask) = core.poll_stream() {
-                self.ask(NodeId(index), ask);
-                sent = true;
-                continue;
-            }
-            if let Some(ask) = core.poll_group() {
-                self.ask_group(NodeId(index), ask);
+            if let Some(request) = core.poll_request() {
+                match request {
+                    Request::Stream(ask) => self.ask(NodeId(index), ask),
+                    Request::Group(ask) => self.ask_group(NodeId(index), ask),
+                    // Nobody is on one host with another, and lanes need not be closed.
+                    Request::Lookup(_) | Request::CloseData(_) => continue,
+                }
                 sent = true;
                 continue;
             }

@@ -10,7 +10,7 @@ use common::{
     Joined, Lab, catalogue_without, code, config, graph, ms, offer, offer_back, pattern, plain,
 };
 use dacapo_base::Random;
-use dacapo_core::{Code, CoreEvent, SessionId};
+use dacapo_core::{Code, Command, CoreEvent, SessionId};
 use dacapo_netlab::NodeId;
 
 const FULL: &[&str] = &["segment", "sequence", "checksum"];
@@ -25,7 +25,10 @@ fn is_ordered(names: &[&str]) -> bool {
 
 fn change(lab: &mut Lab, (node, session): (NodeId, SessionId), flow: usize, names: &[&str]) {
     let now = lab.now();
-    lab.world.core(node).change(now, session, flow, graph(names)).expect("the change is legal");
+    lab.world
+        .core(node)
+        .handle_command(now, Command::Change { session, flow, graph: graph(names) })
+        .expect("the change is legal");
 }
 
 fn changes(lab: &Lab, node: NodeId) -> usize {
@@ -50,7 +53,7 @@ fn check_whole(lab: &mut Lab, joined: &Joined, count: u64) {
     assert_eq!(record.numbers, (0..count).collect::<Vec<_>>());
     assert_eq!((record.altered, record.misnumbered), (0, 0));
     let now = lab.now();
-    let _ = lab.world.core(lab.participant).close(now, joined.here);
+    let _ = lab.world.core(lab.participant).handle_command(now, Command::Close(joined.here));
     lab.end_of(lab.participant, joined.here, ms(2_000));
     lab.check_empty();
 }
@@ -133,7 +136,12 @@ fn what_cannot_be_changed_to_is_refused_at_once() {
     let now = lab.now();
     let core = lab.world.core(lab.creator);
     let mut refused = |flow, names: &[&str]| {
-        core.change(now, joined.there, flow, graph(names)).map_err(|error| error.code)
+        core.handle_command(
+            now,
+            Command::Change { session: joined.there, flow, graph: graph(names) },
+        )
+        .map(drop)
+        .map_err(|error| error.code)
     };
     assert_eq!(refused(0, &["checksum", "sequence"]), Err(Code::IllegalGraph), "wrong order");
     assert_eq!(refused(0, &["sequence"]), Err(Code::IllegalGraph), "units are too large");
@@ -145,7 +153,10 @@ fn what_cannot_be_changed_to_is_refused_at_once() {
     unknown.nodes[0].module = 0xF00D;
     lab.run(ms(300));
     let now = lab.now();
-    let unknown = lab.world.core(lab.creator).change(now, joined.there, 0, unknown);
+    let unknown = lab
+        .world
+        .core(lab.creator)
+        .handle_command(now, Command::Change { session: joined.there, flow: 0, graph: unknown });
     assert_eq!(unknown.unwrap_err().code, Code::UnknownModule);
     check_whole(&mut lab, &joined, 1_000);
 }
@@ -160,7 +171,10 @@ fn a_change_may_begin_at_any_moment_around_the_end_of_the_flow() {
             lab.world.core(lab.creator).status(joined.there)[0].sent >= 300 - before
         });
         let now = lab.now();
-        let begun = lab.world.core(lab.creator).change(now, joined.there, 0, graph(&["sequence"]));
+        let begun = lab.world.core(lab.creator).handle_command(
+            now,
+            Command::Change { session: joined.there, flow: 0, graph: graph(&["sequence"]) },
+        );
         if let Err(error) = &begun {
             assert_eq!(error.code, Code::NoSuchThing, "the flow has ended: {error}");
         }
@@ -175,7 +189,10 @@ fn a_change_may_begin_at_any_moment_around_the_end_of_the_flow() {
             "{before}: told once what became of it"
         );
         let after = lab.now();
-        let late = lab.world.core(lab.creator).change(after, joined.there, 0, graph(FULL));
+        let late = lab.world.core(lab.creator).handle_command(
+            after,
+            Command::Change { session: joined.there, flow: 0, graph: graph(FULL) },
+        );
         assert_eq!(late.unwrap_err().code, Code::NoSuchThing, "the flow has ended");
         check_whole(&mut lab, &joined, 300);
     }
@@ -309,7 +326,10 @@ fn a_hundred_seeds_of_different_graphs_over_bad_links_repeat_nothing_and_close()
             let now = lab.now();
             let names = graph(pick(&mut random));
             // While one goes on the next is refused.
-            let _ = lab.world.core(lab.creator).change(now, joined.there, 0, names);
+            let _ = lab.world.core(lab.creator).handle_command(
+                now,
+                Command::Change { session: joined.there, flow: 0, graph: names },
+            );
         }
         let (here, there) = lab.ledgers(&joined, 0, ms(20_000));
         assert!(here.closes() && there.closes(), "seed {seed}: {here:?} {there:?}");

@@ -13,7 +13,7 @@
 mod common;
 
 use common::{Joined, Lab, config, graph, ms, offer, pattern};
-use dacapo_core::CoreEvent;
+use dacapo_core::{Command, CoreEvent};
 use dacapo_wire::session::FlowOffer;
 
 const FULL: &[&str] = &["segment", "sequence", "checksum"];
@@ -33,7 +33,13 @@ const CALM: std::time::Duration = ms(6_000);
 fn change(lab: &mut Lab, joined: &Joined, names: &[&str]) {
     let now = lab.now();
     let creator = lab.creator;
-    lab.world.core(creator).change(now, joined.there, 0, graph(names)).unwrap();
+    lab.world
+        .core(creator)
+        .handle_command(
+            now,
+            Command::Change { session: joined.there, flow: 0, graph: graph(names) },
+        )
+        .unwrap();
 }
 
 /// Everything came, once, in order where the graphs keep it, after one change.

@@ -13,7 +13,7 @@
 mod common;
 
 use common::{Joined, Lab, config, ms, offer, pattern};
-use dacapo_core::CoreEvent;
+use dacapo_core::{Command, CoreEvent};
 use dacapo_link::Passage;
 use dacapo_netlab::catalogue;
 use dacapo_netlab::traffic::{Pattern, Record};
@@ -97,7 +97,12 @@ fn change_on(lab: &mut Lab, joined: &Joined, graphs: &[&[&str]]) -> Vec<u64> {
         let now = lab.now();
         let epoch = lab.world.core(creator).status(session)[0].epoch;
         // While a change goes on, and at the end of the flow, there is none.
-        if lab.world.core(creator).change(now, session, 0, graph(names)).is_ok() {
+        if lab
+            .world
+            .core(creator)
+            .handle_command(now, Command::Change { session, flow: 0, graph: graph(names) })
+            .is_ok()
+        {
             lab.wait(ms(6_000), |lab| lab.world.core(creator).status(session)[0].epoch > epoch);
             bases.push(lab.world.core(creator).status(session)[0].sent);
         }

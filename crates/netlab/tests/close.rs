@@ -7,7 +7,7 @@
 mod common;
 
 use common::{Joined, Lab, code, ms, offer, offer_back, pattern, plain};
-use dacapo_core::{Code, CoreEvent, Ending, SessionId};
+use dacapo_core::{Code, Command, CoreEvent, Ending, SessionId};
 use dacapo_netlab::NodeId;
 use dacapo_netlab::traffic::Record;
 use dacapo_wire::data::{self, TYPE_DATA};
@@ -183,14 +183,14 @@ fn reach(lab: &mut Lab, state: Reached, later: u64) -> SessionId {
     }
     let now = lab.now();
     if matches!(state, Reached::Activating) {
-        lab.world.core(lab.participant).activate(now, here).unwrap();
+        lab.world.core(lab.participant).handle_command(now, Command::Activate(here)).unwrap();
     }
     if matches!(state, Reached::Active | Reached::Deactivating) {
         lab.activate(here);
     }
     if state == Reached::Deactivating {
         let now = lab.now();
-        lab.world.core(lab.participant).deactivate(now, here).unwrap();
+        lab.world.core(lab.participant).handle_command(now, Command::Deactivate(here)).unwrap();
     }
     lab.run(ms(later));
     here
@@ -254,7 +254,11 @@ fn a_second_close_changes_nothing() {
     lab.close(lab.participant, joined.here);
     check_closed(&mut lab, &joined, true);
     let now = lab.now();
-    let over = lab.world.core(lab.participant).close(now, joined.here).unwrap_err();
+    let over = lab
+        .world
+        .core(lab.participant)
+        .handle_command(now, Command::Close(joined.here))
+        .unwrap_err();
     assert_eq!(over.code, Code::NoSuchThing);
 }
 

@@ -10,6 +10,7 @@
 mod common;
 
 use common::{Lab, ms};
+use dacapo_core::{Command, DialParams, Done};
 
 #[test]
 fn attempts_that_arrive_closed_leave_nothing() {
@@ -18,12 +19,24 @@ fn attempts_that_arrive_closed_leave_nothing() {
     for round in 0..3 {
         lab.world.cut(participant, creator, true);
         let (now, address) = (lab.now(), lab.world.address(creator));
-        let peer = lab.world.core(participant).connect(now, address).unwrap();
+        let peer = lab
+            .world
+            .core(participant)
+            .handle_command(
+                now,
+                Command::Connect { remote: address, params: DialParams::default() },
+            )
+            .and_then(Done::peer)
+            .unwrap();
         // Several attempts, none of which gets through.
         lab.run(ms(1_700));
         lab.world.cut(participant, creator, false);
         let now = lab.now();
-        lab.world.core(participant).disconnect(now, peer);
+        lab.world
+            .core(participant)
+            .handle_command(now, Command::Disconnect(peer))
+            .map(drop)
+            .unwrap();
         lab.run(ms(60_000));
         let left = [creator, participant].map(|node| lab.world.core(node).connection_count());
         assert_eq!(left, [0, 0], "round {round}");

@@ -12,7 +12,8 @@ use common::{Lab, Opens, graph, ms, offer, offer_back, offer_tcp, pattern, patte
 use dacapo_base::Random;
 use dacapo_base::seeds::{each_seed, number};
 use dacapo_core::{
-    Code, CoreEvent, DialParams, Error, JoinParams, PeerId, Port, SessionId, SessionSpec,
+    Code, Command, CoreEvent, DialParams, Done, Error, JoinParams, PeerId, Port, SessionId,
+    SessionSpec,
 };
 use dacapo_netlab::NodeId;
 use dacapo_netlab::traffic::{Pattern, PatternSink, PatternSource};
@@ -121,15 +122,26 @@ impl Chaos {
         };
         let peer = self.pick(&self.known[at].peers.clone());
         match (self.below(8), peer) {
-            (0, Some(peer)) => self.lab.world.core(node).disconnect(now, peer),
+            (0, Some(peer)) => self
+                .lab
+                .world
+                .core(node)
+                .handle_command(now, Command::Disconnect(peer))
+                .map(drop)
+                .unwrap(),
             (1 | 2, Some(peer)) => {
-                let listed = self.lab.world.core(node).list(now, peer);
+                let listed = self.lab.world.core(node).handle_command(now, Command::List(peer));
                 self.note(listed);
             }
             _ if at == 0 => {}
             _ => {
                 let params = DialParams { wait: Some(Duration::from_secs(3)) };
-                let dialed = self.lab.world.core(node).connect_with(now, address, params);
+                let dialed = self
+                    .lab
+                    .world
+                    .core(node)
+                    .handle_command(now, Command::Connect { remote: address, params })
+                    .and_then(Done::peer);
                 let peer = self.note(dialed);
                 self.known[at].peers.extend(peer);
             }
@@ -140,7 +152,13 @@ impl Chaos {
         let now = self.lab.now();
         let name = NAMES[self.below(NAMES.len())];
         match self.below(6) {
-            0 => self.lab.world.core(node).unpublish(name),
+            0 => self
+                .lab
+                .world
+                .core(node)
+                .handle_command(now, Command::Unpublish(name.into()))
+                .map(drop)
+                .unwrap(),
             1 | 2 => {
                 let spec = SessionSpec {
                     name: name.into(),
@@ -158,7 +176,12 @@ impl Chaos {
                 let Some(peer) = self.pick(&self.known[at].peers.clone()) else { return };
                 let attributes = vec![AttributeForm::default(); self.below(40)];
                 let params = JoinParams { attributes, ..JoinParams::default() };
-                let joined = self.lab.world.core(node).join(now, peer, name, params);
+                let joined = self
+                    .lab
+                    .world
+                    .core(node)
+                    .handle_command(now, Command::Join { peer, name: name.into(), params })
+                    .and_then(Done::session);
                 let session = self.note(joined);
                 self.known[at].sessions.extend(session);
             }
@@ -189,26 +212,29 @@ impl Chaos {
         let (graph, bytes) = (self.graph(), vec![7; len]);
         let what = self.below(12);
         let core = self.lab.world.core(node);
-        let result = match what {
-            0..=2 => core.activate(now, id),
-            3 => core.deactivate(now, id),
-            4 => core.close(now, id),
-            5 => core.close_because(now, id, Error::new(Code::Refused, "chaos")),
-            6 => core.change(now, id, flow, graph),
-            7 => core.set_give_up_after(id, ms(len as u64)),
-            8 => core.control(now, id, flow as u16, 0xFFFF, &bytes).map(drop),
-            9 => core.control(now, id, flow as u16, flow as u16, &bytes).map(drop),
+        let command = match what {
+            0..=2 => Command::Activate(id),
+            3 => Command::Deactivate(id),
+            4 => Command::Close(id),
+            5 => Command::CloseBecause(id, Error::new(Code::Refused, "chaos")),
+            6 => Command::Change { session: id, flow, graph },
+            7 => Command::GiveUpAfter(id, ms(len as u64)),
+            8 | 9 => {
+                let module = if what == 8 { 0xFFFF } else { flow as u16 };
+                Command::Control { session: id, flow: flow as u16, module, payload: bytes }
+            }
             10 => {
                 core.wake(now, id, flow);
                 core.push(now, id, flow, &bytes);
-                Ok(())
+                return self.done += 1;
             }
             _ => {
                 let seen = (core.status(id).len(), core.has_backlog(id, flow), core.path_mtu(id));
                 assert!(seen.0 <= 64 && core.direct(id, flow, len).is_none_or(|_| len > 0));
-                Ok(())
+                return self.done += 1;
             }
         };
+        let result = core.handle_command(now, command);
         self.note(result);
     }
 
@@ -234,20 +260,28 @@ impl Chaos {
         for node in [self.lab.creator, self.lab.participant] {
             let now = self.lab.now();
             let core = self.lab.world.core(node);
-            NAMES.into_iter().for_each(|name| core.unpublish(name));
+            NAMES.into_iter().for_each(|name| {
+                core.handle_command(now, Command::Unpublish(name.into())).map(drop).unwrap()
+            });
             let sessions: Vec<_> = core.sessions().map(|(id, _, peer)| (id, peer)).collect();
             for (id, peer) in sessions {
                 // With the first session of a peer all of them go.
-                let closed = core.close_because(now, id, Error::new(Code::Closed, ""));
+                let closed = core
+                    .handle_command(now, Command::CloseBecause(id, Error::new(Code::Closed, "")));
                 assert!(closed.is_ok() || core.sessions().all(|(it, ..)| it != id), "{closed:?}");
-                core.disconnect(now, peer);
+                core.handle_command(now, Command::Disconnect(peer)).map(drop).unwrap();
             }
         }
         for at in 0..2 {
             let node = [self.lab.creator, self.lab.participant][at];
             let now = self.lab.now();
             for peer in std::mem::take(&mut self.known[at].peers) {
-                self.lab.world.core(node).disconnect(now, peer);
+                _ = self
+                    .lab
+                    .world
+                    .core(node)
+                    .handle_command(now, Command::Disconnect(peer))
+                    .unwrap();
             }
         }
         self.lab.run(ms(60_000));

@@ -7,7 +7,7 @@
 mod common;
 
 use common::{Joined, Lab, code, ms, offer_back, plain};
-use dacapo_core::{Code, CoreEvent, Ending, Error};
+use dacapo_core::{Code, Command, CoreEvent, Ending, Error};
 use dacapo_netlab::NodeId;
 use dacapo_transport::TrafficClass;
 
@@ -152,7 +152,7 @@ fn a_data_path_that_never_opens_is_no_loss_of_contact() {
     lab.check_empty();
     // The connection is good for other things.
     let now = lab.now();
-    lab.world.core(lab.participant).list(now, peer).unwrap();
+    lab.world.core(lab.participant).handle_command(now, Command::List(peer)).unwrap();
     lab.expect(lab.participant, ms(500), |event| match event {
         CoreEvent::Listing { sessions: Ok(sessions), .. } => Some(sessions.len()),
         _ => None,

@@ -8,7 +8,7 @@ mod common;
 
 use common::{Joined, Lab, code, config, ms, offer_back, offer_tcp, plain};
 use dacapo_base::Time;
-use dacapo_core::{Code, CoreEvent, GIVE_UP_AFTER, SessionId};
+use dacapo_core::{Code, Command, CoreEvent, DialParams, Done, GIVE_UP_AFTER, SessionId};
 use dacapo_netlab::NodeId;
 use std::time::Duration;
 
@@ -173,15 +173,15 @@ fn a_session_is_given_up_at_the_limit_of_its_choice() {
 #[test]
 fn an_end_may_wait_shorter_or_longer_than_was_offered() {
     let (mut lab, joined) = running(ms(10_000));
-    lab.world.core(lab.participant).set_give_up_after(joined.here, ms(2_000)).unwrap();
+    lab.command(lab.participant, Command::GiveUpAfter(joined.here, ms(2_000))).unwrap();
     cut(&mut lab, &BOTH, true);
     let here = lab.end_of(lab.participant, joined.here, ms(6_000));
     assert_eq!(code(&here), Some(Code::GivenUp));
     assert_eq!(lab.ended(lab.creator, joined.there), None, "the creator waits still");
     assert_eq!(code(&lab.end_of(lab.creator, joined.there, ms(10_000))), Some(Code::GivenUp));
     let (mut lab, joined) = running(ms(2_000));
-    lab.world.core(lab.creator).set_give_up_after(joined.there, ms(10_000)).unwrap();
-    lab.world.core(lab.participant).set_give_up_after(joined.here, ms(10_000)).unwrap();
+    lab.command(lab.creator, Command::GiveUpAfter(joined.there, ms(10_000))).unwrap();
+    lab.command(lab.participant, Command::GiveUpAfter(joined.here, ms(10_000))).unwrap();
     cut(&mut lab, &BOTH, true);
     lab.run(ms(8_000));
     cut(&mut lab, &BOTH, false);
@@ -193,7 +193,7 @@ fn an_end_may_wait_shorter_or_longer_than_was_offered() {
 #[test]
 fn who_gave_up_first_is_told_of_by_the_first_sign_after_the_path_is_back() {
     let (mut lab, joined) = running(GIVE_UP_AFTER);
-    lab.world.core(lab.participant).set_give_up_after(joined.here, ms(1_000)).unwrap();
+    lab.command(lab.participant, Command::GiveUpAfter(joined.here, ms(1_000))).unwrap();
     cut(&mut lab, &BOTH, true);
     lab.end_of(lab.participant, joined.here, ms(5_000));
     lab.run(ms(10_000));
@@ -210,7 +210,19 @@ fn a_command_that_crosses_the_cut_is_answered_after_it() {
     cut(&mut lab, &BOTH, true);
     lab.run(ms(100));
     let now = lab.now();
-    let request = lab.world.core(lab.participant).control(now, joined.here, 0, 0xFFFF, b"xy");
+    let request = lab
+        .world
+        .core(lab.participant)
+        .handle_command(
+            now,
+            Command::Control {
+                session: joined.here,
+                flow: 0,
+                module: 0xFFFF,
+                payload: b"xy".to_vec(),
+            },
+        )
+        .and_then(Done::request);
     let request = request.unwrap();
     lab.run(ms(30_000));
     cut(&mut lab, &BOTH, false);
@@ -232,9 +244,17 @@ fn without_contact_nothing_new_begins_and_closing_does_not_wait() {
     lab.run(ms(4_000));
     let (now, address) = (lab.now(), lab.world.address(lab.creator));
     let core = lab.world.core(lab.participant);
-    let peer = core.connect(now, address).unwrap();
-    assert_eq!(core.list(now, peer).unwrap_err().code, Code::ContactLost);
-    let join = core.join(now, peer, "test", dacapo_core::JoinParams::default());
+    let peer = core
+        .handle_command(now, Command::Connect { remote: address, params: DialParams::default() })
+        .and_then(Done::peer)
+        .unwrap();
+    assert_eq!(core.handle_command(now, Command::List(peer)).unwrap_err().code, Code::ContactLost);
+    let join = core
+        .handle_command(
+            now,
+            Command::Join { peer, name: "test".into(), params: dacapo_core::JoinParams::default() },
+        )
+        .and_then(Done::session);
     assert_eq!(join.unwrap_err().code, Code::ContactLost);
     lab.close(lab.participant, joined.here);
     let (when, error) = lab.end_of(lab.participant, joined.here, ms(10));
@@ -252,7 +272,11 @@ fn who_asks_for_a_peer_without_contact_is_told_when_it_is_back() {
     cut(&mut lab, &BOTH, true);
     lab.run(ms(4_000));
     let (now, address) = (lab.now(), lab.world.address(lab.creator));
-    lab.world.core(lab.participant).connect(now, address).unwrap();
+    lab.world
+        .core(lab.participant)
+        .handle_command(now, Command::Connect { remote: address, params: DialParams::default() })
+        .and_then(Done::peer)
+        .unwrap();
     lab.run(ms(1_000));
     assert_eq!(opened(&lab), 1, "when it was opened first");
     cut(&mut lab, &BOTH, false);

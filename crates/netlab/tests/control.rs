@@ -7,7 +7,7 @@ mod common;
 
 use common::{Joined, Lab, ms, offer, offer_back, pattern, plain};
 use dacapo_base::Time;
-use dacapo_core::{Code, CoreEvent, Port, SourcePoll, UnitWriter};
+use dacapo_core::{Code, Command, CoreEvent, Done, Port, SourcePoll, UnitWriter};
 use dacapo_core::{CommandError, SessionId, Source};
 use dacapo_modules::ordering::sequence::CONTROL_SET_HOLD;
 use dacapo_netlab::NodeId;
@@ -38,7 +38,12 @@ fn ask(
     bytes: &[u8],
 ) -> Answer {
     let now = lab.now();
-    let request = lab.world.core(node).control(now, session, flow, module, bytes).unwrap();
+    let request = lab
+        .world
+        .core(node)
+        .handle_command(now, Command::Control { session, flow, module, payload: bytes.to_vec() })
+        .and_then(Done::request)
+        .unwrap();
     answer_of(lab, node, request, 500)
 }
 
@@ -167,7 +172,19 @@ fn requests_are_numbered_and_each_answer_names_its_own() {
     let mut requests = Vec::new();
     for index in 0..100_u8 {
         let bytes = [index, 255];
-        requests.push(core.control(now, joined.here, 0, MODULE_ACCESS, &bytes).unwrap());
+        requests.push(
+            core.handle_command(
+                now,
+                Command::Control {
+                    session: joined.here,
+                    flow: 0,
+                    module: MODULE_ACCESS,
+                    payload: bytes.to_vec(),
+                },
+            )
+            .and_then(Done::request)
+            .unwrap(),
+        );
     }
     assert!(requests.windows(2).all(|pair| pair[0] < pair[1]), "{requests:?}");
     for (index, request) in requests.into_iter().enumerate() {
@@ -184,9 +201,31 @@ fn four_kibibytes_are_carried_and_a_byte_more_is_refused_at_once() {
     assert_eq!(most, Ok(vec![7; 4_096]));
     let now = lab.now();
     let core = lab.world.core(lab.participant);
-    let more = core.control(now, joined.here, 0, MODULE_ACCESS, &[7; 4_097]).unwrap_err();
+    let more = core
+        .handle_command(
+            now,
+            Command::Control {
+                session: joined.here,
+                flow: 0,
+                module: MODULE_ACCESS,
+                payload: [7; 4_097].to_vec(),
+            },
+        )
+        .and_then(Done::request)
+        .unwrap_err();
     assert_eq!(more.code, Code::TooMany);
-    let waiting = (0..300).map(|_| core.control(now, joined.here, 0, MODULE_ACCESS, b"x"));
+    let waiting = (0..300).map(|_| {
+        core.handle_command(
+            now,
+            Command::Control {
+                session: joined.here,
+                flow: 0,
+                module: MODULE_ACCESS,
+                payload: b"x".to_vec(),
+            },
+        )
+        .and_then(Done::request)
+    });
     let refused = waiting.filter(Result::is_err).count();
     assert!(refused >= 44, "at most 256 wait: {refused} refused");
 }
@@ -196,8 +235,19 @@ fn a_request_that_nobody_answers_fails_once_whether_the_peer_or_the_session_ends
     let (mut lab, joined) = running();
     let now = lab.now();
     let core = lab.world.core(lab.participant);
-    core.set_give_up_after(joined.here, ms(0)).unwrap();
-    let request = core.control(now, joined.here, 0, MODULE_ACCESS, b"x").unwrap();
+    core.handle_command(now, Command::GiveUpAfter(joined.here, ms(0))).unwrap();
+    let request = core
+        .handle_command(
+            now,
+            Command::Control {
+                session: joined.here,
+                flow: 0,
+                module: MODULE_ACCESS,
+                payload: b"x".to_vec(),
+            },
+        )
+        .and_then(Done::request)
+        .unwrap();
     lab.world.kill(lab.creator);
     let answer = answer_of(&mut lab, NodeId(1), request, 10_100);
     assert_eq!(
@@ -217,7 +267,18 @@ fn a_request_to_a_peer_that_lives_and_does_not_answer_fails_after_ten_seconds() 
     lab.world.block(lab.creator, Some(dacapo_transport::TrafficClass::Control));
     let now = lab.now();
     let core = lab.world.core(lab.participant);
-    let request = core.control(now, joined.here, 0, MODULE_ACCESS, b"x").unwrap();
+    let request = core
+        .handle_command(
+            now,
+            Command::Control {
+                session: joined.here,
+                flow: 0,
+                module: MODULE_ACCESS,
+                payload: b"x".to_vec(),
+            },
+        )
+        .and_then(Done::request)
+        .unwrap();
     let answer = answer_of(&mut lab, NodeId(1), request, 10_100);
     assert_eq!(answer, Err((Code::NoAnswer, "CONTROL".into())));
     assert!(lab.now().since(now) >= ms(9_999));
@@ -237,7 +298,17 @@ fn a_command_before_the_session_is_set_up_or_after_its_end_is_refused_at_once() 
     let control = |lab: &mut Lab| {
         let now = lab.now();
         let core = lab.world.core(lab.participant);
-        core.control(now, here, 0, MODULE_ACCESS, b"x").map_err(|error| error.code)
+        core.handle_command(
+            now,
+            Command::Control {
+                session: here,
+                flow: 0,
+                module: MODULE_ACCESS,
+                payload: b"x".to_vec(),
+            },
+        )
+        .and_then(Done::request)
+        .map_err(|error| error.code)
     };
     assert_eq!(control(&mut lab), Err(Code::NoSuchThing), "joining");
     let flows = lab.offered(here);

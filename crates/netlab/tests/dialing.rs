@@ -7,7 +7,7 @@ mod common;
 
 use common::{Lab, config, ms};
 use dacapo_base::Time;
-use dacapo_core::{Code, CoreEvent, DialParams, Error, PeerId};
+use dacapo_core::{Code, Command, CoreEvent, DialParams, Done, Error, NetworkEvent, PeerId};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -17,7 +17,11 @@ const THERE: &str = "203.0.113.1:19980";
 
 fn dial(lab: &mut Lab, address: SocketAddr, wait: Option<Duration>) -> PeerId {
     let now = lab.now();
-    lab.world.core(lab.participant).connect_with(now, address, DialParams { wait }).unwrap()
+    lab.world
+        .core(lab.participant)
+        .handle_command(now, Command::Connect { remote: address, params: DialParams { wait } })
+        .and_then(Done::peer)
+        .unwrap()
 }
 
 fn lost(event: &CoreEvent) -> Option<(PeerId, Error)> {
@@ -39,7 +43,7 @@ fn refused_every(lab: &mut Lab, address: SocketAddr, every: Duration, most: Dura
     let (node, since) = (lab.participant, lab.now());
     while lab.now().since(since) < most && lab.find(node, lost).is_none() {
         let now = lab.now();
-        lab.world.core(node).handle_refused(now, address);
+        lab.world.core(node).handle_network(now, NetworkEvent::Refused(address));
         lab.run(every);
     }
     lab.find(node, lost).map_or(most, |(when, _)| when.since(since))
@@ -116,7 +120,7 @@ fn forged_refusals_beside_a_peer_that_answers_do_not_keep_it_from_being_reached(
             let until = lab.now() + ms(10_000);
             while lab.find(lab.participant, open).is_none() && lab.now() < until {
                 let now = lab.now();
-                lab.world.core(lab.participant).handle_refused(now, address);
+                lab.world.core(lab.participant).handle_network(now, NetworkEvent::Refused(address));
                 lab.run(ms(50));
                 assert!(lab.find(lab.participant, lost).is_none(), "seed {seed}: {:?}", lab.log);
             }

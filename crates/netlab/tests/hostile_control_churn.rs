@@ -7,7 +7,7 @@
 mod common;
 
 use common::{Joined, Lab, ms, offer, offer_back, pattern, plain};
-use dacapo_core::{Code, CoreEvent, PeerId, Port, SessionSpec};
+use dacapo_core::{Code, Command, CoreEvent, PeerId, Port, SessionSpec};
 use dacapo_netlab::NodeId;
 use dacapo_netlab::traffic::{Pattern, PatternSource};
 
@@ -68,7 +68,7 @@ fn counts(lab: &mut Lab, node: NodeId) -> Counts {
         connections: core.connection_count(),
         views: core.pool().live_views(),
         streams,
-        is_waiting: core.asks_of_streams(),
+        is_waiting: core.has_requests(),
     }
 }
 
@@ -158,8 +158,8 @@ fn peers_that_vanish_at_every_point_of_a_set_up_leave_nothing() {
                 churn.lab.run(ms(round % 17));
             }
         }
-        let (now, peer) = (churn.lab.now(), churn.peer);
-        churn.lab.world.core(NodeId(1)).disconnect(now, peer);
+        let peer = churn.peer;
+        churn.lab.command(NodeId(1), Command::Disconnect(peer)).unwrap();
         churn.lab.run(ms(300));
         let lost = |event: &CoreEvent| matches!(event, CoreEvent::PeerLost { .. });
         assert_eq!(churn.lab.count(NodeId(0), lost), 1, "round {round}");

@@ -10,7 +10,7 @@ mod common;
 use common::raw::{RawPeer, hello, initials};
 use common::{Joined, Lab, ms, pattern, plain};
 use dacapo_base::Random;
-use dacapo_core::{Code, CoreEvent, PEERS_MAX};
+use dacapo_core::{Code, Command, CoreEvent, DialParams, Done, PEERS_MAX};
 use dacapo_netlab::traffic::Pattern;
 use dacapo_netlab::{Datagram, NodeId};
 use std::collections::BTreeMap;
@@ -80,7 +80,15 @@ impl Flooded {
 
     fn begin_to_dial(&mut self) {
         let (now, address) = (self.lab.now(), self.lab.world.address(self.lab.creator));
-        self.lab.world.core(self.newcomer).connect(now, address).expect("room");
+        self.lab
+            .world
+            .core(self.newcomer)
+            .handle_command(
+                now,
+                Command::Connect { remote: address, params: DialParams::default() },
+            )
+            .and_then(Done::peer)
+            .expect("room");
     }
 
     fn got_in(&self) -> bool {

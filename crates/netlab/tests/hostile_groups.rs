@@ -9,7 +9,7 @@ mod common;
 use common::raw::RawPeer;
 use common::{Lab, ms, offer, pattern};
 use dacapo_base::Random;
-use dacapo_core::{Code, CoreEvent, JoinParams, Port, SessionId};
+use dacapo_core::{Code, Command, CoreEvent, Done, JoinParams, Port, SessionId};
 use dacapo_netlab::traffic::{PatternSink, Seen};
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{
@@ -72,7 +72,13 @@ fn offered(lab: &mut Lab, raw: &mut RawPeer, flow: FlowOffer) -> (StreamId, Sess
     };
     let (now, peer) = (lab.now(), lab.find(lab.creator, opened).unwrap().1);
     let core = lab.world.core(lab.creator);
-    let session = core.join(now, peer, "raw", JoinParams::default()).unwrap();
+    let session = core
+        .handle_command(
+            now,
+            Command::Join { peer, name: "raw".into(), params: JoinParams::default() },
+        )
+        .and_then(Done::session)
+        .unwrap();
     run(lab, raw, 100);
     let stream = raw.accepted[0];
     assert!(matches!(raw.next(stream), Some(Message::Join(_))));

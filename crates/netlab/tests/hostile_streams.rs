@@ -8,7 +8,7 @@ mod common;
 
 use common::raw::RawPeer;
 use common::{Lab, graph, ms, offer_tcp, plain};
-use dacapo_core::{Code, CoreEvent, Ending, JoinParams, Port, SessionId};
+use dacapo_core::{Code, Command, CoreEvent, Done, Ending, JoinParams, Port, SessionId};
 use dacapo_netlab::traffic::{PatternSink, Seen};
 use dacapo_wire::change::{Mode, Prepare};
 use dacapo_wire::message::Message;
@@ -135,7 +135,17 @@ fn served(
     });
     let now = lab.now();
     let core = lab.world.core(lab.creator);
-    let session = core.join(now, peer.unwrap().1, "raw", JoinParams::default()).unwrap();
+    let session = core
+        .handle_command(
+            now,
+            Command::Join {
+                peer: peer.unwrap().1,
+                name: "raw".into(),
+                params: JoinParams::default(),
+            },
+        )
+        .and_then(Done::session)
+        .unwrap();
     run(lab, raw, 100);
     let stream = raw.accepted[0];
     assert!(matches!(raw.next(stream), Some(Message::Join(_))));

@@ -9,7 +9,8 @@ mod common;
 use common::raw::RawPeer;
 use common::{Lab, catalogue_without, code, config, graph, ms, offer, offer_tcp, plain};
 use dacapo_core::{
-    Code, CoreEvent, Error, JoinParams, JoinRequest, Port, SessionId, SessionProvider, SessionSpec,
+    Code, Command, CoreEvent, DialParams, Done, Error, JoinParams, JoinRequest, Port, SessionId,
+    SessionProvider, SessionSpec,
 };
 use dacapo_netlab::catalogue;
 use dacapo_netlab::traffic::{Pattern, PatternSource};
@@ -82,7 +83,12 @@ impl Served {
     fn join(&mut self, wishes: JoinParams) -> SessionId {
         let peer = self.lab.dial();
         let now = self.lab.now();
-        self.lab.world.core(self.lab.participant).join(now, peer, "test", wishes).unwrap()
+        self.lab
+            .world
+            .core(self.lab.participant)
+            .handle_command(now, Command::Join { peer, name: "test".into(), params: wishes })
+            .and_then(Done::session)
+            .unwrap()
     }
 }
 
@@ -237,7 +243,11 @@ fn a_publisher_may_do_without_what_a_participant_lacks() {
     assert_eq!(it.lab.offered(first)[0].graph, graph(&["segment", "sequence", "checksum"]));
     let (now, address) = (it.lab.now(), it.lab.world.address(it.lab.creator));
     let world = &mut it.lab.world;
-    let peer = world.core(node).connect(now, address).unwrap();
+    let peer = world
+        .core(node)
+        .handle_command(now, Command::Connect { remote: address, params: DialParams::default() })
+        .and_then(Done::peer)
+        .unwrap();
     let mut offered = None;
     let mut session = None;
     world.run(now + ms(5_000), |world| {
@@ -245,7 +255,17 @@ fn a_publisher_may_do_without_what_a_participant_lacks() {
         while let Some(event) = world.poll_event(node) {
             match event {
                 CoreEvent::PeerOpen { .. } => {
-                    let join = world.core(node).join(now, peer, "test", JoinParams::default());
+                    let join = world
+                        .core(node)
+                        .handle_command(
+                            now,
+                            Command::Join {
+                                peer,
+                                name: "test".into(),
+                                params: JoinParams::default(),
+                            },
+                        )
+                        .and_then(Done::session);
                     session = join.ok();
                 }
                 CoreEvent::Offered { flows, .. } => offered = Some(flows),
@@ -359,7 +379,9 @@ fn too_many_wishes_are_refused_before_they_are_sent() {
     let core = it.lab.world.core(it.lab.participant);
     let mut ask = |count| {
         let wishes = JoinParams { attributes: vec![wish; count], live: false, follows: false };
-        core.join(now, peer, "test", wishes).map_err(|error| error.code)
+        core.handle_command(now, Command::Join { peer, name: "test".into(), params: wishes })
+            .and_then(Done::session)
+            .map_err(|error| error.code)
     };
     assert_eq!(ask(JOIN_ATTRIBUTES_MAX + 1), Err(Code::TooMany));
     assert!(ask(JOIN_ATTRIBUTES_MAX).is_ok());
@@ -386,7 +408,17 @@ fn a_creator_that_dialed_offers_no_streams_that_nobody_could_dial() {
     });
     let now = lab.now();
     let core = lab.world.core(lab.creator);
-    let session = core.join(now, back.unwrap().1, "back", JoinParams::default()).unwrap();
+    let session = core
+        .handle_command(
+            now,
+            Command::Join {
+                peer: back.unwrap().1,
+                name: "back".into(),
+                params: JoinParams::default(),
+            },
+        )
+        .and_then(Done::session)
+        .unwrap();
     let (_, error) = lab.end_of(lab.creator, session, ms(1_000));
     let error = error.unwrap();
     assert_eq!(error.code, Code::Unsupported, "{error}");

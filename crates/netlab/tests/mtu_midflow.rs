@@ -13,7 +13,7 @@ mod common;
 
 use common::{Joined, Lab, ms, offer, offer_back, pattern};
 use dacapo_base::{Random, Time};
-use dacapo_core::CoreEvent;
+use dacapo_core::{CoreEvent, NetworkEvent};
 use dacapo_netlab::NodeId;
 use dacapo_path::{DATAGRAM_LEN_FULL, DATAGRAM_LEN_MIN};
 use dacapo_wire::data::TYPE_DATA;
@@ -214,7 +214,10 @@ fn what_somebody_says_of_the_length_changes_nothing() {
     for at in 0..400_usize {
         let (now, creator) = (run.lab.now(), run.lab.creator);
         let remote = run.lab.world.address(run.lab.participant);
-        run.lab.world.core(creator).handle_too_large(now, remote, Some(at * 4));
+        run.lab
+            .world
+            .core(creator)
+            .handle_network(now, NetworkEvent::TooLarge { remote, len: Some(at * 4) });
         run.lab.run(ms(10));
     }
     assert_eq!(run.changes(run.lab.creator), []);

@@ -9,7 +9,7 @@ mod common;
 use common::{Joined, Lab, code, ms, offer, pattern};
 use dacapo_base::Random;
 use dacapo_base::seeds::{each_seed, number};
-use dacapo_core::{Code, CoreEvent, Ledger, SessionSpec};
+use dacapo_core::{Code, Command, CoreEvent, Done, Ledger, SessionSpec};
 use dacapo_netlab::NodeId;
 use dacapo_transport::TrafficClass;
 use dacapo_wire::session::{Direction, FlowOffer};
@@ -265,7 +265,11 @@ fn the_source_runs_while_one_member_does_and_pauses_with_the_last() {
     let sessions: Vec<_> = cast.joined.iter().map(|(node, it)| (*node, it.here)).collect();
     let deactivate = |cast: &mut Cast, at: usize| {
         let now = cast.lab.now();
-        cast.lab.world.core(sessions[at].0).deactivate(now, sessions[at].1).unwrap();
+        cast.lab
+            .world
+            .core(sessions[at].0)
+            .handle_command(now, Command::Deactivate(sessions[at].1))
+            .unwrap();
         cast.lab.run(ms(500));
         cast.numbers(0).len()
     };
@@ -289,12 +293,28 @@ fn what_would_change_it_for_all_is_refused_while_there_are_others() {
     let (node, session) = cast.joined[1].clone();
     let (creator, now) = (cast.lab.creator, cast.lab.now());
     let graph = common::graph(&["checksum"]);
-    let error = cast.lab.world.core(creator).change(now, session.there, 0, graph).unwrap_err();
+    let error = cast
+        .lab
+        .world
+        .core(creator)
+        .handle_command(now, Command::Change { session: session.there, flow: 0, graph })
+        .unwrap_err();
     assert_eq!(error.code, Code::Unsupported, "{error}");
     let command = |cast: &mut Cast| {
         let now = cast.lab.now();
         let core = cast.lab.world.core(node);
-        let request = core.control(now, session.here, 0, 0xFFFF, b"abc").unwrap();
+        let request = core
+            .handle_command(
+                now,
+                Command::Control {
+                    session: session.here,
+                    flow: 0,
+                    module: 0xFFFF,
+                    payload: b"abc".to_vec(),
+                },
+            )
+            .and_then(Done::request)
+            .unwrap();
         let answered = |event: &CoreEvent| match event {
             CoreEvent::ControlAnswered { request: it, answer, .. } if *it == request => {
                 Some(answer.clone())

@@ -8,7 +8,9 @@ mod common;
 
 use common::{config, offer};
 use dacapo_base::{Random, Tolerance};
-use dacapo_core::{Code, Core, CoreEvent, Error, JoinRequest, Port, SessionProvider, SessionSpec};
+use dacapo_core::{
+    Code, Command, Core, CoreEvent, Done, Error, JoinRequest, Port, SessionProvider, SessionSpec,
+};
 use dacapo_netlab::{catalogue, plain_tls};
 use dacapo_reactor::Reactor;
 use dacapo_transport::Transport;
@@ -96,7 +98,14 @@ fn joined(boots: [u8; 2], is_found: bool) -> (Vec<u16>, Vec<SocketAddr>, SocketA
         while let Some(event) = participant.poll_event() {
             if matches!(event, CoreEvent::PeerOpen { .. }) {
                 let now = participant.now();
-                participant.core().join(now, peer, "test", Default::default()).unwrap();
+                participant
+                    .core()
+                    .handle_command(
+                        now,
+                        Command::Join { peer, name: "test".into(), params: Default::default() },
+                    )
+                    .and_then(Done::session)
+                    .unwrap();
             }
         }
     }

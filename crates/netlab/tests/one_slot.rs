@@ -7,7 +7,7 @@
 mod common;
 
 use common::{Joined, Lab, code, config, graph, ms, offer_back, offer_tcp, pattern, plain};
-use dacapo_core::{CoreConfig, CoreEvent, Queues};
+use dacapo_core::{Command, CoreConfig, CoreEvent, Done, Queues};
 use dacapo_wire::session::MODULE_ACCESS;
 
 const UNITS: u64 = 2_000;
@@ -48,7 +48,18 @@ fn over_bad_links_everything_is_accounted_for_and_commands_are_answered() {
         lab.run(ms(300));
         let now = lab.now();
         let core = lab.world.core(lab.participant);
-        let asked = core.control(now, joined.here, 0, MODULE_ACCESS, b"xy").unwrap();
+        let asked = core
+            .handle_command(
+                now,
+                Command::Control {
+                    session: joined.here,
+                    flow: 0,
+                    module: MODULE_ACCESS,
+                    payload: b"xy".to_vec(),
+                },
+            )
+            .and_then(Done::request)
+            .unwrap();
         let answered = |event: &CoreEvent| match event {
             CoreEvent::ControlAnswered { request, answer, .. } if *request == asked => {
                 Some(answer.clone())
@@ -74,7 +85,13 @@ fn a_change_goes_through_and_loses_nothing() {
     lab.run(ms(300));
     let now = lab.now();
     let names = ["segment", "sequence", "checksum"];
-    lab.world.core(lab.creator).change(now, joined.there, 0, graph(&names)).unwrap();
+    lab.world
+        .core(lab.creator)
+        .handle_command(
+            now,
+            Command::Change { session: joined.there, flow: 0, graph: graph(&names) },
+        )
+        .unwrap();
     let changed = |event: &CoreEvent| match event {
         CoreEvent::Changed { flow: 0, epoch, .. } => Some(*epoch),
         _ => None,

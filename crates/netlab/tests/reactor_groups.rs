@@ -9,7 +9,7 @@ mod common;
 
 use common::{Opens, config, offer, pattern, pattern_ports};
 use dacapo_base::{Random, Tolerance};
-use dacapo_core::{Core, CoreEvent, Ledger, Port, SessionSpec};
+use dacapo_core::{Command, Core, CoreEvent, Done, Ledger, Port, SessionSpec};
 use dacapo_netlab::plain_tls;
 use dacapo_netlab::traffic::{Pattern, PatternSource, Seen};
 use dacapo_reactor::Reactor;
@@ -54,7 +54,12 @@ impl End {
             let core = self.reactor.core();
             match event {
                 CoreEvent::PeerOpen { peer } if self.seen.is_none() => {
-                    let _ = core.join(now, peer, "test", Default::default());
+                    let _ = core
+                        .handle_command(
+                            now,
+                            Command::Join { peer, name: "test".into(), params: Default::default() },
+                        )
+                        .and_then(Done::session);
                 }
                 CoreEvent::Offered { session, flows, .. } => {
                     let (ports, mut seen) = pattern_ports(units(), &flows);
@@ -63,7 +68,7 @@ impl End {
                 }
                 CoreEvent::Ready { session } => {
                     // Who serves does not activate.
-                    let _ = core.activate(now, session);
+                    let _ = core.handle_command(now, Command::Activate(session));
                 }
                 CoreEvent::FlowEnded { ledger, .. } => self.ledgers.push(ledger),
                 CoreEvent::FlowFailed { error, .. } => self.failed.push(error.to_string()),

@@ -11,7 +11,8 @@ mod common;
 use common::{Opens, config, offer, offer_tcp, pattern, pattern_ports};
 use dacapo_base::{Random, Time, Tolerance};
 use dacapo_core::{
-    Core, CoreEvent, Ending, Ledger, Port, SessionId, SessionSpec, Sink, Taken, UnitView,
+    Command, Core, CoreEvent, Done, Ending, Ledger, Port, SessionId, SessionSpec, Sink, Taken,
+    UnitView,
 };
 use dacapo_netlab::plain_tls;
 use dacapo_netlab::traffic::{Pattern, PatternSink, PatternSource, Seen};
@@ -182,7 +183,17 @@ impl Pair {
         let core = self.participant.core();
         match event {
             CoreEvent::PeerOpen { peer } => {
-                self.session = core.join(now, *peer, "test", Default::default()).ok();
+                self.session = core
+                    .handle_command(
+                        now,
+                        Command::Join {
+                            peer: *peer,
+                            name: "test".into(),
+                            params: Default::default(),
+                        },
+                    )
+                    .and_then(Done::session)
+                    .ok();
             }
             CoreEvent::Offered { session, flows, .. } => {
                 let (mut ports, seen) = pattern_ports(self.pattern, flows);
@@ -192,7 +203,9 @@ impl Pair {
                 }
                 core.answer(now, *session, ports).unwrap();
             }
-            CoreEvent::Ready { session } => core.activate(now, *session).unwrap(),
+            CoreEvent::Ready { session } => {
+                _ = core.handle_command(now, Command::Activate(*session)).unwrap();
+            }
             _ => {}
         }
     }
@@ -237,7 +250,7 @@ fn flows_over_tcp_between_two_reactors_deliver_every_byte_both_ways() {
     assert_eq!(record.numbers, (0..300).collect::<Vec<_>>());
     assert_eq!((record.altered, record.misnumbered), (0, 0));
     let now = pair.participant.now();
-    pair.participant.core().close(now, pair.session.unwrap()).unwrap();
+    pair.participant.core().handle_command(now, Command::Close(pair.session.unwrap())).unwrap();
     pair.run(|pair| pair.ended == [true; 2]);
     assert_eq!(pair.failed, Vec::<String>::new());
     pair.run(|pair| pair.views() == 0);

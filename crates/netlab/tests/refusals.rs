@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Lab, catalogue_without, code, config, ms, offer, plain};
-use dacapo_core::{Code, CoreEvent, Port, SessionSpec};
+use dacapo_core::{Code, Command, CoreEvent, DialParams, Done, Port, SessionSpec};
 use dacapo_lift::Catalogue;
 use dacapo_netlab::NodeId;
 use dacapo_netlab::traffic::PatternSource;
@@ -95,7 +95,14 @@ fn versions_that_do_not_meet_are_told_to_the_dialer_whichever_is_older() {
         (creator.versions, participant.versions) = (theirs, ours);
         let mut lab = Lab::with(1, LINK, creator, participant);
         let (now, address) = (lab.now(), lab.world.address(lab.creator));
-        lab.world.core(lab.participant).connect(now, address).unwrap();
+        lab.world
+            .core(lab.participant)
+            .handle_command(
+                now,
+                Command::Connect { remote: address, params: DialParams::default() },
+            )
+            .and_then(Done::peer)
+            .unwrap();
         let lost = |event: &CoreEvent| match event {
             CoreEvent::PeerLost { error, .. } => Some(error.clone()),
             _ => None,
@@ -129,7 +136,15 @@ fn nobody_at_the_address_is_reported_within_ten_seconds() {
             lab.world.kill(lab.creator);
         }
         let now = lab.now();
-        let peer = lab.world.core(lab.participant).connect(now, address).unwrap();
+        let peer = lab
+            .world
+            .core(lab.participant)
+            .handle_command(
+                now,
+                Command::Connect { remote: address, params: DialParams::default() },
+            )
+            .and_then(Done::peer)
+            .unwrap();
         let lost = |event: &CoreEvent| match event {
             CoreEvent::PeerLost { peer, error } => Some((*peer, error.clone())),
             _ => None,

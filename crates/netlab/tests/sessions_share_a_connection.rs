@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Lab, code, ms, offer, pattern, plain};
-use dacapo_core::{Code, CoreEvent};
+use dacapo_core::{Code, Command, CoreEvent, DialParams, Done};
 
 const LINK: &str = "delay=20ms,jitter=2ms";
 
@@ -67,8 +67,19 @@ fn a_second_connect_to_the_same_address_returns_the_same_peer() {
     let mut lab = Lab::new(LINK);
     let (now, address) = (lab.now(), lab.world.address(lab.creator));
     let core = lab.world.core(lab.participant);
-    let first = core.connect(now, address).unwrap();
-    assert_eq!(core.connect(now, address), Ok(first), "while it is dialing");
+    let first = core
+        .handle_command(now, Command::Connect { remote: address, params: DialParams::default() })
+        .and_then(Done::peer)
+        .unwrap();
+    assert_eq!(
+        core.handle_command(
+            now,
+            Command::Connect { remote: address, params: DialParams::default() }
+        )
+        .and_then(Done::peer),
+        Ok(first),
+        "while it is dialing"
+    );
     assert_eq!(lab.dial(), first);
     assert_eq!(lab.dial(), first, "while it is open");
     lab.run(ms(2_000));
@@ -117,7 +128,7 @@ fn a_core_that_serves_and_joins_the_same_name_counts_its_own_participants_only()
     });
     let back = back.expect("the listener has the peer").1;
     let now = lab.now();
-    lab.world.core(lab.creator).list(now, back).unwrap();
+    lab.world.core(lab.creator).handle_command(now, Command::List(back)).unwrap();
     let (_, listed) = lab.expect(lab.creator, ms(500), |event| match event {
         CoreEvent::Listing { sessions: Ok(sessions), .. } => Some(sessions.clone()),
         _ => None,
@@ -125,7 +136,15 @@ fn a_core_that_serves_and_joins_the_same_name_counts_its_own_participants_only()
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].participants, 0, "it has joined another, nobody has joined its own");
     let now = lab.now();
-    let session = lab.world.core(lab.creator).join(now, back, "test", Default::default()).unwrap();
+    let session = lab
+        .world
+        .core(lab.creator)
+        .handle_command(
+            now,
+            Command::Join { peer: back, name: "test".into(), params: Default::default() },
+        )
+        .and_then(Done::session)
+        .unwrap();
     lab.expect(lab.creator, ms(500), |event| match event {
         CoreEvent::Offered { session: id, .. } if *id == session => Some(()),
         _ => None,
@@ -141,7 +160,11 @@ fn a_disconnect_ends_every_session_at_both_ends() {
     lab.activate(joined[0].here);
     lab.run(ms(300));
     let now = lab.now();
-    lab.world.core(lab.participant).disconnect(now, peer);
+    lab.world
+        .core(lab.participant)
+        .handle_command(now, Command::Disconnect(peer))
+        .map(drop)
+        .unwrap();
     lab.run(ms(500));
     for session in &joined {
         for (node, id) in [(lab.participant, session.here), (lab.creator, session.there)] {

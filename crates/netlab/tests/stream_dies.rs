@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Joined, Lab, code, config, ms, offer, offer_tcp, pattern};
-use dacapo_core::{Code, CoreEvent, Ending, Ledger};
+use dacapo_core::{Code, Command, CoreEvent, Ending, Ledger};
 use dacapo_netlab::NodeId;
 use dacapo_wire::session::{Direction, FlowOffer};
 
@@ -102,7 +102,7 @@ fn a_stream_that_breaks_while_the_session_closes_is_accounted_for() {
 #[test]
 fn a_host_that_dies_leaves_nothing_of_its_streams() {
     let (mut lab, joined) = running(1);
-    lab.world.core(lab.participant).set_give_up_after(joined.here, ms(0)).unwrap();
+    lab.command(lab.participant, Command::GiveUpAfter(joined.here, ms(0))).unwrap();
     lab.world.kill(lab.creator);
     let (_, error) = lab.end_of(lab.participant, joined.here, ms(5_000));
     assert_eq!(error.map(|error| error.code), Some(Code::ContactLost));
@@ -119,8 +119,8 @@ fn a_host_that_dies_leaves_nothing_of_its_streams() {
 fn a_link_that_is_cut_for_long_ends_streams_with_the_contact() {
     let (mut lab, joined) = running(2);
     let (creator, participant) = (lab.creator, lab.participant);
-    lab.world.core(participant).set_give_up_after(joined.here, ms(0)).unwrap();
-    lab.world.core(creator).set_give_up_after(joined.there, ms(0)).unwrap();
+    lab.command(participant, Command::GiveUpAfter(joined.here, ms(0))).unwrap();
+    lab.command(creator, Command::GiveUpAfter(joined.there, ms(0))).unwrap();
     lab.world.cut(creator, participant, true);
     lab.world.cut(participant, creator, true);
     for (node, session) in [(participant, joined.here), (creator, joined.there)] {

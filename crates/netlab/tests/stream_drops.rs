@@ -7,7 +7,7 @@
 mod common;
 
 use common::{Lab, code, config, graph, ms, offer_tcp, pattern};
-use dacapo_core::{CoreConfig, CoreEvent};
+use dacapo_core::{Command, CoreConfig, CoreEvent};
 use dacapo_lift::{Catalogue, Cx, DropReason, Entry, Module, ModuleSpec, Verdict};
 use dacapo_modules::integrity::checksum;
 use dacapo_netlab::catalogue;
@@ -59,14 +59,23 @@ fn what_is_dropped_above_a_stream_delays_neither_a_change_nor_the_end() {
     let joined = lab.start(vec![flow]);
     lab.run(ms(400));
     let now = lab.now();
-    lab.world.core(lab.creator).change(now, joined.there, 0, graph(&["checksum"])).unwrap();
+    lab.world
+        .core(lab.creator)
+        .handle_command(
+            now,
+            Command::Change { session: joined.there, flow: 0, graph: graph(&["checksum"]) },
+        )
+        .unwrap();
     lab.run(ms(200));
     let changed = |event: &CoreEvent| matches!(event, CoreEvent::Changed { .. });
     assert_eq!(lab.count(lab.participant, changed), 1, "the mark of the old epoch is enough");
     assert_eq!(lab.count(lab.creator, changed), 1);
     let now = lab.now();
     let back = GraphForm::line([(SPEC.id, Vec::new())]);
-    lab.world.core(lab.creator).change(now, joined.there, 0, back).unwrap();
+    lab.world
+        .core(lab.creator)
+        .handle_command(now, Command::Change { session: joined.there, flow: 0, graph: back })
+        .unwrap();
     let (here, there) = lab.ledgers(&joined, 0, ms(2_000));
     assert!(here.closes() && there.closes(), "{here:?} {there:?}");
     assert_eq!((here.sent, here.unknown, there.lost), (1_000, 0, here.lost));

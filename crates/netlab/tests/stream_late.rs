@@ -7,7 +7,7 @@
 mod common;
 
 use common::{Lab, code, ms, offer_tcp, pattern};
-use dacapo_core::{CoreEvent, Ending};
+use dacapo_core::{Command, CoreEvent, Ending};
 use dacapo_wire::session::FlowOffer;
 
 const LINK: &str = "delay=20ms";
@@ -48,7 +48,10 @@ fn a_change_waits_for_the_old_epoch_that_the_stream_brings_seconds_later() {
         // The exchange goes over control; what is in the old epoch is held.
         lab.world.hold_streams(true);
         let (now, graph) = (lab.now(), common::graph(&["segment", "checksum"]));
-        lab.world.core(lab.creator).change(now, joined.there, 0, graph).unwrap();
+        lab.world
+            .core(lab.creator)
+            .handle_command(now, Command::Change { session: joined.there, flow: 0, graph })
+            .unwrap();
         lab.run(ms(400));
         let changed = |event: &CoreEvent| matches!(event, CoreEvent::Changed { .. });
         assert_eq!(lab.count(lab.participant, changed), changes - 1, "the old one is waited for");

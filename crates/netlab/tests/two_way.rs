@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Joined, Lab, code, ms, offer, offer_back, pattern};
-use dacapo_core::CoreEvent;
+use dacapo_core::{Command, CoreEvent};
 use dacapo_netlab::traffic::Record;
 
 fn flows() -> Vec<dacapo_wire::session::FlowOffer> {
@@ -69,7 +69,12 @@ fn ledgers_close_in_both_directions_whatever_the_link_takes() {
 fn command(lab: &mut Lab, joined: &Joined, activate: bool) {
     let (now, here) = (lab.now(), joined.here);
     let core = lab.world.core(lab.participant);
-    if activate { core.activate(now, here) } else { core.deactivate(now, here) }.unwrap();
+    if activate {
+        core.handle_command(now, Command::Activate(here))
+    } else {
+        core.handle_command(now, Command::Deactivate(here))
+    }
+    .unwrap();
     let known = lab.log.len();
     let done = lab.wait(ms(500), |lab| {
         lab.log[known..].iter().any(|(node, _, event)| {
@@ -139,12 +144,24 @@ fn commands_in_the_wrong_state_are_refused() {
     let peer = lab.dial();
     let joined = lab.set_up(peer, "test");
     let now = lab.now();
-    assert!(lab.world.core(lab.participant).deactivate(now, joined.here).is_err(), "not active");
     assert!(
-        lab.world.core(lab.creator).activate(now, joined.there).is_err(),
+        lab.world
+            .core(lab.participant)
+            .handle_command(now, Command::Deactivate(joined.here))
+            .is_err(),
+        "not active"
+    );
+    assert!(
+        lab.world.core(lab.creator).handle_command(now, Command::Activate(joined.there)).is_err(),
         "the creator's is not"
     );
     lab.activate(joined.here);
     let now = lab.now();
-    assert!(lab.world.core(lab.participant).activate(now, joined.here).is_err(), "active already");
+    assert!(
+        lab.world
+            .core(lab.participant)
+            .handle_command(now, Command::Activate(joined.here))
+            .is_err(),
+        "active already"
+    );
 }

@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Lab, code, ms, plain};
-use dacapo_core::{Code, CoreEvent};
+use dacapo_core::{Code, Command, CoreEvent, DialParams, Done};
 use dacapo_transport::TrafficClass;
 
 #[test]
@@ -55,12 +55,12 @@ fn a_stream_of_a_session_on_which_nothing_answers_ends_it_after_ten_seconds() {
         if at >= 2 {
             block(&mut lab, 2);
             let now = lab.now();
-            lab.world.core(lab.participant).activate(now, here).unwrap();
+            lab.world.core(lab.participant).handle_command(now, Command::Activate(here)).unwrap();
         }
         if at >= 3 {
             block(&mut lab, 3);
             let now = lab.now();
-            lab.world.core(lab.participant).deactivate(now, here).unwrap();
+            lab.world.core(lab.participant).handle_command(now, Command::Deactivate(here)).unwrap();
         }
         if at >= 4 {
             block(&mut lab, 4);
@@ -85,9 +85,10 @@ fn a_list_that_is_not_answered_fails_after_ten_seconds() {
     lab.world.block(lab.creator, Some(TrafficClass::Control));
     let now = lab.now();
     for _ in 0..16 {
-        lab.world.core(lab.participant).list(now, peer).unwrap();
+        lab.world.core(lab.participant).handle_command(now, Command::List(peer)).unwrap();
     }
-    let more = lab.world.core(lab.participant).list(now, peer).unwrap_err();
+    let more =
+        lab.world.core(lab.participant).handle_command(now, Command::List(peer)).unwrap_err();
     assert_eq!(more.code, Code::TooMany);
     lab.run(ms(10_100));
     let failed = lab.count(lab.participant, |event| match event {
@@ -121,7 +122,15 @@ fn time_in_which_nobody_ran_ends_no_command() {
                 }
             };
             let (now, address) = (lab.now(), lab.world.address(lab.creator));
-            let peer = lab.world.core(lab.participant).connect(now, address).unwrap();
+            let peer = lab
+                .world
+                .core(lab.participant)
+                .handle_command(
+                    now,
+                    Command::Connect { remote: address, params: DialParams::default() },
+                )
+                .and_then(Done::peer)
+                .unwrap();
             stop_at(&mut lab, 0);
             lab.expect(lab.participant, ms(10_000), |event| {
                 matches!(event, CoreEvent::PeerOpen { .. }).then_some(())
@@ -135,7 +144,7 @@ fn time_in_which_nobody_ran_ends_no_command() {
                 matches!(event, CoreEvent::Ready { .. }).then_some(())
             });
             let now = lab.now();
-            lab.world.core(lab.participant).activate(now, here).unwrap();
+            lab.world.core(lab.participant).handle_command(now, Command::Activate(here)).unwrap();
             stop_at(&mut lab, 3);
             lab.expect(lab.participant, ms(10_000), |event| {
                 matches!(event, CoreEvent::Active { .. }).then_some(())

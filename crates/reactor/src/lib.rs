@@ -20,7 +20,9 @@ mod transports;
 pub use load::FULL_PERMILLE;
 
 use dacapo_base::{Time, earlier};
-use dacapo_core::{Code, Core, CoreEvent, DialParams, Error, ListenerId, PeerId};
+use dacapo_core::{
+    Code, Command, Core, CoreEvent, DialParams, Done, Error, ListenerId, NetworkEvent, PeerId,
+};
 use dacapo_io::LastReady;
 use dacapo_sys::clock;
 use dacapo_sys::poll::{EVENTS_MAX, Event, Interest, Poller, Registry};
@@ -175,7 +177,7 @@ impl Reactor {
     /// Connects to a core through a transport that was dialed to it.
     ///
     /// # Errors
-    /// As [`Core::connect`], or [`Code::System`] when the transport cannot be watched.
+    /// As [`Command::Connect`] says, or [`Code::System`] when the transport cannot be watched.
     pub fn connect(
         &mut self,
         transport: Box<dyn Transport>,
@@ -196,10 +198,11 @@ impl Reactor {
     ) -> Result<PeerId, Error> {
         let now = self.now();
         // What a peer at the same address has left closes its own transport, not the new one.
+        self.handle_requests(now);
         self.tidy(now);
         self.attach(transport, Some(remote))
             .map_err(|error| Error::new(Code::System, error.to_string()))?;
-        self.core.connect_with(now, remote, params)
+        self.core.handle_command(now, Command::Connect { remote, params }).and_then(Done::peer)
     }
 
     /// Listens for streams of flows through this transport, whose number on the wire is `number`.
@@ -480,13 +483,16 @@ impl Reactor {
                 self.core.handle_datagram(now, ListenerId(token), it.remote, it.packet);
             }
             if let Some(it) = attached.transport.poll_too_large() {
-                self.core.handle_too_large(now, it.remote, it.datagram_len);
+                self.core.handle_network(
+                    now,
+                    NetworkEvent::TooLarge { remote: it.remote, len: it.datagram_len },
+                );
             }
             if let Some(remote) = attached.transport.poll_refused() {
                 self.counters.refused += 1;
                 // The last words to one that was not there say nothing of who is dialed anew.
                 if !attached.is_leaving() {
-                    self.core.handle_refused(now, remote);
+                    self.core.handle_network(now, NetworkEvent::Refused(remote));
                 }
             }
             has_room |= outcome.writable;
@@ -511,9 +517,6 @@ impl Reactor {
     /// Closes data lanes and transports whose peers are gone.
     fn tidy(&mut self, now: Time) {
         self.streams.tidy(&mut self.core, &mut self.poller, &mut self.gone);
-        for remote in self.core.take_closed_data() {
-            self.transports.close_data(remote, now + LINGER);
-        }
         while let Some((attached, waiting)) = self.transports.take_over(now) {
             self.gone.add(&*attached.transport);
             if let Some((transmit, _)) = waiting {

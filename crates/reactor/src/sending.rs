@@ -9,9 +9,9 @@
 //! Invariants: a transport that takes no more keeps one transmit, and nothing is sent past it; what
 //! is left over is a reason for a whole turn.
 
-use super::{RETRY, Reactor, Scope};
+use super::{LINGER, RETRY, Reactor, Scope};
 use dacapo_base::Time;
-use dacapo_core::{GroupAsk, SessionId, Transmit, Way};
+use dacapo_core::{GroupAsk, NetworkEvent, Request, SessionId, Transmit, Way};
 use dacapo_transport::{Outgoing, SendError, Sent, TrafficClass};
 use std::time::Duration;
 
@@ -62,27 +62,30 @@ impl Reactor {
     /// Sends what may be sent; true when there may be more.
     pub(super) fn send(&mut self, now: Time, scope: Scope) -> bool {
         let more = self.send_all(now, scope);
-        self.handle_asks(now);
+        self.handle_requests(now);
         more
     }
 
-    /// Does what the core asks about groups and streams, and looks for peers on this host.
-    fn handle_asks(&mut self, now: Time) {
-        while let Some(ask) = self.core.poll_group() {
-            self.handle_group(now, ask);
-        }
-        while let Some(ask) = self.core.poll_stream() {
-            let key = self.fresh_token();
-            self.streams.handle_ask(now, &mut self.core, &mut self.poller, ask, key);
+    /// Does what the core asks for.
+    pub(super) fn handle_requests(&mut self, now: Time) {
+        while let Some(request) = self.core.poll_request() {
+            match request {
+                Request::Group(ask) => self.handle_group(now, ask),
+                Request::Stream(ask) => {
+                    let key = self.fresh_token();
+                    self.streams.handle_ask(now, &mut self.core, &mut self.poller, ask, key);
+                }
+                Request::Lookup(look) => {
+                    if self.streams.finds(&look) {
+                        self.core.handle_network(now, NetworkEvent::Found(look));
+                    }
+                }
+                Request::CloseData(remote) => self.transports.close_data(remote, now + LINGER),
+            }
         }
         while self.streams.fallbacks.are_due() {
             let key = self.fresh_token();
             self.streams.dial_fallback(now, &mut self.core, &mut self.poller, key);
-        }
-        while let Some(look) = self.core.poll_host_lookup() {
-            if self.streams.finds(&look) {
-                self.core.handle_found(look);
-            }
         }
     }
 
@@ -96,7 +99,7 @@ impl Reactor {
                 let nobody = || Err("no transport reaches the source of the group".to_owned());
                 let joined = attached.map(|it| it.transport.join(&membership));
                 let result = joined.map_or_else(nobody, |it| it.map_err(|why| why.to_string()));
-                self.core.handle_joined(now, &membership, result);
+                self.core.handle_network(now, NetworkEvent::Joined(membership, result));
             }
             (GroupAsk::Leave(_), Some(attached)) => attached.transport.leave(&membership),
             (GroupAsk::Leave(_), None) => {}
@@ -153,7 +156,10 @@ impl Reactor {
             if let (Err(error), true) = (opened, transmit.remote.ip().is_multicast()) {
                 attached.close_lane(transmit.remote);
                 let (local, group) = (transmit.local, transmit.remote);
-                self.core.handle_group_closed(now, local, group, &error.to_string());
+                self.core.handle_network(
+                    now,
+                    NetworkEvent::GroupClosed { local, group, reason: error.to_string() },
+                );
                 return self.core.transmitted(transmit);
             }
         }
@@ -172,10 +178,13 @@ impl Reactor {
             Err(error) => {
                 match error {
                     SendError::Refused if !attached.is_leaving() => {
-                        self.core.handle_refused(now, transmit.remote);
+                        self.core.handle_network(now, NetworkEvent::Refused(transmit.remote));
                     }
                     SendError::TooLarge { mtu } => {
-                        self.core.handle_too_large(now, transmit.remote, mtu);
+                        self.core.handle_network(
+                            now,
+                            NetworkEvent::TooLarge { remote: transmit.remote, len: mtu },
+                        );
                     }
                     _ => {}
                 }

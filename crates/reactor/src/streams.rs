@@ -15,7 +15,7 @@ mod honesty;
 
 use super::{RETRY, key_of};
 use dacapo_base::{Time, earlier};
-use dacapo_core::{Core, HostLookup, ListenerId, StreamAsk, StreamId, Transmit};
+use dacapo_core::{ChannelEvent, Core, HostLookup, ListenerId, StreamAsk, StreamId, Transmit};
 use dacapo_lift::StreamParams;
 use dacapo_sys::poll::{Event, Interest, Poller};
 use dacapo_transport::entry::StreamCarrier;
@@ -111,7 +111,9 @@ impl Streams {
             StreamAsk::Expect { stream, transport, token, terms } => {
                 let number = self.opened_by(transport);
                 let failed = self.expect(now, stream, number, (token, terms)).err();
-                failed.into_iter().for_each(|why| core.handle_stream_closed(now, stream, why));
+                failed
+                    .into_iter()
+                    .for_each(|why| core.handle_channel(now, stream, ChannelEvent::closed(why)));
             }
             StreamAsk::Dial { stream, transport, peer, remote, token, terms } => {
                 let call = Call { peer, remote, terms };
@@ -302,7 +304,7 @@ impl Streams {
                 return (false, has_room);
             }
             self.due_at = Some(now);
-            if core.asks_of_streams() {
+            if core.has_requests() {
                 // Whoever has no room is not to get another round.
                 return (true, has_room);
             }
@@ -337,10 +339,11 @@ impl Streams {
                 StreamEvent::Open { token, remote } => {
                     let Some((id, fallback)) = self.note_open(key, token, remote) else { continue };
                     if let Some(number) = fallback {
-                        let why = "the other end could not open what was agreed";
-                        core.handle_fallback(id, number, why);
+                        let reason = "the other end could not open what was agreed".to_owned();
+                        let event = ChannelEvent::Fallback { transport: number, reason };
+                        core.handle_channel(now, id, event);
                     }
-                    core.handle_stream_open(now, id);
+                    core.handle_channel(now, id, ChannelEvent::Open);
                 }
                 StreamEvent::Closed { token, reason, .. } => {
                     let Some(&id) = self.by_token.get(&token) else { continue };
@@ -414,7 +417,7 @@ impl Streams {
             }
             Ok(Sent::Blocked { bytes_taken }) => {
                 stream.waiting = Some((transmit, skip + bytes_taken));
-                core.handle_stream_ready(now, id, false);
+                core.handle_channel(now, id, ChannelEvent::Ready(false));
                 Ok(())
             }
             Err(error) => {
@@ -452,7 +455,7 @@ impl Streams {
             // What ended a stream is told in an event of its own.
             let _ = self.send(now, core, id, transmit, taken);
             if self.streams.get(&id).is_some_and(|it| it.waiting.is_none()) {
-                core.handle_stream_ready(now, id, true);
+                core.handle_channel(now, id, ChannelEvent::Ready(true));
             }
         }
     }

@@ -12,7 +12,7 @@
 use crate::exit::{Exit, Failure, exit_of};
 use crate::progress::Progress;
 use dacapo::Reactor;
-use dacapo::engine::{Core, CoreEvent, DialParams, PeerId};
+use dacapo::engine::{Command, Core, CoreEvent, DialParams, PeerId};
 use dacapo::failpoint;
 use dacapo::host::{Host, HostConfig};
 use dacapo::{Code, Error};
@@ -146,7 +146,7 @@ impl App {
     /// Says goodbye to a peer and lets it go out.
     pub fn leave(&mut self, peer: PeerId) {
         let now = self.reactor().now();
-        self.core().disconnect(now, peer);
+        let _ = self.core().handle_command(now, Command::Disconnect(peer));
         self.reactor().flush(FLUSH_MAX);
     }
 }

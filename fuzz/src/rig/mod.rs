@@ -17,7 +17,7 @@ pub mod tap;
 
 use crate::{known, oracle};
 use dacapo_base::{Random, Time};
-use dacapo_core::{Core, CoreConfig, CoreEvent, ListenerId, StreamAsk, Way};
+use dacapo_core::{ChannelEvent, Core, CoreConfig, CoreEvent, ListenerId, Request, StreamAsk, Way};
 use dacapo_heap::{Use, measure};
 use dacapo_netlab::plain_tls;
 use std::collections::BTreeSet;
@@ -169,8 +169,10 @@ impl Rig {
     pub fn settle(&mut self) {
         for turn in 0.. {
             assert!(turn < TURNS_MAX, "the core does not come to rest at {:?}", self.now);
-            if let Some(ask) = self.call(0, |core, _| core.poll_stream()) {
-                self.ask(&ask);
+            if let Some(request) = self.call(0, |core, _| core.poll_request()) {
+                if let Request::Stream(ask) = request {
+                    self.ask(&ask);
+                }
                 continue;
             }
             let Some(transmit) = self.call(0, Core::poll_transmit) else { break };
@@ -191,7 +193,7 @@ impl Rig {
         if let StreamAsk::Dial { stream, .. } = ask {
             let stream = *stream;
             self.call(0, |core, now| {
-                core.handle_stream_closed(now, stream, "nobody at the address");
+                core.handle_channel(now, stream, ChannelEvent::closed("nobody at the address"));
             });
         }
     }

@@ -4,7 +4,7 @@ use super::script::{self, Scene, Script, Session, answers};
 use crate::input::Input;
 use crate::rig::peer::{Peer, extend};
 use crate::rig::{Rig, ports};
-use dacapo_core::{CoreEvent, JoinParams, PeerId};
+use dacapo_core::{Command, CoreEvent, DialParams, Done, JoinParams, PeerId};
 use dacapo_wire::graph::{GraphForm, NodeForm};
 use dacapo_wire::hub::Welcome;
 use dacapo_wire::session::{Accept, Activated, Direction, FlowOffer, Offer};
@@ -24,7 +24,10 @@ impl Script for Creator {
         let mut rig = Rig::new(2);
         let mut peer = Peer::server(66, 2);
         let (now, remote) = (rig.now(), peer.control);
-        rig.core().connect(now, remote).expect("a core has room for a peer");
+        rig.core()
+            .handle_command(now, Command::Connect { remote, params: DialParams::default() })
+            .and_then(Done::peer)
+            .expect("a core has room for a peer");
         peer.talk(&mut rig);
         let mut creator = Self { scene: Scene::new(rig, peer, None), open: None };
         creator.talk();
@@ -91,7 +94,9 @@ impl Creator {
                     // A session that is over by now has said so.
                     let _ = core.answer(now, *session, ports.collect());
                 }
-                CoreEvent::Ready { session } => drop(core.activate(now, *session)),
+                CoreEvent::Ready { session } => {
+                    drop(core.handle_command(now, Command::Activate(*session)))
+                }
                 _ => {}
             }
         }
@@ -104,7 +109,15 @@ impl Creator {
         let (now, open) = (self.scene.rig.now(), self.open);
         if let Some(peer) = open {
             // What cannot be joined is an error to the application and no more.
-            let _ = self.scene.rig.core().join(now, peer, "any", JoinParams::default());
+            let _ = self
+                .scene
+                .rig
+                .core()
+                .handle_command(
+                    now,
+                    Command::Join { peer, name: "any".into(), params: JoinParams::default() },
+                )
+                .and_then(Done::session);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::cli::LsArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Table};
 use crate::progress::Progress;
-use dacapo::engine::CoreEvent;
+use dacapo::engine::{Command, CoreEvent};
 use dacapo::offer::SessionEntry;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -18,7 +18,9 @@ pub fn run(args: &LsArgs) -> Result<Exit, Failure> {
     let peer = app.connect(&args.host, args.wait, &mut progress)?;
     let what = format!("list {}", args.host);
     let now = app.reactor().now();
-    app.core().list(now, peer).map_err(|error| Failure::core(&what, &error))?;
+    app.core()
+        .handle_command(now, Command::List(peer))
+        .map_err(|error| Failure::core(&what, &error))?;
     let sessions = wait(&mut app, &what);
     let address = app.core().peer_address(peer);
     app.leave(peer);

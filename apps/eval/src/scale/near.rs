@@ -16,7 +16,7 @@ use crate::app::{App, AppEvent, interrupted};
 use crate::exit::Failure;
 use crate::progress::Progress;
 use dacapo::Error;
-use dacapo::engine::{CoreEvent, JoinParams, PeerId, Port, SessionId};
+use dacapo::engine::{Command, CoreEvent, Done, JoinParams, PeerId, Port, SessionId};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -147,7 +147,7 @@ impl<'a> Near<'a> {
     pub fn leave(mut self) {
         let now = self.app.reactor().now();
         for peer in std::mem::take(&mut self.peers) {
-            self.app.core().disconnect(now, peer);
+            let _ = self.app.core().handle_command(now, Command::Disconnect(peer));
         }
         self.app.reactor().flush(Duration::from_millis(50));
     }
@@ -212,13 +212,20 @@ impl<'a> Near<'a> {
         self.next = (self.next + 1) % self.peers.len().max(1);
         let Some(peer) = self.peers.get(self.next).copied() else { return Ok(()) };
         let now = self.app.reactor().now();
-        let joined = self.app.core().join(now, peer, NAME, JoinParams::default());
+        let joined = self
+            .app
+            .core()
+            .handle_command(
+                now,
+                Command::Join { peer, name: NAME.into(), params: JoinParams::default() },
+            )
+            .and_then(Done::session);
         joined.map(|_| ()).map_err(core)
     }
 
     fn close(&mut self, session: SessionId) -> Result<(), Failure> {
         let now = self.app.reactor().now();
-        self.app.core().close(now, session).map_err(core)
+        self.app.core().handle_command(now, Command::Close(session)).map(drop).map_err(core)
     }
 
     fn handle(&mut self, event: CoreEvent) -> Result<(), Failure> {
@@ -234,7 +241,9 @@ impl<'a> Near<'a> {
                 let ports = flows.iter().map(|_| sink()).collect();
                 engine.answer(now, session, ports).map_err(core)
             }
-            CoreEvent::Ready { session } => engine.activate(now, session).map_err(core),
+            CoreEvent::Ready { session } => {
+                engine.handle_command(now, Command::Activate(session)).map(drop).map_err(core)
+            }
             CoreEvent::Active { session } => {
                 self.opened += 1;
                 self.active.insert(session);

@@ -17,7 +17,8 @@ use super::station::{Course, LONG, NAME, Publish};
 use crate::fault::Scale;
 use dacapo::Host;
 use dacapo_core::{
-    Code, CoreEvent, Error, JoinParams, JoinRequest, PeerId, Port, SessionId, SessionProvider,
+    Code, Command, CoreEvent, Done, Error, JoinParams, JoinRequest, PeerId, Port, SessionId,
+    SessionProvider,
 };
 use dacapo_heap::measure;
 use dacapo_security::Identity;
@@ -257,10 +258,10 @@ impl Pair {
                 CoreEvent::Ready { session } => {
                     let refused = core.status(session).into_iter().find_map(|flow| flow.refused);
                     refused.map_or(Ok(()), Err)?;
-                    core.activate(now, session)?;
+                    core.handle_command(now, Command::Activate(session))?;
                 }
                 CoreEvent::FlowEnded { session, ledger, .. } if ledger.closes() => {
-                    core.close(now, session)?;
+                    core.handle_command(now, Command::Close(session))?;
                 }
                 CoreEvent::FlowEnded { ledger, .. } => {
                     return Err(Error::new(Code::Internal, format!("{ledger:?}")));
@@ -300,7 +301,13 @@ impl Pair {
         self.open += 1;
         let joined = self.client.with(|host| {
             let now = host.reactor().now();
-            host.reactor().core().join(now, peer, name, JoinParams::default())
+            host.reactor()
+                .core()
+                .handle_command(
+                    now,
+                    Command::Join { peer, name: name.into(), params: JoinParams::default() },
+                )
+                .and_then(Done::session)
         });
         joined.map_err(|error| error.to_string())
     }
@@ -311,7 +318,7 @@ impl Pair {
         let (peer, at) = (self.peer.take().ok_or("no peer")?, self.at);
         let connected = self.client.with(|host| {
             let now = host.reactor().now();
-            host.reactor().core().disconnect(now, peer);
+            let _ = host.reactor().core().handle_command(now, Command::Disconnect(peer));
             host.reactor().flush(Duration::from_millis(100));
             host.connect(at)
         });
@@ -330,7 +337,18 @@ impl Pair {
             let offered = client.turn(|host, event| match event {
                 CoreEvent::PeerOpen { peer } => {
                     let now = host.reactor().now();
-                    let joined = host.reactor().core().join(now, peer, NAME, JoinParams::default());
+                    let joined = host
+                        .reactor()
+                        .core()
+                        .handle_command(
+                            now,
+                            Command::Join {
+                                peer,
+                                name: NAME.into(),
+                                params: JoinParams::default(),
+                            },
+                        )
+                        .and_then(Done::session);
                     joined.map(|_| false)
                 }
                 CoreEvent::PeerLost { error, .. } => Err(error),

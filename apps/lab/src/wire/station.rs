@@ -14,8 +14,8 @@ use super::tap::{Heard, Tap};
 use dacapo::Host;
 use dacapo_base::Time;
 use dacapo_core::{
-    CoreCounters, CoreEvent, Error, JoinParams, JoinRequest, Ledger, PeerId, Port, SessionId,
-    SessionProvider, SessionSpec,
+    Command, CoreCounters, CoreEvent, Done, Error, JoinParams, JoinRequest, Ledger, PeerId, Port,
+    SessionId, SessionProvider, SessionSpec,
 };
 use dacapo_security::Identity;
 use dacapo_sys::netns::Namespace;
@@ -399,8 +399,14 @@ impl Life {
         let told = |error: Error| error.to_string();
         match event {
             CoreEvent::PeerOpen { peer } if joins && self.session.is_none() => {
-                self.session =
-                    Some(core.join(now, peer, NAME, JoinParams::default()).map_err(told)?);
+                self.session = Some(
+                    core.handle_command(
+                        now,
+                        Command::Join { peer, name: NAME.into(), params: JoinParams::default() },
+                    )
+                    .and_then(Done::session)
+                    .map_err(told)?,
+                );
             }
             CoreEvent::Offered { session, .. } => {
                 let port = self.course.port(false, &shared.arrivals);
@@ -408,7 +414,7 @@ impl Life {
             }
             CoreEvent::Ready { session } if joins => {
                 shared.seen().set_up = Some((self.begun, now));
-                core.activate(now, session).map_err(told)?;
+                core.handle_command(now, Command::Activate(session)).map_err(told)?;
             }
             CoreEvent::SessionEnded { error, .. } => {
                 shared.seen().over.push((now, error));
@@ -427,7 +433,11 @@ impl Life {
         match self.session {
             Some(session) if !self.is_closing => {
                 self.is_closing = true;
-                host.reactor().core().close(now, session).map_err(|error| error.to_string())
+                host.reactor()
+                    .core()
+                    .handle_command(now, Command::Close(session))
+                    .map(drop)
+                    .map_err(|error| error.to_string())
             }
             _ => Ok(()),
         }

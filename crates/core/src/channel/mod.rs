@@ -4,9 +4,9 @@
 //! for it and says it in the ACCEPT; the Participant dials and shows it.
 //!
 //! ```text
-//!   creator      Expect(transport, token) --.              .----- handle_stream_open
+//!   creator      Expect(transport, token) --.              .----- ChannelEvent::Open
 //!                                            > who drives the core
-//!   participant  Dial(transport, remote, ..) '             '----- handle_stream_open
+//!   participant  Dial(transport, remote, ..) '             '----- ChannelEvent::Open
 //!
 //!   Opening --open--> Open --REPORT--> Close        closed before: the flow ends with a reason
 //!      | 10 s           | ready, not ready

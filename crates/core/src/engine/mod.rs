@@ -5,14 +5,14 @@
 //!
 //! ```text
 //!   datagrams, time --> handle_*  +---------------------------------+  poll_transmit --> network
-//!   streams open, …               | control  peers  sessions served |  poll_stream ----> dial, …
+//!   streams open, …               | control  peers  sessions served |  poll_request --> dial, …
 //!   commands -------->            | labels -> flows   fan-outs      |  poll_event --> application
 //!                                 +---------------------------------+  next_deadline --> clock
 //!
 //!   input -> owner(cx, input, out) -> effects -> route -> further owners, events, what goes out
 //! ```
 //!
-//! Order of use: give it inputs and commands, then drain `poll_stream`, `poll_transmit` and
+//! Order of use: give it inputs and commands, then drain `poll_request`, `poll_transmit` and
 //! `poll_event` until all are empty, then wait until `next_deadline` or the next input.
 //!
 //! Invariants: an owner never holds another, and is changed through one door each
@@ -25,16 +25,15 @@ mod data;
 mod route;
 mod waking;
 
-use crate::channel::StreamAsk;
 use crate::config::CoreConfig;
 use crate::control::{Control, ControlCrypto};
 use crate::effect::Out;
 use crate::events::{CoreEvent, Events};
 use crate::fanout::FanOuts;
 use crate::graphs::Graphs;
-use crate::groups::GroupAsk;
 use crate::ids::{PeerId, SessionId};
-use crate::peer::{HostLookup, Identity, Peers};
+use crate::network::Request;
+use crate::peer::{Identity, Peers};
 use crate::schedule::Schedule;
 use crate::served::ServedSessions;
 use crate::session::{FlowEnd, Sessions};
@@ -73,7 +72,7 @@ struct Outbox {
     /// Of the packet of a flow to a group that was given last, for further origins.
     copies: VecDeque<Transmit>,
     /// Remotes whose data lane is no longer needed.
-    closed_data: Vec<SocketAddr>,
+    closed_data: VecDeque<SocketAddr>,
 }
 
 /// When the core was looked at.
@@ -157,26 +156,19 @@ impl Core {
         !self.events.is_empty()
     }
 
-    /// What is asked of who drives the core about streams, one by one, in order.
-    pub fn poll_stream(&mut self) -> Option<StreamAsk> {
-        self.shared.channels.poll()
+    /// What is asked of who drives the core, one by one, in order.
+    pub fn poll_request(&mut self) -> Option<Request> {
+        let shared = &mut self.shared;
+        let stream = shared.channels.poll().map(Request::Stream);
+        let of_shared = stream.or_else(|| shared.groups.poll().map(Request::Group));
+        let lookup = of_shared.or_else(|| self.peers.poll_host_lookup().map(Request::Lookup));
+        lookup.or_else(|| self.outbox.closed_data.pop_front().map(Request::CloseData))
     }
 
-    /// Whether something is asked about streams.
+    /// Whether something is asked about streams or groups.
     #[must_use]
-    pub fn asks_of_streams(&self) -> bool {
-        !self.shared.channels.is_empty()
-    }
-
-    /// What is asked of who drives the core about groups, one by one, in order.
-    pub fn poll_group(&mut self) -> Option<GroupAsk> {
-        self.shared.groups.poll()
-    }
-
-    /// What is to be looked for on this host, one by one; [`Core::handle_found`] says that it was
-    /// found.
-    pub fn poll_host_lookup(&mut self) -> Option<HostLookup> {
-        self.peers.poll_host_lookup()
+    pub fn has_requests(&self) -> bool {
+        !self.shared.channels.is_empty() || !self.shared.groups.is_empty()
     }
 
     /// Says at which port this end listens for the streams of a transport, for every ACCEPT from
@@ -253,10 +245,5 @@ impl Core {
         if let Payload::Packet(packet) = transmit.payload {
             self.shared.pool.free(packet);
         }
-    }
-
-    /// Remotes whose data lane is no longer needed, since the last call.
-    pub fn take_closed_data(&mut self) -> Vec<SocketAddr> {
-        std::mem::take(&mut self.outbox.closed_data)
     }
 }

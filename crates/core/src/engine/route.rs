@@ -100,7 +100,7 @@ impl Core {
                 let listing = Message::Listing(Listing { request, sessions });
                 self.in_peers(now, out, |peers, cx, out| peers.send_hub(cx, id, &listing, out));
             }
-            Effect::CloseData(remote) => self.outbox.closed_data.push(remote),
+            Effect::CloseData(remote) => self.outbox.closed_data.push_back(remote),
             Effect::Peer(id, news) => self.apply_news(now, id, news, out),
         }
     }

@@ -5,8 +5,8 @@ use crate::effect::Effect;
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
 use crate::ids::{SessionId, StreamId};
-use crate::peer::HostLookup;
-use crate::session::{Session, SessionCx};
+use crate::network::{ChannelEvent, NetworkEvent};
+use crate::session::Session;
 use crate::transmit::ListenerId;
 use dacapo_base::{Time, earlier};
 use dacapo_lift::Membership;
@@ -17,29 +17,25 @@ use std::time::Duration;
 const WATCH_EVERY: Duration = Duration::from_micros(50);
 
 impl Core {
-    /// The network says that nothing listens at an address. Who is being dialed there is given up
-    /// when that is to be believed.
-    pub fn handle_refused(&mut self, now: Time, remote: SocketAddr) {
+    /// The network says something besides datagrams.
+    pub fn handle_network(&mut self, now: Time, event: NetworkEvent) {
         self.touch();
-        self.with_peers(now, |peers, cx, out| peers.handle_refused(cx, remote, out));
+        match event {
+            NetworkEvent::Refused(remote) => {
+                self.with_peers(now, |peers, cx, out| peers.handle_refused(cx, remote, out));
+            }
+            NetworkEvent::TooLarge { remote, len } => {
+                self.peers.handle_too_large(now, remote, len);
+            }
+            NetworkEvent::Found(look) => self.peers.handle_found(look),
+            NetworkEvent::Joined(joined, result) => self.handle_joined(now, &joined, result),
+            NetworkEvent::GroupClosed { local, group, reason } => {
+                self.handle_group_closed(now, local, group, &reason);
+            }
+        }
     }
 
-    /// The system or the network says that datagrams to an address are too long, and perhaps how
-    /// long they may be. Anybody can say so; it is tried out.
-    pub fn handle_too_large(&mut self, now: Time, remote: SocketAddr, len: Option<usize>) {
-        self.touch();
-        self.peers.handle_too_large(now, remote, len);
-    }
-
-    /// A peer is reached by a transport of one host.
-    pub fn handle_found(&mut self, look: HostLookup) {
-        self.touch();
-        self.peers.handle_found(look);
-    }
-
-    /// A group was joined, or could not be, for this reason.
-    pub fn handle_joined(&mut self, now: Time, joined: &Membership, result: Result<(), String>) {
-        self.touch();
+    fn handle_joined(&mut self, now: Time, joined: &Membership, result: Result<(), String>) {
         let mut out = Out::default();
         for (id, index) in self.shared.groups.users(joined) {
             self.with_session(now, id, &mut out, |it, cx, out| {
@@ -50,16 +46,13 @@ impl Core {
         self.drain_control(now);
     }
 
-    /// A group cannot be sent to from a place, for this reason: the flows to it end, for those who
-    /// have come in there; all when it is not said where.
-    pub fn handle_group_closed(
+    fn handle_group_closed(
         &mut self,
         now: Time,
         local: Option<ListenerId>,
         group: SocketAddr,
         why: &str,
     ) {
-        self.touch();
         let error = Error::new(Code::NoDataPath, format!("cannot send to group {group}: {why}"));
         let mut out = Out::default();
         let ids: Vec<_> = self.fan_outs.to_group(group).collect();
@@ -81,50 +74,22 @@ impl Core {
         self.drain_control(now);
     }
 
-    /// A stream is open in both directions.
-    pub fn handle_stream_open(&mut self, now: Time, stream: StreamId) {
-        self.for_stream(now, stream, |session, index, _, out| {
-            session.handle_channel_open(index, out);
-        });
-        self.drain_control(now);
-    }
-
-    /// A stream is dialed, or was, by the transport of this number, for a reason that the one that
-    /// was agreed gave.
-    pub fn handle_fallback(&mut self, stream: StreamId, transport: u16, reason: &str) {
-        if let Some((session, flow)) = self.shared.channels.owner(stream) {
-            let reason = reason.to_owned();
-            self.events.push(CoreEvent::Fallback { session, flow, transport, reason });
+    /// Something has happened to the stream of a flow.
+    pub fn handle_channel(&mut self, now: Time, stream: StreamId, event: ChannelEvent) {
+        let Some((session, flow)) = self.shared.channels.owner(stream) else { return self.touch() };
+        if let ChannelEvent::Fallback { transport, reason } = event {
+            return self.events.push(CoreEvent::Fallback { session, flow, transport, reason });
         }
-    }
-
-    /// A stream takes no more (`false`) or has room again; its flow sends while it has.
-    pub fn handle_stream_ready(&mut self, now: Time, stream: StreamId, ready: bool) {
-        self.for_stream(now, stream, |session, index, _, _| {
-            session.handle_channel_ready(index, ready);
-        });
-    }
-
-    /// A stream ended, or did not open, for this reason.
-    pub fn handle_stream_closed(&mut self, now: Time, stream: StreamId, reason: &str) {
-        self.for_stream(now, stream, |session, index, cx, out| {
-            cx.shared.channels.handle_closed(stream);
-            session.handle_channel_closed(cx, index, reason, out);
-        });
-        self.drain_control(now);
-    }
-
-    fn for_stream(
-        &mut self,
-        now: Time,
-        stream: StreamId,
-        body: impl FnOnce(&mut Session, usize, &mut SessionCx<'_>, &mut Out),
-    ) {
         self.touch();
-        let Some((id, index)) = self.shared.channels.owner(stream) else { return };
+        let is_room = matches!(event, ChannelEvent::Ready(_));
         let mut out = Out::default();
-        self.with_session(now, id, &mut out, |it, cx, out| body(it, index, cx, out));
+        self.with_session(now, session, &mut out, |it, cx, out| {
+            it.handle_channel(cx, (flow, stream), event, out);
+        });
         self.route(now, out);
+        if !is_room {
+            self.drain_control(now);
+        }
     }
 
     /// Time has passed: everything that is due happens. To be called when [`Core::next_deadline`]
@@ -206,8 +171,7 @@ impl Core {
 
     /// Files all by when they are due.
     fn find_deadline(&mut self, now: Time, keep: bool) -> Option<Time> {
-        let shared = &self.shared;
-        if self.peers.has_probes() || !shared.channels.is_empty() || !shared.groups.is_empty() {
+        if self.peers.has_probes() || self.has_requests() {
             return Some(now);
         }
         let sessions = &self.sessions;

@@ -16,6 +16,7 @@ use crate::flow::receiver::UNITS_MAX;
 use crate::groups::Joined;
 use crate::ids::{FanOutId, PeerId, StreamId};
 use crate::labels::Target;
+use crate::network::ChannelEvent;
 use crate::peer::Peer;
 use dacapo_lift::{Membership, StreamParams};
 use dacapo_wire::session::{Accept, FlowAnswer, STREAM_TOKEN_LEN};
@@ -31,21 +32,33 @@ enum Opens {
 }
 
 impl Session {
-    /// The stream of a flow is open in both directions.
-    pub fn handle_channel_open(&mut self, index: usize, out: &mut Out) {
-        let flow = self.flows.get_mut(index);
-        flow.and_then(|it| it.channel.as_mut()).into_iter().for_each(Channel::handle_open);
-        self.tell_ready_if_open(out);
-    }
-
-    /// The stream of a flow takes no more, or has room again.
-    pub fn handle_channel_ready(&mut self, index: usize, ready: bool) {
+    /// Something has happened to the stream of a flow.
+    pub fn handle_channel(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        (index, stream): (usize, StreamId),
+        event: ChannelEvent,
+        out: &mut Out,
+    ) {
         let channel = self.flows.get_mut(index).and_then(|it| it.channel.as_mut());
-        channel.into_iter().for_each(|channel| channel.handle_ready(ready));
+        match event {
+            ChannelEvent::Open => {
+                channel.into_iter().for_each(Channel::handle_open);
+                self.tell_ready_if_open(out);
+            }
+            ChannelEvent::Ready(ready) => {
+                channel.into_iter().for_each(|channel| channel.handle_ready(ready));
+            }
+            ChannelEvent::Closed(reason) => {
+                cx.shared.channels.handle_closed(stream);
+                self.handle_channel_closed(cx, index, &reason, out);
+            }
+            ChannelEvent::Fallback { .. } => {}
+        }
     }
 
     /// The stream of a flow ended, or did not open, for this reason.
-    pub fn handle_channel_closed(
+    fn handle_channel_closed(
         &mut self,
         cx: &mut SessionCx<'_>,
         index: usize,

@@ -20,7 +20,7 @@ use super::wanted::Wanted;
 use crate::command::{Answer, Command};
 use crate::plan::graph_of;
 use dacapo_base::Time;
-use dacapo_core::{Code, Error, SessionId};
+use dacapo_core::{self as core, Code, Done, Error, SessionId};
 use dacapo_wire::session::{FLOW_ALL, MODULE_ACCESS};
 use std::collections::BTreeMap;
 
@@ -79,8 +79,18 @@ impl Session {
         let mut state = self.lock();
         state.open_entry(id)?.check_begun()?;
         let now = state.now();
-        let payload = command.encode();
-        let request = state.core().control(now, id, FLOW_ALL, MODULE_ACCESS, &payload)?;
+        let request = state
+            .core()
+            .handle_command(
+                now,
+                core::Command::Control {
+                    session: id,
+                    flow: FLOW_ALL,
+                    module: MODULE_ACCESS,
+                    payload: command.encode().to_vec(),
+                },
+            )
+            .and_then(Done::request)?;
         state.open_entry(id)?.asked.get_or_insert_default().answers.insert(request, None);
         let answer = Wanted::Answer(id, request);
         let bytes = self.take_asked(state, &answer, |asked| asked.answers.remove(&request))?;
@@ -106,7 +116,9 @@ impl Session {
         let index = entry.flow_index(flow, Direction::Outgoing)?;
         entry.check_begun()?;
         let now = state.now();
-        state.core().change(now, id, index, graph)?;
+        state
+            .core()
+            .handle_command(now, core::Command::Change { session: id, flow: index, graph })?;
         state.open_entry(id)?.asked.get_or_insert_default().changes.insert(index, None);
         let settled = Wanted::Settled(id, index);
         self.take_asked(state, &settled, |asked| asked.changes.remove(&index))

@@ -13,7 +13,7 @@ use crate::host;
 use crate::plan::Plan;
 use crate::uri::Uri;
 use dacapo_base::{Time, failpoint};
-use dacapo_core::Error;
+use dacapo_core::{Command, Error};
 use dacapo_sys::clock;
 use std::collections::VecDeque;
 use std::fmt;
@@ -196,7 +196,8 @@ impl Drop for Inner {
 /// Nobody can join any more, and those who were not accepted are let go.
 pub(super) fn stop_serving(shared: &Shared, name: &str) {
     let mut state = shared.lock();
-    state.core().unpublish(name);
+    let now = state.now();
+    let _ = state.core().handle_command(now, Command::Unpublish(name.into()));
     let serving = state.serving.remove(name);
     for id in serving.into_iter().flat_map(|serving| serving.backlog) {
         state.turn_away(id);

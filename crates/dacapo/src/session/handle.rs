@@ -12,7 +12,7 @@ use super::wanted::Wanted;
 use super::worker::Worker;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
-use dacapo_core::{Code, Error, SessionId};
+use dacapo_core::{Code, Command, Error, SessionId};
 use dacapo_lift::ModuleCounters;
 use dacapo_security::Fingerprint;
 use dacapo_sys::clock;
@@ -126,7 +126,8 @@ impl Session {
     /// [`dacapo_core::Code::NoSuchThing`] when the session is over.
     pub fn set_give_up(&self, after: Duration) -> Result<(), Error> {
         let mut state = self.lock();
-        state.host.reactor().core().set_give_up_after(self.inner.id, after)
+        let now = state.now();
+        state.core().handle_command(now, Command::GiveUpAfter(self.inner.id, after)).map(drop)
     }
 
     /// What became of every unit, so far or, after the end, for good.
@@ -236,10 +237,11 @@ impl Session {
     /// Asks the peer to let the flows run, or pause.
     fn ask(&self, state: &mut State, by: &Phase) -> Result<(), Error> {
         let (id, now) = (self.inner.id, state.now());
-        match by {
-            Phase::Activating => state.core().activate(now, id)?,
-            _ => state.core().deactivate(now, id)?,
-        }
+        let command = match by {
+            Phase::Activating => Command::Activate(id),
+            _ => Command::Deactivate(id),
+        };
+        state.core().handle_command(now, command)?;
         state.open_entry(id)?.phase = by.clone();
         self.inner.worker.shared.act(state);
         Ok(())

@@ -16,7 +16,7 @@ use super::waiting::Turning;
 use crate::host::Host;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
-use dacapo_core::{Code, Core, DialParams, Error, JoinParams, PeerId, SessionId};
+use dacapo_core::{Code, Command, Core, DialParams, Done, Error, JoinParams, PeerId, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -183,7 +183,10 @@ impl State {
             if is_dialing {
                 let now = self.now();
                 // It is there: it only tries as long as this call waits, too.
-                let _ = self.core().connect_with(now, remote, params);
+                let _ = self
+                    .core()
+                    .handle_command(now, Command::Connect { remote, params })
+                    .and_then(Done::peer);
             }
             return Ok(id);
         }
@@ -216,7 +219,7 @@ impl State {
         let is_waited_for = self.peers.get(&id).is_none_or(|peer| peer.waits > 0);
         if !is_used && !is_waited_for {
             let now = self.now();
-            self.core().disconnect(now, id);
+            let _ = self.core().handle_command(now, Command::Disconnect(id));
         }
     }
 
@@ -231,7 +234,10 @@ impl State {
         wishes: JoinParams,
     ) -> Result<SessionId, Error> {
         let now = self.now();
-        let id = self.core().join(now, peer, name, wishes)?;
+        let id = self
+            .core()
+            .handle_command(now, Command::Join { peer, name: name.into(), params: wishes })
+            .and_then(Done::session)?;
         let unknown = || Error::new(Code::Internal, "a peer without an address");
         let remote = self.core().peer_address(peer).ok_or_else(unknown)?;
         self.newest = self.newest.max(Some(id));
@@ -243,7 +249,7 @@ impl State {
     pub fn close(&mut self, id: SessionId) {
         let now = self.now();
         // A session that the core does not know any more is over.
-        let _ = self.core().close(now, id);
+        let _ = self.core().handle_command(now, Command::Close(id));
     }
 
     /// Lets go of a session that nobody has accepted.
@@ -313,7 +319,7 @@ impl State {
         let now = self.now();
         let peers: Vec<PeerId> = self.peers.keys().copied().collect();
         for peer in peers {
-            self.core().disconnect(now, peer);
+            let _ = self.core().handle_command(now, Command::Disconnect(peer));
         }
         self.round();
         self.host.reactor().flush(FLUSH_MAX);

@@ -3,8 +3,8 @@
 
 use dacapo_base::Time;
 use dacapo_core::{
-    CoreConfig, CoreEvent, Error, JoinParams, Ledger, PeerId, Port, SessionId, SessionProvider,
-    SessionSpec,
+    Command, CoreConfig, CoreEvent, DialParams, Done, Error, JoinParams, Ledger, PeerId, Port,
+    SessionId, SessionProvider, SessionSpec,
 };
 use dacapo_lift::{Catalogue, TransportSpec};
 use dacapo_netlab::{NodeId, World};
@@ -85,7 +85,15 @@ impl Lab {
         let node = self.world.add(config(catalogue));
         self.world.dials(node);
         let (now, address) = (self.world.now(), self.world.address(self.creator));
-        let peer = self.world.core(node).connect(now, address).unwrap();
+        let peer = self
+            .world
+            .core(node)
+            .handle_command(
+                now,
+                Command::Connect { remote: address, params: DialParams::default() },
+            )
+            .and_then(Done::peer)
+            .unwrap();
         self.viewers.push(viewer(node, peer, wishes, ports));
         self.viewers.len() - 1
     }
@@ -95,7 +103,16 @@ impl Lab {
         let (node, peer) = (self.viewers[viewer_of].node, self.viewers[viewer_of].peer);
         let mut again = viewer(node, peer, wishes.clone(), ports);
         let now = self.world.now();
-        again.session = Some(self.world.core(node).join(now, peer, &self.name, wishes).unwrap());
+        again.session = Some(
+            self.world
+                .core(node)
+                .handle_command(
+                    now,
+                    Command::Join { peer, name: self.name.clone(), params: wishes },
+                )
+                .and_then(Done::session)
+                .unwrap(),
+        );
         self.viewers.push(again);
         self.viewers.len() - 1
     }
@@ -146,7 +163,7 @@ impl Lab {
 
     pub fn close(&mut self, viewer: usize) {
         let (now, it) = (self.world.now(), &self.viewers[viewer]);
-        self.world.core(it.node).close(now, it.session.unwrap()).unwrap();
+        self.world.core(it.node).handle_command(now, Command::Close(it.session.unwrap())).unwrap();
         assert!(self.wait(10_000, |lab| lab.viewers[viewer].end.is_some()), "it did not close");
         assert_eq!(self.viewers[viewer].end, Some(None));
     }
@@ -174,7 +191,16 @@ impl Lab {
                 let its = |viewer: &&mut Viewer| viewer.node == node && viewer.session.is_none();
                 let viewer = self.viewers.iter_mut().find(its).expect("it waits for its peer");
                 let core = self.world.core(node);
-                let joined = core.join(now, peer, &self.name, viewer.wishes.clone());
+                let joined = core
+                    .handle_command(
+                        now,
+                        Command::Join {
+                            peer,
+                            name: self.name.clone(),
+                            params: viewer.wishes.clone(),
+                        },
+                    )
+                    .and_then(Done::session);
                 viewer.session = Some(joined.unwrap());
             }
             CoreEvent::Offered { session, flows, .. } => {
@@ -183,7 +209,9 @@ impl Lab {
                 viewer.offers = flows;
                 self.world.core(node).answer(now, session, ports).unwrap();
             }
-            CoreEvent::Ready { session } => self.world.core(node).activate(now, session).unwrap(),
+            CoreEvent::Ready { session } => {
+                _ = self.world.core(node).handle_command(now, Command::Activate(session)).unwrap();
+            }
             CoreEvent::Active { session } => self.of(node, session).began = Some(now),
             CoreEvent::FlowEnded { session, flow, ledger, hash, .. } => {
                 let viewer = self.of(node, session);

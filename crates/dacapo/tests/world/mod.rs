@@ -5,8 +5,8 @@
 use dacapo::{Answer, Command};
 use dacapo_base::{Random, Time};
 use dacapo_core::{
-    ControlCrypto, Core, CoreConfig, CoreEvent, EndpointKeys, Ledger, ListenerId, PeerId,
-    SessionId, SessionProvider, SessionSpec, Way,
+    self as core, ControlCrypto, Core, CoreConfig, CoreEvent, DialParams, Done, EndpointKeys,
+    JoinParams, Ledger, ListenerId, PeerId, SessionId, SessionProvider, SessionSpec, Way,
 };
 use dacapo_packet::Layout;
 use dacapo_security::Identity;
@@ -77,9 +77,15 @@ impl World {
         }
     }
 
+    fn ask(&mut self, command: core::Command) -> Done {
+        self.participant.handle_command(self.now, command).unwrap()
+    }
+
     /// Connects and joins; returns the offer.
     pub fn join(&mut self, name: &str) -> Vec<FlowOffer> {
-        self.peer = Some(self.participant.connect(self.now, address("10.0.0.1:19980")).unwrap());
+        let remote = address("10.0.0.1:19980");
+        let dial = core::Command::Connect { remote, params: DialParams::default() };
+        self.peer = Some(self.ask(dial).peer().unwrap());
         let mut offer = None;
         let end = self.now + Duration::from_secs(5);
         while offer.is_none() {
@@ -88,11 +94,9 @@ impl World {
             while let Some(event) = self.participant.poll_event() {
                 match event {
                     CoreEvent::PeerOpen { peer } => {
-                        self.session = Some(
-                            self.participant
-                                .join(self.now, peer, name, Default::default())
-                                .unwrap(),
-                        );
+                        let (name, params) = (name.to_owned(), JoinParams::default());
+                        let join = core::Command::Join { peer, name, params };
+                        self.session = Some(self.ask(join).session().unwrap());
                     }
                     CoreEvent::Offered { flows, .. } => offer = Some(flows),
                     CoreEvent::SessionEnded { error, .. } => panic!("{error:?}"),
@@ -114,7 +118,7 @@ impl World {
             self.step(end);
             self.read_events();
         }
-        self.participant.activate(self.now, session).unwrap();
+        self.ask(core::Command::Activate(session));
     }
 
     /// Runs so long, or until the session is over.
@@ -141,10 +145,10 @@ impl World {
     pub fn pause(&mut self, ms: u64) {
         let session = self.session.unwrap();
         self.run_until(|world| world.is_active);
-        self.participant.deactivate(self.now, session).unwrap();
+        self.ask(core::Command::Deactivate(session));
         self.run_until(|world| !world.is_active);
         self.run(ms);
-        self.participant.activate(self.now, session).unwrap();
+        self.ask(core::Command::Activate(session));
         self.run_until(|world| world.is_active);
     }
 
@@ -160,7 +164,7 @@ impl World {
     /// Closes the session and runs until it is over.
     pub fn close(&mut self) {
         let session = self.session.unwrap();
-        self.participant.close(self.now, session).unwrap();
+        self.ask(core::Command::Close(session));
         let end = self.now + Duration::from_secs(10);
         while !self.is_over {
             assert!(self.now < end, "the session did not end");
@@ -177,9 +181,10 @@ impl World {
     /// The same, with the refusal.
     pub fn try_command(&mut self, command: Command) -> Result<Answer, String> {
         let session = self.session.unwrap();
-        let payload = command.encode();
-        let sent = self.participant.control(self.now, session, FLOW_ALL, MODULE_ACCESS, &payload);
-        let request = sent.unwrap();
+        let payload = command.encode().to_vec();
+        let (flow, module) = (FLOW_ALL, MODULE_ACCESS);
+        let control = core::Command::Control { session, flow, module, payload };
+        let request = self.ask(control).request().unwrap();
         let end = self.now + Duration::from_secs(2);
         while !self.answers.contains_key(&request) {
             assert!(self.now < end, "no answer to {command}");

@@ -4,8 +4,8 @@ use crate::ports::Opens;
 use crate::streams::Streams;
 use dacapo_base::{Random, Time};
 use dacapo_core::{
-    Core, CoreConfig, CoreEvent, JoinParams, ListenerId, PeerId, Port, SessionId, SessionSpec,
-    Transmit, Way,
+    Command, Core, CoreConfig, CoreEvent, DialParams, Done, JoinParams, ListenerId, PeerId, Port,
+    Request, SessionId, SessionSpec, Transmit, Way,
 };
 use dacapo_netlab::plain_tls::clock::WorldClock;
 use dacapo_netlab::scenario::raw_offer;
@@ -57,7 +57,15 @@ impl Pair {
 
     /// Connects them.
     pub fn connect(&mut self) -> PeerId {
-        let peer = self.cores[PARTICIPANT].connect(self.now, address(CREATOR, Way::Control));
+        let peer = self.cores[PARTICIPANT]
+            .handle_command(
+                self.now,
+                Command::Connect {
+                    remote: address(CREATOR, Way::Control),
+                    params: DialParams::default(),
+                },
+            )
+            .and_then(Done::peer);
         let peer = peer.unwrap();
         self.wait(|(end, event)| {
             *end == PARTICIPANT && matches!(event, CoreEvent::PeerOpen { .. })
@@ -67,7 +75,13 @@ impl Pair {
 
     /// Asks for a session.
     pub fn join(&mut self, peer: PeerId) -> SessionId {
-        self.cores[PARTICIPANT].join(self.now, peer, NAME, JoinParams::default()).unwrap()
+        self.cores[PARTICIPANT]
+            .handle_command(
+                self.now,
+                Command::Join { peer, name: NAME.into(), params: JoinParams::default() },
+            )
+            .and_then(Done::session)
+            .unwrap()
     }
 
     /// Answers the offer of a session.
@@ -77,17 +91,19 @@ impl Pair {
 
     /// Lets a session run.
     pub fn activate(&mut self, session: SessionId) {
-        self.cores[PARTICIPANT].activate(self.now, session).unwrap();
+        self.cores[PARTICIPANT].handle_command(self.now, Command::Activate(session)).unwrap();
     }
 
     /// Changes the flow of a session to another graph; the session by its number at the creator.
     pub fn change(&mut self, session: SessionId, graph: GraphForm) {
-        self.cores[CREATOR].change(self.now, session, 0, graph).unwrap();
+        self.cores[CREATOR]
+            .handle_command(self.now, Command::Change { session, flow: 0, graph })
+            .unwrap();
     }
 
     /// Closes a session.
     pub fn close(&mut self, session: SessionId) {
-        self.cores[PARTICIPANT].close(self.now, session).unwrap();
+        self.cores[PARTICIPANT].handle_command(self.now, Command::Close(session)).unwrap();
     }
 
     /// Runs until one has told something like this; it and what was told before is forgotten.
@@ -132,9 +148,11 @@ impl Pair {
                 Way::Control | Way::Data => self.hand_over(end, transmit),
             }
         }
-        while let Some(ask) = self.cores[end].poll_stream() {
-            self.streams.handle_ask(end, ask);
-            has_sent = true;
+        while let Some(request) = self.cores[end].poll_request() {
+            if let Request::Stream(ask) = request {
+                self.streams.handle_ask(end, ask);
+                has_sent = true;
+            }
         }
         while let Some(event) = self.cores[end].poll_event() {
             self.events.push((end, event));

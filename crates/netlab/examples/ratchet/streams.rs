@@ -6,7 +6,7 @@
 
 use crate::pair::address;
 use dacapo_base::Time;
-use dacapo_core::{Core, ListenerId, StreamAsk, StreamId, Transmit, Way};
+use dacapo_core::{ChannelEvent, Core, ListenerId, StreamAsk, StreamId, Transmit, Way};
 use dacapo_transport::stream::{ReadOutcome, StreamEnd, Token};
 use std::io::{self, IoSlice, Read, Write};
 
@@ -109,7 +109,7 @@ impl Stream {
             return core.transmitted(transmit);
         }
         it.waiting = Some((transmit, skip + taken.bytes));
-        core.handle_stream_ready(now, it.id, false);
+        core.handle_channel(now, it.id, ChannelEvent::Ready(false));
     }
 
     /// Writes what waits at an end and reads what has come to it.
@@ -119,7 +119,7 @@ impl Stream {
         if let Some((transmit, taken)) = self.ends[end].waiting.take() {
             self.send(now, core, end, transmit, taken);
             if self.ends[end].waiting.is_none() {
-                core.handle_stream_ready(now, self.ends[end].id, true);
+                core.handle_channel(now, self.ends[end].id, ChannelEvent::Ready(true));
             }
         }
         let has_written = self.wires[end].len() > before;
@@ -140,9 +140,9 @@ impl Stream {
                 }
                 ReadOutcome::Claim(_) => {
                     it.engine.accept();
-                    core.handle_stream_open(now, it.id);
+                    core.handle_channel(now, it.id, ChannelEvent::Open);
                 }
-                ReadOutcome::Opened => core.handle_stream_open(now, it.id),
+                ReadOutcome::Opened => core.handle_channel(now, it.id, ChannelEvent::Open),
                 outcome => panic!("a stream of this program failed: {outcome:?}"),
             }
             has_read = true;

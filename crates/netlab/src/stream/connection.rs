@@ -15,7 +15,7 @@ use super::Network;
 use super::pipe::{Drain, Mouth, Pipe};
 use crate::NodeId;
 use dacapo_base::{Random, Time};
-use dacapo_core::{ListenerId, StreamId};
+use dacapo_core::{ChannelEvent, ListenerId, StreamId};
 use dacapo_transport::stream::{PATIENCE, ReadOutcome, StreamEnd, Token};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -140,7 +140,7 @@ impl Connection {
             end.leave(network);
             let local = network.local(end.node);
             if let (Some(stream), Some(core)) = (end.stream.take(), network.core(end.node)) {
-                core.handle_stream_closed(local, stream, reason);
+                core.handle_channel(local, stream, ChannelEvent::closed(reason));
             }
         }
     }
@@ -229,7 +229,7 @@ impl Connection {
             end.blocked = blocked;
             let local = network.local(end.node);
             if let Some(core) = network.core(end.node) {
-                core.handle_stream_ready(local, stream, !blocked);
+                core.handle_channel(local, stream, ChannelEvent::Ready(!blocked));
             }
         }
         !taken.is_empty()
@@ -267,7 +267,9 @@ impl Connection {
                 }
                 ReadOutcome::Opened => {
                     let opened = end.stream;
-                    opened.into_iter().for_each(|stream| core.handle_stream_open(local, stream));
+                    opened
+                        .into_iter()
+                        .for_each(|stream| core.handle_channel(local, stream, ChannelEvent::Open));
                 }
                 ReadOutcome::Claim(token) => self.claim(to, &token, network),
                 ReadOutcome::Ended(ending) => {
@@ -289,7 +291,7 @@ impl Connection {
                 end.engine.accept();
                 let local = network.local(end.node);
                 if let Some(core) = network.core(end.node) {
-                    core.handle_stream_open(local, stream);
+                    core.handle_channel(local, stream, ChannelEvent::Open);
                 }
             }
         }

@@ -6,8 +6,8 @@ use crate::traffic::{PatternSink, PatternSource, Seen};
 use crate::{NodeId, Trace, World};
 use dacapo_base::Time;
 use dacapo_core::{
-    CoreConfig, CoreEvent, JoinParams, JoinRequest, Ledger, PeerId, Port, SessionId,
-    SessionProvider, SessionSpec,
+    Command, CoreConfig, CoreEvent, DialParams, Done, JoinParams, JoinRequest, Ledger, PeerId,
+    Port, SessionId, SessionProvider, SessionSpec,
 };
 use dacapo_lift::{Catalogue, DropReason};
 use dacapo_wire::graph::GraphForm;
@@ -197,7 +197,13 @@ impl Run<'_> {
         self.act(world);
         let address = world.address(self.nodes[0]);
         let local = world.local(self.nodes[1]);
-        let peer = world.core(self.nodes[1]).connect(local, address);
+        let peer = world
+            .core(self.nodes[1])
+            .handle_command(
+                local,
+                Command::Connect { remote: address, params: DialParams::default() },
+            )
+            .and_then(Done::peer);
         self.peer = Some(peer.expect("a world has room for a peer"));
     }
 
@@ -213,13 +219,13 @@ impl Run<'_> {
         if let Some((end, Some(session))) = alive {
             let local = world.local(self.nodes[end]);
             // It may have ended meanwhile; that is reported.
-            let _ = world.core(self.nodes[end]).close(local, session);
+            let _ = world.core(self.nodes[end]).handle_command(local, Command::Close(session));
         }
         self.go(world, CLOSE_MAX, |run| run.is_over());
         if let (Some(peer), false) = (self.peer, self.outcome.killed[1]) {
             self.goodbye = true;
             let local = world.local(self.nodes[1]);
-            world.core(self.nodes[1]).disconnect(local, peer);
+            let _ = world.core(self.nodes[1]).handle_command(local, Command::Disconnect(peer));
         }
     }
 
@@ -305,7 +311,11 @@ impl Run<'_> {
         let turn = self.trial.changes - self.changes_left + 1;
         let graph = form(&self.trial.catalogue, &graphs[turn as usize % graphs.len()]);
         let local = world.local(self.nodes[0]);
-        if world.core(self.nodes[0]).change(local, session, 0, graph).is_ok() {
+        if world
+            .core(self.nodes[0])
+            .handle_command(local, Command::Change { session, flow: 0, graph })
+            .is_ok()
+        {
             self.changes_left -= 1;
             self.outcome.changes.0 += 1;
         }
@@ -355,7 +365,7 @@ impl Run<'_> {
                 self.outcome.stages.ready = after;
                 let local = world.local(self.nodes[1]);
                 // It may have ended at once; that is reported.
-                let _ = world.core(self.nodes[1]).activate(local, session);
+                let _ = world.core(self.nodes[1]).handle_command(local, Command::Activate(session));
             }
             CoreEvent::Active { .. } if end == End::Participant => self.begin(world.now()),
             CoreEvent::FlowEnded { flow, ledger, hash, .. } => {
@@ -393,7 +403,13 @@ impl Run<'_> {
     fn join(&mut self, world: &mut World, peer: PeerId) {
         if self.session[1].is_none() {
             let local = world.local(self.nodes[1]);
-            let joined = world.core(self.nodes[1]).join(local, peer, NAME, JoinParams::default());
+            let joined = world
+                .core(self.nodes[1])
+                .handle_command(
+                    local,
+                    Command::Join { peer, name: NAME.into(), params: JoinParams::default() },
+                )
+                .and_then(Done::session);
             self.session[1] = joined.ok();
         }
     }

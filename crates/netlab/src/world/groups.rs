@@ -4,7 +4,7 @@
 
 use super::World;
 use crate::NodeId;
-use dacapo_core::GroupAsk;
+use dacapo_core::{GroupAsk, NetworkEvent};
 use dacapo_transport::{Membership, TrafficClass};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -46,7 +46,9 @@ impl World {
                     Ok(())
                 };
                 let local = self.local(node);
-                self.nodes[node.0].core.handle_joined(local, &membership, result);
+                self.nodes[node.0]
+                    .core
+                    .handle_network(local, NetworkEvent::Joined(membership, result));
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::stream::{Network, Streams, Weather};
 use crate::trace::Trace;
 use crate::world::{Datagram, Node};
 use dacapo_base::Time;
-use dacapo_core::{Core, StreamAsk, StreamId};
+use dacapo_core::{ChannelEvent, Core, StreamAsk, StreamId};
 use dacapo_link::{Link, LinkConfig};
 use dacapo_transport::stream::{PATIENCE, Token};
 use std::collections::BTreeMap;
@@ -114,7 +114,11 @@ impl World {
                 let Some(there) = there.map(NodeId) else {
                     let local = self.local(node);
                     let core = &mut self.nodes[node.0].core;
-                    return core.handle_stream_closed(local, stream, "nobody at the address");
+                    return core.handle_channel(
+                        local,
+                        stream,
+                        ChannelEvent::closed("nobody at the address"),
+                    );
                 };
                 let there_delay = self.link(node, there).config().delay;
                 let at = self.now + there_delay + self.link(there, node).config().delay;

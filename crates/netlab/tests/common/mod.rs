@@ -5,8 +5,8 @@ pub mod raw;
 
 use dacapo_base::Time;
 use dacapo_core::{
-    Code, CoreConfig, CoreEvent, Error, GIVE_UP_AFTER, JoinParams, JoinRequest, Ledger, PeerId,
-    Port, SessionId, SessionProvider, SessionSpec,
+    Code, Command, CoreConfig, CoreEvent, DialParams, Done, Error, GIVE_UP_AFTER, JoinParams,
+    JoinRequest, Ledger, PeerId, Port, SessionId, SessionProvider, SessionSpec,
 };
 use dacapo_lift::Catalogue;
 use dacapo_netlab::scenario::raw_offer;
@@ -269,7 +269,15 @@ impl Lab {
     /// Connects and waits until the peer answers.
     pub fn dial(&mut self) -> PeerId {
         let (now, address) = (self.now(), self.world.address(self.creator));
-        let peer = self.world.core(self.participant).connect(now, address).expect("room");
+        let peer = self
+            .world
+            .core(self.participant)
+            .handle_command(
+                now,
+                Command::Connect { remote: address, params: DialParams::default() },
+            )
+            .and_then(Done::peer)
+            .expect("room");
         let (_, ()) = self.expect(self.participant, ms(10_000), |event| {
             matches!(event, CoreEvent::PeerOpen { peer: open } if *open == peer).then_some(())
         });
@@ -279,7 +287,11 @@ impl Lab {
     pub fn join(&mut self, peer: PeerId, name: &str) -> SessionId {
         let now = self.now();
         let wishes = JoinParams::default();
-        self.world.core(self.participant).join(now, peer, name, wishes).expect("the peer is open")
+        self.world
+            .core(self.participant)
+            .handle_command(now, Command::Join { peer, name: name.into(), params: wishes })
+            .and_then(Done::session)
+            .expect("the peer is open")
     }
 
     /// Waits for the offer of a session.
@@ -326,9 +338,8 @@ impl Lab {
     }
 
     pub fn activate(&mut self, here: SessionId) {
-        let now = self.now();
         let known = self.count(self.participant, active(here));
-        self.world.core(self.participant).activate(now, here).expect("it is ready");
+        self.command(self.participant, Command::Activate(here)).expect("it is ready");
         let done = self.wait(ms(10_000), |lab| lab.count(lab.participant, active(here)) > known);
         assert!(done, "not active in 10 s");
     }
@@ -342,9 +353,14 @@ impl Lab {
         joined
     }
 
-    pub fn close(&mut self, node: NodeId, session: SessionId) {
+    /// One of the commands of an application, now.
+    pub fn command(&mut self, node: NodeId, command: Command) -> Result<Done, Error> {
         let now = self.now();
-        self.world.core(node).close(now, session).expect("the session is there");
+        self.world.core(node).handle_command(now, command)
+    }
+
+    pub fn close(&mut self, node: NodeId, session: SessionId) {
+        self.command(node, Command::Close(session)).expect("the session is there");
     }
 
     /// The end of a session at a node: when, and why.

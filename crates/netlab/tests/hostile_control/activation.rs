@@ -4,7 +4,7 @@ use crate::Case;
 use crate::Outcome::{GoesOn, Session};
 use crate::arena::At;
 use crate::{dialer, listener};
-use dacapo_core::{Code, CoreEvent};
+use dacapo_core::{Code, Command, CoreEvent};
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{Activate, Activated, Deactivate, Deactivated};
 
@@ -66,7 +66,12 @@ pub fn cases() -> Vec<Case> {
         }),
         listener("DEACTIVATED never comes", At::Active, Session(Code::NoAnswer), |arena| {
             let (now, session) = (arena.lab.now(), arena.session.unwrap());
-            arena.lab.world.core(arena.core).deactivate(now, session).unwrap();
+            arena
+                .lab
+                .world
+                .core(arena.core)
+                .handle_command(now, Command::Deactivate(session))
+                .unwrap();
             arena.run(10_000);
             assert_eq!(arena.count(|event| matches!(event, CoreEvent::Inactive { .. })), 0);
         }),

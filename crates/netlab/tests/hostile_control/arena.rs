@@ -11,7 +11,9 @@ use crate::common::raw::{RawPeer, hello, tagged};
 use crate::common::{
     Joined, Lab, ms, offer, offer_back, pattern, pattern_ports, plain, session_of,
 };
-use dacapo_core::{Code, CoreEvent, JoinParams, Ledger, PeerId, Port, SessionId};
+use dacapo_core::{
+    Code, Command, CoreEvent, DialParams, Done, JoinParams, Ledger, PeerId, Port, SessionId,
+};
 use dacapo_netlab::NodeId;
 use dacapo_netlab::traffic::{Pattern, Seen};
 use dacapo_wire::hub::Welcome;
@@ -175,7 +177,15 @@ impl Arena {
     fn connect(&mut self) {
         if self.role == As::Listener {
             let (now, address) = (self.lab.now(), self.raw.control);
-            let peer = self.lab.world.core(self.core).connect(now, address);
+            let peer = self
+                .lab
+                .world
+                .core(self.core)
+                .handle_command(
+                    now,
+                    Command::Connect { remote: address, params: DialParams::default() },
+                )
+                .and_then(Done::peer);
             self.peer = Some(peer.expect("room for a peer"));
         }
         self.run(40);
@@ -272,7 +282,14 @@ impl Arena {
     pub fn core_joins(&mut self, name: &str) {
         let (now, peer) = (self.lab.now(), self.peer.expect("a peer"));
         let core = self.lab.world.core(self.core);
-        self.session = Some(core.join(now, peer, name, JoinParams::default()).expect("it is open"));
+        self.session = Some(
+            core.handle_command(
+                now,
+                Command::Join { peer, name: name.into(), params: JoinParams::default() },
+            )
+            .and_then(Done::session)
+            .expect("it is open"),
+        );
         self.run(20);
         self.stream = *self.raw.accepted.last().expect("a stream");
         assert!(matches!(self.take(), Some(Message::Join(_))), "no JOIN");
@@ -295,7 +312,11 @@ impl Arena {
     /// The application of the core activates its session.
     pub fn core_activates(&mut self) {
         let (now, session) = (self.lab.now(), self.session.expect("a session"));
-        self.lab.world.core(self.core).activate(now, session).expect("it is ready");
+        self.lab
+            .world
+            .core(self.core)
+            .handle_command(now, Command::Activate(session))
+            .expect("it is ready");
         self.run(20);
         assert!(matches!(self.take(), Some(Message::Activate(_))), "no ACTIVATE");
     }

@@ -6,7 +6,7 @@ use crate::Outcome::{GoesOn, Session};
 use crate::arena::{Arena, As, At, extend};
 use crate::common::{graph, offer};
 use crate::{dialer, listener};
-use dacapo_core::{Code, CoreEvent};
+use dacapo_core::{Code, Command, CoreEvent};
 use dacapo_wire::attribute::{AttributeForm, key};
 use dacapo_wire::change::{Abort, Cannot, Done, Mode, Prepare, Ready, Request, Switched};
 use dacapo_wire::graph::GraphForm;
@@ -319,7 +319,8 @@ fn let_core_change(arena: &mut Arena) -> Prepare {
     }
     let (now, session, flow) = (arena.lab.now(), arena.session.unwrap(), arena.flow(true));
     let core = arena.lab.world.core(arena.core);
-    core.change(now, session, flow, graph(&["sequence"])).expect("nothing changes yet");
+    core.handle_command(now, Command::Change { session, flow, graph: graph(&["sequence"]) })
+        .expect("nothing changes yet");
     arena.run(20);
     match arena.take() {
         Some(Message::Prepare(prepare)) => prepare,

@@ -4,7 +4,7 @@ use crate::Case;
 use crate::Outcome::{Open, Seen, Session};
 use crate::arena::{Arena, At};
 use crate::{dialer, listener};
-use dacapo_core::{Code, CoreEvent};
+use dacapo_core::{Code, Command, CoreEvent};
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{Activate, Close, Closed, Control};
 
@@ -101,7 +101,7 @@ fn closes() -> Vec<Case> {
 
 fn let_core_close(arena: &mut Arena) {
     let (now, session) = (arena.lab.now(), arena.session.unwrap());
-    arena.lab.world.core(arena.core).close(now, session).unwrap();
+    arena.lab.world.core(arena.core).handle_command(now, Command::Close(session)).unwrap();
     arena.run(20);
 }
 

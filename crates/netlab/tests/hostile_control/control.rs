@@ -4,7 +4,7 @@ use crate::Case;
 use crate::Outcome::{GoesOn, Open, Session};
 use crate::arena::{Arena, At};
 use crate::{dialer, listener};
-use dacapo_core::{Code, CoreEvent};
+use dacapo_core::{Code, Command, CoreEvent, Done};
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{Control, ControlAnswer, FLOW_ALL, MODULE_ACCESS};
 
@@ -133,7 +133,18 @@ fn unasked() -> Vec<Case> {
         dialer("answers to another number, and the right one twice", At::Active, GoesOn, |arena| {
             let (now, session) = (arena.lab.now(), arena.session.unwrap());
             let core = arena.lab.world.core(arena.core);
-            let request = core.control(now, session, 0, MODULE_ACCESS, b"what").unwrap();
+            let request = core
+                .handle_command(
+                    now,
+                    Command::Control {
+                        session,
+                        flow: 0,
+                        module: MODULE_ACCESS,
+                        payload: b"what".to_vec(),
+                    },
+                )
+                .and_then(Done::request)
+                .unwrap();
             arena.run(20);
             for wrong in [request + 1, request.wrapping_sub(1), u32::MAX] {
                 arena.say(ControlAnswer { request: wrong, code: 0, payload: Vec::new() });
@@ -149,7 +160,17 @@ fn unasked() -> Vec<Case> {
         listener("a CONTROL of the core that nobody answers", At::Active, GoesOn, |arena| {
             let (now, session) = (arena.lab.now(), arena.session.unwrap());
             let core = arena.lab.world.core(arena.core);
-            core.control(now, session, 1, MODULE_ACCESS, b"what").unwrap();
+            core.handle_command(
+                now,
+                Command::Control {
+                    session,
+                    flow: 1,
+                    module: MODULE_ACCESS,
+                    payload: b"what".to_vec(),
+                },
+            )
+            .and_then(Done::request)
+            .unwrap();
             arena.run(10_100);
             let failed = |event: &CoreEvent| {
                 matches!(event, CoreEvent::ControlAnswered { answer: Err(error), .. }

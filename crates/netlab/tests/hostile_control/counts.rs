@@ -7,7 +7,7 @@ use crate::Case;
 use crate::Outcome::{GoesOn, Seen, Session};
 use crate::arena::{Arena, At};
 use crate::{dialer, listener};
-use dacapo_core::{Code, CoreEvent};
+use dacapo_core::{Code, Command, CoreEvent};
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{Close, End, Report};
 
@@ -172,7 +172,7 @@ fn let_core_end(arena: &mut Arena) -> u64 {
     }
     arena.run(100);
     let (now, session) = (arena.lab.now(), arena.session.unwrap());
-    arena.lab.world.core(arena.core).close(now, session).unwrap();
+    arena.lab.world.core(arena.core).handle_command(now, Command::Close(session)).unwrap();
     arena.run(60);
     let flow = arena.flow(true) as u16;
     let end = arena.take_all().into_iter().find_map(|it| match it {

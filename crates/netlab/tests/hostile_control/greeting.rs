@@ -5,7 +5,7 @@ use crate::Outcome::{Connection, Open, Seen, Session};
 use crate::arena::{Arena, At, join, welcome};
 use crate::common::raw::hello;
 use crate::{dialer, listener};
-use dacapo_core::{Code, CoreEvent};
+use dacapo_core::{Code, Command, CoreEvent};
 use dacapo_wire::hub::{Goodbye, Hello, List, Listing, Refuse, SessionEntry, Welcome};
 use dacapo_wire::message::Message;
 
@@ -189,7 +189,7 @@ fn lists() -> Vec<Case> {
             };
             let peers = arena.lab.log.iter().filter(|(node, ..)| *node == arena.core);
             let peer = peers.rev().find_map(|(_, _, event)| opened(event)).unwrap();
-            arena.lab.world.core(arena.core).list(now, peer).unwrap();
+            arena.lab.world.core(arena.core).handle_command(now, Command::List(peer)).unwrap();
             arena.run(20);
             let Some(Message::List(list)) = arena.raw.next(arena.hub) else { panic!("no LIST") };
             arena.raw.say(arena.hub, listing(list.request + 1, 3));

@@ -7,7 +7,7 @@ use crate::arena::{Arena, As, At, extend};
 use crate::common::raw::{RawPeer, question, tagged};
 use crate::common::{Opens, graph, ms, offer, plain};
 use crate::{dialer, listener, run_all};
-use dacapo_core::{Code, CoreEvent, SessionSpec};
+use dacapo_core::{Code, Command, CoreEvent, SessionSpec};
 use dacapo_wire::change::{Abort, Prepare};
 use dacapo_wire::hub::List;
 use dacapo_wire::message::Message;
@@ -66,7 +66,7 @@ fn let_core_end(arena: &mut Arena) -> u64 {
     arena.open_path();
     arena.run(100);
     let (now, session) = (arena.lab.now(), arena.session.unwrap());
-    arena.lab.world.core(arena.core).close(now, session).unwrap();
+    arena.lab.world.core(arena.core).handle_command(now, Command::Close(session)).unwrap();
     arena.run(60);
     let end = arena.take_all().into_iter().find_map(|it| match it {
         Message::End(end) => Some(end.units),

@@ -3,7 +3,7 @@
 use crate::arena::{Arena, As, At, join, welcome};
 use crate::common::ms;
 use crate::common::raw::{RawPeer, hello};
-use dacapo_core::Code;
+use dacapo_core::{Code, Command};
 use dacapo_wire::change::{Abort, Cannot, Done, Prepare, Ready, Request, Switched};
 use dacapo_wire::hub::{Goodbye, List, Listing, Refuse};
 use dacapo_wire::message::{Message, MessageKind};
@@ -85,8 +85,12 @@ fn begin(arena: &mut Arena, state: &str) {
     let (now, session) = (arena.lab.now(), arena.session);
     let core = arena.lab.world.core(arena.core);
     match (state, session) {
-        ("Deactivating", Some(session)) => core.deactivate(now, session).unwrap(),
-        ("Closing", Some(session)) => core.close(now, session).unwrap(),
+        ("Deactivating", Some(session)) => {
+            _ = core.handle_command(now, Command::Deactivate(session)).unwrap();
+        }
+        ("Closing", Some(session)) => {
+            _ = core.handle_command(now, Command::Close(session)).unwrap();
+        }
         ("Closed", _) => arena.say(Control { request: 0, ..Control::default() }),
         _ => {}
     }

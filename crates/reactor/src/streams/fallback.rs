@@ -14,7 +14,7 @@
 
 use super::{Attached, Streams};
 use dacapo_base::{Time, failpoint};
-use dacapo_core::{Core, PeerId, StreamId};
+use dacapo_core::{ChannelEvent, Core, PeerId, StreamId};
 use dacapo_lift::StreamParams;
 use dacapo_sys::poll::Poller;
 use dacapo_transport::entry::Dial;
@@ -105,7 +105,7 @@ impl Streams {
             return;
         }
         self.forget(core, id);
-        core.handle_stream_closed(now, id, why);
+        core.handle_channel(now, id, ChannelEvent::closed(why));
     }
 
     /// Dials the next stream that is to be dialed by a stand-in; `key` is free for it.
@@ -117,7 +117,11 @@ impl Streams {
         let Some(number) = self.fallbacks.of(agreed) else { return };
         self.due_at = Some(now);
         match self.dial(core, poller, (id, number), call, key) {
-            Ok(()) => core.handle_fallback(id, number, &why),
+            Ok(()) => core.handle_channel(
+                now,
+                id,
+                ChannelEvent::Fallback { transport: number, reason: why.clone() },
+            ),
             Err(error) => self.handle_end(now, core, id, &format!("{why}; then {error}")),
         }
     }

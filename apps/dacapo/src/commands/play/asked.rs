@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::local::{LocalControl, Request, refusal};
 use dacapo::Error;
 use dacapo::command::{Answer, Command};
-use dacapo::engine::SessionId;
+use dacapo::engine::{self, Done, SessionId};
 use dacapo::offer::Medium;
 use dacapo::offer::{FLOW_ALL, FlowOffer, MODULE_ACCESS};
 use dacapo::text::sanitise;
@@ -86,8 +86,18 @@ impl Asked {
         local: Option<u32>,
     ) -> Result<(), Error> {
         let now = app.reactor().now();
-        let payload = command.encode();
-        let request = app.core().control(now, session, FLOW_ALL, MODULE_ACCESS, &payload)?;
+        let request = app
+            .core()
+            .handle_command(
+                now,
+                engine::Command::Control {
+                    session,
+                    flow: FLOW_ALL,
+                    module: MODULE_ACCESS,
+                    payload: command.encode().to_vec(),
+                },
+            )
+            .and_then(Done::request)?;
         self.waiting.insert(request, Waiting { command, at: Instant::now(), local });
         Ok(())
     }

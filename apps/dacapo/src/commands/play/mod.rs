@@ -28,7 +28,7 @@ use crate::output;
 use crate::progress::Progress;
 use asked::Asked;
 use dacapo::access::{PlayerHandle, Sinks, Wanted};
-use dacapo::engine::{CoreEvent, JoinParams, PeerId, SessionId};
+use dacapo::engine::{Command, CoreEvent, Done, JoinParams, PeerId, SessionId};
 use dacapo::failpoint;
 use dacapo::offer::FlowOffer;
 use dacapo::uri::Uri;
@@ -133,7 +133,13 @@ pub fn play(
         None => failure,
     })?;
     let now = app.reactor().now();
-    let joined = app.core().join(now, peer, &uri.name, wish.wishes.clone());
+    let joined = app
+        .core()
+        .handle_command(
+            now,
+            Command::Join { peer, name: uri.name.clone(), params: wish.wishes.clone() },
+        )
+        .and_then(Done::session);
     let session = joined.map_err(|error| Failure::core(&format!("join {uri}"), &error))?;
     let mut player = Player::new(app, wish, progress, peer, session);
     player.run(others)?;
@@ -280,10 +286,10 @@ impl<'a> Player<'a> {
                 self.sinks = Some(sinks);
                 let now = self.app.reactor().now();
                 let answered = self.app.core().answer(now, self.session, ports);
-                let limited = self
-                    .wish
-                    .give_up
-                    .map_or(Ok(()), |after| self.app.core().set_give_up_after(self.session, after));
+                let limited = self.wish.give_up.map_or(Ok(()), |after| {
+                    let command = Command::GiveUpAfter(self.session, after);
+                    self.app.core().handle_command(now, command).map(drop)
+                });
                 self.give_up_unless(answered.and(limited));
             }
             Err(error) => {
@@ -313,8 +319,8 @@ impl<'a> Player<'a> {
             return;
         }
         let now = self.app.reactor().now();
-        let activated = self.app.core().activate(now, self.session);
-        self.give_up_unless(activated);
+        let activated = self.app.core().handle_command(now, Command::Activate(self.session));
+        self.give_up_unless(activated.map(drop));
         self.keys = Keys::open(self.app.reactor(), KEYS);
         match LocalControl::open(self.app.reactor(), LOCAL) {
             Ok(local) => self.local = Some(local),
@@ -393,7 +399,7 @@ impl<'a> Player<'a> {
         failpoint!("play.closing");
         let now = self.app.reactor().now();
         // A session that has just ended tells so by its event.
-        let _ = self.app.core().close(now, self.session);
+        let _ = self.app.core().handle_command(now, Command::Close(self.session));
     }
 
     /// The peer does not answer: what is not accounted for is booked as unknown.

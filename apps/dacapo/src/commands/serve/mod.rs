@@ -14,7 +14,7 @@ use crate::cli::ServeArgs;
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::note;
 use dacapo::access::Speed;
-use dacapo::engine::{CoreEvent, PeerId, SessionId};
+use dacapo::engine::{Command, CoreEvent, PeerId, SessionId};
 use dacapo::failpoint;
 use dacapo::plan::{Assumptions, Plan};
 use dacapo::{Code, Error};
@@ -181,14 +181,14 @@ impl Server {
         failpoint!("serve.signal");
         self.ending = Some((signal, Instant::now() + CLOSE_MAX));
         let names: Vec<String> = self.flow_names.keys().cloned().collect();
-        for name in names {
-            self.app.core().unpublish(&name);
-        }
         let now = self.app.reactor().now();
+        for name in names {
+            let _ = self.app.core().handle_command(now, Command::Unpublish(name));
+        }
         let sessions: Vec<SessionId> = self.app.core().sessions().map(|(id, ..)| id).collect();
         for id in sessions {
             // One that has just ended needs no close.
-            let _ = self.app.core().close(now, id);
+            let _ = self.app.core().handle_command(now, Command::Close(id));
         }
     }
 

@@ -18,7 +18,7 @@ use crate::folder;
 use crate::output::{line, note};
 use crate::progress::Progress;
 use dacapo::attributes::Attributes;
-use dacapo::engine::{CoreEvent, PeerId, Port, SessionId};
+use dacapo::engine::{Command, CoreEvent, PeerId, Port, SessionId};
 use dacapo::failpoint;
 use dacapo::offer::Direction;
 use dacapo::plan::{Assumptions, BytesFlow, Plan};
@@ -221,7 +221,7 @@ impl<'a> Receiver<'a> {
             let error = Error::new(Code::AccessFailed, error);
             let (id, now) = (sending.id, self.app.reactor().now());
             // It may have ended just now.
-            let _ = self.app.core().close_because(now, id, error);
+            let _ = self.app.core().handle_command(now, Command::CloseBecause(id, error));
         } else if self.progress.is_due() {
             let text = sending.pace.line(&sending.progress);
             self.progress.show(&text);
@@ -237,7 +237,7 @@ impl<'a> Receiver<'a> {
         let sessions: Vec<SessionId> = self.app.core().sessions().map(|(id, ..)| id).collect();
         for id in sessions {
             // It may have ended just now.
-            let _ = self.app.core().close(now, id);
+            let _ = self.app.core().handle_command(now, Command::Close(id));
         }
     }
 

@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure, exit_of};
 use crate::output::{self, line, note};
 use crate::progress::Progress;
 use dacapo::attributes::{AttributeKey, Attributes};
-use dacapo::engine::{CoreEvent, JoinParams, PeerId, Port, SessionId};
+use dacapo::engine::{Command, CoreEvent, Done, JoinParams, PeerId, Port, SessionId};
 use dacapo::failpoint;
 use dacapo::offer::{Direction, FlowOffer};
 use dacapo::transfer::{
@@ -68,7 +68,10 @@ pub fn run(args: &SendArgs) -> Result<Exit, Failure> {
         follows: false,
     };
     let now = app.reactor().now();
-    let joined = app.core().join(now, peer, &args.to, wishes);
+    let joined = app
+        .core()
+        .handle_command(now, Command::Join { peer, name: args.to.clone(), params: wishes })
+        .and_then(Done::session);
     let what = format!("send to {}", args.host);
     let session = joined.map_err(|error| Failure::core(&what, &error))?;
     let is_reliable = attributes.get(AttributeKey::Loss).and_then(|loss| loss.max) == Some(0);
@@ -221,10 +224,10 @@ impl Sender<'_> {
         }
         let now = self.app.reactor().now();
         let answered = self.app.core().answer(now, self.session, ports);
-        let limited = self
-            .args
-            .give_up
-            .map_or(Ok(()), |after| self.app.core().set_give_up_after(self.session, after));
+        let limited = self.args.give_up.map_or(Ok(()), |after| {
+            let command = Command::GiveUpAfter(self.session, after);
+            self.app.core().handle_command(now, command).map(drop)
+        });
         self.give_up_unless(answered.and(limited));
     }
 
@@ -235,8 +238,8 @@ impl Sender<'_> {
             return self.give_up_unless(Err(error));
         }
         let now = self.app.reactor().now();
-        let activated = self.app.core().activate(now, self.session);
-        self.give_up_unless(activated);
+        let activated = self.app.core().handle_command(now, Command::Activate(self.session));
+        self.give_up_unless(activated.map(drop));
         self.pace = Pace::new();
     }
 
@@ -286,7 +289,7 @@ impl Sender<'_> {
         failpoint!("send.closing");
         let now = self.app.reactor().now();
         // A session that has just ended tells so by its event.
-        let _ = self.app.core().close(now, self.session);
+        let _ = self.app.core().handle_command(now, Command::Close(self.session));
     }
 
     fn handle_end(&mut self, error: Option<Error>) {
