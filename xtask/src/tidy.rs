@@ -13,6 +13,7 @@ use std::io;
 use std::path::Path;
 
 mod banned;
+mod chains;
 mod decoders;
 mod documents;
 mod edges;
@@ -33,7 +34,7 @@ use tree::Tree;
 
 type Rule = fn(&Tree) -> Vec<Problem>;
 
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 11] = [
     edges::check,
     face::check,
     layout::check,
@@ -44,6 +45,7 @@ const RULES: [Rule; 10] = [
     banned::check,
     ignored::check,
     documents::check,
+    chains::check,
 ];
 
 /// What a run saw.

@@ -21,7 +21,8 @@ fn check_source(source: &Source) -> Vec<Problem> {
         problems.push(Problem::new(RULE, &source.path, line, what, remedy));
     };
     if !source.text.starts_with("//!") {
-        let remedy = "begin with `//!`: what it is, what it is not, its invariants";
+        let remedy =
+            "begin with `//!`: what it is, in a sentence; its invariants, where there are any";
         report(1, "the file does not open with `//!`".to_owned(), remedy);
     }
     for (index, line) in source.text.split_terminator('\n').enumerate() {
