@@ -186,11 +186,11 @@ impl Attributes {
 }
 
 impl fmt::Display for Attributes {
-    /// For people: `delay at most 150 ms, order at least ordered`.
+    /// For people: `delay at most 150 ms, order, no duplicates`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (key, requirement)) in self.entries().enumerate() {
             let lead = if i == 0 { "" } else { ", " };
-            write!(f, "{lead}{key}{}", requirement.format(key))?;
+            write!(f, "{lead}{}", requirement.format(key))?;
         }
         Ok(())
     }

@@ -263,6 +263,24 @@ impl AttributeKey {
         }
     }
 
+    /// The least level that is asked, as a noun: "order", "no duplicates", "confidentiality if
+    /// possible"; `None` for an attribute that has no levels.
+    #[must_use]
+    pub fn level_asked(self, least: Quantity) -> Option<String> {
+        let Kind::Level(words) = self.kind() else { return None };
+        let word = usize::try_from(least).ok().and_then(|index| words.get(index)).copied();
+        let noun = match (self, word) {
+            (Self::Duplicates, Some("allowed")) => "duplicates allowed",
+            (Self::Duplicates, _) => "no duplicates",
+            (_, Some("any" | "none")) => return Some(format!("{self} not needed")),
+            (_, Some("preferred")) => return Some(format!("{self} if possible")),
+            (Self::Authenticity, Some("group")) => "authenticity of the group",
+            (Self::Authenticity, _) => "authenticity of the source",
+            (_, _) => self.name(),
+        };
+        Some(noun.to_owned())
+    }
+
     /// The keys of a requirement of it in files: the bounds that it takes, and the weight.
     #[must_use]
     pub const fn requirement_keys(self) -> &'static [&'static str] {

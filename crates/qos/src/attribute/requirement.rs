@@ -77,18 +77,25 @@ impl Requirement {
         }
     }
 
-    /// For people, with a space in front of each part: " at least 2 Mbit/s, weight 50 %".
-    pub(super) fn format(&self, key: AttributeKey) -> String {
-        let mut parts = Vec::new();
-        match (self.min, self.max) {
-            (Some(min), Some(max)) if min == max => parts.push(format!(" {}", key.format(min))),
-            (min, max) => {
-                parts.extend(min.map(|min| format!(" at least {}", key.format(min))));
-                parts.extend(max.map(|max| format!(" at most {}", key.format(max))));
+    /// For people: "throughput at least 2 Mbit/s (weight 50 %)", "order".
+    pub(crate) fn format(&self, key: AttributeKey) -> String {
+        let asked = match (self.min, self.max) {
+            (Some(min), Some(max)) if min == max => format!("{key} {}", key.format(min)),
+            (Some(min), Some(max)) => {
+                format!("{key} at least {} and at most {}", key.format(min), key.format(max))
             }
+            (Some(min), None) => {
+                let level = key.level_asked(min);
+                level.unwrap_or_else(|| format!("{key} at least {}", key.format(min)))
+            }
+            (None, Some(0)) if key == AttributeKey::Loss => "no loss".to_owned(),
+            (None, Some(max)) => format!("{key} at most {}", key.format(max)),
+            (None, None) => key.to_string(),
+        };
+        match self.weight {
+            Some(percent) => format!("{asked} (weight {percent} %)"),
+            None => asked,
         }
-        parts.extend(self.weight.map(|percent| format!(" (weight {percent} %)")));
-        parts.concat()
     }
 }
 

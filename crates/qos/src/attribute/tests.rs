@@ -87,12 +87,36 @@ fn a_wrong_value_names_the_nearest_and_all_that_are_allowed() {
 fn reliable_asks_for_no_loss_order_no_duplicates_and_integrity() {
     let reliable = Attributes::reliable();
     assert_eq!(reliable.check(), Ok(()));
-    assert_eq!(
-        reliable.to_string(),
-        "loss at most 0 %, order at least ordered, duplicates at least none, \
-         integrity at least checked"
-    );
+    assert_eq!(reliable.to_string(), "no loss, order, no duplicates, integrity");
     assert_eq!(reliable.get(AttributeKey::Loss).and_then(|loss| loss.max), Some(0));
+}
+
+#[test]
+fn levels_read_as_nouns_and_what_is_not_needed_says_so() {
+    let says = |key: AttributeKey, word: &str| {
+        let least = key.parse(word).unwrap();
+        Attributes::new().min(key, least).to_string()
+    };
+    let cases = [
+        (AttributeKey::Order, "any", "order not needed"),
+        (AttributeKey::Order, "ordered", "order"),
+        (AttributeKey::Duplicates, "allowed", "duplicates allowed"),
+        (AttributeKey::Duplicates, "none", "no duplicates"),
+        (AttributeKey::Integrity, "none", "integrity not needed"),
+        (AttributeKey::Integrity, "checked", "integrity"),
+        (AttributeKey::Confidentiality, "none", "confidentiality not needed"),
+        (AttributeKey::Confidentiality, "preferred", "confidentiality if possible"),
+        (AttributeKey::Confidentiality, "required", "confidentiality"),
+        (AttributeKey::Authenticity, "none", "authenticity not needed"),
+        (AttributeKey::Authenticity, "preferred", "authenticity if possible"),
+        (AttributeKey::Authenticity, "group", "authenticity of the group"),
+        (AttributeKey::Authenticity, "source", "authenticity of the source"),
+    ];
+    for (key, word, text) in cases {
+        assert_eq!(says(key, word), text);
+    }
+    let both = Attributes::new().min(AttributeKey::Throughput, 5).max(AttributeKey::Throughput, 9);
+    assert_eq!(both.to_string(), "throughput at least 5 bit/s and at most 9 bit/s");
 }
 
 #[test]

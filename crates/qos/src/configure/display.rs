@@ -16,7 +16,7 @@ impl fmt::Display for Standing {
             Self::Enforced => "enforced",
             Self::Admitted => "admitted",
             Self::Predicted => "predicted",
-            Self::Monitored => "monitored",
+            Self::Monitored => "not promised",
         })
     }
 }
@@ -135,7 +135,10 @@ impl fmt::Display for Edit {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not met ({})", self.asked, self.given)
+        match self.given.as_str() {
+            wording::NOT_KEPT => write!(f, "{} is {}", self.asked, wording::NOT_KEPT),
+            given => write!(f, "{} is not met ({given})", self.asked),
+        }
     }
 }
 

@@ -8,14 +8,14 @@
 //! ```text
 //!   sequence ! checksum ! udp: 0.0576 % of a core (default costs)
 //!   why
-//!     sequence  order = ordered; hold = 10 ms
-//!     checksum  integrity = checked
+//!     sequence  order; hold = 10 ms
+//!     checksum  integrity
 //!     udp       nothing asks for more; it is the cheapest
 //!   expected: 49.4 Mbit/s, delay 50 ms, shown at 100 ms, jitter 10 ms, loss 0.5 %
 //!   asked
 //!     delay at most 150 ms: 100 ms, 50 ms to spare (enforced)
 //!   rejected
-//!     without sequence (checksum ! udp): order = ordered is not met (any)
+//!     without sequence (checksum ! udp): order is not kept
 //!   assumed of the path: 50 Mbit/s, datagrams of 1.452 kB, delay 30 ms, jitter 10 ms, loss 0.5 %
 //! ```
 //!

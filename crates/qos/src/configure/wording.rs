@@ -1,16 +1,19 @@
 //! How demands and values are worded for people.
 //!
-//! The short texts that explanations and refusals are made of: `delay at most 20 ms`, `order =
-//! ordered`, `units of up to 16 MiB`. Bounds are written exactly as they were asked; predicted
+//! The short texts that explanations and refusals are made of: `delay at most 20 ms`, `order`,
+//! `units of up to 16 MiB`. Bounds are written exactly as they were asked; predicted
 //! values with three digits, rounded to the side that promises less.
 
 use super::demand::Demand;
 use super::judge::{Judge, level_kept};
 use super::outcome::Facts;
 use super::request::{Request, Use};
-use crate::attribute::{AttributeKey, Bound, Kind, Requirement};
+use crate::attribute::{AttributeKey, Bound, Requirement, level};
 use crate::units::{format_duration, format_frequency, format_rate, format_ratio, format_size};
 use dacapo_lift::{ModuleSpec, ParamUnit, Params, Property, TransportSpec};
+
+/// What is said of an attribute with levels of which nothing is kept.
+pub(super) const NOT_KEPT: &str = "not kept";
 
 /// Which side of a value promises less.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,31 +50,12 @@ pub(super) fn asked(request: &Request, demand: Demand) -> String {
     }
 }
 
-/// A requirement with its attribute: "delay at most 20 ms".
+/// A requirement with its attribute: "delay at most 20 ms"; its weight only when it is all.
 pub(super) fn requirement(key: AttributeKey, asked: &Requirement) -> String {
-    match bounds(key, asked) {
-        Some(bounds) => format!("{key} {bounds}"),
-        None => format!("{key} (weight {} %)", asked.weight.unwrap_or(0)),
-    }
-}
-
-/// The bounds of a requirement: "at most 20 ms"; `None` when there are none.
-fn bounds(key: AttributeKey, asked: &Requirement) -> Option<String> {
     let takes = sides(key);
     let (min, max) = (asked.min.filter(|_| takes.0), asked.max.filter(|_| takes.1));
-    match (min, max) {
-        (Some(min), _) if matches!(key.kind(), Kind::Level(_)) => {
-            Some(format!("= {}", key.format(min)))
-        }
-        (_, Some(0)) if key == AttributeKey::Loss => Some(format!("= {}", key.format(0))),
-        (Some(min), Some(max)) if min == max => Some(format!("= {}", key.format(min))),
-        (Some(min), Some(max)) => {
-            Some(format!("at least {} and at most {}", key.format(min), key.format(max)))
-        }
-        (Some(min), None) => Some(format!("at least {}", key.format(min))),
-        (None, Some(max)) => Some(format!("at most {}", key.format(max))),
-        (None, None) => None,
-    }
+    let weight = asked.weight.or(Some(0)).filter(|_| min.or(max).is_none());
+    Requirement { min, max, weight }.format(key)
 }
 
 /// Whether an attribute takes a lower and an upper bound.
@@ -112,7 +96,16 @@ fn of_attribute(judge: &Judge<'_>, key: AttributeKey, facts: &Facts) -> String {
         | AttributeKey::Duplicates
         | AttributeKey::Integrity
         | AttributeKey::Confidentiality
-        | AttributeKey::Authenticity => key.format(level_kept(key, facts)),
+        | AttributeKey::Authenticity => level_given(key, level_kept(key, facts)).to_owned(),
+    }
+}
+
+/// What a candidate gives of an attribute with levels, of which it keeps this one.
+fn level_given(key: AttributeKey, kept: u64) -> &'static str {
+    match (key, kept) {
+        (_, 0) => NOT_KEPT,
+        (AttributeKey::Authenticity, level::AUTHENTICITY_GROUP) => "kept, of the group",
+        _ => "kept",
     }
 }
 
@@ -178,16 +171,17 @@ mod tests {
         let of = |min, max, weight| Requirement { min, max, weight };
         let cases = [
             (AttributeKey::Delay, of(Some(5), Some(20_000_000), None), "delay at most 20 ms"),
-            (AttributeKey::Loss, of(None, Some(0), None), "loss = 0 %"),
+            (AttributeKey::Loss, of(None, Some(0), None), "no loss"),
             (AttributeKey::Loss, of(Some(0), Some(5_000_000), None), "loss at most 0.5 %"),
-            (AttributeKey::Order, of(Some(1), None, None), "order = ordered"),
-            (AttributeKey::Throughput, of(Some(8), Some(8), None), "throughput = 8 bit/s"),
+            (AttributeKey::Order, of(Some(1), None, Some(7)), "order"),
+            (AttributeKey::Throughput, of(Some(8), Some(8), None), "throughput 8 bit/s"),
             (
                 AttributeKey::Throughput,
                 of(Some(8), Some(9), None),
                 "throughput at least 8 bit/s and at most 9 bit/s",
             ),
             (AttributeKey::Delay, of(None, None, Some(30)), "delay (weight 30 %)"),
+            (AttributeKey::Delay, of(Some(5), None, None), "delay (weight 0 %)"),
         ];
         for (key, asked, text) in cases {
             assert_eq!(requirement(key, &asked), text);

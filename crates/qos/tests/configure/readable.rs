@@ -259,18 +259,18 @@ fn a_choice_says_why_in_a_few_lines() {
         "segment ! sequence ! checksum ! udp: 0.0788 % of a core (default costs)\n\
          why\n  \
            segment   units of up to 16 MiB\n  \
-           sequence  order = ordered; hold = 10 ms\n  \
-           checksum  integrity = checked\n  \
+           sequence  order; hold = 10 ms\n  \
+           checksum  integrity\n  \
            udp       nothing asks for more; it is the cheapest\n\
          expected: 49.4 Mbit/s, delay 50 ms, shown at 100 ms, jitter 10 ms, loss 0.5 %\n\
          asked\n  \
            delay at most 150 ms: 100 ms, 50 ms to spare (enforced)\n  \
-           order = ordered: ordered (enforced)\n  \
-           integrity = checked: checked (enforced)\n  \
+           order: kept (enforced)\n  \
+           integrity: kept (enforced)\n  \
            cpu at most 0.5 %: 0.0788 %, 0.421 % to spare (predicted)\n\
          rejected\n  \
-           without checksum (segment ! sequence ! udp): integrity = checked is not met (none)\n  \
-           without sequence (segment ! checksum ! udp): order = ordered is not met (any)\n  \
+           without checksum (segment ! sequence ! udp): integrity is not kept\n  \
+           without sequence (segment ! checksum ! udp): order is not kept\n  \
            without segment (sequence ! checksum ! udp): units of up to 16 MiB is not met (at \
            most 1.435 kB)\n  \
            over tcp (segment ! checksum ! tcp): delay at most 150 ms is not met (300 ms)\n\
@@ -313,7 +313,7 @@ fn what_two_demands_need_is_forced_by_both_together() {
     let choice = choose(&catalogue, &handed(attributes), &Pins::NONE).unwrap();
     assert_eq!(text(&choice), "sort ! checksum ! udp");
     let checksum = &choice.explanation.parts[1];
-    assert_eq!(checksum.to_string(), "order = ordered and integrity = checked (each is enough)");
+    assert_eq!(checksum.to_string(), "order and integrity (each is enough)");
     let rejected = &choice.explanation.rejected;
     let illegal = rejected.iter().find(|r| r.edit == Edit::Without { module: "checksum" });
     assert_eq!(
@@ -331,7 +331,7 @@ fn a_contradiction_names_both_sides_and_what_is_nearest_to_each() {
     let refusal = refused(&request);
     assert_eq!(
         refusal.to_string(),
-        "no protocol here meets loss = 0 % together with delay at most 100 ms over this path; \
+        "no protocol here meets no loss together with delay at most 100 ms over this path; \
          nearest: delay at most 300 ms (tcp), or loss at most 0.5 % (udp)"
     );
     for nearest in &refusal.nearest {
@@ -348,15 +348,14 @@ fn what_no_module_gives_is_refused_by_itself() {
     assert_eq!(
         refused(&handed(required.clone())).to_string(),
         "delay at most 10 ms: no protocol here reaches it over this path; nearest: delay at most \
-         40 ms and confidentiality = preferred (udp)",
+         40 ms and confidentiality if possible (udp)",
         "two that cannot be had are changed together"
     );
     let mut alone = required;
     alone.remove(AttributeKey::Delay);
     assert_eq!(
         refused(&handed(alone)).to_string(),
-        "confidentiality = required: no module here gives it; nearest: confidentiality = \
-         preferred (udp)"
+        "confidentiality: no module here gives it; nearest: confidentiality if possible (udp)"
     );
 }
 
@@ -366,7 +365,7 @@ fn a_preferred_property_that_nobody_has_is_told_and_not_promised() {
         Attributes::new().min(AttributeKey::Authenticity, level::AUTHENTICITY_PREFERRED);
     let choice = chosen(&handed(preferred));
     let [met] = &choice.explanation.attributes[..] else { panic!("one attribute") };
-    assert_eq!(met.to_string(), "authenticity = preferred: none (monitored)");
+    assert_eq!(met.to_string(), "authenticity if possible: not kept (not promised)");
     assert_eq!(met.standing, Standing::Monitored);
 }
 
@@ -458,12 +457,12 @@ fn what_is_pinned_and_breaks_a_demand_is_refused_with_what_would_do() {
     let sequence = Some(graph(&[&SEQUENCE]));
     assert_eq!(
         refused(&Pins { graph: sequence.clone(), transport: Some(1) }),
-        "the pinned graph \"sequence ! udp\" does not meet loss = 0 % (it gives 0.5 %); without \
+        "the pinned graph \"sequence ! udp\" does not meet no loss (it gives 0.5 %); without \
          the pin: tcp"
     );
     assert_eq!(
         refused(&Pins { graph: None, transport: Some(1) }),
-        "loss = 0 %: no protocol here reaches it over udp; nearest: loss at most 0.5 % (udp); \
+        "no loss: no protocol here reaches it over udp; nearest: loss at most 0.5 % (udp); \
          without the pin: tcp"
     );
     assert!(choose(&catalogue(), &lossless, &Pins { graph: sequence, transport: None }).is_ok());
