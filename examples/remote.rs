@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example remote [URI]`, beside `dacapo serve conf/testcard.toml`.
 
-use dacapo::{Command, Endpoint, Event, Join};
+use dacapo::{Endpoint, Event, Join, MediaCommand};
 
 pub(crate) fn main() -> Result<(), dacapo::Error> {
     let uri = std::env::args().nth(1);
@@ -10,7 +10,7 @@ pub(crate) fn main() -> Result<(), dacapo::Error> {
     let session = Endpoint::new()?.join(&uri, &Join::new().count())?;
     let mut events = session.events();
     session.activate()?;
-    for command in [Command::Stop, Command::Rwd, Command::Ff, Command::Play] {
+    for command in [MediaCommand::Stop, MediaCommand::Rwd, MediaCommand::Ff, MediaCommand::Play] {
         println!("{command}: {}", session.command(command)?);
     }
     while let Some(event) = events.wait()? {

@@ -19,7 +19,7 @@ use dacapo::engine::{self, CoreEvent, Done, JoinParams, SessionId};
 use dacapo::media::TestMovie;
 use dacapo::offer::{FLOW_ALL, MODULE_ACCESS};
 use dacapo::plan::{Assumptions, Plan};
-use dacapo::{Command, Host};
+use dacapo::{Host, MediaCommand};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::BufWriter;
@@ -31,21 +31,21 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// One round: every command of Tables 21 and 24 that is sent while a medium plays.
-const ROUND: [Command; 14] = [
-    Command::Init,
-    Command::Fps(25_000),
-    Command::Play,
-    Command::Ff,
-    Command::Rwd,
-    Command::Play,
-    Command::Stop,
-    Command::Play,
-    Command::Fr,
-    Command::Stop,
-    Command::Fwd,
-    Command::Rwd,
-    Command::Play,
-    Command::Status,
+const ROUND: [MediaCommand; 14] = [
+    MediaCommand::Init,
+    MediaCommand::Fps(25_000),
+    MediaCommand::Play,
+    MediaCommand::Ff,
+    MediaCommand::Rwd,
+    MediaCommand::Play,
+    MediaCommand::Stop,
+    MediaCommand::Play,
+    MediaCommand::Fr,
+    MediaCommand::Stop,
+    MediaCommand::Fwd,
+    MediaCommand::Rwd,
+    MediaCommand::Play,
+    MediaCommand::Status,
 ];
 
 const SESSION: &str = "bench";
@@ -185,7 +185,7 @@ fn view(
 }
 
 /// Sends a command and waits for its answer: how long that took, in nanoseconds.
-fn ask(app: &mut App, session: SessionId, command: Command) -> Result<u64, Failure> {
+fn ask(app: &mut App, session: SessionId, command: MediaCommand) -> Result<u64, Failure> {
     let now = app.reactor().now();
     let asked = app
         .core()

@@ -5,8 +5,8 @@
 //! ```
 
 use super::series::Series;
-use dacapo::Command;
 use dacapo::Error;
+use dacapo::MediaCommand;
 use dacapo::Time;
 use dacapo::engine::{
     CommandError, JoinRequest, Port, SessionProvider, Source, SourcePoll, UnitWriter,
@@ -43,19 +43,19 @@ impl Measured {
 }
 
 /// The word of a command, as the tables have it.
-pub fn word(command: Command) -> &'static str {
+pub fn word(command: MediaCommand) -> &'static str {
     match command {
-        Command::Init => "init",
-        Command::Open => "open",
-        Command::StartTransmission => "start",
-        Command::Play => "play",
-        Command::Stop => "stop",
-        Command::Ff => "ff",
-        Command::Fr => "fr",
-        Command::Fwd => "fwd",
-        Command::Rwd => "rwd",
-        Command::Fps(_) => "fps",
-        Command::Status => "status",
+        MediaCommand::Init => "init",
+        MediaCommand::Open => "open",
+        MediaCommand::StartTransmission => "start",
+        MediaCommand::Play => "play",
+        MediaCommand::Stop => "stop",
+        MediaCommand::Ff => "ff",
+        MediaCommand::Fr => "fr",
+        MediaCommand::Fwd => "fwd",
+        MediaCommand::Rwd => "rwd",
+        MediaCommand::Fps(_) => "fps",
+        MediaCommand::Status => "status",
     }
 }
 
@@ -133,8 +133,8 @@ impl Source for TimedSource {
         let answer = self.inner.command(now, payload);
         let taken = clock::now().since(before).as_nanos() as u64;
         // OPEN and START are counted where their work is done.
-        if let Ok(command) = Command::decode(payload)
-            && !matches!(command, Command::Open | Command::StartTransmission)
+        if let Ok(command) = MediaCommand::decode(payload)
+            && !matches!(command, MediaCommand::Open | MediaCommand::StartTransmission)
         {
             self.measured.lock().commands.entry(word(command)).or_default().push(taken);
         }

@@ -1,4 +1,4 @@
-//! [`Command`]: what the access modules of a session are told out of band, and their [`Answer`].
+//! [`MediaCommand`]: what the access modules of a session are told out of band, and [`Answer`].
 //!
 //! The control commands of the A-modules of 1998, as the payload of `dacapo_core::Command::Control`
 //! to `MODULE_ACCESS` of all flows, and as words of a command line.
@@ -38,7 +38,7 @@ pub const FPS_MILLIHERTZ_MAX: u32 = 1_000_000;
 
 /// What an access module is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Command {
+pub enum MediaCommand {
     /// Be ready: always true here, kept for its number.
     Init,
     /// Open the medium: always done here, kept for its number.
@@ -63,7 +63,7 @@ pub enum Command {
     Status,
 }
 
-impl Command {
+impl MediaCommand {
     /// The number on the wire.
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -118,8 +118,8 @@ impl Command {
     }
 }
 
-impl fmt::Display for Command {
-    /// The words that [`Command::from_str`] reads.
+impl fmt::Display for MediaCommand {
+    /// The words that [`MediaCommand::from_str`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Init => f.write_str("init"),
@@ -138,7 +138,7 @@ impl fmt::Display for Command {
     }
 }
 
-impl FromStr for Command {
+impl FromStr for MediaCommand {
     type Err = CommandFault;
 
     /// Reads a line of a command line: "play", "FF", "fps 12.5", "fps nominal".
@@ -353,44 +353,44 @@ mod tests {
     use super::*;
     use dacapo_base::Random;
 
-    const ALL: [Command; 12] = [
-        Command::Init,
-        Command::Open,
-        Command::StartTransmission,
-        Command::Play,
-        Command::Stop,
-        Command::Ff,
-        Command::Fr,
-        Command::Fwd,
-        Command::Rwd,
-        Command::Fps(0),
-        Command::Fps(12_500),
-        Command::Status,
+    const ALL: [MediaCommand; 12] = [
+        MediaCommand::Init,
+        MediaCommand::Open,
+        MediaCommand::StartTransmission,
+        MediaCommand::Play,
+        MediaCommand::Stop,
+        MediaCommand::Ff,
+        MediaCommand::Fr,
+        MediaCommand::Fwd,
+        MediaCommand::Rwd,
+        MediaCommand::Fps(0),
+        MediaCommand::Fps(12_500),
+        MediaCommand::Status,
     ];
 
     #[test]
     fn every_command_comes_back_from_its_bytes_and_from_its_words() {
         for command in ALL {
-            assert_eq!(Command::decode(&command.encode()), Ok(command));
+            assert_eq!(MediaCommand::decode(&command.encode()), Ok(command));
             assert_eq!(command.to_string().parse(), Ok(command), "{command}");
         }
-        assert_eq!(Command::Fps(12_500).encode(), [10, 0, 0, 0x30, 0xD4]);
-        assert_eq!(Command::Fps(29_970).to_string(), "fps 29.97");
-        assert_eq!(" FPS  25 ".parse(), Ok(Command::Fps(25_000)));
+        assert_eq!(MediaCommand::Fps(12_500).encode(), [10, 0, 0, 0x30, 0xD4]);
+        assert_eq!(MediaCommand::Fps(29_970).to_string(), "fps 29.97");
+        assert_eq!(" FPS  25 ".parse(), Ok(MediaCommand::Fps(25_000)));
     }
 
     #[test]
     fn what_is_no_command_is_refused_with_what_is_allowed() {
-        assert_eq!(Command::decode(&[]), Err(CommandFault::Length { len: 0 }));
-        assert_eq!(Command::decode(&[4, 0, 0, 0]), Err(CommandFault::Length { len: 4 }));
-        assert_eq!(Command::decode(&[0; 5]), Err(CommandFault::Code { code: 0 }));
+        assert_eq!(MediaCommand::decode(&[]), Err(CommandFault::Length { len: 0 }));
+        assert_eq!(MediaCommand::decode(&[4, 0, 0, 0]), Err(CommandFault::Length { len: 4 }));
+        assert_eq!(MediaCommand::decode(&[0; 5]), Err(CommandFault::Code { code: 0 }));
         let argument = CommandFault::Argument { code: 4, argument: 1 };
-        assert_eq!(Command::decode(&[4, 0, 0, 0, 1]), Err(argument));
-        assert!(Command::decode(&[10, 0xFF, 0, 0, 0]).is_err());
+        assert_eq!(MediaCommand::decode(&[4, 0, 0, 0, 1]), Err(argument));
+        assert!(MediaCommand::decode(&[10, 0xFF, 0, 0, 0]).is_err());
         for text in ["fps", "fps 0", "fps -1", "fps 1.2345", "fps 1001", "fps 5000000", "fps x"] {
-            assert_eq!(text.parse::<Command>(), Err(CommandFault::Fps), "{text}");
+            assert_eq!(text.parse::<MediaCommand>(), Err(CommandFault::Fps), "{text}");
         }
-        let text = "rewind\x1b".parse::<Command>().unwrap_err().to_string();
+        let text = "rewind\x1b".parse::<MediaCommand>().unwrap_err().to_string();
         assert!(text.starts_with("\"rewind\\u{1b}\" is no command; there are play"), "{text}");
     }
 
@@ -416,7 +416,7 @@ mod tests {
             if let Ok(answer) = Answer::decode(&bytes) {
                 assert_eq!(answer.encode(), bytes, "seed {seed}");
             }
-            if let Ok(command) = Command::decode(&bytes) {
+            if let Ok(command) = MediaCommand::decode(&bytes) {
                 assert_eq!(command.encode().as_slice(), bytes, "seed {seed}");
             }
         }

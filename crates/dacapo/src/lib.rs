@@ -27,7 +27,7 @@ pub use dacapo_safenet_net as safenet_net;
 pub use dacapo_xtp_net as xtp_net;
 
 pub use catalogue::{Catalogue, catalogue};
-pub use command::{Answer, Command};
+pub use command::{Answer, MediaCommand};
 pub use dacapo_base::{Random, Time, failpoint, patience};
 pub use dacapo_core::{Code, Error, Fault};
 pub use dacapo_qos::Attributes;
@@ -40,9 +40,10 @@ pub use inspect::Inspection;
 pub use place::{Place, PlaceError};
 pub use plan::Plan;
 pub use session::{
-    Account, Builder, Change, Creator, Deadline, Direction, Endpoint, Event, Events, FlowAccount,
-    FlowInfo, FlowReceiver, FlowSender, Got, Join, MessageReceiver, MessageSender, Received,
-    SendOutcome, Session, UnitView, Wait, connect, connect_with, create,
+    Account, Builder, Change, Command, Creator, Deadline, Direction, Endpoint, Event, Events,
+    FlowAccount, FlowId, FlowInfo, FlowReceiver, FlowSender, Got, Join, MessageReceiver,
+    MessageSender, Outcome, Received, SendOutcome, Session, SessionId, Ticket, Turned, UnitView,
+    Wait, connect, connect_with, create,
 };
 pub use uri::Uri;
 

@@ -12,7 +12,7 @@ mod world;
 use dacapo::access::progress::Passes;
 use dacapo::access::{Sinks, Wanted};
 use dacapo::plan::Assumptions;
-use dacapo::{Command, Inspection, Plan};
+use dacapo::{Inspection, MediaCommand, Plan};
 use dacapo_media::TestMovie;
 use media::{Folder, movie_session};
 use std::time::Duration;
@@ -79,9 +79,9 @@ fn a_medium_that_is_repeated_for_ever_goes_on_until_somebody_leaves() {
     let sinks = begin(&mut world, &Wanted::Count);
     world.run(20_500);
     assert_eq!(passes(&sinks), expected(&folder, 20));
-    world.try_command(Command::Fwd).unwrap();
+    world.try_command(MediaCommand::Fwd).unwrap();
     world.run(1_000);
-    world.try_command(Command::Play).unwrap();
+    world.try_command(MediaCommand::Play).unwrap();
     world.run(3_500);
     // That of FWD is none, and three whole ones came behind it.
     assert_eq!(passes(&sinks), expected(&folder, 23));

@@ -11,7 +11,7 @@ mod world;
 use dacapo::access::{Progress, Sinks, Speed, Wanted};
 use dacapo::command::State;
 use dacapo::plan::Assumptions;
-use dacapo::{Command, Inspection, Plan};
+use dacapo::{Inspection, MediaCommand, Plan};
 use dacapo_base::{Random, Time};
 use dacapo_core::{Ending, Ledger, Port, Sink, Taken, UnitView};
 use dacapo_lift::DropReason;
@@ -135,9 +135,9 @@ fn stops_and_pauses_leave_no_trace_in_what_is_saved() {
         let mut random = Random::from_number(seed);
         for _ in 0..5 {
             world.run(random.below(500));
-            world.command(Command::Stop);
+            world.command(MediaCommand::Stop);
             world.run(random.below(3_000));
-            world.command(Command::Play);
+            world.command(MediaCommand::Play);
             world.run(random.below(500) / 5);
             world.pause(random.below(2_000));
         }
@@ -180,7 +180,7 @@ fn fast_forward_and_reverse_step_through_the_pictures_and_are_silent() {
     assert_eq!(indexes(&video), (0..video.len() as u32).collect::<Vec<_>>());
     assert_eq!(indexes(&audio), (0..audio.len() as u32).collect::<Vec<_>>());
     assert!((24..=26).contains(&video.len()) && (49..=51).contains(&audio.len()));
-    let answer = watched.world.command(Command::Ff);
+    let answer = watched.world.command(MediaCommand::Ff);
     assert_eq!((answer.state, answer.speed_permille), (State::FastForward, 8_000));
     watched.settle();
     let [video, audio] = watched.run(1_000);
@@ -188,13 +188,13 @@ fn fast_forward_and_reverse_step_through_the_pictures_and_are_silent() {
     assert!((24..=26).contains(&video.len()), "{video:?}");
     assert!(video.windows(2).all(|pair| pair[1].0 == pair[0].0 + 8 && pair[1].1), "{video:?}");
     let top = video.last().unwrap().0;
-    watched.world.command(Command::Fr);
+    watched.world.command(MediaCommand::Fr);
     watched.settle();
     let [video, audio] = watched.run(500);
     assert_eq!(audio, []);
     assert!(video.windows(2).all(|pair| pair[1].0 + 8 == pair[0].0 && pair[1].1), "{video:?}");
     assert!(video[0].0 <= top + 8 && video.len() >= 11, "{video:?}");
-    let answer = watched.world.command(Command::Play);
+    let answer = watched.world.command(MediaCommand::Play);
     let [video, audio] = watched.run(1_000);
     let video: Vec<_> = video.into_iter().filter(|(_, trick, _)| !trick).collect();
     assert!(video.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1), "{video:?}");
@@ -210,33 +210,33 @@ fn stop_play_fwd_and_rwd_do_what_they_say() {
     let plan = movie(&folder, 4_000);
     let mut watched = Watched::new(&plan, 1.0);
     watched.run(1_000);
-    let stopped = watched.world.command(Command::Stop);
+    let stopped = watched.world.command(MediaCommand::Stop);
     assert_eq!(stopped.state, State::Stopped);
     let before = watched.settle();
     assert_eq!(watched.run(2_000), [vec![], vec![]]);
-    assert_eq!(watched.world.command(Command::Status), stopped);
-    watched.world.command(Command::Play);
+    assert_eq!(watched.world.command(MediaCommand::Status), stopped);
+    watched.world.command(MediaCommand::Play);
     let [video, audio] = watched.run(500);
     let last = |came: &[(u32, bool, u64)]| came.last().map(|(index, ..)| *index);
     if let (Some(picture), Some(sound)) = (last(&before[0]), last(&before[1])) {
         assert_eq!((video[0].0, audio[0].0), (picture + 1, sound + 1));
     }
-    let answer = watched.world.command(Command::Rwd);
+    let answer = watched.world.command(MediaCommand::Rwd);
     assert_eq!((answer.state, answer.position_ns), (State::Playing, 0));
     watched.take();
     let [video, audio] = watched.run(500);
     // What was on its way before the jump may come first.
     let is_new = |came: &[(u32, bool, u64)]| came.iter().take(3).any(|(index, ..)| *index <= 1);
     assert!(is_new(&video) && is_new(&audio) && video.len() >= 11, "{video:?} {audio:?}");
-    let answer = watched.world.command(Command::Fwd);
+    let answer = watched.world.command(MediaCommand::Fwd);
     assert_eq!((answer.state, answer.position_ns), (State::Stopped, 4_000_000_000));
     watched.settle();
     assert_eq!(watched.run(10_000), [vec![], vec![]]);
     assert!(watched.world.ledgers.is_empty(), "the flows wait at the end");
-    let answer = watched.world.command(Command::Rwd);
+    let answer = watched.world.command(MediaCommand::Rwd);
     assert_eq!((answer.state, answer.position_ns), (State::Stopped, 0));
     assert_eq!(watched.run(1_000), [vec![], vec![]]);
-    watched.world.command(Command::Play);
+    watched.world.command(MediaCommand::Play);
     watched.world.run_to_end(2, 10_000);
     let [video, audio] = watched.take();
     assert_eq!((video.len(), audio.len()), (100, 200));
@@ -249,7 +249,7 @@ fn fps_slows_the_pictures_down_and_silences_the_sound_until_it_is_nominal() {
     let plan = movie(&folder, 20_000);
     let mut watched = Watched::new(&plan, 1.0);
     watched.run(1_000);
-    let answer = watched.world.command(Command::Fps(5_000));
+    let answer = watched.world.command(MediaCommand::Fps(5_000));
     assert_eq!((answer.speed_permille, answer.fps), (200, 5_000));
     watched.settle();
     let [video, audio] = watched.run(2_000);
@@ -257,7 +257,7 @@ fn fps_slows_the_pictures_down_and_silences_the_sound_until_it_is_nominal() {
     assert!((9..=11).contains(&video.len()), "{video:?}");
     assert!(video.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1), "{video:?}");
     assert!(video.windows(2).all(|pair| pair[1].2.abs_diff(pair[0].2 + 200) <= 2), "{video:?}");
-    watched.world.command(Command::Fps(0));
+    watched.world.command(MediaCommand::Fps(0));
     let [video, audio] = watched.run(1_000);
     assert!((24..=26).contains(&video.len()) && (48..=51).contains(&audio.len()));
     let apart = i64::from(video[0].0) * 40 - i64::from(audio[0].0) * 20;
@@ -289,12 +289,12 @@ fn no_unit_of_an_older_generation_is_taken_after_a_newer_one() {
         for _ in 0..25 {
             watched.world.run(random.below(400));
             let command = match random.below(6) {
-                0 => Command::Play,
-                1 => Command::Stop,
-                2 => Command::Ff,
-                3 => Command::Fr,
-                4 => Command::Rwd,
-                _ => Command::Fps(5_000 + random.below(40_000) as u32),
+                0 => MediaCommand::Play,
+                1 => MediaCommand::Stop,
+                2 => MediaCommand::Ff,
+                3 => MediaCommand::Fr,
+                4 => MediaCommand::Rwd,
+                _ => MediaCommand::Fps(5_000 + random.below(40_000) as u32),
             };
             watched.world.command(command);
         }
@@ -316,13 +316,19 @@ fn a_recording_over_commands_keeps_pictures_and_sound_together() {
         let _ = std::fs::remove_dir_all(folder.path("saved"));
         let sinks = begin(&mut world, &save(&folder));
         let mut random = Random::from_number(seed);
-        let commands =
-            [Command::Stop, Command::Play, Command::Ff, Command::Play, Command::Rwd, Command::Fr];
+        let commands = [
+            MediaCommand::Stop,
+            MediaCommand::Play,
+            MediaCommand::Ff,
+            MediaCommand::Play,
+            MediaCommand::Rwd,
+            MediaCommand::Fr,
+        ];
         for _ in 0..20 {
             world.run(200 + random.below(700));
             world.command(commands[random.below(6) as usize]);
         }
-        world.command(Command::Play);
+        world.command(MediaCommand::Play);
         world.run(1_000);
         world.close();
         let copy = Inspection::of(&folder.path("saved/movie.avi")).unwrap();
@@ -389,7 +395,7 @@ transport = "udp"
     let plan = folder.plan(session);
     let mut world = World::new(plan.spec(), plan.publisher(1.0));
     let _sinks = begin(&mut world, &save(&folder));
-    let refused = world.try_command(Command::Fps(5_000)).unwrap_err();
+    let refused = world.try_command(MediaCommand::Fps(5_000)).unwrap_err();
     assert!(refused.contains("no pictures"), "{refused}");
     world.run_to_end(1, 5_000);
     let source = Inspection::of(&folder.path("a.wav")).unwrap();
@@ -467,7 +473,7 @@ transport = "udp"
     }
     world.run(500);
     // Commands for the media of a session do not fail because of its flows of bytes.
-    assert_eq!(world.command(Command::Play).state, State::Playing);
+    assert_eq!(world.command(MediaCommand::Play).state, State::Playing);
     assert_eq!(back.try_recv(), Some(vec![0]));
     drop(there);
     sinks.senders.clear();

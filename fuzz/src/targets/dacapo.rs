@@ -2,7 +2,7 @@
 
 use crate::input::Input;
 use crate::oracle;
-use dacapo::{Answer, Command, Uri};
+use dacapo::{Answer, MediaCommand, Uri};
 
 /// One byte chooses: an address, a command in words, a command in bytes, an answer in bytes.
 pub fn words(data: &[u8]) {
@@ -17,14 +17,14 @@ pub fn words(data: &[u8]) {
             }
             Err(error) => assert!(!error.to_string().chars().any(char::is_control), "{error}"),
         },
-        1 => match oracle::bounded("a command", text.len(), || text.parse::<Command>()) {
+        1 => match oracle::bounded("a command", text.len(), || text.parse::<MediaCommand>()) {
             Ok(command) => {
-                assert_eq!(command.to_string().parse::<Command>().as_ref(), Ok(&command));
-                assert_eq!(Command::decode(&command.encode()).as_ref(), Ok(&command));
+                assert_eq!(command.to_string().parse::<MediaCommand>().as_ref(), Ok(&command));
+                assert_eq!(MediaCommand::decode(&command.encode()).as_ref(), Ok(&command));
             }
             Err(fault) => assert!(!fault.to_string().is_empty()),
         },
-        2 => match oracle::bounded("a command", bytes.len(), || Command::decode(bytes)) {
+        2 => match oracle::bounded("a command", bytes.len(), || MediaCommand::decode(bytes)) {
             Ok(command) => {
                 assert_eq!(command.encode()[..], bytes[..], "a command has two encodings");
             }
@@ -53,8 +53,8 @@ pub fn words_seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> =
         addresses.iter().map(|text| [&[0], text.as_bytes()].concat()).collect();
     seeds.extend(commands.iter().map(|text| [&[1], text.as_bytes()].concat()));
-    seeds.push([&[2], &Command::Fps(12_500).encode()[..]].concat());
-    seeds.push([&[2], &Command::Play.encode()[..]].concat());
+    seeds.push([&[2], &MediaCommand::Fps(12_500).encode()[..]].concat());
+    seeds.push([&[2], &MediaCommand::Play.encode()[..]].concat());
     seeds.push([&[3], Answer::default().encode().as_slice()].concat());
     seeds
 }

@@ -6,7 +6,7 @@ use crate::local;
 use crate::output::{self, Table};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
-use dacapo::command::Command;
+use dacapo::command::MediaCommand;
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::path::Path;
 pub fn run(args: &ControlArgs) -> Result<Exit, Failure> {
     let words = [Some(args.command.as_str()), args.argument.as_deref()];
     let text = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
-    let command: Command = match text.parse() {
+    let command: MediaCommand = match text.parse() {
         Ok(command) => command,
         Err(error) => Cli::command().error(ErrorKind::InvalidValue, error).exit(),
     };

@@ -202,7 +202,7 @@ fn end_or_wait(now: Time, end: Option<Time>) -> Due {
 mod tests {
     use super::super::timeline::{Extent, Speed};
     use super::*;
-    use crate::command::Command;
+    use crate::command::MediaCommand;
     use dacapo_qos::Passes;
 
     const MS: u64 = 1_000_000;
@@ -279,7 +279,7 @@ mod tests {
             }
         }
 
-        fn command(&mut self, command: Command) {
+        fn command(&mut self, command: MediaCommand) {
             self.timeline.command(self.now, command).unwrap();
         }
     }
@@ -329,7 +329,9 @@ mod tests {
 
     #[test]
     fn sources_of_one_session_repeat_it_together_whoever_is_behind() {
-        for (command, ms) in [(Command::Stop, 601), (Command::Rwd, 601), (Command::Ff, 1_203)] {
+        for (command, ms) in
+            [(MediaCommand::Stop, 601), (MediaCommand::Rwd, 601), (MediaCommand::Ff, 1_203)]
+        {
             let mut video = thrice(Even { count: 15, ms: 40 }, false, 600);
             let mut audio = thrice(Even { count: 20, ms: 20 }, true, 600);
             video.until(ms);
@@ -342,7 +344,7 @@ mod tests {
                 answers[0].position_ns,
                 if ms == 1_203 { 3 * MS } else { 0 }
                     + match command {
-                        Command::Stop => MS,
+                        MediaCommand::Stop => MS,
                         _ => 0,
                     }
             );
@@ -353,9 +355,9 @@ mod tests {
     fn who_jumps_stays_in_the_pass() {
         let mut video = thrice(Even { count: 5, ms: 40 }, false, 200);
         video.until(290);
-        video.command(Command::Fwd);
+        video.command(MediaCommand::Fwd);
         assert_eq!(video.until(1_000), []);
-        video.command(Command::Play);
+        video.command(MediaCommand::Play);
         assert_eq!(indexes(&video.until(60_000)), [0, 1, 2, 3, 4], "the third and last");
         assert!(video.end);
     }
@@ -365,9 +367,9 @@ mod tests {
         let mut video = Player::new(VIDEO, false, 1.0);
         let mut sent = indexes(&video.until(1_010));
         video.now = Time::from_millis(1_041);
-        video.command(Command::Stop);
+        video.command(MediaCommand::Stop);
         assert_eq!(video.until(5_000), []);
-        video.command(Command::Play);
+        video.command(MediaCommand::Play);
         sent.extend(indexes(&video.until(60_000)));
         assert_eq!(sent, (0..250).collect::<Vec<_>>());
     }
@@ -376,23 +378,23 @@ mod tests {
     fn fast_forward_and_reverse_show_every_8th_at_the_rate_of_the_medium() {
         let mut video = Player::new(VIDEO, false, 1.0);
         video.until(1_000);
-        video.command(Command::Ff);
+        video.command(MediaCommand::Ff);
         let sent = video.until(1_200);
         assert_eq!(indexes(&sent), [25, 33, 41, 49, 57]);
         assert!(sent.iter().zip([1_000, 1_040, 1_080, 1_120, 1_160]).all(|(s, ms)| s.2 == ms));
         assert!(sent.iter().all(|(_, trick, _)| *trick));
-        video.command(Command::Fr);
+        video.command(MediaCommand::Fr);
         assert_eq!(indexes(&video.until(1_320)), [65, 57, 49]);
-        video.command(Command::Play);
+        video.command(MediaCommand::Play);
         let sent = video.until(1_400);
         assert_eq!((indexes(&sent), sent[0].1), (vec![41, 42], false));
         let mut audio = Player::new(AUDIO, true, 1.0);
         audio.until(1_000);
-        audio.command(Command::Ff);
+        audio.command(MediaCommand::Ff);
         assert_eq!(audio.until(1_200), []);
-        audio.command(Command::Fr);
+        audio.command(MediaCommand::Fr);
         audio.until(1_320);
-        audio.command(Command::Play);
+        audio.command(MediaCommand::Play);
         assert_eq!(indexes(&audio.until(1_380)), [82, 83, 84]);
     }
 
@@ -400,14 +402,14 @@ mod tests {
     fn stretches_stop_at_the_ends_and_show_the_unit_there() {
         let mut video = Player::new(VIDEO, false, 1.0);
         video.until(9_000);
-        video.command(Command::Ff);
+        video.command(MediaCommand::Ff);
         assert_eq!(indexes(&video.until(20_000)), [225, 233, 241, 249, 249]);
         assert_eq!(video.timeline.state(), State::Stopped);
-        video.command(Command::Fr);
+        video.command(MediaCommand::Fr);
         let sent = indexes(&video.until(40_000));
         assert_eq!((sent[0], *sent.last().unwrap()), (249, 0));
         assert_eq!(sent.len(), 33);
-        video.command(Command::Play);
+        video.command(MediaCommand::Play);
         assert_eq!(indexes(&video.until(40_090)), [0, 1, 2]);
     }
 
@@ -415,17 +417,17 @@ mod tests {
     fn fwd_stays_at_the_end_and_rwd_comes_back() {
         let mut video = Player::new(VIDEO, false, 1.0);
         video.until(1_000);
-        video.command(Command::Fwd);
+        video.command(MediaCommand::Fwd);
         assert_eq!(video.until(50_000), []);
         assert!(!video.end);
-        video.command(Command::Rwd);
+        video.command(MediaCommand::Rwd);
         assert_eq!(video.until(60_000), []);
-        video.command(Command::Play);
+        video.command(MediaCommand::Play);
         assert_eq!(indexes(&video.until(60_100)), [0, 1, 2]);
-        video.command(Command::Rwd);
+        video.command(MediaCommand::Rwd);
         assert_eq!(indexes(&video.until(60_150)), [0, 1]);
-        video.command(Command::Fwd);
-        video.command(Command::Play);
+        video.command(MediaCommand::Fwd);
+        video.command(MediaCommand::Play);
         video.until(70_000);
         assert!(video.end);
     }
@@ -436,12 +438,12 @@ mod tests {
             (Player::new(VIDEO, false, 1.0), Player::new(AUDIO, true, 1.0));
         for player in [&mut video, &mut audio] {
             player.until(1_000);
-            player.command(Command::Fps(12_500));
+            player.command(MediaCommand::Fps(12_500));
         }
         assert_eq!(indexes(&video.until(1_400)), [25, 26, 27, 28, 29]);
         assert_eq!(audio.until(1_400), []);
         for player in [&mut video, &mut audio] {
-            player.command(Command::Fps(0));
+            player.command(MediaCommand::Fps(0));
         }
         assert_eq!(indexes(&video.until(1_500)), [30, 31, 32]);
         assert_eq!(indexes(&audio.until(1_440)), [60, 61]);
@@ -452,7 +454,7 @@ mod tests {
         let mut video = Player::new(VIDEO, false, 1.0);
         video.now = Time::from_millis(500);
         assert_eq!(indexes(&video.until(501)), (0..=12).collect::<Vec<_>>());
-        video.command(Command::Ff);
+        video.command(MediaCommand::Ff);
         video.now = Time::from_millis(900);
         assert_eq!(indexes(&video.until(901)), [92]);
     }

@@ -131,7 +131,7 @@ mod tests {
     use super::super::cursor::{Cursor, Due};
     use super::super::timeline::{Extent, Speed, Timeline};
     use super::*;
-    use crate::command::Command;
+    use crate::command::MediaCommand;
     use dacapo_base::Time;
     use dacapo_media::SampleEncoding;
 
@@ -171,8 +171,8 @@ mod tests {
         assert_eq!(cursor.poll(at(0), &mut timeline, &grid, false), sent);
         cursor.advance(&timeline, &grid);
         assert_eq!(cursor.poll(at(1), &mut timeline, &grid, false), Due::Wait(at(10_000)));
-        timeline.command(at(2_000), Command::Ff).unwrap();
-        timeline.command(at(2_500), Command::Play).unwrap();
+        timeline.command(at(2_000), MediaCommand::Ff).unwrap();
+        timeline.command(at(2_500), MediaCommand::Play).unwrap();
         assert_eq!(cursor.poll(at(2_500), &mut timeline, &grid, false), sent);
         cursor.advance(&timeline, &grid);
         assert_eq!(cursor.poll(at(6_500), &mut timeline, &grid, false), Due::End);

@@ -25,7 +25,7 @@ mod messages;
 mod queue;
 
 use super::progress::Progress;
-use crate::command::{Answer, Command, State};
+use crate::command::{Answer, MediaCommand, State};
 use dacapo_base::Time;
 use dacapo_core::{
     BeginError, CommandError, Ending, Ledger, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
@@ -298,7 +298,7 @@ impl Source for RawSource {
     /// Bytes have no position: commands are answered, so that those for all flows of a session do
     /// not fail because of this one, and change nothing.
     fn command(&mut self, _now: Time, payload: &[u8]) -> Result<Vec<u8>, CommandError> {
-        Command::decode(payload).map_err(|fault| CommandError(fault.to_string()))?;
+        MediaCommand::decode(payload).map_err(|fault| CommandError(fault.to_string()))?;
         let answer = Answer { state: State::Playing, speed_permille: 1_000, ..Answer::default() };
         Ok(answer.encode())
     }

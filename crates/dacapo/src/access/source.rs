@@ -1,7 +1,7 @@
 //! What the sources of media share: the header of a unit, commands, and units that cannot be begun.
 
 use super::timeline::Timeline;
-use crate::command::Command;
+use crate::command::MediaCommand;
 use dacapo_base::Time;
 use dacapo_core::{BeginError, CommandError, SourcePoll};
 use dacapo_wire::media::{FLAG_LAST, FLAG_LOOP, Header};
@@ -38,7 +38,7 @@ pub(super) fn follow(
     now: Time,
     payload: &[u8],
 ) -> Result<Vec<u8>, CommandError> {
-    let command = Command::decode(payload).map_err(|fault| CommandError(fault.to_string()))?;
+    let command = MediaCommand::decode(payload).map_err(|fault| CommandError(fault.to_string()))?;
     let answer = timeline.command(now, command);
     answer.map(|answer| answer.encode()).map_err(|text| CommandError(text.to_owned()))
 }

@@ -35,7 +35,7 @@
 //! often they are polled.
 
 use super::live::Begin;
-use crate::command::{Answer, Command, State};
+use crate::command::{Answer, MediaCommand, State};
 use dacapo_base::Time;
 use dacapo_qos::Passes;
 use dacapo_wire::media::GENERATION_BITS;
@@ -219,31 +219,34 @@ impl Timeline {
     ///
     /// # Errors
     /// FPS where there are no pictures, in the words for its user; nothing has changed then.
-    pub fn command(&mut self, now: Time, command: Command) -> Result<Answer, &'static str> {
+    pub fn command(&mut self, now: Time, command: MediaCommand) -> Result<Answer, &'static str> {
         self.settle(now);
         // Sources that are behind go along, so that all are at one place.
         while self.repeat(now) {}
         let position = self.position_ns(now);
         match command {
-            Command::Init | Command::Open | Command::StartTransmission | Command::Status => {}
-            Command::Play => self.play(now, position),
-            Command::Stop => self.halt(now, position),
-            Command::Ff => self.step(now, position, State::FastForward),
-            Command::Fr => self.step(now, position, State::FastReverse),
-            Command::Fwd => {
+            MediaCommand::Init
+            | MediaCommand::Open
+            | MediaCommand::StartTransmission
+            | MediaCommand::Status => {}
+            MediaCommand::Play => self.play(now, position),
+            MediaCommand::Stop => self.halt(now, position),
+            MediaCommand::Ff => self.step(now, position, State::FastForward),
+            MediaCommand::Fr => self.step(now, position, State::FastReverse),
+            MediaCommand::Fwd => {
                 self.state = State::Stopped;
                 self.jump(now, self.extent.duration_ns);
             }
-            Command::Rwd => {
+            MediaCommand::Rwd => {
                 if self.state != State::Stopped {
                     self.state = State::Playing;
                 }
                 self.jump(now, 0);
             }
-            Command::Fps(_) if self.extent.nominal.is_none() => {
+            MediaCommand::Fps(_) if self.extent.nominal.is_none() => {
                 return Err("this session has no pictures, so it has no frame rate");
             }
-            Command::Fps(millihertz) => {
+            MediaCommand::Fps(millihertz) => {
                 let nominal = millihertz == self.extent.nominal_millihertz();
                 let fps = if nominal { 0 } else { millihertz };
                 self.anchor_at(now, position);
@@ -476,46 +479,48 @@ mod tests {
     fn commands_move_the_position_as_documented() {
         let mut timeline = timeline(1.0);
         assert_eq!(timeline.position_ns(at(2_000)), 2 * SECOND);
-        let answer = timeline.command(at(10_000), Command::Ff).unwrap();
+        let answer = timeline.command(at(10_000), MediaCommand::Ff).unwrap();
         assert_eq!((answer.state, answer.speed_permille), (State::FastForward, 8_000));
         assert_eq!((answer.generation, answer.position_ns), (1, 10 * SECOND));
         assert_eq!(timeline.position_ns(at(11_000)), 18 * SECOND);
-        let answer = timeline.command(at(11_000), Command::Fr).unwrap();
+        let answer = timeline.command(at(11_000), MediaCommand::Fr).unwrap();
         assert_eq!((answer.state, answer.generation), (State::FastReverse, 2));
         assert_eq!(timeline.position_ns(at(12_000)), 10 * SECOND);
-        timeline.command(at(12_000), Command::Play).unwrap();
+        timeline.command(at(12_000), MediaCommand::Play).unwrap();
         assert_eq!((timeline.position_ns(at(13_000)), timeline.generation()), (11 * SECOND, 3));
-        timeline.command(at(13_000), Command::Stop).unwrap();
+        timeline.command(at(13_000), MediaCommand::Stop).unwrap();
         assert_eq!((timeline.position_ns(at(60_000)), timeline.generation()), (11 * SECOND, 3));
-        timeline.command(at(60_000), Command::Fwd).unwrap();
+        timeline.command(at(60_000), MediaCommand::Fwd).unwrap();
         assert_eq!(timeline.position_ns(at(61_000)), 100 * SECOND);
-        let answer = timeline.command(at(61_000), Command::Rwd).unwrap();
+        let answer = timeline.command(at(61_000), MediaCommand::Rwd).unwrap();
         assert_eq!((answer.state, answer.position_ns, answer.generation), (State::Stopped, 0, 5));
-        timeline.command(at(62_000), Command::Play).unwrap();
-        let answer = timeline.command(at(63_000), Command::Rwd).unwrap();
+        timeline.command(at(62_000), MediaCommand::Play).unwrap();
+        let answer = timeline.command(at(63_000), MediaCommand::Rwd).unwrap();
         assert_eq!((answer.state, answer.position_ns, answer.generation), (State::Playing, 0, 7));
     }
 
     #[test]
     fn fps_slows_the_position_down_and_the_sound_away_without_a_new_generation() {
         let mut timeline = timeline(1.0);
-        let answer = timeline.command(at(4_000), Command::Fps(5_000)).unwrap();
+        let answer = timeline.command(at(4_000), MediaCommand::Fps(5_000)).unwrap();
         assert_eq!((answer.speed_permille, answer.fps, answer.generation), (200, 5_000, 0));
         assert!(!timeline.sounds());
         assert_eq!(timeline.position_ns(at(9_000)), 5 * SECOND);
-        timeline.command(at(9_000), Command::Fps(25_000)).unwrap();
+        timeline.command(at(9_000), MediaCommand::Fps(25_000)).unwrap();
         assert!(timeline.sounds());
         assert_eq!(timeline.position_ns(at(10_000)), 6 * SECOND);
         let extent = Extent { duration_ns: SECOND, nominal: None, passes: Passes::ONCE };
         let mut radio = Timeline::new(extent, Speed::NORMAL);
-        assert!(radio.command(at(0), Command::Fps(5_000)).unwrap_err().contains("no pictures"));
+        assert!(
+            radio.command(at(0), MediaCommand::Fps(5_000)).unwrap_err().contains("no pictures")
+        );
     }
 
     #[test]
     fn the_speed_of_the_server_multiplies_everything() {
         let mut timeline = timeline(4.0);
         assert_eq!(timeline.position_ns(at(1_000)), 4 * SECOND);
-        timeline.command(at(1_000), Command::Ff).unwrap();
+        timeline.command(at(1_000), MediaCommand::Ff).unwrap();
         assert_eq!(timeline.position_ns(at(2_000)), 36 * SECOND);
         assert_eq!(Speed::from_factor(f64::NAN), Speed::NORMAL);
         assert_eq!(Speed::from_factor(-1.0).permille(), 1);
@@ -524,11 +529,11 @@ mod tests {
     #[test]
     fn ff_and_fr_stop_at_the_ends() {
         let mut timeline = timeline(1.0);
-        timeline.command(at(4_000), Command::Ff).unwrap();
+        timeline.command(at(4_000), MediaCommand::Ff).unwrap();
         assert_eq!(timeline.time_of_end(), Some(at(16_000)));
-        let answer = timeline.command(at(20_000), Command::Status).unwrap();
+        let answer = timeline.command(at(20_000), MediaCommand::Status).unwrap();
         assert_eq!((answer.state, answer.position_ns), (State::Stopped, 100 * SECOND));
-        timeline.command(at(20_000), Command::Fr).unwrap();
+        timeline.command(at(20_000), MediaCommand::Fr).unwrap();
         timeline.settle(at(40_000));
         assert_eq!((timeline.state(), timeline.position_ns(at(50_000))), (State::Stopped, 0));
         assert!(timeline.is_parked());
@@ -550,7 +555,7 @@ mod tests {
             let mut random = Random::from_number(seed);
             let mut timeline = timeline(0.25 * (1 + random.below(16)) as f64);
             let fps = 1 + random.below(60_000) as u32;
-            timeline.command(at(random.below(2_000)), Command::Fps(fps)).unwrap();
+            timeline.command(at(random.below(2_000)), MediaCommand::Fps(fps)).unwrap();
             let ahead = timeline.anchor_ns() + random.below(50 * SECOND);
             let reached = timeline.time_of(ahead).unwrap();
             assert!(timeline.position_ns(reached) >= ahead, "seed {seed}");
@@ -572,13 +577,13 @@ mod tests {
                 }
                 ms += random.below(5_000);
                 let command = match random.below(7) {
-                    0 => Command::Play,
-                    1 => Command::Stop,
-                    2 => Command::Ff,
-                    3 => Command::Fr,
-                    4 => Command::Fwd,
-                    5 => Command::Rwd,
-                    _ => Command::Fps(random.below(50_000) as u32),
+                    0 => MediaCommand::Play,
+                    1 => MediaCommand::Stop,
+                    2 => MediaCommand::Ff,
+                    3 => MediaCommand::Fr,
+                    4 => MediaCommand::Fwd,
+                    5 => MediaCommand::Rwd,
+                    _ => MediaCommand::Fps(random.below(50_000) as u32),
                 };
                 let answers = (one.command(at(ms), command), other.command(at(ms), command));
                 assert_eq!(answers.0, answers.1, "seed {seed}");

@@ -4,7 +4,6 @@
 //!   sent = delivered + late + lost + dropped + unknown        (not sent and duplicates apart)
 //! ```
 
-use super::entry::Entry;
 use super::flow::{Direction, Flow};
 use dacapo_core::{FlowStatus, Ledger};
 use dacapo_lift::DropReason;
@@ -38,12 +37,12 @@ pub struct Account {
 }
 
 impl Account {
-    /// The account of a session's flows now, with what the core knows of those that run.
-    pub(super) fn of(entry: &Entry, running: &[FlowStatus]) -> Self {
+    /// The account of the flows of a session now, with what the core knows of those that run.
+    pub(super) fn of(session: &str, flows: &[Flow], running: &[FlowStatus]) -> Self {
         let is_here = |flow: &Flow| flow.info.is_usable || flow.account.is_some();
-        let flows = entry.flows.iter().enumerate().filter(|(_, flow)| is_here(flow));
+        let flows = flows.iter().enumerate().filter(|(_, flow)| is_here(flow));
         let flows = flows.map(|(index, flow)| FlowAccount::of(flow, running.get(index)));
-        Self { session: entry.name.clone(), flows: flows.collect() }
+        Self { session: session.to_owned(), flows: flows.collect() }
     }
 
     /// The account of the flow with this name.

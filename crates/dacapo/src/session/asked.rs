@@ -17,7 +17,7 @@ use super::misuse;
 use super::state::State;
 use super::waiting::Waiting;
 use super::wanted::Wanted;
-use crate::command::{Answer, Command};
+use crate::command::{Answer, MediaCommand};
 use crate::plan::graph_of;
 use dacapo_base::Time;
 use dacapo_core::{self as core, Code, Done, Error, SessionId};
@@ -48,6 +48,16 @@ impl Asked {
         }
     }
 
+    /// The answer to a command, when it is there; nobody waits for it any more then.
+    pub fn take_answer(&mut self, request: u32) -> Option<Result<Vec<u8>, Error>> {
+        self.is_answered(request).then(|| self.answers.remove(&request).flatten()).flatten()
+    }
+
+    /// What became of a change, likewise.
+    pub fn take_change(&mut self, flow: usize) -> Option<Result<u64, Error>> {
+        self.is_settled(flow).then(|| self.changes.remove(&flow).flatten()).flatten()
+    }
+
     pub fn is_answered(&self, request: u32) -> bool {
         self.answers.get(&request).is_some_and(Option::is_some)
     }
@@ -74,24 +84,10 @@ impl Session {
     /// # Errors
     /// Misuse when the session is closed or has never been active; what the peer refuses with;
     /// [`Code::NoAnswer`]; why the session ended meanwhile.
-    pub fn command(&self, command: Command) -> Result<Answer, Error> {
-        let id = self.id();
+    pub fn command(&self, command: MediaCommand) -> Result<Answer, Error> {
+        let id = self.core_id();
         let mut state = self.lock();
-        state.open_entry(id)?.check_begun()?;
-        let now = state.now();
-        let request = state
-            .core()
-            .handle_command(
-                now,
-                core::Command::Control {
-                    session: id,
-                    flow: FLOW_ALL,
-                    module: MODULE_ACCESS,
-                    payload: command.encode().to_vec(),
-                },
-            )
-            .and_then(Done::request)?;
-        state.open_entry(id)?.asked.get_or_insert_default().answers.insert(request, None);
+        let request = begin_command(&mut state, id, command)?;
         let answer = Wanted::Answer(id, request);
         let bytes = self.take_asked(state, &answer, |asked| asked.answers.remove(&request))?;
         let garbled = |fault| Error::new(Code::Violation, format!("the peer's answer: {fault}"));
@@ -107,19 +103,10 @@ impl Session {
     /// of it is going on; [`Code::IllegalGraph`] with what is wrong; [`Code::Unsupported`] for a
     /// flow that is sent once for several; what the peer refuses with; [`Code::NoAnswer`].
     pub fn change(&self, flow: &str, to: &Change) -> Result<u64, Error> {
-        let Change::Graph(text) = to;
-        let illegal = |what: String| Error::new(Code::IllegalGraph, what);
-        let id = self.id();
+        let id = self.core_id();
         let mut state = self.lock();
-        let graph = graph_of(text, state.host.catalogue()).map_err(illegal)?;
-        let entry = state.open_entry(id)?;
-        let index = entry.flow_index(flow, Direction::Outgoing)?;
-        entry.check_begun()?;
-        let now = state.now();
-        state
-            .core()
-            .handle_command(now, core::Command::Change { session: id, flow: index, graph })?;
-        state.open_entry(id)?.asked.get_or_insert_default().changes.insert(index, None);
+        let index = state.open_entry(id)?.flow_index(flow, Direction::Outgoing)?;
+        begin_change(&mut state, id, index, to)?;
         let settled = Wanted::Settled(id, index);
         self.take_asked(state, &settled, |asked| asked.changes.remove(&index))
     }
@@ -133,11 +120,49 @@ impl Session {
     ) -> Result<T, Error> {
         self.shared().act(&mut state);
         let (mut state, outcome) = self.wait(state, Time::NEVER, wanted);
-        let entry = state.sessions.get_mut(&self.id());
+        let entry = state.sessions.get_mut(&self.core_id());
         let taken = entry.and_then(|entry| entry.asked.as_mut()).and_then(|asked| take(asked));
         outcome?;
-        taken.flatten().unwrap_or_else(|| Err(ended(&mut state, self.id())))
+        taken.flatten().unwrap_or_else(|| Err(ended(&mut state, self.core_id())))
     }
+}
+
+/// Asks the media at the peer's end something: the number of the request.
+///
+/// # Errors
+/// As [`Session::command`].
+pub(super) fn begin_command(
+    state: &mut Guard<'_>,
+    id: SessionId,
+    command: MediaCommand,
+) -> Result<u32, Error> {
+    state.open_entry(id)?.check_begun()?;
+    let now = state.now();
+    let (flow, module, payload) = (FLOW_ALL, MODULE_ACCESS, command.encode().to_vec());
+    let control = core::Command::Control { session: id, flow, module, payload };
+    let request = state.core().handle_command(now, control).and_then(Done::request)?;
+    state.open_entry(id)?.asked.get_or_insert_default().answers.insert(request, None);
+    Ok(request)
+}
+
+/// Begins to change a flow that this end sends.
+///
+/// # Errors
+/// As [`Session::change`].
+pub(super) fn begin_change(
+    state: &mut Guard<'_>,
+    id: SessionId,
+    flow: usize,
+    to: &Change,
+) -> Result<(), Error> {
+    let Change::Graph(text) = to;
+    let illegal = |what: String| Error::new(Code::IllegalGraph, what);
+    let graph = graph_of(text, state.host.catalogue()).map_err(illegal)?;
+    state.open_entry(id)?.check_begun()?;
+    let now = state.now();
+    state.core().handle_command(now, core::Command::Change { session: id, flow, graph })?;
+    state.open_entry(id)?.asked.get_or_insert_default().changes.insert(flow, None);
+    Ok(())
 }
 
 /// Why a call that waited has nothing.

@@ -18,6 +18,7 @@ use super::driver::{Guard, Shared};
 use super::poll::{Poll, Wakeup};
 use super::waiters::Leader;
 use super::waiting::{Place, Wait, Waiting};
+use super::watch::Notice;
 use dacapo_base::{Time, failpoint};
 use dacapo_sys::clock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,6 +33,8 @@ const QUIET: Duration = Duration::from_millis(5);
 pub(super) struct Background {
     /// How it is woken while it sleeps as the leader.
     pub wakeup: Arc<Wakeup>,
+    /// Who turns by [`Endpoint::turn`](super::Endpoint::turn) is told here.
+    pub notice: Arc<Notice>,
     thread: OnceLock<Thread>,
     /// When a call has turned last, in nanoseconds.
     turned_at: AtomicU64,
@@ -44,9 +47,10 @@ pub(super) struct Background {
 }
 
 impl Background {
-    pub fn new(wakeup: Arc<Wakeup>) -> Self {
+    pub fn new(wakeup: Arc<Wakeup>, notice: Arc<Notice>) -> Self {
         Self {
             wakeup,
+            notice,
             thread: OnceLock::new(),
             turned_at: AtomicU64::new(0),
             is_parked: AtomicBool::new(false),
@@ -101,8 +105,12 @@ impl Background {
         self.is_stopping.load(Ordering::Acquire)
     }
 
-    /// How long it is until no call has turned for [`QUIET`]; `None` when none has.
+    /// How long it is until no call has turned for [`QUIET`]; `None` when none has, or calls leave
+    /// the work to this thread and sleep elsewhere.
     fn rest(&self) -> Option<Duration> {
+        if self.notice.is_watched() {
+            return None;
+        }
         let rest = (self.turned_at() + QUIET).since(clock::now());
         (!rest.is_zero()).then_some(rest)
     }

@@ -173,7 +173,7 @@ impl Creator {
         if !shards.may_be() {
             return;
         }
-        let Handle { first, further } = &*endpoint.0;
+        let Handle { first, further, .. } = &*endpoint.0;
         // Where none can be had they are served here.
         let worker = further.spare(first);
         join_queue.send_to(worker.and_then(|worker| shards.port_on(first, &worker).ok()));

@@ -14,6 +14,7 @@ use super::state::{Offered, State};
 use super::waiters::{Doorbell, Leader, Waiters};
 use super::waiting::{Turning, Waiting};
 use super::wanted::Wanted;
+use super::watch::Notice;
 use dacapo_base::Time;
 use dacapo_core::{Code, Error};
 use dacapo_sys::clock;
@@ -98,10 +99,10 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub fn new(calls: Poll, background: &Poll) -> Self {
+    pub fn new(calls: Poll, background: &Poll, notice: Arc<Notice>) -> Self {
         Self {
             call: calls.wakeup(),
-            background: Arc::new(Background::new(background.wakeup())),
+            background: Arc::new(Background::new(background.wakeup(), notice)),
             waiters: Waiters::new(calls),
             counters: Counters::default(),
         }

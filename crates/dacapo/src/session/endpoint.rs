@@ -15,6 +15,7 @@ use super::join::{Join, Media};
 use super::misuse;
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
+use super::watch::Notice;
 use super::worker::{Worker, Workers};
 use crate::host::{self, Host};
 use crate::place::at_port;
@@ -76,6 +77,8 @@ pub struct Endpoint(pub(super) Arc<Handle>);
 pub(super) struct Handle {
     pub first: Arc<Worker>,
     pub further: Workers,
+    /// What shows that something waits at any of them.
+    pub notice: Arc<Notice>,
 }
 
 impl Endpoint {
@@ -98,8 +101,10 @@ impl Endpoint {
     /// # Errors
     /// [`Code::System`] when there is no descriptor or thread left.
     pub fn with_host(host: Host) -> Result<Self, Error> {
-        let first = Arc::new(Worker::new(host)?);
-        Ok(Self(Arc::new(Handle { first, further: Workers::default() })))
+        let notice = Notice::new().map_err(|error| Error::caused(Code::System, error))?;
+        let notice = Arc::new(notice);
+        let first = Arc::new(Worker::new(host, Arc::clone(&notice))?);
+        Ok(Self(Arc::new(Handle { first, further: Workers::default(), notice })))
     }
 
     /// Serves the session that a text describes, in the form of a session file. Files that it names
@@ -236,7 +241,7 @@ impl Endpoint {
             .fold(Counters::default(), Counters::and)
     }
 
-    fn workers(&self) -> Vec<Arc<Worker>> {
+    pub(super) fn workers(&self) -> Vec<Arc<Worker>> {
         self.0.further.with(&self.0.first)
     }
 }

@@ -14,6 +14,7 @@ use super::driver::Guard;
 use super::entry::Entry;
 use super::flow::{Direction, End, Flow};
 use super::handle::Session;
+use super::ids::FlowId;
 use super::messages::{MessageReceiver, MessageSender};
 use super::state::Offered;
 use super::units::{check_len, put, spare, take};
@@ -22,6 +23,8 @@ use super::wanted::{OfFlow, Wanted};
 use crate::access::raw::RawMemory;
 use dacapo_core::{Code, Error};
 use dacapo_sys::clock;
+use std::marker::PhantomData;
+use std::mem;
 use std::ops::Deref;
 
 /// What a call that receives without waiting for ever has got.
@@ -37,13 +40,30 @@ pub enum Received {
 
 /// A unit that was received, lent for as long as it is looked at. It is its bytes.
 #[derive(Debug)]
-pub struct UnitView<'a>(&'a [u8]);
+pub struct UnitView<'a> {
+    bytes: Vec<u8>,
+    memory: RawMemory,
+    is_lent: PhantomData<&'a ()>,
+}
+
+impl UnitView<'_> {
+    /// A unit whose memory goes back there.
+    pub(super) fn lent(bytes: Vec<u8>, memory: RawMemory) -> Self {
+        Self { bytes, memory, is_lent: PhantomData }
+    }
+}
 
 impl Deref for UnitView<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.0
+        &self.bytes
+    }
+}
+
+impl Drop for UnitView<'_> {
+    fn drop(&mut self) {
+        self.memory.give_back(mem::take(&mut self.bytes));
     }
 }
 
@@ -72,7 +92,7 @@ impl Session {
     /// Misuse when the session is closed, there is no such flow, or it is received here.
     pub fn sender(&self, flow: &str) -> Result<FlowSender, Error> {
         let mut state = self.lock();
-        let index = state.open_entry(self.id())?.flow_index(flow, Direction::Outgoing)?;
+        let index = state.open_entry(self.core_id())?.flow_index(flow, Direction::Outgoing)?;
         Ok(FlowSender { session: self.clone(), index })
     }
 
@@ -82,7 +102,7 @@ impl Session {
     /// Misuse when the session is closed, there is no such flow, or it is sent here.
     pub fn receiver(&self, flow: &str) -> Result<FlowReceiver, Error> {
         let mut state = self.lock();
-        let entry = state.open_entry(self.id())?;
+        let entry = state.open_entry(self.core_id())?;
         let index = entry.flow_index(flow, Direction::Incoming)?;
         let memory = match entry.flows.get(index).map(|flow| &flow.end) {
             Some(End::Receiver(receiver)) => receiver.memory(),
@@ -99,7 +119,7 @@ impl Session {
     /// units, or its units are too short.
     pub fn message_sender(&self, flow: &str) -> Result<MessageSender, Error> {
         let mut state = self.lock();
-        let entry = state.open_entry(self.id())?;
+        let entry = state.open_entry(self.core_id())?;
         let index = entry.flow_index(flow, Direction::Outgoing)?;
         entry.flows.get(index).map_or(Ok(()), Flow::send_messages)?;
         drop(state);
@@ -113,7 +133,7 @@ impl Session {
     /// Misuse when the session is closed, there is no such flow, or it is sent here.
     pub fn message_receiver(&self, flow: &str) -> Result<MessageReceiver, Error> {
         let mut state = self.lock();
-        let entry = state.open_entry(self.id())?;
+        let entry = state.open_entry(self.core_id())?;
         let index = entry.flow_index(flow, Direction::Incoming)?;
         entry.flows.get_mut(index).into_iter().for_each(Flow::receive_messages);
         drop(state);
@@ -123,17 +143,23 @@ impl Session {
     /// Ends what this end sends by a flow.
     pub(super) fn finish_at(&self, index: usize) -> Result<(), Error> {
         let mut state = self.lock();
-        let entry = state.open_entry(self.id())?;
+        let entry = state.open_entry(self.core_id())?;
         if let Some(flow) = entry.flows.get_mut(index) {
             flow.finish();
         }
-        state.wake(self.id(), index);
+        state.wake(self.core_id(), index);
         self.shared().act(&mut state);
         Ok(())
     }
 }
 
 impl FlowSender {
+    /// Its number at its endpoint.
+    #[must_use]
+    pub fn id(&self) -> FlowId {
+        FlowId { session: self.session.id(), flow: self.index }
+    }
+
     /// Sends a unit: hands it over, and waits while the queue of the flow is full, or paused.
     ///
     /// # Errors
@@ -157,13 +183,14 @@ impl FlowSender {
     /// # Errors
     /// As [`FlowSender::send`].
     pub fn send_by(&mut self, unit: &[u8], until: Deadline) -> Result<bool, Error> {
-        let (id, shared) = (self.session.id(), self.session.shared());
+        let (id, shared) = (self.session.core_id(), self.session.shared());
         let mut state = self.session.lock();
         let entry = state.open_entry(id)?;
         entry.check_begun()?;
         let len = unit.len();
         check_len(entry, self.index, len)?;
         let now = clock::now();
+        entry.flows.get_mut(self.index).into_iter().for_each(|flow| flow.awaits_room = None);
         let pushed = state.push(now, id, self.index, unit);
         if pushed != Offered::NotNow {
             shared.after_push(&mut state, now, pushed);
@@ -184,6 +211,10 @@ impl FlowSender {
             let (locked, outcome) = self.session.wait(state, until.time(), &room);
             state = locked;
             if !outcome? {
+                let entry = state.sessions.get_mut(&id);
+                if let Some(flow) = entry.and_then(|entry| entry.flows.get_mut(self.index)) {
+                    flow.awaits_room = Some(len);
+                }
                 return Ok(false);
             }
         }
@@ -203,6 +234,12 @@ impl FlowSender {
 }
 
 impl FlowReceiver {
+    /// Its number at its endpoint.
+    #[must_use]
+    pub fn id(&self) -> FlowId {
+        FlowId { session: self.session.id(), flow: self.index }
+    }
+
     /// Waits for a unit, and lends it to `look`, which may take its time: other flows go on, and
     /// other calls on this one too. `None` when the flow has ended and all that came was received.
     ///
@@ -214,9 +251,7 @@ impl FlowReceiver {
         look: impl FnOnce(UnitView<'_>) -> R,
     ) -> Result<Option<R>, Error> {
         let Some(unit) = self.recv()? else { return Ok(None) };
-        let seen = look(UnitView(&unit));
-        self.give_back(unit);
-        Ok(Some(seen))
+        Ok(Some(look(UnitView::lent(unit, self.memory.clone()))))
     }
 
     /// Waits for a unit and copies it to the beginning of `into`: how long it is.
@@ -263,7 +298,7 @@ impl FlowReceiver {
     /// As [`FlowReceiver::recv_with`].
     pub fn try_recv(&mut self) -> Result<Received, Error> {
         let mut state = self.session.lock();
-        state.open_entry(self.session.id())?.check_begun()?;
+        state.open_entry(self.session.core_id())?.check_begun()?;
         match self.take(&mut state, usize::MAX)? {
             Received::Nothing if self.session.shared().look(&mut state) => {
                 self.take(&mut state, usize::MAX)
@@ -285,7 +320,7 @@ impl FlowReceiver {
     }
 
     fn recv_until(&mut self, until: Deadline, len_max: usize) -> Result<Received, Error> {
-        let id = self.session.id();
+        let id = self.session.core_id();
         let mut state = self.session.lock();
         state.open_entry(id)?.check_begun()?;
         loop {
@@ -304,11 +339,11 @@ impl FlowReceiver {
 
     /// Takes a unit out of the queue of the flow, which may go on if it was held up.
     fn take(&self, state: &mut Guard<'_>, len_max: usize) -> Result<Received, Error> {
-        let entry = state.open_entry(self.session.id())?;
+        let entry = state.open_entry(self.session.core_id())?;
         let received = take(entry, self.index, len_max)?;
         let is_held_up = |entry: &Entry| entry.flows.get(self.index).is_some_and(Flow::is_held_up);
         if matches!(received, Received::Unit(_)) && is_held_up(entry) {
-            state.go_on(self.session.id(), self.index);
+            state.go_on(self.session.core_id(), self.index);
         }
         Ok(received)
     }

@@ -8,12 +8,14 @@
 //!
 //! Invariant: `Over` is the last phase.
 
-use super::account::FlowAccount;
+use super::account::{Account, FlowAccount};
 use super::asked::Asked;
-use super::event::{Event, EventQueue};
+use super::event::{Event, EventQueue, Outcome};
 use super::flow::{Direction, End, Flow};
 use super::join::Media;
 use super::misuse;
+use super::watch::Awaited;
+use crate::command::Answer;
 use dacapo_core::table::Role;
 use dacapo_core::{Code, Ending, Error, Ledger, PeerId};
 use std::net::SocketAddr;
@@ -80,6 +82,13 @@ impl Entry {
             media: None,
             asked: None,
             events: None,
+        }
+    }
+
+    /// Keeps events from now on, if somebody wants to know.
+    pub fn keep_events(&mut self, is_wanted: bool) {
+        if is_wanted {
+            self.events.get_or_insert_default();
         }
     }
 
@@ -156,7 +165,14 @@ impl Entry {
             let text = format!("the session \"{}\" has no flow \"{name}\"", self.name);
             return Err(misuse(format!("{text}; it has {}", known.join(", "))));
         };
+        self.check_flow(index, direction).map(|()| index)
+    }
+
+    /// # Errors
+    /// Misuse when there is no flow at this place, or it is not for calls, or goes the other way.
+    pub fn check_flow(&self, index: usize, direction: Direction) -> Result<(), Error> {
         let info = self.flows.get(index).map(|flow| &flow.info);
+        let name = info.map_or("", |info| info.name.as_str());
         let text = match info.map(|info| (info.is_usable, info.direction)) {
             Some((false, _)) => "is not for calls; it carries pictures or sound, or was refused",
             Some((_, Direction::Outgoing)) if direction == Direction::Incoming => {
@@ -165,7 +181,8 @@ impl Entry {
             Some((_, Direction::Incoming)) if direction == Direction::Outgoing => {
                 "is received by this end; call recv, or send on another"
             }
-            _ => return Ok(index),
+            None => return Err(misuse(format!("the session has no flow of number {index}"))),
+            _ => return Ok(()),
         };
         Err(misuse(format!("the flow \"{name}\" {text}")))
     }
@@ -216,5 +233,44 @@ impl Entry {
         let is_known = |(ledger, _): &(Ledger, _)| ledger.unknown == 0 && !ledger.sent_at_least;
         let all = accounts.all(|account| account.is_some_and(is_known));
         self.failure().filter(|error| error.code != Code::Closed || !all)
+    }
+
+    /// What came of what a command waits for, when that is known.
+    pub fn outcome(&mut self, awaited: &Awaited) -> Option<Result<Outcome, Error>> {
+        let asked = self.asked.as_mut();
+        let known = match awaited {
+            Awaited::Done(outcome) => Some(outcome.clone()),
+            Awaited::Runs(runs) => {
+                let wanted = if *runs { Phase::Active } else { Phase::Ready };
+                (self.phase == wanted).then_some(Ok(Outcome::Done))
+            }
+            Awaited::Answer(request) => {
+                asked.and_then(|it| it.take_answer(*request)).map(|answer| {
+                    let answer = Answer::decode(&answer?);
+                    let garbled = |fault| format!("the peer's answer: {fault}");
+                    answer
+                        .map(Outcome::Answer)
+                        .map_err(|it| Error::new(Code::Violation, garbled(it)))
+                })
+            }
+            Awaited::Change(flow) => {
+                let settled = asked.and_then(|it| it.take_change(*flow));
+                settled.map(|epoch| epoch.map(Outcome::Changed))
+            }
+            Awaited::Drained(_) => None,
+            Awaited::End => self.is_over().then(|| match self.disorder() {
+                Some(error) => Err(error.clone()),
+                None => Ok(Outcome::Closed(Box::new(Account::of(&self.name, &self.flows, &[])))),
+            }),
+        };
+        // Nothing else comes after the end.
+        known.or_else(|| match (&self.phase, awaited) {
+            (_, Awaited::Drained(_) | Awaited::End) => None,
+            (Phase::Over(error), _) => {
+                let ended = || misuse("the session ended before that");
+                Some(Err(error.clone().unwrap_or_else(ended)))
+            }
+            _ => None,
+        })
     }
 }

@@ -8,11 +8,13 @@
 //! Invariant: a queue holds at most one event of each kind and flow, so who never reads keeps a
 //! bounded number; [`Event::Ended`] is the last.
 
-use super::account::FlowAccount;
+use super::account::{Account, FlowAccount};
 use super::entry::Entry;
 use super::handle::Session;
+use super::ids::Ticket;
 use super::waiting::Waiting;
 use super::wanted::Wanted;
+use crate::command::Answer;
 use dacapo_base::Time;
 use dacapo_core::Error;
 use dacapo_sys::clock;
@@ -82,6 +84,27 @@ pub enum Event {
         /// Why, when it was not in order.
         error: Option<Error>,
     },
+    /// A command of [`Endpoint::command`](super::Endpoint::command) is done, or cannot be.
+    Done {
+        /// Which.
+        ticket: Ticket,
+        /// What came of it, or why nothing did.
+        outcome: Result<Outcome, Error>,
+    },
+}
+
+/// What came of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// What was asked for is so.
+    Done,
+    /// How the media stand.
+    Answer(Answer),
+    /// The flow runs by the new protocol, in the epoch of this number.
+    Changed(u64),
+    /// The session is closed, and this became of every unit.
+    Closed(Box<Account>),
 }
 
 impl Event {
@@ -96,6 +119,7 @@ impl Event {
             Self::FlowFailed { flow, .. } => (5, flow),
             Self::FlowEnded { account } => (6, &account.flow),
             Self::Ended { .. } => (7, ""),
+            Self::Done { .. } => (8, ""),
         }
     }
 
@@ -147,7 +171,7 @@ impl Session {
     /// What happens to this session from now on. Before the first call nothing is kept.
     #[must_use]
     pub fn events(&self) -> Events {
-        if let Some(entry) = self.lock().sessions.get_mut(&self.id()) {
+        if let Some(entry) = self.lock().sessions.get_mut(&self.core_id()) {
             entry.events.get_or_insert_default();
         }
         Events(self.clone())
@@ -159,11 +183,11 @@ impl Events {
     pub fn poll(&mut self) -> Option<Event> {
         let shared = self.0.shared();
         let mut state = shared.lock();
-        let queued = state.sessions.get_mut(&self.0.id()).and_then(Entry::pop_event);
+        let queued = state.sessions.get_mut(&self.0.core_id()).and_then(Entry::pop_event);
         if queued.is_some() || !shared.look(&mut state) {
             return queued;
         }
-        state.sessions.get_mut(&self.0.id()).and_then(Entry::pop_event)
+        state.sessions.get_mut(&self.0.core_id()).and_then(Entry::pop_event)
     }
 
     /// The next event; waits for one. `None` when the session is over, or was closed here, and
@@ -185,16 +209,16 @@ impl Events {
 
     fn wait_until(&mut self, until: Time) -> Result<Option<Event>, Error> {
         let state = self.0.lock();
-        let (mut state, outcome) = self.0.wait(state, until, &Wanted::Event(self.0.id()));
+        let (mut state, outcome) = self.0.wait(state, until, &Wanted::Event(self.0.core_id()));
         outcome?;
-        Ok(state.sessions.get_mut(&self.0.id()).and_then(Entry::pop_event))
+        Ok(state.sessions.get_mut(&self.0.core_id()).and_then(Entry::pop_event))
     }
 
     /// How many events took the place of one that nobody had read.
     #[must_use]
     pub fn merged(&self) -> u64 {
         let state = self.0.lock();
-        let entry = state.sessions.get(&self.0.id());
+        let entry = state.sessions.get(&self.0.core_id());
         entry.and_then(|entry| entry.events.as_ref()).map_or(0, |events| events.merged)
     }
 }

@@ -59,6 +59,7 @@ impl State {
                 let Some(at) = joined.iter().position(|it| it.remote == remote) else { continue };
                 let mut entry = Entry::new(name, Role::Creator, peer, remote);
                 entry.title.clone_from(&serving.title);
+                entry.keep_events(self.driver.background.notice.is_watched());
                 let ends = joined.remove(at).ends;
                 let offers = core.status(id).into_iter().map(|flow| flow.offer);
                 entry.flows = make_flows(offers, ends, &catalogue);
@@ -271,7 +272,7 @@ impl State {
     pub fn account(&mut self, id: SessionId) -> Option<Account> {
         let running = self.core().status(id);
         let entry = self.sessions.get(&id)?;
-        Some(Account::of(entry, &running))
+        Some(Account::of(&entry.name, &entry.flows, &running))
     }
 }
 

@@ -106,6 +106,8 @@ pub(super) struct Flow {
     pub account: Option<Box<(Ledger, Option<bool>)>>,
     /// Why it ended before its end.
     pub failure: Option<Error>,
+    /// The length of a unit that it could not take, and that its sender still has.
+    pub awaits_room: Option<usize>,
     /// Its messages, when this end receives them instead of units.
     pub inbox: Option<Box<Inbox>>,
 }
@@ -140,7 +142,7 @@ impl Flow {
             }
             None => End::None,
         };
-        Self { info, end, handed: 0, account: None, failure: None, inbox: None }
+        Self { info, end, handed: 0, account: None, failure: None, awaits_room: None, inbox: None }
     }
 
     /// Whether a reader who is slow holds it up.

@@ -5,6 +5,7 @@ use super::driver::{Guard, Shared};
 use super::endpoint::Endpoint;
 use super::entry::{Entry, Phase};
 use super::flow::FlowInfo;
+use super::ids;
 use super::misuse;
 use super::state::State;
 use super::waiting::{Wait, Waiting};
@@ -57,6 +58,14 @@ impl Session {
     #[must_use]
     pub fn waiting(&self, how: Wait) -> Self {
         Self { inner: Arc::clone(&self.inner), how }
+    }
+
+    /// Its number at its endpoint.
+    #[must_use]
+    pub fn id(&self) -> ids::SessionId {
+        let workers = self.inner.endpoint.workers();
+        let worker = workers.iter().position(|it| Arc::ptr_eq(it, &self.inner.worker));
+        ids::SessionId { worker: worker.unwrap_or(usize::MAX), id: self.inner.id }
     }
 
     /// Its name.
@@ -161,7 +170,7 @@ impl Session {
         &self.inner.worker.shared
     }
 
-    pub(super) fn id(&self) -> SessionId {
+    pub(super) fn core_id(&self) -> SessionId {
         self.inner.id
     }
 

@@ -150,7 +150,7 @@ impl Session {
     #[must_use]
     pub fn media(&self) -> Vec<Snapshot> {
         let state = self.lock();
-        let media = state.sessions.get(&self.id()).and_then(|entry| entry.media.as_ref());
+        let media = state.sessions.get(&self.core_id()).and_then(|entry| entry.media.as_ref());
         let progress = media.map(|media| media.progress.clone()).unwrap_or_default();
         drop(state);
         progress.iter().map(crate::access::Progress::snapshot).collect()
@@ -161,7 +161,7 @@ impl Session {
     #[must_use]
     pub fn media_notes(&self) -> Vec<String> {
         let state = self.lock();
-        let media = state.sessions.get(&self.id()).and_then(|entry| entry.media.as_ref());
+        let media = state.sessions.get(&self.core_id()).and_then(|entry| entry.media.as_ref());
         media.map(|media| media.notes.clone()).unwrap_or_default()
     }
 
@@ -185,15 +185,15 @@ impl Session {
 
     fn wait_end_until(&self, until: Time) -> Result<bool, Error> {
         let mut state = self.lock();
-        let entry = state.open_entry(self.id())?;
+        let entry = state.open_entry(self.core_id())?;
         entry.check_begun()?;
-        let flows = state.core().status(self.id());
+        let flows = state.core().status(self.core_id());
         let taken = flows.iter().enumerate().filter(|(_, flow)| flow.refused.is_none());
         let taken: Arc<[usize]> = taken.map(|(place, _)| place).collect();
-        let accounts = wanted::Wanted::Accounts(self.id(), Arc::clone(&taken));
+        let accounts = wanted::Wanted::Accounts(self.core_id(), Arc::clone(&taken));
         let (mut state, outcome) = self.wait(state, until, &accounts);
         let is_over = outcome?;
-        let entry = state.open_entry(self.id())?;
+        let entry = state.open_entry(self.core_id())?;
         match entry.disorder() {
             Some(error) if !entry.are_accounted(&taken) => Err(error.clone()),
             _ => Ok(is_over),

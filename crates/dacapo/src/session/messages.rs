@@ -192,7 +192,8 @@ impl MessageSender {
     #[must_use]
     pub fn sums(&self) -> Sums {
         let state = self.session.lock();
-        let flow = state.sessions.get(&self.session.id()).and_then(|it| it.flows.get(self.index));
+        let flow =
+            state.sessions.get(&self.session.core_id()).and_then(|it| it.flows.get(self.index));
         flow.and_then(Flow::sender).map(|sender| sender.message_sums()).unwrap_or_default()
     }
 
@@ -211,7 +212,7 @@ impl MessageSender {
         message: Vec<u8>,
         until: Time,
     ) -> Result<SendOutcome, Error> {
-        let (session, id, index) = (&self.session, self.session.id(), self.index);
+        let (session, id, index) = (&self.session, self.session.core_id(), self.index);
         let (len, mut message) = (message.len(), message);
         let mut state = session.lock();
         state.open_entry(id)?.check_begun()?;
@@ -236,11 +237,11 @@ impl MessageSender {
     fn wait_until(&self, ticket: Ticket, until: Time) -> Result<Option<Outcome>, Error> {
         let (session, index) = (&self.session, self.index);
         let state = session.lock();
-        let flow = state.sessions.get(&session.id()).and_then(|entry| entry.flows.get(index));
+        let flow = state.sessions.get(&session.core_id()).and_then(|entry| entry.flows.get(index));
         if flow.and_then(Flow::sender).is_some_and(|sender| !sender.has_given(ticket)) {
             return Err(misuse(format!("the ticket is not of the flow \"{}\"", self.flow)));
         }
-        let end = Wanted::Flow(session.id(), index, OfFlow::Outcome(ticket));
+        let end = Wanted::Flow(session.core_id(), index, OfFlow::Outcome(ticket));
         let (mut state, waited) = session.wait(state, until, &end);
         if let Some(outcome) = outcome(&state, session, index, ticket) {
             return Ok(Some(outcome));
@@ -248,7 +249,7 @@ impl MessageSender {
         if !waited? {
             return Ok(None);
         }
-        let entry = state.open_entry(session.id())?;
+        let entry = state.open_entry(session.core_id())?;
         match entry.flows.get(index) {
             Some(flow) => Err(entry.why_not_sent(flow)),
             None => Err(misuse("no such flow")),
@@ -258,7 +259,7 @@ impl MessageSender {
 
 /// How a message of a flow ended.
 fn outcome(state: &Guard<'_>, session: &Session, index: usize, ticket: Ticket) -> Option<Outcome> {
-    let flow = state.sessions.get(&session.id())?.flows.get(index)?;
+    let flow = state.sessions.get(&session.core_id())?.flows.get(index)?;
     flow.sender()?.outcome(ticket)
 }
 
@@ -299,7 +300,7 @@ impl MessageReceiver {
     /// As [`MessageReceiver::get_message`].
     pub fn try_get_message(&self) -> Result<Got, Error> {
         let mut state = self.session.lock();
-        state.open_entry(self.session.id())?.check_begun()?;
+        state.open_entry(self.session.core_id())?.check_begun()?;
         match self.take(&mut state)? {
             Got::Nothing => {}
             got => return Ok(got),
@@ -324,20 +325,21 @@ impl MessageReceiver {
 
     fn look<T: Default>(&self, look: impl FnOnce(&Inbox) -> T) -> T {
         let state = self.session.lock();
-        let flow = state.sessions.get(&self.session.id()).and_then(|it| it.flows.get(self.index));
+        let flow =
+            state.sessions.get(&self.session.core_id()).and_then(|it| it.flows.get(self.index));
         flow.and_then(|flow| flow.inbox.as_deref()).map(look).unwrap_or_default()
     }
 
     fn get_until(&self, until: Time) -> Result<Got, Error> {
         let (session, index) = (&self.session, self.index);
         let mut state = session.lock();
-        state.open_entry(session.id())?.check_begun()?;
+        state.open_entry(session.core_id())?.check_begun()?;
         loop {
             match self.take(&mut state)? {
                 Got::Nothing => {}
                 got => return Ok(got),
             }
-            let part = Wanted::Flow(session.id(), index, OfFlow::Unit);
+            let part = Wanted::Flow(session.core_id(), index, OfFlow::Unit);
             let (locked, outcome) = session.wait(state, until, &part);
             state = locked;
             if !outcome? {
@@ -348,7 +350,7 @@ impl MessageReceiver {
 
     /// Takes a part, and units out of the queue of the flow, which may go on if it was held up.
     fn take(&self, state: &mut State) -> Result<Got, Error> {
-        let (id, index) = (self.session.id(), self.index);
+        let (id, index) = (self.session.core_id(), self.index);
         let entry = state.open_entry(id)?;
         let (got, has_taken_units) = take_part(entry, index)?;
         if has_taken_units && entry.flows.get(index).is_some_and(Flow::is_held_up) {

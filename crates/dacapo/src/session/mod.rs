@@ -106,6 +106,7 @@ mod event;
 mod events;
 mod flow;
 mod handle;
+mod ids;
 mod join;
 mod messages;
 mod others;
@@ -113,10 +114,12 @@ mod poll;
 mod publish;
 mod shard;
 mod state;
+mod turn;
 mod units;
 mod waiters;
 mod waiting;
 mod wanted;
+mod watch;
 mod worker;
 
 pub use account::{Account, FlowAccount};
@@ -127,12 +130,15 @@ pub use deadline::Deadline;
 pub use driver::Counters;
 pub use endpoint::{Endpoint, connect, connect_with, create};
 pub use ends::{FlowReceiver, FlowSender, Received, UnitView};
-pub use event::{Event, Events};
+pub use event::{Event, Events, Outcome};
 pub use flow::{Direction, FlowInfo};
 pub use handle::Session;
+pub use ids::{FlowId, SessionId, Ticket};
 pub use join::Join;
 pub use messages::{Got, MessageReceiver, MessageSender, SendOutcome};
+pub use turn::{Command, Turned};
 pub use waiting::Wait;
+pub use watch::TICKETS_MAX;
 
 use dacapo_core::{Code, Error};
 

@@ -13,10 +13,12 @@ use super::misuse;
 use super::publish::JoinQueue;
 use super::shard::ShardOrigin;
 use super::waiting::Turning;
+use super::watch::Watch;
 use crate::host::Host;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
 use dacapo_core::{Code, Command, Core, DialParams, Done, Error, JoinParams, PeerId, SessionId};
+use dacapo_sys::clock;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -83,6 +85,8 @@ pub(super) struct State {
     /// The newest session that is known here; ids ascend.
     pub newest: Option<SessionId>,
     pub driver: Driver,
+    /// What waits for who turns by [`Endpoint::turn`](super::Endpoint::turn).
+    pub watch: Watch,
     /// Rounds in which something has happened.
     pub changes: u64,
     /// Why nothing works any more.
@@ -98,6 +102,7 @@ impl State {
             serving: BTreeMap::new(),
             newest: None,
             driver,
+            watch: Watch::default(),
             changes: 0,
             failure: None,
         }
@@ -125,21 +130,31 @@ impl State {
                     return true;
                 }
             }
-            if self.host.reactor().was_idle() {
-                return has_changed;
+            let was_idle = self.host.reactor().was_idle();
+            has_changed |= !was_idle;
+            self.changes += u64::from(!was_idle);
+            // What was answered is to go out, and who was told to close.
+            let is_over = was_idle || !self.follow_core();
+            if self.driver.background.notice.is_watched() {
+                let closing = self.watch.settle(clock::now(), &mut self.sessions);
+                closing.iter().for_each(|id| self.close(*id));
+                if !closing.is_empty() {
+                    continue;
+                }
+                if self.watch.has_something(&self.sessions) || has_guest(self) {
+                    self.driver.background.notice.set();
+                }
             }
-            has_changed = true;
-            self.changes += 1;
-            // What was answered is to go out.
-            if !self.follow_core() {
-                return true;
+            if is_over {
+                return has_changed;
             }
         }
     }
 
     /// When the next turn is due if nothing comes.
     pub fn next_deadline(&mut self) -> Time {
-        self.host.reactor().next_deadline().unwrap_or(Time::NEVER)
+        let due = self.host.reactor().next_deadline().unwrap_or(Time::NEVER);
+        due.min(self.watch.deadline())
     }
 
     /// The session with this id, which a handle has.
@@ -241,7 +256,9 @@ impl State {
         let unknown = || Error::new(Code::Internal, "a peer without an address");
         let remote = self.core().peer_address(peer).ok_or_else(unknown)?;
         self.newest = self.newest.max(Some(id));
-        self.sessions.insert(id, Entry::new(name, Role::Participant, peer, remote));
+        let mut entry = Entry::new(name, Role::Participant, peer, remote);
+        entry.keep_events(self.driver.background.notice.is_watched());
+        self.sessions.insert(id, entry);
         Ok(id)
     }
 
@@ -324,6 +341,12 @@ impl State {
         self.round();
         self.host.reactor().flush(FLUSH_MAX);
     }
+}
+
+/// Whether somebody waits to be accepted.
+pub(super) fn has_guest(state: &State) -> bool {
+    let is_guest = |it: &Serving| !it.backlog.is_empty() || it.join_queue.has_of_shard();
+    state.serving.values().any(is_guest)
 }
 
 /// Whether who listens at an address is who is reached at `remote`.

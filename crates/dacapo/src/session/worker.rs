@@ -18,6 +18,7 @@ use super::poll::Poll;
 use super::state::{PeerPhase, State};
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
+use super::watch::Notice;
 use crate::host::{Host, HostConfig};
 use dacapo_base::{Time, failpoint};
 use dacapo_core::{Code, DialParams, Error, PeerId};
@@ -34,12 +35,12 @@ pub(super) struct Worker {
 impl Worker {
     /// # Errors
     /// [`Code::System`] when there is no descriptor or thread left.
-    pub fn new(mut host: Host) -> Result<Self, Error> {
+    pub fn new(mut host: Host, notice: Arc<Notice>) -> Result<Self, Error> {
         let system = |error: std::io::Error| Error::new(Code::System, error.to_string());
         let reactor = host.reactor();
         let calls = Poll::of_calls(reactor).map_err(system)?;
         let background = Poll::of_background(reactor).map_err(system)?;
-        let driver = Driver::new(calls, &background);
+        let driver = Driver::new(calls, &background, notice);
         let shared = Arc::new(Shared::new(State::new(host, driver)));
         let its = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("dacapo".to_owned());
@@ -51,7 +52,7 @@ impl Worker {
     /// One with the same identity, and told the same.
     fn another(&self) -> Result<Self, Error> {
         let host = self.shared.lock().host.another()?;
-        Self::new(host)
+        Self::new(host, Arc::clone(&self.shared.background.notice))
     }
 
     /// The peer at an address, open, for as long as the state stays locked.

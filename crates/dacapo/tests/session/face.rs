@@ -4,7 +4,7 @@
 use crate::media::{Folder, GRAPH, movie_session};
 use crate::world::{TWO_WAY, active_pair, endpoint, pair, unit, uri, watched};
 use dacapo::command::State;
-use dacapo::{Change, Code, Command, Event, Join, Session};
+use dacapo::{Change, Code, Event, Join, MediaCommand, Session};
 use std::time::Duration;
 
 const UNITS: usize = 3_000;
@@ -145,17 +145,17 @@ fn media_are_told_what_to_do_and_answer() {
     watched(|| {
         let folder = Folder::new("face-command");
         let (_creator, participant) = movie(&folder, 600, &Join::new().count());
-        let early = participant.command(Command::Stop).unwrap_err();
+        let early = participant.command(MediaCommand::Stop).unwrap_err();
         assert!(early.text.contains("call activate() first"), "{early}");
         participant.activate().unwrap();
-        let stands = participant.command(Command::Stop).unwrap();
+        let stands = participant.command(MediaCommand::Stop).unwrap();
         assert_eq!(stands.state, State::Stopped);
-        assert_eq!(participant.command(Command::Fwd).unwrap().state, State::Stopped);
-        let at_start = participant.command(Command::Rwd).unwrap();
+        assert_eq!(participant.command(MediaCommand::Fwd).unwrap().state, State::Stopped);
+        let at_start = participant.command(MediaCommand::Rwd).unwrap();
         assert_eq!(at_start.position_ns, 0, "{at_start}");
-        assert_eq!(participant.command(Command::Ff).unwrap().state, State::FastForward);
-        assert_eq!(participant.command(Command::Fr).unwrap().state, State::FastReverse);
-        assert_eq!(participant.command(Command::Play).unwrap().state, State::Playing);
+        assert_eq!(participant.command(MediaCommand::Ff).unwrap().state, State::FastForward);
+        assert_eq!(participant.command(MediaCommand::Fr).unwrap().state, State::FastReverse);
+        assert_eq!(participant.command(MediaCommand::Play).unwrap().state, State::Playing);
         assert!(!participant.wait_end_timeout(Duration::from_millis(20)).unwrap());
         participant.close().unwrap();
     });
@@ -165,7 +165,7 @@ fn media_are_told_what_to_do_and_answer() {
 fn a_session_without_media_answers_commands_and_does_nothing() {
     watched(|| {
         let (creator, participant) = active_pair(TWO_WAY);
-        let stands = participant.command(Command::Stop).unwrap();
+        let stands = participant.command(MediaCommand::Stop).unwrap();
         assert_eq!((stands.position_ns, stands.fps), (0, 0), "{stands}");
         participant.sender("back").unwrap().send(b"on").unwrap();
         assert_eq!(creator.receiver("back").unwrap().recv().unwrap().unwrap(), b"on");

@@ -21,6 +21,7 @@ mod media;
 mod messages;
 mod misuse;
 mod near;
+mod own_loop;
 mod processes;
 mod quic;
 mod reactors;

@@ -2,7 +2,7 @@
 //!
 //! It can lose datagrams of flows on purpose.
 
-use dacapo::{Answer, Command};
+use dacapo::{Answer, MediaCommand};
 use dacapo_base::{Random, Time};
 use dacapo_core::{
     self as core, ControlCrypto, Core, CoreConfig, CoreEvent, DialParams, Done, EndpointKeys,
@@ -174,12 +174,12 @@ impl World {
     }
 
     /// Sends a command to all access modules and waits for the answer.
-    pub fn command(&mut self, command: Command) -> Answer {
+    pub fn command(&mut self, command: MediaCommand) -> Answer {
         self.try_command(command).unwrap()
     }
 
     /// The same, with the refusal.
-    pub fn try_command(&mut self, command: Command) -> Result<Answer, String> {
+    pub fn try_command(&mut self, command: MediaCommand) -> Result<Answer, String> {
         let session = self.session.unwrap();
         let payload = command.encode().to_vec();
         let (flow, module) = (FLOW_ALL, MODULE_ACCESS);

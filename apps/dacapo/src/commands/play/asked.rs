@@ -8,8 +8,8 @@
 use crate::app::App;
 use crate::local::{LocalControl, Request, refusal};
 use dacapo::Error;
-use dacapo::command::{Answer, Command};
-use dacapo::engine::{self, Done, SessionId};
+use dacapo::command::{Answer, MediaCommand};
+use dacapo::engine::{Command, Done, SessionId};
 use dacapo::offer::Medium;
 use dacapo::offer::{FLOW_ALL, FlowOffer, MODULE_ACCESS};
 use dacapo::text::sanitise;
@@ -28,7 +28,7 @@ pub struct Asked {
 }
 
 struct Waiting {
-    command: Command,
+    command: MediaCommand,
     at: Instant,
     /// The local program that asked; else it was a key.
     local: Option<u32>,
@@ -45,7 +45,7 @@ impl Asked {
         &mut self,
         app: &mut App,
         session: SessionId,
-        command: Command,
+        command: MediaCommand,
     ) -> Result<(), Error> {
         self.ask(app, session, command, None)
     }
@@ -82,7 +82,7 @@ impl Asked {
         &mut self,
         app: &mut App,
         session: SessionId,
-        command: Command,
+        command: MediaCommand,
         local: Option<u32>,
     ) -> Result<(), Error> {
         let now = app.reactor().now();
@@ -90,7 +90,7 @@ impl Asked {
             .core()
             .handle_command(
                 now,
-                engine::Command::Control {
+                Command::Control {
                     session,
                     flow: FLOW_ALL,
                     module: MODULE_ACCESS,

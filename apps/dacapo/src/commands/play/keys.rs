@@ -3,7 +3,7 @@
 //! Keys that make signals (Ctrl-C) stay signals.
 
 use dacapo::Reactor;
-use dacapo::command::{Answer, Command, FPS_MILLIHERTZ_MAX, State};
+use dacapo::command::{Answer, FPS_MILLIHERTZ_MAX, MediaCommand, State};
 use dacapo_sys::term::{self, RawMode};
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use std::os::fd::AsFd;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// Something of the peer.
-    Command(Command),
+    Command(MediaCommand),
     /// The end.
     Quit,
 }
@@ -55,14 +55,14 @@ impl Keys {
 /// thousandths.
 pub fn meaning(key: u8, stands: &Answer, nominal_fps: u32) -> Option<Key> {
     let command = match key {
-        b' ' | b'p' if stands.state == State::Stopped => Command::Play,
-        b' ' | b'p' => Command::Stop,
-        b'f' => Command::Ff,
-        b'r' => Command::Fr,
-        b'>' => Command::Fwd,
-        b'<' => Command::Rwd,
-        b'+' | b'=' => Command::Fps(scaled(stands, nominal_fps, 5, 4)),
-        b'-' => Command::Fps(scaled(stands, nominal_fps, 4, 5)),
+        b' ' | b'p' if stands.state == State::Stopped => MediaCommand::Play,
+        b' ' | b'p' => MediaCommand::Stop,
+        b'f' => MediaCommand::Ff,
+        b'r' => MediaCommand::Fr,
+        b'>' => MediaCommand::Fwd,
+        b'<' => MediaCommand::Rwd,
+        b'+' | b'=' => MediaCommand::Fps(scaled(stands, nominal_fps, 5, 4)),
+        b'-' => MediaCommand::Fps(scaled(stands, nominal_fps, 4, 5)),
         b'q' => return Some(Key::Quit),
         _ => return None,
     };
@@ -98,10 +98,10 @@ mod tests {
     #[test]
     fn space_stops_and_goes_on() {
         let stands = |state| Answer { state, ..Answer::default() };
-        let stop = Some(Key::Command(Command::Stop));
+        let stop = Some(Key::Command(MediaCommand::Stop));
         assert_eq!(meaning(b' ', &stands(State::Playing), 25_000), stop);
         assert_eq!(meaning(b'p', &stands(State::FastForward), 25_000), stop);
-        let play = Some(Key::Command(Command::Play));
+        let play = Some(Key::Command(MediaCommand::Play));
         assert_eq!(meaning(b' ', &stands(State::Stopped), 25_000), play);
         assert_eq!(meaning(b'q', &stands(State::Stopped), 25_000), Some(Key::Quit));
         assert_eq!(meaning(b'x', &stands(State::Stopped), 25_000), None);
@@ -112,7 +112,7 @@ mod tests {
         let fps = |key, fps, nominal| {
             let stands = Answer { fps, ..Answer::default() };
             match meaning(key, &stands, nominal) {
-                Some(Key::Command(Command::Fps(fps))) => fps,
+                Some(Key::Command(MediaCommand::Fps(fps))) => fps,
                 other => panic!("{other:?}"),
             }
         };
