@@ -348,7 +348,10 @@ impl Reactor {
     /// Does what streams have brought and what is due, and sends; true when there may be more. When
     /// nothing was to be done before something came, who has had data only is not asked to send.
     fn work(&mut self, now: Time, was_idle: bool) -> bool {
-        let more = self.streams.receive(now, &mut self.core, &self.ready, RECV_ROUNDS);
+        // Streams that are late make the scope whole, and then they are looked at: else nobody
+        // would sleep, and nobody look.
+        let is_whole = self.scope(now) == Scope::All;
+        let more = self.streams.receive(now, &mut self.core, &self.ready, is_whole);
         self.counters.received_bytes += self.streams.take_received();
         self.ready.clear();
         let scope = self.scope(now);

@@ -13,7 +13,7 @@
 mod fallback;
 mod honesty;
 
-use super::{RETRY, key_of};
+use super::{RECV_ROUNDS, RETRY, key_of};
 use dacapo_base::{Time, earlier};
 use dacapo_core::{ChannelEvent, Core, HostLookup, ListenerId, StreamAsk, StreamId, Transmit};
 use dacapo_lift::StreamParams;
@@ -211,14 +211,12 @@ impl Streams {
         Some(stream)
     }
 
-    /// Takes what has come, where something is ready or due, in at most `rounds` rounds; true when
-    /// there may be more.
-    pub fn receive(&mut self, now: Time, core: &mut Core, ready: &[Event], rounds: usize) -> bool {
+    /// Takes what has come, where something is ready, or late when the turn looks at everything
+    /// (`is_whole`); true when there may be more.
+    pub fn receive(&mut self, now: Time, core: &mut Core, ready: &[Event], is_whole: bool) -> bool {
         let all = self.due_at.take_if(|at| *at <= now).is_some();
-        let is_watched = core.is_watched(now);
         let is_due = |key: u64, it: &Attached| {
-            let is_late =
-                || !is_watched && it.transport.next_deadline().is_some_and(|at| at <= now);
+            let is_late = || is_whole && it.transport.next_deadline().is_some_and(|at| at <= now);
             all || ready.iter().any(|event| key_of(event) == key) || is_late()
         };
         let is_due = |key: u64, it: &Attached| !it.honesty.has_lied() && is_due(key, it);
@@ -227,7 +225,7 @@ impl Streams {
         let mut more = false;
         for key in keys {
             let received = self.received;
-            let (may_come, has_room) = self.receive_from(now, core, key, rounds);
+            let (may_come, has_room) = self.receive_from(now, core, key);
             more |= may_come;
             let told = self.handle_events(now, core, key);
             if has_room {
@@ -281,16 +279,10 @@ impl Streams {
     }
 
     /// Whether more may come, and whether a stream that was full has room.
-    fn receive_from(
-        &mut self,
-        now: Time,
-        core: &mut Core,
-        key: u64,
-        rounds: usize,
-    ) -> (bool, bool) {
+    fn receive_from(&mut self, now: Time, core: &mut Core, key: u64) -> (bool, bool) {
         let Some(attached) = self.transports.get_mut(&key) else { return (false, false) };
         let mut has_room = false;
-        for _ in 0..rounds {
+        for _ in 0..RECV_ROUNDS {
             let outcome = attached.transport.recv(now, core.pool(), &mut self.incoming);
             self.received += outcome.bytes as u64;
             for Incoming { remote, packet, .. } in self.incoming.drain(..) {
