@@ -38,13 +38,14 @@ impl Shared {
             let change = Wanted::Change(id, state.changes);
             let (locked, outcome) = self.wait(state, until.min(stalled), how, &change);
             state = locked;
-            let is_over = state.sessions.get(&id).is_none_or(Entry::is_over);
-            if outcome != Ok(true) || is_over {
-                break;
-            }
-            let now_sent = state.sent(id);
+            let (now, now_sent) = (clock::now(), state.sent(id));
             if now_sent > sent {
-                (sent, stalled) = (now_sent, clock::now() + STALL_MAX);
+                (sent, stalled) = (now_sent, now + STALL_MAX);
+            }
+            let is_over = state.sessions.get(&id).is_none_or(Entry::is_over);
+            // Each turn is a change: who is late waits for no other.
+            if outcome != Ok(true) || is_over || now >= until.min(stalled) {
+                break;
             }
         }
         state

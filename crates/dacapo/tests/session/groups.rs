@@ -181,3 +181,25 @@ fn a_participant_that_goes_keeps_no_flow_of_the_others_from_ending() {
         });
     }
 }
+
+#[test]
+fn who_is_dropped_does_not_wait_until_a_long_queue_of_others_is_empty() {
+    for transport in transports() {
+        watched(move || {
+            // What is handed over takes minutes at this rate.
+            let slow = session_file(&transport).replace("200 Mbit/s", "100 kbit/s");
+            let creator = serve(&slow);
+            let (first, _guest) = join(&creator);
+            let (second, _other) = join(&creator);
+            let mut sender = first.sender("news").unwrap();
+            for number in 0..200 {
+                assert!(sender.try_send(&[number; 10_000]).unwrap());
+            }
+            drop(sender);
+            drop(first);
+            let account = second.account();
+            let flow = account.flow("news").unwrap();
+            assert!(flow.ledger.sent < 200, "it has waited for all: {account}");
+        });
+    }
+}
