@@ -12,7 +12,7 @@
 use super::deadline::Deadline;
 use super::driver::Guard;
 use super::entry::Entry;
-use super::flow::{Direction, End, Flow};
+use super::flow::{Direction, Flow, UnitMemory};
 use super::handle::Session;
 use super::ids::FlowId;
 use super::messages::{MessageReceiver, MessageSender};
@@ -20,7 +20,6 @@ use super::state::Offered;
 use super::units::{check_len, put, spare, take};
 use super::waiting::Waiting;
 use super::wanted::{OfFlow, Wanted};
-use crate::access::raw::RawMemory;
 use dacapo_core::{Code, Error};
 use dacapo_sys::clock;
 use std::marker::PhantomData;
@@ -42,13 +41,13 @@ pub enum Received {
 #[derive(Debug)]
 pub struct UnitView<'a> {
     bytes: Vec<u8>,
-    memory: RawMemory,
+    memory: UnitMemory,
     is_lent: PhantomData<&'a ()>,
 }
 
 impl UnitView<'_> {
     /// A unit whose memory goes back there.
-    pub(super) fn lent(bytes: Vec<u8>, memory: RawMemory) -> Self {
+    pub(super) fn lent(bytes: Vec<u8>, memory: UnitMemory) -> Self {
         Self { bytes, memory, is_lent: PhantomData }
     }
 }
@@ -82,7 +81,7 @@ pub struct FlowSender {
 pub struct FlowReceiver {
     session: Session,
     index: usize,
-    memory: RawMemory,
+    memory: UnitMemory,
 }
 
 impl Session {
@@ -104,10 +103,7 @@ impl Session {
         let mut state = self.lock();
         let entry = state.open_entry(self.core_id())?;
         let index = entry.flow_index(flow, Direction::Incoming)?;
-        let memory = match entry.flows.get(index).map(|flow| &flow.end) {
-            Some(End::Receiver(receiver)) => receiver.memory(),
-            _ => RawMemory::default(),
-        };
+        let memory = entry.flows.get(index).map(Flow::unit_memory).unwrap_or_default();
         Ok(FlowReceiver { session: self.clone(), index, memory })
     }
 

@@ -2,7 +2,7 @@
 
 use super::misuse;
 use crate::access::messages::Inbox;
-use crate::access::raw::{RawReceiver, RawSender};
+use crate::access::raw::{RawMemory, RawReceiver, RawSender};
 use crate::plan::RawEnd;
 use dacapo_core::table::Role;
 use dacapo_core::{Error, Ledger};
@@ -125,7 +125,31 @@ pub(super) enum End {
     None,
 }
 
+/// The memory of the units that a flow receives; it does not keep the flow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UnitMemory(RawMemory);
+
+impl UnitMemory {
+    /// Gives the memory of a unit back, for one that comes. Of a flow that is gone it is freed.
+    pub fn give_back(&self, unit: Vec<u8>) {
+        self.0.give_back(unit);
+    }
+
+    /// How long the unit is that comes next, in bytes, when one waits.
+    pub fn next_len(&self) -> Option<usize> {
+        self.0.next_len()
+    }
+}
+
 impl Flow {
+    /// Where the memory of what it receives goes back to.
+    pub fn unit_memory(&self) -> UnitMemory {
+        match &self.end {
+            End::Receiver(receiver) => UnitMemory(receiver.memory()),
+            End::Sender(_) | End::Finished(_) | End::None => UnitMemory::default(),
+        }
+    }
+
     /// A flow with its end; without one calls cannot use it.
     pub fn new(mut info: FlowInfo, end: Option<RawEnd>) -> Self {
         info.is_usable = end.is_some();

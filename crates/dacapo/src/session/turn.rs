@@ -145,7 +145,7 @@ impl Endpoint {
         let taken = its.and_then(|flow| match &flow.end {
             End::Receiver(receiver) if flow.inbox.is_none() => {
                 let unit = receiver.try_recv()?;
-                Some((UnitView::lent(unit, receiver.memory()), flow.is_held_up()))
+                Some((UnitView::lent(unit, flow.unit_memory()), flow.is_held_up()))
             }
             _ => None,
         });
