@@ -165,7 +165,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Misuse when there is no such session or flow, or it cannot be now; what is wrong with the
-    /// command; [`Code::TooMany`].
+    /// command; [`TooMany`](dacapo_core::Code::TooMany).
     pub fn command(&mut self, command: Command) -> Result<Ticket, Error> {
         self.watch();
         let at = command.session();
