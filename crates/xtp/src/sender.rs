@@ -36,6 +36,14 @@ pub struct Piece {
     pub is_again: bool,
 }
 
+impl Piece {
+    /// One past the number of its last byte.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.seq.saturating_add(self.len as u64)
+    }
+}
+
 /// What status says of what was sent, seen from the sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
@@ -279,7 +287,7 @@ impl Sender {
     /// A packet that would be full with what is announced. One that is cut short by the window is
     /// not: what it waits for is not more.
     fn waits_for_more(&self, piece: &Piece, len_max: usize) -> bool {
-        let is_rest = piece.seq.saturating_add(piece.len as u64) == self.end();
+        let is_rest = piece.end() == self.end();
         let len_max = len_max.saturating_sub(piece.tag.map_or(0, |_| TAG_LEN));
         let is_held = self.is_held && piece.seq >= self.let_go;
         is_held && is_rest && !piece.is_end && piece.len < len_max
@@ -318,7 +326,7 @@ impl Sender {
 
     /// A piece has been sent; `sync` is the number of the next request after it, or with it.
     pub fn sent(&mut self, piece: &Piece, sync: u32) {
-        let span = Span { left: piece.seq, right: piece.seq.saturating_add(piece.len as u64) };
+        let span = Span { left: piece.seq, right: piece.end() };
         if piece.is_again {
             self.may_probe = false;
             self.resend.remove(span);
@@ -336,7 +344,7 @@ impl Sender {
     /// Whether nothing more can go after this piece.
     #[must_use]
     pub fn is_last(&self, piece: &Piece) -> bool {
-        let (right, limit) = (piece.seq.saturating_add(piece.len as u64), self.limit_again());
+        let (right, limit) = (piece.end(), self.limit_again());
         // A piece that goes again is of the first stretch, so a second one is beyond it.
         let mut lacking = self.resend.iter().take(2).filter(|span| span.left < limit);
         let is_last_again = lacking.all(|span| piece.is_again && span.right.min(limit) <= right);

@@ -165,7 +165,8 @@ impl Context {
             may_resend: answer.is_free,
         };
         if self.sender.handle_report(&report) {
-            self.judge_length(&report);
+            let is_shorter = self.length.handle_report(&report);
+            self.ask_for_length(is_shorter);
         } else {
             self.remark(Code::PROTOCOL_ERROR, Reason::RETRANSMISSION);
         }
@@ -283,11 +284,7 @@ impl Context {
             }
             (Act::Take, Code::INVALID_CONTEXT) => self.take_disowned(now, header),
             (Act::Take, Code::PACKET_SIZE) => {
-                let text = std::str::from_utf8(diagnostic.message).unwrap_or_default();
-                let half = (self.data_len_max / 2) as u32;
-                let len = text.trim().parse().unwrap_or(half).min(self.data_len_max as u32);
-                self.their_limits.data_len_max = len;
-                self.limit_data(len);
+                self.their_limits.data_len_max = self.length.handle_complaint(diagnostic.message);
             }
             (Act::Take, _) => {
                 self.last_remark = Some((code, reason));

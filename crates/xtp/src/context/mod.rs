@@ -20,9 +20,9 @@ mod length;
 mod output;
 mod user;
 
+use length::Length;
 use output::write;
 
-use crate::black_hole::BlackHole;
 use crate::config::{Config, Mode, Open};
 use crate::event::{End, Events};
 use crate::flush_timer::FlushTimer;
@@ -114,11 +114,7 @@ pub struct Context {
     rate: Rate,
     /// When there is credit for what waits for nothing else; else `NEVER`.
     credit_at: Time,
-    packet_len_max: usize,
-    packet_len_base: usize,
-    data_len_max: usize,
-    black_hole: BlackHole,
-    first_len: usize,
+    length: Length,
     ask_len: u64,
     unasked: u64,
     edge: bool,
@@ -207,7 +203,6 @@ impl Context {
             mode.without_repair,
             mode.without_window,
         );
-        let data_len_max = config.packet_len_max.saturating_sub(HEADER_LEN);
         Self {
             state: State::Quiescent,
             peer,
@@ -227,11 +222,7 @@ impl Context {
             requests: Requests::new(now, config.timers, sync),
             rate: Rate::new(now, mode.limits.out_rate, mode.limits.out_burst),
             credit_at: Time::NEVER,
-            packet_len_max: config.packet_len_max,
-            packet_len_base: config.packet_len_base,
-            data_len_max,
-            black_hole: BlackHole::default(),
-            first_len: 0,
+            length: Length::new(config),
             ask_len: (config.buffer_len / 4).min(ASK_LEN_MAX) as u64,
             unasked: 0,
             edge: false,
@@ -258,7 +249,7 @@ impl Context {
     /// What this end says of its traffic.
     fn traffic(&self) -> Traffic {
         let mut limits = self.mode.limits;
-        limits.data_len_max = self.packet_len_max.saturating_sub(HEADER_LEN) as u32;
+        limits.data_len_max = self.length.packet_max().saturating_sub(HEADER_LEN) as u32;
         Traffic { service: self.service as u8, limits: Some(limits) }
     }
 
@@ -269,9 +260,24 @@ impl Context {
         let rate = smaller(own.out_rate, limits.in_rate);
         let burst = smaller(own.out_burst, limits.in_burst);
         self.rate.set(now, rate, if burst == u32::MAX { 0 } else { burst });
-        if limits.data_len_max != 0 {
-            self.limit_data(limits.data_len_max);
-        }
+        self.length.handle_limit(limits.data_len_max);
+    }
+
+    /// Packets of more than `len` bytes do not get through.
+    pub fn shorten(&mut self, len: usize) {
+        let is_shorter = self.length.shorten(len);
+        self.ask_for_length(is_shorter);
+    }
+
+    /// The longest packet, bytes.
+    pub const fn packet_len_max(&self) -> usize {
+        self.length.packet_max()
+    }
+
+    /// Where packets have become shorter the peer, whose way is mostly the same, is asked for as
+    /// much.
+    fn ask_for_length(&mut self, is_shorter: bool) {
+        self.wants.is_traffic_due |= is_shorter && !self.is_quiet() && self.group.is_none();
     }
 
     /// Whether the service lets nothing come back.

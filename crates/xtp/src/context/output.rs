@@ -1,13 +1,13 @@
 //! What a context sends, in the order in which it does.
 
-use super::length::DATA_LEN_MIN;
+use super::length::{DATA_LEN_MIN, SPANS_AT};
 use super::{Context, UNPROVEN_FACTOR};
 use crate::event::End;
 use crate::sender::Piece;
 use crate::table::{Input, State};
 use crate::wire::{
-    Body, Control, Diagnostic, Format, HEADER_LEN, Header, Options, Service, Span, Spans, TAG_LEN,
-    TrafficControl, Writer,
+    Body, Control, Diagnostic, Format, HEADER_LEN, Header, Options, SPAN_LEN, Service, Span, Spans,
+    TAG_LEN, TrafficControl, Writer,
 };
 use dacapo_base::Time;
 use std::net::SocketAddr;
@@ -16,9 +16,6 @@ use std::net::SocketAddr;
 const CONTROL_LEN: usize = HEADER_LEN + 32 + 24;
 /// A CNTL; and a DIAG of ours, which is shorter.
 const CNTL_LEN: usize = HEADER_LEN + Control::LEN;
-/// `nspan` and the control segment before it.
-const SPANS_AT: usize = HEADER_LEN + 24;
-const SPAN_LEN: usize = 16;
 
 impl Context {
     /// Appends the next packet to `into` and gives its destination; `None` when there is none now.
@@ -143,14 +140,14 @@ impl Context {
 
     /// FIRST, with as much data as it holds; again, with the same.
     fn send_first(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
-        self.shorten_unanswered();
+        let is_shorter = self.length.shorten_unanswered(self.requests.turns());
+        self.ask_for_length(is_shorter);
         let traffic = self.traffic();
         let fixed = HEADER_LEN + TAG_LEN + self.address.len() + traffic.len();
-        let room = self.packet_len_max.saturating_sub(fixed).min(self.data_len_max);
         let is_again = self.sender.next() > 0 || self.requests.is_in_handshake();
-        let piece = self.sender.peek_first(if is_again { room.min(self.first_len) } else { room });
-        self.first_len = piece.len;
-        let end = piece.seq.saturating_add(piece.len as u64);
+        let piece = self.sender.peek_first(self.length.first_room(fixed, is_again));
+        self.length.handle_first(piece.len);
+        let end = piece.end();
         let up_to = self.sender.next().max(end);
         let mut options = self.data_options()
             | Options::EOM.when(piece.is_end || self.is_empty_message())
@@ -240,7 +237,7 @@ impl Context {
             return write(&header, &Body::Cntl(control), into);
         }
         let mut spans = self.receiver.spans();
-        keep_longest(&mut spans, self.spans_max());
+        keep_longest(&mut spans, self.length.spans_max());
         let header = self.control_header(Format::Ecntl, Options::NONE);
         write(&header, &Body::Ecntl(control, Spans::List(&spans)), into)
     }
@@ -251,7 +248,7 @@ impl Context {
             if self.replies.is_traffic_due {
                 CONTROL_LEN
             } else if self.lacks() {
-                let count = self.receiver.spans().len().min(self.spans_max());
+                let count = self.receiver.spans().len().min(self.length.spans_max());
                 SPANS_AT.saturating_add(count.saturating_mul(SPAN_LEN))
             } else {
                 CNTL_LEN
@@ -260,20 +257,13 @@ impl Context {
         self.proof.is_proven || self.affords(len())
     }
 
-    /// The most spans of a packet that is no longer than this end's, and than the peer asked for:
-    /// over a path that takes no longer ones status would never arrive.
-    fn spans_max(&self) -> usize {
-        let len = self.packet_len_max.min(HEADER_LEN.saturating_add(self.data_len_max));
-        len.saturating_sub(SPANS_AT) / SPAN_LEN
-    }
-
     fn lacks(&self) -> bool {
         self.receiver.has_gap() && !self.peer_is_lossy
     }
 
     /// DATA: what lacks, what is new, or the end of the stream.
     pub(super) fn send_data(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
-        let piece = self.sender.peek(self.data_len_max);
+        let piece = self.sender.peek(self.length.data_max());
         let Some(piece) = piece else { return self.send_empty_end(now, into) };
         if !self.affords(HEADER_LEN + TAG_LEN + piece.len) {
             return self.ask_for_proof(now, into);
@@ -320,7 +310,7 @@ impl Context {
     }
 
     fn write_data(&mut self, now: Time, piece: &Piece, into: &mut Vec<u8>) -> bool {
-        let end = piece.seq.saturating_add(piece.len as u64);
+        let end = piece.end();
         let closes = self.close_options(end);
         let before = self.requests.sync();
         let request = self.request_with(now, piece, end, closes.has(Options::WCLOSE));
@@ -343,7 +333,12 @@ impl Context {
         let is_written = writer.finish().is_ok();
         let sync = self.requests.sync();
         let sync = if sync == before { sync.wrapping_add(1) } else { sync };
-        self.watch_length(piece, sync);
+        // What has no room there is refused, which looks as if it had vanished; of what is not sent
+        // again nobody says what has arrived.
+        let is_telling = !self.mode.without_repair && self.sender.is_within_window(end);
+        if is_telling && self.group.is_none() {
+            self.length.handle_sent(piece, sync);
+        }
         self.sender.sent(piece, sync);
         self.end_quietly(ends);
         is_written

@@ -45,6 +45,7 @@ pub use header::{HEADER_LEN, Header, VERSION, stated_len};
 pub use key::Key;
 pub use options::{Format, Options};
 pub use packet::{Body, Frame, Payload, TAG_LEN};
+pub(crate) use spans::SPAN_LEN;
 pub use spans::{SPANS_MAX, Span, Spans};
 pub use traffic::{Limits, Service, Traffic};
 pub use writer::{PACKET_LEN_MAX, TooLong, Writer};

@@ -13,7 +13,8 @@ use dacapo_wire::bytes::Reader;
 /// The most spans of a packet (decided here). 4,096 of them have 64 KiB, more than a packet.
 pub const SPANS_MAX: u32 = 4_096;
 
-const SPAN_LEN: usize = 16;
+/// Bytes of a span.
+pub(crate) const SPAN_LEN: usize = 16;
 
 /// Bytes from `left` up to, and without, `right`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
