@@ -19,7 +19,7 @@ use dacapo_base::Time;
 impl Context {
     /// RCLOSE, and WCLOSE where the packet ends at the end of the stream.
     pub(super) fn close_options(&self, packet_end: u64) -> Options {
-        if self.is_aborting {
+        if self.lifecycle.is_aborting() {
             // What was not sent never will be: this is no orderly end.
             return Options::NONE;
         }
@@ -48,7 +48,7 @@ impl Context {
         }
         if self.is_reader_closed() && !self.is_rclose_told {
             self.is_rclose_told = true;
-            self.events.insert(Events::READABLE);
+            self.lifecycle.tell(Events::READABLE);
             self.reply_closing(now);
         }
         if self.is_over() {
@@ -81,6 +81,6 @@ impl Context {
         self.sender.stop();
         self.requests.clear();
         self.replies.status_at = None;
-        self.wants.close = false;
+        self.lifecycle.let_go();
     }
 }

@@ -4,8 +4,8 @@ use super::{Context, DELIVERIES_MAX};
 use crate::arrival::Arrival;
 use crate::event::{End, Events};
 use crate::sender::Report;
-use crate::serial::{is_at_least, is_newer};
-use crate::table::{Act, Input, State, step};
+use crate::serial::is_newer;
+use crate::table::{Act, Input, State};
 use crate::wire::{
     Body, Code, Control, Diagnostic, Header, Key, Options, Payload, Reason, Service, Spans, Traffic,
 };
@@ -17,7 +17,7 @@ impl Context {
         self.proof.received = self.proof.received.saturating_add(len as u64);
         self.proof.is_proven |= header.key.is_returned();
         let input = Input::of_packet(header, body);
-        let Some((next, act)) = step(self.state, input) else { return };
+        let Some((next, act)) = self.lifecycle.step(input) else { return };
         if self.group.is_some() {
             return self.take_from_member(now, header, body);
         }
@@ -26,14 +26,15 @@ impl Context {
         }
         self.requests.handle_sign_of_life(now);
         self.set_delay(header);
-        if next == State::Joining || self.state == State::Joining {
+        if next == State::Joining || self.lifecycle.state() == State::Joining {
             if act == Act::Leave {
-                self.leave_joining();
+                // The transmitter let go before this end was a member, or said no.
+                self.lifecycle.leave(End::Aborted);
             } else {
                 self.take_joining(now, header, body);
             }
         } else {
-            self.take_open(now, header, body, (next, act));
+            self.take_open(now, header, body, (input, act));
         }
         self.clear_delay();
     }
@@ -43,24 +44,18 @@ impl Context {
         now: Time,
         header: &Header,
         body: &Body<'_>,
-        (next, act): (State, Act),
+        (input, act): (Input, Act),
     ) {
-        let was = self.state;
-        if next == State::Open {
-            self.state = next;
-        }
-        if was == State::Opening && self.state == State::Open {
-            self.events.insert(Events::OPENED);
-        }
-        if self.state == State::Open {
+        let was = self.lifecycle.state();
+        self.lifecycle.enter(input);
+        if self.lifecycle.state() == State::Open {
             self.sender.confirm();
         }
         let packet_end = self.take_body(now, header, body, was);
         self.take_close(now, header.options, packet_end);
         self.take_requests(now, header, packet_end);
         if act == Act::Leave || header.options.has(Options::END) {
-            self.finish_with(self.end_by_peer());
-            self.state = State::Inactive;
+            self.lifecycle.leave(self.end_by_peer());
         }
         self.tell_room();
     }
@@ -104,7 +99,6 @@ impl Context {
             if let Some(limits) = traffic.limits {
                 self.adopt(now, limits);
             }
-            self.events.insert(Events::INCOMING);
         }
         self.replies.is_traffic_due |= header.options.has_any(Options::SREQ | Options::DREQ);
     }
@@ -114,7 +108,7 @@ impl Context {
     fn take_empty_message(&mut self, header: &Header, payload: &Payload<'_>) {
         if header.options.has(Options::EOM) {
             self.receiver.mark_empty(payload.tag);
-            self.events.insert(Events::READABLE);
+            self.lifecycle.tell(Events::READABLE);
         }
     }
 
@@ -133,7 +127,7 @@ impl Context {
             self.remark(Code::PROTOCOL_ERROR, Reason::UNSPECIFIED);
         }
         if outcome.is_readable {
-            self.events.insert(Events::READABLE);
+            self.lifecycle.tell(Events::READABLE);
         }
         // What is sent again comes again.
         let is_lost = outcome.is_refused && self.peer_is_lossy;
@@ -154,7 +148,7 @@ impl Context {
         // Who sends nothing again asks after a silence: what it sent before is here or lost.
         if header.options.has(Options::NOERR | Options::SREQ) {
             self.receiver.skip_to(header.seq);
-            self.events.insert(Events::READABLE);
+            self.lifecycle.tell(Events::READABLE);
         }
         let answer = self.requests.handle_echo(now, control.echo);
         self.proof.is_proven |= answer.up_to.is_some();
@@ -171,13 +165,13 @@ impl Context {
             self.remark(Code::PROTOCOL_ERROR, Reason::RETRANSMISSION);
         }
         if answer.is_delivered {
-            self.events.insert(Events::DELIVERED);
+            self.lifecycle.tell(Events::DELIVERED);
         }
         self.wants.delivery |= answer.is_delivery_asked_anew;
         if self.wants.traffic.is_some_and(|sync| !is_newer(sync, control.echo)) {
             self.wants.traffic = None;
         }
-        self.disowned = None;
+        self.lifecycle.handle_status();
         self.watch_window(now);
         header.seq
     }
@@ -278,35 +272,18 @@ impl Context {
     ) {
         let (code, reason) = (diagnostic.code, diagnostic.reason);
         match (act, code) {
-            (Act::Leave, _) => {
-                self.finish_with(End::Refused(code, reason));
-                self.state = State::Inactive;
+            (Act::Leave, _) => self.lifecycle.leave(End::Refused(code, reason)),
+            (Act::Take, Code::INVALID_CONTEXT) => {
+                let end = if self.lacks_only_end() { End::Complete } else { End::Disowned };
+                if self.lifecycle.handle_disowned(header.sync, self.requests.sync(), end) {
+                    self.requests.begin_handshake(now);
+                }
             }
-            (Act::Take, Code::INVALID_CONTEXT) => self.take_disowned(now, header),
             (Act::Take, Code::PACKET_SIZE) => {
                 self.their_limits.data_len_max = self.length.handle_complaint(diagnostic.message);
             }
-            (Act::Take, _) => {
-                self.last_remark = Some((code, reason));
-                self.events.insert(Events::REMARK);
-            }
+            (Act::Take, _) => self.lifecycle.handle_remark(code, reason),
             _ => {}
-        }
-    }
-
-    /// The peer does not know the context. That may be the answer to data which overtook the FIRST,
-    /// so it is asked; a second word, to that very question where the peer says it, is final.
-    fn take_disowned(&mut self, now: Time, header: &Header) {
-        let Some(question) = self.disowned else {
-            self.requests.begin_handshake(now);
-            self.disowned = Some(self.requests.sync().wrapping_add(1));
-            return;
-        };
-        let is_asked = is_at_least(self.requests.sync(), question);
-        if is_asked && (header.sync == 0 || is_at_least(header.sync, question)) {
-            let end = if self.lacks_only_end() { End::Complete } else { End::Disowned };
-            self.finish_with(end);
-            self.state = State::Inactive;
         }
     }
 }

@@ -10,12 +10,11 @@
 //! to all is answered within a slot, at a time of this member's own, so that answers of many do not
 //! come at once.
 
-use super::{Context, write};
+use super::{Context, Lifecycle, write};
 use crate::config::Config;
-use crate::event::{End, Events};
 use crate::group::Join;
 use crate::serial::is_at_least;
-use crate::table::{Input, State, step};
+use crate::table::{Input, State};
 use crate::wire::{
     Address, AddressSegment, Body, Control, Format, HEADER_LEN, Header, Key, Options, Service,
     TrafficControl,
@@ -51,8 +50,7 @@ impl Context {
         let (destination, source) = join.ends;
         let address = Address::Internet { destination, source };
         context.address = AddressSegment { domain: 0, address };
-        let joining = step(State::Quiescent, Input::UserJoins);
-        context.state = joining.map_or(State::Quiescent, |(state, _)| state);
+        context.lifecycle = Lifecycle::begun(Input::UserJoins);
         context.proof.is_proven = true;
         context.become_member(config, salt);
         if let Some(membership) = &mut context.membership {
@@ -119,10 +117,9 @@ impl Context {
     pub(super) fn take_joining(&mut self, now: Time, header: &Header, body: &Body<'_>) {
         match body {
             Body::First(segment, ..) => {
-                if self.state == State::Listening {
+                if self.lifecycle.state() == State::Listening {
                     self.address = returned(segment);
-                    self.events.insert(Events::INCOMING);
-                    self.state = State::Joining;
+                    self.lifecycle.enter(Input::Invitation);
                 }
                 self.reply(now);
             }
@@ -149,22 +146,16 @@ impl Context {
     }
 
     fn admit(&mut self, now: Time, header: &Header) {
-        let Some((next, _)) = step(self.state, Input::Admitted) else { return };
-        self.state = next;
+        if !self.lifecycle.enter(Input::Admitted) {
+            return;
+        }
         self.receiver.restart(header.seq);
         self.requests.clear();
         self.replies.status_at = None;
         self.replies.edge = header.options.has(Options::EDGE);
         self.replies.edge_sync = Some(header.sync);
-        self.events.insert(Events::OPENED);
         self.take_close(now, header.options, header.seq);
         self.take_requests(now, header, header.seq);
-    }
-
-    /// The transmitter let go before this end was a member, or said no.
-    pub(super) fn leave_joining(&mut self) {
-        self.finish_with(End::Aborted);
-        self.state = State::Inactive;
     }
 
     /// JCNTL, when it is time.

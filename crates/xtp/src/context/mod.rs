@@ -17,10 +17,12 @@ mod group;
 mod input;
 mod join;
 mod length;
+mod lifecycle;
 mod output;
 mod user;
 
 use length::Length;
+use lifecycle::Lifecycle;
 use output::write;
 
 use crate::config::{Config, Mode, Open};
@@ -30,7 +32,7 @@ use crate::rate::{Rate, smaller};
 use crate::receiver::Receiver;
 use crate::requests::{Alarm, Requests};
 use crate::sender::Sender;
-use crate::table::{Act, Input, State, step};
+use crate::table::{Input, State};
 use crate::wire::{
     Address, AddressSegment, Code, HEADER_LEN, Header, Key, Limits, Options, Reason, Service,
     Traffic,
@@ -83,7 +85,6 @@ struct Wants {
     /// The request with which a new traffic specification went out, while it is not answered.
     traffic: Option<u32>,
     is_traffic_due: bool,
-    close: bool,
     /// When a closed window is asked for, and how long was waited for it.
     window_at: Option<Time>,
     window_wait: Duration,
@@ -92,7 +93,7 @@ struct Wants {
 /// One end of an association.
 #[derive(Debug)]
 pub struct Context {
-    pub state: State,
+    lifecycle: Lifecycle,
     pub peer: SocketAddr,
     pub own_key: u64,
     /// What stands in the header of what is sent.
@@ -100,8 +101,6 @@ pub struct Context {
     /// The peer's own key, under which it may send: known from its FIRST, or from an `xkey`.
     pub known_as: Option<u64>,
     is_initiator: bool,
-    pub events: Events,
-    pub end: Option<End>,
     pub service: Service,
     pub sort: Option<u16>,
     address: AddressSegment,
@@ -122,7 +121,6 @@ pub struct Context {
     is_rclose_received: bool,
     is_wclose_told: bool,
     is_rclose_told: bool,
-    is_aborting: bool,
     wants_room: bool,
     /// When what waits for more that was announced goes out without it.
     flush_timer: FlushTimer,
@@ -131,10 +129,6 @@ pub struct Context {
     replies: Replies,
     wants: Wants,
     proof: Proof,
-    /// The request that asks a peer which says that it has no such context.
-    disowned: Option<u32>,
-    /// What the peer has remarked last.
-    pub last_remark: Option<(Code, Reason)>,
     /// Packets with a tag that had no room and are not sent again.
     pub refused: u64,
     response_wait: Duration,
@@ -155,7 +149,7 @@ impl Context {
         let mut context = Self::new(now, config, open.mode, open.peer, (key, Key::own(key)), sync);
         context.address = address;
         context.service = open.service;
-        context.state = step(State::Quiescent, Input::UserOpens).map_or(State::Quiescent, |s| s.0);
+        context.lifecycle = Lifecycle::begun(Input::UserOpens);
         context.wants.first = true;
         context.is_initiator = true;
         if context.is_quiet() {
@@ -180,7 +174,8 @@ impl Context {
         context.receiver = Self::receiver_from(header.seq, config, mode);
         context.replies.edge = header.options.has(Options::EDGE);
         context.replies.edge_sync = Some(header.sync);
-        context.state = State::Listening;
+        context.lifecycle = Lifecycle::new(State::Listening);
+        context.lifecycle.tell(Events::INCOMING);
         context
     }
 
@@ -204,14 +199,12 @@ impl Context {
             mode.without_window,
         );
         Self {
-            state: State::Quiescent,
+            lifecycle: Lifecycle::new(State::Quiescent),
             peer,
             own_key,
             peer_key,
             known_as: None,
             is_initiator: false,
-            events: Events::default(),
-            end: None,
             service: Service::Unspecified,
             sort: mode.sort,
             address: AddressSegment { domain: 0, address: Address::Null },
@@ -230,15 +223,12 @@ impl Context {
             is_rclose_received: false,
             is_wclose_told: false,
             is_rclose_told: false,
-            is_aborting: false,
             wants_room: false,
             flush_timer: FlushTimer::default(),
             deliveries: VecDeque::new(),
             replies: Replies::default(),
             wants: Wants::default(),
             proof: Proof { is_proven: false, received: 0, sent: 0 },
-            disowned: None,
-            last_remark: None,
             refused: 0,
             response_wait: config.timers.response_wait,
             group: None,
@@ -292,14 +282,13 @@ impl Context {
 
     /// Time goes on.
     pub fn handle_time(&mut self, now: Time) {
-        if !self.state.is_live() {
+        if !self.lifecycle.state().is_live() {
             return;
         }
         self.release_late(now);
         if self.is_quiet() {
             if self.quiet_deadline() <= now {
-                self.finish_with(End::TimedOut);
-                self.state = State::Inactive;
+                self.lifecycle.leave(End::TimedOut);
             }
             return;
         }
@@ -318,7 +307,7 @@ impl Context {
 
     /// When [`Context::handle_time`] or [`Context::poll`] has something to do again.
     pub fn deadline(&self) -> Time {
-        if !self.state.is_live() {
+        if !self.lifecycle.state().is_live() {
             return Time::NEVER;
         }
         if self.is_quiet() {
@@ -326,7 +315,7 @@ impl Context {
         }
         let mut at = self.requests.deadline().min(self.flush_timer.until());
         at = at.min(self.wants.window_at.unwrap_or(Time::NEVER));
-        let may_answer = match self.state {
+        let may_answer = match self.lifecycle.state() {
             State::Open => self.affords_status(),
             State::Joining => self.affords_joining(),
             _ => false,
@@ -350,24 +339,20 @@ impl Context {
 
     /// The association ends by a decision here, the first that is made; END is still to be sent.
     pub fn give_up(&mut self, input: Input, end: End) {
-        if self.end.is_some() {
-            return;
-        }
-        if let Some((_, Act::SayEnd)) = step(self.state, input) {
-            self.is_aborting = end != End::Complete;
-            self.finish_with(end);
+        if self.lifecycle.give_up(input, end) {
+            self.dismiss_all();
             self.sender.stop();
             self.flush_timer.clear();
-            self.wants.close = true;
         }
     }
 
-    /// The association is over for the user; what has come can still be read.
-    pub fn finish_with(&mut self, end: End) {
-        if self.end.is_none() {
-            self.end = Some(end);
-            self.dismiss_all();
-            self.events.insert(Events::ENDED);
-        }
+    /// State, end and events.
+    pub const fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
+    }
+
+    /// Takes the first thing that the user is to be told.
+    pub fn take_event(&mut self) -> Option<u8> {
+        self.lifecycle.take_event()
     }
 }

@@ -22,13 +22,13 @@ impl Context {
     pub fn poll(&mut self, now: Time, into: &mut Vec<u8>) -> Option<SocketAddr> {
         let start = into.len();
         self.credit_at = Time::NEVER;
-        if self.wants.close && self.may_close(now) {
+        if self.lifecycle.is_end_due() && self.may_close(now) {
             return self.say_end(into).then_some(self.peer);
         }
         if self.group.is_some() {
             return self.poll_group(now, into);
         }
-        let is_one = match self.state {
+        let is_one = match self.lifecycle.state() {
             State::Opening => self.poll_opening(now, into),
             State::Joining => self.poll_joining(now, into),
             State::Open => self.poll_open(now, into),
@@ -44,7 +44,7 @@ impl Context {
     /// The last word of a member of a group keeps to its slot, as others do.
     fn may_close(&self, now: Time) -> bool {
         let is_early = self.replies.status_at.is_some_and(|at| at > now);
-        self.state.is_live() && !(self.membership.is_some() && is_early)
+        self.lifecycle.state().is_live() && !(self.membership.is_some() && is_early)
     }
 
     pub(super) fn affords(&self, len: usize) -> bool {
@@ -175,8 +175,7 @@ impl Context {
     /// The last packet of a service that lets nothing come back is the end.
     fn end_quietly(&mut self, is_over: bool) {
         if is_over {
-            self.finish_with(End::Complete);
-            self.state = State::Inactive;
+            self.lifecycle.leave(End::Complete);
         }
     }
 
@@ -188,8 +187,7 @@ impl Context {
 
     /// END: the last packet of this end.
     fn say_end(&mut self, into: &mut Vec<u8>) -> bool {
-        self.wants.close = false;
-        self.state = State::Inactive;
+        self.lifecycle.close();
         if self.awaited().is_some() {
             // Nobody has heard of this end.
             return false;
@@ -203,7 +201,7 @@ impl Context {
 
     /// The END of a context that is given up and released at once.
     pub fn poll_last(&mut self, into: &mut Vec<u8>) -> bool {
-        self.wants.close && self.state.is_live() && self.say_end(into)
+        self.lifecycle.is_end_due() && self.lifecycle.state().is_live() && self.say_end(into)
     }
 
     /// A request that is not on data: of the handshake, of new limits, of delivery.
@@ -371,7 +369,7 @@ impl Context {
 
     /// The association is over when the last of the four words goes out.
     pub fn check_over(&mut self) {
-        if self.state == State::Open && self.is_over() {
+        if self.lifecycle.state() == State::Open && self.is_over() {
             self.give_up(Input::BothClosed, End::Complete);
         }
     }

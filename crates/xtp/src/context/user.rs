@@ -12,7 +12,7 @@ use std::time::Duration;
 impl Context {
     /// Whether the user can still send.
     pub fn takes_data(&self) -> bool {
-        self.end.is_none() && !self.sender.is_finished()
+        self.lifecycle.end().is_none() && !self.sender.is_finished()
     }
 
     /// Takes as much of a message as there is room for.
@@ -30,7 +30,7 @@ impl Context {
         if asks_delivery && taken == data.len() {
             self.deliveries.push_back(self.sender.end());
         }
-        if self.state == State::Open {
+        if self.lifecycle.state() == State::Open {
             // It may have closed before there was anything to send.
             self.watch_window(now);
         }
@@ -40,7 +40,7 @@ impl Context {
     /// Gives the user what is next.
     pub fn read(&mut self, now: Time, into: &mut [u8]) -> Read {
         let read = self.receiver.read(into);
-        if self.state.is_live() {
+        if self.lifecycle.state().is_live() {
             self.answer_deliveries(now);
             if self.receiver.has_news_of_window() {
                 self.reply(now);
@@ -97,7 +97,7 @@ impl Context {
     pub(super) fn tell_room(&mut self) {
         if self.wants_room && self.sender.room() > 0 {
             self.wants_room = false;
-            self.events.insert(Events::WRITABLE);
+            self.lifecycle.tell(Events::WRITABLE);
         }
     }
 }

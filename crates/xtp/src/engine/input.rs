@@ -2,7 +2,6 @@
 
 use super::{Engine, Listener, Slot, diagnostics};
 use crate::context::Context;
-use crate::event::Events;
 use crate::table::{Act, Input, State, step};
 use crate::wire::{
     Address, Body, Code, Fault, Format, Frame, Header, Key, Options, Reason, Service,
@@ -74,7 +73,7 @@ impl Engine {
                 if !context.understands(input, header.key) {
                     return self.drop_packet();
                 }
-                context.state
+                context.lifecycle().state()
             }
             None => self.state_without_context(*from, header, body),
         };
@@ -177,7 +176,6 @@ impl Engine {
             context.become_member(&self.config, self.random.next_u32());
         }
         context.take(now, &came.header, &came.body, came.len);
-        context.events.insert(Events::INCOMING);
         let Some(slot) = self.place(context, Some(port)) else { return };
         if let Some(listener) = self.listeners.get_mut(&port) {
             listener.waiting = listener.waiting.saturating_add(1);

@@ -244,7 +244,7 @@ impl Engine {
         let id = ContextId { slot, generation: place.generation };
         let port = place.listener;
         let context = place.context.as_mut()?;
-        Some(match context.events.take()? {
+        Some(match context.take_event()? {
             Events::INCOMING => {
                 place.listener = None;
                 let port = port.unwrap_or(0);
@@ -262,10 +262,10 @@ impl Engine {
                 (member, Some(how)) => Event::Left(id, member, how),
             },
             Events::REMARK => {
-                let (code, reason) = context.last_remark?;
+                let (code, reason) = context.lifecycle().remark()?;
                 Event::Remark(id, code, reason)
             }
-            _ => Event::Ended(id, context.end?),
+            _ => Event::Ended(id, context.lifecycle().end()?),
         })
     }
 
@@ -283,7 +283,7 @@ impl Engine {
         context.check_over();
         self.bury_parted(now, slot);
         let Some(context) = self.context_at(slot) else { return };
-        if context.state == State::Inactive {
+        if context.lifecycle().state() == State::Inactive {
             return self.bury(now, slot);
         }
         let sort = context.sort;
@@ -294,7 +294,7 @@ impl Engine {
     /// A context has nothing to send now: sets its timer, and has its events told.
     fn settle(&mut self, now: Time, slot: u32) {
         let Some(context) = self.context_at(slot) else { return };
-        if context.state == State::Inactive {
+        if context.lifecycle().state() == State::Inactive {
             return self.bury(now, slot);
         }
         let deadline = context.deadline();
@@ -304,7 +304,7 @@ impl Engine {
 
     fn tell(&mut self, slot: u32) {
         let Some(context) = self.context_at(slot) else { return };
-        if !context.events.is_empty() {
+        if context.lifecycle().has_events() {
             let sort = context.sort;
             self.told.insert(slot, sort);
         }
@@ -329,7 +329,8 @@ impl Engine {
         let Some(context) = self.context_at(slot) else { return };
         let (own_key, peer, known_as) = (context.own_key, context.peer, context.known_as);
         let (seq, rseq) = context.last_numbers();
-        let (key, is_complete) = (context.peer_key, context.end == Some(End::Complete));
+        let (key, is_complete) =
+            (context.peer_key, context.lifecycle().end() == Some(End::Complete));
         let gone = Gone { peer, own_key, known_as, key, seq, rseq, is_complete };
         context.let_go();
         let config = self.config;

@@ -27,8 +27,9 @@ impl Engine {
     /// [`UserError::Released`].
     pub fn status(&mut self, id: ContextId) -> Result<Status, UserError> {
         let context = self.context(id)?;
-        let (peer, service, end) = (context.peer, context.service, context.end);
-        Ok(Status { peer, service, is_open: context.state == State::Open, end })
+        let (peer, service, lifecycle) = (context.peer, context.service, context.lifecycle());
+        let is_open = lifecycle.state() == State::Open;
+        Ok(Status { peer, service, is_open, end: lifecycle.end() })
     }
 }
 

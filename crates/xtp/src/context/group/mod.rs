@@ -20,7 +20,7 @@ use crate::group::{GroupPolicy, Leaving, Member};
 use crate::members::{Admission, Candidate, Due, Members, Parted, Waiting};
 use crate::rate::smaller;
 use crate::sender::Report;
-use crate::table::{Input, State, step};
+use crate::table::{Input, State};
 use crate::wire::{
     Address, Body, Code, Control, Diagnostic, Header, Key, Limits, Options, Spans, TrafficControl,
 };
@@ -109,8 +109,8 @@ impl Context {
         drawn: u64,
     ) -> Admission {
         let (from_here, sync) = (self.sender.boundary(), self.requests.sync());
-        let is_sent = self.state == State::Open && self.sender.is_all_sent();
-        let is_over = is_sent || self.end.is_some();
+        let is_sent = self.lifecycle.state() == State::Open && self.sender.is_all_sent();
+        let is_over = is_sent || self.lifecycle.end().is_some();
         let Some(group) = &mut self.group else { return Admission::Refused };
         let (offered, key) = (header.key.value(), Key::own(asks.xkey).value());
         if offered == self.own_key {
@@ -128,7 +128,7 @@ impl Context {
         let admission = members.handle_confirmation(now, offered, header.sync, &start, limits);
         if admission == Admission::Joined {
             let is_gathered = members.is_gathered();
-            self.events.insert(Events::MEMBER);
+            self.lifecycle.tell(Events::MEMBER);
             self.narrow(now);
             self.begin(is_gathered);
             self.settle_group(now);
@@ -138,12 +138,10 @@ impl Context {
 
     /// The stream begins once enough members have joined.
     fn begin(&mut self, is_gathered: bool) {
-        if let (true, Some((next, _))) = (is_gathered, step(self.state, Input::Gathered)) {
-            self.state = next;
+        if is_gathered && self.lifecycle.enter(Input::Gathered) {
             self.wants.first = false;
             self.requests.clear();
             self.sender.confirm();
-            self.events.insert(Events::OPENED);
         }
     }
 
@@ -228,24 +226,21 @@ impl Context {
                 self.part(now, offered, Leaving::Refused(code, reason), true);
                 self.settle_group(now);
             }
-            _ => {
-                self.last_remark = Some((code, reason));
-                self.events.insert(Events::REMARK);
-            }
+            _ => self.lifecycle.handle_remark(code, reason),
         }
     }
 
     fn part(&mut self, now: Time, offered: u64, how: Leaving, has_said_end: bool) {
         if let Some(group) = &mut self.group {
             group.members.part(offered, how, has_said_end);
-            self.events.insert(Events::MEMBER);
+            self.lifecycle.tell(Events::MEMBER);
             self.narrow(now);
         }
     }
 
     /// What all members together have said now: of what has arrived, of windows, of requests.
     fn settle_group(&mut self, now: Time) {
-        let State::Open = self.state else { return };
+        let State::Open = self.lifecycle.state() else { return };
         let Some(group) = &mut self.group else { return };
         if group.members.is_too_few() {
             return self.give_up(Input::GivenUp, End::TooFewMembers);
@@ -264,7 +259,7 @@ impl Context {
             }
             let answered = delivered.filter(|_| is_delivery_new);
             if answered.is_some_and(|echo| self.requests.handle_echo(now, echo).is_delivered) {
-                self.events.insert(Events::DELIVERED);
+                self.lifecycle.tell(Events::DELIVERED);
             }
             self.watch_window(now);
             self.tell_room();
@@ -306,7 +301,7 @@ impl Context {
     /// A handshake has come to its last turn: who has not answered does not hold up the rest.
     pub(super) fn drop_the_silent(&mut self, now: Time) {
         let Some(group) = &mut self.group else { return };
-        if self.state == State::Opening {
+        if self.lifecycle.state() == State::Opening {
             return self.give_up(Input::GivenUp, End::TooFewMembers);
         }
         let silent = group.members.behind(self.requests.sync());
@@ -325,7 +320,7 @@ impl Context {
         let members = &mut self.group.as_mut()?.members;
         let event = members.pop_event();
         if members.has_events() {
-            self.events.insert(Events::MEMBER);
+            self.lifecycle.tell(Events::MEMBER);
         }
         event
     }
@@ -340,7 +335,7 @@ impl Context {
         if let Some(group) = &mut self.group {
             group.members.part_all();
             if group.members.has_events() {
-                self.events.insert(Events::MEMBER);
+                self.lifecycle.tell(Events::MEMBER);
             }
         }
     }

@@ -14,7 +14,7 @@ impl Context {
         now: Time,
         into: &mut Vec<u8>,
     ) -> Option<SocketAddr> {
-        if self.requests.is_due() && self.state == State::Open {
+        if self.requests.is_due() && self.lifecycle.state() == State::Open {
             let sync = self.requests.ask_each(now, self.sender.next());
             if let Some(group) = &mut self.group {
                 group.members.ask_those_behind(sync);
@@ -23,7 +23,7 @@ impl Context {
         if let Some(to) = self.poll_member(into) {
             return Some(to);
         }
-        let is_one = match self.state {
+        let is_one = match self.lifecycle.state() {
             State::Opening => self.poll_gathering(now, into),
             State::Open => self.poll_to_all(now, into),
             _ => false,
