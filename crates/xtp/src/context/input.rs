@@ -7,15 +7,14 @@ use crate::sender::Report;
 use crate::serial::is_newer;
 use crate::table::{Act, Input, State};
 use crate::wire::{
-    Body, Code, Control, Diagnostic, Header, Key, Options, Payload, Reason, Service, Spans, Traffic,
+    Body, Code, Control, Diagnostic, Header, Options, Payload, Reason, Service, Spans, Traffic,
 };
 use dacapo_base::Time;
 
 impl Context {
     /// Takes a packet that the table lets it take; `len` is its length in bytes.
     pub fn take(&mut self, now: Time, header: &Header, body: &Body<'_>, len: usize) {
-        self.proof.received = self.proof.received.saturating_add(len as u64);
-        self.proof.is_proven |= header.key.is_returned();
+        self.addressing.handle_received(len, header.key);
         let input = Input::of_packet(header, body);
         let Some((next, act)) = self.lifecycle.step(input) else { return };
         if self.group.is_some() {
@@ -75,21 +74,13 @@ impl Context {
             Body::Cntl(control) => self.take_status(now, header, control, None),
             Body::Ecntl(control, spans) => self.take_status(now, header, control, Some(*spans)),
             Body::Tcntl(traffic_control, traffic) => {
-                self.learn_key(traffic_control.xkey);
+                self.addressing.handle_xkey(traffic_control.xkey);
                 if let Some(limits) = traffic.limits {
                     self.adopt(now, limits);
                 }
                 self.take_status(now, header, &traffic_control.control, None)
             }
             Body::Join(_) | Body::Jcntl(..) | Body::Diag(_) => header.seq,
-        }
-    }
-
-    fn learn_key(&mut self, xkey: u64) {
-        let key = Key::returned(xkey);
-        if self.is_initiator && self.known_as.is_none() && key.value() != 0 {
-            self.peer_key = key;
-            self.known_as = Some(key.value());
         }
     }
 
@@ -151,7 +142,7 @@ impl Context {
             self.lifecycle.tell(Events::READABLE);
         }
         let answer = self.requests.handle_echo(now, control.echo);
-        self.proof.is_proven |= answer.up_to.is_some();
+        self.addressing.handle_proof(answer.up_to.is_some());
         let report = Report {
             control: *control,
             spans,
@@ -247,7 +238,7 @@ impl Context {
 
     /// Status is due; that of a transaction waits for the response, which says the same.
     pub(super) fn reply_closing(&mut self, now: Time) {
-        let waits = self.service == Service::Transaction && !self.is_initiator;
+        let waits = self.service == Service::Transaction && !self.addressing.is_initiator();
         if waits && !self.sender.is_finished() && !self.is_rclose_received {
             let at = now + self.response_wait;
             self.replies.status_at.get_or_insert(at);

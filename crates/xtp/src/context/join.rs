@@ -10,14 +10,13 @@
 //! to all is answered within a slot, at a time of this member's own, so that answers of many do not
 //! come at once.
 
-use super::{Context, Lifecycle, write};
+use super::{Addressing, Context, Lifecycle, write};
 use crate::config::Config;
 use crate::group::Join;
 use crate::serial::is_at_least;
 use crate::table::{Input, State};
 use crate::wire::{
-    Address, AddressSegment, Body, Control, Format, HEADER_LEN, Header, Key, Options, Service,
-    TrafficControl,
+    Body, Control, Format, HEADER_LEN, Header, Key, Options, Service, TrafficControl,
 };
 use dacapo_base::Time;
 use std::net::SocketAddr;
@@ -45,13 +44,9 @@ impl Context {
     /// The end that asks to join; `salt` is any number, another for each member.
     pub fn joining(now: Time, config: &Config, join: &Join, key: u64, numbers: (u32, u32)) -> Self {
         let (sync, salt) = numbers;
-        let keys = (key, Key::own(0));
-        let mut context = Self::new(now, config, join.mode, join.peer, keys, sync);
-        let (destination, source) = join.ends;
-        let address = Address::Internet { destination, source };
-        context.address = AddressSegment { domain: 0, address };
-        context.lifecycle = Lifecycle::begun(Input::UserJoins);
-        context.proof.is_proven = true;
+        let addressing = Addressing::joining(join.peer, key, join.ends);
+        let lifecycle = Lifecycle::begun(Input::UserJoins);
+        let mut context = Self::new(now, config, join.mode, addressing, lifecycle, sync);
         context.become_member(config, salt);
         if let Some(membership) = &mut context.membership {
             let is_known = !join.peer.ip().is_multicast();
@@ -74,11 +69,8 @@ impl Context {
 
     /// The group that is to be joined, while its transmitter is not known.
     pub fn awaited(&self) -> Option<SocketAddr> {
-        let is_awaited = self.membership.is_some() && self.known_as.is_none();
-        match self.address.address {
-            Address::Internet { destination, .. } if is_awaited => Some(destination),
-            _ => None,
-        }
+        let is_awaited = self.membership.is_some() && self.addressing.known_as().is_none();
+        self.addressing.destination().filter(|_| is_awaited)
     }
 
     /// Whether an invitation from there is one that was asked for.
@@ -89,9 +81,7 @@ impl Context {
 
     /// The transmitter of the group is known from its FIRST.
     pub fn follow(&mut self, from: SocketAddr, header: &Header) {
-        self.peer = from;
-        self.known_as = Some(header.key.value());
-        self.peer_key = Key::returned(header.key.value());
+        self.addressing.follow(from, header.key);
     }
 
     /// What went to all is answered later than what went to this member.
@@ -118,7 +108,7 @@ impl Context {
         match body {
             Body::First(segment, ..) => {
                 if self.lifecycle.state() == State::Listening {
-                    self.address = returned(segment);
+                    self.addressing.handle_invitation(segment);
                     self.lifecycle.enter(Input::Invitation);
                 }
                 self.reply(now);
@@ -131,15 +121,15 @@ impl Context {
     /// An answer of the transmitter: under the key that is known it admits, with another it offers.
     fn take_answer(&mut self, now: Time, header: &Header, said: &TrafficControl) {
         let (echo, key) = (said.control.echo, Key::returned(said.xkey));
-        self.proof.is_proven = true;
+        self.addressing.handle_proof(true);
         self.requests.handle_echo(now, echo);
         let Some(membership) = &mut self.membership else { return };
         let is_answer = membership.asked.is_some_and(|asked| is_at_least(echo, asked));
         if !is_answer || key.value() == 0 {
             return;
         }
-        if key != self.peer_key {
-            (self.peer_key, membership.asked, membership.asked_count) = (key, None, 0);
+        if self.addressing.handle_offer(key) {
+            (membership.asked, membership.asked_count) = (None, 0);
             return self.reply(now);
         }
         self.admit(now, header);
@@ -161,15 +151,14 @@ impl Context {
     /// JCNTL, when it is time.
     pub(super) fn poll_joining(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
         let is_asked = self.replies.status_at.is_some_and(|at| at <= now);
-        if !(is_asked || self.requests.is_due()) || !self.affords(self.join_len()) {
+        if !(is_asked || self.requests.is_due()) || !self.addressing.affords(self.join_len()) {
             return false;
         }
         self.replies.status_at = None;
         let sync = self.requests.ask(now, 0, false);
         if let Some(membership) = &mut self.membership {
-            if let (Some(known), ASKED_MAX..) = (self.known_as, membership.asked_count) {
-                // The offer may have been forgotten.
-                self.peer_key = Key::returned(known);
+            // The offer may have been forgotten.
+            if membership.asked_count >= ASKED_MAX && self.addressing.forget_offer() {
                 (membership.asked, membership.asked_count) = (None, 0);
             }
             membership.asked.get_or_insert(sync);
@@ -180,35 +169,23 @@ impl Context {
             | Options::SORT.when(self.sort.is_some())
             | Options::RES.when(self.mode.reserve);
         let sort = self.sort.unwrap_or(0);
-        let header = Header { options, sync, sort, ..Header::new(self.peer_key, Format::Jcntl) };
+        let header = Header {
+            options,
+            sync,
+            sort,
+            ..Header::new(self.addressing.peer_key(), Format::Jcntl)
+        };
         let (rseq, alloc) = (self.receiver.rseq(), self.receiver.alloc());
         let control = Control { rseq, alloc, echo: self.replies.echo };
-        let control = TrafficControl { control, xkey: self.own_key };
-        write(&header, &Body::Jcntl(control, self.address, self.traffic()), into)
+        let control = TrafficControl { control, xkey: self.addressing.own_key() };
+        write(&header, &Body::Jcntl(control, *self.addressing.segment(), self.traffic()), into)
     }
 
     fn join_len(&self) -> usize {
-        HEADER_LEN + TrafficControl::LEN + self.address.len() + self.traffic().len()
+        HEADER_LEN + TrafficControl::LEN + self.addressing.segment().len() + self.traffic().len()
     }
 
     pub(super) fn affords_joining(&self) -> bool {
-        self.affords(self.join_len())
+        self.addressing.affords(self.join_len())
     }
-}
-
-/// The ends as a member names them: the group, and itself, whose host it leaves to the network
-/// below.
-fn returned(segment: &AddressSegment) -> AddressSegment {
-    let address = match segment.address {
-        Address::Internet { destination, .. } => {
-            let host: std::net::IpAddr = if destination.is_ipv4() {
-                std::net::Ipv4Addr::UNSPECIFIED.into()
-            } else {
-                std::net::Ipv6Addr::UNSPECIFIED.into()
-            };
-            Address::Internet { destination, source: SocketAddr::new(host, destination.port()) }
-        }
-        Address::Null => Address::Null,
-    };
-    AddressSegment { domain: 0, address }
 }

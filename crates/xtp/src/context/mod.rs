@@ -12,6 +12,7 @@
 //! three times what came from there; status is asked for with every packet after which nothing more
 //! can go, so a sender never waits for nothing.
 
+mod addressing;
 mod close;
 mod group;
 mod input;
@@ -21,6 +22,7 @@ mod lifecycle;
 mod output;
 mod user;
 
+use addressing::Addressing;
 use length::Length;
 use lifecycle::Lifecycle;
 use output::write;
@@ -33,10 +35,7 @@ use crate::receiver::Receiver;
 use crate::requests::{Alarm, Requests};
 use crate::sender::Sender;
 use crate::table::{Input, State};
-use crate::wire::{
-    Address, AddressSegment, Code, HEADER_LEN, Header, Key, Limits, Options, Reason, Service,
-    Traffic,
-};
+use crate::wire::{Code, HEADER_LEN, Header, Limits, Options, Reason, Service, Traffic};
 use dacapo_base::Time;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -45,18 +44,8 @@ use std::time::Duration;
 /// Status is asked for after so many bytes at the latest, a quarter of a megabyte, however wide the
 /// window: what was lost when it was sent again is known only by what is answered after that.
 const ASK_LEN_MAX: usize = 256 << 10;
-/// How many times the bytes of a peer are sent back before it has shown its address.
-const UNPROVEN_FACTOR: u64 = 3;
 /// The most requests for delivery that are remembered; of more the oldest is forgotten.
 const DELIVERIES_MAX: usize = 16;
-
-/// What a peer has shown of its address.
-#[derive(Clone, Copy, Debug)]
-struct Proof {
-    is_proven: bool,
-    received: u64,
-    sent: u64,
-}
 
 /// What is to be answered.
 #[derive(Debug, Default)]
@@ -94,16 +83,9 @@ struct Wants {
 #[derive(Debug)]
 pub struct Context {
     lifecycle: Lifecycle,
-    pub peer: SocketAddr,
-    pub own_key: u64,
-    /// What stands in the header of what is sent.
-    pub peer_key: Key,
-    /// The peer's own key, under which it may send: known from its FIRST, or from an `xkey`.
-    pub known_as: Option<u64>,
-    is_initiator: bool,
+    addressing: Addressing,
     pub service: Service,
     pub sort: Option<u16>,
-    address: AddressSegment,
     mode: Mode,
     /// What the peer has said of its own, or of all members the narrowest.
     their_limits: Limits,
@@ -128,7 +110,6 @@ pub struct Context {
     deliveries: VecDeque<u64>,
     replies: Replies,
     wants: Wants,
-    proof: Proof,
     /// Packets with a tag that had no room and are not sent again.
     pub refused: u64,
     response_wait: Duration,
@@ -141,22 +122,15 @@ pub struct Context {
 impl Context {
     /// The end that opens.
     pub fn opening(now: Time, config: &Config, open: &Open, key: u64, sync: u32) -> Self {
-        let address = open.ends.map_or(Address::Null, |(destination, source)| Address::Internet {
-            destination,
-            source,
-        });
-        let address = AddressSegment { domain: 0, address };
-        let mut context = Self::new(now, config, open.mode, open.peer, (key, Key::own(key)), sync);
-        context.address = address;
+        let addressing = Addressing::opening(open.peer, key, open.ends);
+        let lifecycle = Lifecycle::begun(Input::UserOpens);
+        let mut context = Self::new(now, config, open.mode, addressing, lifecycle, sync);
         context.service = open.service;
-        context.lifecycle = Lifecycle::begun(Input::UserOpens);
         context.wants.first = true;
-        context.is_initiator = true;
         if context.is_quiet() {
             context.sender.confirm();
             context.receiver.stop();
         }
-        context.proof.is_proven = true;
         context
     }
 
@@ -168,13 +142,12 @@ impl Context {
         (peer, header): (SocketAddr, &Header),
         (key, sync): (u64, u32),
     ) -> Self {
-        let peer_key = Key::returned(header.key.value());
-        let mut context = Self::new(now, config, mode, peer, (key, peer_key), sync);
-        context.known_as = Some(header.key.value());
+        let addressing = Addressing::accepting(peer, key, header.key);
+        let lifecycle = Lifecycle::new(State::Listening);
+        let mut context = Self::new(now, config, mode, addressing, lifecycle, sync);
         context.receiver = Self::receiver_from(header.seq, config, mode);
         context.replies.edge = header.options.has(Options::EDGE);
         context.replies.edge_sync = Some(header.sync);
-        context.lifecycle = Lifecycle::new(State::Listening);
         context.lifecycle.tell(Events::INCOMING);
         context
     }
@@ -188,8 +161,8 @@ impl Context {
         now: Time,
         config: &Config,
         mode: Mode,
-        peer: SocketAddr,
-        (own_key, peer_key): (u64, Key),
+        addressing: Addressing,
+        lifecycle: Lifecycle,
         sync: u32,
     ) -> Self {
         let sender = Sender::new(
@@ -199,15 +172,10 @@ impl Context {
             mode.without_window,
         );
         Self {
-            lifecycle: Lifecycle::new(State::Quiescent),
-            peer,
-            own_key,
-            peer_key,
-            known_as: None,
-            is_initiator: false,
+            lifecycle,
+            addressing,
             service: Service::Unspecified,
             sort: mode.sort,
-            address: AddressSegment { domain: 0, address: Address::Null },
             mode,
             their_limits: Limits::default(),
             sender,
@@ -228,7 +196,6 @@ impl Context {
             deliveries: VecDeque::new(),
             replies: Replies::default(),
             wants: Wants::default(),
-            proof: Proof { is_proven: false, received: 0, sent: 0 },
             refused: 0,
             response_wait: config.timers.response_wait,
             group: None,
@@ -277,7 +244,7 @@ impl Context {
 
     /// Whoever only hears is over after a silence; whoever is never answered waits for nothing.
     fn quiet_deadline(&self) -> Time {
-        if self.is_initiator { Time::NEVER } else { self.requests.silence_ends() }
+        if self.addressing.is_initiator() { Time::NEVER } else { self.requests.silence_ends() }
     }
 
     /// Time goes on.
@@ -344,6 +311,11 @@ impl Context {
             self.sender.stop();
             self.flush_timer.clear();
         }
+    }
+
+    /// Where the peer is, and keys.
+    pub const fn addressing(&self) -> &Addressing {
+        &self.addressing
     }
 
     /// State, end and events.

@@ -1,7 +1,7 @@
 //! What a context sends, in the order in which it does.
 
+use super::Context;
 use super::length::{DATA_LEN_MIN, SPANS_AT};
-use super::{Context, UNPROVEN_FACTOR};
 use crate::event::End;
 use crate::sender::Piece;
 use crate::table::{Input, State};
@@ -23,7 +23,7 @@ impl Context {
         let start = into.len();
         self.credit_at = Time::NEVER;
         if self.lifecycle.is_end_due() && self.may_close(now) {
-            return self.say_end(into).then_some(self.peer);
+            return self.say_end(into).then_some(self.addressing.peer());
         }
         if self.group.is_some() {
             return self.poll_group(now, into);
@@ -34,22 +34,16 @@ impl Context {
             State::Open => self.poll_open(now, into),
             _ => false,
         };
-        let len = into.len().saturating_sub(start);
-        self.proof.sent = self.proof.sent.saturating_add(len as u64);
+        self.addressing.handle_sent(into.len().saturating_sub(start));
         // What is not kept for sending again makes room as it leaves.
         self.tell_room();
-        is_one.then_some(self.peer)
+        is_one.then_some(self.addressing.peer())
     }
 
     /// The last word of a member of a group keeps to its slot, as others do.
     fn may_close(&self, now: Time) -> bool {
         let is_early = self.replies.status_at.is_some_and(|at| at > now);
         self.lifecycle.state().is_live() && !(self.membership.is_some() && is_early)
-    }
-
-    pub(super) fn affords(&self, len: usize) -> bool {
-        let most = self.proof.received.saturating_mul(UNPROVEN_FACTOR);
-        self.proof.is_proven || self.proof.sent.saturating_add(len as u64) <= most
     }
 
     fn poll_opening(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
@@ -65,16 +59,16 @@ impl Context {
             // Whoever hears a datagram or a group says nothing.
             return false;
         }
-        if !self.affords(CNTL_LEN) {
+        if !self.addressing.affords(CNTL_LEN) {
             return false;
         }
         if let Some((code, reason)) = self.replies.remark.take() {
             let diagnostic = Diagnostic { code, reason, message: b"" };
             let body = Body::Diag(diagnostic);
-            return write(&Header::new(self.peer_key, Format::Diag), &body, into);
+            return write(&Header::new(self.addressing.peer_key(), Format::Diag), &body, into);
         }
         let is_asked = self.requests.is_due() || self.wants.is_traffic_due;
-        if is_asked && self.affords(CONTROL_LEN) {
+        if is_asked && self.addressing.affords(CONTROL_LEN) {
             return self.send_request(now, Options::SREQ, into);
         }
         let is_due = self.replies.status_at.is_some_and(|at| at <= now);
@@ -99,7 +93,7 @@ impl Context {
         packet_end: u64,
     ) -> Header {
         Header {
-            key: self.peer_key,
+            key: self.addressing.peer_key(),
             options: options
                 | Options::SORT.when(self.sort.is_some())
                 | Options::MULTI.when(self.service.is_to_group())
@@ -134,7 +128,7 @@ impl Context {
     }
 
     fn traffic_control(&mut self) -> Body<'static> {
-        let control = TrafficControl { control: self.control(), xkey: self.own_key };
+        let control = TrafficControl { control: self.control(), xkey: self.addressing.own_key() };
         Body::Tcntl(control, self.traffic())
     }
 
@@ -143,7 +137,7 @@ impl Context {
         let is_shorter = self.length.shorten_unanswered(self.requests.turns());
         self.ask_for_length(is_shorter);
         let traffic = self.traffic();
-        let fixed = HEADER_LEN + TAG_LEN + self.address.len() + traffic.len();
+        let fixed = HEADER_LEN + TAG_LEN + self.addressing.segment().len() + traffic.len();
         let is_again = self.sender.next() > 0 || self.requests.is_in_handshake();
         let piece = self.sender.peek_first(self.length.first_room(fixed, is_again));
         self.length.handle_first(piece.len);
@@ -161,7 +155,7 @@ impl Context {
         let header = self.header(Format::First, options, piece.seq, end);
         self.is_wclose_told |= header.options.has(Options::WCLOSE);
         let mut writer = Writer::begin(&header, into);
-        self.address.emit(writer.bytes());
+        self.addressing.segment().emit(writer.bytes());
         traffic.emit(writer.bytes());
         writer.bytes().extend_from_slice(piece.tag.as_ref().map_or(&[], |tag| &tag[..]));
         self.sender.copy(&piece, writer.bytes());
@@ -192,7 +186,8 @@ impl Context {
             // Nobody has heard of this end.
             return false;
         }
-        if !self.affords(CNTL_LEN) || self.is_quiet() && !self.is_initiator {
+        if !self.addressing.affords(CNTL_LEN) || self.is_quiet() && !self.addressing.is_initiator()
+        {
             return false;
         }
         let control = self.control();
@@ -252,7 +247,7 @@ impl Context {
                 CNTL_LEN
             }
         };
-        self.proof.is_proven || self.affords(len())
+        self.addressing.is_proven() || self.addressing.affords(len())
     }
 
     fn lacks(&self) -> bool {
@@ -263,7 +258,7 @@ impl Context {
     pub(super) fn send_data(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
         let piece = self.sender.peek(self.length.data_max());
         let Some(piece) = piece else { return self.send_empty_end(now, into) };
-        if !self.affords(HEADER_LEN + TAG_LEN + piece.len) {
+        if !self.addressing.affords(HEADER_LEN + TAG_LEN + piece.len) {
             return self.ask_for_proof(now, into);
         }
         let Some(piece) = self.within_credit(now, piece) else {
@@ -288,7 +283,7 @@ impl Context {
 
     /// A peer that has not shown that it gets what is sent to it is asked for any answer.
     fn ask_for_proof(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
-        if self.requests.is_waiting() || !self.affords(CONTROL_LEN) {
+        if self.requests.is_waiting() || !self.addressing.affords(CONTROL_LEN) {
             return false;
         }
         self.send_request(now, Options::SREQ, into)

@@ -170,7 +170,7 @@ impl Engine {
     /// A context is over, or nobody's any more: nobody asks for its group.
     pub(super) fn forget_group(&mut self, slot: u32) {
         let Some(context) = self.context_ref(slot) else { return };
-        let destination = match context.destination() {
+        let destination = match context.addressing().destination() {
             Some(destination) if context.is_in_group() => destination,
             _ => return,
         };

@@ -86,10 +86,10 @@ impl Engine {
             (Act::Take | Act::Leave, Some(slot)) => {
                 self.counters.taken = self.counters.taken.saturating_add(1);
                 let Some(context) = self.context_at(slot) else { return };
-                let known_as = context.known_as;
+                let known_as = context.addressing().known_as();
                 context.take(now, header, body, *len);
                 let refused = std::mem::take(&mut context.refused);
-                if context.known_as != known_as {
+                if context.addressing().known_as() != known_as {
                     self.learn(slot);
                 }
                 self.counters.no_room = self.counters.no_room.saturating_add(refused);
@@ -112,7 +112,7 @@ impl Engine {
     /// A peer whose own key has become known may send under it, as diagnostics do.
     pub(super) fn learn(&mut self, slot: u32) {
         let Some(context) = self.context_at(slot) else { return };
-        let (peer, known_as) = (context.peer, context.known_as);
+        let (peer, known_as) = (context.addressing().peer(), context.addressing().known_as());
         if let Some(key) = known_as {
             self.by_peer.entry((peer, key)).or_insert(slot);
         }
@@ -250,7 +250,7 @@ impl Engine {
         if self.context_count() >= self.config.contexts_max {
             return None;
         }
-        let own_key = context.own_key;
+        let own_key = context.addressing().own_key();
         let context = Some(Box::new(context));
         let slot = match self.free.pop() {
             Some(slot) => {

@@ -223,7 +223,7 @@ impl Engine {
         if self.held.is_empty() {
             return false;
         }
-        let peer = self.context_ref(slot).map(|context| context.peer);
+        let peer = self.context_ref(slot).map(|context| context.addressing().peer());
         peer.is_some_and(|peer| self.held.makes_wait(peer, slot))
     }
 
@@ -327,10 +327,14 @@ impl Engine {
         self.bury_parted(now, slot);
         self.forget_group(slot);
         let Some(context) = self.context_at(slot) else { return };
-        let (own_key, peer, known_as) = (context.own_key, context.peer, context.known_as);
+        let (own_key, peer, known_as) = (
+            context.addressing().own_key(),
+            context.addressing().peer(),
+            context.addressing().known_as(),
+        );
         let (seq, rseq) = context.last_numbers();
         let (key, is_complete) =
-            (context.peer_key, context.lifecycle().end() == Some(End::Complete));
+            (context.addressing().peer_key(), context.lifecycle().end() == Some(End::Complete));
         let gone = Gone { peer, own_key, known_as, key, seq, rseq, is_complete };
         context.let_go();
         let config = self.config;

@@ -27,7 +27,8 @@ impl Engine {
     /// [`UserError::Released`].
     pub fn status(&mut self, id: ContextId) -> Result<Status, UserError> {
         let context = self.context(id)?;
-        let (peer, service, lifecycle) = (context.peer, context.service, context.lifecycle());
+        let (peer, service, lifecycle) =
+            (context.addressing().peer(), context.service, context.lifecycle());
         let is_open = lifecycle.state() == State::Open;
         Ok(Status { peer, service, is_open, end: lifecycle.end() })
     }

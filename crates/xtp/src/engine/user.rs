@@ -245,7 +245,7 @@ impl Engine {
     /// [`UserError::Released`].
     pub fn release(&mut self, now: Time, id: ContextId) -> Result<(), UserError> {
         let context = self.context(id)?;
-        let (peer, mut last) = (context.peer, Vec::new());
+        let (peer, mut last) = (context.addressing().peer(), Vec::new());
         context.abort();
         if context.poll_last(&mut last) {
             self.push_answer(peer, last);

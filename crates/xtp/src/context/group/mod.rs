@@ -22,7 +22,7 @@ use crate::rate::smaller;
 use crate::sender::Report;
 use crate::table::{Input, State};
 use crate::wire::{
-    Address, Body, Code, Control, Diagnostic, Header, Key, Limits, Options, Spans, TrafficControl,
+    Body, Code, Control, Diagnostic, Header, Key, Limits, Options, Spans, TrafficControl,
 };
 use dacapo_base::Time;
 use std::net::SocketAddr;
@@ -60,9 +60,9 @@ impl Context {
     pub fn expects(&self, key: Key, from: SocketAddr) -> bool {
         match &self.group {
             // Anybody may ask to join.
-            Some(_) if key.value() == self.own_key || key == Key::own(0) => true,
+            Some(_) if key.value() == self.addressing.own_key() || key == Key::own(0) => true,
             Some(group) => group.members.address_of(key.value()) == Some(from),
-            None => self.peer == from,
+            None => self.addressing.peer() == from,
         }
     }
 
@@ -71,7 +71,7 @@ impl Context {
     pub fn understands(&self, input: Input, key: Key) -> bool {
         match (input, &self.group) {
             (Input::Join, _) => self.is_in_group(),
-            (_, Some(_)) => key.value() != self.own_key,
+            (_, Some(_)) => key.value() != self.addressing.own_key(),
             _ => true,
         }
     }
@@ -84,14 +84,6 @@ impl Context {
     /// Whether it transmits to one.
     pub const fn is_transmitter(&self) -> bool {
         self.group.is_some()
-    }
-
-    /// Whom the association was opened with, as XTP names it.
-    pub const fn destination(&self) -> Option<SocketAddr> {
-        match self.address.address {
-            Address::Internet { destination, .. } => Some(destination),
-            Address::Null => None,
-        }
     }
 
     /// The members, where this is the transmitter of a reliable group.
@@ -113,7 +105,7 @@ impl Context {
         let is_over = is_sent || self.lifecycle.end().is_some();
         let Some(group) = &mut self.group else { return Admission::Refused };
         let (offered, key) = (header.key.value(), Key::own(asks.xkey).value());
-        if offered == self.own_key {
+        if offered == self.addressing.own_key() {
             let candidate = Candidate { address: from, key, asked: header.sync };
             return group.members.handle_request(drawn, candidate, key != 0 && !is_over);
         }

@@ -31,7 +31,7 @@ impl Context {
         if !is_one {
             self.watch_members(now);
         }
-        is_one.then_some(self.peer)
+        is_one.then_some(self.addressing.peer())
     }
 
     fn poll_gathering(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
@@ -59,7 +59,7 @@ impl Context {
     pub fn invite(&mut self, into: &mut Vec<u8>) -> bool {
         let next = self.sender.next();
         let header = self.header(Format::First, self.data_options() | Options::SREQ, next, next);
-        let body = Body::First(self.address, self.traffic(), Payload::default());
+        let body = Body::First(*self.addressing.segment(), self.traffic(), Payload::default());
         write(&header, &body, into)
     }
 
@@ -95,7 +95,11 @@ impl Context {
 
     fn join_control(&self, offered: u64, echo: u32) -> Body<'static> {
         let control = Control { rseq: 0, alloc: 0, echo };
-        Body::Jcntl(TrafficControl { control, xkey: offered }, self.address, self.traffic())
+        Body::Jcntl(
+            TrafficControl { control, xkey: offered },
+            *self.addressing.segment(),
+            self.traffic(),
+        )
     }
 
     fn word(&self, options: Options, to: &Entry) -> (SocketAddr, Header, Body<'static>) {
