@@ -35,7 +35,7 @@ impl Context {
     pub(super) fn take_close(&mut self, now: Time, options: Options, packet_end: u64) {
         if options.has(Options::WCLOSE) {
             if !self.receiver.set_end(packet_end) {
-                self.remark(Code::PROTOCOL_ERROR, Reason::UNSPECIFIED);
+                self.replies.remark(Code::PROTOCOL_ERROR, Reason::UNSPECIFIED);
             } else if options.has(Options::NOERR) || self.peer_is_lossy {
                 self.receiver.skip_to(packet_end);
             }
@@ -49,7 +49,7 @@ impl Context {
         if self.is_reader_closed() && !self.is_rclose_told {
             self.is_rclose_told = true;
             self.lifecycle.tell(Events::READABLE);
-            self.reply_closing(now);
+            self.replies.reply_closing(now, self.waits_for_response());
         }
         if self.is_over() {
             self.give_up(Input::BothClosed, End::Complete);
@@ -80,7 +80,7 @@ impl Context {
     pub fn let_go(&mut self) {
         self.sender.stop();
         self.requests.clear();
-        self.replies.status_at = None;
+        self.replies.clear_status();
         self.lifecycle.let_go();
     }
 }

@@ -1,6 +1,6 @@
 //! What a packet does to a context.
 
-use super::{Context, DELIVERIES_MAX};
+use super::Context;
 use crate::arrival::Arrival;
 use crate::event::{End, Events};
 use crate::sender::Report;
@@ -10,6 +10,7 @@ use crate::wire::{
     Body, Code, Control, Diagnostic, Header, Options, Payload, Reason, Service, Spans, Traffic,
 };
 use dacapo_base::Time;
+use std::time::Duration;
 
 impl Context {
     /// Takes a packet that the table lets it take; `len` is its length in bytes.
@@ -24,7 +25,8 @@ impl Context {
             return self.take_diagnostic(now, header, diagnostic, act);
         }
         self.requests.handle_sign_of_life(now);
-        self.set_delay(header);
+        let delay = self.membership.as_ref().map_or(Duration::ZERO, |it| it.delay(header));
+        self.replies.set_delay(delay);
         if next == State::Joining || self.lifecycle.state() == State::Joining {
             if act == Act::Leave {
                 // The transmitter let go before this end was a member, or said no.
@@ -35,7 +37,7 @@ impl Context {
         } else {
             self.take_open(now, header, body, (input, act));
         }
-        self.clear_delay();
+        self.replies.set_delay(Duration::ZERO);
     }
 
     fn take_open(
@@ -91,7 +93,7 @@ impl Context {
                 self.adopt(now, limits);
             }
         }
-        self.replies.is_traffic_due |= header.options.has_any(Options::SREQ | Options::DREQ);
+        self.replies.handle_first(header.options);
     }
 
     /// An empty message can only be carried by the packet that opens, which is sent until it is
@@ -115,7 +117,7 @@ impl Context {
             is_unbounded: options.has(Options::NOFLOW),
         });
         if outcome.is_violation {
-            self.remark(Code::PROTOCOL_ERROR, Reason::UNSPECIFIED);
+            self.replies.remark(Code::PROTOCOL_ERROR, Reason::UNSPECIFIED);
         }
         if outcome.is_readable {
             self.lifecycle.tell(Events::READABLE);
@@ -124,7 +126,7 @@ impl Context {
         let is_lost = outcome.is_refused && self.peer_is_lossy;
         self.refused += u64::from(is_lost && payload.tag.is_some());
         if outcome.is_gap_new && options.has(Options::FASTNAK) && !self.peer_is_lossy {
-            self.reply(now);
+            self.replies.reply(now);
         }
         header.seq.saturating_add(payload.data.len() as u64)
     }
@@ -153,7 +155,7 @@ impl Context {
             let is_shorter = self.length.handle_report(&report);
             self.ask_for_length(is_shorter);
         } else {
-            self.remark(Code::PROTOCOL_ERROR, Reason::RETRANSMISSION);
+            self.replies.remark(Code::PROTOCOL_ERROR, Reason::RETRANSMISSION);
         }
         if answer.is_delivered {
             self.lifecycle.tell(Events::DELIVERED);
@@ -171,87 +173,25 @@ impl Context {
     pub(super) fn watch_window(&mut self, now: Time) {
         if !self.sender.is_blocked() {
             self.wants.window_at = None;
-            self.wants.window_wait = std::time::Duration::ZERO;
+            self.wants.window_wait = Duration::ZERO;
         } else if self.wants.window_at.is_none() && !self.requests.is_waiting() {
             let wait = (self.wants.window_wait * 2).max(self.requests.timeout());
-            self.wants.window_wait = wait.min(std::time::Duration::from_secs(60));
+            self.wants.window_wait = wait.min(Duration::from_secs(60));
             self.wants.window_at = Some(now + self.wants.window_wait);
         }
     }
 
     pub(super) fn take_requests(&mut self, now: Time, header: &Header, packet_end: u64) {
-        let options = header.options;
-        let is_changed = header.format.is_information() && self.takes_edge(header);
-        if options.has(Options::SREQ) || is_changed {
-            self.raise_echo(header.sync);
-            if self.service == Service::Transaction && self.receiver.is_complete() {
-                self.reply_closing(now);
-            } else {
-                self.reply(now);
-            }
-        } else if options.has(Options::DREQ) {
-            if self.replies.deliveries.len() >= DELIVERIES_MAX {
-                self.replies.deliveries.pop_front();
-            }
-            self.replies.deliveries.push_back((packet_end, header.sync));
-            self.answer_deliveries(now);
-        }
-    }
-
-    /// Whether EDGE has changed. A packet that comes late shows a value that was given up since
-    /// (decided here), else packets that overtake each other would ask for status one by one.
-    fn takes_edge(&mut self, header: &Header) -> bool {
-        if self.replies.edge_sync.is_some_and(|latest| is_newer(latest, header.sync)) {
-            return false;
-        }
-        self.replies.edge_sync = Some(header.sync);
-        let edge = header.options.has(Options::EDGE);
-        std::mem::replace(&mut self.replies.edge, edge) != edge
-    }
-
-    fn raise_echo(&mut self, sync: u32) {
-        let is_first = self.replies.echo == 0;
-        if is_first || is_newer(sync, self.replies.echo) {
-            self.replies.echo = sync;
-        }
-    }
-
-    /// What has been asked for and is delivered now is answered.
-    pub(super) fn answer_deliveries(&mut self, now: Time) {
+        let waits = self.receiver.is_complete() && self.waits_for_response();
         let receiver = &self.receiver;
-        let Some(at) =
-            self.replies.deliveries.iter().rposition(|(place, _)| receiver.is_delivered(*place))
-        else {
-            return;
-        };
-        let done: Vec<u32> = self.replies.deliveries.drain(..=at).map(|(_, sync)| sync).collect();
-        done.into_iter().for_each(|sync| self.raise_echo(sync));
-        self.reply(now);
+        let is_delivered = |place| receiver.is_delivered(place);
+        self.replies.handle_requests(now, header, packet_end, waits, is_delivered);
     }
 
-    /// Status is due now.
-    pub(super) fn reply(&mut self, now: Time) {
-        let due = now + self.delay();
-        let at = self.replies.status_at.map_or(due, |at| at.min(due));
-        self.replies.status_at = Some(at);
-    }
-
-    /// Status is due; that of a transaction waits for the response, which says the same.
-    pub(super) fn reply_closing(&mut self, now: Time) {
-        let waits = self.service == Service::Transaction && !self.addressing.is_initiator();
-        if waits && !self.sender.is_finished() && !self.is_rclose_received {
-            let at = now + self.response_wait;
-            self.replies.status_at.get_or_insert(at);
-        } else {
-            self.reply(now);
-        }
-    }
-
-    /// A diagnostic is due, once in an association.
-    pub(super) fn remark(&mut self, code: Code, reason: Reason) {
-        if !std::mem::replace(&mut self.replies.has_remarked, true) {
-            self.replies.remark = Some((code, reason));
-        }
+    /// Whether status waits for the response of a transaction, which says the same.
+    pub(super) fn waits_for_response(&self) -> bool {
+        let is_asked = self.service == Service::Transaction && !self.addressing.is_initiator();
+        is_asked && !self.sender.is_finished() && !self.is_rclose_received
     }
 
     fn take_diagnostic(

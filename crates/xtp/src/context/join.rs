@@ -30,14 +30,24 @@ const ASKED_MAX: u32 = 3;
 pub struct Membership {
     slot: Duration,
     salt: u32,
-    /// How long the answer to the packet that is taken waits.
-    delay: Duration,
     /// The first request to join under the key that is known now.
     asked: Option<u32>,
     /// How many there were.
     asked_count: u32,
     /// Whom the transmitter has to be; `None`: whoever answers.
     transmitter: Option<SocketAddr>,
+}
+
+impl Membership {
+    /// What went to all is answered later than what went to this member.
+    pub(super) fn delay(&self, header: &Header) -> Duration {
+        if header.key.is_returned() {
+            return Duration::ZERO;
+        }
+        let mixed = u64::from(self.salt ^ header.sync).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let nanos = (self.slot.as_nanos() * u128::from(mixed >> 32)) >> 32;
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
 }
 
 impl Context {
@@ -52,7 +62,7 @@ impl Context {
             let is_known = !join.peer.ip().is_multicast();
             membership.transmitter = is_known.then_some(join.peer);
         }
-        context.replies.status_at = Some(now);
+        context.replies.reply(now);
         context
     }
 
@@ -61,9 +71,8 @@ impl Context {
         self.service = Service::ReliableMulticast;
         self.sender.stop();
         self.is_wclose_told = true;
-        let (slot, delay) = (config.timers.slot, Duration::ZERO);
-        let membership =
-            Membership { slot, salt, delay, asked: None, asked_count: 0, transmitter: None };
+        let slot = config.timers.slot;
+        let membership = Membership { slot, salt, asked: None, asked_count: 0, transmitter: None };
         self.membership = Some(Box::new(membership));
     }
 
@@ -84,25 +93,6 @@ impl Context {
         self.addressing.follow(from, header.key);
     }
 
-    /// What went to all is answered later than what went to this member.
-    pub(super) fn set_delay(&mut self, header: &Header) {
-        let Some(membership) = &mut self.membership else { return };
-        let mixed = u64::from(membership.salt ^ header.sync).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let nanos = (membership.slot.as_nanos() * u128::from(mixed >> 32)) >> 32;
-        let delay = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        membership.delay = if header.key.is_returned() { Duration::ZERO } else { delay };
-    }
-
-    pub(super) fn clear_delay(&mut self) {
-        if let Some(membership) = &mut self.membership {
-            membership.delay = Duration::ZERO;
-        }
-    }
-
-    pub(super) fn delay(&self) -> Duration {
-        self.membership.as_ref().map_or(Duration::ZERO, |membership| membership.delay)
-    }
-
     /// Takes what leads to membership.
     pub(super) fn take_joining(&mut self, now: Time, header: &Header, body: &Body<'_>) {
         match body {
@@ -111,7 +101,7 @@ impl Context {
                     self.addressing.handle_invitation(segment);
                     self.lifecycle.enter(Input::Invitation);
                 }
-                self.reply(now);
+                self.replies.reply(now);
             }
             Body::Jcntl(said, ..) => self.take_answer(now, header, said),
             _ => {}
@@ -130,7 +120,7 @@ impl Context {
         }
         if self.addressing.handle_offer(key) {
             (membership.asked, membership.asked_count) = (None, 0);
-            return self.reply(now);
+            return self.replies.reply(now);
         }
         self.admit(now, header);
     }
@@ -141,20 +131,19 @@ impl Context {
         }
         self.receiver.restart(header.seq);
         self.requests.clear();
-        self.replies.status_at = None;
-        self.replies.edge = header.options.has(Options::EDGE);
-        self.replies.edge_sync = Some(header.sync);
+        self.replies.clear_status();
+        self.replies.handle_start(header);
         self.take_close(now, header.options, header.seq);
         self.take_requests(now, header, header.seq);
     }
 
     /// JCNTL, when it is time.
     pub(super) fn poll_joining(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
-        let is_asked = self.replies.status_at.is_some_and(|at| at <= now);
+        let is_asked = self.replies.status_at() <= now;
         if !(is_asked || self.requests.is_due()) || !self.addressing.affords(self.join_len()) {
             return false;
         }
-        self.replies.status_at = None;
+        self.replies.clear_status();
         let sync = self.requests.ask(now, 0, false);
         if let Some(membership) = &mut self.membership {
             // The offer may have been forgotten.
@@ -176,7 +165,7 @@ impl Context {
             ..Header::new(self.addressing.peer_key(), Format::Jcntl)
         };
         let (rseq, alloc) = (self.receiver.rseq(), self.receiver.alloc());
-        let control = Control { rseq, alloc, echo: self.replies.echo };
+        let control = Control { rseq, alloc, echo: self.replies.echo() };
         let control = TrafficControl { control, xkey: self.addressing.own_key() };
         write(&header, &Body::Jcntl(control, *self.addressing.segment(), self.traffic()), into)
     }

@@ -20,12 +20,14 @@ mod join;
 mod length;
 mod lifecycle;
 mod output;
+mod replies;
 mod user;
 
 use addressing::Addressing;
 use length::Length;
 use lifecycle::Lifecycle;
 use output::write;
+use replies::Replies;
 
 use crate::config::{Config, Mode, Open};
 use crate::event::{End, Events};
@@ -35,7 +37,7 @@ use crate::receiver::Receiver;
 use crate::requests::{Alarm, Requests};
 use crate::sender::Sender;
 use crate::table::{Input, State};
-use crate::wire::{Code, HEADER_LEN, Header, Limits, Options, Reason, Service, Traffic};
+use crate::wire::{HEADER_LEN, Header, Limits, Service, Traffic};
 use dacapo_base::Time;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -44,27 +46,6 @@ use std::time::Duration;
 /// Status is asked for after so many bytes at the latest, a quarter of a megabyte, however wide the
 /// window: what was lost when it was sent again is known only by what is answered after that.
 const ASK_LEN_MAX: usize = 256 << 10;
-/// The most requests for delivery that are remembered; of more the oldest is forgotten.
-const DELIVERIES_MAX: usize = 16;
-
-/// What is to be answered.
-#[derive(Debug, Default)]
-struct Replies {
-    /// When status goes out.
-    status_at: Option<Time>,
-    /// Whether a TCNTL is to go out.
-    is_traffic_due: bool,
-    /// What was sent last with the request that is answered.
-    echo: u32,
-    edge: bool,
-    /// The `sync` of the packet that showed it.
-    edge_sync: Option<u32>,
-    /// Places that are to be delivered, with the number of the request.
-    deliveries: VecDeque<(u64, u32)>,
-    /// A diagnostic; one in an association.
-    remark: Option<(Code, Reason)>,
-    has_remarked: bool,
-}
 
 /// What is to be asked beyond what data asks.
 #[derive(Debug, Default)]
@@ -112,7 +93,6 @@ pub struct Context {
     wants: Wants,
     /// Packets with a tag that had no room and are not sent again.
     pub refused: u64,
-    response_wait: Duration,
     /// The members, at the transmitter of a reliable group.
     group: Option<Box<group::Group>>,
     /// What a member of a reliable group keeps.
@@ -146,8 +126,7 @@ impl Context {
         let lifecycle = Lifecycle::new(State::Listening);
         let mut context = Self::new(now, config, mode, addressing, lifecycle, sync);
         context.receiver = Self::receiver_from(header.seq, config, mode);
-        context.replies.edge = header.options.has(Options::EDGE);
-        context.replies.edge_sync = Some(header.sync);
+        context.replies.handle_start(header);
         context.lifecycle.tell(Events::INCOMING);
         context
     }
@@ -194,10 +173,9 @@ impl Context {
             wants_room: false,
             flush_timer: FlushTimer::default(),
             deliveries: VecDeque::new(),
-            replies: Replies::default(),
+            replies: Replies::new(config.timers.response_wait),
             wants: Wants::default(),
             refused: 0,
-            response_wait: config.timers.response_wait,
             group: None,
             membership: None,
         }
@@ -288,7 +266,7 @@ impl Context {
             _ => false,
         };
         if may_answer {
-            at = at.min(self.replies.status_at.unwrap_or(Time::NEVER));
+            at = at.min(self.replies.status_at());
         }
         at.min(self.credit_at).min(self.group_deadline())
     }

@@ -42,8 +42,8 @@ impl Context {
 
     /// The last word of a member of a group keeps to its slot, as others do.
     fn may_close(&self, now: Time) -> bool {
-        let is_early = self.replies.status_at.is_some_and(|at| at > now);
-        self.lifecycle.state().is_live() && !(self.membership.is_some() && is_early)
+        let is_early = self.membership.is_some() && self.replies.is_early(now);
+        self.lifecycle.state().is_live() && !is_early
     }
 
     fn poll_opening(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
@@ -62,7 +62,7 @@ impl Context {
         if !self.addressing.affords(CNTL_LEN) {
             return false;
         }
-        if let Some((code, reason)) = self.replies.remark.take() {
+        if let Some((code, reason)) = self.replies.take_remark() {
             let diagnostic = Diagnostic { code, reason, message: b"" };
             let body = Body::Diag(diagnostic);
             return write(&Header::new(self.addressing.peer_key(), Format::Diag), &body, into);
@@ -71,8 +71,7 @@ impl Context {
         if is_asked && self.addressing.affords(CONTROL_LEN) {
             return self.send_request(now, Options::SREQ, into);
         }
-        let is_due = self.replies.status_at.is_some_and(|at| at <= now);
-        if is_due && self.affords_status() {
+        if self.replies.status_at() <= now && self.affords_status() {
             return self.send_status(into);
         }
         if self.requests.is_in_handshake() {
@@ -124,7 +123,7 @@ impl Context {
 
     fn control(&mut self) -> Control {
         let (rseq, alloc) = (self.receiver.rseq(), self.receiver.tell_alloc());
-        Control { rseq, alloc, echo: self.replies.echo }
+        Control { rseq, alloc, echo: self.replies.echo() }
     }
 
     fn traffic_control(&mut self) -> Body<'static> {
@@ -209,21 +208,21 @@ impl Context {
             return write(&self.control_header(Format::Tcntl, option), &body, into);
         }
         let control = self.control();
-        self.replies.status_at = None;
+        self.replies.clear_status();
         write(&self.control_header(Format::Cntl, option), &Body::Cntl(control), into)
     }
 
     /// Status: TCNTL in answer to a FIRST, ECNTL when bytes lack, else CNTL.
     fn send_status(&mut self, into: &mut Vec<u8>) -> bool {
-        if std::mem::take(&mut self.replies.is_traffic_due) {
+        if self.replies.take_traffic() {
             // What lacks is said in a packet of its own.
             if !self.lacks() {
-                self.replies.status_at = None;
+                self.replies.clear_status();
             }
             let body = self.traffic_control();
             return write(&self.control_header(Format::Tcntl, Options::NONE), &body, into);
         }
-        self.replies.status_at = None;
+        self.replies.clear_status();
         let control = self.control();
         if !self.lacks() {
             let header = self.control_header(Format::Cntl, Options::NONE);
@@ -238,7 +237,7 @@ impl Context {
     /// Whether the next status may go to a peer that has not shown its address.
     pub(super) fn affords_status(&self) -> bool {
         let len = || {
-            if self.replies.is_traffic_due {
+            if self.replies.is_traffic_due() {
                 CONTROL_LEN
             } else if self.lacks() {
                 let count = self.receiver.spans().len().min(self.length.spans_max());
@@ -318,7 +317,7 @@ impl Context {
         self.is_rclose_told |= closes.has(Options::RCLOSE);
         if closes.has(Options::RCLOSE) && self.service == Service::Transaction {
             // The response says what status would.
-            self.replies.status_at = None;
+            self.replies.clear_status();
         }
         let mut writer = Writer::begin(&header, into);
         writer.bytes().extend_from_slice(piece.tag.as_ref().map_or(&[], |tag| &tag[..]));

@@ -41,9 +41,10 @@ impl Context {
     pub fn read(&mut self, now: Time, into: &mut [u8]) -> Read {
         let read = self.receiver.read(into);
         if self.lifecycle.state().is_live() {
-            self.answer_deliveries(now);
+            let receiver = &self.receiver;
+            self.replies.handle_delivered(now, |place| receiver.is_delivered(place));
             if self.receiver.has_news_of_window() {
-                self.reply(now);
+                self.replies.reply(now);
             }
         }
         read
@@ -52,7 +53,7 @@ impl Context {
     /// The user has room for more (reservation).
     pub fn post(&mut self, now: Time, len: usize) {
         self.receiver.post(len);
-        self.reply(now);
+        self.replies.reply(now);
     }
 
     /// The user sends no more.
@@ -65,7 +66,7 @@ impl Context {
     pub fn stop_reading(&mut self, now: Time) {
         if !self.receiver.is_stopped() {
             self.receiver.stop();
-            self.reply(now);
+            self.replies.reply(now);
         }
     }
 
