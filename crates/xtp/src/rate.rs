@@ -26,6 +26,8 @@ pub struct Rate {
     credit: i64,
     /// The end of the running period.
     refill: Time,
+    /// When there is credit for what waits for nothing else; else `NEVER`.
+    awaited: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +60,7 @@ impl Rate {
     pub fn new(now: Time, rate: u32, burst: u32) -> Self {
         let limit = Limit::new(rate, burst);
         let period = limit.map_or(Duration::ZERO, |limit| limit.period);
-        Self { limit, credit: burst.into(), refill: now + period }
+        Self { limit, credit: burst.into(), refill: now + period, awaited: Time::NEVER }
     }
 
     /// Replaces the limit, from the end of the running period on.
@@ -96,9 +98,19 @@ impl Rate {
         }
     }
 
-    /// When credit comes next; `NEVER` without a limit.
+    /// Something waits for credit, or, when not, nothing does any more.
+    pub fn wait(&mut self, is_one: bool) {
+        self.awaited = if is_one { self.next_credit() } else { Time::NEVER };
+    }
+
+    /// When there is credit for what waits for nothing else; else `NEVER`.
     #[must_use]
-    pub fn next_credit(&self) -> Time {
+    pub const fn awaited(&self) -> Time {
+        self.awaited
+    }
+
+    /// When credit comes next; `NEVER` without a limit.
+    fn next_credit(&self) -> Time {
         self.limit.map_or(Time::NEVER, |_| self.refill)
     }
 
@@ -188,6 +200,16 @@ mod tests {
         assert_eq!(rate.time_of(1_000), Duration::from_secs(1));
         assert_eq!(rate.time_of(1), Duration::from_millis(100));
         assert_eq!(Rate::new(Time::ZERO, 0, 0).time_of(1_000), Duration::ZERO);
+    }
+
+    #[test]
+    fn credit_is_awaited_until_it_is_not() {
+        let mut rate = Rate::new(Time::ZERO, 1_000, 100);
+        assert_eq!(rate.awaited(), Time::NEVER);
+        rate.wait(true);
+        assert_eq!(rate.awaited(), Time::from_millis(100));
+        rate.wait(false);
+        assert_eq!(rate.awaited(), Time::NEVER);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! is measured without doubt even in a handshake. Smoothed as in RFC 6298, section 2.
 
 use crate::config::Timers;
-use crate::serial::is_at_least;
+use crate::serial::{is_at_least, is_newer};
 use dacapo_base::Time;
 use dacapo_path::RttEstimate;
 use std::collections::VecDeque;
@@ -73,6 +73,11 @@ pub struct Requests {
     handshake: Option<Handshake>,
     rtt: RttEstimate,
     heard: Time,
+    is_first_due: bool,
+    is_delivery_due: bool,
+    is_traffic_due: bool,
+    /// The request with which a new traffic specification went out, while it is not answered.
+    traffic: Option<u32>,
 }
 
 impl Requests {
@@ -80,12 +85,63 @@ impl Requests {
     #[must_use]
     pub fn new(now: Time, timers: Timers, sync: u32) -> Self {
         let (open, rtt) = (VecDeque::new(), RttEstimate::default());
-        Self { timers, sync, open, handshake: None, rtt, heard: now }
+        Self {
+            timers,
+            sync,
+            open,
+            handshake: None,
+            rtt,
+            heard: now,
+            is_first_due: false,
+            is_delivery_due: false,
+            is_traffic_due: false,
+            traffic: None,
+        }
     }
 
     /// From now on a handshake lasts at most so long.
     pub fn set_give_up(&mut self, give_up: Duration) {
         self.timers.give_up = give_up;
+    }
+
+    /// FIRST is to be sent.
+    pub fn want_first(&mut self) {
+        self.is_first_due = true;
+    }
+
+    /// Takes whether FIRST is to be sent: for the first time, or as the request of a handshake.
+    pub fn take_first(&mut self) -> bool {
+        std::mem::take(&mut self.is_first_due) || self.is_due()
+    }
+
+    /// The peer is to be told new limits (TCNTL), where that `is_one`.
+    pub fn want_traffic(&mut self, is_one: bool) {
+        self.is_traffic_due |= is_one;
+    }
+
+    /// New limits are not told: there is nobody whom they concern.
+    pub fn skip_traffic(&mut self) {
+        self.is_traffic_due = false;
+    }
+
+    /// Whether a request goes out by itself: of a handshake, or with new limits.
+    #[must_use]
+    pub fn is_control_due(&self) -> bool {
+        self.is_due() || self.is_traffic_due
+    }
+
+    /// Takes whether delivery is to be asked for anew.
+    pub fn take_delivery(&mut self) -> bool {
+        std::mem::take(&mut self.is_delivery_due)
+    }
+
+    /// A request is sent by itself; true where it goes with new limits, until they are answered.
+    pub fn ask_control(&mut self, now: Time, up_to: u64, is_delivery: bool) -> bool {
+        let is_new = std::mem::take(&mut self.is_traffic_due);
+        let sync = self.ask(now, up_to, is_delivery);
+        let is_traffic = is_new || self.traffic.is_some();
+        self.traffic = is_traffic.then_some(sync);
+        is_traffic
     }
 
     /// The number of the latest request.
@@ -179,6 +235,14 @@ impl Requests {
         self.heard = self.heard.max(now);
     }
 
+    /// Status came: like [`Requests::handle_echo`], and what was not answered is asked anew.
+    pub fn handle_status(&mut self, now: Time, echo: u32) -> Answer {
+        let answer = self.handle_echo(now, echo);
+        self.is_delivery_due |= answer.is_delivery_asked_anew;
+        self.traffic = self.traffic.filter(|sync| is_newer(*sync, echo));
+        answer
+    }
+
     /// An echo came.
     pub fn handle_echo(&mut self, now: Time, echo: u32) -> Answer {
         let found = self.open.iter().find(|request| request.sync == echo).copied();
@@ -209,6 +273,7 @@ impl Requests {
     pub fn clear(&mut self) {
         self.open.clear();
         self.handshake = None;
+        self.is_first_due = false;
     }
 
     /// A handshake begins, unless one runs.

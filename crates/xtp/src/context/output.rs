@@ -2,12 +2,15 @@
 
 use super::Context;
 use super::length::{DATA_LEN_MIN, SPANS_AT};
+use super::outbound::Question;
+use super::role::Role;
 use crate::event::End;
+use crate::members::Due;
 use crate::sender::Piece;
-use crate::table::{Input, State};
+use crate::table::State;
 use crate::wire::{
-    Body, Control, Diagnostic, Format, HEADER_LEN, Header, Options, SPAN_LEN, Service, Span, Spans,
-    TAG_LEN, TrafficControl, Writer,
+    Body, Control, Diagnostic, Format, HEADER_LEN, Header, Key, Options, Payload, SPAN_LEN,
+    Service, Spans, TAG_LEN, TrafficControl, Writer,
 };
 use dacapo_base::Time;
 use std::net::SocketAddr;
@@ -20,16 +23,19 @@ const CNTL_LEN: usize = HEADER_LEN + Control::LEN;
 impl Context {
     /// Appends the next packet to `into` and gives its destination; `None` when there is none now.
     pub fn poll(&mut self, now: Time, into: &mut Vec<u8>) -> Option<SocketAddr> {
-        let start = into.len();
-        self.credit_at = Time::NEVER;
-        if self.lifecycle.is_end_due() && self.may_close(now) {
+        let (start, state) = (into.len(), self.lifecycle.state());
+        self.rate.wait(false);
+        // The last word of a member of a group keeps to its slot, as others do.
+        let is_early = self.role.is_member() && self.replies.is_early(now);
+        if self.lifecycle.is_end_due() && state.is_live() && !is_early {
             return self.say_end(into).then_some(self.addressing.peer());
         }
-        if self.group.is_some() {
+        if self.role.is_transmitter() {
             return self.poll_group(now, into);
         }
-        let is_one = match self.lifecycle.state() {
-            State::Opening => self.poll_opening(now, into),
+        let is_one = match state {
+            State::Opening if self.requests.take_first() => self.send_first(now, into),
+            State::Opening => !self.requests.is_in_handshake() && self.send_data(now, into),
             State::Joining => self.poll_joining(now, into),
             State::Open => self.poll_open(now, into),
             _ => false,
@@ -40,153 +46,129 @@ impl Context {
         is_one.then_some(self.addressing.peer())
     }
 
-    /// The last word of a member of a group keeps to its slot, as others do.
-    fn may_close(&self, now: Time) -> bool {
-        let is_early = self.membership.is_some() && self.replies.is_early(now);
-        self.lifecycle.state().is_live() && !is_early
-    }
-
-    fn poll_opening(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
-        if self.wants.first || self.requests.is_due() {
-            self.wants.first = false;
-            return self.send_first(now, into);
-        }
-        !self.requests.is_in_handshake() && self.send_data(now, into)
-    }
-
     fn poll_open(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
-        if self.is_quiet() {
-            // Whoever hears a datagram or a group says nothing.
-            return false;
-        }
-        if !self.addressing.affords(CNTL_LEN) {
+        // Whoever hears a datagram or a group says nothing.
+        if self.terms.is_quiet() || !self.addressing.affords(CNTL_LEN) {
             return false;
         }
         if let Some((code, reason)) = self.replies.take_remark() {
-            let diagnostic = Diagnostic { code, reason, message: b"" };
-            let body = Body::Diag(diagnostic);
+            let body = Body::Diag(Diagnostic { code, reason, message: b"" });
             return write(&Header::new(self.addressing.peer_key(), Format::Diag), &body, into);
         }
-        let is_asked = self.requests.is_due() || self.wants.is_traffic_due;
-        if is_asked && self.addressing.affords(CONTROL_LEN) {
+        if self.requests.is_control_due() && self.addressing.affords(CONTROL_LEN) {
             return self.send_request(now, Options::SREQ, into);
         }
         if self.replies.status_at() <= now && self.affords_status() {
             return self.send_status(into);
         }
+        self.poll_stream(now, into)
+    }
+
+    /// What goes unless a handshake runs: a request for delivery, or data.
+    fn poll_stream(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
         if self.requests.is_in_handshake() {
             return false;
         }
-        if std::mem::take(&mut self.wants.delivery) {
+        if self.requests.take_delivery() {
             return self.send_request(now, Options::DREQ, into);
         }
         self.send_data(now, into)
     }
 
     /// What every packet of this context says: priority and close bits.
-    pub(super) fn header(
-        &self,
-        format: Format,
-        options: Options,
-        seq: u64,
-        packet_end: u64,
-    ) -> Header {
+    fn header(&self, format: Format, options: Options, seq: u64, packet_end: u64) -> Header {
         Header {
             key: self.addressing.peer_key(),
-            options: options
-                | Options::SORT.when(self.sort.is_some())
-                | Options::MULTI.when(self.service.is_to_group())
-                | self.close_options(packet_end),
+            options: options | self.terms.options() | self.close_options(packet_end),
             format,
-            sort: self.sort.unwrap_or(0),
+            sort: self.terms.sort().unwrap_or(0),
             sync: self.requests.sync(),
             seq,
         }
     }
 
-    /// The options of data, by the user's choice.
-    pub(super) fn data_options(&self) -> Options {
-        Options::NOCHECK.when(self.mode.without_check)
-            | Options::NOERR.when(self.mode.without_repair)
-            | Options::NOFLOW.when(self.mode.without_window)
-            | Options::FASTNAK.when(self.mode.fast_report)
-            | Options::EDGE.when(self.edge)
+    /// RCLOSE, and WCLOSE where the packet ends at the end of the stream.
+    fn close_options(&self, packet_end: u64) -> Options {
+        if self.lifecycle.is_aborting() {
+            // What was not sent never will be: this is no orderly end.
+            return Options::NONE;
+        }
+        let rclose = Options::RCLOSE.when(self.inbound.is_closed());
+        self.outbound.close_options(packet_end) | rclose
     }
 
-    pub(super) fn control_header(&self, format: Format, options: Options) -> Header {
-        let next = self.sender.next();
-        let options = options
-            | Options::RES.when(self.mode.reserve)
-            | Options::NOERR.when(self.mode.without_repair);
-        self.header(format, options | Options::EDGE.when(self.edge), next, next)
+    fn data_options(&self) -> Options {
+        self.terms.data_options() | Options::EDGE.when(self.outbound.edge())
+    }
+
+    fn control_header(&self, format: Format, options: Options) -> Header {
+        let next = self.outbound.sender().next();
+        let edge = Options::EDGE.when(self.outbound.edge());
+        self.header(format, options | self.terms.control_options() | edge, next, next)
     }
 
     fn control(&mut self) -> Control {
-        let (rseq, alloc) = (self.receiver.rseq(), self.receiver.tell_alloc());
-        Control { rseq, alloc, echo: self.replies.echo() }
+        let alloc = self.inbound.tell_alloc();
+        Control { rseq: self.inbound.receiver().rseq(), alloc, echo: self.replies.echo() }
     }
 
     fn traffic_control(&mut self) -> Body<'static> {
         let control = TrafficControl { control: self.control(), xkey: self.addressing.own_key() };
-        Body::Tcntl(control, self.traffic())
+        Body::Tcntl(control, self.terms.traffic(self.length.packet_max()))
     }
 
     /// FIRST, with as much data as it holds; again, with the same.
     fn send_first(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
         let is_shorter = self.length.shorten_unanswered(self.requests.turns());
         self.ask_for_length(is_shorter);
-        let traffic = self.traffic();
-        let fixed = HEADER_LEN + TAG_LEN + self.addressing.segment().len() + traffic.len();
-        let is_again = self.sender.next() > 0 || self.requests.is_in_handshake();
-        let piece = self.sender.peek_first(self.length.first_room(fixed, is_again));
+        let traffic = self.terms.traffic(self.length.packet_max());
+        let segment = *self.addressing.segment();
+        let head_len = HEADER_LEN + TAG_LEN + segment.len() + traffic.len();
+        let sender = self.outbound.sender();
+        let is_again = sender.next() > 0 || self.requests.is_in_handshake();
+        let piece = sender.peek_first(self.length.first_room(head_len, is_again));
         self.length.handle_first(piece.len);
-        let end = piece.end();
-        let up_to = self.sender.next().max(end);
+        let up_to = sender.next().max(piece.end());
+        let is_finished = sender.is_finished();
+        // A message without bytes is one that opens and finishes with nothing between.
+        let is_message = !matches!(self.terms.service(), Service::Stream | Service::Unspecified);
+        let is_empty = is_message && is_finished && sender.end() == 0;
         let mut options = self.data_options()
-            | Options::EOM.when(piece.is_end || self.is_empty_message())
+            | Options::EOM.when(piece.is_end || is_empty)
             | Options::BTAG.when(piece.tag.is_some());
-        if self.is_quiet() {
-            options |= Options::END.when(self.sender.is_finished() && up_to == self.sender.end());
+        if self.terms.is_quiet() {
+            options |= Options::END.when(is_finished && up_to == sender.end());
         } else {
             options |= Options::SREQ;
             self.requests.ask(now, up_to, false);
         }
-        let header = self.header(Format::First, options, piece.seq, end);
-        self.is_wclose_told |= header.options.has(Options::WCLOSE);
+        let header = self.header(Format::First, options, piece.seq, piece.end());
         let mut writer = Writer::begin(&header, into);
-        self.addressing.segment().emit(writer.bytes());
+        segment.emit(writer.bytes());
         traffic.emit(writer.bytes());
         writer.bytes().extend_from_slice(piece.tag.as_ref().map_or(&[], |tag| &tag[..]));
-        self.sender.copy(&piece, writer.bytes());
+        self.outbound.sender().copy(&piece, writer.bytes());
         let is_written = writer.finish().is_ok();
-        self.sender.sent(&piece, self.requests.sync());
+        self.outbound.handle_sent(&piece, header.options, self.requests.sync());
         self.rate.take(now, piece.len);
-        self.end_quietly(header.options.has(Options::END));
+        self.end_quietly(header.options);
         is_written
     }
 
     /// The last packet of a service that lets nothing come back is the end.
-    fn end_quietly(&mut self, is_over: bool) {
-        if is_over {
+    fn end_quietly(&mut self, options: Options) {
+        if options.has(Options::END) {
             self.lifecycle.leave(End::Complete);
         }
-    }
-
-    /// A message without bytes is one that opens and finishes with nothing between.
-    fn is_empty_message(&self) -> bool {
-        let is_message = !matches!(self.service, Service::Stream | Service::Unspecified);
-        is_message && self.sender.is_finished() && self.sender.end() == 0
     }
 
     /// END: the last packet of this end.
     fn say_end(&mut self, into: &mut Vec<u8>) -> bool {
         self.lifecycle.close();
-        if self.awaited().is_some() {
-            // Nobody has heard of this end.
-            return false;
-        }
-        if !self.addressing.affords(CNTL_LEN) || self.is_quiet() && !self.addressing.is_initiator()
-        {
+        // Of a member whose transmitter is not known nobody has heard.
+        let is_unknown = self.role.is_member() && self.addressing.known_as().is_none();
+        let is_silent = self.terms.is_quiet() && !self.addressing.is_initiator();
+        if is_unknown || is_silent || !self.addressing.affords(CNTL_LEN) {
             return false;
         }
         let control = self.control();
@@ -199,11 +181,9 @@ impl Context {
     }
 
     /// A request that is not on data: of the handshake, of new limits, of delivery.
-    pub(super) fn send_request(&mut self, now: Time, option: Options, into: &mut Vec<u8>) -> bool {
-        let is_new = std::mem::take(&mut self.wants.is_traffic_due);
-        let sync = self.requests.ask(now, self.sender.next(), option == Options::DREQ);
-        if is_new || self.wants.traffic.is_some() {
-            self.wants.traffic = Some(sync);
+    fn send_request(&mut self, now: Time, option: Options, into: &mut Vec<u8>) -> bool {
+        let up_to = self.outbound.sender().next();
+        if self.requests.ask_control(now, up_to, option == Options::DREQ) {
             let body = self.traffic_control();
             return write(&self.control_header(Format::Tcntl, option), &body, into);
         }
@@ -216,7 +196,7 @@ impl Context {
     fn send_status(&mut self, into: &mut Vec<u8>) -> bool {
         if self.replies.take_traffic() {
             // What lacks is said in a packet of its own.
-            if !self.lacks() {
+            if !self.inbound.lacks() {
                 self.replies.clear_status();
             }
             let body = self.traffic_control();
@@ -224,12 +204,11 @@ impl Context {
         }
         self.replies.clear_status();
         let control = self.control();
-        if !self.lacks() {
+        if !self.inbound.lacks() {
             let header = self.control_header(Format::Cntl, Options::NONE);
             return write(&header, &Body::Cntl(control), into);
         }
-        let mut spans = self.receiver.spans();
-        keep_longest(&mut spans, self.length.spans_max());
+        let spans = self.inbound.spans(self.length.spans_max());
         let header = self.control_header(Format::Ecntl, Options::NONE);
         write(&header, &Body::Ecntl(control, Spans::List(&spans)), into)
     }
@@ -239,8 +218,8 @@ impl Context {
         let len = || {
             if self.replies.is_traffic_due() {
                 CONTROL_LEN
-            } else if self.lacks() {
-                let count = self.receiver.spans().len().min(self.length.spans_max());
+            } else if self.inbound.lacks() {
+                let count = self.inbound.receiver().spans().len().min(self.length.spans_max());
                 SPANS_AT.saturating_add(count.saturating_mul(SPAN_LEN))
             } else {
                 CNTL_LEN
@@ -249,19 +228,19 @@ impl Context {
         self.addressing.is_proven() || self.addressing.affords(len())
     }
 
-    fn lacks(&self) -> bool {
-        self.receiver.has_gap() && !self.peer_is_lossy
-    }
-
     /// DATA: what lacks, what is new, or the end of the stream.
-    pub(super) fn send_data(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
-        let piece = self.sender.peek(self.length.data_max());
-        let Some(piece) = piece else { return self.send_empty_end(now, into) };
+    fn send_data(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        let Some(piece) = self.outbound.sender().peek(self.length.data_max()) else {
+            let end = self.outbound.empty_end();
+            return end.is_some_and(|end| self.write_data(now, &end, into));
+        };
         if !self.addressing.affords(HEADER_LEN + TAG_LEN + piece.len) {
-            return self.ask_for_proof(now, into);
+            // A peer that has not shown that it gets what is sent to it is asked for any answer.
+            let may_ask = !self.requests.is_waiting() && self.addressing.affords(CONTROL_LEN);
+            return may_ask && self.send_request(now, Options::SREQ, into);
         }
         let Some(piece) = self.within_credit(now, piece) else {
-            self.credit_at = self.rate.next_credit();
+            self.rate.wait(true);
             return false;
         };
         self.rate.take(now, piece.len);
@@ -276,116 +255,164 @@ impl Context {
             return Some(piece);
         }
         let left = self.rate.left(now);
-        let is_worth_it = left >= DATA_LEN_MIN && !self.mode.without_repair;
-        is_worth_it.then(|| self.sender.peek(left))?
-    }
-
-    /// A peer that has not shown that it gets what is sent to it is asked for any answer.
-    fn ask_for_proof(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
-        if self.requests.is_waiting() || !self.addressing.affords(CONTROL_LEN) {
-            return false;
-        }
-        self.send_request(now, Options::SREQ, into)
-    }
-
-    /// The end of the stream in a packet without data, when the last data did not say it.
-    fn send_empty_end(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
-        if !self.sender.is_all_sent() || self.is_wclose_told {
-            return false;
-        }
-        let seq = self.sender.next();
-        self.write_data(
-            now,
-            &Piece { seq, len: 0, is_end: false, tag: None, is_again: false },
-            into,
-        )
+        let is_worth_it = left >= DATA_LEN_MIN && !self.terms.mode().without_repair;
+        is_worth_it.then(|| self.outbound.sender().peek(left))?
     }
 
     fn write_data(&mut self, now: Time, piece: &Piece, into: &mut Vec<u8>) -> bool {
         let end = piece.end();
         let closes = self.close_options(end);
         let before = self.requests.sync();
-        let request = self.request_with(now, piece, end, closes.has(Options::WCLOSE));
-        let ends = self.is_quiet() && self.sender.is_finished() && end == self.sender.end();
+        let request = self.request_with(now, piece, closes.has(Options::WCLOSE));
+        let sender = self.outbound.sender();
+        let ends = self.terms.is_quiet() && sender.is_finished() && end == sender.end();
+        // What has no room there is refused, which looks as if it had vanished; of what is not sent
+        // again nobody says what has arrived.
+        let is_repaired = !self.terms.mode().without_repair && !self.role.is_transmitter();
+        let is_telling = is_repaired && sender.is_within_window(end);
         let options = self.data_options()
             | request
             | Options::END.when(ends)
             | Options::EOM.when(piece.is_end)
             | Options::BTAG.when(piece.tag.is_some());
         let header = self.header(Format::Data, options, piece.seq, end);
-        self.is_wclose_told |= closes.has(Options::WCLOSE);
-        self.is_rclose_told |= closes.has(Options::RCLOSE);
-        if closes.has(Options::RCLOSE) && self.service == Service::Transaction {
+        self.inbound.handle_sent(closes);
+        if closes.has(Options::RCLOSE) && self.terms.service() == Service::Transaction {
             // The response says what status would.
             self.replies.clear_status();
         }
         let mut writer = Writer::begin(&header, into);
         writer.bytes().extend_from_slice(piece.tag.as_ref().map_or(&[], |tag| &tag[..]));
-        self.sender.copy(piece, writer.bytes());
+        self.outbound.sender().copy(piece, writer.bytes());
         let is_written = writer.finish().is_ok();
         let sync = self.requests.sync();
         let sync = if sync == before { sync.wrapping_add(1) } else { sync };
-        // What has no room there is refused, which looks as if it had vanished; of what is not sent
-        // again nobody says what has arrived.
-        let is_telling = !self.mode.without_repair && self.sender.is_within_window(end);
-        if is_telling && self.group.is_none() {
+        if is_telling {
             self.length.handle_sent(piece, sync);
         }
-        self.sender.sent(piece, sync);
-        self.end_quietly(ends);
+        self.outbound.handle_sent(piece, closes, sync);
+        self.end_quietly(options);
         is_written
     }
 
-    /// The request that goes with a piece. Asked is after enough bytes, and with every packet after
-    /// which nothing more can go; who neither repairs nor heeds a window asks at the end only.
-    fn request_with(&mut self, now: Time, piece: &Piece, end: u64, closes: bool) -> Options {
-        self.unasked = self.unasked.saturating_add(piece.len as u64);
-        let is_blast = self.mode.without_repair && self.mode.without_window;
-        let is_full = self.unasked >= self.ask_len || self.sender.is_last(piece);
-        let is_delivery = self.deliveries.front().is_some_and(|place| *place <= end);
-        if self.is_quiet() || !(closes || is_delivery || is_full && !is_blast) {
+    /// The request that goes with a piece.
+    fn request_with(&mut self, now: Time, piece: &Piece, closes: bool) -> Options {
+        if self.terms.is_quiet() {
             return Options::NONE;
         }
-        while self.deliveries.front().is_some_and(|place| *place <= end) {
-            self.deliveries.pop_front();
+        let mode = self.terms.mode();
+        let question = self.outbound.take_question(piece, mode, closes);
+        if question != Question::None {
+            let up_to = self.outbound.sender().next().max(piece.end());
+            self.requests.ask(now, up_to, question == Question::Delivery);
         }
-        self.unasked = 0;
-        self.requests.ask(now, self.sender.next().max(end), is_delivery);
-        if is_delivery {
-            Options::DREQ
-        } else if self.mode.edge {
-            self.edge = !self.edge;
-            Options::NONE
+        match question {
+            Question::Delivery => Options::DREQ,
+            Question::Status => Options::SREQ.when(!mode.edge),
+            Question::None => Options::NONE,
+        }
+    }
+
+    /// JCNTL, when it is time.
+    fn poll_joining(&mut self, now: Time, into: &mut Vec<u8>) -> bool {
+        let is_asked = self.replies.status_at() <= now || self.requests.is_due();
+        if !is_asked || !self.addressing.affords(self.join_len()) {
+            return false;
+        }
+        let Role::Member(member) = &mut self.role else { return false };
+        self.replies.clear_status();
+        let sync = self.requests.ask(now, 0, false);
+        if member.is_in_vain() && self.addressing.forget_offer() {
+            member.handle_key();
+        }
+        member.handle_asked(sync);
+        let mode = self.terms.mode();
+        let options = Options::SREQ
+            | Options::MULTI
+            | Options::SORT.when(mode.sort.is_some())
+            | Options::RES.when(mode.reserve);
+        let (sort, key) = (mode.sort.unwrap_or(0), self.addressing.peer_key());
+        let header = Header { options, sync, sort, ..Header::new(key, Format::Jcntl) };
+        let receiver = self.inbound.receiver();
+        let (rseq, alloc, echo) = (receiver.rseq(), receiver.alloc(), self.replies.echo());
+        let control = Control { rseq, alloc, echo };
+        let control = TrafficControl { control, xkey: self.addressing.own_key() };
+        let traffic = self.terms.traffic(self.length.packet_max());
+        write(&header, &Body::Jcntl(control, *self.addressing.segment(), traffic), into)
+    }
+
+    /// The length of a request to join, bytes.
+    pub(super) fn join_len(&self) -> usize {
+        let traffic = self.terms.traffic(self.length.packet_max());
+        HEADER_LEN + TrafficControl::LEN + self.addressing.segment().len() + traffic.len()
+    }
+
+    /// The next packet of a transmitter, and where it goes.
+    fn poll_group(&mut self, now: Time, into: &mut Vec<u8>) -> Option<SocketAddr> {
+        let state = self.lifecycle.state();
+        if let Role::Transmitter(group) = &mut self.role
+            && self.requests.is_due()
+            && state == State::Open
+        {
+            let sync = self.requests.ask_each(now, self.outbound.sender().next());
+            group.ask_those_behind(sync);
+        }
+        if let Some(to) = self.poll_member(into) {
+            return Some(to);
+        }
+        let is_one = match state {
+            State::Opening if self.requests.take_first() => {
+                self.requests.ask(now, self.outbound.sender().next(), false);
+                self.invite(into)
+            }
+            State::Open => {
+                // What this end takes concerns nobody: nothing is sent to it.
+                self.requests.skip_traffic();
+                self.poll_stream(now, into)
+            }
+            _ => false,
+        };
+        if !is_one {
+            self.watch_members(now);
+        }
+        is_one.then_some(self.addressing.peer())
+    }
+
+    /// FIRST, without data: members begin with what is sent after they have joined.
+    pub fn invite(&mut self, into: &mut Vec<u8>) -> bool {
+        let next = self.outbound.sender().next();
+        let header = self.header(Format::First, self.data_options() | Options::SREQ, next, next);
+        let traffic = self.terms.traffic(self.length.packet_max());
+        let body = Body::First(*self.addressing.segment(), traffic, Payload::default());
+        write(&header, &body, into)
+    }
+
+    /// What goes to one member or candidate.
+    fn poll_member(&mut self, into: &mut Vec<u8>) -> Option<SocketAddr> {
+        let Role::Transmitter(group) = &mut self.role else { return None };
+        let word = group.pop_word()?;
+        let header = match word.due {
+            Due::Offer => self.control_header(Format::Jcntl, Options::NONE),
+            Due::Admission => {
+                let options = Options::SREQ | Options::EDGE.when(self.outbound.edge());
+                self.header(Format::Jcntl, options, word.start, word.start)
+            }
+            Due::Status => self.control_header(Format::Cntl, Options::NONE),
+            Due::Question => self.control_header(Format::Cntl, Options::SREQ),
+        };
+        let header = Header { key: Key::returned(word.key), ..header };
+        let control = Control { rseq: 0, alloc: 0, echo: word.asked };
+        let body = if header.format == Format::Jcntl {
+            let control = TrafficControl { control, xkey: word.offered };
+            let traffic = self.terms.traffic(self.length.packet_max());
+            Body::Jcntl(control, *self.addressing.segment(), traffic)
         } else {
-            Options::SREQ
-        }
-    }
-
-    /// The association is over when the last of the four words goes out.
-    pub fn check_over(&mut self) {
-        if self.lifecycle.state() == State::Open && self.is_over() {
-            self.give_up(Input::BothClosed, End::Complete);
-        }
+            Body::Cntl(control)
+        };
+        write(&header, &body, into).then_some(word.to)
     }
 }
 
-/// Of more spans than a packet holds the longest are named, not the first: all behind the last that
-/// is named counts as lost, so the least is sent needlessly (decided here).
-fn keep_longest(spans: &mut Vec<Span>, count: usize) {
-    let Some(excess) = spans.len().checked_sub(count).filter(|excess| *excess > 0) else { return };
-    let len = |span: &Span| span.right.saturating_sub(span.left);
-    let mut lens: Vec<u64> = spans.iter().map(len).collect();
-    let (shorter, bound, _) = lens.select_nth_unstable(excess.saturating_sub(1));
-    let bound = *bound;
-    // Those that are as long as the bound go from the front on, until enough are gone.
-    let mut of_bound = excess.saturating_sub(shorter.iter().filter(|len| **len < bound).count());
-    spans.retain(|span| {
-        let is_dropped = len(span) < bound || len(span) == bound && of_bound > 0;
-        of_bound = of_bound.saturating_sub(usize::from(len(span) == bound));
-        !is_dropped
-    });
-}
-
-pub(super) fn write(header: &Header, body: &Body<'_>, into: &mut Vec<u8>) -> bool {
+fn write(header: &Header, body: &Body<'_>, into: &mut Vec<u8>) -> bool {
     Writer::packet(header, body, into).is_ok()
 }

@@ -42,8 +42,7 @@ impl Engine {
         let (key, sync) = (self.draw_key(), self.random.next_u32());
         let mut open = Open { service: Service::ReliableMulticast, ..*open };
         open.mode.without_repair = false;
-        let mut context = Context::opening(now, &self.config, &open, key, sync);
-        context.gather(&self.config, *policy);
+        let context = Context::gathering(now, &self.config, &open, *policy, (key, sync));
         let id = self.begin(now, context)?;
         if let Some((destination, _)) = open.ends {
             self.groups.insert((destination, id.slot));
@@ -96,7 +95,7 @@ impl Engine {
             .map(|(_, slot)| *slot)
             .collect();
         let is_meant = |slot: &u32| {
-            self.context_ref(*slot).is_some_and(|context| context.admits_transmitter(came.from))
+            self.context_ref(*slot).is_some_and(|context| context.role().admits(came.from))
         };
         let slot = waiting.into_iter().find(is_meant)?;
         self.joins.remove(&(destination, slot));
@@ -171,7 +170,7 @@ impl Engine {
     pub(super) fn forget_group(&mut self, slot: u32) {
         let Some(context) = self.context_ref(slot) else { return };
         let destination = match context.addressing().destination() {
-            Some(destination) if context.is_in_group() => destination,
+            Some(destination) if context.role().is_in_group() => destination,
             _ => return,
         };
         self.groups.remove(&(destination, slot));

@@ -66,11 +66,12 @@ impl Engine {
         let state = match slot {
             Some(slot) => {
                 let Some(context) = self.context_at(slot) else { return };
-                if !context.expects(header.key, *from) {
+                let (role, ends) = (context.role(), context.addressing());
+                if !role.expects(ends, header.key, *from) {
                     self.counters.misdirected = self.counters.misdirected.saturating_add(1);
                     return;
                 }
-                if !context.understands(input, header.key) {
+                if !role.understands(ends, input, header.key) {
                     return self.drop_packet();
                 }
                 context.lifecycle().state()
@@ -88,7 +89,7 @@ impl Engine {
                 let Some(context) = self.context_at(slot) else { return };
                 let known_as = context.addressing().known_as();
                 context.take(now, header, body, *len);
-                let refused = std::mem::take(&mut context.refused);
+                let refused = context.take_refused();
                 if context.addressing().known_as() != known_as {
                     self.learn(slot);
                 }
@@ -136,7 +137,7 @@ impl Engine {
     }
 
     fn is_transmitter(&self, slot: u32) -> bool {
-        self.context_ref(slot).is_some_and(Context::is_transmitter)
+        self.context_ref(slot).is_some_and(|context| context.role().is_transmitter())
     }
 
     fn state_without_context(&self, from: SocketAddr, header: &Header, body: &Body<'_>) -> State {
@@ -173,7 +174,7 @@ impl Engine {
         let from = (came.from, &came.header);
         let mut context = Context::accepting(now, &self.config, mode, from, keys);
         if traffic.service == Service::ReliableMulticast as u8 {
-            context.become_member(&self.config, self.random.next_u32());
+            context.become_member(&self.config, self.random.next_u32(), None);
         }
         context.take(now, &came.header, &came.body, came.len);
         let Some(slot) = self.place(context, Some(port)) else { return };

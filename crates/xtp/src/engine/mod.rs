@@ -286,7 +286,7 @@ impl Engine {
         if context.lifecycle().state() == State::Inactive {
             return self.bury(now, slot);
         }
-        let sort = context.sort;
+        let sort = context.terms().sort();
         self.ready.insert(slot, sort);
         self.tell(slot);
     }
@@ -305,7 +305,7 @@ impl Engine {
     fn tell(&mut self, slot: u32) {
         let Some(context) = self.context_at(slot) else { return };
         if context.lifecycle().has_events() {
-            let sort = context.sort;
+            let sort = context.terms().sort();
             self.told.insert(slot, sort);
         }
     }

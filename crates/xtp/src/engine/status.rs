@@ -28,7 +28,7 @@ impl Engine {
     pub fn status(&mut self, id: ContextId) -> Result<Status, UserError> {
         let context = self.context(id)?;
         let (peer, service, lifecycle) =
-            (context.addressing().peer(), context.service, context.lifecycle());
+            (context.addressing().peer(), context.terms().service(), context.lifecycle());
         let is_open = lifecycle.state() == State::Open;
         Ok(Status { peer, service, is_open, end: lifecycle.end() })
     }

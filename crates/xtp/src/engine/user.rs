@@ -4,7 +4,9 @@ use super::{ContextId, Engine, Listener};
 use crate::arrival::Read;
 use crate::config::{Listen, Open};
 use crate::context::Context;
+use crate::event::End;
 use crate::group::GroupPolicy;
+use crate::table::Input;
 use crate::wire::{HEADER_LEN, Limits, Service};
 use dacapo_base::Time;
 use std::fmt;
@@ -149,7 +151,7 @@ impl Engine {
         if message.data.is_empty() && message.is_end {
             return Err(UserError::Empty);
         }
-        if context.service == Service::Datagram && message.data.len() > len_max {
+        if context.terms().service() == Service::Datagram && message.data.len() > len_max {
             return Err(UserError::TooLong { len_max });
         }
         let taken = context.write(now, message);
@@ -233,7 +235,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn abort(&mut self, now: Time, id: ContextId) -> Result<(), UserError> {
-        self.context(id)?.abort();
+        self.context(id)?.give_up(Input::UserAborts, End::Abandoned);
         self.touch(now, id.slot);
         Ok(())
     }
@@ -246,7 +248,7 @@ impl Engine {
     pub fn release(&mut self, now: Time, id: ContextId) -> Result<(), UserError> {
         let context = self.context(id)?;
         let (peer, mut last) = (context.addressing().peer(), Vec::new());
-        context.abort();
+        context.give_up(Input::UserAborts, End::Abandoned);
         if context.poll_last(&mut last) {
             self.push_answer(peer, last);
         }

@@ -13,7 +13,8 @@
 
 mod entry;
 
-pub use entry::{Entry, Waiting};
+use entry::Entry;
+pub use entry::Waiting;
 
 use crate::group::{GroupPolicy, Leaving, Member, MemberId};
 use crate::serial::is_newer;
@@ -62,6 +63,20 @@ pub struct Parted {
     pub how: Option<Leaving>,
     /// Whether it has said END itself.
     pub has_said_end: bool,
+}
+
+/// What goes to one member or candidate.
+#[derive(Clone, Copy, Debug)]
+pub struct Word {
+    pub due: Due,
+    pub to: SocketAddr,
+    /// Its own key, and the one that was offered to it.
+    pub key: u64,
+    pub offered: u64,
+    /// The `sync` of its latest request.
+    pub asked: u32,
+    /// Where the stream begins for it; 0 for a candidate.
+    pub start: u64,
 }
 
 /// Who is in a reliable group.
@@ -125,17 +140,14 @@ impl Members {
         member.or_else(|| self.candidate(offered).map(|candidate| candidate.address))
     }
 
-    pub fn candidate(&self, offered: u64) -> Option<Candidate> {
+    fn candidate(&self, offered: u64) -> Option<Candidate> {
         let mut candidates = self.candidates.iter();
         candidates.find(|(key, _)| *key == offered).map(|(_, candidate)| *candidate)
     }
 
-    pub fn entry(&self, offered: u64) -> Option<&Entry> {
-        self.table.get(&offered)
-    }
-
-    pub fn entry_mut(&mut self, offered: u64) -> Option<&mut Entry> {
-        self.table.get_mut(&offered)
+    /// Whether this key was offered to a member.
+    pub fn has(&self, offered: u64) -> bool {
+        self.table.contains_key(&offered)
     }
 
     pub fn list(&self) -> Vec<Member> {
@@ -278,8 +290,26 @@ impl Members {
         }
     }
 
-    pub fn want(&mut self, due: Due, offered: u64) {
-        self.due.insert((due, offered));
+    /// A member has other limits from now on.
+    pub fn handle_limits(&mut self, offered: u64, limits: Limits) {
+        if let Some(entry) = self.table.get_mut(&offered) {
+            entry.limits = limits;
+        }
+    }
+
+    /// A member has answered the request `echo` for delivery.
+    pub fn handle_delivered(&mut self, offered: u64, echo: u32) {
+        if let Some(entry) = self.table.get_mut(&offered) {
+            entry.delivered = echo;
+        }
+    }
+
+    /// A member asks for status, by the request `asked`.
+    pub fn handle_question(&mut self, offered: u64, asked: u32) {
+        if let Some(entry) = self.table.get_mut(&offered) {
+            entry.asked = asked;
+        }
+        self.due.insert((Due::Status, offered));
     }
 
     /// All who have not answered the request `sync` are asked one by one.
@@ -294,8 +324,20 @@ impl Members {
         behind.map(|(key, _)| *key).collect()
     }
 
-    pub fn pop_due(&mut self) -> Option<(Due, u64)> {
-        self.due.pop_first()
+    /// What goes to one of them next.
+    pub fn pop_word(&mut self) -> Option<Word> {
+        loop {
+            let (due, offered) = self.due.pop_first()?;
+            if due == Due::Offer {
+                let Some(Candidate { address: to, key, asked }) = self.candidate(offered) else {
+                    continue;
+                };
+                return Some(Word { due, to, key, offered, asked, start: 0 });
+            }
+            if let Some(&Entry { address: to, key, asked, start, .. }) = self.table.get(&offered) {
+                return Some(Word { due, to, key, offered, asked, start });
+            }
+        }
     }
 
     /// Looks who holds up the others.
