@@ -1,10 +1,10 @@
 //! What a packet does to a context.
 
 use super::Context;
-use super::role::{Asked, Heard, Role};
+use super::role::Role;
 use crate::event::{End, Events};
 use crate::group::Leaving;
-use crate::members::Admission;
+use crate::members::{Admission, Asked, Heard};
 use crate::sender::Report;
 use crate::table::{Act, Input, State};
 use crate::wire::{
@@ -264,7 +264,7 @@ impl Context {
         let asked = Asked { from, header, asks, limits, drawn, is_first };
         let admission = group.handle_join(now, &asked, start, is_over);
         if admission == Admission::Joined {
-            let is_gathered = group.members().is_gathered();
+            let is_gathered = group.is_gathered();
             self.lifecycle.tell(Events::MEMBER);
             self.narrow(now);
             // The stream begins once enough members have joined.
@@ -290,7 +290,7 @@ impl Context {
     fn take_from_member(&mut self, now: Time, header: &Header, body: &Body<'_>) {
         let Role::Transmitter(group) = &mut self.role else { return };
         let offered = header.key.value();
-        if !group.members().has(offered) {
+        if !group.has(offered) {
             return;
         }
         let (control, spans) = match body {
@@ -352,7 +352,7 @@ impl Context {
     pub(super) fn settle_group(&mut self, now: Time) {
         let State::Open = self.lifecycle.state() else { return };
         let Role::Transmitter(group) = &mut self.role else { return };
-        if group.members().is_too_few() {
+        if group.is_too_few() {
             return self.give_up(Input::GivenUp, End::TooFewMembers);
         }
         if let Some(settled) = group.settle() {

@@ -33,7 +33,7 @@ use length::Length;
 use lifecycle::Lifecycle;
 use outbound::Outbound;
 use replies::Replies;
-use role::{Membership, Role, Transmitter};
+use role::{Membership, Role};
 use terms::Terms;
 
 use crate::arrival::Read;
@@ -90,7 +90,7 @@ impl Context {
     ) -> Self {
         let mut context = Self::opening(now, config, open, key, sync);
         let extra = context.rate.time_of(config.buffer_len);
-        let group = Transmitter::new(policy, config.buffer_len, extra);
+        let group = Members::new(policy, config.buffer_len, extra);
         context.role = Role::Transmitter(Box::new(group));
         // Nothing comes back but status.
         context.inbound.stop();
@@ -185,7 +185,7 @@ impl Context {
 
     /// The members, where this is the transmitter of a reliable group.
     pub fn members(&self) -> Option<&Members> {
-        if let Role::Transmitter(group) = &self.role { Some(group.members()) } else { None }
+        if let Role::Transmitter(group) = &self.role { Some(group) } else { None }
     }
 
     /// The numbers that a context which is over still says: `seq`, `rseq`.
@@ -391,9 +391,7 @@ impl Context {
     /// a group when every member has everything, or is none any more.
     pub fn check_over(&mut self) {
         let is_over = match &self.role {
-            Role::Transmitter(group) => {
-                group.members().len() == 0 && self.outbound.sender().is_all_sent()
-            }
+            Role::Transmitter(group) => group.len() == 0 && self.outbound.sender().is_all_sent(),
             Role::Unicast | Role::Member(_) => {
                 self.outbound.is_over() && self.inbound.receiver().is_complete()
             }

@@ -12,6 +12,7 @@
 
 use super::Candidate;
 use crate::group::{Member, MemberId};
+use crate::serial::is_newer;
 use crate::wire::{Control, Limits};
 use dacapo_base::Time;
 use std::net::SocketAddr;
@@ -83,6 +84,23 @@ impl Entry {
             silence: Clock::default(),
             in_flight: Clock::default(),
             window: Clock::default(),
+        }
+    }
+
+    /// The member has said this; `next` is the next byte that is sent, `sync` the latest request.
+    pub fn handle_status(&mut self, now: Time, said: &Control, (next, sync): (u64, u32)) {
+        self.heard = self.heard.max(now);
+        // Who joined within a message begins where it ends, which may be ahead.
+        if said.rseq > next.max(self.start) {
+            return;
+        }
+        self.control.rseq = self.control.rseq.max(said.rseq);
+        if said.alloc >= said.rseq {
+            self.control.alloc = self.control.alloc.max(said.alloc);
+        }
+        // Of what was never asked nothing is an echo.
+        if is_newer(said.echo, self.control.echo) && !is_newer(said.echo, sync) {
+            self.control.echo = said.echo;
         }
     }
 

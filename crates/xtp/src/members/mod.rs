@@ -13,12 +13,12 @@
 
 mod entry;
 
-use entry::Entry;
-pub use entry::Waiting;
+use entry::{Entry, Waiting};
 
 use crate::group::{GroupPolicy, Leaving, Member, MemberId};
+use crate::rate::{Rate, smaller};
 use crate::serial::is_newer;
-use crate::wire::{Control, Limits};
+use crate::wire::{Control, Header, Key, Limits, Options, TrafficControl};
 use dacapo_base::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -79,7 +79,46 @@ pub struct Word {
     pub start: u64,
 }
 
-/// Who is in a reliable group.
+/// A request to join.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub from: SocketAddr,
+    pub header: &'a Header,
+    pub asks: &'a TrafficControl,
+    pub limits: Option<Limits>,
+    /// A key for who asks.
+    pub drawn: u64,
+    /// Whether it is asked under the key that everybody in the group knows.
+    pub is_first: bool,
+}
+
+/// Where the stream is.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard {
+    /// The next byte that is sent.
+    pub next: u64,
+    /// Where it ends, when the user writes no more.
+    pub end: Option<u64>,
+    /// The latest request.
+    pub sync: u32,
+    /// Whether a request for delivery is answered.
+    pub is_delivery: bool,
+}
+
+/// What all members together have said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// Of what has arrived and of windows at least.
+    pub floor: Control,
+    /// When each has been heard at least.
+    pub heard: Option<Time>,
+    /// The latest request that all have answered, when that is news.
+    pub echo: Option<u32>,
+    /// The latest request for delivery that all have answered, when that is news.
+    pub delivered: Option<u32>,
+}
+
+/// Who is in a reliable group, at its transmitter.
 #[derive(Debug)]
 pub struct Members {
     policy: GroupPolicy,
@@ -91,6 +130,12 @@ pub struct Members {
     due: BTreeSet<(Due, u64)>,
     parted: VecDeque<Parted>,
     events: VecDeque<(Member, Option<Leaving>)>,
+    /// The latest request that all have answered, and the latest for delivery.
+    echo: Option<u32>,
+    delivered: Option<u32>,
+    /// What the rate takes for a full buffer: the most that it was.
+    extra: Duration,
+    buffer_len: usize,
 }
 
 /// What a request to join leads to.
@@ -107,7 +152,8 @@ pub enum Admission {
 }
 
 impl Members {
-    pub fn new(policy: GroupPolicy) -> Self {
+    /// Nobody has joined; `extra` is what the rate takes for a full buffer of so many bytes.
+    pub fn new(policy: GroupPolicy, buffer_len: usize, extra: Duration) -> Self {
         Self {
             policy,
             table: BTreeMap::new(),
@@ -117,6 +163,10 @@ impl Members {
             due: BTreeSet::new(),
             parted: VecDeque::new(),
             events: VecDeque::new(),
+            echo: None,
+            delivered: None,
+            extra,
+            buffer_len,
         }
     }
 
@@ -154,38 +204,58 @@ impl Members {
         self.table.values().map(Entry::member).collect()
     }
 
-    /// What all have said at least; `None` when there is nobody.
-    pub fn floor(&self) -> Option<Control> {
-        self.table.values().map(|entry| entry.control).reduce(|least, control| Control {
-            rseq: least.rseq.min(control.rseq),
-            alloc: least.alloc.min(control.alloc),
-            echo: older(least.echo, control.echo),
+    /// The narrowest limits of all.
+    pub fn narrowest(&self) -> Limits {
+        let most = Limits { data_len_max: u32::MAX, ..Limits::default() };
+        self.table.values().map(|entry| entry.limits).fold(most, |least, limits| Limits {
+            data_len_max: smaller(least.data_len_max, limits.data_len_max),
+            in_rate: smaller(least.in_rate, limits.in_rate),
+            in_burst: smaller(least.in_burst, limits.in_burst),
+            ..least
         })
     }
 
-    /// The latest request for delivery that all have answered; `None` when there is nobody.
-    pub fn delivered(&self) -> Option<u32> {
-        self.table.values().map(|entry| entry.delivered).reduce(older)
+    /// What all together have said now; `None` when there is nobody.
+    pub fn settle(&mut self) -> Option<Settled> {
+        let floor = self.table.values().map(|entry| entry.control).reduce(|least, control| {
+            let (rseq, alloc) = (least.rseq.min(control.rseq), least.alloc.min(control.alloc));
+            Control { rseq, alloc, echo: older(least.echo, control.echo) }
+        })?;
+        let heard = self.table.values().map(|entry| entry.heard).min();
+        let delivered = self.table.values().map(|entry| entry.delivered).reduce(older);
+        let is_echo_new = self.echo.replace(floor.echo) != Some(floor.echo);
+        let is_delivery_new = std::mem::replace(&mut self.delivered, delivered) != delivered;
+        let echo = is_echo_new.then_some(floor.echo);
+        Some(Settled { floor, heard, echo, delivered: delivered.filter(|_| is_delivery_new) })
     }
 
-    /// The limits of each.
-    pub fn limits(&self) -> impl Iterator<Item = Limits> {
-        self.table.values().map(|entry| entry.limits)
-    }
-
-    /// When each has been heard at least; `None` when there is nobody.
-    pub fn heard(&self) -> Option<Time> {
-        self.table.values().map(|entry| entry.heard).min()
+    /// Somebody asks to join, or says that it has the offer; it would begin at byte `start`, and
+    /// `sync` is the latest request. Nobody new is admitted when the stream `is_over`.
+    pub fn handle_join(
+        &mut self,
+        now: Time,
+        asked: &Asked<'_>,
+        (start, sync): (u64, u32),
+        is_over: bool,
+    ) -> Admission {
+        let (offered, key) = (asked.header.key.value(), Key::own(asked.asks.xkey).value());
+        if asked.is_first {
+            let candidate = Candidate { address: asked.from, key, asked: asked.header.sync };
+            return self.handle_request(asked.drawn, candidate, key != 0 && !is_over);
+        }
+        if is_over && !self.has(offered) {
+            return Admission::Refused;
+        }
+        let Control { rseq, alloc, .. } = asked.asks.control;
+        let alloc = start.saturating_add(alloc.saturating_sub(rseq));
+        let start = Control { rseq: start, alloc, echo: sync };
+        let limits = asked.limits.unwrap_or_default();
+        self.handle_confirmation(now, offered, asked.header.sync, &start, limits)
     }
 
     /// Somebody asks under the group's key; `offered` is a key for it. Whether anybody is still
     /// admitted `is_open` says.
-    pub fn handle_request(
-        &mut self,
-        offered: u64,
-        candidate: Candidate,
-        is_open: bool,
-    ) -> Admission {
+    fn handle_request(&mut self, offered: u64, candidate: Candidate, is_open: bool) -> Admission {
         let is_same =
             |address: SocketAddr, key: u64| address == candidate.address && key == candidate.key;
         // Its first request came late, or its second was lost.
@@ -230,7 +300,7 @@ impl Members {
 
     /// Who asks under the key that was offered to it has shown its address. What it says of its
     /// window counts from `start` on.
-    pub fn handle_confirmation(
+    fn handle_confirmation(
         &mut self,
         now: Time,
         offered: u64,
@@ -263,31 +333,33 @@ impl Members {
         Admission::Joined
     }
 
-    /// A member has said this; `next` is the next byte that is sent, `sync` the latest request.
+    /// A member has said this of the stream; true when it is none any more.
     pub fn handle_status(
         &mut self,
         now: Time,
-        offered: u64,
+        header: &Header,
         said: &Control,
-        (next, sync): (u64, u32),
-    ) {
-        let Some(entry) = self.table.get_mut(&offered) else { return };
-        entry.heard = entry.heard.max(now);
-        // Who joined within a message begins where it ends, which may be ahead.
-        if said.rseq > next.max(entry.start) {
-            return;
-        }
-        entry.control.rseq = entry.control.rseq.max(said.rseq);
-        if said.alloc >= said.rseq {
-            entry.control.alloc = entry.control.alloc.max(said.alloc);
-        }
-        // Of what was never asked nothing is an echo.
-        if is_newer(said.echo, entry.control.echo) && !is_newer(said.echo, sync) {
-            entry.control.echo = said.echo;
-        }
-        if entry.control.echo == sync {
+        heard: &Heard,
+    ) -> bool {
+        let (offered, options) = (header.key.value(), header.options);
+        let Some(entry) = self.table.get_mut(&offered) else { return false };
+        entry.handle_status(now, said, (heard.next, heard.sync));
+        if entry.control.echo == heard.sync {
             self.due.remove(&(Due::Question, offered));
         }
+        if heard.is_delivery {
+            entry.delivered = said.echo;
+        }
+        let has_left = options.has_any(Options::END | Options::RCLOSE);
+        if has_left {
+            let is_whole = heard.end == Some(said.rseq);
+            let how = if is_whole { Leaving::Complete } else { Leaving::Left };
+            self.part(offered, how, options.has(Options::END));
+        } else if options.has(Options::SREQ) {
+            entry.asked = header.sync;
+            self.due.insert((Due::Status, offered));
+        }
+        has_left
     }
 
     /// A member has other limits from now on.
@@ -297,31 +369,15 @@ impl Members {
         }
     }
 
-    /// A member has answered the request `echo` for delivery.
-    pub fn handle_delivered(&mut self, offered: u64, echo: u32) {
-        if let Some(entry) = self.table.get_mut(&offered) {
-            entry.delivered = echo;
-        }
-    }
-
-    /// A member asks for status, by the request `asked`.
-    pub fn handle_question(&mut self, offered: u64, asked: u32) {
-        if let Some(entry) = self.table.get_mut(&offered) {
-            entry.asked = asked;
-        }
-        self.due.insert((Due::Status, offered));
+    /// The rate is another one from now on.
+    pub fn handle_rate(&mut self, rate: &Rate) {
+        self.extra = self.extra.max(rate.time_of(self.buffer_len));
     }
 
     /// All who have not answered the request `sync` are asked one by one.
     pub fn ask_those_behind(&mut self, sync: u32) {
         let behind = self.table.iter().filter(|(_, entry)| entry.control.echo != sync);
         self.due.extend(behind.map(|(key, _)| (Due::Question, *key)));
-    }
-
-    /// Those who have not answered the request `sync`.
-    pub fn behind(&self, sync: u32) -> Vec<u64> {
-        let behind = self.table.iter().filter(|(_, entry)| entry.control.echo != sync);
-        behind.map(|(key, _)| *key).collect()
     }
 
     /// What goes to one of them next.
@@ -340,27 +396,43 @@ impl Members {
         }
     }
 
-    /// Looks who holds up the others.
-    pub fn watch(&mut self, now: Time, waiting: &Waiting) {
-        self.table.values_mut().for_each(|entry| entry.watch(now, waiting));
+    /// Looks who holds up the others: the next byte that is sent, whether a window is in the way,
+    /// and the request of a handshake.
+    pub fn watch(&mut self, now: Time, next: u64, is_blocked: bool, asked: Option<u32>) {
+        let waiting = Waiting { next, is_blocked, step: (self.buffer_len / 4) as u64, asked };
+        self.table.values_mut().for_each(|entry| entry.watch(now, &waiting));
     }
 
-    /// When somebody has held up the others for too long; `extra` is what the rate takes.
-    pub fn deadline(&self, extra: Duration) -> Time {
-        let patience = self.policy.patience.saturating_add(extra);
-        let times = self.table.values().map(|entry| entry.overdue_at(patience));
+    fn patience(&self) -> Duration {
+        self.policy.patience.saturating_add(self.extra)
+    }
+
+    /// When somebody has held up the others for too long.
+    pub fn deadline(&self) -> Time {
+        let times = self.table.values().map(|entry| entry.overdue_at(self.patience()));
         times.min().unwrap_or(Time::NEVER)
     }
 
-    /// Those who have, and how.
-    pub fn overdue(&self, now: Time, extra: Duration) -> Vec<(u64, Leaving)> {
-        let patience = self.policy.patience.saturating_add(extra);
-        let late = self.table.iter().filter(|(_, entry)| entry.overdue_at(patience) <= now);
-        let how = |entry: &Entry| {
+    /// Who has held up the others for too long is no member any more; whether there was anybody.
+    pub fn drop_the_late(&mut self, now: Time) -> bool {
+        let patience = self.patience();
+        self.drop_those(|entry| {
             let is_silent = entry.heard + patience <= now;
-            if is_silent { Leaving::Silent } else { Leaving::Slow }
-        };
-        late.map(|(key, entry)| (*key, how(entry))).collect()
+            let how = if is_silent { Leaving::Silent } else { Leaving::Slow };
+            (entry.overdue_at(patience) <= now).then_some(how)
+        })
+    }
+
+    /// Who has not answered the request `sync` does not hold up the rest; whether there was anybody.
+    pub fn drop_the_silent(&mut self, sync: u32) -> bool {
+        self.drop_those(|entry| (entry.control.echo != sync).then_some(Leaving::Silent))
+    }
+
+    fn drop_those(&mut self, how: impl Fn(&Entry) -> Option<Leaving>) -> bool {
+        let those = self.table.iter().filter_map(|(key, entry)| Some((*key, how(entry)?)));
+        let those: Vec<(u64, Leaving)> = those.collect();
+        those.iter().for_each(|(key, how)| self.part(*key, *how, false));
+        !those.is_empty()
     }
 
     /// A member is none any more.
@@ -376,30 +448,169 @@ impl Members {
         self.parted.push_back(Parted { offered, address, key, rseq, how, has_said_end });
     }
 
-    /// The association is over.
-    pub fn part_all(&mut self) {
-        let all: Vec<u64> = self.table.keys().copied().collect();
-        all.into_iter().for_each(|key| self.part(key, Leaving::Dismissed, false));
+    /// The association is over: nobody is a member any more. True when the user is to be told.
+    pub fn dismiss(&mut self) -> bool {
+        self.drop_those(|_| Some(Leaving::Dismissed));
         while !self.candidates.is_empty() {
             self.forget_candidate();
         }
+        !self.events.is_empty()
     }
 
     pub fn pop_parted(&mut self) -> Option<Parted> {
         self.parted.pop_front()
     }
 
-    /// What the user is told next.
-    pub fn pop_event(&mut self) -> Option<(Member, Option<Leaving>)> {
-        self.events.pop_front()
-    }
-
-    pub fn has_events(&self) -> bool {
-        !self.events.is_empty()
+    /// What the user is told next, and whether there is more.
+    pub fn pop_event(&mut self) -> Option<((Member, Option<Leaving>), bool)> {
+        let event = self.events.pop_front()?;
+        Some((event, !self.events.is_empty()))
     }
 }
 
 /// The older of two numbers of requests.
 fn older(one: u32, other: u32) -> u32 {
     if is_newer(one, other) { other } else { one }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Format;
+
+    const NOW: Time = Time::from_millis(1_000);
+    const START: u64 = 500;
+
+    fn at(end: u8) -> SocketAddr {
+        ([192, 0, 2, end], 4_040).into()
+    }
+
+    fn group(policy: GroupPolicy) -> Members {
+        Members::new(policy, 4_000, Duration::ZERO)
+    }
+
+    /// Asks under a key: the group's, 7, or one that was offered.
+    fn join(group: &mut Members, end: u8, key: u64, drawn: u64, is_over: bool) -> Admission {
+        let header = Header { sync: 3, ..Header::new(Key::returned(key), Format::Jcntl) };
+        let control = Control { rseq: 100, alloc: 1_100, echo: 0 };
+        let asks = TrafficControl { control, xkey: u64::from(end) };
+        let limits = Some(Limits { in_rate: 1_000 * u32::from(end), ..Limits::default() });
+        let (from, is_first) = (at(end), key == 7);
+        let asked = Asked { from, header: &header, asks: &asks, limits, drawn, is_first };
+        group.handle_join(NOW, &asked, (START, 9), is_over)
+    }
+
+    fn joined(count: u8, policy: GroupPolicy) -> Members {
+        let mut group = group(policy);
+        for end in 1..=count {
+            let key = 100 + u64::from(end);
+            assert_eq!(join(&mut group, end, 7, key, false), Admission::Offered);
+            assert_eq!(join(&mut group, end, key, 0, false), Admission::Joined);
+        }
+        group
+    }
+
+    /// A member says this of the stream, which is at byte 2,000 and ends there.
+    fn say(group: &mut Members, key: u64, options: Options, rseq: u64, echo: u32) -> bool {
+        let header = Header { options, sync: 4, ..Header::new(Key::returned(key), Format::Cntl) };
+        let control = Control { rseq, alloc: rseq + 500, echo };
+        let heard = Heard { next: 2_000, end: Some(2_000), sync: 12, is_delivery: echo == 11 };
+        group.handle_status(NOW, &header, &control, &heard)
+    }
+
+    fn words(group: &mut Members) -> Vec<(Due, u64)> {
+        std::iter::from_fn(|| group.pop_word()).map(|word| (word.due, word.offered)).collect()
+    }
+
+    /// JCNTL: who asks is offered a key, and joins when it asks under that.
+    #[test]
+    fn who_asks_is_offered_a_key_and_admitted_under_it() {
+        let mut group = group(GroupPolicy::default());
+        assert_eq!(join(&mut group, 1, 7, 101, false), Admission::Offered);
+        assert_eq!(join(&mut group, 1, 7, 102, false), Admission::Known, "once more");
+        assert_eq!(words(&mut group), [(Due::Offer, 101)]);
+        assert_eq!(join(&mut group, 1, 102, 0, false), Admission::Refused, "never offered");
+        assert_eq!(join(&mut group, 1, 101, 0, false), Admission::Joined);
+        assert_eq!(words(&mut group), [(Due::Admission, 101)]);
+        let floor = group.settle().map(|it| it.floor);
+        let start = Control { rseq: START, alloc: START + 1_000, echo: 9 };
+        assert_eq!(floor, Some(start), "its window counts from where it begins");
+    }
+
+    #[test]
+    fn nobody_joins_what_is_over_and_who_has_no_key_never() {
+        let mut group = joined(1, GroupPolicy::default());
+        assert_eq!(join(&mut group, 2, 7, 102, true), Admission::Refused);
+        assert_eq!(join(&mut group, 2, 102, 0, true), Admission::Refused);
+        assert_eq!(join(&mut group, 0, 7, 103, false), Admission::Refused, "xkey 0");
+        assert_eq!(join(&mut group, 1, 101, 0, true), Admission::Known, "it is told again");
+    }
+
+    /// The slowest member is the window, and the narrowest limits hold.
+    #[test]
+    fn all_together_have_said_the_least_of_each() {
+        let mut group = joined(2, GroupPolicy::default());
+        assert_eq!(group.settle().and_then(|it| it.echo), Some(9));
+        assert_eq!(group.narrowest().in_rate, 1_000);
+        assert!(!say(&mut group, 101, Options::NONE, 1_500, 12));
+        let settled = group.settle().expect("two members");
+        assert_eq!((settled.floor.rseq, settled.floor.echo, settled.echo), (START, 9, None));
+        assert!(!say(&mut group, 102, Options::NONE, 700, 11));
+        let settled = group.settle().expect("two members");
+        assert_eq!((settled.floor.rseq, settled.echo, settled.delivered), (700, Some(11), None));
+        assert!(!say(&mut group, 101, Options::NONE, 1_500, 11));
+        assert_eq!(group.settle().and_then(|it| it.delivered), Some(11), "both have");
+        assert_eq!(group.settle().and_then(|it| it.delivered), None, "once");
+        group.handle_limits(101, Limits { in_rate: 5_000, ..Limits::default() });
+        assert_eq!(group.narrowest().in_rate, 2_000);
+    }
+
+    /// END, RCLOSE: a member leaves, with everything or without; SREQ: it is answered.
+    #[test]
+    fn a_member_that_closes_leaves_and_one_that_asks_is_answered() {
+        let mut group = joined(3, GroupPolicy::default());
+        words(&mut group);
+        while group.pop_event().is_some() {}
+        assert!(!say(&mut group, 101, Options::SREQ, 600, 9));
+        assert_eq!(words(&mut group), [(Due::Status, 101)]);
+        assert!(say(&mut group, 101, Options::RCLOSE, 2_000, 12));
+        assert!(say(&mut group, 102, Options::END, 1_999, 12));
+        let how = |event: Option<((Member, Option<Leaving>), bool)>| {
+            event.map(|((_, how), has_more)| (how, has_more))
+        };
+        assert_eq!(how(group.pop_event()), Some((Some(Leaving::Complete), true)));
+        assert_eq!(how(group.pop_event()), Some((Some(Leaving::Left), false)));
+        assert_eq!(group.len(), 1);
+        assert!(group.dismiss());
+        assert_eq!(how(group.pop_event()), Some((Some(Leaving::Dismissed), false)));
+        assert_eq!(group.settle(), None, "nobody is left");
+    }
+
+    /// CNTL to one: a handshake asks who has not answered, and drops who never does.
+    #[test]
+    fn who_is_behind_is_asked_and_dropped_alone() {
+        let mut group = joined(2, GroupPolicy::default());
+        words(&mut group);
+        say(&mut group, 101, Options::NONE, 600, 12);
+        group.ask_those_behind(12);
+        assert_eq!(words(&mut group), [(Due::Question, 102)]);
+        assert!(group.drop_the_silent(12) && !group.drop_the_silent(12));
+        assert_eq!((group.len(), group.has(101)), (1, true));
+    }
+
+    /// Patience counts beyond what the rate takes for a full buffer, the most that it was.
+    #[test]
+    fn patience_begins_with_what_is_in_flight_and_grows_with_a_slow_rate() {
+        let policy = GroupPolicy { patience: Duration::from_secs(1), ..GroupPolicy::default() };
+        let mut group = joined(1, policy);
+        assert_eq!(group.deadline(), Time::NEVER);
+        group.watch(NOW, 2_000, false, None);
+        assert_eq!(group.deadline(), NOW + Duration::from_secs(1));
+        group.handle_rate(&Rate::new(NOW, 1_000, 1_000));
+        group.handle_rate(&Rate::new(NOW, 0, 0));
+        let late = NOW + Duration::from_secs(5);
+        assert_eq!(group.deadline(), late);
+        assert!(!group.drop_the_late(Time::from_millis(5_999)) && group.drop_the_late(late));
+        assert_eq!(group.len(), 0);
+    }
 }

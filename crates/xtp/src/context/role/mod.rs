@@ -1,11 +1,10 @@
 //! [`Role`]: whether a context is one of two ends, transmits to a reliable group, or hears one.
 
 mod member;
-mod transmitter;
 
 pub use member::Membership;
-pub use transmitter::{Asked, Heard, Transmitter};
 
+use crate::members::Members;
 use crate::table::Input;
 use crate::wire::{Header, Key};
 use std::net::SocketAddr;
@@ -19,7 +18,7 @@ pub enum Role {
     /// One of two ends, or an end of a group that is not reliable.
     Unicast,
     /// It transmits to a reliable group.
-    Transmitter(Box<Transmitter>),
+    Transmitter(Box<Members>),
     /// It hears one.
     Member(Box<Membership>),
 }
@@ -50,7 +49,7 @@ impl Role {
             Self::Transmitter(_) if key.value() == addressing.own_key() || key == Key::own(0) => {
                 true
             }
-            Self::Transmitter(group) => group.members().address_of(key.value()) == Some(from),
+            Self::Transmitter(group) => group.address_of(key.value()) == Some(from),
             Self::Unicast | Self::Member(_) => addressing.peer() == from,
         }
     }
@@ -81,7 +80,7 @@ mod tests {
     fn packets_are_expected_from_the_peer_and_requests_to_join_from_anywhere() {
         let at = |end: u8| SocketAddr::from(([192, 0, 2, end], 1));
         let ends = Addressing::opening(at(1), 7, None);
-        let group = Transmitter::new(GroupPolicy::default(), 1_000, Duration::ZERO);
+        let group = Members::new(GroupPolicy::default(), 1_000, Duration::ZERO);
         let group = Role::Transmitter(Box::new(group));
         let member = Role::Member(Box::new(Membership::new(Duration::ZERO, 1, None)));
         for role in [Role::Unicast, member] {
