@@ -1,9 +1,15 @@
 //! [`Event`]: what users are told, and how an association ends.
 
-use crate::engine::ContextId;
 use crate::group::{Leaving, Member};
 use crate::wire::{Code, Reason};
 use std::fmt;
+
+/// A context, for as long as it is not released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContextId {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+}
 
 /// Something that a user may want to act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -38,8 +38,8 @@ mod serial;
 pub mod table;
 pub mod wire;
 
-pub use arrival::Read;
+pub use arrival::{Message, Read};
 pub use config::{Config, Listen, Mode, Open, Retransmission, Timers};
-pub use engine::{ContextId, Counters, Engine, ListenError, Message, OpenError, Status, UserError};
-pub use event::{End, Event};
+pub use engine::{Counters, Engine, ListenError, OpenError, Status, UserError};
+pub use event::{ContextId, End, Event};
 pub use group::{GroupPolicy, Join, Leaving, Member, MemberId};

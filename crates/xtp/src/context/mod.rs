@@ -36,9 +36,8 @@ use replies::Replies;
 use role::{Membership, Role};
 use terms::Terms;
 
-use crate::arrival::Read;
+use crate::arrival::{Message, Read};
 use crate::config::{Config, Mode, Open};
-use crate::engine::Message;
 use crate::event::{End, Events};
 use crate::group::{GroupPolicy, Join, Leaving, Member};
 use crate::members::{Members, Parted};

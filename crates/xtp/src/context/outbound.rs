@@ -12,8 +12,8 @@
 //! with WCLOSE ends (decided here: the published descriptions call the bits sticky and do not speak
 //! of that).
 
+use crate::arrival::Message;
 use crate::config::{Config, Mode};
-use crate::engine::Message;
 use crate::flush_timer::FlushTimer;
 use crate::sender::{Piece, Report, Sender};
 use crate::wire::{Control, Options};

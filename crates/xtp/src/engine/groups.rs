@@ -12,9 +12,10 @@
 
 use super::inactive::Gone;
 use super::input::Came;
-use super::{ContextId, Engine, OpenError, UserError};
+use super::{Engine, OpenError, UserError};
 use crate::config::Open;
 use crate::context::Context;
+use crate::event::ContextId;
 use crate::group::{GroupPolicy, Join, Leaving, Member};
 use crate::members::{Admission, Parted};
 use crate::wire::{
@@ -71,10 +72,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn members(&self, id: ContextId) -> Result<Vec<Member>, UserError> {
-        let place = self.slots.get(id.slot as usize).ok_or(UserError::Released)?;
-        let context = place.context.as_ref().filter(|_| place.generation == id.generation);
-        let members = context.ok_or(UserError::Released)?.members();
-        Ok(members.map(crate::members::Members::list).unwrap_or_default())
+        Ok(self.context(id)?.members().map(crate::members::Members::list).unwrap_or_default())
     }
 
     /// The transmitter that a request without a key is for, by the address in it.

@@ -63,9 +63,9 @@ impl Engine {
             return self.drop_packet();
         }
         let slot = self.find(input, came);
-        let state = match slot {
+        let (state, is_request) = match slot {
             Some(slot) => {
-                let Some(context) = self.context_at(slot) else { return };
+                let Some(context) = self.context_ref(slot) else { return };
                 let (role, ends) = (context.role(), context.addressing());
                 if !role.expects(ends, header.key, *from) {
                     self.counters.misdirected = self.counters.misdirected.saturating_add(1);
@@ -74,13 +74,14 @@ impl Engine {
                 if !role.understands(ends, input, header.key) {
                     return self.drop_packet();
                 }
-                context.lifecycle().state()
+                let is_request = input == Input::Join && role.is_transmitter();
+                (context.lifecycle().state(), is_request)
             }
-            None => self.state_without_context(*from, header, body),
+            None => (self.state_without_context(*from, header, body), false),
         };
         let act = step(state, input).map_or(Act::Drop, |(_, act)| act);
         match (act, slot) {
-            (Act::Take, Some(slot)) if input == Input::Join && self.is_transmitter(slot) => {
+            (Act::Take, Some(slot)) if is_request => {
                 self.counters.taken = self.counters.taken.saturating_add(1);
                 self.handle_join(now, slot, came);
             }
@@ -134,10 +135,6 @@ impl Engine {
             Input::Invitation => known.or_else(|| self.follow(came)),
             _ => known,
         }
-    }
-
-    fn is_transmitter(&self, slot: u32) -> bool {
-        self.context_ref(slot).is_some_and(|context| context.role().is_transmitter())
     }
 
     fn state_without_context(&self, from: SocketAddr, header: &Header, body: &Body<'_>) -> State {

@@ -24,14 +24,13 @@ mod held;
 mod inactive;
 mod input;
 mod keys;
-mod length;
 mod ranked;
 mod status;
 mod user;
 
 use crate::config::{Config, Listen};
 use crate::context::Context;
-use crate::event::{End, Event, Events};
+use crate::event::{ContextId, End, Event, Events};
 use crate::table::State;
 use crate::wire::Fault;
 use dacapo_base::{Random, Time};
@@ -44,14 +43,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 
 pub use status::Status;
-pub use user::{ListenError, Message, OpenError, UserError};
-
-/// A context, for as long as it is not released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ContextId {
-    slot: u32,
-    generation: u32,
-}
+pub use user::{ListenError, OpenError, UserError};
 
 /// What has become of packets that came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

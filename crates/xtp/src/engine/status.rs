@@ -1,6 +1,7 @@
 //! [`Status`]: how an association stands, for who asks instead of taking events.
 
-use super::{ContextId, Engine, UserError};
+use super::{Engine, UserError};
+use crate::event::ContextId;
 use crate::event::End;
 use crate::table::State;
 use crate::wire::Service;
@@ -25,7 +26,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`UserError::Released`].
-    pub fn status(&mut self, id: ContextId) -> Result<Status, UserError> {
+    pub fn status(&self, id: ContextId) -> Result<Status, UserError> {
         let context = self.context(id)?;
         let (peer, service, lifecycle) =
             (context.addressing().peer(), context.terms().service(), context.lifecycle());

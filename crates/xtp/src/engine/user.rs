@@ -1,10 +1,10 @@
 //! What users do: listen, open, write, read, close.
 
-use super::{ContextId, Engine, Listener};
-use crate::arrival::Read;
+use super::{Engine, Listener};
+use crate::arrival::{Message, Read};
 use crate::config::{Listen, Open};
 use crate::context::Context;
-use crate::event::End;
+use crate::event::{ContextId, End};
 use crate::group::GroupPolicy;
 use crate::table::Input;
 use crate::wire::{HEADER_LEN, Limits, Service};
@@ -14,37 +14,6 @@ use std::time::Duration;
 
 /// What goes before the data of a FIRST at most: header, tag, address and traffic.
 const FIRST_HEAD_LEN: usize = HEADER_LEN + 8 + 40 + 24;
-
-/// Bytes for the peer.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Message<'a> {
-    /// The bytes.
-    pub data: &'a [u8],
-    /// Whether a message ends with the last of them.
-    pub is_end: bool,
-    /// Eight bytes that the peer's user gets with the message; counts at its beginning only.
-    pub tag: Option<[u8; 8]>,
-    /// Whether [`crate::Event::Delivered`] is wanted, when the peer's user has read all of it.
-    pub asks_delivery: bool,
-    /// Whether more of the message is written at once, as MSG_MORE of sockets says: what does not
-    /// fill a packet waits for that, 5 ms at most from when it was written, however often more is
-    /// announced. Counts where no message ends and no delivery is asked for.
-    pub has_more: bool,
-}
-
-impl<'a> Message<'a> {
-    /// A whole message.
-    #[must_use]
-    pub const fn whole(data: &'a [u8]) -> Self {
-        Self { data, is_end: true, tag: None, asks_delivery: false, has_more: false }
-    }
-
-    /// A stretch of a stream.
-    #[must_use]
-    pub const fn part(data: &'a [u8]) -> Self {
-        Self { data, is_end: false, tag: None, asks_delivery: false, has_more: false }
-    }
-}
 
 /// Why a port cannot be listened on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,9 +123,7 @@ impl Engine {
         if context.terms().service() == Service::Datagram && message.data.len() > len_max {
             return Err(UserError::TooLong { len_max });
         }
-        let taken = context.write(now, message);
-        self.touch(now, id.slot);
-        Ok(taken)
+        self.with(now, id, |context| context.write(now, message))
     }
 
     /// Takes what has come, at most up to the end of a message.
@@ -164,9 +131,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn read(&mut self, now: Time, id: ContextId, into: &mut [u8]) -> Result<Read, UserError> {
-        let read = self.context(id)?.read(now, into);
-        self.touch(now, id.slot);
-        Ok(read)
+        self.with(now, id, |context| context.read(now, into))
     }
 
     /// There is room for `len` bytes more: the window of an association with `reserve`.
@@ -174,9 +139,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn post(&mut self, now: Time, id: ContextId, len: usize) -> Result<(), UserError> {
-        self.context(id)?.post(now, len);
-        self.touch(now, id.slot);
-        Ok(())
+        self.with(now, id, |context| context.post(now, len))
     }
 
     /// Nothing more is sent after what has been written (WCLOSE).
@@ -184,9 +147,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn finish(&mut self, now: Time, id: ContextId) -> Result<(), UserError> {
-        self.context(id)?.finish();
-        self.touch(now, id.slot);
-        Ok(())
+        self.with(now, id, |context| context.finish())
     }
 
     /// Nothing more is read: the peer is told to stop (RCLOSE).
@@ -194,9 +155,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn stop_reading(&mut self, now: Time, id: ContextId) -> Result<(), UserError> {
-        self.context(id)?.stop_reading(now);
-        self.touch(now, id.slot);
-        Ok(())
+        self.with(now, id, |context| context.stop_reading(now))
     }
 
     /// Other limits from now on, which the peer is told (TCNTL).
@@ -209,9 +168,7 @@ impl Engine {
         id: ContextId,
         limits: Limits,
     ) -> Result<(), UserError> {
-        self.context(id)?.set_limits(now, limits);
-        self.touch(now, id.slot);
-        Ok(())
+        self.with(now, id, |context| context.set_limits(now, limits))
     }
 
     /// From now on a peer of this association that does not answer is given up after so long
@@ -225,9 +182,7 @@ impl Engine {
         id: ContextId,
         give_up: Duration,
     ) -> Result<(), UserError> {
-        self.context(id)?.set_give_up(give_up);
-        self.touch(now, id.slot);
-        Ok(())
+        self.with(now, id, |context| context.set_give_up(give_up))
     }
 
     /// Gives the association up (END): what was not sent is not sent any more.
@@ -235,9 +190,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn abort(&mut self, now: Time, id: ContextId) -> Result<(), UserError> {
-        self.context(id)?.give_up(Input::UserAborts, End::Abandoned);
-        self.touch(now, id.slot);
-        Ok(())
+        self.with(now, id, |context| context.give_up(Input::UserAborts, End::Abandoned))
     }
 
     /// Forgets a context that has ended. One that has not is given up: its END is still sent, or,
@@ -246,10 +199,13 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn release(&mut self, now: Time, id: ContextId) -> Result<(), UserError> {
-        let context = self.context(id)?;
-        let (peer, mut last) = (context.addressing().peer(), Vec::new());
-        context.give_up(Input::UserAborts, End::Abandoned);
-        if context.poll_last(&mut last) {
+        let peer = self.context(id)?.addressing().peer();
+        let mut last = Vec::new();
+        let has_one = self.context_at(id.slot).is_some_and(|context| {
+            context.give_up(Input::UserAborts, End::Abandoned);
+            context.poll_last(&mut last)
+        });
+        if has_one {
             self.push_answer(peer, last);
         }
         self.bury(now, id.slot);
@@ -270,12 +226,45 @@ impl Engine {
         }
     }
 
-    pub(super) fn context(&mut self, id: ContextId) -> Result<&mut Context, UserError> {
-        let place = self.slots.get_mut(id.slot as usize).ok_or(UserError::Released)?;
-        if place.generation != id.generation {
-            return Err(UserError::Released);
-        }
-        place.context.as_deref_mut().ok_or(UserError::Released)
+    /// From now on no packet of this association is longer than `len` bytes, where they were; what
+    /// goes again is cut anew, and the peer is asked for packets as short (TCNTL).
+    ///
+    /// # Errors
+    /// [`UserError::Released`].
+    pub fn shorten_packets(
+        &mut self,
+        now: Time,
+        id: ContextId,
+        len: usize,
+    ) -> Result<(), UserError> {
+        self.with(now, id, |context| context.shorten(len))
+    }
+
+    /// The longest packet of this association, bytes.
+    ///
+    /// # Errors
+    /// [`UserError::Released`].
+    pub fn packet_len_max(&self, id: ContextId) -> Result<usize, UserError> {
+        Ok(self.context(id)?.packet_len_max())
+    }
+
+    pub(super) fn context(&self, id: ContextId) -> Result<&Context, UserError> {
+        let place = self.slots.get(id.slot as usize).ok_or(UserError::Released)?;
+        let context = place.context.as_deref().filter(|_| place.generation == id.generation);
+        context.ok_or(UserError::Released)
+    }
+
+    /// Does something to a context, and looks what it has to send and to tell then.
+    fn with<R>(
+        &mut self,
+        now: Time,
+        id: ContextId,
+        act: impl FnOnce(&mut Context) -> R,
+    ) -> Result<R, UserError> {
+        self.context(id)?;
+        let result = self.context_at(id.slot).map(act).ok_or(UserError::Released)?;
+        self.touch(now, id.slot);
+        Ok(result)
     }
 }
 

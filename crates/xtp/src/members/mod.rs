@@ -423,7 +423,7 @@ impl Members {
         })
     }
 
-    /// Who has not answered the request `sync` does not hold up the rest; whether there was anybody.
+    /// Who has not answered the request `sync` does not hold up the rest; whether there was any.
     pub fn drop_the_silent(&mut self, sync: u32) -> bool {
         self.drop_those(|entry| (entry.control.echo != sync).then_some(Leaving::Silent))
     }
