@@ -325,3 +325,62 @@ impl Requests {
         Alarm::Ask
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_millis(1_000);
+
+    fn requests() -> Requests {
+        Requests::new(NOW, Timers::default(), 10)
+    }
+
+    /// FIRST: at once, and again with each turn of the handshake.
+    #[test]
+    fn first_is_due_once_and_with_each_turn_of_a_handshake() {
+        let mut requests = requests();
+        assert!(!requests.take_first());
+        requests.want_first();
+        assert!(requests.take_first() && !requests.take_first());
+        requests.begin_handshake(NOW);
+        assert!(requests.take_first());
+        requests.ask(NOW, 0, false);
+        assert!(!requests.take_first());
+        requests.want_first();
+        requests.clear();
+        assert!(!requests.take_first(), "what was asked is known otherwise");
+    }
+
+    /// TCNTL: new limits go with every request until one of them is answered.
+    #[test]
+    fn new_limits_are_told_until_they_are_answered() {
+        let mut requests = requests();
+        requests.want_traffic(false);
+        assert!(!requests.is_control_due() && !requests.ask_control(NOW, 0, false));
+        requests.want_traffic(true);
+        assert!(requests.is_control_due() && requests.ask_control(NOW, 0, false));
+        assert!(!requests.is_control_due() && requests.ask_control(NOW, 0, false));
+        requests.handle_status(NOW, 12);
+        assert!(requests.ask_control(NOW, 0, false), "12 was the first of the two, 13 the last");
+        requests.handle_status(NOW, 14);
+        assert!(!requests.ask_control(NOW, 0, false));
+        requests.want_traffic(true);
+        requests.skip_traffic();
+        assert!(!requests.is_control_due());
+    }
+
+    /// DREQ: asked anew when a handshake is answered and the user has not read.
+    #[test]
+    fn delivery_is_asked_anew_after_a_handshake_that_is_answered() {
+        let mut requests = requests();
+        let delivery = requests.ask(NOW, 100, true);
+        requests.begin_handshake(NOW);
+        let sync = requests.ask(NOW, 100, false);
+        assert!(!requests.handle_status(NOW, sync).is_delivered);
+        assert!(requests.take_delivery() && !requests.take_delivery());
+        assert!(!requests.handle_status(NOW, delivery).is_delivered, "it was closed by that");
+        let again = requests.ask(NOW, 100, true);
+        assert!(requests.handle_status(NOW, again).is_delivered && !requests.take_delivery());
+    }
+}
