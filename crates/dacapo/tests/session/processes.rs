@@ -12,6 +12,8 @@ use std::process::{Child, Command, Stdio};
 
 #[path = "../../../../examples/change.rs"]
 mod change;
+#[path = "../../../../examples/own_loop.rs"]
+mod own_loop;
 #[path = "../../../../examples/receiver.rs"]
 mod receiver;
 #[path = "../../../../examples/remote.rs"]
@@ -46,6 +48,13 @@ fn program_sender() {
 fn program_change() {
     if is_program("change") {
         change::main().unwrap();
+    }
+}
+
+#[test]
+fn program_own_loop() {
+    if is_program("own_loop") {
+        own_loop::main().unwrap();
     }
 }
 
@@ -152,23 +161,33 @@ fn two_programs_of_ten_lines_send_and_print_lines() {
     });
 }
 
+/// What a program prints that sends 30 numbers to `receiver`, which prints each.
+fn sends_numbers(program: &str) -> String {
+    let folder = Folder::new(program);
+    let mut receiver = Process::start("receiver", "127.0.0.1:0", &folder.0);
+    let mut uri = String::new();
+    let mut told = BufReader::new(receiver.0.stderr.take().unwrap());
+    told.read_line(&mut uri).unwrap();
+    let printed = Process::start(program, uri.trim(), &folder.0).lines().join("\n");
+    assert!(printed.contains("30 sent = 30 delivered"), "{printed}");
+    assert!(printed.contains("the same at both ends"), "{printed}");
+    let lines = receiver.lines();
+    let numbers = lines.iter().filter_map(|line| line.rsplit(' ').next()?.parse::<u32>().ok());
+    assert_eq!(numbers.collect::<Vec<_>>(), (0..30).collect::<Vec<_>>(), "{lines:?}");
+    printed
+}
+
 #[test]
 fn a_program_changes_the_protocol_under_its_lines() {
     watched(|| {
-        let folder = Folder::new("change");
-        let mut receiver = Process::start("receiver", "127.0.0.1:0", &folder.0);
-        let mut uri = String::new();
-        let mut told = BufReader::new(receiver.0.stderr.take().unwrap());
-        told.read_line(&mut uri).unwrap();
-        let printed = Process::start("change", uri.trim(), &folder.0).lines().join("\n");
+        let printed = sends_numbers("change");
         assert!(printed.contains("epoch 1: segment ! checksum\nepoch 2: segment\n"), "{printed}");
-        assert!(printed.contains("30 sent = 30 delivered"), "{printed}");
-        assert!(printed.contains("the same at both ends"), "{printed}");
-        let printed = receiver.lines();
-        let numbers =
-            printed.iter().filter_map(|line| line.rsplit(' ').next()?.parse::<u32>().ok());
-        assert_eq!(numbers.collect::<Vec<_>>(), (0..30).collect::<Vec<_>>(), "{printed:?}");
     });
+}
+
+#[test]
+fn a_program_sends_from_a_loop_of_its_own() {
+    watched(|| drop(sends_numbers("own_loop")));
 }
 
 /// A movie of so long, served; what else is kept for it.
