@@ -126,7 +126,7 @@ pub struct SessionSpec {
     /// The most Participants at a time.
     pub participants_max: usize,
     /// How long contact may be lost before the session is given up, at both ends unless
-    /// [`crate::Core::set_give_up_after`] says otherwise. Zero ends it as soon as contact is lost;
+    /// [`crate::Command::GiveUpAfter`] says otherwise. Zero ends it as soon as contact is lost;
     /// [`GIVE_UP_AFTER`] is the usual.
     pub give_up_after: Duration,
 }
