@@ -490,7 +490,8 @@ fn a_stream_that_is_readable_and_does_not_read_ends_itself_only() {
 
 #[test]
 fn a_stream_that_is_late_at_all_times_ends_itself_only() {
-    // Each turn finds it late and waits for nothing: were it not looked at, turns would follow each other in vain.
+    // Each turn finds it late and waits for nothing: were it not looked at, turns would follow each
+    // other in vain.
     ends_itself_only(Wrong::IsAlwaysDue, "has nothing");
 }
 
