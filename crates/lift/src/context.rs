@@ -2,13 +2,10 @@
 //!
 //! The only clock, the only randomness, the pool, and a place to leave effects.
 
-use crate::effects::{EMISSIONS_MAX, Effects, Emission, Event};
+use crate::effects::{EMISSIONS_MAX, Effects, Emission};
 use crate::{Context, DropReason, TimerId, Verdict};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{Packet, Pool};
-
-/// The longest out-of-band control message in bytes.
-pub(crate) const CONTROL_LEN_MAX: usize = 4_096;
 
 /// The surroundings of one call.
 #[derive(Debug)]
@@ -19,7 +16,6 @@ pub struct Cx<'a> {
     /// The randomness of the core.
     pub random: &'a mut Random,
     pub(crate) effects: &'a mut Effects,
-    pub(crate) module: usize,
     pub(crate) slot: usize,
 }
 
@@ -30,9 +26,8 @@ impl<'a> Cx<'a> {
         pool: &'a mut Pool,
         random: &'a mut Random,
         effects: &'a mut Effects,
-        module: usize,
     ) -> Self {
-        Self { now, pool, random, effects, module, slot: 0 }
+        Self { now, pool, random, effects, slot: 0 }
     }
 
     /// The time of this call.
@@ -111,23 +106,7 @@ impl<'a> Cx<'a> {
 
     /// Reports packets that the module gives up waiting for.
     pub fn report_lost(&mut self, count: u64) {
-        let module = self.module;
-        let effects = self.touch();
-        effects.packets_lost += count;
-        effects.event(Event::PacketsLost { module, count });
-    }
-
-    /// Sends a message out of band to the module at the same place of the peer's graph.
-    ///
-    /// Returns false, and sends nothing, when the message is longer than 4 KiB.
-    #[must_use]
-    pub fn control_to_peer(&mut self, message: &[u8]) -> bool {
-        if message.len() > CONTROL_LEN_MAX {
-            return false;
-        }
-        let (module, message) = (self.module, message.to_vec());
-        self.touch().event(Event::ControlToPeer { module, message });
-        true
+        self.touch().packets_lost += count;
     }
 }
 
@@ -150,7 +129,7 @@ impl Bare {
     /// Runs `body` with a context.
     #[inline]
     pub fn with<R>(&mut self, around: &mut Context<'_>, body: impl FnOnce(&mut Cx<'_>) -> R) -> R {
-        body(&mut Cx::new(around.now, around.pool, around.random, &mut self.effects, 0))
+        body(&mut Cx::new(around.now, around.pool, around.random, &mut self.effects))
     }
 
     /// True when a module did something else than forward: a measurement of that is worth nothing.

@@ -3,14 +3,10 @@
 use crate::{DropReason, TimerId, Verdict};
 use dacapo_base::Time;
 use dacapo_packet::Packet;
-use std::collections::VecDeque;
 
 /// The most packets that one batch call of one module may emit per direction: more than a window of
 /// packets that wait for one.
 pub const EMISSIONS_MAX: usize = 16_384;
-
-/// The most events that wait for the holder of a runner; further ones are counted only.
-pub(crate) const EVENTS_MAX: usize = 256;
 
 /// A packet that a module made or released, and the slot during whose call it did.
 #[derive(Debug)]
@@ -19,25 +15,6 @@ pub struct Emission {
     pub slot: usize,
     /// The packet.
     pub packet: Packet,
-}
-
-/// What a module tells the holder of the graph.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// Packets that the module no longer waits for.
-    PacketsLost {
-        /// The place of the module in the graph.
-        module: usize,
-        /// How many.
-        count: u64,
-    },
-    /// A message for the module at the same place of the peer's graph, out of band.
-    ControlToPeer {
-        /// The place of the module in the graph.
-        module: usize,
-        /// The message; at most 4 KiB.
-        message: Vec<u8>,
-    },
 }
 
 #[derive(Debug, Default)]
@@ -49,18 +26,6 @@ pub(crate) struct Effects {
     /// Verdicts other than forward, and the slots that they are about.
     pub verdicts: Vec<(usize, Verdict)>,
     pub timers: Vec<(TimerId, Option<Time>)>,
-    pub events: VecDeque<Event>,
-    pub events_lost: u64,
     pub packets_lost: u64,
     pub discarded: Vec<(DropReason, u64)>,
-}
-
-impl Effects {
-    pub fn event(&mut self, event: Event) {
-        if self.events.len() < EVENTS_MAX {
-            self.events.push_back(event);
-        } else {
-            self.events_lost += 1;
-        }
-    }
 }

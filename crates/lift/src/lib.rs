@@ -42,7 +42,7 @@ mod verdict;
 pub use channel::{Membership, StreamParams, is_source_specific};
 pub use context::{Bare, Cx};
 pub use counters::{DirectionCounters, ModuleCounters};
-pub use effects::{EMISSIONS_MAX, Emission, Event};
+pub use effects::{EMISSIONS_MAX, Emission};
 pub use graph::{Built, Catalogue, Entry, Graph, Node, Params};
 pub use legality::{GRAPH_NODES_MAX, Illegal, Needs, Offer, SEGMENT_LEN_MIN, check};
 pub use module::{ControlError, Module, TimerId};

@@ -118,8 +118,8 @@ pub trait Module: Send {
     /// A timer that was armed through [`Cx::arm`] is due.
     fn timeout(&mut self, _cx: &mut Cx<'_>, _timer: TimerId) {}
 
-    /// An out-of-band message from the module at the same place of the peer's graph, or from the
-    /// application; the answer goes back the same way and is at most 4 KiB.
+    /// An out-of-band message, of at most 4 KiB, from whoever holds the peer's core; the answer
+    /// goes back the same way and is no longer. A module sends none by itself.
     ///
     /// # Errors
     /// Why nothing was done.

@@ -26,7 +26,7 @@ mod walk;
 
 use crate::ModuleSpec;
 use crate::counters::{DirectionCounters, ModuleCounters};
-use crate::effects::{Effects, Event};
+use crate::effects::Effects;
 use crate::lanes::TrafficClass;
 use crate::load::Load;
 use crate::module::{ControlError, Module};
@@ -59,7 +59,6 @@ pub enum Direction {
 }
 
 struct Stage {
-    place: usize,
     module: Box<dyn Module>,
     spec: &'static ModuleSpec,
     down: TrafficClass,
@@ -70,10 +69,9 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(place: usize, module: Box<dyn Module>) -> Self {
+    fn new(module: Box<dyn Module>) -> Self {
         let spec = module.spec();
         Self {
-            place,
             spec,
             module,
             down: TrafficClass::default(),
@@ -132,7 +130,7 @@ impl Runner {
     #[must_use]
     pub fn new(modules: Vec<Box<dyn Module>>) -> Self {
         Self {
-            stages: (0..).zip(modules).map(|(place, module)| Stage::new(place, module)).collect(),
+            stages: modules.into_iter().map(Stage::new).collect(),
             timers: Timers::default(),
             waiting: [0; 2],
             out_down: Batch::new(),
@@ -216,11 +214,6 @@ impl Runner {
     /// The packets for the application, in order.
     pub fn take_up(&mut self) -> &mut Batch {
         &mut self.out_up
-    }
-
-    /// The next event that a module raised.
-    pub fn poll_event(&mut self) -> Option<Event> {
-        self.effects.events.pop_front()
     }
 
     /// When [`Runner::handle_timeout`] wants to be called next.

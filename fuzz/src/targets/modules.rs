@@ -76,7 +76,6 @@ pub fn up(data: &[u8]) {
         allocated += used.allocated_bytes;
         end.wire();
         end.units();
-        while end.runner.poll_event().is_some() {}
     }
     // Bodies are the pool's, which has a budget of its own.
     let bodies = end.pool.stats().bytes as u64 - pool_before;

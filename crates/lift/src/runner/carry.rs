@@ -216,16 +216,16 @@ impl Runner {
         packet: Packet,
         segments: u64,
     ) {
-        let seen = self.stages[index].counters(direction);
         match verdict {
             Verdict::Forward => self.push(pool, direction, after(direction, index), packet),
             Verdict::Held => {
-                debug_assert!(packet.is_empty_slot(), "a held packet was left in its slot");
-                seen.held += segments;
+                let name = self.stages[index].spec.name;
+                debug_assert!(packet.is_empty_slot(), "rule 2: {name}: held, but left in its slot");
+                self.stages[index].counters(direction).held += segments;
                 pool.free(packet);
             }
             Verdict::Drop(reason) => {
-                seen.dropped[reason.index()] += segments;
+                self.stages[index].counters(direction).dropped[reason.index()] += segments;
                 pool.free(packet);
             }
         }
@@ -283,7 +283,7 @@ impl Runner {
         body: impl FnOnce(&mut dyn Module, &mut Cx<'_>),
     ) {
         let module = self.stages[index].module.as_mut();
-        let mut cx = Cx::new(around.now, around.pool, around.random, &mut self.effects, index);
+        let mut cx = Cx::new(around.now, around.pool, around.random, &mut self.effects);
         body(module, &mut cx);
         if self.effects.is_touched {
             self.effects.verdicts.clear();

@@ -35,7 +35,7 @@ impl Parts<'_> {
         first: usize,
         load: &mut Load,
     ) -> usize {
-        let cx = Cx::new(around.now, around.pool, around.random, self.effects, 0);
+        let cx = Cx::new(around.now, around.pool, around.random, self.effects);
         let waits = self.waiting[direction as usize] > 0;
         let is_plain = !waits && self.meter.is_none() && !load.has_trains() && !load.is_split;
         let walk = Walk { cx, load, offered: self.offered, meter: self.meter, stamp: self.stamp };
@@ -100,7 +100,6 @@ impl Walk<'_> {
                 }
                 note_segments(slots, self.offered);
             }
-            self.cx.module = stage.place;
             if !DOWN {
                 stage.module.offer_up(&mut self.cx, slots);
             } else if !stage.module.offer_down(&mut self.cx, slots, segments as usize) {
