@@ -86,7 +86,14 @@ fn perfect_wire_gives_back_every_unit(subject: &Subject, seed: u64) {
         let datagrams = a.send(&sent);
         let wire: usize = datagrams.iter().map(Vec::len).sum();
         let overhead = segments * usize::from(spec.head + spec.tail);
-        assert_eq!(wire, sent.len() + overhead, "rule 5: {}: bytes added, seed {seed}", spec.name);
+        assert_eq!(
+            wire,
+            sent.len() + overhead,
+            "rule 5: {}: {} bytes in {segments} segments: what is on the wire (left) is not those \
+             and head and tail of the spec (right), seed {seed}",
+            spec.name,
+            sent.len()
+        );
         let longest = datagrams.iter().map(Vec::len).max().unwrap_or(0);
         assert!(longest + PATH_HEAD <= DATAGRAM_LEN, "rule 5: {}: too long", spec.name);
         let mut got = Vec::new();
@@ -94,7 +101,8 @@ fn perfect_wire_gives_back_every_unit(subject: &Subject, seed: u64) {
             got.extend(b.receive(datagram));
         }
         got.extend(b.settle());
-        assert_eq!(got, [sent], "rule 3: {}: unit {number}, seed {seed}", spec.name);
+        let name = spec.name;
+        assert_eq!(got, [sent], "rule 3: {name}: what came (left) of unit {number}, seed {seed}");
         a.now += Duration::from_millis(1);
         b.now = b.now.max(a.now);
     }

@@ -13,7 +13,8 @@ use std::fmt;
 pub enum Stratum {
     /// Traffic shaping and priorities of whole units.
     Shape,
-    /// Fewer bytes per unit.
+    /// Fewer bytes per unit. There is no such module: units are laid out as segments before they
+    /// enter a graph, and rule 5 of [`crate::Module`] holds each to its head and tail.
     Compress,
     /// Units become packets of the path's size, and packets units.
     Segment,
@@ -148,9 +149,10 @@ pub struct ModuleSpec {
     pub head: u16,
     /// Bytes that `down` adds after every segment, exactly.
     pub tail: u16,
-    /// True when `down` takes trains; else the runner splits them, and rejoins what comes out.
+    /// True when `down` takes trains; else the runner splits them, and rejoins what comes out: a
+    /// train of 45 then costs this module, and those below, many times as much.
     pub trains_down: bool,
-    /// True when `up` takes trains; else the runner splits them.
+    /// True when `up` takes trains; else the runner splits them, and all above get them split.
     pub trains_up: bool,
     /// False when the module may change the order of packets in one direction.
     pub keeps_order: bool,
