@@ -8,8 +8,9 @@
 use super::figures_1998::{ALL_COMMANDS, COMMANDS, PICTURE, PICTURE_AFTER_FIRST, RESPONSE, Then};
 use super::series::{Columns, Series};
 use super::timed::{Measured, TimedPublisher};
-use crate::app::{App, AppEvent, interrupted};
+use crate::app::interrupted;
 use crate::cli::BenchControlArgs;
+use crate::core_app::{App, AppEvent};
 use crate::exit::{Exit, Failure};
 use crate::folder;
 use crate::output::{self, Table, line};

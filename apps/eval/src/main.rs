@@ -25,7 +25,9 @@ mod xtp;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
-use dacapo_term::{app, completions, exit, folder, manual, output, program, progress, words};
+use dacapo_term::{
+    app, completions, core_app, exit, folder, manual, output, program, progress, words,
+};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

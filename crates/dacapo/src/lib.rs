@@ -42,8 +42,8 @@ pub use plan::Plan;
 pub use session::{
     Account, Builder, Change, Command, Creator, Deadline, Direction, Endpoint, Event, Events,
     FlowAccount, FlowId, FlowInfo, FlowReceiver, FlowSender, Got, Join, MessageReceiver,
-    MessageSender, Outcome, Received, SendOutcome, Session, SessionId, Ticket, Turned, UnitView,
-    Wait, connect, connect_with, create,
+    MessageSender, Outcome, PeerId, Received, SendOutcome, Session, SessionId, Ticket, Turned,
+    UnitView, Wait, connect, connect_with, create,
 };
 pub use uri::Uri;
 

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   program (begin, end, start another) -> args, exit (codes) -> output, progress, words
-//!   app: a host, with the signals and descriptors that a program waits for; xtp: one of XTP
+//!   app: an endpoint, with the signals and descriptors that a program waits for; core_app: a core
+//!   with them; xtp: a host of XTP
 //!   folder: where they write; manual, completions: what is said of them elsewhere
 //! ```
 //!
@@ -12,6 +13,7 @@
 pub mod app;
 pub mod args;
 pub mod completions;
+pub mod core_app;
 pub mod exit;
 #[cfg(debug_assertions)]
 pub mod faults;

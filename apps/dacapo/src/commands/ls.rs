@@ -5,8 +5,8 @@ use crate::cli::LsArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Table};
 use crate::progress::Progress;
-use dacapo::engine::{Command, CoreEvent};
 use dacapo::offer::SessionEntry;
+use dacapo::{Command, Event, Outcome, Ticket};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,12 +17,9 @@ pub fn run(args: &LsArgs) -> Result<Exit, Failure> {
     let mut progress = Progress::new(args.json);
     let peer = app.connect(&args.host, args.wait, &mut progress)?;
     let what = format!("list {}", args.host);
-    let now = app.reactor().now();
-    app.core()
-        .handle_command(now, Command::List(peer))
-        .map_err(|error| Failure::core(&what, &error))?;
-    let sessions = wait(&mut app, &what);
-    let address = app.core().peer_address(peer);
+    let list = app.command(Command::List(peer)).map_err(|error| Failure::core(&what, &error))?;
+    let sessions = wait(&mut app, list, &what);
+    let address = app.endpoint.peer_address(peer);
     app.leave(peer);
     let sessions = sessions?;
     let uri = |name: &str| uri(&args.host, address, name);
@@ -36,14 +33,15 @@ pub fn run(args: &LsArgs) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn wait(app: &mut App, what: &str) -> Result<Vec<SessionEntry>, Failure> {
+fn wait(app: &mut App, list: Ticket, what: &str) -> Result<Vec<SessionEntry>, Failure> {
     loop {
         match app.next(Duration::from_secs(1))? {
-            Some(AppEvent::Core(CoreEvent::Listing { sessions, .. })) => {
-                return sessions.map_err(|error| Failure::core(what, &error));
-            }
-            Some(AppEvent::Core(CoreEvent::PeerLost { error, .. })) => {
-                return Err(Failure::core(what, &error));
+            Some(AppEvent::Event(_, Event::Done { ticket, outcome })) if ticket == list => {
+                match outcome {
+                    Ok(Outcome::Listed(sessions)) => return Ok(sessions),
+                    Ok(_) => {}
+                    Err(error) => return Err(Failure::core(what, &error)),
+                }
             }
             Some(AppEvent::Signal(signal)) => return Err(interrupted(signal)),
             _ => {}

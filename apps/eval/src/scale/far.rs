@@ -7,7 +7,7 @@
 
 use super::flow;
 use super::look::Look;
-use crate::app::{App, AppEvent};
+use crate::core_app::{App, AppEvent};
 use crate::exit::{Exit, Failure};
 use crate::output::line;
 use dacapo::Error;

@@ -242,6 +242,7 @@ impl State {
             Ok(came) => came,
             Err(failure) => {
                 self.failure.get_or_insert(failure);
+                self.driver.background.notice.set();
                 false
             }
         }

@@ -11,6 +11,7 @@ use super::creator::Creator;
 use super::driver::{Counters, Guard, Shared};
 use super::entry::Phase;
 use super::handle::Session;
+use super::ids;
 use super::join::{Join, Media};
 use super::misuse;
 use super::waiting::{Wait, Waiting};
@@ -103,7 +104,7 @@ impl Endpoint {
     pub fn with_host(host: Host) -> Result<Self, Error> {
         let notice = Notice::new().map_err(|error| Error::caused(Code::System, error))?;
         let notice = Arc::new(notice);
-        let first = Arc::new(Worker::new(host, Arc::clone(&notice))?);
+        let first = Arc::new(Worker::new(host, Arc::clone(&notice), 0)?);
         Ok(Self(Arc::new(Handle { first, further: Workers::default(), notice })))
     }
 
@@ -214,6 +215,20 @@ impl Endpoint {
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         self.0.first.shared.lock().host.fingerprint()
+    }
+
+    /// The address of a peer's control connection, while there is one.
+    #[must_use]
+    pub fn peer_address(&self, peer: ids::PeerId) -> Option<SocketAddr> {
+        let workers = self.workers();
+        workers.get(peer.worker)?.shared.lock().core().peer_address(peer.id)
+    }
+
+    /// Who a peer says it is, while there is a connection.
+    #[must_use]
+    pub fn peer_fingerprint(&self, peer: ids::PeerId) -> Option<Fingerprint> {
+        let workers = self.workers();
+        workers.get(peer.worker)?.shared.lock().host.peer_fingerprint(peer.id)
     }
 
     /// The peers that it has a connection to.

@@ -11,13 +11,14 @@
 use super::account::{Account, FlowAccount};
 use super::entry::Entry;
 use super::handle::Session;
-use super::ids::Ticket;
+use super::ids::{PeerId, Ticket};
 use super::waiting::Waiting;
 use super::wanted::Wanted;
 use crate::command::Answer;
 use dacapo_base::Time;
 use dacapo_core::Error;
 use dacapo_sys::clock;
+use dacapo_wire::hub::SessionEntry;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -84,7 +85,15 @@ pub enum Event {
         /// Why, when it was not in order.
         error: Option<Error>,
     },
-    /// A command of [`Endpoint::command`](super::Endpoint::command) is done, or cannot be.
+    /// A peer that was connected to, or had a session here, is gone. Of no session.
+    PeerLost {
+        /// The peer.
+        peer: PeerId,
+        /// Why.
+        error: Error,
+    },
+    /// A command of [`Endpoint::command`](super::Endpoint::command) is done, or cannot be. Of the
+    /// session that the command was for, if any.
     Done {
         /// Which.
         ticket: Ticket,
@@ -99,6 +108,10 @@ pub enum Event {
 pub enum Outcome {
     /// What was asked for is so.
     Done,
+    /// The peer answers: its sessions can be listed and joined.
+    Connected(PeerId),
+    /// What the peer serves.
+    Listed(Vec<SessionEntry>),
     /// How the media stand.
     Answer(Answer),
     /// The flow runs by the new protocol, in the epoch of this number.
@@ -120,6 +133,7 @@ impl Event {
             Self::FlowEnded { account } => (6, &account.flow),
             Self::Ended { .. } => (7, ""),
             Self::Done { .. } => (8, ""),
+            Self::PeerLost { .. } => (9, ""),
         }
     }
 

@@ -11,7 +11,7 @@ use super::account::Account;
 use super::entry::{Entry, Phase};
 use super::event::Event;
 use super::flow::{Flow, FlowInfo};
-use super::state::{Peer, PeerPhase, Serving, State};
+use super::state::{Serving, State};
 use crate::access::Progress;
 use crate::access::raw::{RawReceiver, RawSender};
 use crate::plan::RawEnd;
@@ -74,15 +74,16 @@ impl State {
         self.tell(&event);
         match event {
             CoreEvent::PeerOpen { peer } => {
-                let new = Peer { dialed: None, phase: PeerPhase::Open, waits: 0 };
-                self.peers.entry(peer).or_insert(new).phase = PeerPhase::Open;
+                self.peers.opened(peer);
+                self.watch.opened(peer);
             }
-            CoreEvent::PeerLost { peer, error } => match self.peers.get_mut(&peer) {
-                Some(lost) if lost.waits > 0 => lost.phase = PeerPhase::Lost(error),
-                _ => {
-                    self.peers.remove(&peer);
+            CoreEvent::PeerLost { peer, error } => {
+                let was_open = self.peers.is_open(peer);
+                if self.driver.background.notice.is_watched() {
+                    self.watch.lost(peer, was_open, &error);
                 }
-            },
+                self.peers.lost(peer, error);
+            }
             CoreEvent::Offered { session, title, flows } => {
                 self.answer(session, title, &flows);
                 return true;
@@ -123,9 +124,8 @@ impl State {
                     asked.answer(request, answer);
                 }
             }
-            CoreEvent::Listing { .. }
-            | CoreEvent::PathMtuChanged { .. }
-            | CoreEvent::Fallback { .. } => {}
+            CoreEvent::Listing { peer, sessions } => self.watch.listed(peer, sessions),
+            CoreEvent::PathMtuChanged { .. } | CoreEvent::Fallback { .. } => {}
         }
         false
     }
@@ -149,7 +149,7 @@ impl State {
                 (session, Event::PathMtuChanged { from: *from, to: *to })
             }
             CoreEvent::Fallback { session, flow, transport, reason } => {
-                let transport = self.transport_name(*transport);
+                let transport = transport_name(self.host.catalogue(), *transport);
                 let event =
                     |flow| Event::TransportReplaced { flow, transport, reason: reason.clone() };
                 return self.tell_of_flow(*session, *flow, event);
@@ -171,11 +171,6 @@ impl State {
         if let Some(entry) = self.sessions.get_mut(id) {
             entry.tell(|| event);
         }
-    }
-
-    fn transport_name(&self, id: u16) -> String {
-        let spec = self.host.catalogue().transport(id);
-        spec.map_or_else(|| id.to_string(), |spec| spec.name.to_owned())
     }
 
     fn tell_of_flow(&mut self, id: SessionId, flow: usize, event: impl FnOnce(String) -> Event) {
@@ -274,6 +269,10 @@ impl State {
         let entry = self.sessions.get(&id)?;
         Some(Account::of(&entry.name, &entry.flows, &running))
     }
+}
+
+fn transport_name(catalogue: &Catalogue, id: u16) -> String {
+    catalogue.transport(id).map_or_else(|| id.to_string(), |spec| spec.name.to_owned())
 }
 
 /// This end of an offered flow, for the application and for the core.

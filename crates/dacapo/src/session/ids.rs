@@ -1,7 +1,15 @@
-//! [`SessionId`] and [`FlowId`]: sessions and flows of an endpoint by number, for data that names
-//! them.
+//! [`PeerId`], [`SessionId`] and [`FlowId`]: what an endpoint has, by number, for data that names
+//! it.
 
 use dacapo_core as core;
+
+/// A peer of an endpoint, by number: what [`Command::Connect`](super::Command::Connect) gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId {
+    /// Its worker's place among those of the endpoint.
+    pub(super) worker: usize,
+    pub(super) id: core::PeerId,
+}
 
 /// A session of an endpoint, by number: [`Session::id`](super::Session::id).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

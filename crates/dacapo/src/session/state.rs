@@ -10,6 +10,7 @@ use super::driver::Driver;
 use super::entry::Entry;
 use super::flow::{End, Flow};
 use super::misuse;
+use super::peers::Peers;
 use super::publish::JoinQueue;
 use super::shard::ShardOrigin;
 use super::waiting::Turning;
@@ -25,34 +26,6 @@ use std::time::Duration;
 
 /// What goes before an endpoint is gone has so long to leave.
 const FLUSH_MAX: Duration = Duration::from_millis(200);
-
-/// A peer of this endpoint.
-#[derive(Debug)]
-pub(super) struct Peer {
-    /// Its address, when this end dialed.
-    pub dialed: Option<SocketAddr>,
-    pub phase: PeerPhase,
-    /// Calls that wait for it to open.
-    pub waits: usize,
-}
-
-impl Peer {
-    /// Whether it was dialed there, and is not lost.
-    fn is_at(&self, remote: SocketAddr) -> bool {
-        self.dialed == Some(remote) && !matches!(self.phase, PeerPhase::Lost(_))
-    }
-}
-
-/// How far a connection is.
-#[derive(Debug)]
-pub(super) enum PeerPhase {
-    /// It is being set up.
-    Dialing,
-    /// Sessions can be joined.
-    Open,
-    /// It is gone, and why; kept while calls wait for it.
-    Lost(Error),
-}
 
 /// A session that is served here.
 pub(super) struct Serving {
@@ -80,7 +53,7 @@ pub(super) enum Offered {
 pub(super) struct State {
     pub host: Host,
     pub sessions: BTreeMap<SessionId, Entry>,
-    pub peers: BTreeMap<PeerId, Peer>,
+    pub peers: Peers,
     pub serving: BTreeMap<String, Serving>,
     /// The newest session that is known here; ids ascend.
     pub newest: Option<SessionId>,
@@ -94,15 +67,15 @@ pub(super) struct State {
 }
 
 impl State {
-    pub fn new(host: Host, driver: Driver) -> Self {
+    pub fn new(host: Host, driver: Driver, place: usize) -> Self {
         Self {
             host,
             sessions: BTreeMap::new(),
-            peers: BTreeMap::new(),
+            peers: Peers::default(),
             serving: BTreeMap::new(),
             newest: None,
             driver,
-            watch: Watch::default(),
+            watch: Watch::new(place),
             changes: 0,
             failure: None,
         }
@@ -127,6 +100,7 @@ impl State {
                 Ok(_) => {}
                 Err(error) => {
                     self.failure.get_or_insert(Error::caused(Code::System, error));
+                    self.driver.background.notice.set();
                     return true;
                 }
             }
@@ -141,7 +115,7 @@ impl State {
                 if !closing.is_empty() {
                     continue;
                 }
-                if self.watch.has_something(&self.sessions) || has_guest(self) {
+                if has_something(self) {
                     self.driver.background.notice.set();
                 }
             }
@@ -181,58 +155,32 @@ impl State {
         Err(misuse(format!("this endpoint listens on {remote} itself; connect from another one")))
     }
 
-    /// Whether the peer at an address is here.
-    pub fn knows(&self, remote: SocketAddr) -> bool {
-        self.peers.values().any(|peer| peer.is_at(remote))
-    }
-
     /// The peer at an address: the one that is there, or a new one.
     ///
     /// # Errors
     /// When there is no way to the address.
     pub fn dial(&mut self, remote: SocketAddr, params: DialParams) -> Result<PeerId, Error> {
-        let known = self.peers.iter_mut().find(|(_, peer)| peer.is_at(remote));
-        if let Some((id, peer)) = known {
-            peer.waits += 1;
-            let (id, is_dialing) = (*id, matches!(peer.phase, PeerPhase::Dialing));
-            if is_dialing {
-                let now = self.now();
-                // It is there: it only tries as long as this call waits, too.
-                let _ = self
-                    .core()
-                    .handle_command(now, Command::Connect { remote, params })
-                    .and_then(Done::peer);
-            }
+        let Some((id, is_dialing)) = self.peers.wait_at(remote) else {
+            let id = self.host.connect_with(remote, params)?;
+            self.peers.dial(id, remote);
             return Ok(id);
+        };
+        if is_dialing {
+            let now = self.now();
+            // It is there: it only tries as long as this call waits, too.
+            let _ = self
+                .core()
+                .handle_command(now, Command::Connect { remote, params })
+                .and_then(Done::peer);
         }
-        let id = self.host.connect_with(remote, params)?;
-        let peer = Peer { dialed: Some(remote), phase: PeerPhase::Dialing, waits: 1 };
-        self.peers.insert(id, peer);
         Ok(id)
-    }
-
-    /// Ends a wait for a peer.
-    ///
-    /// # Errors
-    /// Why it could not be reached.
-    pub fn dialed(&mut self, id: PeerId) -> Result<(), Error> {
-        let gone = || Error::new(Code::Closed, "the connection ended");
-        let peer = self.peers.get_mut(&id).ok_or_else(gone)?;
-        peer.waits = peer.waits.saturating_sub(1);
-        let PeerPhase::Lost(error) = &peer.phase else { return Ok(()) };
-        let error = error.clone();
-        if peer.waits == 0 {
-            self.peers.remove(&id);
-        }
-        Err(error)
     }
 
     /// Says goodbye to a peer that was dialed, unless somebody has a session with it or waits for
     /// it.
     pub fn leave_unused(&mut self, id: PeerId) {
         let is_used = self.sessions.values().any(|entry| entry.peer == id && !entry.is_over());
-        let is_waited_for = self.peers.get(&id).is_none_or(|peer| peer.waits > 0);
-        if !is_used && !is_waited_for {
+        if !is_used && !self.peers.is_waited_for(id) {
             let now = self.now();
             let _ = self.core().handle_command(now, Command::Disconnect(id));
         }
@@ -334,8 +282,7 @@ impl State {
     /// Says goodbye to everybody.
     pub fn leave(&mut self) {
         let now = self.now();
-        let peers: Vec<PeerId> = self.peers.keys().copied().collect();
-        for peer in peers {
+        for peer in self.peers.ids() {
             let _ = self.core().handle_command(now, Command::Disconnect(peer));
         }
         self.round();
@@ -343,10 +290,12 @@ impl State {
     }
 }
 
-/// Whether somebody waits to be accepted.
-pub(super) fn has_guest(state: &State) -> bool {
+/// Whether something waits for who turns by [`Endpoint::turn`](super::Endpoint::turn).
+pub(super) fn has_something(state: &State) -> bool {
     let is_guest = |it: &Serving| !it.backlog.is_empty() || it.join_queue.has_of_shard();
-    state.serving.values().any(is_guest)
+    state.failure.is_some()
+        || state.watch.has_something(&state.sessions)
+        || state.serving.values().any(is_guest)
 }
 
 /// Whether who listens at an address is who is reached at `remote`.

@@ -23,26 +23,39 @@ use super::ends::UnitView;
 use super::entry::Phase;
 use super::event::{Event, Outcome};
 use super::flow::{Direction, End, Flow};
-use super::ids::{FlowId, SessionId, Ticket};
+use super::ids::{FlowId, PeerId, SessionId, Ticket};
 use super::misuse;
-use super::state::{State, has_guest};
+use super::state::has_something;
 use super::waiting::Waiting;
-use super::watch::{Awaited, DRAIN_MAX};
+use super::watch::{Awaited, DRAIN_MAX, OfPeer};
 use super::worker::Worker;
 use crate::command::MediaCommand;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
-use dacapo_core::{self as core, Error};
+use dacapo_core::{self as core, DialParams, Error};
 use dacapo_sys::clock;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What an endpoint is asked to do with one of its sessions, as data.
+/// What an endpoint is asked to do, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Command {
+    /// Connects to the host at an address, or gives the connection that is there; it stays until
+    /// [`Command::Disconnect`]. [`Outcome::Connected`] follows, or why it cannot be reached.
+    Connect {
+        /// Where it listens; [`resolve`](crate::host::resolve) finds it by name.
+        to: SocketAddr,
+        /// How long to try, as [`Join::wait`](super::Join::wait).
+        wait: Option<Duration>,
+    },
+    /// Asks what a peer serves: [`Outcome::Listed`] follows, within 10 s.
+    List(PeerId),
+    /// Says goodbye to a peer, and ends every session with it.
+    Disconnect(PeerId),
     /// Lets the flows run, as [`Session::activate`](super::Session::activate).
     Activate(SessionId),
     /// Lets the flows pause, as [`Session::deactivate`](super::Session::deactivate).
@@ -60,14 +73,16 @@ pub enum Command {
 }
 
 impl Command {
-    fn session(&self) -> SessionId {
+    /// The session that it is for.
+    fn session(&self) -> Option<SessionId> {
         match self {
             Self::Activate(id)
             | Self::Deactivate(id)
             | Self::Media(id, _)
             | Self::GiveUp(id, _)
-            | Self::Close(id) => *id,
-            Self::Finish(flow) | Self::Change(flow, _) => flow.session,
+            | Self::Close(id) => Some(*id),
+            Self::Finish(flow) | Self::Change(flow, _) => Some(flow.session),
+            Self::Connect { .. } | Self::List(_) | Self::Disconnect(_) => None,
         }
     }
 }
@@ -84,11 +99,14 @@ impl Endpoint {
     /// until then.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says, and has said since nothing works any more.
     pub fn turn(&mut self, until: Deadline) -> io::Result<Turned> {
         self.watch();
         loop {
             let is_ready = self.round(true);
+            if let Some(failure) = self.failure() {
+                return Err(io::Error::other(failure));
+            }
             let left = until.left();
             if is_ready || left.is_some_and(|left| left.is_zero()) {
                 return Ok(Turned { is_ready });
@@ -112,22 +130,25 @@ impl Endpoint {
         times.min().unwrap_or(Time::NEVER).into()
     }
 
-    /// The next event of any session of the endpoint, from the first call on, or that of
-    /// [`Endpoint::as_fd`], [`Endpoint::turn`] or [`Endpoint::command`]. What
+    /// The next event of the endpoint and of any session of it, which it names, from the first call
+    /// on, or that of [`Endpoint::as_fd`], [`Endpoint::turn`] or [`Endpoint::command`]. What
     /// [`Session::events`](super::Session::events) has given is not given again. Events that nobody
-    /// reads are merged, as there.
-    pub fn poll_event(&mut self) -> Option<(SessionId, Event)> {
+    /// reads are merged, as there; of peers the newest 256 are kept.
+    pub fn poll_event(&mut self) -> Option<(Option<SessionId>, Event)> {
         self.watch();
         for (worker, it) in self.workers().into_iter().enumerate() {
             let state = &mut *it.shared.lock();
             if let Some((id, event)) = state.watch.pop_done() {
                 self.0.notice.closed(1);
-                return Some((SessionId { worker, id }, event));
+                return Some((id.map(|id| SessionId { worker, id }), event));
             }
             for (id, entry) in &mut state.sessions {
                 if let Some(event) = entry.pop_event() {
-                    return Some((SessionId { worker, id: *id }, event));
+                    return Some((Some(SessionId { worker, id: *id }), event));
                 }
+            }
+            if let Some(event) = state.watch.pop_told() {
+                return Some((None, event));
             }
         }
         self.round(false);
@@ -164,36 +185,49 @@ impl Endpoint {
     /// 1,024 are open: until that event was read.
     ///
     /// # Errors
-    /// Misuse when there is no such session or flow, or it cannot be now; what is wrong with the
-    /// command; [`TooMany`](dacapo_core::Code::TooMany).
+    /// Misuse when there is no such peer, session or flow, or it cannot be now; what is wrong with
+    /// the command; [`TooMany`](dacapo_core::Code::TooMany).
     pub fn command(&mut self, command: Command) -> Result<Ticket, Error> {
         self.watch();
-        let at = command.session();
-        let workers = self.workers();
-        let unknown = || misuse("this endpoint has no such session");
-        let worker = workers.get(at.worker).ok_or_else(unknown)?;
+        let worker = self.worker_for(&command)?;
         let mut state = worker.shared.lock();
-        if !state.sessions.contains_key(&at.id) {
-            return Err(unknown());
-        }
         let ticket = self.0.notice.open()?;
-        match begin(&mut state, command) {
-            Ok(awaited) => {
-                state.watch.await_it(ticket, at.id, awaited);
-                worker.shared.act(&mut state);
-                Ok(ticket)
-            }
-            Err(error) => {
-                self.0.notice.closed(1);
-                Err(error)
-            }
+        let begun = match command.session() {
+            Some(at) => begin(&mut state, at.id, command)
+                .map(|awaited| state.watch.await_it(ticket, at.id, awaited)),
+            None => begin_with_peer(&mut state, ticket, command),
+        };
+        if let Err(error) = begun {
+            self.0.notice.closed(1);
+            return Err(error);
         }
+        worker.shared.act(&mut state);
+        Ok(ticket)
+    }
+
+    /// Where a command is done.
+    fn worker_for(&self, command: &Command) -> Result<Arc<Worker>, Error> {
+        let place = match (command, command.session()) {
+            (_, Some(session)) => session.worker,
+            (Command::Connect { to, .. }, _) => {
+                return self.0.further.place(&self.0.first, *to);
+            }
+            (Command::List(peer) | Command::Disconnect(peer), _) => peer.worker,
+            _ => 0,
+        };
+        let unknown = || misuse("this endpoint has no such session or peer");
+        self.workers().into_iter().nth(place).ok_or_else(unknown)
     }
 
     /// How many tickets are open.
     #[must_use]
     pub fn open_tickets(&self) -> u64 {
         self.0.notice.open_count()
+    }
+
+    /// Why nothing works any more.
+    fn failure(&self) -> Option<Error> {
+        self.workers().iter().find_map(|it| it.shared.lock().failure.clone())
     }
 
     /// From now on what waits for the application is looked for.
@@ -229,14 +263,12 @@ impl Endpoint {
     }
 }
 
-/// Whether something waits for the application at a worker.
-fn has_something(state: &State) -> bool {
-    state.watch.has_something(&state.sessions) || has_guest(state)
-}
-
-/// Begins what a command says.
-fn begin(state: &mut Guard<'_>, command: Command) -> Result<Awaited, Error> {
-    let (id, now) = (command.session().id, clock::now());
+/// Begins what a command to a session says.
+fn begin(state: &mut Guard<'_>, id: core::SessionId, command: Command) -> Result<Awaited, Error> {
+    let now = clock::now();
+    if !state.sessions.contains_key(&id) {
+        return Err(misuse("this endpoint has no such session"));
+    }
     let entry = state.open_entry(id)?;
     let done = |()| Awaited::Done(Ok(Outcome::Done));
     match command {
@@ -281,5 +313,33 @@ fn begin(state: &mut Guard<'_>, command: Command) -> Result<Awaited, Error> {
             }
             Ok(Awaited::Drained(Time::ZERO))
         }
+        Command::Connect { .. } | Command::List(_) | Command::Disconnect(_) => {
+            Err(misuse("this is no command to a session"))
+        }
     }
+}
+
+/// Begins what a command to a peer says.
+fn begin_with_peer(state: &mut Guard<'_>, ticket: Ticket, command: Command) -> Result<(), Error> {
+    let now = clock::now();
+    match command {
+        Command::Connect { to, wait } => {
+            let id = state.dial(to, DialParams { wait })?;
+            state.peers.keep(id);
+            state.watch.await_peer(ticket, id, OfPeer::Opens);
+            if state.peers.is_open(id) {
+                state.watch.opened(id);
+            }
+        }
+        Command::List(peer) => {
+            state.core().handle_command(now, core::Command::List(peer.id))?;
+            state.watch.await_peer(ticket, peer.id, OfPeer::Lists);
+        }
+        Command::Disconnect(peer) => {
+            state.core().handle_command(now, core::Command::Disconnect(peer.id))?;
+            state.watch.settled(ticket, Ok(Outcome::Done));
+        }
+        _ => return Err(misuse("this is no command to a peer")),
+    }
+    Ok(())
 }

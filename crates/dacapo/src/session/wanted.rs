@@ -5,7 +5,7 @@
 use super::entry::{Entry, Phase};
 use super::flow::Flow;
 use super::publish::JoinQueue;
-use super::state::{PeerPhase, State};
+use super::state::State;
 use crate::access::messages::Ticket;
 use dacapo_core::{PeerId, SessionId};
 use std::mem;
@@ -60,10 +60,7 @@ impl Wanted {
             state.sessions.get(id).is_none_or(|entry| entry.is_over() || met(entry))
         };
         match self {
-            Self::Peer(id) => {
-                let peer = state.peers.get(id);
-                peer.is_none_or(|peer| !matches!(peer.phase, PeerPhase::Dialing))
-            }
+            Self::Peer(id) => !state.peers.is_dialing(*id),
             Self::Guest { name, join_queue } => {
                 let serving = state.serving.get(&**name);
                 join_queue.has_of_shard() || serving.is_some_and(|it| !it.backlog.is_empty())

@@ -4,6 +4,7 @@
 //! ```text
 //!   command -> Ticket, open -> … a round finds what was awaited -> Event::Done -> poll_event
 //!              at most 1,024                                                      -> closed
+//!   a peer is gone -> Event::PeerLost, the newest 256
 //!   round   -> an event, a unit, room that was asked for, a guest? -> Notice, readable
 //! ```
 //!
@@ -13,11 +14,12 @@
 use super::entry::Entry;
 use super::event::{Event, Outcome};
 use super::flow::{End, Flow};
-use super::ids::Ticket;
+use super::ids::{self, Ticket};
 use super::misuse;
 use dacapo_base::Time;
-use dacapo_core::{Code, Error, SessionId};
+use dacapo_core::{Code, Error, PeerId, SessionId};
 use dacapo_sys::poll::{Interest, Poller, Waker};
+use dacapo_wire::hub::SessionEntry;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -26,6 +28,9 @@ use std::time::Duration;
 
 /// The most tickets that are open.
 pub const TICKETS_MAX: usize = 1_024;
+
+/// The most events of peers that wait; the oldest is dropped first.
+const OF_PEERS_MAX: usize = 256;
 
 /// A session that is closed waits so long for what was sent to be accounted for.
 pub(super) const DRAIN_MAX: Duration = Duration::from_secs(10);
@@ -121,14 +126,32 @@ pub(super) enum Awaited {
     End,
 }
 
+/// What a command waits for of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OfPeer {
+    /// Its answer to who connects.
+    Opens,
+    /// The list of what it serves.
+    Lists,
+}
+
 /// What waits at a worker.
 #[derive(Default)]
 pub(super) struct Watch {
+    /// The worker's place among those of the endpoint.
+    place: usize,
     open: Vec<(Ticket, SessionId, Awaited)>,
-    done: VecDeque<(SessionId, Event)>,
+    of_peers: Vec<(Ticket, PeerId, OfPeer)>,
+    done: VecDeque<(Option<SessionId>, Event)>,
+    told: VecDeque<Event>,
 }
 
 impl Watch {
+    /// That of the worker at this place.
+    pub fn new(place: usize) -> Self {
+        Self { place, ..Self::default() }
+    }
+
     /// A command is under way.
     pub fn await_it(&mut self, ticket: Ticket, id: SessionId, awaited: Awaited) {
         self.open.push((ticket, id, awaited));
@@ -146,7 +169,7 @@ impl Watch {
     /// What has come of commands by now; the sessions that are to end.
     pub fn settle(&mut self, now: Time, sessions: &mut Sessions) -> Vec<SessionId> {
         let mut closing = Vec::new();
-        let Self { open, done } = self;
+        let Self { open, done, .. } = self;
         open.retain_mut(|(ticket, id, awaited)| {
             if let Awaited::Drained(until) = awaited {
                 let is_running = |entry: &Entry| !entry.is_over() && !entry.is_accounted();
@@ -161,20 +184,73 @@ impl Watch {
                 None => Some(Err(misuse("the session is gone"))),
             };
             let Some(outcome) = outcome else { return true };
-            done.push_back((*id, Event::Done { ticket: *ticket, outcome }));
+            done.push_back((Some(*id), Event::Done { ticket: *ticket, outcome }));
             false
         });
         closing
     }
 
+    /// A command to a peer is under way.
+    pub fn await_peer(&mut self, ticket: Ticket, id: PeerId, awaited: OfPeer) {
+        self.of_peers.push((ticket, id, awaited));
+    }
+
+    /// A command of no session is done.
+    pub fn settled(&mut self, ticket: Ticket, outcome: Result<Outcome, Error>) {
+        self.done.push_back((None, Event::Done { ticket, outcome }));
+    }
+
+    /// A peer answers.
+    pub fn opened(&mut self, id: PeerId) {
+        while let Some(ticket) = self.take(|its, of| its == id && of == OfPeer::Opens) {
+            self.settled(ticket, Ok(Outcome::Connected(self.peer(id))));
+        }
+    }
+
+    /// A peer has said what it serves, or why not; it answers in order.
+    pub fn listed(&mut self, id: PeerId, sessions: Result<Vec<SessionEntry>, Error>) {
+        if let Some(ticket) = self.take(|its, of| its == id && of == OfPeer::Lists) {
+            self.settled(ticket, sessions.map(Outcome::Listed));
+        }
+    }
+
+    /// A peer is gone, which had answered or not.
+    pub fn lost(&mut self, id: PeerId, was_open: bool, error: &Error) {
+        while let Some(ticket) = self.take(|its, _| its == id) {
+            self.settled(ticket, Err(error.clone()));
+        }
+        if !was_open {
+            return;
+        }
+        if self.told.len() == OF_PEERS_MAX {
+            self.told.pop_front();
+        }
+        self.told.push_back(Event::PeerLost { peer: self.peer(id), error: error.clone() });
+    }
+
+    /// The first command to a peer that waits for this.
+    fn take(&mut self, is_it: impl Fn(PeerId, OfPeer) -> bool) -> Option<Ticket> {
+        let at = self.of_peers.iter().position(|(_, id, of)| is_it(*id, *of))?;
+        Some(self.of_peers.remove(at).0)
+    }
+
+    fn peer(&self, id: PeerId) -> ids::PeerId {
+        ids::PeerId { worker: self.place, id }
+    }
+
     /// The next thing that has come of a command.
-    pub fn pop_done(&mut self) -> Option<(SessionId, Event)> {
+    pub fn pop_done(&mut self) -> Option<(Option<SessionId>, Event)> {
         self.done.pop_front()
+    }
+
+    /// The next thing that is told of a peer.
+    pub fn pop_told(&mut self) -> Option<Event> {
+        self.told.pop_front()
     }
 
     /// Whether something is to be read.
     pub fn has_something(&self, sessions: &Sessions) -> bool {
-        !self.done.is_empty() || sessions.values().any(is_telling)
+        !self.done.is_empty() || !self.told.is_empty() || sessions.values().any(is_telling)
     }
 }
 

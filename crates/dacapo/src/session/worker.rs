@@ -15,7 +15,7 @@
 use super::background;
 use super::driver::{Counters, Driver, Guard, Shared};
 use super::poll::Poll;
-use super::state::{PeerPhase, State};
+use super::state::State;
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
 use super::watch::Notice;
@@ -33,15 +33,17 @@ pub(super) struct Worker {
 }
 
 impl Worker {
+    /// The one at this place among those of its endpoint.
+    ///
     /// # Errors
     /// [`Code::System`] when there is no descriptor or thread left.
-    pub fn new(mut host: Host, notice: Arc<Notice>) -> Result<Self, Error> {
+    pub fn new(mut host: Host, notice: Arc<Notice>, place: usize) -> Result<Self, Error> {
         let system = |error: std::io::Error| Error::new(Code::System, error.to_string());
         let reactor = host.reactor();
         let calls = Poll::of_calls(reactor).map_err(system)?;
         let background = Poll::of_background(reactor).map_err(system)?;
         let driver = Driver::new(calls, &background, notice);
-        let shared = Arc::new(Shared::new(State::new(host, driver)));
+        let shared = Arc::new(Shared::new(State::new(host, driver, place)));
         let its = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("dacapo".to_owned());
         let thread = thread.spawn(move || background::run(&its, background)).map_err(system)?;
@@ -49,10 +51,10 @@ impl Worker {
         Ok(Self { shared, background: Mutex::new(Some(thread)) })
     }
 
-    /// One with the same identity, and told the same.
-    fn another(&self) -> Result<Self, Error> {
+    /// One with the same identity, and told the same, for this place.
+    fn another(&self, place: usize) -> Result<Self, Error> {
         let host = self.shared.lock().host.another()?;
-        Self::new(host, Arc::clone(&self.shared.background.notice))
+        Self::new(host, Arc::clone(&self.shared.background.notice), place)
     }
 
     /// The peer at an address, open, for as long as the state stays locked.
@@ -69,7 +71,7 @@ impl Worker {
         self.shared.act(&mut state);
         let answers = Wanted::Peer(id);
         let (mut state, outcome) = self.shared.wait(state, Time::NEVER, Wait::default(), &answers);
-        state.dialed(id)?;
+        state.peers.dialed(id)?;
         outcome.map(|_| (state, id))
     }
 
@@ -86,8 +88,7 @@ impl Worker {
 
     /// The peers that it has a connection to.
     pub fn peer_count(&self) -> usize {
-        let state = self.shared.lock();
-        state.peers.values().filter(|peer| matches!(peer.phase, PeerPhase::Open)).count()
+        self.shared.lock().peers.open_count()
     }
 
     /// What it has done so far.
@@ -130,7 +131,7 @@ impl Workers {
     pub fn place(&self, first: &Arc<Worker>, remote: SocketAddr) -> Result<Arc<Worker>, Error> {
         first.shared.lock().check_other(remote)?;
         let all = self.with(first);
-        let its = all.into_iter().find(|worker| worker.shared.lock().knows(remote));
+        let its = all.into_iter().find(|worker| worker.shared.lock().peers.knows(remote));
         Ok(its.or_else(|| self.spare(first)).unwrap_or_else(|| Arc::clone(first)))
     }
 
@@ -147,7 +148,7 @@ impl Workers {
         let is_free = least.is_some_and(|(load, _)| load < config.full_permille);
         if !is_free
             && further.len() + 1 < config.reactors_max.get()
-            && let Ok(worker) = first.another()
+            && let Ok(worker) = first.another(further.len() + 1)
         {
             let worker = Arc::new(worker);
             further.push(Arc::clone(&worker));

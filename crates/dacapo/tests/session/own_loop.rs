@@ -65,7 +65,7 @@ fn the_descriptor_is_readable_while_an_event_or_a_unit_waits_and_no_longer() {
                 None => drop(endpoint.turn(Deadline::PAST)),
             }
         };
-        assert_eq!((ended.0, ended.1.ledger.delivered), (participant.id(), 100));
+        assert_eq!((ended.0, ended.1.ledger.delivered), (Some(participant.id()), 100));
     });
 }
 
@@ -121,6 +121,47 @@ fn a_session_is_run_by_commands_alone() {
         drop(participant);
         let error = here.command(Command::Activate(id)).unwrap_err();
         assert_eq!(error.text, "this endpoint has no such session");
+    });
+}
+
+#[test]
+fn a_host_is_connected_to_listed_and_left_by_commands_alone() {
+    watched(|| {
+        let host = serve(TWO_WAY);
+        let mut here = endpoint();
+        let to = host.endpoint().listening()[0];
+        let connect = Command::Connect { to, wait: None };
+        let connected = |here: &mut Endpoint| {
+            let ticket = here.command(connect.clone()).unwrap();
+            match done(here, ticket) {
+                Ok(Outcome::Connected(peer)) => peer,
+                other => panic!("{other:?}"),
+            }
+        };
+        let peer = connected(&mut here);
+        assert_eq!(connected(&mut here), peer, "two cores share one connection");
+        assert_eq!(here.peer_address(peer), Some(to));
+        assert_eq!(here.peer_fingerprint(peer), Some(host.endpoint().fingerprint()));
+        let list = here.command(Command::List(peer)).unwrap();
+        match done(&mut here, list) {
+            Ok(Outcome::Listed(sessions)) => assert_eq!(sessions[0].name, host.name()),
+            other => panic!("{other:?}"),
+        }
+        let left = here.command(Command::Disconnect(peer)).unwrap();
+        assert_eq!(done(&mut here, left), Ok(Outcome::Done));
+        assert_eq!(here.command(Command::List(peer)).unwrap_err().code, Code::NoSuchThing);
+        let peer = connected(&mut here);
+        drop(host);
+        loop {
+            assert!(here.turn(Deadline::after(LONG)).unwrap().is_ready, "nothing comes");
+            match here.poll_event() {
+                Some((None, Event::PeerLost { peer: lost, .. })) if lost == peer => break,
+                _ => {}
+            }
+        }
+        let connect = here.command(connect.clone()).unwrap();
+        assert_eq!(done(&mut here, connect).unwrap_err().code, Code::NotListening);
+        assert_eq!(here.open_tickets(), 0);
     });
 }
 

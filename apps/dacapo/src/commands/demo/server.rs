@@ -2,7 +2,7 @@
 //!
 //! Invariant: it does not outlive this value.
 
-use crate::app::App;
+use crate::core_app::App;
 use crate::exit::Failure;
 use crate::output::{self, line};
 use dacapo::Reactor;

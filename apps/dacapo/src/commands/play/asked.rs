@@ -5,7 +5,7 @@
 //!   local socket -+-> control (out of band) -> answer ---+-> JSON for the program
 //! ```
 
-use crate::app::App;
+use crate::core_app::App;
 use crate::local::{LocalControl, Request, refusal};
 use dacapo::Error;
 use dacapo::command::{Answer, MediaCommand};

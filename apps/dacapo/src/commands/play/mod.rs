@@ -17,9 +17,9 @@ mod keys;
 mod result;
 
 use super::link::{LinkAccount, Via};
-use crate::app::{App, AppEvent};
 use crate::cli::{PlayArgs, or_usage};
 use crate::contact;
+use crate::core_app::{App, AppEvent};
 use crate::describe;
 use crate::exit::{Exit, Failure};
 use crate::folder;

@@ -9,8 +9,8 @@
 mod tell;
 
 use crate::account::{self, Account};
-use crate::app::{App, AppEvent};
 use crate::cli::ServeArgs;
+use crate::core_app::{App, AppEvent};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::note;
 use dacapo::access::Speed;

@@ -10,9 +10,9 @@
 use super::figures::{self, Pace};
 use super::{FLOW, UNIT_LEN_MAX};
 use crate::account::{self, Account};
-use crate::app::{App, AppEvent};
 use crate::cli::{RecvArgs, or_usage};
 use crate::contact;
+use crate::core_app::{App, AppEvent};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::folder;
 use crate::output::{line, note};

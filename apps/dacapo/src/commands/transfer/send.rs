@@ -10,9 +10,10 @@
 
 use super::figures::{self, Pace};
 use crate::account::{self, Account};
-use crate::app::{App, AppEvent, interrupted};
+use crate::app::interrupted;
 use crate::cli::{SendArgs, or_usage};
 use crate::contact;
+use crate::core_app::{App, AppEvent};
 use crate::describe;
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::{self, line, note};
