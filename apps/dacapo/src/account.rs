@@ -6,8 +6,9 @@
 
 use crate::exit::Exit;
 use crate::output::{Cell, Ink, Table};
+use dacapo::ModuleFigures;
 use dacapo::engine::Ledger;
-use dacapo::spec::DropReason;
+use dacapo::spec::{DirectionCounters, DropReason};
 use serde_json::{Map, Value, json};
 
 /// The ledger of a flow that has ended, and whether both ends saw the same bytes.
@@ -21,6 +22,8 @@ pub struct Account {
     pub ledger: Ledger,
     /// `None` when not all units were delivered, so that there is nothing to compare.
     pub hash: Option<bool>,
+    /// What its modules did at this end.
+    pub modules: Vec<ModuleFigures>,
 }
 
 impl Account {
@@ -87,8 +90,32 @@ impl Account {
             "bytes_delivered": ledger.bytes,
             "closes": ledger.closes(),
             "hash": self.hash_word(),
+            "modules": self.modules.iter().map(module).collect::<Vec<_>>(),
         })
     }
+}
+
+/// What a module did, and how long it took for a packet where that was timed.
+fn module(it: &ModuleFigures) -> Value {
+    let way = |way: &DirectionCounters| {
+        json!({
+            "packets": way.packets,
+            "bytes": way.bytes,
+            "packets_dropped": way.dropped_count(),
+            "packets_timed": way.timed_packets,
+            "packet_ns": way.ns_per_packet().map(|ns| (ns * 10.0).round() / 10.0),
+        })
+    };
+    let notes: Map<String, Value> =
+        it.notes.iter().map(|(code, value)| (code.to_string(), json!(value))).collect();
+    json!({
+        "module": it.name,
+        "down": way(&it.counters.down),
+        "up": way(&it.counters.up),
+        "packets_lost": it.counters.lost,
+        "messages_refused": it.counters.refused,
+        "notes": notes,
+    })
 }
 
 /// Prints the accounts as a table, in the order of the flows.
@@ -140,7 +167,7 @@ mod tests {
     fn account(delivered: u64, unknown: u64, hash: Option<bool>) -> Account {
         let mut ledger = Ledger { sent: 10, delivered, unknown, ..Ledger::default() };
         ledger.dropped[DropReason::Checksum.index()] = 1;
-        Account { place: 0, flow: "video".to_owned(), ledger, hash }
+        Account { place: 0, flow: "video".to_owned(), ledger, hash, modules: Vec::new() }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! [`CoreConfig`]: what a core is told at its start, and the bounds that it keeps.
 
 use crate::queues::Queues;
-use dacapo_lift::Catalogue;
+use dacapo_lift::{Catalogue, Meter};
 use std::time::Duration;
 
 /// The version of the protocol that this core speaks.
@@ -36,6 +36,8 @@ pub struct CoreConfig {
     pub versions: (u16, u16),
     /// How long its queues may grow.
     pub queues: Queues,
+    /// What the time of modules is taken with; `None`: it is not taken.
+    pub meter: Option<Meter>,
 }
 
 impl CoreConfig {
@@ -49,6 +51,7 @@ impl CoreConfig {
             time_namespace: 0,
             versions: (VERSION, VERSION),
             queues: Queues::default(),
+            meter: None,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::events::CoreEvent;
 use crate::flow::FlowOut;
 use crate::ids::{FanOutId, PeerId, Place, SessionId};
+use dacapo_lift::PathSeen;
 use dacapo_path::ClockOffset;
 use dacapo_wire::message::Message;
 use dacapo_wire::session::Join;
@@ -63,6 +64,8 @@ pub(crate) enum PeerNews {
     PathLen { from: Option<usize>, to: usize },
     /// How its clock relates to ours.
     Clock(ClockOffset),
+    /// Modules of its flows have seen something of the path to it.
+    Seen(Box<PathSeen>),
 }
 
 /// What a call wants done.

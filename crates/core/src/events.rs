@@ -6,6 +6,7 @@
 use crate::error::Error;
 use crate::ids::{PeerId, SessionId};
 use crate::ledger::Ledger;
+use crate::status::ModuleStatus;
 use dacapo_wire::hub::SessionEntry;
 use dacapo_wire::session::FlowOffer;
 use std::collections::{BTreeMap, VecDeque};
@@ -101,9 +102,12 @@ pub enum CoreEvent {
         /// The flow's place in the session.
         flow: usize,
         /// The account.
-        ledger: Ledger,
+        ledger: Box<Ledger>,
         /// Whether both ends saw the same bytes; `None` when not all units were delivered.
         hash: Option<bool>,
+        /// What the modules of its last epoch did at this end; none of a flow that is sent for
+        /// several.
+        modules: Vec<ModuleStatus>,
     },
     /// The source of a flow failed before its end; what it gave is accounted for.
     FlowFailed {

@@ -8,7 +8,7 @@
 use crate::error::{Code, Error};
 use crate::flow::sender::Pace;
 use dacapo_lift::{
-    Built, Catalogue, Graph, Illegal, Needs, Node, Offer, Params, Properties, Property,
+    Built, Catalogue, Graph, Illegal, Meter, Needs, Node, Offer, Params, Properties, Property,
     StreamParams, TransportSpec, check,
 };
 use dacapo_packet::TRAIN_BYTES_MAX;
@@ -27,11 +27,13 @@ const BOUND_BPS: u64 = 10_000_000;
 /// The modules and transports of a core.
 pub(crate) struct Graphs {
     catalogue: Catalogue,
+    meter: Option<Meter>,
 }
 
 impl Graphs {
-    pub fn new(catalogue: Catalogue) -> Self {
-        Self { catalogue }
+    /// Graphs whose time is taken with this meter.
+    pub fn new(catalogue: Catalogue, meter: Option<Meter>) -> Self {
+        Self { catalogue, meter }
     }
 
     pub fn catalogue(&self) -> &Catalogue {
@@ -128,9 +130,10 @@ impl Graphs {
         unit_len_max: usize,
     ) -> Result<Built, Error> {
         let unit_len = unit_len_max + dacapo_wire::unit::LEN;
-        self.catalogue
-            .build(&to_graph(graph), data::LEN, datagram_len.min(TRAIN_BYTES_MAX), unit_len)
-            .ok_or_else(|| Error::new(Code::UnknownModule, "the graph cannot be built here"))
+        let len = datagram_len.min(TRAIN_BYTES_MAX);
+        let built = self.catalogue.build(&to_graph(graph), data::LEN, len, unit_len);
+        let none = || Error::new(Code::UnknownModule, "the graph cannot be built here");
+        Ok(Built { meter: self.meter, ..built.ok_or_else(none)? })
     }
 
     /// Checks the graph of a flow against this core's catalogue and the flow's transport.

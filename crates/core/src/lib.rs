@@ -62,5 +62,5 @@ pub use port::{
 pub use queues::Queues;
 pub use served::{JoinParams, JoinRequest, SessionProvider, SessionSpec};
 pub use session::table;
-pub use status::{CoreCounters, FlowStatus};
+pub use status::{CoreCounters, FlowStatus, ModuleStatus, PathStatus};
 pub use transmit::{ListenerId, Payload, Transmit, Way};

@@ -4,8 +4,10 @@ use crate::error::Error;
 use crate::flow::receiver::Receiver;
 use crate::flow::sender::Sender;
 use crate::ledger::Ledger;
-use dacapo_lift::{ModuleCounters, ModuleSpec};
+use dacapo_lift::{ModuleCounters, ModuleSpec, PathSeen, Runner};
+use dacapo_path::ClockOffset;
 use dacapo_wire::session::FlowOffer;
+use std::time::Duration;
 
 /// Counters of what belongs to no flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +37,45 @@ pub struct CoreCounters {
     pub connections_watched: u64,
 }
 
+/// What is known of the path to a peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PathStatus {
+    /// The round trip, as probed; `None` before the first answer.
+    pub rtt: Option<Duration>,
+    /// The clock of the peer, likewise.
+    pub clock: Option<ClockOffset>,
+    /// What modules of the flows with it have seen so far.
+    pub seen: PathSeen,
+}
+
+/// What a module of a flow's graph has done, and shows of itself.
+#[derive(Clone, Debug)]
+pub struct ModuleStatus {
+    /// Its facts.
+    pub spec: &'static ModuleSpec,
+    /// What went through it, and how long that took where it was timed.
+    pub counters: ModuleCounters,
+    /// The last value of each code that it shows ([`dacapo_lift::Cx::note`]).
+    pub notes: Vec<(u16, i64)>,
+}
+
+impl ModuleStatus {
+    fn of(runner: &Runner) -> Vec<Self> {
+        let notes = |place| {
+            let own = runner.notes().iter().filter(move |note| note.module == place);
+            own.map(|note| (note.code, note.value)).collect()
+        };
+        let modules = runner.modules().enumerate();
+        let status =
+            |(place, (spec, counters)): (usize, (&'static ModuleSpec, &ModuleCounters))| Self {
+                spec,
+                counters: *counters,
+                notes: notes(place),
+            };
+        modules.map(status).collect()
+    }
+}
+
 /// What a flow is doing, for display.
 #[derive(Clone, Debug)]
 pub struct FlowStatus {
@@ -42,8 +83,8 @@ pub struct FlowStatus {
     pub offer: FlowOffer,
     /// The epoch that runs.
     pub epoch: u64,
-    /// The modules and their counters.
-    pub modules: Vec<(&'static ModuleSpec, ModuleCounters)>,
+    /// The modules of that epoch, from the application to the network.
+    pub modules: Vec<ModuleStatus>,
     /// Units fed (sender), or known of (receiver).
     pub sent: u64,
     /// Units that were taken from the source and wait to be fed (sender).
@@ -58,14 +99,14 @@ impl FlowStatus {
     pub(crate) fn show_sender(&mut self, sender: &Sender) {
         let epoch = sender.current();
         self.epoch = epoch.number;
-        self.modules = epoch.runner.modules().map(|(spec, seen)| (spec, *seen)).collect();
+        self.modules = ModuleStatus::of(&epoch.runner);
         (self.sent, self.waiting) = (sender.sent(), sender.waiting());
     }
 
     pub(crate) fn show_receiver(&mut self, receiver: &Receiver) {
         if let Some(epoch) = receiver.newest() {
             self.epoch = epoch.number;
-            self.modules = epoch.runner.modules().map(|(spec, seen)| (spec, *seen)).collect();
+            self.modules = ModuleStatus::of(&epoch.runner);
         }
         let ledger = receiver.ledger().clone();
         (self.sent, self.ledger) = (ledger.sent, Some(ledger));

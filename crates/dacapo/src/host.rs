@@ -8,7 +8,7 @@ use dacapo_base::{Random, failpoint};
 use dacapo_core::{
     Code, ControlCrypto, Core, CoreConfig, CoreEvent, DialParams, EndpointKeys, Error, PeerId,
 };
-use dacapo_lift::{Property, TransportSpec};
+use dacapo_lift::{Meter, Property, TransportSpec};
 use dacapo_reactor::{FULL_PERMILLE, Reactor};
 use dacapo_security::{Fingerprint, Identity, endpoint_keys};
 use dacapo_sys::{clock, entropy};
@@ -164,6 +164,7 @@ impl Host {
         let mut config = CoreConfig::new(catalogue.only(|_| true, is_offered));
         config.boot = clock::boot_id();
         config.time_namespace = clock::time_namespace();
+        config.meter = Some(Meter::new(|| clock::now().as_nanos()));
         let (crypto, keys) = crypto(&identity, &mut random);
         // Where zero of CLOCK_MONOTONIC lies does not matter to quinn; only differences do.
         let origin = std::time::Instant::now();

@@ -41,9 +41,9 @@ pub use place::{Place, PlaceError};
 pub use plan::Plan;
 pub use session::{
     Account, Builder, Change, Command, Creator, Deadline, Direction, Endpoint, Event, Events,
-    FlowAccount, FlowId, FlowInfo, FlowReceiver, FlowSender, Got, Join, MessageReceiver,
-    MessageSender, Outcome, PeerId, Received, SendOutcome, Session, SessionId, Ticket, Turned,
-    UnitView, Wait, connect, connect_with, create,
+    FlowAccount, FlowId, FlowInfo, FlowReceiver, FlowSender, Got, Join, Measured, MessageReceiver,
+    MessageSender, ModuleFigures, Outcome, PeerId, Received, SendOutcome, Session, SessionId,
+    Ticket, Turned, UnitView, Wait, connect, connect_with, create,
 };
 pub use uri::Uri;
 
@@ -78,8 +78,8 @@ pub mod offer {
 /// What modules and transports say of themselves, and why they drop packets.
 pub mod spec {
     pub use dacapo_lift::{
-        Catalogue, Cost, DropReason, FlowPort, ModuleSpec, ParamSpec, ParamUnit, Params,
-        PortProtocol, Property, TransportSpec,
+        Catalogue, Cost, DirectionCounters, DropReason, FlowPort, ModuleCounters, ModuleSpec,
+        ParamSpec, ParamUnit, Params, PathSeen, PortProtocol, Property, TransportSpec,
     };
 }
 

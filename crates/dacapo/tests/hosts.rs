@@ -179,7 +179,7 @@ fn play_with(
                 let stats = participant.reactor().transport_stats();
                 assert!(stats.of(carried_by).received.datagrams > 0, "{stats:?}");
                 let (ledger, hash) = ended.expect("the flow ended before the session");
-                return Ok(Played { ledger, hash, stood_in });
+                return Ok(Played { ledger: *ledger, hash, stood_in });
             }
             CoreEvent::PeerLost { error, .. } => panic!("{error}"),
             _ => {}

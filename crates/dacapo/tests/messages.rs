@@ -146,7 +146,7 @@ impl Run {
     fn modules(&mut self) -> Vec<&'static str> {
         let (session, creator) = (self.session(), self.lab.creator);
         let status = self.lab.world.core(creator).status(session).remove(0);
-        status.modules.iter().map(|(spec, _)| spec.name).collect()
+        status.modules.iter().map(|it| it.spec.name).collect()
     }
 
     /// All that was handed over goes out, and the flow ends.

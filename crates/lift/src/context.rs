@@ -3,9 +3,11 @@
 //! The only clock, the only randomness, the pool, and a place to leave effects.
 
 use crate::effects::{EMISSIONS_MAX, Effects, Emission};
+use crate::signals::{Note, PathSeen};
 use crate::{Context, DropReason, TimerId, Verdict};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{Packet, Pool};
+use std::time::Duration;
 
 /// The surroundings of one call.
 #[derive(Debug)]
@@ -16,6 +18,7 @@ pub struct Cx<'a> {
     /// The randomness of the core.
     pub random: &'a mut Random,
     pub(crate) effects: &'a mut Effects,
+    pub(crate) module: usize,
     pub(crate) slot: usize,
 }
 
@@ -26,8 +29,9 @@ impl<'a> Cx<'a> {
         pool: &'a mut Pool,
         random: &'a mut Random,
         effects: &'a mut Effects,
+        module: usize,
     ) -> Self {
-        Self { now, pool, random, effects, slot: 0 }
+        Self { now, pool, random, effects, module, slot: 0 }
     }
 
     /// The time of this call.
@@ -106,7 +110,59 @@ impl<'a> Cx<'a> {
 
     /// Reports packets that the module gives up waiting for.
     pub fn report_lost(&mut self, count: u64) {
-        self.touch().packets_lost += count;
+        let effects = self.touch();
+        effects.packets_lost += count;
+        effects.signals.see(&PathSeen { lost_packets: count, ..PathSeen::default() });
+    }
+
+    /// Reports packets that the other end has said it got, and when the newest was sent.
+    pub fn report_delivered(&mut self, packets: u64, bytes: u64, sent_at: Time) {
+        self.see(PathSeen {
+            delivered_packets: packets,
+            delivered_bytes: bytes,
+            sent_at: Some(sent_at),
+            ..PathSeen::default()
+        });
+    }
+
+    /// Reports a round trip, of which the other end held what it answers for `held`.
+    pub fn report_rtt(&mut self, sample: Duration, held: Duration) {
+        let rtt = Some(sample.saturating_sub(held));
+        self.see(PathSeen { rtt, ..PathSeen::default() });
+    }
+
+    /// Reports packets that came with a mark of congestion.
+    pub fn report_marked(&mut self, packets: u64) {
+        self.see(PathSeen { marked_packets: packets, ..PathSeen::default() });
+    }
+
+    fn see(&mut self, seen: PathSeen) {
+        self.effects.signals.see(&seen);
+    }
+
+    /// Shows a figure of the module's own: the last value of each code is what a person sees.
+    /// Beyond [`crate::NOTES_MAX`] codes in a graph it is counted as refused.
+    pub fn note(&mut self, code: u16, value: i64) {
+        let module = self.module;
+        if !self.effects.signals.note(Note { module, code, value }) {
+            self.touch().refused += 1;
+        }
+    }
+
+    /// Sends a message out of band to the module at the same place of the peer's graph, whose
+    /// [`crate::Module::control`] gets it; what that answers comes to [`crate::Module::answered`].
+    /// It arrives, whatever packets are lost, as long as there is contact.
+    ///
+    /// Returns false, and sends nothing, when the message is longer than 4 KiB, while
+    /// [`crate::OPEN_MAX`] of this module wait for their answers, or after
+    /// [`crate::MESSAGES_PER_SECOND`] in a second; that is counted.
+    #[must_use]
+    pub fn control_to_peer(&mut self, message: &[u8]) -> bool {
+        let (now, module) = (self.now, self.module);
+        let effects = self.touch();
+        let is_sent = effects.signals.send(now, module, message);
+        effects.refused += u64::from(!is_sent);
+        is_sent
     }
 }
 
@@ -129,7 +185,7 @@ impl Bare {
     /// Runs `body` with a context.
     #[inline]
     pub fn with<R>(&mut self, around: &mut Context<'_>, body: impl FnOnce(&mut Cx<'_>) -> R) -> R {
-        body(&mut Cx::new(around.now, around.pool, around.random, &mut self.effects))
+        body(&mut Cx::new(around.now, around.pool, around.random, &mut self.effects, 0))
     }
 
     /// True when a module did something else than forward: a measurement of that is worth nothing.

@@ -15,8 +15,10 @@ pub struct DirectionCounters {
     pub emitted: u64,
     /// Packets given up, by reason.
     pub dropped: [u64; DropReason::COUNT],
-    /// Time spent, in units of the injected meter.
-    pub ticks: u64,
+    /// Packets of the batches whose time was taken: one in some, see [`Meter`].
+    pub timed_packets: u64,
+    /// The time that those took, in nanoseconds.
+    pub timed_ns: u64,
 }
 
 impl DirectionCounters {
@@ -24,6 +26,40 @@ impl DirectionCounters {
     #[must_use]
     pub fn dropped_count(&self) -> u64 {
         self.dropped.iter().sum()
+    }
+
+    /// The time that a packet takes, in nanoseconds, from those that were timed; `None` before the
+    /// first.
+    #[must_use]
+    pub fn ns_per_packet(&self) -> Option<f64> {
+        (self.timed_packets > 0).then(|| self.timed_ns as f64 / self.timed_packets as f64)
+    }
+}
+
+/// A clock for the time that modules take.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    /// What it shows, in nanoseconds from anywhere.
+    pub read_ns: fn() -> u64,
+    /// What reading it takes; that is not the module's time.
+    pub cost_ns: u64,
+    /// One batch in so many is timed; all with 1, and with 0.
+    pub every: u32,
+}
+
+impl Meter {
+    /// One batch in so many is timed.
+    const EVERY: u32 = 64;
+
+    /// A meter that times one batch in 64. It is read some times to learn what that costs.
+    #[must_use]
+    pub fn new(read_ns: fn() -> u64) -> Self {
+        let cost = |_| {
+            let before = read_ns();
+            read_ns().saturating_sub(before)
+        };
+        let cost_ns = (0..32).map(cost).min().unwrap_or(0);
+        Self { read_ns, cost_ns, every: Self::EVERY }
     }
 }
 
@@ -38,4 +74,6 @@ pub struct ModuleCounters {
     pub timeouts: u64,
     /// Packets that the module reported lost.
     pub lost: u64,
+    /// Messages to the peer's module, and notes, that were refused ([`crate::Cx`]).
+    pub refused: u64,
 }

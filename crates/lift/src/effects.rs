@@ -1,5 +1,6 @@
 //! [`Effects`]: what modules asked for during a call, applied by the runner after it.
 
+use crate::signals::Signals;
 use crate::{DropReason, TimerId, Verdict};
 use dacapo_base::Time;
 use dacapo_packet::Packet;
@@ -28,4 +29,7 @@ pub(crate) struct Effects {
     pub timers: Vec<(TimerId, Option<Time>)>,
     pub packets_lost: u64,
     pub discarded: Vec<(DropReason, u64)>,
+    /// Messages and notes that were refused.
+    pub refused: u64,
+    pub signals: Signals,
 }

@@ -1,6 +1,6 @@
 //! [`Graph`]: the C-modules of one epoch, as data; and the [`Catalogue`] that knows the modules.
 
-use crate::{Module, ModuleSpec, Setup, TransportSpec};
+use crate::{Meter, Module, ModuleSpec, Runner, Setup, TransportSpec};
 use dacapo_packet::Layout;
 
 /// The values of a module's parameters, by their number in its spec.
@@ -71,6 +71,24 @@ pub struct Built {
     pub modules: Vec<Box<dyn Module>>,
     /// Where units and segments lie.
     pub layout: Layout,
+    /// What their time is taken with.
+    pub meter: Option<Meter>,
+}
+
+impl Built {
+    /// Modules that nobody times.
+    #[must_use]
+    pub fn new(modules: Vec<Box<dyn Module>>, layout: Layout) -> Self {
+        Self { modules, layout, meter: None }
+    }
+
+    /// What runs them.
+    #[must_use]
+    pub fn into_runner(self) -> Runner {
+        let mut runner = Runner::new(self.modules);
+        runner.set_meter(self.meter);
+        runner
+    }
 }
 
 /// The modules and transports that exist in this core.
@@ -194,7 +212,7 @@ impl Catalogue {
             head_below -= usize::from(entry.spec.head);
             tail_below -= usize::from(entry.spec.tail);
         }
-        Some(Built { modules, layout })
+        Some(Built::new(modules, layout))
     }
 }
 /// The first two of the same name or number, in words.

@@ -118,14 +118,19 @@ pub trait Module: Send {
     /// A timer that was armed through [`Cx::arm`] is due.
     fn timeout(&mut self, _cx: &mut Cx<'_>, _timer: TimerId) {}
 
-    /// An out-of-band message, of at most 4 KiB, from whoever holds the peer's core; the answer
-    /// goes back the same way and is no longer. A module sends none by itself.
+    /// An out-of-band message from the module at the same place of the peer's graph
+    /// ([`Cx::control_to_peer`]), or from the application; the answer goes back the same way and is
+    /// at most 4 KiB.
     ///
     /// # Errors
     /// Why nothing was done.
     fn control(&mut self, _cx: &mut Cx<'_>, _message: &[u8]) -> Result<Vec<u8>, ControlError> {
         Err(ControlError::Unknown)
     }
+
+    /// What the peer's module has answered to a message of [`Cx::control_to_peer`]; `Err` with a
+    /// text when nothing was done, or nobody answered.
+    fn answered(&mut self, _cx: &mut Cx<'_>, _answer: Result<&[u8], &str>) {}
 
     /// How many packets `down` takes now.
     fn credit(&self) -> usize {

@@ -25,11 +25,12 @@ mod timers;
 mod walk;
 
 use crate::ModuleSpec;
-use crate::counters::{DirectionCounters, ModuleCounters};
+use crate::counters::{DirectionCounters, Meter, ModuleCounters};
 use crate::effects::Effects;
 use crate::lanes::TrafficClass;
 use crate::load::Load;
 use crate::module::{ControlError, Module};
+use crate::signals::{Note, Signals, Told};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{BATCH_PACKETS_MAX, Batch, Packet, Pool};
 use std::time::Duration;
@@ -59,6 +60,7 @@ pub enum Direction {
 }
 
 struct Stage {
+    place: usize,
     module: Box<dyn Module>,
     spec: &'static ModuleSpec,
     down: TrafficClass,
@@ -69,9 +71,10 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(module: Box<dyn Module>) -> Self {
+    fn new(place: usize, module: Box<dyn Module>) -> Self {
         let spec = module.spec();
         Self {
+            place,
             spec,
             module,
             down: TrafficClass::default(),
@@ -113,9 +116,40 @@ pub struct Runner {
     /// How many segments each slot of a batch with trains was offered with: a module may leave a
     /// slot empty.
     offered: [u16; BATCH_PACKETS_MAX],
-    /// The last reading of the meter.
+    meter: Option<Metering>,
+    /// This pass is timed.
+    is_timed: bool,
+}
+
+/// When the meter is read, and what it showed.
+#[derive(Clone, Copy, Debug)]
+struct Metering {
+    meter: Meter,
+    /// So many passes before one is timed.
+    left: u32,
+    /// The last reading.
     stamp: u64,
-    meter: Option<fn() -> u64>,
+}
+
+impl Metering {
+    /// Whether the next pass is timed: one in some.
+    #[inline]
+    fn is_next(&mut self) -> bool {
+        if self.left > 0 {
+            self.left -= 1;
+            return false;
+        }
+        self.left = self.meter.every.saturating_sub(1);
+        self.stamp = (self.meter.read_ns)();
+        true
+    }
+
+    /// The time since the last reading.
+    fn lap(&mut self) -> u64 {
+        let now = (self.meter.read_ns)();
+        now.saturating_sub(std::mem::replace(&mut self.stamp, now))
+            .saturating_sub(self.meter.cost_ns)
+    }
 }
 
 impl std::fmt::Debug for Runner {
@@ -129,24 +163,26 @@ impl Runner {
     /// Runs these modules, the first next to the application.
     #[must_use]
     pub fn new(modules: Vec<Box<dyn Module>>) -> Self {
+        let signals = Signals::new(modules.len());
         Self {
-            stages: modules.into_iter().map(Stage::new).collect(),
+            stages: (0..).zip(modules).map(|(place, module)| Stage::new(place, module)).collect(),
             timers: Timers::default(),
             waiting: [0; 2],
             out_down: Batch::new(),
             out_up: Batch::new(),
-            effects: Effects::default(),
+            effects: Effects { signals, ..Effects::default() },
             load: Load::default(),
             entry: <[Load; 2]>::default(),
             offered: [1; BATCH_PACKETS_MAX],
-            stamp: 0,
             meter: None,
+            is_timed: false,
         }
     }
 
-    /// Measures the time per module and batch with `meter`, one stamp each; `None` stops it.
-    pub fn set_meter(&mut self, meter: Option<fn() -> u64>) {
-        self.meter = meter;
+    /// Measures the time per module of one batch in some, one reading of the meter each; `None`
+    /// stops it.
+    pub fn set_meter(&mut self, meter: Option<Meter>) {
+        self.meter = meter.map(|meter| Metering { meter, left: 0, stamp: 0 });
     }
 
     /// The facts and counters of every module, from the application down.
@@ -216,6 +252,24 @@ impl Runner {
         &mut self.out_up
     }
 
+    /// Whether modules told something beyond their packets.
+    #[must_use]
+    #[inline]
+    pub fn has_told(&self) -> bool {
+        self.effects.signals.has_told()
+    }
+
+    /// What modules told since this was asked last.
+    pub fn take_told(&mut self) -> Told {
+        self.effects.signals.take_told()
+    }
+
+    /// What modules show of themselves.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        self.effects.signals.notes()
+    }
+
     /// When [`Runner::handle_timeout`] wants to be called next.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
@@ -250,6 +304,20 @@ impl Runner {
         self.call(around, index, |module, cx| answer = module.control(cx, message));
         self.run(around);
         answer
+    }
+
+    /// The answer to a message that module `index` has sent to the peer; one to nothing is passed
+    /// over.
+    pub fn handle_answer(
+        &mut self,
+        around: &mut Context<'_>,
+        index: usize,
+        answer: Result<&[u8], &str>,
+    ) {
+        if self.effects.signals.close(index) {
+            self.call(around, index, |module, cx| module.answered(cx, answer));
+            self.run(around);
+        }
     }
 
     /// Tells every module, from the application down, to send what can still be sent.

@@ -9,7 +9,8 @@ mod common;
 use common::{Bench, Notes, SINGLES, Scripted, TRAINS, packet, text};
 use dacapo_base::{Random, Time};
 use dacapo_lift::{
-    ControlError, DropReason, EMISSIONS_MAX, ModuleCounters, ModuleSpec, Runner, Verdict,
+    ControlError, DirectionCounters, DropReason, EMISSIONS_MAX, Meter, ModuleCounters, ModuleSpec,
+    Note, OPEN_MAX, PathSeen, Runner, ToPeer, Verdict,
 };
 use dacapo_packet::Packet;
 use std::collections::BTreeMap;
@@ -575,6 +576,8 @@ fn control_reaches_the_module_at_its_place_and_its_effects_are_applied() {
         let made = packet(cx.pool, "made");
         cx.emit_down(made).unwrap();
         cx.report_lost(3);
+        assert!(cx.control_to_peer(&[7; 4_096]));
+        assert!(!cx.control_to_peer(&[7; 4_097]), "4 KiB at most");
         let gone = packet(cx.pool, "gone");
         cx.discard(gone, DropReason::Stale);
     });
@@ -582,8 +585,13 @@ fn control_reaches_the_module_at_its_place_and_its_effects_are_applied() {
     let answer = bench.with(|runner, around| runner.control(around, 1, b"hello"));
     assert_eq!(answer, Ok(b"hello".to_vec()));
     assert_eq!(bench.taken_down(), ["made"]);
+    let seen = PathSeen { lost_packets: 3, ..PathSeen::default() };
+    let told = bench.runner.take_told();
+    let message = vec![7; 4_096];
+    assert_eq!((told.seen, told.messages), (seen, vec![ToPeer { module: 1, message }]));
+    assert!(!bench.runner.has_told() && bench.runner.take_told().messages.is_empty());
     let seen: Vec<ModuleCounters> = bench.runner.modules().map(|(_, seen)| *seen).collect();
-    assert_eq!((seen[1].lost, seen[0].lost), (3, 0));
+    assert_eq!((seen[1].lost, seen[0].lost, seen[1].refused), (3, 0, 1));
     assert_eq!(seen[1].up.dropped[DropReason::Stale.index()], 1);
     for place in [2, 100] {
         let nobody = bench.with(|runner, around| runner.control(around, place, b"hello"));
@@ -593,21 +601,79 @@ fn control_reaches_the_module_at_its_place_and_its_effects_are_applied() {
 }
 
 #[test]
-fn time_per_module_is_counted_with_the_meter_that_is_given() {
+fn messages_that_nobody_answers_are_bounded_and_losses_add_up() {
+    let module = Scripted::new(&SINGLES).control(|cx| {
+        (0..1_000).for_each(|_| cx.report_lost(1));
+        let sent = (0..1_000).filter(|_| cx.control_to_peer(b"again")).count();
+        assert_eq!(sent, usize::from(OPEN_MAX));
+    });
+    let mut bench = Bench::new(vec![module]);
+    bench.with(|runner, around| runner.control(around, 0, b"")).unwrap();
+    let told = bench.runner.take_told();
+    assert_eq!((told.messages.len(), told.seen.lost_packets), (8, 1_000));
+    let seen = *bench.runner.modules().next().unwrap().1;
+    assert_eq!((seen.lost, seen.refused), (1_000, 992));
+}
+
+#[test]
+fn an_answer_comes_to_the_module_that_asked_once_and_its_effects_are_applied() {
+    let module = Scripted::new(&SINGLES).control(|cx| assert!(cx.control_to_peer(b"ask")));
+    let module = module.answered(|cx, answer| {
+        let made = packet(cx.pool, answer.map_or("none", |it| std::str::from_utf8(it).unwrap()));
+        cx.emit_down(made).unwrap();
+        cx.note(7, -1);
+    });
+    let mut bench = Bench::new(vec![Scripted::new(&SINGLES), module]);
+    (0..2).for_each(|_| {
+        bench.with(|runner, around| runner.control(around, 1, b"")).unwrap();
+    });
+    for (index, answer) in [(0, Ok(&b"wrong"[..])), (1, Ok(b"good")), (1, Err("no")), (1, Ok(b"x"))]
+    {
+        bench.with(|runner, around| runner.handle_answer(around, index, answer));
+    }
+    assert_eq!(bench.taken_down(), ["good", "none"]);
+    assert_eq!(bench.runner.notes(), [Note { module: 1, code: 7, value: -1 }]);
+    bench.flush();
+}
+
+/// A meter that shows 5 more with each reading.
+fn fives() -> Meter {
     static TICKS: AtomicU64 = AtomicU64::new(0);
+    Meter { read_ns: || TICKS.fetch_add(5, Ordering::Relaxed), cost_ns: 0, every: 1 }
+}
+
+#[test]
+fn time_per_module_is_counted_with_the_meter_that_is_given() {
     let mut bench = Bench::new(vec![Scripted::new(&SINGLES), Scripted::new(&SINGLES)]);
-    bench.runner.set_meter(Some(|| TICKS.fetch_add(5, Ordering::Relaxed)));
+    bench.runner.set_meter(Some(fives()));
     (0..3).for_each(|_| bench.feed("x"));
     bench.run();
     bench.handle_up("x");
     bench.run();
-    let ticks: Vec<(u64, u64)> =
-        bench.runner.modules().map(|(_, seen)| (seen.down.ticks, seen.up.ticks)).collect();
-    assert_eq!(ticks, [(5, 5), (5, 5)], "one stamp before and after each batch");
+    let timed = |it: &DirectionCounters| (it.timed_packets, it.timed_ns);
+    let all: Vec<_> =
+        bench.runner.modules().map(|(_, seen)| (timed(&seen.down), timed(&seen.up))).collect();
+    assert_eq!(all, [((3, 5), (1, 5)); 2], "one reading before and after each batch");
     bench.runner.set_meter(None);
     bench.feed("x");
     bench.run();
-    assert_eq!(bench.runner.modules().next().unwrap().1.down.ticks, 5);
+    let down = bench.runner.modules().next().unwrap().1.down;
+    assert_eq!((timed(&down), down.packets), ((3, 5), 4));
+    bench.flush();
+}
+
+#[test]
+fn one_batch_in_some_is_timed_and_what_the_meter_costs_is_not_the_modules() {
+    let mut bench = Bench::new(vec![Scripted::new(&SINGLES)]);
+    bench.runner.set_meter(Some(Meter { every: 4, cost_ns: 2, ..fives() }));
+    for _ in 0..9 {
+        bench.feed("x");
+        bench.run();
+    }
+    let down = bench.runner.modules().next().unwrap().1.down;
+    assert_eq!((down.packets, down.timed_packets, down.timed_ns), (9, 3, 9));
+    assert_eq!(down.ns_per_packet(), Some(3.0));
+    assert!(Meter::new(fives().read_ns).cost_ns >= 5);
     bench.flush();
 }
 

@@ -375,7 +375,7 @@ impl Run {
                 self.next_change = now + every / (scenario.changes + 1);
             }
             CoreEvent::FlowEnded { ledger, hash, .. } => {
-                self.outcome.ledgers.0 = Some(ledger);
+                self.outcome.ledgers.0 = Some(*ledger);
                 self.outcome.hash = hash;
             }
             CoreEvent::SessionEnded { error, .. } => {
@@ -401,7 +401,7 @@ impl Run {
         let status = world.core(self.participant).status(session);
         if let Some(flow) = status.first() {
             self.outcome.modules =
-                flow.modules.iter().map(|(spec, seen)| (spec.name, *seen)).collect();
+                flow.modules.iter().map(|it| (it.spec.name, it.counters)).collect();
         }
     }
 
@@ -409,7 +409,7 @@ impl Run {
         match event {
             CoreEvent::Ready { session } => self.served = Some(session),
             CoreEvent::FlowEnded { ledger, .. } => {
-                self.outcome.ledgers.1 = Some(ledger);
+                self.outcome.ledgers.1 = Some(*ledger);
                 if let (Some(session), false) = (self.session, self.closing) {
                     self.closing = true;
                     self.note_modules(world);

@@ -72,7 +72,7 @@ fn every_graph_follows_every_other_without_a_gap() {
             assert_eq!(changes(&lab, lab.creator), 1, "{from:?} to {to:?}");
             assert_eq!(changes(&lab, lab.participant), 1, "{from:?} to {to:?}");
             let status = &lab.world.core(lab.participant).status(joined.here)[0];
-            let names: Vec<&str> = status.modules.iter().map(|(spec, _)| spec.name).collect();
+            let names: Vec<&str> = status.modules.iter().map(|it| it.spec.name).collect();
             assert_eq!((status.epoch, names.as_slice()), (1, to));
             change(&mut lab, creator, 0, from);
             check_whole(&mut lab, &joined, 600);

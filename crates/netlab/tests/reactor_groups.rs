@@ -70,7 +70,7 @@ impl End {
                     // Who serves does not activate.
                     let _ = core.handle_command(now, Command::Activate(session));
                 }
-                CoreEvent::FlowEnded { ledger, .. } => self.ledgers.push(ledger),
+                CoreEvent::FlowEnded { ledger, .. } => self.ledgers.push(*ledger),
                 CoreEvent::FlowFailed { error, .. } => self.failed.push(error.to_string()),
                 CoreEvent::PeerLost { error, .. } => panic!("{error}"),
                 _ => {}

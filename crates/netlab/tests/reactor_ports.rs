@@ -37,7 +37,7 @@ fn listen(reactor: &mut Reactor) -> SocketAddr {
 
 /// Whether a peer answers by both ways: the connection and the data path are open.
 fn is_reached(near: &mut Reactor, opened: &[PeerId], peer: PeerId) -> bool {
-    opened.contains(&peer) && near.core().path(peer).is_some()
+    opened.contains(&peer) && near.core().path(peer).is_some_and(|path| path.rtt.is_some())
 }
 
 #[test]

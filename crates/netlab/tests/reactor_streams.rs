@@ -163,7 +163,7 @@ impl Pair {
     fn note(&mut self, end: usize, event: CoreEvent) {
         match event {
             CoreEvent::FlowEnded { flow, ledger, .. } => {
-                self.ledgers.insert((end, flow), ledger);
+                self.ledgers.insert((end, flow), *ledger);
             }
             CoreEvent::FlowFailed { flow, error, .. } => {
                 self.failed.push(format!("{end}, flow {flow}: {error}"));

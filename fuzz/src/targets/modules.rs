@@ -76,6 +76,7 @@ pub fn up(data: &[u8]) {
         allocated += used.allocated_bytes;
         end.wire();
         end.units();
+        end.runner.take_told();
     }
     // Bodies are the pool's, which has a budget of its own.
     let bodies = end.pool.stats().bytes as u64 - pool_before;
@@ -100,6 +101,7 @@ enum Step<'a> {
     Packet(Vec<u8>),
     Train { segment: usize, bytes: &'a [u8] },
     Control { module: usize, message: &'a [u8] },
+    Answer { module: usize, answer: &'a [u8] },
     Feed(&'a [u8]),
     Pass(Duration),
     Drain,
@@ -115,6 +117,7 @@ impl<'a> Step<'a> {
             6 => Self::Feed(input.piece()),
             _ => match input.u8() {
                 255 => Self::Drain,
+                254 => Self::Answer { module: usize::from(input.u8()), answer: input.piece() },
                 time => Self::Pass(Duration::from_millis(u64::from(time) * 5)),
             },
         }
@@ -137,6 +140,9 @@ impl<'a> Step<'a> {
                 let answer = end.with(|runner, around| runner.control(around, module, message));
                 assert!(module < end.runner.modules().count() || answer.is_err(), "nobody answers");
                 assert!(!answer.is_ok_and(|it| it.len() > 4_096), "a long answer");
+            }
+            Self::Answer { module, answer } => {
+                end.with(|runner, around| runner.handle_answer(around, module, Ok(answer)));
             }
             Self::Feed(unit) => drop(end.feed(unit)),
             Self::Pass(time) => end.pass(time),

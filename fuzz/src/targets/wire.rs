@@ -4,7 +4,7 @@ use super::samples;
 use crate::input::Input;
 use crate::oracle;
 use dacapo_base::{Random, Time};
-use dacapo_lift::{Context, Graph, Needs, Node, Offer, Params, Runner, check};
+use dacapo_lift::{Context, Graph, Needs, Node, Offer, Params, check};
 use dacapo_packet::Pool;
 use dacapo_wire::graph::{GraphError, GraphForm};
 use dacapo_wire::message::{Message, MessageKind};
@@ -138,7 +138,7 @@ fn run_if_legal(form: &GraphForm, datagram_len: usize, len: usize) {
 fn carry(here: dacapo_lift::Built, there: dacapo_lift::Built) {
     let (mut pool, mut random) = (Pool::new(1 << 20), Random::from_number(1));
     let (layout, unit) = (here.layout, [0xA5; 100]);
-    let mut ends = [Runner::new(here.modules), Runner::new(there.modules)];
+    let mut ends = [here.into_runner(), there.into_runner()];
     let now = Time::from_millis(1);
     let mut around = Context { now, pool: &mut pool, random: &mut random };
     let mut packet = around.pool.alloc_train(&layout, unit.len()).expect("the pool is empty");

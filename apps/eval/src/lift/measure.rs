@@ -9,7 +9,7 @@
 //! Invariant: what comes out is as it went in, so that the same packets go round for ever.
 
 use dacapo::{Random, Time};
-use dacapo_lift::{Bare, Context, Module, Runner};
+use dacapo_lift::{Bare, Context, Meter, Module, Runner};
 use dacapo_packet::{Batch, Layout, Packet, Pool};
 use dacapo_sys::clock;
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub enum Way {
     Chain,
     /// By a runner, which counts.
     Counted,
-    /// By a runner that counts and takes the time.
+    /// By a runner that counts and takes the time of every batch.
     Timed,
 }
 
@@ -105,7 +105,8 @@ impl<M: Module + Default + 'static> Bed<M> {
     pub fn new(way: Way, modules: usize, packets: usize) -> Result<Self, Unmeasured> {
         let boxed = (0..modules).map(|_| Box::new(M::default()) as Box<dyn Module>);
         let mut runner = Runner::new(boxed.collect());
-        runner.set_meter((way == Way::Timed).then_some(meter as fn() -> u64));
+        let each = Meter { read_ns: meter, cost_ns: 0, every: 1 };
+        runner.set_meter((way == Way::Timed).then_some(each));
         let mut pool = Pool::new(POOL_BYTES);
         let mut round = Batch::new();
         for _ in 0..packets {

@@ -172,7 +172,10 @@ impl End {
 
     /// Looks how many packets have come. A flow that has ended is not counted any more.
     fn count_packets(&mut self, session: &Session, into: &[String], began: Instant) {
-        let lowest = |name: &String| session.modules(name).last().map(|(_, all)| all.up.packets);
+        let lowest = |name: &String| {
+            let measured = session.measured(name)?;
+            measured.modules.last().map(|it| it.counters.up.packets)
+        };
         let count: Option<u64> = into.iter().map(lowest).sum();
         if let Some(count) = count.filter(|count| *count > 0) {
             let seconds = began.elapsed().as_secs_f64();

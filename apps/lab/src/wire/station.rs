@@ -359,7 +359,7 @@ fn note(host: &mut Host, shared: &Shared) {
     let sessions: Vec<SessionId> = core.sessions().map(|(id, ..)| id).collect();
     let flows = sessions.iter().flat_map(|id| core.status(*id)).collect::<Vec<_>>();
     let modules = flows.iter().flat_map(|flow| &flow.modules);
-    let drops = modules.map(|(_, seen)| seen.up.dropped_count()).sum();
+    let drops = modules.map(|it| it.counters.up.dropped_count()).sum();
     let (counters, connections) = (core.counters(), core.connection_count());
     let pool = (core.pool().live_views(), core.pool().stats().bytes);
     let cpu = thread_cpu();
@@ -451,7 +451,7 @@ fn note_event(now: Time, event: CoreEvent, shared: &Shared) {
         CoreEvent::Active { .. } => seen.active = Some(now),
         CoreEvent::ContactLost { .. } => seen.lost.push(now),
         CoreEvent::ContactRestored { after, .. } => seen.restored.push((now, after)),
-        CoreEvent::FlowEnded { ledger, hash, .. } => seen.accounts.push((ledger, hash)),
+        CoreEvent::FlowEnded { ledger, hash, .. } => seen.accounts.push((*ledger, hash)),
         _ => {}
     }
 }

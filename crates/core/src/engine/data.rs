@@ -16,7 +16,7 @@ use crate::flow::sender::DIRECT_HEAD_LEN;
 use crate::ids::{FanOutId, Place, SessionId, StreamId};
 use crate::peer::Peer;
 use crate::schedule::{Asked, Turn};
-use crate::session::FlowEnd;
+use crate::session::{Flow, FlowEnd};
 use crate::transmit::{ListenerId, Payload, Transmit, Way};
 use dacapo_base::Time;
 use dacapo_packet::Packet;
@@ -115,9 +115,12 @@ impl Core {
         let (mut told, mut come) = (FlowOut::default(), Some(packet));
         let peers = &self.peers;
         self.sessions.with_data(id, |session| {
-            let Some(packet) = come.take() else { return false };
             let times = peers.get(session.peer()).map(Peer::times).unwrap_or_default();
-            session.handle_data(now, shared, (index, target.epoch), packet, times, &mut told)
+            let taken = session.on_flow(index, |flow| {
+                let packet = come.take()?;
+                Some(flow.handle_data(now, shared, target.epoch, packet, times, &mut told))
+            });
+            taken.flatten().unwrap_or(false)
         });
         if let Some(packet) = come {
             shared.pool.free(packet);
@@ -125,8 +128,15 @@ impl Core {
         self.apply_told(now, id, index, told);
     }
 
-    /// Does what a flow tells.
-    fn apply_told(&mut self, now: Time, id: SessionId, index: usize, told: FlowOut) {
+    /// Does what a flow tells; what was seen of the path goes there at once.
+    fn apply_told(&mut self, now: Time, id: SessionId, index: usize, mut told: FlowOut) {
+        if let Some(modules) = &mut told.modules
+            && let Some(session) = self.sessions.get(id)
+        {
+            let seen = std::mem::take(&mut modules.seen);
+            self.peers.adjust(session.peer(), |peer| peer.handle_seen(&seen));
+            told.modules.take_if(|it| it.asks.is_empty());
+        }
         if !told.is_empty() {
             let mut out = Out::default();
             self.with_session(now, id, &mut out, |it, cx, out| it.apply(cx, index, told, out));
@@ -228,12 +238,14 @@ impl Core {
         let (peers, shared, counters) = (&mut self.peers, &mut self.shared, &mut self.counters);
         // Who is only asked is not touched.
         let asked = self.sessions.ask(id, |session, is_touched| {
-            if !session.may_give(now, index) {
+            if !session.flows().get(index).is_some_and(|flow| flow.end.may_give(now)) {
                 return None;
             }
             *is_touched = true;
-            peers.send(session.peer(), |peer| {
-                let sent = session.poll_packet(now, shared, index, peer, &mut told)?;
+            // It is asked about with the next question that is due anyway.
+            peers.adjust(session.peer(), |peer| {
+                let poll = |flow: &mut Flow| flow.poll_packet(now, shared, peer, &mut told);
+                let sent = session.on_flow(index, poll)??;
                 counters.flows_asked += 1;
                 Some((sent.0, peer.local(), sent.1, sent.2))
             })
@@ -289,8 +301,9 @@ impl Core {
         let mut behind = Vec::new();
         let pool = &mut self.shared.pool;
         for (session, index) in members {
-            let pushed = self.sessions.with(session, |it| it.push_copy(pool, index, &mut packet));
-            if pushed == Some(false) {
+            let push = |flow: &mut Flow| flow.push_copy(pool, &mut packet);
+            let pushed = self.sessions.with(session, |it| it.on_flow(index, push));
+            if pushed.flatten() == Some(false) {
                 behind.push((session, index));
             }
         }
@@ -325,7 +338,7 @@ impl Core {
     /// from outside.
     pub fn wake(&mut self, now: Time, id: SessionId, flow: usize) {
         let channels = &mut self.shared.channels;
-        self.sessions.with(id, |session| session.wake(now, channels, flow));
+        self.sessions.with(id, |it| it.on_flow(flow, |flow| flow.wake(now, channels)));
         if let Asked::FanOut(fan_out) = self.sending(id, flow) {
             self.fan_outs.wake_source(now, fan_out);
         }
@@ -339,7 +352,8 @@ impl Core {
         let shared = &mut self.shared;
         let taken = match asked {
             Asked::Flow(id, flow) => {
-                self.sessions.with(id, |it| it.push(&mut shared.flow(now), flow, unit))
+                let push = |flow: &mut Flow| flow.push(&mut shared.flow(now), unit);
+                self.sessions.with(id, |it| it.on_flow(flow, push)).flatten()
             }
             Asked::FanOut(id) => self.fan_outs.push(&mut shared.flow(now), id, unit),
         };
@@ -350,7 +364,10 @@ impl Core {
     #[must_use]
     pub fn has_backlog(&self, id: SessionId, flow: usize) -> bool {
         let waits = match self.sending(id, flow) {
-            Asked::Flow(id, flow) => self.sessions.get(id).is_some_and(|it| it.has_backlog(flow)),
+            Asked::Flow(id, flow) => {
+                let flow = self.sessions.get(id).and_then(|it| it.flows().get(flow));
+                flow.is_some_and(Flow::has_backlog)
+            }
             Asked::FanOut(id) => self.fan_outs.get(id).is_some_and(|it| it.sender().has_backlog()),
         };
         waits || !self.outbox.copies.is_empty()
@@ -376,6 +393,6 @@ impl Core {
 
     /// It has left.
     pub fn handle_direct(&mut self, id: SessionId, index: usize, len: usize) {
-        self.sessions.with(id, |session| session.handle_direct(index, len));
+        self.sessions.with(id, |it| it.on_flow(index, |flow| flow.handle_direct(len)));
     }
 }

@@ -38,16 +38,15 @@ use crate::schedule::Schedule;
 use crate::served::ServedSessions;
 use crate::session::{FlowEnd, Sessions};
 use crate::shared::Shared;
-use crate::status::{CoreCounters, FlowStatus};
+use crate::status::{CoreCounters, FlowStatus, PathStatus};
 use crate::suspension::Suspension;
 use crate::transmit::{Payload, Transmit};
 use dacapo_base::{Random, Time};
 use dacapo_packet::Pool;
-use dacapo_path::ClockOffset;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A core without sockets and clock.
 pub struct Core {
@@ -109,13 +108,13 @@ impl Core {
     ) -> Self {
         let mut instance = [0; 16];
         random.fill(&mut instance);
-        let CoreConfig { catalogue, pool_bytes_max, boot, time_namespace, versions, queues } =
-            config;
+        let CoreConfig { catalogue, pool_bytes_max, boot, time_namespace, versions, .. } = config;
+        let (queues, meter) = (config.queues, config.meter);
         let control = Control::new(crypto, &mut random, origin, queues.answers_max);
         let pool = Pool::new(pool_bytes_max);
         Self {
             identity: Identity { instance, boot, time_namespace, versions },
-            shared: Shared::new(pool, random, Graphs::new(catalogue), queues),
+            shared: Shared::new(pool, random, Graphs::new(catalogue, meter), queues),
             control,
             peers: Peers::default(),
             sessions: Sessions::default(),
@@ -188,11 +187,11 @@ impl Core {
         self.peers.get(peer).map(crate::peer::Peer::remote)
     }
 
-    /// Round trip to a peer and the offset of its clock, as probed.
+    /// What is known of the path to a peer.
     #[must_use]
-    pub fn path(&self, peer: PeerId) -> Option<(Duration, ClockOffset)> {
+    pub fn path(&self, peer: PeerId) -> Option<PathStatus> {
         let data = self.peers.data(peer)?;
-        data.rtt().zip(data.clock())
+        Some(PathStatus { rtt: data.rtt(), clock: data.clock(), seen: data.seen() })
     }
 
     /// The longest datagrams that the path of a session takes now, in bytes of UDP payload; `None`

@@ -128,6 +128,9 @@ impl Core {
                 }
             }
             PeerNews::PathLen { from, to } => self.tell_path_len(now, id, from, to, out),
+            PeerNews::Seen(seen) => {
+                self.peers.adjust(id, |peer| peer.handle_seen(&seen));
+            }
             PeerNews::Clock(clock) => {
                 let ids: Vec<SessionId> = self.sessions.with_peer(id).collect();
                 for session in ids {
@@ -292,6 +295,12 @@ impl Core {
     fn apply_fan_out(&mut self, now: Time, id: FanOutId, told: FlowOut, out: &mut Out) {
         let members: Vec<_> =
             self.fan_outs.get(id).into_iter().flat_map(|it| it.members()).collect();
+        if let Some(modules) = told.modules {
+            let shared = &mut self.shared;
+            self.fan_outs.with(id, out, |it, more| {
+                it.refuse(&mut shared.flow(now), &modules.asks, more);
+            });
+        }
         for event in told.events {
             match event {
                 FlowEvent::Failed(error) => members.iter().for_each(|&(session, flow)| {

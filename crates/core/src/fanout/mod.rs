@@ -31,7 +31,7 @@ pub(crate) use set::FanOuts;
 
 use crate::error::{Code, Error};
 use crate::flow::sender::Sender;
-use crate::flow::{Context, FlowOut};
+use crate::flow::{Context, FlowOut, ModuleMessage};
 use crate::ids::Place;
 use crate::ready_table::Due;
 use crate::schedule::priority;
@@ -195,6 +195,16 @@ impl FanOut {
             return Err(Error::new(Code::Refused, text));
         }
         self.sender.command(now, payload)
+    }
+
+    /// Its modules have nobody to talk to: those who get it are several.
+    pub fn refuse(&mut self, cx: &mut Context<'_>, asks: &[ModuleMessage], out: &mut FlowOut) {
+        for ask in asks {
+            let text = "the flow goes to several";
+            self.sender.with_epoch(cx, ask.epoch, out, |runner, cx| {
+                runner.handle_answer(cx, ask.place, Err(text));
+            });
+        }
     }
 
     /// Its source may have something again.

@@ -4,12 +4,33 @@
 
 use crate::flow::chain::Chain;
 use crate::flow::tail::Tail;
-use crate::flow::{Context, fitted};
+use crate::flow::{Context, FlowOut, ModuleMessage, fitted};
 use dacapo_base::Time;
 use dacapo_lift::{Built, Runner};
 use dacapo_packet::{Layout, Packet, Pool};
 use dacapo_wire::unit::{Header, Kind, Mark};
 use std::collections::VecDeque;
+
+/// Passes on what the modules of an epoch told beyond their packets.
+#[inline]
+pub(crate) fn tell(number: u64, runner: &mut Runner, out: &mut FlowOut) {
+    if runner.has_told() {
+        tell_all(number, runner, out);
+    }
+}
+
+#[cold]
+fn tell_all(number: u64, runner: &mut Runner, out: &mut FlowOut) {
+    let told = runner.take_told();
+    let modules = out.modules.get_or_insert_default();
+    modules.seen.add(&told.seen);
+    let messages = told.messages.into_iter();
+    modules.asks.extend(messages.map(|it| ModuleMessage {
+        epoch: number,
+        place: it.module,
+        payload: it.message,
+    }));
+}
 
 /// An epoch at the sender.
 #[derive(Debug)]
@@ -34,9 +55,9 @@ impl TxEpoch {
     pub fn new(number: u64, built: Built, label_rx: u32) -> Self {
         Self {
             number,
-            runner: Runner::new(built.modules),
             full: built.layout,
             layout: built.layout,
+            runner: built.into_runner(),
             label_tx: 0,
             label_rx,
             base: 0,
@@ -144,7 +165,8 @@ impl RxEpoch {
     pub fn new(number: u64, built: Built, label_rx: u32, ordered: bool) -> Self {
         Self {
             number,
-            runner: Runner::new(built.modules),
+            layout: built.layout,
+            runner: built.into_runner(),
             label_rx,
             label_tx: 0,
             ordered,
@@ -157,7 +179,6 @@ impl RxEpoch {
             received: 0,
             held: VecDeque::new(),
             chain: Chain::default(),
-            layout: built.layout,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::ledger::Ledger;
+use dacapo_lift::PathSeen;
 use dacapo_wire::message::Message;
 
 /// What a flow tells the rest of the core.
@@ -9,13 +10,32 @@ use dacapo_wire::message::Message;
 pub(crate) struct FlowOut {
     pub messages: Vec<Message>,
     pub events: Vec<FlowEvent>,
+    /// What modules tell: seldom anything, so it is kept apart.
+    pub modules: Option<Box<ModulesTold>>,
+}
+
+/// What modules tell beyond their packets.
+#[derive(Debug, Default)]
+pub(crate) struct ModulesTold {
+    /// What they say to those of the peer.
+    pub asks: Vec<ModuleMessage>,
+    /// What they have seen of the path.
+    pub seen: PathSeen,
+}
+
+/// A message of a module for that at the same place of the peer's graph.
+#[derive(Debug)]
+pub(crate) struct ModuleMessage {
+    pub epoch: u64,
+    pub place: usize,
+    pub payload: Vec<u8>,
 }
 
 /// What happened in a flow.
 #[derive(Debug)]
 pub(crate) enum FlowEvent {
     /// The flow ended and this is its account.
-    Ended { ledger: Ledger, hash: Option<bool> },
+    Ended { ledger: Box<Ledger>, hash: Option<bool> },
     /// The flow runs in this epoch and the one before is gone.
     Changed { epoch: u64 },
     /// The flow goes on in its old epoch.
@@ -28,6 +48,6 @@ pub(crate) enum FlowEvent {
 
 impl FlowOut {
     pub fn is_empty(&self) -> bool {
-        self.messages.is_empty() && self.events.is_empty()
+        self.messages.is_empty() && self.events.is_empty() && self.modules.is_none()
     }
 }

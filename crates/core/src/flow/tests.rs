@@ -73,13 +73,13 @@ pub(crate) fn layout(segmented: bool) -> Layout {
 
 /// A graph without modules, which takes a unit per packet.
 pub(crate) fn empty_graph() -> Built {
-    Built { modules: Vec::new(), layout: layout(false) }
+    Built::new(Vec::new(), layout(false))
 }
 
 /// A graph of one module that keeps packets until its timer, or a drain, and passes feedback down.
 pub(crate) fn slow_graph(after: Duration, credit: usize) -> Built {
     let slow = Slow { after, credit, kept: Vec::new() };
-    Built { modules: vec![Box::new(slow)], layout: layout(false) }
+    Built::new(vec![Box::new(slow)], layout(false))
 }
 
 static SLOW: ModuleSpec = ModuleSpec::plain("slow", 0xF001);

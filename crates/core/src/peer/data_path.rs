@@ -11,6 +11,7 @@
 
 use crate::flow::PathTimes;
 use dacapo_base::Time;
+use dacapo_lift::PathSeen;
 use dacapo_packet::Packet;
 use dacapo_path::{ClockOffset, Life, Prober, Question};
 use dacapo_wire::probe::Probe;
@@ -82,6 +83,8 @@ pub(crate) struct DataPath {
     asked_max: Option<u64>,
     /// The peer reads the same monotonic clock.
     one_clock: bool,
+    /// What modules have seen of it so far.
+    seen: PathSeen,
 }
 
 impl DataPath {
@@ -117,6 +120,16 @@ impl DataPath {
     /// The clock of the peer.
     pub fn clock(&self) -> Option<ClockOffset> {
         self.prober.as_ref().map(|prober| *prober.offset())
+    }
+
+    /// Modules have seen more of it.
+    pub fn handle_seen(&mut self, seen: &PathSeen) {
+        self.seen.add(seen);
+    }
+
+    /// What modules have seen of it so far.
+    pub fn seen(&self) -> PathSeen {
+        self.seen
     }
 
     pub fn rtt(&self) -> Option<Duration> {

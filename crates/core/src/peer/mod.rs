@@ -32,6 +32,7 @@ use crate::session::table::HubRole;
 use crate::transmit::ListenerId;
 use contact::Contact;
 use dacapo_base::{Time, earlier};
+use dacapo_lift::PathSeen;
 use dacapo_packet::Packet;
 use link::PeerLink;
 use liveness::Liveness;
@@ -151,6 +152,11 @@ impl Peer {
 
     pub fn times(&self) -> PathTimes {
         PathTimes { is_lost: self.is_suspended(), ..self.data.times() }
+    }
+
+    /// Modules of its flows have seen something of the path.
+    pub fn handle_seen(&mut self, seen: &PathSeen) {
+        self.data.handle_seen(seen);
     }
 
     /// A packet of a flow goes out to it as datagrams.

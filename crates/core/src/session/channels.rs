@@ -65,9 +65,9 @@ impl Session {
         reason: &str,
         out: &mut Out,
     ) {
-        let name = self.channel_name(cx, index);
-        let channel = self.flows.get_mut(index).and_then(|it| it.channel.as_mut());
-        let Some(what) = channel.map(Channel::handle_closed) else { return };
+        let Some(flow) = self.flows.get_mut(index) else { return };
+        let name = flow.channel_name(&cx.shared.graphs);
+        let Some(what) = flow.channel.as_mut().map(Channel::handle_closed) else { return };
         let code = if what == "ended" { Code::ContactLost } else { Code::NoDataPath };
         let error = Error::new(code, format!("{name} {what}: {reason}"));
         self.lose_channel(cx, index, &error, out);
@@ -77,20 +77,14 @@ impl Session {
         }
     }
 
-    /// The stream of a flow, in words.
-    fn channel_name(&self, cx: &SessionCx<'_>, index: usize) -> String {
-        let flow = self.flows.get(index);
-        let spec = flow.and_then(|flow| cx.shared.graphs.transport(flow.offer.transport).ok());
-        format!("the {} stream of the flow", spec.map_or("byte", |spec| spec.name))
-    }
-
     /// Gives streams up that did not open in time.
     pub(super) fn watch_channels(&mut self, cx: &mut SessionCx<'_>, out: &mut Out) {
         for index in 0..self.flows.len() {
-            let due = self.flows.get(index).and_then(|flow| flow.channel.as_ref()?.due());
+            let Some(flow) = self.flows.get(index) else { break };
+            let due = flow.channel.as_ref().and_then(Channel::due);
             if due.is_some_and(|until| until <= cx.now) {
+                let name = flow.channel_name(&cx.shared.graphs);
                 self.close_channel(cx, index, out);
-                let name = self.channel_name(cx, index);
                 let text = format!("{name} did not open in 10 s; is it filtered?");
                 self.lose_channel(cx, index, &Error::new(Code::NoDataPath, text), out);
             }
@@ -259,21 +253,6 @@ impl Session {
     /// Whether it waits for groups to be joined before it is answered.
     pub(super) fn waits_for_groups(&self) -> bool {
         self.flows.iter().any(|flow| matches!(flow.joined, Joined::Asked(_)))
-    }
-
-    /// Why the group of a flow could not be joined.
-    pub(super) fn group_failure(&self, index: usize) -> Option<Error> {
-        match &self.flows.get(index)?.joined {
-            Joined::Failed(error) => Some(error.clone()),
-            _ => None,
-        }
-    }
-
-    /// Whether a flow comes from a sender that serves others too.
-    pub(super) fn is_in_group(&self, cx: &SessionCx<'_>, index: usize) -> bool {
-        let flow = self.flows.get(index);
-        let receiving = flow.filter(|flow| matches!(flow.end, FlowEnd::Receiver(_)));
-        receiving.is_some_and(|flow| cx.shared.graphs.is_shared(flow.offer.transport))
     }
 
     /// Participant: a flow to a group was accepted; its packets have this label, and its units

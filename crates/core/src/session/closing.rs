@@ -13,13 +13,13 @@
 //! not accounted for is booked unknown, at each end for itself.
 
 use super::table::{Role, State};
-use super::{Awaited, FlowEnd, Session, SessionCx};
+use super::{Asker, Awaited, FlowEnd, Session, SessionCx};
 use crate::config::ANSWER_MAX;
-use crate::effect::{Effect, Out};
+use crate::effect::{Effect, Out, PeerNews};
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
 use crate::flow::receiver::UNITS_MAX;
-use crate::flow::{Context, FlowEvent, FlowOut};
+use crate::flow::{Context, FlowEvent, FlowOut, ModulesTold};
 use crate::port::Ending;
 use dacapo_base::failpoint;
 use dacapo_wire::message::Message;
@@ -81,10 +81,30 @@ impl Session {
     }
 
     /// Does what a flow tells.
-    pub fn apply(&mut self, cx: &mut SessionCx<'_>, index: usize, told: FlowOut, out: &mut Out) {
+    pub fn apply(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        index: usize,
+        mut told: FlowOut,
+        out: &mut Out,
+    ) {
         if told.is_empty() {
             return;
         }
+        while !told.is_empty() {
+            told = self.apply_once(cx, index, told, out);
+        }
+        self.answer_closed_if_settled(cx, out);
+    }
+
+    /// Does what a flow tells; what its modules tell when they are refused.
+    fn apply_once(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        index: usize,
+        told: FlowOut,
+        out: &mut Out,
+    ) -> FlowOut {
         told.messages.into_iter().for_each(|message| out.send(self.id, message));
         let (session, flow) = (self.id, index);
         for event in told.events {
@@ -92,7 +112,9 @@ impl Session {
                 FlowEvent::Ended { ledger, hash } => {
                     self.close_channel(cx, index, out);
                     self.leave_group(cx, index);
-                    out.event(CoreEvent::FlowEnded { session, flow, ledger, hash });
+                    let modules = self.flows.get(index).map(|it| it.status().modules);
+                    let modules = modules.unwrap_or_default();
+                    out.event(CoreEvent::FlowEnded { session, flow, ledger, hash, modules });
                 }
                 FlowEvent::Changed { epoch } => {
                     out.event(CoreEvent::Changed { session, flow, epoch });
@@ -106,7 +128,14 @@ impl Session {
                 }
             }
         }
-        self.answer_closed_if_settled(cx, out);
+        let mut next = FlowOut::default();
+        if let Some(ModulesTold { asks, seen }) = told.modules.map(|it| *it) {
+            if !seen.is_empty() {
+                out.peer(self.peer, PeerNews::Seen(Box::new(seen)));
+            }
+            asks.into_iter().for_each(|ask| self.ask_module(cx, index, ask, &mut next, out));
+        }
+        next
     }
 
     /// A message about the end.
@@ -233,9 +262,8 @@ impl Session {
     ) {
         let error = Error::new(Code::NoAnswer, awaited.name());
         match awaited {
-            Awaited::Control(request) => {
-                let (session, answer) = (self.id, Err(error));
-                out.event(CoreEvent::ControlAnswered { session, request, answer });
+            Awaited::Control(request, asker) => {
+                self.pass_answer(cx, request, asker, Err(error), out);
             }
             Awaited::Accept if self.ports.is_some() => {
                 // The ANSWER never went out: the data path did not open.
@@ -283,7 +311,7 @@ impl Session {
     fn fail_requests(&mut self, error: Option<&Error>, out: &mut Out) {
         let closed = || Error::new(Code::Closed, "the session ended before the answer");
         for awaited in self.pending.clear() {
-            if let Awaited::Control(request) = awaited {
+            if let Awaited::Control(request, Asker::Application) = awaited {
                 let answer = Err(error.cloned().unwrap_or_else(closed));
                 out.event(CoreEvent::ControlAnswered { session: self.id, request, answer });
             }

@@ -1,6 +1,6 @@
-//! What data does to the flows of a session.
+//! What data does to a flow of a session.
 
-use super::{FlowEnd, Session, SessionCx};
+use super::{Flow, FlowEnd, Session, SessionCx};
 use crate::channel::Channels;
 use crate::flow::{Context, FlowOut, PathTimes};
 use crate::peer::Peer;
@@ -11,47 +11,36 @@ use dacapo_packet::{Packet, Pool};
 use dacapo_path::ClockOffset;
 use std::net::SocketAddr;
 
-impl Session {
-    /// A packet of a flow and an epoch has come; whether there may be something to send.
+impl Flow {
+    /// A packet of an epoch has come; whether there may be something to send.
     pub fn handle_data(
         &mut self,
         now: Time,
         shared: &mut Shared,
-        (index, epoch): (usize, u64),
+        epoch: u64,
         packet: Packet,
         times: PathTimes,
         told: &mut FlowOut,
     ) -> bool {
-        let Some(flow) = self.flows.get_mut(index) else {
-            shared.pool.free(packet);
-            return false;
-        };
-        flow.end.handle_packet(&mut shared.flow(now), epoch, packet, times, told);
-        if flow.channel.is_some() {
-            flow.hold_up(now, &mut shared.channels);
+        self.end.handle_packet(&mut shared.flow(now), epoch, packet, times, told);
+        if self.channel.is_some() {
+            self.hold_up(now, &mut shared.channels);
         }
-        flow.end.may_give(now)
+        self.end.may_give(now)
     }
 
-    /// Whether it is worth asking a flow for a packet.
-    pub fn may_give(&self, now: Time, index: usize) -> bool {
-        self.flows.get(index).is_some_and(|flow| flow.end.may_give(now))
-    }
-
-    /// The next packet of a flow, if it may send and has one: how it goes, and to where.
+    /// The next packet, if it may send and has one: how it goes, and to where.
     pub fn poll_packet(
         &mut self,
         now: Time,
         shared: &mut Shared,
-        index: usize,
         peer: &mut Peer,
         told: &mut FlowOut,
     ) -> Option<(Way, SocketAddr, Option<Packet>)> {
-        let flow = self.flows.get_mut(index)?;
         let data = peer.data().remote();
-        let way = flow.way(data.is_some())?;
+        let way = self.way(data.is_some())?;
         let remote = if way == Way::Data { data? } else { peer.remote() };
-        let packet = flow.end.poll_packet(&mut shared.flow(now), told);
+        let packet = self.end.poll_packet(&mut shared.flow(now), told);
         if let (Way::Data, Some(packet)) = (way, &packet) {
             peer.note_sent(packet);
         }
@@ -59,50 +48,46 @@ impl Session {
     }
 
     /// Keeps a view for the stream of a member; false when too much waits already.
-    pub fn push_copy(&mut self, pool: &mut Pool, index: usize, packet: &mut Packet) -> bool {
-        let Some(FlowEnd::Member(member)) = self.flows.get_mut(index).map(|it| &mut it.end) else {
-            return true;
-        };
+    pub fn push_copy(&mut self, pool: &mut Pool, packet: &mut Packet) -> bool {
+        let FlowEnd::Member(member) = &mut self.end else { return true };
         if !member.runs() {
             return true;
         }
-        match member.push(pool.share(packet)) {
-            Ok(()) => true,
-            Err(view) => {
-                pool.free(view);
-                false
-            }
-        }
+        let pushed = member.push(pool.share(packet));
+        pushed.map_err(|view| pool.free(view)).is_ok()
     }
 
-    /// The source of a flow may have something again, or its sink room.
-    pub fn wake(&mut self, now: Time, channels: &mut Channels, index: usize) {
-        let Some(flow) = self.flows.get_mut(index) else { return };
-        flow.hold_up(now, channels);
-        if let FlowEnd::Sender(sender) = &mut flow.end {
+    /// Its source may have something again, or its sink room.
+    pub fn wake(&mut self, now: Time, channels: &mut Channels) {
+        self.hold_up(now, channels);
+        if let FlowEnd::Sender(sender) = &mut self.end {
             sender.wake(now);
         }
     }
 
-    /// Hands a unit over past the source of a flow.
-    pub fn push(&mut self, cx: &mut Context<'_>, index: usize, unit: &[u8]) -> bool {
-        match self.flows.get_mut(index).map(|flow| &mut flow.end) {
-            Some(FlowEnd::Sender(sender)) => sender.push(cx, unit),
-            _ => false,
-        }
+    /// Hands a unit over past its source.
+    pub fn push(&mut self, cx: &mut Context<'_>, unit: &[u8]) -> bool {
+        let FlowEnd::Sender(sender) = &mut self.end else { return false };
+        sender.push(cx, unit)
     }
 
     /// A unit has left from where it lay.
-    pub fn handle_direct(&mut self, index: usize, len: usize) {
-        if let Some(FlowEnd::Sender(sender)) = self.flows.get_mut(index).map(|it| &mut it.end) {
+    pub fn handle_direct(&mut self, len: usize) {
+        if let FlowEnd::Sender(sender) = &mut self.end {
             sender.handle_direct(len);
         }
     }
 
-    /// Whether units of a flow wait that may be sent.
-    pub fn has_backlog(&self, index: usize) -> bool {
-        let end = self.flows.get(index).map(|flow| &flow.end);
-        matches!(end, Some(FlowEnd::Sender(sender)) if sender.has_backlog())
+    /// Whether units wait that may be sent.
+    pub fn has_backlog(&self) -> bool {
+        matches!(&self.end, FlowEnd::Sender(sender) if sender.has_backlog())
+    }
+}
+
+impl Session {
+    /// Runs `body` over one of its flows; `None` when there is no such.
+    pub fn on_flow<R>(&mut self, index: usize, body: impl FnOnce(&mut Flow) -> R) -> Option<R> {
+        self.flows.get_mut(index).map(body)
     }
 
     /// The clock of the peer is known better.

@@ -2,7 +2,7 @@
 
 use crate::agreement::Agreement;
 use crate::channel::{Channel, Channels};
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::fanout::{FanOutMember, Part};
 use crate::flow::receiver::Receiver;
 use crate::flow::sender::Sender;
@@ -15,9 +15,10 @@ use crate::schedule::priority;
 use crate::status::FlowStatus;
 use crate::transmit::Way;
 use dacapo_base::{Time, earlier};
+use dacapo_lift::Runner;
 use dacapo_packet::Packet;
 use dacapo_wire::graph::GraphForm;
-use dacapo_wire::session::FlowOffer;
+use dacapo_wire::session::{FlowAnswer, FlowOffer};
 use std::time::Duration;
 
 /// One flow of a session at this end.
@@ -95,6 +96,54 @@ impl Flow {
             FlowEnd::Sender(sender) => sender.set_label_tx(label),
             FlowEnd::Receiver(receiver) => receiver.set_label_tx(label),
             FlowEnd::Member(_) | FlowEnd::None => {}
+        }
+    }
+
+    /// Its stream, in words.
+    pub fn channel_name(&self, graphs: &Graphs) -> String {
+        let spec = graphs.transport(self.offer.transport).ok();
+        format!("the {} stream of the flow", spec.map_or("byte", |spec| spec.name))
+    }
+
+    /// Why its group could not be joined.
+    pub fn group_failure(&self) -> Option<Error> {
+        match &self.joined {
+            Joined::Failed(error) => Some(error.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether it comes from a sender that serves others too.
+    pub fn is_in_group(&self, graphs: &Graphs) -> bool {
+        matches!(self.end, FlowEnd::Receiver(_)) && graphs.is_shared(self.offer.transport)
+    }
+
+    /// Its longest datagram over a path that takes `path_len` bytes: a stream is not bound by the
+    /// path.
+    pub fn datagram_len(&self, graphs: &Graphs, path_len: usize) -> usize {
+        let len = graphs.datagram_len(self.offer.transport, path_len);
+        len.map_or(path_len, usize::from)
+    }
+
+    /// What is said of it in ANSWER or ACCEPT; why it is not taken is kept.
+    pub fn answer(
+        &mut self,
+        index: usize,
+        accepted: Result<(), Error>,
+        datagram_len: usize,
+    ) -> FlowAnswer {
+        self.refused = accepted.as_ref().err().cloned().or(self.refused.take());
+        FlowAnswer {
+            flow: index as u16,
+            accepted: accepted.map_err(|error| (error.code as u16, error.text)),
+            label: self.label_rx,
+            datagram_len: datagram_len.min(usize::from(self.offer.datagram_len)) as u16,
+            stream_token: None,
+            base: match &self.end {
+                FlowEnd::Member(member) => Some(member.base()),
+                _ => None,
+            },
+            stream_port: None,
         }
     }
 
@@ -193,7 +242,7 @@ impl FlowEnd {
     ) {
         match self {
             Self::Receiver(receiver) => receiver.handle_packet(cx, epoch, packet, times, out),
-            Self::Sender(sender) => sender.handle_packet(cx, epoch, packet),
+            Self::Sender(sender) => sender.handle_packet(cx, epoch, packet, out),
             Self::None | Self::Member(_) => cx.pool.free(packet),
         }
     }
@@ -224,23 +273,18 @@ impl FlowEnd {
         }
     }
 
-    /// A message for the module of its graph at this place.
-    ///
-    /// # Errors
-    /// What the module says; [`Code::NoSuchThing`] when there is none.
-    pub fn control_module(
+    /// Runs `body` over the graph of an epoch that lives; `None` when there is no such.
+    pub fn with_epoch<R>(
         &mut self,
         cx: &mut Context<'_>,
-        module: usize,
-        payload: &[u8],
-    ) -> Result<Vec<u8>, Error> {
+        number: u64,
+        out: &mut FlowOut,
+        body: impl FnOnce(&mut Runner, &mut Context<'_>) -> R,
+    ) -> Option<R> {
         match self {
-            Self::Sender(sender) => sender.control_module(cx, module, payload),
-            Self::Receiver(receiver) => {
-                let answer = receiver.control_module(cx, module, payload);
-                answer.map_err(|error| Error::new(Code::Refused, error.to_string()))
-            }
-            Self::Member(_) | Self::None => Err(Error::new(Code::NoSuchThing, "no such flow")),
+            Self::Sender(sender) => sender.with_epoch(cx, number, out, body),
+            Self::Receiver(receiver) => receiver.with_epoch(cx, number, out, body),
+            Self::Member(_) | Self::None => None,
         }
     }
 

@@ -21,7 +21,7 @@ mod setup;
 pub mod table;
 
 pub(crate) use flow::{Flow, FlowEnd};
-pub(crate) use pending::{Awaited, Pending};
+pub(crate) use pending::{Asker, Awaited, Pending};
 pub(crate) use set::Sessions;
 pub(crate) use setup::named;
 

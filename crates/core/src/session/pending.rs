@@ -8,6 +8,21 @@ use std::time::Duration;
 /// The most requests that wait at a time.
 const PENDING_MAX: usize = 256;
 
+/// So many places are the application's: what modules ask takes the others.
+const APPLICATION_MIN: usize = 64;
+
+/// Who asks by CONTROL, and gets the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    Application,
+    /// The module at this place of the graph of an epoch of a flow.
+    Module {
+        flow: usize,
+        epoch: u64,
+        place: usize,
+    },
+}
+
 /// A command that waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Awaited {
@@ -21,8 +36,8 @@ pub(crate) enum Awaited {
     Activated(u32),
     /// DEACTIVATE.
     Deactivated(u32),
-    /// CONTROL, with its number.
-    Control(u32),
+    /// CONTROL, with its number, and for whom.
+    Control(u32, Asker),
     /// CLOSE.
     Closed,
 }
@@ -36,7 +51,7 @@ impl Awaited {
             Self::Accept => "ANSWER",
             Self::Activated(_) => "ACTIVATE",
             Self::Deactivated(_) => "DEACTIVATE",
-            Self::Control(_) => "CONTROL",
+            Self::Control(..) => "CONTROL",
             Self::Closed => "CLOSE",
         }
     }
@@ -56,8 +71,17 @@ impl Pending {
         self.requests
     }
 
-    pub fn is_full(&self) -> bool {
-        self.waiting.len() >= PENDING_MAX
+    /// Whether this one may ask no more.
+    pub fn is_full(&self, asker: Asker) -> bool {
+        let kept = if asker == Asker::Application { 0 } else { APPLICATION_MIN };
+        self.waiting.len() >= PENDING_MAX - kept
+    }
+
+    /// A CONTROL waits for its answer from now on: its number.
+    pub fn ask(&mut self, deadline: Time, asker: Asker) -> u32 {
+        let request = self.next_request();
+        self.add(deadline, Awaited::Control(request, asker));
+        request
     }
 
     pub fn add(&mut self, deadline: Time, awaited: Awaited) {
@@ -69,11 +93,28 @@ impl Pending {
         let before = self.waiting.len();
         self.waiting.retain(|(_, waiting)| *waiting != awaited);
         let is_taken = self.waiting.len() != before;
+        self.give_back();
+        is_taken
+    }
+
+    /// Most sessions wait for nothing most of the time.
+    fn give_back(&mut self) {
         if self.waiting.is_empty() {
-            // Most sessions wait for nothing most of the time.
             self.waiting = Vec::new();
         }
-        is_taken
+    }
+
+    /// The answer to a CONTROL has come: for whom; `None` when none was waited for.
+    pub fn take_control(&mut self, request: u32) -> Option<Asker> {
+        let asker = |(_, awaited): &(Time, Awaited)| match awaited {
+            Awaited::Control(number, asker) if *number == request => Some(*asker),
+            _ => None,
+        };
+        let mut waiting = self.waiting.iter().map(asker).enumerate();
+        let (at, asker) = waiting.find_map(|(at, asker)| Some((at, asker?)))?;
+        self.waiting.remove(at);
+        self.give_back();
+        Some(asker)
     }
 
     /// Those that have waited long enough.
@@ -109,26 +150,32 @@ mod tests {
     fn each_is_answered_or_expires_once() {
         let mut pending = Pending::default();
         pending.add(at(10), Awaited::Offer);
-        pending.add(at(5), Awaited::Control(pending.requests + 1));
+        let control = Awaited::Control(1, Asker::Application);
+        pending.add(at(5), control);
         assert_eq!(pending.due(), Some(at(5)));
         assert!(pending.take(Awaited::Offer) && !pending.take(Awaited::Offer));
         assert_eq!(pending.expire(at(4)), []);
         pending.shift(Duration::from_secs(2));
         assert_eq!(pending.expire(at(6)), [], "two seconds do not count");
-        assert_eq!(pending.expire(at(7)), [Awaited::Control(1)]);
+        assert_eq!(pending.expire(at(7)), [control]);
         assert_eq!((pending.expire(at(99)), pending.due()), (vec![], None));
     }
 
     #[test]
     fn requests_are_numbered_and_bounded() {
         let mut pending = Pending::default();
+        let module = Asker::Module { flow: 1, epoch: 2, place: 3 };
         for number in 1..=PENDING_MAX as u32 {
-            assert!(!pending.is_full());
+            assert!(!pending.is_full(Asker::Application));
             assert_eq!(pending.next_request(), number);
-            pending.add(at(1), Awaited::Control(number));
+            let asker = if pending.is_full(module) { Asker::Application } else { module };
+            pending.add(at(1), Awaited::Control(number, asker));
         }
-        assert!(pending.is_full());
-        assert_eq!(pending.clear().count(), PENDING_MAX);
-        assert!(!pending.is_full());
+        assert!(pending.is_full(Asker::Application));
+        assert_eq!(pending.take_control(1), Some(module));
+        assert_eq!(pending.take_control(193), Some(Asker::Application));
+        assert_eq!((pending.take_control(1), pending.take_control(999)), (None, None));
+        assert_eq!(pending.clear().count(), PENDING_MAX - 2);
+        assert!(!pending.is_full(module));
     }
 }

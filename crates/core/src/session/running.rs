@@ -1,11 +1,12 @@
 //! A session that runs: flows go on and pause, and commands out of band.
 
 use super::table::{Role, State};
-use super::{Awaited, FlowEnd, Session, SessionCx};
+use super::{Asker, Awaited, FlowEnd, Session, SessionCx};
 use crate::config::ANSWER_MAX;
 use crate::effect::Out;
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
+use crate::flow::{FlowOut, ModuleMessage};
 use dacapo_base::{Time, failpoint};
 use dacapo_wire::limits::PAYLOAD_LEN_MAX;
 use dacapo_wire::message::Message;
@@ -56,17 +57,40 @@ impl Session {
             let text = format!("the session is {:?}", self.state);
             return Err(Error::new(Code::NoSuchThing, text));
         }
-        if payload.len() > PAYLOAD_LEN_MAX || self.pending.is_full() {
+        let asker = Asker::Application;
+        if payload.len() > PAYLOAD_LEN_MAX || self.pending.is_full(asker) {
             return Err(Error::new(Code::TooMany, "requests, or bytes in one (at most 4 KiB)"));
         }
         let to_module = module != MODULE_ACCESS;
         let epoch = to_module.then(|| self.epoch_of(flow)).flatten().unwrap_or(0);
-        let request = self.pending.next_request();
-        self.pending.add(now + ANSWER_MAX, Awaited::Control(request));
+        let request = self.pending.ask(now + ANSWER_MAX, asker);
         let payload = payload.to_vec();
-        let control = Control { request, flow, epoch, module, payload };
-        out.send(self.id, Message::Control(control));
+        out.send(self.id, Message::Control(Control { request, flow, epoch, module, payload }));
         Ok(request)
+    }
+
+    /// A module of a flow has a message for that of the peer: it goes as a CONTROL, or is refused
+    /// at once; what is told about that.
+    pub(super) fn ask_module(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        flow: usize,
+        ask: ModuleMessage,
+        told: &mut FlowOut,
+        out: &mut Out,
+    ) {
+        let ModuleMessage { epoch, place, payload } = ask;
+        let asker = Asker::Module { flow, epoch, place };
+        if self.state.is_running() && !self.pending.is_full(asker) {
+            let (flow, module) = (flow as u16, place as u16);
+            let request = self.pending.ask(cx.now + ANSWER_MAX, asker);
+            out.send(self.id, Message::Control(Control { request, flow, epoch, module, payload }));
+        } else if let Some(flow) = self.flows.get_mut(flow) {
+            let text = "the session has no place for another request";
+            flow.end.with_epoch(&mut cx.flow(), epoch, told, |runner, cx| {
+                runner.handle_answer(cx, place, Err(text));
+            });
+        }
     }
 
     /// A message for a session that runs.
@@ -89,7 +113,7 @@ impl Session {
             Message::Activated(it) => self.handle_done(cx, true, it.request, out),
             Message::Deactivated(it) => self.handle_done(cx, false, it.request, out),
             Message::Control(control) => self.handle_control(cx, &control, out),
-            Message::ControlAnswer(answer) => self.handle_control_answer(answer, out),
+            Message::ControlAnswer(answer) => self.handle_control_answer(cx, answer, out),
             _ => {}
         }
     }
@@ -127,7 +151,7 @@ impl Session {
         let result = if control.module == MODULE_ACCESS {
             self.command_access(cx, control.flow, &control.payload)
         } else {
-            self.command_module(cx, control)
+            self.command_module(cx, control, out)
         };
         let (code, mut payload) = match result {
             Ok(payload) => (CODE_SUCCESS, payload),
@@ -171,27 +195,60 @@ impl Session {
         &mut self,
         cx: &mut SessionCx<'_>,
         control: &Control,
+        out: &mut Out,
     ) -> Result<Vec<u8>, Error> {
-        let runs = self.epoch_of(control.flow);
-        if runs.is_some_and(|epoch| epoch != control.epoch) {
-            let text = format!("the flow runs in epoch {}", runs.unwrap_or_default());
-            return Err(Error::new(Code::NoSuchThing, text));
+        let none = |text: String| Err(Error::new(Code::NoSuchThing, text));
+        let Some(runs) = self.epoch_of(control.flow) else { return none("no such flow".into()) };
+        let (index, place) = (usize::from(control.flow), usize::from(control.module));
+        let mut answer = None;
+        self.with_flow(cx, index, out, |end, cx, told| {
+            answer = end.with_epoch(cx, control.epoch, told, |runner, cx| {
+                runner.control(cx, place, &control.payload)
+            });
+        });
+        match answer {
+            Some(answer) => answer.map_err(|it| Error::new(Code::Refused, it.to_string())),
+            None => none(format!("the flow runs in epoch {runs}")),
         }
-        let flow = self.flows.get_mut(usize::from(control.flow));
-        let flow = flow.ok_or_else(|| Error::new(Code::NoSuchThing, "no such flow"))?;
-        flow.end.control_module(&mut cx.flow(), usize::from(control.module), &control.payload)
     }
 
-    fn handle_control_answer(&mut self, answer: ControlAnswer, out: &mut Out) {
-        if !self.pending.take(Awaited::Control(answer.request)) {
-            return;
-        }
+    fn handle_control_answer(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        answer: ControlAnswer,
+        out: &mut Out,
+    ) {
+        let Some(asker) = self.pending.take_control(answer.request) else { return };
         let result = if answer.code == CODE_SUCCESS {
             Ok(answer.payload)
         } else {
             Err(Error::from_peer(answer.code, &String::from_utf8_lossy(&answer.payload)))
         };
-        let (session, request) = (self.id, answer.request);
-        out.event(CoreEvent::ControlAnswered { session, request, answer: result });
+        self.pass_answer(cx, answer.request, asker, result, out);
+    }
+
+    /// Gives the answer to a CONTROL to who has asked.
+    pub(super) fn pass_answer(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        request: u32,
+        asker: Asker,
+        answer: Result<Vec<u8>, Error>,
+        out: &mut Out,
+    ) {
+        match asker {
+            Asker::Application => {
+                out.event(CoreEvent::ControlAnswered { session: self.id, request, answer });
+            }
+            Asker::Module { flow, epoch, place } => {
+                self.with_flow(cx, flow, out, |end, cx, told| {
+                    let text = answer.as_ref().err().map(Error::to_string).unwrap_or_default();
+                    let answer = answer.as_deref().map_err(|_| text.as_str());
+                    end.with_epoch(cx, epoch, told, |runner, cx| {
+                        runner.handle_answer(cx, place, answer);
+                    });
+                });
+            }
+        }
     }
 }

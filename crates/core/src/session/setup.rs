@@ -202,14 +202,14 @@ impl Session {
         let Some(ports) = self.ports.take() else { return };
         let mut flows = Vec::new();
         for (index, port) in ports.into_iter().enumerate() {
-            let len = self.datagram_len_of(cx, index, len);
+            let Some(flow) = self.flows.get(index) else { break };
+            let len = flow.datagram_len(&cx.shared.graphs, len);
             let accepted = match port {
-                Some(_) if let Some(error) = self.group_failure(index) => Err(error),
+                Some(_) if let Some(error) = flow.group_failure() => Err(error),
                 Some(port) => self.build_flow(cx, index, port, len),
                 None => Err(Error::new(Code::Refused, "the participant does not want this flow")),
             };
-            self.note_refused(index, &accepted);
-            flows.push(self.flow_answer(index, accepted, len));
+            flows.extend(self.on_flow(index, |flow| flow.answer(index, accepted, len)));
         }
         let answer = Message::Answer(Answer { flows });
         self.transcript = extend(self.transcript, &answer);
@@ -217,49 +217,12 @@ impl Session {
         failpoint!("core.answer");
     }
 
-    fn note_refused(&mut self, index: usize, accepted: &Result<(), Error>) {
-        if let (Some(flow), Err(error)) = (self.flows.get_mut(index), accepted) {
-            flow.refused = Some(error.clone());
-        }
-    }
-
-    /// The longest datagram of a flow over a path that takes `path_len` bytes: a stream is not
-    /// bound by the path.
-    fn datagram_len_of(&self, cx: &SessionCx<'_>, index: usize, path_len: usize) -> usize {
-        let flow = self.flows.get(index);
-        let graphs = &cx.shared.graphs;
-        let len = flow.and_then(|flow| graphs.datagram_len(flow.offer.transport, path_len).ok());
-        len.map_or(path_len, usize::from)
-    }
-
-    fn flow_answer(
-        &self,
-        index: usize,
-        accepted: Result<(), Error>,
-        datagram_len: usize,
-    ) -> FlowAnswer {
-        let flow = self.flows.get(index);
-        let offered = flow.map_or(0, |flow| usize::from(flow.offer.datagram_len));
-        FlowAnswer {
-            flow: index as u16,
-            accepted: accepted.map_err(|error| (error.code as u16, error.text)),
-            label: flow.map_or(0, |flow| flow.label_rx),
-            datagram_len: datagram_len.min(offered) as u16,
-            stream_token: None,
-            base: flow.and_then(|flow| match &flow.end {
-                FlowEnd::Member(member) => Some(member.base()),
-                _ => None,
-            }),
-            stream_port: None,
-        }
-    }
-
     fn handle_answer(&mut self, cx: &mut SessionCx<'_>, answer: &Answer, out: &mut Out) {
         let ports = self.ports.take().unwrap_or_default();
         self.pending.take(Awaited::Answer);
         self.transcript = extend(self.transcript, &Message::Answer(answer.clone()));
         let transcript = self.transcript;
-        if !self.names_each(&answer.flows) {
+        if !names_each(&answer.flows, self.flows.len()) {
             let text = "ANSWER does not name each flow once, in order";
             return self.fail(cx, Error::new(Code::Violation, text), out);
         }
@@ -273,11 +236,11 @@ impl Session {
                 (Err((code, text)), _) => Err(Error::from_peer(*code, text)),
                 (Ok(()), None) => Err(Error::new(Code::AccessFailed, "")),
             };
-            self.note_refused(index, &built);
             let accepted = built.is_ok();
-            let mut answer = self.flow_answer(index, built, len);
+            let answer = self.on_flow(index, |flow| flow.answer(index, built, len));
+            let Some(mut answer) = answer else { break };
             if accepted {
-                self.set_label_tx(index, given.label);
+                self.on_flow(index, |flow| flow.set_label_tx(given.label));
                 let expected = self.expect_channel(cx, index);
                 (answer.stream_token, answer.stream_port) =
                     expected.map_or((None, None), |(token, port)| (Some(token), port));
@@ -288,12 +251,6 @@ impl Session {
         self.end_members(cx, false, out);
         failpoint!("core.accept");
         self.tell_ready(out);
-    }
-
-    /// Whether an answer has something for each flow, in order.
-    fn names_each(&self, given: &[FlowAnswer]) -> bool {
-        let in_order = given.iter().enumerate().all(|(at, it)| usize::from(it.flow) == at);
-        given.len() == self.flows.len() && in_order
     }
 
     /// A Participant takes part in a flow to several from now on.
@@ -348,27 +305,24 @@ impl Session {
         if accept.transcript != self.transcript {
             return violation("the two ends do not remember the same offer and answer");
         }
-        if !self.names_each(&accept.flows) {
+        if !names_each(&accept.flows, self.flows.len()) {
             return violation("ACCEPT does not name each flow once, in order");
         }
         for (index, given) in accept.flows.iter().enumerate() {
+            let graphs = &cx.shared.graphs;
             match &given.accepted {
-                Ok(()) if self.is_in_group(cx, index) => {
+                Ok(()) if self.flows.get(index).is_some_and(|it| it.is_in_group(graphs)) => {
                     self.begin_in_group(cx, index, given.label, given.base, out)?;
                 }
-                Ok(()) => self.set_label_tx(index, given.label),
+                Ok(()) => {
+                    self.on_flow(index, |flow| flow.set_label_tx(given.label));
+                }
                 Err((code, text)) => {
                     self.drop_flow(cx, index, &Error::from_peer(*code, text), out);
                 }
             }
         }
         self.dial_channels(cx, accept)
-    }
-
-    fn set_label_tx(&mut self, index: usize, label: u32) {
-        if let Some(flow) = self.flows.get_mut(index) {
-            flow.set_label_tx(label);
-        }
     }
 
     /// Makes this end of a flow: its graph, its label, its access module.
@@ -430,6 +384,12 @@ impl Session {
 /// How long contact may be lost before a session that was offered so is given up.
 fn give_up_after(offer: &Offer) -> Duration {
     offer.give_up_ms.map_or(GIVE_UP_AFTER, |ms| Duration::from_millis(ms.into()))
+}
+
+/// Whether an answer has something for each of so many flows, in order.
+fn names_each(given: &[FlowAnswer], flows: usize) -> bool {
+    let in_order = given.iter().enumerate().all(|(at, it)| usize::from(it.flow) == at);
+    given.len() == flows && in_order
 }
 
 /// The kind of access module that a flow needs at an end.

@@ -5,9 +5,54 @@
 //! ```
 
 use super::flow::{Direction, Flow};
-use dacapo_core::{FlowStatus, Ledger};
-use dacapo_lift::DropReason;
+use dacapo_core::{FlowStatus, Ledger, ModuleStatus};
+use dacapo_lift::{DropReason, ModuleCounters, PathSeen};
 use std::fmt;
+use std::time::Duration;
+
+/// What a module of a flow's protocol has done at this end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleFigures {
+    /// Its name.
+    pub name: &'static str,
+    /// What went through it, and how long that took where it was timed.
+    pub counters: ModuleCounters,
+    /// What it shows of itself: the last value of each of its codes.
+    pub notes: Vec<(u16, i64)>,
+}
+
+impl ModuleFigures {
+    /// Those of a graph, as the core tells them.
+    #[must_use]
+    pub fn all_of(modules: &[ModuleStatus]) -> Vec<Self> {
+        let figures = |it: &ModuleStatus| Self {
+            name: it.spec.name,
+            counters: it.counters,
+            notes: it.notes.clone(),
+        };
+        modules.iter().map(figures).collect()
+    }
+}
+
+/// What was measured of a flow, as this end knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Its modules, from the application to the network.
+    pub modules: Vec<ModuleFigures>,
+    /// The round trip of the path, from probes; `None` before the first answer.
+    pub rtt: Option<Duration>,
+    /// What modules of all flows with the peer have seen of the path so far.
+    pub path: PathSeen,
+}
+
+/// How a flow ended.
+#[derive(Debug)]
+pub(super) struct Final {
+    pub ledger: Ledger,
+    /// `None` when not all units were delivered.
+    pub same_bytes: Option<bool>,
+    pub modules: Vec<ModuleFigures>,
+}
 
 /// What became of the units of one flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +70,9 @@ pub struct FlowAccount {
     pub not_sent: u64,
     /// The flow has ended, and this does not change any more.
     pub is_final: bool,
+    /// What its modules did at this end, from the application to the network: those that run, or
+    /// ran at the end.
+    pub modules: Vec<ModuleFigures>,
 }
 
 /// What became of the units of a session.
@@ -62,7 +110,7 @@ impl FlowAccount {
     /// The account of a flow, with what the core knows of it while it runs.
     pub(super) fn of(flow: &Flow, running: Option<&FlowStatus>) -> Self {
         let (ledger, same_bytes) = match (flow.account.as_deref(), running) {
-            (Some((ledger, same)), _) => (ledger.clone(), *same),
+            (Some(end), _) => (end.ledger.clone(), end.same_bytes),
             (None, Some(FlowStatus { ledger: Some(ledger), .. })) => (ledger.clone(), None),
             // What becomes of what this end sends, only the peer knows.
             (None, Some(status)) => {
@@ -71,6 +119,11 @@ impl FlowAccount {
             }
             (None, None) => (Ledger::default(), None),
         };
+        let modules = match (flow.account.as_deref(), running) {
+            (Some(end), _) => end.modules.clone(),
+            (None, Some(status)) => ModuleFigures::all_of(&status.modules),
+            (None, None) => Vec::new(),
+        };
         Self {
             flow: flow.info.name.clone(),
             direction: flow.info.direction,
@@ -78,6 +131,7 @@ impl FlowAccount {
             ledger,
             same_bytes,
             is_final: flow.account.is_some(),
+            modules,
         }
     }
 
@@ -146,6 +200,7 @@ mod tests {
             same_bytes: Some(true),
             not_sent: 0,
             is_final: true,
+            modules: Vec::new(),
         };
         assert!(flow.is_complete());
         assert_eq!(

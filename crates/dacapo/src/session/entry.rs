@@ -8,7 +8,7 @@
 //!
 //! Invariant: `Over` is the last phase.
 
-use super::account::{Account, FlowAccount};
+use super::account::{Account, Final, FlowAccount};
 use super::asked::Asked;
 use super::event::{Event, EventQueue, Outcome};
 use super::flow::{Direction, End, Flow};
@@ -17,7 +17,7 @@ use super::misuse;
 use super::watch::Awaited;
 use crate::command::Answer;
 use dacapo_core::table::Role;
-use dacapo_core::{Code, Ending, Error, Ledger, PeerId};
+use dacapo_core::{Code, Ending, Error, PeerId};
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
 
@@ -230,7 +230,7 @@ impl Entry {
     pub fn disorder(&self) -> Option<&Error> {
         let present = self.flows.iter().filter(|flow| !matches!(flow.end, End::None));
         let mut accounts = present.map(|flow| flow.account.as_deref());
-        let is_known = |(ledger, _): &(Ledger, _)| ledger.unknown == 0 && !ledger.sent_at_least;
+        let is_known = |it: &Final| it.ledger.unknown == 0 && !it.ledger.sent_at_least;
         let all = accounts.all(|account| account.is_some_and(is_known));
         self.failure().filter(|error| error.code != Code::Closed || !all)
     }

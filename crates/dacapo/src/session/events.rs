@@ -7,7 +7,7 @@
 //! Invariant: an offer is answered in the turn in which it comes, with an end for each flow of
 //! bytes.
 
-use super::account::Account;
+use super::account::{Account, Final, ModuleFigures};
 use super::entry::{Entry, Phase};
 use super::event::Event;
 use super::flow::{Flow, FlowInfo};
@@ -93,9 +93,13 @@ impl State {
             CoreEvent::Inactive { session } => self.set_phase(session, Phase::Ready),
             CoreEvent::ContactLost { session } => self.set_contact(session, false),
             CoreEvent::ContactRestored { session, .. } => self.set_contact(session, true),
-            CoreEvent::FlowEnded { session, flow, ledger, hash } => {
+            CoreEvent::FlowEnded { session, flow, ledger, hash, modules } => {
                 if let Some(flow) = self.flow(session, flow) {
-                    flow.account = Some(Box::new((ledger, hash)));
+                    flow.account = Some(Box::new(Final {
+                        ledger: *ledger,
+                        same_bytes: hash,
+                        modules: ModuleFigures::all_of(&modules),
+                    }));
                 }
                 if let Some(entry) = self.sessions.get_mut(&session) {
                     entry.tell_account(flow);

@@ -1,11 +1,12 @@
 //! [`FlowInfo`]: a flow of a session as this end sees it; and the end itself.
 
+use super::account::Final;
 use super::misuse;
 use crate::access::messages::Inbox;
 use crate::access::raw::{RawMemory, RawReceiver, RawSender};
 use crate::plan::RawEnd;
+use dacapo_core::Error;
 use dacapo_core::table::Role;
-use dacapo_core::{Error, Ledger};
 use dacapo_lift::{Catalogue, Property};
 use dacapo_qos::{format_rate, format_size};
 use dacapo_wire::session::FlowOffer;
@@ -101,9 +102,8 @@ pub(super) struct Flow {
     pub end: End,
     /// Units that the application has handed over.
     pub handed: u64,
-    /// What became of its units, and whether both ends saw the same bytes, once that is known; most
-    /// flows run, so it is kept apart.
-    pub account: Option<Box<(Ledger, Option<bool>)>>,
+    /// How it ended, once that is known; most flows run, so it is kept apart.
+    pub account: Option<Box<Final>>,
     /// Why it ended before its end.
     pub failure: Option<Error>,
     /// The length of a unit that it could not take, and that its sender still has.

@@ -1,6 +1,6 @@
 //! [`Session`]: the handle of a session that an application has.
 
-use super::account::Account;
+use super::account::{Account, Measured, ModuleFigures};
 use super::driver::{Guard, Shared};
 use super::endpoint::Endpoint;
 use super::entry::{Entry, Phase};
@@ -14,7 +14,6 @@ use super::worker::Worker;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
 use dacapo_core::{Code, Command, Error, SessionId};
-use dacapo_lift::ModuleCounters;
 use dacapo_security::Fingerprint;
 use dacapo_sys::clock;
 use std::fmt;
@@ -146,15 +145,17 @@ impl Session {
         self.lock().account(self.inner.id).unwrap_or_else(empty)
     }
 
-    /// What has gone through each module of a flow's protocol at this end so far, from the
-    /// application to the network, by the names of the modules; nothing when the flow is over, or
-    /// there is none of that name.
+    /// What was measured of a flow at this end so far; `None` when the session is over, or has no
+    /// flow of that name.
     #[must_use]
-    pub fn modules(&self, flow: &str) -> Vec<(&'static str, ModuleCounters)> {
-        let all = self.lock().core().status(self.inner.id);
-        let found = all.into_iter().find(|it| it.offer.name == flow);
-        let modules = found.map(|it| it.modules).unwrap_or_default();
-        modules.into_iter().map(|(spec, counters)| (spec.name, counters)).collect()
+    pub fn measured(&self, flow: &str) -> Option<Measured> {
+        let mut state = self.lock();
+        let core = state.core();
+        let all = core.status(self.inner.id);
+        let modules = all.into_iter().find(|it| it.offer.name == flow)?.modules;
+        let peer = core.sessions().find(|(id, ..)| *id == self.inner.id)?.2;
+        let path = core.path(peer)?;
+        Some(Measured { modules: ModuleFigures::all_of(&modules), rtt: path.rtt, path: path.seen })
     }
 
     fn look<T>(&self, look: impl FnOnce(&Entry) -> T) -> Option<T> {

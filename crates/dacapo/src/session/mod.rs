@@ -123,7 +123,7 @@ mod wanted;
 mod watch;
 mod worker;
 
-pub use account::{Account, FlowAccount};
+pub use account::{Account, FlowAccount, Measured, ModuleFigures};
 pub use asked::Change;
 pub use builder::Builder;
 pub use creator::{BACKLOG_MAX, Creator};

@@ -215,7 +215,7 @@ impl Lab {
             CoreEvent::Active { session } => self.of(node, session).began = Some(now),
             CoreEvent::FlowEnded { session, flow, ledger, hash, .. } => {
                 let viewer = self.of(node, session);
-                viewer.ledgers.insert(flow, ledger);
+                viewer.ledgers.insert(flow, *ledger);
                 viewer.hashes.insert(flow, hash);
             }
             CoreEvent::SessionEnded { session, error } => {

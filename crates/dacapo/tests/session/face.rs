@@ -43,7 +43,8 @@ fn a_flow_is_changed_by_its_sender_while_units_go_and_none_is_lost() {
         assert_eq!(epochs, [1, 2, 3, 4, 5, 6]);
         creator.sender("there").unwrap().finish().unwrap();
         let _participant = reader.join().unwrap();
-        let names: Vec<_> = creator.modules("there").into_iter().map(|(name, _)| name).collect();
+        let names: Vec<_> =
+            creator.measured("there").unwrap().modules.iter().map(|it| it.name).collect();
         assert_eq!(names, ["segment", "checksum"]);
         // Nobody has read meanwhile: of six changes the last is told.
         let changed = std::iter::from_fn(|| events.poll());

@@ -75,12 +75,18 @@ fn memory_that_is_given_back_carries_later_units_and_changes_none_of_them() {
         // A longer unit moves it.
         assert!(places.len() < 20, "{} places", places.len());
         assert!(participant.receiver("no such flow").is_err());
-        let names: Vec<&str> = participant.modules("there").iter().map(|(name, _)| *name).collect();
+        let modules = participant.measured("there").unwrap().modules;
+        let names: Vec<&str> = modules.iter().map(|it| it.name).collect();
         assert_eq!(names, ["segment", "sequence", "checksum"]);
-        let came = participant.modules("there").last().map(|(_, counters)| counters.up.packets);
-        assert!(came.is_some_and(|packets| packets >= 200), "{came:?}");
-        assert!(participant.modules("no such flow").is_empty());
-        creator.close().unwrap();
+        // The first batch is timed, and then one in some.
+        for up in modules.iter().map(|it| it.counters.up) {
+            let is_timed = (1..=up.packets).contains(&up.timed_packets);
+            assert!(up.packets >= 200 && is_timed && up.timed_ns > 0, "{up:?}");
+        }
+        assert!(participant.measured("no such flow").is_none());
+        let account = creator.close().unwrap();
+        let modules = &account.flow("there").unwrap().modules;
+        assert!(modules.iter().all(|it| it.counters.down.packets >= 200), "{modules:?}");
     });
 }
 

@@ -206,7 +206,7 @@ impl World {
                 CoreEvent::Active { .. } => self.is_active = true,
                 CoreEvent::Inactive { .. } => self.is_active = false,
                 CoreEvent::FlowEnded { flow, ledger, hash, .. } => {
-                    self.ledgers.insert(flow, ledger);
+                    self.ledgers.insert(flow, *ledger);
                     self.hashes.insert(flow, hash);
                 }
                 CoreEvent::ControlAnswered { request, answer, .. } => {

@@ -11,7 +11,7 @@
 //! number of slots in all lanes of a direction.
 
 use super::walk::Parts;
-use super::{Context, Direction, Runner};
+use super::{Context, Direction, Metering, Runner};
 use crate::Cx;
 use crate::effects::Emission;
 use crate::load::Load;
@@ -24,9 +24,7 @@ impl Runner {
     /// false when nothing moved.
     pub(super) fn pass(&mut self, around: &mut Context<'_>, direction: Direction) -> bool {
         let is_fed = !self.entry[direction as usize].batch.is_empty();
-        if let Some(meter) = self.meter {
-            self.stamp = meter();
-        }
+        self.is_timed = self.meter.as_mut().is_some_and(Metering::is_next);
         if !is_fed {
             let load = std::mem::take(&mut self.load);
             return self.carry_on(around, direction, load, None);
@@ -100,8 +98,7 @@ impl Runner {
             stages: &mut self.stages,
             effects: &mut self.effects,
             offered: &mut self.offered,
-            meter: self.meter,
-            stamp: &mut self.stamp,
+            meter: self.meter.as_mut().filter(|_| self.is_timed),
             waiting: self.waiting,
         };
         (parts, &mut self.entry)
@@ -283,7 +280,7 @@ impl Runner {
         body: impl FnOnce(&mut dyn Module, &mut Cx<'_>),
     ) {
         let module = self.stages[index].module.as_mut();
-        let mut cx = Cx::new(around.now, around.pool, around.random, &mut self.effects);
+        let mut cx = Cx::new(around.now, around.pool, around.random, &mut self.effects, index);
         body(module, &mut cx);
         if self.effects.is_touched {
             self.effects.verdicts.clear();
@@ -322,6 +319,7 @@ impl Runner {
         }
         let stage = &mut self.stages[index];
         stage.counters.lost += std::mem::take(&mut self.effects.packets_lost);
+        stage.counters.refused += std::mem::take(&mut self.effects.refused);
         for (reason, segments) in self.effects.discarded.drain(..) {
             stage.counters(direction).dropped[reason.index()] += segments;
         }

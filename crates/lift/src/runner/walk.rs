@@ -7,7 +7,7 @@
 //!
 //! Invariants: every module that was called is counted; a batch is never taken past what waits.
 
-use super::{Context, Direction, Stage};
+use super::{Context, Direction, Metering, Stage};
 use crate::Cx;
 use crate::effects::Effects;
 use crate::load::Load;
@@ -18,8 +18,8 @@ pub(super) struct Parts<'a> {
     pub stages: &'a mut [Stage],
     pub effects: &'a mut Effects,
     pub offered: &'a mut [u16; BATCH_PACKETS_MAX],
-    pub meter: Option<fn() -> u64>,
-    pub stamp: &'a mut u64,
+    /// Where this pass is timed.
+    pub meter: Option<&'a mut Metering>,
     /// How many slots wait in lanes, by direction.
     pub waiting: [usize; 2],
 }
@@ -35,10 +35,11 @@ impl Parts<'_> {
         first: usize,
         load: &mut Load,
     ) -> usize {
-        let cx = Cx::new(around.now, around.pool, around.random, self.effects);
+        let cx = Cx::new(around.now, around.pool, around.random, self.effects, 0);
         let waits = self.waiting[direction as usize] > 0;
         let is_plain = !waits && self.meter.is_none() && !load.has_trains() && !load.is_split;
-        let walk = Walk { cx, load, offered: self.offered, meter: self.meter, stamp: self.stamp };
+        let meter = self.meter.as_deref_mut();
+        let walk = Walk { cx, load, offered: self.offered, meter };
         let end = self.stages.len() - first;
         match (direction, is_plain) {
             (Direction::Down, true) => walk.plain_down(&mut self.stages[first..]),
@@ -54,8 +55,7 @@ struct Walk<'a> {
     cx: Cx<'a>,
     load: &'a mut Load,
     offered: &'a mut [u16; BATCH_PACKETS_MAX],
-    meter: Option<fn() -> u64>,
-    stamp: &'a mut u64,
+    meter: Option<&'a mut Metering>,
 }
 
 impl Walk<'_> {
@@ -100,6 +100,7 @@ impl Walk<'_> {
                 }
                 note_segments(slots, self.offered);
             }
+            self.cx.module = stage.place;
             if !DOWN {
                 stage.module.offer_up(&mut self.cx, slots);
             } else if !stage.module.offer_down(&mut self.cx, slots, segments as usize) {
@@ -109,9 +110,9 @@ impl Walk<'_> {
             let seen = if DOWN { &mut stage.counters.down } else { &mut stage.counters.up };
             seen.packets += segments;
             seen.bytes += bytes;
-            if let (false, Some(meter)) = (PLAIN, self.meter) {
-                let now = meter();
-                seen.ticks += now.saturating_sub(std::mem::replace(self.stamp, now));
+            if let (false, Some(meter)) = (PLAIN, &mut self.meter) {
+                seen.timed_packets += segments;
+                seen.timed_ns += meter.lap();
             }
             if self.cx.effects.is_touched {
                 break;

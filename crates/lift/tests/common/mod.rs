@@ -21,6 +21,7 @@ pub static TRAINS: ModuleSpec = spec("trains", 0xF002, true);
 
 type OnPacket = Box<dyn FnMut(&mut Cx<'_>, &mut Packet) -> Verdict + Send>;
 type OnCall = Box<dyn FnMut(&mut Cx<'_>) + Send>;
+type OnAnswer = Box<dyn FnMut(&mut Cx<'_>, Result<&[u8], &str>) + Send>;
 type OnTimer = Box<dyn FnMut(&mut Cx<'_>, TimerId) + Send>;
 
 /// A module of closures; it forwards where nothing else is said.
@@ -32,6 +33,7 @@ pub struct Scripted {
     pub drain: OnCall,
     pub flush: OnCall,
     pub control: OnCall,
+    pub answered: OnAnswer,
     pub credit: Arc<Mutex<usize>>,
 }
 
@@ -45,6 +47,7 @@ impl Scripted {
             drain: Box::new(|_| {}),
             flush: Box::new(|_| {}),
             control: Box::new(|_| {}),
+            answered: Box::new(|_, _| {}),
             credit: Arc::new(Mutex::new(usize::MAX)),
         }
     }
@@ -85,6 +88,14 @@ impl Scripted {
         self
     }
 
+    pub fn answered(
+        mut self,
+        body: impl FnMut(&mut Cx<'_>, Result<&[u8], &str>) + Send + 'static,
+    ) -> Self {
+        self.answered = Box::new(body);
+        self
+    }
+
     pub fn boxed(self) -> Box<dyn Module> {
         Box::new(self)
     }
@@ -118,6 +129,10 @@ impl Module for Scripted {
     fn control(&mut self, cx: &mut Cx<'_>, message: &[u8]) -> Result<Vec<u8>, ControlError> {
         (self.control)(cx);
         Ok(message.to_vec())
+    }
+
+    fn answered(&mut self, cx: &mut Cx<'_>, answer: Result<&[u8], &str>) {
+        (self.answered)(cx, answer);
     }
 
     fn credit(&self) -> usize {

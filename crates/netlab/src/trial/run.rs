@@ -369,7 +369,7 @@ impl Run<'_> {
             }
             CoreEvent::Active { .. } if end == End::Participant => self.begin(world.now()),
             CoreEvent::FlowEnded { flow, ledger, hash, .. } => {
-                self.note_flow_end(end, flow, ledger, hash);
+                self.note_flow_end(end, flow, *ledger, hash);
             }
             CoreEvent::FlowFailed { flow, .. } => self.outcome.flows[flow].failures += 1,
             CoreEvent::Changed { .. } if end == End::Creator => self.outcome.changes.1 += 1,
@@ -454,7 +454,7 @@ impl Run<'_> {
         let status = world.core(self.nodes[end]).status(session);
         let Some(flow) = status.first() else { return };
         let sum = |reason: DropReason| {
-            flow.modules.iter().map(|(_, seen)| seen.up.dropped[reason.index()]).sum()
+            flow.modules.iter().map(|it| it.counters.up.dropped[reason.index()]).sum()
         };
         self.outcome.dropped = (sum(DropReason::Checksum), sum(DropReason::Duplicate));
     }

@@ -400,7 +400,7 @@ impl Lab {
             }
             _ => None,
         });
-        ledger.map(|(_, ledger)| ledger)
+        ledger.map(|(_, ledger)| *ledger)
     }
 
     /// Both accounts of a flow, once they are there.

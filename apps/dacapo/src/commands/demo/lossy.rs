@@ -308,6 +308,7 @@ mod tests {
             flow: flow.to_owned(),
             ledger: Ledger { sent: 10, delivered: 10 - lost, lost, ..Ledger::default() },
             hash: None,
+            modules: Vec::new(),
         };
         let here = [account("video", 1), account("audio", 0)];
         let there: Vec<Value> = here.iter().map(Account::to_json).collect();

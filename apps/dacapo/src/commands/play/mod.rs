@@ -17,6 +17,7 @@ mod keys;
 mod result;
 
 use super::link::{LinkAccount, Via};
+use crate::account::Account;
 use crate::cli::{PlayArgs, or_usage};
 use crate::contact;
 use crate::core_app::{App, AppEvent};
@@ -32,7 +33,7 @@ use dacapo::engine::{Command, CoreEvent, Done, JoinParams, PeerId, SessionId};
 use dacapo::failpoint;
 use dacapo::offer::FlowOffer;
 use dacapo::uri::Uri;
-use dacapo::{Code, Error};
+use dacapo::{Code, Error, ModuleFigures};
 use dacapo_sys::signal::Signal;
 use figures::Figures;
 use keys::Keys;
@@ -246,10 +247,12 @@ impl<'a> Player<'a> {
                 let name = self.flows.get(flow).map_or("a flow", |flow| flow.name.as_str());
                 self.say(&contact::stood_in(name, transport, &reason));
             }
-            CoreEvent::FlowEnded { flow, ledger, hash, .. } => {
+            CoreEvent::FlowEnded { flow, ledger, hash, modules, .. } => {
                 self.open.retain(|open| *open != flow);
                 let name = self.flows.get(flow).map(|flow| flow.name.clone()).unwrap_or_default();
-                self.played.account(flow, name, ledger, hash);
+                let modules = ModuleFigures::all_of(&modules);
+                let account = Account { place: flow, flow: name, ledger: *ledger, hash, modules };
+                self.played.accounts.push(account);
             }
             CoreEvent::ControlAnswered { request, answer, .. } => {
                 if let Some(text) = self.asked.handle_answer(request, answer, &mut self.local) {

@@ -8,7 +8,6 @@ use crate::exit::{Exit, Failure, exit_of};
 use crate::output;
 use dacapo::access::Snapshot;
 use dacapo::access::progress::Passes;
-use dacapo::engine::Ledger;
 use dacapo::uri::Uri;
 use dacapo::{Code, Error};
 use dacapo_sys::signal::Signal;
@@ -60,11 +59,6 @@ impl Played {
             may_join_again: false,
             failed: None,
         }
-    }
-
-    /// A flow has ended with this ledger.
-    pub fn account(&mut self, place: usize, flow: String, ledger: Ledger, hash: Option<bool>) {
-        self.accounts.push(Account { place, flow, ledger, hash });
     }
 
     /// The session has ended with this error; the first one counts, and that a peer closed is none.

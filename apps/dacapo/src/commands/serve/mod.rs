@@ -17,7 +17,7 @@ use dacapo::access::Speed;
 use dacapo::engine::{Command, CoreEvent, PeerId, SessionId};
 use dacapo::failpoint;
 use dacapo::plan::{Assumptions, Plan};
-use dacapo::{Code, Error};
+use dacapo::{Code, Error, ModuleFigures};
 use dacapo_sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -216,12 +216,19 @@ impl Server {
                 let name = names.and_then(|names| names.get(flow)).map_or("a flow", |name| name);
                 self.teller.stood_in(&joined.guest, name, transport, &reason);
             }
-            CoreEvent::FlowEnded { session, flow, ledger, hash } => {
+            CoreEvent::FlowEnded { session, flow, ledger, hash, modules } => {
                 let Some(joined) = self.joined.get_mut(&session) else { return };
                 let names = self.flow_names.get(&joined.guest.session);
                 let name = names.and_then(|names| names.get(flow)).cloned();
                 let name = name.unwrap_or_else(|| flow.to_string());
-                joined.accounts.push(Account { place: flow, flow: name, ledger, hash });
+                let modules = ModuleFigures::all_of(&modules);
+                joined.accounts.push(Account {
+                    place: flow,
+                    flow: name,
+                    ledger: *ledger,
+                    hash,
+                    modules,
+                });
             }
             CoreEvent::SessionEnded { session, error } => self.handle_left(session, error),
             CoreEvent::PeerLost { peer, .. } => {

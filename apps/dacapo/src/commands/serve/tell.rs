@@ -335,6 +335,7 @@ mod tests {
             flow: flow.to_owned(),
             ledger: Ledger::default(),
             hash: None,
+            modules: Vec::new(),
         };
         let error = Error::new(Code::ContactLost, "nothing came");
         let json = left_json(&guest(), Some(&error), &[account(1, "b"), account(0, "a")]);

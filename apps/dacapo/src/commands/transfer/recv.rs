@@ -23,7 +23,7 @@ use dacapo::failpoint;
 use dacapo::offer::Direction;
 use dacapo::plan::{Assumptions, BytesFlow, Plan};
 use dacapo::transfer::{FileSink, Place, TransferProgress};
-use dacapo::{Code, Error};
+use dacapo::{Code, Error, ModuleFigures};
 use dacapo_sys::signal::Signal;
 use serde_json::json;
 use std::collections::VecDeque;
@@ -244,10 +244,11 @@ impl<'a> Receiver<'a> {
     fn handle_event(&mut self, event: CoreEvent) {
         match event {
             CoreEvent::Ready { session } => self.handle_ready(session),
-            CoreEvent::FlowEnded { session, flow, ledger, hash } => {
+            CoreEvent::FlowEnded { session, flow, ledger, hash, modules } => {
                 if let Some(sending) = self.now.as_mut().filter(|it| it.id == session) {
-                    let flow_name = FLOW.to_owned();
-                    sending.accounts.push(Account { place: flow, flow: flow_name, ledger, hash });
+                    let (place, flow) = (flow, FLOW.to_owned());
+                    let modules = ModuleFigures::all_of(&modules);
+                    sending.accounts.push(Account { place, flow, ledger: *ledger, hash, modules });
                 }
             }
             CoreEvent::ContactLost { session } => self.tell_contact(session, None),

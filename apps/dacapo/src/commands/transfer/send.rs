@@ -25,7 +25,7 @@ use dacapo::offer::{Direction, FlowOffer};
 use dacapo::transfer::{
     FileResult, FileSource, Input, Starved, TransferProgress, TransferSnapshot,
 };
-use dacapo::{Code, Error};
+use dacapo::{Code, Error, ModuleFigures};
 use dacapo_sys::signal::Signal;
 use serde_json::json;
 use std::fs::File;
@@ -178,9 +178,10 @@ impl Sender<'_> {
         match event {
             CoreEvent::Offered { flows, .. } => self.handle_offer(&flows),
             CoreEvent::Ready { .. } => self.handle_ready(),
-            CoreEvent::FlowEnded { flow, ledger, hash, .. } => {
-                let name = "data".to_owned();
-                self.accounts.push(Account { place: flow, flow: name, ledger, hash });
+            CoreEvent::FlowEnded { flow, ledger, hash, modules, .. } => {
+                let (place, flow) = (flow, "data".to_owned());
+                let modules = ModuleFigures::all_of(&modules);
+                self.accounts.push(Account { place, flow, ledger: *ledger, hash, modules });
                 self.close();
             }
             CoreEvent::ContactLost { .. } => self.say(&contact::lost(&self.args.host)),

@@ -160,7 +160,7 @@ impl RxAccount {
         let hash = self.end.as_ref().zip(self.hash).and_then(|(end, hash)| {
             (self.ledger.delivered == end.units).then(|| end.hash == hash.to_bytes())
         });
-        out.events.push(FlowEvent::Ended { ledger: self.ledger.clone(), hash });
+        out.events.push(FlowEvent::Ended { ledger: Box::new(self.ledger.clone()), hash });
     }
 
     /// The application is told why the flow failed, unless it knows, and the sender gets the

@@ -10,11 +10,11 @@
 //! units are held, with what a graph gives at once; so many packets at most wait to be sent back.
 
 use super::settling::Boundary;
-use crate::flow::Context;
-use crate::flow::epoch::{Arrived, RxEpoch, Up};
+use crate::flow::epoch::{Arrived, RxEpoch, Up, tell};
+use crate::flow::{Context, FlowOut};
 use crate::queues::Queues;
 use dacapo_base::{Time, earlier};
-use dacapo_lift::ControlError;
+use dacapo_lift::Runner;
 use dacapo_packet::Packet;
 use dacapo_wire::data;
 use dacapo_wire::unit::{Kind, Mark};
@@ -140,16 +140,16 @@ impl RxEpochs {
         self.collect(cx, at);
     }
 
-    /// Time has passed for the graph at this place.
-    pub fn handle_timeout(&mut self, cx: &mut Context<'_>, at: usize) {
-        self.epochs[at].runner.handle_timeout(cx);
+    /// Runs `body` over the graph at this place, and takes what that has.
+    pub fn with<R>(
+        &mut self,
+        cx: &mut Context<'_>,
+        at: usize,
+        body: impl FnOnce(&mut Runner, &mut Context<'_>) -> R,
+    ) -> R {
+        let result = body(&mut self.epochs[at].runner, cx);
         self.collect(cx, at);
-    }
-
-    /// Nothing follows in the graph at this place.
-    pub fn drain(&mut self, cx: &mut Context<'_>, at: usize) {
-        self.epochs[at].runner.drain(cx);
-        self.collect(cx, at);
+        result
     }
 
     /// Takes what a graph has, up and down.
@@ -321,15 +321,10 @@ impl RxEpochs {
         self.feedback.is_empty() && self.taken.is_empty()
     }
 
-    /// A command for a module of the newest graph.
-    pub fn control(
-        &mut self,
-        cx: &mut Context<'_>,
-        index: usize,
-        message: &[u8],
-    ) -> Result<Vec<u8>, ControlError> {
-        let epoch = self.epochs.back_mut().ok_or(ControlError::Unknown)?;
-        epoch.runner.control(cx, index, message)
+    /// Passes on what modules told beyond their packets.
+    #[inline]
+    pub fn tell(&mut self, out: &mut FlowOut) {
+        self.epochs.iter_mut().for_each(|it| tell(it.number, &mut it.runner, out));
     }
 
     #[inline]

@@ -29,6 +29,7 @@ use crate::port::{Ending, Sink, Taken, UnitView};
 use crate::queues::Queues;
 use account::RxAccount;
 use dacapo_base::{Time, earlier};
+use dacapo_lift::Runner;
 use dacapo_packet::Packet;
 use dacapo_path::ClockOffset;
 use dacapo_wire::change::Done;
@@ -148,6 +149,7 @@ impl Receiver {
         self.settling.handle_packet(cx.now);
         self.epochs.handle_packet(cx, at, packet);
         self.pass_up(cx, at);
+        self.epochs.tell(out);
         self.advance(cx, path, out);
         self.delivery.handle_timeout(cx.now);
     }
@@ -273,7 +275,7 @@ impl Receiver {
     }
 
     fn drain(&mut self, cx: &mut Context<'_>, at: usize) {
-        self.epochs.drain(cx, at);
+        self.epochs.with(cx, at, Runner::drain);
         self.pass_up(cx, at);
     }
 
@@ -388,9 +390,10 @@ impl Receiver {
 
     pub fn handle_timeout(&mut self, cx: &mut Context<'_>, path: PathTimes, out: &mut FlowOut) {
         for at in 0..self.epochs.len() {
-            self.epochs.handle_timeout(cx, at);
+            self.epochs.with(cx, at, Runner::handle_timeout);
             self.pass_up(cx, at);
         }
+        self.epochs.tell(out);
         self.advance(cx, path, out);
         if self.account.is_finished() {
             return;
@@ -406,13 +409,19 @@ impl Receiver {
         }
     }
 
-    pub fn control_module(
+    /// Runs `body` over the graph of an epoch that lives; `None` when there is no such.
+    pub fn with_epoch<R>(
         &mut self,
         cx: &mut Context<'_>,
-        index: usize,
-        message: &[u8],
-    ) -> Result<Vec<u8>, dacapo_lift::ControlError> {
-        self.epochs.control(cx, index, message)
+        number: u64,
+        out: &mut FlowOut,
+        body: impl FnOnce(&mut Runner, &mut Context<'_>) -> R,
+    ) -> Option<R> {
+        let at = self.epochs.position(number)?;
+        let result = self.epochs.with(cx, at, body);
+        self.pass_up(cx, at);
+        self.epochs.tell(out);
+        Some(result)
     }
 
     /// The labels that this end gave out for the flow.

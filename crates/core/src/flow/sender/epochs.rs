@@ -11,11 +11,11 @@
 
 use super::egress::Egress;
 use crate::error::{Code, Error};
-use crate::flow::epoch::TxEpoch;
+use crate::flow::epoch::{TxEpoch, tell};
 use crate::flow::splice::Waiting;
 use crate::flow::{Context, FlowEvent, FlowOut};
 use dacapo_base::{Time, earlier};
-use dacapo_lift::{Built, ControlError};
+use dacapo_lift::{Built, Runner};
 use dacapo_packet::{BATCH_PACKETS_MAX, Layout, Packet};
 use dacapo_wire::change::Abort;
 use dacapo_wire::message::Message;
@@ -223,11 +223,7 @@ impl TxEpochs {
         packet: Packet,
         egress: &mut Egress,
     ) {
-        let epoch = match &mut self.change {
-            Change::Draining { old, .. } if old.number == number => old,
-            _ if self.current.number == number => &mut self.current,
-            _ => return cx.pool.free(packet),
-        };
+        let Some(epoch) = self.epoch(number) else { return cx.pool.free(packet) };
         epoch.runner.handle_up(cx, packet);
         epoch.runner.run(cx);
         // Feedback ends at our modules; what still comes up is nobody's.
@@ -235,14 +231,44 @@ impl TxEpochs {
         egress.take_down(cx.pool, epoch);
     }
 
-    /// A command for a module of the running graph.
-    pub fn control(
+    /// The one with this number, if it runs or drains.
+    fn epoch(&mut self, number: u64) -> Option<&mut TxEpoch> {
+        match &mut self.change {
+            Change::Draining { old, .. } if old.number == number => Some(old),
+            _ => Some(&mut self.current).filter(|it| it.number == number),
+        }
+    }
+
+    /// Runs `body` over the graph of an epoch, and takes what that has for the network; `None` when
+    /// there is no such epoch.
+    pub fn with<R>(
         &mut self,
         cx: &mut Context<'_>,
-        index: usize,
-        message: &[u8],
-    ) -> Result<Vec<u8>, ControlError> {
-        self.current.runner.control(cx, index, message)
+        number: u64,
+        egress: &mut Egress,
+        body: impl FnOnce(&mut Runner, &mut Context<'_>) -> R,
+    ) -> Option<R> {
+        let epoch = self.epoch(number)?;
+        let result = body(&mut epoch.runner, cx);
+        egress.take_down(cx.pool, epoch);
+        Some(result)
+    }
+
+    /// Whether modules told something beyond their packets.
+    #[inline]
+    pub fn has_told(&self) -> bool {
+        let change = &self.change;
+        let of_old = matches!(change, Change::Draining { old, .. } if old.runner.has_told());
+        of_old || self.current.runner.has_told()
+    }
+
+    /// Passes on what they told.
+    #[inline]
+    pub fn tell(&mut self, out: &mut FlowOut) {
+        tell(self.current.number, &mut self.current.runner, out);
+        if let Change::Draining { old, .. } = &mut self.change {
+            tell(old.number, &mut old.runner, out);
+        }
     }
 
     pub fn due(&self) -> Option<Time> {

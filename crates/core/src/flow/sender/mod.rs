@@ -29,7 +29,7 @@ use crate::port::Source;
 use crate::queues::Queues;
 use account::TxAccount;
 use dacapo_base::{Time, earlier};
-use dacapo_lift::Built;
+use dacapo_lift::{Built, Runner};
 use dacapo_packet::{Packet, Pool};
 use dacapo_wire::data;
 use dacapo_wire::session::Report;
@@ -155,6 +155,7 @@ impl Sender {
             || self.feed.may_give(now)
             || self.is_to_end()
             || self.feed.holds_memory()
+            || self.epochs.has_told()
     }
 
     /// Units that were taken from the source and are not in the graph yet.
@@ -258,6 +259,7 @@ impl Sender {
     pub fn poll_packet(&mut self, cx: &mut Context<'_>, out: &mut FlowOut) -> Option<Packet> {
         if self.feed.is_suspended() {
             self.feed.end_row(cx.pool);
+            self.epochs.tell(out);
             return None;
         }
         // What was handed over has been through the graph.
@@ -266,6 +268,7 @@ impl Sender {
             self.pump(cx, out);
             self.end_if_done(cx, out);
         }
+        self.epochs.tell(out);
         self.egress.pop(cx)
     }
 
@@ -360,18 +363,28 @@ impl Sender {
     }
 
     /// A packet that the receiver's modules sent back for one of our epochs.
-    pub fn handle_packet(&mut self, cx: &mut Context<'_>, number: u64, packet: Packet) {
-        self.epochs.handle_packet(cx, number, packet, &mut self.egress);
-    }
-
-    pub fn control_module(
+    pub fn handle_packet(
         &mut self,
         cx: &mut Context<'_>,
-        index: usize,
-        message: &[u8],
-    ) -> Result<Vec<u8>, Error> {
-        let answer = self.epochs.control(cx, index, message);
-        answer.map_err(|error| Error::new(Code::Refused, error.to_string()))
+        number: u64,
+        packet: Packet,
+        out: &mut FlowOut,
+    ) {
+        self.epochs.handle_packet(cx, number, packet, &mut self.egress);
+        self.epochs.tell(out);
+    }
+
+    /// Runs `body` over the graph of an epoch that runs or drains; `None` when there is no such.
+    pub fn with_epoch<R>(
+        &mut self,
+        cx: &mut Context<'_>,
+        number: u64,
+        out: &mut FlowOut,
+        body: impl FnOnce(&mut Runner, &mut Context<'_>) -> R,
+    ) -> Option<R> {
+        let result = self.epochs.with(cx, number, &mut self.egress, body);
+        self.epochs.tell(out);
+        result
     }
 
     /// `may_send` is false while nobody knows where to: then nothing is asked of the source, and it
@@ -389,6 +402,7 @@ impl Sender {
             self.end_if_done(cx, out);
         }
         self.epochs.handle_timeout(cx, rtt, &mut self.egress, out);
+        self.epochs.tell(out);
     }
 
     /// This end did not run for so long: that does not count.

@@ -82,9 +82,8 @@ impl Peers {
         self.get(id).is_some_and(Peer::is_suspended)
     }
 
-    /// Runs `body` over a peer to which something goes as datagrams: it is asked about with the
-    /// next question that is due anyway.
-    pub fn send<R>(&mut self, id: PeerId, body: impl FnOnce(&mut Peer) -> R) -> Option<R> {
+    /// Runs `body` over a peer for what changes no deadline of it.
+    pub fn adjust<R>(&mut self, id: PeerId, body: impl FnOnce(&mut Peer) -> R) -> Option<R> {
         self.all.adjust(id, body)
     }
 

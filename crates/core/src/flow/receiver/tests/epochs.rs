@@ -4,6 +4,7 @@ use crate::flow::epoch::RxEpoch;
 use crate::flow::receiver::epochs::RxEpochs;
 use crate::flow::tests::{Bench, at, empty_graph, ms, slow_graph};
 use crate::queues::Queues;
+use dacapo_lift::Runner;
 use dacapo_wire::unit::Kind;
 
 struct Rig {
@@ -206,13 +207,15 @@ fn so_much_waits_to_be_sent_back_and_has_the_label_of_the_sender() {
     rig.epochs = RxEpochs::new(graph, at(1_000), &queues);
     rig.epochs.set_label_tx(77);
     assert_eq!(rig.epochs.patience(), ms(5));
-    assert!(rig.epochs.control(&mut rig.bench.cx(), 0, &[1]).is_ok());
-    assert!(rig.epochs.control(&mut rig.bench.cx(), 1, &[1]).is_err());
+    let mut control = |index| {
+        rig.epochs.with(&mut rig.bench.cx(), 0, |runner, cx| runner.control(cx, index, &[1]))
+    };
+    assert!(control(0).is_ok() && control(1).is_err());
     assert!(!rig.epochs.has_feedback() && rig.epochs.poll_feedback().is_none());
     assert_eq!(rig.epochs.newest().map(|it| it.label_tx), Some(77));
     assert_eq!(rig.epochs.due(), None);
-    rig.epochs.handle_timeout(&mut rig.bench.cx(), 0);
-    rig.epochs.drain(&mut rig.bench.cx(), 0);
+    rig.epochs.with(&mut rig.bench.cx(), 0, Runner::handle_timeout);
+    rig.epochs.with(&mut rig.bench.cx(), 0, Runner::drain);
     rig.epochs.flush(&mut rig.bench.cx());
     assert_eq!(rig.bench.pool.live_views(), 0);
 }

@@ -8,6 +8,7 @@ use crate::flow::sender::epochs::TxEpochs;
 use crate::flow::splice::{Splice, Waiting};
 use crate::flow::tests::{Bench, at, empty_graph, ms, slow_graph, told};
 use dacapo_base::Time;
+use dacapo_lift::ControlError;
 use dacapo_wire::data;
 
 const RTT: std::time::Duration = ms(40);
@@ -45,6 +46,18 @@ impl Rig {
     fn ready(&mut self, number: u64) -> bool {
         let mut cx = self.bench.cx();
         self.epochs.handle_ready(&mut cx, (number, 111), 7, RTT, &mut self.egress)
+    }
+
+    fn control(
+        &mut self,
+        number: u64,
+        index: usize,
+        message: &[u8],
+    ) -> Option<Result<Vec<u8>, ControlError>> {
+        let mut cx = self.bench.cx();
+        self.epochs.with(&mut cx, number, &mut self.egress, |runner, cx| {
+            runner.control(cx, index, message)
+        })
     }
 
     fn timeout(&mut self, at: Time) {
@@ -217,10 +230,10 @@ fn a_graph_that_keeps_packets_has_a_time_a_credit_and_a_drain() {
     rig.feed();
     rig.epochs.flush(&mut rig.bench.cx());
     assert_eq!(rig.bench.pool.live_views(), 0, "what it kept is forgotten");
-    let mut cx = rig.bench.cx();
-    assert_eq!(rig.epochs.control(&mut cx, 0, &[5]), Ok(vec![5]));
-    assert!(rig.epochs.control(&mut cx, 0, &[]).is_err());
-    assert!(rig.epochs.control(&mut cx, 1, &[5]).is_err(), "there is no such module");
+    assert_eq!(rig.control(0, 0, &[5]), Some(Ok(vec![5])));
+    assert!(rig.control(0, 0, &[]).is_some_and(|it| it.is_err()));
+    assert!(rig.control(0, 1, &[5]).is_some_and(|it| it.is_err()), "there is no such module");
+    assert_eq!(rig.control(1, 0, &[5]), None, "there is no such epoch");
 }
 
 #[test]
@@ -235,6 +248,8 @@ fn the_old_graph_goes_on_while_it_drains() {
     assert_eq!(rig.epochs.due(), Some(at(1_005)));
     rig.timeout(at(1_005));
     assert_eq!(rig.labels(), [100, 100, 100]);
+    assert_eq!(rig.control(0, 0, &[5]), Some(Ok(vec![5])), "its modules are spoken to");
+    assert_eq!(rig.control(2, 0, &[5]), None);
     rig.epochs.flush(&mut rig.bench.cx());
     assert!(rig.epochs.is_alone());
 }

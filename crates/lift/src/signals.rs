@@ -1,0 +1,240 @@
+//! [`Signals`]: what the modules of a graph tell beyond their packets, until who holds it asks.
+//!
+//! ```text
+//!   Cx::control_to_peer --> messages, in order ----> the same module of the peer, which answers
+//!   Cx::report_…        --> sums (PathSeen) -------> the path of the flow
+//!   Cx::note            --> the last value of each code --> whoever looks at the flow
+//! ```
+//!
+//! Invariants: of one module at most [`OPEN_MAX`] messages are on their way unanswered, and at most
+//! [`MESSAGES_PER_SECOND`] leave in a second; at most [`NOTES_MAX`] notes are kept. What goes
+//! beyond is refused and counted.
+
+use dacapo_base::Time;
+use std::time::Duration;
+
+/// The most messages of one module that wait for their answers.
+pub const OPEN_MAX: u8 = 8;
+
+/// The most messages of one module in a second.
+pub const MESSAGES_PER_SECOND: u8 = 64;
+
+/// The most notes of one graph.
+pub const NOTES_MAX: usize = 32;
+
+/// The longest message, and the longest answer, in bytes.
+pub(crate) const MESSAGE_LEN_MAX: usize = 4_096;
+
+/// A message for the module at the same place of the peer's graph, out of band.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToPeer {
+    /// The place of the module in the graph.
+    pub module: usize,
+    /// The message; at most 4 KiB.
+    pub message: Vec<u8>,
+}
+
+/// What modules have seen of the path since they were asked last: sums, because what is told with
+/// every packet must neither queue nor be dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathSeen {
+    /// Packets that the other end has said it got.
+    pub delivered_packets: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// When the newest of those was sent.
+    pub sent_at: Option<Time>,
+    /// Packets that were given up.
+    pub lost_packets: u64,
+    /// Packets that came with a mark of congestion (ECN; RFC 3168).
+    pub marked_packets: u64,
+    /// The newest round trip, without the time that the other end held it.
+    pub rtt: Option<Duration>,
+}
+
+impl PathSeen {
+    /// Whether nothing was seen.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Takes in what was seen later.
+    pub fn add(&mut self, later: &Self) {
+        self.delivered_packets += later.delivered_packets;
+        self.delivered_bytes += later.delivered_bytes;
+        self.sent_at = self.sent_at.max(later.sent_at);
+        self.lost_packets += later.lost_packets;
+        self.marked_packets += later.marked_packets;
+        self.rtt = later.rtt.or(self.rtt);
+    }
+}
+
+/// What modules told since they were asked last.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// Messages for modules of the peer, in order. Whoever takes them gives an answer to each back
+    /// ([`crate::Runner::handle_answer`]).
+    pub messages: Vec<ToPeer>,
+    /// What was seen of the path.
+    pub seen: PathSeen,
+}
+
+/// A figure that a module shows of itself; its codes are its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The place of the module in the graph.
+    pub module: usize,
+    /// What it is.
+    pub code: u16,
+    /// How much it is now.
+    pub value: i64,
+}
+
+/// How much a module has said lately.
+#[derive(Clone, Copy, Debug, Default)]
+struct Talk {
+    open: u8,
+    /// So many messages since then.
+    sent: u8,
+    since: Time,
+}
+
+impl Talk {
+    /// Whether another message may leave now; it is counted.
+    fn admit(&mut self, now: Time) -> bool {
+        if now.since(self.since) >= Duration::from_secs(1) {
+            (self.since, self.sent) = (now, 0);
+        }
+        if self.open >= OPEN_MAX || self.sent >= MESSAGES_PER_SECOND {
+            return false;
+        }
+        (self.open, self.sent) = (self.open + 1, self.sent + 1);
+        true
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    /// By the place of the module.
+    talks: Vec<Talk>,
+    told: Told,
+    /// Something is in `told`.
+    has_told: bool,
+    notes: Vec<Note>,
+}
+
+impl Signals {
+    pub fn new(modules: usize) -> Self {
+        Self { talks: vec![Talk::default(); modules], ..Self::default() }
+    }
+
+    /// Queues a message; false, and nothing queued, when it is too long or the module says too
+    /// much.
+    pub fn send(&mut self, now: Time, module: usize, message: &[u8]) -> bool {
+        let is_admitted = message.len() <= MESSAGE_LEN_MAX
+            && self.talks.get_mut(module).is_some_and(|talk| talk.admit(now));
+        if is_admitted {
+            self.told.messages.push(ToPeer { module, message: message.to_vec() });
+            self.has_told = true;
+        }
+        is_admitted
+    }
+
+    /// A message of a module was answered; false when none was open.
+    pub fn close(&mut self, module: usize) -> bool {
+        let Some(talk) = self.talks.get_mut(module).filter(|talk| talk.open > 0) else {
+            return false;
+        };
+        talk.open -= 1;
+        true
+    }
+
+    pub fn see(&mut self, seen: &PathSeen) {
+        self.told.seen.add(seen);
+        self.has_told = true;
+    }
+
+    #[inline]
+    pub fn has_told(&self) -> bool {
+        self.has_told
+    }
+
+    pub fn take_told(&mut self) -> Told {
+        self.has_told = false;
+        std::mem::take(&mut self.told)
+    }
+
+    /// Keeps a note; false when there are too many.
+    pub fn note(&mut self, note: Note) -> bool {
+        let same = |known: &&mut Note| (known.module, known.code) == (note.module, note.code);
+        if let Some(known) = self.notes.iter_mut().find(same) {
+            known.value = note.value;
+            return true;
+        }
+        let is_kept = self.notes.len() < NOTES_MAX;
+        if is_kept {
+            self.notes.push(note);
+        }
+        is_kept
+    }
+
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    #[test]
+    fn a_module_has_eight_messages_open_and_says_64_in_a_second() {
+        let mut signals = Signals::new(2);
+        (0..8).for_each(|_| assert!(signals.send(ms(0), 0, b"x")));
+        assert!(!signals.send(ms(0), 0, b"x"), "eight are open");
+        assert!(signals.send(ms(0), 1, b"x"), "each module has its own");
+        for _ in 8..64 {
+            assert!(signals.close(0) && signals.send(ms(999), 0, b"x"));
+        }
+        assert!(signals.close(0) && !signals.send(ms(999), 0, b"x"), "64 in a second");
+        assert!(signals.send(ms(1_000), 0, b"x"));
+        let mut said = [0; 2];
+        signals.take_told().messages.iter().for_each(|it| said[it.module] += 1);
+        assert_eq!((said, signals.has_told()), ([65, 1], false));
+    }
+
+    #[test]
+    fn what_is_refused_takes_no_place() {
+        let mut signals = Signals::new(1);
+        assert!(!signals.send(ms(0), 0, &[0; MESSAGE_LEN_MAX + 1]) && !signals.send(ms(0), 1, b""));
+        assert!(!signals.close(0) && !signals.close(1) && !signals.has_told());
+    }
+
+    #[test]
+    fn a_note_is_the_last_value_of_its_code() {
+        let mut signals = Signals::new(1);
+        for code in 0..NOTES_MAX as u16 {
+            assert!(signals.note(Note { module: 0, code, value: 1 }));
+        }
+        assert!(!signals.note(Note { module: 0, code: 99, value: 1 }));
+        assert!(signals.note(Note { module: 0, code: 3, value: -7 }));
+        assert_eq!((signals.notes().len(), signals.notes()[3].value), (NOTES_MAX, -7));
+    }
+
+    #[test]
+    fn what_was_seen_adds_up_and_the_newest_round_trip_stays() {
+        let mut all = PathSeen { rtt: Some(Duration::from_millis(4)), ..PathSeen::default() };
+        all.add(&PathSeen { delivered_packets: 2, delivered_bytes: 9, ..PathSeen::default() });
+        all.add(&PathSeen { lost_packets: 1, sent_at: Some(ms(3)), ..PathSeen::default() });
+        all.add(&PathSeen { marked_packets: 5, sent_at: Some(ms(2)), ..PathSeen::default() });
+        assert_eq!((all.delivered_packets, all.delivered_bytes, all.lost_packets), (2, 9, 1));
+        assert_eq!((all.marked_packets, all.sent_at), (5, Some(ms(3))));
+        assert_eq!(all.rtt, Some(Duration::from_millis(4)));
+        assert!(!all.is_empty() && PathSeen::default().is_empty());
+    }
+}
