@@ -310,8 +310,7 @@ pub struct DoctorArgs {
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     /// What is measured, and its options.
-    #[arg(value_name = "NAME", required = true, num_args = 1..)]
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "NAME", trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<OsString>,
 }
 

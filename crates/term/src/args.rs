@@ -1,16 +1,28 @@
 //! Arguments that more than one program reads: lengths of time and of files, addresses, choices.
 
-use clap::{CommandFactory, ValueEnum};
+use clap::{Command, CommandFactory, ValueEnum};
 use dacapo::text;
 use dacapo::{Place, PlaceError};
+use std::ffi::OsString;
 use std::time::Duration;
 
 /// What is left when an argument is wrong in a way that only shows together with another: the
-/// program `P` ends with code 2.
+/// program `P` ends with code 2, and says how its command that was asked for is used.
 pub fn or_usage<P: CommandFactory, T>(parsed: Result<T, String>) -> T {
     parsed.unwrap_or_else(|text| {
-        P::command().error(clap::error::ErrorKind::ArgumentConflict, text).exit()
+        let mut command = asked(P::command(), std::env::args_os().skip(1));
+        command.error(clap::error::ErrorKind::ArgumentConflict, text).exit()
     })
+}
+
+/// The command of a program that these words ask for.
+fn asked(mut command: Command, words: impl Iterator<Item = OsString>) -> Command {
+    command.build();
+    for word in words {
+        let Some(found) = command.find_subcommand(&word) else { break };
+        command = found.clone();
+    }
+    command
 }
 
 /// The word that is written for a choice.
@@ -66,6 +78,18 @@ mod tests {
         for wrong in ["", "-1", "0", "nan", "inf", "1e300", "3 ells", "90000"] {
             assert!(parse_duration(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn what_is_wrong_together_is_told_with_the_usage_of_its_command() {
+        let said = |words: &[&str]| {
+            let program = Command::new("p").subcommand(Command::new("ask").arg(clap::arg!(<WHAT>)));
+            let mut command = asked(program, words.iter().map(OsString::from));
+            command.error(clap::error::ErrorKind::ArgumentConflict, "no").to_string()
+        };
+        let usages = [said(&["ask", "ask", "x"]), said(&["--x", "ask"])];
+        assert!(usages[0].contains("Usage: p ask <WHAT>"), "{}", usages[0]);
+        assert!(usages[1].contains("Usage: p [COMMAND]"), "{}", usages[1]);
     }
 
     #[test]

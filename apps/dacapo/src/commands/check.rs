@@ -14,12 +14,6 @@ pub fn run(args: &CheckArgs) -> Result<Exit, Failure> {
             warnings.iter().for_each(|it| output::note(format_args!("dacapo: check: {it}")));
             Ok(Exit::Success)
         }
-        Err(errors) => {
-            output::note(format_args!(
-                "dacapo: check: {} is invalid:\n{errors}",
-                args.file.display()
-            ));
-            Ok(Exit::Invalid)
-        }
+        Err(errors) => Ok(super::refuse("check", &args.file, &errors)),
     }
 }

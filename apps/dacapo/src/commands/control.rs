@@ -1,12 +1,10 @@
 //! `dacapo control`: a command to a player on this host, through its local socket.
 
-use crate::cli::{Cli, ControlArgs};
+use crate::cli::{ControlArgs, or_usage};
 use crate::exit::{Exit, Failure};
 use crate::local;
 use crate::output::{self, Table};
-use clap::CommandFactory;
-use clap::error::ErrorKind;
-use dacapo::command::MediaCommand;
+use dacapo::command::{CommandFault, MediaCommand};
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
@@ -15,10 +13,8 @@ use std::path::Path;
 pub fn run(args: &ControlArgs) -> Result<Exit, Failure> {
     let words = [Some(args.command.as_str()), args.argument.as_deref()];
     let text = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
-    let command: MediaCommand = match text.parse() {
-        Ok(command) => command,
-        Err(error) => Cli::command().error(ErrorKind::InvalidValue, error).exit(),
-    };
+    let command: MediaCommand =
+        or_usage(text.parse().map_err(|error: CommandFault| error.to_string()));
     let folder = local::folder();
     let pid = match args.pid {
         Some(pid) => pid,

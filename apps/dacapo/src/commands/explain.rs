@@ -13,10 +13,7 @@ pub fn run(args: &ExplainArgs) -> Result<Exit, Failure> {
         Assumptions { path: args.path, assumes_missing_media: true, ..Assumptions::default() };
     let plan = match Plan::load_for(&args.file, &assumptions) {
         Ok(plan) => plan,
-        Err(errors) => {
-            output::note(format_args!("dacapo: explain: {}:\n{errors}", args.file.display()));
-            return Ok(Exit::Invalid);
-        }
+        Err(errors) => return Ok(super::refuse("explain", &args.file, &errors)),
     };
     let explained = match &asked {
         None => plan.explain(),
