@@ -93,3 +93,20 @@ fn a_folder_that_cannot_be_made_is_named() {
     place.write("file", "precious");
     place.run(&["man", "file/man1"]).expect(1).says(&["dacapo: man: ", "file/man1"]);
 }
+
+#[test]
+fn output_that_a_full_disk_does_not_take_is_an_error_and_a_reader_that_went_away_is_none() {
+    let place = Place::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let into = |to: std::process::Stdio| {
+        place.command(&["modules"]).stdout(to).stderr(std::process::Stdio::piped()).output()
+    };
+    let lost = into(full.into()).unwrap();
+    let said = String::from_utf8(lost.stderr).unwrap();
+    assert_eq!(lost.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("dacapo: standard output: No space left"), "{said}");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let unread = into(writer.into()).unwrap();
+    assert_eq!((unread.status.code(), unread.stderr), (Some(0), Vec::new()));
+}

@@ -1,6 +1,7 @@
 //! What commands print: lines, tables, colours.
 //!
-//! The only writer of standard output. A reader that went away (`dacapo ls | head -1`) is no error.
+//! The only writer of standard output. A reader that went away (`dacapo ls | head -1`) is no error;
+//! what else is lost is remembered for the end ([`lost`]).
 //!
 //! Invariants: colours only on a terminal and without `NO_COLOR`; a table without them has no bytes
 //! beyond what it says. On a terminal nothing that is meant for people is broken inside a word;
@@ -13,6 +14,7 @@ use dacapo_sys::term;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 pub use table::Table;
 
 /// The width of a terminal that does not know its own.
@@ -21,10 +23,27 @@ const COLUMNS: usize = 80;
 /// Tells a process whose output is shown in another one's how much room there is for it.
 pub const COLUMNS_ENV: &str = "DACAPO_COLUMNS";
 
+/// The first error of standard output.
+static LOST: OnceLock<io::Error> = OnceLock::new();
+
+/// Why not all that was printed is where it should be, such as that a disk is full.
+#[must_use]
+pub fn lost() -> Option<&'static io::Error> {
+    LOST.get()
+}
+
+/// Remembers an error of standard output, but that nobody reads any more.
+fn remember(written: io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        LOST.get_or_init(|| error);
+    }
+}
+
 /// Prints a line on standard output; on a terminal broken at words where it is too long.
 pub fn line(text: impl fmt::Display) {
-    // Nobody reads any more: there is nobody to tell.
-    let _ = writeln!(io::stdout().lock(), "{}", fitted(&text, columns()));
+    remember(writeln!(io::stdout().lock(), "{}", fitted(&text, columns())));
 }
 
 /// How many characters fit a line of standard output; nothing when it is for a file or a program.
@@ -45,7 +64,7 @@ fn fitted(text: &impl fmt::Display, columns: Option<usize>) -> String {
 
 /// Prints a value as JSON on standard output, readable.
 pub fn json(value: &serde_json::Value) {
-    let _ = writeln!(io::stdout().lock(), "{value:#}");
+    remember(writeln!(io::stdout().lock(), "{value:#}"));
 }
 
 /// Prints a text that is meant for a file, such as a script: half of it must not pass for all.

@@ -24,7 +24,11 @@ pub fn run(work: impl FnOnce() -> Result<Exit, Failure>) -> ExitCode {
         return ExitCode::from(crate::exit::USAGE.0);
     }
     dacapo_sys::signal::ignore_file_size_limit();
-    match work() {
+    let ended = work().and_then(|exit| match output::lost() {
+        Some(error) if exit == Exit::Success => Err(Failure::run_time("standard output", error)),
+        _ => Ok(exit),
+    });
+    match ended {
         Ok(exit) => exit.into(),
         Err(failure) => {
             // A signal needs no words.
