@@ -63,4 +63,4 @@ pub use queues::Queues;
 pub use served::{JoinParams, JoinRequest, SessionProvider, SessionSpec};
 pub use session::table;
 pub use status::{CoreCounters, FlowStatus, ModuleStatus, PathStatus};
-pub use transmit::{ListenerId, Payload, Transmit, Way};
+pub use transmit::{ListenerId, Offered, Payload, StreamWriter, Transmit, Way};

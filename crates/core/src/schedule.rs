@@ -55,11 +55,6 @@ impl Schedule {
         self.order.sort_by_key(|turn| Reverse(turn.priority));
     }
 
-    /// Whether nobody of a higher priority is asked, and somebody of this one is.
-    pub fn is_first(&self, priority: u8) -> bool {
-        self.order.first().is_some_and(|turn| turn.priority == priority)
-    }
-
     /// Takes the order out, for who asks those in it; it is to be given back.
     pub fn take(&mut self) -> Vec<Turn> {
         std::mem::take(&mut self.order)
@@ -111,14 +106,12 @@ mod tests {
     #[test]
     fn a_higher_priority_is_asked_first_and_equals_as_they_come() {
         let mut schedule = Schedule::default();
-        assert!(asked(&mut schedule).is_empty() && !schedule.is_first(0));
+        assert!(asked(&mut schedule).is_empty());
         let turns = [turn(0, 1, 0), turn(7, 1, 1), turn(0, 2, 0), turn(7, 3, 0), turn(3, 4, 0)];
         schedule.set(turns.into_iter());
         assert_eq!(asked(&mut schedule), [(1, 1), (3, 0), (4, 0), (1, 0), (2, 0)]);
-        assert!(schedule.is_first(7) && !schedule.is_first(3) && !schedule.is_first(0));
         schedule.set([turn(0, 2, 0)].into_iter());
         assert_eq!(asked(&mut schedule), [(2, 0)], "the others are asked no more");
-        assert!(schedule.is_first(0));
     }
 
     #[test]

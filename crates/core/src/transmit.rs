@@ -1,6 +1,7 @@
 //! [`Transmit`]: what goes out, how, from where and to whom.
 
 use crate::ids::StreamId;
+use dacapo_base::Time;
 use dacapo_packet::Packet;
 use std::net::SocketAddr;
 
@@ -19,6 +20,24 @@ pub enum Way {
 /// answered from there, for another would not be known to the remote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(pub u64);
+
+/// What became of a unit that was offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// It cannot be taken now, and nothing has changed.
+    NotNow,
+    /// It was written into the memory in which it leaves, and is among what may be sent next.
+    Taken,
+    /// It has left from where the application has it.
+    Sent,
+}
+
+/// Who carries the streams of a core, for a unit that leaves from where the application has it.
+pub trait StreamWriter {
+    /// Sends one datagram of a stream whose bytes lie in two places; false when nothing of it was
+    /// taken.
+    fn write_split(&mut self, now: Time, stream: StreamId, head: &[u8], body: &[u8]) -> bool;
+}
 
 /// Something to send.
 #[derive(Debug)]

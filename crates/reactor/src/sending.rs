@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   turn   --> send(All or Flows) --> poll_transmit, … --> transport | stream
-//!   a call --> send_direct, push  --> one flow         ------^
+//!   a call --> offer              --> poll_flows  -----------^
 //! ```
 //!
 //! Invariants: a transport that takes no more keeps one transmit, and nothing is sent past it; what
@@ -11,7 +11,7 @@
 
 use super::{LINGER, RETRY, Reactor, Scope};
 use dacapo_base::Time;
-use dacapo_core::{GroupAsk, NetworkEvent, Request, SessionId, Transmit, Way};
+use dacapo_core::{GroupAsk, NetworkEvent, Offered, Request, SessionId, Transmit, Way};
 use dacapo_transport::{Outgoing, SendError, Sent, TrafficClass};
 use std::time::Duration;
 
@@ -19,44 +19,38 @@ use std::time::Duration;
 const SEND_MAX: usize = 256;
 
 impl Reactor {
-    /// Sends a unit of a flow from where it lies, past source and graph: over a stream, when
-    /// nothing must see it on the way and nothing waits. False when that cannot be, and nothing has
-    /// changed.
-    pub fn send_direct(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> bool {
+    /// Hands a unit over to a flow, as [`dacapo_core::Core::offer`] does, and sends what may be
+    /// sent, in the order of priority, until all of that flow has left: between two turns, for who
+    /// hands over unit after unit. [`Offered::Sent`] when it has, and nothing else is to be done
+    /// now.
+    pub fn offer(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> Offered {
         self.idle_until = None;
-        let Some((stream, head)) = self.core.direct(id, flow, unit.len()) else { return false };
-        let is_sent = self.streams.send_split(now, stream, &head, unit);
-        if is_sent {
-            self.core.handle_direct(id, flow, unit.len());
-            self.note_work(now);
-        }
-        is_sent
-    }
-
-    /// Hands a unit over to a flow, as [`dacapo_core::Core::push`] does, and sends of that flow
-    /// what may be sent: between two turns, for who hands over unit after unit. `None` when the
-    /// unit was not taken, else whether everything of the flow has left and nothing else is to be
-    /// done now.
-    pub fn push(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> Option<bool> {
-        self.idle_until = None;
-        if !self.core.push(now, id, flow, unit) {
-            return None;
-        }
-        self.last_ready.sent();
-        loop {
-            if self.transports.is_any_full() {
-                return Some(false);
-            }
-            match self.core.poll_flow_transmit(now, id, flow) {
-                Some(transmit) => self.send_transmit(now, transmit),
-                None => return Some(false),
-            }
-            if !self.core.has_backlog(id, flow) {
-                break;
-            }
+        let offered = self.core.offer(now, id, flow, unit, &mut self.streams);
+        match offered {
+            Offered::NotNow => return offered,
+            Offered::Sent => {}
+            Offered::Taken if self.send_offered(now, id, flow) => {}
+            Offered::Taken => return offered,
         }
         self.note_work(now);
-        Some(!(self.core.has_events() || self.core.is_touched()))
+        let is_busy = self.core.has_events() || self.core.is_touched();
+        if is_busy && offered == Offered::Taken { Offered::Taken } else { Offered::Sent }
+    }
+
+    /// Sends until nothing of a flow waits; false when something may.
+    fn send_offered(&mut self, now: Time, id: SessionId, flow: usize) -> bool {
+        self.last_ready.sent();
+        for _ in 0..SEND_MAX {
+            if self.transports.is_any_full() {
+                return false;
+            }
+            let Some(transmit) = self.core.poll_flows(now) else { return false };
+            self.send_transmit(now, transmit);
+            if !self.core.has_backlog(id, flow) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Sends what may be sent; true when there may be more.

@@ -15,7 +15,9 @@ mod honesty;
 
 use super::{RECV_ROUNDS, RETRY, key_of};
 use dacapo_base::{Time, earlier};
-use dacapo_core::{ChannelEvent, Core, HostLookup, ListenerId, StreamAsk, StreamId, Transmit};
+use dacapo_core::{
+    ChannelEvent, Core, HostLookup, ListenerId, StreamAsk, StreamId, StreamWriter, Transmit,
+};
 use dacapo_lift::StreamParams;
 use dacapo_sys::poll::{Event, Interest, Poller};
 use dacapo_transport::entry::StreamCarrier;
@@ -420,24 +422,6 @@ impl Streams {
         }
     }
 
-    /// Sends one datagram whose bytes lie in two places; false when nothing of it was taken.
-    pub fn send_split(&mut self, now: Time, id: StreamId, head: &[u8], body: &[u8]) -> bool {
-        let stream = self.streams.get(&id).filter(|it| it.waiting.is_none());
-        let Some((key, remote)) = stream.and_then(|it| Some((it.transport?, it.remote?))) else {
-            return false;
-        };
-        let Some(attached) = self.transports.get_mut(&key) else { return false };
-        let sent = attached.transport.send_split(remote, head, body);
-        let is_sent = matches!(sent, Ok(Sent::All));
-        if is_sent {
-            attached.honesty.note_progress();
-        } else if sent.is_err() {
-            // It has ended, and tells why when it is asked.
-            self.due_at = Some(now);
-        }
-        is_sent
-    }
-
     /// Sends what waits for the streams of a transport that has room.
     fn send_waiting(&mut self, now: Time, core: &mut Core, key: u64) {
         let of_transport = self.streams.iter_mut().filter(|(_, it)| it.transport == Some(key));
@@ -485,5 +469,24 @@ impl Streams {
                 let _ = poller.remove(fd);
             }
         }
+    }
+}
+
+impl StreamWriter for Streams {
+    fn write_split(&mut self, now: Time, id: StreamId, head: &[u8], body: &[u8]) -> bool {
+        let stream = self.streams.get(&id).filter(|it| it.waiting.is_none());
+        let Some((key, remote)) = stream.and_then(|it| Some((it.transport?, it.remote?))) else {
+            return false;
+        };
+        let Some(attached) = self.transports.get_mut(&key) else { return false };
+        let sent = attached.transport.send_split(remote, head, body);
+        let is_sent = matches!(sent, Ok(Sent::All));
+        if is_sent {
+            attached.honesty.note_progress();
+        } else if sent.is_err() {
+            // It has ended, and tells why when it is asked.
+            self.due_at = Some(now);
+        }
+        is_sent
     }
 }

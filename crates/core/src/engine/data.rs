@@ -12,12 +12,11 @@ use crate::effect::Out;
 use crate::error::{Code, Error};
 use crate::fanout::BACKLOG_BYTES_MAX;
 use crate::flow::FlowOut;
-use crate::flow::sender::DIRECT_HEAD_LEN;
-use crate::ids::{FanOutId, Place, SessionId, StreamId};
+use crate::ids::{FanOutId, Place, SessionId};
 use crate::peer::Peer;
 use crate::schedule::{Asked, Turn};
 use crate::session::{Flow, FlowEnd};
-use crate::transmit::{ListenerId, Payload, Transmit, Way};
+use crate::transmit::{ListenerId, Offered, Payload, StreamWriter, Transmit, Way};
 use dacapo_base::Time;
 use dacapo_packet::Packet;
 use dacapo_wire::data::{self, Belongs, TYPE_DATA, classify};
@@ -155,30 +154,6 @@ impl Core {
             return Some(Transmit { way, local, remote, payload: Payload::Bytes(bytes) });
         }
         self.poll_flows(now)
-    }
-
-    /// The next packet of one flow, for who has just handed a unit over to it; `None` when there is
-    /// none, or others may go first.
-    pub fn poll_flow_transmit(
-        &mut self,
-        now: Time,
-        id: SessionId,
-        index: usize,
-    ) -> Option<Transmit> {
-        if !self.outbox.copies.is_empty() {
-            return self.outbox.copies.pop_front();
-        }
-        let asked = self.sending(id, index);
-        let priority = match asked {
-            Asked::Flow(id, index) => self.sessions.get(id)?.flows().get(index)?.priority,
-            Asked::FanOut(id) => self.fan_outs.get(id)?.priority(),
-        };
-        let is_changed = self.sessions.is_changed() || self.fan_outs.is_changed();
-        let is_known = !is_changed && self.fan_outs.over_streams().is_empty();
-        if !is_known || !self.schedule.is_first(priority) || self.peers.has_probes() {
-            return None;
-        }
-        self.poll_turn(now, &Turn { priority, asked })
     }
 
     /// The next packet of the flows: of the highest priority, in turn among equals. It is all that
@@ -344,20 +319,27 @@ impl Core {
         }
     }
 
-    /// Hands a unit over for a flow that this end sends, past its source, in which none may wait:
-    /// it is written into the memory in which it leaves. False when it cannot be taken now, and
-    /// nothing has changed; then it is the source's to give.
-    pub fn push(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> bool {
+    /// Takes a unit for a flow that this end sends, past its source, in which none may wait; what
+    /// cannot be taken now is the source's to give. What was taken goes out with the next packets
+    /// of the flows ([`Core::poll_flows`]).
+    pub fn offer(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        flow: usize,
+        unit: &[u8],
+        writer: &mut dyn StreamWriter,
+    ) -> Offered {
         let asked = self.sending(id, flow);
         let shared = &mut self.shared;
-        let taken = match asked {
+        let offered = match asked {
             Asked::Flow(id, flow) => {
-                let push = |flow: &mut Flow| flow.push(&mut shared.flow(now), unit);
-                self.sessions.with(id, |it| it.on_flow(flow, push)).flatten()
+                let offer = |flow: &mut Flow| flow.offer(&mut shared.flow(now), unit, writer);
+                self.sessions.with(id, |it| it.on_flow(flow, offer)).flatten()
             }
-            Asked::FanOut(id) => self.fan_outs.push(&mut shared.flow(now), id, unit),
+            Asked::FanOut(id) => self.fan_outs.offer(&mut shared.flow(now), id, unit),
         };
-        taken.unwrap_or(false)
+        offered.unwrap_or(Offered::NotNow)
     }
 
     /// Whether units of a flow wait at this end that may be sent.
@@ -371,28 +353,5 @@ impl Core {
             Asked::FanOut(id) => self.fan_outs.get(id).is_some_and(|it| it.sender().has_backlog()),
         };
         waits || !self.outbox.copies.is_empty()
-    }
-
-    /// The stream by which a unit of `len` bytes may leave from where it lies, and what goes before
-    /// it; it goes past source and graph.
-    #[must_use]
-    pub fn direct(
-        &self,
-        id: SessionId,
-        index: usize,
-        len: usize,
-    ) -> Option<(StreamId, [u8; DIRECT_HEAD_LEN])> {
-        let flow = self.sessions.get(id)?.flows().get(index)?;
-        match (&flow.end, flow.way(false)?) {
-            (FlowEnd::Sender(sender), Way::Stream(stream)) => {
-                Some((stream, sender.head_of_direct(len)?))
-            }
-            _ => None,
-        }
-    }
-
-    /// It has left.
-    pub fn handle_direct(&mut self, id: SessionId, index: usize, len: usize) {
-        self.sessions.with(id, |it| it.on_flow(index, |flow| flow.handle_direct(len)));
     }
 }

@@ -35,7 +35,7 @@ use crate::flow::{Context, FlowOut, ModuleMessage};
 use crate::ids::Place;
 use crate::ready_table::Due;
 use crate::schedule::priority;
-use crate::transmit::ListenerId;
+use crate::transmit::{ListenerId, Offered};
 use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool};
 use dacapo_wire::session::FlowOffer;
@@ -212,9 +212,9 @@ impl FanOut {
         self.sender.wake(now);
     }
 
-    /// Hands a unit over past the source.
-    pub fn push(&mut self, cx: &mut Context<'_>, unit: &[u8]) -> bool {
-        self.sender.push(cx, unit)
+    /// Takes a unit that the application hands over, past the source: it is copied, for several.
+    pub fn offer(&mut self, cx: &mut Context<'_>, unit: &[u8]) -> Offered {
+        self.sender.offer(cx, unit, None)
     }
 
     /// Whether it is worth asking for a packet.

@@ -12,6 +12,7 @@ use crate::port::Source;
 use crate::ready_table::ReadyTable;
 use crate::schedule::{Asked, Turn};
 use crate::shared::Shared;
+use crate::transmit::Offered;
 use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool};
 use dacapo_wire::session::FlowOffer;
@@ -173,9 +174,9 @@ impl FanOuts {
     }
 
     /// Hands a unit over to one, past its source.
-    pub fn push(&mut self, cx: &mut Context<'_>, id: FanOutId, unit: &[u8]) -> Option<bool> {
+    pub fn offer(&mut self, cx: &mut Context<'_>, id: FanOutId, unit: &[u8]) -> Option<Offered> {
         self.may_give = true;
-        self.all.with(id, |it| it.push(cx, unit))
+        self.all.with(id, |it| it.offer(cx, unit))
     }
 
     /// Whether one may have something to send that was not asked since this was cleared; those

@@ -5,7 +5,7 @@ use crate::channel::Channels;
 use crate::flow::{Context, FlowOut, PathTimes};
 use crate::peer::Peer;
 use crate::shared::Shared;
-use crate::transmit::Way;
+use crate::transmit::{Offered, StreamWriter, Way};
 use dacapo_base::Time;
 use dacapo_packet::{Packet, Pool};
 use dacapo_path::ClockOffset;
@@ -65,16 +65,18 @@ impl Flow {
         }
     }
 
-    /// Hands a unit over past its source.
-    pub fn push(&mut self, cx: &mut Context<'_>, unit: &[u8]) -> bool {
-        let FlowEnd::Sender(sender) = &mut self.end else { return false };
-        sender.push(cx, unit)
-    }
-
-    /// A unit has left from where it lay.
-    pub fn handle_direct(&mut self, len: usize) {
-        if let FlowEnd::Sender(sender) = &mut self.end {
-            sender.handle_direct(len);
+    /// Takes a unit that the application hands over, past its source.
+    pub fn offer(
+        &mut self,
+        cx: &mut Context<'_>,
+        unit: &[u8],
+        writer: &mut dyn StreamWriter,
+    ) -> Offered {
+        let way = self.way(false);
+        let FlowEnd::Sender(sender) = &mut self.end else { return Offered::NotNow };
+        match way {
+            Some(Way::Stream(stream)) => sender.offer(cx, unit, Some((stream, writer))),
+            _ => sender.offer(cx, unit, None),
         }
     }
 

@@ -10,13 +10,13 @@
 
 use super::background::Background;
 use super::poll::{Poll, Wakeup};
-use super::state::{Offered, State};
+use super::state::State;
 use super::waiters::{Doorbell, Leader, Waiters};
 use super::waiting::{Turning, Waiting};
 use super::wanted::Wanted;
 use super::watch::Notice;
 use dacapo_base::Time;
-use dacapo_core::{Code, Error};
+use dacapo_core::{Code, Error, Offered};
 use dacapo_sys::clock;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -147,9 +147,9 @@ impl Shared {
 
     /// Turns, for a call that has handed a unit over to a flow, when there was no turn for a while
     /// or the unit has left something to do.
-    pub fn after_push(&self, state: &mut State, now: Time, pushed: Offered) {
+    pub fn after_offer(&self, state: &mut State, now: Time, offered: Offered) {
         let is_late = now.since(self.background.turned_at()) >= TURN_EVERY;
-        if is_late || pushed != Offered::Sent {
+        if is_late || offered != Offered::Sent {
             self.act(state);
         }
     }

@@ -16,11 +16,10 @@ use super::flow::{Direction, Flow, UnitMemory};
 use super::handle::Session;
 use super::ids::FlowId;
 use super::messages::{MessageReceiver, MessageSender};
-use super::state::Offered;
 use super::units::{check_len, put, spare, take};
 use super::waiting::Waiting;
 use super::wanted::{OfFlow, Wanted};
-use dacapo_core::{Code, Error};
+use dacapo_core::{Code, Error, Offered};
 use dacapo_sys::clock;
 use std::marker::PhantomData;
 use std::mem;
@@ -187,9 +186,9 @@ impl FlowSender {
         check_len(entry, self.index, len)?;
         let now = clock::now();
         entry.flows.get_mut(self.index).into_iter().for_each(|flow| flow.awaits_room = None);
-        let pushed = state.push(now, id, self.index, unit);
-        if pushed != Offered::NotNow {
-            shared.after_push(&mut state, now, pushed);
+        let offered = state.offer(now, id, self.index, unit);
+        if offered != Offered::NotNow {
+            shared.after_offer(&mut state, now, offered);
             return Ok(true);
         }
         let mut bytes = spare(state.open_entry(id)?, self.index);

@@ -18,7 +18,9 @@ use super::watch::Watch;
 use crate::host::Host;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
-use dacapo_core::{Code, Command, Core, DialParams, Done, Error, JoinParams, PeerId, SessionId};
+use dacapo_core::{
+    Code, Command, Core, DialParams, Done, Error, JoinParams, Offered, PeerId, SessionId,
+};
 use dacapo_sys::clock;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -37,17 +39,6 @@ pub(super) struct Serving {
     pub backlog: VecDeque<SessionId>,
     /// Where they wait instead, when it is served elsewhere first.
     pub origin: Option<ShardOrigin>,
-}
-
-/// What became of a unit that was handed over past the queue of its flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Offered {
-    /// Nothing: it cannot be now.
-    NotNow,
-    /// The core has it; something is left to do.
-    Taken,
-    /// It has left, and there is nothing else to do.
-    Sent,
 }
 
 pub(super) struct State {
@@ -237,7 +228,7 @@ impl State {
     }
 
     /// Hands a unit over without the queue of its flow, in which none may wait.
-    pub fn push(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> Offered {
+    pub fn offer(&mut self, now: Time, id: SessionId, flow: usize, unit: &[u8]) -> Offered {
         let Self { sessions, host, .. } = self;
         let entry = sessions.get_mut(&id).filter(|entry| !entry.is_over());
         let Some(its) = entry.and_then(|entry| entry.flows.get_mut(flow)) else {
@@ -247,16 +238,7 @@ impl State {
         if its.failure.is_some() || !sender.is_idle() {
             return Offered::NotNow;
         }
-        let reactor = host.reactor();
-        let pushed = if reactor.send_direct(now, id, flow, unit) {
-            Offered::Sent
-        } else {
-            match reactor.push(now, id, flow, unit) {
-                Some(true) => Offered::Sent,
-                Some(false) => Offered::Taken,
-                None => Offered::NotNow,
-            }
-        };
+        let pushed = host.reactor().offer(now, id, flow, unit);
         if pushed != Offered::NotNow {
             if its.handed == 0 {
                 sender.carries_units();

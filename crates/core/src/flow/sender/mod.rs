@@ -25,8 +25,10 @@ use crate::error::{Code, Error};
 use crate::fanout::Fed;
 use crate::flow::epoch::TxEpoch;
 use crate::flow::{Context, FlowOut, FlowParams};
+use crate::ids::StreamId;
 use crate::port::Source;
 use crate::queues::Queues;
+use crate::transmit::{Offered, StreamWriter};
 use account::TxAccount;
 use dacapo_base::{Time, earlier};
 use dacapo_lift::{Built, Runner};
@@ -40,7 +42,7 @@ use feed::Feed;
 use std::time::Duration;
 
 /// The length of what goes before a unit that leaves from where it lies.
-pub(crate) const DIRECT_HEAD_LEN: usize = data::LEN + unit::LEN;
+const DIRECT_HEAD_LEN: usize = data::LEN + unit::LEN;
 
 pub(crate) struct Sender {
     feed: Feed,
@@ -168,21 +170,36 @@ impl Sender {
         !self.feed.is_empty() || !self.egress.is_empty()
     }
 
-    /// Takes a unit that the application hands over, past the source. Nothing happens when it
-    /// cannot be taken now.
-    pub fn push(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> bool {
+    /// Takes a unit that the application hands over, past the source. Over a `stream`, when nothing
+    /// must see it on its way and nothing waits, it leaves from where it lies; else it is copied.
+    pub fn offer(
+        &mut self,
+        cx: &mut Context<'_>,
+        unit: &[u8],
+        stream: Option<(StreamId, &mut dyn StreamWriter)>,
+    ) -> Offered {
+        if let Some((stream, writer)) = stream
+            && let Some(head) = self.head_of_direct(unit.len())
+            && writer.write_split(cx.now, stream, &head, unit)
+        {
+            self.epochs.note_fed();
+            self.account.note_sent(unit.len());
+            return Offered::Sent;
+        }
         let is_alone = !self.has_backlog();
-        let is_taken = self.feed.push(cx, *self.epochs.layout(), bytes, is_alone);
-        if is_taken && self.egress.is_empty() {
+        if !self.feed.push(cx, *self.epochs.layout(), unit, is_alone) {
+            return Offered::NotNow;
+        }
+        if self.egress.is_empty() {
             // It goes through the graph at once, so that who asks for packets next finds it there.
             self.feed_epoch(cx);
         }
-        is_taken
+        Offered::Taken
     }
 
     /// What goes before a unit of `len` bytes that leaves from where it lies: when there is nothing
     /// in the graph that must see it, nothing that hashes or paces it, and nothing waits.
-    pub fn head_of_direct(&self, len: usize) -> Option<[u8; DIRECT_HEAD_LEN]> {
+    fn head_of_direct(&self, len: usize) -> Option<[u8; DIRECT_HEAD_LEN]> {
         let epoch = self.epochs.current();
         let is_lean = epoch.runner.modules().next().is_none()
             && !self.account.has_hash()
@@ -198,12 +215,6 @@ impl Sender {
         label.copy_from_slice(&data::Header { label: epoch.label_tx }.emit());
         number.copy_from_slice(&unit::Header::new(Kind::Data, epoch.fed).emit());
         Some(head)
-    }
-
-    /// The unit has left.
-    pub fn handle_direct(&mut self, len: usize) {
-        self.epochs.note_fed();
-        self.account.note_sent(len);
     }
 
     /// Asks the source for everything that is due, feeds what credit and pace allow.

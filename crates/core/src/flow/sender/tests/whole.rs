@@ -6,8 +6,11 @@ use crate::flow::FlowParams;
 use crate::flow::epoch::TxEpoch;
 use crate::flow::sender::{Pace, Sender};
 use crate::flow::tests::{Bench, PARAMS, Say, Scripted, empty_graph, ms, slow_graph, told};
+use crate::ids::StreamId;
 use crate::port::SourcePoll;
 use crate::queues::Queues;
+use crate::transmit::{Offered, StreamWriter};
+use dacapo_base::Time;
 use dacapo_wire::session::Report;
 
 struct Rig {
@@ -40,6 +43,12 @@ impl Rig {
             self.bench.pool.free(it);
         }
         count
+    }
+
+    /// Offers a unit of this length, for a stream where there is one.
+    fn offer(&mut self, len: usize, writer: Option<&mut Writer>) -> Offered {
+        let stream = writer.map(|writer| (StreamId(5), writer as &mut dyn StreamWriter));
+        self.sender.offer(&mut self.bench.cx(), &vec![1; len], stream)
     }
 
     fn told(&mut self) -> Vec<String> {
@@ -156,40 +165,61 @@ fn a_source_that_fails_ends_the_flow_with_its_reason() {
 fn a_unit_that_is_handed_over_goes_through_the_graph_at_once() {
     let mut rig = Rig::unpaced(Scripted::default());
     rig.poll();
-    assert!(rig.sender.push(&mut rig.bench.cx(), &[1; 10]));
+    assert_eq!(rig.offer(10, None), Offered::Taken);
     assert_eq!((rig.sender.waiting(), rig.sender.has_backlog()), (0, true));
-    assert!(rig.sender.push(&mut rig.bench.cx(), &[2; 10]));
+    assert_eq!(rig.offer(10, None), Offered::Taken);
     assert_eq!(rig.sender.waiting(), 1, "it goes behind what is there");
     assert_eq!(rig.poll(), 2);
     rig.sender.stop(rig.bench.now);
-    assert!(!rig.sender.push(&mut rig.bench.cx(), &[3; 10]));
+    assert_eq!(rig.offer(10, None), Offered::NotNow);
+}
+
+/// Takes units for streams, or not.
+#[derive(Default)]
+struct Writer {
+    is_full: bool,
+    /// The heads of what was taken, and the lengths of the units.
+    taken: Vec<(Vec<u8>, usize)>,
+}
+
+impl StreamWriter for Writer {
+    fn write_split(&mut self, _: Time, stream: StreamId, head: &[u8], body: &[u8]) -> bool {
+        assert_eq!(stream, StreamId(5));
+        if !self.is_full {
+            self.taken.push((head.to_vec(), body.len()));
+        }
+        !self.is_full
+    }
 }
 
 #[test]
 fn a_unit_leaves_from_where_it_lies_only_when_nothing_must_see_it_and_nothing_waits() {
     let plain = FlowParams { digest: false, ..PARAMS };
-    let mut rig = Rig::new(Scripted::default(), plain, Pace::Transport);
+    let (mut rig, mut writer) =
+        (Rig::new(Scripted::default(), plain, Pace::Transport), Writer::default());
     rig.sender.set_label_tx(7);
-    assert!(rig.sender.head_of_direct(10).is_none(), "it does not run");
+    assert_eq!(rig.offer(10, Some(&mut writer)), Offered::NotNow, "it does not run");
     rig.sender.start(rig.bench.now);
     rig.poll();
-    let head = rig.sender.head_of_direct(10).expect("nothing is in the way");
-    assert_eq!(head, [0x80, 0, 0, 0, 7, 0, 0, 0, 0]);
-    rig.sender.handle_direct(10);
+    assert_eq!(rig.offer(10, Some(&mut writer)), Offered::Sent, "nothing is in the way");
     assert_eq!((rig.sender.sent(), rig.sender.fed().bytes), (1, 10));
-    assert_eq!(rig.sender.head_of_direct(10).unwrap()[8], 1, "the next number");
-    assert!(rig.sender.head_of_direct(197).is_none(), "longer than a datagram");
-    assert!(rig.sender.head_of_direct(196).is_some());
-    assert!(rig.sender.push(&mut rig.bench.cx(), &[1; 10]));
-    assert!(rig.sender.head_of_direct(10).is_none(), "it would overtake");
-    rig.poll();
+    assert_eq!(rig.offer(196, Some(&mut writer)), Offered::Sent);
+    let head = |number| vec![0x80, 0, 0, 0, 7, 0, 0, 0, number];
+    assert_eq!(writer.taken, [(head(0), 10), (head(1), 196)]);
+    assert_eq!(rig.offer(197, Some(&mut writer)), Offered::NotNow, "longer than a datagram");
+    writer.is_full = true;
+    assert_eq!(rig.offer(10, Some(&mut writer)), Offered::Taken, "the stream is full");
+    writer.is_full = false;
+    assert_eq!(rig.offer(10, Some(&mut writer)), Offered::Taken, "it would overtake");
+    assert_eq!(rig.poll(), 2);
     rig.sender.prepare(rig.bench.now, empty_graph(), 11);
-    assert!(rig.sender.head_of_direct(10).is_none(), "a change goes on");
-    let hashed = Rig::unpaced(Scripted::default());
-    assert!(hashed.sender.head_of_direct(10).is_none(), "the hash must see it");
+    assert_eq!(rig.offer(10, Some(&mut writer)), Offered::Taken, "a change goes on");
+    let mut hashed = Rig::unpaced(Scripted::default());
+    assert_eq!(hashed.offer(10, Some(&mut writer)), Offered::Taken, "the hash must see it");
     let mut paced = Rig::new(Scripted::default(), plain, Pace::Bound(1_000_000));
     paced.sender.start(paced.bench.now);
-    assert!(paced.sender.head_of_direct(10).is_none(), "the pace must see it");
+    assert_eq!(paced.offer(10, Some(&mut writer)), Offered::Taken, "the pace must see it");
+    assert_eq!(writer.taken.len(), 2);
 }
 
 #[test]
