@@ -6,9 +6,9 @@
 
 use crate::exit::Exit;
 use crate::output::{Cell, Ink, Table};
-use dacapo::ModuleFigures;
 use dacapo::engine::Ledger;
 use dacapo::spec::{DirectionCounters, DropReason};
+use dacapo::{FlowAccount, ModuleFigures};
 use serde_json::{Map, Value, json};
 
 /// The ledger of a flow that has ended, and whether both ends saw the same bytes.
@@ -27,6 +27,12 @@ pub struct Account {
 }
 
 impl Account {
+    /// That of a flow at this place.
+    pub fn of(place: usize, flow: FlowAccount) -> Self {
+        let FlowAccount { flow, ledger, same_bytes: hash, modules, .. } = flow;
+        Self { place, flow, ledger, hash, modules }
+    }
+
     /// True when every unit is accounted for and no hash differs.
     pub fn is_right(&self) -> bool {
         self.ledger.closes() && self.ledger.unknown == 0 && self.hash != Some(false)

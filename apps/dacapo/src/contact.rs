@@ -20,8 +20,8 @@ pub fn mtu_changed(with: &str, from: usize, to: usize) -> String {
 }
 
 /// A flow is carried by another transport than was agreed.
-pub fn stood_in(flow: &str, transport: u16, reason: &str) -> String {
-    format!("{flow} goes over {}, because {reason}", name_of(transport))
+pub fn stood_in(flow: &str, transport: &str, reason: &str) -> String {
+    format!("{flow} goes over {transport}, because {reason}")
 }
 
 /// The name of a transport; its number when this host has none of that number.

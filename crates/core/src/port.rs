@@ -115,6 +115,12 @@ pub trait Sink: Send {
         None
     }
 
+    /// Why it does not keep what came, once it does not: it is asked when the flow has ended, and
+    /// the application ends the session with that reason.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+
     /// The flow ended; nothing follows.
     fn finish(&mut self, _now: Time, _ending: &Ending, _ledger: &Ledger) {}
 }

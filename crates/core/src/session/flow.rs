@@ -169,6 +169,7 @@ impl Flow {
             sent: 0,
             waiting: 0,
             ledger: None,
+            failure: None,
             refused: self.refused.clone(),
         };
         match &self.end {

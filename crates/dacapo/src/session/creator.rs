@@ -13,7 +13,7 @@ use crate::host;
 use crate::plan::Plan;
 use crate::uri::Uri;
 use dacapo_base::{Time, failpoint};
-use dacapo_core::{Command, Error};
+use dacapo_core::{Command, Error, SessionProvider, SessionSpec};
 use dacapo_sys::clock;
 use std::collections::VecDeque;
 use std::fmt;
@@ -47,31 +47,53 @@ struct Inner {
     endpoint: Endpoint,
     name: Arc<str>,
     join_queue: JoinQueue,
-    shards: Shards,
+    /// Where else it is served; nowhere when its access modules come from the program.
+    shards: Option<Shards>,
 }
 
 impl Creator {
     pub(super) fn new(endpoint: &Endpoint, plan: &Plan) -> Result<Self, Error> {
-        let mut state = endpoint.0.first.shared.lock();
-        if state.serving.contains_key(plan.name()) {
-            let text = format!("this endpoint serves \"{}\"; give it another name", plan.name());
-            return Err(misuse(text));
-        }
         let join_queue = JoinQueue::default();
         let publisher = join_queue.publisher(plan, &join_queue);
         let shards = Shards::new(plan, &join_queue);
-        state.core().publish(plan.spec(), publisher)?;
+        Self::publish(endpoint, plan.spec(), publisher, join_queue, Some(shards))
+    }
+
+    /// That of a session whose access modules come from the program.
+    pub(super) fn of_provider(
+        endpoint: &Endpoint,
+        spec: SessionSpec,
+        provider: Box<dyn SessionProvider>,
+    ) -> Result<Self, Error> {
+        let catalogue = (**endpoint.0.first.shared.lock().host.catalogue()).clone();
+        let join_queue = JoinQueue::default();
+        let provider = join_queue.accepting(provider, catalogue, &join_queue);
+        Self::publish(endpoint, spec, provider, join_queue, None)
+    }
+
+    fn publish(
+        endpoint: &Endpoint,
+        spec: SessionSpec,
+        provider: Box<dyn SessionProvider>,
+        join_queue: JoinQueue,
+        shards: Option<Shards>,
+    ) -> Result<Self, Error> {
+        let mut state = endpoint.0.first.shared.lock();
+        let (name, title) = (spec.name.clone(), spec.title.clone());
+        if state.serving.contains_key(&name) {
+            return Err(misuse(format!("this endpoint serves \"{name}\"; give it another name")));
+        }
+        state.core().publish(spec, provider)?;
         failpoint!("endpoint.publish");
-        let title = plan.title().to_owned();
         let serving = Serving {
             title,
             join_queue: join_queue.clone(),
             backlog: VecDeque::new(),
             origin: None,
         };
-        state.serving.insert(plan.name().to_owned(), serving);
+        state.serving.insert(name.clone(), serving);
         drop(state);
-        let (endpoint, name) = (endpoint.clone(), plan.name().into());
+        let (endpoint, name) = (endpoint.clone(), name.into());
         Ok(Self(Arc::new(Inner { endpoint, name, join_queue, shards })))
     }
 
@@ -98,13 +120,12 @@ impl Creator {
     pub fn listen(&self, address: &str) -> Result<(), Error> {
         let address = host::resolve(address)?;
         let shared = &self.0.endpoint.0.first.shared;
-        let mut state = shared.lock();
+        let state = shared.lock();
         if address.port() != 0 && state.host.listening().contains(&address) {
             return Ok(());
         }
-        state.host.listen(&[address])?;
-        shared.act(&mut state);
-        Ok(())
+        drop(state);
+        self.0.endpoint.listen(&[address])
     }
 
     /// What others connect to: at the first address that the endpoint listens on; `None` before
@@ -170,9 +191,7 @@ impl Creator {
     /// Says where those are served best who join next.
     fn spread(&self) {
         let Inner { endpoint, join_queue, shards, .. } = &*self.0;
-        if !shards.may_be() {
-            return;
-        }
+        let Some(shards) = shards.as_ref().filter(|shards| shards.may_be()) else { return };
         let Handle { first, further, .. } = &*endpoint.0;
         // Where none can be had they are served here.
         let worker = further.spare(first);
@@ -189,7 +208,7 @@ impl fmt::Debug for Creator {
 impl Drop for Inner {
     fn drop(&mut self) {
         stop_serving(&self.endpoint.0.first.shared, &self.name);
-        self.shards.close();
+        self.shards.iter().for_each(Shards::close);
     }
 }
 

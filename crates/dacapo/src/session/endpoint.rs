@@ -9,10 +9,10 @@
 use super::builder::Builder;
 use super::creator::Creator;
 use super::driver::{Counters, Guard, Shared};
-use super::entry::Phase;
+use super::entry::{self, Phase};
 use super::handle::Session;
 use super::ids;
-use super::join::{Join, Media};
+use super::join::Join;
 use super::misuse;
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
@@ -20,13 +20,16 @@ use super::watch::Notice;
 use super::worker::{Worker, Workers};
 use crate::host::{self, Host};
 use crate::place::at_port;
-use crate::plan::{Assumptions, Plan, attribute_forms};
+use crate::plan::{Assumptions, Plan};
 use crate::uri::Uri;
 use dacapo_base::Time;
-use dacapo_core::{Code, DialParams, Error, Fault, JoinParams, PeerId, SessionId};
+use dacapo_core::{
+    Code, DialParams, Error, Fault, PeerId, Port, SessionId, SessionProvider, SessionSpec,
+};
 use dacapo_qos::Attributes;
 use dacapo_security::Fingerprint;
 use dacapo_transport::StatsByKind;
+use dacapo_wire::session::FlowOffer;
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
@@ -130,6 +133,32 @@ impl Endpoint {
         Creator::new(self, plan)
     }
 
+    /// Serves a session whose access modules come from the program. All who join are served by the
+    /// first of the endpoint's reactors.
+    ///
+    /// # Errors
+    /// As [`Endpoint::serve`].
+    pub fn serve_by(
+        &self,
+        spec: SessionSpec,
+        provider: Box<dyn SessionProvider>,
+    ) -> Result<Creator, Error> {
+        Creator::of_provider(self, spec, provider)
+    }
+
+    /// Lets others join what is served here at these addresses: at the same port of each, for flows
+    /// in streams too. Port 0 lets the system choose. It can be called again.
+    ///
+    /// # Errors
+    /// [`Code::System`] when the system does not let us, for example because the port is in use.
+    pub fn listen(&self, addrs: &[SocketAddr]) -> Result<(), Error> {
+        let shared = &self.0.first.shared;
+        let mut state = shared.lock();
+        state.host.listen(addrs)?;
+        shared.act(&mut state);
+        Ok(())
+    }
+
     /// Joins a session: `dacapo://HOST[:PORT]/NAME`. It is set up when this returns, and its flows
     /// run from [`Session::activate`] on. A connection to that host that is there is used.
     ///
@@ -217,6 +246,75 @@ impl Endpoint {
         self.0.first.shared.lock().host.fingerprint()
     }
 
+    /// Answers the offer of a session that was joined so that the program decides
+    /// ([`Join::decide`]): a source or a sink for each flow, in their order; without one it is
+    /// declined.
+    ///
+    /// # Errors
+    /// Misuse when there is no such session, or nothing was offered; a port that does not fit its
+    /// flow.
+    pub fn answer(
+        &mut self,
+        session: ids::SessionId,
+        ports: Vec<Option<Port>>,
+    ) -> Result<(), Error> {
+        let worker = self.worker_of(session)?;
+        let mut state = worker.shared.lock();
+        state.open_entry(session.id)?;
+        let now = state.now();
+        state.core().answer(now, session.id, ports)?;
+        worker.shared.act(&mut state);
+        Ok(())
+    }
+
+    /// Asks the source of a flow again, which had nothing.
+    ///
+    /// # Errors
+    /// Misuse when there is no such session.
+    pub fn wake(&self, flow: ids::FlowId) -> Result<(), Error> {
+        let worker = self.worker_of(flow.session)?;
+        let mut state = worker.shared.lock();
+        state.wake(flow.session.id, flow.flow);
+        worker.shared.act(&mut state);
+        Ok(())
+    }
+
+    /// The handle of a session that was joined by a command: once, for whoever asks first; without
+    /// it the session is there until the endpoint is gone.
+    #[must_use]
+    pub fn session(&self, session: ids::SessionId) -> Option<Session> {
+        let worker = self.worker_of(session).ok()?;
+        let mut state = worker.shared.lock();
+        let entry = state.sessions.get_mut(&session.id);
+        let entry = entry.filter(|entry| entry.handle == entry::Handle::Free)?;
+        entry.handle = entry::Handle::Out;
+        let name = entry.name.clone();
+        drop(state);
+        Some(Session::new(self, worker, session.id, &name))
+    }
+
+    /// The flows of a session, as they were offered; nothing when it is over.
+    #[must_use]
+    pub fn offers(&self, session: ids::SessionId) -> Vec<FlowOffer> {
+        let Ok(worker) = self.worker_of(session) else { return Vec::new() };
+        let all = worker.shared.lock().core().status(session.id);
+        all.into_iter().map(|flow| flow.offer).collect()
+    }
+
+    /// The other end of a session, as long as there is a connection to it.
+    #[must_use]
+    pub fn peer_of(&self, session: ids::SessionId) -> Option<ids::PeerId> {
+        let worker = self.worker_of(session).ok()?;
+        let state = worker.shared.lock();
+        let peer = state.sessions.get(&session.id)?.peer;
+        state.peers.is_open(peer).then(|| state.watch.peer(peer))
+    }
+
+    fn worker_of(&self, session: ids::SessionId) -> Result<Arc<Worker>, Error> {
+        let worker = self.workers().into_iter().nth(session.worker);
+        worker.ok_or_else(|| misuse("this endpoint has no such session"))
+    }
+
     /// The address of a peer's control connection, while there is one.
     #[must_use]
     pub fn peer_address(&self, peer: ids::PeerId) -> Option<SocketAddr> {
@@ -293,11 +391,7 @@ fn join(
     name: &str,
     (how, follows): (&Join, bool),
 ) -> Result<SessionId, Refused> {
-    let wishes = JoinParams { attributes: attribute_forms(&how.asks), live: how.is_live, follows };
-    let id = state.join(peer, name, wishes)?;
-    if let Some(entry) = state.sessions.get_mut(&id) {
-        entry.media = how.media.clone().map(|wanted| Box::new(Media::new(wanted)));
-    }
+    let id = state.join(peer, name, (how, follows))?;
     shared.act(&mut state);
     let joined = Wanted::Joined(id);
     let (mut state, outcome) = shared.wait(state, Time::NEVER, Wait::default(), &joined);

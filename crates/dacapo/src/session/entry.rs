@@ -38,6 +38,17 @@ pub(super) enum Phase {
     Over(Option<Error>),
 }
 
+/// Who has the handle of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handle {
+    /// Nobody yet: it was joined by a command.
+    Free,
+    /// The application.
+    Out,
+    /// Nobody any more: it goes when it is over.
+    Gone,
+}
+
 /// A session of this endpoint.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -51,6 +62,7 @@ pub(super) struct Entry {
     pub was_active: bool,
     /// The peer gives signs of life.
     pub has_contact: bool,
+    pub handle: Handle,
     /// The application has closed it: calls are wrong from then on.
     pub is_closed: bool,
     /// The port of the peer's host at which it is served instead.
@@ -58,6 +70,8 @@ pub(super) struct Entry {
     pub flows: Vec<Flow>,
     /// What becomes of its media at this end; without it they are declined.
     pub media: Option<Box<Media>>,
+    /// The program answers the offer.
+    pub decides: bool,
     /// What calls wait for that ask the peer something.
     pub asked: Option<Box<Asked>>,
     /// What has happened, once somebody wants to know.
@@ -76,10 +90,12 @@ impl Entry {
             phase: Phase::Joining,
             was_active: false,
             has_contact: true,
+            handle: Handle::Out,
             is_closed: false,
             redirect: None,
             flows: Vec::new(),
             media: None,
+            decides: false,
             asked: None,
             events: None,
         }
@@ -240,6 +256,9 @@ impl Entry {
         let asked = self.asked.as_mut();
         let known = match awaited {
             Awaited::Done(outcome) => Some(outcome.clone()),
+            Awaited::Joined => {
+                (self.phase != Phase::Joining && !self.is_over()).then_some(Ok(Outcome::Done))
+            }
             Awaited::Runs(runs) => {
                 let wanted = if *runs { Phase::Active } else { Phase::Ready };
                 (self.phase == wanted).then_some(Ok(Outcome::Done))
@@ -266,6 +285,9 @@ impl Entry {
         // Nothing else comes after the end.
         known.or_else(|| match (&self.phase, awaited) {
             (_, Awaited::Drained(_) | Awaited::End) => None,
+            (Phase::Over(None), Awaited::Joined) => {
+                Some(Err(Error::new(Code::Closed, "the session ended while it was set up")))
+            }
             (Phase::Over(error), _) => {
                 let ended = || misuse("the session ended before that");
                 Some(Err(error.clone().unwrap_or_else(ended)))

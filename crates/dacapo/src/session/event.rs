@@ -19,6 +19,7 @@ use dacapo_base::Time;
 use dacapo_core::Error;
 use dacapo_sys::clock;
 use dacapo_wire::hub::SessionEntry;
+use dacapo_wire::session::FlowOffer;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -27,6 +28,14 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
+    /// What is offered to who joins and decides itself ([`Join::decide`](super::Join::decide)):
+    /// [`Endpoint::answer`](super::Endpoint::answer) is waited for.
+    Offered {
+        /// What people see of the session.
+        title: String,
+        /// Its flows.
+        flows: Vec<FlowOffer>,
+    },
     /// Its flows run.
     Active,
     /// Its flows pause.
@@ -92,6 +101,11 @@ pub enum Event {
         /// Why.
         error: Error,
     },
+    /// Somebody wished to join a session that is served here, and does not. Of no session.
+    Refused {
+        /// Why.
+        error: Error,
+    },
     /// A command of [`Endpoint::command`](super::Endpoint::command) is done, or cannot be. Of the
     /// session that the command was for, if any.
     Done {
@@ -133,7 +147,8 @@ impl Event {
             Self::FlowEnded { account } => (6, &account.flow),
             Self::Ended { .. } => (7, ""),
             Self::Done { .. } => (8, ""),
-            Self::PeerLost { .. } => (9, ""),
+            Self::PeerLost { .. } | Self::Refused { .. } => (9, ""),
+            Self::Offered { .. } => (10, ""),
         }
     }
 

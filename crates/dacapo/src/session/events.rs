@@ -8,7 +8,7 @@
 //! bytes.
 
 use super::account::{Account, Final, ModuleFigures};
-use super::entry::{Entry, Phase};
+use super::entry::{Entry, Handle, Phase};
 use super::event::Event;
 use super::flow::{Flow, FlowInfo};
 use super::state::{Serving, State};
@@ -17,8 +17,9 @@ use crate::access::raw::{RawReceiver, RawSender};
 use crate::plan::RawEnd;
 use dacapo_base::failpoint;
 use dacapo_core::table::Role;
-use dacapo_core::{Code, CoreEvent, Error, Port, SessionId};
+use dacapo_core::{Code, Command, CoreEvent, Error, Port, SessionId};
 use dacapo_lift::Catalogue;
+use dacapo_sys::clock;
 use dacapo_wire::medium::Medium;
 use dacapo_wire::session::FlowOffer;
 use std::sync::Arc;
@@ -104,6 +105,13 @@ impl State {
                 if let Some(entry) = self.sessions.get_mut(&session) {
                     entry.tell_account(flow);
                 }
+                // The session ends before the peer takes for kept what a sink does not keep.
+                let status = self.core().status(session).into_iter().nth(flow);
+                return status.and_then(|it| it.failure).is_some_and(|failure| {
+                    let why = Error::new(Code::AccessFailed, failure);
+                    let end = Command::CloseBecause(session, why);
+                    self.core().handle_command(clock::now(), end).is_ok()
+                });
             }
             CoreEvent::FlowFailed { session, flow, error } => {
                 if let Some(flow) = self.flow(session, flow) {
@@ -204,9 +212,14 @@ impl State {
     /// Answers an offer: ends for flows of bytes, access modules for media where they are wanted.
     fn answer(&mut self, id: SessionId, title: String, offers: &[FlowOffer]) {
         let now = self.now();
-        let Some(entry) = self.sessions.get_mut(&id) else { return };
-        entry.title = title;
         let catalogue = Arc::clone(self.host.catalogue());
+        let Some(entry) = self.sessions.get_mut(&id) else { return };
+        entry.title.clone_from(&title);
+        if entry.decides {
+            let infos = offers.iter().map(|it| FlowInfo::of(it, Role::Participant, &catalogue));
+            entry.flows = infos.map(|info| Flow::new(info, None)).collect();
+            return entry.tell(|| Event::Offered { title, flows: offers.to_vec() });
+        }
         let answered = entry
             .open_ends(offers, &catalogue)
             .map_err(|text| Error::new(Code::AccessFailed, text));
@@ -225,8 +238,12 @@ impl State {
 
     /// A session is set up. One that nobody waits for is let go.
     fn follow_ready(&mut self, id: SessionId) -> bool {
+        let status = self.core().status(id);
         let Some(entry) = self.sessions.get_mut(&id) else { return false };
         entry.phase = Phase::Ready;
+        for (flow, its) in entry.flows.iter_mut().zip(status) {
+            flow.info.refused = its.refused;
+        }
         if entry.role == Role::Participant {
             return false;
         }
@@ -246,21 +263,29 @@ impl State {
     }
 
     fn follow_end(&mut self, id: SessionId, error: Option<Error>) {
-        let Some(entry) = self.sessions.get_mut(&id) else { return };
+        let is_watched = self.driver.background.notice.is_watched();
+        let Some(entry) = self.sessions.get_mut(&id) else {
+            return self.watch.refused(error.filter(|_| is_watched));
+        };
         failpoint!("endpoint.ended");
         if entry.is_over() {
             return;
         }
         // Nobody has been told of who never was a participant.
         let unknown = entry.role == Role::Creator && entry.phase == Phase::Joining;
+        let refused = error.clone().filter(|_| is_watched);
+        let is_gone = entry.handle == Handle::Gone;
         entry.tell(|| Event::Ended { error: error.clone() });
         entry.phase = Phase::Over(error);
         let had_others = entry.flows.iter_mut().map(Flow::let_go).fold(false, |any, it| any | it);
         let name = had_others.then(|| entry.name.clone());
         let flows = 0..entry.flows.len();
         flows.for_each(|flow| self.fail_messages(id, flow));
-        if unknown {
+        if unknown || is_gone {
             self.sessions.remove(&id);
+        }
+        if unknown {
+            self.watch.refused(refused);
         }
         if let Some(name) = name {
             self.wake_finished(&name);

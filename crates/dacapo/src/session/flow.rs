@@ -41,6 +41,8 @@ pub struct FlowInfo {
     pub is_held_up: bool,
     /// Calls can use it; not so what carries pictures or sound, or was refused.
     pub is_usable: bool,
+    /// Why it does not run for this participant, from when the session is set up.
+    pub refused: Option<Error>,
 }
 
 impl FlowInfo {
@@ -71,6 +73,7 @@ impl FlowInfo {
             unit_len_max: offer.unit_len_max as usize,
             bound_bps: offer.bound_bps,
             is_usable: true,
+            refused: None,
         }
     }
 }

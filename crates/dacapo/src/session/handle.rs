@@ -3,7 +3,7 @@
 use super::account::{Account, Measured, ModuleFigures};
 use super::driver::{Guard, Shared};
 use super::endpoint::Endpoint;
-use super::entry::{Entry, Phase};
+use super::entry::{Entry, Handle, Phase};
 use super::flow::FlowInfo;
 use super::ids;
 use super::misuse;
@@ -328,7 +328,13 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // One that is closed is refused, and that is all there is to do.
         let _ = self.close(clock::now() + DROP_MAX, Wait::Block);
-        self.worker.shared.lock().sessions.remove(&self.id);
+        let mut state = self.worker.shared.lock();
+        if let Some(entry) = state.sessions.get_mut(&self.id) {
+            entry.handle = Handle::Gone;
+            if entry.is_over() {
+                state.sessions.remove(&self.id);
+            }
+        }
     }
 }
 

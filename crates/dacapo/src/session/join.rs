@@ -13,9 +13,10 @@ use super::handle::Session;
 use super::wanted;
 use crate::access::Snapshot;
 use crate::access::sinks::{Sinks, Wanted};
+use crate::plan::attribute_forms;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
-use dacapo_core::{Error, Port};
+use dacapo_core::{Error, JoinParams, Port};
 use dacapo_lift::Catalogue;
 use dacapo_qos::Attributes;
 use dacapo_sys::clock;
@@ -36,12 +37,21 @@ use std::time::Duration;
 /// println!("{}", session.close()?);
 /// # Ok::<(), dacapo::Error>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Join {
     pub(super) asks: Attributes,
     pub(super) is_live: bool,
-    pub(super) media: Option<Wanted>,
+    pub(super) media: Option<Taken>,
     pub(super) wait: Option<Duration>,
+}
+
+/// What becomes of what is offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// This, of its media.
+    Media(Wanted),
+    /// What the program says when it has seen the offer.
+    Decided,
 }
 
 impl Join {
@@ -92,7 +102,29 @@ impl Join {
     /// What becomes of pictures and sound.
     #[must_use]
     pub fn media(self, wanted: Wanted) -> Self {
-        Self { media: Some(wanted), ..self }
+        Self { media: Some(Taken::Media(wanted)), ..self }
+    }
+
+    /// The program says itself what becomes of each flow, bytes and media, when it has seen what is
+    /// offered: [`Event::Offered`](super::Event::Offered), then
+    /// [`Endpoint::answer`](super::Endpoint::answer).
+    #[must_use]
+    pub fn decide(self) -> Self {
+        Self { media: Some(Taken::Decided), ..self }
+    }
+
+    /// What is asked of the peer; `follows`: also to learn where else the session is.
+    pub(super) fn params(&self, follows: bool) -> JoinParams {
+        JoinParams { attributes: attribute_forms(&self.asks), live: self.is_live, follows }
+    }
+
+    /// What becomes of the media at this end, and whether the program says so.
+    pub(super) fn taken(&self) -> (Option<Box<Media>>, bool) {
+        match &self.media {
+            Some(Taken::Media(wanted)) => (Some(Box::new(Media::new(wanted.clone()))), false),
+            Some(Taken::Decided) => (None, true),
+            None => (None, false),
+        }
     }
 }
 
@@ -105,7 +137,7 @@ pub(super) struct Media {
 }
 
 impl Media {
-    pub fn new(wanted: Wanted) -> Self {
+    fn new(wanted: Wanted) -> Self {
         Self { wanted, progress: Vec::new(), notes: Vec::new() }
     }
 

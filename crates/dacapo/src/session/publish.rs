@@ -79,15 +79,18 @@ impl JoinQueue {
                 joined.ends.push((name.to_owned(), end));
             }
         });
-        let publisher = plan.publisher_with(1.0, on_raw);
-        let (join_queue, main) = (self.clone(), main.clone());
-        Box::new(Acceptor {
-            plan: publisher,
-            catalogue: plan.catalogue(),
-            join_queue,
-            main,
-            shared: Vec::new(),
-        })
+        self.accepting(plan.publisher_with(1.0, on_raw), plan.catalogue(), main)
+    }
+
+    /// A provider with a list of who comes, who come in by this queue and wait at `main`.
+    pub fn accepting(
+        &self,
+        provider: Box<dyn SessionProvider>,
+        catalogue: Catalogue,
+        main: &Self,
+    ) -> Box<dyn SessionProvider> {
+        let (join_queue, main, shared) = (self.clone(), main.clone(), Vec::new());
+        Box::new(Acceptor { provider, catalogue, join_queue, main, shared })
     }
 
     /// Those who have joined since the last call and have got all of their flows, in order.
@@ -136,9 +139,9 @@ fn lives(end: &RawEnd) -> bool {
     }
 }
 
-/// The publisher of a plan, with a list of who comes.
+/// A provider with a list of who comes.
 struct Acceptor {
-    plan: Box<dyn SessionProvider>,
+    provider: Box<dyn SessionProvider>,
     catalogue: Catalogue,
     join_queue: JoinQueue,
     /// Where sessions wait to be accepted.
@@ -161,7 +164,7 @@ impl SessionProvider for Acceptor {
             let text = format!("sessions that \"{}\" has not accepted; try again", joining.name);
             return Err(Error::new(Code::TooMany, text));
         }
-        let flows = self.plan.offer(joining, flows)?;
+        let flows = self.provider.offer(joining, flows)?;
         let joined = Joined { remote: joining.remote, ends: Vec::new(), closed: flows.len() };
         self.join_queue.lock().joined.push(joined);
         failpoint!("endpoint.joining");
@@ -169,7 +172,7 @@ impl SessionProvider for Acceptor {
     }
 
     fn open(&mut self, flow: &FlowOffer, joining: &JoinRequest) -> Result<Port, String> {
-        let port = self.plan.open(flow, joining)?;
+        let port = self.provider.open(flow, joining)?;
         let mut waiting = self.join_queue.lock();
         let Some(joined) = waiting.joined.last_mut() else { return Ok(port) };
         joined.has_got_one();

@@ -9,6 +9,7 @@
 use super::driver::Driver;
 use super::entry::Entry;
 use super::flow::{End, Flow};
+use super::join::Join;
 use super::misuse;
 use super::peers::Peers;
 use super::publish::JoinQueue;
@@ -18,9 +19,7 @@ use super::watch::Watch;
 use crate::host::Host;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
-use dacapo_core::{
-    Code, Command, Core, DialParams, Done, Error, JoinParams, Offered, PeerId, SessionId,
-};
+use dacapo_core::{Code, Command, Core, DialParams, Done, Error, Offered, PeerId, SessionId};
 use dacapo_sys::clock;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -185,18 +184,19 @@ impl State {
         &mut self,
         peer: PeerId,
         name: &str,
-        wishes: JoinParams,
+        (how, follows): (&Join, bool),
     ) -> Result<SessionId, Error> {
-        let now = self.now();
+        let (now, params) = (self.now(), how.params(follows));
         let id = self
             .core()
-            .handle_command(now, Command::Join { peer, name: name.into(), params: wishes })
+            .handle_command(now, Command::Join { peer, name: name.into(), params })
             .and_then(Done::session)?;
         let unknown = || Error::new(Code::Internal, "a peer without an address");
         let remote = self.core().peer_address(peer).ok_or_else(unknown)?;
         self.newest = self.newest.max(Some(id));
         let mut entry = Entry::new(name, Role::Participant, peer, remote);
         entry.keep_events(self.driver.background.notice.is_watched());
+        (entry.media, entry.decides) = how.taken();
         self.sessions.insert(id, entry);
         Ok(id)
     }

@@ -20,10 +20,11 @@ use super::deadline::Deadline;
 use super::driver::Guard;
 use super::endpoint::Endpoint;
 use super::ends::UnitView;
-use super::entry::Phase;
+use super::entry::{Handle, Phase};
 use super::event::{Event, Outcome};
 use super::flow::{Direction, End, Flow};
 use super::ids::{FlowId, PeerId, SessionId, Ticket};
+use super::join::Join;
 use super::misuse;
 use super::state::has_something;
 use super::waiting::Waiting;
@@ -56,6 +57,16 @@ pub enum Command {
     List(PeerId),
     /// Says goodbye to a peer, and ends every session with it.
     Disconnect(PeerId),
+    /// Joins a session of a peer. [`Outcome::Done`] of the session follows when it is set up, and
+    /// [`Endpoint::session`] gives its handle from now on; or why it is not.
+    Join {
+        /// Who serves it.
+        peer: PeerId,
+        /// Its name there.
+        name: String,
+        /// How. Its [`wait`](Join::wait) is that of [`Command::Connect`].
+        how: Join,
+    },
     /// Lets the flows run, as [`Session::activate`](super::Session::activate).
     Activate(SessionId),
     /// Lets the flows pause, as [`Session::deactivate`](super::Session::deactivate).
@@ -70,6 +81,8 @@ pub enum Command {
     GiveUp(SessionId, Duration),
     /// Closes the session, as [`Session::close`](super::Session::close).
     Close(SessionId),
+    /// Ends the session at once and tells the peer why; what is on its way is booked as unknown.
+    Abort(SessionId, Error),
 }
 
 impl Command {
@@ -80,9 +93,10 @@ impl Command {
             | Self::Deactivate(id)
             | Self::Media(id, _)
             | Self::GiveUp(id, _)
-            | Self::Close(id) => Some(*id),
+            | Self::Close(id)
+            | Self::Abort(id, _) => Some(*id),
             Self::Finish(flow) | Self::Change(flow, _) => Some(flow.session),
-            Self::Connect { .. } | Self::List(_) | Self::Disconnect(_) => None,
+            Self::Connect { .. } | Self::List(_) | Self::Join { .. } | Self::Disconnect(_) => None,
         }
     }
 }
@@ -212,7 +226,9 @@ impl Endpoint {
             (Command::Connect { to, .. }, _) => {
                 return self.0.further.place(&self.0.first, *to);
             }
-            (Command::List(peer) | Command::Disconnect(peer), _) => peer.worker,
+            (Command::List(peer) | Command::Disconnect(peer) | Command::Join { peer, .. }, _) => {
+                peer.worker
+            }
             _ => 0,
         };
         let unknown = || misuse("this endpoint has no such session or peer");
@@ -313,9 +329,11 @@ fn begin(state: &mut Guard<'_>, id: core::SessionId, command: Command) -> Result
             }
             Ok(Awaited::Drained(Time::ZERO))
         }
-        Command::Connect { .. } | Command::List(_) | Command::Disconnect(_) => {
-            Err(misuse("this is no command to a session"))
+        Command::Abort(_, why) => {
+            let abort = core::Command::CloseBecause(id, why);
+            state.core().handle_command(now, abort).map(|_| done(()))
         }
+        _ => Err(misuse("this is no command to a session")),
     }
 }
 
@@ -334,6 +352,13 @@ fn begin_with_peer(state: &mut Guard<'_>, ticket: Ticket, command: Command) -> R
         Command::List(peer) => {
             state.core().handle_command(now, core::Command::List(peer.id))?;
             state.watch.await_peer(ticket, peer.id, OfPeer::Lists);
+        }
+        Command::Join { peer, name, how } => {
+            let id = state.join(peer.id, &name, (&how, false))?;
+            if let Some(entry) = state.sessions.get_mut(&id) {
+                entry.handle = Handle::Free;
+            }
+            state.watch.await_it(ticket, id, Awaited::Joined);
         }
         Command::Disconnect(peer) => {
             state.core().handle_command(now, core::Command::Disconnect(peer.id))?;

@@ -4,7 +4,7 @@
 //! ```text
 //!   command -> Ticket, open -> … a round finds what was awaited -> Event::Done -> poll_event
 //!              at most 1,024                                                      -> closed
-//!   a peer is gone -> Event::PeerLost, the newest 256
+//!   a peer is gone, somebody is refused -> Event::PeerLost, Event::Refused, the newest 256
 //!   round   -> an event, a unit, room that was asked for, a guest? -> Notice, readable
 //! ```
 //!
@@ -29,8 +29,8 @@ use std::time::Duration;
 /// The most tickets that are open.
 pub const TICKETS_MAX: usize = 1_024;
 
-/// The most events of peers that wait; the oldest is dropped first.
-const OF_PEERS_MAX: usize = 256;
+/// The most events of no session that wait; the oldest is dropped first.
+const TOLD_MAX: usize = 256;
 
 /// A session that is closed waits so long for what was sent to be accounted for.
 pub(super) const DRAIN_MAX: Duration = Duration::from_secs(10);
@@ -114,6 +114,8 @@ impl Notice {
 pub(super) enum Awaited {
     /// Nothing: this came of it.
     Done(Result<Outcome, Error>),
+    /// It is set up.
+    Joined,
     /// Its flows run (`true`), or pause.
     Runs(bool),
     /// An answer of the peer, by the number of the request.
@@ -184,6 +186,9 @@ impl Watch {
                 None => Some(Err(misuse("the session is gone"))),
             };
             let Some(outcome) = outcome else { return true };
+            if matches!(awaited, Awaited::Joined) && outcome.is_err() {
+                sessions.remove(id);
+            }
             done.push_back((Some(*id), Event::Done { ticket: *ticket, outcome }));
             false
         });
@@ -219,13 +224,22 @@ impl Watch {
         while let Some(ticket) = self.take(|its, _| its == id) {
             self.settled(ticket, Err(error.clone()));
         }
-        if !was_open {
-            return;
+        if was_open {
+            self.tell(Event::PeerLost { peer: self.peer(id), error: error.clone() });
         }
-        if self.told.len() == OF_PEERS_MAX {
+    }
+
+    /// Somebody did not get into a session that is served here, for this reason if any.
+    pub fn refused(&mut self, error: Option<Error>) {
+        error.into_iter().for_each(|error| self.tell(Event::Refused { error }));
+    }
+
+    /// Something of no session has happened.
+    fn tell(&mut self, event: Event) {
+        if self.told.len() == TOLD_MAX {
             self.told.pop_front();
         }
-        self.told.push_back(Event::PeerLost { peer: self.peer(id), error: error.clone() });
+        self.told.push_back(event);
     }
 
     /// The first command to a peer that waits for this.
@@ -234,7 +248,8 @@ impl Watch {
         Some(self.of_peers.remove(at).0)
     }
 
-    fn peer(&self, id: PeerId) -> ids::PeerId {
+    /// A peer of the worker, by its number at the endpoint.
+    pub fn peer(&self, id: PeerId) -> ids::PeerId {
         ids::PeerId { worker: self.place, id }
     }
 
@@ -243,7 +258,7 @@ impl Watch {
         self.done.pop_front()
     }
 
-    /// The next thing that is told of a peer.
+    /// The next thing that is told of no session.
     pub fn pop_told(&mut self) -> Option<Event> {
         self.told.pop_front()
     }

@@ -178,6 +178,10 @@ impl Sink for FileSink {
         }
     }
 
+    fn failure(&self) -> Option<String> {
+        self.progress.error()
+    }
+
     fn finish(&mut self, _now: Time, ending: &Ending, _ledger: &Ledger) {
         self.finish_all();
         match ending {

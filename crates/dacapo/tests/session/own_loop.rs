@@ -2,11 +2,14 @@
 //! and units without waiting.
 
 use crate::world::{TWO_WAY, active_pair, endpoint, pair, serve, unit, uri, watched};
+use dacapo::engine::{self, Ending, JoinRequest, Ledger, Port, SessionProvider, Sink, Taken};
+use dacapo::offer::FlowOffer;
+use dacapo::plan::{Assumptions, Plan};
 use dacapo::{
-    Change, Code, Command, Deadline, Endpoint, Event, FlowId, MediaCommand, Outcome, SessionId,
-    Ticket,
+    Change, Code, Command, Deadline, Endpoint, Event, FlowId, Join, MediaCommand, Outcome,
+    SessionId, Ticket,
 };
-use dacapo_base::Random;
+use dacapo_base::{Random, Time};
 use dacapo_sys::poll::{Interest, Poller};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,16 +26,31 @@ fn is_readable(endpoint: &Endpoint, most: Duration) -> bool {
 const SOON: Duration = Duration::from_millis(30);
 const LONG: Duration = Duration::from_secs(60);
 
-/// Turns until a command is done, and takes every event meanwhile.
-fn done(endpoint: &mut Endpoint, ticket: Ticket) -> Result<Outcome, dacapo::Error> {
+/// Turns until such an event of such a session comes, and takes every event before it.
+fn event_of(
+    endpoint: &mut Endpoint,
+    mut is_it: impl FnMut(Option<SessionId>, &Event) -> bool,
+) -> Event {
     loop {
         assert!(endpoint.turn(Deadline::after(LONG)).unwrap().is_ready, "nothing comes");
-        while let Some((_, event)) = endpoint.poll_event() {
-            match event {
-                Event::Done { ticket: its, outcome } if its == ticket => return outcome,
-                _ => {}
+        while let Some((session, event)) = endpoint.poll_event() {
+            if is_it(session, &event) {
+                return event;
             }
         }
+    }
+}
+
+fn event(endpoint: &mut Endpoint, is_it: impl Fn(&Event) -> bool) -> Event {
+    event_of(endpoint, |_, event| is_it(event))
+}
+
+/// Turns until a command is done, and takes every event meanwhile.
+fn done(endpoint: &mut Endpoint, ticket: Ticket) -> Result<Outcome, dacapo::Error> {
+    let is_it = |event: &Event| matches!(event, Event::Done { ticket: its, .. } if *its == ticket);
+    match event(endpoint, is_it) {
+        Event::Done { outcome, .. } => outcome,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -152,16 +170,107 @@ fn a_host_is_connected_to_listed_and_left_by_commands_alone() {
         assert_eq!(here.command(Command::List(peer)).unwrap_err().code, Code::NoSuchThing);
         let peer = connected(&mut here);
         drop(host);
-        loop {
-            assert!(here.turn(Deadline::after(LONG)).unwrap().is_ready, "nothing comes");
-            match here.poll_event() {
-                Some((None, Event::PeerLost { peer: lost, .. })) if lost == peer => break,
-                _ => {}
-            }
-        }
+        event(&mut here, |event| matches!(event, Event::PeerLost { peer: it, .. } if *it == peer));
         let connect = here.command(connect.clone()).unwrap();
         assert_eq!(done(&mut here, connect).unwrap_err().code, Code::NotListening);
         assert_eq!(here.open_tickets(), 0);
+    });
+}
+
+/// A sink that says how many units it has seen.
+struct Counts(std::sync::mpsc::Sender<u64>, u64);
+
+impl Sink for Counts {
+    fn handle_unit(&mut self, _now: Time, _unit: &engine::UnitView<'_>) -> Taken {
+        self.1 += 1;
+        Taken::Delivered
+    }
+
+    fn finish(&mut self, _now: Time, _ending: &Ending, _ledger: &Ledger) {
+        self.0.send(self.1).unwrap();
+    }
+}
+
+#[test]
+fn a_program_decides_what_becomes_of_an_offer() {
+    watched(|| {
+        let host = serve(TWO_WAY);
+        let (mut here, mut other) = (endpoint(), host.endpoint().clone());
+        assert_eq!(other.poll_event(), None);
+        let to = host.endpoint().listening()[0];
+        let ticket = here.command(Command::Connect { to, wait: None }).unwrap();
+        let Ok(Outcome::Connected(peer)) = done(&mut here, ticket) else { panic!("no peer") };
+        let join = |name: &str| {
+            let (name, how) = (name.to_owned(), Join::new().decide());
+            Command::Join { peer, name, how }
+        };
+        let nothing = here.command(join("nothing")).unwrap();
+        assert_eq!(done(&mut here, nothing).unwrap_err().code, Code::NotServed);
+        let joining = here.command(join(host.name())).unwrap();
+        let mut id = None;
+        let offered = event_of(&mut here, |session, event| {
+            id = session;
+            matches!(event, Event::Offered { .. })
+        });
+        let (Event::Offered { flows, .. }, Some(id)) = (offered, id) else { panic!("no session") };
+        let (told, heard) = std::sync::mpsc::channel();
+        let ports = flows.iter().map(|flow| {
+            let sink = Counts(told.clone(), 0);
+            (flow.name == "there").then(|| Port::Sink(Box::new(sink)))
+        });
+        here.answer(id, ports.collect()).unwrap();
+        assert_eq!(done(&mut here, joining), Ok(Outcome::Done));
+        assert_eq!((here.offers(id).len(), here.peer_of(id)), (flows.len(), Some(peer)));
+        let session = here.session(id).expect("its handle is free");
+        assert!(here.session(id).is_none(), "once");
+        let declined = session.flows().into_iter().find(|flow| flow.name == "back").unwrap();
+        assert!(declined.refused.is_some());
+        let creator = host.accept().unwrap();
+        let active = here.command(Command::Activate(id)).unwrap();
+        assert_eq!(done(&mut here, active), Ok(Outcome::Done));
+        let mut there = creator.sender("there").unwrap();
+        (0..100).for_each(|number| there.send(&unit(number)).unwrap());
+        there.finish().unwrap();
+        assert_eq!(heard.recv_timeout(LONG), Ok(100));
+        let why = dacapo::Error::new(Code::AccessFailed, "the disk is full");
+        let aborted = here.command(Command::Abort(id, why)).unwrap();
+        assert_eq!(done(&mut here, aborted), Ok(Outcome::Done));
+        let ended = event(&mut other, |event| matches!(event, Event::Ended { .. }));
+        let Event::Ended { error: Some(error) } = ended else { panic!("{ended:?}") };
+        assert!(error.text.contains("the disk is full"), "{error}");
+    });
+}
+
+/// A provider that nobody gets anything of.
+struct Refuses;
+
+impl SessionProvider for Refuses {
+    fn offer(
+        &mut self,
+        _joining: &JoinRequest,
+        _flows: &[FlowOffer],
+    ) -> Result<Vec<FlowOffer>, dacapo::Error> {
+        Err(dacapo::Error::new(Code::AccessFailed, "not today"))
+    }
+
+    fn open(&mut self, _flow: &FlowOffer, _joining: &JoinRequest) -> Result<Port, String> {
+        Err("nothing was offered".to_owned())
+    }
+}
+
+#[test]
+fn who_serves_is_told_of_who_is_refused() {
+    watched(|| {
+        let plan = Plan::parse(TWO_WAY, "test", &Assumptions::default()).unwrap();
+        let mut host = endpoint();
+        let creator = host.serve_by(plan.spec(), Box::new(Refuses)).unwrap();
+        host.listen(&dacapo::host::loopback(0)).unwrap();
+        assert_eq!(host.poll_event(), None);
+        let refused = endpoint().connect(&creator.uri().unwrap().to_string()).unwrap_err();
+        assert!(refused.text.contains("not today"), "{refused}");
+        let told = event(&mut host, |event| matches!(event, Event::Refused { .. }));
+        let Event::Refused { error } = told else { panic!("{told:?}") };
+        assert!(error.text.contains("not today"), "{error}");
     });
 }
 

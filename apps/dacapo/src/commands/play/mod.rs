@@ -245,7 +245,7 @@ impl<'a> Player<'a> {
             }
             CoreEvent::Fallback { flow, transport, reason, .. } => {
                 let name = self.flows.get(flow).map_or("a flow", |flow| flow.name.as_str());
-                self.say(&contact::stood_in(name, transport, &reason));
+                self.say(&contact::stood_in(name, &contact::name_of(transport), &reason));
             }
             CoreEvent::FlowEnded { flow, ledger, hash, modules, .. } => {
                 self.open.retain(|open| *open != flow);

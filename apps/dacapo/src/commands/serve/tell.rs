@@ -148,7 +148,7 @@ impl Teller {
     /// A flow to a participant is carried by another transport than was agreed.
     pub fn stood_in(self, guest: &Guest, flow: &str, transport: u16, reason: &str) {
         let (name, who) = (&guest.session, guest.who());
-        let text = contact::stood_in(flow, transport, reason);
+        let text = contact::stood_in(flow, &contact::name_of(transport), reason);
         match self {
             Self::Words => line(format_args!("way {name}  {who}  {text}")),
             Self::Json => line(json!({

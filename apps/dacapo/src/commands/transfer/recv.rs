@@ -1,7 +1,7 @@
 //! `dacapo recv`: listens, and saves what somebody sends.
 //!
 //! ```text
-//!   listen -> Ready (somebody) -> progress … FlowEnded -> files, hashes -> next, or end
+//!   listen -> accept (somebody) -> progress … FlowEnded -> files, hashes -> next, or end
 //! ```
 //!
 //! Invariants: whatever ends it, what came is kept and said; a file that cannot be saved closes its
@@ -10,20 +10,20 @@
 use super::figures::{self, Pace};
 use super::{FLOW, UNIT_LEN_MAX};
 use crate::account::{self, Account};
+use crate::app::{App, AppEvent};
 use crate::cli::{RecvArgs, or_usage};
 use crate::contact;
-use crate::core_app::{App, AppEvent};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::folder;
 use crate::output::{line, note};
 use crate::progress::Progress;
 use dacapo::attributes::Attributes;
-use dacapo::engine::{Command, CoreEvent, PeerId, Port, SessionId};
+use dacapo::engine::Port;
 use dacapo::failpoint;
 use dacapo::offer::Direction;
 use dacapo::plan::{Assumptions, BytesFlow, Plan};
 use dacapo::transfer::{FileSink, Place, TransferProgress};
-use dacapo::{Code, Error, ModuleFigures};
+use dacapo::{Code, Command, Creator, Error, Event, PeerId, Session, SessionId};
 use dacapo_sys::signal::Signal;
 use serde_json::json;
 use std::collections::VecDeque;
@@ -56,12 +56,12 @@ pub fn run(args: &RecvArgs) -> Result<Exit, Failure> {
             note(format_args!("dacapo: recv: what an earlier run was receiving is in {kept}"));
         }
     }
-    let mut app = App::open()?;
+    let app = App::open()?;
     let opened = Opened::default();
-    publish(&mut app, args, asked, &opened)?;
+    let creator = publish(&app, args, asked, &opened)?;
     let addrs = addresses(args);
-    app.host.listen(&addrs).map_err(|error| Failure::core("listen", &error))?;
-    let mut receiver = Receiver::new(app, args, opened);
+    app.endpoint.listen(&addrs).map_err(|error| Failure::core("listen", &error))?;
+    let mut receiver = Receiver::new(app, args, creator, opened);
     receiver.tell_listening();
     receiver.run()
 }
@@ -74,11 +74,11 @@ fn addresses(args: &RecvArgs) -> Vec<std::net::SocketAddr> {
 }
 
 fn publish(
-    app: &mut App,
+    app: &App,
     args: &RecvArgs,
     asked: Attributes,
     opened: &Opened,
-) -> Result<(), Failure> {
+) -> Result<Creator, Failure> {
     let flow = BytesFlow {
         session: &args.name,
         title: "files to this host",
@@ -102,8 +102,8 @@ fn publish(
         }),
     );
     let spec = plan.with_give_up(args.give_up).spec();
-    let published = app.core().publish(spec, publisher);
-    published.map_err(|error| Failure::core("listen", &error))
+    let served = app.endpoint.serve_by(spec, publisher);
+    served.map_err(|error| Failure::core("listen", &error))
 }
 
 /// Where files go, for one sink after the other.
@@ -133,8 +133,7 @@ impl Target {
 
 /// Somebody who sends.
 struct Sending {
-    id: SessionId,
-    peer: Option<PeerId>,
+    session: Session,
     progress: TransferProgress,
     pace: Pace,
     accounts: Vec<Account>,
@@ -143,6 +142,8 @@ struct Sending {
 struct Receiver<'a> {
     app: App,
     args: &'a RecvArgs,
+    /// Who serves, until a signal comes.
+    creator: Option<Creator>,
     opened: Opened,
     progress: Progress,
     now: Option<Sending>,
@@ -153,18 +154,19 @@ struct Receiver<'a> {
 }
 
 impl<'a> Receiver<'a> {
-    fn new(app: App, args: &'a RecvArgs, opened: Opened) -> Self {
+    fn new(app: App, args: &'a RecvArgs, creator: Creator, opened: Opened) -> Self {
         let progress = Progress::new(args.quiet || args.json);
         let (now, ending, exit, goodbye) = (None, None, None, None);
-        Self { app, args, opened, progress, now, ending, exit, goodbye }
+        let creator = Some(creator);
+        Self { app, args, creator, opened, progress, now, ending, exit, goodbye }
     }
 
     fn tell_listening(&mut self) {
-        let addrs = self.app.host.listening().to_vec();
+        let addrs = self.app.endpoint.listening();
         let only_here = addrs.iter().all(|addr| addr.ip().is_loopback());
         if self.args.json {
             let addrs: Vec<String> = addrs.iter().map(ToString::to_string).collect();
-            let identity = self.app.host.fingerprint().to_string();
+            let identity = self.app.endpoint.fingerprint().to_string();
             self.json(&json!({ "event": "listening", "addresses": addrs, "identity": identity }));
         } else if !self.args.quiet {
             let addrs: Vec<String> = addrs.iter().map(ToString::to_string).collect();
@@ -193,14 +195,18 @@ impl<'a> Receiver<'a> {
     fn run(&mut self) -> Result<Exit, Failure> {
         while !self.is_done() {
             match self.app.next(self.progress.due_in(SLICE))? {
-                Some(AppEvent::Core(event)) => self.handle_event(event),
+                Some(AppEvent::Event(session, event)) => {
+                    // Who has left already had come before.
+                    self.accept()?;
+                    self.handle_event(session, event);
+                }
+                Some(AppEvent::Waits) => self.accept()?,
                 Some(AppEvent::Signal(signal)) => self.handle_signal(signal),
                 Some(AppEvent::Ready(_)) | None => {}
             }
             self.look();
         }
         self.progress.clear();
-        self.app.reactor().flush(Duration::from_millis(200));
         let exit = self.exit.unwrap_or(Exit::Success);
         Ok(self.ending.map_or(exit, |(signal, _)| Exit::Signal(signal)))
     }
@@ -219,9 +225,8 @@ impl<'a> Receiver<'a> {
         let Some(sending) = &mut self.now else { return };
         if let Some(error) = sending.progress.error() {
             let error = Error::new(Code::AccessFailed, error);
-            let (id, now) = (sending.id, self.app.reactor().now());
             // It may have ended just now.
-            let _ = self.app.core().handle_command(now, Command::CloseBecause(id, error));
+            let _ = self.app.command(Command::Abort(sending.session.id(), error));
         } else if self.progress.is_due() {
             let text = sending.pace.line(&sending.progress);
             self.progress.show(&text);
@@ -233,59 +238,62 @@ impl<'a> Receiver<'a> {
             return;
         }
         self.ending = Some((signal, Instant::now() + CLOSE_MAX));
-        let now = self.app.reactor().now();
-        let sessions: Vec<SessionId> = self.app.core().sessions().map(|(id, ..)| id).collect();
-        for id in sessions {
+        self.creator = None;
+        if let Some(sending) = &self.now {
             // It may have ended just now.
-            let _ = self.app.core().handle_command(now, Command::Close(id));
+            let _ = self.app.command(Command::Close(sending.session.id()));
         }
     }
 
-    fn handle_event(&mut self, event: CoreEvent) {
+    fn is_now(&self, session: Option<SessionId>) -> bool {
+        self.now.as_ref().is_some_and(|it| Some(it.session.id()) == session)
+    }
+
+    fn handle_event(&mut self, session: Option<SessionId>, event: Event) {
         match event {
-            CoreEvent::Ready { session } => self.handle_ready(session),
-            CoreEvent::FlowEnded { session, flow, ledger, hash, modules } => {
-                if let Some(sending) = self.now.as_mut().filter(|it| it.id == session) {
-                    let (place, flow) = (flow, FLOW.to_owned());
-                    let modules = ModuleFigures::all_of(&modules);
-                    sending.accounts.push(Account { place, flow, ledger: *ledger, hash, modules });
-                }
-            }
-            CoreEvent::ContactLost { session } => self.tell_contact(session, None),
-            CoreEvent::ContactRestored { session, after } => {
-                self.tell_contact(session, Some(after));
-            }
-            CoreEvent::SessionEnded { session, error } => self.handle_ended(session, error),
-            CoreEvent::PeerLost { peer, .. } => {
+            Event::Refused { error } => self.tell_refused(&error),
+            Event::PeerLost { peer, .. } => {
                 self.goodbye.take_if(|(awaited, _)| *awaited == peer);
             }
+            _ if !self.is_now(session) => {}
+            Event::FlowEnded { account } => {
+                if let Some(sending) = &mut self.now {
+                    sending.accounts.push(Account::of(0, *account));
+                }
+            }
+            Event::ContactLost => self.tell_contact(None),
+            Event::ContactRestored { after } => self.tell_contact(Some(after)),
+            Event::Ended { error } => self.handle_ended(error),
             _ => {}
         }
     }
 
-    fn handle_ready(&mut self, id: SessionId) {
+    /// Takes in who has joined.
+    fn accept(&mut self) -> Result<(), Failure> {
+        let Some(creator) = &self.creator else { return Ok(()) };
+        let accepted = creator.accept_timeout(Duration::ZERO);
+        let accepted = accepted.map_err(|error| Failure::core("listen", &error))?;
+        accepted.into_iter().for_each(|session| self.handle_ready(session));
+        Ok(())
+    }
+
+    fn handle_ready(&mut self, session: Session) {
         let progress = self.opened.lock().unwrap_or_else(PoisonError::into_inner).pop_back();
         let Some(progress) = progress else { return };
-        let peer = self.app.core().sessions().find(|(known, ..)| *known == id);
-        let peer = peer.map(|(_, _, peer)| peer);
-        let who = peer.and_then(|peer| self.app.core().peer_address(peer));
-        let who = who.map_or_else(|| "?".to_owned(), |who| who.to_string());
-        let graph = self.app.core().status(id).first().map(|it| crate::describe::graph(&it.offer));
+        let who = session.remote();
+        let graph = self.app.endpoint.offers(session.id()).first().map(crate::describe::graph);
         let graph = graph.unwrap_or_default();
         if self.args.json {
-            self.json(&json!({ "event": "joined", "peer": who, "graph": graph }));
+            self.json(&json!({ "event": "joined", "peer": who.to_string(), "graph": graph }));
         } else {
             self.say(&format!("{who} sends  {graph}"));
         }
         failpoint!("recv.ready");
-        self.now = Some(Sending { id, peer, progress, pace: Pace::new(), accounts: Vec::new() });
+        self.now = Some(Sending { session, progress, pace: Pace::new(), accounts: Vec::new() });
     }
 
     /// Contact with who sends is lost, or back after so long.
-    fn tell_contact(&mut self, session: SessionId, after: Option<Duration>) {
-        if self.now.as_ref().is_none_or(|it| it.id != session) {
-            return;
-        }
+    fn tell_contact(&mut self, after: Option<Duration>) {
         match (self.args.json, after) {
             (true, None) => self.json(&json!({ "event": "contact_lost" })),
             (true, Some(after)) => {
@@ -297,24 +305,26 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    fn handle_ended(&mut self, session: SessionId, error: Option<Error>) {
-        let error = error.filter(|error| error.code != Code::Closed);
-        let Some(sending) = self.now.take_if(|it| it.id == session) else {
-            if let Some(error) = error {
-                self.opened.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                if self.args.json {
-                    self.json(&json!({ "event": "refused", "error": error.to_string() }));
-                } else {
-                    self.say(&format!("refused: {error}"));
-                }
-            }
+    /// Somebody wished to send and may not.
+    fn tell_refused(&mut self, error: &Error) {
+        if error.code == Code::Closed {
             return;
-        };
+        }
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if self.args.json {
+            self.json(&json!({ "event": "refused", "error": error.to_string() }));
+        } else {
+            self.say(&format!("refused: {error}"));
+        }
+    }
+
+    fn handle_ended(&mut self, error: Option<Error>) {
+        let error = error.filter(|error| error.code != Code::Closed);
+        let Some(sending) = self.now.take() else { return };
         failpoint!("recv.received");
         // Who is not there any more says none.
-        let is_there = |peer: &PeerId| self.app.core().peer_address(*peer).is_some();
-        let until = Instant::now() + GOODBYE_MAX;
-        self.goodbye = sending.peer.filter(is_there).map(|peer| (peer, until));
+        let peer = self.app.endpoint.peer_of(sending.session.id());
+        self.goodbye = peer.map(|peer| (peer, Instant::now() + GOODBYE_MAX));
         self.progress.clear();
         let found = sending.progress.snapshot();
         let failed = found.error.clone().or_else(|| error.as_ref().map(ToString::to_string));

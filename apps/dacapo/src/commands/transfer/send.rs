@@ -1,7 +1,7 @@
 //! `dacapo send`: connects to a host where `dacapo recv` listens, and sends files.
 //!
 //! ```text
-//!   connect -> join (what is asked) -> Offered: the protocol -> Ready -> activate
+//!   connect -> join (what is asked) -> Offered: the protocol -> set up -> activate
 //!      standard input readable --> wake        progress …  FlowEnded -> close -> hashes
 //! ```
 //!
@@ -10,22 +10,21 @@
 
 use super::figures::{self, Pace};
 use crate::account::{self, Account};
-use crate::app::interrupted;
+use crate::app::{App, AppEvent, interrupted};
 use crate::cli::{SendArgs, or_usage};
 use crate::contact;
-use crate::core_app::{App, AppEvent};
 use crate::describe;
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::{self, line, note};
 use crate::progress::Progress;
 use dacapo::attributes::{AttributeKey, Attributes};
-use dacapo::engine::{Command, CoreEvent, Done, JoinParams, PeerId, Port, SessionId};
+use dacapo::engine::Port;
 use dacapo::failpoint;
 use dacapo::offer::{Direction, FlowOffer};
 use dacapo::transfer::{
     FileResult, FileSource, Input, Starved, TransferProgress, TransferSnapshot,
 };
-use dacapo::{Code, Error, ModuleFigures};
+use dacapo::{Code, Command, Error, Event, FlowId, Join, PeerId, Session, SessionId, Ticket};
 use dacapo_sys::signal::Signal;
 use serde_json::json;
 use std::fs::File;
@@ -63,18 +62,10 @@ pub fn run(args: &SendArgs) -> Result<Exit, Failure> {
     let mut progress = Progress::new(args.quiet || args.json);
     let mut app = App::open()?;
     let peer = app.connect(&args.host, args.wait, &mut progress)?;
-    let wishes = JoinParams {
-        attributes: dacapo::plan::attribute_forms(&attributes),
-        live: false,
-        follows: false,
-    };
-    let now = app.reactor().now();
-    let joined = app
-        .core()
-        .handle_command(now, Command::Join { peer, name: args.to.clone(), params: wishes })
-        .and_then(Done::session);
+    let how = Join::new().asks(&attributes).decide();
+    let joining = app.command(Command::Join { peer, name: args.to.clone(), how });
     let what = format!("send to {}", args.host);
-    let session = joined.map_err(|error| Failure::core(&what, &error))?;
+    let joining = joining.map_err(|error| Failure::core(&what, &error))?;
     let is_reliable = attributes.get(AttributeKey::Loss).and_then(|loss| loss.max) == Some(0);
     let (source, figures, starved) = FileSource::new(inputs, is_reliable);
     let source = Some(source);
@@ -84,7 +75,9 @@ pub fn run(args: &SendArgs) -> Result<Exit, Failure> {
         args,
         progress,
         peer,
-        session,
+        joining,
+        session: None,
+        id: None,
         is_reliable,
         source,
         figures,
@@ -127,7 +120,11 @@ struct Sender<'a> {
     args: &'a SendArgs,
     progress: Progress,
     peer: PeerId,
-    session: SessionId,
+    joining: Ticket,
+    /// The session, once it is set up.
+    session: Option<Session>,
+    /// Its number, from its offer on.
+    id: Option<SessionId>,
     /// Every unit has to arrive.
     is_reliable: bool,
     source: Option<FileSource>,
@@ -152,13 +149,13 @@ impl Sender<'_> {
             self.watch_pipe();
             let wait = self.wait();
             match self.app.next(wait)? {
-                Some(AppEvent::Core(event)) => self.handle_event(event),
+                Some(AppEvent::Event(session, event)) => self.handle_event(session, event),
                 Some(AppEvent::Signal(signal)) => {
                     self.signal.get_or_insert(signal);
                     self.close();
                 }
                 Some(AppEvent::Ready(PIPE)) => self.handle_pipe(),
-                Some(AppEvent::Ready(_)) | None => {}
+                Some(AppEvent::Ready(_) | AppEvent::Waits) | None => {}
             }
             if self.progress.is_due() && self.flow.is_some() {
                 let text = self.pace.line(&self.figures);
@@ -174,33 +171,34 @@ impl Sender<'_> {
         self.finish()
     }
 
-    fn handle_event(&mut self, event: CoreEvent) {
+    fn handle_event(&mut self, session: Option<SessionId>, event: Event) {
         match event {
-            CoreEvent::Offered { flows, .. } => self.handle_offer(&flows),
-            CoreEvent::Ready { .. } => self.handle_ready(),
-            CoreEvent::FlowEnded { flow, ledger, hash, modules, .. } => {
-                let (place, flow) = (flow, "data".to_owned());
-                let modules = ModuleFigures::all_of(&modules);
-                self.accounts.push(Account { place, flow, ledger: *ledger, hash, modules });
+            Event::Offered { flows, .. } => {
+                self.id = session;
+                self.handle_offer(&flows);
+            }
+            Event::Done { ticket, outcome } if ticket == self.joining => match outcome {
+                Ok(_) => self.handle_ready(),
+                Err(error) => self.handle_end(Some(error)),
+            },
+            Event::FlowEnded { account } => {
+                self.accounts.push(Account::of(0, *account));
                 self.close();
             }
-            CoreEvent::ContactLost { .. } => self.say(&contact::lost(&self.args.host)),
-            CoreEvent::ContactRestored { after, .. } => {
+            Event::ContactLost => self.say(&contact::lost(&self.args.host)),
+            Event::ContactRestored { after } => {
                 self.say(&contact::restored(&self.args.host, after));
             }
-            CoreEvent::PathMtuChanged { from, to, .. } => {
+            Event::PathMtuChanged { from, to } => {
                 self.say(&contact::mtu_changed(&self.args.host, from, to));
             }
-            CoreEvent::Fallback { transport, reason, .. } => {
-                self.say(&contact::stood_in("the transfer", transport, &reason));
+            Event::TransportReplaced { transport, reason, .. } => {
+                self.say(&contact::stood_in("the transfer", &transport, &reason));
             }
-            CoreEvent::FlowFailed { error, .. } => {
+            Event::FlowFailed { error, .. } => {
                 self.failed.get_or_insert(error);
             }
-            CoreEvent::SessionEnded { error, .. } => self.handle_end(error),
-            CoreEvent::PeerLost { peer, error } if peer == self.peer => {
-                self.handle_end(Some(error));
-            }
+            Event::Ended { error } => self.handle_end(error),
             _ => {}
         }
     }
@@ -215,7 +213,7 @@ impl Sender<'_> {
         self.flow = Some(place);
         failpoint!("send.offered");
         if let Some(flow) = flows.get(place) {
-            let fingerprint = self.app.host.peer_fingerprint(self.peer);
+            let fingerprint = self.app.endpoint.peer_fingerprint(self.peer);
             let fingerprint = fingerprint.map_or_else(|| "none".to_owned(), |it| it.to_string());
             self.say(&format!("peer {fingerprint} (unverified)"));
             self.say(&format!("protocol {}", describe::graph(flow)));
@@ -224,23 +222,24 @@ impl Sender<'_> {
         if let Some(port) = ports.get_mut(place) {
             *port = Some(Port::Source(Box::new(source)));
         }
-        let now = self.app.reactor().now();
-        let answered = self.app.core().answer(now, self.session, ports);
-        let limited = self.args.give_up.map_or(Ok(()), |after| {
-            let command = Command::GiveUpAfter(self.session, after);
-            self.app.core().handle_command(now, command).map(drop)
-        });
+        let Some(id) = self.id else { return };
+        let answered = self.app.endpoint.answer(id, ports);
+        let limited = self
+            .args
+            .give_up
+            .map_or(Ok(()), |after| self.app.command(Command::GiveUp(id, after)).map(drop));
         self.give_up_unless(answered.and(limited));
     }
 
     fn handle_ready(&mut self) {
-        let status = self.app.core().status(self.session);
-        let refused = self.flow.and_then(|place| status.get(place)?.refused.clone());
+        let Some(id) = self.id else { return };
+        self.session = self.app.endpoint.session(id);
+        let flows = self.session.as_ref().map(Session::flows).unwrap_or_default();
+        let refused = self.flow.and_then(|place| flows.get(place)?.refused.clone());
         if let Some(error) = refused {
             return self.give_up_unless(Err(error));
         }
-        let now = self.app.reactor().now();
-        let activated = self.app.core().handle_command(now, Command::Activate(self.session));
+        let activated = self.app.command(Command::Activate(id));
         self.give_up_unless(activated.map(drop));
         self.pace = Pace::new();
     }
@@ -248,7 +247,7 @@ impl Sender<'_> {
     /// The pipe has something: the flow is woken, and reads until there is nothing more.
     fn handle_pipe(&mut self) {
         if let Some(pipe) = &self.pipe {
-            self.app.reactor().unwatch(pipe.as_fd());
+            self.app.unwatch(pipe.as_fd());
         }
         self.is_watched = false;
         self.wake();
@@ -259,7 +258,7 @@ impl Sender<'_> {
         let Some(pipe) = self.pipe.as_ref().filter(|_| !self.is_watched) else { return };
         if self.starved.take() {
             // The source has watched it, so it can be.
-            self.is_watched = self.app.reactor().watch(pipe.as_fd(), PIPE).is_ok();
+            self.is_watched = self.app.watch(pipe.as_fd(), PIPE).is_ok();
         }
     }
 
@@ -270,9 +269,9 @@ impl Sender<'_> {
     }
 
     fn wake(&mut self) {
-        let now = self.app.reactor().now();
-        if let Some(flow) = self.flow {
-            self.app.core().wake(now, self.session, flow);
+        if let Some((session, flow)) = self.id.zip(self.flow) {
+            // One that has just ended reads no more.
+            let _ = self.app.endpoint.wake(FlowId { session, flow });
         }
     }
 
@@ -289,9 +288,10 @@ impl Sender<'_> {
         }
         self.closing = Some(Instant::now() + CLOSE_MAX);
         failpoint!("send.closing");
-        let now = self.app.reactor().now();
+        // Before its offer there is nothing to close.
+        let Some(id) = self.id else { return self.handle_end(None) };
         // A session that has just ended tells so by its event.
-        let _ = self.app.core().handle_command(now, Command::Close(self.session));
+        let _ = self.app.command(Command::Close(id));
     }
 
     fn handle_end(&mut self, error: Option<Error>) {
@@ -347,7 +347,7 @@ impl Sender<'_> {
     fn finish(mut self) -> Result<Exit, Failure> {
         self.progress.clear();
         if let Some(pipe) = &self.pipe {
-            self.app.reactor().unwatch(pipe.as_fd());
+            self.app.unwatch(pipe.as_fd());
         }
         self.app.leave(self.peer);
         let mut found = self.figures.snapshot();

@@ -60,6 +60,11 @@ impl Delivery {
         }
     }
 
+    /// Why the sink does not keep what came.
+    pub fn failure(&self) -> Option<String> {
+        self.sink.failure()
+    }
+
     /// The flow ended.
     pub fn finish(&mut self, now: Time, ending: &Ending, ledger: &Ledger) {
         if !std::mem::replace(&mut self.is_finished, true) {

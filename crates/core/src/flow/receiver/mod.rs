@@ -50,6 +50,11 @@ pub(crate) struct Receiver {
     account: RxAccount,
 }
 
+/// Why the sink of a receiver does not keep what came.
+pub(crate) fn failure_of(receiver: &Receiver) -> Option<String> {
+    receiver.delivery.failure()
+}
+
 impl Receiver {
     pub fn new(
         params: FlowParams,
