@@ -47,13 +47,27 @@ impl RawMode {
     pub fn enter(fd: BorrowedFd<'_>) -> io::Result<Self> {
         let terminal = fd.try_clone_to_owned()?;
         let before = settings(terminal.as_fd())?;
-        let mut raw = before;
-        raw.c_lflag &= !(libc::ECHO | libc::ICANON);
-        raw.c_cc[libc::VMIN] = 1;
-        raw.c_cc[libc::VTIME] = 0;
-        set(terminal.as_fd(), &raw)?;
+        set(terminal.as_fd(), &raw(before))?;
         Ok(Self { terminal, before })
     }
+
+    /// Turns them off again when somebody has turned them on: a shell does while the program is
+    /// stopped. Only for who is in the foreground of the terminal: another is stopped by it.
+    pub fn renew(&self) {
+        // A terminal that is gone needs no settings.
+        if let Ok(now) = settings(self.terminal.as_fd())
+            && now.c_lflag & (libc::ECHO | libc::ICANON) != 0
+        {
+            let _ = set(self.terminal.as_fd(), &raw(now));
+        }
+    }
+}
+
+fn raw(mut settings: libc::termios) -> libc::termios {
+    settings.c_lflag &= !(libc::ECHO | libc::ICANON);
+    settings.c_cc[libc::VMIN] = 1;
+    settings.c_cc[libc::VTIME] = 0;
+    settings
 }
 
 impl std::fmt::Debug for RawMode {
@@ -102,6 +116,13 @@ mod tests {
         let during = settings(slave.as_fd()).unwrap().c_lflag;
         assert_eq!(during & (libc::ECHO | libc::ICANON), 0);
         assert_eq!(during & libc::ISIG, libc::ISIG);
+        set(slave.as_fd(), &raw.before).unwrap();
+        raw.renew();
+        assert_eq!(
+            settings(slave.as_fd()).unwrap().c_lflag,
+            during,
+            "after somebody else's change"
+        );
         drop(raw);
         assert_eq!(settings(slave.as_fd()).unwrap().c_lflag, before);
     }

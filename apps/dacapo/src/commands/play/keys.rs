@@ -21,7 +21,7 @@ pub enum Key {
 /// The keys of a terminal.
 pub struct Keys {
     input: File,
-    _raw: RawMode,
+    raw: RawMode,
 }
 
 impl Keys {
@@ -35,7 +35,15 @@ impl Keys {
         let input = File::from(stdin.as_fd().try_clone_to_owned().ok()?);
         let raw = RawMode::enter(stdin.as_fd()).ok()?;
         reactor.watch(input.as_fd(), token).ok()?;
-        Some(Self { input, _raw: raw })
+        Some(Self { input, raw })
+    }
+
+    /// A shell has given the terminal its own settings while this process was stopped: keys come
+    /// one by one again once it is back in the foreground.
+    pub fn renew(&self) {
+        if is_foreground() {
+            self.raw.renew();
+        }
     }
 
     /// What was pressed; nothing when the terminal is gone.

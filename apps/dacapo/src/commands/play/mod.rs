@@ -207,7 +207,7 @@ impl<'a> Player<'a> {
                 Some(AppEvent::Ready(KEYS)) => self.handle_keys(),
                 Some(AppEvent::Ready(token)) if token >= LOCAL => self.handle_local(token),
                 Some(AppEvent::Ready(token)) => others(self.app, self.progress, token),
-                None => {}
+                None => self.keys.iter().for_each(Keys::renew),
             }
             if self.is_ready && (self.open.is_empty() || self.is_player_gone()) {
                 self.close();
