@@ -2,8 +2,10 @@
 //!
 //! The only place outside its folder that names a part, in one line.
 
+use crate::access::{AccessEntry, file, raw, test};
+use crate::param::{hint, list};
 use dacapo_core::{Code, Error};
-use dacapo_lift::Entry;
+use dacapo_lift::{Entry, twice};
 use dacapo_transport::entry::TransportEntry;
 use dacapo_transport::{quic, shm, tcp, udp, xtp};
 
@@ -14,6 +16,8 @@ pub struct Catalogue {
     pub modules: Vec<Entry>,
     /// T-modules.
     pub transports: Vec<TransportEntry>,
+    /// Access modules.
+    pub access: Vec<AccessEntry>,
 }
 
 /// The parts that exist in this build.
@@ -21,7 +25,12 @@ impl Default for Catalogue {
     fn default() -> Self {
         let transports =
             [udp::entries(), tcp::entries(), shm::entries(), quic::entries(), xtp::entries()];
-        Self { modules: dacapo_modules::entries(), transports: transports.concat() }
+        let access = [file::entries(), test::entries(), raw::entries()];
+        Self {
+            modules: dacapo_modules::entries(),
+            transports: transports.concat(),
+            access: access.concat(),
+        }
     }
 }
 
@@ -29,16 +38,32 @@ impl Catalogue {
     /// What is known of its modules and transports, by which graphs are chosen and agreed.
     ///
     /// # Errors
-    /// [`Code::IllegalGraph`] naming both, when two of a kind have one name or number.
+    /// [`Code::IllegalGraph`] naming both, when two of a kind have one name or number, access
+    /// modules too.
     pub fn specs(&self) -> Result<dacapo_lift::Catalogue, Error> {
         let specs = self.all_specs();
-        match specs.duplicate() {
+        let access: Vec<_> = self.access.iter().map(|it| (it.spec.name, it.spec.id)).collect();
+        match specs.duplicate().or_else(|| twice("access modules", &access)) {
             Some(text) => Err(Error::new(Code::IllegalGraph, format!("the catalogue has {text}"))),
             None => Ok(specs),
         }
     }
 
-    fn all_specs(&self) -> dacapo_lift::Catalogue {
+    /// The access module of this name.
+    ///
+    /// # Errors
+    /// There is none: in words, and what there is.
+    pub fn access(&self, name: &str) -> Result<&AccessEntry, (String, String)> {
+        let found = self.access.iter().find(|entry| entry.spec.name == name);
+        found.ok_or_else(|| {
+            let mut names: Vec<&str> = self.access.iter().map(|entry| entry.spec.name).collect();
+            names.sort_unstable();
+            let text = format!("\"{name}\" is no access module{}", hint(name, &names));
+            (text, list(&names))
+        })
+    }
+
+    pub(crate) fn all_specs(&self) -> dacapo_lift::Catalogue {
         let transports = self.transports.iter().map(|entry| entry.spec).collect();
         dacapo_lift::Catalogue::new(self.modules.clone()).with_transports(transports)
     }
@@ -78,6 +103,13 @@ mod tests {
         let error = all.specs().unwrap_err();
         let both = "two transports of one name or number: \"quic\" (number 0x0007) and \"quic\"";
         assert!(error.text.contains(both), "{error}");
+        let mut all = Catalogue::default();
+        all.access.extend(raw::entries());
+        let error = all.specs().unwrap_err();
+        let both = "two access modules of one name or number: \"raw\" (number 0x0003) and \"raw\"";
+        assert!(error.text.contains(both), "{error}");
+        let (text, allowed) = all.access("fil").unwrap_err();
+        assert!(text.contains("did you mean \"file\"?") && allowed.contains("\"raw\""), "{text}");
     }
 
     #[test]

@@ -317,6 +317,12 @@ impl Host {
         &self.catalogue
     }
 
+    /// What flows are composed of here.
+    #[must_use]
+    pub fn parts(&self) -> &Arc<Catalogue> {
+        &self.parts
+    }
+
     /// What it was told.
     #[must_use]
     pub fn config(&self) -> &HostConfig {

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::access::file::{at, open, show_of};
-use crate::plan::format_text;
+use crate::access::words::format_text;
 use dacapo_media::{AudioFormat, FileInput, Format, Kind, Warning, au, avi, mjpeg, sniff, wav};
 use serde::Serialize;
 use sha2::{Digest, Sha256};

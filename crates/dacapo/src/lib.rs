@@ -13,6 +13,7 @@ mod catalogue;
 pub mod command;
 pub mod host;
 pub mod inspect;
+mod param;
 mod place;
 pub mod plan;
 pub mod session;

@@ -215,8 +215,10 @@ impl Catalogue {
         Some(Built::new(modules, layout))
     }
 }
-/// The first two of the same name or number, in words.
-fn twice(kind: &str, all: &[(&str, u16)]) -> Option<String> {
+
+/// The first two of a kind that have the same name or number, in words.
+#[must_use]
+pub fn twice(kind: &str, all: &[(&str, u16)]) -> Option<String> {
     let mut pairs = all
         .iter()
         .enumerate()

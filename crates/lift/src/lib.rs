@@ -44,7 +44,7 @@ pub use channel::{Membership, StreamParams, is_source_specific};
 pub use context::{Bare, Cx};
 pub use counters::{DirectionCounters, Meter, ModuleCounters};
 pub use effects::{EMISSIONS_MAX, Emission};
-pub use graph::{Built, Catalogue, Entry, Graph, Node, Params};
+pub use graph::{Built, Catalogue, Entry, Graph, Node, Params, twice};
 pub use legality::{GRAPH_NODES_MAX, Illegal, Needs, Offer, SEGMENT_LEN_MIN, check};
 pub use module::{ControlError, Module, TimerId};
 pub use profile::{Neutral, POINTS_MAX, Profile, TransportProfile};

@@ -17,7 +17,7 @@
 //! Invariants: a [`SessionFile`] has 1 to [`MAX_FLOWS`] flows with different names, at most
 //! [`MAX_MODULES`] modules per graph, [`MAX_PARAMS`] parameters per module and [`MAX_ATTRIBUTES`]
 //! attributes altogether (limits R2.4); unknown keys are errors; a participant's flow never names
-//! a file, so a session from elsewhere cannot make anybody open one.
+//! a file or an access module, so a session from elsewhere cannot make anybody open one.
 
 mod attributes;
 mod consistency;
@@ -37,7 +37,7 @@ use toml_edit::{Document, TomlError};
 pub use flow::{FlowSpec, Role};
 pub(crate) use graph::MAX_PARAM_TEXT_LEN;
 pub use graph::{ModuleUse, Param};
-pub use source::{Passes, Source, StreamKind, StreamSelector, TestMedia};
+pub use source::{AccessUse, Passes, Source, StreamKind, StreamSelector, TestMedia};
 
 use crate::path::PathAssumption;
 use crate::problem::{Errors, Problem, Problems, quoted};
@@ -306,8 +306,7 @@ fn read_flows(root: &Section<'_>, problems: &mut Problems<'_>) -> Option<Vec<Opt
 
 /// Media of a creator begin, end and are repeated together.
 fn check_passes(nodes: &[Node<'_>], flows: &[Option<FlowSpec>], problems: &mut Problems<'_>) {
-    let media =
-        |flow: &FlowSpec| flow.from.value == Role::Creator && flow.source.value != Source::Raw;
+    let media = |flow: &FlowSpec| flow.from.value == Role::Creator && !flow.source.is_bytes();
     let flows = nodes.iter().zip(flows).filter_map(|(node, flow)| Some((node, flow.as_ref()?)));
     let mut flows = flows.filter(|(_, flow)| media(flow));
     let Some((_, first)) = flows.next() else { return };

@@ -330,8 +330,9 @@ fn broken_flow(flow: &FlowSpec) -> Option<String> {
     let asked = |key| flow.attributes.get(key).copied().unwrap_or_default();
     let least = asked(AttributeKey::Throughput).min.unwrap_or(0);
     let playout = flow.playout.map_or(0, |playout| playout.value);
-    let is_raw = flow.source.value == Source::Raw;
-    let is_file = matches!(flow.source.value, Source::File { .. });
+    let is_bytes = flow.source.is_bytes();
+    let is_opened = matches!(flow.source.value, Source::File { .. } | Source::Access(_));
+    let is_theirs = flow.from.value == Role::Participant;
     let latest = [AttributeKey::Delay, AttributeKey::Deadline].map(|key| asked(key).max);
     let promises = [
         ("modules", graph.len() <= MAX_MODULES && graph.iter().all(|m| is_name(&m.module))),
@@ -341,11 +342,12 @@ fn broken_flow(flow: &FlowSpec) -> Option<String> {
             matches!(flow.source.passes(), Passes::Forever | Passes::Times(1..=Passes::MAX)),
         ),
         ("requirements", flow.attributes.check().is_ok()),
-        ("a participant's file", !(is_file && flow.from.value == Role::Participant)),
+        ("what a participant opens", !(is_opened && is_theirs)),
+        ("sink", flow.sink.is_none() || is_theirs && flow.source.value == Source::Raw),
         ("bound", flow.bound.is_none_or(|bound| bound.value > 0 && bound.value >= least)),
-        ("unit_max of bytes", flow.unit_max.is_none() || is_raw),
+        ("unit_max of bytes", flow.unit_max.is_none() || is_bytes),
         ("unit_max", flow.unit_max.is_none_or(|len| (1..=MAX_UNIT_LEN).contains(&len.value))),
-        ("playout", is_raw || latest.into_iter().flatten().all(|latest| playout <= latest)),
+        ("playout", is_bytes || latest.into_iter().flatten().all(|latest| playout <= latest)),
         ("places", flow.attributes.entries().all(|(key, _)| flow.attribute_place(key).is_some())),
     ];
     promises.iter().find(|(_, holds)| !holds).map(|(name, _)| format!("{}: {name}", *flow.name))
@@ -411,12 +413,12 @@ enum Break {
 fn break_line(line: &str, how: Break) -> Option<String> {
     let (key, rest) = line.split_once(" = ")?;
     let indent = key.len() - key.trim_start().len();
-    // A parameter of a module is not known to the reader.
-    let is_graph = key.trim() == "graph";
+    // A parameter of a module, or of an access module, is not known to the reader.
+    let is_of_module = key.trim() == "graph" || rest.starts_with("{ access = ");
     match how {
         Break::Key => Some(format!("{}xqz = {rest}", &key[..indent])),
         Break::Value(which) => Some(format!("{key} = {}", WRONG_VALUES[which])),
-        Break::Unit | Break::Sign if is_graph => None,
+        Break::Unit | Break::Sign if is_of_module => None,
         Break::Unit => replace_quantity(line, |number, _| format!("{number} parsec")),
         Break::Sign => replace_quantity(line, |number, unit| format!("-{number} {unit}")),
     }

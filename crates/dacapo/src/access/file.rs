@@ -12,7 +12,15 @@
 //! Invariants: a file is opened anew for every participant and every flow, so that they do not
 //! share a position; none is read as a whole to open it.
 
+mod find;
+mod missing;
+
+use super::audio::AudioSource;
+use super::entry::{AccessEntry, AccessParam, AccessSpec, Carries};
+use super::found::{Access, Opening};
 use super::media::{Pictures, Sound};
+use super::video::VideoSource;
+use dacapo_core::Source;
 use dacapo_media::mjpeg::{Index, Show};
 use dacapo_media::{AudioFormat, FileInput, Kind, VideoFormat, au, avi, mjpeg, sniff, wav};
 use std::fs::File;
@@ -20,6 +28,107 @@ use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// What the catalogue is told.
+pub static SPEC: AccessSpec = AccessSpec {
+    name: "file",
+    id: 0x0001,
+    summary: "a stream of a media file: AVI, WAV, AU, JPEG pictures",
+    sends: true,
+    takes: false,
+    carries: &[Carries::Pictures, Carries::Sound],
+    params: &[
+        AccessParam::Text { name: "stream", summary: "which of its streams, where it has several" },
+        AccessParam::Text { name: "rate", summary: "pictures per second, of JPEG pictures" },
+        AccessParam::Text { name: "loop", summary: "whether, or how often, it is played again" },
+    ],
+};
+
+/// The catalogue's entry.
+#[must_use]
+pub fn entries() -> Vec<AccessEntry> {
+    vec![AccessEntry::new(&SPEC, find::find)]
+}
+
+/// Pictures of a stream of an AVI file, or JPEG pictures, one or many.
+#[derive(Debug)]
+struct PicturesOf {
+    path: MediaPath,
+    stream: usize,
+}
+
+impl Access for PicturesOf {
+    fn describe(&self) -> String {
+        format!("stream {} of {}", self.stream, self.path.display())
+    }
+
+    fn source(&self, to: &Opening<'_>) -> Result<Box<dyn Source>, String> {
+        let pictures = AviPictures::open(&self.path, self.stream)?;
+        let source = VideoSource::new(pictures, to.extent, to.speed);
+        Ok(Box::new(source.beginning(to.begin.clone())))
+    }
+
+    fn group(&self) -> Option<PathBuf> {
+        (!self.path.has_jpegs()).then(|| self.path.to_path_buf())
+    }
+}
+
+/// Sound of a stream of an AVI file.
+#[derive(Debug)]
+struct AviSoundOf {
+    path: MediaPath,
+    stream: usize,
+}
+
+impl Access for AviSoundOf {
+    fn describe(&self) -> String {
+        format!("stream {} of {}", self.stream, self.path.display())
+    }
+
+    fn source(&self, to: &Opening<'_>) -> Result<Box<dyn Source>, String> {
+        let sound = AviSound::open(&self.path, self.stream)?;
+        let source = AudioSource::new(sound, to.extent, to.speed, to.flow.unit_len_max);
+        Ok(Box::new(source.beginning(to.begin.clone())))
+    }
+
+    fn group(&self) -> Option<PathBuf> {
+        Some(self.path.to_path_buf())
+    }
+}
+
+/// A WAV or AU file.
+#[derive(Debug)]
+struct SoundFileOf(PathBuf);
+
+impl Access for SoundFileOf {
+    fn describe(&self) -> String {
+        self.0.display().to_string()
+    }
+
+    fn source(&self, to: &Opening<'_>) -> Result<Box<dyn Source>, String> {
+        let sound = WavSound::open(&self.0)?;
+        let source = AudioSource::new(sound, to.extent, to.speed, to.flow.unit_len_max);
+        Ok(Box::new(source.beginning(to.begin.clone())))
+    }
+}
+
+/// A file that is not there: a plan may assume it, and nobody can open it.
+#[derive(Debug)]
+struct Missing(PathBuf);
+
+impl Access for Missing {
+    fn describe(&self) -> String {
+        self.0.display().to_string()
+    }
+
+    fn source(&self, _: &Opening<'_>) -> Result<Box<dyn Source>, String> {
+        Err(at(&self.0, &"it was missing"))
+    }
+
+    fn group(&self) -> Option<PathBuf> {
+        Some(self.0.clone())
+    }
+}
 
 /// Opens a file for reading.
 ///

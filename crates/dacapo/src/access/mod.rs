@@ -19,7 +19,9 @@ mod arrival;
 pub mod audio;
 pub mod count;
 pub mod cursor;
+mod entry;
 pub mod file;
+pub(crate) mod found;
 pub mod histogram;
 mod interleave;
 pub mod live;
@@ -36,8 +38,13 @@ mod source;
 pub mod test;
 pub mod timeline;
 pub mod video;
+pub(crate) mod words;
 
 pub use audio::AudioSource;
+pub use entry::{
+    AccessEntry, AccessParam, AccessSpec, Carries, Open, Settings, Setup, Shared, Wrong,
+};
+pub use found::{Access, Found, Opening};
 pub use histogram::Summary;
 pub use media::{Pictures, Sound};
 pub use player::PlayerHandle;

@@ -24,6 +24,8 @@
 mod messages;
 mod queue;
 
+use super::entry::{AccessEntry, AccessSpec, Carries};
+use super::found::Found;
 use super::progress::Progress;
 use crate::command::{Answer, MediaCommand, State};
 use dacapo_base::Time;
@@ -37,6 +39,23 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 pub use messages::{MessageError, SendMessageError};
+
+/// What the catalogue is told.
+pub static SPEC: AccessSpec = AccessSpec {
+    name: "raw",
+    id: 0x0003,
+    summary: "bytes that the application sends and receives itself",
+    sends: true,
+    takes: true,
+    carries: &[Carries::Bytes],
+    params: &[],
+};
+
+/// The catalogue's entry.
+#[must_use]
+pub fn entries() -> Vec<AccessEntry> {
+    vec![AccessEntry::new(&SPEC, |_| Ok(Found::raw()))]
+}
 
 /// The most units that wait to be sent.
 pub const UNITS_MAX: usize = 256;

@@ -3,9 +3,132 @@
 //! [`Pictures`] and [`Sound`] over `dacapo_media::testmovie`, so that two hosts can be tried
 //! without a file, and what arrives can be compared with what anybody can make.
 
+use super::audio::AudioSource;
+use super::entry::{AccessEntry, AccessParam, AccessSpec, Carries, Wrong};
+use super::found::{Access, Found, Opening};
 use super::media::{Pictures, Sound};
+use super::video::VideoSource;
+use dacapo_core::Source;
 use dacapo_media::testmovie::{Generator, TestMovieError};
 use dacapo_media::{AudioFormat, TestMovie, VideoFormat};
+use dacapo_qos::{StreamKind, StreamSelector};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the catalogue is told.
+pub static SPEC: AccessSpec = AccessSpec {
+    name: "test",
+    id: 0x0002,
+    summary: "media that are made while they are sent: the test movie",
+    sends: true,
+    takes: false,
+    carries: &[Carries::Pictures, Carries::Sound],
+    params: &[
+        AccessParam::Text { name: "stream", summary: "which of its streams: video or audio" },
+        AccessParam::Text { name: "duration", summary: "how long it lasts" },
+    ],
+};
+
+/// The catalogue's entry.
+#[must_use]
+pub fn entries() -> Vec<AccessEntry> {
+    vec![AccessEntry::new(&SPEC, |setup| match setup.asked {
+        Some((_, dacapo_qos::Source::Test { stream, duration, .. })) => {
+            let ns = duration.map(|duration| duration.value);
+            find(stream.value, ns).map_err(|text| Wrong::at("stream", text))
+        }
+        _ => Err(Wrong::new("the test movie is asked for by a session file only")),
+    })]
+}
+
+/// The pictures of a movie, for whoever joins.
+#[derive(Debug)]
+struct PicturesOf(TestMovie);
+
+impl Access for PicturesOf {
+    fn describe(&self) -> String {
+        "the test movie".to_owned()
+    }
+
+    fn source(&self, to: &Opening<'_>) -> Result<Box<dyn Source>, String> {
+        let pictures = TestPictures::new(&self.0).map_err(|error| error.to_string())?;
+        let source = VideoSource::new(pictures, to.extent, to.speed);
+        Ok(Box::new(source.beginning(to.begin.clone())))
+    }
+
+    fn group(&self) -> Option<PathBuf> {
+        // No file has this path: an empty one cannot be opened.
+        Some(PathBuf::new())
+    }
+}
+
+/// The sound of a movie, for whoever joins.
+#[derive(Debug)]
+struct SoundOf(TestMovie);
+
+impl Access for SoundOf {
+    fn describe(&self) -> String {
+        "the test movie".to_owned()
+    }
+
+    fn source(&self, to: &Opening<'_>) -> Result<Box<dyn Source>, String> {
+        let sound = TestSound::new(&self.0).map_err(|error| error.to_string())?;
+        let len = to.flow.unit_len_max;
+        let source = AudioSource::new(sound, to.extent, to.speed, len);
+        Ok(Box::new(source.beginning(to.begin.clone())))
+    }
+
+    fn group(&self) -> Option<PathBuf> {
+        Some(PathBuf::new())
+    }
+}
+
+fn find(stream: StreamSelector, duration_ns: Option<u64>) -> Result<Found, String> {
+    if stream.index > 0 {
+        return Err(format!("the test movie has no {stream}, only video and audio"));
+    }
+    let mut movie = TestMovie::default();
+    if let Some(ns) = duration_ns {
+        movie.duration = Duration::from_nanos(ns);
+    }
+    if stream.kind == StreamKind::Audio {
+        return sound_found(&movie, Arc::new(SoundOf(movie.clone())));
+    }
+    let video = movie.video_format();
+    if video.frame_count == 0 {
+        return Err("the duration is shorter than one picture (40 ms)".to_owned());
+    }
+    pictures_found(&movie, video, Arc::new(PicturesOf(movie.clone())))
+}
+
+/// The sound of a test movie, as a medium.
+pub(super) fn sound_found(movie: &TestMovie, access: Arc<dyn Access>) -> Result<Found, String> {
+    let generator = movie.generator().map_err(|error| error.to_string())?;
+    let audio = movie.audio_format().ok_or("the test movie has no sound")?;
+    let len = audio.byte_offset_at(generator.video_format().duration_ns());
+    Ok(Found::audio(access, audio, len))
+}
+
+/// The pictures of a test movie, as a medium of this format, which has at least one.
+pub(super) fn pictures_found(
+    movie: &TestMovie,
+    video: VideoFormat,
+    access: Arc<dyn Access>,
+) -> Result<Found, String> {
+    let mut generator = movie.generator().map_err(|error| error.to_string())?;
+    let mut lens = Vec::new();
+    let mut picture = Vec::new();
+    for index in (0..video.frame_count).take(4) {
+        generator.picture(index, &mut picture).map_err(|error| error.to_string())?;
+        lens.push(u32::try_from(picture.len()).unwrap_or(u32::MAX));
+    }
+    let mut found = Found::video(access, video);
+    found.measure(lens.into_iter());
+    // The others are not known until they are made.
+    found.picture_len_max = found.picture_len_max.saturating_mul(4);
+    Ok(found)
+}
 
 /// The pictures of a test movie.
 pub struct TestPictures(Generator);

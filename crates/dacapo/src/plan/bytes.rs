@@ -1,13 +1,12 @@
 //! Flows of bytes of the application: who gets their ends, and a plan of one without a file.
 
 use super::choice::{self, Constraints};
-use super::media::Found;
 use super::need::Need;
 use super::{Assumptions, Flow, Plan};
-use crate::access::Progress;
 use crate::access::count::RawCountSink;
 use crate::access::raw::{RawReceiver, RawSender};
 use crate::access::timeline::Extent;
+use crate::access::{Found, Progress};
 use dacapo_core::{GIVE_UP_AFTER, JoinRequest, Port};
 use dacapo_qos::configure::{Pins, Refusal};
 use dacapo_qos::{Attributes, Passes};
@@ -95,6 +94,7 @@ impl Plan {
             name: bytes.flow.to_owned(),
             direction: bytes.direction,
             found: Found::raw(),
+            sink: None,
             attributes: bytes.attributes.clone(),
             pins: Pins::NONE,
             multicast: None,

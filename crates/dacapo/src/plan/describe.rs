@@ -10,8 +10,8 @@
 //! ```
 
 use super::choice::Chosen;
-use super::media::Origin;
 use super::{Flow, Plan, graph};
+use crate::access::words::{format_text, rate};
 use dacapo_lift::{Catalogue, TransportSpec};
 use dacapo_media::Format;
 use dacapo_qos::{Passes, format_duration, format_rate, format_size};
@@ -91,13 +91,10 @@ fn chain(chosen: &Chosen, catalogue: &Catalogue) -> String {
 
 fn medium(flow: &Flow) -> String {
     let found = &flow.need.found;
-    let from = match &found.origin {
-        Origin::Pictures { path, stream } | Origin::AviSound { path, stream } => {
-            format!("stream {stream} of {}", path.display())
-        }
-        Origin::SoundFile { path } | Origin::Missing(path) => path.display().to_string(),
-        Origin::TestVideo(_) | Origin::TestAudio(_) => "the test movie".to_owned(),
-        Origin::Raw => return "bytes of the application".to_owned(),
+    let from = match (&found.access, &found.format) {
+        (None, _) => return "bytes of the application".to_owned(),
+        (Some(access), None) => return format!("bytes from {}", access.describe()),
+        (Some(access), Some(_)) => access.describe(),
     };
     let (count, time) = (found.count, seconds(found.duration_ns));
     let what = match &found.format {
@@ -108,34 +105,6 @@ fn medium(flow: &Flow) -> String {
     format!("{format}, {count} {what}, {time}, {} on average, from {from}", rate(found.mean_bps))
 }
 
-/// A mean, which needs no more than three digits.
-pub(super) fn rate(bps: u64) -> String {
-    let step = 10_u64.pow(bps.max(1).ilog10().saturating_sub(2));
-    format_rate(bps / step * step)
-}
-
 fn seconds(ns: u64) -> String {
     format_duration(ns / 1_000_000 * 1_000_000)
-}
-
-/// A format in a few words.
-pub(crate) fn format_text(format: &Format) -> String {
-    match format {
-        Format::Video(video) if video.is_still() => {
-            format!("JPEG {}x{}", video.width, video.height)
-        }
-        Format::Video(video) => {
-            let fps = f64::from(video.rate) / f64::from(video.scale.max(1));
-            let fps = (fps * 1_000.0).round() / 1_000.0;
-            format!("Motion JPEG {}x{}, {fps} /s", video.width, video.height)
-        }
-        Format::Audio(audio) => {
-            let channels = match audio.channels {
-                1 => "mono".to_owned(),
-                2 => "stereo".to_owned(),
-                count => format!("{count} channels"),
-            };
-            format!("PCM {} {} Hz, {channels}", audio.encoding, audio.rate_hz)
-        }
-    }
 }

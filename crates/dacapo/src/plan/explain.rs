@@ -1,8 +1,8 @@
 //! [`FlowExplanation`]: why a flow has its protocol, as text and as data.
 
 use super::choice::Chosen;
-use super::missing::AssumedMedium;
 use super::need::Need;
+use crate::access::found::AssumedMedium;
 use dacapo_qos::configure::Explanation;
 use serde::Serialize;
 use std::fmt;

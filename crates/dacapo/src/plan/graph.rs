@@ -6,11 +6,10 @@
 //! ```
 
 use super::Place;
-use dacapo_lift::{
-    Catalogue, Graph, Illegal, ModuleSpec, Node, ParamSpec, ParamUnit, Params, TransportSpec,
-};
+use crate::param::{hint, list, quantity, range, write};
+use dacapo_lift::{Catalogue, Graph, Illegal, ModuleSpec, Node, Params, TransportSpec};
 use dacapo_qos::configure::Pins;
-use dacapo_qos::{ModuleUse, Param, Problem, Role, Spanned, Value, nearest};
+use dacapo_qos::{ModuleUse, Param, Problem, Role, Spanned};
 
 /// Looks up modules, parameters and the transport; none when one of them is wrong.
 pub(super) fn read(
@@ -124,15 +123,6 @@ fn unknown_module(
     problem.allowed(list(&names))
 }
 
-fn hint(word: &str, names: &[&str]) -> String {
-    nearest(word, names.iter().copied())
-        .map_or_else(String::new, |near| format!(" (did you mean \"{near}\"?)"))
-}
-
-fn list(names: &[&str]) -> String {
-    if names.is_empty() { "none".to_owned() } else { format!("\"{}\"", names.join("\", \"")) }
-}
-
 fn read_params(
     place: Place<'_>,
     module: &ModuleUse,
@@ -164,45 +154,6 @@ fn unknown_param(place: Place<'_>, param: &Param, key: &str, spec: &ModuleSpec) 
     let hint = hint(&param.key, &names);
     let what = format!("\"{}\" has no parameter \"{}\"{hint}", spec.name, *param.key);
     place.session.problem(&param.key, key, what).allowed(list(&names))
-}
-
-/// A value in the unit of its parameter, within its bounds; else what is wrong and allowed.
-pub(super) fn quantity_of(param: &ParamSpec, value: &Value) -> Result<u64, String> {
-    quantity(param, value).map_err(|what| format!("{what}; allowed: {}", range(param)))
-}
-
-/// A value in the unit of its parameter, within its bounds.
-fn quantity(param: &ParamSpec, value: &Value) -> Result<u64, String> {
-    let quantity = match param.unit {
-        ParamUnit::Count => value.as_count(),
-        ParamUnit::Bytes => value.as_size(),
-        ParamUnit::Nanoseconds => value.as_duration(),
-        ParamUnit::BitsPerSecond => value.as_rate(),
-    };
-    let quantity = quantity.map_err(|error| error.what())?;
-    if (param.min..=param.max).contains(&quantity) {
-        Ok(quantity)
-    } else {
-        Err(format!("{} is out of range", write(param, quantity)))
-    }
-}
-
-fn write(param: &ParamSpec, quantity: u64) -> String {
-    match param.unit {
-        ParamUnit::Count => quantity.to_string(),
-        ParamUnit::Bytes => dacapo_qos::format_size(quantity),
-        ParamUnit::Nanoseconds => dacapo_qos::format_duration(quantity),
-        ParamUnit::BitsPerSecond => dacapo_qos::format_rate(quantity),
-    }
-}
-
-fn range(param: &ParamSpec) -> String {
-    let quote = |quantity| match param.unit {
-        ParamUnit::Count => write(param, quantity),
-        _ => format!("\"{}\"", write(param, quantity)),
-    };
-    let (min, max, usual) = (quote(param.min), quote(param.max), quote(param.default));
-    format!("{min} to {max}, {usual} when left out")
 }
 
 /// A module with what was set, in the words of a session file.

@@ -9,7 +9,7 @@
 //! reads back; an empty text is the graph without modules.
 
 use super::choice::form;
-use super::graph::quantity_of;
+use crate::param::quantity_of;
 use dacapo_lift::{Catalogue, Graph, ModuleSpec, Node, Params};
 use dacapo_qos::{Value, nearest};
 use dacapo_wire::graph::GraphForm;

@@ -2,7 +2,7 @@
 //! flow.
 //!
 //! ```text
-//!   movie.toml --qos--> SessionFile --+-- media: files opened, formats, lengths
+//!   movie.toml --qos--> SessionFile --+-- access: files opened, formats, lengths
 //!                                     +-- graph: what is fixed by hand
 //!                                     +-- choice: attributes + path -> graph
 //!                                     |   all problems at once, those of the file too
@@ -15,26 +15,25 @@
 //! for every participant, so one that has vanished since is refused to that participant and nobody
 //! else. Every problem names its file and line.
 
+mod access;
 mod bytes;
 mod choice;
 mod describe;
 mod explain;
 mod graph;
 mod line;
-mod media;
-mod missing;
 mod need;
 mod publisher;
 
 pub use bytes::{BytesFlow, OnRaw, OpenBytes, RawEnd};
 pub use choice::attribute_forms;
-pub(crate) use describe::format_text;
 pub use explain::FlowExplanation;
 pub use line::graph_of;
-pub use missing::AssumedMedium;
 
+pub use crate::access::found::AssumedMedium;
 use crate::access::live::LiveClock;
 use crate::access::timeline::{Extent, Speed};
+use crate::access::{Found, Shared};
 use choice::{Chosen, Constraints};
 use dacapo_base::failpoint;
 use dacapo_core::{Error, GIVE_UP_AFTER, SessionProvider, SessionSpec};
@@ -46,7 +45,6 @@ use dacapo_qos::{
     SessionFile, Source, Spanned,
 };
 use dacapo_wire::session::{Direction, FlowOffer};
-use media::Files;
 use need::Need;
 use publisher::MediaPublisher;
 use std::fmt;
@@ -67,8 +65,8 @@ pub struct Assumptions {
     pub on_loopback: bool,
     /// The transports that this host offers, by number; none is all.
     pub transports: Option<Vec<u16>>,
-    /// The modules and transports that exist; none are those of this build.
-    pub catalogue: Option<Arc<Catalogue>>,
+    /// What flows are composed of; none are the parts of this build.
+    pub catalogue: Option<Arc<crate::Catalogue>>,
     /// A media file that is missing is taken for a usual one instead of being a mistake: enough to
     /// explain a session, and not to serve it.
     pub assumes_missing_media: bool,
@@ -86,8 +84,16 @@ impl Assumptions {
 
     /// The modules and transports that exist and are offered here.
     fn catalogue(&self) -> Catalogue {
-        let all = || self.catalogue.as_deref().cloned().unwrap_or_else(crate::catalogue);
-        all().only(|_| true, |id| self.has_transport(id))
+        let all = match &self.catalogue {
+            Some(parts) => parts.all_specs(),
+            None => crate::catalogue(),
+        };
+        all.only(|_| true, |id| self.has_transport(id))
+    }
+
+    /// All parts that exist here.
+    fn parts(&self) -> Arc<crate::Catalogue> {
+        self.catalogue.clone().unwrap_or_default()
     }
 
     fn has_transport(&self, id: u16) -> bool {
@@ -368,14 +374,20 @@ fn plan_flows(
     is_chosen: impl Fn(usize) -> bool,
 ) -> (Vec<Flow>, Vec<Problem>) {
     let constraints = Constraints::new(assumptions);
-    let mut files = Files::new(assumptions.assumes_missing_media);
+    let parts = assumptions.parts();
+    let mut finder = access::Finder {
+        parts: &parts,
+        shared: Shared::default(),
+        assumes_missing: assumptions.assumes_missing_media,
+    };
     let (mut flows, mut problems) = (Vec::new(), Vec::new());
     for (spec, index) in session.flows.iter().zip(numbers.iter().copied()) {
         let place = Place { session, spec, index };
-        let found = media::find(place, &mut files, &mut problems);
+        let found = finder.find(place, &mut problems);
+        let sink = finder.find_sink(place, &mut problems);
         let pins = graph::read(place, &constraints.catalogue, &mut problems);
-        if let (Some(found), Some(pins), true) = (found, pins, is_chosen(index)) {
-            let need = need_of(place, found, pins, assumptions.speed);
+        if let (Some(found), Some(sink), Some(pins), true) = (found, sink, pins, is_chosen(index)) {
+            let need = Need { sink, ..need_of(place, found, pins, assumptions.speed) };
             flows.extend(choose(place, need, &constraints, &mut problems));
         }
     }
@@ -403,7 +415,7 @@ fn with_further(flawed: Flawed, assumptions: &Assumptions) -> Errors {
 
 fn need_of(
     place: Place<'_>,
-    found: media::Found,
+    found: Found,
     pins: dacapo_qos::configure::Pins,
     speed: Speed,
 ) -> Need {
@@ -416,6 +428,7 @@ fn need_of(
             Role::Participant => Direction::ToCreator,
         },
         found,
+        sink: None,
         attributes: spec.attributes.clone(),
         pins,
         multicast: spec.multicast.map(|group| group.value),
@@ -501,7 +514,7 @@ fn line_of(place: Place<'_>, demand: Demand) -> Option<(Spanned<()>, String)> {
 }
 
 fn group(flows: &mut [Flow]) {
-    let keys: Vec<_> = flows.iter().map(|flow| flow.need.found.origin.group_key()).collect();
+    let keys: Vec<_> = flows.iter().map(|flow| flow.need.found.group()).collect();
     let mut offers: Vec<FlowOffer> = flows.iter().map(|flow| flow.chosen.offer.clone()).collect();
     name_groups(&mut offers, &keys);
     for (flow, offer) in flows.iter_mut().zip(offers) {
@@ -551,8 +564,7 @@ fn too_short(session: &SessionFile, extent: Extent) -> Option<Problem> {
 
 /// All media of a session are played equally often: the session file says so.
 fn passes(session: &SessionFile) -> Passes {
-    let is_media =
-        |flow: &&FlowSpec| flow.from.value == Role::Creator && flow.source.value != Source::Raw;
+    let is_media = |flow: &&FlowSpec| flow.from.value == Role::Creator && !flow.source.is_bytes();
     let media = session.flows.iter().find(is_media);
     media.map_or(Passes::ONCE, |flow| flow.source.value.passes())
 }

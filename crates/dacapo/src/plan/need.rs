@@ -6,16 +6,17 @@
 //!
 //! Invariant: all lengths are in bytes of units without the 4 bytes of the core's own header.
 
-use super::describe;
-use super::media::Found;
 use crate::access::media::SoundGrid;
 use crate::access::timeline::Speed;
+use crate::access::words;
+use crate::access::{Access, Found};
 use dacapo_lift::{Path, Units};
 use dacapo_media::Format;
 use dacapo_qos::configure::{Pins, Use};
 use dacapo_qos::{AttributeKey, Attributes, format_rate};
 use dacapo_wire::session::Direction;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// The least bound of a flow that names none, in bit/s; it is the core's too.
 const BOUND_BPS_MIN: u64 = 10_000_000;
@@ -48,6 +49,8 @@ pub(super) struct Need {
     pub name: String,
     pub direction: Direction,
     pub found: Found,
+    /// What takes it at the creator's end; none is the application, or counts media.
+    pub sink: Option<Arc<dyn Access>>,
     /// What the session file asks.
     pub attributes: Attributes,
     /// What it fixes by hand.
@@ -165,7 +168,7 @@ impl Need {
         let speed = self.speed;
         // In tenths; a twentieth of the bound is left to what the protocol adds.
         let fits = (bound - bound / 20).saturating_mul(10) / mean;
-        let (needed, bound) = (describe::rate(needed), format_rate(bound));
+        let (needed, bound) = (words::rate(needed), format_rate(bound));
         Some(format!(
             "at {speed} times its speed the medium takes {needed}, and at most {bound} are let \
              pass; let more pass, or send at most {}.{} times as fast",

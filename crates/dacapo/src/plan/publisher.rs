@@ -11,20 +11,18 @@
 //! who has not moved.
 
 use super::choice::{self, Constraints};
-use super::media::Origin;
 use super::need::Need;
 use super::{Assumptions, OpenBytes, name_groups};
+use crate::access::Opening;
 use crate::access::live::{Begin, LiveClock};
 use crate::access::timeline::{Extent, Speed};
-use crate::access::{AudioSource, Progress, VideoSource, count, file, test};
 use dacapo_base::failpoint;
-use dacapo_core::{Code, Error, JoinRequest, Port, SessionProvider, Source};
+use dacapo_core::{Code, Error, JoinRequest, Port, SessionProvider};
 use dacapo_lift::{Graph, Node, Params};
 use dacapo_qos::configure::Pins;
 use dacapo_qos::{AttributeNumbers, Attributes};
 use dacapo_wire::attribute::AttributeForm;
 use dacapo_wire::session::{Direction, FlowOffer};
-use std::time::Duration;
 
 /// Opens the media of a plan for each participant.
 pub(super) struct MediaPublisher {
@@ -60,19 +58,27 @@ impl SessionProvider for MediaPublisher {
             let mut offer = chosen.offer;
             keep_changes(&mut offer, planned, flow);
             offers.push(offer);
-            keys.push(need.found.origin.group_key());
+            keys.push(need.found.group());
         }
         name_groups(&mut offers, &keys);
         Ok(offers)
     }
 
     fn open(&mut self, flow: &FlowOffer, joining: &JoinRequest) -> Result<Port, String> {
-        let origin = self.of(flow).map(|(need, _)| need.found.origin.clone());
-        let origin = origin.ok_or("the plan has no such flow")?;
-        match (origin, flow.direction) {
-            (Origin::Raw, _) => (self.open_bytes)(flow, joining),
-            (_, Direction::ToCreator) => Ok(counted(flow)),
-            (origin, _) => self.open_media(flow, &origin, joining.live).map(Port::Source),
+        let (need, _) = self.of(flow).ok_or("the plan has no such flow")?;
+        let begin = match joining.live {
+            true => Begin::Live(self.live.clone()),
+            false => Begin::Start(self.live.clone()),
+        };
+        let to = Opening { flow, extent: self.extent, speed: self.speed, begin };
+        match (&need.found.access, flow.direction, &need.sink) {
+            (Some(access), Direction::ToParticipant, _) => {
+                failpoint!("source.open");
+                access.source(&to).map(Port::Source)
+            }
+            (_, Direction::ToCreator, Some(sink)) => sink.sink(&to).map(Port::Sink),
+            (Some(access), Direction::ToCreator, None) => access.sink(&to).map(Port::Sink),
+            (None, ..) => (self.open_bytes)(flow, joining),
         }
     }
 }
@@ -200,49 +206,4 @@ impl MediaPublisher {
         let lacks = lacks.join(", ");
         Error::new(code, format!("{}; the participant lacks {lacks}", error.text))
     }
-
-    fn open_media(
-        &self,
-        flow: &FlowOffer,
-        origin: &Origin,
-        live: bool,
-    ) -> Result<Box<dyn Source>, String> {
-        let (extent, speed, len) = (self.extent, self.speed, flow.unit_len_max);
-        let begin = match live {
-            true => Begin::Live(self.live.clone()),
-            false => Begin::Start(self.live.clone()),
-        };
-        failpoint!("source.open");
-        let text = |error: dacapo_media::testmovie::TestMovieError| error.to_string();
-        Ok(match origin {
-            Origin::Pictures { path, stream } => {
-                let pictures = file::AviPictures::open(path, *stream)?;
-                Box::new(VideoSource::new(pictures, extent, speed).beginning(begin))
-            }
-            Origin::AviSound { path, stream } => {
-                let sound = file::AviSound::open(path, *stream)?;
-                Box::new(AudioSource::new(sound, extent, speed, len).beginning(begin))
-            }
-            Origin::SoundFile { path } => {
-                let sound = file::WavSound::open(path)?;
-                Box::new(AudioSource::new(sound, extent, speed, len).beginning(begin))
-            }
-            Origin::TestVideo(movie) => {
-                let pictures = test::TestPictures::new(movie).map_err(text)?;
-                Box::new(VideoSource::new(pictures, extent, speed).beginning(begin))
-            }
-            Origin::TestAudio(movie) => {
-                let sound = test::TestSound::new(movie).map_err(text)?;
-                Box::new(AudioSource::new(sound, extent, speed, len).beginning(begin))
-            }
-            Origin::Missing(path) => return Err(file::at(path, &"it was missing")),
-            Origin::Raw => return Err("bytes come from the application".to_owned()),
-        })
-    }
-}
-
-/// A sink that only counts: media that a participant sends to whoever serves.
-fn counted(flow: &FlowOffer) -> Port {
-    let budget = Duration::from_nanos(flow.playout_ns);
-    Port::Sink(Box::new(count::CountSink::new(Progress::new(&flow.name), budget)))
 }

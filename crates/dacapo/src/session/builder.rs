@@ -2,6 +2,7 @@
 
 use super::endpoint::Endpoint;
 use crate::Catalogue;
+use crate::access::AccessEntry;
 use crate::host::{Host, HostConfig, user_identity};
 use dacapo_core::Error;
 use dacapo_lift::Entry;
@@ -10,8 +11,8 @@ use dacapo_transport::entry::TransportEntry;
 use std::fmt;
 use std::sync::Arc;
 
-/// What an endpoint is told before it starts: nothing is this user's identity, the modules and
-/// transports of this build, and what the environment says.
+/// What an endpoint is told before it starts: nothing is this user's identity, the parts of this
+/// build, and what the environment says.
 #[derive(Default)]
 pub struct Builder {
     config: Option<HostConfig>,
@@ -39,6 +40,15 @@ impl Builder {
     #[must_use]
     pub fn transport(mut self, entry: TransportEntry) -> Self {
         self.catalogue.transports.push(entry);
+        self
+    }
+
+    /// An access module of the program's own, named by `source` and `sink` in session files and by
+    /// [`Join::access`](crate::Join::access). Only the end that names it needs it; numbers from
+    /// 0xF000 on are free for this.
+    #[must_use]
+    pub fn access(mut self, entry: AccessEntry) -> Self {
+        self.catalogue.access.push(entry);
         self
     }
 

@@ -118,7 +118,7 @@ impl Endpoint {
     /// [`Code::SessionFile`] with every mistake and its line; misuse when this endpoint serves a
     /// session of that name.
     pub fn create(&self, session_file: &str) -> Result<Creator, Error> {
-        let catalogue = Some(Arc::clone(self.0.first.shared.lock().host.catalogue()));
+        let catalogue = Some(Arc::clone(self.0.first.shared.lock().host.parts()));
         let assumptions = Assumptions { catalogue, ..Assumptions::default() };
         let plan = Plan::parse(session_file, ORIGIN, &assumptions);
         let wrong = |errors: dacapo_qos::Errors| Error::new(Code::SessionFile, errors.to_string());
@@ -183,11 +183,13 @@ impl Endpoint {
     /// Joins a session as [`Endpoint::connect`] does, told how, and what becomes of its media.
     ///
     /// # Errors
-    /// As [`Endpoint::connect_with`]; [`Code::AccessFailed`] when a file or a player for its media
-    /// cannot be opened.
+    /// As [`Endpoint::connect_with`]; [`Code::AccessFailed`] when a file, a player or an access
+    /// module cannot be opened; misuse when there is no such access module.
     pub fn join(&self, uri: &str, how: &Join) -> Result<Session, Error> {
         let uri: Uri =
             uri.parse().map_err(|error: crate::uri::UriError| misuse(error.to_string()))?;
+        let parts = Arc::clone(self.0.first.shared.lock().host.parts());
+        how.access.iter().try_for_each(|wish| wish.find(&parts).map(drop))?;
         let remote = host::resolve(&uri.authority())?;
         let outcome = match self.join_at(remote, &uri.name, how, true) {
             Err(Refused { redirect: Some(redirect), .. }) => {

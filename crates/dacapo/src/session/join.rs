@@ -10,18 +10,20 @@ use super::entry::Entry;
 use super::events::make_end;
 use super::flow::{Flow, FlowInfo};
 use super::handle::Session;
-use super::wanted;
-use crate::access::Snapshot;
+use super::{misuse, wanted};
+use crate::Catalogue;
 use crate::access::sinks::{Sinks, Wanted};
+use crate::access::{
+    Access, AccessEntry, AccessSpec, Carries, Opening, Settings, Setup, Shared, Snapshot, Wrong,
+};
 use crate::plan::attribute_forms;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
 use dacapo_core::{Error, JoinParams, Port};
-use dacapo_lift::Catalogue;
-use dacapo_qos::Attributes;
+use dacapo_qos::{Attributes, Value};
 use dacapo_sys::clock;
 use dacapo_wire::medium::Medium;
-use dacapo_wire::session::FlowOffer;
+use dacapo_wire::session::{Direction, FlowOffer};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +44,7 @@ pub struct Join {
     pub(super) asks: Attributes,
     pub(super) is_live: bool,
     pub(super) media: Option<Taken>,
+    pub(super) access: Vec<AccessWish>,
     pub(super) wait: Option<Duration>,
 }
 
@@ -99,6 +102,17 @@ impl Join {
         self.media(Wanted::Count)
     }
 
+    /// A flow has this access module of the endpoint's catalogue at this end, told these parameters
+    /// as a session file has them, such as `("len", "500 B")`; calls do not get it.
+    #[must_use]
+    pub fn access(mut self, flow: &str, module: &str, params: &[(&str, &str)]) -> Self {
+        let text = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        let params = params.iter().map(text);
+        let (flow, module, params) = (flow.to_owned(), module.to_owned(), params.collect());
+        self.access.push(AccessWish { flow, module, params });
+        self
+    }
+
     /// What becomes of pictures and sound.
     #[must_use]
     pub fn media(self, wanted: Wanted) -> Self {
@@ -118,61 +132,158 @@ impl Join {
         JoinParams { attributes: attribute_forms(&self.asks), live: self.is_live, follows }
     }
 
-    /// What becomes of the media at this end, and whether the program says so.
-    pub(super) fn taken(&self) -> (Option<Box<Media>>, bool) {
-        match &self.media {
-            Some(Taken::Media(wanted)) => (Some(Box::new(Media::new(wanted.clone()))), false),
-            Some(Taken::Decided) => (None, true),
-            None => (None, false),
-        }
+    /// What becomes of flows at this end that calls do not get, and whether the program says so
+    /// when it has seen them.
+    ///
+    /// # Errors
+    /// Misuse: an access module that there is not, or that is told what it does not take; one where
+    /// the program decides.
+    pub(super) fn taken(&self, parts: &Catalogue) -> Result<(Option<Box<Media>>, bool), Error> {
+        let wanted = match &self.media {
+            None if self.access.is_empty() => return Ok((None, false)),
+            None => None,
+            Some(Taken::Media(wanted)) => Some(wanted.clone()),
+            Some(Taken::Decided) => match self.access.first() {
+                None => return Ok((None, true)),
+                Some(wish) => return Err(wish.wrong("the program decides of each flow".to_owned())),
+            },
+        };
+        let opened = self.access.iter().map(|wish| wish.open(parts)).collect::<Result<_, _>>()?;
+        let (progress, notes) = (Vec::new(), Vec::new());
+        Ok((Some(Box::new(Media { wanted, opened, progress, notes })), false))
     }
 }
 
-/// The media that come to this end, and what is to be done with them.
+/// What a flow is opened by at this end, instead of calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct AccessWish {
+    flow: String,
+    module: String,
+    params: Vec<(String, String)>,
+}
+
+/// The same, opened.
+#[derive(Debug)]
+struct Opened {
+    flow: String,
+    spec: &'static AccessSpec,
+    access: Arc<dyn Access>,
+}
+
+impl AccessWish {
+    /// The access module, and what it is told.
+    ///
+    /// # Errors
+    /// Misuse: there is none of this name, or it does not take that.
+    pub fn find<'a>(&self, parts: &'a Catalogue) -> Result<(&'a AccessEntry, Settings), Error> {
+        let unknown = |(text, allowed)| self.wrong(format!("{text}; allowed: {allowed}"));
+        let entry = parts.access(&self.module).map_err(unknown)?;
+        let value =
+            |text: &str| text.parse().map_or_else(|_| Value::from_text(text), Value::Number);
+        let params = self.params.iter().map(|(name, text)| (name.as_str(), value(text)));
+        let params: Vec<(&str, Value)> = params.collect();
+        let given = params.iter().map(|(name, value)| (*name, value));
+        let settings = Settings::read(entry.spec, given).map_err(|all| {
+            let texts: Vec<String> = all.iter().map(Wrong::to_string).collect();
+            self.wrong(texts.join("; "))
+        })?;
+        Ok((entry, settings))
+    }
+
+    fn open(&self, parts: &Catalogue) -> Result<Opened, Error> {
+        let (entry, settings) = self.find(parts)?;
+        let shared = &mut Shared::default();
+        let mut setup = Setup { settings, shared, asked: None, assumes_missing: false };
+        let found = (entry.open)(&mut setup).map_err(|it| self.wrong(it.to_string()))?;
+        let calls = || self.wrong(format!("\"{}\" leaves its units to calls", self.module));
+        let access = found.access.ok_or_else(calls)?;
+        Ok(Opened { flow: self.flow.clone(), spec: entry.spec, access })
+    }
+
+    fn wrong(&self, text: String) -> Error {
+        misuse(format!("for the flow \"{}\": {text}", self.flow))
+    }
+}
+
+impl Opened {
+    /// This end of the flow, by its place in the offer.
+    fn port(&self, offers: &[FlowOffer]) -> Result<(usize, Port), String> {
+        let Self { flow, spec, access } = self;
+        let name = spec.name;
+        let place = offers.iter().position(|offer| offer.name == *flow);
+        let no_flow = || format!("{name}: the session has no flow \"{flow}\"");
+        let place = place.ok_or_else(no_flow)?;
+        let offer = offers.get(place).ok_or_else(no_flow)?;
+        let carries = match offer.medium {
+            Medium::Raw => Carries::Bytes,
+            Medium::Video { .. } => Carries::Pictures,
+            Medium::Audio { .. } => Carries::Sound,
+        };
+        if !spec.carries.contains(&carries) {
+            return Err(format!("{flow}: \"{name}\" does not carry {carries}"));
+        }
+        let to = Opening::of(offer);
+        let port = match (offer.direction, spec.sends, spec.takes) {
+            (Direction::ToCreator, true, _) => access.source(&to).map(Port::Source),
+            (Direction::ToParticipant, _, true) => access.sink(&to).map(Port::Sink),
+            (Direction::ToCreator, false, _) => Err(format!("{flow}: \"{name}\" is no source")),
+            (Direction::ToParticipant, _, false) => Err(format!("{flow}: \"{name}\" is no sink")),
+        };
+        port.map(|port| (place, port))
+    }
+}
+
+/// What becomes of flows at this end that calls do not get: media, and those of access modules.
 #[derive(Debug)]
 pub(super) struct Media {
-    wanted: Wanted,
+    wanted: Option<Wanted>,
+    opened: Vec<Opened>,
     progress: Vec<crate::access::Progress>,
     notes: Vec<String>,
 }
 
 impl Media {
-    fn new(wanted: Wanted) -> Self {
-        Self { wanted, progress: Vec::new(), notes: Vec::new() }
-    }
-
     /// Opens the access modules of the media of an offer; their places in the offer with them.
     fn open(&mut self, session: &str, offers: &[FlowOffer]) -> Result<Vec<(usize, Port)>, String> {
-        let of_media = offers.iter().enumerate().filter(|(_, it)| it.medium != Medium::Raw);
+        let opened = self.opened.iter().map(|it| it.port(offers));
+        let mut all: Vec<(usize, Port)> = opened.collect::<Result<_, _>>()?;
+        let Some(wanted) = &self.wanted else { return Ok(all) };
+        let is_open = |place: usize| all.iter().any(|(other, _)| *other == place);
+        let of_media = offers.iter().enumerate();
+        let of_media = of_media.filter(|(at, it)| it.medium != Medium::Raw && !is_open(*at));
         let (places, offers): (Vec<usize>, Vec<FlowOffer>) =
             of_media.map(|(place, offer)| (place, offer.clone())).unzip();
-        let sinks = Sinks::for_offer(session, &offers, &self.wanted)?;
+        let sinks = Sinks::for_offer(session, &offers, wanted)?;
         (self.progress, self.notes) = (sinks.progress, sinks.notes);
         let ports = places.into_iter().zip(sinks.ports);
-        Ok(ports.filter_map(|(place, port)| Some((place, port?))).collect())
+        all.extend(ports.filter_map(|(place, port)| Some((place, port?))));
+        Ok(all)
     }
 }
 
 impl Entry {
     /// This end of each flow that was offered, for the core: queues for flows of bytes, access
-    /// modules for media where they are wanted; nothing declines.
+    /// modules where they are wanted; nothing declines.
     ///
     /// # Errors
-    /// Why a file or a player cannot be opened.
+    /// Why a file, a player or an access module cannot be opened.
     pub fn open_ends(
         &mut self,
         offers: &[FlowOffer],
-        catalogue: &Catalogue,
+        catalogue: &dacapo_lift::Catalogue,
     ) -> Result<Vec<Option<Port>>, String> {
-        let (ends, mut ports): (Vec<_>, Vec<_>) = offers.iter().map(make_end).unzip();
-        let infos = offers.iter().map(|offer| FlowInfo::of(offer, Role::Participant, catalogue));
-        self.flows = infos.zip(ends).map(|(info, end)| Flow::new(info, end)).collect();
-        let Some(media) = &mut self.media else { return Ok(ports) };
-        for (place, port) in media.open(&self.name, offers)? {
-            if let Some(slot) = ports.get_mut(place) {
-                *slot = Some(port);
+        let opened = match &mut self.media {
+            Some(media) => media.open(&self.name, offers)?,
+            None => Vec::new(),
+        };
+        let (mut ends, mut ports): (Vec<_>, Vec<_>) = offers.iter().map(make_end).unzip();
+        for (place, port) in opened {
+            if let (Some(end), Some(slot)) = (ends.get_mut(place), ports.get_mut(place)) {
+                (*end, *slot) = (None, Some(port));
             }
         }
+        let infos = offers.iter().map(|offer| FlowInfo::of(offer, Role::Participant, catalogue));
+        self.flows = infos.zip(ends).map(|(info, end)| Flow::new(info, end)).collect();
         Ok(ports)
     }
 }

@@ -186,6 +186,7 @@ impl State {
         name: &str,
         (how, follows): (&Join, bool),
     ) -> Result<SessionId, Error> {
+        let (media, decides) = how.taken(self.host.parts())?;
         let (now, params) = (self.now(), how.params(follows));
         let id = self
             .core()
@@ -196,7 +197,7 @@ impl State {
         self.newest = self.newest.max(Some(id));
         let mut entry = Entry::new(name, Role::Participant, peer, remote);
         entry.keep_events(self.driver.background.notice.is_watched());
-        (entry.media, entry.decides) = how.taken();
+        (entry.media, entry.decides) = (media, decides);
         self.sessions.insert(id, entry);
         Ok(id)
     }

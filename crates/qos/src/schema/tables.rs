@@ -75,6 +75,9 @@ struct FlowTable {
     from: Role,
     /// What is sent.
     source: SourceTable,
+    /// What takes the bytes of a participant at the creator's end, instead of the application; only
+    /// with from = "participant" and source = { raw = true }.
+    sink: Option<AccessTable>,
     /// The C-modules from the application down to the network; left out, they are chosen from the
     /// attributes.
     #[schemars(length(max = MAX_MODULES))]
@@ -90,7 +93,7 @@ struct FlowTable {
     /// The receiver holds units so long to even out their delay.
     playout: Option<Duration>,
     /// The largest unit that the application hands over, 1 B to 64 MiB; only with
-    /// source = { raw = true }.
+    /// source = { raw = true } or { access = … }.
     unit_max: Option<Size>,
     /// Whether both ends hash every unit (SHA-256) and compare at the end; left out, media are
     /// hashed and bytes of the application are not.
@@ -99,13 +102,15 @@ struct FlowTable {
     attributes: Option<AttributesTable>,
 }
 
-/// What is sent: a media file, generated media, or bytes of the application.
+/// What is sent: a media file, generated media, bytes of the application, or what another access
+/// module gives.
 #[derive(JsonSchema)]
 #[schemars(untagged, rename = "Source")]
 enum SourceTable {
     File(FileSource),
     Test(TestSource),
     Raw(RawSource),
+    Access(AccessTable),
 }
 
 /// A media file of the creator.
@@ -235,19 +240,38 @@ impl JsonSchema for ModuleTable {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let name = generator.subschema_for::<Name>();
-        json_schema!({
-            "description": "A module with parameters; docs/modules.md lists them.",
-            "type": "object",
-            "properties": { "module": name },
-            "required": ["module"],
-            "additionalProperties": {
-                "description": "A parameter of the module.",
-                "type": ["string", "number", "boolean"],
-                "maxLength": MAX_PARAM_TEXT_LEN,
-            },
-            "propertyNames": name,
-            "maxProperties": MAX_PARAMS.saturating_add(1),
-        })
+        named(generator, "module", "A module with parameters; docs/modules.md lists them.")
     }
+}
+
+/// An access module with parameters, whose names only the catalogue knows.
+struct AccessTable;
+
+impl JsonSchema for AccessTable {
+    fn schema_name() -> Cow<'static, str> {
+        "AccessTable".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let text = "An access module that the program has in its catalogue, with parameters.";
+        named(generator, "access", text)
+    }
+}
+
+/// A table of a name, under `key`, and of parameters.
+fn named(generator: &mut SchemaGenerator, key: &str, description: &str) -> Schema {
+    let name = generator.subschema_for::<Name>();
+    json_schema!({
+        "description": description,
+        "type": "object",
+        "properties": { key: name },
+        "required": [key],
+        "additionalProperties": {
+            "description": "A parameter of the module.",
+            "type": ["string", "number", "boolean"],
+            "maxLength": MAX_PARAM_TEXT_LEN,
+        },
+        "propertyNames": name,
+        "maxProperties": MAX_PARAMS.saturating_add(1),
+    })
 }

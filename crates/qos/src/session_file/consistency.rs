@@ -9,7 +9,8 @@
 //!   playout above delay.max or deadline.max         shown later than it may be (media only)
 //!   bound, throughput.max, frame_rate.max of 0      nothing would be sent
 //!   unit_max with a source whose units are known    only bytes of the application need it
-//!   a file from a participant                       nobody opens a file because a creator says so
+//!   a file or access module from a participant      nobody opens one because a creator says so
+//!   sink of what the creator sends, or of media     it takes bytes that come to the creator
 //!   multicast from a participant, or over tcp       a group gets datagrams of one sender
 //!   tcp-multicast from a participant                it has one receiver
 //! ```
@@ -50,7 +51,8 @@ pub(super) fn check(parts: &Parts<'_>, problems: &mut Problems<'_>) {
     check_most(parts, problems);
     check_playout(parts, problems);
     check_unit_max(parts, problems);
-    check_file_owner(parts, problems);
+    check_owner(parts, problems);
+    check_sink(parts, problems);
     check_group(parts, problems);
 }
 
@@ -159,7 +161,7 @@ fn check_most(parts: &Parts<'_>, problems: &mut Problems<'_>) {
 /// Media are shown when they have waited for the playout time: no bound may be below it.
 fn check_playout(parts: &Parts<'_>, problems: &mut Problems<'_>) {
     let Some(playout) = parts.playout else { return };
-    if parts.source.is_none_or(|source| source.value == Source::Raw) {
+    if parts.source.is_none_or(|source| source.is_bytes()) {
         return;
     }
     for key in [AttributeKey::Delay, AttributeKey::Deadline] {
@@ -176,18 +178,36 @@ fn check_playout(parts: &Parts<'_>, problems: &mut Problems<'_>) {
 
 fn check_unit_max(parts: &Parts<'_>, problems: &mut Problems<'_>) {
     let (Some(_), Some(source)) = (parts.unit_max, parts.source) else { return };
-    if source.value != Source::Raw {
+    if !source.is_bytes() {
         let what = format!("the units of the source at line {} are known", source.line);
-        parts.report("unit_max", what, "only with source = { raw = true }", problems);
+        let allowed = "only with source = { raw = true } or { access = … }";
+        parts.report("unit_max", what, allowed, problems);
     }
 }
 
-/// The file belongs to the creator; nobody else should open one because it says so.
-fn check_file_owner(parts: &Parts<'_>, problems: &mut Problems<'_>) {
+/// What the creator takes is what participants send, and bytes.
+fn check_sink(parts: &Parts<'_>, problems: &mut Problems<'_>) {
     let (Some(from), Some(source)) = (parts.from, parts.source) else { return };
-    if from.value == Role::Participant && matches!(source.value, Source::File { .. }) {
-        let what = "a participant cannot be told to send a file";
-        let allowed = "{ raw = true } or { test = … } when from = \"participant\"";
-        parts.report("source", what, allowed, problems);
+    if from.value == Role::Creator {
+        let what = "the creator sends this flow, and takes nothing by it";
+        parts.report("sink", what, "only with from = \"participant\"", problems);
+    } else if source.value != Source::Raw {
+        let what = format!("the source at line {} is none of bytes", source.line);
+        parts.report("sink", what, "only with source = { raw = true }", problems);
     }
+}
+
+/// What the creator names is opened by nobody else: not a file, and no access module.
+fn check_owner(parts: &Parts<'_>, problems: &mut Problems<'_>) {
+    let (Some(from), Some(source)) = (parts.from, parts.source) else { return };
+    if from.value == Role::Creator {
+        return;
+    }
+    let what = match source.value {
+        Source::File { .. } => "a participant cannot be told to send a file",
+        Source::Access(_) => "a participant chooses itself what gives its bytes",
+        Source::Raw | Source::Test { .. } => return,
+    };
+    let allowed = "{ raw = true } or { test = … } when from = \"participant\"";
+    parts.report("source", what, allowed, problems);
 }

@@ -1,7 +1,7 @@
 //! One `[[flow]]` of a session file.
 //!
 //! [`FlowSpec`] and its reading. Invariants: a participant's flow has no file as its source; the
-//! longest unit is only said of bytes of the application.
+//! longest unit is only said of bytes.
 
 use schemars::JsonSchema;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::units::{Dimension, format_size};
 use super::attributes::{self, AttributePlaces};
 use super::graph::{self, ModuleUse};
 use super::reader::{Node, Section};
-use super::source::{self, Source};
+use super::source::{self, AccessUse, Source};
 use super::{MAX_UNIT_LEN, consistency, read_name};
 
 /// Who of a session sends or receives.
@@ -37,6 +37,9 @@ pub struct FlowSpec {
     pub from: Spanned<Role>,
     /// What is sent.
     pub source: Spanned<Source>,
+    /// What takes it at the creator's end, instead of the application; only of bytes that come
+    /// from a participant.
+    pub sink: Option<Spanned<AccessUse>>,
     /// The C-modules from the application down to the network, which may be no modules; none
     /// leaves the choice to the attributes.
     pub graph: Option<Spanned<Vec<Spanned<ModuleUse>>>>,
@@ -51,7 +54,7 @@ pub struct FlowSpec {
     /// The receiver's jitter budget, in ns.
     pub playout: Option<Spanned<u64>>,
     /// The largest unit that the application hands over, in bytes, 1 to
-    /// [`MAX_UNIT_LEN`](super::MAX_UNIT_LEN); only of [`Source::Raw`].
+    /// [`MAX_UNIT_LEN`](super::MAX_UNIT_LEN); only of [bytes](Source::is_bytes).
     pub unit_max: Option<Spanned<u64>>,
     /// Whether both ends hash every unit and compare at the end; left out, media are hashed and
     /// bytes of the application are not.
@@ -91,6 +94,7 @@ const KEYS: &[&str] = &[
     "name",
     "from",
     "source",
+    "sink",
     "graph",
     "transport",
     "multicast",
@@ -116,6 +120,7 @@ pub(super) fn read(
     let source = section
         .require("source", source::WANTED, problems)
         .and_then(|node| source::read(&node, problems));
+    let sink = optional(&section, "sink", |node| source::read_sink(node, problems));
     let graph = optional(&section, "graph", |node| graph::read(node, problems));
     let transport = optional(&section, "transport", |node| read_name(node, problems));
     let multicast = section.optional("multicast").and_then(|node| read_group(&node, problems));
@@ -143,6 +148,7 @@ pub(super) fn read(
         name: name?,
         from: from?,
         source: source?,
+        sink: sink?,
         graph: graph?,
         transport: transport?,
         multicast,

@@ -23,7 +23,7 @@ pub struct ModuleUse {
     pub params: Vec<Param>,
 }
 
-/// One parameter of a module.
+/// One parameter of a module, or of an access module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
     /// Its name, which follows the rule of names.
@@ -75,18 +75,27 @@ fn read_module(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<M
 }
 
 fn read_table(section: &Section<'_>, problems: &mut Problems<'_>) -> Option<ModuleUse> {
-    let module = section
-        .require("module", "the name of a module", problems)
-        .and_then(|node| read_name(&node, problems));
+    let (module, params) = read_use(section, "module", "the name of a module", problems)?;
+    Some(ModuleUse { module, params })
+}
+
+/// Reads a table of a name, under `key`, and of parameters.
+pub(super) fn read_use(
+    section: &Section<'_>,
+    key: &str,
+    wanted: &str,
+    problems: &mut Problems<'_>,
+) -> Option<(Spanned<String>, Vec<Param>)> {
+    let name = section.require(key, wanted, problems).and_then(|node| read_name(&node, problems));
     if section.len() > MAX_PARAMS.saturating_add(1) {
         section.report("has too many parameters", &format!("at most {MAX_PARAMS}"), problems);
         return None;
     }
-    let entries = section.entries().filter(|(key, _)| *key != "module");
+    let entries = section.entries().filter(|(other, _)| *other != key);
     let read: Vec<_> =
         entries.map(|(key, node)| read_param(section, key, &node, problems)).collect();
     let params: Option<Vec<_>> = read.into_iter().collect();
-    Some(ModuleUse { module: module?, params: params? })
+    Some((name?, params?))
 }
 
 fn read_param(

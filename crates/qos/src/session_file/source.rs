@@ -1,6 +1,6 @@
-//! What a flow sends: `source = { … }`.
+//! What a flow sends, `source = { … }`, and by what the creator takes one, `sink = { … }`.
 //!
-//! [`Source`] and its reading.
+//! [`Source`], [`AccessUse`] and their reading.
 //!
 //! ```text
 //!   { file = "movie.avi", stream = "video" }      a file and, unless it has only one, its stream
@@ -8,7 +8,10 @@
 //!   { file = "radio.wav", loop = true }           again and again; or loop = 3: three times
 //!   { test = "movie", stream = "audio", duration = "30 s" }         generated
 //!   { raw = true }                                                  bytes of the application
+//!   { access = "numbers", count = 1000 }          any other access module, by its name
 //! ```
+//!
+//! Which access modules there are only the catalogue knows; each source is of one, by its name.
 
 use std::fmt;
 
@@ -19,10 +22,11 @@ use crate::spanned::Spanned;
 use crate::units::Dimension;
 
 use super::flow::{Word, read_dimension, read_word};
+use super::graph::{Param, read_use};
 use super::reader::{Node, Section};
 
 /// What a flow sends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// A media file.
     File {
@@ -48,15 +52,71 @@ pub enum Source {
     },
     /// Bytes that the application hands over.
     Raw,
+    /// What any other access module gives.
+    Access(AccessUse),
+}
+
+/// An access module and what it is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccessUse {
+    /// Its name, which follows the rule of names; the catalogue may not know it.
+    pub access: Spanned<String>,
+    /// Its parameters, in the order of the file.
+    pub params: Vec<Param>,
 }
 
 impl Source {
+    /// The name of the access module.
+    #[must_use]
+    pub fn access(&self) -> &str {
+        match self {
+            Self::File { .. } => "file",
+            Self::Test { .. } => "test",
+            Self::Raw => "raw",
+            Self::Access(of) => &of.access,
+        }
+    }
+
+    /// Whether it gives units of bytes, whose lengths only the application knows.
+    #[must_use]
+    pub fn is_bytes(&self) -> bool {
+        matches!(self, Self::Raw | Self::Access(_))
+    }
+
+    /// Where a key of it stands that was given.
+    #[must_use]
+    pub fn place(&self, key: &str) -> Option<Spanned<()>> {
+        match (self, key) {
+            (Self::File { path, .. }, "file") => Some(path.with(())),
+            (Self::File { stream, .. }, "stream") => stream.as_ref().map(|it| it.with(())),
+            (Self::File { rate, .. }, "rate") => rate.as_ref().map(|it| it.with(())),
+            (Self::File { passes, .. }, "loop") => passes.as_ref().map(|it| it.with(())),
+            (Self::Test { media, .. }, "test") => Some(media.with(())),
+            (Self::Test { stream, .. }, "stream") => Some(stream.with(())),
+            (Self::Test { duration, .. }, "duration") => duration.as_ref().map(|it| it.with(())),
+            (Self::Access(of), key) => of.place(key),
+            _ => None,
+        }
+    }
+
     /// How often it is played.
     #[must_use]
     pub fn passes(&self) -> Passes {
         match self {
             Self::File { passes: Some(passes), .. } => passes.value,
             _ => Passes::ONCE,
+        }
+    }
+}
+
+impl AccessUse {
+    /// Where its name or a parameter stands.
+    #[must_use]
+    pub fn place(&self, key: &str) -> Option<Spanned<()>> {
+        let param = self.params.iter().find(|param| param.key.value == key);
+        match param {
+            Some(param) => Some(param.value.with(())),
+            None => (key == "access").then(|| self.access.with(())),
         }
     }
 }
@@ -132,8 +192,11 @@ const STREAM_WANTED: &str =
     "\"video\" or \"audio\", or with a number from 0 to 255, such as \"audio:1\"";
 
 /// What a source may be.
-pub(super) const WANTED: &str =
-    "{ file = \"…\", stream = \"…\" }, { test = \"movie\", stream = \"…\" } or { raw = true }";
+pub(super) const WANTED: &str = "{ file = \"…\", stream = \"…\" }, { test = \"movie\", \
+    stream = \"…\" }, { raw = true } or { access = \"…\", … }";
+/// What a sink may be.
+pub(super) const SINK_WANTED: &str = "{ access = \"name\", … } with the parameters of that module";
+const ACCESS_WANTED: &str = "the name of an access module";
 const LOOP_WANTED: &str = "true, or how often, 1 to 1000000";
 const RATE_MAX: u64 = 1_000_000_000; // millionths per second
 const RATE_WANTED: &str = "a rate above 0 and at most \"1000 /s\"";
@@ -141,12 +204,15 @@ const RATE_WANTED: &str = "a rate above 0 and at most \"1000 /s\"";
 /// Reads a source.
 pub(super) fn read(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<Source>> {
     let section = node.section(WANTED, problems)?;
-    let kinds: Vec<_> =
-        ["file", "test", "raw"].into_iter().filter_map(|key| section.optional(key)).collect();
+    let kinds: Vec<_> = ["file", "test", "raw", "access"]
+        .into_iter()
+        .filter_map(|key| section.optional(key))
+        .collect();
     let [kind] = kinds.as_slice() else {
-        let keys = ["file", "test", "raw", "stream", "rate", "loop", "duration"];
+        let keys = ["file", "test", "raw", "access", "stream", "rate", "loop", "duration"];
         section.check_keys(&keys, problems);
-        let (none, many) = ("none of file, test and raw is given", "more than one kind is given");
+        let none = "none of file, test, raw and access is given";
+        let many = "more than one kind is given";
         section.report(if kinds.is_empty() { none } else { many }, WANTED, problems);
         return None;
     };
@@ -154,6 +220,8 @@ pub(super) fn read(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spann
         read_file(&section, kind, problems)
     } else if section.optional("test").is_some() {
         read_test(&section, kind, problems)
+    } else if section.optional("access").is_some() {
+        read_access(&section, kind, problems).map(Source::Access)
     } else {
         read_raw(&section, kind, problems)
     };
@@ -241,6 +309,32 @@ fn read_raw(section: &Section<'_>, kind: &Node<'_>, problems: &mut Problems<'_>)
     }
     kind.report("is not true", "true", problems);
     None
+}
+
+fn read_access(
+    section: &Section<'_>,
+    kind: &Node<'_>,
+    problems: &mut Problems<'_>,
+) -> Option<AccessUse> {
+    let (access, params) = read_use(section, "access", ACCESS_WANTED, problems)?;
+    let written = match access.as_str() {
+        "file" => "{ file = \"…\" }",
+        "test" => "{ test = \"…\", stream = \"…\" }",
+        "raw" => "{ raw = true }",
+        _ => return Some(AccessUse { access, params }),
+    };
+    kind.report(format!("{} has a form of its own", quoted(&access)), written, problems);
+    None
+}
+
+/// Reads a sink.
+pub(super) fn read_sink(
+    node: &Node<'_>,
+    problems: &mut Problems<'_>,
+) -> Option<Spanned<AccessUse>> {
+    let section = node.section(SINK_WANTED, problems)?;
+    let kind = section.require("access", ACCESS_WANTED, problems)?;
+    read_access(&section, &kind, problems).map(|of| node.spanned(of, problems))
 }
 
 fn read_stream(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<StreamSelector>> {
@@ -366,5 +460,33 @@ mod tests {
             let error = read(source).unwrap_err();
             assert!(error.contains(said), "{source}: {error}");
         }
+    }
+
+    #[test]
+    fn a_sink_takes_the_bytes_of_a_participant_only() {
+        let flow = |from: &str, source: &str| {
+            format!(
+                "[session]\nname = \"s\"\n[[flow]]\nname = \"f\"\nfrom = \"{from}\"\n\
+                 source = {source}\nsink = {{ access = \"meter\", every = \"1 s\" }}\n"
+            )
+        };
+        let file = SessionFile::parse(&flow("participant", "{ raw = true }"), "s.toml").unwrap();
+        let sink = file.flows[0].sink.clone().unwrap();
+        assert_eq!((sink.access.as_str(), sink.place("every").unwrap().line), ("meter", 7));
+        for (from, source, said) in [
+            ("creator", "{ raw = true }", "sink: the creator sends this flow"),
+            (
+                "participant",
+                "{ test = \"movie\", stream = \"audio\" }",
+                "sink: the source at line 6",
+            ),
+            ("participant", "{ access = \"meter\" }", "source: a participant chooses itself"),
+        ] {
+            let error = SessionFile::parse(&flow(from, source), "s.toml").unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        let source = read("{ access = \"numbers\", count = 5, len = \"1 KiB\" }").unwrap();
+        assert_eq!((source.access(), source.is_bytes()), ("numbers", true));
+        assert!(source.place("len").is_some() && source.place("other").is_none());
     }
 }

@@ -271,7 +271,7 @@ fn requirements_that_are_none_are_refused() {
 }
 
 #[test]
-fn sources_are_exactly_one_of_the_three_kinds() {
+fn sources_are_exactly_one_of_the_four_kinds() {
     let source = "{ file = \"movie.avi\", stream = \"video\" }";
     let read = |to: &str| parse(&FLOW.replace(source, to)).map(|f| f.flows[0].source.value.clone());
     assert_eq!(read("{ raw = true }").unwrap(), Source::Raw);
@@ -281,7 +281,7 @@ fn sources_are_exactly_one_of_the_three_kinds() {
     assert_eq!(stream.to_string(), "audio");
     assert_eq!(duration.unwrap().value, 30_000_000_000);
     for (to, said) in [
-        ("{}", "none of file, test and raw"),
+        ("{}", "none of file, test, raw and access"),
         ("{ raw = true, test = \"movie\" }", "more than one kind"),
         ("{ raw = false }", "source.raw: is not true; allowed: true"),
         ("{ raw = true, stream = \"video\" }", "source.stream: unknown key"),
@@ -293,6 +293,10 @@ fn sources_are_exactly_one_of_the_three_kinds() {
         ("{ test = \"movei\", stream = \"video\" }", "did you mean \"movie\"?"),
         ("{ test = \"movie\", stream = \"video\", duration = \"0 s\" }", "duration: is zero"),
         ("\"movie.avi\"", "source: is a text; allowed: { file"),
+        ("{ access = \"file\" }", "source.access: \"file\" has a form of its own; allowed: { file"),
+        ("{ access = \"Big\" }", "source.access: \"Big\" is not a name"),
+        ("{ access = \"a\", raw = true }", "more than one kind"),
+        ("{ access = \"a\", b = [1] }", "source.b: is a list; allowed: a text, a number"),
     ] {
         let error = problem(source, to);
         assert!(error.contains(said), "{to}: {error}");
@@ -400,7 +404,7 @@ fn the_longest_unit_is_said_of_bytes_of_the_application_only() {
     assert_eq!(
         problem("playout", "unit_max = \"1 kB\"\nplayout"),
         "movie.toml:13: flow[0].unit_max: the units of the source at line 9 are known; \
-         allowed: only with source = { raw = true }"
+         allowed: only with source = { raw = true } or { access = … }"
     );
 }
 

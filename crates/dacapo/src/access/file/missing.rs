@@ -7,16 +7,15 @@
 //!
 //! Invariant: what is assumed is what the command makes.
 
-use super::describe::rate;
-use super::format_text;
-use super::media::{self, Found, Origin};
-use crate::access::file::{fraction, shell_word, show_of};
+use super::{Missing, fraction, shell_word, show_of};
+use crate::access::found::{AssumedMedium, Found};
+use crate::access::test::{pictures_found, sound_found};
+use crate::access::words::format_text;
 use dacapo_media::mjpeg::Show;
 use dacapo_media::{TestMovie, VideoFormat};
 use dacapo_qos::{AttributeKey, SessionFile, Source, StreamKind, StreamSelector};
-use serde::Serialize;
-use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// As long is what the command makes.
@@ -24,29 +23,6 @@ const DURATION: Duration = Duration::from_secs(30);
 
 /// Pictures per second where nothing is said, in millionths.
 const RATE: u64 = 25_000_000;
-
-/// A media file that is missing, as `explain` takes it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct AssumedMedium {
-    /// The file that is not there.
-    pub file: String,
-    /// What the flow is taken to send, in a few words.
-    pub format: String,
-    /// Its mean rate, in bit/s.
-    pub mean_bps: u64,
-    /// How long it lasts, in nanoseconds; 0 for a still.
-    pub duration_ns: u64,
-    /// The command that makes such a file.
-    pub command: String,
-}
-
-impl fmt::Display for AssumedMedium {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, format, mean_bps, command, .. } = self;
-        let rate = rate(*mean_bps);
-        write!(f, "{file} is missing; taken for {format}, {rate} on average, as made by: {command}")
-    }
-}
 
 /// What kind of file is missing, by what is asked of it and by its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -153,20 +129,20 @@ impl<'a> Wanted<'a> {
         if self.beyond.is_some() {
             return Err(self.refusal());
         }
-        let (movie, origin) = (self.movie(), Origin::Missing(self.path.to_owned()));
+        let (movie, access) = (self.movie(), Arc::new(Missing(self.path.to_owned())));
         let is_sound = match self.container {
             Container::Avi => stream.is_some_and(|it| it.kind == StreamKind::Audio),
             Container::Wav | Container::Au => true,
             Container::Still | Container::Jpegs => false,
         };
         let mut found = match self.container {
-            _ if is_sound => media::test_sound(&movie, origin)?,
+            _ if is_sound => sound_found(&movie, access)?,
             Container::Still => {
                 let VideoFormat { width, height, .. } = movie.video_format();
                 let still = VideoFormat::still(width, height);
-                media::test_pictures(&movie, still, origin)?
+                pictures_found(&movie, still, access)?
             }
-            _ => media::test_pictures(&movie, movie.video_format(), origin)?,
+            _ => pictures_found(&movie, movie.video_format(), access)?,
         };
         found.assumed = Some(AssumedMedium {
             file: self.path.display().to_string(),
