@@ -4,6 +4,8 @@
 //! |---|---|---|
 //! | C-module | [`sum8`] | one byte per packet, chosen by name in a session file |
 //! | T-module | [`unix`] | a Unix socket for each flow between two ends of one host |
+//! | access module | [`numbers`] | a source and a sink of numbered units, named in a session file |
 
+pub mod numbers;
 pub mod sum8;
 pub mod unix;
