@@ -1,7 +1,8 @@
 //! Rule `documents`: what the documents must keep up with.
 //!
 //! - Shipped configurations (`conf/*.toml`) exist, and a test of `crates/qos` parses them all.
-//! - Every C-module has a row in the table of `docs/modules.md`, once that file exists.
+//! - Every C-module and access module has a row in a table of `docs/modules.md`, once that file
+//!   exists.
 //! - `CHANGELOG.md` has an Unreleased heading.
 
 use super::lexer::Kind;
@@ -48,7 +49,7 @@ fn configurations(tree: &Tree) -> Vec<Problem> {
 fn modules(tree: &Tree) -> Vec<Problem> {
     let Some(manual) = tree.text(MANUAL) else { return Vec::new() };
     let mut problems = Vec::new();
-    for source in tree.sources.iter().filter(|s| s.path.starts_with("crates/modules/src/")) {
+    for source in tree.sources.iter().filter(|s| are_modules(&s.path)) {
         for (line, name) in module_names(source) {
             if !manual.contains(&format!(" | `{name}` | ")) {
                 let what = format!("the module `{name}` has no row in the table of {MANUAL}");
@@ -60,17 +61,21 @@ fn modules(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
+fn are_modules(path: &str) -> bool {
+    path.starts_with("crates/modules/src/") || path.starts_with("crates/dacapo/src/access/")
+}
+
 /// The modules whose specification the file holds: line and name.
 ///
-/// A specification is a constant or static of type `ModuleSpec`; without a literal name in it, the
-/// module is called as its file.
+/// A specification is a constant or static of type `ModuleSpec` or `AccessSpec`; without a literal
+/// name in it, the module is called as its file.
 fn module_names(source: &Source) -> Vec<(usize, String)> {
     let is_spec = |&at: &usize| {
         matches!(source.word(at), "static" | "const")
             && source.word(at + 2) == ":"
-            && (at + 3..at + 10)
-                .find(|&i| source.word(i) == "=")
-                .is_some_and(|equals| source.word(equals - 1) == "ModuleSpec")
+            && (at + 3..at + 10).find(|&i| source.word(i) == "=").is_some_and(|equals| {
+                matches!(source.word(equals - 1), "ModuleSpec" | "AccessSpec")
+            })
     };
     source.live().filter(is_spec).map(|at| (source.line(at), module_name(source, at))).collect()
 }
@@ -145,6 +150,13 @@ mod tests {
             "crates/modules/src/number/mod.rs",
             "pub static SPEC: dacapo_lift::ModuleSpec = spec();",
         );
+        let access = (
+            "crates/dacapo/src/access/drum.rs",
+            "pub static SPEC: AccessSpec = AccessSpec { name: \"drum\", id: 1 };",
+        );
+        let found_in = |manual| found(&[CONF, TEST, LOG, access, ("docs/modules.md", manual)]);
+        assert_eq!(found_in("| 1 | `drum` | x |"), [""; 0]);
+        assert_eq!(found_in("`drum`").len(), 1);
         let none = ("crates/modules/src/lib.rs", "pub const ALL: [&ModuleSpec; 1] = [&arq::SPEC];");
         let files = |manual| [CONF, TEST, LOG, named, by_file, none, ("docs/modules.md", manual)];
         assert_eq!(found(&files("| 1 | `selective-repeat` | x |\n| 2 | `number` | x |")), [""; 0]);

@@ -2,7 +2,7 @@
 //!
 //! One is there where a static or constant is its specification (`ModuleSpec`, `TransportSpec`,
 //! `AccessSpec`, `ControllerSpec`). Access modules without specifications are the types that are a
-//! `Source` or `Sink` of flows in the library.
+//! `Source` or `Sink` of flows in the library, outside the folders of those that have one.
 
 use std::collections::BTreeMap;
 
@@ -73,8 +73,10 @@ pub fn all(code: &Code<'_>, paths: &Paths<'_>) -> Vec<Subject> {
             subjects.entry((kind, short.clone())).or_insert_with(new).names.push(name);
         }
     }
-    if !subjects.keys().any(|(kind, _)| *kind == "access") {
-        for subject in unspecified(code, paths) {
+    let access: Vec<Subject> =
+        subjects.values().filter(|it| it.kind == "access").cloned().collect();
+    for subject in unspecified(code, paths) {
+        if !access.iter().any(|it| it.has(&subject.path)) {
             subjects.insert((subject.kind, subject.name.clone()), subject);
         }
     }
@@ -160,13 +162,16 @@ mod tests {
         let spec = "pub static SPEC: dacapo_lift::ModuleSpec = dacapo_lift::ModuleSpec { \
             id: 1, name: \"window\" }; static NOT: u8 = 1; \
             #[cfg(test)] static T: ModuleSpec = ModuleSpec { name: \"t\" };";
+        let own = "static SPEC: AccessSpec = AccessSpec { name: \"drum\", id: 1 }; \
+            struct Beat; impl Source for Beat {}";
         let sink = "mod part; pub struct Keep; impl<T> dacapo_core::Sink for Keep<T> {} \
             impl Drop for Keep {}";
         let tree = tree(&[
             ("crates/modules/Cargo.toml", "[package]\nname = \"dacapo-modules\"\n"),
             ("crates/modules/src/ordering/window.rs", spec),
             ("crates/dacapo/Cargo.toml", "[package]\nname = \"dacapo\"\n"),
-            ("crates/dacapo/src/lib.rs", "mod keep;"),
+            ("crates/dacapo/src/lib.rs", "mod drum; mod keep;"),
+            ("crates/dacapo/src/drum.rs", own),
             ("crates/dacapo/src/keep.rs", sink),
         ]);
         let code = Code::new(&tree);
@@ -178,6 +183,7 @@ mod tests {
             found,
             [
                 "access Keep crates/dacapo/src/keep.rs crates/dacapo/src/keep/",
+                "access drum crates/dacapo/src/drum",
                 "module window crates/modules/src/ordering/"
             ]
         );
