@@ -53,9 +53,10 @@ fn a_flow_runs_with_the_toy_module_in_its_graph() {
     there.finish().unwrap();
     assert_eq!(here.recv().unwrap(), None);
     for (session, way) in [(&creator, "down"), (&participant, "up")] {
-        let modules = session.modules("there");
-        let (name, counters) = *modules.last().unwrap();
-        assert_eq!(name, "sum8");
+        let modules = session.measured("there").unwrap().modules;
+        let last = modules.last().unwrap();
+        assert_eq!(last.name, "sum8");
+        let counters = last.counters;
         let passed = if way == "down" { counters.down.packets } else { counters.up.packets };
         assert!(passed >= 1_000, "{way}: {passed}");
     }
