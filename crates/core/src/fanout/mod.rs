@@ -25,6 +25,8 @@
 
 mod member;
 mod set;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use member::{BACKLOG_BYTES_MAX, FanOutMember, Fed};
 pub(crate) use set::FanOuts;

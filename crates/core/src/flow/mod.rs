@@ -19,7 +19,7 @@ pub(crate) mod sender;
 pub(crate) mod splice;
 pub(crate) mod tail;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod unit_buffer;
 
 pub(crate) use dacapo_lift::Context;

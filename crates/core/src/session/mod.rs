@@ -19,6 +19,8 @@ mod running;
 mod set;
 mod setup;
 pub mod table;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use flow::{Flow, FlowEnd};
 pub(crate) use pending::{Asker, Awaited, Pending};
