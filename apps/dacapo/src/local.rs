@@ -13,7 +13,7 @@
 //! and at most [`CLIENTS_MAX`] programs wait; without descriptors it turns programs away and never
 //! spins.
 
-use dacapo::Reactor;
+use crate::app::App;
 use dacapo::failpoint;
 use dacapo_sys::process;
 use dacapo_sys::unix::{Listener, peer};
@@ -105,21 +105,21 @@ impl LocalControl {
     ///
     /// # Errors
     /// What the system says; or the folder is not this user's alone.
-    pub fn open(reactor: &mut Reactor, token: u32) -> io::Result<Self> {
+    pub fn open(app: &App, token: u32) -> io::Result<Self> {
         let folder = folder();
         make_private(&folder)?;
         forget_the_dead(&folder);
         let listener = Listener::bind(&socket_path(&folder, std::process::id()))?;
         failpoint!("control.bound");
-        reactor.watch(listener.as_fd(), token)?;
+        app.watch(listener.as_fd(), token)?;
         let spare = spare();
         Ok(Self { listener, token, next_token: token, clients: BTreeMap::new(), spare })
     }
 
     /// A descriptor with this token is ready. Returns a request and the token to answer it with.
-    pub fn handle_ready(&mut self, reactor: &mut Reactor, token: u32) -> Option<(u32, Request)> {
+    pub fn handle_ready(&mut self, app: &App, token: u32) -> Option<(u32, Request)> {
         if token == self.token {
-            self.accept(reactor);
+            self.accept(app);
             return None;
         }
         let client = self.clients.get_mut(&token).filter(|client| !client.has_asked)?;
@@ -127,7 +127,7 @@ impl LocalControl {
             Ok(None) => None,
             Ok(Some(line)) => {
                 client.has_asked = true;
-                reactor.unwatch(client.stream.as_fd());
+                app.unwatch(client.stream.as_fd());
                 match parse(&line) {
                     Ok(request) => Some((token, request)),
                     Err(error) => {
@@ -137,18 +137,18 @@ impl LocalControl {
                 }
             }
             Err(_) => {
-                self.forget(reactor, token);
+                self.forget(app, token);
                 None
             }
         }
     }
 
-    fn accept(&mut self, reactor: &mut Reactor) {
+    fn accept(&mut self, app: &App) {
         loop {
             let (stream, peer) = match self.listener.accept() {
                 Ok(Some(accepted)) => accepted,
                 Ok(None) => return,
-                Err(_) if self.turn_away(reactor) => continue,
+                Err(_) if self.turn_away(app) => continue,
                 Err(_) => return,
             };
             if peer.uid != process::uid() {
@@ -157,10 +157,10 @@ impl LocalControl {
             if self.clients.len() >= CLIENTS_MAX
                 && let Some(oldest) = self.clients.keys().next().copied()
             {
-                self.forget(reactor, oldest);
+                self.forget(app, oldest);
             }
             self.next_token = self.next_token.saturating_add(1);
-            if reactor.watch(stream.as_fd(), self.next_token).is_ok() {
+            if app.watch(stream.as_fd(), self.next_token).is_ok() {
                 let client = Client { stream, line: Vec::new(), has_asked: false };
                 self.clients.insert(self.next_token, client);
             }
@@ -170,7 +170,7 @@ impl LocalControl {
     /// Nobody can be taken in, for lack of descriptors. Who waits would make the socket readable
     /// for ever and the turn loop spin, so it is taken in with the spare descriptor and let go.
     /// True when somebody was; the system lacks descriptors also when nobody waits.
-    fn turn_away(&mut self, reactor: &mut Reactor) -> bool {
+    fn turn_away(&mut self, app: &App) -> bool {
         drop(self.spare.take());
         let away = self.listener.accept();
         let is_somebody = matches!(away, Ok(Some(_)));
@@ -179,15 +179,15 @@ impl LocalControl {
         self.spare = spare();
         if !is_possible || self.spare.is_none() {
             // There is no other way to be quiet: no program finds this player any more.
-            reactor.unwatch(self.listener.as_fd());
+            app.unwatch(self.listener.as_fd());
             return false;
         }
         is_somebody
     }
 
-    fn forget(&mut self, reactor: &mut Reactor, token: u32) {
+    fn forget(&mut self, app: &App, token: u32) {
         if let Some(client) = self.clients.remove(&token) {
-            reactor.unwatch(client.stream.as_fd());
+            app.unwatch(client.stream.as_fd());
         }
     }
 

@@ -11,6 +11,7 @@
 
 use crate::exit::{Exit, Failure, exit_of};
 use crate::progress::Progress;
+use dacapo::failpoint;
 use dacapo::host::HostConfig;
 use dacapo::{Code, Command, Deadline, Endpoint, Error, Event, Outcome, PeerId, SessionId, Ticket};
 use dacapo_sys::poll::{self, Interest, Poller};
@@ -149,6 +150,7 @@ impl App {
         let remote = dacapo::host::resolve(to).map_err(|error| failed(&error))?;
         let connect = self.command(Command::Connect { to: remote, wait });
         let connect = connect.map_err(|error| failed(&error))?;
+        failpoint!("play.connecting");
         let (began, most) = (Instant::now(), wait.unwrap_or(CONNECT_MAX));
         loop {
             match self.next(SLICE)? {

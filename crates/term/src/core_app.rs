@@ -15,7 +15,6 @@ use crate::progress::Progress;
 use dacapo::Error;
 use dacapo::Reactor;
 use dacapo::engine::{Command, Core, CoreEvent, DialParams, PeerId};
-use dacapo::failpoint;
 use dacapo::host::{Host, HostConfig};
 use dacapo_sys::signal::{Signal, Signals};
 use std::collections::VecDeque;
@@ -109,7 +108,6 @@ impl App {
         let failed = |error: &Error| not_connected(to, wait, error);
         let remote = dacapo::host::resolve(to).map_err(|error| failed(&error))?;
         let peer = self.host.connect_with(remote, params).map_err(|error| failed(&error))?;
-        failpoint!("play.connecting");
         let began = Instant::now();
         loop {
             match self.next(SLICE)? {

@@ -19,16 +19,15 @@ use super::inspect::inspect;
 use super::link::Via;
 use super::play::{self, OTHERS, Played, Wish};
 use super::testmovie;
-use crate::app::interrupted;
+use crate::app::{App, AppEvent, interrupted};
 use crate::cli::DemoArgs;
-use crate::core_app::{App, AppEvent};
 use crate::exit::{Exit, Failure};
 use crate::folder;
 use crate::output::{self, Cell, Ink, Table, line};
 use crate::progress::Progress;
+use dacapo::Join;
 use dacapo::access::Wanted;
 use dacapo::attributes::PathAssumption;
-use dacapo::engine::JoinParams;
 use dacapo::media::TestMovie;
 use dacapo::plan::{Assumptions, Plan};
 use dacapo::uri::Uri;
@@ -63,23 +62,16 @@ pub fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     write_session(&files.session, args.speed, path.as_deref())?;
     let mut app = App::open_with(Via::host(&args.over)?)?;
     let serving = Serving { session: &files.session, speed: args.speed, path: path.as_deref() };
-    let mut server = Server::start(&mut app, &serving, OTHERS)?;
+    let mut server = Server::start(&app, &serving, OTHERS)?;
     let uri = wait_until_ready(&mut app, &mut server)?;
     let link = Via::open(&args.over, &uri.authority())?;
     link.iter().for_each(|link| line(format_args!("play  | {}", link.describe())));
     let wanted = Wanted::Save { dir: files.received.clone(), force: true };
     let via = link.as_ref().map(Via::addr);
-    let wish = Wish {
-        uri,
-        via,
-        wanted,
-        is_silent: false,
-        wishes: JoinParams::default(),
-        give_up: None,
-        wait: None,
-    };
+    let wish =
+        Wish { uri, via, wanted, is_silent: false, how: Join::new(), give_up: None, wait: None };
     let played = play::play(&mut app, wish, &mut progress, |app, progress, _| {
-        if server.handle_ready(app.reactor()) {
+        if server.handle_ready(app) {
             progress.clear();
             server.relay();
         }
@@ -176,7 +168,7 @@ fn wait_until_ready(app: &mut App, server: &mut Server) -> Result<Uri, Failure> 
         }
         match app.next(left)? {
             Some(AppEvent::Ready(OTHERS)) => {
-                server.handle_ready(app.reactor());
+                server.handle_ready(app);
             }
             Some(AppEvent::Signal(signal)) => return Err(interrupted(signal)),
             _ => {}
@@ -189,7 +181,7 @@ fn wait_for_end(app: &mut App, server: &mut Server) -> Result<Option<i32>, Failu
     let end = Instant::now() + END_MAX;
     while !server.has_ended() && Instant::now() < end {
         if let Some(AppEvent::Ready(OTHERS)) = app.next(Duration::from_millis(50))? {
-            server.handle_ready(app.reactor());
+            server.handle_ready(app);
         }
     }
     server.relay();

@@ -161,7 +161,7 @@ impl Entry {
     /// # Errors
     /// Misuse when the flows have never run: who waits for them then waits for ever.
     pub fn check_begun(&self) -> Result<(), Error> {
-        let never = !self.was_active && !self.is_over();
+        let never = !self.was_active && self.phase != Phase::Activating && !self.is_over();
         if never && self.role == Role::Participant {
             let text =
                 format!("the session \"{}\" is not active; call activate() first", self.name);

@@ -2,10 +2,9 @@
 //!
 //! Invariant: it does not outlive this value.
 
-use crate::core_app::App;
+use crate::app::App;
 use crate::exit::Failure;
 use crate::output::{self, line};
-use dacapo::Reactor;
 use serde_json::Value;
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -43,7 +42,7 @@ impl Server {
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn start(app: &mut App, serving: &Serving<'_>, token: u32) -> Result<Self, Failure> {
+    pub fn start(app: &App, serving: &Serving<'_>, token: u32) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| Failure::run_time("demo: start the server", error);
         let mut child = Command::new(std::env::current_exe().map_err(failed)?)
             .arg("serve")
@@ -58,7 +57,7 @@ impl Server {
         let Some(output) = child.stdout.take() else {
             return Err(Failure::run_time("demo: start the server", "it has no output"));
         };
-        app.reactor().watch(output.as_fd(), token).map_err(failed)?;
+        app.watch(output.as_fd(), token).map_err(failed)?;
         Ok(Self {
             child,
             output,
@@ -71,7 +70,7 @@ impl Server {
     }
 
     /// Reads what is there; true when there are whole lines to relay.
-    pub fn handle_ready(&mut self, reactor: &mut Reactor) -> bool {
+    pub fn handle_ready(&mut self, app: &App) -> bool {
         let mut buffer = [0; 4_096];
         match self.output.read(&mut buffer) {
             Ok(len) if len > 0 => {
@@ -80,7 +79,7 @@ impl Server {
             }
             _ => {
                 self.has_ended = true;
-                reactor.unwatch(self.output.as_fd());
+                app.unwatch(self.output.as_fd());
             }
         }
         self.text.contains('\n')

@@ -7,7 +7,7 @@
 //! ```
 
 use super::{Played, Wish, play as play_once};
-use crate::core_app::App;
+use crate::app::App;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 use crate::progress::Progress;

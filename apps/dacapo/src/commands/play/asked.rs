@@ -5,14 +5,12 @@
 //!   local socket -+-> control (out of band) -> answer ---+-> JSON for the program
 //! ```
 
-use crate::core_app::App;
+use crate::app::App;
 use crate::local::{LocalControl, Request, refusal};
-use dacapo::Error;
 use dacapo::command::{Answer, MediaCommand};
-use dacapo::engine::{Command, Done, SessionId};
-use dacapo::offer::Medium;
-use dacapo::offer::{FLOW_ALL, FlowOffer, MODULE_ACCESS};
+use dacapo::offer::{FlowOffer, Medium};
 use dacapo::text::sanitise;
+use dacapo::{Command, Error, Outcome, SessionId, Ticket};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -23,7 +21,7 @@ const TEXT_LEN_MAX: usize = 512;
 /// Commands that wait for their answers.
 #[derive(Default)]
 pub struct Asked {
-    waiting: BTreeMap<u32, Waiting>,
+    waiting: BTreeMap<Ticket, Waiting>,
     stands: Answer,
 }
 
@@ -85,33 +83,26 @@ impl Asked {
         command: MediaCommand,
         local: Option<u32>,
     ) -> Result<(), Error> {
-        let now = app.reactor().now();
-        let request = app
-            .core()
-            .handle_command(
-                now,
-                Command::Control {
-                    session,
-                    flow: FLOW_ALL,
-                    module: MODULE_ACCESS,
-                    payload: command.encode().to_vec(),
-                },
-            )
-            .and_then(Done::request)?;
-        self.waiting.insert(request, Waiting { command, at: Instant::now(), local });
+        let ticket = app.command(Command::Media(session, command))?;
+        self.waiting.insert(ticket, Waiting { command, at: Instant::now(), local });
         Ok(())
     }
 
-    /// The peer has answered. Returns a line for the user when a key had asked.
+    /// The peer has answered, if this was asked of it. Returns a line for the user when a key had
+    /// asked.
     pub fn handle_answer(
         &mut self,
-        request: u32,
-        answer: Result<Vec<u8>, Error>,
+        ticket: Ticket,
+        outcome: Result<Outcome, Error>,
         local: &mut Option<LocalControl>,
     ) -> Option<String> {
-        let waiting = self.waiting.remove(&request)?;
+        let waiting = self.waiting.remove(&ticket)?;
         let round_trip = waiting.at.elapsed();
-        let answer = read(answer);
+        let answer = match outcome {
+            Ok(Outcome::Answer(answer)) => Ok(answer),
+            Ok(_) => Err("the peer's answer is none".to_owned()),
+            Err(error) => Err(sanitise(&error.to_string(), TEXT_LEN_MAX)),
+        };
         if let Ok(stands) = answer {
             self.stands = stands;
         }
@@ -136,11 +127,6 @@ impl Asked {
             local.answer(token, &refusal(text));
         }
     }
-}
-
-fn read(answer: Result<Vec<u8>, Error>) -> Result<Answer, String> {
-    let bytes = answer.map_err(|error| sanitise(&error.to_string(), TEXT_LEN_MAX))?;
-    Answer::decode(&bytes).map_err(|fault| format!("the peer's answer is none: {fault}"))
 }
 
 fn to_json(answer: &Answer, round_trip: Duration) -> serde_json::Value {

@@ -2,7 +2,7 @@
 //!
 //! Keys that make signals (Ctrl-C) stay signals.
 
-use dacapo::Reactor;
+use crate::app::App;
 use dacapo::command::{Answer, FPS_MILLIHERTZ_MAX, MediaCommand, State};
 use dacapo_sys::term::{self, RawMode};
 use std::fs::File;
@@ -27,14 +27,14 @@ pub struct Keys {
 impl Keys {
     /// The keys of standard input, when it is a terminal and this process is in its foreground: in
     /// the background a change of the terminal would stop it.
-    pub fn open(reactor: &mut Reactor, token: u32) -> Option<Self> {
+    pub fn open(app: &App, token: u32) -> Option<Self> {
         let stdin = io::stdin();
         if !term::is_terminal(stdin.as_fd()) || !is_foreground() {
             return None;
         }
         let input = File::from(stdin.as_fd().try_clone_to_owned().ok()?);
         let raw = RawMode::enter(stdin.as_fd()).ok()?;
-        reactor.watch(input.as_fd(), token).ok()?;
+        app.watch(input.as_fd(), token).ok()?;
         Some(Self { input, raw })
     }
 
@@ -54,8 +54,8 @@ impl Keys {
     }
 
     /// The terminal is gone: it is not watched any more.
-    pub fn forget(&self, reactor: &mut Reactor) {
-        reactor.unwatch(self.input.as_fd());
+    pub fn forget(&self, app: &App) {
+        app.unwatch(self.input.as_fd());
     }
 }
 

@@ -1,7 +1,7 @@
 //! `dacapo play`: joins a session, and saves, shows or counts what comes.
 //!
 //! ```text
-//!   connect -> join -> Offered -> sinks -> answer -> Ready -> activate -> Active
+//!   connect -> join -> Offered -> sinks -> answer -> set up -> activate -> Active
 //!        keys, local socket -- commands --> peer           |
 //!        SIGINT, q, all flows accounted for --> close --> SessionEnded -> ledger, files
 //! ```
@@ -18,9 +18,9 @@ mod result;
 
 use super::link::{LinkAccount, Via};
 use crate::account::Account;
+use crate::app::{App, AppEvent};
 use crate::cli::{PlayArgs, or_usage};
 use crate::contact;
-use crate::core_app::{App, AppEvent};
 use crate::describe;
 use crate::exit::{Exit, Failure};
 use crate::folder;
@@ -29,11 +29,12 @@ use crate::output;
 use crate::progress::Progress;
 use asked::Asked;
 use dacapo::access::{PlayerHandle, Sinks, Wanted};
-use dacapo::engine::{Command, CoreEvent, Done, JoinParams, PeerId, SessionId};
 use dacapo::failpoint;
 use dacapo::offer::FlowOffer;
 use dacapo::uri::Uri;
-use dacapo::{Code, Error, ModuleFigures};
+use dacapo::{
+    Code, Command, Direction, Error, Event, FlowInfo, Join, PeerId, Session, SessionId, Ticket,
+};
 use dacapo_sys::signal::Signal;
 use figures::Figures;
 use keys::Keys;
@@ -71,7 +72,7 @@ pub struct Wish {
     /// Nothing is printed while it plays.
     pub is_silent: bool,
     /// What is asked of the flows, and where they begin.
-    pub wishes: JoinParams,
+    pub how: Join,
     /// How long contact may be lost; nothing is what the creator says.
     pub give_up: Option<Duration>,
     /// How long the server is waited for, though nothing listens there.
@@ -85,11 +86,8 @@ pub fn run(args: &PlayArgs) -> Result<Exit, Failure> {
         None => Wanted::Player,
     };
     let is_silent = args.quiet || args.json;
-    let wishes = JoinParams {
-        attributes: dacapo::plan::attribute_forms(&or_usage(args.asked())),
-        live: args.live,
-        follows: false,
-    };
+    let how = Join::new().asks(&or_usage(args.asked()));
+    let how = if args.live { how.live() } else { how };
     let mut app = App::open_with(Via::host(&args.over)?)?;
     let link = Via::open(&args.over, &args.uri.authority())?;
     if let Some(link) = link.as_ref().filter(|_| !is_silent) {
@@ -97,7 +95,7 @@ pub fn run(args: &PlayArgs) -> Result<Exit, Failure> {
     }
     let via = link.as_ref().map(Via::addr);
     let (give_up, wait) = (args.give_up, args.wait);
-    let wish = Wish { uri: args.uri.clone(), via, wanted, is_silent, wishes, give_up, wait };
+    let wish = Wish { uri: args.uri.clone(), via, wanted, is_silent, how, give_up, wait };
     let mut progress = Progress::new(args.quiet);
     let played = again::play(&mut app, wish, &mut progress, args.reconnect)?;
     let link = link.map(Via::close);
@@ -133,16 +131,10 @@ pub fn play(
         Some(_) => Via::explain(failure, &uri.authority()),
         None => failure,
     })?;
-    let now = app.reactor().now();
-    let joined = app
-        .core()
-        .handle_command(
-            now,
-            Command::Join { peer, name: uri.name.clone(), params: wish.wishes.clone() },
-        )
-        .and_then(Done::session);
-    let session = joined.map_err(|error| Failure::core(&format!("join {uri}"), &error))?;
-    let mut player = Player::new(app, wish, progress, peer, session);
+    let (name, how) = (uri.name.clone(), wish.how.clone().decide());
+    let joining = app.command(Command::Join { peer, name, how });
+    let joining = joining.map_err(|error| Failure::core(&format!("join {uri}"), &error))?;
+    let mut player = Player::new(app, wish, progress, peer, joining);
     player.run(others)?;
     player.finish()
 }
@@ -153,7 +145,11 @@ struct Player<'a> {
     progress: &'a mut Progress,
     wish: Wish,
     peer: PeerId,
-    session: SessionId,
+    joining: Ticket,
+    /// Its number, from its offer on.
+    id: Option<SessionId>,
+    /// The session, once it is set up.
+    session: Option<Session>,
     flows: Vec<FlowOffer>,
     sinks: Option<Sinks>,
     /// Places of the flows that run and are not yet accounted for.
@@ -175,7 +171,7 @@ impl<'a> Player<'a> {
         wish: Wish,
         progress: &'a mut Progress,
         peer: PeerId,
-        session: SessionId,
+        joining: Ticket,
     ) -> Self {
         let played = Played::new(wish.uri.clone());
         Self {
@@ -183,7 +179,9 @@ impl<'a> Player<'a> {
             progress,
             wish,
             peer,
-            session,
+            joining,
+            id: None,
+            session: None,
             flows: Vec::new(),
             sinks: None,
             open: Vec::new(),
@@ -202,11 +200,12 @@ impl<'a> Player<'a> {
         while !self.is_over {
             let wait = self.wait();
             match self.app.next(wait)? {
-                Some(AppEvent::Core(event)) => self.handle_event(event),
+                Some(AppEvent::Event(session, event)) => self.handle_event(session, event),
                 Some(AppEvent::Signal(signal)) => self.handle_signal(signal),
                 Some(AppEvent::Ready(KEYS)) => self.handle_keys(),
                 Some(AppEvent::Ready(token)) if token >= LOCAL => self.handle_local(token),
                 Some(AppEvent::Ready(token)) => others(self.app, self.progress, token),
+                Some(AppEvent::Waits) => {}
                 None => self.keys.iter().for_each(Keys::renew),
             }
             if self.is_ready && (self.open.is_empty() || self.is_player_gone()) {
@@ -226,50 +225,53 @@ impl<'a> Player<'a> {
         self.closing.map_or(wait, |at| left(at).min(wait))
     }
 
-    fn handle_event(&mut self, event: CoreEvent) {
+    fn handle_event(&mut self, session: Option<SessionId>, event: Event) {
         match event {
-            CoreEvent::Offered { title, flows, .. } => self.handle_offer(title, flows),
-            CoreEvent::Ready { .. } => self.handle_ready(),
-            CoreEvent::Active { .. } => self.figures.begin(),
-            CoreEvent::ContactLost { .. } => {
-                self.played.contact_losses += 1;
-                self.say(&contact::lost(&self.wish.uri.authority()));
+            Event::Offered { title, flows } => {
+                self.id = session;
+                self.handle_offer(title, flows);
             }
-            CoreEvent::ContactRestored { after, .. } => {
-                self.played.without_contact += after;
-                self.say(&contact::restored(&self.wish.uri.authority(), after));
-            }
-            CoreEvent::PathMtuChanged { from, to, .. } => {
-                self.played.path_mtus.push(to);
-                self.say(&contact::mtu_changed(&self.wish.uri.authority(), from, to));
-            }
-            CoreEvent::Fallback { flow, transport, reason, .. } => {
-                let name = self.flows.get(flow).map_or("a flow", |flow| flow.name.as_str());
-                self.say(&contact::stood_in(name, &contact::name_of(transport), &reason));
-            }
-            CoreEvent::FlowEnded { flow, ledger, hash, modules, .. } => {
-                self.open.retain(|open| *open != flow);
-                let name = self.flows.get(flow).map(|flow| flow.name.clone()).unwrap_or_default();
-                let modules = ModuleFigures::all_of(&modules);
-                let account = Account { place: flow, flow: name, ledger: *ledger, hash, modules };
-                self.played.accounts.push(account);
-            }
-            CoreEvent::ControlAnswered { request, answer, .. } => {
-                if let Some(text) = self.asked.handle_answer(request, answer, &mut self.local) {
+            Event::Done { ticket, outcome } if ticket == self.joining => match outcome {
+                Ok(_) => self.handle_ready(),
+                Err(error) => self.handle_end(Some(error)),
+            },
+            Event::Done { ticket, outcome } => {
+                if let Some(text) = self.asked.handle_answer(ticket, outcome, &mut self.local) {
                     self.say(&text);
                 }
             }
-            CoreEvent::ChangeFailed { error, .. } => self.played.errors.push(error.to_string()),
-            CoreEvent::SessionEnded { error, .. } => self.handle_end(error),
-            CoreEvent::PeerLost { peer, error } if peer == self.peer => {
-                self.handle_end(Some(error));
+            // What is left of an earlier session, which was joined again.
+            _ if session.is_none() || session != self.id => {}
+            Event::Active => self.figures.begin(),
+            Event::ContactLost => {
+                self.played.contact_losses += 1;
+                self.say(&contact::lost(&self.wish.uri.authority()));
             }
+            Event::ContactRestored { after } => {
+                self.played.without_contact += after;
+                self.say(&contact::restored(&self.wish.uri.authority(), after));
+            }
+            Event::PathMtuChanged { from, to } => {
+                self.played.path_mtus.push(to);
+                self.say(&contact::mtu_changed(&self.wish.uri.authority(), from, to));
+            }
+            Event::TransportReplaced { flow, transport, reason } => {
+                self.say(&contact::stood_in(&flow, &transport, &reason));
+            }
+            Event::FlowEnded { account } => {
+                let place = self.flows.iter().position(|flow| flow.name == account.flow);
+                let place = place.unwrap_or_default();
+                self.open.retain(|open| *open != place);
+                self.played.accounts.push(Account::of(place, *account));
+            }
+            Event::ChangeFailed { error, .. } => self.played.errors.push(error.to_string()),
+            Event::Ended { error } => self.handle_end(error),
             _ => {}
         }
     }
 
     fn handle_offer(&mut self, title: String, flows: Vec<FlowOffer>) {
-        let fingerprint = self.app.host.peer_fingerprint(self.peer);
+        let fingerprint = self.app.endpoint.peer_fingerprint(self.peer);
         let fingerprint = fingerprint.map_or_else(|| "none".to_owned(), |it| it.to_string());
         self.say(&format!("{}  {title}", self.wish.uri));
         self.say(&format!("peer {fingerprint} (unverified)"));
@@ -287,12 +289,12 @@ impl<'a> Player<'a> {
                 sinks.senders.clear();
                 sinks.notes.iter().for_each(|note| self.say(note));
                 self.sinks = Some(sinks);
-                let now = self.app.reactor().now();
-                let answered = self.app.core().answer(now, self.session, ports);
-                let limited = self.wish.give_up.map_or(Ok(()), |after| {
-                    let command = Command::GiveUpAfter(self.session, after);
-                    self.app.core().handle_command(now, command).map(drop)
-                });
+                let Some(id) = self.id else { return };
+                let answered = self.app.endpoint.answer(id, ports);
+                let limited = self
+                    .wish
+                    .give_up
+                    .map_or(Ok(()), |after| self.app.command(Command::GiveUp(id, after)).map(drop));
                 self.give_up_unless(answered.and(limited));
             }
             Err(error) => {
@@ -311,9 +313,12 @@ impl<'a> Player<'a> {
     }
 
     fn handle_ready(&mut self) {
-        let status = self.app.core().status(self.session);
-        let receives = status.iter().enumerate().filter(|(_, flow)| flow.ledger.is_some());
-        self.open = receives.map(|(place, _)| place).collect();
+        let Some(id) = self.id else { return };
+        self.session = self.app.endpoint.session(id);
+        let flows = self.session.as_ref().map(Session::flows).unwrap_or_default();
+        let comes =
+            |flow: &FlowInfo| flow.direction == Direction::Incoming && flow.refused.is_none();
+        self.open = (0..flows.len()).filter(|place| flows.get(*place).is_some_and(comes)).collect();
         self.is_ready = true;
         failpoint!("play.ready");
         if self.open.is_empty() {
@@ -321,11 +326,10 @@ impl<'a> Player<'a> {
             self.played.fail(Exit::Failure);
             return;
         }
-        let now = self.app.reactor().now();
-        let activated = self.app.core().handle_command(now, Command::Activate(self.session));
+        let activated = self.app.command(Command::Activate(id));
         self.give_up_unless(activated.map(drop));
-        self.keys = Keys::open(self.app.reactor(), KEYS);
-        match LocalControl::open(self.app.reactor(), LOCAL) {
+        self.keys = Keys::open(self.app, KEYS);
+        match LocalControl::open(self.app, LOCAL) {
             Ok(local) => self.local = Some(local),
             Err(error) => self.say(&format!("`dacapo control` will not find this player: {error}")),
         }
@@ -348,7 +352,7 @@ impl<'a> Player<'a> {
     fn handle_keys(&mut self) {
         let Some(keys) = &mut self.keys else { return };
         let Some(pressed) = keys.read() else {
-            keys.forget(self.app.reactor());
+            keys.forget(self.app);
             self.keys = None;
             return;
         };
@@ -357,8 +361,8 @@ impl<'a> Player<'a> {
             match keys::meaning(key, self.asked.stands(), nominal) {
                 Some(keys::Key::Quit) => self.close(),
                 Some(keys::Key::Command(command)) => {
-                    let asked = self.asked.ask_for_key(self.app, self.session, command);
-                    if let Err(error) = asked {
+                    let Some(id) = self.id else { continue };
+                    if let Err(error) = self.asked.ask_for_key(self.app, id, command) {
                         self.say(&error.to_string());
                     }
                 }
@@ -368,10 +372,10 @@ impl<'a> Player<'a> {
     }
 
     fn handle_local(&mut self, token: u32) {
-        let Some(local) = &mut self.local else { return };
-        if let Some((token, request)) = local.handle_ready(self.app.reactor(), token) {
+        let (Some(local), Some(id)) = (&mut self.local, self.id) else { return };
+        if let Some((token, request)) = local.handle_ready(self.app, token) {
             let uri = self.wish.uri.to_string();
-            self.asked.ask_for_local(self.app, self.session, local, token, &request, &uri);
+            self.asked.ask_for_local(self.app, id, local, token, &request, &uri);
         }
     }
 
@@ -400,17 +404,18 @@ impl<'a> Player<'a> {
         }
         self.closing = Some(Instant::now() + CLOSE_MAX);
         failpoint!("play.closing");
-        let now = self.app.reactor().now();
+        // Before its offer there is nothing to close.
+        let Some(id) = self.id else { return self.handle_end(None) };
         // A session that has just ended tells so by its event.
-        let _ = self.app.core().handle_command(now, Command::Close(self.session));
+        let _ = self.app.command(Command::Close(id));
     }
 
     /// The peer does not answer: what is not accounted for is booked as unknown.
     fn break_off(&mut self) {
         let error = Error::new(Code::NoAnswer, "the peer did not close the session within 2 s");
         self.app.leave(self.peer);
-        while let Some(event) = self.app.core().poll_event() {
-            self.handle_event(event);
+        while let Some((session, event)) = self.app.endpoint.poll_event() {
+            self.handle_event(session, event);
         }
         self.played.end(&error);
         self.is_over = true;
@@ -429,7 +434,7 @@ impl<'a> Player<'a> {
         self.progress.clear();
         self.app.leave(self.peer);
         if let Some(keys) = self.keys.take() {
-            keys.forget(self.app.reactor());
+            keys.forget(self.app);
         }
         self.asked.refuse_all(&mut self.local, "the session has ended");
         self.local = None;
