@@ -155,7 +155,7 @@ fn the_table_of_modules_fits_100_columns_and_names_all() {
         assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
     }
     let all = json(&place.run(&["modules", "--json"]).expect(0).out);
-    for list in ["modules", "transports"] {
+    for list in ["access", "modules", "transports"] {
         let entries = all[list].as_array().unwrap();
         assert!(entries.len() >= 2, "{list}");
         for entry in entries {
@@ -179,6 +179,10 @@ fn one_module_or_transport_is_described_for_people_and_as_json() {
     let one = json(&place.run(&["modules", "sequence", "--json"]).expect(0).out);
     assert_eq!((&one["name"], &one["function"]), (&"sequence".into(), &"ordering".into()));
     assert!(one["params"].as_array().unwrap().iter().any(|param| param["name"] == "hold"));
+    let out = place.run(&["modules", "file"]).expect(0).out;
+    in_order(&out, &["file: ", "is ", "source", "carries ", "pictures, sound", "rate: "]);
+    let one = json(&place.run(&["modules", "raw", "--json"]).expect(0).out);
+    assert_eq!((&one["source"], &one["sink"]), (&true.into(), &true.into()));
     let out = place.run(&["modules", "tcp"]).expect(0).out;
     in_order(&out, &["tcp: ", "gives ", "no loss", "datagrams ", "cost "]);
     let one = json(&place.run(&["modules", "tcp", "--json"]).expect(0).out);

@@ -1,4 +1,5 @@
-//! `dacapo modules`: what protocols are composed of: functions, mechanisms, modules, transports.
+//! `dacapo modules`: what flows are composed of: access modules, functions, mechanisms, modules,
+//! transports.
 //!
 //! ```text
 //!   function      mechanism                           module      gives
@@ -8,6 +9,7 @@
 use crate::cli::ModulesArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Cell, Ink, Table, line};
+use dacapo::access::{AccessParam, AccessSpec};
 use dacapo::spec::{
     Catalogue, Cost, ModuleSpec, ParamSpec, ParamUnit, Params, Property, TransportSpec,
 };
@@ -20,24 +22,38 @@ const COLUMNS: usize = 100;
 /// Runs the command.
 pub fn run(args: &ModulesArgs) -> Result<Exit, Failure> {
     let catalogue = dacapo::catalogue();
+    let access: Vec<&AccessSpec> =
+        dacapo::Catalogue::default().access.iter().map(|entry| entry.spec).collect();
     if let Some(name) = &args.name {
-        return one(&catalogue, name, args.json);
+        return one(&catalogue, &access, name, args.json);
     }
     if args.json {
         let modules: Vec<Value> =
             catalogue.entries().iter().map(|entry| module_json(entry.spec)).collect();
         let transports: Vec<Value> =
             catalogue.transports().iter().map(|spec| transport_json(spec)).collect();
-        output::json(&json!({ "modules": modules, "transports": transports }));
+        let access: Vec<Value> = access.into_iter().map(access_json).collect();
+        let all = json!({ "access": access, "modules": modules, "transports": transports });
+        output::json(&all);
     } else {
-        table(&catalogue);
+        table(&catalogue, &access);
     }
     Ok(Exit::Success)
 }
 
-/// One module or transport.
-fn one(catalogue: &Catalogue, name: &str, as_json: bool) -> Result<Exit, Failure> {
-    if let Some(entry) = catalogue.by_name(name) {
+/// One access module, module or transport.
+fn one(
+    catalogue: &Catalogue,
+    access: &[&AccessSpec],
+    name: &str,
+    as_json: bool,
+) -> Result<Exit, Failure> {
+    if let Some(spec) = access.iter().find(|spec| spec.name == name) {
+        match as_json {
+            true => output::json(&access_json(spec)),
+            false => describe_access(spec),
+        }
+    } else if let Some(entry) = catalogue.by_name(name) {
         match as_json {
             true => output::json(&module_json(entry.spec)),
             false => describe_module(entry.spec),
@@ -48,7 +64,8 @@ fn one(catalogue: &Catalogue, name: &str, as_json: bool) -> Result<Exit, Failure
             false => describe_transport(spec),
         }
     } else {
-        let names = catalogue.entries().iter().map(|entry| entry.spec.name);
+        let names = access.iter().map(|spec| spec.name);
+        let names = names.chain(catalogue.entries().iter().map(|entry| entry.spec.name));
         let names: Vec<&str> =
             names.chain(catalogue.transports().iter().map(|spec| spec.name)).collect();
         let near = dacapo::text::nearest(name, names.iter().copied());
@@ -59,8 +76,12 @@ fn one(catalogue: &Catalogue, name: &str, as_json: bool) -> Result<Exit, Failure
     Ok(Exit::Success)
 }
 
-fn table(catalogue: &Catalogue) {
+fn table(catalogue: &Catalogue, access: &[&AccessSpec]) {
     let mut table = Table::new(&["stratum", "function", "mechanism", "module", "gives"]);
+    for spec in access {
+        let mechanism = spec.summary.split([':', ';']).next().unwrap_or_default();
+        row(&mut table, ["access", ends(spec), mechanism, spec.name], spec.carries);
+    }
     for entry in catalogue.entries() {
         let spec = entry.spec;
         let stratum = spec.stratum.to_string();
@@ -75,14 +96,55 @@ fn table(catalogue: &Catalogue) {
     line("\ndacapo modules NAME says more of one; docs/modules.md says when to take it.");
 }
 
-fn row(table: &mut Table, [stratum, function, mechanism, name]: [&str; 4], gives: &[Property]) {
+fn row(
+    table: &mut Table,
+    [stratum, function, mechanism, name]: [&str; 4],
+    gives: &[impl ToString],
+) {
     let name = Cell::new(name, Ink::Bold);
     table.row(vec![stratum.into(), function.into(), mechanism.into(), name, words(gives).into()]);
 }
 
-fn words(properties: &[Property]) -> String {
+fn words(properties: &[impl ToString]) -> String {
     let words: Vec<String> = properties.iter().map(ToString::to_string).collect();
     if words.is_empty() { "–".to_owned() } else { words.join(", ") }
+}
+
+/// Of what an access module can be.
+fn ends(spec: &AccessSpec) -> &'static str {
+    match (spec.sends, spec.takes) {
+        (true, true) => "source, sink",
+        (true, false) => "source",
+        (false, _) => "sink",
+    }
+}
+
+fn describe_access(spec: &AccessSpec) {
+    line(format_args!("{}: {}", spec.name, spec.summary));
+    line(format_args!("  is          {}", ends(spec)));
+    line(format_args!("  number      {:#06x}", spec.id));
+    line(format_args!("  carries     {}", words(spec.carries)));
+    for param in spec.params {
+        let summary = match param {
+            AccessParam::Text { summary, .. } => summary,
+            AccessParam::Quantity(param) => param.summary,
+        };
+        line(format_args!("  {}: {summary}", param.name()));
+    }
+}
+
+fn access_json(spec: &AccessSpec) -> Value {
+    let carries: Vec<String> = spec.carries.iter().map(ToString::to_string).collect();
+    let params: Vec<&str> = spec.params.iter().map(AccessParam::name).collect();
+    json!({
+        "name": spec.name,
+        "id": spec.id,
+        "summary": spec.summary,
+        "source": spec.sends,
+        "sink": spec.takes,
+        "provides": carries,
+        "params": params,
+    })
 }
 
 fn describe_module(spec: &ModuleSpec) {
