@@ -40,6 +40,8 @@ pub use host::Host;
 pub use inspect::Inspection;
 pub use place::{Place, PlaceError};
 pub use plan::Plan;
+#[cfg(feature = "async")]
+pub use session::AsyncEndpoint;
 pub use session::{
     Account, Builder, Change, Command, Creator, Deadline, Direction, Endpoint, Event, Events,
     FlowAccount, FlowId, FlowInfo, FlowReceiver, FlowSender, Got, Join, Measured, MessageReceiver,

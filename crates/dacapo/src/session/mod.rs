@@ -105,6 +105,8 @@ mod entry;
 mod event;
 mod events;
 mod flow;
+#[cfg(feature = "async")]
+mod futures;
 mod handle;
 mod ids;
 mod join;
@@ -133,6 +135,8 @@ pub use endpoint::{Endpoint, connect, connect_with, create};
 pub use ends::{FlowReceiver, FlowSender, Received, UnitView};
 pub use event::{Event, Events, Outcome};
 pub use flow::{Direction, FlowInfo};
+#[cfg(feature = "async")]
+pub use futures::AsyncEndpoint;
 pub use handle::Session;
 pub use ids::{FlowId, PeerId, SessionId, Ticket};
 pub use join::Join;

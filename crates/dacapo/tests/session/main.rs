@@ -11,6 +11,7 @@ mod any_stream;
 mod dialing;
 mod ends;
 mod face;
+mod futures;
 mod groups;
 mod handles;
 mod life;

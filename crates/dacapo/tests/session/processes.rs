@@ -12,6 +12,8 @@ use std::process::{Child, Command, Stdio};
 
 #[path = "../../../../examples/change.rs"]
 mod change;
+#[path = "../../../../examples/futures.rs"]
+mod futures;
 #[path = "../../../../examples/own_loop.rs"]
 mod own_loop;
 #[path = "../../../../examples/receiver.rs"]
@@ -55,6 +57,13 @@ fn program_change() {
 fn program_own_loop() {
     if is_program("own_loop") {
         own_loop::main().unwrap();
+    }
+}
+
+#[test]
+fn program_futures() {
+    if is_program("futures") {
+        futures::main().unwrap();
     }
 }
 
@@ -188,6 +197,11 @@ fn a_program_changes_the_protocol_under_its_lines() {
 #[test]
 fn a_program_sends_from_a_loop_of_its_own() {
     watched(|| drop(sends_numbers("own_loop")));
+}
+
+#[test]
+fn a_task_of_tokio_sends_to_the_receiver() {
+    watched(|| drop(sends_numbers("futures")));
 }
 
 /// A movie of so long, served; what else is kept for it.
