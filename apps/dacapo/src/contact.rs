@@ -24,13 +24,6 @@ pub fn stood_in(flow: &str, transport: &str, reason: &str) -> String {
     format!("{flow} goes over {transport}, because {reason}")
 }
 
-/// The name of a transport; its number when this host has none of that number.
-pub fn name_of(transport: u16) -> String {
-    let catalogue = dacapo::catalogue();
-    let spec = catalogue.transport(transport);
-    spec.map_or_else(|| format!("transport {transport}"), |spec| spec.name.to_owned())
-}
-
 /// Whether to join again makes sense after a session that ended so.
 pub fn may_join_again(error: &Error) -> bool {
     matches!(error.code, Code::PeerRestarted | Code::GivenUp | Code::ContactLost)

@@ -18,9 +18,7 @@ mod local;
 use clap::CommandFactory;
 use cli::{Cli, Command};
 // What both programs have stands for the commands where what is theirs alone does.
-use dacapo_term::{
-    app, completions, core_app, exit, folder, manual, output, program, progress, words,
-};
+use dacapo_term::{app, completions, exit, folder, manual, output, program, progress, words};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -10,6 +10,7 @@
 mod child;
 mod cli;
 mod control;
+mod core_app;
 mod figures_1998;
 mod lift;
 mod line;
@@ -25,9 +26,7 @@ mod xtp;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
-use dacapo_term::{
-    app, completions, core_app, exit, folder, manual, output, program, progress, words,
-};
+use dacapo_term::{app, completions, exit, folder, manual, output, program, progress, words};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

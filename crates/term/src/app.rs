@@ -179,7 +179,7 @@ impl App {
 }
 
 /// Why there is no connection, and what to do.
-pub(crate) fn not_connected(to: &str, wait: Option<Duration>, error: &Error) -> Failure {
+pub fn not_connected(to: &str, wait: Option<Duration>, error: &Error) -> Failure {
     let what = format!("connect to {to}");
     match error.code {
         Code::NotListening if wait.is_none() => {
@@ -195,12 +195,8 @@ pub fn interrupted(signal: Signal) -> Failure {
     Failure { exit: Exit::Signal(signal), text: String::new() }
 }
 
-pub(crate) fn waiting_for(
-    remote: SocketAddr,
-    began: Instant,
-    most: Duration,
-    progress: &mut Progress,
-) {
+/// Shows, when it is due, how long a connection is waited for.
+pub fn waiting_for(remote: SocketAddr, began: Instant, most: Duration, progress: &mut Progress) {
     let waited = began.elapsed();
     if waited > Duration::from_secs(1) && progress.is_due() {
         let (waited, most) = (waited.as_secs(), most.as_secs_f64());

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   program (begin, end, start another) -> args, exit (codes) -> output, progress, words
-//!   app: an endpoint, with the signals and descriptors that a program waits for; core_app: a core
-//!   with them; xtp: a host of XTP
+//!   app: an endpoint, with the signals and descriptors that a program waits for
+//!   xtp: a host of XTP, likewise
 //!   folder: where they write; manual, completions: what is said of them elsewhere
 //! ```
 //!
@@ -13,7 +13,6 @@
 pub mod app;
 pub mod args;
 pub mod completions;
-pub mod core_app;
 pub mod exit;
 #[cfg(debug_assertions)]
 pub mod faults;

@@ -40,7 +40,7 @@ pub fn serve(ports: u32) -> Result<Exit, Failure> {
     loop {
         match app.next(Duration::from_secs(60))? {
             Some(AppEvent::Signal(signal)) => return Ok(Exit::Signal(signal)),
-            Some(AppEvent::Ready(_)) => {
+            Some(AppEvent::Ready) => {
                 let mut words = [0; 256];
                 let len = stdin().lock().read(&mut words).unwrap_or(0);
                 if len == 0 {

@@ -205,7 +205,7 @@ impl<'a> Near<'a> {
         match self.app.next(most)? {
             Some(AppEvent::Signal(signal)) => Err(interrupted(signal)),
             Some(AppEvent::Core(event)) => self.handle(event),
-            Some(AppEvent::Ready(_)) | None => Ok(()),
+            Some(AppEvent::Ready) | None => Ok(()),
         }
     }
 

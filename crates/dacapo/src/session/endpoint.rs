@@ -26,6 +26,7 @@ use dacapo_base::Time;
 use dacapo_core::{
     Code, DialParams, Error, Fault, PeerId, Port, SessionId, SessionProvider, SessionSpec,
 };
+use dacapo_lift::TransportSpec;
 use dacapo_qos::Attributes;
 use dacapo_security::Fingerprint;
 use dacapo_transport::StatsByKind;
@@ -240,6 +241,18 @@ impl Endpoint {
     #[must_use]
     pub fn listening(&self) -> Vec<SocketAddr> {
         self.0.first.shared.lock().host.listening().to_vec()
+    }
+
+    /// The transports that cannot be served here, and why.
+    #[must_use]
+    pub fn missing(&self) -> Vec<(&'static TransportSpec, String)> {
+        self.0.first.shared.lock().host.missing().to_vec()
+    }
+
+    /// The transports that can be served here, by number.
+    #[must_use]
+    pub fn transports(&self) -> Vec<u16> {
+        self.0.first.shared.lock().host.transports()
     }
 
     /// This endpoint's identity as others see it.

@@ -1,7 +1,7 @@
 //! `dacapo serve`: the sessions of some files, until interrupted.
 //!
 //! ```text
-//!   files -> plans -> published sessions -> Ready (joined) … FlowEnded … SessionEnded (left)
+//!   files -> plans -> creators -> accept (joined) … FlowEnded … Ended (left)
 //!                                              |
 //!                                  SIGINT: close all, in order, within 2 s
 //! ```
@@ -9,15 +9,14 @@
 mod tell;
 
 use crate::account::{self, Account};
+use crate::app::{App, AppEvent};
 use crate::cli::ServeArgs;
-use crate::core_app::{App, AppEvent};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::note;
 use dacapo::access::Speed;
-use dacapo::engine::{Command, CoreEvent, PeerId, SessionId};
 use dacapo::failpoint;
 use dacapo::plan::{Assumptions, Plan};
-use dacapo::{Code, Error, ModuleFigures};
+use dacapo::{Code, Command, Creator, Error, Event, PeerId, Session, SessionId};
 use dacapo_sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -34,31 +33,33 @@ const GOODBYE_MAX: Duration = Duration::from_secs(2);
 pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let mut assumptions = assumptions(args);
     let Some(mut plans) = load(args, &assumptions) else { return Ok(Exit::Invalid) };
-    let mut app = App::open()?;
-    app.host.listen(&addresses(args)).map_err(|error| Failure::core("listen", &error))?;
-    for (spec, why) in app.host.missing() {
+    let app = App::open()?;
+    app.endpoint.listen(&addresses(args)).map_err(|error| Failure::core("listen", &error))?;
+    let missing = app.endpoint.missing();
+    for (spec, why) in &missing {
         note(format_args!("dacapo: serve: without {}: {why}", spec.name));
     }
-    if !app.host.missing().is_empty() {
-        assumptions.transports = Some(app.host.transports());
+    if !missing.is_empty() {
+        assumptions.transports = Some(app.endpoint.transports());
         let Some(fewer) = load(args, &assumptions) else { return Ok(Exit::Invalid) };
         plans = fewer;
     }
     let plans: Vec<Plan> = plans.into_iter().map(|it| it.with_give_up(args.give_up)).collect();
     let names: Vec<Served> = plans.iter().map(Served::of).collect();
+    let mut creators = Vec::new();
     for plan in plans {
         let publisher = plan.publisher(1.0);
         let spec = plan.spec();
         let what = format!("serve {}", spec.name);
-        let published = app.core().publish(spec, publisher);
-        published.map_err(|error| Failure::core(&what, &error))?;
+        let served = app.endpoint.serve_by(spec, publisher);
+        creators.push(served.map_err(|error| Failure::core(&what, &error))?);
         failpoint!("serve.published");
     }
     let teller = if args.json { Teller::Json } else { Teller::Words };
-    let identity = app.host.fingerprint().to_string();
-    teller.listening(app.host.listening(), &identity, &names, args.port == 0);
+    let identity = app.endpoint.fingerprint().to_string();
+    teller.listening(&app.endpoint.listening(), &identity, &names, args.port == 0);
     failpoint!("serve.listening");
-    Server::new(app, args.once, teller, &names).run()
+    Server::new(app, creators, args.once, teller, &names).run()
 }
 
 /// What is assumed of those who will join.
@@ -104,35 +105,47 @@ fn addresses(args: &ServeArgs) -> Vec<SocketAddr> {
 /// A session with a participant.
 struct Joined {
     guest: Guest,
-    peer: PeerId,
+    session: Session,
     accounts: Vec<Account>,
 }
 
 struct Server {
     app: App,
+    /// Who serve, until a signal comes.
+    creators: Vec<Creator>,
     once: bool,
     teller: Teller,
     flow_names: BTreeMap<String, Vec<String>>,
     joined: BTreeMap<SessionId, Joined>,
+    /// Sessions that are still to be told to close.
+    to_close: Vec<SessionId>,
     /// Peers whose session has ended and who have not said goodbye: the last message of a session
     /// that is lost is sent again as long as this end is there.
     leaving: BTreeSet<PeerId>,
     /// The signal that ends it, and when waiting ends.
     ending: Option<(Signal, Instant)>,
     /// With `once`: how the first session ended, and whose goodbye is waited for until when.
-    first: Option<(Exit, PeerId, Instant)>,
+    first: Option<(Exit, Option<PeerId>, Instant)>,
     is_over: bool,
 }
 
 impl Server {
-    fn new(app: App, once: bool, teller: Teller, served: &[Served]) -> Self {
+    fn new(
+        app: App,
+        creators: Vec<Creator>,
+        once: bool,
+        teller: Teller,
+        served: &[Served],
+    ) -> Self {
         let flows = |it: &Served| it.flows.iter().map(|flow| flow.name.clone()).collect();
         Self {
             app,
+            creators,
             once,
             teller,
             flow_names: served.iter().map(|it| (it.name.clone(), flows(it))).collect(),
             joined: BTreeMap::new(),
+            to_close: Vec::new(),
             leaving: BTreeSet::new(),
             ending: None,
             first: None,
@@ -143,17 +156,23 @@ impl Server {
     fn run(mut self) -> Result<Exit, Failure> {
         while !self.is_done() {
             match self.app.next(self.wait())? {
-                Some(AppEvent::Core(event)) => self.handle_event(event),
-                Some(AppEvent::Signal(signal)) => self.handle_signal(signal),
+                Some(AppEvent::Event(session, event)) => {
+                    // Who has left already had come before.
+                    self.accept()?;
+                    self.handle_event(session, event);
+                }
+                Some(AppEvent::Waits) => self.accept()?,
+                Some(AppEvent::Signal(signal)) => self.handle_signal(signal)?,
                 Some(AppEvent::Ready(_)) | None => {}
             }
+            self.close_some();
         }
-        let peers: BTreeSet<PeerId> = self.joined.values().map(|joined| joined.peer).collect();
+        let peers = self.joined.keys().filter_map(|id| self.app.endpoint.peer_of(*id));
+        let peers: BTreeSet<PeerId> = peers.collect();
         peers.into_iter().for_each(|peer| self.app.leave(peer));
-        while let Some(event) = self.app.core().poll_event() {
-            self.handle_event(event);
+        while let Some((session, event)) = self.app.endpoint.poll_event() {
+            self.handle_event(session, event);
         }
-        self.app.reactor().flush(Duration::from_millis(200));
         let first = self.first.map_or(Exit::Success, |(exit, _, _)| exit);
         Ok(self.ending.map_or(first, |(signal, _)| Exit::Signal(signal)))
     }
@@ -174,104 +193,101 @@ impl Server {
 
     /// The first signal closes every session. Further ones change nothing: it is over in two
     /// seconds, and programs such as timeout(1) send every signal twice.
-    fn handle_signal(&mut self, signal: Signal) {
+    fn handle_signal(&mut self, signal: Signal) -> Result<(), Failure> {
         if self.ending.is_some() {
-            return;
+            return Ok(());
         }
         failpoint!("serve.signal");
         self.ending = Some((signal, Instant::now() + CLOSE_MAX));
-        let names: Vec<String> = self.flow_names.keys().cloned().collect();
-        let now = self.app.reactor().now();
-        for name in names {
-            let _ = self.app.core().handle_command(now, Command::Unpublish(name));
-        }
-        let sessions: Vec<SessionId> = self.app.core().sessions().map(|(id, ..)| id).collect();
-        for id in sessions {
+        self.accept()?;
+        self.creators.clear();
+        self.to_close = self.joined.keys().copied().collect();
+        Ok(())
+    }
+
+    /// Tells sessions to close, as many as can be under way at once.
+    fn close_some(&mut self) {
+        while let Some(id) = self.to_close.pop() {
             // One that has just ended needs no close.
-            let _ = self.app.core().handle_command(now, Command::Close(id));
+            let told = self.app.command(Command::Close(id));
+            if told.is_err_and(|error| error.code == Code::TooMany) {
+                return self.to_close.push(id);
+            }
         }
     }
 
-    fn handle_event(&mut self, event: CoreEvent) {
+    /// Takes in all who have joined.
+    fn accept(&mut self) -> Result<(), Failure> {
+        let mut all = Vec::new();
+        for creator in &self.creators {
+            let next = || creator.accept_timeout(Duration::ZERO).transpose();
+            for session in std::iter::from_fn(next) {
+                all.push(session.map_err(|error| Failure::core("accept", &error))?);
+            }
+        }
+        all.into_iter().for_each(|session| self.handle_joined(session));
+        Ok(())
+    }
+
+    fn handle_event(&mut self, session: Option<SessionId>, event: Event) {
         match event {
-            CoreEvent::Ready { session } => self.handle_joined(session),
-            CoreEvent::ContactLost { session } => {
-                if let Some(joined) = self.joined.get(&session) {
-                    self.teller.contact_lost(&joined.guest);
-                }
-            }
-            CoreEvent::ContactRestored { session, after } => {
-                if let Some(joined) = self.joined.get(&session) {
-                    self.teller.contact_restored(&joined.guest, after);
-                }
-            }
-            CoreEvent::PathMtuChanged { session, from, to } => {
-                if let Some(joined) = self.joined.get(&session) {
-                    self.teller.mtu_changed(&joined.guest, from, to);
-                }
-            }
-            CoreEvent::Fallback { session, flow, transport, reason } => {
-                let Some(joined) = self.joined.get(&session) else { return };
-                let names = self.flow_names.get(&joined.guest.session);
-                let name = names.and_then(|names| names.get(flow)).map_or("a flow", |name| name);
-                self.teller.stood_in(&joined.guest, name, transport, &reason);
-            }
-            CoreEvent::FlowEnded { session, flow, ledger, hash, modules } => {
-                let Some(joined) = self.joined.get_mut(&session) else { return };
-                let names = self.flow_names.get(&joined.guest.session);
-                let name = names.and_then(|names| names.get(flow)).cloned();
-                let name = name.unwrap_or_else(|| flow.to_string());
-                let modules = ModuleFigures::all_of(&modules);
-                joined.accounts.push(Account {
-                    place: flow,
-                    flow: name,
-                    ledger: *ledger,
-                    hash,
-                    modules,
-                });
-            }
-            CoreEvent::SessionEnded { session, error } => self.handle_left(session, error),
-            CoreEvent::PeerLost { peer, .. } => {
-                self.is_over |= self.first.is_some_and(|(_, first, _)| first == peer);
+            Event::Refused { error } if error.code != Code::Closed => self.teller.refused(&error),
+            Event::PeerLost { peer, .. } => {
+                self.is_over |= self.first.is_some_and(|(_, first, _)| first == Some(peer));
                 self.leaving.remove(&peer);
             }
-            CoreEvent::ChangeFailed { session, error, .. } => {
-                let name = self.joined.get(&session).map_or("?", |joined| &joined.guest.session);
-                note(format_args!("dacapo: {name}: {error}"));
+            event => {
+                if let Some(id) = session {
+                    self.handle_event_of(id, event);
+                }
             }
+        }
+    }
+
+    /// Something has happened to a session.
+    fn handle_event_of(&mut self, id: SessionId, event: Event) {
+        let Some(joined) = self.joined.get_mut(&id) else { return };
+        match event {
+            Event::ContactLost => self.teller.contact_lost(&joined.guest),
+            Event::ContactRestored { after } => self.teller.contact_restored(&joined.guest, after),
+            Event::PathMtuChanged { from, to } => self.teller.mtu_changed(&joined.guest, from, to),
+            Event::TransportReplaced { flow, transport, reason } => {
+                self.teller.stood_in(&joined.guest, &flow, &transport, &reason);
+            }
+            Event::FlowEnded { account } => {
+                let names = self.flow_names.get(&joined.guest.session);
+                let place =
+                    names.and_then(|names| names.iter().position(|name| *name == account.flow));
+                joined.accounts.push(Account::of(place.unwrap_or_default(), *account));
+            }
+            Event::ChangeFailed { error, .. } => {
+                note(format_args!("dacapo: {}: {error}", joined.guest.session));
+            }
+            Event::Ended { error } => self.handle_left(id, error),
             _ => {}
         }
     }
 
-    fn handle_joined(&mut self, session: SessionId) {
-        let found = self.app.core().sessions().find(|(id, ..)| *id == session);
-        let Some((_, name, peer)) = found else { return };
-        let session_name = name.to_owned();
-        let address = self.app.core().peer_address(peer);
-        let fingerprint = self.app.host.peer_fingerprint(peer);
-        let identity = fingerprint.map(|it| it.to_string());
-        let guest = Guest { session: session_name, address, identity };
+    fn handle_joined(&mut self, session: Session) {
+        let identity = session.peer_fingerprint().map(|it| it.to_string());
+        let address = Some(session.remote());
+        let guest = Guest { session: session.name().to_owned(), address, identity };
         self.teller.joined(&guest);
         failpoint!("serve.joined");
-        self.joined.insert(session, Joined { guest, peer, accounts: Vec::new() });
+        self.joined.insert(session.id(), Joined { guest, session, accounts: Vec::new() });
     }
 
-    fn handle_left(&mut self, session: SessionId, error: Option<Error>) {
+    fn handle_left(&mut self, id: SessionId, error: Option<Error>) {
         let error = error.filter(|error| error.code != Code::Closed);
-        let Some(joined) = self.joined.remove(&session) else {
-            if let Some(error) = error {
-                self.teller.refused(&error);
-            }
-            return;
-        };
+        let Some(joined) = self.joined.remove(&id) else { return };
         failpoint!("serve.left");
-        if self.app.core().peer_address(joined.peer).is_some() {
-            self.leaving.insert(joined.peer);
-        }
+        let peer = self.app.endpoint.peer_of(joined.session.id());
+        self.leaving.extend(peer);
         self.teller.left(&joined.guest, error.as_ref(), &joined.accounts);
         if self.once && self.first.is_none() {
             let exit = error.map_or(account::verdict(&joined.accounts), |it| exit_of(it.code));
-            self.first = Some((exit, joined.peer, Instant::now() + GOODBYE_MAX));
+            self.first = Some((exit, peer, Instant::now() + GOODBYE_MAX));
+            self.is_over = peer.is_none();
         }
     }
 }

@@ -146,9 +146,9 @@ impl Teller {
     }
 
     /// A flow to a participant is carried by another transport than was agreed.
-    pub fn stood_in(self, guest: &Guest, flow: &str, transport: u16, reason: &str) {
+    pub fn stood_in(self, guest: &Guest, flow: &str, transport: &str, reason: &str) {
         let (name, who) = (&guest.session, guest.who());
-        let text = contact::stood_in(flow, &contact::name_of(transport), reason);
+        let text = contact::stood_in(flow, transport, reason);
         match self {
             Self::Words => line(format_args!("way {name}  {who}  {text}")),
             Self::Json => line(json!({
@@ -156,7 +156,7 @@ impl Teller {
                 "session": name,
                 "peer": who,
                 "flow": flow,
-                "transport": contact::name_of(transport),
+                "transport": transport,
                 "reason": reason,
             })),
         }

@@ -1,4 +1,5 @@
-//! [`App`]: a core together with the signals and descriptors that a command waits for.
+//! [`App`]: a core, beneath the library's face, together with the signals and descriptors that a
+//! measuring command waits for.
 //!
 //! ```text
 //!   core events --+
@@ -37,8 +38,8 @@ pub enum AppEvent {
     Core(CoreEvent),
     /// A signal came.
     Signal(Signal),
-    /// A descriptor with this token is ready.
-    Ready(u32),
+    /// A descriptor that is watched is ready.
+    Ready,
 }
 
 /// A core, signals, and what else is watched.
@@ -89,7 +90,7 @@ impl App {
                 let signals = std::iter::from_fn(|| self.signals.poll());
                 self.waiting.extend(signals.map(AppEvent::Signal));
             } else {
-                self.waiting.push_back(AppEvent::Ready(token));
+                self.waiting.push_back(AppEvent::Ready);
             }
         }
         self.waiting.extend(event.map(AppEvent::Core));
