@@ -137,7 +137,7 @@ impl Part {
 }
 
 fn exists(path: &Path) -> String {
-    format!("{}: exists; --force overwrites it", path.display())
+    format!("{}: exists; `dacapo recv --force` overwrites it", path.display())
 }
 
 /// Locks a file that was just made; false when another process took it for one left behind.
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(part.place().unwrap(), dir.join("a"));
         assert_eq!(names(&dir), ["a"]);
         let text = Part::create(&dir, "a", false).err().unwrap();
-        assert!(text.contains("exists; --force"), "{text}");
+        assert!(text.contains("exists; `dacapo recv --force`"), "{text}");
         let mut other = Part::create(&dir, "b", false).unwrap();
         fs::write(dir.join("b"), "mine").unwrap();
         let text = other.place().unwrap_err();

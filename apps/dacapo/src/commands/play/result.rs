@@ -64,7 +64,11 @@ impl Played {
     /// The session has ended with this error; the first one counts, and that a peer closed is none.
     pub fn end(&mut self, error: &Error) {
         if error.code != Code::Closed && self.failed.is_none() {
-            self.errors.push(error.to_string());
+            let host = self.uri.authority();
+            self.errors.push(match error.code {
+                Code::NotServed => format!("{error}; `dacapo ls {host}` lists what is"),
+                _ => error.to_string(),
+            });
             self.failed = Some(exit_of(error.code));
             self.may_join_again = contact::may_join_again(error);
         }

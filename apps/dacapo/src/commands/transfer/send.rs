@@ -344,6 +344,20 @@ impl Sender<'_> {
         }
     }
 
+    /// Nothing was sent, for this reason, and what to do.
+    fn not_sent(&self, error: &Error) -> Failure {
+        let what = format!("send to {}", self.args.host);
+        if error.code != Code::NotServed {
+            return Failure::core(&what, error);
+        }
+        let (to, host) = (&self.args.to, &self.args.host);
+        let text = format!(
+            "nothing there receives as \"{to}\": start `dacapo recv` at {host}; one with another \
+             --name is meant by --to"
+        );
+        Failure::new(exit_of(error.code), &what, text)
+    }
+
     fn finish(mut self) -> Result<Exit, Failure> {
         self.progress.clear();
         if let Some(pipe) = &self.pipe {
@@ -357,7 +371,7 @@ impl Sender<'_> {
                 (Some(signal), _) => interrupted(signal),
                 (None, failed) => {
                     let failed = failed.unwrap_or_else(|| Error::new(Code::Closed, CLOSED_EARLY));
-                    Failure::core(&format!("send to {}", self.args.host), &failed)
+                    self.not_sent(&failed)
                 }
             });
         }
