@@ -8,7 +8,7 @@
 //! checks.
 
 use dacapo::access::{Access, AccessEntry, AccessParam, AccessSpec, Carries, Found, Opening};
-use dacapo::engine::{BeginError, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter};
+use dacapo::port::{BeginError, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter};
 use dacapo::spec::{ParamSpec, ParamUnit};
 use dacapo::{Time, access::Wrong};
 use std::sync::Arc;
@@ -148,7 +148,7 @@ impl Sink for Checker {
         self.counts.lost.fetch_add(count, Ordering::Relaxed);
     }
 
-    fn finish(&mut self, _: Time, _: &dacapo::engine::Ending, _: &dacapo::engine::Ledger) {
+    fn finish(&mut self, _: Time, _: &dacapo::port::Ending, _: &dacapo::Ledger) {
         self.counts.ended.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::exit::Exit;
 use crate::output::{Cell, Ink, Table};
-use dacapo::engine::Ledger;
+use dacapo::Ledger;
 use dacapo::spec::{DirectionCounters, DropReason};
 use dacapo::{FlowAccount, ModuleFigures};
 use serde_json::{Map, Value, json};

@@ -8,10 +8,10 @@ use super::series::Series;
 use dacapo::Error;
 use dacapo::MediaCommand;
 use dacapo::Time;
-use dacapo::engine::{
+use dacapo::offer::FlowOffer;
+use dacapo::port::{
     CommandError, JoinRequest, Port, SessionProvider, Source, SourcePoll, UnitWriter,
 };
-use dacapo::offer::FlowOffer;
 use dacapo_sys::clock;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

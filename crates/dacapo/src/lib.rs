@@ -30,7 +30,7 @@ pub use dacapo_xtp_net as xtp_net;
 pub use catalogue::{Catalogue, catalogue};
 pub use command::{Answer, MediaCommand};
 pub use dacapo_base::{Random, Time, failpoint, patience};
-pub use dacapo_core::{Code, Error, Fault};
+pub use dacapo_core::{Code, Error, Fault, Ledger};
 pub use dacapo_qos::Attributes;
 pub use dacapo_reactor::Reactor;
 pub use dacapo_security::Identity;
@@ -55,12 +55,11 @@ pub mod attributes {
     pub use dacapo_qos::{AttributeKey, Attributes, MAX_GIVE_UP_NS, PathAssumption, TextError};
 }
 
-/// What a [`Host`] turns: commands to it, what it tells, and what takes part in a session.
+/// What a [`Host`] turns, for programs that measure it: commands to it, and what it tells.
 pub mod engine {
     pub use dacapo_core::{
-        BeginError, Command, CommandError, Core, CoreConfig, CoreEvent, DialParams, Done, Ending,
-        GIVE_UP_AFTER, JoinParams, JoinRequest, Ledger, PeerId, Port, SessionId, SessionProvider,
-        SessionSpec, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
+        Command, Core, CoreConfig, CoreEvent, DialParams, Done, GIVE_UP_AFTER, JoinParams, PeerId,
+        SessionId,
     };
 }
 
@@ -83,6 +82,15 @@ pub mod spec {
     pub use dacapo_lift::{
         Catalogue, Cost, DirectionCounters, DropReason, FlowPort, ModuleCounters, ModuleSpec,
         ParamSpec, ParamUnit, Params, PathSeen, PortProtocol, Property, TransportSpec,
+    };
+}
+
+/// What access modules are made of: sources and sinks of units, and who provides them to those who
+/// join.
+pub mod port {
+    pub use dacapo_core::{
+        BeginError, CommandError, Ending, JoinRequest, Port, SessionProvider, SessionSpec, Sink,
+        Source, SourcePoll, Taken, UnitView, UnitWriter,
     };
 }
 

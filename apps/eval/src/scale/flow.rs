@@ -3,12 +3,12 @@
 use crate::exit::{Exit, Failure};
 use dacapo::Plan;
 use dacapo::Time;
-use dacapo::engine::{
+use dacapo::offer::FlowOffer;
+use dacapo::plan::Assumptions;
+use dacapo::port::{
     JoinRequest, Port, SessionProvider, SessionSpec, Sink, Source, SourcePoll, Taken, UnitView,
     UnitWriter,
 };
-use dacapo::offer::FlowOffer;
-use dacapo::plan::Assumptions;
 
 /// The name of the session.
 pub const NAME: &str = "bench-scale";

@@ -2,9 +2,10 @@
 //! and units without waiting.
 
 use crate::world::{TWO_WAY, active_pair, endpoint, pair, serve, unit, uri, watched};
-use dacapo::engine::{self, Ending, JoinRequest, Ledger, Port, SessionProvider, Sink, Taken};
+use dacapo::Ledger;
 use dacapo::offer::FlowOffer;
 use dacapo::plan::{Assumptions, Plan};
+use dacapo::port::{self, Ending, JoinRequest, Port, SessionProvider, Sink, Taken};
 use dacapo::{
     Change, Code, Command, Deadline, Endpoint, Event, FlowId, Join, MediaCommand, Outcome,
     SessionId, Ticket,
@@ -181,7 +182,7 @@ fn a_host_is_connected_to_listed_and_left_by_commands_alone() {
 struct Counts(std::sync::mpsc::Sender<u64>, u64);
 
 impl Sink for Counts {
-    fn handle_unit(&mut self, _now: Time, _unit: &engine::UnitView<'_>) -> Taken {
+    fn handle_unit(&mut self, _now: Time, _unit: &port::UnitView<'_>) -> Taken {
         self.1 += 1;
         Taken::Delivered
     }

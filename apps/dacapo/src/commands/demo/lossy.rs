@@ -251,8 +251,8 @@ fn summary(accounts: &[Account]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dacapo::Ledger;
     use dacapo::attributes::PathAssumption;
-    use dacapo::engine::Ledger;
     use dacapo::media::TestMovie;
     use serde_json::json;
     use std::io::Cursor;

@@ -6,7 +6,7 @@
 
 use super::finding::Finding;
 use crate::local;
-use dacapo::Host;
+use dacapo::Endpoint;
 use dacapo_sys::process;
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -71,9 +71,10 @@ fn look(path: &Path) -> io::Result<Option<u32>> {
 
 /// There is a key: whether it is one, a start says.
 fn present(path: &Path, mode: u32) -> Finding {
-    match Host::new() {
-        Ok(host) => {
-            let found = format!("{} in {} (mode {mode:04o})", host.fingerprint(), path.display());
+    match Endpoint::new() {
+        Ok(endpoint) => {
+            let found =
+                format!("{} in {} (mode {mode:04o})", endpoint.fingerprint(), path.display());
             Finding::ok("identity", found)
         }
         Err(error) => Finding::fail(

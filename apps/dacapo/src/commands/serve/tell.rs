@@ -298,7 +298,7 @@ fn reachable_as(addr: SocketAddr) -> String {
 mod tests {
     use super::*;
     use dacapo::Code;
-    use dacapo::engine::Ledger;
+    use dacapo::Ledger;
 
     fn guest() -> Guest {
         let address = Some(SocketAddr::from(([192, 0, 2, 7], 9)));

@@ -18,9 +18,9 @@ use crate::exit::{Exit, Failure, exit_of};
 use crate::output::{self, line, note};
 use crate::progress::Progress;
 use dacapo::attributes::{AttributeKey, Attributes};
-use dacapo::engine::Port;
 use dacapo::failpoint;
 use dacapo::offer::{Direction, FlowOffer};
+use dacapo::port::Port;
 use dacapo::transfer::{
     FileResult, FileSource, Input, Starved, TransferProgress, TransferSnapshot,
 };
