@@ -80,9 +80,10 @@ pub use path::{PathAssumption, PathKey, PathPreset};
 pub use problem::{Errors, Problem};
 pub use schema::schema;
 pub use session_file::{
-    AccessUse, Flawed, FlowSpec, MAX_ATTRIBUTES, MAX_FILE_LEN, MAX_FLOWS, MAX_GIVE_UP_NS,
-    MAX_MODULES, MAX_NAME_LEN, MAX_PARAMS, MAX_UNIT_LEN, ModuleUse, Param, Passes, Role,
-    SessionFile, Source, StreamKind, StreamSelector, TestMedia, is_name,
+    AccessUse, FieldValue, Fields, Flawed, FlowBuilder, FlowSpec, MAX_ATTRIBUTES, MAX_FILE_LEN,
+    MAX_FLOWS, MAX_GIVE_UP_NS, MAX_MODULES, MAX_NAME_LEN, MAX_PARAMS, MAX_UNIT_LEN, ModuleUse,
+    Param, Passes, Role, SessionBuilder, SessionFile, Source, StreamKind, StreamSelector,
+    TestMedia, is_name,
 };
 pub use spanned::Spanned;
 pub use text_error::{MAX_TEXT_LEN, TextError};

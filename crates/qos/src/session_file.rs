@@ -20,6 +20,7 @@
 //! a file or an access module, so a session from elsewhere cannot make anybody open one.
 
 mod attributes;
+mod builder;
 mod consistency;
 mod flow;
 mod graph;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 
 use toml_edit::{Document, TomlError};
 
+pub use builder::{FieldValue, Fields, FlowBuilder, SessionBuilder};
 pub use flow::{FlowSpec, Role};
 pub(crate) use graph::MAX_PARAM_TEXT_LEN;
 pub use graph::{ModuleUse, Param};

@@ -54,7 +54,7 @@ pub fn serve(args: &BenchNetArgs, at: SocketAddr) -> Result<Exit, Failure> {
     let config = super::host_config(args)?;
     let endpoint = Host::configured(config).and_then(Endpoint::with_host);
     let endpoint = endpoint.map_err(|error| failed(&error))?;
-    let control = endpoint.create(&control_file()).map_err(|error| failed(&error))?;
+    let control = endpoint.create(control_file()).map_err(|error| failed(&error))?;
     control.listen(&at.to_string()).map_err(|error| failed(&error))?;
     announce(args, &endpoint);
     let far = Arc::new(Far::new(endpoint, args.json)?);

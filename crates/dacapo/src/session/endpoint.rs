@@ -39,12 +39,13 @@ use std::sync::Arc;
 /// What errors call a session file that is a text in a program.
 const ORIGIN: &str = "session file";
 
-/// Serves the session that a text describes; an endpoint of its own, which lives as long as a
-/// handle of it. Files that the session names are relative to the current folder.
+/// Serves the session that a text or a [`SessionBuilder`](crate::SessionBuilder) describes; an
+/// endpoint of its own, which lives as long as a handle of it. Files that the session names are
+/// relative to the current folder.
 ///
 /// # Errors
 /// As [`Endpoint::new`] and [`Endpoint::create`].
-pub fn create(session_file: &str) -> Result<Creator, Error> {
+pub fn create(session_file: impl fmt::Display) -> Result<Creator, Error> {
     Endpoint::new()?.create(session_file)
 }
 
@@ -112,16 +113,17 @@ impl Endpoint {
         Ok(Self(Arc::new(Handle { first, further: Workers::default(), notice })))
     }
 
-    /// Serves the session that a text describes, in the form of a session file. Files that it names
-    /// are relative to the current folder.
+    /// Serves the session that a text describes, in the form of a session file, or a
+    /// [`SessionBuilder`](crate::SessionBuilder). Files that it names are relative to the current
+    /// folder.
     ///
     /// # Errors
     /// [`Code::SessionFile`] with every mistake and its line; misuse when this endpoint serves a
     /// session of that name.
-    pub fn create(&self, session_file: &str) -> Result<Creator, Error> {
+    pub fn create(&self, session_file: impl fmt::Display) -> Result<Creator, Error> {
         let catalogue = Some(Arc::clone(self.0.first.shared.lock().host.parts()));
         let assumptions = Assumptions { catalogue, ..Assumptions::default() };
-        let plan = Plan::parse(session_file, ORIGIN, &assumptions);
+        let plan = Plan::parse(&session_file.to_string(), ORIGIN, &assumptions);
         let wrong = |errors: dacapo_qos::Errors| Error::new(Code::SessionFile, errors.to_string());
         self.serve(&plan.map_err(wrong)?)
     }

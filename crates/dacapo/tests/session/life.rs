@@ -237,7 +237,7 @@ fn a_second_session_goes_over_the_same_connection_and_lives_on_its_own() {
 fn two_sessions_of_one_endpoint_have_their_own_names() {
     watched(|| {
         let creator = serve(TWO_WAY);
-        let other = creator.endpoint().create(&TWO_WAY.replace("two-way", "other")).unwrap();
+        let other = creator.endpoint().create(TWO_WAY.replace("two-way", "other")).unwrap();
         let uris = [uri(&creator), uri(&other)];
         assert!(uris[1].ends_with("/other"), "{}", uris[1]);
         let endpoint = endpoint();

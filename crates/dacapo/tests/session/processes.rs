@@ -10,6 +10,8 @@ use dacapo::Code;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
+#[path = "../../../../examples/builder.rs"]
+mod builder;
 #[path = "../../../../examples/change.rs"]
 mod change;
 #[path = "../../../../examples/futures.rs"]
@@ -57,6 +59,13 @@ fn program_change() {
 fn program_own_loop() {
     if is_program("own_loop") {
         own_loop::main().unwrap();
+    }
+}
+
+#[test]
+fn program_builder() {
+    if is_program("builder") {
+        builder::main().unwrap();
     }
 }
 
@@ -172,8 +181,12 @@ fn two_programs_of_ten_lines_send_and_print_lines() {
 
 /// What a program prints that sends 30 numbers to `receiver`, which prints each.
 fn sends_numbers(program: &str) -> String {
-    let folder = Folder::new(program);
-    let mut receiver = Process::start("receiver", "127.0.0.1:0", &folder.0);
+    sends_numbers_to("receiver", program)
+}
+
+fn sends_numbers_to(receiver: &str, program: &str) -> String {
+    let folder = Folder::new(&format!("{receiver}-{program}"));
+    let mut receiver = Process::start(receiver, "127.0.0.1:0", &folder.0);
     let mut uri = String::new();
     let mut told = BufReader::new(receiver.0.stderr.take().unwrap());
     told.read_line(&mut uri).unwrap();
@@ -197,6 +210,11 @@ fn a_program_changes_the_protocol_under_its_lines() {
 #[test]
 fn a_program_sends_from_a_loop_of_its_own() {
     watched(|| drop(sends_numbers("own_loop")));
+}
+
+#[test]
+fn a_session_that_is_told_by_calls_is_served() {
+    watched(|| drop(sends_numbers_to("builder", "own_loop")));
 }
 
 #[test]
