@@ -1,11 +1,12 @@
-//! The library that applications use: the catalogue, access modules, and a host to run them on.
+//! The library that applications use: endpoints and their sessions, the catalogue, access modules.
 //!
 //! ```text
-//!   session file -> plan -> SessionSpec, SessionProvider ----+
-//!                                                      v
-//!   application <-> Host (identity, clock, sockets) = Reactor + Core
-//!                                                      ^
-//!   offer -> access: sinks that save, play or count ---+
+//!   session file, SessionBuilder -> plan -> Creator --+
+//!                                                     v
+//!   application -- calls, Command, units ----> Endpoint (identity, sockets, threads)
+//!               <-- Event, units, accounts --     |  = Reactor + Core, once for each worker
+//!                                                 v
+//!   catalogue: modules, transports, access modules (files, test media, bytes; save, play, count)
 //! ```
 
 pub mod access;
