@@ -25,6 +25,7 @@ mod fanout;
 mod flow;
 mod graphs;
 mod groups;
+mod guarded;
 mod ids;
 mod labels;
 mod ledger;

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a sink is finished once, and nothing follows.
 
+use crate::guarded::GuardedSink;
 use crate::ledger::Ledger;
 use crate::port::{Ending, Sink, Taken, UnitView};
 use dacapo_base::Time;
@@ -12,7 +13,7 @@ use std::time::Duration;
 const ASK_EVERY_MIN: Duration = Duration::from_micros(10);
 
 pub(crate) struct Delivery {
-    sink: Box<dyn Sink>,
+    sink: GuardedSink,
     ask_at: Option<Time>,
     is_finished: bool,
 }
@@ -20,7 +21,7 @@ pub(crate) struct Delivery {
 impl Delivery {
     /// The sink is asked from `now` on.
     pub fn new(sink: Box<dyn Sink>, now: Time) -> Self {
-        Self { sink, ask_at: Some(now), is_finished: false }
+        Self { sink: GuardedSink::new(sink), ask_at: Some(now), is_finished: false }
     }
 
     pub fn handle_clock(&mut self, offset: ClockOffset) {

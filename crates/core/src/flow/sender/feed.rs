@@ -11,6 +11,7 @@
 use crate::flow::Context;
 use crate::flow::splice::{Splice, Waiting};
 use crate::flow::unit_buffer::UnitBuffer;
+use crate::guarded::GuardedSource;
 use crate::port::{CommandError, Source, SourcePoll, UnitWriter};
 use dacapo_base::Time;
 use dacapo_packet::{Layout, Packet, Pool, PoolFull};
@@ -23,7 +24,7 @@ const ASK_EVERY_MIN: Duration = Duration::from_micros(10);
 const BLOCKED_EVERY: Duration = Duration::from_millis(1);
 
 pub(crate) struct Feed {
-    source: Box<dyn Source>,
+    source: GuardedSource,
     splice: Splice,
     buffer: UnitBuffer,
     unit_len_max: usize,
@@ -49,7 +50,7 @@ impl Feed {
         bytes_max: usize,
     ) -> Self {
         Self {
-            source,
+            source: GuardedSource::new(source),
             splice: Splice::new(units_max),
             buffer: UnitBuffer::default(),
             unit_len_max,

@@ -1,0 +1,120 @@
+//! [`GuardedSource`] and [`GuardedSink`]: access modules that may panic, which ends their flow and
+//! nothing else.
+//!
+//! Invariant: what has panicked is not called again, but to be dropped.
+
+use crate::ledger::Ledger;
+use crate::port::{CommandError, Ending, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter};
+use dacapo_base::Time;
+use dacapo_lift::DropReason;
+use dacapo_path::ClockOffset;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A part of somebody else's, and what it said when it panicked.
+struct Guarded<T> {
+    part: T,
+    panicked: Option<String>,
+}
+
+impl<T> Guarded<T> {
+    fn new(part: T) -> Self {
+        Self { part, panicked: None }
+    }
+
+    /// Calls the part; `None` when that panics, or something did before.
+    #[inline]
+    fn call<R>(&mut self, body: impl FnOnce(&mut T) -> R) -> Option<R> {
+        if self.panicked.is_some() {
+            return None;
+        }
+        // It is never looked into again, so nobody sees what it has left half done.
+        let called = catch_unwind(AssertUnwindSafe(|| body(&mut self.part)));
+        called.map_err(|why| self.note(&*why)).ok()
+    }
+
+    #[cold]
+    fn note(&mut self, why: &(dyn Any + Send)) {
+        let text = why.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| why.downcast_ref::<String>().map(String::as_str));
+        self.panicked = Some(format!("it panicked: {}", text.unwrap_or("nobody knows why")));
+    }
+}
+
+/// A source that may panic: it has failed then.
+pub(crate) struct GuardedSource(Guarded<Box<dyn Source>>);
+
+impl GuardedSource {
+    pub fn new(source: Box<dyn Source>) -> Self {
+        Self(Guarded::new(source))
+    }
+
+    pub fn start(&mut self, now: Time) {
+        self.0.call(|source| source.start(now));
+    }
+
+    pub fn stop(&mut self, now: Time) {
+        self.0.call(|source| source.stop(now));
+    }
+
+    /// As the source says, which is asked for no more than a word.
+    #[inline]
+    pub fn chooses_late(&self) -> bool {
+        self.0.panicked.is_none() && self.0.part.chooses_late()
+    }
+
+    #[inline]
+    pub fn poll_unit(&mut self, now: Time, unit: &mut UnitWriter<'_>) -> SourcePoll {
+        let answer = self.0.call(|source| source.poll_unit(now, unit));
+        let failed = || SourcePoll::Failed(self.0.panicked.clone().unwrap_or_default());
+        answer.unwrap_or_else(failed)
+    }
+
+    pub fn command(&mut self, now: Time, payload: &[u8]) -> Result<Vec<u8>, CommandError> {
+        let answer = self.0.call(|source| source.command(now, payload));
+        let failed = || Err(CommandError(self.0.panicked.clone().unwrap_or_default()));
+        answer.unwrap_or_else(failed)
+    }
+}
+
+/// A sink that may panic: it takes nothing more then, and its flow goes to its end.
+pub(crate) struct GuardedSink(Guarded<Box<dyn Sink>>);
+
+impl GuardedSink {
+    pub fn new(sink: Box<dyn Sink>) -> Self {
+        Self(Guarded::new(sink))
+    }
+
+    pub fn handle_clock(&mut self, offset: ClockOffset) {
+        self.0.call(|sink| sink.handle_clock(offset));
+    }
+
+    /// As the sink says, which is asked for no more than a word; who takes nothing has room for it.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.0.panicked.is_some() || self.0.part.has_room()
+    }
+
+    #[inline]
+    pub fn handle_unit(&mut self, now: Time, unit: &UnitView<'_>) -> Taken {
+        let taken = self.0.call(|sink| sink.handle_unit(now, unit));
+        taken.unwrap_or(Taken::Dropped(DropReason::Refused))
+    }
+
+    pub fn handle_lost(&mut self, now: Time, first: u64, count: u64) {
+        self.0.call(|sink| sink.handle_lost(now, first, count));
+    }
+
+    #[inline]
+    pub fn handle_timeout(&mut self, now: Time) -> Option<Time> {
+        self.0.call(|sink| sink.handle_timeout(now)).flatten()
+    }
+
+    pub fn failure(&self) -> Option<String> {
+        self.0.panicked.clone().or_else(|| self.0.part.failure())
+    }
+
+    pub fn finish(&mut self, now: Time, ending: &Ending, ledger: &Ledger) {
+        self.0.call(|sink| sink.finish(now, ending, ledger));
+    }
+}
