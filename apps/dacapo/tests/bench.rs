@@ -99,7 +99,8 @@ fn a_signal_goes_to_it_and_nothing_is_left() {
 #[test]
 fn where_there_is_none_it_says_what_to_install_and_what_the_command_knows_is_there() {
     let alone = Alone::new();
-    for args in [&["bench", "net"][..], &["bench", "help"], &["xtp", "bench"]] {
+    let asked = [&["bench", "net"][..], &["bench", "help"], &["xtp", "bench"], &["bench"]];
+    for args in asked {
         let mut command = alone.command(args);
         command.env("PATH", alone.place.path("path"));
         let run = alone.place.start_command(command).wait(LONG).expect(1);
@@ -113,7 +114,6 @@ fn where_there_is_none_it_says_what_to_install_and_what_the_command_knows_is_the
     }
     let help = alone.run(&["bench", "--help"]).expect(0).out;
     in_order(&help, &["dacapo-eval", "apps/eval", "Examples:", "dacapo bench help", "Exit codes:"]);
-    alone.run(&["bench"]).expect(2).says(&["NAME"]);
 }
 
 #[test]
