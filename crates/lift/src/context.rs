@@ -151,7 +151,8 @@ impl<'a> Cx<'a> {
 
     /// Sends a message out of band to the module at the same place of the peer's graph, whose
     /// [`crate::Module::control`] gets it; what that answers comes to [`crate::Module::answered`].
-    /// It arrives, whatever packets are lost, as long as there is contact.
+    /// It arrives, whatever packets are lost, as long as there is contact; when 24 of the session's
+    /// modules are under way it is answered with an error at once.
     ///
     /// Returns false, and sends nothing, when the message is longer than 4 KiB, while
     /// [`crate::OPEN_MAX`] of this module wait for their answers, or after

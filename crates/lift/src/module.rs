@@ -129,7 +129,7 @@ pub trait Module: Send {
     }
 
     /// What the peer's module has answered to a message of [`Cx::control_to_peer`]; `Err` with a
-    /// text when nothing was done, or nobody answered.
+    /// text when nothing was done, nobody answered, or too many of other modules are under way.
     fn answered(&mut self, _cx: &mut Cx<'_>, _answer: Result<&[u8], &str>) {}
 
     /// How many packets `down` takes now.

@@ -14,6 +14,7 @@ use dacapo_modules::integrity::checksum;
 use dacapo_netlab::{NodeId, catalogue};
 use dacapo_packet::Packet;
 use dacapo_wire::graph::GraphForm;
+use dacapo_wire::session::FlowOffer;
 use std::time::Duration;
 
 /// What it shows of itself.
@@ -25,21 +26,30 @@ const FAILED: u16 = 4;
 /// Says its count to the peer's module with each `every`th packet, which answers with the double.
 struct Talks {
     every: u64,
+    /// How long what it says is; the count stands in front.
+    len: usize,
     packets: u64,
     sent: i64,
     answered: i64,
     heard: i64,
     failed: i64,
+    /// The last that was heard, and that was answered.
+    newest: Option<i64>,
+    doubled: Option<i64>,
 }
 
 impl Talks {
-    fn new(every: u64) -> Self {
-        Self { every, packets: 0, sent: 0, answered: 0, heard: 0, failed: 0 }
+    fn new(every: u64, len: usize) -> Self {
+        let (packets, sent, answered, heard, failed) = (0, 0, 0, 0, 0);
+        let (newest, doubled) = (None, None);
+        Self { every, len, packets, sent, answered, heard, failed, newest, doubled }
     }
 
     fn packet(&mut self, cx: &mut Cx<'_>) -> Verdict {
         self.packets += 1;
-        if self.packets.is_multiple_of(self.every) && cx.control_to_peer(&self.sent.to_be_bytes()) {
+        let mut message = self.sent.to_be_bytes().to_vec();
+        message.resize(self.len, 0);
+        if self.packets.is_multiple_of(self.every) && cx.control_to_peer(&message) {
             self.sent += 1;
             cx.note(SENT, self.sent);
         }
@@ -50,7 +60,7 @@ impl Talks {
 }
 
 fn number(bytes: &[u8]) -> i64 {
-    i64::from_be_bytes(bytes.try_into().unwrap())
+    i64::from_be_bytes(*bytes.first_chunk().unwrap())
 }
 
 static SPEC: ModuleSpec = ModuleSpec {
@@ -78,7 +88,7 @@ impl Module for Talks {
     }
 
     fn control(&mut self, cx: &mut Cx<'_>, message: &[u8]) -> Result<Vec<u8>, ControlError> {
-        assert_eq!(number(message), self.heard, "in order, each once");
+        assert!(self.newest.replace(number(message)) < Some(number(message)), "in order, once");
         self.heard += 1;
         cx.note(HEARD, self.heard);
         Ok((2 * number(message)).to_be_bytes().to_vec())
@@ -87,7 +97,10 @@ impl Module for Talks {
     fn answered(&mut self, cx: &mut Cx<'_>, answer: Result<&[u8], &str>) {
         match answer {
             Ok(bytes) => {
-                assert_eq!(number(bytes), 2 * self.answered, "in order, each once");
+                assert!(
+                    self.doubled.replace(number(bytes)) < Some(number(bytes)),
+                    "in order, once"
+                );
                 self.answered += 1;
                 cx.note(ANSWERED, self.answered);
             }
@@ -99,10 +112,10 @@ impl Module for Talks {
     }
 }
 
-fn talking<const EVERY: u64>() -> CoreConfig {
+fn talking<const EVERY: u64, const LEN: usize>() -> CoreConfig {
     let mut config = config();
     let mut entries = catalogue().entries().to_vec();
-    entries.push(Entry { spec: &SPEC, build: |_, _| Box::new(Talks::new(EVERY)) });
+    entries.push(Entry { spec: &SPEC, build: |_, _| Box::new(Talks::new(EVERY, LEN)) });
     let transports = catalogue().transports().to_vec();
     config.catalogue = Catalogue::new(entries).with_transports(transports);
     config
@@ -113,7 +126,7 @@ fn graph() -> GraphForm {
 }
 
 fn start<const EVERY: u64>(seed: u64, link: &str, units: u64) -> (Lab, Joined) {
-    let mut lab = Lab::with(seed, link, talking::<EVERY>(), talking::<EVERY>());
+    let mut lab = Lab::with(seed, link, talking::<EVERY, 8>(), talking::<EVERY, 8>());
     lab.pattern = pattern(units);
     let mut flow = offer("flow", &[]);
     flow.graph = graph();
@@ -236,5 +249,30 @@ fn what_is_said_while_contact_is_lost_arrives_when_it_is_back() {
     assert_eq!(note(&mut lab, creator, &joined, FAILED), 0);
     lab.close(lab.participant, joined.here);
     lab.end_of(lab.participant, joined.here, ms(10_000));
+    lab.check_empty();
+}
+
+#[test]
+fn what_many_modules_say_while_contact_is_lost_does_not_end_the_session() {
+    let link = "delay=20ms";
+    let mut lab = Lab::with(1, link, talking::<1, 4_096>(), talking::<1, 4_096>());
+    lab.pattern = pattern(20_000);
+    let flow = |number| FlowOffer { graph: graph(), ..offer(&format!("flow{number}"), &[]) };
+    let joined = lab.start((0..16).map(flow).collect());
+    lab.run(ms(500));
+    cut(&mut lab, true);
+    lab.run(Duration::from_secs(6));
+    cut(&mut lab, false);
+    lab.run(Duration::from_secs(4));
+    assert_eq!(lab.ends(lab.creator, joined.there) + lab.ends(lab.participant, joined.here), 0);
+    let creator = lab.creator;
+    let status = lab.world.core(creator).status(joined.there);
+    for flow in status {
+        let notes = &flow.modules[0].notes;
+        let note = |code| notes.iter().find(|(it, _)| *it == code).map_or(0, |(_, value)| *value);
+        assert!(note(ANSWERED) > 4, "{}: {notes:?}", flow.offer.name);
+    }
+    lab.close(lab.participant, joined.here);
+    assert_eq!(common::code(&lab.end_of(lab.participant, joined.here, ms(10_000))), None);
     lab.check_empty();
 }

@@ -8,8 +8,10 @@ use std::time::Duration;
 /// The most requests that wait at a time.
 const PENDING_MAX: usize = 256;
 
-/// So many places are the application's: what modules ask takes the others.
-const APPLICATION_MIN: usize = 64;
+/// The most of them that are modules'. Each is of at most 4 KiB, and so is its answer: while
+/// contact is lost all of them wait in the stream of the session, with those that answer the
+/// peer's, and that takes 256 KiB.
+const OF_MODULES_MAX: usize = 24;
 
 /// Who asks by CONTROL, and gets the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +75,11 @@ impl Pending {
 
     /// Whether this one may ask no more.
     pub fn is_full(&self, asker: Asker) -> bool {
-        let kept = if asker == Asker::Application { 0 } else { APPLICATION_MIN };
-        self.waiting.len() >= PENDING_MAX - kept
+        let is_of_module =
+            |awaited: &Awaited| matches!(awaited, Awaited::Control(_, Asker::Module { .. }));
+        let of_modules = || self.waiting.iter().filter(|(_, it)| is_of_module(it)).count();
+        self.waiting.len() >= PENDING_MAX
+            || asker != Asker::Application && of_modules() >= OF_MODULES_MAX
     }
 
     /// A CONTROL waits for its answer from now on: its number.
@@ -173,7 +178,8 @@ mod tests {
         }
         assert!(pending.is_full(Asker::Application));
         assert_eq!(pending.take_control(1), Some(module));
-        assert_eq!(pending.take_control(193), Some(Asker::Application));
+        assert_eq!(pending.take_control(OF_MODULES_MAX as u32 + 1), Some(Asker::Application));
+        assert!(!pending.is_full(module), "a module may ask again");
         assert_eq!((pending.take_control(1), pending.take_control(999)), (None, None));
         assert_eq!(pending.clear().count(), PENDING_MAX - 2);
         assert!(!pending.is_full(module));
