@@ -15,7 +15,7 @@ pub struct DirectionCounters {
     pub emitted: u64,
     /// Packets given up, by reason.
     pub dropped: [u64; DropReason::COUNT],
-    /// Packets of the batches whose time was taken: one in some, see [`Meter`].
+    /// Packets of the batches whose time was taken: one in some, see [`crate::Meter`].
     pub timed_packets: u64,
     /// The time that those took, in nanoseconds.
     pub timed_ns: u64,
@@ -33,33 +33,6 @@ impl DirectionCounters {
     #[must_use]
     pub fn ns_per_packet(&self) -> Option<f64> {
         (self.timed_packets > 0).then(|| self.timed_ns as f64 / self.timed_packets as f64)
-    }
-}
-
-/// A clock for the time that modules take.
-#[derive(Clone, Copy, Debug)]
-pub struct Meter {
-    /// What it shows, in nanoseconds from anywhere.
-    pub read_ns: fn() -> u64,
-    /// What reading it takes; that is not the module's time.
-    pub cost_ns: u64,
-    /// One batch in so many is timed; all with 1, and with 0.
-    pub every: u32,
-}
-
-impl Meter {
-    /// One batch in so many is timed.
-    const EVERY: u32 = 64;
-
-    /// A meter that times one batch in 64. It is read some times to learn what that costs.
-    #[must_use]
-    pub fn new(read_ns: fn() -> u64) -> Self {
-        let cost = |_| {
-            let before = read_ns();
-            read_ns().saturating_sub(before)
-        };
-        let cost_ns = (0..32).map(cost).min().unwrap_or(0);
-        Self { read_ns, cost_ns, every: Self::EVERY }
     }
 }
 

@@ -25,10 +25,11 @@ mod timers;
 mod walk;
 
 use crate::ModuleSpec;
-use crate::counters::{DirectionCounters, Meter, ModuleCounters};
+use crate::counters::{DirectionCounters, ModuleCounters};
 use crate::effects::Effects;
 use crate::lanes::TrafficClass;
 use crate::load::Load;
+use crate::meter::{Meter, Metering};
 use crate::module::{ControlError, Module};
 use crate::signals::{Note, Signals, Told};
 use dacapo_base::{Random, Time};
@@ -121,37 +122,6 @@ pub struct Runner {
     is_timed: bool,
 }
 
-/// When the meter is read, and what it showed.
-#[derive(Clone, Copy, Debug)]
-struct Metering {
-    meter: Meter,
-    /// So many passes before one is timed.
-    left: u32,
-    /// The last reading.
-    stamp: u64,
-}
-
-impl Metering {
-    /// Whether the next pass is timed: one in some.
-    #[inline]
-    fn is_next(&mut self) -> bool {
-        if self.left > 0 {
-            self.left -= 1;
-            return false;
-        }
-        self.left = self.meter.every.saturating_sub(1);
-        self.stamp = (self.meter.read_ns)();
-        true
-    }
-
-    /// The time since the last reading.
-    fn lap(&mut self) -> u64 {
-        let now = (self.meter.read_ns)();
-        now.saturating_sub(std::mem::replace(&mut self.stamp, now))
-            .saturating_sub(self.meter.cost_ns)
-    }
-}
-
 impl std::fmt::Debug for Runner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.stages.iter().map(|stage| stage.spec.name).collect();
@@ -182,7 +152,7 @@ impl Runner {
     /// Measures the time per module of one batch in some, one reading of the meter each; `None`
     /// stops it.
     pub fn set_meter(&mut self, meter: Option<Meter>) {
-        self.meter = meter.map(|meter| Metering { meter, left: 0, stamp: 0 });
+        self.meter = meter.map(Metering::new);
     }
 
     /// The facts and counters of every module, from the application down.

@@ -11,10 +11,11 @@
 //! number of slots in all lanes of a direction.
 
 use super::walk::Parts;
-use super::{Context, Direction, Metering, Runner};
+use super::{Context, Direction, Runner};
 use crate::Cx;
 use crate::effects::Emission;
 use crate::load::Load;
+use crate::meter::Metering;
 use crate::module::Module;
 use crate::verdict::{DropReason, Verdict};
 use dacapo_packet::{BATCH_PACKETS_MAX, Packet, Pool};

@@ -7,10 +7,11 @@
 //!
 //! Invariants: every module that was called is counted; a batch is never taken past what waits.
 
-use super::{Context, Direction, Metering, Stage};
+use super::{Context, Direction, Stage};
 use crate::Cx;
 use crate::effects::Effects;
 use crate::load::Load;
+use crate::meter::Metering;
 use dacapo_packet::{BATCH_PACKETS_MAX, Packet};
 
 /// What the runner lends while it calls modules.
