@@ -105,6 +105,9 @@ pub enum CoreEvent {
         ledger: Box<Ledger>,
         /// Whether both ends saw the same bytes; `None` when not all units were delivered.
         hash: Option<bool>,
+        /// Why this end's sink does not keep what came, where it does not
+        /// ([`Sink::failure`](crate::Sink::failure)).
+        failure: Option<String>,
         /// What the modules of its last epoch did at this end; none of a flow that is sent for
         /// several.
         modules: Vec<ModuleStatus>,

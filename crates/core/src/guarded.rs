@@ -9,23 +9,24 @@ use dacapo_base::Time;
 use dacapo_lift::DropReason;
 use dacapo_path::ClockOffset;
 use std::any::Any;
+use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A part of somebody else's, and what it said when it panicked.
 struct Guarded<T> {
     part: T,
-    panicked: Option<String>,
+    panicked: OnceCell<String>,
 }
 
 impl<T> Guarded<T> {
     fn new(part: T) -> Self {
-        Self { part, panicked: None }
+        Self { part, panicked: OnceCell::new() }
     }
 
     /// Calls the part; `None` when that panics, or something did before.
     #[inline]
     fn call<R>(&mut self, body: impl FnOnce(&mut T) -> R) -> Option<R> {
-        if self.panicked.is_some() {
+        if self.panicked.get().is_some() {
             return None;
         }
         // It is never looked into again, so nobody sees what it has left half done.
@@ -33,11 +34,27 @@ impl<T> Guarded<T> {
         called.map_err(|why| self.note(&*why)).ok()
     }
 
+    /// The same, for what it only says.
+    #[inline]
+    fn ask<R>(&self, body: impl FnOnce(&T) -> R) -> Option<R> {
+        if self.panicked.get().is_some() {
+            return None;
+        }
+        let asked = catch_unwind(AssertUnwindSafe(|| body(&self.part)));
+        asked.map_err(|why| self.note(&*why)).ok()
+    }
+
     #[cold]
-    fn note(&mut self, why: &(dyn Any + Send)) {
+    fn note(&self, why: &(dyn Any + Send)) {
         let text = why.downcast_ref::<&str>().copied();
         let text = text.or_else(|| why.downcast_ref::<String>().map(String::as_str));
-        self.panicked = Some(format!("it panicked: {}", text.unwrap_or("nobody knows why")));
+        let text = text.unwrap_or("nobody knows why");
+        self.panicked.get_or_init(|| format!("it panicked: {text}"));
+    }
+
+    /// What it said when it panicked.
+    fn said(&self) -> String {
+        self.panicked.get().cloned().unwrap_or_default()
     }
 }
 
@@ -57,23 +74,20 @@ impl GuardedSource {
         self.0.call(|source| source.stop(now));
     }
 
-    /// As the source says, which is asked for no more than a word.
     #[inline]
     pub fn chooses_late(&self) -> bool {
-        self.0.panicked.is_none() && self.0.part.chooses_late()
+        self.0.ask(|source| source.chooses_late()).unwrap_or(false)
     }
 
     #[inline]
     pub fn poll_unit(&mut self, now: Time, unit: &mut UnitWriter<'_>) -> SourcePoll {
         let answer = self.0.call(|source| source.poll_unit(now, unit));
-        let failed = || SourcePoll::Failed(self.0.panicked.clone().unwrap_or_default());
-        answer.unwrap_or_else(failed)
+        answer.unwrap_or_else(|| SourcePoll::Failed(self.0.said()))
     }
 
     pub fn command(&mut self, now: Time, payload: &[u8]) -> Result<Vec<u8>, CommandError> {
         let answer = self.0.call(|source| source.command(now, payload));
-        let failed = || Err(CommandError(self.0.panicked.clone().unwrap_or_default()));
-        answer.unwrap_or_else(failed)
+        answer.unwrap_or_else(|| Err(CommandError(self.0.said())))
     }
 }
 
@@ -89,10 +103,10 @@ impl GuardedSink {
         self.0.call(|sink| sink.handle_clock(offset));
     }
 
-    /// As the sink says, which is asked for no more than a word; who takes nothing has room for it.
+    /// As the sink says; who takes nothing has room for it.
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.0.panicked.is_some() || self.0.part.has_room()
+        self.0.ask(|sink| sink.has_room()).unwrap_or(true)
     }
 
     #[inline]
@@ -111,7 +125,12 @@ impl GuardedSink {
     }
 
     pub fn failure(&self) -> Option<String> {
-        self.0.panicked.clone().or_else(|| self.0.part.failure())
+        self.0.ask(|sink| sink.failure()).flatten()
+    }
+
+    /// What it said when it panicked, if it has.
+    pub fn panicked(&self) -> Option<&str> {
+        self.0.panicked.get().map(String::as_str)
     }
 
     pub fn finish(&mut self, now: Time, ending: &Ending, ledger: &Ledger) {

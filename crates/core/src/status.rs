@@ -1,7 +1,7 @@
 //! [`CoreCounters`] and [`FlowStatus`]: what a core shows of itself.
 
 use crate::error::Error;
-use crate::flow::receiver::{Receiver, failure_of};
+use crate::flow::receiver::Receiver;
 use crate::flow::sender::Sender;
 use crate::ledger::Ledger;
 use dacapo_lift::{ModuleCounters, ModuleSpec, PathSeen, Runner};
@@ -60,7 +60,7 @@ pub struct ModuleStatus {
 }
 
 impl ModuleStatus {
-    fn of(runner: &Runner) -> Vec<Self> {
+    pub(crate) fn of(runner: &Runner) -> Vec<Self> {
         let notes = |place| {
             let own = runner.notes().iter().filter(move |note| note.module == place);
             own.map(|note| (note.code, note.value)).collect()
@@ -91,8 +91,6 @@ pub struct FlowStatus {
     pub waiting: u64,
     /// The receiver's account so far; the sender's is known at the end.
     pub ledger: Option<Ledger>,
-    /// Why the receiver's sink does not keep what came.
-    pub failure: Option<String>,
     /// Why it was not taken at set-up, by this end or the other.
     pub refused: Option<Error>,
 }
@@ -110,7 +108,6 @@ impl FlowStatus {
             self.epoch = epoch.number;
             self.modules = ModuleStatus::of(&epoch.runner);
         }
-        self.failure = failure_of(receiver);
         let ledger = receiver.ledger().clone();
         (self.sent, self.ledger) = (ledger.sent, Some(ledger));
     }

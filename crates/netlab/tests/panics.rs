@@ -88,15 +88,7 @@ fn a_source_that_panics_has_failed_and_the_other_flow_goes_on() {
     let (here, there) = lab.ledgers(&joined, 0, ms(5_000));
     assert!(here.closes() && there.closes(), "{here:?} {there:?}");
     assert_eq!(there.delivered, 9, "what it gave before");
-    let failed = lab.find(lab.creator, |event| match event {
-        CoreEvent::FlowFailed { flow: 0, error, .. } => Some(error.clone()),
-        _ => None,
-    });
-    let (_, failed) = failed.unwrap();
-    assert!(
-        failed.code == Code::AccessFailed && failed.text.contains("the tenth unit"),
-        "{failed}"
-    );
+    the_reason_is_told(&lab, 0);
     the_other_is_whole(lab, &joined, 1);
 }
 
@@ -106,7 +98,20 @@ fn a_sink_that_panics_takes_nothing_more_and_the_other_flow_goes_on() {
     let (here, there) = lab.ledgers(&joined, 1, ms(5_000));
     assert!(here.closes() && there.closes(), "{here:?} {there:?}");
     assert_eq!((there.delivered, there.dropped_count()), (9, 991));
+    the_reason_is_told(&lab, 1);
     the_other_is_whole(lab, &joined, 0);
+}
+
+fn the_reason_is_told(lab: &Lab, place: usize) {
+    let failed = lab.find(lab.creator, |event| match event {
+        CoreEvent::FlowFailed { flow, error, .. } if *flow == place => Some(error.clone()),
+        _ => None,
+    });
+    let (_, failed) = failed.unwrap();
+    assert!(
+        failed.code == Code::AccessFailed && failed.text.contains("the tenth unit"),
+        "{failed}"
+    );
 }
 
 fn the_other_is_whole(mut lab: Lab, joined: &Joined, flow: usize) {

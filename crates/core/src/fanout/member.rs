@@ -154,7 +154,7 @@ impl FanOutMember {
         let hash = fed.hash.filter(|_| ledger.delivered == fed.units);
         let hash = hash.map(|hash| report.hash == hash.to_bytes());
         self.state = State::Reported;
-        out.events.push(FlowEvent::Ended { ledger: Box::new(ledger), hash });
+        out.events.push(FlowEvent::Ended { ledger: Box::new(ledger), hash, failure: None });
         Ok(())
     }
 
@@ -168,6 +168,6 @@ impl FanOutMember {
         self.state = State::Reported;
         let mut ledger = Ledger { sent: units, ..Ledger::default() };
         ledger.give_up();
-        out.events.push(FlowEvent::Ended { ledger: Box::new(ledger), hash: None });
+        out.events.push(FlowEvent::Ended { ledger: Box::new(ledger), hash: None, failure: None });
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct ModuleMessage {
 #[derive(Debug)]
 pub(crate) enum FlowEvent {
     /// The flow ended and this is its account.
-    Ended { ledger: Box<Ledger>, hash: Option<bool> },
+    Ended { ledger: Box<Ledger>, hash: Option<bool>, failure: Option<String> },
     /// The flow runs in this epoch and the one before is gone.
     Changed { epoch: u64 },
     /// The flow goes on in its old epoch.

@@ -331,7 +331,7 @@ pub(crate) fn told(out: &mut FlowOut) -> Vec<String> {
         other => format!("{other:?}"),
     });
     let events = out.events.drain(..).map(|event| match event {
-        FlowEvent::Ended { ledger, hash } => {
+        FlowEvent::Ended { ledger, hash, failure: _ } => {
             format!("ended {} of {}, hash {hash:?}", ledger.delivered, ledger.sent)
         }
         FlowEvent::Changed { epoch } => format!("changed {epoch}"),

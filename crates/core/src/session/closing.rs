@@ -109,12 +109,19 @@ impl Session {
         let (session, flow) = (self.id, index);
         for event in told.events {
             match event {
-                FlowEvent::Ended { ledger, hash } => {
+                FlowEvent::Ended { ledger, hash, failure } => {
                     self.close_channel(cx, index, out);
                     self.leave_group(cx, index);
-                    let modules = self.flows.get(index).map(|it| it.status().modules);
+                    let modules = self.flows.get(index).map(|it| it.end.modules());
                     let modules = modules.unwrap_or_default();
-                    out.event(CoreEvent::FlowEnded { session, flow, ledger, hash, modules });
+                    out.event(CoreEvent::FlowEnded {
+                        session,
+                        flow,
+                        ledger,
+                        hash,
+                        failure,
+                        modules,
+                    });
                 }
                 FlowEvent::Changed { epoch } => {
                     out.event(CoreEvent::Changed { session, flow, epoch });

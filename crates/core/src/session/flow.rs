@@ -12,7 +12,7 @@ use crate::groups::Joined;
 use crate::ids::FanOutId;
 use crate::port::Ending;
 use crate::schedule::priority;
-use crate::status::FlowStatus;
+use crate::status::{FlowStatus, ModuleStatus};
 use crate::transmit::Way;
 use dacapo_base::{Time, earlier};
 use dacapo_lift::Runner;
@@ -169,7 +169,6 @@ impl Flow {
             sent: 0,
             waiting: 0,
             ledger: None,
-            failure: None,
             refused: self.refused.clone(),
         };
         match &self.end {
@@ -287,6 +286,16 @@ impl FlowEnd {
             Self::Receiver(receiver) => receiver.with_epoch(cx, number, out, body),
             Self::Member(_) | Self::None => None,
         }
+    }
+
+    /// What its modules have done: those of the newest epoch.
+    pub fn modules(&self) -> Vec<ModuleStatus> {
+        let runner = match self {
+            Self::Sender(sender) => Some(&sender.current().runner),
+            Self::Receiver(receiver) => receiver.newest().map(|epoch| &epoch.runner),
+            Self::Member(_) | Self::None => None,
+        };
+        runner.map(ModuleStatus::of).unwrap_or_default()
     }
 
     /// The epoch that it runs in.

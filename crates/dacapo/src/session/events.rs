@@ -94,7 +94,7 @@ impl State {
             CoreEvent::Inactive { session } => self.set_phase(session, Phase::Ready),
             CoreEvent::ContactLost { session } => self.set_contact(session, false),
             CoreEvent::ContactRestored { session, .. } => self.set_contact(session, true),
-            CoreEvent::FlowEnded { session, flow, ledger, hash, modules } => {
+            CoreEvent::FlowEnded { session, flow, ledger, hash, failure, modules } => {
                 if let Some(flow) = self.flow(session, flow) {
                     flow.account = Some(Box::new(Final {
                         ledger: *ledger,
@@ -106,8 +106,7 @@ impl State {
                     entry.tell_account(flow);
                 }
                 // The session ends before the peer takes for kept what a sink does not keep.
-                let status = self.core().status(session).into_iter().nth(flow);
-                return status.and_then(|it| it.failure).is_some_and(|failure| {
+                return failure.is_some_and(|failure| {
                     let why = Error::new(Code::AccessFailed, failure);
                     let end = Command::CloseBecause(session, why);
                     self.core().handle_command(clock::now(), end).is_ok()

@@ -153,14 +153,15 @@ impl RxAccount {
         self.ledger.give_up();
     }
 
-    /// The application is told the account.
+    /// The application is told the account, and why its sink does not keep what came.
     #[inline]
-    pub fn finish(&mut self, out: &mut FlowOut) {
+    pub fn finish(&mut self, failure: Option<String>, out: &mut FlowOut) {
         self.is_finished = true;
         let hash = self.end.as_ref().zip(self.hash).and_then(|(end, hash)| {
             (self.ledger.delivered == end.units).then(|| end.hash == hash.to_bytes())
         });
-        out.events.push(FlowEvent::Ended { ledger: Box::new(self.ledger.clone()), hash });
+        let ledger = Box::new(self.ledger.clone());
+        out.events.push(FlowEvent::Ended { ledger, hash, failure });
     }
 
     /// The application is told why the flow failed, unless it knows, and the sender gets the

@@ -66,6 +66,11 @@ impl Delivery {
         self.sink.failure()
     }
 
+    /// What the sink said when it panicked, if it has.
+    pub fn panicked(&self) -> Option<&str> {
+        self.sink.panicked()
+    }
+
     /// The flow ended.
     pub fn finish(&mut self, now: Time, ending: &Ending, ledger: &Ledger) {
         if !std::mem::replace(&mut self.is_finished, true) {

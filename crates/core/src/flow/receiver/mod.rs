@@ -21,7 +21,7 @@ mod tracker;
 
 pub(crate) use epochs::UNITS_MAX;
 
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::flow::epoch::{Arrived, RxEpoch};
 use crate::flow::{Context, FlowEvent, FlowOut, FlowParams, PathTimes};
 use crate::ledger::Ledger;
@@ -48,11 +48,6 @@ pub(crate) struct Receiver {
     tracker: UnitTracker,
     settling: Settling,
     account: RxAccount,
-}
-
-/// Why the sink of a receiver does not keep what came.
-pub(crate) fn failure_of(receiver: &Receiver) -> Option<String> {
-    receiver.delivery.failure()
 }
 
 impl Receiver {
@@ -378,7 +373,10 @@ impl Receiver {
 
     fn close(&mut self, cx: &mut Context<'_>, ending: &Ending, out: &mut FlowOut) {
         self.delivery.finish(cx.now, ending, self.account.ledger());
-        self.account.finish(out);
+        if let Some(said) = self.delivery.panicked() {
+            self.account.note_failed(&Error::new(Code::AccessFailed, said), out);
+        }
+        self.account.finish(self.delivery.failure(), out);
         self.flush(cx);
     }
 

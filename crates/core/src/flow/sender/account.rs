@@ -171,7 +171,7 @@ impl TxAccount {
         let hash = self.hash.filter(|_| ledger.delivered == self.units);
         let hash = hash.map(|hash| report.hash == hash.to_bytes());
         self.state = State::Reported;
-        out.events.push(FlowEvent::Ended { ledger: Box::new(ledger), hash });
+        out.events.push(FlowEvent::Ended { ledger: Box::new(ledger), hash, failure: None });
     }
 
     /// The session ended abnormally: nobody can say what became of the units.
@@ -182,7 +182,7 @@ impl TxAccount {
         self.state = State::Reported;
         let mut ledger = Ledger { sent: self.units, ..Ledger::default() };
         ledger.give_up();
-        out.events.push(FlowEvent::Ended { ledger: Box::new(ledger), hash: None });
+        out.events.push(FlowEvent::Ended { ledger: Box::new(ledger), hash: None, failure: None });
     }
 }
 

@@ -63,7 +63,7 @@ fn end_counts_once_and_who_hears_it_after_giving_up_answers_at_once() {
 
     let mut late = five(&mut bench);
     late.give_up();
-    late.finish(&mut out);
+    late.finish(None, &mut out);
     assert!(late.ledger().sent_at_least);
     told(&mut out);
     assert!(!late.handle_end(end_of(7), &mut out));
@@ -113,7 +113,7 @@ fn bytes_are_compared_where_all_units_came() {
         account.note_lost(units - 2);
         account.handle_end(End { hash: said, ..end_of(units) }, &mut out);
         account.settle();
-        account.finish(&mut out);
+        account.finish(None, &mut out);
         assert!(account.is_finished());
         assert_eq!(told(&mut out), [expected]);
     }

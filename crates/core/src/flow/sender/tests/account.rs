@@ -92,7 +92,7 @@ fn who_gives_up_books_what_nobody_can_say_as_unknown() {
     let mut account = fed(&mut bench);
     account.give_up(&mut out);
     let ledger = match out.events.first() {
-        Some(crate::flow::FlowEvent::Ended { ledger, hash: None }) => ledger.clone(),
+        Some(crate::flow::FlowEvent::Ended { ledger, hash: None, failure: None }) => ledger.clone(),
         other => panic!("{other:?}"),
     };
     assert_eq!((ledger.sent, ledger.unknown, ledger.closes()), (2, 2, true));
