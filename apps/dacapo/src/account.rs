@@ -119,7 +119,7 @@ fn module(it: &ModuleFigures) -> Value {
         "down": way(&it.counters.down),
         "up": way(&it.counters.up),
         "packets_lost": it.counters.lost,
-        "messages_refused": it.counters.refused,
+        "signals_refused": it.counters.refused,
         "notes": notes,
     })
 }

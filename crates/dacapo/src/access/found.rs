@@ -174,11 +174,7 @@ impl Found {
             duration_ns: video.duration_ns(),
             count: video.frame_count,
             format: Some(Format::Video(video)),
-            mean_bps: 0,
-            picture_len_max: 0,
-            picture_len_mean: 0,
-            warnings: Vec::new(),
-            assumed: None,
+            ..Self::raw()
         }
     }
 
@@ -190,10 +186,7 @@ impl Found {
             count: len / u64::from(audio.block_len().max(1)),
             mean_bps: audio.bytes_per_second().saturating_mul(8),
             format: Some(Format::Audio(audio)),
-            picture_len_max: 0,
-            picture_len_mean: 0,
-            warnings: Vec::new(),
-            assumed: None,
+            ..Self::raw()
         }
     }
 

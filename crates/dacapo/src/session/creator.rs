@@ -20,8 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The most sessions that wait to be accepted, more than join in a moment; who joins then is
-/// refused.
+/// The most sessions that wait to be accepted; who joins then is refused.
 pub const BACKLOG_MAX: usize = 256;
 
 /// Serves a session. Clones are the same creator; when the last is gone, nobody can join any more

@@ -231,7 +231,8 @@ impl Listening {
             line(format_args!("serving {}  {}", self.uri(&it.name), it.title));
             it.flows.iter().for_each(|flow| line(format_args!("  {}", describe::flow(flow))));
         }
-        let whom = if self.only_here { "  (this host only; --listen ADDR for others)" } else { "" };
+        let whom =
+            if self.only_here { "  (this host only; --listen 0.0.0.0 for others)" } else { "" };
         line(format_args!("listening on {}{whom}", self.hosts.join(", ")));
         line(format_args!("identity {identity}  (peers see it as unverified until it is pinned)"));
     }

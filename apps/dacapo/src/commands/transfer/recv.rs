@@ -170,7 +170,8 @@ impl<'a> Receiver<'a> {
             self.json(&json!({ "event": "listening", "addresses": addrs, "identity": identity }));
         } else if !self.args.quiet {
             let addrs: Vec<String> = addrs.iter().map(ToString::to_string).collect();
-            let whom = if only_here { "  (this host only; --listen ADDR for others)" } else { "" };
+            let whom =
+                if only_here { "  (this host only; --listen 0.0.0.0 for others)" } else { "" };
             self.say(&format!("listening on {}{whom}", addrs.join(", ")));
         }
     }
