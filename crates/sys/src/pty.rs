@@ -12,18 +12,54 @@
 use crate::poll::owned;
 use crate::term::Size;
 use std::fs::File;
-use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// A pseudo terminal, as the person in front of it has it: what is read was printed, what is
-/// written was typed.
+/// A pseudo terminal, both ends.
 #[derive(Debug)]
 pub struct Pty {
-    /// The end of the window.
-    pub window: File,
+    window: Window,
     terminal: OwnedFd,
+}
+
+/// A pseudo terminal as the person in front of it has it: what is read was printed, what is
+/// written was typed. When nobody has the other end any more, reading comes to the end after the
+/// last byte that was printed.
+#[derive(Debug)]
+pub struct Window(File);
+
+impl Window {
+    /// The same window, once more.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+}
+
+impl Read for Window {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        until_end(|| self.0.read(buffer))
+    }
+}
+
+impl Write for Window {
+    fn write(&mut self, keys: &[u8]) -> io::Result<usize> {
+        self.0.write(keys)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for Window {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 impl Pty {
@@ -50,7 +86,7 @@ impl Pty {
         if unsafe { libc::ioctl(fd, libc::TIOCSWINSZ, &raw const size) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { window: File::from(window), terminal })
+        Ok(Self { window: Window(File::from(window)), terminal })
     }
 
     /// The end of the programs.
@@ -60,11 +96,11 @@ impl Pty {
     }
 
     /// Starts a program at this terminal. Only it has the terminal then: when it and what it has
-    /// started are gone, reading from the window is an error.
+    /// started are gone, reading from the window comes to its end.
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn spawn(self, mut command: Command) -> io::Result<(Child, File)> {
+    pub fn spawn(self, mut command: Command) -> io::Result<(Child, Window)> {
         let stdin = Stdio::from(self.terminal.try_clone()?);
         let stdout = Stdio::from(self.terminal.try_clone()?);
         command.stdin(stdin).stdout(stdout).stderr(Stdio::from(self.terminal));
@@ -86,6 +122,15 @@ impl Pty {
     }
 }
 
+/// Linux says `EIO` when the programs are gone. It looks for bytes first and for programs then:
+/// what is printed last may come between the two looks, and is there at the next.
+fn until_end(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    let is_gone = |error: &io::Error| error.raw_os_error() == Some(libc::EIO);
+    let first = read();
+    let last = if first.as_ref().is_err_and(is_gone) { read() } else { first };
+    if last.as_ref().is_err_and(is_gone) { Ok(0) } else { last }
+}
+
 fn winsize(size: Size) -> libc::winsize {
     libc::winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
@@ -93,7 +138,6 @@ fn winsize(size: Size) -> libc::winsize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read, Write};
 
     /// Both ends of a pseudo terminal; `None` where the system has none.
     fn pty() -> Option<Pty> {
@@ -116,6 +160,7 @@ mod tests {
             while !String::from_utf8_lossy(&seen).contains(until) {
                 let mut buffer = [0; 64];
                 let len = window.read(&mut buffer).unwrap();
+                assert_ne!(len, 0, "{until:?} is not in {:?}", String::from_utf8_lossy(&seen));
                 seen.extend_from_slice(&buffer[..len]);
             }
         };
@@ -123,6 +168,29 @@ mod tests {
         keys.write_all(b"\x03").unwrap();
         read("caught");
         assert_eq!(child.wait().unwrap().code(), Some(3));
+    }
+
+    #[test]
+    fn what_is_printed_last_is_read_and_then_the_end() {
+        let Some(Pty { mut window, terminal }) = pty() else { return };
+        File::from(terminal).write_all(b"last").unwrap();
+        let mut printed = String::new();
+        window.read_to_string(&mut printed).unwrap();
+        assert_eq!(printed, "last");
+    }
+
+    #[test]
+    fn what_comes_between_the_two_looks_of_the_system_is_read() {
+        let check = |reads: &[Result<usize, i32>], expected| {
+            let mut left = reads.iter();
+            let got = until_end(|| left.next().unwrap().map_err(io::Error::from_raw_os_error));
+            assert_eq!(got.map_err(|error| error.raw_os_error().unwrap()), expected, "{reads:?}");
+            assert_eq!(left.next(), None, "{reads:?}");
+        };
+        check(&[Ok(3)], Ok(3));
+        check(&[Err(libc::EIO), Ok(6)], Ok(6));
+        check(&[Err(libc::EIO), Err(libc::EIO)], Ok(0));
+        check(&[Err(libc::EINTR)], Err(libc::EINTR));
     }
 
     #[test]

@@ -6,9 +6,9 @@ use crate::common::Place;
 use crate::process;
 use crate::terminal::{self, Terminal};
 use dacapo_sys::netns::Namespace;
-use dacapo_sys::pty::Pty;
+use dacapo_sys::pty::{Pty, Window};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -164,7 +164,7 @@ impl Stage {
     }
 
     /// Starts a shell, in the network of this stage.
-    pub fn spawn(&self, pty: Pty, shell: Command) -> (Child, File) {
+    pub fn spawn(&self, pty: Pty, shell: Command) -> (Child, Window) {
         match &self.namespace {
             Some(namespace) => namespace.run(|| terminal::spawn(pty, shell)).unwrap(),
             None => terminal::spawn(pty, shell),

@@ -11,9 +11,8 @@ use crate::process;
 use crate::stage::Stage;
 use dacapo_base::patience::Tolerance;
 use dacapo_sys::poll::{Interest, Poller};
-use dacapo_sys::pty::Pty;
+use dacapo_sys::pty::{Pty, Window};
 use dacapo_sys::term::Size;
-use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::os::fd::AsFd;
@@ -52,7 +51,7 @@ impl vt100::Callbacks for Titles {
 pub struct Terminal {
     name: String,
     shell: Child,
-    window: Option<File>,
+    window: Option<Window>,
     screen: Screen,
     is_closed: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
@@ -232,7 +231,7 @@ pub fn rest() -> Duration {
 }
 
 /// Draws what comes until the window is closed or nobody is left to write.
-fn read(mut window: File, screen: &Screen, is_closed: &Arc<AtomicBool>) -> JoinHandle<()> {
+fn read(mut window: Window, screen: &Screen, is_closed: &Arc<AtomicBool>) -> JoinHandle<()> {
     let (screen, is_closed) = (Arc::clone(screen), Arc::clone(is_closed));
     let mut poller = Poller::new().unwrap();
     poller.add(window.as_fd(), 0, Interest::Read).unwrap();
@@ -253,6 +252,6 @@ fn read(mut window: File, screen: &Screen, is_closed: &Arc<AtomicBool>) -> JoinH
 }
 
 /// A program at a terminal.
-pub fn spawn(pty: Pty, command: Command) -> (Child, File) {
+pub fn spawn(pty: Pty, command: Command) -> (Child, Window) {
     pty.spawn(command).unwrap()
 }
