@@ -15,7 +15,7 @@ use crate::error::{Code, Error};
 use crate::graphs::Graphs;
 use crate::peer::Peer;
 use crate::port::Port;
-use crate::session::named;
+use crate::session::{check_names, named};
 use dacapo_base::Random;
 use dacapo_lift::TransportSpec;
 use dacapo_wire::attribute::AttributeForm;
@@ -165,7 +165,8 @@ impl ServedSessions {
     ///
     /// # Errors
     /// [`Code::IllegalGraph`] with the flow and the reason, [`Code::Unsupported`] for a transport
-    /// that is not there, or [`Code::TooMany`] flows.
+    /// that is not there, [`Code::SessionFile`] for two flows of one name, or [`Code::TooMany`]
+    /// flows.
     pub fn publish(
         &mut self,
         graphs: &Graphs,
@@ -269,11 +270,13 @@ impl ServedSessions {
     }
 }
 
-/// Numbers the flows of a session, says how long their datagrams are, and checks their graphs.
+/// Numbers the flows of a session, says how long their datagrams are, and checks their names and
+/// graphs.
 fn number_flows(graphs: &Graphs, flows: &mut [FlowOffer]) -> Result<(), Error> {
     if flows.is_empty() || flows.len() > FLOWS_MAX {
         return Err(Error::new(Code::TooMany, "a session has 1 to 64 flows"));
     }
+    check_names(flows, Code::SessionFile)?;
     for (index, flow) in flows.iter_mut().enumerate() {
         flow.flow = index as u16;
         let len = graphs.datagram_len(flow.transport, dacapo_path::DATAGRAM_LEN_FULL);

@@ -25,7 +25,7 @@ mod tests;
 pub(crate) use flow::{Flow, FlowEnd};
 pub(crate) use pending::{Asker, Awaited, Pending};
 pub(crate) use set::Sessions;
-pub(crate) use setup::named;
+pub(crate) use setup::{check_names, named};
 
 use crate::config::{ANSWER_MAX, GIVE_UP_AFTER};
 use crate::effect::Out;

@@ -29,6 +29,7 @@ use dacapo_wire::hub::Refuse;
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{Accept, Answer, Direction, FlowAnswer, FlowOffer, Join, Offer};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl Session {
@@ -146,16 +147,9 @@ impl Session {
         self.transcript = extend([0; 32], &Message::Offer(offer.clone()));
         self.give_up_after = self.give_up_wish.unwrap_or_else(|| give_up_after(&offer));
         self.flows = offer.flows.iter().cloned().map(Flow::new).collect();
-        let illegal = offer.flows.iter().enumerate().find_map(|(place, flow)| {
-            if usize::from(flow.flow) != place {
-                return Some(Error::new(Code::Violation, "flows are not numbered in order"));
-            }
-            let legal = cx.shared.graphs.check(flow, usize::from(flow.datagram_len));
-            legal.map_err(|error| named(flow, &error)).err()
-        });
-        match illegal {
-            Some(error) => self.refuse(cx, error, out),
-            None => {
+        match check_offered(cx, &offer.flows) {
+            Err(error) => self.refuse(cx, error, out),
+            Ok(()) => {
                 let (session, title, flows) = (self.id, offer.title, offer.flows);
                 out.event(CoreEvent::Offered { session, title, flows });
             }
@@ -412,6 +406,27 @@ fn check_port(offer: &FlowOffer, port: Option<&Port>, role: Role) -> Result<(), 
 /// An error with the name of the flow that it is about.
 pub(crate) fn named(flow: &FlowOffer, error: &Error) -> Error {
     Error::new(error.code, format!("{}: {}", flow.name, error.text))
+}
+
+/// Flows are numbered in order, called differently, and have legal graphs.
+fn check_offered(cx: &SessionCx<'_>, flows: &[FlowOffer]) -> Result<(), Error> {
+    check_names(flows, Code::Violation)?;
+    for (place, flow) in flows.iter().enumerate() {
+        if usize::from(flow.flow) != place {
+            return Err(Error::new(Code::Violation, "flows are not numbered in order"));
+        }
+        let legal = cx.shared.graphs.check(flow, usize::from(flow.datagram_len));
+        legal.map_err(|error| named(flow, &error))?;
+    }
+    Ok(())
+}
+
+/// Applications know the flows of a session by their names: no two have the same.
+pub(crate) fn check_names(flows: &[FlowOffer], code: Code) -> Result<(), Error> {
+    let mut names = BTreeSet::new();
+    let twice = flows.iter().find(|flow| !names.insert(&flow.name));
+    let error = |flow: &FlowOffer| Error::new(code, format!("two flows are called {}", flow.name));
+    twice.map_or(Ok(()), |flow| Err(error(flow)))
 }
 
 /// The transcript with another message: what both ends must remember alike.

@@ -142,6 +142,12 @@ fn limits() -> Vec<Case> {
             flows[1].flow = 0;
             offer_all(arena, flows);
         }),
+        refused("two flows of one name", Code::Violation, |arena| {
+            let mut flows = usual_flows();
+            let taken = flows[0].name.clone();
+            flows[1].name = taken;
+            offer_all(arena, flows);
+        }),
         refused("a medium that is none", Code::Malformed, |arena| {
             let bytes = bytes_of(Offer {
                 session: 1,
@@ -235,9 +241,9 @@ fn lengths() -> Vec<Case> {
 fn counts() -> Vec<Case> {
     vec![
         listener("OFFER of 64 flows", At::Opened, GoesOn, |arena| {
-            let mut flows: Vec<FlowOffer> = (0..64).map(|_| usual_flows().remove(2)).collect();
-            flows.iter_mut().zip(0..).for_each(|(flow, at)| flow.flow = at);
-            offer_all(arena, flows);
+            let bare = usual_flows().remove(2);
+            let of = |flow| FlowOffer { flow, name: format!("bare-{flow}"), ..bare.clone() };
+            offer_all(arena, (0..64).map(of).collect());
             set_up(arena);
             arena.extra_answers = 200;
             arena.run(100);

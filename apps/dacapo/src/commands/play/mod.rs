@@ -260,7 +260,7 @@ impl<'a> Player<'a> {
             }
             Event::FlowEnded { account } => {
                 let place = self.flows.iter().position(|flow| flow.name == account.flow);
-                let place = place.unwrap_or_default();
+                let place = place.unwrap_or(self.flows.len());
                 self.open.retain(|open| *open != place);
                 self.played.accounts.push(Account::of(place, *account));
             }
