@@ -4,8 +4,10 @@
 //! |---|---|---|
 //! | C-module | [`sum8`] | one byte per packet, chosen by name in a session file |
 //! | T-module | [`unix`] | a Unix socket for each flow between two ends of one host |
+//! | controller | [`steady`] | a pace for all flows of a path, which the program chooses |
 //! | access module | [`numbers`] | a source and a sink of numbered units, named in a session file |
 
 pub mod numbers;
+pub mod steady;
 pub mod sum8;
 pub mod unix;

@@ -26,6 +26,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     trains_up: false,
     keeps_order: true,
     segments: false,
+    acknowledges: false,
     requires: &[],
     provides: &[],
     takes: &[],

@@ -2,6 +2,8 @@
 
 use crate::queues::Queues;
 use dacapo_lift::{Catalogue, Meter};
+use dacapo_path::ControllerEntry;
+use dacapo_path::controllers::reserved;
 use std::time::Duration;
 
 /// The version of the protocol that this core speaks.
@@ -38,6 +40,8 @@ pub struct CoreConfig {
     pub queues: Queues,
     /// What the time of modules is taken with; `None`: it is not taken.
     pub meter: Option<Meter>,
+    /// What controls each path of datagrams to a peer.
+    pub controller: ControllerEntry,
 }
 
 impl CoreConfig {
@@ -52,6 +56,7 @@ impl CoreConfig {
             versions: (VERSION, VERSION),
             queues: Queues::default(),
             meter: None,
+            controller: reserved::entry(),
         }
     }
 }

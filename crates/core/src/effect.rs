@@ -8,9 +8,8 @@
 
 use crate::error::Error;
 use crate::events::CoreEvent;
-use crate::flow::FlowOut;
+use crate::flow::{FlowOut, FlowSeen};
 use crate::ids::{FanOutId, PeerId, Place, SessionId};
-use dacapo_lift::PathSeen;
 use dacapo_path::ClockOffset;
 use dacapo_wire::message::Message;
 use dacapo_wire::session::Join;
@@ -65,7 +64,9 @@ pub(crate) enum PeerNews {
     /// How its clock relates to ours.
     Clock(ClockOffset),
     /// Modules of its flows have seen something of the path to it.
-    Seen(Box<PathSeen>),
+    Seen(Box<FlowSeen>),
+    /// Packets may leave for it that had to wait.
+    Room,
 }
 
 /// What a call wants done.

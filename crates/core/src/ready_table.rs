@@ -96,6 +96,7 @@ impl<K: Copy + Ord, T> ReadyTable<K, T> {
     }
 
     /// Runs `body` over one for whom it changes nothing that is waited for.
+    #[inline]
     pub fn adjust<R>(&mut self, key: K, body: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.all.get_mut(&key).map(|slot| body(&mut slot.item))
     }

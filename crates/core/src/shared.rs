@@ -11,6 +11,7 @@ use crate::labels::{Labels, Target};
 use crate::queues::Queues;
 use dacapo_base::{Random, Time};
 use dacapo_packet::Pool;
+use dacapo_path::ControllerEntry;
 
 pub(crate) struct Shared {
     pub pool: Pool,
@@ -20,13 +21,21 @@ pub(crate) struct Shared {
     pub groups: Groups,
     pub graphs: Graphs,
     pub queues: Queues,
+    /// What controls a path of datagrams.
+    pub controller: ControllerEntry,
     /// Changes that the other end has proposed and that were refused.
     pub changes_refused: u64,
     ids: u64,
 }
 
 impl Shared {
-    pub fn new(pool: Pool, random: Random, graphs: Graphs, queues: Queues) -> Self {
+    pub fn new(
+        pool: Pool,
+        random: Random,
+        graphs: Graphs,
+        queues: Queues,
+        controller: ControllerEntry,
+    ) -> Self {
         Self {
             pool,
             random,
@@ -35,6 +44,7 @@ impl Shared {
             groups: Groups::default(),
             graphs,
             queues,
+            controller,
             changes_refused: 0,
             ids: 1,
         }

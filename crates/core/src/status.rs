@@ -4,8 +4,8 @@ use crate::error::Error;
 use crate::flow::receiver::Receiver;
 use crate::flow::sender::Sender;
 use crate::ledger::Ledger;
-use dacapo_lift::{ModuleCounters, ModuleSpec, PathSeen, Runner};
-use dacapo_path::ClockOffset;
+use dacapo_lift::{ModuleCounters, ModuleSpec, Runner};
+use dacapo_path::{ClockOffset, Estimates};
 use dacapo_wire::session::FlowOffer;
 use std::time::Duration;
 
@@ -38,14 +38,18 @@ pub struct CoreCounters {
 }
 
 /// What is known of the path to a peer.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathStatus {
     /// The round trip, as probed; `None` before the first answer.
     pub rtt: Option<Duration>,
     /// The clock of the peer, likewise.
     pub clock: Option<ClockOffset>,
-    /// What modules of the flows with it have seen so far.
-    pub seen: PathSeen,
+    /// What controls what leaves.
+    pub controller: &'static str,
+    /// Bytes of acknowledged flows that have left and of which nothing is known yet.
+    pub in_flight_bytes: u64,
+    /// What modules of the flows with it have seen so far, and what follows from that.
+    pub estimates: Estimates,
 }
 
 /// What a module of a flow's graph has done, and shows of itself.

@@ -6,6 +6,7 @@ use crate::access::{AccessEntry, file, raw, test};
 use crate::param::{hint, list};
 use dacapo_core::{Code, Error};
 use dacapo_lift::{Entry, twice};
+use dacapo_path::{ControllerEntry, controllers};
 use dacapo_transport::entry::TransportEntry;
 use dacapo_transport::{quic, shm, tcp, udp, xtp};
 
@@ -18,6 +19,8 @@ pub struct Catalogue {
     pub transports: Vec<TransportEntry>,
     /// Access modules.
     pub access: Vec<AccessEntry>,
+    /// Controllers of paths.
+    pub controllers: Vec<ControllerEntry>,
 }
 
 /// The parts that exist in this build.
@@ -30,6 +33,7 @@ impl Default for Catalogue {
             modules: dacapo_modules::entries(),
             transports: transports.concat(),
             access: access.concat(),
+            controllers: controllers::entries(),
         }
     }
 }
@@ -39,14 +43,42 @@ impl Catalogue {
     ///
     /// # Errors
     /// [`Code::IllegalGraph`] naming both, when two of a kind have one name or number, access
-    /// modules too.
+    /// modules and controllers too.
     pub fn specs(&self) -> Result<dacapo_lift::Catalogue, Error> {
         let specs = self.all_specs();
         let access: Vec<_> = self.access.iter().map(|it| (it.spec.name, it.spec.id)).collect();
-        match specs.duplicate().or_else(|| twice("access modules", &access)) {
+        let of_access = || twice("access modules", &access);
+        match specs.duplicate().or_else(of_access).or_else(|| self.same_controllers()) {
             Some(text) => Err(Error::new(Code::IllegalGraph, format!("the catalogue has {text}"))),
             None => Ok(specs),
         }
+    }
+
+    /// Two controllers of one name, in words.
+    fn same_controllers(&self) -> Option<String> {
+        let mut names: Vec<&str> = self.controllers.iter().map(|it| it.spec.name).collect();
+        names.sort_unstable();
+        let twice = names.windows(2).find(|two| two.first() == two.last())?;
+        Some(format!("two controllers of one name: {:?} and {:?}", twice.first()?, twice.last()?))
+    }
+
+    /// The controller of this name, for paths of datagrams.
+    ///
+    /// # Errors
+    /// [`Code::IllegalGraph`] when there is none, with those that there are, and when it stands for
+    /// what a transport does itself.
+    pub fn controller(&self, name: &str) -> Result<&ControllerEntry, Error> {
+        let all = self.controllers.iter().filter(|entry| entry.spec.datagrams);
+        all.clone().find(|entry| entry.spec.name == name).ok_or_else(|| {
+            let mut names: Vec<&str> = all.map(|entry| entry.spec.name).collect();
+            names.sort_unstable();
+            let text = format!(
+                "\"{name}\" is no controller for paths of datagrams{}; there are: {}",
+                hint(name, &names),
+                list(&names)
+            );
+            Error::new(Code::IllegalGraph, text)
+        })
     }
 
     /// The access module of this name.
@@ -108,8 +140,24 @@ mod tests {
         let error = all.specs().unwrap_err();
         let both = "two access modules of one name or number: \"raw\" (number 0x0003) and \"raw\"";
         assert!(error.text.contains(both), "{error}");
+        let mut all = Catalogue::default();
+        all.controllers.extend(controllers::entries());
+        let error = all.specs().unwrap_err();
+        let both = "the catalogue has two controllers of one name: \"below\" and \"below\"";
+        assert!(error.text.contains(both), "{error}");
         let (text, allowed) = all.access("fil").unwrap_err();
         assert!(text.contains("did you mean \"file\"?") && allowed.contains("\"raw\""), "{text}");
+    }
+
+    #[test]
+    fn a_controller_is_named_or_an_error_says_which_there_are() {
+        let all = Catalogue::default();
+        assert_eq!(all.controller("reserved").unwrap().spec.name, "reserved");
+        for (name, text) in [("reservd", "did you mean \"reserved\"?"), ("below", "there are: ")] {
+            let error = all.controller(name).unwrap_err();
+            let is_named = error.text.contains(name) && error.text.contains("\"reserved\"");
+            assert!(is_named && error.text.contains(text), "{error}");
+        }
     }
 
     #[test]

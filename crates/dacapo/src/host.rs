@@ -37,6 +37,9 @@ pub struct HostConfig {
     /// From which share of a second that a reactor has worked, in permille, it is full, and peers
     /// that are new go to another one.
     pub full_permille: u16,
+    /// The controller of each path of datagrams, by its name in the catalogue; `None`: flows keep
+    /// the bounds that were agreed, and nothing yields.
+    pub controller: Option<&'static str>,
 }
 
 impl Default for HostConfig {
@@ -49,6 +52,7 @@ impl Default for HostConfig {
             udp: Config::default(),
             reactors_max: processors,
             full_permille: FULL_PERMILLE,
+            controller: None,
         }
     }
 }
@@ -153,15 +157,18 @@ impl Host {
     /// A host of these parts.
     ///
     /// # Errors
-    /// As [`Host::with_identity`] and [`Catalogue::specs`]; [`Code::System`] when none of the
-    /// transports carries control.
+    /// As [`Host::with_identity`], [`Catalogue::specs`] and [`Catalogue::controller`];
+    /// [`Code::System`] when none of the transports carries control.
     pub fn of(identity: Identity, told: HostConfig, parts: Arc<Catalogue>) -> Result<Self, Error> {
         let catalogue = Arc::new(parts.specs()?);
-        let HostConfig { streams, udp, .. } = told;
+        let HostConfig { streams, udp, controller, .. } = told;
         let mut random = Random::from_seed(entropy().map_err(system)?);
         let is_stream = |id| catalogue.transport(id).is_some_and(|it| it.streams);
         let is_offered = |id| streams || !is_stream(id);
         let mut config = CoreConfig::new(catalogue.only(|_| true, is_offered));
+        if let Some(name) = controller {
+            config.controller = parts.controller(name)?.clone();
+        }
         config.boot = clock::boot_id();
         config.time_namespace = clock::time_namespace();
         config.meter = Some(Meter::new(|| clock::now().as_nanos()));

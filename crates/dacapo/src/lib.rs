@@ -80,10 +80,12 @@ pub mod offer {
 
 /// What modules and transports say of themselves, and why they drop packets.
 pub mod spec {
+    pub use dacapo_core::PathStatus;
     pub use dacapo_lift::{
         Catalogue, Cost, DirectionCounters, DropReason, FlowPort, ModuleCounters, ModuleSpec,
         ParamSpec, ParamUnit, Params, PathSeen, PortProtocol, Property, TransportSpec,
     };
+    pub use dacapo_path::{ClockOffset, ControllerSpec, Estimates};
 }
 
 /// What access modules are made of: sources and sinks of units, and who provides them to those who

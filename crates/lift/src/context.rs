@@ -3,10 +3,11 @@
 //! The only clock, the only randomness, the pool, and a place to leave effects.
 
 use crate::effects::{EMISSIONS_MAX, Effects, Emission};
-use crate::signals::{Note, PathSeen};
+use crate::signals::Note;
 use crate::{Context, DropReason, TimerId, Verdict};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{Packet, Pool};
+use dacapo_path::PathSeen;
 use std::time::Duration;
 
 /// The surroundings of one call.

@@ -44,6 +44,7 @@ mod verdict;
 pub use channel::{Membership, StreamParams, is_source_specific};
 pub use context::{Bare, Cx};
 pub use counters::{DirectionCounters, ModuleCounters};
+pub use dacapo_path::PathSeen;
 pub use effects::{EMISSIONS_MAX, Emission};
 pub use graph::{Built, Catalogue, Entry, Graph, Node, Params, twice};
 pub use legality::{GRAPH_NODES_MAX, Illegal, Needs, Offer, SEGMENT_LEN_MIN, check};
@@ -52,7 +53,7 @@ pub use module::{ControlError, Module, TimerId};
 pub use profile::{Neutral, POINTS_MAX, Profile, TransportProfile};
 pub use runner::{Context, Direction, Runner};
 pub use service::{Cost, Figures, PPB, Path, Properties, Service, Setting, Units};
-pub use signals::{MESSAGES_PER_SECOND, NOTES_MAX, Note, OPEN_MAX, PathSeen, ToPeer, Told};
+pub use signals::{MESSAGES_PER_SECOND, NOTES_MAX, Note, OPEN_MAX, ToPeer, Told};
 pub use spec::TransportSpec;
 pub use spec::{
     FlowPort, ModuleSpec, ParamSpec, ParamUnit, PortProtocol, Property, Setup, Stratum,

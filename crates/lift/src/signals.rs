@@ -11,6 +11,7 @@
 //! beyond is refused and counted.
 
 use dacapo_base::Time;
+use dacapo_path::PathSeen;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -33,42 +34,6 @@ pub struct ToPeer {
     pub module: usize,
     /// The message; at most 4 KiB.
     pub message: Vec<u8>,
-}
-
-/// What modules have seen of the path since they were asked last: sums, because what is told with
-/// every packet must neither queue nor be dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PathSeen {
-    /// Packets that the other end has said it got.
-    pub delivered_packets: u64,
-    /// Their bytes.
-    pub delivered_bytes: u64,
-    /// When the newest of those was sent.
-    pub sent_at: Option<Time>,
-    /// Packets that were given up.
-    pub lost_packets: u64,
-    /// Packets that came with a mark of congestion (ECN; RFC 3168).
-    pub marked_packets: u64,
-    /// The newest round trip, without the time that the other end held it.
-    pub rtt: Option<Duration>,
-}
-
-impl PathSeen {
-    /// Whether nothing was seen.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Takes in what was seen later.
-    pub fn add(&mut self, later: &Self) {
-        self.delivered_packets += later.delivered_packets;
-        self.delivered_bytes += later.delivered_bytes;
-        self.sent_at = self.sent_at.max(later.sent_at);
-        self.lost_packets += later.lost_packets;
-        self.marked_packets += later.marked_packets;
-        self.rtt = later.rtt.or(self.rtt);
-    }
 }
 
 /// What modules told since they were asked last.
@@ -225,17 +190,5 @@ mod tests {
         assert!(!signals.note(Note { module: 0, code: 99, value: 1 }));
         assert!(signals.note(Note { module: 0, code: 3, value: -7 }));
         assert_eq!((signals.notes().len(), signals.notes()[3].value), (NOTES_MAX, -7));
-    }
-
-    #[test]
-    fn what_was_seen_adds_up_and_the_newest_round_trip_stays() {
-        let mut all = PathSeen { rtt: Some(Duration::from_millis(4)), ..PathSeen::default() };
-        all.add(&PathSeen { delivered_packets: 2, delivered_bytes: 9, ..PathSeen::default() });
-        all.add(&PathSeen { lost_packets: 1, sent_at: Some(ms(3)), ..PathSeen::default() });
-        all.add(&PathSeen { marked_packets: 5, sent_at: Some(ms(2)), ..PathSeen::default() });
-        assert_eq!((all.delivered_packets, all.delivered_bytes, all.lost_packets), (2, 9, 1));
-        assert_eq!((all.marked_packets, all.sent_at), (5, Some(ms(3))));
-        assert_eq!(all.rtt, Some(Duration::from_millis(4)));
-        assert!(!all.is_empty() && PathSeen::default().is_empty());
     }
 }

@@ -158,6 +158,10 @@ pub struct ModuleSpec {
     pub keeps_order: bool,
     /// True when it cuts units into packets and joins them again.
     pub segments: bool,
+    /// It tells the path of every packet that it sends whether that came or was lost
+    /// ([`crate::Cx::report_delivered`], [`crate::Cx::report_lost`]), so that the path's controller
+    /// knows what is in flight.
+    pub acknowledges: bool,
     /// What must come from below.
     pub requires: &'static [Property],
     /// What it gives to what stands above.
@@ -190,6 +194,7 @@ impl ModuleSpec {
             trains_up: true,
             keeps_order: true,
             segments: false,
+            acknowledges: false,
             requires: &[],
             provides: &[],
             takes: &[],

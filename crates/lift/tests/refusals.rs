@@ -18,6 +18,7 @@ static CUT: ModuleSpec = ModuleSpec {
     stratum: Stratum::Segment,
     head: 4,
     segments: true,
+    acknowledges: false,
     requires: &[Property::Boundaries],
     provides: &[Property::AnyUnitSize],
     takes: &[],

@@ -169,7 +169,7 @@ fn all_is_heard_and_answered(seed: u64, link: &str) {
     }
     assert_eq!(note(&mut lab, creator, &joined, FAILED), 0);
     let (peer, core) = (peer_of(&mut lab, creator), lab.world.core(creator));
-    let seen = core.path(peer).unwrap().seen;
+    let seen = core.path(peer).unwrap().estimates.seen;
     assert!(seen.delivered_packets > 3_000 && seen.rtt == Some(ms(40)), "{seen:?}");
     assert_eq!(seen.delivered_bytes, 100 * seen.delivered_packets);
     lab.close(lab.participant, joined.here);

@@ -24,9 +24,15 @@ impl TokenBucket {
     /// A full bucket. The burst is what the rate gives in `depth`, and at least one full datagram.
     #[must_use]
     pub fn new(now: Time, rate_bps: u64, depth: Duration) -> Self {
-        let bits = i128::from(rate_bps) * depth.as_nanos() as i128 / NANOS_PER_SEC;
-        let burst_bits = bits.max(1_500 * 8);
+        let burst_bits = burst(rate_bps, depth);
         Self { rate_bps, burst_bits, tokens: burst_bits * NANOS_PER_SEC, filled: now }
+    }
+
+    /// The rate is this from now on, and the burst what it gives in `depth`.
+    pub fn set_rate(&mut self, now: Time, rate_bps: u64, depth: Duration) {
+        self.fill(now);
+        (self.rate_bps, self.burst_bits) = (rate_bps, burst(rate_bps, depth));
+        self.tokens = self.tokens.min(self.burst_bits * NANOS_PER_SEC);
     }
 
     /// The rate in bit/s.
@@ -44,23 +50,38 @@ impl TokenBucket {
 
     /// Whether `bytes` may be taken now without debt.
     #[must_use]
+    #[inline]
     pub fn covers(&mut self, now: Time, bytes: usize) -> bool {
         self.fill(now);
         self.tokens >= bytes as i128 * 8 * NANOS_PER_SEC
     }
 
     /// Takes `bytes`; the bucket may be left in debt.
+    #[inline]
     pub fn take(&mut self, now: Time, bytes: usize) {
         self.fill(now);
         self.tokens -= bytes as i128 * 8 * NANOS_PER_SEC;
+    }
+
+    /// Whether [`TokenBucket::ready_at`] is now.
+    #[must_use]
+    #[inline]
+    pub fn is_ready(&mut self, now: Time, bytes: usize) -> bool {
+        self.fill(now);
+        self.tokens >= self.wanted(bytes)
+    }
+
+    /// The tokens that are waited for before `bytes` are taken.
+    #[inline]
+    fn wanted(&self, bytes: usize) -> i128 {
+        (bytes as i128 * 8).min(self.burst_bits).max(8) * NANOS_PER_SEC
     }
 
     /// When `bytes` may be taken without debt: now or later; of more than the bucket holds, when it
     /// is full.
     #[must_use]
     pub fn ready_at(&self, now: Time, bytes: usize) -> Time {
-        let wanted = (bytes as i128 * 8).min(self.burst_bits).max(8);
-        let missing = wanted * NANOS_PER_SEC - self.tokens;
+        let missing = self.wanted(bytes) - self.tokens;
         if missing <= 0 {
             return now;
         }
@@ -68,6 +89,7 @@ impl TokenBucket {
         self.filled + Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX))
     }
 
+    #[inline]
     fn fill(&mut self, now: Time) {
         if now <= self.filled {
             return;
@@ -77,6 +99,12 @@ impl TokenBucket {
         self.tokens = (self.tokens + passed * i128::from(self.rate_bps)).min(full);
         self.filled = now;
     }
+}
+
+/// What a rate gives in `depth`, in bits, and at least one full datagram.
+fn burst(rate_bps: u64, depth: Duration) -> i128 {
+    let bits = i128::from(rate_bps) * depth.as_nanos() as i128 / NANOS_PER_SEC;
+    bits.max(1_500 * 8)
 }
 
 #[cfg(test)]
@@ -111,6 +139,8 @@ mod tests {
             let at = bucket.ready_at(Time::ZERO, bytes);
             assert!(bucket.available(at - Duration::from_micros(10)) < there, "{bytes}");
             assert!(!bucket.covers(at - Duration::from_micros(10), there), "{bytes}");
+            assert!(!bucket.is_ready(at - Duration::from_micros(10), bytes), "{bytes}");
+            assert!(bucket.is_ready(at, bytes), "{bytes}");
             assert!(bucket.available(at) >= there, "{bytes}: {at:?}");
             assert!(bucket.covers(at, there), "{bytes}: {at:?}");
         }

@@ -1,22 +1,39 @@
-//! What the flows and epochs of one path share: bound, token bucket, round-trip estimate, probes.
+//! What the flows and epochs of one path share: controller, pace, round trip, probes.
 //!
-//! Sans-IO engines and figures that survive a change of protocol. [`TokenBucket`] paces a flow to
-//! its bound; [`Prober`] asks and answers path probes, which open a data path, find how long its
-//! datagrams may be, measure it, and show whether the peer lives; [`RttEstimate`] and
-//! [`ClockOffset`] keep what the probes measured.
+//! Sans-IO engines and figures that survive a change of protocol. [`Path`] holds them for one way
+//! to a peer: its [`Controller`] says how much may be in flight and how fast it leaves; [`Prober`]
+//! asks and answers path probes, which open a data path, find how long its datagrams may be,
+//! measure it, and show whether the peer lives; [`Estimates`], [`RttEstimate`] and [`ClockOffset`]
+//! keep what was measured. [`TokenBucket`] paces a flow to its bound.
 //!
 //! ```text
-//!  flow, epoch n   ---+
-//!                     +--> bucket -> data header -> transport
-//!  flow, epoch n+1 ---+         ^
-//!                         probes: rtt, offset, datagram length (path MTU), life
+//!  flow: bucket ---+
+//!                  +--> Path: allowance --> data header -> transport
+//!  flow: bucket ---+     ^ window, rate         ^
+//!        modules' sums --+ controller     probes: rtt, offset, datagram length (path MTU), life
 //! ```
 
 mod bucket;
+mod controller;
+pub mod controllers;
 mod estimate;
+mod estimates;
+mod in_flight;
 mod mtu;
+mod pacer;
+mod path;
 mod prober;
+mod seen;
+#[cfg(test)]
+mod tests;
 
 pub use bucket::TokenBucket;
+pub use controller::{
+    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, Lost, OpenController,
+    Prior, Sent,
+};
 pub use estimate::{ClockOffset, RttEstimate};
+pub use estimates::{BelowSeen, Estimates};
+pub use path::{Heard, IDLE_AFTER, Path, SILENT_AFTER_MIN};
 pub use prober::{DATAGRAM_LEN_FULL, DATAGRAM_LEN_MIN, EARLY_MAX, Life, Prober, Question};
+pub use seen::PathSeen;

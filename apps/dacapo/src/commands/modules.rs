@@ -1,5 +1,5 @@
 //! `dacapo modules`: what flows are composed of: access modules, functions, mechanisms, modules,
-//! transports.
+//! transports, and what controls their paths.
 //!
 //! ```text
 //!   function      mechanism                           module      gives
@@ -11,7 +11,8 @@ use crate::exit::{Exit, Failure};
 use crate::output::{self, Cell, Ink, Table, line};
 use dacapo::access::{AccessParam, AccessSpec};
 use dacapo::spec::{
-    Catalogue, Cost, ModuleSpec, ParamSpec, ParamUnit, Params, Property, TransportSpec,
+    Catalogue, ControllerSpec, Cost, ModuleSpec, ParamSpec, ParamUnit, Params, Property,
+    TransportSpec,
 };
 use dacapo::text::{format_duration, format_rate, format_size};
 use serde_json::{Value, json};
@@ -22,10 +23,11 @@ const COLUMNS: usize = 100;
 /// Runs the command.
 pub fn run(args: &ModulesArgs) -> Result<Exit, Failure> {
     let catalogue = dacapo::catalogue();
-    let access: Vec<&AccessSpec> =
-        dacapo::Catalogue::default().access.iter().map(|entry| entry.spec).collect();
+    let parts = dacapo::Catalogue::default();
+    let access: Vec<&AccessSpec> = parts.access.iter().map(|entry| entry.spec).collect();
+    let controllers: Vec<&ControllerSpec> = parts.controllers.iter().map(|it| it.spec).collect();
     if let Some(name) = &args.name {
-        return one(&catalogue, &access, name, args.json);
+        return one(&catalogue, &access, &controllers, name, args.json);
     }
     if args.json {
         let modules: Vec<Value> =
@@ -33,18 +35,25 @@ pub fn run(args: &ModulesArgs) -> Result<Exit, Failure> {
         let transports: Vec<Value> =
             catalogue.transports().iter().map(|spec| transport_json(spec)).collect();
         let access: Vec<Value> = access.into_iter().map(access_json).collect();
-        let all = json!({ "access": access, "modules": modules, "transports": transports });
+        let controllers: Vec<Value> = controllers.into_iter().map(controller_json).collect();
+        let all = json!({
+            "access": access,
+            "modules": modules,
+            "controllers": controllers,
+            "transports": transports,
+        });
         output::json(&all);
     } else {
-        table(&catalogue, &access);
+        table(&catalogue, &access, &controllers);
     }
     Ok(Exit::Success)
 }
 
-/// One access module, module or transport.
+/// One access module, module, controller or transport.
 fn one(
     catalogue: &Catalogue,
     access: &[&AccessSpec],
+    controllers: &[&ControllerSpec],
     name: &str,
     as_json: bool,
 ) -> Result<Exit, Failure> {
@@ -58,6 +67,11 @@ fn one(
             true => output::json(&module_json(entry.spec)),
             false => describe_module(entry.spec),
         }
+    } else if let Some(spec) = controllers.iter().find(|spec| spec.name == name) {
+        match as_json {
+            true => output::json(&controller_json(spec)),
+            false => describe_controller(spec),
+        }
     } else if let Some(spec) = catalogue.transport_by_name(name) {
         match as_json {
             true => output::json(&transport_json(spec)),
@@ -66,6 +80,7 @@ fn one(
     } else {
         let names = access.iter().map(|spec| spec.name);
         let names = names.chain(catalogue.entries().iter().map(|entry| entry.spec.name));
+        let names = names.chain(controllers.iter().map(|spec| spec.name));
         let names: Vec<&str> =
             names.chain(catalogue.transports().iter().map(|spec| spec.name)).collect();
         let near = dacapo::text::nearest(name, names.iter().copied());
@@ -76,7 +91,7 @@ fn one(
     Ok(Exit::Success)
 }
 
-fn table(catalogue: &Catalogue, access: &[&AccessSpec]) {
+fn table(catalogue: &Catalogue, access: &[&AccessSpec], controllers: &[&ControllerSpec]) {
     let mut table = Table::new(&["stratum", "function", "mechanism", "module", "gives"]);
     for spec in access {
         let mechanism = spec.summary.split([':', ';']).next().unwrap_or_default();
@@ -86,6 +101,10 @@ fn table(catalogue: &Catalogue, access: &[&AccessSpec]) {
         let spec = entry.spec;
         let stratum = spec.stratum.to_string();
         row(&mut table, [&stratum, spec.function, spec.mechanism, spec.name], spec.provides);
+    }
+    for spec in controllers {
+        let gives: [&str; 0] = [];
+        row(&mut table, ["path", "controller", spec.summary, spec.name], &gives);
     }
     for spec in catalogue.transports() {
         // What follows says how good it is; `modules NAME` has it.
@@ -170,6 +189,23 @@ fn describe_module(spec: &ModuleSpec) {
         let (name, summary) = (param.name, param.summary);
         line(format_args!("  {name}: {summary} ({range}, usually {usual}{control})"));
     }
+}
+
+fn describe_controller(spec: &ControllerSpec) {
+    line(format_args!("{}: {}", spec.name, spec.summary));
+    line(format_args!("  after       {}", spec.source));
+    let of = if spec.datagrams { "datagrams" } else { "streams" };
+    line(format_args!("  controls    paths of {of}"));
+}
+
+fn controller_json(spec: &ControllerSpec) -> Value {
+    json!({
+        "name": spec.name,
+        "function": "controller",
+        "summary": spec.summary,
+        "source": spec.source,
+        "datagrams": spec.datagrams,
+    })
 }
 
 fn describe_transport(spec: &TransportSpec) {

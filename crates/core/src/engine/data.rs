@@ -124,7 +124,9 @@ impl Core {
         if let Some(packet) = come {
             shared.pool.free(packet);
         }
-        self.apply_told(now, id, index, told);
+        if !told.is_empty() {
+            self.apply_told(now, id, index, told);
+        }
     }
 
     /// Does what a flow tells; what was seen of the path goes there at once.
@@ -132,8 +134,10 @@ impl Core {
         if let Some(modules) = &mut told.modules
             && let Some(session) = self.sessions.get(id)
         {
-            let seen = std::mem::take(&mut modules.seen);
-            self.peers.adjust(session.peer(), |peer| peer.handle_seen(&seen));
+            let (seen, peer) = (std::mem::take(&mut modules.seen), session.peer());
+            if !seen.is_empty() && self.peers.handle_seen(now, peer, &seen) {
+                self.sessions.wake_with(peer);
+            }
             told.modules.take_if(|it| it.asks.is_empty());
         }
         if !told.is_empty() {
@@ -226,7 +230,9 @@ impl Core {
             })
         });
         let (way, local, remote, packet) = asked.flatten().flatten()?;
-        self.apply_told(now, id, index, told);
+        if !told.is_empty() {
+            self.apply_told(now, id, index, told);
+        }
         Some(Transmit { way, local, remote, payload: Payload::Packet(packet?) })
     }
 

@@ -109,12 +109,12 @@ impl Core {
         let mut instance = [0; 16];
         random.fill(&mut instance);
         let CoreConfig { catalogue, pool_bytes_max, boot, time_namespace, versions, .. } = config;
-        let (queues, meter) = (config.queues, config.meter);
+        let (queues, meter, controller) = (config.queues, config.meter, config.controller);
         let control = Control::new(crypto, &mut random, origin, queues.answers_max);
         let pool = Pool::new(pool_bytes_max);
         Self {
             identity: Identity { instance, boot, time_namespace, versions },
-            shared: Shared::new(pool, random, Graphs::new(catalogue, meter), queues),
+            shared: Shared::new(pool, random, Graphs::new(catalogue, meter), queues, controller),
             control,
             peers: Peers::default(),
             sessions: Sessions::default(),
@@ -190,15 +190,14 @@ impl Core {
     /// What is known of the path to a peer.
     #[must_use]
     pub fn path(&self, peer: PeerId) -> Option<PathStatus> {
-        let data = self.peers.data(peer)?;
-        Some(PathStatus { rtt: data.rtt(), clock: data.clock(), seen: data.seen() })
+        Some(self.peers.get(peer)?.data().status())
     }
 
     /// The longest datagrams that the path of a session takes now, in bytes of UDP payload; `None`
     /// until that is known, and when there is no such session.
     #[must_use]
     pub fn path_mtu(&self, id: SessionId) -> Option<usize> {
-        self.peers.data(self.sessions.get(id)?.peer())?.settled_len()
+        self.peers.get(self.sessions.get(id)?.peer())?.data().settled_len()
     }
 
     /// Who a peer says it is: what the handshake gave, to be interpreted by who made the crypto.

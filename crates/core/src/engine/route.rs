@@ -121,7 +121,7 @@ impl Core {
             }),
             PeerNews::Waits(waited) => self.give_up(now, id, waited, out),
             // They may send from now on.
-            PeerNews::DataMoved => self.sessions.wake_with(id),
+            PeerNews::DataMoved | PeerNews::Room => self.sessions.wake_with(id),
             PeerNews::DataOpen => {
                 for session in self.sessions.unanswered(id) {
                     self.with_session(now, session, out, |it, cx, out| it.answer_if_open(cx, out));
@@ -129,7 +129,9 @@ impl Core {
             }
             PeerNews::PathLen { from, to } => self.tell_path_len(now, id, from, to, out),
             PeerNews::Seen(seen) => {
-                self.peers.adjust(id, |peer| peer.handle_seen(&seen));
+                if self.peers.handle_seen(now, id, &seen) {
+                    self.sessions.wake_with(id);
+                }
             }
             PeerNews::Clock(clock) => {
                 let ids: Vec<SessionId> = self.sessions.with_peer(id).collect();

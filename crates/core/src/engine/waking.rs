@@ -128,7 +128,7 @@ impl Core {
     /// Moves every deadline by the time in which this end did not run.
     fn note_stop(&mut self, now: Time) {
         let Some(stopped) = self.watch.suspension.look(now) else { return };
-        self.peers.shift(stopped);
+        self.peers.shift(now, stopped);
         self.fan_outs.shift(stopped);
         let ids: Vec<SessionId> = self.sessions.iter().map(|(id, _)| id).collect();
         for id in ids {

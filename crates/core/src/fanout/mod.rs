@@ -226,7 +226,8 @@ impl FanOut {
 
     /// The next packet, if there is one that may go now.
     pub fn poll_packet(&mut self, cx: &mut Context<'_>, out: &mut FlowOut) -> Option<Packet> {
-        self.sender.poll_packet(cx, out)
+        // A group has no path of its own: its bound is what holds it.
+        self.sender.poll_packet(cx, usize::MAX, out)
     }
 
     /// Time has passed.

@@ -11,25 +11,36 @@ use dacapo_packet::{Layout, Packet, Pool};
 use dacapo_wire::unit::{Header, Kind, Mark};
 use std::collections::VecDeque;
 
-/// Passes on what the modules of an epoch told beyond their packets.
+/// Passes on what the modules of an epoch told beyond their packets: what those of a sender have
+/// seen is of what left, and that of a receiver of what came.
 #[inline]
-pub(crate) fn tell(number: u64, runner: &mut Runner, out: &mut FlowOut) {
+pub(crate) fn tell(number: u64, runner: &mut Runner, end: End, out: &mut FlowOut) {
     if runner.has_told() {
-        tell_all(number, runner, out);
+        tell_all(number, runner, end, out);
     }
 }
 
 #[cold]
-fn tell_all(number: u64, runner: &mut Runner, out: &mut FlowOut) {
+fn tell_all(number: u64, runner: &mut Runner, end: End, out: &mut FlowOut) {
     let told = runner.take_told();
     let modules = out.modules.get_or_insert_default();
-    modules.seen.add(&told.seen);
+    match end {
+        End::Sender => modules.seen.left.add(&told.seen),
+        End::Receiver => modules.seen.came.add(&told.seen),
+    }
     let messages = told.messages.into_iter();
     modules.asks.extend(messages.map(|it| ModuleMessage {
         epoch: number,
         place: it.module,
         payload: it.message,
     }));
+}
+
+/// Which end of a flow an epoch is at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    Sender,
+    Receiver,
 }
 
 /// An epoch at the sender.
@@ -49,15 +60,21 @@ pub(crate) struct TxEpoch {
     pub base: u64,
     /// How many units it was fed.
     pub fed: u64,
+    /// A module tells the path what became of what is sent.
+    pub is_acknowledged: bool,
 }
 
 impl TxEpoch {
     pub fn new(number: u64, built: Built, label_rx: u32) -> Self {
+        let layout = built.layout;
+        let runner = built.into_runner();
+        let is_acknowledged = runner.modules().any(|(spec, _)| spec.acknowledges);
         Self {
             number,
-            full: built.layout,
-            layout: built.layout,
-            runner: built.into_runner(),
+            full: layout,
+            layout,
+            is_acknowledged,
+            runner,
             label_tx: 0,
             label_rx,
             base: 0,

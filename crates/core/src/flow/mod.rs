@@ -23,7 +23,7 @@ pub(crate) mod tests;
 pub(crate) mod unit_buffer;
 
 pub(crate) use dacapo_lift::Context;
-pub(crate) use out::{FlowEvent, FlowOut, ModuleMessage, ModulesTold};
+pub(crate) use out::{FlowEvent, FlowOut, FlowSeen, ModuleMessage, ModulesTold};
 
 use crate::ledger::UnitHash;
 use dacapo_packet::Layout;

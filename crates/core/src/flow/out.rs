@@ -12,6 +12,8 @@ pub(crate) struct FlowOut {
     pub events: Vec<FlowEvent>,
     /// What modules tell: seldom anything, so it is kept apart.
     pub modules: Option<Box<ModulesTold>>,
+    /// A packet waits for the path, which says when it may leave.
+    pub is_held: bool,
 }
 
 /// What modules tell beyond their packets.
@@ -20,7 +22,22 @@ pub(crate) struct ModulesTold {
     /// What they say to those of the peer.
     pub asks: Vec<ModuleMessage>,
     /// What they have seen of the path.
-    pub seen: PathSeen,
+    pub seen: FlowSeen,
+}
+
+/// What the modules of a flow have seen of a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FlowSeen {
+    /// Of what has left this end.
+    pub left: PathSeen,
+    /// Of what has come.
+    pub came: PathSeen,
+}
+
+impl FlowSeen {
+    pub fn is_empty(&self) -> bool {
+        self.left.is_empty() && self.came.is_empty()
+    }
 }
 
 /// A message of a module for that at the same place of the peer's graph.

@@ -1,4 +1,4 @@
-//! [`DataPath`]: the path of data to a peer: its probes, and where its data port is.
+//! [`DataPath`]: the path of data to a peer: where its data port is, and what is known of the way.
 //!
 //! ```text
 //!   question, from where ---> candidate ---> our own question there ---> answered: data goes there
@@ -9,15 +9,13 @@
 //! longer than its question; data goes to an address that has answered; what the system or the
 //! network says of lengths changes nothing by itself.
 
-use crate::flow::PathTimes;
+use crate::flow::{FlowSeen, PathTimes};
+use crate::status::PathStatus;
 use dacapo_base::Time;
-use dacapo_lift::PathSeen;
-use dacapo_packet::Packet;
-use dacapo_path::{ClockOffset, Life, Prober, Question};
+use dacapo_path::{ClockOffset, ControllerEntry, Heard, Life, Path, Question, Sent};
 use dacapo_wire::probe::Probe;
 use sha2::{Digest, Sha256};
 use std::net::SocketAddr;
-use std::time::Duration;
 
 /// The token of a connection: it names path probes and tags them, and is never sent with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,15 +57,10 @@ impl ProbeKey {
 pub(crate) struct Answered {
     /// Data goes to where it came from, from now on; and went there before.
     pub moved_from: Option<Option<SocketAddr>>,
-    /// The path was silent, and carries again.
-    pub is_back: bool,
-    /// It takes datagrams of another length.
-    pub has_len: bool,
-    /// The peer's clock is known better.
-    pub clock: Option<ClockOffset>,
+    /// What it says of the path.
+    pub heard: Heard,
 }
 
-#[derive(Default)]
 pub(crate) struct DataPath {
     /// What probes of this connection are named and tagged with.
     key: ProbeKey,
@@ -76,18 +69,29 @@ pub(crate) struct DataPath {
     /// Where the dialer's newest question came from, and the first of our own that was asked there:
     /// its data port when one of those is answered from there.
     candidate: Option<(SocketAddr, u64)>,
-    prober: Option<Prober>,
+    path: Path,
     /// The longest datagrams of which the flows were told.
     told_len: Option<usize>,
     /// The highest number of a question that the peer has asked.
     asked_max: Option<u64>,
     /// The peer reads the same monotonic clock.
     one_clock: bool,
-    /// What modules have seen of it so far.
-    seen: PathSeen,
 }
 
 impl DataPath {
+    /// One that is not known, controlled so.
+    pub fn new(now: Time, controller: &ControllerEntry) -> Self {
+        Self {
+            key: ProbeKey::default(),
+            remote: None,
+            candidate: None,
+            path: Path::new(now, controller),
+            told_len: None,
+            asked_max: None,
+            one_clock: false,
+        }
+    }
+
     /// The listener draws the key.
     pub fn set_key(&mut self, key: ProbeKey) {
         self.key = key;
@@ -109,7 +113,7 @@ impl DataPath {
     /// The dialer opens the path to where it has dialed.
     pub fn open(&mut self, now: Time, remote: SocketAddr, key: ProbeKey) {
         (self.key, self.remote) = (key, Some(remote));
-        self.prober = Some(Prober::new(now, self.one_clock));
+        self.path.probe(now, self.one_clock);
     }
 
     /// Where the peer's data port is, once known.
@@ -119,91 +123,118 @@ impl DataPath {
 
     /// The clock of the peer.
     pub fn clock(&self) -> Option<ClockOffset> {
-        self.prober.as_ref().map(|prober| *prober.offset())
+        self.path.prober().map(|prober| *prober.offset())
+    }
+
+    /// What is known of it.
+    pub fn status(&self) -> PathStatus {
+        PathStatus {
+            rtt: self.path.rtt(),
+            clock: self.clock(),
+            controller: self.path.controller(),
+            in_flight_bytes: self.path.in_flight_bytes(),
+            estimates: *self.path.estimates(),
+        }
     }
 
     /// Modules have seen more of it.
-    pub fn handle_seen(&mut self, seen: &PathSeen) {
-        self.seen.add(seen);
+    pub fn handle_seen(&mut self, now: Time, seen: &FlowSeen) {
+        if !seen.left.is_empty() {
+            self.path.handle_seen(now, &seen.left);
+        }
+        self.path.handle_came(&seen.came);
     }
 
-    /// What modules have seen of it so far.
-    pub fn seen(&self) -> PathSeen {
-        self.seen
+    /// How many bytes of all flows may leave now.
+    #[inline]
+    pub fn allowance(&mut self, now: Time) -> usize {
+        self.path.allowance(now)
     }
 
-    pub fn rtt(&self) -> Option<Duration> {
-        self.prober.as_ref()?.rtt().smoothed()
+    /// A packet waits that may not leave.
+    pub fn await_room(&mut self) {
+        self.path.await_room();
+    }
+
+    /// Whether packets that wait may leave now; once.
+    pub fn poll_room(&mut self, now: Time) -> bool {
+        self.path.handle_timeout(now);
+        self.path.poll_room(now)
+    }
+
+    /// Whether it may be due earlier than it has said; once.
+    #[inline]
+    pub fn poll_earlier(&mut self) -> bool {
+        self.path.poll_earlier()
     }
 
     pub fn times(&self) -> PathTimes {
-        let Some(prober) = &self.prober else { return PathTimes::default() };
+        let Some(prober) = self.path.prober() else { return PathTimes::default() };
         let rtt = prober.rtt();
         let rtt = (rtt.smoothed().unwrap_or_default(), rtt.variation());
         PathTimes { is_lost: false, rtt: rtt.0, variation: rtt.1 }
     }
 
     pub fn datagram_len(&self, now: Time) -> Option<usize> {
-        self.prober.as_ref()?.datagram_len(now)
+        self.path.prober()?.datagram_len(now)
     }
 
     /// The longest datagrams, when the opening is over.
     pub fn settled_len(&self) -> Option<usize> {
-        self.prober.as_ref()?.settled_len()
+        self.path.prober()?.settled_len()
     }
 
     /// It is asked about, and nothing has come.
     pub fn is_unanswered(&self, now: Time) -> bool {
-        self.prober.as_ref().is_some_and(|it| it.datagram_len(now).is_none())
+        self.path.prober().is_some_and(|it| it.datagram_len(now).is_none())
     }
 
     /// Whether the peer lives, once it is known where to ask: `is_heard` when something else has
     /// come of it.
     pub fn watch(&mut self, now: Time, is_heard: bool) -> Option<Life> {
-        let prober = self.prober.as_mut().filter(|_| self.remote.is_some())?;
-        prober.note_stop(now);
-        if is_heard {
-            prober.handle_life(now);
-        }
-        Some(prober.life(now))
+        self.remote?;
+        self.path.watch(now, is_heard)
     }
 
     pub fn next_deadline(&self, now: Time) -> Option<Time> {
-        let prober = self.prober.as_ref().filter(|_| self.remote.is_some());
+        let prober = self.path.prober().filter(|_| self.remote.is_some());
         prober.map(|prober| prober.next_deadline(now))
     }
 
-    pub fn handle_sent(&mut self, packet: &Packet) {
-        if let Some(prober) = &mut self.prober {
-            prober.handle_sent(packet.segment_len(0), packet.payload_len());
-        }
+    /// When its controller is due, or may let out what waits.
+    pub fn due(&self, now: Time) -> Option<Time> {
+        self.path.due(now)
+    }
+
+    /// This end did not run until now.
+    pub fn shift(&mut self, now: Time) {
+        self.path.shift(now);
+    }
+
+    #[inline]
+    pub fn handle_sent(&mut self, now: Time, sent: &Sent) {
+        self.path.handle_sent(now, sent);
     }
 
     /// Datagrams are too long, somebody says, and perhaps how long they may be; it is tried out.
     pub fn handle_too_large(&mut self, now: Time, len: Option<usize>) {
-        if let Some(prober) = &mut self.prober {
-            prober.handle_too_large(now, len);
-        }
+        self.path.handle_too_large(now, len);
     }
 
     /// The next question is asked early, with others.
     pub fn ask_early(&mut self, now: Time) {
-        if let Some(prober) = &mut self.prober {
-            prober.ask_early(now);
-        }
+        self.path.ask_early(now);
     }
 
     /// Another way than before may be taken.
     pub fn handle_path_change(&mut self, now: Time) {
-        if let Some(prober) = &mut self.prober {
-            prober.handle_path_change(now);
-        }
+        self.path.handle_path_change(now);
     }
 
     /// The next question that is due.
     pub fn poll_question(&mut self, now: Time) -> Option<Question> {
         self.remote?;
-        self.prober.as_mut()?.poll_question(now)
+        self.path.poll_question(now)
     }
 
     /// What the path takes, when that is not what the flows were told: before, and now.
@@ -237,9 +268,7 @@ impl DataPath {
         if !is_listener || self.remote == Some(from) {
             return None;
         }
-        let one_clock = self.one_clock;
-        let prober = self.prober.get_or_insert_with(|| Prober::new(now, one_clock));
-        let question = prober.ask_at_most(now, len);
+        let question = self.path.ask_at_most(now, self.one_clock, len);
         let since = self.candidate.filter(|(candidate, _)| *candidate == from);
         let since = since.map_or(question.number, |(_, since)| since);
         self.candidate = Some((from, since));
@@ -253,18 +282,12 @@ impl DataPath {
         from: SocketAddr,
         probe: &Probe,
     ) -> Option<Answered> {
-        let Some(prober) = self.prober.as_mut() else { return Some(Answered::default()) };
-        let is_back = prober.is_silent(now);
-        let before = (*prober.offset(), prober.datagram_len(now));
-        if !prober.handle_answer(now, probe.number, probe.received_ns, probe.answered_ns) {
-            return None;
-        }
-        let after = (*prober.offset(), prober.datagram_len(now));
+        let (received, answered) = (probe.received_ns, probe.answered_ns);
+        let heard = self.path.handle_answer(now, probe.number, received, answered)?;
         let is_there =
             self.candidate.is_some_and(|(at, since)| at == from && probe.number >= since);
         let moved_from = is_there.then(|| self.move_to(now, from));
-        let (has_len, clock) = (before.1 != after.1, (before.0 != after.0).then_some(after.0));
-        Some(Answered { moved_from, is_back, has_len, clock })
+        Some(Answered { moved_from, heard })
     }
 
     /// A dialer's data port is there from now on; where it was.
@@ -272,7 +295,7 @@ impl DataPath {
         self.candidate = None;
         let before = self.remote.replace(remote);
         if before.is_some() {
-            self.handle_path_change(now);
+            self.path.move_to_another(now);
         }
         before
     }
@@ -328,9 +351,13 @@ mod tests {
         Time::from_millis(ms)
     }
 
+    fn unknown() -> DataPath {
+        DataPath::new(ms(0), &dacapo_path::controllers::reserved::entry())
+    }
+
     /// The listener's end of a path: it has a key, and knows nothing else.
     fn listening() -> DataPath {
-        let mut path = DataPath::default();
+        let mut path = unknown();
         path.set_key(ProbeKey::new([7; 16]));
         path
     }
@@ -364,7 +391,7 @@ mod tests {
         assert!(path.handle_question(ms(1), true, at(OTHER), 5, 1_200).is_none());
         assert!(path.handle_question(ms(1), true, at(OTHER), 4, 1_200).is_none());
         assert!(path.handle_question(ms(1), true, at(OTHER), 6, 1_200).is_some());
-        let mut dialer = DataPath::default();
+        let mut dialer = unknown();
         dialer.open(ms(0), at(ONE), ProbeKey::new([7; 16]));
         assert!(dialer.handle_question(ms(1), false, at(OTHER), 1, 1_200).is_none());
         assert_eq!(dialer.remote(), Some(at(ONE)), "a listener has one port");

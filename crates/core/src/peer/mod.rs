@@ -32,8 +32,7 @@ use crate::session::table::HubRole;
 use crate::transmit::ListenerId;
 use contact::Contact;
 use dacapo_base::{Time, earlier};
-use dacapo_lift::PathSeen;
-use dacapo_packet::Packet;
+use dacapo_path::{ControllerEntry, Sent};
 use link::PeerLink;
 use liveness::Liveness;
 use std::net::SocketAddr;
@@ -66,13 +65,26 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// One that is dialed.
-    pub fn dialed(remote: SocketAddr, now: Time, params: DialParams) -> Self {
-        Self::new(remote, None, HubRole::Dialer, PeerLink::dialed(now, params), now)
+    pub fn dialed(
+        remote: SocketAddr,
+        now: Time,
+        params: DialParams,
+        controller: &ControllerEntry,
+    ) -> Self {
+        let data = DataPath::new(now, controller);
+        Self::new(remote, None, HubRole::Dialer, PeerLink::dialed(now, params), data, now)
     }
 
     /// One that has come in.
-    pub fn came_in(remote: SocketAddr, local: Option<ListenerId>, conn: ConnId, now: Time) -> Self {
-        Self::new(remote, local, HubRole::Listener, PeerLink::came_in(now, conn), now)
+    pub fn came_in(
+        remote: SocketAddr,
+        local: Option<ListenerId>,
+        conn: ConnId,
+        now: Time,
+        controller: &ControllerEntry,
+    ) -> Self {
+        let data = DataPath::new(now, controller);
+        Self::new(remote, local, HubRole::Listener, PeerLink::came_in(now, conn), data, now)
     }
 
     fn new(
@@ -80,6 +92,7 @@ impl Peer {
         local: Option<ListenerId>,
         role: HubRole,
         link: PeerLink,
+        data: DataPath,
         now: Time,
     ) -> Self {
         Self {
@@ -87,7 +100,7 @@ impl Peer {
             local,
             role,
             link,
-            data: DataPath::default(),
+            data,
             life: Liveness::new(now),
             contact: Contact::default(),
             same_host: Vec::new(),
@@ -154,14 +167,21 @@ impl Peer {
         PathTimes { is_lost: self.is_suspended(), ..self.data.times() }
     }
 
-    /// Modules of its flows have seen something of the path.
-    pub fn handle_seen(&mut self, seen: &PathSeen) {
-        self.data.handle_seen(seen);
+    /// How many bytes of its flows may leave as datagrams now.
+    #[inline]
+    pub fn allowance(&mut self, now: Time) -> usize {
+        self.data.allowance(now)
     }
 
     /// A packet of a flow goes out to it as datagrams.
-    pub fn note_sent(&mut self, packet: &Packet) {
-        self.data.handle_sent(packet);
+    #[inline]
+    pub fn note_sent(&mut self, now: Time, sent: &Sent) {
+        self.data.handle_sent(now, sent);
+    }
+
+    /// A packet of a flow may not leave now.
+    pub fn await_room(&mut self) {
+        self.data.await_room();
     }
 
     /// True when the peer is a process of this host, as far as its clock and its address say.
@@ -197,7 +217,8 @@ impl Peer {
                 earlier(give_up_at(since), retry)
             }
         };
-        [self.link.due(), life, ping, contact].into_iter().fold(None, earlier)
+        let path = self.data.due(now);
+        [self.link.due(), life, ping, contact, path].into_iter().fold(None, earlier)
     }
 }
 

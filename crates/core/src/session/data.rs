@@ -40,9 +40,14 @@ impl Flow {
         let data = peer.data().remote();
         let way = self.way(data.is_some())?;
         let remote = if way == Way::Data { data? } else { peer.remote() };
-        let packet = self.end.poll_packet(&mut shared.flow(now), told);
-        if let (Way::Data, Some(packet)) = (way, &packet) {
-            peer.note_sent(packet);
+        // What carries a stream holds back by itself.
+        let is_path = way == Way::Data;
+        let allowed = if is_path { peer.allowance(now) } else { usize::MAX };
+        let packet = self.end.poll_packet(&mut shared.flow(now), allowed, told);
+        match &packet {
+            Some(packet) if is_path => peer.note_sent(now, &self.end.sent(packet)),
+            None if told.is_held => peer.await_room(),
+            _ => {}
         }
         Some((way, remote, packet))
     }

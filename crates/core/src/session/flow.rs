@@ -17,6 +17,7 @@ use crate::transmit::Way;
 use dacapo_base::{Time, earlier};
 use dacapo_lift::Runner;
 use dacapo_packet::Packet;
+use dacapo_path::Sent;
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::session::{FlowAnswer, FlowOffer};
 use std::time::Duration;
@@ -221,13 +222,29 @@ impl FlowEnd {
         }
     }
 
-    /// The next packet for the network, if there is one that may go now.
-    pub fn poll_packet(&mut self, cx: &mut Context<'_>, out: &mut FlowOut) -> Option<Packet> {
+    /// The next packet for the network, if there is one that may go now; the path allows `allowed`
+    /// bytes of what is sent, and all of what answers.
+    pub fn poll_packet(
+        &mut self,
+        cx: &mut Context<'_>,
+        allowed: usize,
+        out: &mut FlowOut,
+    ) -> Option<Packet> {
         match self {
             Self::None => None,
-            Self::Sender(sender) => sender.poll_packet(cx, out),
+            Self::Sender(sender) => sender.poll_packet(cx, allowed, out),
             Self::Receiver(receiver) => receiver.poll_packet(),
             Self::Member(member) => member.pop(),
+        }
+    }
+
+    /// What this packet of it is to the path.
+    pub fn sent(&self, packet: &Packet) -> Sent {
+        Sent {
+            datagram_len: packet.segment_len(0),
+            packets: packet.segment_count() as u64,
+            bytes: packet.payload_len() as u64,
+            is_acknowledged: matches!(self, Self::Sender(it) if it.current().is_acknowledged),
         }
     }
 

@@ -20,6 +20,7 @@ use crate::shared::Shared;
 use dacapo_base::{Random, Time};
 use dacapo_lift::{Catalogue, Cost, Figures, Property, Setting, TransportProfile, TransportSpec};
 use dacapo_packet::Pool;
+use dacapo_path::controllers::reserved;
 use dacapo_wire::change::{Mode, Prepare};
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{
@@ -94,9 +95,20 @@ impl Rig {
         let now = at(1_000);
         let stream = StreamId::new(Side::Client, Dir::Bi, 1);
         Self {
-            shared: Shared::new(Pool::new(1 << 20), random, graphs, Queues::default()),
+            shared: Shared::new(
+                Pool::new(1 << 20),
+                random,
+                graphs,
+                Queues::default(),
+                reserved::entry(),
+            ),
             fan_outs: FanOuts::default(),
-            peer: Peer::dialed("192.0.2.1:9".parse().unwrap(), now, DialParams::default()),
+            peer: Peer::dialed(
+                "192.0.2.1:9".parse().unwrap(),
+                now,
+                DialParams::default(),
+                &reserved::entry(),
+            ),
             session: session(now, SessionId(5), PeerId(2), stream),
             out: Out::default(),
             now,

@@ -5,10 +5,9 @@
 //! ```
 
 use super::flow::{Direction, Flow};
-use dacapo_core::{FlowStatus, Ledger, ModuleStatus};
-use dacapo_lift::{DropReason, ModuleCounters, PathSeen};
+use dacapo_core::{FlowStatus, Ledger, ModuleStatus, PathStatus};
+use dacapo_lift::{DropReason, ModuleCounters};
 use std::fmt;
-use std::time::Duration;
 
 /// What a module of a flow's protocol has done at this end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,10 +38,9 @@ impl ModuleFigures {
 pub struct Measured {
     /// Its modules, from the application to the network.
     pub modules: Vec<ModuleFigures>,
-    /// The round trip of the path, from probes; `None` before the first answer.
-    pub rtt: Option<Duration>,
-    /// What modules of all flows with the peer have seen of the path so far.
-    pub path: PathSeen,
+    /// What is known of the path that all flows with the peer share: its round trip, from probes,
+    /// what controls it, and what modules have seen of it.
+    pub path: PathStatus,
 }
 
 /// How a flow ended.

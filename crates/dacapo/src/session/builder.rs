@@ -6,6 +6,7 @@ use crate::access::AccessEntry;
 use crate::host::{Host, HostConfig, user_identity};
 use dacapo_core::Error;
 use dacapo_lift::Entry;
+use dacapo_path::ControllerEntry;
 use dacapo_security::Identity;
 use dacapo_transport::entry::TransportEntry;
 use std::fmt;
@@ -18,6 +19,7 @@ pub struct Builder {
     config: Option<HostConfig>,
     identity: Option<Identity>,
     catalogue: Catalogue,
+    controller: Option<&'static str>,
 }
 
 impl Builder {
@@ -52,6 +54,20 @@ impl Builder {
         self
     }
 
+    /// A controller of the program's own, for paths of datagrams; [`Builder::control_by`] chooses
+    /// it. It is this end's alone: no peer needs to know it.
+    #[must_use]
+    pub fn controller(mut self, entry: ControllerEntry) -> Self {
+        self.catalogue.controllers.push(entry);
+        self
+    }
+
+    /// The controller of each path of datagrams, by its name; `reserved` when nothing is said.
+    #[must_use]
+    pub fn control_by(self, name: &'static str) -> Self {
+        Self { controller: Some(name), ..self }
+    }
+
     /// What flows are composed of, instead of the parts of this build.
     #[must_use]
     pub fn catalogue(self, catalogue: Catalogue) -> Self {
@@ -73,9 +89,12 @@ impl Builder {
     /// The endpoint.
     ///
     /// # Errors
-    /// As [`Endpoint::new`]; two parts of a kind of one name or number, naming both.
+    /// As [`Endpoint::new`]; two parts of a kind of one name or number, naming both; a controller
+    /// that is not there, with those that are.
     pub fn build(self) -> Result<Endpoint, Error> {
         let config = self.config.map_or_else(HostConfig::from_env, Ok)?;
+        let controller = self.controller.or(config.controller);
+        let config = HostConfig { controller, ..config };
         self.catalogue.specs()?;
         let identity = self.identity.map_or_else(user_identity, Ok)?;
         Endpoint::with_host(Host::of(identity, config, Arc::new(self.catalogue))?)

@@ -155,7 +155,7 @@ impl Session {
         let modules = all.into_iter().find(|it| it.offer.name == flow)?.modules;
         let peer = core.sessions().find(|(id, ..)| *id == self.inner.id)?.2;
         let path = core.path(peer)?;
-        Some(Measured { modules: ModuleFigures::all_of(&modules), rtt: path.rtt, path: path.seen })
+        Some(Measured { modules: ModuleFigures::all_of(&modules), path })
     }
 
     fn look<T>(&self, look: impl FnOnce(&Entry) -> T) -> Option<T> {

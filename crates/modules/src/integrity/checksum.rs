@@ -34,6 +34,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     trains_up: true,
     keeps_order: true,
     segments: false,
+    acknowledges: false,
     requires: &[Property::Boundaries],
     provides: &[Property::Integrity],
     takes: &[],

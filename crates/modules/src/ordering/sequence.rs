@@ -46,6 +46,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     trains_up: true,
     keeps_order: false,
     segments: false,
+    acknowledges: false,
     requires: &[Property::Boundaries],
     provides: &[Property::Order, Property::NoDuplicates],
     takes: &[],

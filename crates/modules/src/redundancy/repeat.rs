@@ -45,6 +45,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     trains_up: true,
     keeps_order: false,
     segments: false,
+    acknowledges: false,
     requires: &[Property::Boundaries],
     provides: &[],
     takes: &[Property::Order, Property::NoDuplicates],

@@ -39,6 +39,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     trains_up: true,
     keeps_order: false,
     segments: true,
+    acknowledges: false,
     requires: &[Property::Boundaries],
     provides: &[Property::AnyUnitSize],
     takes: &[],

@@ -95,6 +95,7 @@ const fn spec(name: &'static str, id: u16, stratum: Stratum) -> ModuleSpec {
 
 static SEGMENT: ModuleSpec = ModuleSpec {
     segments: true,
+    acknowledges: false,
     function: "segmentation",
     provides: &[Property::AnyUnitSize],
     profile: &Segment,

@@ -245,6 +245,7 @@ fn module(
         trains_up: true,
         keeps_order: true,
         segments: false,
+        acknowledges: false,
         requires: if random.chance(0.25) { properties(random, 12) } else { &[] },
         provides: properties(random, 14),
         takes,
@@ -272,6 +273,7 @@ fn joining(random: &mut Random, spec: ModuleSpec, points: usize) -> ModuleSpec {
     ModuleSpec {
         stratum: Stratum::Segment,
         segments: true,
+        acknowledges: false,
         requires: &[],
         provides: &[Property::AnyUnitSize],
         takes: &[],

@@ -51,21 +51,36 @@ impl Pace {
 pub(crate) struct Egress {
     /// `None`: the transport keeps the pace.
     bucket: Option<TokenBucket>,
+    /// How many bytes the pace must allow before something longer is sent: what goes out in
+    /// [`QUANTUM`], so that a fast flow sends trains and a slow one single datagrams.
+    quantum: usize,
     queue: VecDeque<Packet>,
     bytes: usize,
     bytes_max: usize,
     is_cut: bool,
+    /// The path has let nothing out: it says when it does.
+    is_held: bool,
 }
 
 impl Egress {
     /// One that keeps this pace, in which at most so many bytes and one unit wait.
     pub fn new(now: Time, pace: Pace, bytes_max: usize) -> Self {
-        let bucket = match pace {
-            Pace::Bound(bound_bps) => Some(TokenBucket::new(now, bound_bps, BUCKET_DEPTH)),
-            Pace::Transport => None,
+        let (bucket, quantum) = match pace {
+            Pace::Bound(bound_bps) => {
+                (Some(TokenBucket::new(now, bound_bps, BUCKET_DEPTH)), quantum(bound_bps))
+            }
+            Pace::Transport => (None, 0),
         };
         let bytes_max = pace.bytes_max().min(bytes_max);
-        Self { bucket, queue: VecDeque::new(), bytes: 0, bytes_max, is_cut: false }
+        Self {
+            bucket,
+            quantum,
+            queue: VecDeque::new(),
+            bytes: 0,
+            bytes_max,
+            is_cut: false,
+            is_held: false,
+        }
     }
 
     #[inline]
@@ -116,22 +131,39 @@ impl Egress {
         }
     }
 
-    /// The next packet, or as much of it as the pace allows now.
+    /// The next packet, or as much of it as the pace allows now, and the path `allowed` bytes.
     #[inline]
-    pub fn pop(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
-        let packet = match &mut self.bucket {
-            None => self.queue.pop_front()?,
-            Some(bucket) => take_paced(cx, bucket, &mut self.queue)?,
-        };
+    pub fn pop(&mut self, cx: &mut Context<'_>, allowed: usize) -> Option<Packet> {
+        let front = self.queue.front_mut()?;
+        self.is_held = allowed == 0;
+        if self.is_held {
+            return None;
+        }
+        let len = front.payload_len();
+        let quantum = self.quantum;
+        let paced = self.bucket.as_mut().map_or(Some(len), |it| paced(cx.now, it, quantum, len));
+        let most = paced?.min(allowed);
+        let segments = most / front.segment_len(0).max(1);
+        let split = (most < len).then(|| cx.pool.split_first(front, segments.max(1))).flatten();
+        let packet = split.or_else(|| self.queue.pop_front())?;
+        if let Some(bucket) = &mut self.bucket {
+            bucket.take(cx.now, packet.payload_len());
+        }
         self.bytes -= packet.payload_len();
         Some(packet)
     }
 
-    /// When [`Egress::pop`] gives something.
+    /// Whether something waits for the path.
+    #[inline]
+    pub fn is_held(&self) -> bool {
+        self.is_held && !self.queue.is_empty()
+    }
+
+    /// When [`Egress::pop`] gives something, as far as that is its own to say.
     #[inline]
     pub fn due(&self, now: Time) -> Option<Time> {
-        let front = self.queue.front()?;
-        let ready_at = |it: &TokenBucket| it.ready_at(now, wanted(it, front));
+        let front = self.queue.front().filter(|_| !self.is_held)?;
+        let ready_at = |it: &TokenBucket| it.ready_at(now, front.payload_len().min(self.quantum));
         Some(self.bucket.as_ref().map_or(now, ready_at))
     }
 
@@ -153,34 +185,16 @@ fn fit_one_train(one: &Packet, next: &Packet) -> bool {
         && one.payload_len() + next.payload_len() <= TRAIN_BYTES_MAX
 }
 
-/// The next packet, or as much of it as the pace allows now.
-fn take_paced(
-    cx: &mut Context<'_>,
-    bucket: &mut TokenBucket,
-    queue: &mut VecDeque<Packet>,
-) -> Option<Packet> {
-    let now = cx.now;
-    let front = queue.front_mut()?;
-    if !bucket.covers(now, front.payload_len()) {
-        let tokens = bucket.available(now);
-        if tokens == 0 || bucket.ready_at(now, wanted(bucket, front)) > now {
-            return None;
-        }
-        let segments = (tokens / front.segment_len(0).max(1)).max(1);
-        if let Some(first) = cx.pool.split_first(front, segments) {
-            bucket.take(now, first.payload_len());
-            return Some(first);
-        }
+/// How many of the `len` bytes in front the pace allows now.
+fn paced(now: Time, bucket: &mut TokenBucket, quantum: usize, len: usize) -> Option<usize> {
+    if bucket.covers(now, len) {
+        return Some(len);
     }
-    let packet = queue.pop_front()?;
-    bucket.take(now, packet.payload_len());
-    Some(packet)
+    bucket.is_ready(now, len.min(quantum)).then(|| bucket.available(now))
 }
 
-/// How many bytes the pace must allow before something is sent: what waits in front, but at most
-/// what goes out in [`QUANTUM`], so that a fast flow sends trains and a slow one single datagrams.
-fn wanted(bucket: &TokenBucket, front: &Packet) -> usize {
-    let bits = u128::from(bucket.rate_bps()) * QUANTUM.as_micros() / 1_000_000;
-    let most = usize::try_from(bits / 8).unwrap_or(usize::MAX);
-    front.payload_len().min(most)
+/// What goes out at this rate in [`QUANTUM`], in bytes.
+fn quantum(rate_bps: u64) -> usize {
+    let bits = u128::from(rate_bps) * QUANTUM.as_micros() / 1_000_000;
+    usize::try_from(bits / 8).unwrap_or(usize::MAX)
 }

@@ -11,7 +11,7 @@
 
 use super::egress::Egress;
 use crate::error::{Code, Error};
-use crate::flow::epoch::{TxEpoch, tell};
+use crate::flow::epoch::{End, TxEpoch, tell};
 use crate::flow::splice::Waiting;
 use crate::flow::{Context, FlowEvent, FlowOut};
 use dacapo_base::{Time, earlier};
@@ -265,9 +265,9 @@ impl TxEpochs {
     /// Passes on what they told.
     #[inline]
     pub fn tell(&mut self, out: &mut FlowOut) {
-        tell(self.current.number, &mut self.current.runner, out);
+        tell(self.current.number, &mut self.current.runner, End::Sender, out);
         if let Change::Draining { old, .. } = &mut self.change {
-            tell(old.number, &mut old.runner, out);
+            tell(old.number, &mut old.runner, End::Sender, out);
         }
     }
 

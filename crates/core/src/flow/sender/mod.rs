@@ -266,8 +266,14 @@ impl Sender {
         count > 0
     }
 
-    /// The next packet for the network, with its label, as far as the pace allows.
-    pub fn poll_packet(&mut self, cx: &mut Context<'_>, out: &mut FlowOut) -> Option<Packet> {
+    /// The next packet for the network, with its label, as far as the pace allows, and the path
+    /// `allowed` bytes.
+    pub fn poll_packet(
+        &mut self,
+        cx: &mut Context<'_>,
+        allowed: usize,
+        out: &mut FlowOut,
+    ) -> Option<Packet> {
         if self.feed.is_suspended() {
             self.feed.end_row(cx.pool);
             self.epochs.tell(out);
@@ -280,7 +286,9 @@ impl Sender {
             self.end_if_done(cx, out);
         }
         self.epochs.tell(out);
-        self.egress.pop(cx)
+        let packet = self.egress.pop(cx, allowed);
+        out.is_held = self.egress.is_held();
+        packet
     }
 
     /// Says END once, when the source has ended and all of it is on its way.

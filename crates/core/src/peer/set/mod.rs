@@ -12,9 +12,10 @@ mod watch;
 
 pub(crate) use hub::Routed;
 
-use super::{DataPath, HostLookup, Peer};
+use super::{HostLookup, Peer};
 use crate::control::{ConnId, Control};
 use crate::effect::{Effect, Out, PeerNews};
+use crate::flow::FlowSeen;
 use crate::ready_table::{Due, ReadyTable};
 use crate::shared::Shared;
 use crate::transmit::{ListenerId, Way};
@@ -73,18 +74,39 @@ impl Peers {
         self.all.get(id)
     }
 
-    /// The path of data to a peer, if it is known.
-    pub fn data(&self, id: PeerId) -> Option<&DataPath> {
-        self.get(id).map(Peer::data)
-    }
-
     pub fn is_suspended(&self, id: PeerId) -> bool {
         self.get(id).is_some_and(Peer::is_suspended)
     }
 
-    /// Runs `body` over a peer for what changes no deadline of it.
+    /// Runs `body` over a peer for what changes no deadline of it but that of its path, which says
+    /// so.
+    #[inline]
     pub fn adjust<R>(&mut self, id: PeerId, body: impl FnOnce(&mut Peer) -> R) -> Option<R> {
-        self.all.adjust(id, body)
+        let mut is_earlier = false;
+        let result = self.all.adjust(id, |peer| {
+            let result = body(peer);
+            is_earlier = peer.data.poll_earlier();
+            result
+        });
+        if is_earlier {
+            self.all.wake(id);
+        }
+        result
+    }
+
+    /// Modules of flows with it have seen something of the path: whether packets that wait may
+    /// leave now.
+    pub fn handle_seen(&mut self, now: Time, id: PeerId, seen: &FlowSeen) -> bool {
+        if seen.left.is_empty() {
+            // What has come changes nothing of what leaves.
+            self.all.adjust(id, |peer| peer.data.handle_seen(now, seen));
+            return false;
+        }
+        let has_room = self.all.with(id, |peer| {
+            peer.data.handle_seen(now, seen);
+            peer.data.poll_room(now)
+        });
+        has_room == Some(true)
     }
 
     /// A session with a peer begins.
@@ -175,7 +197,7 @@ impl Peers {
         if let Some(question) = asked.flatten() {
             self.push_question(cx, id, remote, question);
         }
-        let answer = self.data(id).map(|data| data.write_answer(now, probe, len));
+        let answer = self.get(id).map(|it| it.data.write_answer(now, probe, len));
         self.push_probe(cx, id, remote, answer);
         true
     }
@@ -191,7 +213,7 @@ impl Peers {
         let now = cx.now;
         let answered = self.all.with(id, |peer| {
             let answered = peer.data.handle_answer(now, remote, probe)?;
-            if answered.is_back {
+            if answered.heard.is_back {
                 // The path carries again: QUIC need not wait for its own timer to find out.
                 peer.life.solicit_acks(now);
                 peer.life.ping_now(now);
@@ -203,10 +225,10 @@ impl Peers {
             before.into_iter().for_each(|before| out.push(Effect::CloseData(before)));
             out.peer(id, PeerNews::DataMoved);
         }
-        if answered.has_len {
+        if answered.heard.has_len {
             out.peer(id, PeerNews::DataOpen);
         }
-        if let Some(clock) = answered.clock {
+        if let Some(clock) = answered.heard.clock {
             out.peer(id, PeerNews::Clock(clock));
         }
         true
@@ -225,7 +247,7 @@ impl Peers {
     }
 
     fn push_question(&mut self, cx: &PeerCx<'_>, id: PeerId, to: SocketAddr, question: Question) {
-        let bytes = self.data(id).map(|data| data.write_question(cx.now, question));
+        let bytes = self.get(id).map(|it| it.data.write_question(cx.now, question));
         self.push_probe(cx, id, to, bytes);
     }
 
@@ -286,12 +308,13 @@ impl Peers {
     }
 
     /// This time does not count.
-    pub fn shift(&mut self, by: Duration) {
+    pub fn shift(&mut self, now: Time, by: Duration) {
         let all: Vec<PeerId> = self.all.iter().map(|(id, _)| id).collect();
         for id in all {
             self.all.with(id, |peer| {
                 peer.link.shift(by);
                 peer.life.shift(by);
+                peer.data.shift(now);
             });
         }
     }

@@ -50,6 +50,9 @@ impl Peers {
         let life = self.all.with(id, |peer| {
             let is_new = peer.life.handle_counts(now, counts.0, counts.1);
             let waits = peer.waits_for_path(now);
+            if peer.data.poll_room(now) {
+                out.peer(id, PeerNews::Room);
+            }
             Some((peer.data.watch(now, is_new && waits)?, peer.is_suspended()))
         });
         match life {

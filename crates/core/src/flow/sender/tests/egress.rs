@@ -20,7 +20,7 @@ fn epoch(bench: &mut Bench, count: usize, len: usize) -> TxEpoch {
 }
 
 fn pop_all(egress: &mut Egress, bench: &mut Bench) -> Vec<Packet> {
-    std::iter::from_fn(|| egress.pop(&mut bench.cx())).collect()
+    std::iter::from_fn(|| egress.pop(&mut bench.cx(), usize::MAX)).collect()
 }
 
 fn free(bench: &mut Bench, packets: Vec<Packet>) {
@@ -77,10 +77,10 @@ fn the_pace_lets_out_what_it_covers_and_says_when_it_covers_more() {
     assert!(due > bench.now);
     // It rounds up, by a nanosecond at most.
     bench.now = dacapo_base::Time::from_nanos(due.as_nanos() - 2);
-    assert!(egress.pop(&mut bench.cx()).is_none(), "not before its time");
+    assert!(egress.pop(&mut bench.cx(), usize::MAX).is_none(), "not before its time");
     bench.now = due;
-    let then = egress.pop(&mut bench.cx()).expect("at its time");
-    assert!(egress.pop(&mut bench.cx()).is_none());
+    let then = egress.pop(&mut bench.cx(), usize::MAX).expect("at its time");
+    assert!(egress.pop(&mut bench.cx(), usize::MAX).is_none());
     bench.pool.free(then);
     free(&mut bench, first);
     egress.clear(&mut bench.pool);
@@ -115,7 +115,7 @@ fn after_the_way_is_cut_nothing_waits_and_nothing_is_taken() {
     assert!(egress.is_cut() && egress.is_empty() && egress.bytes() == 0);
     let mut one = epoch(&mut bench, 3, 100);
     egress.take_down(&mut bench.pool, &mut one);
-    assert!(egress.is_empty() && egress.pop(&mut bench.cx()).is_none());
+    assert!(egress.is_empty() && egress.pop(&mut bench.cx(), usize::MAX).is_none());
     assert_eq!(bench.pool.live_views(), 0);
 }
 
@@ -139,5 +139,32 @@ fn small_datagrams_that_wait_leave_as_one_train_within_what_a_call_takes() {
     assert_eq!(counts.first(), Some(&dacapo_packet::TRAIN_SEGMENTS_MAX));
     assert!(packets.iter().all(|it| it.segment_len(0) == 105));
     free(&mut bench, packets);
+    assert_eq!(bench.pool.live_views(), 0);
+}
+
+#[test]
+fn what_the_path_holds_back_waits_until_it_says_so_and_a_train_is_cut_to_what_it_allows() {
+    let mut bench = Bench::new();
+    let mut egress = Egress::new(bench.now, Pace::Transport, 1 << 20);
+    let mut rest = bench.pool.alloc_arrival().unwrap();
+    let layout = crate::flow::tests::layout(false);
+    let mut epoch = TxEpoch::new(0, empty_graph(), 1);
+    for _ in 0..10 {
+        let packet = bench.pool.carve(&mut rest, &layout, 100).unwrap();
+        epoch.runner.feed(&mut bench.cx(), packet);
+    }
+    bench.pool.free(rest);
+    epoch.runner.run(&mut bench.cx());
+    egress.take_down(&mut bench.pool, &mut epoch);
+    assert!(egress.pop(&mut bench.cx(), 0).is_none() && egress.is_held());
+    assert_eq!(egress.due(bench.now), None, "it is the path's to say when");
+    let first = egress.pop(&mut bench.cx(), 3 * 105 + 50).unwrap();
+    assert_eq!((first.segment_count(), egress.is_held()), (3, false));
+    let one = egress.pop(&mut bench.cx(), 1).unwrap();
+    assert_eq!(one.segment_count(), 1, "who may send anything may send a packet");
+    let others = egress.pop(&mut bench.cx(), usize::MAX).unwrap();
+    assert_eq!((others.segment_count(), egress.bytes()), (6, 0));
+    assert!(egress.pop(&mut bench.cx(), 0).is_none() && !egress.is_held(), "nothing waits");
+    free(&mut bench, vec![first, one, others]);
     assert_eq!(bench.pool.live_views(), 0);
 }

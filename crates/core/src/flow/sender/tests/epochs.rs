@@ -68,7 +68,7 @@ impl Rig {
     /// The labels of the datagrams that leave.
     fn labels(&mut self) -> Vec<u32> {
         let mut labels = Vec::new();
-        while let Some(packet) = self.egress.pop(&mut self.bench.cx()) {
+        while let Some(packet) = self.egress.pop(&mut self.bench.cx(), usize::MAX) {
             for index in 0..packet.segment_count() {
                 let segment = self.bench.pool.segment(&packet, index);
                 labels.push(data::Header::parse(segment).unwrap().label);

@@ -38,7 +38,9 @@ impl Rig {
     /// Datagrams that leave now.
     fn poll(&mut self) -> usize {
         let mut count = 0;
-        while let Some(it) = self.sender.poll_packet(&mut self.bench.cx(), &mut self.out) {
+        while let Some(it) =
+            self.sender.poll_packet(&mut self.bench.cx(), usize::MAX, &mut self.out)
+        {
             count += it.segment_count();
             self.bench.pool.free(it);
         }

@@ -1,0 +1,165 @@
+//! [`Controller`]: says how much of a path may be in flight, and how fast it is used.
+//!
+//! ```text
+//!   flows --allowance?--> Path --window, rate--- Controller
+//!         --what left---->     --on_sent------->
+//!   modules' reports ---->     --on_delivered, on_lost, on_marked-->
+//! ```
+//!
+//! One for each path, shared by its flows and their epochs. It has no clock and sends nothing.
+//! What flows tell nothing about (no module of their graph
+//! [acknowledges](crate::Sent::is_acknowledged)) is not in flight to it: its rate holds that, its
+//! window does not.
+
+use dacapo_base::Time;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a controller is told with each call.
+#[derive(Clone, Copy, Debug)]
+pub struct ControllerCx {
+    /// The time of the call.
+    pub now: Time,
+    /// Bytes that have left and of which nothing is known yet, after what is told.
+    pub in_flight_bytes: u64,
+    /// The round trip, as far as it is known.
+    pub rtt: Option<Duration>,
+}
+
+/// What has left for a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The length of its datagrams; the last may be shorter.
+    pub datagram_len: usize,
+    /// How many they are.
+    pub packets: u64,
+    /// All their bytes.
+    pub bytes: u64,
+    /// A module of the flow will say what became of them.
+    pub is_acknowledged: bool,
+}
+
+/// What has come at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes, as they left.
+    pub bytes: u64,
+    /// When the newest was sent.
+    pub sent_at: Option<Time>,
+    /// A round trip that was measured with it.
+    pub rtt: Option<Duration>,
+}
+
+/// What was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes, as they left.
+    pub bytes: u64,
+    /// Nothing was heard of anything for so long that all that was in flight counts as lost.
+    pub is_silence: bool,
+}
+
+/// What is known of a path before anything is measured: what was measured before it moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prior {
+    /// The round trip.
+    pub rtt: Option<Duration>,
+    /// The most that is to be sent until more is measured, in bit/s.
+    pub rate_bps_max: Option<u64>,
+}
+
+/// Says how much of a path may be in flight, and how fast it is used.
+pub trait Controller: Send {
+    /// Something has left.
+    fn on_sent(&mut self, cx: &ControllerCx, sent: &Sent) {
+        let _ = (cx, sent);
+    }
+
+    /// Something has come.
+    fn on_delivered(&mut self, cx: &ControllerCx, delivered: &Delivered) {
+        let _ = (cx, delivered);
+    }
+
+    /// Something was lost.
+    fn on_lost(&mut self, cx: &ControllerCx, lost: &Lost) {
+        let _ = (cx, lost);
+    }
+
+    /// So many packets came with a mark of congestion (ECN; RFC 3168).
+    fn on_marked(&mut self, cx: &ControllerCx, packets: u64) {
+        let _ = (cx, packets);
+    }
+
+    /// Something leaves again after nothing has for [`crate::IDLE_AFTER`]: what was learned may be
+    /// old.
+    fn on_idle(&mut self, cx: &ControllerCx) {
+        let _ = cx;
+    }
+
+    /// The time has come that [`Controller::due`] said.
+    fn on_timeout(&mut self, cx: &ControllerCx) {
+        let _ = cx;
+    }
+
+    /// The most bytes in flight; `u64::MAX`: any number.
+    fn window(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// How fast the path is used, in bit/s; `None`: its flows' own bounds are enough.
+    fn rate_bps(&self) -> Option<u64> {
+        None
+    }
+
+    /// When it wants to be called though nothing happens.
+    fn due(&self) -> Option<Time> {
+        None
+    }
+}
+
+/// The static facts of a controller.
+#[derive(Clone, Copy, Debug)]
+pub struct ControllerSpec {
+    /// The name by which it is chosen.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// The RFC, specification or paper that it follows.
+    pub source: &'static str,
+    /// It may be chosen for paths of datagrams; one that may not stands for what a transport does
+    /// itself.
+    pub datagrams: bool,
+}
+
+/// What makes a controller for a path that begins, or goes another way from now on.
+pub type OpenController = dyn Fn(Time, &Prior) -> Box<dyn Controller> + Send + Sync;
+
+/// A controller of a catalogue.
+#[derive(Clone)]
+pub struct ControllerEntry {
+    /// What is known of it.
+    pub spec: &'static ControllerSpec,
+    /// What makes one.
+    pub open: Arc<OpenController>,
+}
+
+impl ControllerEntry {
+    /// One that is made so.
+    pub fn new(
+        spec: &'static ControllerSpec,
+        open: impl Fn(Time, &Prior) -> Box<dyn Controller> + Send + Sync + 'static,
+    ) -> Self {
+        Self { spec, open: Arc::new(open) }
+    }
+}
+
+impl fmt::Debug for ControllerEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ControllerEntry").field(&self.spec.name).finish()
+    }
+}

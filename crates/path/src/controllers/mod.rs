@@ -1,0 +1,12 @@
+//! The controllers that exist, a folder each.
+
+pub mod below;
+pub mod reserved;
+
+use crate::ControllerEntry;
+
+/// All of them.
+#[must_use]
+pub fn entries() -> Vec<ControllerEntry> {
+    vec![reserved::entry(), below::entry()]
+}

@@ -1,0 +1,351 @@
+//! [`Path`]: one way to a peer, over one transport, that all flows and epochs share.
+//!
+//! ```text
+//!   flow: may I? --------> allowance: window less in flight, pace -------> bytes, or none
+//!         it left -------> pacer, in flight, controller, prober
+//!         its modules saw > in flight, estimates, controller --> room for those that wait
+//!   time, answers -------> prober: round trip, clock, datagram length, life
+//! ```
+//!
+//! Invariants: with a window something leaves only while less than it is in flight, and at most one
+//! packet above; with a rate see [`crate::pacer`]; who was told "none" is told when there is room,
+//! and [`Path::due`] says when that may be without anything being reported.
+
+use crate::controller::{Controller, ControllerCx, ControllerEntry, Delivered, Lost, Prior, Sent};
+use crate::estimates::{BelowSeen, Estimates};
+use crate::in_flight::InFlight;
+use crate::pacer::Pacer;
+use crate::{ClockOffset, Life, PathSeen, Prober, Question};
+use dacapo_base::{Time, earlier};
+use std::time::Duration;
+
+/// A path on which nothing has left for so long is used anew.
+pub const IDLE_AFTER: Duration = Duration::from_secs(1);
+
+/// What is in flight counts as lost when nothing was heard of any of it for so long at least, and
+/// for three round trips (RFC 6298, section 2.4).
+pub const SILENT_AFTER_MIN: Duration = Duration::from_secs(1);
+
+/// What an answer to a probe has shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// The path was silent, and carries again.
+    pub is_back: bool,
+    /// It takes datagrams of another length.
+    pub has_len: bool,
+    /// The peer's clock is known better.
+    pub clock: Option<ClockOffset>,
+}
+
+/// One way to a peer.
+pub struct Path {
+    entry: ControllerEntry,
+    controller: Box<dyn Controller>,
+    /// The controller holds nothing back.
+    is_free: bool,
+    /// What it says: the most bytes in flight, and when it wants to be called.
+    window: u64,
+    call_at: Option<Time>,
+    pacer: Pacer,
+    in_flight: InFlight,
+    prober: Option<Prober>,
+    estimates: Estimates,
+    /// When something left last.
+    sent: Option<Time>,
+    /// Somebody was told that nothing may leave.
+    is_awaited: bool,
+    /// It may be due earlier than [`Path::due`] said last.
+    is_due_earlier: bool,
+}
+
+impl std::fmt::Debug for Path {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Path")
+            .field("controller", &self.entry)
+            .field("in_flight", &self.in_flight.bytes())
+            .field("estimates", &self.estimates)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Path {
+    /// One of which nothing is known, with such a controller.
+    #[must_use]
+    pub fn new(now: Time, entry: &ControllerEntry) -> Self {
+        let controller = (entry.open)(now, &Prior::default());
+        let mut path = Self {
+            entry: entry.clone(),
+            controller,
+            is_free: true,
+            window: u64::MAX,
+            call_at: None,
+            pacer: Pacer::default(),
+            in_flight: InFlight::default(),
+            prober: None,
+            estimates: Estimates::default(),
+            sent: None,
+            is_awaited: false,
+            is_due_earlier: false,
+        };
+        path.obey(now);
+        path
+    }
+
+    /// The name of its controller.
+    #[must_use]
+    pub fn controller(&self) -> &'static str {
+        self.entry.spec.name
+    }
+
+    /// What is known of it besides its probes.
+    #[must_use]
+    pub fn estimates(&self) -> &Estimates {
+        &self.estimates
+    }
+
+    /// Its probes, once it is probed.
+    #[must_use]
+    pub fn prober(&self) -> Option<&Prober> {
+        self.prober.as_ref()
+    }
+
+    /// The smoothed round trip: that of its probes, else what modules or the transport have seen.
+    #[must_use]
+    pub fn rtt(&self) -> Option<Duration> {
+        let probed = self.prober.as_ref().and_then(|it| it.rtt().smoothed());
+        probed.or(self.estimates.seen.rtt)
+    }
+
+    /// Bytes that have left and of which nothing is known yet.
+    #[must_use]
+    pub fn in_flight_bytes(&self) -> u64 {
+        self.in_flight.bytes()
+    }
+
+    /// How many bytes may leave now, of all flows together; a packet that is begun may be longer.
+    #[must_use]
+    #[inline]
+    pub fn allowance(&mut self, now: Time) -> usize {
+        if self.is_free { usize::MAX } else { self.held_allowance(now) }
+    }
+
+    fn held_allowance(&mut self, now: Time) -> usize {
+        self.window_left().min(self.pacer.allowance(now))
+    }
+
+    fn window_left(&self) -> usize {
+        if self.window == u64::MAX {
+            return usize::MAX;
+        }
+        usize::try_from(self.window.saturating_sub(self.in_flight.bytes())).unwrap_or(usize::MAX)
+    }
+
+    /// Something waits that may not leave: [`Path::poll_room`] says when it may.
+    pub fn await_room(&mut self) {
+        self.is_due_earlier |= !self.is_awaited;
+        self.is_awaited = true;
+    }
+
+    /// Whether [`Path::due`] may say something earlier than before; once.
+    #[must_use]
+    #[inline]
+    pub fn poll_earlier(&mut self) -> bool {
+        std::mem::take(&mut self.is_due_earlier)
+    }
+
+    /// Whether something waits that might not leave.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        self.is_awaited
+    }
+
+    /// Whether what waits may leave now; once.
+    #[must_use]
+    pub fn poll_room(&mut self, now: Time) -> bool {
+        let has_room = self.is_awaited && self.allowance(now) > 0;
+        self.is_awaited &= !has_room;
+        has_room
+    }
+
+    /// Something has left.
+    pub fn handle_sent(&mut self, now: Time, sent: &Sent) {
+        if let Some(prober) = &mut self.prober {
+            prober.handle_sent(sent.datagram_len, sent.bytes as usize);
+        }
+        self.pacer.take(now, sent.bytes);
+        if !sent.is_acknowledged {
+            return;
+        }
+        let is_idle = self.sent.is_some_and(|last| now.since(last) >= IDLE_AFTER);
+        if is_idle && self.in_flight.bytes() == 0 {
+            self.estimates.handle_idle();
+            self.controller.on_idle(&self.cx(now));
+        }
+        self.sent = Some(now);
+        self.in_flight.handle_sent(now, sent.packets, sent.bytes);
+        self.controller.on_sent(&self.cx(now), sent);
+        self.obey(now);
+    }
+
+    /// Modules of its flows have seen something of it.
+    pub fn handle_seen(&mut self, now: Time, seen: &PathSeen) {
+        let rtt = seen.rtt.or(self.rtt()).unwrap_or_default();
+        let came = self.in_flight.take(now, seen.delivered_packets);
+        let lost = self.in_flight.take(now, seen.lost_packets);
+        if let Some(sent_at) = seen.sent_at {
+            let before = sent_at.as_nanos().saturating_sub(rtt.as_nanos() as u64);
+            self.in_flight.forget_before(Time::from_nanos(before));
+        }
+        self.estimates.handle_seen(now, seen, came, rtt);
+        let cx = self.cx(now);
+        if seen.delivered_packets > 0 {
+            let (packets, sent_at, rtt) = (seen.delivered_packets, seen.sent_at, seen.rtt);
+            self.controller.on_delivered(&cx, &Delivered { packets, bytes: came, sent_at, rtt });
+        }
+        if seen.lost_packets > 0 {
+            let packets = seen.lost_packets;
+            self.controller.on_lost(&cx, &Lost { packets, bytes: lost, is_silence: false });
+        }
+        if seen.marked_packets > 0 {
+            self.controller.on_marked(&cx, seen.marked_packets);
+        }
+        self.obey(now);
+    }
+
+    /// Modules have seen something of what comes by it: of what leaves they know nothing.
+    pub fn handle_came(&mut self, seen: &PathSeen) {
+        self.estimates.came.add(seen);
+    }
+
+    /// The transport below says what it has measured so far.
+    pub fn handle_below(&mut self, seen: &BelowSeen) {
+        self.estimates.handle_below(seen);
+    }
+
+    fn cx(&self, now: Time) -> ControllerCx {
+        ControllerCx { now, in_flight_bytes: self.in_flight.bytes(), rtt: self.rtt() }
+    }
+
+    /// Takes over what the controller says now.
+    fn obey(&mut self, now: Time) {
+        let call_at = self.controller.due();
+        self.is_due_earlier |= call_at.is_some() && call_at != self.call_at;
+        (self.window, self.call_at) = (self.controller.window(), call_at);
+        let rate_bps = self.controller.rate_bps();
+        self.pacer.set_rate(now, rate_bps);
+        self.is_free = self.window == u64::MAX && rate_bps.is_none();
+    }
+
+    /// Since when nothing was heard of what is in flight, and how long that may be.
+    fn silent_at(&self) -> Option<Time> {
+        if self.window == u64::MAX || self.in_flight.packets() == 0 {
+            return None;
+        }
+        let wait = SILENT_AFTER_MIN.max(self.rtt().unwrap_or_default() * 3);
+        Some(self.in_flight.active() + wait)
+    }
+
+    /// When [`Path::handle_timeout`] has something to do, or there is room for what waits.
+    #[must_use]
+    pub fn due(&self, now: Time) -> Option<Time> {
+        let controller = earlier(self.silent_at(), self.call_at);
+        let paced = self.is_awaited.then(|| self.pacer.ready_at(now)).flatten();
+        earlier(controller, paced)
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.silent_at().is_some_and(|at| at <= now) {
+            let (packets, bytes) = self.in_flight.take_all();
+            self.estimates.handle_idle();
+            self.controller.on_lost(&self.cx(now), &Lost { packets, bytes, is_silence: true });
+            self.obey(now);
+        }
+        if self.call_at.is_some_and(|at| at <= now) {
+            self.controller.on_timeout(&self.cx(now));
+            self.obey(now);
+        }
+    }
+
+    /// This end did not run for so long: that is no silence of the other.
+    pub fn shift(&mut self, now: Time) {
+        self.in_flight.stay_active(now);
+    }
+
+    /// It goes another way from now on: what was measured is a prior for what is not measured yet.
+    pub fn move_to_another(&mut self, now: Time) {
+        let prior = Prior { rtt: self.rtt(), rate_bps_max: self.estimates.delivery_rate_bps };
+        self.controller = (self.entry.open)(now, &prior);
+        self.in_flight.take_all();
+        self.estimates.handle_idle();
+        self.obey(now);
+        self.handle_path_change(now);
+    }
+
+    /// It is probed from now on. `one_clock` says that both ends read the same clock.
+    pub fn probe(&mut self, now: Time, one_clock: bool) {
+        self.prober = Some(Prober::new(now, one_clock));
+    }
+
+    /// Whether the peer lives: `is_heard` when something else than an answer has come of it.
+    pub fn watch(&mut self, now: Time, is_heard: bool) -> Option<Life> {
+        let prober = self.prober.as_mut()?;
+        prober.note_stop(now);
+        if is_heard {
+            prober.handle_life(now);
+        }
+        Some(prober.life(now))
+    }
+
+    /// The next question that is due.
+    pub fn poll_question(&mut self, now: Time) -> Option<Question> {
+        self.prober.as_mut()?.poll_question(now)
+    }
+
+    /// A question out of turn, no longer than `len`; it is probed from now on, if it was not.
+    pub fn ask_at_most(&mut self, now: Time, one_clock: bool, len: usize) -> Question {
+        let prober = self.prober.get_or_insert_with(|| Prober::new(now, one_clock));
+        prober.ask_at_most(now, len)
+    }
+
+    /// The next question is asked early, with others.
+    pub fn ask_early(&mut self, now: Time) {
+        if let Some(prober) = &mut self.prober {
+            prober.ask_early(now);
+        }
+    }
+
+    /// An answer has come, with the times at which the peer got the question and answered, in
+    /// nanoseconds of its clock; `None` for one to nothing.
+    pub fn handle_answer(
+        &mut self,
+        now: Time,
+        number: u64,
+        received: u64,
+        answered: u64,
+    ) -> Option<Heard> {
+        let Some(prober) = &mut self.prober else { return Some(Heard::default()) };
+        let is_back = prober.is_silent(now);
+        let before = (*prober.offset(), prober.datagram_len(now));
+        if !prober.handle_answer(now, number, received, answered) {
+            return None;
+        }
+        let after = (*prober.offset(), prober.datagram_len(now));
+        let clock = (before.0 != after.0).then_some(after.0);
+        Some(Heard { is_back, has_len: before.1 != after.1, clock })
+    }
+
+    /// Datagrams are too long, somebody says, and perhaps how long they may be; it is tried out.
+    pub fn handle_too_large(&mut self, now: Time, len: Option<usize>) {
+        if let Some(prober) = &mut self.prober {
+            prober.handle_too_large(now, len);
+        }
+    }
+
+    /// Another way than before may be taken.
+    pub fn handle_path_change(&mut self, now: Time) {
+        if let Some(prober) = &mut self.prober {
+            prober.handle_path_change(now);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! A path and its controller, in any state.
+
+use crate::controllers::reserved;
+use crate::{
+    Controller, ControllerCx, ControllerEntry, ControllerSpec, Delivered, IDLE_AFTER, Lost, Path,
+    PathSeen, Prior, SILENT_AFTER_MIN, Sent,
+};
+use dacapo_base::Time;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What a controller was told.
+#[derive(Clone, Debug, PartialEq)]
+enum Told {
+    Made(Prior),
+    Sent(u64),
+    Delivered(u64, u64),
+    Lost(u64, bool),
+    Marked(u64),
+    Idle,
+    Timeout,
+}
+
+/// Does as the test says, and keeps what it was told.
+struct Scripted {
+    window: u64,
+    rate_bps: Option<u64>,
+    due: Option<Time>,
+    told: Arc<Mutex<Vec<Told>>>,
+}
+
+impl Scripted {
+    fn tell(&self, told: Told) {
+        self.told.lock().unwrap().push(told);
+    }
+}
+
+impl Controller for Scripted {
+    fn on_sent(&mut self, cx: &ControllerCx, _: &Sent) {
+        self.tell(Told::Sent(cx.in_flight_bytes));
+    }
+
+    fn on_delivered(&mut self, cx: &ControllerCx, delivered: &Delivered) {
+        self.tell(Told::Delivered(delivered.bytes, cx.in_flight_bytes));
+    }
+
+    fn on_lost(&mut self, _: &ControllerCx, lost: &Lost) {
+        self.tell(Told::Lost(lost.bytes, lost.is_silence));
+    }
+
+    fn on_marked(&mut self, _: &ControllerCx, packets: u64) {
+        self.tell(Told::Marked(packets));
+    }
+
+    fn on_idle(&mut self, _: &ControllerCx) {
+        self.tell(Told::Idle);
+    }
+
+    fn on_timeout(&mut self, _: &ControllerCx) {
+        self.due = None;
+        self.tell(Told::Timeout);
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn rate_bps(&self) -> Option<u64> {
+        self.rate_bps
+    }
+
+    fn due(&self) -> Option<Time> {
+        self.due
+    }
+}
+
+static SPEC: ControllerSpec =
+    ControllerSpec { name: "scripted", summary: "", source: "", datagrams: true };
+
+struct Bench {
+    path: Path,
+    told: Arc<Mutex<Vec<Told>>>,
+}
+
+impl Bench {
+    fn new(window: u64, rate_bps: Option<u64>, due: Option<Time>) -> Self {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&told);
+        let entry = ControllerEntry::new(&SPEC, move |_, prior| {
+            let it = Scripted { window, rate_bps, due, told: Arc::clone(&kept) };
+            it.tell(Told::Made(*prior));
+            Box::new(it)
+        });
+        let bench = Self { path: Path::new(Time::ZERO, &entry), told };
+        assert_eq!(bench.told(), [Told::Made(Prior::default())]);
+        bench
+    }
+
+    fn told(&self) -> Vec<Told> {
+        std::mem::take(&mut *self.told.lock().unwrap())
+    }
+
+    fn send(&mut self, now: Time, packets: u64) {
+        self.path.handle_sent(now, &sent(packets, true));
+    }
+}
+
+fn sent(packets: u64, is_acknowledged: bool) -> Sent {
+    Sent { datagram_len: 1_000, packets, bytes: packets * 1_000, is_acknowledged }
+}
+
+fn ms(ms: u64) -> Time {
+    Time::from_millis(ms)
+}
+
+fn delivered(packets: u64, sent_at: Time) -> PathSeen {
+    PathSeen { delivered_packets: packets, sent_at: Some(sent_at), ..PathSeen::default() }
+}
+
+fn lost(packets: u64) -> PathSeen {
+    PathSeen { lost_packets: packets, ..PathSeen::default() }
+}
+
+#[test]
+fn a_window_lets_out_as_much_as_is_not_in_flight_and_says_when_there_is_room() {
+    let mut bench = Bench::new(10_000, None, None);
+    assert_eq!(bench.path.allowance(ms(0)), 10_000);
+    bench.send(ms(0), 9);
+    assert_eq!(bench.path.allowance(ms(0)), 1_000);
+    bench.send(ms(1), 2);
+    assert_eq!((bench.path.allowance(ms(1)), bench.path.in_flight_bytes()), (0, 11_000));
+    assert!(!bench.path.poll_room(ms(1)), "nobody waits");
+    bench.path.await_room();
+    assert!(!bench.path.poll_room(ms(1)));
+    bench.path.handle_seen(ms(20), &delivered(4, ms(0)));
+    assert!(bench.path.poll_room(ms(20)) && !bench.path.poll_room(ms(20)), "once");
+    assert_eq!(bench.path.allowance(ms(20)), 3_000);
+    assert_eq!(
+        bench.told(),
+        [Told::Sent(9_000), Told::Sent(11_000), Told::Delivered(4_000, 7_000)]
+    );
+}
+
+#[test]
+fn what_is_lost_or_marked_is_told_and_loss_makes_room() {
+    let mut bench = Bench::new(2_000, None, None);
+    bench.send(ms(0), 2);
+    bench.path.handle_seen(ms(5), &lost(1));
+    let marked = PathSeen { marked_packets: 3, ..PathSeen::default() };
+    bench.path.handle_seen(ms(5), &marked);
+    assert_eq!(bench.path.allowance(ms(5)), 1_000);
+    assert_eq!(bench.told(), [Told::Sent(2_000), Told::Lost(1_000, false), Told::Marked(3)]);
+}
+
+#[test]
+fn what_nobody_reports_is_paced_and_not_in_flight() {
+    let mut bench = Bench::new(2_000, Some(8_000_000), None);
+    bench.path.handle_sent(ms(0), &sent(2, false));
+    assert_eq!((bench.path.in_flight_bytes(), bench.path.allowance(ms(0))), (0, 0), "the pace");
+    assert_eq!(bench.path.allowance(ms(2)), 2_000, "a burst of 2 ms, and the window");
+    assert_eq!(bench.told(), []);
+}
+
+#[test]
+fn the_pace_says_when_there_is_room_again() {
+    let mut bench = Bench::new(u64::MAX, Some(8_000_000), None);
+    bench.send(ms(0), 3);
+    assert_eq!((bench.path.allowance(ms(0)), bench.path.due(ms(0))), (0, None), "nobody waits");
+    bench.path.await_room();
+    let at = bench.path.due(ms(0)).unwrap();
+    assert!(!bench.path.poll_room(ms(0)) && at > ms(0) && at < ms(3), "{at:?}");
+    assert!(bench.path.poll_room(at));
+}
+
+#[test]
+fn silence_is_the_loss_of_all_that_is_in_flight() {
+    let mut bench = Bench::new(3_000, None, None);
+    bench.send(ms(0), 3);
+    bench.path.await_room();
+    let at = ms(0) + SILENT_AFTER_MIN;
+    assert_eq!(bench.path.due(ms(0)), Some(at));
+    bench.path.handle_timeout(at - Duration::from_millis(1));
+    assert!(!bench.path.poll_room(at));
+    bench.path.shift(ms(600));
+    assert_eq!(bench.path.due(ms(600)), Some(ms(600) + SILENT_AFTER_MIN), "this end had stopped");
+    bench.path.handle_timeout(ms(600) + SILENT_AFTER_MIN);
+    assert!(bench.path.poll_room(ms(1_600)));
+    assert_eq!(bench.told(), [Told::Sent(3_000), Told::Lost(3_000, true)]);
+    assert_eq!(bench.path.due(ms(1_600)), None);
+}
+
+#[test]
+fn a_round_trip_before_what_has_come_nothing_is_in_flight() {
+    let mut bench = Bench::new(100_000, None, None);
+    (0..10).for_each(|at| bench.send(ms(at * 10), 2));
+    // A module below made two packets of each: one of each pair is never reported.
+    let rtt = Some(Duration::from_millis(20));
+    let seen = PathSeen { rtt, ..delivered(10, ms(90)) };
+    bench.path.handle_seen(ms(110), &seen);
+    assert_eq!(bench.path.in_flight_bytes(), 6_000, "of 70 ms and later");
+}
+
+#[test]
+fn a_controller_has_a_clock_of_its_own_and_hears_of_idle_times() {
+    let mut bench = Bench::new(u64::MAX, None, Some(ms(7)));
+    assert_eq!(bench.path.due(ms(0)), Some(ms(7)));
+    bench.path.handle_timeout(ms(6));
+    assert_eq!(bench.told(), []);
+    bench.path.handle_timeout(ms(7));
+    assert_eq!((bench.told(), bench.path.due(ms(7))), (vec![Told::Timeout], None));
+    bench.send(ms(8), 1);
+    bench.path.handle_seen(ms(9), &delivered(1, ms(8)));
+    bench.send(ms(8) + IDLE_AFTER, 1);
+    let told = bench.told();
+    assert_eq!(told[2..], [Told::Idle, Told::Sent(1_000)]);
+}
+
+#[test]
+fn who_moves_keeps_the_round_trip_as_a_prior_and_the_rate_as_a_cap() {
+    let mut bench = Bench::new(50_000, None, None);
+    for at in 0..40 {
+        bench.send(ms(at * 10), 2);
+        let rtt = Some(Duration::from_millis(10));
+        bench.path.handle_seen(ms(at * 10 + 10), &PathSeen { rtt, ..delivered(2, ms(at * 10)) });
+    }
+    bench.send(ms(400), 5);
+    bench.told();
+    bench.path.move_to_another(ms(401));
+    let prior = Prior { rtt: Some(Duration::from_millis(10)), rate_bps_max: Some(1_600_000) };
+    assert_eq!((bench.told(), bench.path.in_flight_bytes()), (vec![Told::Made(prior)], 0));
+}
+
+#[test]
+fn reserved_holds_nothing_back_but_after_a_move_until_something_came() {
+    let mut path = Path::new(ms(0), &reserved::entry());
+    assert_eq!((path.allowance(ms(0)), path.due(ms(0))), (usize::MAX, None));
+    for at in 0..40 {
+        path.handle_sent(ms(at * 10), &sent(2, true));
+        path.handle_seen(ms(at * 10 + 9), &delivered(2, ms(at * 10)));
+    }
+    assert_eq!((path.allowance(ms(400)), path.due(ms(400))), (usize::MAX, None));
+    path.move_to_another(ms(400));
+    assert_eq!(path.allowance(ms(400)), 1_500, "a burst at 1.6 Mbit/s");
+    path.handle_sent(ms(400), &sent(2, true));
+    assert_eq!(path.allowance(ms(400)), 0);
+    path.handle_seen(ms(420), &delivered(2, ms(400)));
+    assert_eq!(path.allowance(ms(420)), usize::MAX);
+}
