@@ -5,7 +5,7 @@ use crate::channel::StreamAsk;
 use crate::groups::GroupAsk;
 use crate::peer::HostLookup;
 use crate::transmit::ListenerId;
-use dacapo_lift::Membership;
+use dacapo_lift::{BelowSeen, Membership};
 use std::net::SocketAddr;
 
 /// What happens to the stream of a flow; see [`crate::Core::handle_channel`].
@@ -22,6 +22,8 @@ pub enum ChannelEvent {
     },
     /// It takes no more (`false`), or has room again; its flow sends while it has.
     Ready(bool),
+    /// What its transport has measured of its path so far.
+    Estimates(BelowSeen),
     /// It ended, or did not open, for this reason.
     Closed(String),
 }

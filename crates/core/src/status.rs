@@ -3,9 +3,10 @@
 use crate::error::Error;
 use crate::flow::receiver::Receiver;
 use crate::flow::sender::Sender;
+use crate::ids::StreamId;
 use crate::ledger::Ledger;
 use dacapo_lift::{ModuleCounters, ModuleSpec, Runner};
-use dacapo_path::{ClockOffset, Estimates};
+use dacapo_path::{ClockOffset, Estimates, Path};
 use dacapo_wire::session::FlowOffer;
 use std::time::Duration;
 
@@ -50,6 +51,18 @@ pub struct PathStatus {
     pub in_flight_bytes: u64,
     /// What modules of the flows with it have seen so far, and what follows from that.
     pub estimates: Estimates,
+}
+
+impl PathStatus {
+    pub(crate) fn of(path: &Path) -> Self {
+        Self {
+            rtt: path.rtt(),
+            clock: path.prober().map(|prober| *prober.offset()),
+            controller: path.controller(),
+            in_flight_bytes: path.in_flight_bytes(),
+            estimates: *path.estimates(),
+        }
+    }
 }
 
 /// What a module of a flow's graph has done, and shows of itself.
@@ -97,6 +110,11 @@ pub struct FlowStatus {
     pub ledger: Option<Ledger>,
     /// Why it was not taken at set-up, by this end or the other.
     pub refused: Option<Error>,
+    /// Its stream, where it has one.
+    pub stream: Option<StreamId>,
+    /// What is known of the path of that, as far as its transport was asked
+    /// ([`crate::ChannelEvent::Estimates`]).
+    pub path: Option<PathStatus>,
 }
 
 impl FlowStatus {

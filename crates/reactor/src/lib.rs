@@ -21,7 +21,8 @@ pub use load::FULL_PERMILLE;
 
 use dacapo_base::{Time, earlier};
 use dacapo_core::{
-    Code, Command, Core, CoreEvent, DialParams, Done, Error, ListenerId, NetworkEvent, PeerId,
+    ChannelEvent, Code, Command, Core, CoreEvent, DialParams, Done, Error, FlowStatus, ListenerId,
+    NetworkEvent, PeerId, SessionId,
 };
 use dacapo_io::LastReady;
 use dacapo_sys::clock;
@@ -131,17 +132,22 @@ impl Reactor {
         clock::now()
     }
 
+    /// What the flows of a session are doing, and what their transports have measured until now.
+    #[must_use]
+    pub fn status(&mut self, session: SessionId) -> Vec<FlowStatus> {
+        let now = self.now();
+        let streams = self.core.status(session).into_iter().filter_map(|flow| flow.stream);
+        for (id, seen) in streams.filter_map(|id| Some((id, self.streams.estimates(id)?))) {
+            self.core.handle_channel(now, id, ChannelEvent::Estimates(seen));
+        }
+        self.core.status(session)
+    }
+
     /// The engine.
     pub fn core(&mut self) -> &mut Core {
         self.idle_until = None;
         self.core.touch();
         &mut self.core
-    }
-
-    /// Whether the engine has something to tell.
-    #[must_use]
-    pub fn has_events(&self) -> bool {
-        self.core.has_events()
     }
 
     /// Counters of the edge.

@@ -18,7 +18,7 @@ use dacapo_base::{Time, earlier};
 use dacapo_core::{
     ChannelEvent, Core, HostLookup, ListenerId, StreamAsk, StreamId, StreamWriter, Transmit,
 };
-use dacapo_lift::StreamParams;
+use dacapo_lift::{BelowSeen, StreamParams};
 use dacapo_sys::poll::{Event, Interest, Poller};
 use dacapo_transport::entry::StreamCarrier;
 use dacapo_transport::stream::{PATIENCE, Token};
@@ -134,6 +134,13 @@ impl Streams {
             }
             StreamAsk::Close { stream } => self.close(core, stream),
         }
+    }
+
+    /// What the transport of a stream has measured of its path, if it measures.
+    pub fn estimates(&mut self, id: StreamId) -> Option<BelowSeen> {
+        let mut seen = None;
+        self.with_transport(id, |it, remote| seen = it.estimates(remote));
+        seen
     }
 
     /// The number of the transport that opens the streams of this one.

@@ -139,6 +139,30 @@ pub struct Stream {
     inner: Socket,
 }
 
+/// What the kernel has measured of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// The smoothed round trip; zero before the first measurement.
+    pub rtt: Duration,
+    /// The congestion window, in bytes.
+    pub window_bytes: u64,
+    /// How fast it has been delivering of late, in bit/s; 0 before it is known.
+    pub delivery_rate_bps: u64,
+    /// Segments with data that were sent, again ones included.
+    pub sent: u64,
+    /// Segments that were sent again.
+    pub resent: u64,
+}
+
+// Where in `struct tcp_info` of linux/tcp.h, in words of 32 bits.
+const INFO_SEGMENT_LEN: usize = 4;
+const INFO_RTT: usize = 17;
+const INFO_WINDOW: usize = 20;
+const INFO_RESENT: usize = 25;
+const INFO_SENT: usize = 39;
+const INFO_DELIVERY_RATE: usize = 40;
+const INFO_WORDS: usize = INFO_DELIVERY_RATE + 2;
+
 impl Stream {
     /// Begins to connect to `remote`. It is writable when that is over, and the first write says
     /// how it ended.
@@ -180,6 +204,31 @@ impl Stream {
     pub fn resend_every_max(&self) -> Option<Duration> {
         let set = sockopt::int(self.inner.as_fd(), libc::IPPROTO_TCP, TCP_RTO_MAX_MS);
         set.ok().and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis)
+    }
+
+    /// What the kernel has measured of the connection (`TCP_INFO` of `tcp(7)`).
+    ///
+    /// # Errors
+    /// What the kernel says; `Unsupported` where it tells less than this.
+    pub fn measured(&self) -> io::Result<Measured> {
+        let mut words = [0; INFO_WORDS];
+        let fd = self.inner.as_fd();
+        let told = sockopt::words_into(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut words)?;
+        if told < INFO_WORDS {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let word = |at: usize| u64::from(words[at].cast_unsigned());
+        // The two halves of a number of 64 bits lie as in memory.
+        let rate = (words[INFO_DELIVERY_RATE], words[INFO_DELIVERY_RATE + 1]);
+        let rate = [rate.0.to_ne_bytes(), rate.1.to_ne_bytes()].concat();
+        let rate = rate.try_into().map(u64::from_ne_bytes).unwrap_or_default();
+        Ok(Measured {
+            rtt: Duration::from_micros(word(INFO_RTT)),
+            window_bytes: word(INFO_WINDOW) * word(INFO_SEGMENT_LEN),
+            delivery_rate_bps: rate.saturating_mul(8),
+            sent: word(INFO_SENT),
+            resent: word(INFO_RESENT),
+        })
     }
 
     /// The address of this end.

@@ -190,3 +190,19 @@ fn one_port_serves_both_families_with_a_listener_each() {
     drop(by_v4);
     assert!(v6.accept().unwrap().is_none(), "an IPv6 listener takes IPv6 only");
 }
+
+#[test]
+fn what_the_kernel_has_measured_of_a_connection_is_told() {
+    for host in hosts() {
+        let (mut client, mut server) = pair(host, &Config::default());
+        for _ in 0..100 {
+            client.write_all(&[7; 1_000]).unwrap();
+            assert_eq!(read(&mut server, 1_000).len(), 1_000);
+        }
+        let seen = client.measured().unwrap();
+        assert!(seen.rtt.as_nanos() > 0 && seen.rtt.as_secs() < 60, "{seen:?}");
+        assert!(seen.sent >= 100 && seen.resent <= seen.sent, "{seen:?}");
+        assert!((1_000..1 << 40).contains(&seen.window_bytes), "{seen:?}");
+        assert!((8_000..1 << 50).contains(&seen.delivery_rate_bps), "{seen:?}");
+    }
+}

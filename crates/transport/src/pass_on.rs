@@ -128,6 +128,14 @@ macro_rules! pass_on {
             self.$to.set_patience(remote, patience);
         }
     };
+    (@ $to:ident estimates) => {
+        fn estimates(
+            &self,
+            remote: ::std::net::SocketAddr,
+        ) -> ::std::option::Option<::dacapo_lift::BelowSeen> {
+            self.$to.estimates(remote)
+        }
+    };
     (@ $to:ident close_stream) => {
         fn close_stream(&mut self, remote: ::std::net::SocketAddr) {
             self.$to.close_stream(remote);

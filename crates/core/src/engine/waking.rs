@@ -6,7 +6,7 @@ use crate::error::{Code, Error};
 use crate::events::CoreEvent;
 use crate::ids::{SessionId, StreamId};
 use crate::network::{ChannelEvent, NetworkEvent};
-use crate::session::Session;
+use crate::session::{Flow, Session};
 use crate::transmit::ListenerId;
 use dacapo_base::{Time, earlier};
 use dacapo_lift::Membership;
@@ -79,6 +79,11 @@ impl Core {
         let Some((session, flow)) = self.shared.channels.owner(stream) else { return self.touch() };
         if let ChannelEvent::Fallback { transport, reason } = event {
             return self.events.push(CoreEvent::Fallback { session, flow, transport, reason });
+        }
+        if let ChannelEvent::Estimates(seen) = event {
+            let told = |flow: &mut Flow| flow.handle_below(now, &seen);
+            self.sessions.adjust(session, |it| it.on_flow(flow, told));
+            return;
         }
         self.touch();
         let is_room = matches!(event, ChannelEvent::Ready(_));

@@ -128,13 +128,7 @@ impl DataPath {
 
     /// What is known of it.
     pub fn status(&self) -> PathStatus {
-        PathStatus {
-            rtt: self.path.rtt(),
-            clock: self.clock(),
-            controller: self.path.controller(),
-            in_flight_bytes: self.path.in_flight_bytes(),
-            estimates: *self.path.estimates(),
-        }
+        PathStatus::of(&self.path)
     }
 
     /// Modules have seen more of it.

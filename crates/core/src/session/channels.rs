@@ -53,7 +53,7 @@ impl Session {
                 cx.shared.channels.handle_closed(stream);
                 self.handle_channel_closed(cx, index, &reason, out);
             }
-            ChannelEvent::Fallback { .. } => {}
+            ChannelEvent::Fallback { .. } | ChannelEvent::Estimates(_) => {}
         }
     }
 

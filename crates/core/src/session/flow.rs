@@ -12,12 +12,13 @@ use crate::groups::Joined;
 use crate::ids::FanOutId;
 use crate::port::Ending;
 use crate::schedule::priority;
-use crate::status::{FlowStatus, ModuleStatus};
+use crate::status::{FlowStatus, ModuleStatus, PathStatus};
 use crate::transmit::Way;
 use dacapo_base::{Time, earlier};
 use dacapo_lift::Runner;
 use dacapo_packet::Packet;
-use dacapo_path::Sent;
+use dacapo_path::controllers::below;
+use dacapo_path::{BelowSeen, Path, Sent};
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::session::{FlowAnswer, FlowOffer};
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub(crate) struct Flow {
     pub refused: Option<Error>,
     /// Its stream, once the flow is accepted and its transport has streams.
     pub channel: Option<Channel>,
+    /// What the transport of its stream has measured, once it was asked.
+    pub below: Option<Box<Path>>,
     /// The fan-out that it takes part in, at the Creator, and what that was told last.
     pub fan_out: Option<(FanOutId, Option<Part>)>,
     /// How far it is with its group, at the Participant.
@@ -54,6 +57,7 @@ impl Flow {
             end: FlowEnd::None,
             refused: None,
             channel: None,
+            below: None,
             fan_out: None,
             joined: Joined::No,
             priority,
@@ -161,6 +165,12 @@ impl Flow {
         channels.read(channel.id(), is_reading);
     }
 
+    /// The transport of its stream says what it has measured so far.
+    pub fn handle_below(&mut self, now: Time, seen: &BelowSeen) {
+        let new = || Box::new(Path::new(now, &below::entry()));
+        self.below.get_or_insert_with(new).handle_below(seen);
+    }
+
     /// What it is doing.
     pub fn status(&self) -> FlowStatus {
         let mut status = FlowStatus {
@@ -171,6 +181,8 @@ impl Flow {
             waiting: 0,
             ledger: None,
             refused: self.refused.clone(),
+            stream: self.channel.map(|channel| channel.id()),
+            path: self.below.as_deref().map(PathStatus::of),
         };
         match &self.end {
             FlowEnd::None | FlowEnd::Member(_) => {}

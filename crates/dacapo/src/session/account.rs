@@ -38,8 +38,9 @@ impl ModuleFigures {
 pub struct Measured {
     /// Its modules, from the application to the network.
     pub modules: Vec<ModuleFigures>,
-    /// What is known of the path that all flows with the peer share: its round trip, from probes,
-    /// what controls it, and what modules have seen of it.
+    /// What is known of the path: of a flow by datagrams of the one that all such flows with the
+    /// peer share, its round trip from probes, and what modules have seen; of a flow over a stream
+    /// what its transport has measured, where it measures.
     pub path: PathStatus,
 }
 

@@ -13,7 +13,7 @@ use super::wanted::Wanted;
 use super::worker::Worker;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
-use dacapo_core::{Code, Command, Error, SessionId};
+use dacapo_core::{Code, Command, Error, PathStatus, SessionId};
 use dacapo_security::Fingerprint;
 use dacapo_sys::clock;
 use std::fmt;
@@ -150,12 +150,15 @@ impl Session {
     #[must_use]
     pub fn measured(&self, flow: &str) -> Option<Measured> {
         let mut state = self.lock();
+        let all = state.host.reactor().status(self.inner.id);
+        let flow = all.into_iter().find(|it| it.offer.name == flow)?;
         let core = state.core();
-        let all = core.status(self.inner.id);
-        let modules = all.into_iter().find(|it| it.offer.name == flow)?.modules;
         let peer = core.sessions().find(|(id, ..)| *id == self.inner.id)?.2;
-        let path = core.path(peer)?;
-        Some(Measured { modules: ModuleFigures::all_of(&modules), path })
+        let of_peer = core.path(peer)?;
+        // The clock is the peer's, whatever carries the flow.
+        let of_stream = flow.path.map(|path| PathStatus { clock: of_peer.clock, ..path });
+        let path = of_stream.unwrap_or(of_peer);
+        Some(Measured { modules: ModuleFigures::all_of(&flow.modules), path })
     }
 
     fn look<T>(&self, look: impl FnOnce(&Entry) -> T) -> Option<T> {

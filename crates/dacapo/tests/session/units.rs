@@ -90,6 +90,27 @@ fn memory_that_is_given_back_carries_later_units_and_changes_none_of_them() {
     });
 }
 
+#[test]
+fn what_is_known_of_the_path_is_what_carries_the_flow_has_measured() {
+    watched(|| {
+        for (transport, controller) in [("udp", "reserved"), ("tcp", "below"), ("quic", "below")] {
+            let text = TWO_WAY.replace("\"udp\"", &format!("{transport:?}"));
+            let (creator, participant) = active_pair(&text);
+            for number in 0..200 {
+                creator.sender("there").unwrap().send(&unit(number)).unwrap();
+                let come = participant.receiver("there").unwrap().recv().unwrap();
+                assert_eq!(come, Some(unit(number)), "{transport}: unit {number}");
+            }
+            let path = creator.measured("there").unwrap().path;
+            assert_eq!(path.controller, controller, "{transport}");
+            assert!(path.rtt.is_some_and(|rtt| !rtt.is_zero()), "{transport}: {path:?}");
+            let window = path.estimates.window_bytes.is_some_and(|it| it > 1_000);
+            let loss = path.estimates.loss_ppm.is_some_and(|it| it < 1_000_000);
+            assert_eq!([window, loss], [controller == "below"; 2], "{transport}: {path:?}");
+        }
+    });
+}
+
 /// Sends a unit and waits for the same one back.
 fn ask(session: &Session, text: &str) {
     session.sender("back").unwrap().send(text.as_bytes()).unwrap();

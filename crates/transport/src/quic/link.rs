@@ -25,6 +25,7 @@ use super::watch::Watch;
 use crate::stream::{Connection, PATIENCE};
 use bytes::Bytes;
 use dacapo_base::Time;
+use dacapo_lift::BelowSeen;
 use quinn_proto::{ConnectionError, ReadError, StreamId, VarInt, WriteError};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -335,5 +336,16 @@ impl Connection for StreamOf {
 
     fn set_patience(&mut self, patience: Duration) {
         self.link().watch.set_patience(patience);
+    }
+
+    fn estimates(&self) -> Option<BelowSeen> {
+        let path = self.link().inner.stats().path;
+        Some(BelowSeen {
+            rtt: Some(path.rtt),
+            delivery_rate_bps: None,
+            window_bytes: Some(path.cwnd),
+            sent_packets: path.sent_packets,
+            lost_packets: path.lost_packets,
+        })
     }
 }

@@ -212,7 +212,7 @@ impl Transport for Quic {
 }
 
 impl StreamTransport for Quic {
-    pass_on!(streams: expect, forget, poll_stream, stream_count);
+    pass_on!(streams: expect, forget, poll_stream, estimates, stream_count);
 
     fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
         self.streams.set_reading(remote, is_reading);

@@ -3,6 +3,7 @@
 use super::{StreamParams, Token};
 use crate::{Outgoing, SendError, Sent, TrafficClass, Transport};
 use dacapo_base::Time;
+use dacapo_lift::BelowSeen;
 use dacapo_packet::Pool;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -80,6 +81,13 @@ pub trait StreamTransport: Transport {
     /// Keeps a stream on which nothing is acknowledged for so long. A stream begins with
     /// [`super::PATIENCE`]. Networks that lose no bytes have nothing to wait for.
     fn set_patience(&mut self, remote: SocketAddr, patience: Duration);
+
+    /// What a stream that controls itself has measured of its path so far; `None` where there is no
+    /// such stream, or it measures nothing.
+    fn estimates(&self, remote: SocketAddr) -> Option<BelowSeen> {
+        let _ = remote;
+        None
+    }
 
     /// When [`Transport::recv`] has something to do although nothing comes: somebody is late.
     fn next_deadline(&self) -> Option<Time>;

@@ -30,6 +30,7 @@ pub use spec::{GROUP_SPEC, SPEC};
 use crate::Capabilities;
 use crate::stream::{self, Connection, Connections, Ending, Token, capabilities};
 use dacapo_io::{BindError, DialError, LISTEN_ADDRS_MAX};
+use dacapo_lift::BelowSeen;
 use dacapo_sys::tcp::{Listener, Stream};
 use std::io;
 use std::net::SocketAddr;
@@ -119,5 +120,16 @@ impl Connection for Stream {
 
     fn set_patience(&mut self, patience: Duration) {
         Stream::set_patience(self, patience);
+    }
+
+    fn estimates(&self) -> Option<BelowSeen> {
+        let seen = self.measured().ok()?;
+        Some(BelowSeen {
+            rtt: Some(seen.rtt).filter(|rtt| !rtt.is_zero()),
+            delivery_rate_bps: Some(seen.delivery_rate_bps).filter(|rate| *rate > 0),
+            window_bytes: Some(seen.window_bytes),
+            sent_packets: seen.sent,
+            lost_packets: seen.resent,
+        })
     }
 }

@@ -122,7 +122,7 @@ impl<L: Listener> Transport for Connections<L> {
 }
 
 impl<L: Listener> StreamTransport for Connections<L> {
-    pass_on!(streams: expect, forget, poll_stream, set_patience, stream_count);
+    pass_on!(streams: expect, forget, poll_stream, set_patience, estimates, stream_count);
 
     fn send_split(
         &mut self,

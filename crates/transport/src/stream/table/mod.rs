@@ -29,6 +29,7 @@ use super::{CLOSE_WAIT, DIAL_WAIT, Ending, PREFACE_WAIT, StreamEnd, StreamEvent,
 use crate::{DATA_LANES_MAX, TransportStats};
 use dacapo_base::Time;
 use dacapo_io::SocketCounts;
+use dacapo_lift::BelowSeen;
 use dacapo_packet::Pool;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -50,6 +51,11 @@ pub trait Connection: Read + Write {
 
     /// Lives on for so long while nothing that was written is acknowledged.
     fn set_patience(&mut self, patience: Duration);
+
+    /// What it has measured of its path; `None` where it has none to measure.
+    fn estimates(&self) -> Option<BelowSeen> {
+        None
+    }
 }
 
 /// The streams of a transport.
@@ -343,6 +349,12 @@ impl<C: Connection> Streams<C> {
         if let Some(slot) = self.slot(index) {
             slot.connection.set_patience(patience);
         }
+    }
+
+    /// As [`super::StreamTransport::estimates`].
+    pub(crate) fn estimates(&self, remote: SocketAddr) -> Option<BelowSeen> {
+        let index = *self.by_remote.get(&remote)?;
+        self.slots.get(index)?.as_ref()?.connection.estimates()
     }
 
     /// As [`super::StreamTransport::expect`]; false when it is refused, which is told.
