@@ -14,6 +14,7 @@ mod catalogue;
 pub mod command;
 pub mod host;
 pub mod inspect;
+mod misuse;
 mod param;
 mod place;
 pub mod plan;
@@ -46,8 +47,8 @@ pub use session::AsyncEndpoint;
 pub use session::{
     Account, Builder, Change, Command, Creator, Deadline, Direction, Endpoint, Event, Events,
     FlowAccount, FlowId, FlowInfo, FlowReceiver, FlowSender, Got, Join, Measured, MessageReceiver,
-    MessageSender, ModuleFigures, Outcome, PeerId, Received, SendOutcome, Session, SessionId,
-    Ticket, Turned, UnitView, Wait, connect, connect_with, create,
+    MessageSender, ModuleFigures, Outcome, PeerId, RECONSIDER_EVERY, Received, Reconsider,
+    SendOutcome, Session, SessionId, Ticket, Turned, UnitView, Wait, connect, connect_with, create,
 };
 pub use uri::Uri;
 

@@ -44,6 +44,23 @@ pub struct Measured {
     pub path: PathStatus,
 }
 
+impl Measured {
+    /// Of the flow of this name; what is known of the path to its peer holds where nothing is known
+    /// of its stream. `None` when there is no such flow, or no peer any more.
+    pub(super) fn of(
+        flows: Vec<FlowStatus>,
+        name: &str,
+        of_peer: Option<PathStatus>,
+    ) -> Option<Self> {
+        let flow = flows.into_iter().find(|it| it.offer.name == name)?;
+        let of_peer = of_peer?;
+        // The clock is the peer's, whatever carries the flow.
+        let of_stream = flow.path.map(|path| PathStatus { clock: of_peer.clock, ..path });
+        let path = of_stream.unwrap_or(of_peer);
+        Some(Self { modules: ModuleFigures::all_of(&flow.modules), path })
+    }
+}
+
 /// How a flow ended.
 #[derive(Debug)]
 pub(super) struct Final {

@@ -9,18 +9,19 @@
 //! Invariants: nothing is kept of what nobody waits for; a call that waits ends when the session
 //! does.
 
+use super::change::Change;
 use super::driver::Guard;
 use super::entry::Phase;
 use super::flow::Direction;
 use super::handle::Session;
-use super::misuse;
 use super::state::State;
 use super::waiting::Waiting;
 use super::wanted::Wanted;
 use crate::command::{Answer, MediaCommand};
-use crate::plan::graph_of;
+use crate::misuse::misuse;
 use dacapo_base::Time;
 use dacapo_core::{self as core, Code, Done, Error, SessionId};
+use dacapo_sys::clock;
 use dacapo_wire::session::{FLOW_ALL, MODULE_ACCESS};
 use std::collections::BTreeMap;
 
@@ -65,15 +66,6 @@ impl Asked {
     pub fn is_settled(&self, flow: usize) -> bool {
         self.changes.get(&flow).is_some_and(Option::is_some)
     }
-}
-
-/// What a flow is changed to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Change {
-    /// The protocol of these modules, from the application to the network, as it is printed
-    /// everywhere: `segment ! sequence hold=60ms ! checksum`.
-    Graph(String),
 }
 
 impl Session {
@@ -137,7 +129,7 @@ pub(super) fn begin_command(
     command: MediaCommand,
 ) -> Result<u32, Error> {
     state.open_entry(id)?.check_begun()?;
-    let now = state.now();
+    let now = clock::now();
     let (flow, module, payload) = (FLOW_ALL, MODULE_ACCESS, command.encode().to_vec());
     let control = core::Command::Control { session: id, flow, module, payload };
     let request = state.core().handle_command(now, control).and_then(Done::request)?;
@@ -155,12 +147,10 @@ pub(super) fn begin_change(
     flow: usize,
     to: &Change,
 ) -> Result<(), Error> {
-    let Change::Graph(text) = to;
-    let illegal = |what: String| Error::new(Code::IllegalGraph, what);
-    let graph = graph_of(text, state.host.catalogue()).map_err(illegal)?;
+    let change = to.command(id, flow, state.host.catalogue())?;
     state.open_entry(id)?.check_begun()?;
-    let now = state.now();
-    state.core().handle_command(now, core::Command::Change { session: id, flow, graph })?;
+    let now = clock::now();
+    state.core().handle_command(now, change)?;
     state.open_entry(id)?.asked.get_or_insert_default().changes.insert(flow, None);
     Ok(())
 }

@@ -3,13 +3,13 @@
 use super::driver::Shared;
 use super::endpoint::{Endpoint, Handle};
 use super::handle::Session;
-use super::misuse;
 use super::publish::JoinQueue;
 use super::shard::Shards;
 use super::state::Serving;
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
 use crate::host;
+use crate::misuse::misuse;
 use crate::plan::Plan;
 use crate::uri::Uri;
 use dacapo_base::{Time, failpoint};
@@ -215,7 +215,7 @@ impl Drop for Inner {
 /// Nobody can join any more, and those who were not accepted are let go.
 pub(super) fn stop_serving(shared: &Shared, name: &str) {
     let mut state = shared.lock();
-    let now = state.now();
+    let now = clock::now();
     let _ = state.core().handle_command(now, Command::Unpublish(name.into()));
     let serving = state.serving.remove(name);
     for id in serving.into_iter().flat_map(|serving| serving.backlog) {

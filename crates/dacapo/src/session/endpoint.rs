@@ -13,12 +13,12 @@ use super::entry::{self, Phase};
 use super::handle::Session;
 use super::ids;
 use super::join::Join;
-use super::misuse;
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
 use super::watch::Notice;
 use super::worker::{Worker, Workers};
 use crate::host::{self, Host};
+use crate::misuse::misuse;
 use crate::place::at_port;
 use crate::plan::{Assumptions, Plan};
 use crate::uri::Uri;
@@ -29,6 +29,7 @@ use dacapo_core::{
 use dacapo_lift::TransportSpec;
 use dacapo_qos::Attributes;
 use dacapo_security::Fingerprint;
+use dacapo_sys::clock;
 use dacapo_transport::StatsByKind;
 use dacapo_wire::session::FlowOffer;
 use std::fmt;
@@ -278,7 +279,7 @@ impl Endpoint {
         let worker = self.worker_of(session)?;
         let mut state = worker.shared.lock();
         state.open_entry(session.id)?;
-        let now = state.now();
+        let now = clock::now();
         state.core().answer(now, session.id, ports)?;
         worker.shared.act(&mut state);
         Ok(())

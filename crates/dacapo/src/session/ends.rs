@@ -16,6 +16,7 @@ use super::flow::{Direction, Flow, UnitMemory};
 use super::handle::Session;
 use super::ids::FlowId;
 use super::messages::{MessageReceiver, MessageSender};
+use super::reconsider::Reconsider;
 use super::units::{check_len, put, spare, take};
 use super::waiting::Waiting;
 use super::wanted::{OfFlow, Wanted};
@@ -153,6 +154,24 @@ impl FlowSender {
     #[must_use]
     pub fn id(&self) -> FlowId {
         FlowId { session: self.session.id(), flow: self.index }
+    }
+
+    /// From now on asks `how`, once a second while the flow runs, whether it is to be changed, as
+    /// [`Session::change`](super::Session::change) would. What came of it is an event:
+    /// [`Event::Changed`](super::Event::Changed) or `ChangeFailed`. It is asked for as long as the
+    /// session lives, or until another is given; one that panics is asked no more, which is a
+    /// `ChangeFailed` too.
+    ///
+    /// # Errors
+    /// Misuse when the session is closed.
+    pub fn reconsider(&self, how: impl Reconsider + 'static) -> Result<(), Error> {
+        let at = (self.session.core_id(), self.index);
+        let mut state = self.session.lock();
+        state.open_entry(at.0)?;
+        state.reconsidered.insert(clock::now(), at, Box::new(how));
+        // Who sleeps is to wake up for it.
+        self.session.shared().act(&mut state);
+        Ok(())
     }
 
     /// Sends a unit: hands it over, and waits while the queue of the flow is full, or paused.

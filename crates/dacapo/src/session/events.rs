@@ -210,7 +210,7 @@ impl State {
 
     /// Answers an offer: ends for flows of bytes, access modules for media where they are wanted.
     fn answer(&mut self, id: SessionId, title: String, offers: &[FlowOffer]) {
-        let now = self.now();
+        let now = clock::now();
         let catalogue = Arc::clone(self.host.catalogue());
         let Some(entry) = self.sessions.get_mut(&id) else { return };
         entry.title.clone_from(&title);

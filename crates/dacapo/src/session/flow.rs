@@ -1,9 +1,9 @@
 //! [`FlowInfo`]: a flow of a session as this end sees it; and the end itself.
 
 use super::account::Final;
-use super::misuse;
 use crate::access::messages::Inbox;
 use crate::access::raw::{RawMemory, RawReceiver, RawSender};
+use crate::misuse::misuse;
 use crate::plan::RawEnd;
 use dacapo_core::Error;
 use dacapo_core::table::Role;

@@ -1,19 +1,19 @@
 //! [`Session`]: the handle of a session that an application has.
 
-use super::account::{Account, Measured, ModuleFigures};
+use super::account::{Account, Measured};
 use super::driver::{Guard, Shared};
 use super::endpoint::Endpoint;
 use super::entry::{Entry, Handle, Phase};
 use super::flow::FlowInfo;
 use super::ids;
-use super::misuse;
 use super::state::State;
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
 use super::worker::Worker;
+use crate::misuse::misuse;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
-use dacapo_core::{Code, Command, Error, PathStatus, SessionId};
+use dacapo_core::{Code, Command, Error, SessionId};
 use dacapo_security::Fingerprint;
 use dacapo_sys::clock;
 use std::fmt;
@@ -134,7 +134,7 @@ impl Session {
     /// [`dacapo_core::Code::NoSuchThing`] when the session is over.
     pub fn set_give_up(&self, after: Duration) -> Result<(), Error> {
         let mut state = self.lock();
-        let now = state.now();
+        let now = clock::now();
         state.core().handle_command(now, Command::GiveUpAfter(self.inner.id, after)).map(drop)
     }
 
@@ -151,14 +151,9 @@ impl Session {
     pub fn measured(&self, flow: &str) -> Option<Measured> {
         let mut state = self.lock();
         let all = state.host.reactor().status(self.inner.id);
-        let flow = all.into_iter().find(|it| it.offer.name == flow)?;
         let core = state.core();
         let peer = core.sessions().find(|(id, ..)| *id == self.inner.id)?.2;
-        let of_peer = core.path(peer)?;
-        // The clock is the peer's, whatever carries the flow.
-        let of_stream = flow.path.map(|path| PathStatus { clock: of_peer.clock, ..path });
-        let path = of_stream.unwrap_or(of_peer);
-        Some(Measured { modules: ModuleFigures::all_of(&flow.modules), path })
+        Measured::of(all, flow, core.path(peer))
     }
 
     fn look<T>(&self, look: impl FnOnce(&Entry) -> T) -> Option<T> {
@@ -249,7 +244,7 @@ impl Session {
 
     /// Asks the peer to let the flows run, or pause.
     fn ask(&self, state: &mut State, by: &Phase) -> Result<(), Error> {
-        let (id, now) = (self.inner.id, state.now());
+        let (id, now) = (self.inner.id, clock::now());
         let command = match by {
             Phase::Activating => Command::Activate(id),
             _ => Command::Deactivate(id),

@@ -10,12 +10,13 @@ use super::entry::Entry;
 use super::events::make_end;
 use super::flow::{Flow, FlowInfo};
 use super::handle::Session;
-use super::{misuse, wanted};
+use super::wanted;
 use crate::Catalogue;
 use crate::access::sinks::{Sinks, Wanted};
 use crate::access::{
     Access, AccessEntry, AccessSpec, Carries, Opening, Settings, Setup, Shared, Snapshot, Wrong,
 };
+use crate::misuse::misuse;
 use crate::plan::attribute_forms;
 use dacapo_base::Time;
 use dacapo_core::table::Role;

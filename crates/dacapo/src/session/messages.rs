@@ -60,12 +60,12 @@
 use super::driver::Guard;
 use super::flow::Flow;
 use super::handle::Session;
-use super::misuse;
 use super::state::State;
 use super::units::{put_message, take_part};
 use super::waiting::Waiting;
 use super::wanted::{OfFlow, Wanted};
 use crate::access::messages::{Counters, Inbox, Outcome, Part, ReceivedSums, Sums, Ticket};
+use crate::misuse::misuse;
 use dacapo_base::Time;
 use dacapo_core::Error;
 use dacapo_sys::clock;

@@ -96,6 +96,7 @@ mod account;
 mod asked;
 mod background;
 mod builder;
+mod change;
 mod creator;
 mod deadline;
 mod driver;
@@ -115,6 +116,7 @@ mod others;
 mod peers;
 mod poll;
 mod publish;
+mod reconsider;
 mod shard;
 mod state;
 mod turn;
@@ -126,8 +128,8 @@ mod watch;
 mod worker;
 
 pub use account::{Account, FlowAccount, Measured, ModuleFigures};
-pub use asked::Change;
 pub use builder::Builder;
+pub use change::Change;
 pub use creator::{BACKLOG_MAX, Creator};
 pub use deadline::Deadline;
 pub use driver::Counters;
@@ -141,13 +143,7 @@ pub use handle::Session;
 pub use ids::{FlowId, PeerId, SessionId, Ticket};
 pub use join::Join;
 pub use messages::{Got, MessageReceiver, MessageSender, SendOutcome};
+pub use reconsider::{RECONSIDER_EVERY, Reconsider};
 pub use turn::{Command, Turned};
 pub use waiting::Wait;
 pub use watch::TICKETS_MAX;
-
-use dacapo_core::{Code, Error};
-
-/// A call that was wrong; the text says what to do.
-fn misuse(text: impl Into<String>) -> Error {
-    Error::new(Code::NoSuchThing, text)
-}

@@ -6,17 +6,20 @@
 //! Invariant: between two calls everything that the core has told is followed, and everything that
 //! may be sent is sent.
 
+use super::account::Measured;
 use super::driver::Driver;
-use super::entry::Entry;
+use super::entry::{Entry, Phase};
+use super::event::Event;
 use super::flow::{End, Flow};
 use super::join::Join;
-use super::misuse;
 use super::peers::Peers;
 use super::publish::JoinQueue;
+use super::reconsider::{AllReconsidered, Look};
 use super::shard::ShardOrigin;
 use super::waiting::Turning;
 use super::watch::Watch;
 use crate::host::Host;
+use crate::misuse::misuse;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
 use dacapo_core::{Code, Command, Core, DialParams, Done, Error, Offered, PeerId, SessionId};
@@ -50,6 +53,8 @@ pub(super) struct State {
     pub driver: Driver,
     /// What waits for who turns by [`Endpoint::turn`](super::Endpoint::turn).
     pub watch: Watch,
+    /// Flows of which somebody asks, while they run, whether they are to be changed.
+    pub reconsidered: AllReconsidered,
     /// Rounds in which something has happened.
     pub changes: u64,
     /// Why nothing works any more.
@@ -66,6 +71,7 @@ impl State {
             newest: None,
             driver,
             watch: Watch::new(place),
+            reconsidered: AllReconsidered::default(),
             changes: 0,
             failure: None,
         }
@@ -73,10 +79,6 @@ impl State {
 
     pub fn core(&mut self) -> &mut Core {
         self.host.reactor().core()
-    }
-
-    pub fn now(&mut self) -> Time {
-        self.host.reactor().now()
     }
 
     /// Turns without waiting until there is nothing left to do, and follows what the core tells;
@@ -110,7 +112,37 @@ impl State {
                 }
             }
             if is_over {
-                return has_changed;
+                if self.reconsidered.due() > clock::now() {
+                    return has_changed;
+                }
+                self.reconsider();
+            }
+        }
+    }
+
+    /// Asks of the flows that are due whether they are to be changed, and begins that.
+    fn reconsider(&mut self) {
+        let (now, sessions, host) = (clock::now(), &self.sessions, &mut self.host);
+        let said = self.reconsidered.ask(now, |(id, index)| {
+            let Some(entry) = sessions.get(&id).filter(|entry| !entry.is_done()) else {
+                return Look::Over;
+            };
+            let runs = entry.phase == Phase::Active && entry.has_contact;
+            let flow = entry.flows.get(index).filter(|flow| runs && flow.account.is_none());
+            let Some(info) = flow.map(|flow| flow.info.clone()) else { return Look::Paused };
+            let all = host.reactor().status(id);
+            let seen = Measured::of(all, &info.name, host.reactor().core().path(entry.peer));
+            seen.map_or(Look::Paused, |seen| Look::Runs(Box::new((info, seen))))
+        });
+        for ((id, index), change) in said {
+            let command = change.and_then(|it| it.command(id, index, self.host.catalogue()));
+            let begun = command.and_then(|it| self.core().handle_command(now, it));
+            // While one is going on it is asked again.
+            let failure = begun.err().filter(|error| error.code != Code::NoSuchThing);
+            let entry = self.sessions.get_mut(&id);
+            if let (Some(error), Some(entry)) = (failure, entry) {
+                let name = entry.flows.get(index).map(|flow| flow.info.name.clone());
+                entry.tell(|| Event::ChangeFailed { flow: name.unwrap_or_default(), error });
             }
         }
     }
@@ -118,7 +150,7 @@ impl State {
     /// When the next turn is due if nothing comes.
     pub fn next_deadline(&mut self) -> Time {
         let due = self.host.reactor().next_deadline().unwrap_or(Time::NEVER);
-        due.min(self.watch.deadline())
+        due.min(self.watch.deadline()).min(self.reconsidered.due())
     }
 
     /// The session with this id, which a handle has.
@@ -156,7 +188,7 @@ impl State {
             return Ok(id);
         };
         if is_dialing {
-            let now = self.now();
+            let now = clock::now();
             // It is there: it only tries as long as this call waits, too.
             let _ = self
                 .core()
@@ -171,7 +203,7 @@ impl State {
     pub fn leave_unused(&mut self, id: PeerId) {
         let is_used = self.sessions.values().any(|entry| entry.peer == id && !entry.is_over());
         if !is_used && !self.peers.is_waited_for(id) {
-            let now = self.now();
+            let now = clock::now();
             let _ = self.core().handle_command(now, Command::Disconnect(id));
         }
     }
@@ -187,7 +219,7 @@ impl State {
         (how, follows): (&Join, bool),
     ) -> Result<SessionId, Error> {
         let (media, decides) = how.taken(self.host.parts())?;
-        let (now, params) = (self.now(), how.params(follows));
+        let (now, params) = (clock::now(), how.params(follows));
         let id = self
             .core()
             .handle_command(now, Command::Join { peer, name: name.into(), params })
@@ -204,7 +236,7 @@ impl State {
 
     /// Asks the core to end a session that is not over.
     pub fn close(&mut self, id: SessionId) {
-        let now = self.now();
+        let now = clock::now();
         // A session that the core does not know any more is over.
         let _ = self.core().handle_command(now, Command::Close(id));
     }
@@ -217,7 +249,7 @@ impl State {
 
     /// Asks the source of a flow again.
     pub fn wake(&mut self, id: SessionId, flow: usize) {
-        let now = self.now();
+        let now = clock::now();
         self.core().wake(now, id, flow);
     }
 
@@ -264,7 +296,7 @@ impl State {
 
     /// Says goodbye to everybody.
     pub fn leave(&mut self) {
-        let now = self.now();
+        let now = clock::now();
         for peer in self.peers.ids() {
             let _ = self.core().handle_command(now, Command::Disconnect(peer));
         }

@@ -15,7 +15,8 @@
 //!
 //! [`FlowSender::try_send`]: super::FlowSender::try_send
 
-use super::asked::{Change, begin_change, begin_command};
+use super::asked::{begin_change, begin_command};
+use super::change::Change;
 use super::deadline::Deadline;
 use super::driver::Guard;
 use super::endpoint::Endpoint;
@@ -25,12 +26,12 @@ use super::event::{Event, Outcome};
 use super::flow::{Direction, End, Flow};
 use super::ids::{FlowId, PeerId, SessionId, Ticket};
 use super::join::Join;
-use super::misuse;
 use super::state::has_something;
 use super::waiting::Waiting;
 use super::watch::{Awaited, DRAIN_MAX, OfPeer};
 use super::worker::Worker;
 use crate::command::MediaCommand;
+use crate::misuse::misuse;
 use dacapo_base::Time;
 use dacapo_core::table::Role;
 use dacapo_core::{self as core, DialParams, Error};

@@ -6,8 +6,8 @@ use super::ends::{Received, too_short};
 use super::entry::Entry;
 use super::flow::{End, Flow};
 use super::messages::{Got, SendOutcome};
-use super::misuse;
 use crate::access::raw::{RawSendError, SendMessageError};
+use crate::misuse::misuse;
 use dacapo_core::{Code, Error};
 
 /// Whether a flow takes units of this length.

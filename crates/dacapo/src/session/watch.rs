@@ -15,7 +15,7 @@ use super::entry::Entry;
 use super::event::{Event, Outcome};
 use super::flow::{End, Flow};
 use super::ids::{self, Ticket};
-use super::misuse;
+use crate::misuse::misuse;
 use dacapo_base::Time;
 use dacapo_core::{Code, Error, PeerId, SessionId};
 use dacapo_sys::poll::{Interest, Poller, Waker};

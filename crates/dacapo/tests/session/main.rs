@@ -26,6 +26,7 @@ mod own_loop;
 mod processes;
 mod quic;
 mod reactors;
+mod reconsider;
 mod threads;
 mod units;
 #[path = "../../../sys/tests/common/veth.rs"]
