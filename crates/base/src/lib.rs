@@ -6,7 +6,8 @@
 //!
 //! Beside them, for tests, [`failpoint!`], the named places where one ends the process (not in
 //! release), [`seeds`], which tries many, [`Tolerance`], after which one that waits hangs, and
-//! [`skip()`], which counts what cannot run on this host.
+//! [`skip()`], which counts what cannot run on this host; and [`panic`], what a panic says that
+//! was caught.
 //!
 //! `dacapo-sys` reads the clock and the system's randomness, at the edge.
 //!
@@ -19,6 +20,7 @@
 //! ```
 
 pub mod failpoint;
+pub mod panic;
 pub mod patience;
 mod random;
 pub mod seeds;

@@ -125,6 +125,8 @@ codes! {
     AccessFailed = 702, Local, "an access module failed";
     /// The operating system refused something.
     System = 703, Local, "the operating system refused";
+    /// A module of a flow's graph panicked.
+    ModuleFailed = 704, Local, "a module of the graph failed";
     /// A mistake of ours.
     Internal = 901, Internal, "an internal mistake";
 }

@@ -131,7 +131,8 @@ impl Graphs {
     ) -> Result<Built, Error> {
         let unit_len = unit_len_max + dacapo_wire::unit::LEN;
         let len = datagram_len.min(TRAIN_BYTES_MAX);
-        let built = self.catalogue.build(&to_graph(graph), data::LEN, len, unit_len);
+        let built = self.catalogue.try_build(&to_graph(graph), data::LEN, len, unit_len);
+        let built = built.map_err(|said| Error::new(Code::ModuleFailed, said))?;
         let none = || Error::new(Code::UnknownModule, "the graph cannot be built here");
         Ok(Built { meter: self.meter, ..built.ok_or_else(none)? })
     }

@@ -5,7 +5,7 @@
 
 use crate::ledger::Ledger;
 use crate::port::{CommandError, Ending, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter};
-use dacapo_base::Time;
+use dacapo_base::{Time, panic};
 use dacapo_lift::DropReason;
 use dacapo_path::ClockOffset;
 use std::any::Any;
@@ -46,10 +46,7 @@ impl<T> Guarded<T> {
 
     #[cold]
     fn note(&self, why: &(dyn Any + Send)) {
-        let text = why.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| why.downcast_ref::<String>().map(String::as_str));
-        let text = text.unwrap_or("nobody knows why");
-        self.panicked.get_or_init(|| format!("it panicked: {text}"));
+        self.panicked.get_or_init(|| format!("it panicked: {}", panic::said(why)));
     }
 
     /// What it said when it panicked.

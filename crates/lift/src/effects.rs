@@ -3,7 +3,7 @@
 use crate::signals::Signals;
 use crate::{DropReason, TimerId, Verdict};
 use dacapo_base::Time;
-use dacapo_packet::Packet;
+use dacapo_packet::{Packet, Pool};
 
 /// The most packets that one batch call of one module may emit per direction: more than a window of
 /// packets that wait for one.
@@ -32,4 +32,14 @@ pub(crate) struct Effects {
     /// Messages and notes that were refused.
     pub refused: u64,
     pub signals: Signals,
+}
+
+impl Effects {
+    /// Forgets what a call has asked for; what modules have told before stays.
+    pub fn forget(&mut self, pool: &mut Pool) {
+        let emitted = self.down.drain(..).chain(self.up.drain(..));
+        emitted.for_each(|emission| pool.free(emission.packet));
+        let signals = std::mem::take(&mut self.signals);
+        *self = Self { signals, ..Self::default() };
+    }
 }

@@ -1,5 +1,6 @@
 //! [`Graph`]: the C-modules of one epoch, as data; and the [`Catalogue`] that knows the modules.
 
+use crate::runner::{failure, guarded};
 use crate::{Meter, Module, ModuleSpec, Runner, Setup, TransportSpec};
 use dacapo_packet::Layout;
 
@@ -63,6 +64,17 @@ pub struct Entry {
     pub spec: &'static ModuleSpec,
     /// Makes a module for an epoch; the parameters were checked against the spec.
     pub build: fn(&Params, &Setup) -> Box<dyn Module>,
+}
+
+impl Entry {
+    /// Makes a module.
+    ///
+    /// # Errors
+    /// What it says when it panics, and its name.
+    fn make(&self, params: &Params, setup: &Setup) -> Result<Box<dyn Module>, String> {
+        let made = guarded(|| (self.build)(params, setup));
+        made.map_err(|said| failure(self.spec.name, &said))
+    }
 }
 
 /// A graph that is ready to run.
@@ -193,7 +205,8 @@ impl Catalogue {
         Some(Layout { head, tail, segment, segmented })
     }
 
-    /// Makes the modules of a graph that [`crate::check`] has passed; `None` where it would not.
+    /// Makes the modules of a graph that [`crate::check`] has passed; `None` where it would not,
+    /// or where one panics.
     #[must_use]
     pub fn build(
         &self,
@@ -202,17 +215,31 @@ impl Catalogue {
         datagram_len: usize,
         unit_len_max: usize,
     ) -> Option<Built> {
-        let layout = self.layout(graph, path_head, datagram_len)?;
+        self.try_build(graph, path_head, datagram_len, unit_len_max).ok().flatten()
+    }
+
+    /// The same, for who wants to know of a panic.
+    ///
+    /// # Errors
+    /// Which module panics while it is made, and what it says.
+    pub fn try_build(
+        &self,
+        graph: &Graph,
+        path_head: usize,
+        datagram_len: usize,
+        unit_len_max: usize,
+    ) -> Result<Option<Built>, String> {
+        let Some(layout) = self.layout(graph, path_head, datagram_len) else { return Ok(None) };
         let (mut head_below, mut tail_below) = (layout.head, layout.tail);
         let mut modules = Vec::with_capacity(graph.nodes.len());
         for node in &graph.nodes {
-            let entry = self.by_id(node.module)?;
+            let Some(entry) = self.by_id(node.module) else { return Ok(None) };
             let setup = Setup { layout, head_below, tail_below, unit_len_max };
-            modules.push((entry.build)(&node.params, &setup));
+            modules.push(entry.make(&node.params, &setup)?);
             head_below -= usize::from(entry.spec.head);
             tail_below -= usize::from(entry.spec.tail);
         }
-        Some(Built::new(modules, layout))
+        Ok(Some(Built::new(modules, layout)))
     }
 }
 

@@ -17,6 +17,8 @@ pub enum ControlError {
     Malformed,
     /// A value is outside the bounds; the text names them.
     OutOfRange(String),
+    /// A module of the graph has panicked; the text says which, and what it said.
+    Failed(String),
 }
 
 impl fmt::Display for ControlError {
@@ -24,7 +26,7 @@ impl fmt::Display for ControlError {
         match self {
             Self::Unknown => f.write_str("the module knows no such control message"),
             Self::Malformed => f.write_str("the control message is malformed"),
-            Self::OutOfRange(text) => f.write_str(text),
+            Self::OutOfRange(text) | Self::Failed(text) => f.write_str(text),
         }
     }
 }
@@ -45,7 +47,8 @@ impl std::error::Error for ControlError {}
 ///    `up` removes them; what goes on with another size otherwise is told ([`Cx::resized`]): the
 ///    runner counts a batch once and reckons on from module to module.
 /// 6. Time and randomness come from [`Cx`] only.
-/// 7. Bytes from a peer never panic: they are a counted drop.
+/// 7. Bytes from a peer never panic: they are a counted drop. A module that panics ends its graph
+///    and so its flow ([`crate::Runner::failure`]): nothing of it is called any more but `flush`.
 /// 8. [`Module::drain`] sends what can still be sent; [`Module::flush`] forgets. Both leave the
 ///    module usable.
 /// 9. Everything has a default that forwards.

@@ -14,6 +14,7 @@
 //! batch: the end of one module is the start of the next.
 //!
 //! In `carry`: where packets wait and go on. In `walk`: the calls. In `timers`: when they are due.
+//! In `guard`: what becomes of it when a module panics.
 //!
 //! Invariants: effects of a call apply after it; what a module emits in the direction of its call
 //! is merged in slot order, the emitted before the slot's own packet; what it emits against it
@@ -21,6 +22,7 @@
 //! allocated.
 
 mod carry;
+mod guard;
 mod timers;
 mod walk;
 
@@ -34,8 +36,11 @@ use crate::module::{ControlError, Module};
 use crate::signals::{Note, Signals, Told};
 use dacapo_base::{Random, Time};
 use dacapo_packet::{BATCH_PACKETS_MAX, Batch, Packet, Pool};
+use guard::Guard;
 use std::time::Duration;
 use timers::Timers;
+
+pub(crate) use guard::{failure, guarded};
 
 /// Rounds over all modules after which a run stops and leaves the rest to the next one: more than
 /// any graph needs, so that modules that answer each other without end cannot hold the core.
@@ -120,6 +125,7 @@ pub struct Runner {
     meter: Option<Metering>,
     /// This pass is timed.
     is_timed: bool,
+    guard: Guard,
 }
 
 impl std::fmt::Debug for Runner {
@@ -146,6 +152,7 @@ impl Runner {
             offered: [1; BATCH_PACKETS_MAX],
             meter: None,
             is_timed: false,
+            guard: Guard::default(),
         }
     }
 
@@ -167,19 +174,25 @@ impl Runner {
         if self.has_packets(Direction::Down) {
             return 0;
         }
-        self.stages.iter().map(|stage| stage.module.credit()).min().unwrap_or(usize::MAX)
+        let mut least = usize::MAX;
+        self.ask(|module| module.credit(), |credit| least = least.min(credit));
+        least
     }
 
     /// How long packets may wait inside on their way up, all modules together.
     #[must_use]
     pub fn patience(&self) -> Duration {
-        self.stages.iter().map(|stage| stage.module.patience()).sum()
+        let mut sum = Duration::ZERO;
+        self.ask(|module| module.patience(), |patience| sum += patience);
+        sum
     }
 
     /// This end takes part from the middle of the epoch ([`Module::join`]): to be said before
     /// anything comes up.
     pub fn join(&mut self) {
-        self.stages.iter_mut().for_each(|stage| stage.module.join());
+        for Stage { module, spec, .. } in &mut self.stages {
+            guarded(|| module.join()).unwrap_or_else(|said| self.guard.note(spec.name, &said));
+        }
     }
 
     /// Takes a packet from the application. It goes out through [`Runner::take_down`] after
@@ -196,6 +209,12 @@ impl Runner {
 
     /// Carries everything as far as it goes now. Call it after feeding, and when time has passed.
     pub fn run(&mut self, around: &mut Context<'_>) {
+        let has_packets = self.has_packets(Direction::Down) || self.has_packets(Direction::Up);
+        if !has_packets && !self.is_to_end() {
+            return;
+        }
+        self.before_calls(around.pool);
+        self.end_if_failed(around);
         for _ in 0..ROUNDS_MAX {
             let moved = self.has_packets(Direction::Down) && self.pass(around, Direction::Down);
             let came = self.has_packets(Direction::Up) && self.pass(around, Direction::Up);
@@ -203,6 +222,7 @@ impl Runner {
                 break;
             }
         }
+        self.after_calls(around.pool);
     }
 
     /// Whether packets were fed in a direction, or wait before a module.
@@ -260,7 +280,8 @@ impl Runner {
     /// Gives an out-of-band message to module `index`.
     ///
     /// # Errors
-    /// What the module says, or [`ControlError::Unknown`] when there is no such module.
+    /// What the module says, [`ControlError::Failed`] when it panics, or [`ControlError::Unknown`]
+    /// when there is no such module.
     pub fn control(
         &mut self,
         around: &mut Context<'_>,
@@ -273,7 +294,7 @@ impl Runner {
         let mut answer = Err(ControlError::Unknown);
         self.call(around, index, |module, cx| answer = module.control(cx, message));
         self.run(around);
-        answer
+        self.failure().map_or(answer, |said| Err(ControlError::Failed(said.to_owned())))
     }
 
     /// The answer to a message that module `index` has sent to the peer; one to nothing is passed
@@ -306,20 +327,38 @@ impl Runner {
         for index in 0..self.stages.len() {
             self.call(around, index, |module, cx| module.flush(cx));
         }
-        for stage in &mut self.stages {
-            count += stage.down.free_all(around.pool) + stage.up.free_all(around.pool);
-        }
         for out in [&mut self.out_down, &mut self.out_up] {
             count += out.len();
             out.drain().for_each(|packet| around.pool.free(packet));
         }
+        self.before_calls(around.pool);
+        count += self.empty(around.pool);
+        self.after_calls(around.pool);
+        count
+    }
+
+    /// Gives back what waits before modules, and forgets their timers; how many packets that were.
+    fn empty(&mut self, pool: &mut Pool) -> usize {
+        let mut count = 0;
+        for stage in &mut self.stages {
+            count += stage.down.free_all(pool) + stage.up.free_all(pool);
+        }
         for entry in &mut self.entry {
             count += entry.batch.len();
-            entry.batch.drain().for_each(|packet| around.pool.free(packet));
+            entry.batch.drain().for_each(|packet| pool.free(packet));
             entry.reset();
         }
         self.waiting = [0; 2];
         self.timers.clear();
         count
+    }
+}
+
+impl Drop for Runner {
+    /// Modules that panic while they are dropped take nobody along.
+    fn drop(&mut self) {
+        for stage in self.stages.drain(..) {
+            _ = guarded(|| drop(stage));
+        }
     }
 }

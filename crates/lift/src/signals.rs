@@ -44,6 +44,8 @@ pub struct Told {
     pub messages: Vec<ToPeer>,
     /// What was seen of the path.
     pub seen: PathSeen,
+    /// Which module has panicked, and what it said: the graph lets nothing pass any more.
+    pub failure: Option<String>,
 }
 
 /// A figure that a module shows of itself; its codes are its own.
@@ -117,6 +119,12 @@ impl Signals {
 
     pub fn see(&mut self, seen: &PathSeen) {
         self.told.seen.add(seen);
+        self.has_told = true;
+    }
+
+    /// The graph is over, for this reason.
+    pub fn fail(&mut self, failure: String) {
+        self.told.failure = Some(failure);
         self.has_told = true;
     }
 

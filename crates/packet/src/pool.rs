@@ -64,6 +64,8 @@ pub struct PoolStats {
     pub refused: u64,
     /// Bytes copied to make a view exclusive or to let a large body go.
     pub bytes_copied: u64,
+    /// Views that nobody has any more and that were not given back ([`Pool::write_off`]).
+    pub views_lost: u64,
 }
 
 /// The packet memory of one reactor.
@@ -198,6 +200,12 @@ impl Pool {
     #[cold]
     fn make_body(&mut self, class: usize) -> Result<u32, PoolFull> {
         let bytes = CLASS_BYTES[class];
+        if self.stats.views == 0 && self.stats.views_lost > 0 {
+            self.recover();
+            if let Some(id) = self.free[class].pop() {
+                return Ok(id);
+            }
+        }
         if self.stats.bytes + bytes > self.bytes_max && !self.reclaim(bytes) {
             return Err(self.refuse());
         }
@@ -236,6 +244,23 @@ impl Pool {
         body.views -= 1;
         if body.views == 0 {
             self.free[usize::from(body.class)].push(packet.body);
+        }
+    }
+
+    /// Views are gone that were not given back: who held them has panicked. They are not out any
+    /// more; the memory behind them is used again once nothing else is out and it is needed.
+    #[cold]
+    pub fn write_off(&mut self, count: usize) {
+        let count = count.min(self.stats.views);
+        self.stats.views -= count;
+        self.stats.views_lost += count as u64;
+    }
+
+    /// Nothing is out: what still counts views has lost them.
+    fn recover(&mut self) {
+        for (id, body) in (0..).zip(&mut self.bodies).filter(|(_, body)| body.views > 0) {
+            body.views = 0;
+            self.free[usize::from(body.class)].push(id);
         }
     }
 

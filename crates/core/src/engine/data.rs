@@ -138,7 +138,7 @@ impl Core {
             if !seen.is_empty() && self.peers.handle_seen(now, peer, &seen) {
                 self.sessions.wake_with(peer);
             }
-            told.modules.take_if(|it| it.asks.is_empty());
+            told.modules.take_if(|it| it.asks.is_empty() && it.failure.is_none());
         }
         if !told.is_empty() {
             let mut out = Out::default();

@@ -300,7 +300,7 @@ impl Core {
         if let Some(modules) = told.modules {
             let shared = &mut self.shared;
             self.fan_outs.with(id, out, |it, more| {
-                it.refuse(&mut shared.flow(now), &modules.asks, more);
+                it.handle_told(&mut shared.flow(now), &modules, more);
             });
         }
         for event in told.events {

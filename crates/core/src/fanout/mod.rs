@@ -33,7 +33,7 @@ pub(crate) use set::FanOuts;
 
 use crate::error::{Code, Error};
 use crate::flow::sender::Sender;
-use crate::flow::{Context, FlowOut, ModuleMessage};
+use crate::flow::{Context, FlowOut, Lost, ModulesTold};
 use crate::ids::Place;
 use crate::ready_table::Due;
 use crate::schedule::priority;
@@ -183,7 +183,7 @@ impl FanOut {
 
     /// It has no way any more, for this reason.
     pub fn lose_way(&mut self, cx: &mut Context<'_>, error: &Error, out: &mut FlowOut) {
-        self.sender.lose_way(cx, error, out);
+        self.sender.lose(cx, Lost::Way, error, out);
     }
 
     /// Gives a command to its source, when nobody else takes part.
@@ -199,13 +199,18 @@ impl FanOut {
         self.sender.command(now, payload)
     }
 
-    /// Its modules have nobody to talk to: those who get it are several.
-    pub fn refuse(&mut self, cx: &mut Context<'_>, asks: &[ModuleMessage], out: &mut FlowOut) {
-        for ask in asks {
+    /// Its modules have nobody to talk to: those who get it are several. It ends when one of them
+    /// has panicked.
+    pub fn handle_told(&mut self, cx: &mut Context<'_>, told: &ModulesTold, out: &mut FlowOut) {
+        for ask in &told.asks {
             let text = "the flow goes to several";
             self.sender.with_epoch(cx, ask.epoch, out, |runner, cx| {
                 runner.handle_answer(cx, ask.place, Err(text));
             });
+        }
+        if let Some(said) = &told.failure {
+            let error = Error::new(Code::ModuleFailed, said);
+            self.sender.lose(cx, Lost::Graph, &error, out);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::error::{Code, Error};
 use crate::flow::epoch::TxEpoch;
 use crate::flow::sender::{Pace, Sender};
 use crate::flow::tests::{Bench, PARAMS, Scripted, empty_graph, told};
-use crate::flow::{FlowOut, ModuleMessage};
+use crate::flow::{FlowOut, ModuleMessage, ModulesTold};
 use crate::ids::{Place, SessionId};
 use crate::queues::Queues;
 use crate::ready_table::Due;
@@ -166,6 +166,7 @@ fn what_a_module_says_to_several_is_answered_with_a_refusal_and_tells_nothing_mo
     let mut rig = Rig::new();
     let ask = ModuleMessage { epoch: 0, place: 0, payload: Vec::new() };
     let mut out = FlowOut::default();
-    rig.fan_out.refuse(&mut rig.bench.cx(), &[ask], &mut out);
+    let modules = ModulesTold { asks: vec![ask], ..ModulesTold::default() };
+    rig.fan_out.handle_told(&mut rig.bench.cx(), &modules, &mut out);
     assert!(out.is_empty());
 }

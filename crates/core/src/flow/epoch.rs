@@ -28,6 +28,7 @@ fn tell_all(number: u64, runner: &mut Runner, end: End, out: &mut FlowOut) {
         End::Sender => modules.seen.left.add(&told.seen),
         End::Receiver => modules.seen.came.add(&told.seen),
     }
+    modules.failure = modules.failure.take().or(told.failure);
     let messages = told.messages.into_iter();
     modules.asks.extend(messages.map(|it| ModuleMessage {
         epoch: number,
@@ -284,6 +285,12 @@ impl RxEpoch {
         }
         self.outlier = Some(place);
         false
+    }
+
+    /// Passes on what its modules told beyond their packets.
+    #[inline]
+    pub fn tell(&mut self, out: &mut FlowOut) {
+        tell(self.number, &mut self.runner, End::Receiver, out);
     }
 
     /// Gives every view back.

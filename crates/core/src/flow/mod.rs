@@ -39,6 +39,15 @@ pub(crate) struct PathTimes {
     pub is_lost: bool,
 }
 
+/// What a flow has lost, without which it goes to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// The way between the ends.
+    Way,
+    /// A graph, one of whose modules has panicked: it lets nothing pass any more.
+    Graph,
+}
+
 /// What was agreed of a flow for as long as it lives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowParams {

@@ -23,6 +23,8 @@ pub(crate) struct ModulesTold {
     pub asks: Vec<ModuleMessage>,
     /// What they have seen of the path.
     pub seen: FlowSeen,
+    /// Which of them has panicked, and what it said.
+    pub failure: Option<String>,
 }
 
 /// What the modules of a flow have seen of a path.
@@ -59,7 +61,7 @@ pub(crate) enum FlowEvent {
     ChangeFailed(Error),
     /// A label is no longer used.
     Retire(u32),
-    /// The source failed.
+    /// The source failed, or a module, or the way is gone.
     Failed(Error),
 }
 

@@ -11,8 +11,8 @@ use crate::channel::{Channel, StreamAsk};
 use crate::effect::Out;
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
-use crate::flow::FlowOut;
 use crate::flow::receiver::UNITS_MAX;
+use crate::flow::{FlowOut, Lost};
 use crate::groups::Joined;
 use crate::ids::{FanOutId, PeerId, StreamId};
 use crate::labels::Target;
@@ -93,7 +93,7 @@ impl Session {
 
     /// The stream of a flow is gone: the flow ends, unless it is over.
     fn lose_channel(&mut self, cx: &mut SessionCx<'_>, index: usize, error: &Error, out: &mut Out) {
-        self.with_flow(cx, index, out, |end, cx, told| end.lose_way(cx, error, told));
+        self.with_flow(cx, index, out, |end, cx, told| end.lose(cx, Lost::Way, error, told));
         self.lose_member(cx, index, error, out);
         self.tell_ready_if_open(out);
     }

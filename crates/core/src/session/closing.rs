@@ -19,7 +19,7 @@ use crate::effect::{Effect, Out, PeerNews};
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
 use crate::flow::receiver::UNITS_MAX;
-use crate::flow::{Context, FlowEvent, FlowOut, ModulesTold};
+use crate::flow::{Context, FlowEvent, FlowOut, Lost, ModulesTold};
 use crate::port::Ending;
 use dacapo_base::failpoint;
 use dacapo_wire::message::Message;
@@ -136,11 +136,15 @@ impl Session {
             }
         }
         let mut next = FlowOut::default();
-        if let Some(ModulesTold { asks, seen }) = told.modules.map(|it| *it) {
+        if let Some(ModulesTold { asks, seen, failure }) = told.modules.map(|it| *it) {
             if !seen.is_empty() {
                 out.peer(self.peer, PeerNews::Seen(Box::new(seen)));
             }
             asks.into_iter().for_each(|ask| self.ask_module(cx, index, ask, &mut next, out));
+            if let (Some(said), Some(flow)) = (failure, self.flows.get_mut(index)) {
+                let error = Error::new(Code::ModuleFailed, said);
+                flow.end.lose(&mut cx.flow(), Lost::Graph, &error, &mut next);
+            }
         }
         next
     }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::fanout::{FanOutMember, Part};
 use crate::flow::receiver::Receiver;
 use crate::flow::sender::Sender;
-use crate::flow::{Context, FlowEvent, FlowOut, PathTimes};
+use crate::flow::{Context, FlowEvent, FlowOut, Lost, PathTimes};
 use crate::graphs::Graphs;
 use crate::groups::Joined;
 use crate::ids::FanOutId;
@@ -293,11 +293,11 @@ impl FlowEnd {
         }
     }
 
-    /// Its stream is gone.
-    pub fn lose_way(&mut self, cx: &mut Context<'_>, error: &Error, out: &mut FlowOut) {
+    /// Its stream is gone, or a graph.
+    pub fn lose(&mut self, cx: &mut Context<'_>, what: Lost, error: &Error, out: &mut FlowOut) {
         match self {
-            Self::Sender(sender) => sender.lose_way(cx, error, out),
-            Self::Receiver(receiver) => receiver.lose_way(cx, error, out),
+            Self::Sender(sender) => sender.lose(cx, what, error, out),
+            Self::Receiver(receiver) => receiver.lose(cx, what, error, out),
             Self::None | Self::Member(_) => {}
         }
     }

@@ -70,9 +70,14 @@ impl End {
     }
 
     /// Calls the runner with its surroundings.
+    ///
+    /// # Panics
+    /// When a module has: the runner would bear it, and no test is to overlook it.
     pub fn with<R>(&mut self, body: impl FnOnce(&mut Runner, &mut Context<'_>) -> R) -> R {
         let mut around = Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
-        body(&mut self.runner, &mut around)
+        let result = body(&mut self.runner, &mut around);
+        assert_eq!(self.runner.failure(), None, "a module of the graph is gone");
+        result
     }
 
     /// Feeds a unit and runs; false, and nothing done, without credit or room for it, and for one

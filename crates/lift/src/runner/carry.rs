@@ -10,8 +10,9 @@
 //! Invariants: a load that no call touched is neither moved nor counted again; `waiting` is the
 //! number of slots in all lanes of a direction.
 
+use super::guard::guarded;
 use super::walk::Parts;
-use super::{Context, Direction, Runner};
+use super::{Context, Direction, Runner, Stage};
 use crate::Cx;
 use crate::effects::Emission;
 use crate::load::Load;
@@ -33,7 +34,10 @@ impl Runner {
         // What was fed came before what waits in the first lane.
         let (mut parts, entry) = self.parts();
         let load = &mut entry[direction as usize];
-        let passed = parts.go(around, direction, 0, load);
+        let Some(passed) = parts.go(around, direction, 0, load) else {
+            self.end_if_failed(around);
+            return false;
+        };
         let is_through = passed == parts.stages.len() && !parts.effects.is_touched;
         if is_through && !load.is_split {
             self.leave(around.pool, direction);
@@ -67,9 +71,11 @@ impl Runner {
                 at += 1;
                 continue;
             }
-            let passed = match passed.take() {
-                Some(passed) => passed,
-                None => self.parts().0.go(around, direction, at, &mut load),
+            let next = passed.take();
+            let passed = next.or_else(|| self.parts().0.go(around, direction, at, &mut load));
+            let Some(passed) = passed else {
+                self.end_with(around, &mut load);
+                break;
             };
             moved |= passed > 0;
             at += passed;
@@ -101,6 +107,7 @@ impl Runner {
             offered: &mut self.offered,
             meter: self.meter.as_mut().filter(|_| self.is_timed),
             waiting: self.waiting,
+            guard: &self.guard,
         };
         (parts, &mut self.entry)
     }
@@ -111,10 +118,19 @@ impl Runner {
         let waits = self.waiting[direction as usize] > 0 || self.stages.is_empty();
         let entry = &mut self.entry[direction as usize];
         if waits || !entry.has_room() {
-            let to = if direction == Direction::Down { 0 } else { self.stages.len() };
-            return self.push(pool, direction, to, packet);
+            return self.enter_behind(pool, direction, packet);
         }
         entry.push(packet);
+    }
+
+    /// Takes a packet from outside behind what waits already, or where no module is.
+    #[inline(never)]
+    fn enter_behind(&mut self, pool: &mut Pool, direction: Direction, packet: Packet) {
+        self.guard.note_entered(&packet);
+        self.before_calls(pool);
+        let to = if direction == Direction::Down { 0 } else { self.stages.len() };
+        self.push(pool, direction, to, packet);
+        self.after_calls(pool);
     }
 
     /// The place of the module that comes after `at` others in a direction.
@@ -139,19 +155,19 @@ impl Runner {
         if !load.batch.is_empty() {
             self.hand_in(pool, direction, index, load);
         }
+        if self.stages[index].lane(direction).is_empty() {
+            return false;
+        }
+        let credit = match direction {
+            Direction::Down => self.ask_credit(index),
+            Direction::Up => usize::MAX,
+        };
         let stage = &mut self.stages[index];
         let (lane, trains) = match direction {
             Direction::Down => (&mut stage.down, stage.spec.trains_down),
             Direction::Up => (&mut stage.up, stage.spec.trains_up),
         };
         let waited = lane.len();
-        if waited == 0 {
-            return false;
-        }
-        let credit = match direction {
-            Direction::Down => stage.module.credit(),
-            Direction::Up => usize::MAX,
-        };
         lane.take(pool, load, credit, trains);
         let waiting = &mut self.waiting[direction as usize];
         *waiting = *waiting + lane.len() - waited;
@@ -280,15 +296,20 @@ impl Runner {
         index: usize,
         body: impl FnOnce(&mut dyn Module, &mut Cx<'_>),
     ) {
-        let module = self.stages[index].module.as_mut();
+        self.before_calls(around.pool);
+        let Stage { module, spec, .. } = &mut self.stages[index];
         let mut cx = Cx::new(around.now, around.pool, around.random, &mut self.effects, index);
-        body(module, &mut cx);
+        if let Err(said) = guarded(|| body(module.as_mut(), &mut cx)) {
+            self.guard.note(spec.name, &said);
+            return self.end_if_failed(around);
+        }
         if self.effects.is_touched {
             self.effects.verdicts.clear();
             self.emit(around.pool, Direction::Down, index);
             self.emit(around.pool, Direction::Up, index);
             self.apply_rest(Direction::Up, index);
         }
+        self.after_calls(around.pool);
     }
 
     /// Puts everything that module `index` emitted in a direction into the neighbour's lane.

@@ -10,7 +10,7 @@
 //! units are held, with what a graph gives at once; so many packets at most wait to be sent back.
 
 use super::settling::Boundary;
-use crate::flow::epoch::{Arrived, End, RxEpoch, Up, tell};
+use crate::flow::epoch::{Arrived, RxEpoch, Up};
 use crate::flow::{Context, FlowOut};
 use crate::queues::Queues;
 use dacapo_base::{Time, earlier};
@@ -324,8 +324,12 @@ impl RxEpochs {
     /// Passes on what modules told beyond their packets.
     #[inline]
     pub fn tell(&mut self, out: &mut FlowOut) {
-        let epochs = self.epochs.iter_mut();
-        epochs.for_each(|it| tell(it.number, &mut it.runner, End::Receiver, out));
+        self.epochs.iter_mut().for_each(|it| it.tell(out));
+    }
+
+    /// Which module has panicked, and what it said.
+    pub fn failure(&self) -> Option<String> {
+        self.epochs.iter().find_map(|it| it.runner.failure()).map(str::to_owned)
     }
 
     #[inline]

@@ -23,7 +23,7 @@ pub(crate) use epochs::UNITS_MAX;
 
 use crate::error::{Code, Error};
 use crate::flow::epoch::{Arrived, RxEpoch};
-use crate::flow::{Context, FlowEvent, FlowOut, FlowParams, PathTimes};
+use crate::flow::{Context, FlowEvent, FlowOut, FlowParams, Lost, PathTimes};
 use crate::ledger::Ledger;
 use crate::port::{Ending, Sink, Taken, UnitView};
 use crate::queues::Queues;
@@ -109,7 +109,7 @@ impl Receiver {
     /// True when another epoch may be prepared.
     pub fn may_prepare(&self, number: u64) -> bool {
         let is_open = !self.account.has_end() && !self.account.is_finished();
-        is_open && self.epochs.may_prepare(number)
+        is_open && !self.settling.is_graph_lost() && self.epochs.may_prepare(number)
     }
 
     pub fn prepare(&mut self, epoch: RxEpoch) {
@@ -261,7 +261,8 @@ impl Receiver {
     fn settle_first(&mut self, cx: &mut Context<'_>, base: u64, out: &mut FlowOut) {
         self.drain(cx, 0);
         self.lose_below(cx.now, base);
-        let Some(old) = self.epochs.remove_first(cx) else { return };
+        let Some(mut old) = self.epochs.remove_first(cx) else { return };
+        old.tell(out);
         let first = old.base.map_or(0, |(base, _)| base);
         out.messages.push(Message::Done(Done {
             flow: self.account.id(),
@@ -279,13 +280,16 @@ impl Receiver {
         self.pass_up(cx, at);
     }
 
-    /// Everything that is here goes up.
-    fn drain_all(&mut self, cx: &mut Context<'_>) {
+    /// Everything that is here goes up; a module that panics meanwhile is told before the account.
+    fn drain_all(&mut self, cx: &mut Context<'_>, out: &mut FlowOut) {
         for at in 0..self.epochs.len() {
             self.drain(cx, at);
             if self.epochs.has_base(at) {
                 self.pass_held(cx, at);
             }
+        }
+        if let Some(said) = self.epochs.failure() {
+            self.lose(cx, Lost::Graph, &Error::new(Code::ModuleFailed, said), out);
         }
     }
 
@@ -329,13 +333,13 @@ impl Receiver {
         self.epochs.shift(by);
     }
 
-    /// The way from the sender is gone: what has not come will not.
-    pub fn lose_way(&mut self, cx: &mut Context<'_>, error: &Error, out: &mut FlowOut) {
-        if self.account.is_finished() || !self.settling.lose_way(cx.now, error) {
+    /// The way from the sender is gone, or a graph: what has not come up will not.
+    pub fn lose(&mut self, cx: &mut Context<'_>, what: Lost, error: &Error, out: &mut FlowOut) {
+        if self.account.is_finished() || !self.settling.lose(cx.now, what, error) {
             return;
         }
         self.account.note_failed(error, out);
-        if self.account.has_end() {
+        if what == Lost::Way && self.account.has_end() {
             self.finish(cx, out);
         }
     }
@@ -346,8 +350,8 @@ impl Receiver {
         let Some(units) = self.account.units_said().filter(|_| !self.account.is_finished()) else {
             return;
         };
-        let ending = self.account.ending(self.settling.way_lost());
-        self.drain_all(cx);
+        self.drain_all(cx, out);
+        let ending = self.account.ending(self.settling.reason());
         self.lose_below(cx.now, units);
         // Old epochs are over with it: nothing is due later that would say so.
         while let Some(between) = self.epochs.boundary()
@@ -365,7 +369,7 @@ impl Receiver {
         if self.account.is_finished() {
             return;
         }
-        self.drain_all(cx);
+        self.drain_all(cx, out);
         self.account.note_seen(self.tracker.seen());
         self.account.give_up();
         self.close(cx, ending, out);

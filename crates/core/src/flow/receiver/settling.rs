@@ -21,8 +21,8 @@
 //! With as many units held as may be nothing is waited for.
 
 use crate::error::Error;
-use crate::flow::PathTimes;
 use crate::flow::tail::Tail;
+use crate::flow::{Lost, PathTimes};
 use dacapo_base::Time;
 use std::time::Duration;
 
@@ -78,17 +78,19 @@ pub(crate) struct Settling {
     close_by: Option<Time>,
     /// The way is gone, and why; END is waited for until then.
     way_lost: Option<(Error, Time)>,
+    /// A graph lets nothing pass any more, and why.
+    graph_lost: Option<Error>,
 }
 
 impl Settling {
     pub fn new(is_reliable: bool) -> Self {
-        Self { is_reliable, end_at: None, close_by: None, way_lost: None }
+        Self { is_reliable, end_at: None, close_by: None, way_lost: None, graph_lost: None }
     }
 
     /// Over a reliable transport what is missing is on its way, however late.
     #[inline]
     pub fn may_come(&self) -> bool {
-        self.is_reliable && self.way_lost.is_none()
+        self.is_reliable && self.way_lost.is_none() && self.graph_lost.is_none()
     }
 
     /// Why the way is gone, when it is.
@@ -97,10 +99,22 @@ impl Settling {
         self.way_lost.as_ref().map(|(error, _)| error)
     }
 
+    /// Why nothing comes up any more, when a graph or the way is gone.
+    #[inline]
+    pub fn reason(&self) -> Option<&Error> {
+        self.graph_lost.as_ref().or(self.way_lost())
+    }
+
+    /// Whether a graph lets nothing pass any more.
+    #[inline]
+    pub fn is_graph_lost(&self) -> bool {
+        self.graph_lost.is_some()
+    }
+
     /// Something has come.
     #[inline]
     pub fn handle_packet(&mut self, now: Time) {
-        if self.is_reliable && self.end_at.is_some() {
+        if self.may_come() && self.end_at.is_some() {
             self.end_at = Some(now + SILENCE_MAX);
         }
     }
@@ -121,10 +135,17 @@ impl Settling {
         self.end_at = self.end_at.map(|at| at.max(now + SILENCE_MAX));
     }
 
-    /// The way from the sender is gone; false when that is known.
-    pub fn lose_way(&mut self, now: Time, error: &Error) -> bool {
-        let is_news = self.way_lost.is_none();
-        self.way_lost.get_or_insert_with(|| (error.clone(), now + LOST_END_MAX));
+    /// The way from the sender is gone, or a graph; false when that is known. For what a graph has
+    /// kept nobody waits long.
+    pub fn lose(&mut self, now: Time, what: Lost, error: &Error) -> bool {
+        if what == Lost::Way {
+            let is_news = self.way_lost.is_none();
+            self.way_lost.get_or_insert_with(|| (error.clone(), now + LOST_END_MAX));
+            return is_news;
+        }
+        let is_news = self.graph_lost.is_none();
+        self.graph_lost.get_or_insert_with(|| error.clone());
+        self.end_at = self.end_at.map(|at| at.min(now + END_WAIT_MIN));
         is_news
     }
 

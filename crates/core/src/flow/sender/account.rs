@@ -41,7 +41,7 @@ pub(crate) struct TxAccount {
     /// Where one was agreed.
     hash: Option<UnitHash>,
     state: State,
-    /// Why the source ended before its end.
+    /// Why the flow ends before its end.
     failure: Option<Error>,
     /// The flow was closed; what was fed may still go out until then, before END is said.
     close_by: Option<Time>,
@@ -149,15 +149,15 @@ impl TxAccount {
             return;
         }
         self.state = State::Ended;
-        let failure = self.failure.take();
+        let failure = self.failure.as_ref();
         out.messages.push(Message::End(End {
             flow: self.id,
             epoch,
             units: self.units,
             bytes: self.bytes,
             hash: hash_bytes(self.hash.as_ref()),
-            code: failure.as_ref().map_or(CODE_SUCCESS, |error| error.code as u16),
-            text: failure.map_or_else(String::new, |error| error.text),
+            code: failure.map_or(CODE_SUCCESS, |error| error.code as u16),
+            text: failure.map_or_else(String::new, |error| error.text.clone()),
         }));
     }
 

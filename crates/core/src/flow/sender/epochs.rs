@@ -191,6 +191,7 @@ impl TxEpochs {
         match std::mem::replace(&mut self.change, Change::None) {
             Change::Draining { mut old, .. } => {
                 old.runner.flush(cx);
+                tell(old.number, &mut old.runner, End::Sender, out);
                 out.events.push(FlowEvent::Retire(old.label_rx));
                 out.events.push(FlowEvent::Changed { epoch: self.current.number });
             }

@@ -24,7 +24,7 @@ pub(crate) use egress::Pace;
 use crate::error::{Code, Error};
 use crate::fanout::Fed;
 use crate::flow::epoch::TxEpoch;
-use crate::flow::{Context, FlowOut, FlowParams};
+use crate::flow::{Context, FlowOut, FlowParams, Lost};
 use crate::ids::StreamId;
 use crate::port::Source;
 use crate::queues::Queues;
@@ -295,15 +295,21 @@ impl Sender {
     fn end_if_done(&mut self, cx: &mut Context<'_>, out: &mut FlowOut) {
         if self.is_to_end() && (!self.has_backlog() || self.account.is_overdue(cx.now)) {
             self.epochs.drain(cx, &mut self.egress);
+            if let Some(said) = self.epochs.current().runner.failure() {
+                self.account.fail(&Error::new(Code::ModuleFailed, said), out);
+            }
             self.epochs.abort(Error::new(Code::Closed, "the flow ended"), out);
             self.account.end(self.epochs.current().number, out);
         }
     }
 
-    /// The way to the receiver is gone: what waits is not sent, what was fed is accounted for by
-    /// the receiver, which is told over the control connection.
-    pub fn lose_way(&mut self, cx: &mut Context<'_>, error: &Error, out: &mut FlowOut) {
-        self.egress.cut(cx.pool);
+    /// The way to the receiver is gone, or a graph: what waits is not sent, what was fed is
+    /// accounted for by the receiver, which is told over the control connection. What has left a
+    /// graph that is gone still goes out.
+    pub fn lose(&mut self, cx: &mut Context<'_>, what: Lost, error: &Error, out: &mut FlowOut) {
+        if what == Lost::Way {
+            self.egress.cut(cx.pool);
+        }
         if !self.account.has_ended() {
             self.stop(cx.now);
             self.feed.end();

@@ -1,10 +1,10 @@
 //! The settling part of a receiver, in each of its states.
 
 use crate::error::{Code, Error};
-use crate::flow::PathTimes;
 use crate::flow::receiver::settling::{Boundary, Settling};
 use crate::flow::tail::Tail;
 use crate::flow::tests::{at, ms};
+use crate::flow::{Lost, PathTimes};
 
 const PATH: PathTimes = PathTimes { rtt: ms(40), variation: ms(3), is_lost: false };
 const LOST: PathTimes = PathTimes { is_lost: true, ..PATH };
@@ -85,8 +85,8 @@ fn over_a_reliable_transport_what_is_missing_comes_until_the_way_is_lost() {
     assert!(settling.may_come() && settling.way_lost().is_none());
     assert_eq!(settling.over_at(&between(left(200)), PATH), None);
     assert!(!settling.is_over(at(1 << 40), &between(left(200)), PATH));
-    assert!(settling.lose_way(at(1_000), &gone()));
-    assert!(!settling.lose_way(at(2_000), &Error::new(Code::Closed, "")), "it is known");
+    assert!(settling.lose(at(1_000), Lost::Way, &gone()));
+    assert!(!settling.lose(at(2_000), Lost::Way, &Error::new(Code::Closed, "")), "it is known");
     assert!(!settling.may_come());
     assert_eq!(settling.way_lost(), Some(&gone()));
     assert!(settling.is_over(at(0), &between(Tail::default()), PATH));
@@ -95,6 +95,21 @@ fn over_a_reliable_transport_what_is_missing_comes_until_the_way_is_lost() {
     assert_eq!(settling.give_up_at(), Some(at(16_010)));
     settling.handle_end(at(2_000), PATH, ms(0));
     assert_eq!(settling.give_up_at(), None, "END has come");
+}
+
+#[test]
+fn for_what_a_lost_graph_has_kept_nobody_waits_long() {
+    let error = Error::new(Code::ModuleFailed, "it broke");
+    let mut settling = Settling::new(true);
+    settling.handle_end(at(1_000), PATH, ms(0));
+    assert_eq!(settling.end_by(PATH, || true), Some(at(11_000)));
+    assert!(settling.lose(at(2_000), Lost::Graph, &error), "it is news");
+    assert!(!settling.lose(at(2_000), Lost::Graph, &gone()), "it is known");
+    assert_eq!((settling.reason(), settling.way_lost()), (Some(&error), None));
+    assert_eq!(settling.end_by(PATH, || true), Some(at(2_200)));
+    settling.handle_packet(at(2_100));
+    assert_eq!(settling.end_by(PATH, || true), Some(at(2_200)), "nothing comes up");
+    assert!(!settling.may_come() && settling.is_graph_lost());
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use super::end_of;
 use crate::error::{Code, Error};
-use crate::flow::FlowOut;
 use crate::flow::PathTimes;
 use crate::flow::epoch::RxEpoch;
 use crate::flow::receiver::Receiver;
 use crate::flow::tests::{Basket, Bench, PARAMS, empty_graph, ms, told};
+use crate::flow::{FlowOut, Lost};
 use crate::port::Ending;
 use crate::queues::Queues;
 use dacapo_wire::session::End;
@@ -169,12 +169,29 @@ fn over_a_reliable_transport_what_is_missing_is_waited_for_while_the_way_is_ther
     rig.timeout();
     assert!(rig.told().is_empty(), "something has come");
     let error = Error::new(Code::ContactLost, "gone");
-    rig.receiver.lose_way(&mut rig.bench.cx(), &error, &mut rig.out);
+    rig.receiver.lose(&mut rig.bench.cx(), Lost::Way, &error, &mut rig.out);
     let told = rig.told();
     assert_eq!(told, ["REPORT 2 0 1 0", "failed: gone", "ended 2 of 3, hash None"]);
-    rig.receiver.lose_way(&mut rig.bench.cx(), &error, &mut rig.out);
+    rig.receiver.lose(&mut rig.bench.cx(), Lost::Way, &error, &mut rig.out);
     assert!(rig.told().is_empty());
     assert_eq!(rig.basket.ending(), Some(Ending::Abnormal(error.to_string())));
+}
+
+#[test]
+fn a_flow_that_lost_a_graph_goes_to_its_end_and_takes_no_other() {
+    let error = Error::new(Code::ModuleFailed, "it broke");
+    let mut rig = Rig::new(false, true);
+    rig.come(0, 0);
+    for _ in 0..2 {
+        rig.receiver.lose(&mut rig.bench.cx(), Lost::Graph, &error, &mut rig.out);
+    }
+    assert_eq!(rig.told(), ["failed: it broke"], "once");
+    assert!(rig.receiver.is_live() && !rig.receiver.may_prepare(1));
+    rig.end(end_of(3));
+    rig.bench.pass(ms(200));
+    rig.timeout();
+    assert_eq!(rig.told(), ["REPORT 1 0 2 0", "ended 1 of 3, hash None"]);
+    assert_eq!(rig.basket.ending(), Some(Ending::SourceFailed(error.to_string())));
 }
 
 #[test]
@@ -182,7 +199,7 @@ fn who_lost_the_way_waits_for_end_and_then_gives_up() {
     let error = Error::new(Code::ContactLost, "gone");
     let mut rig = Rig::new(true, true);
     rig.come(0, 0);
-    rig.receiver.lose_way(&mut rig.bench.cx(), &error, &mut rig.out);
+    rig.receiver.lose(&mut rig.bench.cx(), Lost::Way, &error, &mut rig.out);
     assert_eq!(rig.told(), ["failed: gone"]);
     assert!(!rig.receiver.is_live());
     rig.bench.pass(ms(15_000));
@@ -192,7 +209,7 @@ fn who_lost_the_way_waits_for_end_and_then_gives_up() {
     assert_eq!(rig.told(), ["REPORT 1 0 0 3"]);
 
     let mut rig = Rig::new(true, true);
-    rig.receiver.lose_way(&mut rig.bench.cx(), &error, &mut rig.out);
+    rig.receiver.lose(&mut rig.bench.cx(), Lost::Way, &error, &mut rig.out);
     rig.told();
     rig.end(End { code: Code::ContactLost as u16, text: "gone".into(), ..end_of(2) });
     assert_eq!(rig.told(), ["REPORT 0 0 2 0", "ended 0 of 2, hash None"], "one cause, once");

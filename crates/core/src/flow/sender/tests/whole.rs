@@ -1,11 +1,11 @@
 //! The parts together: what one of them alone cannot show.
 
 use crate::error::{Code, Error};
-use crate::flow::FlowOut;
 use crate::flow::FlowParams;
 use crate::flow::epoch::TxEpoch;
 use crate::flow::sender::{Pace, Sender};
 use crate::flow::tests::{Bench, PARAMS, Say, Scripted, empty_graph, ms, slow_graph, told};
+use crate::flow::{FlowOut, Lost};
 use crate::ids::StreamId;
 use crate::port::SourcePoll;
 use crate::queues::Queues;
@@ -140,8 +140,8 @@ fn a_lost_way_drops_what_waits_and_is_told_once() {
     rig.sender.start(rig.bench.now);
     rig.poll();
     let error = Error::new(Code::ContactLost, "gone");
-    rig.sender.lose_way(&mut rig.bench.cx(), &error, &mut rig.out);
-    rig.sender.lose_way(&mut rig.bench.cx(), &error, &mut rig.out);
+    rig.sender.lose(&mut rig.bench.cx(), Lost::Way, &error, &mut rig.out);
+    rig.sender.lose(&mut rig.bench.cx(), Lost::Way, &error, &mut rig.out);
     let (sent, bytes) = (rig.sender.sent(), rig.sender.fed().bytes);
     let end = format!("END {sent} {bytes} {}", Code::ContactLost as u16);
     assert_eq!(rig.told(), [end, "failed: gone".into()]);
@@ -152,6 +152,27 @@ fn a_lost_way_drops_what_waits_and_is_told_once() {
     assert!(!rig.sender.is_reported());
     rig.sender.give_up(&mut rig.out);
     assert!(rig.sender.is_reported());
+}
+
+#[test]
+fn what_has_left_a_graph_that_is_lost_still_goes_out() {
+    let mut rig = Rig::new(Scripted::default(), PARAMS, Pace::Bound(80_000));
+    (0..70).for_each(|_| rig.source.say(Say::Unit(vec![1; 190])));
+    rig.sender.start(rig.bench.now);
+    let mut gone = rig.poll();
+    let error = Error::new(Code::ModuleFailed, "it broke");
+    rig.sender.lose(&mut rig.bench.cx(), Lost::Graph, &error, &mut rig.out);
+    assert_eq!(rig.told(), ["failed: it broke"], "END follows what is on its way");
+    let (sent, bytes) = (rig.sender.sent(), rig.sender.fed().bytes);
+    assert!((gone as u64) < sent, "some wait for the pace");
+    while rig.sender.has_backlog() {
+        rig.bench.pass(ms(10));
+        gone += rig.poll();
+    }
+    assert_eq!(gone as u64, sent);
+    let end = format!("END {sent} {bytes} {}", Code::ModuleFailed as u16);
+    assert_eq!(rig.told(), [end]);
+    assert_eq!(rig.bench.pool.live_views(), 0);
 }
 
 #[test]
