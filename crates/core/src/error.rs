@@ -77,6 +77,8 @@ codes! {
     UnitTooLarge = 102, Misuse, "the unit is larger than the flow allows";
     /// A unit is longer than the memory that a call has for it.
     BufferTooShort = 103, Misuse, "the unit is longer than the buffer";
+    /// A handle was made before this process was forked; it is its parent's.
+    Forked = 104, Misuse, "the handle belongs to the process that this one was forked from";
     /// A graph is not legal over the transport.
     IllegalGraph = 201, Config, "the graph is not legal";
     /// Nothing that exists makes of the network what is asked for.

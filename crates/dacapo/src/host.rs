@@ -90,6 +90,23 @@ impl HostConfig {
     }
 }
 
+/// What a host is made of.
+pub(crate) struct Seed {
+    identity: Identity,
+    config: HostConfig,
+    parts: Arc<Catalogue>,
+}
+
+impl Seed {
+    /// A host of it, which listens nowhere.
+    ///
+    /// # Errors
+    /// As [`Host::with_identity`].
+    pub fn grow(&self) -> Result<Host, Error> {
+        Host::of(self.identity.clone(), self.config, Arc::clone(&self.parts))
+    }
+}
+
 /// A core on this host.
 pub struct Host {
     reactor: Reactor,
@@ -143,7 +160,13 @@ impl Host {
     /// # Errors
     /// As [`Host::with_identity`].
     pub fn another(&self) -> Result<Self, Error> {
-        Self::of(self.identity.clone(), self.config, Arc::clone(&self.parts))
+        self.seed().grow()
+    }
+
+    /// What another one is made of.
+    pub(crate) fn seed(&self) -> Seed {
+        let (identity, parts) = (self.identity.clone(), Arc::clone(&self.parts));
+        Seed { identity, config: self.config, parts }
     }
 
     /// A host with this identity, told what else it is to be.

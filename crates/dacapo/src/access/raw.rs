@@ -33,6 +33,7 @@ use dacapo_core::{
     BeginError, CommandError, Ending, Ledger, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
 use dacapo_lift::DropReason;
+use dacapo_sys::process::Birth;
 use queue::{Queue, lock};
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
@@ -373,7 +374,7 @@ impl RawReceiver {
     /// What takes memory back, for who has a unit and not the receiver.
     #[must_use]
     pub fn memory(&self) -> RawMemory {
-        RawMemory(Arc::downgrade(&self.0))
+        RawMemory { queue: Arc::downgrade(&self.0), birth: Birth::now() }
     }
 
     /// Whether a unit waits.
@@ -402,22 +403,30 @@ impl Drop for RawReceiver {
     }
 }
 
-/// Takes the memory of units back that a [`RawReceiver`] gave; it does not keep the flow.
+/// Takes the memory of units back that a [`RawReceiver`] gave; it does not keep the flow. In a fork
+/// of its process nothing is left of that.
 #[derive(Clone, Debug, Default)]
-pub struct RawMemory(Weak<Mutex<Queue>>);
+pub struct RawMemory {
+    queue: Weak<Mutex<Queue>>,
+    birth: Birth,
+}
 
 impl RawMemory {
     /// Gives the memory of a unit back, for one that comes. Of a flow that is gone it is freed.
     pub fn give_back(&self, unit: Vec<u8>) {
-        if let Some(queue) = self.0.upgrade() {
+        if let Some(queue) = self.find() {
             lock(&queue).give_back(unit);
         }
+    }
+
+    fn find(&self) -> Option<Arc<Mutex<Queue>>> {
+        self.queue.upgrade().filter(|_| self.birth.is_here())
     }
 
     /// How long the unit is that comes next, in bytes, when one waits.
     #[must_use]
     pub fn next_len(&self) -> Option<usize> {
-        lock(&*self.0.upgrade()?).units.front().map(Vec::len)
+        lock(&*self.find()?).units.front().map(Vec::len)
     }
 }
 

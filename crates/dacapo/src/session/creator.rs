@@ -5,7 +5,7 @@ use super::endpoint::{Endpoint, Handle};
 use super::handle::Session;
 use super::publish::JoinQueue;
 use super::shard::Shards;
-use super::state::Serving;
+use super::state::{Serving, check_works};
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
 use crate::host;
@@ -79,6 +79,7 @@ impl Creator {
         shards: Option<Shards>,
     ) -> Result<Self, Error> {
         let mut state = endpoint.0.first.shared.lock();
+        check_works(&state)?;
         let (name, title) = (spec.name.clone(), spec.title.clone());
         if state.serving.contains_key(&name) {
             return Err(misuse(format!("this endpoint serves \"{name}\"; give it another name")));
@@ -121,6 +122,7 @@ impl Creator {
         let address = host::resolve(address)?;
         let shared = &self.0.endpoint.0.first.shared;
         let state = shared.lock();
+        check_works(&state)?;
         if address.port() != 0 && state.host.listening().contains(&address) {
             return Ok(());
         }
@@ -158,6 +160,7 @@ impl Creator {
 
     fn accept_until(&self, until: Time) -> Result<Option<Session>, Error> {
         let first = &self.0.endpoint.0.first;
+        first.shared.check_here()?;
         loop {
             self.spread();
             let mut state = first.shared.lock();
@@ -207,6 +210,9 @@ impl fmt::Debug for Creator {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if !self.endpoint.0.first.shared.is_here() {
+            return;
+        }
         stop_serving(&self.endpoint.0.first.shared, &self.name);
         self.shards.iter().for_each(Shards::close);
     }

@@ -4,6 +4,10 @@
 //! How calls wait is `waiting`'s, the rule of the background thread `background`'s, the work itself
 //! the state's.
 //!
+//! In a fork of the process that made it, where the lock may be held by a thread that is not there
+//! and the sockets are the parent's, calls get another state: one in which nothing is, and which
+//! says why.
+//!
 //! Invariants: who leads, or will have to, is woken when a turn of another brings an earlier
 //! deadline than it sleeps until; the background never turns after a call has taken the lead from
 //! it.
@@ -15,11 +19,13 @@ use super::waiters::{Doorbell, Leader, Waiters};
 use super::waiting::{Turning, Waiting};
 use super::wanted::Wanted;
 use super::watch::Notice;
+use crate::host::{Host, Seed};
 use dacapo_base::Time;
 use dacapo_core::{Code, Error, Offered};
 use dacapo_sys::clock;
+use dacapo_sys::process::Birth;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The state of an endpoint, locked.
@@ -99,7 +105,18 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub fn new(calls: Poll, background: &Poll, notice: Arc<Notice>) -> Self {
+    /// The driver of a host, that host, and where its background sleeps.
+    ///
+    /// # Errors
+    /// [`Code::System`] when there is no descriptor left.
+    pub fn of(mut host: Host, notice: Arc<Notice>) -> Result<(Self, Host, Poll), Error> {
+        let system = |error: io::Error| Error::new(Code::System, error.to_string());
+        let calls = Poll::of_calls(host.reactor()).map_err(system)?;
+        let background = Poll::of_background(host.reactor()).map_err(system)?;
+        Ok((Self::new(calls, &background, notice), host, background))
+    }
+
+    fn new(calls: Poll, background: &Poll, notice: Arc<Notice>) -> Self {
         Self {
             call: calls.wakeup(),
             background: Arc::new(Background::new(background.wakeup(), notice)),
@@ -130,6 +147,13 @@ impl Driver {
     }
 }
 
+/// What a call says in a fork.
+fn forked() -> Error {
+    let text =
+        "the process was forked: sessions stay with the parent, make an endpoint of your own";
+    Error::new(Code::Forked, text)
+}
+
 /// Who hands over unit after unit makes a whole turn so often.
 const TURN_EVERY: Duration = Duration::from_micros(100);
 
@@ -137,12 +161,44 @@ const TURN_EVERY: Duration = Duration::from_micros(100);
 pub(super) struct Shared {
     state: Mutex<State>,
     pub background: Arc<Background>,
+    birth: Birth,
+    /// What a fork is made a state of, and that state.
+    seed: Seed,
+    orphan: OnceLock<Mutex<State>>,
 }
 
 impl Shared {
     pub fn new(state: State) -> Self {
         let background = Arc::clone(&state.driver.background);
-        Self { state: Mutex::new(state), background }
+        let (seed, birth, orphan) = (state.host.seed(), Birth::now(), OnceLock::new());
+        Self { state: Mutex::new(state), background, birth, seed, orphan }
+    }
+
+    /// Whether this is the process in which the endpoint works, and no fork of it.
+    #[inline]
+    pub fn is_here(&self) -> bool {
+        self.birth.is_here()
+    }
+
+    /// The same, for who has to give an error.
+    ///
+    /// # Errors
+    /// [`Code::Forked`].
+    pub fn check_here(&self) -> Result<(), Error> {
+        if self.is_here() { Ok(()) } else { Err(forked()) }
+    }
+
+    /// What is locked in a fork.
+    #[cold]
+    fn orphan(&self) -> &Mutex<State> {
+        self.orphan.get_or_init(|| {
+            let state = Notice::new().map_err(|error| Error::caused(Code::System, error));
+            let state = state.and_then(|notice| {
+                let (driver, host, _) = Driver::of(self.seed.grow()?, Arc::new(notice))?;
+                Ok(State { failure: Some(forked()), ..State::new(host, driver, 0) })
+            });
+            Mutex::new(state.expect("a fork that calls what its parent made needs descriptors"))
+        })
     }
 
     /// Turns, for a call that has handed a unit over to a flow, when there was no turn for a while
@@ -162,7 +218,8 @@ impl Waiting for Shared {
     /// A thread that panicked with it has left nothing half done that matters more than the others'
     /// calls.
     fn lock(&self) -> Guard<'_> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let state = if self.is_here() { &self.state } else { self.orphan() };
+        state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn now(&self) -> Time {

@@ -13,6 +13,7 @@ use super::entry::{self, Phase};
 use super::handle::Session;
 use super::ids;
 use super::join::Join;
+use super::state::check_works;
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
 use super::watch::Notice;
@@ -122,6 +123,7 @@ impl Endpoint {
     /// [`Code::SessionFile`] with every mistake and its line; misuse when this endpoint serves a
     /// session of that name.
     pub fn create(&self, session_file: impl fmt::Display) -> Result<Creator, Error> {
+        self.0.first.shared.check_here()?;
         let catalogue = Some(Arc::clone(self.0.first.shared.lock().host.parts()));
         let assumptions = Assumptions { catalogue, ..Assumptions::default() };
         let plan = Plan::parse(&session_file.to_string(), ORIGIN, &assumptions);
@@ -158,6 +160,7 @@ impl Endpoint {
     pub fn listen(&self, addrs: &[SocketAddr]) -> Result<(), Error> {
         let shared = &self.0.first.shared;
         let mut state = shared.lock();
+        check_works(&state)?;
         state.host.listen(addrs)?;
         shared.act(&mut state);
         Ok(())
@@ -190,6 +193,7 @@ impl Endpoint {
     /// As [`Endpoint::connect_with`]; [`Code::AccessFailed`] when a file, a player or an access
     /// module cannot be opened; misuse when there is no such access module.
     pub fn join(&self, uri: &str, how: &Join) -> Result<Session, Error> {
+        self.0.first.shared.check_here()?;
         let uri: Uri =
             uri.parse().map_err(|error: crate::uri::UriError| misuse(error.to_string()))?;
         let parts = Arc::clone(self.0.first.shared.lock().host.parts());
@@ -292,6 +296,7 @@ impl Endpoint {
     pub fn wake(&self, flow: ids::FlowId) -> Result<(), Error> {
         let worker = self.worker_of(flow.session)?;
         let mut state = worker.shared.lock();
+        check_works(&state)?;
         state.wake(flow.session.id, flow.flow);
         worker.shared.act(&mut state);
         Ok(())
@@ -329,6 +334,7 @@ impl Endpoint {
     }
 
     fn worker_of(&self, session: ids::SessionId) -> Result<Arc<Worker>, Error> {
+        self.0.first.shared.check_here()?;
         let worker = self.workers().into_iter().nth(session.worker);
         worker.ok_or_else(|| misuse("this endpoint has no such session"))
     }

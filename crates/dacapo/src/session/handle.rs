@@ -6,7 +6,7 @@ use super::endpoint::Endpoint;
 use super::entry::{Entry, Handle, Phase};
 use super::flow::FlowInfo;
 use super::ids;
-use super::state::State;
+use super::state::{State, check_works};
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
 use super::worker::Worker;
@@ -134,6 +134,7 @@ impl Session {
     /// [`dacapo_core::Code::NoSuchThing`] when the session is over.
     pub fn set_give_up(&self, after: Duration) -> Result<(), Error> {
         let mut state = self.lock();
+        check_works(&state)?;
         let now = clock::now();
         state.core().handle_command(now, Command::GiveUpAfter(self.inner.id, after)).map(drop)
     }
@@ -324,6 +325,9 @@ impl fmt::Debug for Session {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if !self.worker.shared.is_here() {
+            return;
+        }
         // One that is closed is refused, and that is all there is to do.
         let _ = self.close(clock::now() + DROP_MAX, Wait::Block);
         let mut state = self.worker.shared.lock();

@@ -55,6 +55,11 @@
 //! [`Endpoint`], [`Creator`], [`Session`], [`FlowSender`] and [`FlowReceiver`] are handles: clone
 //! them, send them to other threads. No code of the application runs under their locks.
 //!
+//! # Forks
+//! They stay with the process that made them. In a fork of it every call that gives [`Error`] gives
+//! [`Code::Forked`], others find nothing, none of them waits, and to drop a handle changes nothing
+//! for the parent and its peers. A fork may make an [`Endpoint`] of its own.
+//!
 //! # Errors
 //! Every call gives [`Error`], with a stable number and whose fault it is. A call that was wrong
 //! (a flow that does not exist, a session that is closed) has the code 101 and a text that says

@@ -158,9 +158,7 @@ impl State {
     /// # Errors
     /// Misuse when it is closed, and what the system said when nothing works any more.
     pub fn open_entry(&mut self, id: SessionId) -> Result<&mut Entry, Error> {
-        if let Some(failure) = &self.failure {
-            return Err(failure.clone());
-        }
+        check_works(self)?;
         let entry = self.sessions.get_mut(&id).ok_or_else(|| misuse("the session is closed"))?;
         entry.check_open()?;
         Ok(entry)
@@ -303,6 +301,14 @@ impl State {
         self.round();
         self.host.reactor().flush(FLUSH_MAX);
     }
+}
+
+/// Whether anything works.
+///
+/// # Errors
+/// Why nothing does any more.
+pub(super) fn check_works(state: &State) -> Result<(), Error> {
+    state.failure.clone().map_or(Ok(()), Err)
 }
 
 /// Whether something waits for who turns by [`Endpoint::turn`](super::Endpoint::turn).

@@ -116,6 +116,7 @@ impl Endpoint {
     /// # Errors
     /// What the system says, and has said since nothing works any more.
     pub fn turn(&mut self, until: Deadline) -> io::Result<Turned> {
+        self.0.first.shared.check_here().map_err(io::Error::other)?;
         self.watch();
         loop {
             let is_ready = self.round(true);
@@ -203,6 +204,7 @@ impl Endpoint {
     /// Misuse when there is no such peer, session or flow, or it cannot be now; what is wrong with
     /// the command; [`TooMany`](dacapo_core::Code::TooMany).
     pub fn command(&mut self, command: Command) -> Result<Ticket, Error> {
+        self.0.first.shared.check_here()?;
         self.watch();
         let worker = self.worker_for(&command)?;
         let mut state = worker.shared.lock();

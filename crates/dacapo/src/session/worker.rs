@@ -14,7 +14,6 @@
 
 use super::background;
 use super::driver::{Counters, Driver, Guard, Shared};
-use super::poll::Poll;
 use super::state::State;
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
@@ -22,6 +21,7 @@ use super::watch::Notice;
 use crate::host::{Host, HostConfig};
 use dacapo_base::{Time, failpoint};
 use dacapo_core::{Code, DialParams, Error, PeerId};
+use std::mem;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -37,16 +37,13 @@ impl Worker {
     ///
     /// # Errors
     /// [`Code::System`] when there is no descriptor or thread left.
-    pub fn new(mut host: Host, notice: Arc<Notice>, place: usize) -> Result<Self, Error> {
-        let system = |error: std::io::Error| Error::new(Code::System, error.to_string());
-        let reactor = host.reactor();
-        let calls = Poll::of_calls(reactor).map_err(system)?;
-        let background = Poll::of_background(reactor).map_err(system)?;
-        let driver = Driver::new(calls, &background, notice);
+    pub fn new(host: Host, notice: Arc<Notice>, place: usize) -> Result<Self, Error> {
+        let (driver, host, background) = Driver::of(host, notice)?;
         let shared = Arc::new(Shared::new(State::new(host, driver, place)));
         let its = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("dacapo".to_owned());
-        let thread = thread.spawn(move || background::run(&its, background)).map_err(system)?;
+        let thread = thread.spawn(move || background::run(&its, background));
+        let thread = thread.map_err(|error| Error::new(Code::System, error.to_string()))?;
         shared.background.is_at(thread.thread());
         Ok(Self { shared, background: Mutex::new(Some(thread)) })
     }
@@ -73,6 +70,13 @@ impl Worker {
         let (mut state, outcome) = self.shared.wait(state, Time::NEVER, Wait::default(), &answers);
         state.peers.dialed(id)?;
         outcome.map(|_| (state, id))
+    }
+
+    /// In a fork: what has sockets and a thread is the parent's. It is not even freed here.
+    fn leave_to_parent(&mut self) {
+        mem::forget(Arc::clone(&self.shared));
+        let thread = self.background.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        mem::forget(thread);
     }
 
     fn busy_permille(&self) -> u16 {
@@ -103,6 +107,9 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
+        if !self.shared.is_here() {
+            return self.leave_to_parent();
+        }
         let mut state = self.shared.lock();
         failpoint!("endpoint.stop");
         state.leave();
@@ -119,16 +126,20 @@ impl Drop for Worker {
 pub(super) struct Workers(Mutex<Vec<Arc<Worker>>>);
 
 impl Workers {
-    /// All, with the first before them.
+    /// All, with the first before them; in a fork that alone, which says why.
     pub fn with(&self, first: &Arc<Worker>) -> Vec<Arc<Worker>> {
+        if !first.shared.is_here() {
+            return vec![Arc::clone(first)];
+        }
         std::iter::once(first).chain(self.lock().iter()).cloned().collect()
     }
 
     /// Where a peer is, or is to be.
     ///
     /// # Errors
-    /// Misuse when the first listens at that address itself.
+    /// Misuse when the first listens at that address itself, and in a fork.
     pub fn place(&self, first: &Arc<Worker>, remote: SocketAddr) -> Result<Arc<Worker>, Error> {
+        first.shared.check_here()?;
         first.shared.lock().check_other(remote)?;
         let all = self.with(first);
         let its = all.into_iter().find(|worker| worker.shared.lock().peers.knows(remote));
