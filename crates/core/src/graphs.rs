@@ -13,7 +13,7 @@ use dacapo_lift::{
 };
 use dacapo_packet::TRAIN_BYTES_MAX;
 use dacapo_wire::data;
-use dacapo_wire::graph::GraphForm;
+use dacapo_wire::graph::{GraphError, GraphForm};
 use dacapo_wire::session::{Direction, FlowOffer};
 
 /// The largest unit that this core agrees to, whatever the peer offers.
@@ -143,6 +143,9 @@ impl Graphs {
             let text = format!("units of {} bytes; at most {UNIT_LEN_MAX}", flow.unit_len_max);
             return Err(Error::new(Code::UnitTooLarge, text));
         }
+        // What cannot be written cannot be proposed: it would end the session.
+        let malformed = |error: GraphError| Error::new(Code::IllegalGraph, error.to_string());
+        flow.graph.check().map_err(malformed)?;
         if !flow.graph.is_line() {
             return Err(Error::new(Code::Unsupported, "graphs with branches"));
         }

@@ -12,6 +12,7 @@ use common::{
 use dacapo_base::Random;
 use dacapo_core::{Code, Command, CoreEvent, SessionId};
 use dacapo_netlab::NodeId;
+use dacapo_wire::graph::{GraphForm, NodeForm};
 
 const FULL: &[&str] = &["segment", "sequence", "checksum"];
 
@@ -353,4 +354,19 @@ fn a_hundred_seeds_of_different_graphs_over_bad_links_repeat_nothing_and_close()
         assert_eq!(lab.views(), 0, "seed {seed}");
     }
     assert!(made > 200, "{made} changes");
+}
+
+#[test]
+fn a_graph_that_cannot_be_written_is_refused_and_the_session_goes_on() {
+    let mut lab = Lab::new("delay=20ms");
+    lab.pattern = pattern(600);
+    let joined = lab.start(plain());
+    let below_itself = NodeForm { parent: 0, module: 2, params: Vec::new() };
+    let unordered = GraphForm::line([(2, vec![(1, 7), (0, 7)])]);
+    for graph in [GraphForm { nodes: vec![below_itself] }, unordered] {
+        let change = Command::Change { session: joined.there, flow: 0, graph };
+        let refused = lab.command(lab.creator, change).unwrap_err();
+        assert!(refused.code == Code::IllegalGraph && !refused.text.is_empty(), "{refused}");
+    }
+    check_whole(&mut lab, &joined, 600);
 }
