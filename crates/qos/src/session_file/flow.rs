@@ -174,13 +174,15 @@ fn optional<T>(
 }
 
 /// What a group is written as.
-const GROUP: &str = "an address of 224.0.0.0/4 or ff00::/8 with a port above 0, such as \
-                     \"239.1.2.3:5004\" or \"[ff15::1:2]:5004\"";
+const GROUP: &str = "an address of 224.0.0.0/4 or ff00::/8, without an interface and with a port \
+                     above 0, such as \"239.1.2.3:5004\" or \"[ff15::1:2]:5004\"";
 
 fn read_group(node: &Node<'_>, problems: &mut Problems<'_>) -> Option<Spanned<SocketAddr>> {
     let text = node.text(GROUP, problems)?;
     let group = text.value.parse::<SocketAddr>().ok();
     let group = group.filter(|group| group.ip().is_multicast() && group.port() > 0);
+    // A record carries none: who joins takes the interface by which it reaches the creator.
+    let group = group.filter(|group| !matches!(group, SocketAddr::V6(at) if at.scope_id() != 0));
     if group.is_none() {
         node.report(format!("{} is not a group", quoted(&text)), GROUP, problems);
     }

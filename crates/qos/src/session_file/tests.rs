@@ -365,7 +365,8 @@ fn a_group_is_an_address_of_one_with_a_port_and_gets_datagrams_of_the_creator() 
         let file = read(&format!("multicast = \"{group}\"\ntransport = \"udp\"")).unwrap();
         assert_eq!(file.flows[0].multicast.unwrap().value, group.parse().unwrap());
     }
-    for wrong in ["239.1.2.3", "10.0.0.1:5004", "239.1.2.3:0", "ff15::1:5004", "group"] {
+    let interface = "[ff02::1%1]:5004";
+    for wrong in ["239.1.2.3", "10.0.0.1:5004", "239.1.2.3:0", "ff15::1:5004", "group", interface] {
         let error = error(&format!("multicast = \"{wrong}\""));
         assert!(error.contains("multicast") && error.contains("is not a group"), "{error}");
         assert!(error.contains("239.1.2.3:5004"), "what is allowed: {error}");
