@@ -3,7 +3,9 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
-use dacapo_fuzz::targets::{core_dialer, core_listener, messages, safenet, xtp, xtp_label};
+use dacapo_fuzz::targets::{
+    agreement, commands, core_dialer, core_listener, messages, safenet, xtp, xtp_label,
+};
 use dacapo_fuzz::{corpus, find};
 use std::collections::BTreeSet;
 
@@ -27,6 +29,34 @@ fn the_creator_comes_through_offer_accept_data_and_end() {
     let reached = reached("core_dialer", core_dialer::play);
     let kinds = ["peer open", "offered", "ready", "active", "flow failed", "peer lost", "closed"];
     for kind in kinds {
+        assert!(reached.contains(kind), "no script leads to {kind:?}: {reached:?}");
+    }
+}
+
+#[test]
+fn commands_come_through_set_up_change_and_end() {
+    let reached = reached("commands", commands::play);
+    let kinds = [
+        "done",
+        "refused",
+        "peer open",
+        "offered",
+        "ready",
+        "active",
+        "changed",
+        "answered",
+        "flow ended",
+        "session ended",
+    ];
+    for kind in kinds {
+        assert!(reached.contains(kind), "no script leads to {kind:?}: {reached:?}");
+    }
+}
+
+#[test]
+fn proposals_are_admitted_and_refused_from_both_ends() {
+    let reached = reached("agreement", agreement::play);
+    for kind in ["change", "changed", "refused", "ready", "cannot", "given up"] {
         assert!(reached.contains(kind), "no script leads to {kind:?}: {reached:?}");
     }
 }

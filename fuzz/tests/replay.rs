@@ -8,8 +8,10 @@
 
 use dacapo_base::Random;
 use dacapo_fuzz::{TARGETS, corpus, find, mutate};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Once;
 
 /// The mutations of each target.
 const MUTATIONS: u64 = 2_000;
@@ -26,10 +28,29 @@ fn kept(name: &str, what: &str, input: &[u8]) -> PathBuf {
     path
 }
 
+thread_local! {
+    /// Panics of this thread, those too that a core bears because a module is not all of it.
+    static PANICS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// From now on panics are counted, whoever catches them.
+fn count_panics() {
+    static IS_COUNTED: Once = Once::new();
+    IS_COUNTED.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            PANICS.with(|panics| panics.set(panics.get() + 1));
+            before(info);
+        }));
+    });
+    PANICS.with(|panics| panics.set(0));
+}
+
 fn try_input(name: &str, what: &str, input: &[u8]) {
     let target = find(name).expect("the test names a target");
+    count_panics();
     let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-    if outcome.is_err() {
+    if outcome.is_err() || PANICS.with(Cell::get) > 0 {
         let (path, len) = (kept(name, what, input), input.len());
         panic!(
             "{name}: {what} ({len} bytes, kept as {}); repeat it with:\n  \
@@ -68,9 +89,9 @@ macro_rules! replays {
 replays! {
     wire_record wire_message wire_graph wire_datagram wire_unit wire_headers wire_forms wire_text
     stream_end stream_listener shm_rings modules_up modules_way modules_sequence
-    qos_session_file qos_attributes qos_units dacapo_words dacapo_messages link_config
+    qos_session_file qos_attributes qos_units dacapo_words address dacapo_messages link_config
     media_avi media_wav media_au media_mjpeg media_playout security_identity
-    core_datagram core_quic core_listener core_dialer
+    core_datagram core_quic core_listener core_dialer agreement commands
     xtp_packet xtp_engine xtp_label xtp_net_frames xtp_net_records safenet_service
 }
 

@@ -1,7 +1,10 @@
 //! The targets, and the table of them.
 
+pub mod address;
+pub mod agreement;
 pub mod au;
 pub mod avi;
+pub mod commands;
 pub mod core_datagram;
 pub mod core_dialer;
 pub mod core_listener;
@@ -30,6 +33,9 @@ pub mod xtp_net;
 mod xtp_scripts;
 
 use crate::Target;
+
+/// Inputs that say few things, each of which takes long.
+const BRIEF: usize = 512;
 
 /// Inputs of a few kilobytes: enough for every bound but those of whole records.
 const SHORT: usize = 4_096;
@@ -90,6 +96,8 @@ targets! {
         "durations, rates, sizes, ratios, frequencies: what is printed reads back";
     "dacapo_words" dacapo::words seeds words_seeds up_to SHORT
         "addresses of sessions, commands to media and their answers";
+    "address" address::address seeds address_seeds up_to BRIEF
+        "addresses of hosts, sessions and groups in words, and of groups in records";
     "dacapo_messages" messages::inbox seeds inbox_seeds up_to SHORT
         "units of messages with heads that lie, in any order: bounds hold, what is given was sent";
     "link_config" link::config seeds config_seeds up_to SHORT
@@ -114,6 +122,10 @@ targets! {
         "a participant that says anything in any order to a creator; then nothing is left";
     "core_dialer" core_dialer::dialer seeds dialer_seeds up_to SHORT
         "a creator that says anything in any order to a participant; then nothing is left";
+    "agreement" agreement::agreement seeds agreement_seeds up_to BRIEF
+        "changes from here and from the peer: what is admitted keeps what was agreed";
+    "commands" commands::commands seeds commands_seeds up_to BRIEF
+        "commands and time in any order at two cores: done or refused; then nothing is left";
     "xtp_packet" xtp::packet seeds packet_seeds up_to SHORT
         "packets of XTP: what is read is written as the same bytes, but for reserved bits";
     "xtp_engine" xtp::engine seeds engine_seeds up_to SHORT
