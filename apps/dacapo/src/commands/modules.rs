@@ -193,7 +193,8 @@ fn describe_module(spec: &ModuleSpec) {
 
 fn describe_controller(spec: &ControllerSpec) {
     line(format_args!("{}: {}", spec.name, spec.summary));
-    line(format_args!("  after       {}", spec.source));
+    let source = if spec.source == "own" { "dacapo's own" } else { spec.source };
+    line(format_args!("  follows     {source}"));
     let of = if spec.datagrams { "datagrams" } else { "streams" };
     line(format_args!("  controls    paths of {of}"));
 }

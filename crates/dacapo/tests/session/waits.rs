@@ -91,10 +91,12 @@ fn a_wait_whose_time_is_past_looks_all_the_same() {
     watched(|| {
         let (creator, participant) = active_pair(&session_file());
         creator.sender("a-back").unwrap().send(b"unit").unwrap();
-        // The call that sends has handed it to the kernel, so that one look suffices.
-        let most = Duration::ZERO;
-        let got = participant.receiver("a-back").unwrap().recv_by(Deadline::after(most)).unwrap();
-        assert_eq!(got, Received::Unit(b"unit".to_vec()));
+        // The call that sends has handed it to the kernel. On a loaded machine that may bring it
+        // after the first look, but no later look is skipped.
+        let mut receiver = participant.receiver("a-back").unwrap();
+        let look = || receiver.recv_by(Deadline::after(Duration::ZERO)).unwrap();
+        let got = std::iter::repeat_with(look).find(|got| *got != Received::Nothing);
+        assert_eq!(got, Some(Received::Unit(b"unit".to_vec())));
     });
 }
 
