@@ -213,7 +213,7 @@ impl Core {
     }
 
     fn poll_flow(&mut self, now: Time, id: SessionId, index: usize) -> Option<Transmit> {
-        let mut told = FlowOut::default();
+        let mut told = None;
         let (peers, shared, counters) = (&mut self.peers, &mut self.shared, &mut self.counters);
         // Who is only asked is not touched.
         let asked = self.sessions.ask(id, |session, is_touched| {
@@ -221,16 +221,17 @@ impl Core {
                 return None;
             }
             *is_touched = true;
+            let told = told.insert(FlowOut::default());
             // It is asked about with the next question that is due anyway.
             peers.adjust(session.peer(), |peer| {
-                let poll = |flow: &mut Flow| flow.poll_packet(now, shared, peer, &mut told);
+                let poll = |flow: &mut Flow| flow.poll_packet(now, shared, peer, told);
                 let sent = session.on_flow(index, poll)??;
                 counters.flows_asked += 1;
                 Some((sent.0, peer.local(), sent.1, sent.2))
             })
         });
         let (way, local, remote, packet) = asked.flatten().flatten()?;
-        if !told.is_empty() {
+        if let Some(told) = told.filter(|told| !told.is_empty()) {
             self.apply_told(now, id, index, told);
         }
         Some(Transmit { way, local, remote, payload: Payload::Packet(packet?) })
