@@ -102,8 +102,8 @@ impl GuardedSink {
 
     /// As the sink says; who takes nothing has room for it.
     #[inline]
-    pub fn has_room(&self) -> bool {
-        self.0.ask(|sink| sink.has_room()).unwrap_or(true)
+    pub fn has_capacity(&self) -> bool {
+        self.0.ask(|sink| sink.has_capacity()).unwrap_or(true)
     }
 
     #[inline]

@@ -103,7 +103,7 @@ pub trait Sink: Send {
     /// Whether there is room for more. A sink without room holds a flow on a stream up until
     /// `Core::wake` is called for the flow; what is on its way already still comes. Flows over
     /// datagrams are not held up: what their sink does not take is dropped.
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         true
     }
 

@@ -56,7 +56,7 @@ impl Clients {
         self.by_token.len()
     }
 
-    pub fn has_room(&self) -> bool {
+    pub fn has_capacity(&self) -> bool {
         self.by_token.len() < self.count_max
     }
 
@@ -107,12 +107,12 @@ mod tests {
         let mut clients = Clients::new(1, 2, Duration::from_secs(300));
         let first = clients.insert(addr(1), socket(), Time::ZERO);
         let second = clients.insert(addr(2), socket(), Time::ZERO);
-        assert!(!clients.has_room());
+        assert!(!clients.has_capacity());
         let later = Time::ZERO + Duration::from_secs(300);
         clients.get_mut(second).unwrap().heard = later;
         assert!(clients.take_idle(later - Duration::from_nanos(1)).is_none());
         assert_eq!(clients.take_idle(later).map(|client| client.addr), Some(addr(1)));
-        assert!(clients.take_idle(later).is_none() && clients.has_room());
+        assert!(clients.take_idle(later).is_none() && clients.has_capacity());
         assert_eq!((clients.token_of(addr(1)), clients.len()), (None, 1));
         assert!(clients.get_mut(first).is_none());
         let again = clients.insert(addr(1), socket(), later);

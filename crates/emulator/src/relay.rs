@@ -236,10 +236,10 @@ impl Sockets {
             self.clients.get_mut(token)?.heard = now;
             return Some(token);
         }
-        if !self.clients.has_room() {
+        if !self.clients.has_capacity() {
             self.forget_idle(now, counts);
         }
-        if !self.clients.has_room() {
+        if !self.clients.has_capacity() {
             return None;
         }
         let any: SocketAddr = match self.to {

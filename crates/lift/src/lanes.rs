@@ -46,7 +46,7 @@ impl TrafficClass {
     /// end; whole trains only where `trains` is true.
     pub fn take(&mut self, pool: &mut Pool, load: &mut Load, credit: usize, trains: bool) {
         let mut left = credit;
-        while left > 0 && load.has_room() {
+        while left > 0 && load.has_capacity() {
             let Some(mut next) = self.slots.pop_front() else { break };
             let most = if trains { left } else { 1 };
             if next.segment_count() > most

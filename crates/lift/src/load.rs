@@ -27,7 +27,7 @@ impl Load {
 
     /// Whether a batch may have one packet more.
     #[inline]
-    pub fn has_room(&self) -> bool {
+    pub fn has_capacity(&self) -> bool {
         self.batch.len() < BATCH_PACKETS_MAX && self.bytes < BATCH_BYTES_MAX as u64
     }
 

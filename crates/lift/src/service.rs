@@ -111,7 +111,7 @@ pub struct Service {
     /// What is kept.
     pub properties: Properties,
     /// The payload that a packet has room for, in bytes; more is better.
-    pub room: u32,
+    pub payload_len_max: u32,
     /// What is predicted.
     pub figures: Figures,
 }
@@ -121,7 +121,7 @@ impl Service {
     #[must_use]
     pub fn at_least(&self, other: &Self) -> bool {
         self.properties.contains_all(other.properties)
-            && self.room >= other.room
+            && self.payload_len_max >= other.payload_len_max
             && self.figures.at_least(&other.figures)
     }
 }

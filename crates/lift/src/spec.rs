@@ -217,13 +217,14 @@ impl ModuleSpec {
         if !below.properties.contains_all(Properties::of(self.requires)) {
             return None;
         }
-        let room = below.room.checked_sub(u32::from(self.head) + u32::from(self.tail))?;
+        let room =
+            below.payload_len_max.checked_sub(u32::from(self.head) + u32::from(self.tail))?;
         if (room as usize) < SEGMENT_LEN_MIN {
             return None;
         }
         let mut figures = self.profile.figures(params, setting, below);
-        figures.rate_bps = share(figures.rate_bps, room, below.room);
-        Some(Service { properties: self.above(below.properties), room, figures })
+        figures.rate_bps = share(figures.rate_bps, room, below.payload_len_max);
+        Some(Service { properties: self.above(below.properties), payload_len_max: room, figures })
     }
 }
 
@@ -314,7 +315,11 @@ impl TransportSpec {
         }
         let mut figures = self.profile.figures(setting);
         figures.rate_bps = share(figures.rate_bps, room, datagram_len);
-        Some(Service { properties: Properties::of(self.properties), room, figures })
+        Some(Service {
+            properties: Properties::of(self.properties),
+            payload_len_max: room,
+            figures,
+        })
     }
 }
 

@@ -51,7 +51,7 @@ impl Transmitter {
         self.settle(now);
         let start = now.max(self.busy_until);
         if start > now && rate.is_some() {
-            if !self.has_room(len, limit) {
+            if !self.has_capacity(len, limit) {
                 return None;
             }
             self.waiting.push_back(Waiting { sequence, start, len });
@@ -80,7 +80,7 @@ impl Transmitter {
         moved
     }
 
-    fn has_room(&self, len: usize, limit: QueueLimit) -> bool {
+    fn has_capacity(&self, len: usize, limit: QueueLimit) -> bool {
         self.waiting.len() < limit.packets && self.waiting_bytes.saturating_add(len) <= limit.bytes
     }
 

@@ -25,5 +25,5 @@ pub(crate) fn service() -> Service {
         jitter_ns: 10_000_000,
         rate_bps: 50_000_000,
     };
-    Service { properties: Properties::of(&[Property::Boundaries]), room: 1_433, figures }
+    Service { properties: Properties::of(&[Property::Boundaries]), payload_len_max: 1_433, figures }
 }

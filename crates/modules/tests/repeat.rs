@@ -131,7 +131,7 @@ fn lossy(loss_ppb: u64, burst_milli: u64) -> (Setting, Service) {
         rate_bps: path.rate_bps,
     };
     let properties = Properties::of(&[Property::Boundaries]);
-    (Setting { path, units, bound_bps: 0 }, Service { properties, room: 1_447, figures })
+    (Setting { path, units, bound_bps: 0 }, Service { properties, payload_len_max: 1_447, figures })
 }
 
 #[test]

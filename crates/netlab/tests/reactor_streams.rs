@@ -70,7 +70,7 @@ impl Sink for Gated {
         self.0.handle_unit(now, unit)
     }
 
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         self.1.load(Ordering::Relaxed)
     }
 

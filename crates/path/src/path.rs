@@ -162,9 +162,9 @@ impl Path {
     /// Whether what waits may leave now; once.
     #[must_use]
     pub fn poll_room(&mut self, now: Time) -> bool {
-        let has_room = self.is_awaited && self.allowance(now) > 0;
-        self.is_awaited &= !has_room;
-        has_room
+        let has_capacity = self.is_awaited && self.allowance(now) > 0;
+        self.is_awaited &= !has_capacity;
+        has_capacity
     }
 
     /// Something has left.

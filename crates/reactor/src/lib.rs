@@ -483,7 +483,7 @@ impl Reactor {
     /// The same of one transport.
     fn receive_from(&mut self, now: Time, token: u64) -> (usize, bool) {
         let Some(attached) = self.transports.get_mut(token) else { return (0, false) };
-        let (mut received, mut has_room, mut more) = (0, false, false);
+        let (mut received, mut has_capacity, mut more) = (0, false, false);
         for _ in 0..RECV_ROUNDS {
             let outcome = attached.transport.recv(now, self.core.pool(), &mut self.incoming);
             self.counters.received_bytes += outcome.bytes as u64;
@@ -504,7 +504,7 @@ impl Reactor {
                     self.core.handle_network(now, NetworkEvent::Refused(remote));
                 }
             }
-            has_room |= outcome.writable;
+            has_capacity |= outcome.writable;
             more = outcome.more && !outcome.blocked;
             if !more {
                 break;
@@ -514,7 +514,7 @@ impl Reactor {
             let of_it = |event: &&Event| key_of(event) == token;
             self.last_ready.brought(now, self.ready.iter().find(of_it).copied());
         }
-        if has_room {
+        if has_capacity {
             self.transports.note_room(token);
         }
         if more {

@@ -234,13 +234,13 @@ impl Streams {
         let mut more = false;
         for key in keys {
             let received = self.received;
-            let (may_come, has_room) = self.receive_from(now, core, key);
+            let (may_come, has_capacity) = self.receive_from(now, core, key);
             more |= may_come;
             let told = self.handle_events(now, core, key);
-            if has_room {
+            if has_capacity {
                 self.send_waiting(now, core, key);
             }
-            let has_moved = self.received != received || told != Ok(false) || has_room;
+            let has_moved = self.received != received || told != Ok(false) || has_capacity;
             if let Some(why) = told.err().or_else(|| self.note_look(now, key, has_moved)) {
                 let id = self.stream_of(key).map(|(id, _)| id);
                 self.disbelieve(now, core, (Some(key), id), why);
@@ -290,27 +290,27 @@ impl Streams {
     /// Whether more may come, and whether a stream that was full has room.
     fn receive_from(&mut self, now: Time, core: &mut Core, key: u64) -> (bool, bool) {
         let Some(attached) = self.transports.get_mut(&key) else { return (false, false) };
-        let mut has_room = false;
+        let mut has_capacity = false;
         for _ in 0..RECV_ROUNDS {
             let outcome = attached.transport.recv(now, core.pool(), &mut self.incoming);
             self.received += outcome.bytes as u64;
             for Incoming { remote, packet, .. } in self.incoming.drain(..) {
                 core.handle_datagram(now, ListenerId(key), remote, packet);
             }
-            has_room |= outcome.writable;
+            has_capacity |= outcome.writable;
             if !outcome.more || outcome.blocked {
                 if outcome.blocked {
                     self.due_at = earlier(self.due_at, Some(now + RETRY));
                 }
-                return (false, has_room);
+                return (false, has_capacity);
             }
             self.due_at = Some(now);
             if core.has_requests() {
                 // Whoever has no room is not to get another round.
-                return (true, has_room);
+                return (true, has_capacity);
             }
         }
-        (true, has_room)
+        (true, has_capacity)
     }
 
     /// Takes what a transport tells of its streams; whether it told something.

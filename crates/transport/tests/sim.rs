@@ -258,8 +258,8 @@ fn a_pipe_with_an_engine_at_each_end_carries_datagrams_in_virtual_time() {
                 sent += 1;
             }
             // With room left there is no arrival to wait for.
-            let has_room = dialer.has_backlog() && pipe.end(sim::Side::Dialer).is_writable();
-            if !has_room && let Some(at) = pipe.next_arrival() {
+            let has_capacity = dialer.has_backlog() && pipe.end(sim::Side::Dialer).is_writable();
+            if !has_capacity && let Some(at) = pipe.next_arrival() {
                 now = at;
             }
         }

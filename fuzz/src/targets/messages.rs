@@ -40,7 +40,7 @@ impl Stage {
     }
 
     fn handle(&mut self, unit: &[u8]) {
-        if !self.inbox.has_room() {
+        if !self.inbox.has_capacity() {
             assert!(self.inbox.has_part(), "it waits for nothing");
             self.seen.insert("full");
             return;

@@ -316,8 +316,8 @@ impl Core {
     }
 
     /// Asks the source of a flow again that has answered [`crate::SourcePoll::Idle`], or its sink
-    /// whether it has room again ([`crate::Sink::has_room`]): for those that are fed and emptied
-    /// from outside.
+    /// whether it has room again ([`crate::Sink::has_capacity`]): for those that are fed and
+    /// emptied from outside.
     pub fn wake(&mut self, now: Time, id: SessionId, flow: usize) {
         let channels = &mut self.shared.channels;
         self.sessions.with(id, |it| it.on_flow(flow, |flow| flow.wake(now, channels)));

@@ -35,7 +35,7 @@ impl Splice {
         Self { units_max, units: VecDeque::new(), bytes: 0, spare: Vec::new() }
     }
 
-    pub fn has_room(&self) -> bool {
+    pub fn has_capacity(&self) -> bool {
         self.units.len() < self.units_max && self.bytes < BYTES_MAX
     }
 

@@ -243,7 +243,7 @@ pub(crate) struct Seen {
     pub asked: u32,
     pub ask_at: Option<Time>,
     pub takes: Taken,
-    pub has_room: bool,
+    pub has_capacity: bool,
     pub end: Option<(Ending, Ledger)>,
 }
 
@@ -259,7 +259,7 @@ impl Basket {
             asked: 0,
             ask_at: None,
             takes: Taken::Delivered,
-            has_room: true,
+            has_capacity: true,
             end: None,
         })))
     }
@@ -296,8 +296,8 @@ impl Sink for Basket {
         })
     }
 
-    fn has_room(&self) -> bool {
-        self.with(|seen| seen.has_room)
+    fn has_capacity(&self) -> bool {
+        self.with(|seen| seen.has_capacity)
     }
 
     fn handle_lost(&mut self, _: Time, first: u64, count: u64) {

@@ -158,7 +158,7 @@ impl Flow {
         else {
             return;
         };
-        let Some(is_reading) = channel.hold_up(!receiver.has_room()) else { return };
+        let Some(is_reading) = channel.hold_up(!receiver.has_capacity()) else { return };
         if is_reading {
             receiver.go_on(now);
         }

@@ -133,10 +133,10 @@ impl Progress {
     /// Books that a pass has come whole.
     pub(crate) fn pass(&self, sha256: String) {
         self.update(|now| {
-            let has_room = now.passes.len() < PASSES_MAX;
+            let has_capacity = now.passes.len() < PASSES_MAX;
             match now.passes.last_mut() {
                 Some(last) if last.sha256 == sha256 => last.count = last.count.saturating_add(1),
-                _ if has_room => now.passes.push(Passes { count: 1, sha256 }),
+                _ if has_capacity => now.passes.push(Passes { count: 1, sha256 }),
                 _ => {}
             }
         });

@@ -233,7 +233,7 @@ impl RawSender {
         if queue.is_closed || self.part != Part::Sends || queue.outbox.is_some() {
             return Err(RawSendError::Closed(unit));
         }
-        if !queue.has_room(unit.len(), UNITS_MAX) {
+        if !queue.has_capacity(unit.len(), UNITS_MAX) {
             return Err(RawSendError::Full(unit));
         }
         queue.push(unit);
@@ -267,8 +267,8 @@ impl RawSender {
 
     /// Whether the queue takes a unit of `len` bytes now.
     #[must_use]
-    pub fn has_room(&self, len: usize) -> bool {
-        lock(&self.queue).has_room(len, UNITS_MAX)
+    pub fn has_capacity(&self, len: usize) -> bool {
+        lock(&self.queue).has_capacity(len, UNITS_MAX)
     }
 }
 
@@ -443,7 +443,7 @@ impl Sink for RawSink {
         let reason = match queue.is_closed {
             true => Some(DropReason::Refused),
             // A flow that is held up may have a little on its way.
-            false if !queue.is_woken && !queue.has_room(unit.len(), UNREAD_MAX) => {
+            false if !queue.is_woken && !queue.has_capacity(unit.len(), UNREAD_MAX) => {
                 Some(DropReason::Overflow)
             }
             false => None,
@@ -462,9 +462,9 @@ impl Sink for RawSink {
         Taken::Delivered
     }
 
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         let queue = lock(&self.queue);
-        !queue.is_woken || queue.is_closed || queue.has_room(1, UNREAD_MAX)
+        !queue.is_woken || queue.is_closed || queue.has_capacity(1, UNREAD_MAX)
     }
 
     fn handle_lost(&mut self, _now: Time, _first: u64, count: u64) {
@@ -493,10 +493,10 @@ mod tests {
     fn a_full_queue_gives_the_unit_back_and_a_closed_one_says_so() {
         let (sender, source) = RawSender::pair();
         for _ in 0..UNITS_MAX {
-            assert!(sender.has_room(1));
+            assert!(sender.has_capacity(1));
             sender.send(vec![7]).unwrap();
         }
-        assert!(!sender.has_room(1));
+        assert!(!sender.has_capacity(1));
         assert_eq!(sender.send(vec![8]), Err(RawSendError::Full(vec![8])));
         drop(source);
         assert!(!sender.is_open());

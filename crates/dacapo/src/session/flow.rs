@@ -263,7 +263,7 @@ impl Flow {
     /// Whether a call that sends `len` bytes has something to say.
     pub fn takes(&self, len: usize) -> bool {
         match &self.end {
-            End::Sender(sender) => self.is_lost(sender) || sender.has_room(len),
+            End::Sender(sender) => self.is_lost(sender) || sender.has_capacity(len),
             _ => true,
         }
     }

@@ -142,7 +142,7 @@ pub(super) fn take_part(entry: &mut Entry, index: usize) -> Result<(Got, bool), 
         return Err(misuse("no such flow"));
     };
     let mut has_taken_units = false;
-    while inbox.has_room() {
+    while inbox.has_capacity() {
         let Some(unit) = receiver.try_recv() else { break };
         inbox.handle_unit(&unit);
         receiver.give_back(unit);

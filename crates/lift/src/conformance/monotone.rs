@@ -197,7 +197,7 @@ fn service(spec: &ModuleSpec, random: &mut Random) -> Service {
         rate_bps: figure(random, 100_000_000_000),
     };
     let room = 50 + wide(random, 65_500) as u32;
-    Service { properties: some(required, random), room, figures }
+    Service { properties: some(required, random), payload_len_max: room, figures }
 }
 
 /// These properties and some others.
@@ -212,7 +212,7 @@ fn improved(worse: &Service, random: &mut Random) -> Service {
     let Figures { loss_ppb, loss_runs_ppb, delay_ns, jitter_ns, rate_bps } = worse.figures;
     let loss_ppb = less(loss_ppb, random);
     let delay_ns = less(delay_ns, random);
-    let room = worse.room - 50;
+    let room = worse.payload_len_max - 50;
     let figures = Figures {
         loss_ppb,
         loss_runs_ppb: less(loss_runs_ppb, random).min(loss_ppb),
@@ -222,7 +222,11 @@ fn improved(worse: &Service, random: &mut Random) -> Service {
     };
     let properties =
         if random.chance(0.5) { worse.properties } else { some(worse.properties, random) };
-    Service { properties, room: 50 + more(u64::from(room), random, 65_500) as u32, figures }
+    Service {
+        properties,
+        payload_len_max: 50 + more(u64::from(room), random, 65_500) as u32,
+        figures,
+    }
 }
 
 fn less(value: u64, random: &mut Random) -> u64 {

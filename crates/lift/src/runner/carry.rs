@@ -117,7 +117,7 @@ impl Runner {
     pub(super) fn enter(&mut self, pool: &mut Pool, direction: Direction, packet: Packet) {
         let waits = self.waiting[direction as usize] > 0 || self.stages.is_empty();
         let entry = &mut self.entry[direction as usize];
-        if waits || !entry.has_room() {
+        if waits || !entry.has_capacity() {
             return self.enter_behind(pool, direction, packet);
         }
         entry.push(packet);

@@ -189,7 +189,7 @@ impl<S: Sink> Writer<S> {
             return Err(WriteError::TooLarge { len: body.len(), len_max: CHUNK_LEN_MAX });
         }
         self.guard(|writer| {
-            if S::CAN_PATCH && !writer.has_room(body.len()) {
+            if S::CAN_PATCH && !writer.has_capacity(body.len()) {
                 writer.next_segment()?;
             }
             writer.append_chunk(stream, body, ticks)
@@ -216,7 +216,7 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Whether a chunk and everything that closes the segment still fit into it.
-    fn has_room(&self, body_len: usize) -> bool {
+    fn has_capacity(&self, body_len: usize) -> bool {
         let entries = self.entries.len() as u64 + 1;
         let indexes = entries * (16 + 8) + self.tracks.len() as u64 * CHUNK_INDEX_HEAD_LEN + 8;
         let len = self.sink.position() - self.riff_at + body_len as u64 + 9 + indexes;

@@ -43,7 +43,7 @@ impl Profile for Waiting {
             return figures;
         }
         let hold = params.value(&SPEC, "hold");
-        let room = below.room.saturating_sub(u32::from(SPEC.head));
+        let room = below.payload_len_max.saturating_sub(u32::from(SPEC.head));
         let waiting = packets_in(&setting.units, room, hold);
         let held_up = |runs: u64| runs.saturating_mul(waiting) >= ONE_IN_HUNDRED;
 

@@ -122,9 +122,9 @@ impl Module for Repeat {
 
     fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
         self.sent += slot.segment_count() as u64;
-        let has_room = self.waiting.has_room(slot.payload_len());
+        let has_capacity = self.waiting.has_capacity(slot.payload_len());
         let view = cx.pool.share(slot);
-        if !has_room {
+        if !has_capacity {
             cx.discard(view, DropReason::Overflow);
             return Verdict::Forward;
         }

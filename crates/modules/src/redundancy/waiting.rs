@@ -46,11 +46,11 @@ impl Waiting {
     }
 
     /// Whether a packet of `len` payload bytes may wait too.
-    pub fn has_room(&self, len: usize) -> bool {
+    pub fn has_capacity(&self, len: usize) -> bool {
         self.copies.len() < TRAINS_MAX && self.bytes.saturating_add(len) <= BYTES_MAX
     }
 
-    /// Adds one that was sent now, at the end. Ask [`Waiting::has_room`] first.
+    /// Adds one that was sent now, at the end. Ask [`Waiting::has_capacity`] first.
     pub fn push(&mut self, copy: Copy) {
         self.bytes += copy.view.payload_len();
         self.copies.push_back(copy);
@@ -78,15 +78,15 @@ mod tests {
     fn trains_and_bytes_are_bounded() {
         let mut pool = Pool::new(1 << 20);
         let mut waiting = Waiting::default();
-        assert!(waiting.has_room(BYTES_MAX) && !waiting.has_room(BYTES_MAX + 1));
+        assert!(waiting.has_capacity(BYTES_MAX) && !waiting.has_capacity(BYTES_MAX + 1));
         for at in 0..TRAINS_MAX {
-            assert!(waiting.has_room(7), "{at}");
+            assert!(waiting.has_capacity(7), "{at}");
             let view = pool.packet_from(0, b"seven b", 0).unwrap();
             waiting.push(Copy { view, sent: Time::ZERO, left: 1, number: 1 });
         }
-        assert!(!waiting.has_room(0));
+        assert!(!waiting.has_capacity(0));
         pool.free(waiting.pop().unwrap().view);
-        assert!(waiting.has_room(BYTES_MAX - 7 * (TRAINS_MAX - 1)));
-        assert!(!waiting.has_room(BYTES_MAX - 7 * (TRAINS_MAX - 1) + 1));
+        assert!(waiting.has_capacity(BYTES_MAX - 7 * (TRAINS_MAX - 1)));
+        assert!(!waiting.has_capacity(BYTES_MAX - 7 * (TRAINS_MAX - 1) + 1));
     }
 }

@@ -40,7 +40,7 @@ impl Profile for UnitsOfPackets {
     ///   of a unit of one packet, so it grows by the same time; where they do not, it stays.
     /// - The rate falls by the header alone, which `ModuleSpec::serve` takes off.
     fn figures(&self, _: &Params, setting: &Setting, below: &Service) -> Figures {
-        let room = below.room.saturating_sub(u32::from(SPEC.head)).max(1);
+        let room = below.payload_len_max.saturating_sub(u32::from(SPEC.head)).max(1);
         let more = packets_per_unit(&setting.units, room) - 1;
         let Figures { loss_ppb, loss_runs_ppb, delay_ns, jitter_ns, rate_bps } = below.figures;
         let loss = loss_ppb.saturating_add(more.saturating_mul(loss_runs_ppb)).min(PPB);

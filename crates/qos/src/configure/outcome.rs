@@ -78,7 +78,7 @@ struct Split {
 fn split(stack: &Stack, datagram_len: u32, request: &Request) -> Split {
     let Units { len_mean, len_max, divisible, .. } = request.setting.units;
     let (len_mean, len_max) = (len_mean.max(1), len_max.max(len_mean));
-    let (room, head) = (stack.service.room.max(1), request.unit_head);
+    let (room, head) = (stack.service.payload_len_max.max(1), request.unit_head);
     let left = room.saturating_sub(head);
     let joined = stack.service.properties.contains(Property::AnyUnitSize);
     let fits = joined || len_max <= left;

@@ -127,7 +127,7 @@ fn finished(grown: Growing, transport: &'static TransportSpec, request: &Request
     let Growing { mut nodes, service, cost } = grown;
     nodes.reverse();
     let units = request.setting.units;
-    let (room, head) = (u64::from(service.room), u64::from(request.unit_head));
+    let (room, head) = (u64::from(service.payload_len_max), u64::from(request.unit_head));
     let whole = service.properties.contains(Property::AnyUnitSize)
         || u64::from(units.len_max) + head <= room;
     let (packets, trains) = if whole || !units.divisible {

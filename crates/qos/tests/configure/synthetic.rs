@@ -78,7 +78,7 @@ impl Profile for Sway {
         let waits = self.idle.is_none_or(|property| !below.properties.contains(property));
         let wait = if waits { hold + point.delay_ns } else { 0 };
         let figures = &below.figures;
-        let pieces = setting.units.len_mean.div_ceil(below.room.max(1));
+        let pieces = setting.units.len_mean.div_ceil(below.payload_len_max.max(1));
         let spread = if self.joins { u64::from(pieces - 1) } else { 0 };
         let loss = figures.loss_ppb + spread.saturating_mul(figures.loss_runs_ppb);
         let loss_ppb = part(loss.min(PPB), point.loss_ppm);

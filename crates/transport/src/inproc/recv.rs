@@ -108,8 +108,8 @@ impl Endpoint {
         End::Empty
     }
 
-    fn take_blocked(&mut self, has_room: bool) -> BTreeSet<SocketAddr> {
-        if has_room { std::mem::take(&mut self.blocked) } else { BTreeSet::new() }
+    fn take_blocked(&mut self, has_capacity: bool) -> BTreeSet<SocketAddr> {
+        if has_capacity { std::mem::take(&mut self.blocked) } else { BTreeSet::new() }
     }
 
     /// The descriptor is readable exactly while something waits.

@@ -223,8 +223,8 @@ impl Connection for Link {
     /// Nothing gets lost in memory.
     fn set_patience(&mut self, _: Duration) {}
 
-    fn has_room(&self) -> bool {
-        self.rings.as_ref().is_some_and(Rings::has_room)
+    fn has_capacity(&self) -> bool {
+        self.rings.as_ref().is_some_and(Rings::has_capacity)
     }
 }
 

@@ -231,7 +231,7 @@ impl<M: Memory> Rings<M> {
     }
 
     /// Writes what there is room for, from the front. When that is not all, this end is noted as
-    /// waiting for room; call again when [`Rings::has_room`].
+    /// waiting for room; call again when [`Rings::has_capacity`].
     ///
     /// # Errors
     /// [`Broken`]; nothing more can be written.
@@ -292,7 +292,7 @@ impl<M: Memory> Rings<M> {
     /// True when half of the ring has room, or the other end wrote what cannot be: then the next
     /// write tells.
     #[must_use]
-    pub fn has_room(&self) -> bool {
+    pub fn has_capacity(&self) -> bool {
         self.used(self.load(Word::Head)).is_none_or(|used| self.is_half_free(used))
     }
 

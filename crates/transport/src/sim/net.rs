@@ -83,11 +83,11 @@ impl Net {
         let id = state.made;
         let waiting = state.listeners.get_mut(&remote);
         let is_taken = waiting.is_some_and(|waiting| {
-            let has_room = waiting.len() < WAITING_MAX;
-            if has_room {
+            let has_capacity = waiting.len() < WAITING_MAX;
+            if has_capacity {
                 waiting.push_back(id);
             }
-            has_room
+            has_capacity
         });
         let pipe = if is_taken {
             Pipe::new(&self.config, state.random.fork())

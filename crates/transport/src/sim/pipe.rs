@@ -286,8 +286,8 @@ impl End<'_> {
     #[must_use]
     pub fn is_writable(&self) -> bool {
         let way = &self.pipe.ways[self.side.index()];
-        let has_room = way.bytes.len() < self.pipe.config.buffer_bytes;
-        has_room || way.broken.is_some() || way.ended_at.is_some()
+        let has_capacity = way.bytes.len() < self.pipe.config.buffer_bytes;
+        has_capacity || way.broken.is_some() || way.ended_at.is_some()
     }
 
     /// Says that nothing more will be written; what was written still arrives.

@@ -86,7 +86,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Whether there is room for an arrival.
-    fn has_room(&mut self) -> bool {
+    fn has_capacity(&mut self) -> bool {
         if self.arrival.is_empty_slot()
             && let Ok(arrival) = self.pool.alloc_arrival()
         {
@@ -205,7 +205,7 @@ impl Udp {
         let mut budget = Budget::new();
         let mut reading = Reading::new(lane, now, pool);
         while let Some(place) = inbox.ready.pop_front() {
-            if budget.is_spent() || !reading.has_room() {
+            if budget.is_spent() || !reading.has_capacity() {
                 outcome.more |= budget.is_spent();
                 outcome.blocked |= !budget.is_spent();
                 inbox.ready.push_front(place);
@@ -256,7 +256,7 @@ mod tests {
         let mut stats = TransportStats::default();
         let now = Time::from_millis(7);
         let mut reading = Reading::new(TrafficClass::Data, now, pool);
-        assert!(reading.has_room());
+        assert!(reading.has_capacity());
         let recv = Recv {
             len,
             from: ([192, 0, 2, 1], 9).into(),
@@ -302,9 +302,9 @@ mod tests {
         let mut pool = Pool::new(65_536);
         let held = pool.alloc_arrival().unwrap();
         let mut reading = Reading::new(TrafficClass::Data, Time::ZERO, &mut pool);
-        assert!(!reading.has_room());
+        assert!(!reading.has_capacity());
         reading.pool.free(held);
-        assert!(reading.has_room());
+        assert!(reading.has_capacity());
         reading.pool.free(reading.arrival);
     }
 }

@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_flow_plans_with_what_the_path_takes() {
         assert_eq!(SPEC.datagram_len_over(1_452), 1_452);
-        assert_eq!(SPEC.serve(&internet(), 5).map(|service| service.room), Some(1_447));
+        assert_eq!(SPEC.serve(&internet(), 5).map(|service| service.payload_len_max), Some(1_447));
         assert!(SPEC.datagram_len as usize >= TRAIN_BYTES_MAX);
     }
 }

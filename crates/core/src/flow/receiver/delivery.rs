@@ -30,8 +30,8 @@ impl Delivery {
 
     /// Whether the sink takes more.
     #[inline]
-    pub fn has_room(&self) -> bool {
-        self.sink.has_room()
+    pub fn has_capacity(&self) -> bool {
+        self.sink.has_capacity()
     }
 
     /// Gives it a unit, after which it is asked.

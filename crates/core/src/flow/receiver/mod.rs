@@ -317,8 +317,8 @@ impl Receiver {
     }
 
     /// Whether the sink takes more.
-    pub fn has_room(&self) -> bool {
-        self.delivery.has_room()
+    pub fn has_capacity(&self) -> bool {
+        self.delivery.has_capacity()
     }
 
     /// The sink has room again, or contact is back: what is on its way has its time anew.
@@ -391,7 +391,7 @@ impl Receiver {
         if self.account.is_finished() {
             return next;
         }
-        let end_by = self.settling.end_by(path, || self.delivery.has_room());
+        let end_by = self.settling.end_by(path, || self.delivery.has_capacity());
         earlier(next, earlier(end_by, self.settling.give_up_at()))
     }
 
@@ -406,7 +406,7 @@ impl Receiver {
             return;
         }
         self.delivery.handle_timeout(cx.now);
-        let end_by = self.settling.end_by(path, || self.delivery.has_room());
+        let end_by = self.settling.end_by(path, || self.delivery.has_capacity());
         if end_by.is_some_and(|at| at <= cx.now) {
             self.finish(cx, out);
         }

@@ -189,10 +189,10 @@ impl Settling {
 
     /// When the flow is over whatever is missing, once the sender has said END.
     #[inline]
-    pub fn end_by(&self, path: PathTimes, has_room: impl FnOnce() -> bool) -> Option<Time> {
+    pub fn end_by(&self, path: PathTimes, has_capacity: impl FnOnce() -> bool) -> Option<Time> {
         let end_at = self.end_at?;
         let close_by = self.close_by.filter(|_| self.is_reliable);
-        if self.is_reliable && (path.is_lost || !has_room()) {
+        if self.is_reliable && (path.is_lost || !has_capacity()) {
             // It is this end that is waited for, or the way.
             return close_by;
         }

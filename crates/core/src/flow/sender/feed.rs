@@ -143,7 +143,7 @@ impl Feed {
     #[inline]
     fn takes_another(&self) -> bool {
         let waits_long = !self.is_wanted();
-        self.splice.has_room() && !(waits_long && self.source.chooses_late())
+        self.splice.has_capacity() && !(waits_long && self.source.chooses_late())
     }
 
     /// Whether less waits than goes out in a moment.
@@ -210,7 +210,7 @@ impl Feed {
         bytes: &[u8],
         is_alone: bool,
     ) -> bool {
-        if !self.is_open() || self.has_ended || !self.splice.has_room() || !self.is_wanted() {
+        if !self.is_open() || self.has_ended || !self.splice.has_capacity() || !self.is_wanted() {
             return false;
         }
         if is_alone {

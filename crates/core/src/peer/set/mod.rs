@@ -102,11 +102,11 @@ impl Peers {
             self.all.adjust(id, |peer| peer.data.handle_seen(now, seen));
             return false;
         }
-        let has_room = self.all.with(id, |peer| {
+        let has_capacity = self.all.with(id, |peer| {
             peer.data.handle_seen(now, seen);
             peer.data.poll_room(now)
         });
-        has_room == Some(true)
+        has_capacity == Some(true)
     }
 
     /// A session with a peer begins.

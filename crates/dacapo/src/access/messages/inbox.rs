@@ -16,8 +16,8 @@
 //!
 //! Invariants: at most [`OPEN_MAX`] messages are open, each with less than a part, and together at
 //! most [`EARLY_MAX`] units and [`EARLY_BYTES_MAX`] bytes ahead of a gap; while [`READY_MAX`] parts
-//! or [`READY_BYTES_MAX`] bytes wait nothing is taken in ([`Inbox::has_room`]). Every message that
-//! begins is given or reported broken once.
+//! or [`READY_BYTES_MAX`] bytes wait nothing is taken in ([`Inbox::has_capacity`]). Every message
+//! that begins is given or reported broken once.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -157,7 +157,7 @@ impl Inbox {
 
     /// Whether units are taken in; where not, a part can be taken.
     #[must_use]
-    pub fn has_room(&self) -> bool {
+    pub fn has_capacity(&self) -> bool {
         self.ready.len() < READY_MAX && self.ready_bytes < READY_BYTES_MAX
     }
 
@@ -410,17 +410,17 @@ mod tests {
     fn a_user_that_takes_nothing_stops_it_and_a_part_makes_room() {
         let mut inbox = Inbox::default();
         let mut number = 0;
-        while inbox.has_room() {
+        while inbox.has_capacity() {
             inbox.handle_unit(&unit(5, number, 60_000, 0, 60_000));
             number += 1;
         }
         assert!(inbox.ready_bytes < READY_BYTES_MAX + 60_000);
-        assert!(inbox.get_message().is_some() && inbox.has_room());
+        assert!(inbox.get_message().is_some() && inbox.has_capacity());
         let mut inbox = Inbox::default();
         for number in 0..READY_MAX as u64 {
-            assert!(inbox.has_room());
+            assert!(inbox.has_capacity());
             inbox.handle_unit(&unit(5, number, 0, 0, 0));
         }
-        assert!(!inbox.has_room());
+        assert!(!inbox.has_capacity());
     }
 }

@@ -125,7 +125,7 @@ impl Outbox {
 
     /// Whether a message of `len` bytes is accepted now.
     #[must_use]
-    pub fn has_room(&self, priority: u16, len: usize) -> bool {
+    pub fn has_capacity(&self, priority: u16, len: usize) -> bool {
         let before = self.loads.range(..=priority).map(|(_, load)| *load);
         let before = before.fold(Load::default(), |all, load| Load {
             messages: all.messages + load.messages,
@@ -153,7 +153,7 @@ impl Outbox {
     /// # Errors
     /// The message, when there is no room for it.
     pub fn accept(&mut self, priority: u16, data: Vec<u8>) -> Result<Ticket, Vec<u8>> {
-        if !self.has_room(priority, data.len()) {
+        if !self.has_capacity(priority, data.len()) {
             return Err(data);
         }
         let order = self.sums.accepted;
@@ -320,7 +320,10 @@ mod tests {
         assert_eq!(outbox.accept(8, Vec::new()), Err(Vec::new()));
         outbox.advance();
         let room = 1_000 - HEAD_LEN - 1;
-        assert!(outbox.has_room(7, room) && !outbox.has_room(7, room + 1), "it comes by units");
+        assert!(
+            outbox.has_capacity(7, room) && !outbox.has_capacity(7, room + 1),
+            "it comes by units"
+        );
         drain(&mut outbox);
         assert_eq!(outbox.outcome(long), Some(Outcome::Sent));
     }
@@ -330,15 +333,15 @@ mod tests {
         let mut outbox = Outbox::new(1_000).unwrap();
         outbox.accept(7, vec![7; 2 * BYTES_MAX]).unwrap();
         outbox.accept(6, vec![6; 2 * BYTES_MAX]).unwrap();
-        assert!(!outbox.has_room(6, 0) && outbox.has_room(5, usize::MAX));
+        assert!(!outbox.has_capacity(6, 0) && outbox.has_capacity(5, usize::MAX));
         for priority in (0..6).rev() {
             for _ in 0..MESSAGES_MAX.min(ALL_MAX - outbox.waiting.len()) {
                 outbox.accept(priority, Vec::new()).unwrap();
             }
-            assert!(!outbox.has_room(priority, 0));
+            assert!(!outbox.has_capacity(priority, 0));
         }
         assert_eq!(outbox.waiting.len(), ALL_MAX);
-        assert!(!outbox.has_room(0, 0));
+        assert!(!outbox.has_capacity(0, 0));
         drain(&mut outbox);
     }
 

@@ -113,7 +113,7 @@ impl Run {
     }
 
     fn receive(&mut self) {
-        while self.inbox.has_room() {
+        while self.inbox.has_capacity() {
             let Some(unit) = self.line.pop_front() else { return };
             self.inbox.handle_unit(&unit);
         }

@@ -95,7 +95,7 @@ impl RawSender {
     #[must_use]
     pub fn has_message_room(&self, priority: u16, len: usize) -> bool {
         let queue = lock(&self.queue);
-        queue.outbox.as_ref().is_some_and(|outbox| outbox.has_room(priority, len))
+        queue.outbox.as_ref().is_some_and(|outbox| outbox.has_capacity(priority, len))
     }
 
     /// Whether a ticket is of a message of this flow.

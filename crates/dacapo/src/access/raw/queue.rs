@@ -48,7 +48,7 @@ impl Queue {
         Self { senders: 1, ..Self::default() }
     }
 
-    pub fn has_room(&self, len: usize, units_max: usize) -> bool {
+    pub fn has_capacity(&self, len: usize, units_max: usize) -> bool {
         let bytes = self.bytes.saturating_add(len);
         self.units.is_empty() || (self.units.len() < units_max && bytes <= BYTES_MAX)
     }

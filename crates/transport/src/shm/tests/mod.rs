@@ -103,7 +103,7 @@ fn an_end_that_has_not_read_yet_is_woken_by_the_first_byte_and_once() {
 fn a_writer_that_waits_is_woken_when_half_is_free_and_once() {
     let [mut here, mut there] = pair(CAPACITY_MIN);
     let moved = write(&mut here, &[1; CAPACITY_MIN + 1]);
-    assert_eq!((moved.len, here.has_room()), (CAPACITY_MIN, false));
+    assert_eq!((moved.len, here.has_capacity()), (CAPACITY_MIN, false));
     let mut bytes = vec![0; CAPACITY_MIN];
     let mut wakes = |len: usize| {
         let moved = there.read(&mut [IoSliceMut::new(&mut bytes[..len])]).unwrap();
@@ -111,9 +111,9 @@ fn a_writer_that_waits_is_woken_when_half_is_free_and_once() {
         moved.wakes
     };
     assert!(!wakes(CAPACITY_MIN / 2 - 1));
-    assert!(!here.has_room());
+    assert!(!here.has_capacity());
     assert!(wakes(1));
-    assert!(here.has_room() && !wakes(1));
+    assert!(here.has_capacity() && !wakes(1));
     assert_eq!(write(&mut here, b"more").len, 4);
     assert!(!wakes(CAPACITY_MIN / 2), "it does not wait");
 }
@@ -146,7 +146,7 @@ fn a_place_that_cannot_be_is_told_and_one_that_can_is_some_bytes() {
         here.memory().store(HEAD, head);
         let bytes = [1; CAPACITY_MIN + 1];
         assert_eq!(there.write(&[IoSlice::new(&bytes)]), Err(Broken), "{head}");
-        assert!(there.has_room(), "the next write tells");
+        assert!(there.has_capacity(), "the next write tells");
     }
     let [here, mut there] = pair(CAPACITY_MIN);
     here.memory().store(TAIL, capacity);
@@ -210,7 +210,7 @@ fn memory_that_changes_at_every_look_is_survived_inside_its_bounds() {
                 1 => rings.read(&mut [IoSliceMut::new(&mut bytes)]),
                 _ => {
                     rings.await_data();
-                    let _ = (rings.has_room(), rings.is_closed_there());
+                    let _ = (rings.has_capacity(), rings.is_closed_there());
                     continue;
                 }
             };

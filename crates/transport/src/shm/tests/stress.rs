@@ -44,7 +44,7 @@ fn write_all(mut rings: Rings<SharedMemory>, rung: &Receiver<()>, ring: &SyncSen
         if moved.wakes {
             wake(ring);
         }
-        while moved.len < len && !rings.has_room() {
+        while moved.len < len && !rings.has_capacity() {
             sleep(rung, "writer");
         }
     }

@@ -49,7 +49,7 @@ pub trait Listener: AsFd + Send {
     const CAPABILITIES: Capabilities;
 
     /// The poller tells when a connection has room. Otherwise the other end makes it readable, and
-    /// [`Connection::has_room`] tells.
+    /// [`Connection::has_capacity`] tells.
     const ROOM_IS_POLLED: bool;
 
     /// The next connection and the address of its other end; `None` when none waits.

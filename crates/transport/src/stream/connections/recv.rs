@@ -27,11 +27,11 @@ impl<L: Listener> Connections<L> {
     /// Writes what waited where the other end has made room. What told so may have been taken by
     /// the reading of the same stream, so all are asked, after it.
     fn write_where_room_is(&mut self, intake: &mut Intake<'_>) {
-        let has_room = |index: &usize| {
-            self.streams.connection(*index).is_some_and(Connection::has_room)
+        let has_capacity = |index: &usize| {
+            self.streams.connection(*index).is_some_and(Connection::has_capacity)
                 && self.streams.wants_write(*index)
         };
-        let free: Vec<usize> = self.full.iter().copied().filter(has_room).collect();
+        let free: Vec<usize> = self.full.iter().copied().filter(has_capacity).collect();
         for index in free {
             intake.outcome.writable |= self.streams.handle_writable(index);
         }

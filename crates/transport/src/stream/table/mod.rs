@@ -42,7 +42,7 @@ pub trait Connection: Read + Write {
     const SHORT_READ_IS_ALL: bool;
 
     /// True when a write takes something now, where nothing else tells.
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         true
     }
 

@@ -42,9 +42,9 @@ fn a_sink_is_asked_when_it_is_due_and_after_each_unit_and_loss() {
 fn a_sink_is_finished_once_and_asked_no_more() {
     let basket = Basket::new();
     let mut delivery = Delivery::new(basket.boxed(), at(10));
-    assert!(delivery.has_room());
-    basket.with(|seen| seen.has_room = false);
-    assert!(!delivery.has_room());
+    assert!(delivery.has_capacity());
+    basket.with(|seen| seen.has_capacity = false);
+    assert!(!delivery.has_capacity());
     delivery.finish(at(20), &Ending::Complete, &Ledger::default());
     delivery.finish(at(30), &Ending::Closed, &Ledger::default());
     assert_eq!(basket.ending(), Some(Ending::Complete));

@@ -148,8 +148,8 @@ fn a_reliable_end_waits_while_something_comes_and_for_who_holds_it_up() {
     assert_eq!(settling.end_by(LOST, || true), None, "contact is waited for");
     settling.close_soon(at(3_000));
     settling.close_soon(at(4_000));
-    for (path, has_room) in [(PATH, true), (PATH, false), (LOST, true)] {
-        assert_eq!(settling.end_by(path, || has_room), Some(at(11_000)), "the session closes");
+    for (path, has_capacity) in [(PATH, true), (PATH, false), (LOST, true)] {
+        assert_eq!(settling.end_by(path, || has_capacity), Some(at(11_000)), "the session closes");
     }
     settling.shift(ms(5_000));
     assert_eq!(settling.end_by(PATH, || false), Some(at(16_000)));

@@ -218,8 +218,8 @@ fn who_lost_the_way_waits_for_end_and_then_gives_up() {
 #[test]
 fn a_closing_session_and_a_full_sink_bound_the_wait() {
     let mut rig = Rig::new(true, true);
-    rig.basket.with(|seen| seen.has_room = false);
-    assert!(!rig.receiver.has_room());
+    rig.basket.with(|seen| seen.has_capacity = false);
+    assert!(!rig.receiver.has_capacity());
     rig.end(end_of(3));
     rig.timeout();
     assert_eq!(rig.receiver.next_deadline(PATH), None, "the sink is waited for");
