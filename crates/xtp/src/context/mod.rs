@@ -38,8 +38,8 @@ use terms::Terms;
 
 use crate::arrival::{Message, Read};
 use crate::config::{Config, Mode, Open};
-use crate::event::{End, Events};
-use crate::group::{GroupPolicy, Join, Leaving, Member};
+use crate::event::{ContextId, End, Event, Events};
+use crate::group::{GroupPolicy, Join};
 use crate::members::{Members, Parted};
 use crate::rate::Rate;
 use crate::requests::{Alarm, Requests};
@@ -66,7 +66,7 @@ pub struct Context {
 
 impl Context {
     /// The end that opens.
-    pub fn opening(now: Time, config: &Config, open: &Open, key: u64, sync: u32) -> Self {
+    pub fn opening(now: Time, config: &Config, open: &Open, (key, sync): (u64, u32)) -> Self {
         let addressing = Addressing::opening(open.peer, key, open.ends);
         let lifecycle = Lifecycle::begun(Input::UserOpens);
         let terms = Terms::new(open.service, open.mode);
@@ -85,9 +85,9 @@ impl Context {
         config: &Config,
         open: &Open,
         policy: GroupPolicy,
-        (key, sync): (u64, u32),
+        numbers: (u64, u32),
     ) -> Self {
-        let mut context = Self::opening(now, config, open, key, sync);
+        let mut context = Self::opening(now, config, open, numbers);
         let extra = context.rate.time_of(config.buffer_len);
         let group = Members::new(policy, config.buffer_len, extra);
         context.role = Role::Transmitter(Box::new(group));
@@ -203,19 +203,29 @@ impl Context {
         self.inbound.take_refused()
     }
 
-    /// Takes the first thing that the user is to be told.
-    pub fn take_event(&mut self) -> Option<u8> {
-        self.lifecycle.take_event()
-    }
-
-    /// What the user is told next of a member.
-    pub fn pop_member_event(&mut self) -> Option<(Member, Option<Leaving>)> {
-        let Role::Transmitter(group) = &mut self.role else { return None };
-        let (event, has_more) = group.pop_event()?;
-        if has_more {
-            self.lifecycle.tell(Events::MEMBER);
-        }
-        Some(event)
+    /// Takes the first thing that the user is to be told of this context, whose name is `id`, and
+    /// whom the listener of `port` let in.
+    pub fn take_event(&mut self, id: ContextId, port: u16) -> Option<Event> {
+        Some(match self.lifecycle.take_event()? {
+            Events::INCOMING => Event::Incoming { port, id },
+            Events::OPENED => Event::Opened(id),
+            Events::READABLE => Event::Readable(id),
+            Events::WRITABLE => Event::Writable(id),
+            Events::DELIVERED => Event::Delivered(id),
+            Events::MEMBER => {
+                let Role::Transmitter(group) = &mut self.role else { return None };
+                let ((member, how), has_more) = group.pop_event()?;
+                if has_more {
+                    self.lifecycle.tell(Events::MEMBER);
+                }
+                how.map_or(Event::Joined(id, member), |how| Event::Left(id, member, how))
+            }
+            Events::REMARK => {
+                let (code, reason) = self.lifecycle.remark()?;
+                Event::Remark(id, code, reason)
+            }
+            _ => Event::Ended(id, self.lifecycle.end()?),
+        })
     }
 
     /// Who is no member or candidate any more, for who finds contexts by keys.

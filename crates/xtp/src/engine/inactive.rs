@@ -5,6 +5,10 @@
 //! Invariant: at most as many as it was made for; of more the oldest goes.
 
 use super::keys::ByKey;
+use crate::context::Context;
+use crate::event::End;
+use crate::group::Leaving;
+use crate::members::Parted;
 use crate::wire::{Body, Control, Format, Header, Key, Options, Writer};
 use dacapo_base::Time;
 use std::collections::{BTreeSet, HashMap};
@@ -95,6 +99,33 @@ impl Inactive {
 }
 
 impl Gone {
+    /// Of a context that is over.
+    pub fn of(context: &Context) -> Self {
+        let (ends, (seq, rseq)) = (context.addressing(), context.last_numbers());
+        Self {
+            peer: ends.peer(),
+            own_key: ends.own_key(),
+            known_as: ends.known_as(),
+            key: ends.peer_key(),
+            seq,
+            rseq,
+            is_complete: context.lifecycle().end() == Some(End::Complete),
+        }
+    }
+
+    /// Of a member that has parted so.
+    pub fn of_member(parted: &Parted, how: Leaving) -> Self {
+        Self {
+            peer: parted.address,
+            own_key: parted.offered,
+            known_as: None,
+            key: Key::returned(parted.key),
+            seq: 0,
+            rseq: parted.rseq,
+            is_complete: how == Leaving::Complete,
+        }
+    }
+
     /// END, in answer to a packet with this `sync`; `more` is an option that it had.
     pub fn end(&self, sync: u32, more: Options) -> Vec<u8> {
         let closes = (Options::RCLOSE | Options::WCLOSE).when(self.is_complete);

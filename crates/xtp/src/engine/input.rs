@@ -1,7 +1,10 @@
 //! What a packet does: whom it is for, and what the table says.
 
-use super::{Engine, Listener, Slot, diagnostics};
+use super::associations::Unexpected;
+use super::came::Came;
+use super::{Engine, diagnostics};
 use crate::context::Context;
+use crate::members::Admission;
 use crate::table::{Act, Input, State, step};
 use crate::wire::{
     Address, Body, Code, Fault, Format, Frame, Header, Key, Options, Reason, Service,
@@ -9,25 +12,12 @@ use crate::wire::{
 use dacapo_base::Time;
 use std::net::SocketAddr;
 
-/// The most answers without a context that wait; of more the newest is dropped: a peer that lacks
-/// it speaks again, and is answered then.
-const ANSWERS_MAX: usize = 256;
-
-/// A packet, where it came from, and how long it is.
-#[derive(Clone, Copy)]
-pub(super) struct Came<'a> {
-    pub from: SocketAddr,
-    pub header: Header,
-    pub body: Body<'a>,
-    pub len: usize,
-}
-
 impl Engine {
     /// A packet has come from this address, the one below XTP.
     pub fn handle_packet(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) {
         let frame = match Frame::open(bytes) {
             Ok(frame) => frame,
-            Err(fault) => return self.count(fault),
+            Err(fault) => return self.counters.count_fault(fault),
         };
         match frame.body() {
             Ok(body) => {
@@ -38,16 +28,10 @@ impl Engine {
         }
     }
 
-    fn count(&mut self, fault: Fault) {
-        if let Some(count) = self.counters.faulty.get_mut(fault.index()) {
-            *count = count.saturating_add(1);
-        }
-    }
-
     /// Only who asks for an association is told what is wrong with the request; what else is
     /// malformed is counted.
     fn handle_fault(&mut self, now: Time, from: SocketAddr, header: &Header, fault: Fault) {
-        self.count(fault);
+        self.counters.count_fault(fault);
         let is_asked = header.format == Format::First && !header.key.is_returned();
         if let Some((code, reason)) = fault.diagnostic().filter(|_| is_asked) {
             self.diagnose(now, from, header, code, reason);
@@ -55,221 +39,113 @@ impl Engine {
     }
 
     fn handle(&mut self, now: Time, came: &Came<'_>) {
-        let Came { from, header, body, len } = came;
+        let Came { from, header, body, .. } = came;
         let input = Input::of_packet(header, body);
         let is_opening = matches!(input, Input::First | Input::Invitation);
         // A FIRST carries its sender's own key.
         if is_opening && header.key.is_returned() {
-            return self.drop_packet();
+            return self.counters.count_dropped();
         }
-        let slot = self.find(input, came);
-        let (state, is_request) = match slot {
-            Some(slot) => {
-                let Some(context) = self.context_ref(slot) else { return };
-                let (role, ends) = (context.role(), context.addressing());
-                if !role.expects(ends, header.key, *from) {
-                    self.counters.misdirected = self.counters.misdirected.saturating_add(1);
-                    return;
-                }
-                if !role.understands(ends, input, header.key) {
-                    return self.drop_packet();
-                }
-                let is_request = input == Input::Join && role.is_transmitter();
-                (context.lifecycle().state(), is_request)
-            }
+        let slot = self.associations.find(input, came);
+        let met = slot.map(|slot| self.associations.meet(slot, input, came));
+        let (state, is_request) = match met {
+            Some(Ok(met)) => met,
+            Some(Err(Unexpected::Misdirected)) => return self.counters.count_misdirected(),
+            Some(Err(Unexpected::Meaningless)) => return self.counters.count_dropped(),
             None => (self.state_without_context(*from, header, body), false),
         };
         let act = step(state, input).map_or(Act::Drop, |(_, act)| act);
         match (act, slot) {
-            (Act::Take, Some(slot)) if is_request => {
-                self.counters.taken = self.counters.taken.saturating_add(1);
-                self.handle_join(now, slot, came);
-            }
+            (Act::Take, Some(slot)) if is_request => self.handle_join(now, slot, came),
             (Act::Take | Act::Leave, Some(slot)) => {
-                self.counters.taken = self.counters.taken.saturating_add(1);
-                let Some(context) = self.context_at(slot) else { return };
-                let known_as = context.addressing().known_as();
-                context.take(now, header, body, *len);
-                let refused = context.take_refused();
-                if context.addressing().known_as() != known_as {
-                    self.learn(slot);
-                }
-                self.counters.no_room = self.counters.no_room.saturating_add(refused);
-                self.touch(now, slot);
+                let refused = self.associations.take(now, slot, came);
+                self.counters.count_taken(refused);
             }
             (Act::Create, _) => self.accept(now, came),
-            (Act::Refuse, _) => {
-                self.refuse(now, came, Reason::NO_LISTENER);
-            }
+            (Act::Refuse, _) => self.refuse(now, came, Reason::NO_LISTENER),
             (Act::Disown, _) => {
                 let (code, reason) = (Code::INVALID_CONTEXT, Reason::UNSPECIFIED);
-                self.drop_packet();
+                self.counters.count_dropped();
                 self.diagnose(now, *from, header, code, reason);
             }
-            (Act::SayEnd, _) => self.answer_late(*from, header),
-            _ => self.drop_packet(),
-        }
-    }
-
-    /// A peer whose own key has become known may send under it, as diagnostics do.
-    pub(super) fn learn(&mut self, slot: u32) {
-        let Some(context) = self.context_at(slot) else { return };
-        let (peer, known_as) = (context.addressing().peer(), context.addressing().known_as());
-        if let Some(key) = known_as {
-            self.by_peer.entry((peer, key)).or_insert(slot);
-        }
-    }
-
-    fn drop_packet(&mut self) {
-        self.counters.dropped = self.counters.dropped.saturating_add(1);
-    }
-
-    fn find(&mut self, input: Input, came: &Came<'_>) -> Option<u32> {
-        let key = came.header.key;
-        if key.is_returned() {
-            return self.by_key.get(&key.value()).copied();
-        }
-        let known = self.by_peer.get(&(came.from, key.value())).copied();
-        match input {
-            Input::Join if key.value() == 0 => self.find_group(&came.body),
-            Input::Invitation => known.or_else(|| self.follow(came)),
-            _ => known,
+            (Act::SayEnd, _) => {
+                self.counters.count_late();
+                self.associations.answer_late(*from, header);
+            }
+            _ => self.counters.count_dropped(),
         }
     }
 
     fn state_without_context(&self, from: SocketAddr, header: &Header, body: &Body<'_>) -> State {
-        let gone = self.inactive.find(from, header.key);
-        // Anybody may ask to join a group, also one that is over.
-        if gone.is_some_and(|gone| gone.peer == from || header.format == Format::Jcntl) {
+        if self.associations.is_over(from, header) {
             return State::Inactive;
         }
         let port = if let Body::First(segment, ..) = body { port_of(segment.address) } else { 0 };
-        let is_heard = header.format == Format::First && self.listeners.contains_key(&port);
+        let is_heard = header.format == Format::First && self.listeners.has(port);
         if is_heard { State::Listening } else { State::Quiescent }
-    }
-
-    /// Answers a packet of an association that is over.
-    fn answer_late(&mut self, from: SocketAddr, header: &Header) {
-        self.counters.late = self.counters.late.saturating_add(1);
-        if is_to_group(header) {
-            return;
-        }
-        let Some(gone) = self.inactive.find(from, header.key) else { return };
-        let packet = gone.end(header.sync, Options::MULTI.when(header.options.has(Options::MULTI)));
-        self.push_answer(from, packet);
     }
 
     fn accept(&mut self, now: Time, came: &Came<'_>) {
         let Body::First(segment, traffic, _) = &came.body else { return };
         let port = port_of(segment.address);
-        let Some(listener) = self.listeners.get(&port).copied() else { return };
-        if let Err(reason) = self.admits(&listener, came, traffic.service) {
-            return self.refuse(now, came, reason);
-        }
-        let keys = (self.draw_key(), self.random.next_u32());
-        let mode = listener.listen.mode;
+        let is_multi = came.header.options.has(Options::MULTI);
+        let mode = match self.listeners.admit(port, traffic.service, is_multi) {
+            Ok(mode) if self.associations.contexts().has_capacity() => mode,
+            Ok(_) => return self.refuse(now, came, Reason::NO_RESOURCE),
+            Err(reason) => return self.refuse(now, came, reason),
+        };
+        let keys = (self.associations.draw_key(&mut self.random), self.random.next_u32());
+        let config = self.associations.config();
         let from = (came.from, &came.header);
-        let mut context = Context::accepting(now, &self.config, mode, from, keys);
+        let mut context = Context::accepting(now, config, mode, from, keys);
         if traffic.service == Service::ReliableMulticast as u8 {
-            context.become_member(&self.config, self.random.next_u32(), None);
+            context.become_member(config, self.random.next_u32(), None);
         }
         context.take(now, &came.header, &came.body, came.len);
-        let Some(slot) = self.place(context, Some(port)) else { return };
-        if let Some(listener) = self.listeners.get_mut(&port) {
-            listener.waiting = listener.waiting.saturating_add(1);
+        if self.associations.add(now, context, Some(port)).is_some() {
+            self.listeners.handle_begun(port);
+            self.counters.count_taken(0);
         }
-        self.learn(slot);
-        self.counters.taken = self.counters.taken.saturating_add(1);
-        self.touch(now, slot);
-    }
-
-    fn admits(&self, listener: &Listener, came: &Came<'_>, service: u8) -> Result<(), Reason> {
-        let is_multi = came.header.options.has(Options::MULTI);
-        let is_there = |service: &Service| is_multi == service.is_to_group();
-        let known = Service::from_number(service).filter(is_there);
-        let is_given = |service| listener.listen.service.is_none_or(|given| given == service);
-        if !known.is_some_and(is_given) {
-            return Err(Reason::NO_PROVIDER);
-        }
-        let has_room = self.context_count() < self.config.contexts_max;
-        if listener.waiting >= listener.listen.backlog_max || !has_room {
-            return Err(Reason::NO_RESOURCE);
-        }
-        Ok(())
     }
 
     fn refuse(&mut self, now: Time, came: &Came<'_>, reason: Reason) {
-        self.counters.refused = self.counters.refused.saturating_add(1);
+        self.counters.count_refused();
         self.diagnose(now, came.from, &came.header, Code::CONTEXT_REFUSED, reason);
     }
 
+    /// A JCNTL has come for a transmitter. Who has no key yet gets FIRST, as often as diagnostics.
+    fn handle_join(&mut self, now: Time, slot: u32, came: &Came<'_>) {
+        let Body::Jcntl(asks, ..) = &came.body else { return };
+        self.counters.count_taken(0);
+        if came.header.key == Key::own(0) {
+            match self.limiter.admits(now, came.from.ip()) {
+                true => self.associations.invite(slot, came.from),
+                false => self.counters.count_withheld(),
+            }
+            return;
+        }
+        let drawn = self.associations.draw_key(&mut self.random);
+        if self.associations.take_join(now, slot, came, drawn) == Admission::Refused {
+            self.counters.count_refused();
+            // The answer carries the key of who asks.
+            let about = Header { key: Key::own(asks.xkey), ..came.header };
+            self.diagnose(now, came.from, &about, Code::JOIN_REFUSED, Reason::JOIN_DENIED);
+        }
+    }
+
     /// A diagnostic to who sent a packet; never to a group, and never to one that asks for nothing.
-    pub(super) fn diagnose(
-        &mut self,
-        now: Time,
-        to: SocketAddr,
-        about: &Header,
-        code: Code,
-        reason: Reason,
-    ) {
+    fn diagnose(&mut self, now: Time, to: SocketAddr, about: &Header, code: Code, reason: Reason) {
         // Of what a group's members say only requests to join are answered so.
         let is_silent = about.options.has(Options::MULTI) && about.format != Format::Jcntl;
         if about.format == Format::Diag || is_silent {
             return;
         }
         if !self.limiter.admits(now, to.ip()) {
-            self.counters.withheld = self.counters.withheld.saturating_add(1);
-            return;
+            return self.counters.count_withheld();
         }
-        self.counters.diagnostics = self.counters.diagnostics.saturating_add(1);
-        let packet = diagnostics::answer(about, code, reason);
-        self.push_answer(to, packet);
+        self.counters.count_diagnostic();
+        self.associations.answer(to, diagnostics::answer(about, code, reason));
     }
-
-    pub(super) fn push_answer(&mut self, to: SocketAddr, packet: Vec<u8>) {
-        if self.answers.len() < ANSWERS_MAX {
-            self.answers.push_back((to, packet));
-        }
-    }
-
-    /// A key that no context has, and never 0.
-    pub(super) fn draw_key(&mut self) -> u64 {
-        loop {
-            let key = Key::own(self.random.next_u64()).value();
-            let is_taken = self.by_key.contains_key(&key) || self.inactive.has_key(key);
-            if key != 0 && !is_taken {
-                return key;
-            }
-        }
-    }
-
-    /// Puts a context where there is room.
-    pub(super) fn place(&mut self, context: Context, listener: Option<u16>) -> Option<u32> {
-        if self.context_count() >= self.config.contexts_max {
-            return None;
-        }
-        let own_key = context.addressing().own_key();
-        let context = Some(Box::new(context));
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                let place = self.slots.get_mut(slot as usize)?;
-                (place.context, place.listener) = (context, listener);
-                slot
-            }
-            None => {
-                let slot = u32::try_from(self.slots.len()).ok()?;
-                self.slots.push(Slot { generation: 0, context, deadline: Time::NEVER, listener });
-                slot
-            }
-        };
-        self.by_key.insert(own_key, slot);
-        Some(slot)
-    }
-}
-
-/// Whether a packet went to a whole group; what goes to one member has its key.
-fn is_to_group(header: &Header) -> bool {
-    header.options.has(Options::MULTI) && !header.key.is_returned()
 }
 
 /// The port of XTP that is asked for; 0 where none is said.

@@ -1,7 +1,6 @@
 //! [`Status`]: how an association stands, for who asks instead of taking events.
 
-use super::{Engine, UserError};
-use crate::event::ContextId;
+use crate::context::Context;
 use crate::event::End;
 use crate::table::State;
 use crate::wire::Service;
@@ -21,17 +20,13 @@ pub struct Status {
     pub end: Option<End>,
 }
 
-impl Engine {
-    /// How an association stands.
-    ///
-    /// # Errors
-    /// [`UserError::Released`].
-    pub fn status(&self, id: ContextId) -> Result<Status, UserError> {
-        let context = self.context(id)?;
+impl Status {
+    /// That of a context.
+    pub(super) fn of(context: &Context) -> Self {
         let (peer, service, lifecycle) =
             (context.addressing().peer(), context.terms().service(), context.lifecycle());
         let is_open = lifecycle.state() == State::Open;
-        Ok(Status { peer, service, is_open, end: lifecycle.end() })
+        Self { peer, service, is_open, end: lifecycle.end() }
     }
 }
 
@@ -39,7 +34,7 @@ impl Engine {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::{Config, Event, Listen, Open};
+    use crate::{Config, Engine, Event, Listen, Open, UserError};
     use dacapo_base::{Random, Time};
 
     fn address(end: u8) -> SocketAddr {

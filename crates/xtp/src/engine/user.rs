@@ -1,57 +1,19 @@
 //! What users do: listen, open, write, read, close.
 
-use super::{Engine, Listener};
+use super::{Engine, ListenError, OpenError, Status, UserError};
 use crate::arrival::{Message, Read};
 use crate::config::{Listen, Open};
 use crate::context::Context;
 use crate::event::{ContextId, End};
-use crate::group::GroupPolicy;
+use crate::group::{GroupPolicy, Join, Member};
+use crate::members::Members;
 use crate::table::Input;
 use crate::wire::{HEADER_LEN, Limits, Service};
 use dacapo_base::Time;
-use std::fmt;
 use std::time::Duration;
 
 /// What goes before the data of a FIRST at most: header, tag, address and traffic.
 const FIRST_HEAD_LEN: usize = HEADER_LEN + 8 + 40 + 24;
-
-/// Why a port cannot be listened on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListenError {
-    /// Somebody does.
-    Taken {
-        /// The port of XTP.
-        port: u16,
-    },
-}
-
-/// Why an association cannot be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenError {
-    /// There are as many contexts as there may be.
-    Full {
-        /// How many.
-        count: usize,
-    },
-    /// The numbers of a group's policy contradict each other.
-    Policy(GroupPolicy),
-}
-
-/// Why a user cannot do something with a context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UserError {
-    /// It was released.
-    Released,
-    /// This end, or the peer, takes nothing more to send.
-    Closed,
-    /// A message of a stream has at least one byte: an empty one could get lost without a trace.
-    Empty,
-    /// A datagram goes in one packet.
-    TooLong {
-        /// The most bytes.
-        len_max: usize,
-    },
-}
 
 impl Engine {
     /// Lets others open associations with a port of XTP.
@@ -59,17 +21,12 @@ impl Engine {
     /// # Errors
     /// [`ListenError::Taken`].
     pub fn listen(&mut self, listen: Listen) -> Result<(), ListenError> {
-        let port = listen.port;
-        if self.listeners.contains_key(&port) {
-            return Err(ListenError::Taken { port });
-        }
-        self.listeners.insert(port, Listener { listen, waiting: 0 });
-        Ok(())
+        self.listeners.insert(listen)
     }
 
     /// Lets nobody open associations with a port any more; those that are open go on.
     pub fn unlisten(&mut self, port: u16) {
-        self.listeners.remove(&port);
+        self.listeners.remove(port);
     }
 
     /// Opens an association. Its first packet carries what is written before the next
@@ -83,22 +40,74 @@ impl Engine {
         if open.service == Service::ReliableMulticast {
             return self.open_group(now, open, &GroupPolicy::default());
         }
-        let (key, sync) = (self.draw_key(), self.random.next_u32());
         let mut open = *open;
         if matches!(open.service, Service::Datagram | Service::Multicast) {
             (open.mode.without_repair, open.mode.without_window) = (true, true);
         }
-        let context = Context::opening(now, &self.config, &open, key, sync);
-        self.begin(now, context)
+        let numbers = self.draw_numbers();
+        self.begin(now, Context::opening(now, self.associations.config(), &open, numbers))
     }
 
-    /// Finds a place for a context that the user has asked for.
-    pub(super) fn begin(&mut self, now: Time, context: Context) -> Result<ContextId, OpenError> {
-        let full = OpenError::Full { count: self.config.contexts_max };
-        let slot = self.place(context, None).ok_or(full)?;
-        self.touch(now, slot);
-        let generation = self.slots.get(slot as usize).map_or(0, |place| place.generation);
-        Ok(ContextId { slot, generation })
+    /// Opens a reliable association with a group, whatever service `open` names. Data is sent when
+    /// enough members have joined; every one of them gets every byte from then on, or
+    /// [`crate::Event::Left`] says that it did not. Nothing is read.
+    ///
+    /// # Errors
+    /// [`OpenError::Full`], [`OpenError::Policy`].
+    pub fn open_group(
+        &mut self,
+        now: Time,
+        open: &Open,
+        policy: &GroupPolicy,
+    ) -> Result<ContextId, OpenError> {
+        if !policy.is_sound() {
+            return Err(OpenError::Policy(*policy));
+        }
+        let mut open = Open { service: Service::ReliableMulticast, ..*open };
+        open.mode.without_repair = false;
+        let numbers = self.draw_numbers();
+        let config = self.associations.config();
+        self.begin(now, Context::gathering(now, config, &open, *policy, numbers))
+    }
+
+    /// Asks to join a reliable group whose association may have begun: its stream is heard from
+    /// where the transmitter says, and nothing before. [`crate::Event::Opened`] says that it is so,
+    /// [`crate::Event::Ended`] that it is not.
+    ///
+    /// # Errors
+    /// [`OpenError::Full`].
+    pub fn join(&mut self, now: Time, join: &Join) -> Result<ContextId, OpenError> {
+        let numbers = (self.random.next_u32(), self.random.next_u32());
+        let key = self.associations.draw_key(&mut self.random);
+        self.begin(now, Context::joining(now, self.associations.config(), join, key, numbers))
+    }
+
+    /// A key, and the number of the first request.
+    fn draw_numbers(&mut self) -> (u64, u32) {
+        (self.associations.draw_key(&mut self.random), self.random.next_u32())
+    }
+
+    /// Takes in a context that the user has asked for.
+    fn begin(&mut self, now: Time, context: Context) -> Result<ContextId, OpenError> {
+        let full = OpenError::Full { count: self.associations.config().contexts_max };
+        self.associations.add(now, context, None).ok_or(full)
+    }
+
+    /// The members of a reliable group to which this context transmits, in no order; of any other
+    /// context none.
+    ///
+    /// # Errors
+    /// [`UserError::Released`].
+    pub fn members(&self, id: ContextId) -> Result<Vec<Member>, UserError> {
+        Ok(self.associations.contexts().of(id)?.members().map(Members::list).unwrap_or_default())
+    }
+
+    /// How an association stands.
+    ///
+    /// # Errors
+    /// [`UserError::Released`].
+    pub fn status(&self, id: ContextId) -> Result<Status, UserError> {
+        self.associations.contexts().of(id).map(Status::of)
     }
 
     /// Gives bytes to send; returns how many were taken. When it was not all,
@@ -112,8 +121,8 @@ impl Engine {
         id: ContextId,
         message: &Message<'_>,
     ) -> Result<usize, UserError> {
-        let len_max = self.config.packet_len_max.saturating_sub(FIRST_HEAD_LEN);
-        let context = self.context(id)?;
+        let len_max = self.associations.config().packet_len_max.saturating_sub(FIRST_HEAD_LEN);
+        let context = self.associations.contexts().of(id)?;
         if !context.takes_data() {
             return Err(UserError::Closed);
         }
@@ -123,7 +132,7 @@ impl Engine {
         if context.terms().service() == Service::Datagram && message.data.len() > len_max {
             return Err(UserError::TooLong { len_max });
         }
-        self.with(now, id, |context| context.write(now, message))
+        self.associations.with(now, id, |context| context.write(now, message))
     }
 
     /// Takes what has come, at most up to the end of a message.
@@ -131,7 +140,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn read(&mut self, now: Time, id: ContextId, into: &mut [u8]) -> Result<Read, UserError> {
-        self.with(now, id, |context| context.read(now, into))
+        self.associations.with(now, id, |context| context.read(now, into))
     }
 
     /// There is room for `len` bytes more: the window of an association with `reserve`.
@@ -139,7 +148,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn post(&mut self, now: Time, id: ContextId, len: usize) -> Result<(), UserError> {
-        self.with(now, id, |context| context.post(now, len))
+        self.associations.with(now, id, |context| context.post(now, len))
     }
 
     /// Nothing more is sent after what has been written (WCLOSE).
@@ -147,7 +156,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn finish(&mut self, now: Time, id: ContextId) -> Result<(), UserError> {
-        self.with(now, id, |context| context.finish())
+        self.associations.with(now, id, |context| context.finish())
     }
 
     /// Nothing more is read: the peer is told to stop (RCLOSE).
@@ -155,7 +164,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn stop_reading(&mut self, now: Time, id: ContextId) -> Result<(), UserError> {
-        self.with(now, id, |context| context.stop_reading(now))
+        self.associations.with(now, id, |context| context.stop_reading(now))
     }
 
     /// Other limits from now on, which the peer is told (TCNTL).
@@ -168,7 +177,7 @@ impl Engine {
         id: ContextId,
         limits: Limits,
     ) -> Result<(), UserError> {
-        self.with(now, id, |context| context.set_limits(now, limits))
+        self.associations.with(now, id, |context| context.set_limits(now, limits))
     }
 
     /// From now on a peer of this association that does not answer is given up after so long
@@ -182,7 +191,7 @@ impl Engine {
         id: ContextId,
         give_up: Duration,
     ) -> Result<(), UserError> {
-        self.with(now, id, |context| context.set_give_up(give_up))
+        self.associations.with(now, id, |context| context.set_give_up(give_up))
     }
 
     /// Gives the association up (END): what was not sent is not sent any more.
@@ -190,7 +199,8 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn abort(&mut self, now: Time, id: ContextId) -> Result<(), UserError> {
-        self.with(now, id, |context| context.give_up(Input::UserAborts, End::Abandoned))
+        self.associations
+            .with(now, id, |context| context.give_up(Input::UserAborts, End::Abandoned))
     }
 
     /// Forgets a context that has ended. One that has not is given up: its END is still sent, or,
@@ -199,31 +209,11 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn release(&mut self, now: Time, id: ContextId) -> Result<(), UserError> {
-        let peer = self.context(id)?.addressing().peer();
-        let mut last = Vec::new();
-        let has_one = self.context_at(id.slot).is_some_and(|context| {
-            context.give_up(Input::UserAborts, End::Abandoned);
-            context.poll_last(&mut last)
-        });
-        if has_one {
-            self.push_answer(peer, last);
+        if let Some(port) = self.associations.release(now, id)? {
+            // It was never taken: its place in the backlog is free.
+            self.listeners.handle_taken(port);
         }
-        self.bury(now, id.slot);
-        self.told.remove(id.slot);
-        self.forget(id.slot);
         Ok(())
-    }
-
-    fn forget(&mut self, slot: u32) {
-        let Some(place) = self.slots.get_mut(slot as usize) else { return };
-        let port = place.listener.take();
-        place.context = None;
-        place.generation = place.generation.wrapping_add(1);
-        self.free.push(slot);
-        // It was never taken: its place in the backlog is free.
-        if let Some(listener) = port.and_then(|port| self.listeners.get_mut(&port)) {
-            listener.waiting = listener.waiting.saturating_sub(1);
-        }
     }
 
     /// From now on no packet of this association is longer than `len` bytes, where they were; what
@@ -237,7 +227,7 @@ impl Engine {
         id: ContextId,
         len: usize,
     ) -> Result<(), UserError> {
-        self.with(now, id, |context| context.shorten(len))
+        self.associations.with(now, id, |context| context.shorten(len))
     }
 
     /// The longest packet of this association, bytes.
@@ -245,65 +235,6 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn packet_len_max(&self, id: ContextId) -> Result<usize, UserError> {
-        Ok(self.context(id)?.packet_len_max())
-    }
-
-    pub(super) fn context(&self, id: ContextId) -> Result<&Context, UserError> {
-        let place = self.slots.get(id.slot as usize).ok_or(UserError::Released)?;
-        let context = place.context.as_deref().filter(|_| place.generation == id.generation);
-        context.ok_or(UserError::Released)
-    }
-
-    /// Does something to a context, and looks what it has to send and to tell then.
-    fn with<R>(
-        &mut self,
-        now: Time,
-        id: ContextId,
-        act: impl FnOnce(&mut Context) -> R,
-    ) -> Result<R, UserError> {
-        self.context(id)?;
-        let result = self.context_at(id.slot).map(act).ok_or(UserError::Released)?;
-        self.touch(now, id.slot);
-        Ok(result)
+        Ok(self.associations.contexts().of(id)?.packet_len_max())
     }
 }
-
-impl fmt::Display for ListenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Taken { port } => write!(f, "XTP port {port} is listened on already"),
-        }
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full { count } => {
-                write!(f, "there are {count} contexts, the most there may be; release some")
-            }
-            Self::Policy(GroupPolicy { members_first, members_min, members_max, .. }) => write!(
-                f,
-                "a group needs 1 <= members_min <= members_first <= members_max, \
-                 not {members_min}, {members_first}, {members_max}"
-            ),
-        }
-    }
-}
-
-impl fmt::Display for UserError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Released => f.write_str("the context was released"),
-            Self::Closed => f.write_str("this end of the association sends no more"),
-            Self::Empty => f.write_str("an empty message in a stream; write at least one byte"),
-            Self::TooLong { len_max } => {
-                write!(f, "too long for a datagram, which has at most {len_max} bytes of data")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ListenError {}
-impl std::error::Error for OpenError {}
-impl std::error::Error for UserError {}
