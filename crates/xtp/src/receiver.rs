@@ -198,7 +198,7 @@ impl Receiver {
             outcome.is_violation = true;
             return outcome;
         }
-        if !self.has_room(arrival, right) || !self.has_mark_room(arrival, right) {
+        if !self.has_capacity(arrival, right) || !self.has_mark_capacity(arrival, right) {
             outcome.is_refused = true;
             return outcome;
         }
@@ -225,7 +225,7 @@ impl Receiver {
     /// Of what heeds no window and is repaired as much is taken as fits behind what is read: more,
     /// kept behind a gap, would take the room of what fills it. Holes of what is not repaired take
     /// none.
-    fn has_room(&self, arrival: &Arrival<'_>, right: u64) -> bool {
+    fn has_capacity(&self, arrival: &Arrival<'_>, right: u64) -> bool {
         if !arrival.is_unbounded {
             return right <= self.alloc;
         }
@@ -238,15 +238,15 @@ impl Receiver {
 
     /// Whether the marks of a packet can be noted. Tags behind a gap take half of the room, so that
     /// what fills the gap can have its own.
-    fn has_mark_room(&self, arrival: &Arrival<'_>, right: u64) -> bool {
+    fn has_mark_capacity(&self, arrival: &Arrival<'_>, right: u64) -> bool {
         let Arrival { seq, tag, is_end, .. } = *arrival;
         let tags_max = (self.capacity / TAG_LEN).max(PIECES_MIN);
         let tags_max = if seq > self.rseq { tags_max / 2 } else { tags_max };
         let is_begin = tag.is_some() && self.may_begin(seq, right) && !self.tags.contains_key(&seq);
         let is_end = is_end && right > self.read_at && !self.ends.contains(&right);
-        let lacks_room =
+        let lacks_capacity =
             is_begin && self.tags.len() >= tags_max || is_end && self.ends.len() >= self.capacity;
-        self.is_stopped || !lacks_room
+        self.is_stopped || !lacks_capacity
     }
 
     /// Whether the user can still be told that a message begins with the first byte.
@@ -408,8 +408,8 @@ impl Receiver {
     }
 
     fn widen(&mut self) {
-        let room = self.read_at.saturating_add(self.capacity as u64);
-        let alloc = self.posted.map_or(room, |posted| posted.min(room));
+        let bound = self.read_at.saturating_add(self.capacity as u64);
+        let alloc = self.posted.map_or(bound, |posted| posted.min(bound));
         self.alloc = self.alloc.max(alloc);
     }
 }

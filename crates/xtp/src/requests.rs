@@ -55,7 +55,7 @@ pub struct Answer {
 
 /// What the time says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alarm {
+pub enum Expiry {
     /// Nothing.
     None,
     /// A request is to be sent.
@@ -300,29 +300,30 @@ impl Requests {
         waits.min(self.heard + silence)
     }
 
-    /// When nothing has been heard for so long that the peer is asked.
+    /// When it is over where nothing is asked: whoever only hears ends after a silence, whoever is
+    /// never answered waits for nothing.
     #[must_use]
-    pub fn silence_ends(&self) -> Time {
-        self.heard + self.timers.silence
+    pub fn quiet_until(&self, is_initiator: bool) -> Time {
+        if is_initiator { Time::NEVER } else { self.heard + self.timers.silence }
     }
 
     /// What the time says.
-    pub fn handle_time(&mut self, now: Time) -> Alarm {
+    pub fn handle_time(&mut self, now: Time) -> Expiry {
         if now < self.deadline() {
-            return Alarm::None;
+            return Expiry::None;
         }
         let Timers { give_up, retries_max, wait_max, .. } = self.timers;
         let Some(handshake) = &mut self.handshake else {
             self.begin_handshake(now);
-            return Alarm::Ask;
+            return Expiry::Ask;
         };
         if now >= handshake.began + give_up || handshake.retries >= retries_max {
-            return Alarm::GiveUp;
+            return Expiry::GiveUp;
         }
         handshake.retries = handshake.retries.saturating_add(1);
         handshake.timeout = (handshake.timeout * 2).min(wait_max);
         handshake.is_due = true;
-        Alarm::Ask
+        Expiry::Ask
     }
 }
 

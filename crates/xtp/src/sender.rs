@@ -169,7 +169,7 @@ impl Sender {
 
     /// How many bytes the user may give now.
     #[must_use]
-    pub fn room(&self) -> usize {
+    pub fn capacity_left(&self) -> usize {
         if self.is_finished { 0 } else { self.capacity.saturating_sub(self.buffer.len()) }
     }
 
@@ -201,7 +201,7 @@ impl Sender {
 
     /// Takes bytes of the user, as many as there is room for.
     pub fn write(&mut self, data: &[u8], is_end: bool, tag: Option<[u8; 8]>) -> usize {
-        let taken = data.get(..self.room()).unwrap_or(data);
+        let taken = data.get(..self.capacity_left()).unwrap_or(data);
         if taken.is_empty() {
             return 0;
         }

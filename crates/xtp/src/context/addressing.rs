@@ -117,15 +117,15 @@ impl Addressing {
         self.is_proven |= is_shown;
     }
 
-    /// Whether the peer has shown that it hears what is sent to its address.
-    pub const fn is_proven(&self) -> bool {
-        self.is_proven
-    }
-
     /// Whether so many bytes may go to the peer.
     pub const fn affords(&self, len: usize) -> bool {
         let most = self.received.saturating_mul(UNPROVEN_FACTOR);
         self.is_proven || self.sent.saturating_add(len as u64) <= most
+    }
+
+    /// The same, of what takes a while to measure.
+    pub fn affords_by(&self, len: impl Fn() -> usize) -> bool {
+        self.is_proven || self.affords(len())
     }
 
     /// The peer has said the key under which it knows the association; the first holds.

@@ -100,9 +100,9 @@ impl Length {
     }
 
     /// The most data of a FIRST with so much before it; of one that goes again no more than it had.
-    pub fn first_room(&self, head_len: usize, is_again: bool) -> usize {
-        let room = self.packet_max.saturating_sub(head_len).min(self.data_max);
-        if is_again { room.min(self.first) } else { room }
+    pub fn first_len_max(&self, head_len: usize, is_again: bool) -> usize {
+        let len = self.packet_max.saturating_sub(head_len).min(self.data_max);
+        if is_again { len.min(self.first) } else { len }
     }
 
     /// A FIRST has been sent, with so much data.
@@ -196,13 +196,16 @@ mod tests {
     #[test]
     fn a_first_that_goes_again_holds_no_more_than_before() {
         let mut length = length();
-        assert_eq!(length.first_room(80, false), 1_372);
+        assert_eq!(length.first_len_max(80, false), 1_372);
         length.handle_first(1_000);
-        assert_eq!((length.first_room(80, true), length.first_room(80, false)), (1_000, 1_372));
+        assert_eq!(
+            (length.first_len_max(80, true), length.first_len_max(80, false)),
+            (1_000, 1_372)
+        );
         assert!(!length.shorten_unanswered(ROUNDS_MAX));
         assert!(length.shorten_unanswered(ROUNDS_MAX + 1));
         assert!(!length.shorten_unanswered(ROUNDS_MAX + 2), "it is");
-        assert_eq!((length.first_room(300, true), length.packet_max()), (900, 1_200));
+        assert_eq!((length.first_len_max(300, true), length.packet_max()), (900, 1_200));
     }
 
     #[test]

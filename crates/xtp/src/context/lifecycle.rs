@@ -11,7 +11,7 @@
 use crate::event::{End, Events};
 use crate::serial::is_at_least;
 use crate::table::{Act, Input, State, step};
-use crate::wire::{Code, Reason};
+use crate::wire::{Code, Options, Reason};
 
 /// The state of one end of an association.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Lifecycle {
 
     /// Whether END is still to be sent.
     pub const fn is_end_due(&self) -> bool {
-        self.is_end_due
+        self.is_end_due && self.state.is_live()
     }
 
     /// Whether it ends before what was to be sent has been: no orderly end.
@@ -93,6 +93,14 @@ impl Lifecycle {
     pub fn leave(&mut self, end: End) {
         self.finish(end);
         self.state = State::Inactive;
+    }
+
+    /// A packet with these options has been sent: the last one of a service that lets nothing come
+    /// back is the end.
+    pub fn handle_sent(&mut self, options: Options) {
+        if options.has(Options::END) {
+            self.leave(End::Complete);
+        }
     }
 
     /// It ends by a decision here, the first that is made: true then, and END is to be sent.
@@ -150,6 +158,13 @@ impl Lifecycle {
     /// The user is to be told one of [`Events`].
     pub fn tell(&mut self, event: u8) {
         self.events.insert(event);
+    }
+
+    /// The same, where that `is_one`.
+    pub fn tell_if(&mut self, is_one: bool, event: u8) {
+        if is_one {
+            self.events.insert(event);
+        }
     }
 
     /// Takes the first that the user is to be told.

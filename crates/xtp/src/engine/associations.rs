@@ -18,9 +18,9 @@ use super::directory::Directory;
 use super::error::UserError;
 use super::inactive::{Gone, Inactive};
 use super::turns::Turns;
-use crate::config::Config;
-use crate::context::Context;
-use crate::event::{ContextId, End, Event};
+use crate::config::{Config, Timers};
+use crate::context::{Command, Context};
+use crate::event::{ContextId, Event};
 use crate::group::Leaving;
 use crate::members::{Admission, Parted};
 use crate::table::{Input, State};
@@ -236,8 +236,7 @@ impl Associations {
         let Came { header, body, len, .. } = came;
         let refused = self.contexts.with(slot, |context| {
             let known_as = context.addressing().known_as();
-            context.take(now, header, body, *len);
-            let refused = context.take_refused();
+            let refused = context.take(now, header, body, *len);
             let ends = context.addressing();
             if ends.known_as() != known_as {
                 self.directory.learn(ends.peer(), ends.known_as(), slot);
@@ -265,7 +264,8 @@ impl Associations {
     /// FIRST to who has asked for it.
     pub fn invite(&mut self, slot: u32, to: SocketAddr) {
         let mut packet = Vec::new();
-        if self.contexts.with(slot, |context| context.invite(&mut packet)) == Some(true) {
+        let context = self.contexts.at(slot);
+        if context.is_some_and(|context| context.composer().invitation(&mut packet)) {
             self.answers.push(to, packet);
         }
     }
@@ -286,6 +286,14 @@ impl Associations {
         Ok(result)
     }
 
+    /// Does what the user of a context wants.
+    ///
+    /// # Errors
+    /// [`UserError::Released`].
+    pub fn command(&mut self, now: Time, id: ContextId, command: Command) -> Result<(), UserError> {
+        self.with(now, id, |context| context.handle_command(now, command))
+    }
+
     /// Forgets a context; one that has not ended is given up. Returns the port of the listener that
     /// has not told of it yet.
     ///
@@ -295,8 +303,8 @@ impl Associations {
         let peer = self.contexts.of(id)?.addressing().peer();
         let mut last = Vec::new();
         let has_one = self.contexts.with(id.slot, |context| {
-            context.give_up(Input::UserAborts, End::Abandoned);
-            context.poll_last(&mut last)
+            context.handle_command(now, Command::Abort);
+            context.lifecycle().is_end_due() && context.say_end(&mut last)
         });
         if has_one == Some(true) {
             self.answers.push(peer, last);
@@ -356,9 +364,10 @@ impl Associations {
 
     /// Keeps what is left of an association for as long as its peer may ask.
     fn keep(&mut self, now: Time, slot: u32, gone: Gone) {
-        let context = self.contexts.at(slot);
-        let period = context.map(|context| context.inactive_period(&self.config));
-        self.inactive.insert(now + period.unwrap_or_default(), gone);
+        let Some(context) = self.contexts.at(slot) else { return };
+        let Timers { inactive_min, give_up, .. } = self.config.timers;
+        let wait = context.composer().requests.timeout() * 2;
+        self.inactive.insert(now + wait.max(inactive_min).min(give_up), gone);
     }
 
     /// Keys of those who are no members any more lead to what answers late packets.
@@ -400,4 +409,100 @@ fn abandon(key: Key, how: Leaving) -> Vec<u8> {
     // A diagnostic of ours is never too long.
     let _ = Writer::packet(&header, &Body::Diag(Diagnostic { code, reason, message }), &mut packet);
     packet
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Open;
+    use crate::wire::{Control, Frame, Payload};
+
+    fn at(end: u8) -> SocketAddr {
+        ([192, 0, 2, end], 4_040).into()
+    }
+
+    /// A context that has been opened to each of these, under keys from 7 on.
+    fn opened(ends: &[u8]) -> (Associations, Vec<ContextId>) {
+        let mut associations = Associations::new(Config::default());
+        let open = |(key, end): (u64, &u8)| {
+            let open = Open::stream(at(*end), at(*end), at(9));
+            let config = *associations.config();
+            let context = Context::opening(Time::ZERO, &config, &open, None, (key, 0));
+            associations.add(Time::ZERO, context, None).unwrap()
+        };
+        let ids = (7..).zip(ends).map(open).collect();
+        (associations, ids)
+    }
+
+    fn came(from: SocketAddr, key: Key, format: Format) -> Came<'static> {
+        let body = match format {
+            Format::Data => Body::Data(Payload::default()),
+            _ => Body::Cntl(Control::default()),
+        };
+        Came { from, header: Header::new(key, format), body, len: 64 }
+    }
+
+    fn sent(associations: &mut Associations) -> Vec<(SocketAddr, Header)> {
+        let mut packet = Vec::new();
+        std::iter::from_fn(|| {
+            packet.clear();
+            let to = associations.poll_packet(Time::ZERO, &mut packet)?;
+            Some((to, Frame::open(&packet).unwrap().header))
+        })
+        .collect()
+    }
+
+    /// Invariant: what does not come from the association's peer changes nothing.
+    #[test]
+    fn a_packet_is_met_by_the_context_of_its_key_from_its_peer_only() {
+        let (mut associations, _) = opened(&[1, 2]);
+        let status = came(at(1), Key::returned(7), Format::Cntl);
+        let slot = associations.find(Input::Status, &status).unwrap();
+        let met = associations.meet(slot, Input::Status, &status);
+        assert_eq!(met, Ok((State::Opening, false)));
+        let strange = came(at(2), Key::returned(7), Format::Cntl);
+        let met = associations.meet(slot, Input::Status, &strange);
+        assert_eq!(met, Err(Unexpected::Misdirected));
+        let met = associations.meet(slot, Input::Join, &status);
+        assert_eq!(met, Err(Unexpected::Meaningless), "it is in no group");
+        let unknown = came(at(1), Key::own(7), Format::Data);
+        assert_eq!(associations.find(Input::Data, &unknown), None, "the peer's own is not known");
+        assert_eq!(associations.take(Time::ZERO, slot, &status), 0);
+        assert_eq!(associations.meet(slot, Input::Status, &status), Ok((State::Open, false)));
+    }
+
+    /// A peer to which the network takes nothing holds up its own associations only.
+    #[test]
+    fn who_waits_for_the_network_sends_when_it_takes_packets_again() {
+        let (mut associations, _) = opened(&[1, 2]);
+        associations.set_capacity(Time::ZERO, at(1), false);
+        let to = |sent: Vec<(SocketAddr, Header)>| sent.into_iter().map(|it| it.0);
+        assert!(to(sent(&mut associations)).eq([at(2)]));
+        associations.set_capacity(Time::ZERO, at(1), true);
+        assert!(to(sent(&mut associations)).eq([at(1)]));
+        assert!(associations.deadline() < Time::NEVER, "an answer is waited for");
+    }
+
+    /// END: said once by who is released, and again to who asks later; never to a group.
+    #[test]
+    fn who_is_released_says_end_and_late_packets_are_answered() {
+        let (mut associations, ids) = opened(&[1]);
+        sent(&mut associations);
+        assert_eq!(associations.release(Time::ZERO, ids[0]), Ok(None));
+        assert_eq!(associations.release(Time::ZERO, ids[0]), Err(UserError::Released));
+        let ends = |sent: Vec<(SocketAddr, Header)>| {
+            sent.iter().map(|(to, said)| (*to, said.options.has(Options::END))).collect::<Vec<_>>()
+        };
+        assert_eq!(ends(sent(&mut associations)), [(at(1), true)]);
+        let late = Header { sync: 5, ..Header::new(Key::returned(7), Format::Data) };
+        assert!(associations.is_over(at(1), &late) && !associations.is_over(at(2), &late));
+        associations.answer_late(at(1), &late);
+        assert_eq!(ends(sent(&mut associations)), [(at(1), true)]);
+        let key = Key::own(7);
+        associations.answer_late(at(1), &Header { options: Options::MULTI, key, ..late });
+        assert!(sent(&mut associations).is_empty() && associations.contexts().count() == 0);
+        associations.handle_time(Time::from_millis(3_600_000));
+        assert!(!associations.is_over(at(1), &late));
+    }
 }

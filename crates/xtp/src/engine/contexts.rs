@@ -107,7 +107,7 @@ mod tests {
 
     fn context(key: u64) -> Context {
         let at = SocketAddr::from(([192, 0, 2, 1], 4_040));
-        Context::opening(Time::ZERO, &Config::default(), &Open::stream(at, at, at), (key, 0))
+        Context::opening(Time::ZERO, &Config::default(), &Open::stream(at, at, at), None, (key, 0))
     }
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
         let (header, at) =
             (Header::new(Key::own(3), Format::First), ([192, 0, 2, 1], 4_040).into());
         let (config, mode) = (Config::default(), Mode::default());
-        let context = Context::accepting(Time::ZERO, &config, mode, (at, &header), (7, 0));
+        let context = Context::accepting(Time::ZERO, &config, mode, (at, &header), (7, 0, None));
         let id = contexts.insert(context, Some(9)).expect("there is room");
         assert_eq!(contexts.take_event(id.slot), Some(Event::Incoming { port: 9, id }));
         assert_eq!((contexts.take_event(id.slot), contexts.remove(id.slot)), (None, None));

@@ -101,13 +101,13 @@ impl Inactive {
 impl Gone {
     /// Of a context that is over.
     pub fn of(context: &Context) -> Self {
-        let (ends, (seq, rseq)) = (context.addressing(), context.last_numbers());
+        let (ends, rseq) = (context.addressing(), context.composer().control().rseq);
         Self {
             peer: ends.peer(),
             own_key: ends.own_key(),
             known_as: ends.known_as(),
             key: ends.peer_key(),
-            seq,
+            seq: context.outbound().sender().next(),
             rseq,
             is_complete: context.lifecycle().end() == Some(End::Complete),
         }

@@ -17,7 +17,7 @@ impl Engine {
     pub fn handle_packet(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) {
         let frame = match Frame::open(bytes) {
             Ok(frame) => frame,
-            Err(fault) => return self.counters.count_fault(fault),
+            Err(fault) => return self.count(fault),
         };
         match frame.body() {
             Ok(body) => {
@@ -28,10 +28,16 @@ impl Engine {
         }
     }
 
+    fn count(&mut self, fault: Fault) {
+        if let Some(count) = self.counters.faulty.get_mut(fault.index()) {
+            *count += 1;
+        }
+    }
+
     /// Only who asks for an association is told what is wrong with the request; what else is
     /// malformed is counted.
     fn handle_fault(&mut self, now: Time, from: SocketAddr, header: &Header, fault: Fault) {
-        self.counters.count_fault(fault);
+        self.count(fault);
         let is_asked = header.format == Format::First && !header.key.is_returned();
         if let Some((code, reason)) = fault.diagnostic().filter(|_| is_asked) {
             self.diagnose(now, from, header, code, reason);
@@ -44,14 +50,14 @@ impl Engine {
         let is_opening = matches!(input, Input::First | Input::Invitation);
         // A FIRST carries its sender's own key.
         if is_opening && header.key.is_returned() {
-            return self.counters.count_dropped();
+            return self.counters.dropped += 1;
         }
         let slot = self.associations.find(input, came);
         let met = slot.map(|slot| self.associations.meet(slot, input, came));
         let (state, is_request) = match met {
             Some(Ok(met)) => met,
-            Some(Err(Unexpected::Misdirected)) => return self.counters.count_misdirected(),
-            Some(Err(Unexpected::Meaningless)) => return self.counters.count_dropped(),
+            Some(Err(Unexpected::Misdirected)) => return self.counters.misdirected += 1,
+            Some(Err(Unexpected::Meaningless)) => return self.counters.dropped += 1,
             None => (self.state_without_context(*from, header, body), false),
         };
         let act = step(state, input).map_or(Act::Drop, |(_, act)| act);
@@ -59,20 +65,21 @@ impl Engine {
             (Act::Take, Some(slot)) if is_request => self.handle_join(now, slot, came),
             (Act::Take | Act::Leave, Some(slot)) => {
                 let refused = self.associations.take(now, slot, came);
-                self.counters.count_taken(refused);
+                self.counters.taken += 1;
+                self.counters.no_room += refused;
             }
             (Act::Create, _) => self.accept(now, came),
             (Act::Refuse, _) => self.refuse(now, came, Reason::NO_LISTENER),
             (Act::Disown, _) => {
                 let (code, reason) = (Code::INVALID_CONTEXT, Reason::UNSPECIFIED);
-                self.counters.count_dropped();
+                self.counters.dropped += 1;
                 self.diagnose(now, *from, header, code, reason);
             }
             (Act::SayEnd, _) => {
-                self.counters.count_late();
+                self.counters.late += 1;
                 self.associations.answer_late(*from, header);
             }
-            _ => self.counters.count_dropped(),
+            _ => self.counters.dropped += 1,
         }
     }
 
@@ -94,39 +101,39 @@ impl Engine {
             Ok(_) => return self.refuse(now, came, Reason::NO_RESOURCE),
             Err(reason) => return self.refuse(now, came, reason),
         };
-        let keys = (self.associations.draw_key(&mut self.random), self.random.next_u32());
+        let (key, sync) = self.draw_numbers();
+        let is_repaired = traffic.service == Service::ReliableMulticast as u8;
+        let salt = is_repaired.then(|| self.random.next_u32());
         let config = self.associations.config();
         let from = (came.from, &came.header);
-        let mut context = Context::accepting(now, config, mode, from, keys);
-        if traffic.service == Service::ReliableMulticast as u8 {
-            context.become_member(config, self.random.next_u32(), None);
-        }
-        context.take(now, &came.header, &came.body, came.len);
+        let mut context = Context::accepting(now, config, mode, from, (key, sync, salt));
+        let refused = context.take(now, &came.header, &came.body, came.len);
         if self.associations.add(now, context, Some(port)).is_some() {
             self.listeners.handle_begun(port);
-            self.counters.count_taken(0);
+            self.counters.taken += 1;
+            self.counters.no_room += refused;
         }
     }
 
     fn refuse(&mut self, now: Time, came: &Came<'_>, reason: Reason) {
-        self.counters.count_refused();
+        self.counters.refused += 1;
         self.diagnose(now, came.from, &came.header, Code::CONTEXT_REFUSED, reason);
     }
 
     /// A JCNTL has come for a transmitter. Who has no key yet gets FIRST, as often as diagnostics.
     fn handle_join(&mut self, now: Time, slot: u32, came: &Came<'_>) {
         let Body::Jcntl(asks, ..) = &came.body else { return };
-        self.counters.count_taken(0);
+        self.counters.taken += 1;
         if came.header.key == Key::own(0) {
             match self.limiter.admits(now, came.from.ip()) {
                 true => self.associations.invite(slot, came.from),
-                false => self.counters.count_withheld(),
+                false => self.counters.withheld += 1,
             }
             return;
         }
         let drawn = self.associations.draw_key(&mut self.random);
         if self.associations.take_join(now, slot, came, drawn) == Admission::Refused {
-            self.counters.count_refused();
+            self.counters.refused += 1;
             // The answer carries the key of who asks.
             let about = Header { key: Key::own(asks.xkey), ..came.header };
             self.diagnose(now, came.from, &about, Code::JOIN_REFUSED, Reason::JOIN_DENIED);
@@ -141,9 +148,9 @@ impl Engine {
             return;
         }
         if !self.limiter.admits(now, to.ip()) {
-            return self.counters.count_withheld();
+            return self.counters.withheld += 1;
         }
-        self.counters.count_diagnostic();
+        self.counters.diagnostics += 1;
         self.associations.answer(to, diagnostics::answer(about, code, reason));
     }
 }

@@ -24,7 +24,6 @@ mod answers;
 mod associations;
 mod came;
 mod contexts;
-mod counters;
 mod diagnostics;
 mod directory;
 mod error;
@@ -40,15 +39,40 @@ mod user;
 
 use crate::config::Config;
 use crate::event::Event;
+use crate::wire::Fault;
 use associations::Associations;
 use dacapo_base::{Random, Time};
 use diagnostics::Limiter;
 use listeners::Listeners;
 use std::net::SocketAddr;
 
-pub use counters::Counters;
 pub use error::{ListenError, OpenError, UserError};
 pub use status::Status;
+
+/// What has become of packets that came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that a context took.
+    pub taken: u64,
+    /// Packets that are none, by [`Fault::index`].
+    pub faulty: [u64; Fault::COUNT],
+    /// Packets for a context from another address than its peer's.
+    pub misdirected: u64,
+    /// Packets that mean nothing in the state of their context, or for which there is none.
+    pub dropped: u64,
+    /// Late packets of associations that are over.
+    pub late: u64,
+    /// Associations refused for want of a listener, of its service or of room.
+    pub refused: u64,
+    /// Diagnostics sent, outside associations.
+    pub diagnostics: u64,
+    /// Diagnostics not sent, because their source had had its share.
+    pub withheld: u64,
+    /// Packets that begin a message with a tag, are not sent again (NOERR), and for which a context
+    /// had no room. Where such a message goes in two packets the rest may find room: it is read
+    /// behind a [`crate::Read::Hole`], without a tag.
+    pub no_room: u64,
+}
 
 /// All associations of a host.
 #[derive(Debug)]

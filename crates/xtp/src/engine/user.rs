@@ -3,11 +3,9 @@
 use super::{Engine, ListenError, OpenError, Status, UserError};
 use crate::arrival::{Message, Read};
 use crate::config::{Listen, Open};
-use crate::context::Context;
-use crate::event::{ContextId, End};
+use crate::context::{Command, Context};
+use crate::event::ContextId;
 use crate::group::{GroupPolicy, Join, Member};
-use crate::members::Members;
-use crate::table::Input;
 use crate::wire::{HEADER_LEN, Limits, Service};
 use dacapo_base::Time;
 use std::time::Duration;
@@ -45,7 +43,7 @@ impl Engine {
             (open.mode.without_repair, open.mode.without_window) = (true, true);
         }
         let numbers = self.draw_numbers();
-        self.begin(now, Context::opening(now, self.associations.config(), &open, numbers))
+        self.begin(now, Context::opening(now, self.associations.config(), &open, None, numbers))
     }
 
     /// Opens a reliable association with a group, whatever service `open` names. Data is sent when
@@ -67,7 +65,7 @@ impl Engine {
         open.mode.without_repair = false;
         let numbers = self.draw_numbers();
         let config = self.associations.config();
-        self.begin(now, Context::gathering(now, config, &open, *policy, numbers))
+        self.begin(now, Context::opening(now, config, &open, Some(*policy), numbers))
     }
 
     /// Asks to join a reliable group whose association may have begun: its stream is heard from
@@ -83,7 +81,7 @@ impl Engine {
     }
 
     /// A key, and the number of the first request.
-    fn draw_numbers(&mut self) -> (u64, u32) {
+    pub(super) fn draw_numbers(&mut self) -> (u64, u32) {
         (self.associations.draw_key(&mut self.random), self.random.next_u32())
     }
 
@@ -99,7 +97,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn members(&self, id: ContextId) -> Result<Vec<Member>, UserError> {
-        Ok(self.associations.contexts().of(id)?.members().map(Members::list).unwrap_or_default())
+        Ok(self.associations.contexts().of(id)?.role().members())
     }
 
     /// How an association stands.
@@ -123,7 +121,7 @@ impl Engine {
     ) -> Result<usize, UserError> {
         let len_max = self.associations.config().packet_len_max.saturating_sub(FIRST_HEAD_LEN);
         let context = self.associations.contexts().of(id)?;
-        if !context.takes_data() {
+        if context.lifecycle().end().is_some() || context.outbound().sender().is_finished() {
             return Err(UserError::Closed);
         }
         if message.data.is_empty() && message.is_end {
@@ -148,7 +146,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn post(&mut self, now: Time, id: ContextId, len: usize) -> Result<(), UserError> {
-        self.associations.with(now, id, |context| context.post(now, len))
+        self.associations.command(now, id, Command::Post(len))
     }
 
     /// Nothing more is sent after what has been written (WCLOSE).
@@ -156,7 +154,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn finish(&mut self, now: Time, id: ContextId) -> Result<(), UserError> {
-        self.associations.with(now, id, |context| context.finish())
+        self.associations.command(now, id, Command::Finish)
     }
 
     /// Nothing more is read: the peer is told to stop (RCLOSE).
@@ -164,7 +162,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn stop_reading(&mut self, now: Time, id: ContextId) -> Result<(), UserError> {
-        self.associations.with(now, id, |context| context.stop_reading(now))
+        self.associations.command(now, id, Command::StopReading)
     }
 
     /// Other limits from now on, which the peer is told (TCNTL).
@@ -177,7 +175,7 @@ impl Engine {
         id: ContextId,
         limits: Limits,
     ) -> Result<(), UserError> {
-        self.associations.with(now, id, |context| context.set_limits(now, limits))
+        self.associations.command(now, id, Command::SetLimits(limits))
     }
 
     /// From now on a peer of this association that does not answer is given up after so long
@@ -191,7 +189,7 @@ impl Engine {
         id: ContextId,
         give_up: Duration,
     ) -> Result<(), UserError> {
-        self.associations.with(now, id, |context| context.set_give_up(give_up))
+        self.associations.command(now, id, Command::SetGiveUp(give_up))
     }
 
     /// Gives the association up (END): what was not sent is not sent any more.
@@ -199,8 +197,7 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn abort(&mut self, now: Time, id: ContextId) -> Result<(), UserError> {
-        self.associations
-            .with(now, id, |context| context.give_up(Input::UserAborts, End::Abandoned))
+        self.associations.command(now, id, Command::Abort)
     }
 
     /// Forgets a context that has ended. One that has not is given up: its END is still sent, or,
@@ -227,7 +224,7 @@ impl Engine {
         id: ContextId,
         len: usize,
     ) -> Result<(), UserError> {
-        self.associations.with(now, id, |context| context.shorten(len))
+        self.associations.command(now, id, Command::Shorten(len))
     }
 
     /// The longest packet of this association, bytes.
@@ -235,6 +232,6 @@ impl Engine {
     /// # Errors
     /// [`UserError::Released`].
     pub fn packet_len_max(&self, id: ContextId) -> Result<usize, UserError> {
-        Ok(self.associations.contexts().of(id)?.packet_len_max())
+        Ok(self.associations.contexts().of(id)?.outbound().length().packet_max())
     }
 }

@@ -272,7 +272,7 @@ impl Members {
             self.due.insert((Due::Admission, *key));
             return Admission::Known;
         }
-        if !is_open || !self.has_room() {
+        if !is_open || !self.has_capacity() {
             return Admission::Refused;
         }
         if self.candidates.len() >= self.policy.members_max.max(CANDIDATES_MIN) {
@@ -284,7 +284,7 @@ impl Members {
     }
 
     /// Who leaves much unread gets no more to read.
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         let is_read = self.events.len() <= self.policy.members_max;
         self.table.len() < self.policy.members_max && is_read
     }
@@ -316,7 +316,7 @@ impl Members {
         let Some(at) = self.candidates.iter().position(|(key, _)| *key == offered) else {
             return Admission::Refused;
         };
-        if !self.has_room() {
+        if !self.has_capacity() {
             return Admission::Refused;
         }
         let Some((_, candidate)) = self.candidates.remove(at) else {

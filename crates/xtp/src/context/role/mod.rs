@@ -1,9 +1,13 @@
 //! [`Role`]: whether a context is one of two ends, transmits to a reliable group, or hears one.
 
 mod member;
+mod transmitter;
 
 pub use member::Membership;
+pub use transmitter::{Said, Settlement};
 
+use crate::config::Config;
+use crate::group::Member;
 use crate::members::Members;
 use crate::table::Input;
 use crate::wire::{Header, Key};
@@ -11,6 +15,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::addressing::Addressing;
+use super::inbound::Inbound;
+use super::outbound::Outbound;
+use dacapo_base::Time;
 
 /// What a context keeps beyond what every one does.
 #[derive(Debug)]
@@ -24,6 +31,11 @@ pub enum Role {
 }
 
 impl Role {
+    /// A member; `salt` is any number, another for each, and the transmitter whom it has to follow.
+    pub fn member(config: &Config, salt: u32, transmitter: Option<SocketAddr>) -> Self {
+        Self::Member(Box::new(Membership::new(config.timers.slot, salt, transmitter)))
+    }
+
     pub const fn is_transmitter(&self) -> bool {
         matches!(self, Self::Transmitter(_))
     }
@@ -62,6 +74,27 @@ impl Role {
             (_, Self::Transmitter(_)) => key.value() != addressing.own_key(),
             _ => true,
         }
+    }
+
+    /// The members of the group to which it transmits, in no order; else none.
+    pub fn members(&self) -> Vec<Member> {
+        if let Self::Transmitter(group) = self { group.list() } else { Vec::new() }
+    }
+
+    /// Whether both streams have come to their end, and both ends know it; of a group whether every
+    /// member has everything, or is none any more.
+    pub fn is_over(&self, outbound: &Outbound, inbound: &Inbound) -> bool {
+        match self {
+            Self::Transmitter(group) => group.len() == 0 && outbound.sender().is_all_sent(),
+            Self::Unicast | Self::Member(_) => {
+                outbound.is_over() && inbound.receiver().is_complete()
+            }
+        }
+    }
+
+    /// When somebody in the group has held up the others for too long.
+    pub fn deadline(&self) -> Time {
+        if let Self::Transmitter(group) = self { group.deadline() } else { Time::NEVER }
     }
 
     /// How long the answer to a packet waits.
