@@ -66,7 +66,6 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod config;
-mod deadlines;
 mod inflow;
 pub mod measure;
 mod outflow;

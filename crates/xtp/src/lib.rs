@@ -22,6 +22,7 @@ mod arrival;
 mod black_hole;
 mod config;
 mod context;
+mod deadlines;
 mod engine;
 mod event;
 mod flush_timer;
@@ -40,6 +41,7 @@ pub mod wire;
 
 pub use arrival::{Message, Read};
 pub use config::{Config, Listen, Mode, Open, Retransmission, Timers};
+pub use deadlines::Deadlines;
 pub use engine::{Counters, Engine, ListenError, OpenError, Status, UserError};
 pub use event::{ContextId, End, Event};
 pub use group::{GroupPolicy, Join, Leaving, Member, MemberId};

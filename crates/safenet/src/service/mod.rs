@@ -21,11 +21,11 @@ mod send;
 mod turn;
 
 use crate::config::{Config, Reach, Route, Traffic};
-use crate::deadlines::Deadlines;
 use crate::inflow::Inflow;
 use crate::outflow::Outflow;
 use crate::ticket::{Ledger, Outcome, Sums, Ticket};
 use dacapo_base::Time;
+use dacapo_xtp::Deadlines;
 use dacapo_xtp::{ContextId, End, Engine, Listen, ListenError, Mode};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;

@@ -154,7 +154,7 @@ impl Messages {
     /// Whether every association of the service is closed.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        self.routes.is_empty() && self.incoming.is_empty() && self.leaving.len() == 0
+        self.routes.is_empty() && self.incoming.is_empty() && self.leaving.is_empty()
     }
 
     /// A route goes on: makes its association when it lacks one, writes, rests when all is done.

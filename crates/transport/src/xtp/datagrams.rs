@@ -7,7 +7,8 @@
 //! What is lost is not sent again; what is late is not handed up.
 
 use super::Xtp;
-use super::link::{Link, lock};
+use super::link::Link;
+use super::stream_of::lock;
 use crate::stream::{Intake, Phase};
 use crate::trains::even_train;
 use dacapo_base::Time;

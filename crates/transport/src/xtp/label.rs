@@ -119,7 +119,7 @@ impl Labels {
     ) -> Result<(), LabelsFull> {
         let label = label_of(token);
         if !self.known.contains_key(&label) {
-            self.make_room(now)?;
+            self.free_one(now)?;
         }
         let known = self.known.entry(label).or_default();
         if let Some(one) = known.expected.iter_mut().find(|one| one.token == *token) {
@@ -134,7 +134,7 @@ impl Labels {
         Ok(())
     }
 
-    fn make_room(&mut self, now: Time) -> Result<(), LabelsFull> {
+    fn free_one(&mut self, now: Time) -> Result<(), LabelsFull> {
         if self.known.len() < LABELS_MAX {
             return Ok(());
         }

@@ -28,6 +28,7 @@
 )]
 
 use super::config::DATAGRAM_LEN_MAX;
+use crate::Drops;
 use crate::stream::{MAGIC, TOKEN_LEN};
 use std::collections::VecDeque;
 
@@ -93,9 +94,9 @@ pub(super) struct Messages {
     /// How many came in all.
     stream_len: usize,
     /// Datagrams of which a part has come and the rest was lost, or that are no datagrams of ours.
-    pub(super) broken: u64,
+    broken: u64,
     /// Datagrams that came before the answer and found no room.
-    pub(super) overflow: u64,
+    overflow: u64,
 }
 
 impl Messages {
@@ -106,7 +107,7 @@ impl Messages {
 
     /// True while more is taken out of the engine: before the answer all, as it is behind what
     /// comes before it.
-    pub(super) fn has_room(&self) -> bool {
+    pub(super) fn has_capacity(&self) -> bool {
         !self.has_answer() || !self.is_full()
     }
 
@@ -194,6 +195,14 @@ impl Messages {
         let count = into.len().min(self.stream.len());
         into.iter_mut().zip(self.stream.drain(..count)).for_each(|(to, byte)| *to = byte);
         count
+    }
+
+    /// What was dropped since the last call is told.
+    pub(super) fn take_drops(&mut self, into: &mut Drops) {
+        let (broken, overflow) =
+            (std::mem::take(&mut self.broken), std::mem::take(&mut self.overflow));
+        into.incomplete = into.incomplete.saturating_add(broken);
+        into.queue_full = into.queue_full.saturating_add(overflow);
     }
 
     /// The lengths of the datagrams that wait, the oldest first.
@@ -299,15 +308,15 @@ mod tests {
     fn before_the_answer_all_is_taken_and_what_has_no_room_is_counted() {
         let mut dialer = Messages::default();
         for _ in 0..100 {
-            assert!(dialer.has_room());
+            assert!(dialer.has_capacity());
             dialer.handle(DATA, &[0; 1_000], true);
         }
         assert_eq!((dialer.lens.len(), dialer.overflow, dialer.broken), (66, 34, 0));
         dialer.handle(Some(Kind::Stream.tag()), &MAGIC, true);
-        assert!(dialer.has_answer() && !dialer.has_room());
+        assert!(dialer.has_answer() && !dialer.has_capacity());
         assert_eq!(dialer.read_stream(&mut [0; 64]), MAGIC.len());
         dialer.pop(1);
-        assert!(dialer.has_room());
+        assert!(dialer.has_capacity());
     }
 
     #[test]

@@ -37,14 +37,17 @@ mod label;
 mod link;
 mod links;
 mod messages;
+mod mode;
 mod options;
 mod recv;
 mod send;
 mod spec;
+mod stream_of;
 
 pub use config::{Config, DATAGRAM_LEN_MAX};
 pub use entry::entries;
 pub use label::{HEAD_LEN, TYPE_XTP, head, label_of};
+pub use mode::Mode;
 pub use spec::{SPEC, SPEC_DATAGRAM};
 
 use crate::stream::{StreamParams, StreamTransport, Streams, Token, capabilities};
@@ -52,39 +55,18 @@ use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Tran
 use crate::{TransportStats, pass_on};
 use dacapo_base::{Random, Time};
 use dacapo_io::Sockets;
-use dacapo_lift::TransportSpec;
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
 use label::LabelsFull;
-use link::{StreamOf, lock};
 use links::Links;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use stream_of::{StreamOf, lock};
 
 /// How errors name it.
 const NAME: &str = "XTP";
-
-/// How datagrams go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// As records of a reliable stream.
-    Streams,
-    /// Each as a message that is sent once.
-    Datagrams,
-}
-
-impl Mode {
-    /// What a choice of protocols has to know of it.
-    #[must_use]
-    pub fn spec(self) -> &'static TransportSpec {
-        match self {
-            Self::Streams => &SPEC,
-            Self::Datagrams => &SPEC_DATAGRAM,
-        }
-    }
-}
 
 const STREAMS: Capabilities = capabilities(SPEC.name, false);
 
@@ -177,8 +159,7 @@ impl Xtp {
 
     /// Ends everything, and says so to every other end.
     fn end_all(&mut self) {
-        let unread = lock(&self.links).end_all();
-        self.streams.stats.drops.closed += unread;
+        lock(&self.links).end_all();
         self.close_left();
         self.transmit();
     }
@@ -224,15 +205,12 @@ impl StreamTransport for Xtp {
     pass_on!(streams: poll_stream, stream_count);
 
     fn expect(&mut self, token: Token, until: Time) {
-        let mut links = lock(&self.links);
-        let now = links.called;
-        let expected = links.labels.expect(&token, until, now);
-        drop(links);
+        let expected = lock(&self.links).expect(&token, until);
         match expected {
             Ok(()) => {
                 if !self.streams.expect(token, until) {
                     // Nothing may come with the label of a token that is refused.
-                    lock(&self.links).labels.forget(&token);
+                    lock(&self.links).forget(&token);
                 }
             }
             Err(LabelsFull { limit }) => self.streams.refuse(token, limit),
@@ -240,11 +218,11 @@ impl StreamTransport for Xtp {
     }
 
     fn set_terms(&mut self, token: &Token, terms: &StreamParams) {
-        lock(&self.links).labels.set_terms(token, terms);
+        lock(&self.links).set_terms(token, terms);
     }
 
     fn forget(&mut self, token: &Token) {
-        lock(&self.links).labels.forget(token);
+        lock(&self.links).forget(token);
         self.streams.forget(token);
     }
 
@@ -265,7 +243,7 @@ impl StreamTransport for Xtp {
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        let due = lock(&self.links).due;
+        let due = lock(&self.links).due();
         let unsent = self.is_unsent.then_some(self.now);
         self.streams.next_deadline().into_iter().chain(due).chain(unsent).min()
     }

@@ -10,9 +10,9 @@
 //!
 //! Source: docs/xtp.md, "T-module".
 
-use super::Mode;
 use super::config::PATH_LEN;
 use super::label::HEAD_LEN;
+use super::mode::Mode;
 use crate::stream::StreamParams;
 use dacapo_xtp::wire::{HEADER_LEN, Limits};
 use std::time::Duration;

@@ -17,8 +17,8 @@
 )]
 
 use super::Xtp;
-use super::link::{StreamOf, lock};
 use super::links::Told;
+use super::stream_of::{StreamOf, lock};
 use crate::stream::Intake;
 use crate::{Incoming, RECV_BYTES_MAX, RecvOutcome};
 use dacapo_base::Time;
@@ -137,10 +137,12 @@ impl Xtp {
     /// Ends associations that the table of streams has let go, and counts what was dropped.
     pub(super) fn close_left(&mut self) {
         let mut links = lock(&self.links);
+        links.close_left();
+        let new = links.take_drops();
         let drops = &mut self.streams.stats.drops;
-        drops.closed = drops.closed.saturating_add(links.close_left());
-        drops.unlabelled = drops.unlabelled.saturating_add(std::mem::take(&mut links.unlabelled));
-        drops.incomplete = drops.incomplete.saturating_add(std::mem::take(&mut links.broken));
-        drops.queue_full = drops.queue_full.saturating_add(links.take_overflow());
+        drops.closed = drops.closed.saturating_add(new.closed);
+        drops.unlabelled = drops.unlabelled.saturating_add(new.unlabelled);
+        drops.incomplete = drops.incomplete.saturating_add(new.incomplete);
+        drops.queue_full = drops.queue_full.saturating_add(new.queue_full);
     }
 }

@@ -10,6 +10,7 @@ use super::Xtp;
 use super::label::{HEAD_LEN, head};
 use super::links::{Links, Route};
 use super::messages::Kind;
+use super::stream_of::lock;
 use crate::stream::Phase;
 use crate::{Outgoing, RecvOutcome, SendError, Sent};
 use dacapo_io::{Departure, SendOutcome};
@@ -42,7 +43,7 @@ impl Train {
         loop {
             let start = self.bytes.len();
             let Some(to) = self.poll(links) else { break };
-            let Some(&route) = links.routes.get(&to) else {
+            let Some(route) = links.route_of(to) else {
                 // An answer to somebody who is forgotten.
                 self.bytes.truncate(start);
                 continue;
@@ -73,7 +74,7 @@ impl Train {
         }
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; HEAD_LEN]);
-        let to = links.engine.poll_packet(links.now, &mut self.bytes);
+        let to = links.poll_packet(&mut self.bytes);
         if to.is_none() {
             self.bytes.truncate(start);
         }
@@ -99,7 +100,7 @@ impl Xtp {
         let mut is_refused = false;
         let mut is_all = true;
         for turn in 0..=TRAINS_MAX {
-            let mut links = super::link::lock(&self.links);
+            let mut links = lock(&self.links);
             if !self.sockets.all_have_capacity() {
                 // Room is told of; until then the time need not be told often.
                 links.look_up_deadline(FULL_CALLS);
@@ -146,15 +147,15 @@ impl Xtp {
     /// The device takes no more packets as long as both ends have agreed upon: shortens them, or,
     /// where no path may take less, ends what goes there; true when that was not over.
     fn handle_too_long(&mut self, to: SocketAddr) -> bool {
-        let told = super::link::lock(&self.links).handle_too_long(to, self.train.segment_len);
+        let told = lock(&self.links).handle_too_long(to, self.train.segment_len);
         let is_told = told.is_some();
         told.into_iter().for_each(|told| self.tell(told, &mut RecvOutcome::default()));
         is_told
     }
 
     pub(super) fn send_records(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
-        let mut links = super::link::lock(&self.links);
-        if let Some(number) = links.number_of(outgoing.remote) {
+        let mut links = lock(&self.links);
+        if let Some(number) = links.route_of(outgoing.remote).and_then(|route| route.link) {
             links.expect_records(number, outgoing.datagram_len());
         }
         drop(links);
@@ -185,8 +186,8 @@ impl Xtp {
 
     /// Gives the datagrams of a train to the engine; how many it took, `None` when it is over.
     fn put_train(&mut self, outgoing: &Outgoing<'_>) -> Option<usize> {
-        let mut links = super::link::lock(&self.links);
-        let number = links.number_of(outgoing.remote)?;
+        let mut links = lock(&self.links);
+        let number = links.route_of(outgoing.remote).and_then(|route| route.link)?;
         if links.link(number)?.lost.is_some() {
             return None;
         }

@@ -10,7 +10,8 @@
 use super::{Links, SAY_AGAIN};
 use crate::xtp::link::{Link, Lost};
 use crate::xtp::messages::{Came, Kind};
-use crate::xtp::{Mode, options};
+use crate::xtp::mode::Mode;
+use crate::xtp::options;
 use dacapo_base::Time;
 use dacapo_xtp::wire::Limits;
 use dacapo_xtp::{Engine, Message, Read, UserError};
@@ -22,8 +23,8 @@ impl Links {
         let Some(link) = self.links.get_mut(&number) else { return };
         let Some(context) = link.context else { return };
         let mut says_again = false;
-        while link.messages.has_room() {
-            match self.engine.read(self.now, context, &mut self.scratch) {
+        while link.messages.has_capacity() {
+            match self.engine.read(self.clock.now(), context, &mut self.scratch) {
                 Ok(Read::Data { len, is_end, tag }) => {
                     let bytes = self.scratch.get(..len).unwrap_or_default();
                     says_again |= link.messages.handle(tag, bytes, is_end) == Came::PrefaceAgain;
@@ -36,8 +37,7 @@ impl Links {
                 Ok(Read::Nothing) | Err(_) => break,
             }
         }
-        self.broken += std::mem::take(&mut link.messages.broken);
-        self.overflow += std::mem::take(&mut link.messages.overflow);
+        link.messages.take_drops(&mut self.drops);
         if !link.messages.is_empty() {
             self.arrivals.insert(number);
         }
@@ -60,7 +60,7 @@ impl Links {
         for part in parts.iter_mut().filter(|part| !part.is_empty()) {
             let len = match self.mode {
                 Mode::Datagrams => link.messages.read_stream(part),
-                Mode::Streams => fill(&mut self.engine, self.now, link, part),
+                Mode::Streams => fill(&mut self.engine, self.clock.now(), link, part),
             };
             count += len;
             if len < part.len() {
@@ -89,7 +89,7 @@ impl Links {
         }
         let mut count = 0;
         for part in parts.iter().filter(|part| !part.is_empty()) {
-            let taken = match self.engine.write(self.now, context, &Message::part(part)) {
+            let taken = match self.engine.write(self.clock.now(), context, &Message::part(part)) {
                 Ok(taken) => taken,
                 Err(_) if count > 0 => break,
                 Err(_) => return Err(io::ErrorKind::BrokenPipe.into()),
@@ -117,8 +117,8 @@ impl Links {
             // A limit that follows another waits for the end of its period; one that follows none
             // holds at once. The association may be over already.
             let free = Limits::default();
-            let _ = self.engine.set_limits(self.now, context, free);
-            let _ = self.engine.set_limits(self.now, context, limits);
+            let _ = self.engine.set_limits(self.clock.now(), context, free);
+            let _ = self.engine.set_limits(self.clock.now(), context, limits);
         }
     }
 
@@ -127,14 +127,14 @@ impl Links {
         if !self.put(number, Kind::Stream, bytes) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let now = self.now;
+        let now = self.clock.now();
         if let Some(link) = self.links.get_mut(&number)
             && link.said.is_empty()
         {
             link.said = bytes.to_vec();
             link.say_again_at = link.is_dialer.then(|| now + SAY_AGAIN);
         }
-        self.set_alarm(number);
+        self.set_timer(number);
         Ok(bytes.len())
     }
 
@@ -147,7 +147,7 @@ impl Links {
         let Some(context) = link.context else { return false };
         let data = if bytes.is_empty() { &[0] } else { bytes };
         let message = Message { tag: Some(kind.tag()), ..Message::whole(data) };
-        let taken = self.engine.write(self.now, context, &message).unwrap_or(0);
+        let taken = self.engine.write(self.clock.now(), context, &message).unwrap_or(0);
         if taken > 0 {
             link.rest = data.get(taken..).unwrap_or_default().to_vec();
         }
@@ -159,7 +159,7 @@ impl Links {
         let Some(link) = self.links.get_mut(&number) else { return true };
         let Some(context) = link.context else { return link.rest.is_empty() };
         if !link.rest.is_empty() {
-            let taken = self.engine.write(self.now, context, &Message::whole(&link.rest));
+            let taken = self.engine.write(self.clock.now(), context, &Message::whole(&link.rest));
             match taken {
                 Ok(taken) => drop(link.rest.drain(..taken)),
                 // Nobody gets it any more.
@@ -169,7 +169,7 @@ impl Links {
         }
         if link.rest.is_empty() && std::mem::take(&mut link.is_ending) {
             // It may be over already.
-            let _ = self.engine.finish(self.now, context);
+            let _ = self.engine.finish(self.clock.now(), context);
         }
         link.rest.is_empty()
     }
@@ -181,18 +181,18 @@ impl Links {
         self.flush_rest(number);
     }
 
-    /// Takes what has come and nobody will read; how many datagrams it was.
-    pub(super) fn drop_unread(&mut self, link: &mut Link) -> u64 {
-        let mut count = link.messages.clear();
+    /// Takes what has come and nobody will read.
+    pub(super) fn drop_unread(&mut self, link: &mut Link) {
+        self.drops.closed += link.messages.clear();
         let Some(context) = link.context.filter(|_| self.mode == Mode::Datagrams) else {
-            return count;
+            return;
         };
         loop {
-            match self.engine.read(self.now, context, &mut self.scratch) {
+            match self.engine.read(self.clock.now(), context, &mut self.scratch) {
                 Ok(Read::Data { len, is_end, tag }) => {
                     let bytes = self.scratch.get(..len).unwrap_or_default();
                     link.messages.handle(tag, bytes, is_end);
-                    count += link.messages.clear();
+                    self.drops.closed += link.messages.clear();
                 }
                 Ok(Read::Hole { .. }) => link.messages.handle_hole(),
                 Ok(Read::Nothing | Read::Finished) | Err(_) => break,
@@ -200,9 +200,7 @@ impl Links {
         }
         // The end of what has begun to come does not come any more.
         link.messages.handle_hole();
-        self.broken += std::mem::take(&mut link.messages.broken);
-        self.overflow += std::mem::take(&mut link.messages.overflow);
-        count
+        link.messages.take_drops(&mut self.drops);
     }
 }
 
@@ -210,8 +208,8 @@ impl Links {
 fn fill(engine: &mut Engine, now: Time, link: &mut Link, part: &mut [u8]) -> usize {
     let Some(context) = link.context else { return 0 };
     let mut count = 0;
-    while let Some(room) = part.get_mut(count..).filter(|room| !room.is_empty()) {
-        match engine.read(now, context, room) {
+    while let Some(rest) = part.get_mut(count..).filter(|rest| !rest.is_empty()) {
+        match engine.read(now, context, rest) {
             Ok(Read::Data { len, .. }) => count += len,
             Ok(Read::Finished) => {
                 link.is_finished = true;

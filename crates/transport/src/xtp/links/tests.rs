@@ -5,7 +5,7 @@ use crate::conformance::Side;
 use crate::stream::StreamEvent;
 use crate::xtp::Xtp;
 use crate::xtp::config::listener_packet_len;
-use crate::xtp::link::lock;
+use crate::xtp::stream_of::lock;
 use crate::{Outgoing, StreamTransport, TrafficClass, Transport};
 use dacapo_xtp::wire::Body;
 use std::io::{IoSlice, IoSliceMut};
@@ -96,8 +96,8 @@ fn carry(links: &mut Links, mut each: impl FnMut(u32, &[u8])) {
 
 fn carry_to(links: &mut Links, mut each: impl FnMut(SocketAddr, u32, &[u8])) {
     let mut packet = Vec::new();
-    while let Some(to) = links.engine.poll_packet(links.now, &mut packet) {
-        let label = links.routes.get(&to).map_or(0, |route| route.label);
+    while let Some(to) = links.poll_packet(&mut packet) {
+        let label = links.route_of(to).map_or(0, |route| route.label);
         each(to, label, &packet);
         packet.clear();
     }
@@ -235,8 +235,8 @@ fn datagrams_that_nobody_read_are_counted_when_their_association_ends() {
     assert_eq!(sent, 400);
     net.listener.take_messages(0);
     assert!(net.listener.link(0).unwrap().messages.lens().count() < 100);
-    assert_eq!(net.listener.end_all(), sent);
-    assert_eq!((net.listener.broken, net.listener.take_overflow()), (0, 0));
+    net.listener.end_all();
+    assert_eq!(net.listener.take_drops(), Drops { closed: sent, ..Drops::default() });
 }
 
 /// Of small datagrams the engine keeps fewer than the window lets through; behind a hole half.
@@ -255,9 +255,10 @@ fn datagrams_for_which_the_engine_has_no_room_are_counted() {
                 carry(&mut net.dialers[0].1, |_, _| sent -= 1);
             }
         }
-        let overflow = net.listener.take_overflow();
-        assert!(overflow > 1_000, "{overflow}");
-        let counted = net.listener.end_all() + net.listener.broken + overflow;
+        let drops = net.listener.take_drops();
+        assert!(drops.queue_full > 1_000, "{drops:?}");
+        net.listener.end_all();
+        let counted = drops.total() + net.listener.take_drops().total();
         assert_eq!(counted, sent, "loses one: {loses}");
     }
 }
@@ -274,7 +275,9 @@ fn a_datagram_that_is_not_whole_at_the_end_is_counted() {
         assert!(net.dialers[0].1.put(0, Kind::Datagram, &[7; 1_000]));
         net.turn(|_| true);
     }
-    assert_eq!((net.listener.end_all(), net.listener.broken), (4, 1));
+    net.listener.end_all();
+    let drops = net.listener.take_drops();
+    assert_eq!((drops.closed, drops.incomplete), (4, 1));
 }
 
 /// The limits of XTP follow the shortest record once, and from the first packet on.

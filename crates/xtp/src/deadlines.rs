@@ -1,4 +1,5 @@
-//! [`Deadlines`]: at most one time for each of many things, the earliest first.
+//! [`Deadlines`]: at most one time for each of many things, the earliest first; for who drives an
+//! engine and has to do with its associations at times of its own.
 
 use dacapo_base::Time;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,23 +32,32 @@ impl<K: Ord + Copy> Deadlines<K> {
         }
     }
 
-    /// The thing is not due any more.
+    /// The thing is not due any more; whether it was.
     pub fn remove(&mut self, key: K) -> bool {
         let at = self.times.remove(&key);
         at.is_some_and(|at| self.order.remove(&(at, key)))
     }
 
     /// How many there are.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.times.len()
     }
 
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
     /// Whether the thing is here.
+    #[must_use]
     pub fn contains(&self, key: K) -> bool {
         self.times.contains_key(&key)
     }
 
     /// When the first is due; `NEVER` without any.
+    #[must_use]
     pub fn first(&self) -> Time {
         self.order.first().map_or(Time::NEVER, |(at, _)| *at)
     }
