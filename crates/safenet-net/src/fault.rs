@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     /// Room on a route, so that the message could be accepted. It was not, and has no ticket.
-    Room(Route),
+    Capacity(Route),
     /// The end of a message, which is under way still.
     End(Ticket, Route),
     /// A message at a port of XTP.
@@ -101,7 +101,7 @@ impl Awaited {
     #[must_use]
     pub const fn route(&self) -> Option<Route> {
         match self {
-            Self::Room(route) | Self::End(_, route) => Some(*route),
+            Self::Capacity(route) | Self::End(_, route) => Some(*route),
             Self::Message { .. } | Self::Close => None,
         }
     }
@@ -109,7 +109,7 @@ impl Awaited {
     /// What has become of what the call was to do.
     fn state(&self) -> &'static str {
         match self {
-            Self::Room(_) => "it was not accepted; send it again later",
+            Self::Capacity(_) => "it was not accepted; send it again later",
             Self::End(..) => {
                 "it is under way still: wait for its ticket, or abandon the route; who sends it \
                  again sends it twice"
@@ -125,7 +125,7 @@ impl Awaited {
     /// What it is that has not come.
     fn write_name(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Room(Route { peer, port, .. }) => {
+            Self::Capacity(Route { peer, port, .. }) => {
                 write!(f, "room for a message to port {port} of {peer}")
             }
             Self::End(_, Route { peer, port, .. }) => {
@@ -142,7 +142,7 @@ impl fmt::Display for Awaited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_name(f)?;
         let hint = match self {
-            Self::Room(_) => "those before it are not taken; is its user there?",
+            Self::Capacity(_) => "those before it are not taken; is its user there?",
             Self::End(..) => "is it there, and takes its user messages?",
             Self::Message { .. } => "is this the port they send to?",
             Self::Close => "their peers are gone, or hear nothing",

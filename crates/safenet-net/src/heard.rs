@@ -58,8 +58,9 @@ impl Heard {
                 let group = self.named(group, port);
                 self.tidings.push_back(Event::NotJoined { group, port, end });
             }
-            again @ (Event::Message { .. } | Event::Room(_)) if self.tidings.contains(&again) => {}
-            new @ (Event::Message { .. } | Event::Room(_)) => self.tidings.push_back(new),
+            again @ (Event::Message { .. } | Event::Capacity(_))
+                if self.tidings.contains(&again) => {}
+            new @ (Event::Message { .. } | Event::Capacity(_)) => self.tidings.push_back(new),
         }
     }
 

@@ -246,13 +246,13 @@ impl MessageHost {
         until: Time,
     ) -> Result<Ticket, CallError> {
         let route = self.known(route)?;
-        self.tell_failure(Awaited::Room(route))?;
+        self.tell_failure(Awaited::Capacity(route))?;
         let count = self.heard.ends_waiting();
         if count >= ENDS_MAX {
             return Err(CallError::Send { route, error: SendError::Unheard { count } });
         }
-        self.repeat(until, Awaited::Room(route), |this| {
-            this.messages.has_room(route, data.len()).then_some(())
+        self.repeat(until, Awaited::Capacity(route), |this| {
+            this.messages.has_capacity(route, data.len()).then_some(())
         })?;
         let now = self.host.now();
         let sent = self.messages.send_message(now, self.host.engine(), route, mode, data);

@@ -180,7 +180,7 @@ fn room_is_waited_for_and_what_lacks_it_is_not_accepted() {
     }
     let until = near.after(SHORT);
     let error = near.send_message(route, vec![2], until).unwrap_err();
-    let CallError::TimedOut { awaited: Awaited::Room(of), .. } = &error else {
+    let CallError::TimedOut { awaited: Awaited::Capacity(of), .. } = &error else {
         panic!("{error}");
     };
     assert!(*of == route && error.to_string().contains("not accepted"), "{error}");

@@ -205,8 +205,8 @@ impl Inflow {
     }
 
     fn read_head(&mut self, now: Time, engine: &mut Engine) -> Option<Step> {
-        let room = self.head.get_mut(self.head_len..).unwrap_or_default();
-        let (len, is_end, tag) = match engine.read(now, self.id, room) {
+        let rest = self.head.get_mut(self.head_len..).unwrap_or_default();
+        let (len, is_end, tag) = match engine.read(now, self.id, rest) {
             Ok(Read::Data { len, is_end, tag }) if len > 0 => (len, is_end, tag),
             Ok(read) => return Some(self.without_data(read)),
             Err(_) => return Some(Step::Over),
@@ -255,8 +255,8 @@ impl Inflow {
         part_len_max: usize,
     ) -> Option<Step> {
         let left = usize::try_from(body.head.len.saturating_sub(body.arrived));
-        let room = part_len_max.max(1).saturating_sub(self.part.len());
-        let want = left.unwrap_or(usize::MAX).min(room).min(PIECE_LEN);
+        let headroom = part_len_max.max(1).saturating_sub(self.part.len());
+        let want = left.unwrap_or(usize::MAX).min(headroom).min(PIECE_LEN);
         let at = self.part.len();
         self.part.resize(at.saturating_add(want), 0);
         let read = engine.read(now, self.id, self.part.get_mut(at..).unwrap_or_default());

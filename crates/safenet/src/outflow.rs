@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Tickets that have ended, and how.
-pub type Ended = Vec<(Ticket, Outcome)>;
+pub type Ended = VecDeque<(Ticket, Outcome)>;
 
 /// A message that XTP does not have whole.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub struct Outflow {
     /// Whether the peer has answered.
     pub is_opened: bool,
     /// Length of the shortest message that was refused for want of room, until its user is told.
-    pub wants_room: Option<usize>,
+    pub wants_capacity: Option<usize>,
     pub pace: Pace,
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
@@ -111,7 +111,7 @@ impl Outflow {
             route,
             context: None,
             is_opened: false,
-            wants_room: None,
+            wants_capacity: None,
             pace: Pace::default(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
@@ -131,7 +131,7 @@ impl Outflow {
     }
 
     /// Whether a message of `len` bytes has room.
-    pub fn has_room(&self, len: usize, messages_max: usize, bytes_max: usize) -> bool {
+    pub fn has_capacity(&self, len: usize, messages_max: usize, bytes_max: usize) -> bool {
         let count = self.waiting.len().saturating_add(self.awaiting.len());
         let bytes = self.waiting_bytes.saturating_add(len);
         count < messages_max && (self.waiting.is_empty() || bytes <= bytes_max)
@@ -203,8 +203,8 @@ impl Outflow {
     ) -> Result<Heard, Malformed> {
         let Some(id) = self.context else { return Ok(Heard::Nothing) };
         loop {
-            let room = self.report.get_mut(self.report_len..).unwrap_or_default();
-            let (len, is_end) = match engine.read(now, id, room) {
+            let rest = self.report.get_mut(self.report_len..).unwrap_or_default();
+            let (len, is_end) = match engine.read(now, id, rest) {
                 Ok(Read::Data { len, is_end, .. }) if len > 0 => (len, is_end),
                 Ok(Read::Data { .. } | Read::Hole { .. }) => return Err(Malformed),
                 Ok(Read::Nothing) => return Ok(Heard::Nothing),
@@ -238,7 +238,7 @@ impl Outflow {
         }
         let new = usize::try_from(count.saturating_sub(told)).unwrap_or(usize::MAX);
         for awaiting in self.awaiting.drain(..new.min(self.awaiting.len())) {
-            ended.push((ledger.close(awaiting.claim, Outcome::Delivered), Outcome::Delivered));
+            ended.push_back((ledger.close(awaiting.claim, Outcome::Delivered), Outcome::Delivered));
         }
         Ok(())
     }
@@ -260,14 +260,14 @@ impl Outflow {
     pub fn settle_reached(&mut self, members: &[Member], ledger: &mut Ledger, ended: &mut Ended) {
         while let Some(outcome) = self.awaiting.front().and_then(|first| first.reached(members)) {
             let Some(awaiting) = self.awaiting.pop_front() else { break };
-            ended.push((ledger.close(awaiting.claim, outcome), outcome));
+            ended.push_back((ledger.close(awaiting.claim, outcome), outcome));
         }
     }
 
     /// What was written has left for a group.
     pub fn settle_sent(&mut self, ledger: &mut Ledger, ended: &mut Ended) {
         for awaiting in self.awaiting.drain(..) {
-            ended.push((ledger.close(awaiting.claim, Outcome::Sent), Outcome::Sent));
+            ended.push_back((ledger.close(awaiting.claim, Outcome::Sent), Outcome::Sent));
         }
         self.detach();
     }
@@ -278,14 +278,14 @@ impl Outflow {
         let failed = Outcome::Failed(cause);
         let written = if is_certain { failed } else { Outcome::Unknown(cause) };
         for awaiting in self.awaiting.drain(..) {
-            ended.push((ledger.close(awaiting.claim, written), written));
+            ended.push_back((ledger.close(awaiting.claim, written), written));
         }
         // What was written in part cannot be with anybody whole.
         let begun = usize::from(self.offset > 0);
         let lost = if keeps_waiting { begun } else { self.waiting.len() };
         for waiting in self.waiting.drain(..lost.min(self.waiting.len())) {
             self.waiting_bytes = self.waiting_bytes.saturating_sub(waiting.data.len());
-            ended.push((ledger.close(waiting.claim, failed), failed));
+            ended.push_back((ledger.close(waiting.claim, failed), failed));
         }
         self.detach();
     }

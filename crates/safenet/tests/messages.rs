@@ -60,7 +60,7 @@ fn who_takes_nothing_holds_the_sender_up_until_there_is_room() {
     world.run_for(Duration::from_secs(70));
     assert_eq!(world.nodes[1].messages().len(), 8);
     assert_eq!(world.nodes[0].outcomes.len(), 8);
-    assert_eq!(world.nodes[0].events, [Event::Room(to(1))]);
+    assert_eq!(world.nodes[0].events, [Event::Capacity(to(1))]);
     world.send(0, to(1), Mode::Asynchronous, vec![1]);
 }
 
@@ -80,10 +80,10 @@ fn room_is_told_once_and_not_before_what_was_refused_has_it() {
     world.nodes[1].takes = true;
     world.take(1);
     world.run_for(Duration::from_secs(10));
-    assert_eq!(world.nodes[0].events, [Event::Room(to(1))]);
+    assert_eq!(world.nodes[0].events, [Event::Capacity(to(1))]);
     world.send(0, to(1), Mode::Asynchronous, bytes(200_000, 2));
     world.run_for(Duration::from_secs(10));
-    assert_eq!(world.nodes[0].events, [Event::Room(to(1))], "who was told is not told again");
+    assert_eq!(world.nodes[0].events, [Event::Capacity(to(1))], "who was told is not told again");
     assert_eq!(world.nodes[1].messages().len(), 3);
 }
 

@@ -218,7 +218,7 @@ impl Stage {
                     assert!(!outcome.to_string().is_empty());
                     self.seen.insert(name(outcome));
                 }
-                Some(Event::Room(_)) => {
+                Some(Event::Capacity(_)) => {
                     self.seen.insert("room");
                 }
                 Some(Event::Joined { .. }) => {
