@@ -11,9 +11,8 @@
 //! Source: draft-ietf-opsawg-pcapng; the link types of tcpdump.org (1 Ethernet, 101 raw IP);
 //! RFC 791, 8200, 768.
 
-use crate::ethernet::ETHERTYPE;
 use crate::eui64::MacAddr;
-use crate::internet::PROTOCOL;
+use crate::numbers::{ETHERTYPE, PROTOCOL};
 use dacapo_xtp::wire::{checksum, sum};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -229,7 +229,7 @@ pub struct Connected<N> {
     refused: HashMap<SocketAddr, (Time, Fault)>,
     told: VecDeque<(SocketAddr, Fault)>,
     /// Peers that have room, or have none, and of which that is to be told.
-    room: BTreeMap<SocketAddr, bool>,
+    capacity: BTreeMap<SocketAddr, bool>,
     counters: CacheCounters,
 }
 
@@ -244,7 +244,7 @@ impl<N: ConnectionOriented> Connected<N> {
             by_peer: HashMap::new(),
             refused: HashMap::new(),
             told: VecDeque::new(),
-            room: BTreeMap::new(),
+            capacity: BTreeMap::new(),
             counters: CacheCounters::default(),
         }
     }
@@ -270,7 +270,7 @@ impl<N: ConnectionOriented> Connected<N> {
         if let Some((_, fault)) = self.refused.get(&peer) {
             return Err(*fault);
         }
-        if !self.make_room() {
+        if !self.evict_one() {
             return Err(Fault::Overrun);
         }
         self.counters.dialed += 1;
@@ -291,7 +291,7 @@ impl<N: ConnectionOriented> Connected<N> {
 
     /// Whether there is room for one more, after the one went that was used least recently; one
     /// for which packets wait stays.
-    fn make_room(&mut self) -> bool {
+    fn evict_one(&mut self) -> bool {
         if self.connections.len() < self.config.connections_max {
             return true;
         }
@@ -310,7 +310,7 @@ impl<N: ConnectionOriented> Connected<N> {
         let connection = self.connections.remove(&id)?;
         let peer = connection.peer;
         if connection.is_full {
-            self.room.insert(peer, true);
+            self.capacity.insert(peer, true);
         }
         if self.by_peer.get(&peer) == Some(&id) {
             self.by_peer.remove(&peer);
@@ -332,7 +332,7 @@ impl<N: ConnectionOriented> Connected<N> {
     fn handle_event(&mut self, now: Time, event: ConnectionEvent) {
         match event {
             ConnectionEvent::Incoming { id, peer } => {
-                if !self.make_room() {
+                if !self.evict_one() {
                     return self.network.close(id);
                 }
                 self.counters.accepted += 1;
@@ -344,7 +344,7 @@ impl<N: ConnectionOriented> Connected<N> {
                     (connection.is_open, connection.used) = (true, now);
                     flush(&mut self.network, now, id, connection);
                 }
-                self.look_at_room(id);
+                self.look_at_capacity(id);
             }
             ConnectionEvent::Closed { id, fault } => self.handle_closed(now, id, fault),
         }
@@ -362,8 +362,8 @@ impl<N: ConnectionOriented> Connected<N> {
         }
         let count: usize = queue.iter().map(Waiting::packet_count).sum();
         let count = count.max(usize::from(!is_open));
-        let room = TOLD_MAX.saturating_sub(self.told.len());
-        self.told.extend(std::iter::repeat_n((peer, fault), count.min(room)));
+        let left = TOLD_MAX.saturating_sub(self.told.len());
+        self.told.extend(std::iter::repeat_n((peer, fault), count.min(left)));
     }
 
     /// Sends what waits, as far as there is room.
@@ -375,16 +375,16 @@ impl<N: ConnectionOriented> Connected<N> {
             if let Some(connection) = self.connections.get_mut(&id) {
                 flush(&mut self.network, now, id, connection);
             }
-            self.look_at_room(id);
+            self.look_at_capacity(id);
         }
     }
 
     /// Notes when a connection has become full, or is no more.
-    fn look_at_room(&mut self, id: ConnectionId) {
+    fn look_at_capacity(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let is_full = connection.is_to_be_full(self.config.queue_bytes_max);
         if std::mem::replace(&mut connection.is_full, is_full) != is_full {
-            self.room.insert(connection.peer, !is_full);
+            self.capacity.insert(connection.peer, !is_full);
         }
     }
 
@@ -435,7 +435,7 @@ impl<N: ConnectionOriented> Connected<N> {
         }
         let rest = train.get(taken..).unwrap_or_default();
         taken += connection.hold(rest, segment, self.config.queue_bytes_max);
-        self.look_at_room(id);
+        self.look_at_capacity(id);
         if taken == 0 { Err(SendError::Fault(Fault::Overrun)) } else { Ok(taken) }
     }
 }
@@ -474,7 +474,7 @@ fn refuse(
 impl<N: ConnectionOriented> Connectionless for Connected<N> {
     pass_on!(network: local, packet_len_max, carriage, address, watch);
 
-    fn watch_room(&mut self, _is_wanted: bool) -> io::Result<()> {
+    fn watch_capacity(&mut self, _is_wanted: bool) -> io::Result<()> {
         // Each connection has a queue, and none holds up another.
         Ok(())
     }
@@ -502,8 +502,8 @@ impl<N: ConnectionOriented> Connectionless for Connected<N> {
         self.send_over(now, id, train, segment)
     }
 
-    fn poll_room(&mut self) -> Option<(SocketAddr, bool)> {
-        self.room.pop_first()
+    fn poll_capacity(&mut self) -> Option<(SocketAddr, bool)> {
+        self.capacity.pop_first()
     }
 
     fn recv<'a>(&'a mut self, now: Time, _into: &'a mut [u8]) -> Result<Arrival<'a>, RecvError> {

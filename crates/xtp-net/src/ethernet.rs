@@ -17,6 +17,7 @@ use crate::capture::Carriage;
 use crate::eui64::MacAddr;
 use crate::fault::{AddressError, BindError, Fault, JoinError};
 use crate::network::{Arrival, Connectionless, Group, RecvError, SendError};
+use crate::numbers::ETHERTYPE;
 use dacapo_base::Time;
 use dacapo_sys::packet::{self, Inlet};
 use dacapo_sys::poll::{Interest, Registry};
@@ -26,8 +27,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-/// The Ethertype of XTP.
-pub const ETHERTYPE: u16 = 0x817D;
 /// The most frames for others that one call passes over.
 const PASSED_OVER_MAX: usize = 64;
 const GROUPS_MAX: usize = 16;
@@ -149,7 +148,7 @@ impl Connectionless for Ethernet {
         Ok(())
     }
 
-    fn watch_room(&mut self, is_wanted: bool) -> io::Result<()> {
+    fn watch_capacity(&mut self, is_wanted: bool) -> io::Result<()> {
         let interest = if is_wanted { Interest::ReadWrite } else { Interest::Read };
         let registry = self.registry.as_ref();
         registry.map_or(Ok(()), |registry| registry.modify(self.socket.as_fd(), 0, interest))

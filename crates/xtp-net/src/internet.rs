@@ -27,8 +27,6 @@ use std::net::SocketAddr;
 
 /// The port of UDP where nothing else is said (decided here; none is registered).
 pub const UDP_PORT: u16 = 4_040;
-/// The protocol number of XTP in IP headers.
-pub const PROTOCOL: u8 = 36;
 /// The most groups that are joined at a time.
 pub const GROUPS_MAX: usize = 16;
 /// The least that `packet_len_max` may be: XTP's longest header and some data.
@@ -187,7 +185,7 @@ impl<L: Lane> Connectionless for Internet<L> {
         Ok(())
     }
 
-    fn watch_room(&mut self, is_wanted: bool) -> io::Result<()> {
+    fn watch_capacity(&mut self, is_wanted: bool) -> io::Result<()> {
         let interest = if is_wanted { Interest::ReadWrite } else { Interest::Read };
         match (&self.registry, self.lanes.first()) {
             (Some(registry), Some(lane)) => registry.modify(lane.as_fd(), 0, interest),

@@ -7,7 +7,7 @@
 //!
 //! Invariant: what `send` says was taken ends at the edge of a packet.
 
-use crate::internet::PROTOCOL;
+use crate::numbers::PROTOCOL;
 use dacapo_sys::raw;
 use dacapo_sys::udp::{self, Delivery, Join};
 use std::io;

@@ -29,6 +29,7 @@ mod host;
 mod internet;
 mod lane;
 mod network;
+mod numbers;
 mod pass_on;
 mod recorded;
 mod sniff;
@@ -39,11 +40,12 @@ pub use connected::{
     CacheConfig, CacheCounters, Connected, ConnectionEvent, ConnectionId, ConnectionOriented,
     Received,
 };
-pub use ethernet::{ETHERTYPE, Ethernet};
+pub use ethernet::Ethernet;
 pub use fault::{AddressError, BindError, Fault, JoinError};
 pub use host::{CallError, Counters, Host, HostError, Incoming};
-pub use internet::{Internet, InternetConfig, Ip, PROTOCOL, UDP_PORT, Udp};
+pub use internet::{Internet, InternetConfig, Ip, UDP_PORT, Udp};
 pub use network::{Arrival, Connectionless, Group, RecvError, SendError};
+pub use numbers::{ETHERTYPE, PROTOCOL};
 pub use recorded::{CaptureError, Recorded};
 pub use sniff::{Sniffer, packets};
 pub use tcp::Tcp;

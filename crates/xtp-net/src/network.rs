@@ -54,7 +54,7 @@ pub struct Group {
 /// Why nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
-    /// There is no room now; [`Connectionless::watch_room`] has the poller tell when there is.
+    /// There is no room now; [`Connectionless::watch_capacity`] has the poller tell when there is.
     WouldBlock,
     /// There is no room in a device, and nothing tells when there is: try again in a moment.
     Busy,
@@ -103,7 +103,7 @@ pub trait Connectionless: Send {
     ///
     /// # Errors
     /// None that a correct program sees.
-    fn watch_room(&mut self, is_wanted: bool) -> io::Result<()>;
+    fn watch_capacity(&mut self, is_wanted: bool) -> io::Result<()>;
 
     /// The poller says this of the descriptor at a place.
     fn handle_event(&mut self, _place: u16, _event: Event) {}
@@ -124,7 +124,7 @@ pub trait Connectionless: Send {
     /// Which peer's packets have no room any more, or have again, since this was called the last
     /// time: who waits for a connection of its own holds up nobody else. What is sent all the same
     /// may be dropped.
-    fn poll_room(&mut self) -> Option<(SocketAddr, bool)> {
+    fn poll_capacity(&mut self) -> Option<(SocketAddr, bool)> {
         None
     }
 

@@ -43,9 +43,9 @@ macro_rules! pass_on {
             self.$to.watch(registry)
         }
     };
-    (@ $to:ident watch_room) => {
-        fn watch_room(&mut self, is_wanted: bool) -> ::std::io::Result<()> {
-            self.$to.watch_room(is_wanted)
+    (@ $to:ident watch_capacity) => {
+        fn watch_capacity(&mut self, is_wanted: bool) -> ::std::io::Result<()> {
+            self.$to.watch_capacity(is_wanted)
         }
     };
     (@ $to:ident handle_event) => {
@@ -53,9 +53,9 @@ macro_rules! pass_on {
             self.$to.handle_event(place, event);
         }
     };
-    (@ $to:ident poll_room) => {
-        fn poll_room(&mut self) -> Option<(::std::net::SocketAddr, bool)> {
-            self.$to.poll_room()
+    (@ $to:ident poll_capacity) => {
+        fn poll_capacity(&mut self) -> Option<(::std::net::SocketAddr, bool)> {
+            self.$to.poll_capacity()
         }
     };
     (@ $to:ident recv) => {

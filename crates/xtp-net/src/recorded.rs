@@ -83,8 +83,8 @@ impl<W: Write> Tape<W> {
 #[deny(clippy::missing_trait_methods, reason = "one that is forgotten would not be passed on")]
 impl<W: Write + Send> Connectionless for Recorded<W> {
     pass_on!(
-        inner: local, packet_len_max, carriage, address, watch, watch_room, poll_room, handle_event,
-        join, take_missed, deadline, handle_time,
+        inner: local, packet_len_max, carriage, address, watch, watch_capacity, poll_capacity,
+        handle_event, join, take_missed, deadline, handle_time,
     );
 
     fn send(

@@ -20,9 +20,8 @@
 )]
 
 use crate::capture::{Carriage, clothe};
-use crate::ethernet::ETHERTYPE;
 use crate::fault::BindError;
-use crate::internet::PROTOCOL;
+use crate::numbers::{ETHERTYPE, PROTOCOL};
 use dacapo_sys::packet::Tap;
 use dacapo_sys::{interface, udp};
 use dacapo_xtp::wire::stated_len;

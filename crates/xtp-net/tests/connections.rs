@@ -259,25 +259,31 @@ fn of_which_peer_packets_have_no_room_is_told_once_and_that_they_have_again() {
     let config = CacheConfig { queue_bytes_max: 1_000, ..CacheConfig::default() };
     let (mut table, wires) = table(config);
     // Half of what may wait for a connection that is dialed; the rest is for what was under way.
-    assert_eq!((table.send(at(0), peer(1), &[0; 400], 100), table.poll_room()), (Ok(400), None));
+    assert_eq!(
+        (table.send(at(0), peer(1), &[0; 400], 100), table.poll_capacity()),
+        (Ok(400), None)
+    );
     assert_eq!(table.send(at(0), peer(1), &[0; 300], 100), Ok(300));
     assert_eq!(table.send(at(0), peer(1), &[0; 100], 100), Ok(100));
-    assert_eq!([table.poll_room(), table.poll_room()], [Some((peer(1), false)), None]);
+    assert_eq!([table.poll_capacity(), table.poll_capacity()], [Some((peer(1), false)), None]);
     wires.tell(ConnectionEvent::Open(ConnectionId(1)));
     table.handle_time(at(1));
-    assert_eq!([table.poll_room(), table.poll_room()], [Some((peer(1), true)), None]);
+    assert_eq!([table.poll_capacity(), table.poll_capacity()], [Some((peer(1), true)), None]);
     // Of an open one anything that waits: packets go by the train, as far as there is room.
     wires.with(|it| it.room = 2);
     assert_eq!(table.send(at(1), peer(1), &[0; 350], 100), Ok(350));
-    assert_eq!((table.poll_room(), wires.with(|it| it.sent.len())), (Some((peer(1), false)), 10));
-    assert_eq!((table.send(at(1), peer(2), b"a", 1), table.poll_room()), (Ok(1), None));
+    assert_eq!(
+        (table.poll_capacity(), wires.with(|it| it.sent.len())),
+        (Some((peer(1), false)), 10)
+    );
+    assert_eq!((table.send(at(1), peer(2), b"a", 1), table.poll_capacity()), (Ok(1), None));
     wires.with(|it| it.room = 1);
     table.handle_time(at(2));
-    assert_eq!((table.poll_room(), wires.with(|it| it.sent.len())), (None, 11));
+    assert_eq!((table.poll_capacity(), wires.with(|it| it.sent.len())), (None, 11));
     // One that is gone holds up nobody.
     wires.tell(ConnectionEvent::Closed { id: ConnectionId(1), fault: None });
     table.handle_time(at(2));
-    assert_eq!([table.poll_room(), table.poll_room()], [Some((peer(1), true)), None]);
+    assert_eq!([table.poll_capacity(), table.poll_capacity()], [Some((peer(1), true)), None]);
 }
 
 #[test]

@@ -48,9 +48,9 @@ impl Ring {
                 self.chunks.push_back(self.spares.pop().unwrap_or_default());
             }
             let Some(last) = self.chunks.back_mut() else { return };
-            let room = CHUNK_LEN.saturating_sub(last.len()).min(rest.len());
-            let (now, later) = rest.split_at(room);
-            reserve(last, room);
+            let tailroom = CHUNK_LEN.saturating_sub(last.len()).min(rest.len());
+            let (now, later) = rest.split_at(tailroom);
+            reserve(last, tailroom);
             last.extend_from_slice(now);
             rest = later;
         }
@@ -89,11 +89,11 @@ impl Ring {
     /// Takes bytes from the front, as many as there is room for; gives how many.
     pub fn take(&mut self, into: &mut [u8]) -> usize {
         let len = into.len().min(self.len);
-        let mut room = into;
+        let mut left = into;
         for piece in self.pieces(0..len) {
-            let (now, later) = std::mem::take(&mut room).split_at_mut(piece.len());
+            let (now, later) = std::mem::take(&mut left).split_at_mut(piece.len());
             now.copy_from_slice(piece);
-            room = later;
+            left = later;
         }
         self.drop_front(len);
         len

@@ -96,10 +96,10 @@ fn a_peer_without_room_holds_up_its_own_associations_only() {
         ids.map(|id| engine.write(Time::ZERO, id, &Message::whole(b"datagram")).unwrap())
     };
     write(&mut engine);
-    engine.set_room(Time::ZERO, peers[0], false);
+    engine.set_capacity(Time::ZERO, peers[0], false);
     assert_eq!(to(&mut engine), [peers[1]]);
     write(&mut engine);
     assert_eq!(to(&mut engine), [peers[1]], "the other goes on");
-    engine.set_room(Time::ZERO, peers[0], true);
+    engine.set_capacity(Time::ZERO, peers[0], true);
     assert_eq!(to(&mut engine), [peers[0]; 2]);
 }

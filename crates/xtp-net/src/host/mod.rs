@@ -305,14 +305,14 @@ impl Host {
     }
 
     /// Associations whose peer has no room wait in the engine.
-    fn heed_room(&mut self, now: Time) {
-        while let Some((peer, has_room)) = self.network.poll_room() {
-            self.engine.set_room(now, peer, has_room);
+    fn heed_capacity(&mut self, now: Time) {
+        while let Some((peer, has_capacity)) = self.network.poll_capacity() {
+            self.engine.set_capacity(now, peer, has_capacity);
         }
     }
 
     fn send(&mut self, now: Time) -> bool {
-        self.heed_room(now);
+        self.heed_capacity(now);
         self.outbox.fill(now, &mut self.engine, &mut self.counters);
         let was_blocked = self.outbox.is_blocked();
         let sent_before = self.counters.packets_sent;
@@ -323,10 +323,10 @@ impl Host {
             self.remember(peer, fault);
             has_dropped = true;
         }
-        self.heed_room(now);
+        self.heed_capacity(now);
         if self.outbox.is_blocked() != was_blocked {
             // A network that cannot say when it has room is tried again with each turn.
-            let _ = self.network.watch_room(self.outbox.is_blocked());
+            let _ = self.network.watch_capacity(self.outbox.is_blocked());
         }
         // Who waits for a peer is to see at once that nothing goes there.
         has_dropped || self.counters.packets_sent > sent_before

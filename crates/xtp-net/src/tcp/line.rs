@@ -117,7 +117,7 @@ impl Line {
     pub fn read(&mut self) -> io::Result<Reading> {
         while !self.is_drained {
             let stream = &mut self.stream;
-            match self.records.fill(READ_LEN, |room| stream.read(room)) {
+            match self.records.fill(READ_LEN, |tailroom| stream.read(tailroom)) {
                 Ok(0) => return Ok(Reading::End),
                 Ok(len) => {
                     self.is_drained = len < READ_LEN;

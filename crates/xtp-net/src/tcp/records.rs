@@ -65,8 +65,8 @@ impl Records {
         if self.bytes.len() < wanted {
             self.bytes.resize(wanted, 0);
         }
-        let room = self.bytes.get_mut(self.end..wanted).unwrap_or_default();
-        let len = read(room)?.min(len_max);
+        let tailroom = self.bytes.get_mut(self.end..wanted).unwrap_or_default();
+        let len = read(tailroom)?.min(len_max);
         self.end = self.end.saturating_add(len);
         Ok(len)
     }
@@ -161,8 +161,8 @@ mod tests {
     use dacapo_base::Random;
 
     fn push(records: &mut Records, bytes: &[u8]) {
-        let pushed = records.fill(bytes.len(), |room| {
-            room.copy_from_slice(bytes);
+        let pushed = records.fill(bytes.len(), |tailroom| {
+            tailroom.copy_from_slice(bytes);
             Ok(bytes.len())
         });
         assert_eq!(pushed.unwrap(), bytes.len());

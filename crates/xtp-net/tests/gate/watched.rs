@@ -79,8 +79,8 @@ pub struct Watched {
 #[deny(clippy::missing_trait_methods, reason = "one that is forgotten would not be passed on")]
 impl Connectionless for Watched {
     pass_on!(
-        inner: local, packet_len_max, carriage, address, watch, watch_room, poll_room, handle_event,
-        recv, join, take_missed, deadline, handle_time,
+        inner: local, packet_len_max, carriage, address, watch, watch_capacity, poll_capacity,
+        handle_event, recv, join, take_missed, deadline, handle_time,
     );
 
     /// The packets before the first that is to be lost, or that one.

@@ -66,7 +66,7 @@ impl Engine {
             (Act::Take | Act::Leave, Some(slot)) => {
                 let refused = self.associations.take(now, slot, came);
                 self.counters.taken += 1;
-                self.counters.no_room += refused;
+                self.counters.no_capacity += refused;
             }
             (Act::Create, _) => self.accept(now, came),
             (Act::Refuse, _) => self.refuse(now, came, Reason::NO_LISTENER),
@@ -111,7 +111,7 @@ impl Engine {
         if self.associations.add(now, context, Some(port)).is_some() {
             self.listeners.handle_begun(port);
             self.counters.taken += 1;
-            self.counters.no_room += refused;
+            self.counters.no_capacity += refused;
         }
     }
 

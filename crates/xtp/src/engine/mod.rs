@@ -71,7 +71,7 @@ pub struct Counters {
     /// Packets that begin a message with a tag, are not sent again (NOERR), and for which a context
     /// had no room. Where such a message goes in two packets the rest may find room: it is read
     /// behind a [`crate::Read::Hole`], without a tag.
-    pub no_room: u64,
+    pub no_capacity: u64,
 }
 
 /// All associations of a host.
@@ -136,8 +136,8 @@ impl Engine {
     /// Whether the network below has room for packets to this peer, as far as nothing is said it
     /// has: while it has none [`Engine::poll_packet`] gives none of associations with it, and
     /// others go on. What is no association's (an answer to a late packet) does not wait.
-    pub fn set_room(&mut self, now: Time, peer: SocketAddr, has_room: bool) {
-        self.associations.set_capacity(now, peer, has_room);
+    pub fn set_capacity(&mut self, now: Time, peer: SocketAddr, has_capacity: bool) {
+        self.associations.set_capacity(now, peer, has_capacity);
     }
 
     /// The next thing that a user may want to know.

@@ -440,7 +440,7 @@ impl Links {
     /// What was given up since the last call: datagrams that nobody will read, that were none or
     /// not whole, and for which there was no room.
     pub(in crate::xtp) fn take_drops(&mut self) -> Drops {
-        let refused = self.engine.counters().no_room;
+        let refused = self.engine.counters().no_capacity;
         let new = refused.saturating_sub(std::mem::replace(&mut self.refused, refused));
         self.drops.queue_full = self.drops.queue_full.saturating_add(new);
         std::mem::take(&mut self.drops)
