@@ -20,9 +20,11 @@ impl<K> Default for Deadlines<K> {
 impl<K: Ord + Copy> Deadlines<K> {
     /// The thing is due then, and at no other time.
     pub fn set(&mut self, key: K, at: Time) {
-        self.remove(key);
-        self.times.insert(key, at);
-        self.order.insert((at, key));
+        let before = self.times.insert(key, at);
+        if before != Some(at) {
+            before.map(|before| self.order.remove(&(before, key)));
+            self.order.insert((at, key));
+        }
     }
 
     /// The same, unless it is due already.

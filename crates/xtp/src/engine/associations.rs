@@ -97,10 +97,9 @@ impl Associations {
             let contexts = &self.contexts;
             let peer_of = |slot| contexts.at(slot).map(|context| context.addressing().peer());
             let slot = self.turns.next(peer_of)?;
-            let to = self.contexts.with(slot, |context| context.poll(now, into)).flatten();
-            if to.is_some() {
+            if let Some(Some(to)) = self.contexts.with(slot, |context| context.poll(now, into)) {
                 self.touch(now, slot);
-                return to;
+                return Some(to);
             }
             self.settle(now, slot);
         }
@@ -316,14 +315,22 @@ impl Associations {
 
     /// Something has happened to a context: it may have packets and events.
     fn touch(&mut self, now: Time, slot: u32) {
-        self.contexts.with(slot, Context::check_over);
-        self.bury_parted(now, slot);
+        let is_transmitter = self.contexts.with(slot, |context| {
+            context.check_over();
+            context.role().is_transmitter()
+        });
+        if is_transmitter == Some(true) {
+            self.bury_parted(now, slot);
+        }
         let Some(context) = self.contexts.at(slot) else { return };
         if context.lifecycle().state() == State::Inactive {
             return self.bury(now, slot);
         }
-        self.turns.wake(slot, context.terms().sort());
-        self.tell(slot);
+        let (sort, has_events) = (context.terms().sort(), context.lifecycle().has_events());
+        self.turns.wake(slot, sort);
+        if has_events {
+            self.turns.tell(slot, sort);
+        }
     }
 
     /// A context has nothing to send now: sets its timer, and has its events told.
@@ -372,7 +379,7 @@ impl Associations {
 
     /// Keys of those who are no members any more lead to what answers late packets.
     fn bury_parted(&mut self, now: Time, slot: u32) {
-        while let Some(parted) = self.contexts.with(slot, Context::pop_parted).flatten() {
+        while let Some(Some(parted)) = self.contexts.with(slot, Context::pop_parted) {
             self.directory.remove(parted.offered);
             let Parted { address, how: Some(how), has_said_end, .. } = parted else { continue };
             let gone = Gone::of_member(&parted, how);
