@@ -22,8 +22,8 @@ impl Context {
         match (self.lifecycle.step(input), &mut self.role, body) {
             (None, ..) => {}
             (Some(_), Role::Transmitter(group), _) => {
-                let said =
-                    group.handle_packet(now, header, body, (&mut self.outbound, &self.requests));
+                let parts = (&mut self.outbound, &self.requests, &mut self.terms);
+                let said = group.handle_packet(now, header, body, parts);
                 self.heed_group(now, said);
             }
             (Some((_, act)), _, Body::Diag(diagnostic)) => {
@@ -242,13 +242,11 @@ impl Context {
         match said {
             Said::Nothing => return,
             Said::Remark(code, reason) => return self.lifecycle.handle_remark(code, reason),
-            Said::Joined | Said::Parted => self.lifecycle.tell(Events::MEMBER),
-            Said::Status | Said::Limits => {}
-        }
-        if said != Said::Status {
-            // The narrowest limits of all members hold.
-            self.outbound.adopt(now, &mut self.terms, Some(group.narrowest()));
-            group.handle_rate(self.outbound.rate());
+            Said::Joined | Said::Parted => {
+                self.lifecycle.tell(Events::MEMBER);
+                group.narrow(now, &mut self.outbound, &mut self.terms);
+            }
+            Said::Status => {}
         }
         // The stream begins once enough members have joined.
         let is_gathered = said == Said::Joined && group.is_gathered();

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::context::outbound::Outbound;
+use crate::context::terms::Terms;
 use crate::group::Leaving;
 use crate::members::Members;
 use crate::requests::Requests;
@@ -23,8 +24,6 @@ pub enum Said {
     Remark(Code, Reason),
     /// What one has of the stream.
     Status,
-    /// That, and other limits.
-    Limits,
     /// One has joined.
     Joined,
     /// One is none any more.
@@ -53,20 +52,19 @@ impl Members {
         now: Time,
         header: &Header,
         body: &Body<'_>,
-        (outbound, requests): (&mut Outbound, &Requests),
+        (outbound, requests, terms): (&mut Outbound, &Requests, &mut Terms),
     ) -> Said {
         let offered = header.key.value();
         if !self.has(offered) {
             return Said::Nothing;
         }
-        let mut said = Said::Status;
         let (control, spans) = match body {
             Body::Cntl(control) => (control, None),
             Body::Ecntl(control, spans) => (control, Some(*spans)),
-            Body::Tcntl(traffic_control, traffic) => {
+            Body::Tcntl(said, traffic) => {
                 self.handle_limits(offered, traffic.limits.unwrap_or_default());
-                said = Said::Limits;
-                (&traffic_control.control, None)
+                self.narrow(now, outbound, terms);
+                (&said.control, None)
             }
             Body::Diag(Diagnostic { code, reason, .. }) => match *code {
                 Code::CONTEXT_REFUSED | Code::CONTEXT_ABANDONED | Code::INVALID_CONTEXT => {
@@ -78,7 +76,13 @@ impl Members {
             _ => return Said::Nothing,
         };
         let heard = outbound.handle_member_status(control, spans, requests);
-        if self.handle_status(now, header, control, &heard) { Said::Parted } else { said }
+        if self.handle_status(now, header, control, &heard) { Said::Parted } else { Said::Status }
+    }
+
+    /// The narrowest limits of all members hold.
+    pub fn narrow(&mut self, now: Time, outbound: &mut Outbound, terms: &mut Terms) {
+        outbound.adopt(now, terms, Some(self.narrowest()));
+        self.handle_rate(outbound.rate());
     }
 
     /// What all members together have said now: of what has arrived, of windows, of requests.
@@ -126,6 +130,7 @@ mod tests {
     struct Group {
         members: Members,
         outbound: Outbound,
+        terms: Terms,
         requests: Requests,
     }
 
@@ -140,9 +145,10 @@ mod tests {
             let members = Members::new(policy, config.buffer_len, Duration::ZERO);
             let mut outbound = Outbound::new(NOW, &config, &mode);
             let requests = Requests::new(NOW, config.timers, 10);
+            let terms = Terms::new(Service::ReliableMulticast, mode);
             outbound.confirm();
             outbound.write(NOW, &Message::part(&[7; 500]));
-            let mut group = Self { members, outbound, requests };
+            let mut group = Self { members, outbound, terms, requests };
             (1..=count).for_each(|end| group.join(end));
             let piece = group.outbound.take_piece(NOW, true, |_| true).expect("bytes wait");
             group.outbound.handle_sent(&piece, Options::NONE, 11);
@@ -162,8 +168,9 @@ mod tests {
         }
 
         fn take(&mut self, key: u64, options: Options, body: &Body<'_>) -> Said {
+            let Self { members, outbound, terms, requests } = self;
             let header = Header { options, ..Header::new(Key::returned(key), Format::Cntl) };
-            self.members.handle_packet(NOW, &header, body, (&mut self.outbound, &self.requests))
+            members.handle_packet(NOW, &header, body, (outbound, requests, terms))
         }
 
         fn settle(&mut self) -> Settlement {
@@ -194,8 +201,8 @@ mod tests {
         let limits = Limits { in_rate: 500, ..Limits::default() };
         let traffic = Traffic { service: Service::ReliableMulticast as u8, limits: Some(limits) };
         let said = TrafficControl { control: status(0), xkey: 1 };
-        assert_eq!(group.take(101, Options::NONE, &Body::Tcntl(said, traffic)), Said::Limits);
-        assert_eq!(group.members.narrowest().in_rate, 500);
+        assert_eq!(group.take(101, Options::NONE, &Body::Tcntl(said, traffic)), Said::Status);
+        assert_eq!(group.terms.theirs().in_rate, 500, "the narrowest hold");
         let (reason, message) = (Reason::UNSPECIFIED, &b""[..]);
         let diagnostic = |code| Body::Diag(Diagnostic { code, reason, message });
         let remark = Said::Remark(Code::PACKET_SIZE, reason);
