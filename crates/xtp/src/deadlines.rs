@@ -95,4 +95,19 @@ mod tests {
         assert!(deadlines.remove('b') && !deadlines.remove('b'));
         assert_eq!((deadlines.pop(), deadlines.first()), (None, Time::NEVER));
     }
+
+    #[test]
+    fn those_whose_time_has_come_are_taken_in_order_and_once() {
+        let at = Time::from_millis;
+        let mut deadlines = Deadlines::default();
+        for (key, time) in [(1, 30), (2, 10), (3, 20), (4, 40), (2, 25), (3, 20)] {
+            deadlines.set(key, at(time));
+        }
+        assert!(deadlines.remove(4) && !deadlines.contains(4));
+        assert_eq!(deadlines.first(), at(20));
+        let taken: Vec<u32> = std::iter::from_fn(|| deadlines.pop_due(at(29))).collect();
+        assert_eq!((taken, deadlines.first()), (vec![3, 2], at(30)));
+        assert_eq!(deadlines.pop_due(at(30)), Some(1));
+        assert!(deadlines.is_empty() && deadlines.order.is_empty());
+    }
 }
