@@ -174,6 +174,12 @@ impl Requests {
         self.handshake.map_or(0, |handshake| handshake.retries)
     }
 
+    /// The smoothed round trip, once something was answered.
+    #[must_use]
+    pub fn rtt(&self) -> Option<Duration> {
+        self.rtt.smoothed()
+    }
+
     /// WTIMER: how long an answer is waited for: the mean round trip and 4 deviations, which count
     /// as `wait_min` at least. Over a calm way nothing deviates, and a wait of the mean alone would
     /// begin a handshake for each answer that is lost, which the next one makes good.

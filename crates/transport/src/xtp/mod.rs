@@ -202,7 +202,7 @@ impl Transport for Xtp {
 }
 
 impl StreamTransport for Xtp {
-    pass_on!(streams: poll_stream, stream_count);
+    pass_on!(streams: poll_stream, estimates, stream_count);
 
     fn expect(&mut self, token: Token, until: Time) {
         let expected = lock(&self.links).expect(&token, until);

@@ -6,6 +6,7 @@
 
 use super::links::Links;
 use crate::stream::Connection;
+use dacapo_lift::BelowSeen;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -66,6 +67,11 @@ impl Connection for StreamOf {
 
     fn set_patience(&mut self, patience: Duration) {
         self.links().set_patience(self.number, patience);
+    }
+
+    fn estimates(&self) -> Option<BelowSeen> {
+        let rtt = self.links().rtt(self.number);
+        rtt.map(|rtt| BelowSeen { rtt: Some(rtt), ..BelowSeen::default() })
     }
 }
 

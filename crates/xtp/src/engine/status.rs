@@ -5,6 +5,7 @@ use crate::event::End;
 use crate::table::State;
 use crate::wire::Service;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// How an association stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Status {
     pub is_open: bool,
     /// How it ended, when it has.
     pub end: Option<End>,
+    /// The smoothed round trip, once a request was answered.
+    pub rtt: Option<Duration>,
 }
 
 impl Status {
@@ -26,7 +29,8 @@ impl Status {
         let (peer, service, lifecycle) =
             (context.addressing().peer(), context.terms().service(), context.lifecycle());
         let is_open = lifecycle.state() == State::Open;
-        Self { peer, service, is_open, end: lifecycle.end() }
+        let rtt = context.composer().requests.rtt();
+        Self { peer, service, is_open, end: lifecycle.end(), rtt }
     }
 }
 

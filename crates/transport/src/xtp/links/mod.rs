@@ -175,11 +175,6 @@ impl Links {
         self.labels.set_terms(token, terms);
     }
 
-    /// What the flow of a label is like; `None` when nothing may come with it.
-    fn terms(&self, label: u32) -> Option<StreamParams> {
-        self.labels.terms(label, self.clock.called())
-    }
-
     /// Appends the next packet to `into` and gives its destination.
     pub(in crate::xtp) fn poll_packet(&mut self, into: &mut Vec<u8>) -> Option<SocketAddr> {
         self.engine.poll_packet(self.clock.now(), into)
@@ -194,7 +189,9 @@ impl Links {
     ) {
         let found = label::split(datagram)
             .filter(|(label, _)| self.own_label.is_none_or(|own| own == *label));
-        let found = found.and_then(|(label, packet)| Some((label, packet, self.terms(label)?)));
+        // Of a label without terms nothing may come.
+        let terms = |label| self.labels.terms(label, self.clock.called());
+        let found = found.and_then(|(label, packet)| Some((label, packet, terms(label)?)));
         let Some((label, packet, terms)) = found else {
             return self.drops.unlabelled += 1;
         };
@@ -370,9 +367,16 @@ impl Links {
             return None;
         };
         let mut link = Link::new(remote, label, Some(id));
-        link.bound_bps = self.terms(label).unwrap_or_default().bound_bps;
+        let terms = self.labels.terms(label, self.clock.called());
+        link.bound_bps = terms.unwrap_or_default().bound_bps;
         let number = self.adopt(link, door);
         Some(Told::Incoming { number, remote, door })
+    }
+
+    /// The round trip of an association, as far as it is known.
+    pub(in crate::xtp) fn rtt(&self, number: usize) -> Option<Duration> {
+        let context = self.links.get(&number)?.context?;
+        self.engine.status(context).ok()?.rtt
     }
 
     pub(in crate::xtp) fn set_patience(&mut self, number: usize, patience: Duration) {
