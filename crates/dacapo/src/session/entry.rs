@@ -251,6 +251,12 @@ impl Entry {
         self.failure().filter(|error| error.code != Code::Closed || !all)
     }
 
+    /// Whether its flows may be let run (`true`), or pause, by this end now.
+    pub fn may_switch(&self, runs: bool) -> bool {
+        let from = if runs { Phase::Ready } else { Phase::Active };
+        self.role == Role::Participant && self.phase == from
+    }
+
     /// What came of what a command waits for, when that is known.
     pub fn outcome(&mut self, awaited: &Awaited) -> Option<Result<Outcome, Error>> {
         let asked = self.asked.as_mut();

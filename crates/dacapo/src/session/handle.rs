@@ -6,7 +6,7 @@ use super::endpoint::Endpoint;
 use super::entry::{Entry, Handle, Phase};
 use super::flow::FlowInfo;
 use super::ids;
-use super::state::{State, check_works};
+use super::state::check_works;
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
 use super::worker::Worker;
@@ -230,7 +230,8 @@ impl Session {
             }
             let mut refused = None;
             if entry.phase == from && entry.role == Role::Participant {
-                refused = self.ask(&mut state, &by).err();
+                refused = state.switch(self.inner.id, by == Phase::Activating).err();
+                self.inner.worker.shared.act(&mut state);
             }
             let was = state.open_entry(self.inner.id)?.phase.clone();
             // Refused is who asks when the peer has just closed: then the end follows.
@@ -241,19 +242,6 @@ impl Session {
                 return Err(error);
             }
         }
-    }
-
-    /// Asks the peer to let the flows run, or pause.
-    fn ask(&self, state: &mut State, by: &Phase) -> Result<(), Error> {
-        let (id, now) = (self.inner.id, clock::now());
-        let command = match by {
-            Phase::Activating => Command::Activate(id),
-            _ => Command::Deactivate(id),
-        };
-        state.core().handle_command(now, command)?;
-        state.open_entry(id)?.phase = by.clone();
-        self.inner.worker.shared.act(state);
-        Ok(())
     }
 
     /// Closes the session in order and says what became of every unit. While the session is active,

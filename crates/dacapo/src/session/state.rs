@@ -17,7 +17,7 @@ use super::publish::JoinQueue;
 use super::reconsider::{AllReconsidered, Look};
 use super::shard::ShardOrigin;
 use super::waiting::Turning;
-use super::watch::Watch;
+use super::watch::{Then, Watch};
 use crate::host::Host;
 use crate::misuse::misuse;
 use dacapo_base::Time;
@@ -102,9 +102,17 @@ impl State {
             // What was answered is to go out, and who was told to close.
             let is_over = was_idle || !self.follow_core();
             if self.driver.background.notice.is_watched() {
-                let closing = self.watch.settle(clock::now(), &mut self.sessions);
-                closing.iter().for_each(|id| self.close(*id));
-                if !closing.is_empty() {
+                let then = self.watch.settle(clock::now(), &mut self.sessions);
+                for then in &then {
+                    match *then {
+                        Then::Close(id) => self.close(id),
+                        Then::Switch(ticket, id, runs) => {
+                            let failure = self.switch(id, runs).err();
+                            failure.into_iter().for_each(|it| self.watch.fail(ticket, it));
+                        }
+                    }
+                }
+                if !then.is_empty() {
                     continue;
                 }
                 if has_something(self) {
@@ -230,6 +238,20 @@ impl State {
         (entry.media, entry.decides) = (media, decides);
         self.sessions.insert(id, entry);
         Ok(id)
+    }
+
+    /// Lets the flows of a session run, or pause, at the Participant's end.
+    ///
+    /// # Errors
+    /// Misuse when it is closed; what the core refuses with.
+    pub fn switch(&mut self, id: SessionId, runs: bool) -> Result<(), Error> {
+        let (command, phase) = match runs {
+            true => (Command::Activate(id), Phase::Activating),
+            false => (Command::Deactivate(id), Phase::Pausing),
+        };
+        self.core().handle_command(clock::now(), command)?;
+        self.open_entry(id)?.phase = phase;
+        Ok(())
     }
 
     /// Asks the core to end a session that is not over.

@@ -292,17 +292,15 @@ fn begin(state: &mut Guard<'_>, id: core::SessionId, command: Command) -> Result
     let done = |()| Awaited::Done(Ok(Outcome::Done));
     match command {
         Command::Activate(_) => {
-            if entry.role == Role::Participant && entry.phase == Phase::Ready {
-                state.core().handle_command(now, core::Command::Activate(id))?;
-                state.open_entry(id)?.phase = Phase::Activating;
+            if entry.may_switch(true) {
+                state.switch(id, true)?;
             }
             Ok(Awaited::Runs(true))
         }
         Command::Deactivate(_) => {
             entry.check_begun()?;
-            if entry.role == Role::Participant && entry.phase == Phase::Active {
-                state.core().handle_command(now, core::Command::Deactivate(id))?;
-                state.open_entry(id)?.phase = Phase::Pausing;
+            if entry.may_switch(false) {
+                state.switch(id, false)?;
             } else if entry.role == Role::Creator {
                 return Err(misuse("only the participant pauses a session; close() ends it"));
             }

@@ -128,6 +128,15 @@ pub(super) enum Awaited {
     End,
 }
 
+/// What is to be done for a command that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// The session is to end.
+    Close(SessionId),
+    /// Its flows are to run (`true`) or pause, which could not be asked for before.
+    Switch(Ticket, SessionId, bool),
+}
+
 /// What a command waits for of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OfPeer {
@@ -168,31 +177,51 @@ impl Watch {
         times.min().unwrap_or(Time::NEVER)
     }
 
-    /// What has come of commands by now; the sessions that are to end.
-    pub fn settle(&mut self, now: Time, sessions: &mut Sessions) -> Vec<SessionId> {
-        let mut closing = Vec::new();
+    /// What has come of commands by now, and what is to be done for others. Of those that let the
+    /// flows of a session run or pause one is under way at a time, in the order in which they came.
+    pub fn settle(&mut self, now: Time, sessions: &mut Sessions) -> Vec<Then> {
+        let (mut then, mut switching) = (Vec::new(), Vec::new());
         let Self { open, done, .. } = self;
         open.retain_mut(|(ticket, id, awaited)| {
+            let is_switch = matches!(awaited, Awaited::Runs(_));
+            if is_switch && switching.contains(id) {
+                return true;
+            }
             if let Awaited::Drained(until) = awaited {
                 let is_running = |entry: &Entry| !entry.is_over() && !entry.is_accounted();
                 if sessions.get(id).is_some_and(is_running) && now < *until {
                     return true;
                 }
-                closing.push(*id);
+                then.push(Then::Close(*id));
                 *awaited = Awaited::End;
             }
             let outcome = match sessions.get_mut(id) {
                 Some(entry) => entry.outcome(awaited),
                 None => Some(Err(misuse("the session is gone"))),
             };
-            let Some(outcome) = outcome else { return true };
+            let Some(outcome) = outcome else {
+                switching.extend(is_switch.then_some(*id));
+                if let Awaited::Runs(runs) = *awaited
+                    && sessions.get(id).is_some_and(|entry| entry.may_switch(runs))
+                {
+                    then.push(Then::Switch(*ticket, *id, runs));
+                }
+                return true;
+            };
             if matches!(awaited, Awaited::Joined) && outcome.is_err() {
                 sessions.remove(id);
             }
             done.push_back((Some(*id), Event::Done { ticket: *ticket, outcome }));
             false
         });
-        closing
+        then
+    }
+
+    /// A command of a session is done otherwise than by what it waited for.
+    pub fn fail(&mut self, ticket: Ticket, error: Error) {
+        let Some(at) = self.open.iter().position(|(it, ..)| *it == ticket) else { return };
+        let (_, id, _) = self.open.remove(at);
+        self.done.push_back((Some(id), Event::Done { ticket, outcome: Err(error) }));
     }
 
     /// A command to a peer is under way.
