@@ -9,14 +9,18 @@
 //!
 //! Invariants: with a window something leaves only while less than it is in flight, and at most one
 //! packet above; with a rate see [`crate::pacer`]; who was told "none" is told when there is room,
-//! and [`Path::due`] says when that may be without anything being reported.
+//! and [`Path::due`] says when that may be without anything being reported; a controller that
+//! panics is no longer asked.
 
 use crate::controller::{Controller, ControllerCx, ControllerEntry, Delivered, Lost, Prior, Sent};
+use crate::controllers::reserved::{self, Reserved};
 use crate::estimates::{BelowSeen, Estimates};
 use crate::in_flight::InFlight;
 use crate::pacer::Pacer;
 use crate::{ClockOffset, Life, PathSeen, Prober, Question};
 use dacapo_base::{Time, earlier};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A path on which nothing has left for so long is used anew.
@@ -72,10 +76,9 @@ impl Path {
     /// One of which nothing is known, with such a controller.
     #[must_use]
     pub fn new(now: Time, entry: &ControllerEntry) -> Self {
-        let controller = (entry.open)(now, &Prior::default());
         let mut path = Self {
             entry: entry.clone(),
-            controller,
+            controller: Box::new(Reserved::default()),
             is_free: true,
             window: u64::MAX,
             call_at: None,
@@ -87,8 +90,35 @@ impl Path {
             is_awaited: false,
             is_due_earlier: false,
         };
-        path.obey(now);
+        path.begin(now, &Prior::default());
         path
+    }
+
+    /// Another controller, with what is known before anything is measured.
+    fn begin(&mut self, now: Time, prior: &Prior) {
+        let open = Arc::clone(&self.entry.open);
+        match catch_unwind(AssertUnwindSafe(|| open(now, prior))) {
+            Ok(controller) => self.controller = controller,
+            Err(_) => self.go_without(),
+        }
+        self.obey(now);
+    }
+
+    /// Asks or tells the controller something; `None` when it panics. Its path then goes on as if
+    /// it had `reserved`, which nothing holds back.
+    fn with_controller<R>(&mut self, body: impl FnOnce(&mut dyn Controller) -> R) -> Option<R> {
+        let controller = &mut *self.controller;
+        let result = catch_unwind(AssertUnwindSafe(|| body(controller)));
+        if result.is_err() {
+            self.go_without();
+        }
+        result.ok()
+    }
+
+    #[cold]
+    fn go_without(&mut self) {
+        self.entry = reserved::entry();
+        self.controller = Box::new(Reserved::default());
     }
 
     /// The name of its controller.
@@ -179,11 +209,13 @@ impl Path {
         let is_idle = self.sent.is_some_and(|last| now.since(last) >= IDLE_AFTER);
         if is_idle && self.in_flight.bytes() == 0 {
             self.estimates.handle_idle();
-            self.controller.on_idle(&self.cx(now));
+            let cx = self.cx(now);
+            self.with_controller(|it| it.on_idle(&cx));
         }
         self.sent = Some(now);
         self.in_flight.handle_sent(now, sent.packets, sent.bytes);
-        self.controller.on_sent(&self.cx(now), sent);
+        let cx = self.cx(now);
+        self.with_controller(|it| it.on_sent(&cx, sent));
         self.obey(now);
     }
 
@@ -198,17 +230,19 @@ impl Path {
         }
         self.estimates.handle_seen(now, seen, came, rtt);
         let cx = self.cx(now);
-        if seen.delivered_packets > 0 {
-            let (packets, sent_at, rtt) = (seen.delivered_packets, seen.sent_at, seen.rtt);
-            self.controller.on_delivered(&cx, &Delivered { packets, bytes: came, sent_at, rtt });
-        }
-        if seen.lost_packets > 0 {
-            let packets = seen.lost_packets;
-            self.controller.on_lost(&cx, &Lost { packets, bytes: lost, is_silence: false });
-        }
-        if seen.marked_packets > 0 {
-            self.controller.on_marked(&cx, seen.marked_packets);
-        }
+        self.with_controller(|it| {
+            if seen.delivered_packets > 0 {
+                let (packets, sent_at, rtt) = (seen.delivered_packets, seen.sent_at, seen.rtt);
+                it.on_delivered(&cx, &Delivered { packets, bytes: came, sent_at, rtt });
+            }
+            if seen.lost_packets > 0 {
+                let packets = seen.lost_packets;
+                it.on_lost(&cx, &Lost { packets, bytes: lost, is_silence: false });
+            }
+            if seen.marked_packets > 0 {
+                it.on_marked(&cx, seen.marked_packets);
+            }
+        });
         self.obey(now);
     }
 
@@ -228,10 +262,10 @@ impl Path {
 
     /// Takes over what the controller says now.
     fn obey(&mut self, now: Time) {
-        let call_at = self.controller.due();
+        let said = self.with_controller(|it| (it.window(), it.rate_bps(), it.due()));
+        let (window, rate_bps, call_at) = said.unwrap_or((u64::MAX, None, None));
         self.is_due_earlier |= call_at.is_some() && call_at != self.call_at;
-        (self.window, self.call_at) = (self.controller.window(), call_at);
-        let rate_bps = self.controller.rate_bps();
+        (self.window, self.call_at) = (window, call_at);
         self.pacer.set_rate(now, rate_bps);
         self.is_free = self.window == u64::MAX && rate_bps.is_none();
     }
@@ -258,11 +292,13 @@ impl Path {
         if self.silent_at().is_some_and(|at| at <= now) {
             let (packets, bytes) = self.in_flight.take_all();
             self.estimates.handle_idle();
-            self.controller.on_lost(&self.cx(now), &Lost { packets, bytes, is_silence: true });
+            let (cx, lost) = (self.cx(now), Lost { packets, bytes, is_silence: true });
+            self.with_controller(|it| it.on_lost(&cx, &lost));
             self.obey(now);
         }
         if self.call_at.is_some_and(|at| at <= now) {
-            self.controller.on_timeout(&self.cx(now));
+            let cx = self.cx(now);
+            self.with_controller(|it| it.on_timeout(&cx));
             self.obey(now);
         }
     }
@@ -275,10 +311,9 @@ impl Path {
     /// It goes another way from now on: what was measured is a prior for what is not measured yet.
     pub fn move_to_another(&mut self, now: Time) {
         let prior = Prior { rtt: self.rtt(), rate_bps_max: self.estimates.delivery_rate_bps };
-        self.controller = (self.entry.open)(now, &prior);
         self.in_flight.take_all();
         self.estimates.handle_idle();
-        self.obey(now);
+        self.begin(now, &prior);
         self.handle_path_change(now);
     }
 

@@ -30,11 +30,13 @@ impl PathSeen {
 
     /// Takes in what was seen later.
     pub fn add(&mut self, later: &Self) {
-        self.delivered_packets += later.delivered_packets;
-        self.delivered_bytes += later.delivered_bytes;
+        // What modules say is theirs to say.
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut self.delivered_packets, later.delivered_packets);
+        add(&mut self.delivered_bytes, later.delivered_bytes);
         self.sent_at = self.sent_at.max(later.sent_at);
-        self.lost_packets += later.lost_packets;
-        self.marked_packets += later.marked_packets;
+        add(&mut self.lost_packets, later.lost_packets);
+        add(&mut self.marked_packets, later.marked_packets);
         self.rtt = later.rtt.or(self.rtt);
     }
 }
@@ -53,6 +55,9 @@ mod tests {
         assert_eq!((all.delivered_packets, all.delivered_bytes, all.lost_packets), (2, 9, 1));
         assert_eq!((all.marked_packets, all.sent_at), (5, Some(ms(3))));
         assert_eq!(all.rtt, Some(Duration::from_millis(4)));
+        let most = PathSeen { lost_packets: u64::MAX, ..PathSeen::default() };
+        (0..2).for_each(|_| all.add(&most));
+        assert_eq!(all.lost_packets, u64::MAX);
         assert!(!all.is_empty() && PathSeen::default().is_empty());
     }
 }

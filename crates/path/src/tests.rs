@@ -246,3 +246,64 @@ fn reserved_holds_nothing_back_but_after_a_move_until_something_came() {
     path.handle_seen(ms(420), &delivered(2, ms(400)));
     assert_eq!(path.allowance(ms(420)), usize::MAX);
 }
+
+/// Panics at one of its calls.
+struct Panics(&'static str);
+
+impl Panics {
+    fn at(&self, call: &str) {
+        assert!(self.0 != call, "it makes a mistake");
+    }
+}
+
+impl Controller for Panics {
+    fn on_sent(&mut self, _: &ControllerCx, _: &Sent) {
+        self.at("sent");
+    }
+
+    fn on_delivered(&mut self, _: &ControllerCx, _: &Delivered) {
+        self.at("delivered");
+    }
+
+    fn on_lost(&mut self, _: &ControllerCx, lost: &Lost) {
+        self.at(if lost.is_silence { "silence" } else { "lost" });
+    }
+
+    fn on_idle(&mut self, _: &ControllerCx) {
+        self.at("idle");
+    }
+
+    fn on_timeout(&mut self, _: &ControllerCx) {
+        self.at("timeout");
+    }
+
+    fn window(&self) -> u64 {
+        self.at("window");
+        2_000
+    }
+
+    fn due(&self) -> Option<Time> {
+        Some(ms(9_000)).filter(|_| self.0 == "timeout")
+    }
+}
+
+#[test]
+fn a_controller_that_panics_is_asked_no_more_and_nothing_is_held_back() {
+    for call in ["made", "window", "sent", "delivered", "lost", "idle", "silence", "timeout"] {
+        let entry = ControllerEntry::new(&SPEC, move |_, _| {
+            assert!(call != "made", "it makes a mistake");
+            Box::new(Panics(call))
+        });
+        let mut path = Path::new(ms(0), &entry);
+        path.handle_sent(ms(1), &sent(2, true));
+        path.handle_seen(ms(5), &delivered(1, ms(1)));
+        path.handle_seen(ms(6), &lost(1));
+        path.handle_sent(ms(5_000), &sent(3, true));
+        path.handle_timeout(ms(9_000));
+        assert_eq!(
+            (path.controller(), path.allowance(ms(9_000))),
+            ("reserved", usize::MAX),
+            "{call}"
+        );
+    }
+}
