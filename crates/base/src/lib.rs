@@ -6,7 +6,7 @@
 //!
 //! Beside them, for tests, [`failpoint!`], the named places where one ends the process (not in
 //! release), [`seeds`], which tries many, [`Tolerance`], after which one that waits hangs, and
-//! [`skip()`], which counts what cannot run on this host; and [`panic`], what a panic says that
+//! [`skip()`], which counts what cannot run on this host; and [`mod@panic`], what a panic says that
 //! was caught.
 //!
 //! `dacapo-sys` reads the clock and the system's randomness, at the edge.

@@ -53,17 +53,19 @@
 //! somebody accepts; a session for a certain number of participants, or with a flow that is sent
 //! once for several, stays at the first.
 //! [`Endpoint`], [`Creator`], [`Session`], [`FlowSender`] and [`FlowReceiver`] are handles: clone
-//! them, send them to other threads. No code of the application runs under their locks.
+//! them, send them to other threads. Of the application's code only its sources, sinks and what
+//! [reconsiders](Reconsider) a flow run under their locks.
 //!
 //! # Forks
-//! They stay with the process that made them. In a fork of it every call that gives [`Error`] gives
-//! [`Code::Forked`], others find nothing, none of them waits, and to drop a handle changes nothing
-//! for the parent and its peers. A fork may make an [`Endpoint`] of its own.
+//! They stay with the process that made them. In a fork of it every call that gives an
+//! [error](crate::Error) gives [`Forked`](crate::Code::Forked), others find nothing, none of them
+//! waits, and to drop a handle changes nothing for the parent and its peers. A fork may make an
+//! [`Endpoint`] of its own.
 //!
 //! # Errors
-//! Every call gives [`Error`], with a stable number and whose fault it is. A call that was wrong
-//! (a flow that does not exist, a session that is closed) has the code 101 and a text that says
-//! what to do.
+//! Every call gives an [error](crate::Error), with a stable number and whose fault it is. A call
+//! that was wrong (a flow that does not exist, a session that is closed) has the code 101 and a
+//! text that says what to do.
 //!
 //! ```no_run
 //! // One program …
