@@ -104,7 +104,9 @@ fn input(path: &Path, args: &SendArgs, pipe: &mut Option<OwnedFd>) -> Result<Inp
         let name = args.name.clone().unwrap_or_else(|| "stdin".to_owned());
         Input::Stream { name, from: File::from(from) }
     } else {
-        Input::file(path).map_err(|text| invalid(format!("send: {text}")))?
+        let is_uri = path.to_string_lossy().starts_with("dacapo://");
+        let hint = if is_uri { " (the host comes before the files)" } else { "" };
+        Input::file(path).map_err(|text| invalid(format!("send: {text}{hint}")))?
     };
     if let Input::Stream { from, .. } = &found {
         if pipe.is_some() {
