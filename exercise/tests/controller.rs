@@ -4,26 +4,17 @@ use dacapo::{Endpoint, Session};
 use dacapo_exercise::{steady, sum8};
 use std::time::Instant;
 
-const SESSION: &str = r#"
-[session]
-name = "toys"
-
-[[flow]]
-name = "one"
-from = "creator"
-source = { raw = true }
-graph = ["segment", "sequence", "sum8"]
-transport = "udp"
-bound = "200 Mbit/s"
-
-[[flow]]
-name = "two"
-from = "creator"
-source = { raw = true }
-graph = ["segment", "sequence", "sum8"]
-transport = "udp"
-bound = "200 Mbit/s"
-"#;
+/// Two flows, each bounded to far more than the controller lets out.
+fn session() -> String {
+    let flow = |name: &str| {
+        format!(
+            "[[flow]]\nname = \"{name}\"\nfrom = \"creator\"\nsource = {{ raw = true }}\n\
+             graph = [\"segment\", \"sequence\", \"sum8\"]\n\
+             transport = \"udp\"\nbound = \"200 Mbit/s\"\n"
+        )
+    };
+    ["[session]\nname = \"toys\"\n".to_owned(), flow("one"), flow("two")].concat()
+}
 
 const RATE_BPS: u64 = 20_000_000;
 const UNITS: usize = 500;
@@ -36,7 +27,7 @@ fn builder() -> dacapo::Builder {
 /// Only the end that sends has the controller.
 fn pair() -> (Session, Session) {
     let steady = builder().controller(steady::entry(RATE_BPS)).control_by("steady");
-    let creator = steady.build().unwrap().create(SESSION).unwrap();
+    let creator = steady.build().unwrap().create(&session()).unwrap();
     creator.listen("127.0.0.1:0").unwrap();
     let uri = creator.uri().unwrap().to_string();
     let participant = builder().build().unwrap().connect(&uri).unwrap();

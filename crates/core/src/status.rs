@@ -45,7 +45,7 @@ pub struct PathStatus {
     pub rtt: Option<Duration>,
     /// The clock of the peer, likewise.
     pub clock: Option<ClockOffset>,
-    /// What controls what leaves.
+    /// What controls what leaves, by its name; `none` when it has panicked.
     pub controller: &'static str,
     /// Bytes of acknowledged flows that have left and of which nothing is known yet.
     pub in_flight_bytes: u64,

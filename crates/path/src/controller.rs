@@ -122,6 +122,11 @@ pub trait Controller: Send {
     }
 }
 
+/// Holds nothing back: what a path has while it has no other.
+pub(crate) struct Free;
+
+impl Controller for Free {}
+
 /// The static facts of a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct ControllerSpec {

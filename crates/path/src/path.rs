@@ -12,8 +12,9 @@
 //! and [`Path::due`] says when that may be without anything being reported; a controller that
 //! panics is no longer asked.
 
-use crate::controller::{Controller, ControllerCx, ControllerEntry, Delivered, Lost, Prior, Sent};
-use crate::controllers::reserved::{self, Reserved};
+use crate::controller::{
+    Controller, ControllerCx, ControllerEntry, Delivered, Free, Lost, Prior, Sent,
+};
 use crate::estimates::{BelowSeen, Estimates};
 use crate::in_flight::InFlight;
 use crate::pacer::Pacer;
@@ -45,6 +46,8 @@ pub struct Heard {
 pub struct Path {
     entry: ControllerEntry,
     controller: Box<dyn Controller>,
+    /// Its controller has, and is gone.
+    has_panicked: bool,
     /// The controller holds nothing back.
     is_free: bool,
     /// What it says: the most bytes in flight, and when it wants to be called.
@@ -78,7 +81,8 @@ impl Path {
     pub fn new(now: Time, entry: &ControllerEntry) -> Self {
         let mut path = Self {
             entry: entry.clone(),
-            controller: Box::new(Reserved::default()),
+            controller: Box::new(Free),
+            has_panicked: false,
             is_free: true,
             window: u64::MAX,
             call_at: None,
@@ -96,16 +100,18 @@ impl Path {
 
     /// Another controller, with what is known before anything is measured.
     fn begin(&mut self, now: Time, prior: &Prior) {
-        let open = Arc::clone(&self.entry.open);
-        match catch_unwind(AssertUnwindSafe(|| open(now, prior))) {
-            Ok(controller) => self.controller = controller,
-            Err(_) => self.go_without(),
+        if !self.has_panicked {
+            let open = Arc::clone(&self.entry.open);
+            match catch_unwind(AssertUnwindSafe(|| open(now, prior))) {
+                Ok(controller) => self.controller = controller,
+                Err(_) => self.go_without(),
+            }
         }
         self.obey(now);
     }
 
-    /// Asks or tells the controller something; `None` when it panics. Its path then goes on as if
-    /// it had `reserved`, which nothing holds back.
+    /// Asks or tells the controller something; `None` when it panics. Nothing holds the path back
+    /// from then on but the bounds of its flows.
     fn with_controller<R>(&mut self, body: impl FnOnce(&mut dyn Controller) -> R) -> Option<R> {
         let controller = &mut *self.controller;
         let result = catch_unwind(AssertUnwindSafe(|| body(controller)));
@@ -117,14 +123,13 @@ impl Path {
 
     #[cold]
     fn go_without(&mut self) {
-        self.entry = reserved::entry();
-        self.controller = Box::new(Reserved::default());
+        (self.controller, self.has_panicked) = (Box::new(Free), true);
     }
 
-    /// The name of its controller.
+    /// The name of its controller; `none` when that has panicked.
     #[must_use]
     pub fn controller(&self) -> &'static str {
-        self.entry.spec.name
+        if self.has_panicked { "none" } else { self.entry.spec.name }
     }
 
     /// What is known of it besides its probes.

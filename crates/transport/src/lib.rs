@@ -31,6 +31,7 @@ pub mod conformance;
 pub mod entry;
 mod group;
 pub mod inproc;
+mod mode;
 mod pass_on;
 mod ports;
 pub mod quic;

@@ -101,7 +101,7 @@ impl Drops {
         self.kernel_overflow + self.queue_full + self.too_long + self.closed + foreign
     }
 
-    fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.kernel_overflow += other.kernel_overflow;
         self.queue_full += other.queue_full;
         self.too_long += other.too_long;

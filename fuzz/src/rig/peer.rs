@@ -14,6 +14,7 @@ use super::tap::Tap;
 use super::{Rig, Sent};
 use dacapo_netlab::raw;
 use dacapo_wire::message::Message;
+use dacapo_wire::session::{Answer, FlowAnswer};
 use quinn_proto::{StreamId, VarInt};
 use sha2::{Digest, Sha256};
 use std::ops::{Deref, DerefMut};
@@ -146,6 +147,21 @@ impl Peer {
     pub fn question(rig: &Rig, token: [u8; 16], number: u64) -> Vec<u8> {
         raw::tagged(token, raw::question(rig.now(), number), 1_452)
     }
+}
+
+/// The answer to `count` flows that are all wanted.
+#[must_use]
+pub fn answer(count: usize) -> Answer {
+    let flow = |at: usize| FlowAnswer {
+        flow: at as u16,
+        accepted: Ok(()),
+        label: 0x1230 + at as u32,
+        datagram_len: 1_200,
+        stream_token: None,
+        base: None,
+        stream_port: None,
+    };
+    Answer { flows: (0..count).map(flow).collect() }
 }
 
 /// The transcript with another message, as both ends remember it.

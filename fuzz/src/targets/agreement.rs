@@ -13,14 +13,14 @@
 
 use super::core_quic::{KEPT_MAX, greet};
 use crate::input::Input;
-use crate::rig::peer::{Peer, extend};
+use crate::rig::peer::{Peer, answer, extend};
 use crate::rig::{Rig, ports};
 use dacapo_core::{Code, Command, CoreEvent, SessionId, SessionProvider, SessionSpec};
 use dacapo_wire::attribute::{AttributeForm, key};
 use dacapo_wire::change::{Abort, Done, Prepare, Ready};
 use dacapo_wire::graph::{GraphForm, NodeForm};
 use dacapo_wire::message::Message;
-use dacapo_wire::session::{Activate, Answer, Direction, FlowAnswer, FlowOffer, Join};
+use dacapo_wire::session::{Activate, Direction, FlowOffer, Join};
 use quinn_proto::StreamId;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -141,7 +141,7 @@ impl Scene {
         peer.talk(&mut rig);
         let Some(Message::Offer(offer)) = peer.next(stream) else { return None };
         assert_eq!(offer.flows.len(), flows.len(), "what is served is offered");
-        let answer: Message = Answer { flows: answers(flows.len()) }.into();
+        let answer: Message = answer(flows.len()).into();
         let transcript = extend(extend([0; 32], &offer.into()), &answer);
         peer.say(stream, answer);
         peer.talk(&mut rig);
@@ -279,19 +279,6 @@ fn spec(flows: &[FlowOffer]) -> SessionSpec {
         participants_max: 1,
         give_up_after: dacapo_core::GIVE_UP_AFTER,
     }
-}
-
-fn answers(count: usize) -> Vec<FlowAnswer> {
-    let flow = |at: usize| FlowAnswer {
-        flow: at as u16,
-        accepted: Ok(()),
-        label: 0x1230 + at as u32,
-        datagram_len: 1_200,
-        stream_token: None,
-        base: None,
-        stream_port: None,
-    };
-    (0..count).map(flow).collect()
 }
 
 /// A session as the bytes say, and proposals.

@@ -3,12 +3,13 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use dacapo_fuzz::oracle::limit;
+pub use dacapo_fuzz::rig::peer::answer;
 use dacapo_fuzz::rig::peer::{Peer, extend};
 use dacapo_fuzz::rig::{Rig, ports};
 use dacapo_fuzz::targets::core_quic::greet;
 use dacapo_wire::hub::Welcome;
 use dacapo_wire::message::Message;
-use dacapo_wire::session::{Activate, Answer, FlowAnswer, Join};
+use dacapo_wire::session::{Activate, Join};
 use quinn_proto::StreamId;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -34,20 +35,6 @@ pub fn let_in(rig: &mut Rig, host: u8) -> (Peer, StreamId, Welcome) {
         Some(Message::Welcome(welcome)) => (peer, hub, welcome),
         other => panic!("no WELCOME but {other:?}"),
     }
-}
-
-/// The answer to `count` flows that are all wanted.
-pub fn answer(count: usize) -> Answer {
-    let flow = |at: usize| FlowAnswer {
-        flow: at as u16,
-        accepted: Ok(()),
-        label: 0x1230 + at as u32,
-        datagram_len: 1_200,
-        stream_token: None,
-        base: None,
-        stream_port: None,
-    };
-    Answer { flows: (0..count).map(flow).collect() }
 }
 
 /// A session that is agreed: its stream, transcript, and the labels of the core.

@@ -13,7 +13,7 @@
 use super::account::Measured;
 use super::change::Change;
 use super::flow::FlowInfo;
-use dacapo_base::Time;
+use dacapo_base::{Time, panic};
 use dacapo_core::{Code, Error, SessionId};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -90,7 +90,7 @@ impl AllReconsidered {
             let asked = AssertUnwindSafe(|| it.how.reconsider(&seen.0, &seen.1));
             let (outcome, stays) = match catch_unwind(asked) {
                 Ok(change) => (change.map(Ok), true),
-                Err(_) => (Some(Err(panicked())), false),
+                Err(why) => (Some(Err(panicked(panic::said(&*why)))), false),
             };
             said.extend(outcome.map(|outcome| (*at, outcome)));
             stays
@@ -99,6 +99,7 @@ impl AllReconsidered {
     }
 }
 
-fn panicked() -> Error {
-    Error::new(Code::Internal, "what reconsiders the flow panicked; it is asked no more")
+fn panicked(said: &str) -> Error {
+    let text = format!("what reconsiders the flow panicked, and is asked no more: {said}");
+    Error::new(Code::AccessFailed, text)
 }

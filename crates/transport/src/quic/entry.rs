@@ -3,10 +3,11 @@
 //! Invariant: a stream is dialed to the peer of the control connection only: its key is asked for
 //! in the handshake, before the token is shown.
 
-use super::{ClientCrypto, Common, Config, Mode, Quic, ServerCrypto};
+use super::{ClientCrypto, Common, Config, Mode, Quic, SPEC, SPEC_DATAGRAM, ServerCrypto};
 use crate::entry::{Dial, Dialed, Opened, Setup, StreamCarrier, StreamListener, TransportEntry};
 use crate::ports::listen_above;
 use dacapo_base::Random;
+use dacapo_lift::TransportSpec;
 use dacapo_security::{EndpointKeys, Identity};
 use dacapo_security::{flow_client_crypto, flow_server_crypto, peer_fingerprint};
 use std::io;
@@ -16,8 +17,12 @@ use std::time::Instant;
 /// Both modes.
 #[must_use]
 pub fn entries() -> Vec<TransportEntry> {
-    let entry = |mode: Mode| TransportEntry::new(mode.spec(), move |setup| open(mode, setup));
+    let entry = |mode| TransportEntry::new(spec(mode), move |setup| open(mode, setup));
     [Mode::Streams, Mode::Datagrams].map(entry).into()
+}
+
+fn spec(mode: Mode) -> &'static TransportSpec {
+    mode.pick(&SPEC, &SPEC_DATAGRAM)
 }
 
 fn open(mode: Mode, setup: &mut Setup<'_>) -> io::Result<Opened> {
@@ -57,7 +62,7 @@ impl StreamCarrier for Carrier {
         let crypto = ServerCrypto { tls, token, common: self.common() };
         let mode = self.mode;
         let serve = |at: &[SocketAddr]| Quic::serve(at, mode, &crypto, &self.config);
-        let (quic, port) = listen_above(control, mode.spec(), serve)?;
+        let (quic, port) = listen_above(control, spec(mode), serve)?;
         Ok(StreamListener { transport: Box::new(quic), port: Some(port) })
     }
 

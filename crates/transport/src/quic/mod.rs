@@ -39,6 +39,7 @@ mod send;
 mod spec;
 mod watch;
 
+pub use crate::mode::Mode;
 pub use config::{ClientCrypto, Common, Config, DATAGRAM_LEN_MAX, ServerCrypto};
 pub use entry::entries;
 pub use spec::{SPEC, SPEC_DATAGRAM};
@@ -49,7 +50,6 @@ use crate::{TransportStats, pass_on};
 use dacapo_base::Time;
 use dacapo_io::DialError;
 use dacapo_io::Sockets;
-use dacapo_lift::TransportSpec;
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
 use link::StreamOf;
 use links::Links;
@@ -62,26 +62,6 @@ use std::time::Duration;
 
 /// How errors name it.
 const NAME: &str = "QUIC";
-
-/// How datagrams go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// As records of the stream.
-    Streams,
-    /// Each by itself.
-    Datagrams,
-}
-
-impl Mode {
-    /// What a choice of protocols has to know of it.
-    #[must_use]
-    pub fn spec(self) -> &'static TransportSpec {
-        match self {
-            Self::Streams => &SPEC,
-            Self::Datagrams => &SPEC_DATAGRAM,
-        }
-    }
-}
 
 const STREAMS: Capabilities = capabilities(SPEC.name, true);
 
@@ -179,10 +159,7 @@ impl Transport for Quic {
     pass_on!(streams: open_data);
 
     fn capabilities(&self) -> &Capabilities {
-        match self.mode {
-            Mode::Streams => &STREAMS,
-            Mode::Datagrams => &DATAGRAMS,
-        }
+        self.mode.pick(&STREAMS, &DATAGRAMS)
     }
 
     fn local_addrs(&self) -> &[SocketAddr] {

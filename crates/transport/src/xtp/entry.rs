@@ -1,17 +1,22 @@
 //! The entries of XTP: how it is opened on a host, served beside control, and dialed.
 
-use super::{Config, Mode, Xtp};
+use super::{Config, Mode, SPEC, SPEC_DATAGRAM, Xtp};
 use crate::entry::{Dial, Dialed, Opened, Setup, StreamCarrier, StreamListener, TransportEntry};
 use crate::ports::listen_above;
 use dacapo_base::Random;
+use dacapo_lift::TransportSpec;
 use std::io;
 use std::net::SocketAddr;
 
 /// Both modes.
 #[must_use]
 pub fn entries() -> Vec<TransportEntry> {
-    let entry = |mode: Mode| TransportEntry::new(mode.spec(), move |setup| open(mode, setup));
+    let entry = |mode| TransportEntry::new(spec(mode), move |setup| open(mode, setup));
     [Mode::Streams, Mode::Datagrams].map(entry).into()
+}
+
+fn spec(mode: Mode) -> &'static TransportSpec {
+    mode.pick(&SPEC, &SPEC_DATAGRAM)
 }
 
 fn open(mode: Mode, setup: &mut Setup<'_>) -> io::Result<Opened> {
@@ -30,7 +35,7 @@ impl StreamCarrier for Carrier {
     fn listen(&mut self, control: &[SocketAddr]) -> io::Result<StreamListener> {
         let Self { mode, random, config } = self;
         let serve = |at: &[SocketAddr]| Xtp::serve(at, *mode, random.fork(), config);
-        let (xtp, port) = listen_above(control, mode.spec(), serve)?;
+        let (xtp, port) = listen_above(control, spec(*mode), serve)?;
         Ok(StreamListener { transport: Box::new(xtp), port: Some(port) })
     }
 

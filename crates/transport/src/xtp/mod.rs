@@ -37,17 +37,16 @@ mod label;
 mod link;
 mod links;
 mod messages;
-mod mode;
 mod options;
 mod recv;
 mod send;
 mod spec;
 mod stream_of;
 
+pub use crate::mode::Mode;
 pub use config::{Config, DATAGRAM_LEN_MAX};
 pub use entry::entries;
 pub use label::{HEAD_LEN, TYPE_XTP, head, label_of};
-pub use mode::Mode;
 pub use spec::{SPEC, SPEC_DATAGRAM};
 
 use crate::stream::{StreamParams, StreamTransport, Streams, Token, capabilities};
@@ -169,10 +168,7 @@ impl Transport for Xtp {
     pass_on!(streams: open_data);
 
     fn capabilities(&self) -> &Capabilities {
-        match self.mode {
-            Mode::Streams => &STREAMS,
-            Mode::Datagrams => &DATAGRAMS,
-        }
+        self.mode.pick(&STREAMS, &DATAGRAMS)
     }
 
     fn local_addrs(&self) -> &[SocketAddr] {

@@ -12,7 +12,7 @@
 
 use super::config::PATH_LEN;
 use super::label::HEAD_LEN;
-use super::mode::Mode;
+use crate::mode::Mode;
 use crate::stream::StreamParams;
 use dacapo_xtp::wire::{HEADER_LEN, Limits};
 use std::time::Duration;

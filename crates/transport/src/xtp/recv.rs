@@ -138,11 +138,6 @@ impl Xtp {
     pub(super) fn close_left(&mut self) {
         let mut links = lock(&self.links);
         links.close_left();
-        let new = links.take_drops();
-        let drops = &mut self.streams.stats.drops;
-        drops.closed = drops.closed.saturating_add(new.closed);
-        drops.unlabelled = drops.unlabelled.saturating_add(new.unlabelled);
-        drops.incomplete = drops.incomplete.saturating_add(new.incomplete);
-        drops.queue_full = drops.queue_full.saturating_add(new.queue_full);
+        self.streams.stats.drops.add(&links.take_drops());
     }
 }

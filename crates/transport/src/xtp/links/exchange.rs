@@ -8,9 +8,9 @@
 //! Invariant: of what has come, every message is handed up, or dropped and counted.
 
 use super::{Links, SAY_AGAIN};
+use crate::mode::Mode;
 use crate::xtp::link::{Link, Lost};
 use crate::xtp::messages::{Came, Kind};
-use crate::xtp::mode::Mode;
 use crate::xtp::options;
 use dacapo_base::Time;
 use dacapo_xtp::wire::Limits;

@@ -20,13 +20,13 @@ mod routes;
 mod tests;
 
 use crate::Drops;
+use crate::mode::Mode;
 use crate::stream::{StreamParams, Token};
 use crate::xtp::clock::Clock;
 use crate::xtp::config::{self, Config};
 use crate::xtp::label::{self, Labels, LabelsFull};
 use crate::xtp::link::{Link, Lost};
 use crate::xtp::messages::Kind;
-use crate::xtp::mode::Mode;
 use crate::xtp::options;
 use dacapo_base::{Random, Time};
 use dacapo_xtp::wire::{Format, Frame, Service};
