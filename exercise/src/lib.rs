@@ -3,7 +3,7 @@
 //! | kind | toy | what it shows |
 //! |---|---|---|
 //! | C-module | [`sum8`] | one byte per packet, chosen by name in a session file |
-//! | T-module | [`unix`] | a Unix socket for each flow between two ends of one host |
+//! | T-module | [`unix`] | control and flows over Unix sockets, at addresses that are none of IP |
 //! | controller | [`steady`] | a pace for all flows of a path, which the program chooses |
 //! | access module | [`numbers`] | a source and a sink of numbered units, named in a session file |
 

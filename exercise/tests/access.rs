@@ -19,6 +19,7 @@ source = { access = "numbers", count = 1000, len = "3000 B" }
 unit_max = "3000 B"
 graph = ["segment", "sum8"]
 transport = "toy-unix"
+bound = "1 Gbit/s"
 
 [[flow]]
 name = "back"
@@ -28,6 +29,7 @@ sink = { access = "numbers" }
 unit_max = "70 KiB"
 graph = ["segment", "sum8"]
 transport = "toy-unix"
+bound = "1 Gbit/s"
 "#;
 
 fn endpoint(counts: &Arc<Counts>) -> Endpoint {
@@ -46,7 +48,7 @@ fn seen(counts: &Counts) -> [u64; 4] {
 fn what_the_toy_source_gives_comes_whole_and_in_order_to_the_toy_sink() {
     let (here, there) = (Arc::new(Counts::default()), Arc::new(Counts::default()));
     let creator = endpoint(&here).create(SESSION).unwrap();
-    creator.listen("127.0.0.1:0").unwrap();
+    creator.listen(&format!("toy-unix:access-{}", std::process::id())).unwrap();
     let uri = creator.uri().unwrap().to_string();
     let back = [("count", "500"), ("len", "70000 B")];
     let join = Join::new().access("there", "numbers", &[]).access("back", "numbers", &back);
@@ -84,7 +86,7 @@ fn a_name_or_parameter_that_there_is_not_is_told_with_what_there_is() {
         ("\"numbers\" }", "\"numbrs\" }", "sink.access: \"numbrs\" is no access module"),
     ] {
         assert!(SESSION.contains(from), "{from}");
-        let error = endpoint(&counts).create(&SESSION.replacen(from, to, 1)).unwrap_err();
+        let error = endpoint(&counts).create(SESSION.replacen(from, to, 1)).unwrap_err();
         assert!(error.text.contains(said) && error.text.contains("session file:"), "{error}");
     }
     for (module, params, said) in [
@@ -115,7 +117,7 @@ fn two_access_modules_of_one_number_are_an_error_that_names_both() {
 fn a_flow_that_the_session_has_not_is_told() {
     let counts = Arc::default();
     let creator = endpoint(&counts).create(SESSION).unwrap();
-    creator.listen("127.0.0.1:0").unwrap();
+    creator.listen(&format!("toy-unix:told-{}", std::process::id())).unwrap();
     let uri = creator.uri().unwrap().to_string();
     let join = Join::new().access("their", "numbers", &[]);
     let error = endpoint(&counts).join(&uri, &join).unwrap_err();

@@ -27,7 +27,7 @@ fn builder() -> dacapo::Builder {
 /// Only the end that sends has the controller.
 fn pair() -> (Session, Session) {
     let steady = builder().controller(steady::entry(RATE_BPS)).control_by("steady");
-    let creator = steady.build().unwrap().create(&session()).unwrap();
+    let creator = steady.build().unwrap().create(session()).unwrap();
     creator.listen("127.0.0.1:0").unwrap();
     let uri = creator.uri().unwrap().to_string();
     let participant = builder().build().unwrap().connect(&uri).unwrap();

@@ -4,6 +4,9 @@ use dacapo::{Code, Endpoint, Session};
 use dacapo_exercise::{sum8, unix};
 use dacapo_lift::Params;
 use dacapo_lift::conformance::{Subject, suite};
+use dacapo_transport::Transport;
+use dacapo_transport::conformance::{self as rules, Pair};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const SESSION: &str = r#"
 [session]
@@ -97,6 +100,38 @@ fn over_unix() -> String {
         .replace("\"udp\"", "\"toy-unix\"")
 }
 
+/// An address of the toy transport that no other test has.
+fn unix_address(of: &str) -> String {
+    format!("toy-unix:{of}%2F{}", std::process::id())
+}
+
+#[test]
+fn the_toy_transport_keeps_the_contract() {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let make = || {
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("c/{}-{number}", std::process::id());
+        let at = dacapo::Address::other(unix::SCHEME, name.as_bytes()).unwrap();
+        let (server, client) = (unix::Unix::listen(at).unwrap(), unix::Unix::dial(at).unwrap());
+        let client_addr = client.local_addrs()[0];
+        let (server, client) = (Box::new(server), Box::new(client));
+        Pair { client, server, server_addr: at, client_addr }
+    };
+    // The others send more than ten datagrams at a time without reading, which is more than the
+    // queue of a Unix socket takes where nobody has set `net.unix.max_dgram_qlen`.
+    rules::boundaries_are_kept_for_every_size(&make);
+    rules::a_datagram_arrives_by_the_lane_it_was_sent_by(&make);
+    rules::data_without_a_lane_goes_by_control(&make);
+    rules::a_lane_can_be_closed_and_opened_again(&make);
+    rules::sending_to_nobody_never_hangs(&make);
+    rules::an_oversized_datagram_is_too_large(&make);
+    rules::a_full_pool_leaves_the_data_for_later(&make);
+    rules::the_descriptor_is_readable_while_something_waits(&make);
+    rules::data_lanes_are_idempotent_and_bounded(&make);
+    rules::joining_what_is_no_group_is_refused(&make);
+    rules::run_small(&make);
+}
+
 fn endpoint_with_both() -> Endpoint {
     let builder = Endpoint::builder().identity(dacapo::Identity::generate().unwrap());
     builder.module(sum8::ENTRY).transport(unix::entry()).build().unwrap()
@@ -104,11 +139,15 @@ fn endpoint_with_both() -> Endpoint {
 
 #[test]
 fn a_flow_runs_over_the_toy_transport_with_the_toy_module_in_its_graph() {
-    let creator = endpoint_with_both().create(&over_unix()).unwrap();
-    creator.listen("127.0.0.1:0").unwrap();
+    let creator = endpoint_with_both().create(over_unix()).unwrap();
+    let at = unix_address("flow");
+    creator.listen(&at).unwrap();
     let uri = creator.uri().unwrap().to_string();
+    assert_eq!(uri, at.replace("toy-unix:", "dacapo+toy-unix://") + "/toys");
     let participant = endpoint_with_both().connect(&uri).unwrap();
     let creator = creator.accept().unwrap();
+    assert_eq!(participant.remote().to_string(), at);
+    assert_eq!((creator.remote().scheme(), creator.remote().ip()), (unix::SCHEME, None));
     let flow = participant.flows().remove(0);
     assert_eq!((flow.graph.as_str(), flow.transport.as_str()), ("segment ! sum8", "toy-unix"));
     participant.activate().unwrap();
@@ -128,12 +167,23 @@ fn a_flow_runs_over_the_toy_transport_with_the_toy_module_in_its_graph() {
 
 #[test]
 fn who_lacks_the_transport_is_refused_and_told_its_name() {
-    let creator = endpoint_with_both().create(&over_unix()).unwrap();
+    let creator = endpoint_with_both().create(over_unix()).unwrap();
     creator.listen("127.0.0.1:0").unwrap();
     let uri = creator.uri().unwrap().to_string();
     let error = endpoint(&[sum8::ENTRY]).connect(&uri).unwrap_err();
     assert!(error.text.contains("\"toy-unix\""), "{error}");
-    let error = endpoint(&[sum8::ENTRY]).create(&over_unix()).unwrap_err();
+    // Who has it is told why it cannot be used from there.
+    let error = endpoint_with_both().connect(&uri).unwrap_err();
+    let why = "(it takes addresses of toy-unix, and it came from 127.0.0.1:";
+    assert!(error.text.contains(why), "{error}");
+    let there = "dacapo+toy-unix://nobody/toys";
+    let error = endpoint_with_both().connect(there).unwrap_err();
+    assert_eq!(error.code, Code::NotListening, "{error}");
+    let error = endpoint(&[]).connect(there).unwrap_err();
+    assert!(error.text.contains("no transport here has addresses of toy-unix"), "{error}");
+    let error = creator.listen("toy-unix:a b").unwrap_err();
+    assert!(error.text.contains("toy-unix:a b: an address is written in letters"), "{error}");
+    let error = endpoint(&[sum8::ENTRY]).create(over_unix()).unwrap_err();
     assert!(error.text.contains("\"toy-unix\": this host opens no such transport"), "{error}");
 }
 

@@ -58,7 +58,10 @@ fn joined_by_core() -> (Rig, Peer, StreamId) {
     let (mut rig, mut peer) = (Rig::new(2), Peer::server(66, 2));
     let (now, remote) = (rig.now(), peer.control);
     rig.core()
-        .handle_command(now, Command::Connect { remote, params: DialParams::default() })
+        .handle_command(
+            now,
+            Command::Connect { remote: remote.into(), params: DialParams::default() },
+        )
         .and_then(Done::peer)
         .unwrap();
     peer.talk(&mut rig);
@@ -258,7 +261,7 @@ fn adv_ghsa_ppxx_a_flood_of_questions_on_the_data_path() {
     check_held(&rig, before, 0);
     rig.settle();
     let answers = rig.take_sent();
-    let to_data = answers.iter().filter(|sent| sent.remote == peer.data);
+    let to_data = answers.iter().filter(|sent| sent.remote == peer.data.into());
     assert!((1..=256).contains(&to_data.count()), "answers that wait are bounded");
     assert!(answers.iter().all(|sent| sent.bytes.len() <= 1_452), "no longer than the question");
 }

@@ -21,10 +21,10 @@ use dacapo::media::TestMovie;
 use dacapo::offer::{FLOW_ALL, MODULE_ACCESS};
 use dacapo::plan::{Assumptions, Plan};
 use dacapo::{Host, MediaCommand};
+use dacapo_base::Address;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::BufWriter;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,7 +97,7 @@ fn write(path: &Path, movie: &TestMovie) -> Result<(), Failure> {
 
 /// A host that serves the movie, in a thread of its own.
 struct Server {
-    addr: SocketAddr,
+    addr: Address,
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<Result<(), Failure>>,
 }
@@ -142,7 +142,7 @@ impl Server {
 /// Plays, and sends the commands; how long each answer took.
 fn view(
     app: &mut App,
-    addr: SocketAddr,
+    addr: Address,
     rounds: u32,
     progress: &mut Progress,
 ) -> Result<Series, Failure> {

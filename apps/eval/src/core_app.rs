@@ -108,7 +108,7 @@ impl App {
         let params = DialParams { wait };
         let failed = |error: &Error| not_connected(to, wait, error);
         let remote = dacapo::host::resolve(to).map_err(|error| failed(&error))?;
-        let peer = self.host.connect_with(remote, params).map_err(|error| failed(&error))?;
+        let peer = self.host.connect_with(remote.into(), params).map_err(|error| failed(&error))?;
         let began = Instant::now();
         loop {
             match self.next(SLICE)? {

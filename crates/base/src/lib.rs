@@ -4,6 +4,8 @@
 //! take both as arguments and never ask the system for either, so a whole core runs in virtual time
 //! and the same seed gives the same run, byte for byte.
 //!
+//! And [`Address`], where somebody is reached, which all may compare and one transport reads.
+//!
 //! Beside them, for tests, [`failpoint!`], the named places where one ends the process (not in
 //! release), [`seeds`], which tries many, [`Tolerance`], after which one that waits hangs, and
 //! [`skip()`], which counts what cannot run on this host; and [`mod@panic`], what a panic says that
@@ -19,6 +21,7 @@
 //!          every engine: link, lift, modules, path, core …
 //! ```
 
+mod address;
 pub mod failpoint;
 pub mod panic;
 pub mod patience;
@@ -27,6 +30,7 @@ pub mod seeds;
 pub mod skip;
 mod time;
 
+pub use address::{ADDRESS_LEN_MAX, Address, AddressError, IP};
 pub use patience::Tolerance;
 pub use random::Random;
 pub use skip::skip;

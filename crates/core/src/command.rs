@@ -7,8 +7,8 @@ use crate::error::{Code, Error};
 use crate::ids::{PeerId, SessionId};
 use crate::peer::DialParams;
 use crate::served::JoinParams;
+use dacapo_base::Address;
 use dacapo_wire::graph::GraphForm;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// What an application asks of a core; see [`crate::Core::handle_command`].
@@ -21,7 +21,7 @@ pub enum Command {
     /// [`Code::TooMany`] peers, or [`Code::Unreachable`] for an address that cannot be one.
     Connect {
         /// The port of control.
-        remote: SocketAddr,
+        remote: Address,
         /// How long to try.
         params: DialParams,
     },

@@ -10,11 +10,11 @@ use crate::error::Error;
 use crate::events::CoreEvent;
 use crate::flow::{FlowOut, FlowSeen};
 use crate::ids::{FanOutId, PeerId, Place, SessionId};
+use dacapo_base::Address;
 use dacapo_path::ClockOffset;
 use dacapo_wire::message::Message;
 use dacapo_wire::session::Join;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// One thing to be done.
@@ -40,7 +40,7 @@ pub(crate) enum Effect {
     /// Something has happened to a peer.
     Peer(PeerId, PeerNews),
     /// Nothing goes to this address any more.
-    CloseData(SocketAddr),
+    CloseData(Address),
 }
 
 /// What has happened to a peer, for its sessions.

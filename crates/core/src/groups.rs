@@ -14,9 +14,9 @@
 use crate::error::Error;
 use crate::ids::SessionId;
 use crate::labels::Target;
+use dacapo_base::Address;
 use dacapo_lift::Membership;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
 
 /// What a core asks of who drives it, about groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(crate) struct Groups {
     /// The flows that need each membership.
     users: BTreeMap<Membership, BTreeSet<(SessionId, usize)>>,
     /// The labels that peers have chosen.
-    labels: BTreeMap<(SocketAddr, u32), Target>,
+    labels: BTreeMap<(Address, u32), Target>,
 }
 
 impl Groups {
@@ -71,7 +71,7 @@ impl Groups {
     }
 
     /// What a label from this address names, if the peer there chose it for a group.
-    pub fn target(&self, source: SocketAddr, label: u32) -> Option<Target> {
+    pub fn target(&self, source: Address, label: u32) -> Option<Target> {
         self.labels.get(&(source, label)).copied()
     }
 
@@ -88,7 +88,7 @@ impl Groups {
     }
 
     /// The label of a flow, as its sender chose it; false when that is in use.
-    pub fn add_label(&mut self, source: SocketAddr, label: u32, target: Target) -> bool {
+    pub fn add_label(&mut self, source: Address, label: u32, target: Target) -> bool {
         self.labels.insert((source, label), target).is_none()
     }
 
@@ -148,14 +148,15 @@ mod tests {
     #[test]
     fn a_label_counts_from_its_source_alone_and_goes_with_its_flow() {
         let (mut groups, it) = (Groups::default(), membership());
+        let [source, group] = [it.source, it.group].map(Address::from);
         let target = Target { session: 1, flow: 0, epoch: 0 };
-        assert!(groups.add_label(it.source, 77, target));
-        assert!(!groups.add_label(it.source, 77, target), "it is in use");
-        assert_eq!(groups.target(it.source, 77), Some(target));
-        assert_eq!(groups.target(it.group, 77), None);
+        assert!(groups.add_label(source, 77, target));
+        assert!(!groups.add_label(source, 77, target), "it is in use");
+        assert_eq!(groups.target(source, 77), Some(target));
+        assert_eq!(groups.target(group, 77), None);
         groups.leave((SessionId(1), 1), None);
-        assert_eq!(groups.target(it.source, 77), Some(target), "another flow left");
+        assert_eq!(groups.target(source, 77), Some(target), "another flow left");
         groups.leave((SessionId(1), 0), None);
-        assert_eq!(groups.target(it.source, 77), None);
+        assert_eq!(groups.target(source, 77), None);
     }
 }

@@ -5,8 +5,8 @@ use crate::channel::StreamAsk;
 use crate::groups::GroupAsk;
 use crate::peer::HostLookup;
 use crate::transmit::ListenerId;
+use dacapo_base::Address;
 use dacapo_lift::{BelowSeen, Membership};
-use std::net::SocketAddr;
 
 /// What happens to the stream of a flow; see [`crate::Core::handle_channel`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,11 +41,11 @@ impl ChannelEvent {
 pub enum NetworkEvent {
     /// Nothing listens at an address. Who is being dialed there is given up when that is to be
     /// believed.
-    Refused(SocketAddr),
+    Refused(Address),
     /// Datagrams to an address are too long. Anybody can say so; it is tried out.
     TooLarge {
         /// The address.
-        remote: SocketAddr,
+        remote: Address,
         /// How long they may be, in bytes of UDP payload, where that is said.
         len: Option<usize>,
     },
@@ -58,7 +58,7 @@ pub enum NetworkEvent {
         /// From where; from anywhere when it is not said.
         local: Option<ListenerId>,
         /// The group.
-        group: SocketAddr,
+        group: Address,
         /// Why.
         reason: String,
     },
@@ -74,5 +74,5 @@ pub enum Request {
     /// To look for a peer on this host; [`NetworkEvent::Found`] says that it was found.
     Lookup(HostLookup),
     /// The data lane to an address is no longer needed.
-    CloseData(SocketAddr),
+    CloseData(Address),
 }

@@ -16,7 +16,7 @@ use crate::graphs::Graphs;
 use crate::peer::Peer;
 use crate::port::Port;
 use crate::session::{check_names, named};
-use dacapo_base::Random;
+use dacapo_base::{Address, Random};
 use dacapo_lift::TransportSpec;
 use dacapo_wire::attribute::AttributeForm;
 use dacapo_wire::hub::SessionEntry;
@@ -26,7 +26,6 @@ use dacapo_wire::limits::{
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{FlowOffer, Join, Offer};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -55,7 +54,7 @@ pub struct JoinRequest {
     /// The session's name.
     pub name: String,
     /// Where the control connection of the Participant comes from.
-    pub remote: SocketAddr,
+    pub remote: Address,
     /// The modules that both ends have, by number; all of this end when the Participant does not
     /// say which it has.
     pub modules: Vec<u16>,
@@ -310,8 +309,10 @@ pub(crate) fn introduce(
     for _ in 0..2 {
         modules.extend(stranger(random, STRANGE_MODULES, &modules));
     }
-    // Any that goes between hosts, or by which the peer was found.
-    let is_there = |spec: &&&'static TransportSpec| !spec.same_host || peer.is_found_by(spec.id);
+    // Any that reads the peer's address, and goes between hosts or has found it.
+    let is_there = |spec: &&&'static TransportSpec| {
+        spec.scheme == peer.remote().scheme() && (!spec.same_host || peer.is_found_by(spec.id))
+    };
     let specs = graphs.catalogue().transports().iter().filter(is_there);
     let mut transports: Vec<u16> =
         specs.map(|spec| spec.id).take(JOIN_TRANSPORTS_MAX - 1).collect();
@@ -324,7 +325,8 @@ fn joining(graphs: &Graphs, join: Join, asking: &Asking<'_>) -> JoinRequest {
     let catalogue = graphs.catalogue();
     let modules = catalogue.entries().iter().map(|entry| entry.spec.id);
     let is_offered = |spec: &&&'static TransportSpec| {
-        !spec.same_host || (asking.peer.is_here() && join.transports.contains(&spec.id))
+        let is_near = || asking.peer.is_here() && join.transports.contains(&spec.id);
+        spec.scheme == asking.peer.remote().scheme() && (!spec.same_host || is_near())
     };
     let transports = catalogue.transports().iter().filter(is_offered).map(|spec| spec.id);
     JoinRequest {
@@ -334,7 +336,8 @@ fn joining(graphs: &Graphs, join: Join, asking: &Asking<'_>) -> JoinRequest {
         name: join.name,
         attributes: join.attributes,
         live: join.live,
-        is_free: join.follows && asking.is_only,
+        // Where there are no ports there is no other one to go to.
+        is_free: join.follows && asking.is_only && asking.peer.remote().port().is_some(),
     }
 }
 

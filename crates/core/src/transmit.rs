@@ -1,9 +1,8 @@
 //! [`Transmit`]: what goes out, how, from where and to whom.
 
 use crate::ids::StreamId;
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_packet::Packet;
-use std::net::SocketAddr;
 
 /// How a [`Transmit`] goes to its remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,7 +47,7 @@ pub struct Transmit {
     /// not said.
     pub local: Option<ListenerId>,
     /// To whom; the address of the peer's control port when it goes by a stream.
-    pub remote: SocketAddr,
+    pub remote: Address,
     /// What.
     pub payload: Payload,
 }

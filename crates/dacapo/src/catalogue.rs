@@ -3,7 +3,10 @@
 //! The only place outside its folder that names a part, in one line.
 
 use crate::access::{AccessEntry, file, raw, test};
+use crate::host;
 use crate::param::{hint, list};
+use crate::uri::Uri;
+use dacapo_base::{Address, IP};
 use dacapo_core::{Code, Error};
 use dacapo_lift::{Entry, twice};
 use dacapo_path::{ControllerEntry, controllers};
@@ -79,6 +82,43 @@ impl Catalogue {
             );
             Error::new(Code::IllegalGraph, text)
         })
+    }
+
+    /// The address that a text means: `SCHEME:TEXT` where a transport has the scheme, else one of
+    /// IP, as [`host::resolve`] takes it.
+    ///
+    /// # Errors
+    /// [`Code::Unreachable`] with what is wrong.
+    pub fn resolve(&self, text: &str) -> Result<Address, Error> {
+        let (scheme, rest) = text.split_once(':').unwrap_or_default();
+        match self.schemes().any(|it| it == scheme) {
+            true => self.read(scheme, rest),
+            false => Ok(host::resolve(text)?.into()),
+        }
+    }
+
+    /// Where the core is that serves a session.
+    ///
+    /// # Errors
+    /// [`Code::Unreachable`] with what is wrong, also when no transport has the scheme.
+    pub fn address_of(&self, uri: &Uri) -> Result<Address, Error> {
+        match &uri.scheme {
+            Some(scheme) => self.read(scheme, &uri.host),
+            None => Ok(host::resolve(&uri.authority())?.into()),
+        }
+    }
+
+    /// The schemes of addresses that are none of IP.
+    fn schemes(&self) -> impl Iterator<Item = &'static str> {
+        self.transports.iter().map(|entry| entry.spec.scheme).filter(|scheme| *scheme != IP)
+    }
+
+    fn read(&self, scheme: &str, text: &str) -> Result<Address, Error> {
+        let unreachable = |why| Error::new(Code::Unreachable, format!("{scheme}:{text}: {why}"));
+        let nobody = || format!("no transport here has addresses of {scheme}");
+        let known = self.schemes().find(|it| *it == scheme);
+        let known = known.ok_or_else(|| unreachable(nobody()))?;
+        Address::read(known, text).map_err(|error| unreachable(error.to_string()))
     }
 
     /// The access module of this name.

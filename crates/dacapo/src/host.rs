@@ -4,7 +4,7 @@
 
 use crate::Catalogue;
 use crate::place::{Place, PlaceError};
-use dacapo_base::{Random, failpoint};
+use dacapo_base::{Address, Random, failpoint};
 use dacapo_core::{
     Code, ControlCrypto, Core, CoreConfig, CoreEvent, DialParams, EndpointKeys, Error, PeerId,
 };
@@ -14,6 +14,7 @@ use dacapo_security::{Fingerprint, Identity, endpoint_keys};
 use dacapo_sys::{clock, entropy};
 use dacapo_transport::entry::{ControlCarrier, Opened, Setup, StreamListener};
 use dacapo_transport::sockets::Config;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::num::NonZeroUsize;
@@ -116,11 +117,11 @@ pub struct Host {
     parts: Arc<Catalogue>,
     /// What is known of them.
     catalogue: Arc<dacapo_lift::Catalogue>,
-    listening: Vec<SocketAddr>,
+    listening: Vec<Address>,
     /// The transports that cannot be served here, and why.
     missing: Vec<(&'static TransportSpec, String)>,
-    /// What carries control.
-    control: Box<dyn ControlCarrier>,
+    /// What carries control, by the scheme of the addresses that it reads.
+    control: Controls,
     /// The transports that carry a flow in a stream each.
     streams: Vec<&'static TransportSpec>,
 }
@@ -203,8 +204,9 @@ impl Host {
         let mut setup =
             Setup { identity: &identity, keys: &keys, random: &mut random, origin, sockets: &udp };
         let (control, streams, missing) = open(&parts, &mut reactor, &mut setup);
-        let no_control = || Error::new(Code::System, "no transport here carries control");
-        let control = control.ok_or_else(no_control)?;
+        if control.is_empty() {
+            return Err(Error::new(Code::System, "no transport here carries control"));
+        }
         let listening = Vec::new();
         Ok(Self {
             reactor,
@@ -238,15 +240,24 @@ impl Host {
     ///
     /// # Errors
     /// [`Code::System`] with the address and what to do, for example when the port is in use.
-    pub fn listen(&mut self, addrs: &[SocketAddr]) -> Result<(), Error> {
-        let is_chosen = addrs.iter().any(|addr| addr.port() == 0);
+    pub fn listen(&mut self, addrs: &[Address]) -> Result<(), Error> {
+        let mut addrs = addrs.to_vec();
+        addrs.sort_by(|one, next| one.scheme().cmp(next.scheme()));
+        addrs
+            .chunk_by(|one, next| one.scheme() == next.scheme())
+            .try_for_each(|of_scheme| self.listen_at(of_scheme))
+    }
+
+    /// The same at addresses of one scheme.
+    fn listen_at(&mut self, addrs: &[Address]) -> Result<(), Error> {
+        let is_chosen = addrs.iter().any(|addr| addr.port() == Some(0));
         let tries = if is_chosen { PORT_TRIES } else { 1 };
         for left in (0..tries).rev() {
             failpoint!("host.before_bind");
-            let listeners = self.control.listen(addrs).map_err(system)?;
+            let listeners = carrier(&mut self.control, addrs)?.listen(addrs).map_err(system)?;
             failpoint!("host.bound_udp");
             let addresses = listeners.iter().flat_map(|it| it.local_addrs());
-            let found: Vec<SocketAddr> = addresses.copied().collect();
+            let found: Vec<Address> = addresses.copied().collect();
             let Some(bound) = self.bind_streams(&found, left > 0) else { continue };
             for (spec, listener) in bound {
                 self.listen_streams(spec, listener)?;
@@ -263,9 +274,10 @@ impl Host {
 
     /// What listens for streams beside control, or why it does not; `None` where a port is taken
     /// and others are to be tried.
-    fn bind_streams(&mut self, control: &[SocketAddr], are_others: bool) -> Option<Vec<Bound>> {
+    fn bind_streams(&mut self, control: &[Address], are_others: bool) -> Option<Vec<Bound>> {
         let mut all = Vec::new();
-        for &spec in &self.streams {
+        let scheme = control.first().map(Address::scheme);
+        for &spec in self.streams.iter().filter(|spec| Some(spec.scheme) == scheme) {
             let bound = self.reactor.bind_streams(spec.id, control);
             let is_taken = |it: &io::Error| it.kind() == io::ErrorKind::AddrInUse;
             if are_others && bound.as_ref().is_err_and(is_taken) {
@@ -315,7 +327,7 @@ impl Host {
 
     /// The addresses that this host listens on.
     #[must_use]
-    pub fn listening(&self) -> &[SocketAddr] {
+    pub fn listening(&self) -> &[Address] {
         &self.listening
     }
 
@@ -323,7 +335,7 @@ impl Host {
     ///
     /// # Errors
     /// [`Code::Unreachable`] when there is no way to the address.
-    pub fn connect(&mut self, remote: SocketAddr) -> Result<PeerId, Error> {
+    pub fn connect(&mut self, remote: Address) -> Result<PeerId, Error> {
         self.connect_with(remote, DialParams::default())
     }
 
@@ -331,12 +343,8 @@ impl Host {
     ///
     /// # Errors
     /// As [`Host::connect`].
-    pub fn connect_with(
-        &mut self,
-        remote: SocketAddr,
-        params: DialParams,
-    ) -> Result<PeerId, Error> {
-        let dialed = self.control.dial(remote);
+    pub fn connect_with(&mut self, remote: Address, params: DialParams) -> Result<PeerId, Error> {
+        let dialed = carrier(&mut self.control, &[remote])?.dial(remote);
         let transport = dialed.map_err(|error| Error::caused(Code::Unreachable, error))?;
         self.reactor.connect_with(transport, remote, params)
     }
@@ -394,16 +402,39 @@ impl Host {
 /// What listens for streams over a transport, or why it does not.
 type Bound = (&'static TransportSpec, io::Result<StreamListener>);
 
+/// What carries control, by the scheme of the addresses that it reads.
+type Controls = BTreeMap<&'static str, Box<dyn ControlCarrier>>;
 type Missing = Vec<(&'static TransportSpec, String)>;
 type Streams = Vec<&'static TransportSpec>;
 
-/// Opens the transports of a host: the first that carries control, and all that have streams.
+/// What carries control to addresses of one scheme, if anything does.
+///
+/// # Errors
+/// [`Code::Unreachable`] with the schemes that there are.
+fn carrier<'a>(
+    all: &'a mut Controls,
+    addresses: &[Address],
+) -> Result<&'a mut dyn ControlCarrier, Error> {
+    let scheme = addresses.first().map_or(dacapo_base::IP, Address::scheme);
+    let known: Vec<&str> = all.keys().copied().collect();
+    match all.get_mut(scheme) {
+        Some(carrier) => Ok(&mut **carrier),
+        None => {
+            let known = known.join(", ");
+            let text = format!("no transport here reads addresses of {scheme}; there are: {known}");
+            Err(Error::new(Code::Unreachable, text))
+        }
+    }
+}
+
+/// Opens the transports of a host: for each scheme the first that carries control, and all that
+/// have streams.
 fn open(
     parts: &Catalogue,
     reactor: &mut Reactor,
     setup: &mut Setup<'_>,
-) -> (Option<Box<dyn ControlCarrier>>, Streams, Missing) {
-    let (mut control, mut streams, mut missing) = (None, Streams::new(), Missing::new());
+) -> (Controls, Streams, Missing) {
+    let (mut control, mut streams, mut missing) = (Controls::new(), Streams::new(), Missing::new());
     for entry in &parts.transports {
         let spec = entry.spec;
         if let Some(over) = spec.over {
@@ -411,7 +442,9 @@ fn open(
             continue;
         }
         match (entry.open)(setup) {
-            Ok(Opened::Control(carrier)) => control = control.or(Some(carrier)),
+            Ok(Opened::Control(carrier)) => {
+                control.entry(spec.scheme).or_insert(carrier);
+            }
             Ok(Opened::Streams(carrier)) => {
                 reactor.set_stream_carrier(spec.id, carrier);
                 streams.push(spec);
@@ -437,7 +470,9 @@ fn fallback_of(
     let gives = |it: &TransportSpec, property: &Property| {
         it.properties.contains(property) || *property == Property::Integrity
     };
-    let is_beside = |it: &TransportSpec| it.port.is_some_and(|port| port.above == 0);
+    let is_beside = |it: &TransportSpec| {
+        it.scheme == spec.scheme && it.port.is_some_and(|port| port.above == 0)
+    };
     let mut others = all.iter().copied().filter(|it| !it.same_host && is_beside(it));
     others.find(|it| spec.properties.iter().all(|property| gives(it, property)))
 }
@@ -482,9 +517,9 @@ fn crypto(
 /// The addresses to listen on when nothing else is said: loopback, of both families where there are
 /// two; with port 0 of IPv4 only, because the system would choose two ports.
 #[must_use]
-pub fn loopback(port: u16) -> Vec<SocketAddr> {
-    let mut addrs = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))];
-    let six = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
+pub fn loopback(port: u16) -> Vec<Address> {
+    let mut addrs = vec![Address::Ip((Ipv4Addr::LOCALHOST, port).into())];
+    let six = Address::Ip((Ipv6Addr::LOCALHOST, port).into());
     if port != 0 && std::net::UdpSocket::bind(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))).is_ok() {
         addrs.push(six);
     }

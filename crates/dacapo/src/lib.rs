@@ -31,7 +31,7 @@ pub use dacapo_xtp_net as xtp_net;
 
 pub use catalogue::{Catalogue, catalogue};
 pub use command::{Answer, MediaCommand};
-pub use dacapo_base::{Random, Time, failpoint, patience};
+pub use dacapo_base::{Address, Random, Time, failpoint, patience};
 pub use dacapo_core::{Code, Error, Fault, Ledger};
 pub use dacapo_qos::{Attributes, FieldValue, Fields, FlowBuilder, Role, SessionBuilder};
 pub use dacapo_reactor::Reactor;

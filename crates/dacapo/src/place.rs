@@ -37,14 +37,13 @@ impl Place {
     /// The whole address, with this port where none was given.
     #[must_use]
     pub fn addr(self, port: u16) -> SocketAddr {
-        if self.has_port { self.at } else { at_port(self.at, port) }
+        let mut at = self.at;
+        if !self.has_port {
+            // One of one link keeps its interface.
+            at.set_port(port);
+        }
+        at
     }
-}
-
-/// The same address at another port: one of one link keeps its interface.
-pub(crate) fn at_port(mut at: SocketAddr, port: u16) -> SocketAddr {
-    at.set_port(port);
-    at
 }
 
 impl FromStr for Place {

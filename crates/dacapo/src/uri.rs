@@ -2,7 +2,10 @@
 //!
 //! ```text
 //!   dacapo://HOST[:PORT]/NAME        dacapo://[2001:db8::1]:19980/movie
+//!   dacapo+SCHEME://ADDRESS/NAME     dacapo+toy-unix://my-socket/movie
 //! ```
+//!
+//! The second is for transports whose addresses are none of IP; what it means they know.
 //!
 //! Invariants: the name is one that a session can have; what `Display` writes, `parse` reads back
 //! to the same.
@@ -20,6 +23,7 @@
 )]
 
 use crate::host::PORT;
+use dacapo_base::{Address, AddressError};
 use dacapo_sys::interface::NAME_LEN_MAX;
 use dacapo_wire::name::{self, NameError};
 use std::error::Error;
@@ -28,6 +32,9 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 const SCHEME: &str = "dacapo://";
+
+/// What stands for a scheme whose transport alone knows it.
+const OWN: &str = "own";
 
 /// The longest host name (RFC 1035, section 2.3.4).
 const HOST_LEN_MAX: usize = 253;
@@ -38,26 +45,35 @@ pub struct Uri {
     /// A host name or an address, an IPv6 address without brackets, and behind that a `%` and its
     /// interface when it is of one link.
     pub host: String,
-    /// The port of its core.
+    /// The port of its core; 0 where addresses have none.
     pub port: u16,
+    /// The scheme of the address, of which `host` is the text, where it is none of IP.
+    pub scheme: Option<String>,
     /// The name of the session.
     pub name: String,
 }
 
 impl Uri {
     /// That of a session at an address.
-    pub(crate) fn at(address: SocketAddr, name: &str) -> Self {
-        let host = match address {
-            SocketAddr::V6(at) if at.scope_id() != 0 => format!("{}%{}", at.ip(), at.scope_id()),
-            _ => address.ip().to_string(),
+    pub(crate) fn at(address: Address, name: &str) -> Self {
+        let text = address.to_string();
+        let (host, scheme) = match (address.ip(), text.split_once(':')) {
+            (Some(SocketAddr::V6(at)), _) if at.scope_id() != 0 => {
+                (format!("{}%{}", at.ip(), at.scope_id()), None)
+            }
+            (None, Some((scheme, rest))) => (rest.to_owned(), Some(scheme.to_owned())),
+            (ip, _) => (ip.map(|at| at.ip().to_string()).unwrap_or_default(), None),
         };
-        Self { host, port: address.port(), name: name.to_owned() }
+        Self { host, port: address.port().unwrap_or(0), scheme, name: name.to_owned() }
     }
 
-    /// Host and port as `host::resolve` takes them, an IPv6 address in brackets.
+    /// Host and port as `Catalogue::resolve` takes them, an IPv6 address in brackets; or scheme and
+    /// address.
     #[must_use]
     pub fn authority(&self) -> String {
-        if self.host.contains(':') {
+        if let Some(scheme) = &self.scheme {
+            format!("{scheme}:{}", self.host)
+        } else if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
         } else {
             format!("{}:{}", self.host, self.port)
@@ -67,6 +83,9 @@ impl Uri {
 
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(scheme) = &self.scheme {
+            return write!(f, "dacapo+{scheme}://{}/{}", self.host, self.name);
+        }
         let authority = self.authority();
         let usual = format!(":{PORT}");
         let authority = authority.strip_suffix(&usual).unwrap_or(&authority);
@@ -84,15 +103,31 @@ impl FromStr for Uri {
 }
 
 fn parse(text: &str) -> Result<Uri, UriFault> {
-    let head = text.get(..SCHEME.len()).filter(|head| head.eq_ignore_ascii_case(SCHEME));
-    let rest = head.and_then(|_| text.get(SCHEME.len()..)).ok_or(UriFault::Scheme)?;
+    let (head, rest) = text.split_once("://").ok_or(UriFault::Scheme)?;
+    let (ours, own) = head.split_once('+').map_or((head, None), |(ours, own)| (ours, Some(own)));
+    if !ours.eq_ignore_ascii_case("dacapo") || !own.is_none_or(is_scheme) {
+        return Err(UriFault::Scheme);
+    }
     let (authority, name) = rest.split_once('/').ok_or(UriFault::NoName)?;
     if name.is_empty() {
         return Err(UriFault::NoName);
     }
-    let (host, port) = split_authority(authority)?;
+    let (host, port) = match own {
+        None => split_authority(authority)?,
+        Some(_) => match Address::read(OWN, authority) {
+            Ok(_) => (authority, 0),
+            Err(error) => return Err(UriFault::Address(error)),
+        },
+    };
     name::check(name).map_err(UriFault::Name)?;
-    Ok(Uri { host: host.to_owned(), port, name: name.to_owned() })
+    Ok(Uri { host: host.to_owned(), port, scheme: own.map(str::to_owned), name: name.to_owned() })
+}
+
+/// Whether it can be the name of a scheme (RFC 3986, section 3.1); whether there is one is another
+/// question.
+fn is_scheme(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'+');
+    name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.bytes().all(is_allowed)
 }
 
 fn split_authority(authority: &str) -> Result<(&str, u16), UriFault> {
@@ -152,6 +187,8 @@ pub enum UriFault {
     Bracket,
     /// The port is no number from 1 to 65535.
     Port,
+    /// The address is none of another scheme than IP.
+    Address(AddressError),
     /// The name is none.
     Name(NameError),
 }
@@ -174,6 +211,7 @@ impl fmt::Display for UriError {
             UriFault::Host => write!(f, "the host is empty or no host name")?,
             UriFault::Bracket => write!(f, "an IPv6 address stands in brackets, as in [::1]")?,
             UriFault::Port => write!(f, "the port is no number from 1 to 65535")?,
+            UriFault::Address(error) => return write!(f, "{error}"),
             UriFault::Name(error) => return write!(f, "{error}"),
         }
         write!(f, "; expected dacapo://HOST[:PORT]/NAME, such as dacapo://localhost/movie")
@@ -202,6 +240,15 @@ mod tests {
             assert_eq!((uri.host.as_str(), uri.port, uri.name.as_str()), (host, port, name));
             assert_eq!(uri.to_string(), text);
         }
+        for (text, scheme, host, name) in [
+            ("dacapo+toy-unix://a.b_c~d-1/m", "toy-unix", "a.b_c~d-1", "m"),
+            ("dacapo+atm://%00%2F%FF/movie", "atm", "%00%2F%FF", "movie"),
+        ] {
+            let uri: Uri = text.parse().unwrap();
+            assert_eq!((uri.scheme.as_deref(), uri.host.as_str()), (Some(scheme), host));
+            assert_eq!((uri.port, uri.name.as_str(), uri.to_string().as_str()), (0, name, text));
+            assert_eq!(uri.authority(), format!("{scheme}:{host}"));
+        }
         let uri: Uri = "DACAPO://h:19980/m".parse().unwrap();
         assert_eq!(
             (uri.to_string().as_str(), uri.authority().as_str()),
@@ -213,7 +260,17 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         let fault = |text: &str| text.parse::<Uri>().unwrap_err().fault;
-        for text in ["", "h/m", "http://h/m", "dacapo:/h/m", "däcapo://h/m"] {
+        for text in [
+            "",
+            "h/m",
+            "http://h/m",
+            "dacapo:/h/m",
+            "däcapo://h/m",
+            "dacapo+://h/m",
+            "dacapo+1a://h/m",
+            "dacapo+a b://h/m",
+            "http+toy://h/m",
+        ] {
             assert_eq!(fault(text), UriFault::Scheme, "{text}");
         }
         for text in ["dacapo://h", "dacapo://h/", "dacapo://"] {
@@ -238,6 +295,8 @@ mod tests {
         for text in ["dacapo://h:/m", "dacapo://h:0/m", "dacapo://h:+7/m", "dacapo://[::1]:x/m"] {
             assert_eq!(fault(text), UriFault::Port, "{text}");
         }
+        assert_eq!(fault("dacapo+toy:///m"), UriFault::Address(AddressError::Empty));
+        assert_eq!(fault("dacapo+toy://a:7/m"), UriFault::Address(AddressError::Text));
         assert_eq!(fault("dacapo://h%eth0/m"), UriFault::Host);
         assert!(matches!(fault("dacapo://h/Movie"), UriFault::Name(_)));
         assert!(matches!(fault("dacapo://h/a/b"), UriFault::Name(_)));

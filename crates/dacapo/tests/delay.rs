@@ -45,7 +45,10 @@ fn play(plan: &Plan, seed: u64, link: &LinkConfig, boots: (u8, u8)) -> (Snapshot
     let (now, address) = (world.now(), world.address(creator));
     world
         .core(participant)
-        .handle_command(now, Command::Connect { remote: address, params: DialParams::default() })
+        .handle_command(
+            now,
+            Command::Connect { remote: address.into(), params: DialParams::default() },
+        )
         .and_then(Done::peer)
         .unwrap();
     let mut progress: Option<Progress> = None;

@@ -4,6 +4,7 @@
 // Functions that tests share are not tests to clippy.
 #![allow(clippy::unwrap_used)]
 
+use dacapo::Address;
 use dacapo::host::Host;
 use dacapo::{Dial, Dialed};
 use dacapo_base::{Time, Tolerance};
@@ -19,7 +20,6 @@ use dacapo_transport::tcp;
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::medium::Medium;
 use dacapo_wire::session::{Direction, FlowOffer};
-use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -117,7 +117,7 @@ impl Played {
 }
 
 /// Turns both hosts until the participant's session has ended.
-fn play(listen: SocketAddr) -> Played {
+fn play(listen: Address) -> Played {
     play_with(hosts(), listen, spec(), "udp").unwrap()
 }
 
@@ -127,16 +127,17 @@ fn play(listen: SocketAddr) -> Played {
 /// Why the session ended before its flow.
 fn play_with(
     [mut creator, mut participant]: [Host; 2],
-    listen: SocketAddr,
+    listen: Address,
     spec: SessionSpec,
     carried_by: &str,
 ) -> Result<Played, Error> {
     creator.listen(&[listen]).unwrap();
     creator.reactor().core().publish(spec, Box::new(Publish)).unwrap();
-    let mut address = creator.listening()[0];
-    if address.ip().is_unspecified() {
-        address.set_ip([127, 0, 0, 1].into());
-    }
+    let at = creator.listening()[0].ip().unwrap();
+    let address = match at.ip().is_unspecified() {
+        true => Address::Ip(([127, 0, 0, 1], at.port()).into()),
+        false => at.into(),
+    };
     let peer = participant.connect(address).unwrap();
     let (mut tokens, mut ended, mut stood_in) = (Vec::new(), None, Vec::new());
     let mut patience = Tolerance::new(Instant::now(), MOST);
@@ -213,7 +214,7 @@ fn spec_in_memory() -> SessionSpec {
 #[test]
 fn a_session_through_shared_memory_delivers_everything() {
     for listen in ["127.0.0.1:0", "0.0.0.0:0"] {
-        let address: SocketAddr = listen.parse().unwrap();
+        let address: Address = listen.parse().unwrap();
         let played = play_with(hosts(), address, spec_in_memory(), "shm").unwrap();
         played.assert_all_arrived();
         assert_eq!(played.stood_in, []);
@@ -224,7 +225,7 @@ fn a_session_through_shared_memory_delivers_everything() {
 struct Dials(fn(Dial) -> Dialed);
 
 impl StreamCarrier for Dials {
-    fn listen(&mut self, _: &[SocketAddr]) -> std::io::Result<StreamListener> {
+    fn listen(&mut self, _: &[Address]) -> std::io::Result<StreamListener> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 
@@ -232,8 +233,8 @@ impl StreamCarrier for Dials {
         (self.0)(dial)
     }
 
-    fn find(&mut self, remote: SocketAddr) -> bool {
-        Shm::look(remote, &shm::Config::default()).is_ok()
+    fn find(&mut self, remote: Address) -> bool {
+        Shm::look(remote.ip().unwrap(), &shm::Config::default()).is_ok()
     }
 }
 
@@ -241,7 +242,7 @@ impl StreamCarrier for Dials {
 struct FindsNobody;
 
 impl StreamCarrier for FindsNobody {
-    fn listen(&mut self, _: &[SocketAddr]) -> std::io::Result<StreamListener> {
+    fn listen(&mut self, _: &[Address]) -> std::io::Result<StreamListener> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 
@@ -253,8 +254,8 @@ impl StreamCarrier for FindsNobody {
 #[test]
 fn what_shared_memory_cannot_open_after_all_goes_over_tcp_and_says_why() {
     let fails_at_once: fn(Dial) -> Dialed = |_| Err(std::io::Error::other("no memory is left"));
-    let fails_later: fn(Dial) -> Dialed = |Dial { mut remote, token, .. }| {
-        remote.set_port(remote.port() ^ 1);
+    let fails_later: fn(Dial) -> Dialed = |Dial { remote, token, .. }| {
+        let remote = remote.at_port(remote.port().unwrap() ^ 1).ip().unwrap();
         Ok(Box::new(Shm::dial(remote, token, &shm::Config::default())?))
     };
     let ways = [(fails_at_once, "no memory is left"), (fails_later, "nobody listens")];

@@ -176,7 +176,7 @@ fn defaults_follow_the_medium() {
 fn joining(plan: &Plan) -> dacapo_core::JoinRequest {
     dacapo_core::JoinRequest {
         name: plan.spec().name,
-        remote: ([127, 0, 0, 1], 1).into(),
+        remote: "127.0.0.1:1".parse().unwrap(),
         modules: Vec::new(),
         transports: Vec::new(),
         attributes: Vec::new(),

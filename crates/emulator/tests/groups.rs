@@ -33,7 +33,7 @@ fn listens(space: &Namespace, ip: IpAddr) -> (Side, SocketAddr) {
     let serve = || Udp::serve(&[SocketAddr::new(ip, 0)], &Config::default()).unwrap();
     let transport = space.run(serve).unwrap();
     let address = transport.local_addrs()[0];
-    (Side::new(Box::new(transport)), address)
+    (Side::new(Box::new(transport)), address.ip().unwrap())
 }
 
 /// Sends to a group through a tunnel, to two members, one of whom leaves.
@@ -49,11 +49,11 @@ fn cross(tunnel: &TunnelHandle, group: &str, source_specific: bool) {
         far.run(|| member.transport.join(&membership)).unwrap().unwrap();
     }
     for side in [&mut stranger, &mut sender] {
-        near.run(|| side.transport.open_data(group)).unwrap().unwrap();
+        near.run(|| side.transport.open_data(group.into())).unwrap().unwrap();
         let bytes = vec![7; 10 * 1_200];
         side.send_all(&Outgoing {
             lane: TrafficClass::Data,
-            remote: group,
+            remote: group.into(),
             bytes: &bytes,
             segment_len: 1_200,
         });
@@ -61,7 +61,7 @@ fn cross(tunnel: &TunnelHandle, group: &str, source_specific: bool) {
     for member in &mut members {
         let arrivals = member.await_arrivals(10);
         assert!(
-            arrivals.iter().all(|it| it.remote == source && it.bytes.len() == 1_200),
+            arrivals.iter().all(|it| it.remote == source.into() && it.bytes.len() == 1_200),
             "{group}"
         );
     }

@@ -1,6 +1,25 @@
 //! Addresses as the system takes and gives them.
 
+use dacapo_base::Address;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The address of the Internet that this is.
+///
+/// # Errors
+/// `InvalidInput` with the address, when it is of another scheme.
+pub fn ip(address: Address) -> io::Result<SocketAddr> {
+    let other = || format!("{address} is no address of IP: dial it by the transport of its scheme");
+    address.ip().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, other()))
+}
+
+/// The same of several.
+///
+/// # Errors
+/// As [`ip`], with the first that is of another scheme.
+pub fn ips(addresses: &[Address]) -> io::Result<Vec<SocketAddr>> {
+    addresses.iter().copied().map(ip).collect()
+}
 
 /// A free port of the family of `remote`, at whatever address the route gives.
 #[must_use]

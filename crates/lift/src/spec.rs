@@ -265,6 +265,9 @@ pub struct TransportSpec {
     pub id: u16,
     /// What it is, in one line.
     pub summary: &'static str,
+    /// The scheme of the addresses that it reads. It carries the flows of peers that are reached at
+    /// one of this scheme.
+    pub scheme: &'static str,
     /// What it gives to a graph.
     pub properties: &'static [Property],
     /// The longest datagram that it takes, in bytes.
@@ -272,6 +275,9 @@ pub struct TransportSpec {
     /// True when it carries datagrams of this length over any path, so that the path's own limit
     /// does not count.
     pub any_path: bool,
+    /// Control and data have a way each, and no burst of data holds control up or drops it. False
+    /// where both go the one way, and everything arrives as data.
+    pub lanes: bool,
     /// True when each flow has a byte stream of its own, which is opened by a token.
     pub streams: bool,
     /// True when it is offered only where both ends are on one host and have found each other.

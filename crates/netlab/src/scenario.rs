@@ -258,7 +258,10 @@ pub fn run(scenario: &Scenario) -> Outcome {
     let (now, address) = (world.now(), world.address(creator));
     world
         .core(participant)
-        .handle_command(now, Command::Connect { remote: address, params: DialParams::default() })
+        .handle_command(
+            now,
+            Command::Connect { remote: address.into(), params: DialParams::default() },
+        )
         .and_then(Done::peer)
         .expect("a world has room for a peer");
     let until = now + scenario.time_max;

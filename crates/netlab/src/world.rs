@@ -89,7 +89,7 @@ impl Node {
         let local = self.clock.local(now);
         // Without memory it is lost, as it would be in a full socket.
         if let Ok(packet) = self.core.pool().packet_from(0, bytes, 0) {
-            self.core.handle_datagram(local, ListenerId::default(), from, packet);
+            self.core.handle_datagram(local, ListenerId::default(), from.into(), packet);
         }
     }
 
@@ -336,13 +336,17 @@ impl World {
         let node = &mut self.nodes[id.0];
         let (bytes, segment) = node.core.bytes(&transmit);
         let datagrams: Vec<Vec<u8>> = bytes.chunks(segment.max(1)).map(<[u8]>::to_vec).collect();
-        let (way, remote) = (transmit.way, transmit.remote);
+        let (way, remote) = (transmit.way, transmit.remote.ip());
         node.core.transmitted(transmit);
         let from = if way == Way::Control { node.control } else { node.data };
         for bytes in datagrams {
             match way {
                 Way::Stream(stream) => self.streams.send(id, stream, &bytes),
-                Way::Control | Way::Data => self.send(id, lane_of(way), from, remote, bytes),
+                // In these worlds there are no other addresses.
+                Way::Control | Way::Data => {
+                    let Some(remote) = remote else { continue };
+                    self.send(id, lane_of(way), from, remote, bytes);
+                }
             }
         }
         if matches!(way, Way::Stream(_)) {

@@ -24,7 +24,7 @@ fn attempts_that_arrive_closed_leave_nothing() {
             .core(participant)
             .handle_command(
                 now,
-                Command::Connect { remote: address, params: DialParams::default() },
+                Command::Connect { remote: address.into(), params: DialParams::default() },
             )
             .and_then(Done::peer)
             .unwrap();

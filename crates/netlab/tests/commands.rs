@@ -149,7 +149,7 @@ impl Chaos {
                     .lab
                     .world
                     .core(node)
-                    .handle_command(now, Command::Connect { remote: address, params })
+                    .handle_command(now, Command::Connect { remote: address.into(), params })
                     .and_then(Done::peer);
                 let peer = self.note(dialed);
                 self.known[at].peers.extend(peer);

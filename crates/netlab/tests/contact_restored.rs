@@ -245,7 +245,10 @@ fn without_contact_nothing_new_begins_and_closing_does_not_wait() {
     let (now, address) = (lab.now(), lab.world.address(lab.creator));
     let core = lab.world.core(lab.participant);
     let peer = core
-        .handle_command(now, Command::Connect { remote: address, params: DialParams::default() })
+        .handle_command(
+            now,
+            Command::Connect { remote: address.into(), params: DialParams::default() },
+        )
         .and_then(Done::peer)
         .unwrap();
     assert_eq!(core.handle_command(now, Command::List(peer)).unwrap_err().code, Code::ContactLost);
@@ -274,7 +277,10 @@ fn who_asks_for_a_peer_without_contact_is_told_when_it_is_back() {
     let (now, address) = (lab.now(), lab.world.address(lab.creator));
     lab.world
         .core(lab.participant)
-        .handle_command(now, Command::Connect { remote: address, params: DialParams::default() })
+        .handle_command(
+            now,
+            Command::Connect { remote: address.into(), params: DialParams::default() },
+        )
         .and_then(Done::peer)
         .unwrap();
     lab.run(ms(1_000));

@@ -19,7 +19,10 @@ fn dial(lab: &mut Lab, address: SocketAddr, wait: Option<Duration>) -> PeerId {
     let now = lab.now();
     lab.world
         .core(lab.participant)
-        .handle_command(now, Command::Connect { remote: address, params: DialParams { wait } })
+        .handle_command(
+            now,
+            Command::Connect { remote: address.into(), params: DialParams { wait } },
+        )
         .and_then(Done::peer)
         .unwrap()
 }
@@ -43,7 +46,7 @@ fn refused_every(lab: &mut Lab, address: SocketAddr, every: Duration, most: Dura
     let (node, since) = (lab.participant, lab.now());
     while lab.now().since(since) < most && lab.find(node, lost).is_none() {
         let now = lab.now();
-        lab.world.core(node).handle_network(now, NetworkEvent::Refused(address));
+        lab.world.core(node).handle_network(now, NetworkEvent::Refused(address.into()));
         lab.run(every);
     }
     lab.find(node, lost).map_or(most, |(when, _)| when.since(since))
@@ -120,7 +123,9 @@ fn forged_refusals_beside_a_peer_that_answers_do_not_keep_it_from_being_reached(
             let until = lab.now() + ms(10_000);
             while lab.find(lab.participant, open).is_none() && lab.now() < until {
                 let now = lab.now();
-                lab.world.core(lab.participant).handle_network(now, NetworkEvent::Refused(address));
+                lab.world
+                    .core(lab.participant)
+                    .handle_network(now, NetworkEvent::Refused(address.into()));
                 lab.run(ms(50));
                 assert!(lab.find(lab.participant, lost).is_none(), "seed {seed}: {:?}", lab.log);
             }

@@ -85,7 +85,7 @@ impl Flooded {
             .core(self.newcomer)
             .handle_command(
                 now,
-                Command::Connect { remote: address, params: DialParams::default() },
+                Command::Connect { remote: address.into(), params: DialParams::default() },
             )
             .and_then(Done::peer)
             .expect("room");

@@ -111,7 +111,7 @@ fn a_publisher_learns_who_joins_and_gets_only_numbers_that_it_knows() {
     let (modules, transports) = ids();
     let expected = JoinRequest {
         name: "test".into(),
-        remote: it.lab.world.address(it.lab.participant),
+        remote: it.lab.world.address(it.lab.participant).into(),
         modules,
         transports,
         attributes: vec![wish],
@@ -245,7 +245,10 @@ fn a_publisher_may_do_without_what_a_participant_lacks() {
     let world = &mut it.lab.world;
     let peer = world
         .core(node)
-        .handle_command(now, Command::Connect { remote: address, params: DialParams::default() })
+        .handle_command(
+            now,
+            Command::Connect { remote: address.into(), params: DialParams::default() },
+        )
         .and_then(Done::peer)
         .unwrap();
     let mut offered = None;

@@ -214,10 +214,10 @@ fn what_somebody_says_of_the_length_changes_nothing() {
     for at in 0..400_usize {
         let (now, creator) = (run.lab.now(), run.lab.creator);
         let remote = run.lab.world.address(run.lab.participant);
-        run.lab
-            .world
-            .core(creator)
-            .handle_network(now, NetworkEvent::TooLarge { remote, len: Some(at * 4) });
+        run.lab.world.core(creator).handle_network(
+            now,
+            NetworkEvent::TooLarge { remote: remote.into(), len: Some(at * 4) },
+        );
         run.lab.run(ms(10));
     }
     assert_eq!(run.changes(run.lab.creator), []);

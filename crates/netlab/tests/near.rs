@@ -7,7 +7,7 @@
 mod common;
 
 use common::{config, offer};
-use dacapo_base::{Random, Tolerance};
+use dacapo_base::{Address, Random, Tolerance};
 use dacapo_core::{
     Code, Command, Core, CoreEvent, Done, Error, JoinRequest, Port, SessionProvider, SessionSpec,
 };
@@ -46,7 +46,7 @@ struct Looks {
 }
 
 impl StreamCarrier for Looks {
-    fn listen(&mut self, _: &[SocketAddr]) -> std::io::Result<StreamListener> {
+    fn listen(&mut self, _: &[Address]) -> std::io::Result<StreamListener> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 
@@ -54,8 +54,8 @@ impl StreamCarrier for Looks {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 
-    fn find(&mut self, remote: SocketAddr) -> bool {
-        self.kept.lock().unwrap().push(remote);
+    fn find(&mut self, remote: Address) -> bool {
+        self.kept.lock().unwrap().push(remote.ip().unwrap());
         self.is_found
     }
 }
@@ -87,7 +87,7 @@ fn joined(boots: [u8; 2], is_found: bool) -> (Vec<u16>, Vec<SocketAddr>, SocketA
     let looks = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&looks);
     participant.set_stream_carrier(shm::SPEC.id, Box::new(Looks { kept, is_found }));
-    let udp = Udp::dial(address, &udp::Config::default()).unwrap();
+    let udp = Udp::dial(address.ip().unwrap(), &udp::Config::default()).unwrap();
     let peer = participant.connect(Box::new(udp), address).unwrap();
     let mut patience = Tolerance::new(Instant::now(), WATCHDOG);
     while notes.lock().unwrap().is_empty() {
@@ -111,7 +111,7 @@ fn joined(boots: [u8; 2], is_found: bool) -> (Vec<u16>, Vec<SocketAddr>, SocketA
     }
     let joining = notes.lock().unwrap().remove(0);
     let looks = looks.lock().unwrap().clone();
-    (joining.transports, looks, address)
+    (joining.transports, looks, address.ip().unwrap())
 }
 
 #[test]

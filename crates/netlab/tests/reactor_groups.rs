@@ -8,7 +8,7 @@
 mod common;
 
 use common::{Opens, config, offer, pattern, pattern_ports};
-use dacapo_base::{Random, Tolerance};
+use dacapo_base::{Address, Random, Tolerance};
 use dacapo_core::{Command, Core, CoreEvent, Done, Ledger, Port, SessionSpec};
 use dacapo_netlab::plain_tls;
 use dacapo_netlab::traffic::{Pattern, PatternSource, Seen};
@@ -91,7 +91,7 @@ fn run(group: &str, serve: &[Config], count: usize) -> (End, Vec<End>) {
         creator.reactor.listen(Box::new(udp)).unwrap();
         address
     });
-    let addresses: Vec<SocketAddr> = addresses.collect();
+    let addresses: Vec<Address> = addresses.collect();
     let multicast = Some(SocketAddr::new(group.parse().unwrap(), port));
     let unit_len_max = 1_000;
     let flow = offer("cast", &["segment", "sequence", "checksum"]);
@@ -106,7 +106,7 @@ fn run(group: &str, serve: &[Config], count: usize) -> (End, Vec<End>) {
     creator.reactor.core().publish(spec, Box::new(Opens(open))).unwrap();
     let mut members: Vec<End> = (0..count).map(|at| End::new(2 + at as u64)).collect();
     for (member, address) in members.iter_mut().zip(addresses.iter().cycle()) {
-        let udp = Udp::dial(*address, &Config::default()).unwrap();
+        let udp = Udp::dial((*address).ip().unwrap(), &Config::default()).unwrap();
         member.reactor.connect(Box::new(udp), *address).unwrap();
     }
     let mut patience = Tolerance::new(Instant::now(), WATCHDOG);

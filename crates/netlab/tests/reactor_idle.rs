@@ -42,7 +42,7 @@ fn a_turn_without_waiting_meets_what_is_due_whatever_came_before() {
     let listener = Udp::serve(&[(Ipv4Addr::LOCALHOST, 0).into()], &Config::default()).unwrap();
     let address = listener.local_addrs()[0];
     far.listen(Box::new(listener)).unwrap();
-    let dialed = Udp::dial(address, &Config::default()).unwrap();
+    let dialed = Udp::dial(address.ip().unwrap(), &Config::default()).unwrap();
     near.connect(Box::new(dialed), address).unwrap();
     let (mut patience, mut opened_at) = (Tolerance::new(Instant::now(), WATCHDOG), None);
     // What follows a handshake is acknowledged, probed and kept alive within a second.

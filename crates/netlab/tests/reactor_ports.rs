@@ -32,7 +32,7 @@ fn listen(reactor: &mut Reactor) -> SocketAddr {
     let udp = Udp::serve(&[(Ipv4Addr::LOCALHOST, 0).into()], &Config::default()).unwrap();
     let address = udp.local_addrs()[0];
     reactor.listen(Box::new(udp)).unwrap();
-    address
+    address.ip().unwrap()
 }
 
 /// Whether a peer answers by both ways: the connection and the data path are open.
@@ -46,7 +46,7 @@ fn each_port_answers_for_itself_over_control_and_data() {
     let addresses = [(); PORTS].map(|()| listen(&mut far));
     let peers = addresses.map(|address| {
         let dialed = Udp::dial(address, &Config::default()).unwrap();
-        near.connect(Box::new(dialed), address).unwrap()
+        near.connect(Box::new(dialed), address.into()).unwrap()
     });
     let (mut patience, mut opened) = (Tolerance::new(Instant::now(), WATCHDOG), Vec::new());
     while !peers.iter().all(|peer| is_reached(&mut near, &opened, *peer)) {

@@ -9,7 +9,7 @@
 mod common;
 
 use common::{Opens, config, offer, offer_tcp, pattern, pattern_ports};
-use dacapo_base::{Random, Time, Tolerance};
+use dacapo_base::{Address, Random, Time, Tolerance};
 use dacapo_core::{
     Command, Core, CoreEvent, Done, Ending, Ledger, Port, SessionId, SessionSpec, Sink, Taken,
     UnitView,
@@ -23,8 +23,8 @@ use dacapo_transport::stream::Token;
 use dacapo_transport::tcp::{self, Tcp};
 use dacapo_transport::udp::{self, Udp};
 use dacapo_transport::{
-    Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, StreamEvent, StreamTransport,
-    Transport, TransportStats,
+    Incoming, Outgoing, RecvOutcome, SendError, Sent, StreamEvent, StreamTransport, Transport,
+    TransportSpec, TransportStats,
 };
 use dacapo_wire::session::{Direction, FlowOffer};
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ fn gated(ports: Vec<Option<Port>>, gate: &Arc<AtomicBool>) -> Vec<Option<Port>> 
 struct Dials(Box<dyn FnMut(Dial) -> Dialed + Send>);
 
 impl StreamCarrier for Dials {
-    fn listen(&mut self, _: &[SocketAddr]) -> std::io::Result<StreamListener> {
+    fn listen(&mut self, _: &[Address]) -> std::io::Result<StreamListener> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 
@@ -129,17 +129,28 @@ impl Pair {
         creator.core().publish(spec, Box::new(Opens(open))).unwrap();
         let mut participant = reactor(2);
         let dials = Dials(Box::new(|Dial { remote, token, .. }| {
-            Ok(Box::new(Tcp::dial(remote, token, &tcp::Config::default())?))
+            Ok(Box::new(Tcp::dial(remote.ip().unwrap(), token, &tcp::Config::default())?))
         }));
         participant.set_stream_carrier(tcp::SPEC.id, Box::new(dials));
         let (seen, ledgers, failed) = (Vec::new(), BTreeMap::new(), Vec::new());
         let (session, ended, gate) = (None, [false; 2], None);
-        Self { creator, participant, address, pattern, seen, session, ledgers, failed, ended, gate }
+        Self {
+            creator,
+            participant,
+            address: address.ip().unwrap(),
+            pattern,
+            seen,
+            session,
+            ledgers,
+            failed,
+            ended,
+            gate,
+        }
     }
 
     fn connect(&mut self) {
         let udp = Udp::dial(self.address, &udp::Config::default()).unwrap();
-        self.participant.connect(Box::new(udp), self.address).unwrap();
+        self.participant.connect(Box::new(udp), self.address.into()).unwrap();
     }
 
     /// Turns both until `done`.
@@ -224,7 +235,8 @@ fn listeners() -> (Udp, Tcp) {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let udp = Udp::serve(&[any], &udp::Config::default()).unwrap();
         // Somebody else may have the same port for TCP; then another one is tried.
-        if let Ok(tcp) = Tcp::serve(udp.local_addrs(), &tcp::Config::default()) {
+        if let Ok(tcp) = Tcp::serve(&[udp.local_addrs()[0].ip().unwrap()], &tcp::Config::default())
+        {
             return (udp, tcp);
         }
     }
@@ -297,7 +309,7 @@ fn a_host_that_cannot_dial_or_listen_ends_the_flow_with_the_reason() {
     std::mem::swap(&mut pair.creator, &mut deaf);
     let udp = Udp::serve(&[SocketAddr::from(([127, 0, 0, 1], 0))], &udp::Config::default());
     let udp = udp.unwrap();
-    pair.address = udp.local_addrs()[0];
+    pair.address = udp.local_addrs()[0].ip().unwrap();
     pair.creator.listen(Box::new(udp)).unwrap();
     let open = |_: &FlowOffer| Ok(Port::Source(Box::new(PatternSource::new(many(10, 100))) as _));
     let (name, title) = ("test".into(), String::new());
@@ -340,40 +352,29 @@ enum Wrong {
 struct Faulty {
     wrong: Wrong,
     token: Token,
-    remote: SocketAddr,
+    remote: Address,
     told: u64,
     asked: Arc<AtomicU64>,
     /// The first has a byte to read.
     readable: (UnixStream, UnixStream),
 }
 
-const FAULTY: Capabilities = Capabilities {
-    name: "faulty",
-    lanes: false,
-    datagram_len_max: 65_535,
-    reliable: true,
-    ordered: true,
-    boundaries: true,
-    duplicates: false,
-    integrity: false,
-    multicast: false,
-    trains: true,
-};
+static FAULTY: TransportSpec = TransportSpec { name: "faulty", ..tcp::SPEC };
 
 impl Transport for Faulty {
-    fn capabilities(&self) -> &Capabilities {
+    fn spec(&self) -> &'static TransportSpec {
         &FAULTY
     }
 
-    fn local_addrs(&self) -> &[SocketAddr] {
+    fn local_addrs(&self) -> &[Address] {
         std::slice::from_ref(&self.remote)
     }
 
-    fn open_data(&mut self, _: SocketAddr) -> io::Result<SocketAddr> {
+    fn open_data(&mut self, _: Address) -> io::Result<Address> {
         Ok(self.remote)
     }
 
-    fn close_data(&mut self, _: SocketAddr) {}
+    fn close_data(&mut self, _: Address) {}
 
     fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
         let too_many = outgoing.bytes.len() + 1;
@@ -395,9 +396,9 @@ impl Transport for Faulty {
 }
 
 impl StreamTransport for Faulty {
-    fn set_reading(&mut self, _: SocketAddr, _: bool) {}
+    fn set_reading(&mut self, _: Address, _: bool) {}
 
-    fn set_patience(&mut self, _: SocketAddr, _: Duration) {}
+    fn set_patience(&mut self, _: Address, _: Duration) {}
 
     fn expect(&mut self, _: Token, _: Time) {}
 
@@ -416,7 +417,7 @@ impl StreamTransport for Faulty {
         }
     }
 
-    fn close_stream(&mut self, _: SocketAddr) {}
+    fn close_stream(&mut self, _: Address) {}
 
     fn next_deadline(&self) -> Option<Time> {
         (self.wrong == Wrong::IsAlwaysDue).then_some(Time::ZERO)

@@ -99,7 +99,7 @@ fn versions_that_do_not_meet_are_told_to_the_dialer_whichever_is_older() {
             .core(lab.participant)
             .handle_command(
                 now,
-                Command::Connect { remote: address, params: DialParams::default() },
+                Command::Connect { remote: address.into(), params: DialParams::default() },
             )
             .and_then(Done::peer)
             .unwrap();
@@ -141,7 +141,7 @@ fn nobody_at_the_address_is_reported_within_ten_seconds() {
             .core(lab.participant)
             .handle_command(
                 now,
-                Command::Connect { remote: address, params: DialParams::default() },
+                Command::Connect { remote: address.into(), params: DialParams::default() },
             )
             .and_then(Done::peer)
             .unwrap();

@@ -68,13 +68,16 @@ fn a_second_connect_to_the_same_address_returns_the_same_peer() {
     let (now, address) = (lab.now(), lab.world.address(lab.creator));
     let core = lab.world.core(lab.participant);
     let first = core
-        .handle_command(now, Command::Connect { remote: address, params: DialParams::default() })
+        .handle_command(
+            now,
+            Command::Connect { remote: address.into(), params: DialParams::default() },
+        )
         .and_then(Done::peer)
         .unwrap();
     assert_eq!(
         core.handle_command(
             now,
-            Command::Connect { remote: address, params: DialParams::default() }
+            Command::Connect { remote: address.into(), params: DialParams::default() }
         )
         .and_then(Done::peer),
         Ok(first),

@@ -127,7 +127,7 @@ fn time_in_which_nobody_ran_ends_no_command() {
                 .core(lab.participant)
                 .handle_command(
                     now,
-                    Command::Connect { remote: address, params: DialParams::default() },
+                    Command::Connect { remote: address.into(), params: DialParams::default() },
                 )
                 .and_then(Done::peer)
                 .unwrap();

@@ -19,7 +19,7 @@ mod transports;
 
 pub use load::FULL_PERMILLE;
 
-use dacapo_base::{Time, earlier};
+use dacapo_base::{Address, Time, earlier};
 use dacapo_core::{
     ChannelEvent, Code, Command, Core, CoreEvent, DialParams, Done, Error, FlowStatus, ListenerId,
     NetworkEvent, PeerId, SessionId,
@@ -31,7 +31,6 @@ use dacapo_transport::entry::{StreamCarrier, StreamListener};
 use dacapo_transport::{Incoming, StatsByKind, StreamTransport, Transport};
 use load::Load;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use streams::Streams;
@@ -187,7 +186,7 @@ impl Reactor {
     pub fn connect(
         &mut self,
         transport: Box<dyn Transport>,
-        remote: SocketAddr,
+        remote: Address,
     ) -> Result<PeerId, Error> {
         self.connect_with(transport, remote, DialParams::default())
     }
@@ -199,7 +198,7 @@ impl Reactor {
     pub fn connect_with(
         &mut self,
         transport: Box<dyn Transport>,
-        remote: SocketAddr,
+        remote: Address,
         params: DialParams,
     ) -> Result<PeerId, Error> {
         let now = self.now();
@@ -241,11 +240,7 @@ impl Reactor {
     ///
     /// # Errors
     /// As [`StreamCarrier::listen`]; `Unsupported` where nothing carries them.
-    pub fn bind_streams(
-        &mut self,
-        number: u16,
-        control: &[SocketAddr],
-    ) -> io::Result<StreamListener> {
+    pub fn bind_streams(&mut self, number: u16, control: &[Address]) -> io::Result<StreamListener> {
         let carrier = self.streams.carriers.get_mut(&number).ok_or(io::ErrorKind::Unsupported)?;
         carrier.listen(control)
     }
@@ -268,7 +263,7 @@ impl Reactor {
     fn attach(
         &mut self,
         mut transport: Box<dyn Transport>,
-        dialed: Option<SocketAddr>,
+        dialed: Option<Address>,
     ) -> io::Result<()> {
         let token = self.fresh_token();
         let registry = self.poller.registry(token);

@@ -86,7 +86,7 @@ impl Reactor {
     /// Joins a group by the transport that was dialed to its source, or leaves it.
     fn handle_group(&mut self, now: Time, ask: GroupAsk) {
         let (GroupAsk::Join(membership) | GroupAsk::Leave(membership)) = ask;
-        let token = self.transports.reaching(None, membership.source);
+        let token = self.transports.reaching(None, membership.source.into());
         let attached = token.and_then(|token| self.transports.get_mut(token));
         match (ask, attached) {
             (GroupAsk::Join(_), attached) => {
@@ -147,7 +147,7 @@ impl Reactor {
         if is_data && !attached.has_lane(transmit.remote) {
             let opened = attached.transport.open_data(transmit.remote);
             // Without a lane of its own, data goes the control way, but to a group there is none.
-            if let (Err(error), true) = (opened, transmit.remote.ip().is_multicast()) {
+            if let (Err(error), true) = (opened, transmit.remote.is_group()) {
                 attached.close_lane(transmit.remote);
                 let (local, group) = (transmit.local, transmit.remote);
                 self.core.handle_network(

@@ -14,7 +14,7 @@ mod fallback;
 mod honesty;
 
 use super::{RECV_ROUNDS, RETRY, key_of};
-use dacapo_base::{Time, earlier};
+use dacapo_base::{Address, Time, earlier};
 use dacapo_core::{
     ChannelEvent, Core, HostLookup, ListenerId, StreamAsk, StreamId, StreamWriter, Transmit,
 };
@@ -29,7 +29,6 @@ use fallback::{Call, Fallbacks};
 use honesty::{Honesty, lie_in};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// How long a stream is waited for at a listener: as long as the core waits.
@@ -56,7 +55,7 @@ struct Stream {
     /// The transport that dials it, or that it came by.
     transport: Option<u64>,
     /// Its other end, once it is open.
-    remote: Option<SocketAddr>,
+    remote: Option<Address>,
     /// What it did not take, and how much of it it did.
     waiting: Option<(Transmit, usize)>,
 }
@@ -152,7 +151,7 @@ impl Streams {
     fn with_transport(
         &mut self,
         id: StreamId,
-        body: impl FnOnce(&mut dyn StreamTransport, SocketAddr),
+        body: impl FnOnce(&mut dyn StreamTransport, Address),
     ) {
         let way = self.streams.get(&id).and_then(|it| Some((it.transport?, it.remote?)));
         if let Some((key, remote)) = way
@@ -363,7 +362,7 @@ impl Streams {
         &mut self,
         key: u64,
         token: Token,
-        remote: SocketAddr,
+        remote: Address,
     ) -> Option<(StreamId, Option<u16>)> {
         let id = self.by_token.get(&token).copied();
         let wanted = id.and_then(|id| self.streams.get_mut(&id)).filter(|it| it.remote.is_none());

@@ -12,21 +12,20 @@
 //! known of the last way out is forgotten when one comes, or begins to go, or is gone.
 
 use super::key_of;
-use dacapo_base::{Time, earlier};
+use dacapo_base::{Address, Time, earlier};
 use dacapo_core::{ListenerId, Transmit};
 use dacapo_sys::poll::Event;
 use dacapo_transport::Transport;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 
 /// A transport in use.
 pub(super) struct Attached {
     pub transport: Box<dyn Transport>,
     /// The one remote of a transport that was dialed.
-    dialed: Option<SocketAddr>,
-    lanes: BTreeSet<SocketAddr>,
+    dialed: Option<Address>,
+    lanes: BTreeSet<Address>,
     /// Of these the one that was used last: mostly the next is the same.
-    lane: Option<SocketAddr>,
+    lane: Option<Address>,
     /// When what it did not take is tried again.
     retry_at: Option<Time>,
     /// When it goes.
@@ -35,7 +34,7 @@ pub(super) struct Attached {
 
 impl Attached {
     /// Whether the lane of data to a remote is open; from now on it is.
-    pub fn has_lane(&mut self, remote: SocketAddr) -> bool {
+    pub fn has_lane(&mut self, remote: Address) -> bool {
         self.lane == Some(remote) || {
             self.lane = Some(remote);
             !self.lanes.insert(remote)
@@ -48,7 +47,7 @@ impl Attached {
     }
 
     /// The lane to a remote is closed; whether it was open.
-    pub fn close_lane(&mut self, remote: SocketAddr) -> bool {
+    pub fn close_lane(&mut self, remote: Address) -> bool {
         self.lane = None;
         self.lanes.remove(&remote)
     }
@@ -60,7 +59,7 @@ pub(super) type Waiting = (Transmit, usize);
 #[derive(Default)]
 pub(super) struct Transports {
     all: BTreeMap<u64, Attached>,
-    dialed: BTreeSet<(SocketAddr, u64)>,
+    dialed: BTreeSet<(Address, u64)>,
     listening: BTreeSet<u64>,
     /// No event tells when they have something.
     silent: BTreeSet<u64>,
@@ -70,7 +69,7 @@ pub(super) struct Transports {
     full: BTreeMap<u64, Waiting>,
     leaving: BTreeSet<(Time, u64)>,
     /// Which reached a remote the last time: mostly the next is the same.
-    last: Option<(Option<ListenerId>, SocketAddr, u64)>,
+    last: Option<(Option<ListenerId>, Address, u64)>,
 }
 
 impl Transports {
@@ -79,7 +78,7 @@ impl Transports {
         &mut self,
         token: u64,
         transport: Box<dyn Transport>,
-        dialed: Option<SocketAddr>,
+        dialed: Option<Address>,
         is_silent: bool,
     ) {
         self.last = None;
@@ -131,7 +130,7 @@ impl Transports {
 
     /// Which reaches a remote: the one that was dialed to it, else that by which it has come in,
     /// else the first that listens at an address of its family.
-    pub fn reaching(&mut self, local: Option<ListenerId>, remote: SocketAddr) -> Option<u64> {
+    pub fn reaching(&mut self, local: Option<ListenerId>, remote: Address) -> Option<u64> {
         if let Some((from, to, token)) = self.last
             && (from, to) == (local, remote)
         {
@@ -142,7 +141,7 @@ impl Transports {
         Some(token)
     }
 
-    fn find(&self, local: Option<ListenerId>, remote: SocketAddr) -> Option<u64> {
+    fn find(&self, local: Option<ListenerId>, remote: Address) -> Option<u64> {
         // One whose peer is gone lingers, and another may have been dialed since.
         let dialed = || self.dialed_to(remote);
         let stays = |token: &u64| self.all.get(token).is_some_and(|it| it.remove_at.is_none());
@@ -153,16 +152,16 @@ impl Transports {
     }
 
     /// Who comes in by two addresses of one family is known by where.
-    fn listening_for(&self, remote: SocketAddr) -> Option<u64> {
+    fn listening_for(&self, remote: Address) -> Option<u64> {
         let suits = |token: &&u64| {
             let addrs = self.all.get(token).map(|it| it.transport.local_addrs());
-            addrs.unwrap_or_default().iter().any(|it| it.is_ipv4() == remote.is_ipv4())
+            addrs.unwrap_or_default().iter().any(|it| it.is_like(&remote))
         };
         let first = || self.listening.first();
         self.listening.iter().find(suits).or_else(first).copied()
     }
 
-    fn dialed_to(&self, remote: SocketAddr) -> impl Iterator<Item = u64> {
+    fn dialed_to(&self, remote: Address) -> impl Iterator<Item = u64> {
         self.dialed.range((remote, 0)..=(remote, u64::MAX)).map(|(_, token)| *token)
     }
 
@@ -198,7 +197,7 @@ impl Transports {
     }
 
     /// The lane of data to a remote is no longer needed; what was dialed to it goes at `at`.
-    pub fn close_data(&mut self, remote: SocketAddr, at: Time) {
+    pub fn close_data(&mut self, remote: Address, at: Time) {
         self.last = None;
         for attached in self.all.values_mut() {
             if attached.close_lane(remote) {

@@ -148,7 +148,7 @@ impl App {
     ) -> Result<PeerId, Failure> {
         let failed = |error: &Error| not_connected(to, wait, error);
         let remote = dacapo::host::resolve(to).map_err(|error| failed(&error))?;
-        let connect = self.command(Command::Connect { to: remote, wait });
+        let connect = self.command(Command::Connect { to: remote.into(), wait });
         let connect = connect.map_err(|error| failed(&error))?;
         failpoint!("play.connecting");
         let (began, most) = (Instant::now(), wait.unwrap_or(CONNECT_MAX));

@@ -10,13 +10,12 @@
 
 use crate::stream::{StreamParams, StreamTransport, Token};
 use crate::{Transport, sockets};
-use dacapo_base::Random;
+use dacapo_base::{Address, Random};
 use dacapo_lift::TransportSpec;
 use dacapo_security::{EndpointKeys, Identity};
 use std::any::Any;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Instant;
@@ -88,13 +87,13 @@ pub trait ControlCarrier: Send {
     ///
     /// # Errors
     /// What the system says, with the address and what to do.
-    fn listen(&mut self, at: &[SocketAddr]) -> io::Result<Vec<Box<dyn Transport>>>;
+    fn listen(&mut self, at: &[Address]) -> io::Result<Vec<Box<dyn Transport>>>;
 
     /// Makes the near end of a path to this address; nothing is sent yet.
     ///
     /// # Errors
     /// What the system says, when there is no way to it.
-    fn dial(&mut self, remote: SocketAddr) -> io::Result<Box<dyn Transport>>;
+    fn dial(&mut self, remote: Address) -> io::Result<Box<dyn Transport>>;
 }
 
 /// What carries flows in a stream each.
@@ -104,7 +103,7 @@ pub trait StreamCarrier: Send {
     ///
     /// # Errors
     /// What the system says. `AddrInUse` where control at other ports may help.
-    fn listen(&mut self, control: &[SocketAddr]) -> io::Result<StreamListener>;
+    fn listen(&mut self, control: &[Address]) -> io::Result<StreamListener>;
 
     /// Begins to open a stream.
     ///
@@ -114,7 +113,7 @@ pub trait StreamCarrier: Send {
 
     /// Whether the host whose control listens at this address is this one, and a stream could be
     /// dialed to it now. Asked only of what is [for one host](TransportSpec::same_host).
-    fn find(&mut self, remote: SocketAddr) -> bool {
+    fn find(&mut self, remote: Address) -> bool {
         let _ = remote;
         false
     }
@@ -131,7 +130,7 @@ pub struct StreamListener {
 /// What is dialed.
 pub struct Dial {
     /// Where the peer listens.
-    pub remote: SocketAddr,
+    pub remote: Address,
     /// What opens the stream.
     pub token: Token,
     /// Who the peer showed itself to be in the control connection, as its cryptography says it. A

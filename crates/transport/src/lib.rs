@@ -1,8 +1,8 @@
 //! The Transport trait, its conformance suite, and the T-modules.
 //!
 //! The bottom of every protocol. A [`Transport`] carries datagrams between addresses in two lanes,
-//! control and data, and says what it does to them in its [`Capabilities`]. Datagrams arrive as
-//! packets of the reactor's pool, trains of equal datagrams as one packet.
+//! control and data, and says what it does to them in its [spec](Transport::spec). Datagrams arrive
+//! as packets of the reactor's pool, trains of equal datagrams as one packet.
 //!
 //! It neither repairs, orders, paces nor parses; it does not know whose datagram is whose beyond
 //! the address.
@@ -49,13 +49,12 @@ mod transport;
 pub mod udp;
 pub mod xtp;
 
-pub use dacapo_lift::{Membership, is_source_specific};
+pub use dacapo_lift::{Membership, TransportSpec, is_source_specific};
 pub use group::JoinError;
 pub use stats::{Drops, SegmentCounts, StatsByKind, StreamCounts, Traffic, TransportStats};
 pub use stream::{StreamEvent, StreamTransport};
 pub use transport::{
-    Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, TooLong, TrafficClass,
-    Transport,
+    Incoming, Outgoing, RecvOutcome, SendError, Sent, TooLong, TrafficClass, Transport,
 };
 
 /// The most datagrams or trains that one call of [`Transport::recv`] hands up per lane.

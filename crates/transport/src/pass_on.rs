@@ -19,21 +19,26 @@
 #[macro_export]
 macro_rules! pass_on {
     ($to:ident: $($method:ident),+ $(,)?) => { $($crate::pass_on! { @ $to $method })+ };
-    (@ $to:ident capabilities) => {
-        fn capabilities(&self) -> &$crate::Capabilities {
-            self.$to.capabilities()
+    (@ $to:ident spec) => {
+        fn spec(&self) -> &'static $crate::TransportSpec {
+            self.$to.spec()
+        }
+    };
+    (@ $to:ident datagram_len_max) => {
+        fn datagram_len_max(&self) -> usize {
+            self.$to.datagram_len_max()
         }
     };
     (@ $to:ident local_addrs) => {
-        fn local_addrs(&self) -> &[::std::net::SocketAddr] {
+        fn local_addrs(&self) -> &[::dacapo_base::Address] {
             self.$to.local_addrs()
         }
     };
     (@ $to:ident open_data) => {
         fn open_data(
             &mut self,
-            remote: ::std::net::SocketAddr,
-        ) -> ::std::io::Result<::std::net::SocketAddr> {
+            remote: ::dacapo_base::Address,
+        ) -> ::std::io::Result<::dacapo_base::Address> {
             self.$to.open_data(remote)
         }
     };
@@ -48,7 +53,7 @@ macro_rules! pass_on {
         }
     };
     (@ $to:ident close_data) => {
-        fn close_data(&mut self, remote: ::std::net::SocketAddr) {
+        fn close_data(&mut self, remote: ::dacapo_base::Address) {
             self.$to.close_data(remote);
         }
     };
@@ -66,7 +71,7 @@ macro_rules! pass_on {
         }
     };
     (@ $to:ident poll_refused) => {
-        fn poll_refused(&mut self) -> Option<::std::net::SocketAddr> {
+        fn poll_refused(&mut self) -> Option<::dacapo_base::Address> {
             self.$to.poll_refused()
         }
     };
@@ -115,14 +120,14 @@ macro_rules! pass_on {
         }
     };
     (@ $to:ident set_reading) => {
-        fn set_reading(&mut self, remote: ::std::net::SocketAddr, is_reading: bool) {
+        fn set_reading(&mut self, remote: ::dacapo_base::Address, is_reading: bool) {
             self.$to.set_reading(remote, is_reading);
         }
     };
     (@ $to:ident set_patience) => {
         fn set_patience(
             &mut self,
-            remote: ::std::net::SocketAddr,
+            remote: ::dacapo_base::Address,
             patience: ::std::time::Duration,
         ) {
             self.$to.set_patience(remote, patience);
@@ -131,13 +136,13 @@ macro_rules! pass_on {
     (@ $to:ident estimates) => {
         fn estimates(
             &self,
-            remote: ::std::net::SocketAddr,
+            remote: ::dacapo_base::Address,
         ) -> ::std::option::Option<::dacapo_lift::BelowSeen> {
             self.$to.estimates(remote)
         }
     };
     (@ $to:ident close_stream) => {
-        fn close_stream(&mut self, remote: ::std::net::SocketAddr) {
+        fn close_stream(&mut self, remote: ::dacapo_base::Address) {
             self.$to.close_stream(remote);
         }
     };

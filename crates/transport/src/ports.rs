@@ -7,6 +7,7 @@
 //! ```
 
 use crate::Transport;
+use dacapo_base::Address;
 use dacapo_lift::TransportSpec;
 use std::io;
 use std::net::SocketAddr;
@@ -49,7 +50,7 @@ fn listen_at<T: Transport>(
     };
     // The system chooses for the first address, and the others follow.
     let first = serve(control.get(..1).unwrap_or_default(), port)?;
-    let port = first.local_addrs().first().map_or(0, SocketAddr::port);
+    let port = first.local_addrs().first().and_then(Address::port).unwrap_or(0);
     let transport = match control.len() {
         0 | 1 => first,
         _ => {

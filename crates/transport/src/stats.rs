@@ -15,7 +15,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    pub(crate) fn count(&mut self, datagrams: usize, bytes: usize) {
+    /// Counts so many datagrams that came or went as one.
+    pub fn count(&mut self, datagrams: usize, bytes: usize) {
         self.datagrams += datagrams as u64;
         self.bytes += bytes as u64;
         self.trains += u64::from(datagrams > 1);
@@ -194,7 +195,7 @@ impl TransportStats {
     }
 
     /// Counts that the first `count` datagrams of a train were taken, in one call, and says so.
-    pub(crate) fn count_front(&mut self, outgoing: &Outgoing<'_>, count: usize) -> Sent {
+    pub fn count_front(&mut self, outgoing: &Outgoing<'_>, count: usize) -> Sent {
         let bytes_taken = outgoing.bytes.len().min(count * outgoing.datagram_len());
         if count > 0 {
             self.count_sent(count, bytes_taken, 1);
@@ -230,7 +231,7 @@ pub struct StatsByKind(BTreeMap<&'static str, TransportStats>);
 impl StatsByKind {
     /// Adds those of one transport.
     pub fn add(&mut self, transport: &(impl Transport + ?Sized)) {
-        let kind = transport.capabilities().name;
+        let kind = transport.spec().name;
         self.0.entry(kind).or_default().add(&transport.stats());
     }
 

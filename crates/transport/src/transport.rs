@@ -1,12 +1,12 @@
 //! The [`Transport`] trait and what goes in and out of it.
 
 use crate::{JoinError, Membership, TransportStats};
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
+use dacapo_lift::TransportSpec;
 use dacapo_packet::{Packet, Pool};
 use dacapo_sys::poll::{Event, Registry};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 /// Which of the two ways to a peer a datagram takes.
@@ -24,7 +24,7 @@ pub struct Outgoing<'a> {
     /// The way to take. Data without an open data lane goes the control way.
     pub lane: TrafficClass,
     /// Where to.
-    pub remote: SocketAddr,
+    pub remote: Address,
     /// One datagram, or a train: equal datagrams one after the other, of which the last may be
     /// shorter.
     pub bytes: &'a [u8],
@@ -35,8 +35,8 @@ pub struct Outgoing<'a> {
 impl<'a> Outgoing<'a> {
     /// One datagram.
     #[must_use]
-    pub fn datagram(lane: TrafficClass, remote: SocketAddr, bytes: &'a [u8]) -> Self {
-        Self { lane, remote, bytes, segment_len: bytes.len() }
+    pub fn datagram(lane: TrafficClass, remote: impl Into<Address>, bytes: &'a [u8]) -> Self {
+        Self { lane, remote: remote.into(), bytes, segment_len: bytes.len() }
     }
 
     /// How many datagrams these are; an empty one is one.
@@ -67,7 +67,7 @@ pub struct Incoming {
     /// The way it came.
     pub lane: TrafficClass,
     /// Where it came from, as the network says: not to be trusted.
-    pub remote: SocketAddr,
+    pub remote: Address,
     /// The bytes: one segment per datagram, and the time of arrival. Between the segments there may
     /// be gaps, and other packets may share the body. Whoever takes it frees it in the pool.
     pub packet: Packet,
@@ -78,7 +78,7 @@ pub struct Incoming {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong {
     /// To whom they were sent.
-    pub remote: SocketAddr,
+    pub remote: Address,
     /// The longest datagram in bytes that gets there, where that was said.
     pub datagram_len: Option<usize>,
 }
@@ -158,61 +158,40 @@ pub struct RecvOutcome {
     pub writable: bool,
 }
 
-/// What a transport does to datagrams: the initial vector from which a protocol is composed (D10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capabilities {
-    /// The name in explanations and session files.
-    pub name: &'static str,
-    /// Control and data have a way each, and no burst of data holds control up or drops it. False
-    /// for streams: both go the one way, and everything arrives as data.
-    pub lanes: bool,
-    /// The longest datagram in bytes that [`Transport::send`] takes; a path may take less.
-    pub datagram_len_max: usize,
-    /// Every datagram that was taken arrives, while both ends live.
-    pub reliable: bool,
-    /// Datagrams of one lane arrive in the order in which they were sent.
-    pub ordered: bool,
-    /// A datagram arrives as one; false for bare byte streams.
-    pub boundaries: bool,
-    /// A datagram may arrive twice.
-    pub duplicates: bool,
-    /// An altered datagram is never handed up. A 16-bit checksum is not enough to say so.
-    pub integrity: bool,
-    /// A remote address may be a group, and groups can be joined ([`Transport::join`]).
-    pub multicast: bool,
-    /// A train costs about as much as a datagram (GSO). Trains are taken in any case.
-    pub trains: bool,
-}
-
 /// A network, or something like it, as seen from one core.
 ///
 /// One call order per turn: wait for [`Transport::fd`] (or a timer), [`Transport::recv`] until it
 /// has no more, then [`Transport::send`]. Nothing blocks.
 pub trait Transport: Send {
-    /// What this transport does to datagrams; fixed while it lives.
-    fn capabilities(&self) -> &Capabilities;
+    /// What this transport is, and does to datagrams.
+    fn spec(&self) -> &'static TransportSpec;
+
+    /// The longest datagram in bytes that [`Transport::send`] takes; a path may take less.
+    fn datagram_len_max(&self) -> usize {
+        self.spec().datagram_len as usize
+    }
 
     /// The addresses of the control lane, in the order in which they were asked for.
-    fn local_addrs(&self) -> &[SocketAddr];
+    fn local_addrs(&self) -> &[Address];
 
     /// Opens a data lane of its own to `remote`, or finds the one that is open. Returns the address
-    /// that the lane has here, for the peer to open its own to. Without [`Capabilities::lanes`] the
-    /// stream to `remote` is the lane; it is found, never opened.
+    /// that the lane has here, for the peer to open its own to. Without [`TransportSpec::lanes`]
+    /// what reaches `remote` is the lane; it is found, never opened.
     ///
     /// # Errors
     /// `QuotaExceeded` beyond [`crate::DATA_LANES_MAX`] lanes; `NotConnected` without a stream;
     /// others when there is no way to `remote` or no descriptor is left.
-    fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr>;
+    fn open_data(&mut self, remote: Address) -> io::Result<Address>;
 
     /// From now on hands up what the source of this membership sends to its group, as data from
-    /// that source. Who has joined already stays so. Where [`Capabilities::multicast`] is true, a
-    /// group is sent to by a data lane to its address.
+    /// that source. Who has joined already stays so. Where groups can be joined, one is
+    /// sent to by a data lane to its address.
     ///
     /// # Errors
     /// [`JoinError`] says what, where and what to do; nothing has changed then.
     fn join(&mut self, wanted: &Membership) -> Result<(), JoinError> {
         let _ = wanted;
-        Err(JoinError::Unsupported { transport: self.capabilities().name })
+        Err(JoinError::Unsupported { transport: self.spec().name })
     }
 
     /// Hands up nothing more of this membership; what waits unread is dropped.
@@ -221,9 +200,9 @@ pub trait Transport: Send {
     }
 
     /// Closes the data lane to `remote`, if there is one. What waits in it unread is dropped; what
-    /// arrives from `remote` later arrives by the control lane. Without [`Capabilities::lanes`] it
+    /// arrives from `remote` later arrives by the control lane. Without [`TransportSpec::lanes`] it
     /// does nothing: streams have their own close.
-    fn close_data(&mut self, remote: SocketAddr);
+    fn close_data(&mut self, remote: Address);
 
     /// Sends a datagram or a train. A stream keeps the rest of a datagram of which it took a part,
     /// and writes it in [`Transport::recv`] when the descriptor says that there is room.
@@ -245,7 +224,7 @@ pub trait Transport: Send {
 
     /// Where nothing listens, as the network has said since the last call, the newest of it. That
     /// can be forged; what is sent there goes out all the same.
-    fn poll_refused(&mut self) -> Option<SocketAddr> {
+    fn poll_refused(&mut self) -> Option<Address> {
         None
     }
 

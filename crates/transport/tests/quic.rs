@@ -6,7 +6,7 @@ mod common;
 mod quic_bare;
 
 use common::{V4, at, hosts};
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_security::{Identity, client_crypto, endpoint_keys, server_crypto};
 use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
 use dacapo_transport::quic::{ClientCrypto, Common, Config, Mode, Quic, ServerCrypto};
@@ -64,23 +64,25 @@ impl Loopback {
 }
 
 impl StreamNet for Loopback {
-    fn serve(&self) -> (Box<dyn StreamTransport>, SocketAddr) {
+    fn serve(&self) -> (Box<dyn StreamTransport>, Address) {
         let server = serve(&[at(self.listen)], self.mode, &self.config);
         let port = server.local_addrs()[0].port();
-        (Box::new(server), SocketAddr::new(self.reach, port))
+        (Box::new(server), SocketAddr::new(self.reach, port.unwrap()).into())
     }
 
-    fn dial(&self, remote: SocketAddr, token: Token) -> Box<dyn StreamTransport> {
-        Box::new(Quic::dial(remote, token, self.mode, &client(), &self.config).unwrap())
+    fn dial(&self, remote: Address, token: Token) -> Box<dyn StreamTransport> {
+        Box::new(
+            Quic::dial(remote.ip().unwrap(), token, self.mode, &client(), &self.config).unwrap(),
+        )
     }
 
-    fn connect(&self, remote: SocketAddr, _token: &Token) -> Box<dyn Bare> {
-        Box::new(Plain::connect(remote, client_crypto(identity())))
+    fn connect(&self, remote: Address, _token: &Token) -> Box<dyn Bare> {
+        Box::new(Plain::connect(remote.ip().unwrap(), client_crypto(identity())))
     }
 
-    fn nobody(&self) -> SocketAddr {
+    fn nobody(&self) -> Address {
         // A port that was free a moment ago; its taker would have to be quick.
-        UdpSocket::bind(at(self.reach)).unwrap().local_addr().unwrap()
+        UdpSocket::bind(at(self.reach)).unwrap().local_addr().unwrap().into()
     }
 
     fn streams_max(&self) -> usize {
@@ -149,7 +151,7 @@ fn open_with(mode: Mode, config: &Config) -> Ends<Quic> {
     let mut server = serve(&[at(V4)], mode, config);
     server.expect(TOKEN, Time::NEVER);
     let server_addr = server.local_addrs()[0];
-    let client = dial(server_addr, mode, config);
+    let client = dial(server_addr.ip().unwrap(), mode, config);
     let client_addr = client.local_addrs()[0];
     let (client, server) = (Side::new(Box::new(client)), Side::new(Box::new(server)));
     let mut ends = Ends { client, server, server_addr, client_addr, client_data: client_addr };
@@ -264,7 +266,7 @@ impl Relay {
 fn after_an_outage_a_stream_goes_on_within_a_second() {
     let mut server = serve(&[at(V4)], Mode::Streams, &few());
     server.expect(TOKEN, Time::NEVER);
-    let mut relay = Relay::new(server.local_addrs()[0]);
+    let mut relay = Relay::new(server.local_addrs()[0].ip().unwrap());
     let remote = relay.front.local_addr().unwrap();
     let mut client = Side::new(Box::new(dial(remote, Mode::Streams, &few())));
     let mut server = Side::new(Box::new(server));
@@ -277,7 +279,12 @@ fn after_an_outage_a_stream_goes_on_within_a_second() {
     assert!(matches!(client.transport.poll_stream(), Some(StreamEvent::Open { .. })));
     // A whole window is under way, so that nothing but probes may be sent.
     let bytes = vec![5; 60_000];
-    let train = Outgoing { lane: TrafficClass::Data, remote, bytes: &bytes, segment_len: 1_000 };
+    let train = Outgoing {
+        lane: TrafficClass::Data,
+        remote: remote.into(),
+        bytes: &bytes,
+        segment_len: 1_000,
+    };
     assert_eq!(client.transport.send(&train).unwrap(), Sent::All);
     let cut_until = client.now() + Duration::from_secs(25);
     while client.now() < cut_until {
@@ -310,11 +317,12 @@ fn a_flood_of_first_packets_keeps_nobody_out_and_is_not_kept() {
     let mut server = Side::new(Box::new(serve(&[at(V4)], Mode::Streams, &config)));
     let address = server.transport.local_addrs()[0];
     server.transport.expect(TOKEN, Time::NEVER);
-    let flood: Vec<_> =
-        (0..200).map(|_| Plain::connect(address, client_crypto(identity()))).collect();
+    let flood: Vec<_> = (0..200)
+        .map(|_| Plain::connect(address.ip().unwrap(), client_crypto(identity())))
+        .collect();
     server.drain();
     assert_eq!(server.transport.stats().streams.accepted, 4, "the others were asked to return");
-    let client = Side::new(Box::new(dial(address, Mode::Streams, &config)));
+    let client = Side::new(Box::new(dial(address.ip().unwrap(), Mode::Streams, &config)));
     let client_addr = client.transport.local_addrs()[0];
     let mut ends =
         Ends { client, server, server_addr: address, client_addr, client_data: client_addr };
@@ -337,7 +345,7 @@ fn junk_is_dropped_and_moves_no_stream() {
         if let Some(head) = bytes.get_mut(..5).filter(|_| random.chance(0.5)) {
             head.copy_from_slice(&[0xC3, 0, 0, 0, 1]);
         }
-        stranger.send_to(&bytes, ends.server_addr).unwrap();
+        stranger.send_to(&bytes, ends.server_addr.ip().unwrap()).unwrap();
         ends.server.turn();
     }
     ends.client.send_all(&to_server(&ends, b"still here"));
@@ -352,10 +360,12 @@ fn a_used_port_is_an_error_that_says_what_to_do() {
     for host in hosts() {
         let first = serve(&[at(host)], Mode::Streams, &few());
         let address = first.local_addrs()[0];
-        let error = Quic::serve(&[address], Mode::Streams, &server(), &few()).err().unwrap();
+        let error =
+            Quic::serve(&[address.ip().unwrap()], Mode::Streams, &server(), &few()).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::AddrInUse);
         let text = error.to_string();
-        let advice = format!("QUIC: cannot listen at {address}: port {} is in use", address.port());
+        let advice =
+            format!("QUIC: cannot listen at {address}: port {} is in use", address.port().unwrap());
         assert!(text.starts_with(&advice), "{text}");
     }
 }
@@ -378,7 +388,7 @@ fn who_takes_no_datagrams_gets_none() {
     let mut server = serve(&[at(V4)], Mode::Streams, &few());
     server.expect(TOKEN, Time::NEVER);
     let remote = server.local_addrs()[0];
-    let client = Side::new(Box::new(dial(remote, Mode::Datagrams, &few())));
+    let client = Side::new(Box::new(dial(remote.ip().unwrap(), Mode::Datagrams, &few())));
     let client_addr = client.transport.local_addrs()[0];
     let server = Side::new(Box::new(server));
     let mut ends =

@@ -4,7 +4,7 @@
 
 mod plain;
 
-use dacapo_base::{Random, Time};
+use dacapo_base::{Address, Random, Time};
 use dacapo_sys::doorbell::{Doorbell, Heard};
 use dacapo_sys::memory::SharedMemory;
 use dacapo_transport::conformance::{self, Bare, Side, StreamNet};
@@ -55,21 +55,21 @@ impl Host {
 }
 
 impl StreamNet for Host {
-    fn serve(&self) -> (Box<dyn StreamTransport>, SocketAddr) {
+    fn serve(&self) -> (Box<dyn StreamTransport>, Address) {
         let (server, address) = serve_at(self.listen, &self.config);
-        (Box::new(server), SocketAddr::new(self.reach, address.port()))
+        (Box::new(server), SocketAddr::new(self.reach, address.port()).into())
     }
 
-    fn dial(&self, remote: SocketAddr, token: Token) -> Box<dyn StreamTransport> {
-        Box::new(Shm::dial(remote, token, &self.config).unwrap())
+    fn dial(&self, remote: Address, token: Token) -> Box<dyn StreamTransport> {
+        Box::new(Shm::dial(remote.ip().unwrap(), token, &self.config).unwrap())
     }
 
-    fn connect(&self, remote: SocketAddr, _token: &Token) -> Box<dyn Bare> {
-        Box::new(plain(remote, &self.config))
+    fn connect(&self, remote: Address, _token: &Token) -> Box<dyn Bare> {
+        Box::new(plain(remote.ip().unwrap(), &self.config))
     }
 
-    fn nobody(&self) -> SocketAddr {
-        fresh(self.reach)
+    fn nobody(&self) -> Address {
+        fresh(self.reach).into()
     }
 
     fn streams_max(&self) -> usize {

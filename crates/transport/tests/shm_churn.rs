@@ -39,7 +39,7 @@ fn two_thousand_streams_leave_nothing() {
         }
         // One in order, one within a record, one by the drop.
         if number % 3 == 1 {
-            client.transport.close_stream(address);
+            client.transport.close_stream(address.into());
         }
         client.turn();
         client.transport.release(&mut client.pool);

@@ -5,7 +5,7 @@
 
 mod plain;
 
-use dacapo_base::{Random, Time};
+use dacapo_base::{Address, Random, Time};
 use dacapo_packet::Pool;
 use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
 use dacapo_transport::sim::{self, Config, Net, Pipe, Sim};
@@ -15,7 +15,6 @@ use dacapo_transport::{
 };
 use plain::Plain;
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 const TOKEN: Token = [7; 16];
@@ -36,7 +35,7 @@ impl World {
 }
 
 impl StreamNet for World {
-    fn serve(&self) -> (Box<dyn StreamTransport>, SocketAddr) {
+    fn serve(&self) -> (Box<dyn StreamTransport>, Address) {
         self.seed.set(self.seed.get().wrapping_add(1_000));
         self.net.replace(Net::new(&self.config, self.seed.get()));
         let server = self.net.borrow().serve();
@@ -44,17 +43,17 @@ impl StreamNet for World {
         (Box::new(server), address)
     }
 
-    fn dial(&self, remote: SocketAddr, token: Token) -> Box<dyn StreamTransport> {
+    fn dial(&self, remote: Address, token: Token) -> Box<dyn StreamTransport> {
         Box::new(self.net.borrow().dial(remote, token))
     }
 
-    fn connect(&self, remote: SocketAddr, _token: &Token) -> Box<dyn Bare> {
+    fn connect(&self, remote: Address, _token: &Token) -> Box<dyn Bare> {
         let wire = self.net.borrow().connect(remote);
         let local = wire.local_addr();
-        Box::new(Plain(wire, local))
+        Box::new(Plain(wire, local.ip().unwrap()))
     }
 
-    fn nobody(&self) -> SocketAddr {
+    fn nobody(&self) -> Address {
         "[100::dead]:19980".parse().unwrap()
     }
 

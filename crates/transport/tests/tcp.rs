@@ -6,7 +6,7 @@ mod common;
 mod plain;
 
 use common::{V4, at, hosts};
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
 use dacapo_transport::stream::{MAGIC, Token};
 use dacapo_transport::tcp::{Config, Tcp};
@@ -31,26 +31,26 @@ impl Loopback {
 }
 
 impl StreamNet for Loopback {
-    fn serve(&self) -> (Box<dyn StreamTransport>, SocketAddr) {
+    fn serve(&self) -> (Box<dyn StreamTransport>, Address) {
         let server = Tcp::serve(&[at(self.listen)], &self.config).unwrap();
         let port = server.local_addrs()[0].port();
-        (Box::new(server), SocketAddr::new(self.reach, port))
+        (Box::new(server), SocketAddr::new(self.reach, port.unwrap()).into())
     }
 
-    fn dial(&self, remote: SocketAddr, token: Token) -> Box<dyn StreamTransport> {
-        Box::new(Tcp::dial(remote, token, &self.config).unwrap())
+    fn dial(&self, remote: Address, token: Token) -> Box<dyn StreamTransport> {
+        Box::new(Tcp::dial(remote.ip().unwrap(), token, &self.config).unwrap())
     }
 
-    fn connect(&self, remote: SocketAddr, _token: &Token) -> Box<dyn Bare> {
-        let stream = TcpStream::connect(remote).unwrap();
+    fn connect(&self, remote: Address, _token: &Token) -> Box<dyn Bare> {
+        let stream = TcpStream::connect(remote.ip().unwrap()).unwrap();
         stream.set_nonblocking(true).unwrap();
         let local = stream.local_addr().unwrap();
         Box::new(Plain(stream, local))
     }
 
-    fn nobody(&self) -> SocketAddr {
+    fn nobody(&self) -> Address {
         // A port that was free a moment ago; its taker would have to be quick.
-        TcpListener::bind(at(self.reach)).unwrap().local_addr().unwrap()
+        TcpListener::bind(at(self.reach)).unwrap().local_addr().unwrap().into()
     }
 
     fn streams_max(&self) -> usize {
@@ -118,7 +118,7 @@ fn a_server_at_several_addresses_takes_streams_at_each() {
     assert_eq!(bound.len(), addrs.len());
     for &address in &bound {
         server.transport.expect(TOKEN, Time::NEVER);
-        let client = Side::new(Box::new(Tcp::dial(address, TOKEN, &few()).unwrap()));
+        let client = Side::new(Box::new(Tcp::dial(address.ip().unwrap(), TOKEN, &few()).unwrap()));
         let client_addr = client.transport.local_addrs()[0];
         let mut ends =
             Ends { client, server, server_addr: address, client_addr, client_data: client_addr };
@@ -141,12 +141,12 @@ fn a_used_port_is_an_error_that_says_what_to_do() {
     for host in hosts() {
         let server = Tcp::serve(&[at(host)], &few()).unwrap();
         let address = server.local_addrs()[0];
-        let error = Tcp::serve(&[address], &few()).unwrap_err();
+        let error = Tcp::serve(&[address.ip().unwrap()], &few()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AddrInUse);
         let text = error.to_string();
         let advice = format!(
             "TCP: cannot listen at {address}: port {} is in use: choose another with --port",
-            address.port()
+            address.port().unwrap()
         );
         assert!(text.starts_with(&advice), "{text}");
     }
@@ -203,7 +203,7 @@ fn a_port_of_another_protocol_is_told_apart() {
 fn server_with_plain() -> (Side<Tcp>, TcpStream) {
     let mut server = Side::new(Box::new(Tcp::serve(&[at(V4)], &few()).unwrap()));
     server.transport.expect(TOKEN, Time::NEVER);
-    let mut plain = TcpStream::connect(server.transport.local_addrs()[0]).unwrap();
+    let mut plain = TcpStream::connect(server.transport.local_addrs()[0].ip().unwrap()).unwrap();
     plain.write_all(&[MAGIC.as_slice(), &TOKEN].concat()).unwrap();
     server.await_until(|side| side.transport.stats().streams.opened == 1);
     let mut answer = [0; 8];
@@ -255,7 +255,12 @@ fn a_train_goes_out_in_one_call_and_comes_as_one_packet() {
     let (mut server, plain) = server_with_plain();
     let remote = plain.local_addr().unwrap();
     let bytes = vec![3; 20 * 1_300];
-    let train = Outgoing { lane: TrafficClass::Data, remote, bytes: &bytes, segment_len: 1_300 };
+    let train = Outgoing {
+        lane: TrafficClass::Data,
+        remote: remote.into(),
+        bytes: &bytes,
+        segment_len: 1_300,
+    };
     server.send_all(&train);
     let stats = server.transport.stats();
     assert_eq!((stats.send_calls, stats.sent.trains, stats.sent.datagrams), (1, 1, 20));

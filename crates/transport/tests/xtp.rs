@@ -6,7 +6,7 @@ mod common;
 mod xtp_bare;
 
 use common::{V4, at, hosts};
-use dacapo_base::{Random, Time};
+use dacapo_base::{Address, Random, Time};
 use dacapo_transport::conformance::{self, Bare, Ends, Side, StreamNet};
 use dacapo_transport::stream::{StreamParams, Token};
 use dacapo_transport::xtp::{Config, Mode, Xtp, head, label_of};
@@ -49,25 +49,26 @@ impl Loopback {
 }
 
 impl StreamNet for Loopback {
-    fn serve(&self) -> (Box<dyn StreamTransport>, SocketAddr) {
+    fn serve(&self) -> (Box<dyn StreamTransport>, Address) {
         let server = serve(&[at(self.listen)], self.mode, &self.config);
         let port = server.local_addrs()[0].port();
-        (Box::new(server), SocketAddr::new(self.reach, port))
+        (Box::new(server), SocketAddr::new(self.reach, port.unwrap()).into())
     }
 
-    fn dial(&self, remote: SocketAddr, token: Token) -> Box<dyn StreamTransport> {
+    fn dial(&self, remote: Address, token: Token) -> Box<dyn StreamTransport> {
         let terms = StreamParams::default();
-        let dialed = Xtp::dial(remote, token, self.mode, &terms, random(), &self.config);
+        let dialed =
+            Xtp::dial(remote.ip().unwrap(), token, self.mode, &terms, random(), &self.config);
         Box::new(dialed.unwrap())
     }
 
-    fn connect(&self, remote: SocketAddr, token: &Token) -> Box<dyn Bare> {
-        Box::new(Plain::connect(remote, token, self.mode))
+    fn connect(&self, remote: Address, token: &Token) -> Box<dyn Bare> {
+        Box::new(Plain::connect(remote.ip().unwrap(), token, self.mode))
     }
 
-    fn nobody(&self) -> SocketAddr {
+    fn nobody(&self) -> Address {
         // A port that was free a moment ago; its taker would have to be quick.
-        UdpSocket::bind(at(self.reach)).unwrap().local_addr().unwrap()
+        UdpSocket::bind(at(self.reach)).unwrap().local_addr().unwrap().into()
     }
 
     fn streams_max(&self) -> usize {
@@ -139,7 +140,7 @@ fn open_with(mode: Mode, config: &Config) -> Ends<Xtp> {
     let mut server = serve(&[at(V4)], mode, config);
     server.expect(TOKEN, Time::NEVER);
     let server_addr = server.local_addrs()[0];
-    let client = dial(server_addr, mode, config);
+    let client = dial(server_addr.ip().unwrap(), mode, config);
     let client_addr = client.local_addrs()[0];
     let (client, server) = (Side::new(Box::new(client)), Side::new(Box::new(server)));
     let mut ends = Ends { client, server, server_addr, client_addr, client_data: client_addr };
@@ -231,7 +232,7 @@ fn after_a_stop_a_stream_is_expected_as_long_as_was_said() {
     ends.server.transport.expect([8; 16], until);
     ends.server.pass(Duration::from_secs(6));
     ends.server.turn();
-    let late = Plain::connect(ends.server_addr, &[8; 16], Mode::Streams);
+    let late = Plain::connect(ends.server_addr.ip().unwrap(), &[8; 16], Mode::Streams);
     ends.server.await_until(|side| side.transport.stats().drops.unlabelled > 0);
     assert_eq!(ends.server.transport.stats().streams.accepted, accepted);
     drop(late);
@@ -247,7 +248,7 @@ fn a_token_that_is_forgotten_takes_no_other_with_the_same_label() {
     let other = [&TOKEN[..4], &[9; 12]].concat();
     server.forget(&other.try_into().unwrap());
     let mut server = Side::new(Box::new(server));
-    let mut client = Side::new(Box::new(dial(address, Mode::Streams, &few())));
+    let mut client = Side::new(Box::new(dial(address.ip().unwrap(), Mode::Streams, &few())));
     for _ in 0..1_000 {
         client.turn();
         server.turn();
@@ -333,8 +334,12 @@ fn a_stream_goes_on_over_a_path_that_became_narrow() {
     relay.len_max = 1_200;
     let bytes = vec![5; 60_000];
     for (side, remote) in [(&mut client, remote), (&mut server, to_client)] {
-        let train =
-            Outgoing { lane: TrafficClass::Data, remote, bytes: &bytes, segment_len: 1_000 };
+        let train = Outgoing {
+            lane: TrafficClass::Data,
+            remote: remote.into(),
+            bytes: &bytes,
+            segment_len: 1_000,
+        };
         assert_eq!(side.transport.send(&train).unwrap(), Sent::All);
     }
     for _ in 0..20_000 {
@@ -426,7 +431,7 @@ fn is_datagram(packet: &[u8]) -> bool {
 fn over_relay(mode: Mode, loss: f64) -> (Side<Xtp>, Side<Xtp>, Relay, SocketAddr) {
     let mut server = serve(&[at(V4)], mode, &few());
     server.expect(TOKEN, Time::NEVER);
-    let relay = Relay::new(server.local_addrs()[0], loss);
+    let relay = Relay::new(server.local_addrs()[0].ip().unwrap(), loss);
     let remote = relay.front.local_addr().unwrap();
     let client = Side::new(Box::new(dial(remote, mode, &few())));
     (client, Side::new(Box::new(server)), relay, remote)
@@ -536,9 +541,14 @@ fn after_an_outage_a_stream_goes_on_within_two_seconds() {
         turn(&mut client, &mut server, &mut relay);
     }
     assert!(matches!(client.transport.poll_stream(), Some(StreamEvent::Open { .. })));
-    client.transport.set_patience(remote, Duration::from_secs(60));
+    client.transport.set_patience(remote.into(), Duration::from_secs(60));
     let bytes = vec![5; 60_000];
-    let train = Outgoing { lane: TrafficClass::Data, remote, bytes: &bytes, segment_len: 1_000 };
+    let train = Outgoing {
+        lane: TrafficClass::Data,
+        remote: remote.into(),
+        bytes: &bytes,
+        segment_len: 1_000,
+    };
     assert_eq!(client.transport.send(&train).unwrap(), Sent::All);
     let cut_until = client.now() + Duration::from_secs(25);
     while client.now() < cut_until {
@@ -563,7 +573,7 @@ fn a_flood_of_first_packets_without_a_label_leaves_nothing_behind() {
     let mut ends = open_with(Mode::Streams, &few());
     let accepted = ends.server.transport.stats().streams.accepted;
     let strangers: Vec<_> = (0..200_u8)
-        .map(|number| Plain::connect(ends.server_addr, &[number; 16], Mode::Streams))
+        .map(|number| Plain::connect(ends.server_addr.ip().unwrap(), &[number; 16], Mode::Streams))
         .collect();
     let all = |side: &Side<Xtp>| side.transport.stats().drops.unlabelled >= 199;
     ends.server.await_until(|side| all(side) && side.transport.stats().streams.accepted > accepted);
@@ -592,7 +602,7 @@ fn junk_is_dropped_and_moves_no_stream() {
             if let Some(version) = bytes.get_mut(5 + 11).filter(|_| random.chance(0.7)) {
                 *version = 0x20 | (random.below(9) as u8);
             }
-            stranger.send_to(&bytes, ends.server_addr).unwrap();
+            stranger.send_to(&bytes, ends.server_addr.ip().unwrap()).unwrap();
             ends.server.turn();
         }
         ends.client.send_all(&to_server(&ends, b"still here"));
@@ -645,7 +655,12 @@ fn who_begins_anew_from_the_same_address_is_heard() {
     ends.server.await_until(|side| side.transport.stats().streams.closed == 1);
     drop(ends.client);
     ends.server.transport.expect([8; 16], Time::NEVER);
-    let again = Plain::connect_from(client_addr, server_addr, &[8; 16], Mode::Streams);
+    let again = Plain::connect_from(
+        client_addr.ip().unwrap(),
+        server_addr.ip().unwrap(),
+        &[8; 16],
+        Mode::Streams,
+    );
     ends.server.await_until(|side| side.transport.stats().streams.accepted == 2);
     assert_eq!(ends.server.transport.stats().streams.accepted, 2);
     drop(again);
@@ -656,10 +671,12 @@ fn a_used_port_is_an_error_that_says_what_to_do() {
     for host in hosts() {
         let first = serve(&[at(host)], Mode::Streams, &few());
         let address = first.local_addrs()[0];
-        let error = Xtp::serve(&[address], Mode::Streams, random(), &few()).err().unwrap();
+        let error =
+            Xtp::serve(&[address.ip().unwrap()], Mode::Streams, random(), &few()).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::AddrInUse);
         let text = error.to_string();
-        let advice = format!("XTP: cannot listen at {address}: port {} is in use", address.port());
+        let advice =
+            format!("XTP: cannot listen at {address}: port {} is in use", address.port().unwrap());
         assert!(text.starts_with(&advice), "{text}");
     }
 }

@@ -3,12 +3,13 @@
 //! Invariant: at most three times what came goes back (RFC 9000, section 8.1).
 
 use super::Rig;
+use dacapo_base::Address;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// What was received from and sent to each address, in bytes.
 #[derive(Default)]
-pub struct Balance(BTreeMap<SocketAddr, (usize, usize)>);
+pub struct Balance(BTreeMap<Address, (usize, usize)>);
 
 impl Balance {
     /// Gives the core a datagram and takes what it answers.
@@ -16,7 +17,7 @@ impl Balance {
     /// # Panics
     /// As [`Balance::check`].
     pub fn give(&mut self, rig: &mut Rig, from: SocketAddr, bytes: &[u8]) {
-        self.0.entry(from).or_default().0 += bytes.len();
+        self.0.entry(from.into()).or_default().0 += bytes.len();
         rig.handle(from, bytes);
         self.collect(rig);
     }

@@ -16,7 +16,7 @@ pub mod ports;
 pub mod tap;
 
 use crate::{known, oracle};
-use dacapo_base::{Random, Time};
+use dacapo_base::{Address, Random, Time};
 use dacapo_core::{ChannelEvent, Core, CoreConfig, CoreEvent, ListenerId, Request, StreamAsk, Way};
 use dacapo_heap::{Use, measure};
 use dacapo_netlab::plain_tls;
@@ -49,7 +49,7 @@ pub struct Sent {
     /// Which way.
     pub way: Way,
     /// To whom.
-    pub remote: SocketAddr,
+    pub remote: Address,
     /// What.
     pub bytes: Vec<u8>,
 }
@@ -157,7 +157,7 @@ impl Rig {
     pub fn handle(&mut self, from: SocketAddr, bytes: &[u8]) {
         self.call(bytes.len(), |core, now| {
             if let Ok(packet) = core.pool().packet_from(0, bytes, 0) {
-                core.handle_datagram(now, ListenerId::default(), from, packet);
+                core.handle_datagram(now, ListenerId::default(), from.into(), packet);
             }
         });
     }

@@ -104,11 +104,12 @@ impl Peer {
     }
 
     fn handle(&mut self, now: Instant, sent: &Sent) {
-        let is_control = sent.remote == self.control && !self.is_for_data(sent.remote, &sent.bytes);
+        let Some(remote) = sent.remote.ip() else { return };
+        let is_control = remote == self.control && !self.is_for_data(remote, &sent.bytes);
         if is_control && let Some(id) = packet::source_of_long(&sent.bytes) {
             self.core_id = id.to_vec();
         }
-        self.peer.handle(now, Rig::address(), sent.remote, &sent.bytes);
+        self.peer.handle(now, Rig::address(), remote, &sent.bytes);
     }
 
     /// Sends a message on a stream; one that has no bytes is not sent.

@@ -8,7 +8,7 @@
 use super::samples;
 use crate::input::Input;
 use crate::oracle;
-use dacapo::{Place, Uri};
+use dacapo::{Address, Place, Uri};
 use dacapo_qos::SessionFile;
 use dacapo_wire::message::{Message, MessageKind};
 use dacapo_wire::record::{HEADER_LEN, RecordError};
@@ -69,11 +69,25 @@ fn uri(text: &str) {
     let Ok(uri) = oracle::bounded("an address", text.len(), || text.parse::<Uri>()) else { return };
     let again = uri.to_string().parse::<Uri>();
     assert_eq!(again.as_ref(), Ok(&uri), "{text:?}");
+    if uri.scheme.is_some() {
+        return of_own(&uri.host);
+    }
     // Where the host is an address, the authority is one too, of the same host.
     let ip = uri.host.split_once('%').map_or(uri.host.as_str(), |(ip, _)| ip).parse::<IpAddr>();
     if let (Ok(ip), Ok(place)) = (ip, uri.authority().parse::<Place>()) {
         assert_eq!((place.addr(1).ip(), place.addr(1).port()), (ip, uri.port), "{text:?}");
     }
+}
+
+/// An address of a scheme that a transport alone knows: what is printed of it is read back.
+fn of_own(text: &str) {
+    let read =
+        |text: &str| oracle::bounded("an address", text.len(), || Address::read("own", text));
+    let address = read(text).expect("an address of a session is one");
+    let printed = address.to_string();
+    let rest = printed.strip_prefix("own:").expect("the scheme stands first");
+    assert_eq!(read(rest), Ok(address), "{text:?}");
+    assert!(address.bytes_of("own").is_some_and(|bytes| !bytes.is_empty()), "{text:?}");
 }
 
 /// A session file with this group.
@@ -168,7 +182,12 @@ pub fn address_seeds() -> Vec<Vec<u8>> {
         "[fe80::7%1]:4040",
         "[::ffff:10.0.0.1]",
     ];
-    let sessions = ["dacapo://[fe80::7%lo]:9/x", "dacapo://192.0.2.7/movie", "dacapo://[::1]/a"];
+    let sessions = [
+        "dacapo://[fe80::7%lo]:9/x",
+        "dacapo://192.0.2.7/movie",
+        "dacapo://[::1]/a",
+        "dacapo+toy-unix://a.b%2F%FF/x",
+    ];
     let groups = [
         "239.1.2.3:5004",
         "232.0.0.1:1",

@@ -155,7 +155,7 @@ impl Scene {
             return;
         }
         let params = DialParams { wait: (how & 1 == 1).then_some(Duration::from_secs(3)) };
-        let dialed = self.command(at, 0, Command::Connect { remote, params });
+        let dialed = self.command(at, 0, Command::Connect { remote: remote.into(), params });
         self.known[at].peers.extend(dialed.and_then(|done| done.peer().ok()));
     }
 

@@ -25,7 +25,10 @@ impl Script for Creator {
         let mut peer = Peer::server(66, 2);
         let (now, remote) = (rig.now(), peer.control);
         rig.core()
-            .handle_command(now, Command::Connect { remote, params: DialParams::default() })
+            .handle_command(
+                now,
+                Command::Connect { remote: remote.into(), params: DialParams::default() },
+            )
             .and_then(Done::peer)
             .expect("a core has room for a peer");
         peer.talk(&mut rig);

@@ -171,7 +171,7 @@ fn poll(
 struct Visitors {
     server: Box<dyn StreamTransport>,
     net: Net,
-    remote: std::net::SocketAddr,
+    remote: dacapo_base::Address,
     wires: Vec<Wire>,
     written: usize,
     used: Use,

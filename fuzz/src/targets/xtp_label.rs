@@ -58,7 +58,8 @@ impl Stage {
         let config = Config { buffer_len: 4_096, streams_max: 8, ..Config::default() };
         let server = Xtp::serve(&[here()], mode, Random::from_number(1), &config);
         let server = server.expect("loopback has a port");
-        let address = server.local_addrs().first().copied().expect("it listens");
+        let address =
+            server.local_addrs().first().and_then(dacapo_base::Address::ip).expect("it listens");
         let source = |_| {
             let socket = UdpSocket::bind(here()).expect("loopback has a port");
             socket.set_nonblocking(true).expect("a socket may be asked without waiting");
@@ -158,7 +159,11 @@ impl Stage {
 
     fn user(&mut self, kind: u8, input: &mut Input<'_>) {
         let source = self.sources.get(usize::from(input.u8()) % SOURCES);
-        let Some(remote) = source.and_then(|socket| socket.local_addr().ok()) else { return };
+        let Some(remote) =
+            source.and_then(|socket| Some(dacapo_base::Address::Ip(socket.local_addr().ok()?)))
+        else {
+            return;
+        };
         match kind / 16 % 4 {
             0 => self.server.close_stream(remote),
             1 => self.server.set_reading(remote, input.u8().is_multiple_of(2)),

@@ -5,10 +5,10 @@ use crate::cli::LsArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Table};
 use crate::progress::Progress;
+use dacapo::Address;
 use dacapo::offer::SessionEntry;
 use dacapo::{Command, Event, Outcome, Ticket};
 use serde_json::{Value, json};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Runs the command.
@@ -50,7 +50,7 @@ fn wait(app: &mut App, list: Ticket, what: &str) -> Result<Vec<SessionEntry>, Fa
 }
 
 /// The address as it was typed, with the port that was used where it was left out.
-fn uri(host: &str, address: Option<SocketAddr>, name: &str) -> String {
+fn uri(host: &str, address: Option<Address>, name: &str) -> String {
     let typed: Result<dacapo::uri::Uri, _> = format!("dacapo://{host}/{name}").parse();
     match (typed, address) {
         (Ok(uri), _) => uri.to_string(),
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_session_is_named_as_the_host_was() {
-        let address = Some(SocketAddr::from(([127, 0, 0, 1], 7)));
+        let address = Some(Address::Ip(([127, 0, 0, 1], 7).into()));
         assert_eq!(uri("localhost", address, "movie"), "dacapo://localhost/movie");
         assert_eq!(uri("localhost:7", address, "movie"), "dacapo://localhost:7/movie");
         assert_eq!(uri("::1", address, "movie"), "dacapo://127.0.0.1:7/movie");

@@ -19,7 +19,16 @@ pub mod xtp;
 use crate::exit::Exit;
 use crate::output;
 use dacapo::plan::PlanErrors;
+use dacapo::{Address, Place};
 use std::path::Path;
+
+/// Where who serves listens: at what was said, else at loopback.
+fn listens(at: &[Place], port: u16) -> Vec<Address> {
+    match at.is_empty() {
+        true => dacapo::host::loopback(port),
+        false => at.iter().map(|place| place.addr(port).into()).collect(),
+    }
+}
 
 /// Says what is wrong with a session file; one that cannot be read is named once.
 fn refuse(command: &str, file: &Path, errors: &PlanErrors) -> Exit {

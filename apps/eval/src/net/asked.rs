@@ -13,8 +13,8 @@ use super::flow::Pulse;
 use crate::exit::{Exit, Failure, exit_of};
 use dacapo::{Code, Error};
 use dacapo::{Deadline, Endpoint, Join, Received, Session};
+use dacapo_base::Address;
 use serde_json::Value;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_millis(100);
@@ -63,7 +63,7 @@ impl Asked {
     }
 
     /// Its address.
-    pub fn remote(&self) -> SocketAddr {
+    pub fn remote(&self) -> Address {
         self.control.remote()
     }
 

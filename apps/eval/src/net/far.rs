@@ -254,8 +254,7 @@ impl Far {
 
     /// The session of a run that the guest owns: at its address, wherever it would have us go.
     fn join(&self, guest: &Session, join: &Join) -> Result<Session, Failure> {
-        let mut at = guest.remote();
-        at.set_port(join.port);
+        let at = guest.remote().at_port(join.port);
         let uri = format!("dacapo://{at}/{}", join.session);
         let failed = |error: Error| Failure::core(&format!("cannot join {uri}"), &error);
         let session = self.endpoint.connect(&uri).map_err(failed)?;

@@ -19,6 +19,7 @@ use crate::exit::Failure;
 use dacapo::Error;
 use dacapo::host::HostConfig;
 use dacapo::{Creator, Endpoint, FlowInfo, Host, Session};
+use dacapo_base::Address;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -73,7 +74,7 @@ impl Near {
     }
 
     /// The far ends: as they were named, and their addresses.
-    pub fn far_ends(&self) -> Vec<(String, SocketAddr)> {
+    pub fn far_ends(&self) -> Vec<(String, Address)> {
         self.asked.iter().map(|it| (it.host().to_owned(), it.remote())).collect()
     }
 

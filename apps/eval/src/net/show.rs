@@ -11,7 +11,7 @@ use crate::series::median;
 use dacapo::host::HostConfig;
 use dacapo::text::{format_rate, format_size};
 use dacapo::{FlowInfo, SegmentCounts};
-use std::net::SocketAddr;
+use dacapo_base::Address;
 
 /// What was measured in a round.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ pub struct Measured<'a> {
     /// What this end is.
     pub config: HostConfig,
     /// The far ends: as they were named, and their addresses.
-    pub far_ends: Vec<(String, SocketAddr)>,
+    pub far_ends: Vec<(String, Address)>,
     /// A flow as it was agreed.
     pub flow: Option<FlowInfo>,
     /// The rounds.

@@ -14,6 +14,8 @@ use super::session::Audience;
 use crate::exit::{Exit, Failure};
 use dacapo::Random;
 use dacapo::{Creator, Endpoint};
+use dacapo_base::Address;
+use dacapo_io::address::ip;
 use dacapo_sys::udp::{Config, Socket};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -62,8 +64,8 @@ impl Stage {
         let failed = |error| Failure::core("bench net", &error);
         let creator = endpoint.create(&text).map_err(failed)?;
         creator.listen(&self.at.to_string()).map_err(failed)?;
-        if let Some(at) = endpoint.listening().first() {
-            self.at = *at;
+        if let Some(at) = endpoint.listening().first().and_then(Address::ip) {
+            self.at = at;
         }
         Ok((creator, name))
     }
@@ -93,7 +95,8 @@ fn source(asked: &[Asked]) -> Result<SocketAddr, Failure> {
 }
 
 /// The address from which a remote is reached, with port 0. Nothing is sent.
-fn local_towards(remote: SocketAddr) -> io::Result<SocketAddr> {
+fn local_towards(remote: Address) -> io::Result<SocketAddr> {
+    let remote = ip(remote)?;
     let any: IpAddr = match remote {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),

@@ -10,10 +10,10 @@ use super::look::Look;
 use crate::core_app::{App, AppEvent};
 use crate::exit::{Exit, Failure};
 use crate::output::line;
-use dacapo::Error;
+use dacapo::{Address, Error};
 use serde_json::json;
 use std::io::{Read, stdin};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const PORTS_PER_CALL: usize = 16;
 pub fn serve(ports: u32) -> Result<Exit, Failure> {
     let failed = |error: &Error| Failure::core("bench scale: the far end", error);
     let mut app = App::open()?;
-    let addrs = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); ports as usize];
+    let addrs = vec![Address::Ip((Ipv4Addr::LOCALHOST, 0).into()); ports as usize];
     for some in addrs.chunks(PORTS_PER_CALL) {
         app.host.listen(some).map_err(|error| failed(&error))?;
     }

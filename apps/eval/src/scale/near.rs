@@ -16,11 +16,10 @@ use crate::app::interrupted;
 use crate::core_app::{App, AppEvent};
 use crate::exit::Failure;
 use crate::progress::Progress;
-use dacapo::Error;
 use dacapo::engine::{Command, CoreEvent, Done, JoinParams, PeerId, SessionId};
 use dacapo::port::Port;
+use dacapo::{Address, Error};
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// Sessions on their way at a time.
@@ -70,7 +69,7 @@ impl<'a> Near<'a> {
     pub fn connect(&mut self, count: usize) -> Result<(), Failure> {
         while self.peers.len() < count {
             let address = self.child.addresses.get(self.peers.len());
-            let remote = address.and_then(|it| it.parse::<SocketAddr>().ok());
+            let remote = address.and_then(|it| it.parse::<Address>().ok());
             let remote = remote.ok_or_else(|| failed("the far end has no further port"))?;
             let peer = self.app.host.connect(remote).map_err(core)?;
             self.opened = 0;

@@ -16,6 +16,7 @@ use super::ports::{Arrivals, Supply};
 use super::station::{Course, LONG, NAME, Publish};
 use crate::fault::Scale;
 use dacapo::Host;
+use dacapo_base::Address;
 use dacapo_core::{
     Code, Command, CoreEvent, Done, Error, JoinParams, JoinRequest, PeerId, Port, SessionId,
     SessionProvider,
@@ -23,7 +24,7 @@ use dacapo_core::{
 use dacapo_heap::measure;
 use dacapo_security::Identity;
 use dacapo_wire::session::FlowOffer;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -177,7 +178,7 @@ struct Pair {
     who: Identity,
     server: Weighed,
     client: Weighed,
-    at: SocketAddr,
+    at: Address,
     peer: Option<PeerId>,
     arrivals: Arc<Arrivals>,
     course: Course,
@@ -195,7 +196,7 @@ impl Pair {
         let course = Course { supply, ..Course::ticking() };
         let arrivals = Arc::<Arrivals>::default();
         let at = server.with(|host| {
-            host.listen(&[SocketAddr::from((Ipv4Addr::LOCALHOST, 0))])?;
+            host.listen(&[Address::Ip((Ipv4Addr::LOCALHOST, 0).into())])?;
             let core = host.reactor().core();
             core.publish(course.spec(NAME), Box::new(Publish(course, Arc::clone(&arrivals))))?;
             core.publish(course.spec(REFUSED), Box::new(Refuse))?;

@@ -12,7 +12,7 @@
 use super::ports::{Arrivals, Supply};
 use super::tap::{Heard, Tap};
 use dacapo::Host;
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_core::{
     Command, CoreCounters, CoreEvent, Done, Error, JoinParams, JoinRequest, Ledger, PeerId, Port,
     SessionId, SessionProvider, SessionSpec,
@@ -298,7 +298,8 @@ fn live(role: Role, course: Course, who: &Identity, shared: &Shared) -> Result<(
         Role::Join(remote) => {
             let udp = Udp::dial(remote, &Config::default()).map_err(|error| error.to_string())?;
             let tap = Box::new(Tap::new(udp, &shared.heard));
-            let peer = host.reactor().connect(tap, remote).map_err(|error| error.to_string())?;
+            let peer =
+                host.reactor().connect(tap, remote.into()).map_err(|error| error.to_string())?;
             life.peer = Some(peer);
         }
     }
@@ -333,7 +334,7 @@ fn serve(host: &mut Host, at: SocketAddr, course: Course, shared: &Shared) -> Re
     // TCP's port of the same number may be taken, as in `Host::listen`.
     for _ in 0..16 {
         let udp = Udp::serve(&[at], &Config::default()).map_err(|error| error.to_string())?;
-        let found = Transport::local_addrs(&udp).to_vec();
+        let found: Vec<_> = udp.local_addrs().iter().filter_map(Address::ip).collect();
         let Ok(tcp) = Tcp::serve(&found, &tcp::Config::default()) else { continue };
         let told = |error: std::io::Error| error.to_string();
         host.reactor().listen_streams(tcp::SPEC.id, Box::new(tcp)).map_err(told)?;

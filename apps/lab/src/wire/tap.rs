@@ -1,6 +1,6 @@
 //! [`Tap`]: a transport that is listened to: what goes in and out, and a few datagrams of flows.
 
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_packet::Pool;
 use dacapo_transport::{
     Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, TransportStats, pass_on,
@@ -59,6 +59,10 @@ pub fn is_strange(remote: SocketAddr) -> bool {
     }
 }
 
+fn is_stranger(remote: Address) -> bool {
+    remote.ip().is_some_and(is_strange)
+}
+
 /// The address of the stranger of this number, up to 16 million of them.
 #[must_use]
 pub fn stranger(number: usize) -> SocketAddr {
@@ -86,13 +90,13 @@ impl<T> Tap<T> {
 #[deny(clippy::missing_trait_methods)]
 impl<T: Transport> Transport for Tap<T> {
     pass_on!(
-        inner: capabilities, local_addrs, open_data, close_data, join, leave, poll_too_large,
-        poll_refused, fd, watch_in, handle_ready, stats
+        inner: spec, datagram_len_max, local_addrs, open_data, close_data, join, leave,
+        poll_too_large, poll_refused, fd, watch_in, handle_ready, stats
     );
 
     fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
         let sent = self.inner.send(outgoing);
-        if is_strange(outgoing.remote) && matches!(sent, Ok(Sent::All)) {
+        if is_stranger(outgoing.remote) && matches!(sent, Ok(Sent::All)) {
             self.heard.strange_bytes_out.fetch_add(outgoing.bytes.len() as u64, Relaxed);
         }
         self.calls = self.calls.wrapping_add(1);
@@ -106,7 +110,7 @@ impl<T: Transport> Transport for Tap<T> {
         let before = into.len();
         let outcome = self.inner.recv(now, pool, into);
         let came = into.get(before..).unwrap_or_default();
-        let strange = came.iter().filter(|it| is_strange(it.remote));
+        let strange = came.iter().filter(|it| is_stranger(it.remote));
         let (mut datagrams, mut bytes) = (0, 0);
         for incoming in strange {
             datagrams += incoming.packet.segment_count() as u64;
@@ -126,7 +130,7 @@ impl<T: Transport> Transport for Tap<T> {
 mod tests {
     use super::*;
     use dacapo_sys::poll::{Event, Poller, Registry};
-    use dacapo_transport::{Capabilities, JoinError, Membership, TooLong, TrafficClass};
+    use dacapo_transport::{JoinError, Membership, TooLong, TrafficClass, TransportSpec};
     use std::collections::BTreeSet;
     use std::io;
     use std::os::fd::BorrowedFd;
@@ -137,38 +141,32 @@ mod tests {
         asked: Vec<&'static str>,
     }
 
-    const CAPABILITIES: Capabilities = Capabilities {
-        name: "scripted",
-        lanes: true,
-        datagram_len_max: 1_200,
-        reliable: false,
-        ordered: false,
-        boundaries: true,
-        duplicates: true,
-        integrity: false,
-        multicast: true,
-        trains: true,
-    };
+    static SCRIPTED: TransportSpec =
+        TransportSpec { name: "scripted", ..dacapo_transport::udp::SPEC };
 
-    fn somebody() -> SocketAddr {
-        SocketAddr::from(([192, 0, 2, 1], 7))
+    fn somebody() -> Address {
+        Address::from(([192, 0, 2, 1], 7))
     }
 
     impl Transport for Scripted {
-        fn capabilities(&self) -> &Capabilities {
-            &CAPABILITIES
+        fn spec(&self) -> &'static TransportSpec {
+            &SCRIPTED
         }
 
-        fn local_addrs(&self) -> &[SocketAddr] {
+        fn datagram_len_max(&self) -> usize {
+            1_200
+        }
+
+        fn local_addrs(&self) -> &[Address] {
             &[]
         }
 
-        fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr> {
+        fn open_data(&mut self, remote: Address) -> io::Result<Address> {
             self.asked.push("open_data");
             Ok(remote)
         }
 
-        fn close_data(&mut self, _: SocketAddr) {
+        fn close_data(&mut self, _: Address) {
             self.asked.push("close_data");
         }
 
@@ -195,7 +193,7 @@ mod tests {
             Some(TooLong { remote: somebody(), datagram_len: Some(1_200) })
         }
 
-        fn poll_refused(&mut self) -> Option<SocketAddr> {
+        fn poll_refused(&mut self) -> Option<Address> {
             Some(somebody())
         }
 
@@ -222,10 +220,10 @@ mod tests {
     fn everything_that_a_turn_loop_asks_gets_through_a_tap() {
         let mut tap = Tap::new(Scripted::default(), &Arc::default());
         let transport: &mut dyn Transport = &mut tap;
-        let group = SocketAddr::from(([239, 1, 2, 3], 5_004));
-        let wanted = Membership { group, source: somebody(), source_specific: true };
+        let group = ([239, 1, 2, 3], 5_004).into();
+        let wanted = Membership { group, source: somebody().ip().unwrap(), source_specific: true };
         let poller = Poller::new().unwrap();
-        assert_eq!(transport.capabilities(), &CAPABILITIES);
+        assert_eq!((transport.spec().name, transport.datagram_len_max()), ("scripted", 1_200));
         assert!(
             transport.watch_in(poller.registry(1)).unwrap(),
             "it is watched where it is waited"

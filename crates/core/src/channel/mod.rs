@@ -23,10 +23,9 @@ pub(crate) use requests::Channels;
 
 use crate::ids::{PeerId, StreamId};
 use crate::transmit::Way;
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_lift::StreamParams;
 use dacapo_wire::session::STREAM_TOKEN_LEN;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// How long a stream may take to open after the ACCEPT.
@@ -44,7 +43,7 @@ pub enum StreamAsk {
         /// Whose stream it is: who answers must be the same.
         peer: PeerId,
         /// Where the peer listens.
-        remote: SocketAddr,
+        remote: Address,
         /// What the peer knows the stream by.
         token: [u8; STREAM_TOKEN_LEN],
         /// What its flow is like.

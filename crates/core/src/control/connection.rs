@@ -1,5 +1,6 @@
 //! [`Connection`]: one control connection and its streams of records.
 
+use super::aliases::Aliases;
 use super::config::{STREAMS_MAX, STREAMS_THROUGH};
 use super::{ConnId, ControlEvent, OUT_MAX};
 use crate::error::Code;
@@ -182,15 +183,20 @@ impl Connection {
         !self.is_half_open() || self.inner.remote_address() == remote
     }
 
+    /// What `quinn-proto` calls the other end.
+    pub fn remote(&self) -> SocketAddr {
+        self.inner.remote_address()
+    }
+
     /// Reads the connection's events into `events`.
-    pub fn poll(&mut self, id: ConnId, events: &mut VecDeque<ControlEvent>) {
+    pub fn poll(&mut self, id: ConnId, aliases: &Aliases, events: &mut VecDeque<ControlEvent>) {
         while let Some(event) = self.inner.poll() {
             self.may_send = true;
             match event {
                 Event::Connected => {
                     self.through = true;
                     self.allow_streams(STREAMS_THROUGH);
-                    let remote = self.inner.remote_address();
+                    let remote = aliases.address(self.remote());
                     events.push_back(ControlEvent::Connected {
                         conn: id,
                         remote,

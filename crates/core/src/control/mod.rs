@@ -6,6 +6,7 @@
 //! Invariants: a stream holds at most one unread record and [`OUT_MAX`] unsent bytes; windows,
 //! streams, half-open connections and stateless answers are bounded (see `config`).
 
+mod aliases;
 mod config;
 mod connection;
 
@@ -14,9 +15,10 @@ pub use config::{ControlCrypto, EndpointKeys};
 use crate::error::{Code, Error};
 use crate::ready_set::ReadySet;
 use crate::transmit::ListenerId;
+use aliases::Aliases;
 use bytes::BytesMut;
 use connection::Connection;
-use dacapo_base::{Random, Time, earlier};
+use dacapo_base::{Address, Random, Time, earlier};
 use dacapo_wire::Malformed;
 use dacapo_wire::message::Message;
 use dacapo_wire::record::RecordError;
@@ -52,7 +54,7 @@ pub(crate) struct ConnId(pub(crate) u64);
 #[derive(Debug)]
 pub(crate) enum ControlEvent {
     /// A connection that we dialed, or that came in, is through.
-    Connected { conn: ConnId, remote: SocketAddr, dialed: bool },
+    Connected { conn: ConnId, remote: Address, dialed: bool },
     /// A connection is gone, and why, with the code that the peer's core said if it did.
     Lost { conn: ConnId, reason: String, said: Option<Code> },
     /// A record.
@@ -66,7 +68,7 @@ pub(crate) enum ControlEvent {
 pub(crate) struct Datagram {
     /// From where; `None` for a connection that was dialed.
     pub local: Option<ListenerId>,
-    pub remote: SocketAddr,
+    pub remote: Address,
     pub bytes: Vec<u8>,
 }
 
@@ -80,6 +82,7 @@ pub(crate) struct Control {
     /// How often one was looked at.
     watched: u64,
     by_handle: BTreeMap<usize, ConnId>,
+    aliases: Aliases,
     next_id: u64,
     responses: VecDeque<Datagram>,
     events: VecDeque<ControlEvent>,
@@ -113,6 +116,7 @@ impl Control {
             ready: ReadySet::default(),
             watched: 0,
             by_handle: BTreeMap::new(),
+            aliases: Aliases::default(),
             next_id: 0,
             responses: VecDeque::new(),
             events: VecDeque::new(),
@@ -131,15 +135,21 @@ impl Control {
         Time::ZERO + instant.saturating_duration_since(self.origin)
     }
 
+    fn alias(&mut self, address: Address) -> SocketAddr {
+        let connections = &self.connections;
+        self.aliases.alias(address, || connections.values().map(|it| it.remote()).collect())
+    }
+
     /// Begins to connect; [`ControlEvent::Connected`] or [`ControlEvent::Lost`] will follow.
-    pub fn connect(&mut self, now: Time, remote: SocketAddr) -> Result<ConnId, Error> {
+    pub fn connect(&mut self, now: Time, remote: Address) -> Result<ConnId, Error> {
         if self.connections.len() >= CONNECTIONS_MAX {
             return Err(Error::new(Code::TooMany, "control connections"));
         }
         let (client, instant) = (self.client.clone(), self.instant(now));
+        let alias = self.alias(remote);
         let (handle, inner) = self
             .endpoint
-            .connect(instant, client, remote, "dacapo")
+            .connect(instant, client, alias, "dacapo")
             .map_err(|error| Error::new(Code::Unreachable, format!("{remote}: {error}")))?;
         Ok(self.adopt(now, handle, inner, None))
     }
@@ -172,11 +182,11 @@ impl Control {
         &mut self,
         now: Time,
         local: ListenerId,
-        remote: SocketAddr,
+        remote: Address,
         datagram: &[u8],
     ) -> Option<ConnId> {
         self.now = now;
-        let instant = self.instant(now);
+        let (instant, remote) = (self.instant(now), self.alias(remote));
         let mut answer = Vec::new();
         let data = BytesMut::from(datagram);
         match self.endpoint.handle(instant, remote, None, None, data, &mut answer) {
@@ -255,7 +265,7 @@ impl Control {
     fn respond(&mut self, local: ListenerId, transmit: &Transmit, bytes: &[u8]) {
         if self.responses.len() < self.answers_max {
             let bytes = bytes.get(..transmit.size).unwrap_or_default();
-            let (local, remote) = (Some(local), transmit.destination);
+            let (local, remote) = (Some(local), self.aliases.address(transmit.destination));
             self.responses.push_back(Datagram { local, remote, bytes: bytes.to_vec() });
         }
     }
@@ -270,7 +280,7 @@ impl Control {
                 connection.may_send = true;
             }
         }
-        connection.poll(id, &mut self.events);
+        connection.poll(id, &self.aliases, &mut self.events);
         connection.write_all();
         if connection.inner.is_drained() {
             self.remove(id);
@@ -305,7 +315,8 @@ impl Control {
             if let Some(transmit) = connection.inner.poll_transmit(instant, 1, &mut bytes) {
                 bytes.truncate(transmit.size);
                 connection.note_sent(bytes.len());
-                let (local, remote) = (connection.local, transmit.destination);
+                let (local, remote) =
+                    (connection.local, self.aliases.address(transmit.destination));
                 self.turn = Some(id);
                 self.drive(id);
                 return Some(Datagram { local, remote, bytes });

@@ -17,11 +17,10 @@ use crate::peer::Peer;
 use crate::schedule::{Asked, Turn};
 use crate::session::{Flow, FlowEnd};
 use crate::transmit::{ListenerId, Offered, Payload, StreamWriter, Transmit, Way};
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_packet::Packet;
 use dacapo_wire::data::{self, Belongs, TYPE_DATA, classify};
 use dacapo_wire::probe::{Probe, TYPE_PROBE};
-use std::net::SocketAddr;
 
 /// Packets of a fan-out that are given to streams before other flows have their turn.
 const FAN_OUT_PACKETS_MAX: usize = 64;
@@ -33,7 +32,7 @@ impl Core {
         &mut self,
         now: Time,
         local: ListenerId,
-        remote: SocketAddr,
+        remote: Address,
         mut packet: Packet,
     ) {
         packet.time = now;
@@ -65,7 +64,7 @@ impl Core {
     }
 
     /// Finds out to whom a run belongs.
-    fn route_run(&mut self, now: Time, local: ListenerId, remote: SocketAddr, packet: Packet) {
+    fn route_run(&mut self, now: Time, local: ListenerId, remote: Address, packet: Packet) {
         let bytes = self.shared.pool.segment(&packet, 0);
         let belongs = classify(bytes);
         if belongs == Belongs::Ours(TYPE_DATA) {
@@ -93,7 +92,7 @@ impl Core {
         self.drain_control(now);
     }
 
-    fn handle_data(&mut self, now: Time, remote: SocketAddr, mut packet: Packet) {
+    fn handle_data(&mut self, now: Time, remote: Address, mut packet: Packet) {
         let shared = &mut self.shared;
         let Ok(header) = data::Header::parse(shared.pool.segment(&packet, 0)) else {
             self.counters.malformed += 1;

@@ -41,10 +41,9 @@ use crate::shared::Shared;
 use crate::status::{CoreCounters, FlowStatus, PathStatus};
 use crate::suspension::Suspension;
 use crate::transmit::{Payload, Transmit};
-use dacapo_base::{Random, Time};
+use dacapo_base::{Address, Random, Time};
 use dacapo_packet::Pool;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::time::Instant;
 
@@ -71,7 +70,7 @@ struct Outbox {
     /// Of the packet of a flow to a group that was given last, for further origins.
     copies: VecDeque<Transmit>,
     /// Remotes whose data lane is no longer needed.
-    closed_data: VecDeque<SocketAddr>,
+    closed_data: VecDeque<Address>,
 }
 
 /// When the core was looked at.
@@ -183,7 +182,7 @@ impl Core {
 
     /// The address of a peer's control port.
     #[must_use]
-    pub fn peer_address(&self, peer: PeerId) -> Option<SocketAddr> {
+    pub fn peer_address(&self, peer: PeerId) -> Option<Address> {
         self.peers.get(peer).map(crate::peer::Peer::remote)
     }
 

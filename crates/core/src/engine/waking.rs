@@ -8,9 +8,8 @@ use crate::ids::{SessionId, StreamId};
 use crate::network::{ChannelEvent, NetworkEvent};
 use crate::session::{Flow, Session};
 use crate::transmit::ListenerId;
-use dacapo_base::{Time, earlier};
+use dacapo_base::{Address, Time, earlier};
 use dacapo_lift::Membership;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// While nothing but data comes, what is due need not be looked at more often.
@@ -50,7 +49,7 @@ impl Core {
         &mut self,
         now: Time,
         local: Option<ListenerId>,
-        group: SocketAddr,
+        group: Address,
         why: &str,
     ) {
         let error = Error::new(Code::NoDataPath, format!("cannot send to group {group}: {why}"));

@@ -38,11 +38,10 @@ use crate::ids::Place;
 use crate::ready_table::Due;
 use crate::schedule::priority;
 use crate::transmit::{ListenerId, Offered};
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_packet::{Packet, Pool};
 use dacapo_wire::session::FlowOffer;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// What a session says of its part.
@@ -89,8 +88,8 @@ impl FanOut {
     }
 
     /// Where it is sent to; none: to the stream of each member.
-    pub fn group(&self) -> Option<SocketAddr> {
-        self.offer.multicast
+    pub fn group(&self) -> Option<Address> {
+        self.offer.multicast.map(Address::from)
     }
 
     pub fn label(&self) -> u32 {

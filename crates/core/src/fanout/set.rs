@@ -13,10 +13,9 @@ use crate::ready_table::ReadyTable;
 use crate::schedule::{Asked, Turn};
 use crate::shared::Shared;
 use crate::transmit::Offered;
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_packet::{Packet, Pool};
 use dacapo_wire::session::FlowOffer;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The owner of labels that are for no peer; none gets this number.
@@ -120,7 +119,7 @@ impl FanOuts {
     }
 
     /// Those that are sent to a group.
-    pub fn to_group(&self, group: SocketAddr) -> impl Iterator<Item = FanOutId> {
+    pub fn to_group(&self, group: Address) -> impl Iterator<Item = FanOutId> {
         self.all.iter().filter(move |(_, it)| it.group() == Some(group)).map(|(id, _)| id)
     }
 

@@ -11,11 +11,10 @@
 
 use crate::flow::{FlowSeen, PathTimes};
 use crate::status::PathStatus;
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_path::{ClockOffset, ControllerEntry, Heard, Life, Path, Question, Sent};
 use dacapo_wire::probe::Probe;
 use sha2::{Digest, Sha256};
-use std::net::SocketAddr;
 
 /// The token of a connection: it names path probes and tags them, and is never sent with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +55,7 @@ impl ProbeKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answered {
     /// Data goes to where it came from, from now on; and went there before.
-    pub moved_from: Option<Option<SocketAddr>>,
+    pub moved_from: Option<Option<Address>>,
     /// What it says of the path.
     pub heard: Heard,
 }
@@ -65,10 +64,10 @@ pub(crate) struct DataPath {
     /// What probes of this connection are named and tagged with.
     key: ProbeKey,
     /// Where the peer's data port is, once known.
-    remote: Option<SocketAddr>,
+    remote: Option<Address>,
     /// Where the dialer's newest question came from, and the first of our own that was asked there:
     /// its data port when one of those is answered from there.
-    candidate: Option<(SocketAddr, u64)>,
+    candidate: Option<(Address, u64)>,
     path: Path,
     /// The longest datagrams of which the flows were told.
     told_len: Option<usize>,
@@ -111,13 +110,13 @@ impl DataPath {
     }
 
     /// The dialer opens the path to where it has dialed.
-    pub fn open(&mut self, now: Time, remote: SocketAddr, key: ProbeKey) {
+    pub fn open(&mut self, now: Time, remote: Address, key: ProbeKey) {
         (self.key, self.remote) = (key, Some(remote));
         self.path.probe(now, self.one_clock);
     }
 
     /// Where the peer's data port is, once known.
-    pub fn remote(&self) -> Option<SocketAddr> {
+    pub fn remote(&self) -> Option<Address> {
         self.remote
     }
 
@@ -247,7 +246,7 @@ impl DataPath {
         &mut self,
         now: Time,
         is_listener: bool,
-        from: SocketAddr,
+        from: Address,
         number: u64,
         len: usize,
     ) -> Option<Question> {
@@ -270,12 +269,7 @@ impl DataPath {
     }
 
     /// An answer has come; `None` for one to nothing.
-    pub fn handle_answer(
-        &mut self,
-        now: Time,
-        from: SocketAddr,
-        probe: &Probe,
-    ) -> Option<Answered> {
+    pub fn handle_answer(&mut self, now: Time, from: Address, probe: &Probe) -> Option<Answered> {
         let (received, answered) = (probe.received_ns, probe.answered_ns);
         let heard = self.path.handle_answer(now, probe.number, received, answered)?;
         let is_there =
@@ -285,7 +279,7 @@ impl DataPath {
     }
 
     /// A dialer's data port is there from now on; where it was.
-    fn move_to(&mut self, now: Time, remote: SocketAddr) -> Option<SocketAddr> {
+    fn move_to(&mut self, now: Time, remote: Address) -> Option<Address> {
         self.candidate = None;
         let before = self.remote.replace(remote);
         if before.is_some() {
@@ -337,7 +331,7 @@ mod tests {
     const ONE: &str = "192.0.2.1:1";
     const OTHER: &str = "192.0.2.2:1";
 
-    fn at(address: &str) -> SocketAddr {
+    fn at(address: &str) -> Address {
         address.parse().unwrap()
     }
 

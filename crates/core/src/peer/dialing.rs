@@ -9,8 +9,7 @@
 //!
 //! Invariant: who answers within a second cannot be kept from being reached by forged refusals.
 
-use dacapo_base::Time;
-use std::net::SocketAddr;
+use dacapo_base::{Address, Time};
 use std::time::Duration;
 
 /// Dialing goes on for so long, when nothing else is said.
@@ -64,11 +63,11 @@ impl Dialing {
 
     /// The network says that nothing listens at `remote`; true when that is to be believed, and
     /// dialing ends.
-    pub fn handle_refused(&mut self, now: Time, remote: SocketAddr) -> bool {
+    pub fn handle_refused(&mut self, now: Time, remote: Address) -> bool {
         let (count, since) = self.refused.map_or((1, now), |(count, at)| (count + 1, at));
         self.refused = Some((count, since));
         let is_sure = count >= REFUSALS_MIN && now.since(since) >= REFUSALS_OVER;
-        let is_here = remote.ip().to_canonical().is_loopback();
+        let is_here = remote.is_loopback();
         self.is_refused() && self.params.wait.is_none() && (is_here || is_sure)
     }
 
@@ -90,7 +89,7 @@ mod tests {
     const HERE: [&str; 3] = ["127.0.0.1:19980", "[::1]:19980", "[::ffff:127.0.0.1]:19980"];
     const THERE: &str = "192.0.2.7:19980";
 
-    fn at(address: &str) -> SocketAddr {
+    fn at(address: &str) -> Address {
         address.parse().unwrap()
     }
 

@@ -8,9 +8,8 @@ use super::not_listening;
 use crate::control::ConnId;
 use crate::error::{Code, Error};
 use crate::session::table::HubState;
-use dacapo_base::{Time, earlier};
+use dacapo_base::{Address, Time, earlier};
 use quinn_proto::StreamId;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// A further attempt begins after this time.
@@ -182,7 +181,7 @@ impl PeerLink {
     pub fn handle_lost(
         &mut self,
         conn: ConnId,
-        remote: SocketAddr,
+        remote: Address,
         reason: &str,
         said: Option<Code>,
     ) -> Option<Error> {
@@ -206,12 +205,12 @@ impl PeerLink {
     }
 
     /// The network says that nothing listens there; true when that is to be believed.
-    pub fn handle_refused(&mut self, now: Time, remote: SocketAddr) -> bool {
+    pub fn handle_refused(&mut self, now: Time, remote: Address) -> bool {
         self.conn.is_none() && self.dialing.handle_refused(now, remote)
     }
 
     /// Why a peer is given up, when its time to greet is over.
-    pub fn not_answered(&self, now: Time, remote: SocketAddr) -> Option<Error> {
+    pub fn not_answered(&self, now: Time, remote: Address) -> Option<Error> {
         self.deadline.filter(|deadline| *deadline <= now)?;
         if self.dialing.is_refused() {
             return Some(not_listening(remote));
@@ -273,7 +272,7 @@ mod tests {
         Time::ZERO + Duration::from_secs(secs)
     }
 
-    fn remote() -> SocketAddr {
+    fn remote() -> Address {
         "192.0.2.7:19980".parse().unwrap()
     }
 

@@ -31,11 +31,10 @@ use crate::ids::PeerId;
 use crate::session::table::HubRole;
 use crate::transmit::ListenerId;
 use contact::Contact;
-use dacapo_base::{Time, earlier};
+use dacapo_base::{Address, Time, earlier};
 use dacapo_path::{ControllerEntry, Sent};
 use link::PeerLink;
 use liveness::Liveness;
-use std::net::SocketAddr;
 
 /// Whether a peer can be reached by a transport of one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +44,11 @@ pub struct HostLookup {
     /// The number of the transport.
     pub transport: u16,
     /// The address of the peer's control port.
-    pub remote: SocketAddr,
+    pub remote: Address,
 }
 
 pub(crate) struct Peer {
-    remote: SocketAddr,
+    remote: Address,
     /// Where it has come in; `None` for one that was dialed.
     local: Option<ListenerId>,
     role: HubRole,
@@ -66,7 +65,7 @@ pub(crate) struct Peer {
 impl Peer {
     /// One that is dialed.
     pub fn dialed(
-        remote: SocketAddr,
+        remote: Address,
         now: Time,
         params: DialParams,
         controller: &ControllerEntry,
@@ -77,7 +76,7 @@ impl Peer {
 
     /// One that has come in.
     pub fn came_in(
-        remote: SocketAddr,
+        remote: Address,
         local: Option<ListenerId>,
         conn: ConnId,
         now: Time,
@@ -88,7 +87,7 @@ impl Peer {
     }
 
     fn new(
-        remote: SocketAddr,
+        remote: Address,
         local: Option<ListenerId>,
         role: HubRole,
         link: PeerLink,
@@ -109,7 +108,7 @@ impl Peer {
     }
 
     /// The address of its control port.
-    pub fn remote(&self) -> SocketAddr {
+    pub fn remote(&self) -> Address {
         self.remote
     }
 
@@ -186,7 +185,7 @@ impl Peer {
 
     /// True when the peer is a process of this host, as far as its clock and its address say.
     pub fn is_here(&self) -> bool {
-        self.data.is_one_clock() && self.remote.ip().is_loopback()
+        self.data.is_one_clock() && self.remote.is_loopback()
     }
 
     /// Whether a transport of one host has found it.
@@ -227,6 +226,6 @@ fn not_open() -> Error {
 }
 
 /// Nothing listens where a core was dialed.
-fn not_listening(remote: SocketAddr) -> Error {
+fn not_listening(remote: Address) -> Error {
     Error::new(Code::NotListening, format!("{remote}; is a dacapo serving there?"))
 }

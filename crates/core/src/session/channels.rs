@@ -18,16 +18,16 @@ use crate::ids::{FanOutId, PeerId, StreamId};
 use crate::labels::Target;
 use crate::network::ChannelEvent;
 use crate::peer::Peer;
+use dacapo_base::Address;
 use dacapo_lift::{Membership, StreamParams};
 use dacapo_wire::session::{Accept, FlowAnswer, STREAM_TOKEN_LEN};
-use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::time::Duration;
 
 /// Which end of a stream this is.
 #[derive(Clone, Copy, Debug)]
 enum Opens {
-    Dials(PeerId, SocketAddr),
+    Dials(PeerId, Address),
     Expects,
 }
 
@@ -174,11 +174,8 @@ impl Session {
         };
         let flows = self.flows.iter().zip(&accept.flows).enumerate().filter(on_stream);
         let token = |(index, (_, given)): (usize, (&Flow, &FlowAnswer))| {
-            let port = given.stream_port.map_or(remote.port(), NonZeroU16::get);
-            // A link-local address is one by its interface, too.
-            let mut remote = remote;
-            remote.set_port(port);
-            Some((index, given.stream_token?, remote))
+            let at = given.stream_port.map_or(remote, |port| remote.at_port(port.get()));
+            Some((index, given.stream_token?, at))
         };
         let tokens: Option<Vec<_>> = flows.map(token).collect();
         let text = "ACCEPT has no token for a flow on a stream";
@@ -216,7 +213,7 @@ impl Session {
 
     /// Asks for the groups of the flows that are wanted.
     pub(super) fn ask_groups(&mut self, cx: &mut SessionCx<'_>) {
-        let Some(source) = cx.peer.map(Peer::remote) else { return };
+        let Some(source) = cx.peer.and_then(|peer| peer.remote().ip()) else { return };
         let ports = self.ports.as_deref().unwrap_or_default();
         for (index, (flow, port)) in self.flows.iter_mut().zip(ports).enumerate() {
             let (Some(group), Some(_)) = (flow.offer.multicast, port) else { continue };
@@ -366,7 +363,7 @@ impl Session {
 /// What the transport of a stream is told of its flow.
 fn stream_params(cx: &SessionCx<'_>, flow: &Flow) -> StreamParams {
     let Some(peer) = cx.peer else { return StreamParams::default() };
-    let pace = cx.shared.graphs.pace(&flow.offer, peer.remote().ip().is_loopback());
+    let pace = cx.shared.graphs.pace(&flow.offer, peer.remote().is_loopback());
     let path_len = peer.data().datagram_len(cx.now);
     cx.shared.graphs.stream_params(&flow.offer, path_len, pace)
 }

@@ -6,10 +6,9 @@ use crate::flow::{Context, FlowOut, PathTimes};
 use crate::peer::Peer;
 use crate::shared::Shared;
 use crate::transmit::{Offered, StreamWriter, Way};
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_packet::{Packet, Pool};
 use dacapo_path::ClockOffset;
-use std::net::SocketAddr;
 
 impl Flow {
     /// A packet of an epoch has come; whether there may be something to send.
@@ -36,7 +35,7 @@ impl Flow {
         shared: &mut Shared,
         peer: &mut Peer,
         told: &mut FlowOut,
-    ) -> Option<(Way, SocketAddr, Option<Packet>)> {
+    ) -> Option<(Way, Address, Option<Packet>)> {
         let data = peer.data().remote();
         let way = self.way(data.is_some())?;
         let remote = if way == Way::Data { data? } else { peer.remote() };

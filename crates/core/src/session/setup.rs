@@ -344,7 +344,7 @@ impl Session {
         // What this end has found out since, else what was agreed.
         let found = cx.peer.and_then(|peer| peer.data().settled_len());
         let found = found.filter(|_| !graphs.is_stream(offer.transport)).unwrap_or(len);
-        let is_loopback = cx.peer.is_some_and(|peer| peer.remote().ip().is_loopback());
+        let is_loopback = cx.peer.is_some_and(|peer| peer.remote().is_loopback());
         let pace = graphs.pace(&offer, is_loopback);
         // The label of a group is its sender's.
         let is_group = graphs.is_shared(offer.transport);

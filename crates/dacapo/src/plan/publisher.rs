@@ -16,9 +16,9 @@ use super::{Assumptions, OpenBytes, name_groups};
 use crate::access::Opening;
 use crate::access::live::{Begin, LiveClock};
 use crate::access::timeline::{Extent, Speed};
-use dacapo_base::failpoint;
+use dacapo_base::{Address, failpoint};
 use dacapo_core::{Code, Error, JoinRequest, Port, SessionProvider};
-use dacapo_lift::{Graph, Node, Params};
+use dacapo_lift::{Graph, Node, Params, TransportSpec};
 use dacapo_qos::configure::Pins;
 use dacapo_qos::{AttributeNumbers, Attributes};
 use dacapo_wire::attribute::AttributeForm;
@@ -53,8 +53,9 @@ impl SessionProvider for MediaPublisher {
             };
             let need = changed(need, planned, flow)?;
             let chosen = choice::tightened(&need, &asked, &constraints);
-            let chosen =
-                chosen.map_err(|error| self.lacking(error, &need, &asked, &constraints))?;
+            let chosen = chosen.map_err(|error| {
+                self.lacking(error, &need, &asked, &constraints, joining.remote)
+            })?;
             let mut offer = chosen.offer;
             keep_changes(&mut offer, planned, flow);
             offers.push(offer);
@@ -149,6 +150,18 @@ fn attributes_of(forms: &[AttributeForm]) -> Result<Attributes, Error> {
     }
 }
 
+/// Why a transport cannot carry a flow to who is there, where its spec says so: behind its name.
+fn why_not(transport: &TransportSpec, remote: Address) -> String {
+    if transport.scheme != remote.scheme() {
+        return format!(" (it takes addresses of {}, and it came from {remote})", transport.scheme);
+    }
+    match transport.same_host {
+        true => " (it is not a process of this user on this host, or has no memory to share)",
+        false => "",
+    }
+    .to_owned()
+}
+
 impl MediaPublisher {
     /// What a flow needs, and what the plan would offer; by its name, because flows can be left out
     /// of what is published.
@@ -158,7 +171,7 @@ impl MediaPublisher {
     }
 
     fn around(&self, joining: &JoinRequest) -> Constraints {
-        let on_loopback = joining.remote.ip().is_loopback();
+        let on_loopback = joining.remote.is_loopback();
         let has_module = |id| joining.modules.contains(&id);
         let has_transport = |id| joining.transports.contains(&id);
         Constraints {
@@ -177,6 +190,7 @@ impl MediaPublisher {
         need: &Need,
         asked: &Attributes,
         constraints: &Constraints,
+        remote: Address,
     ) -> Error {
         let catalogue = self.assumptions.catalogue();
         // Nobody lacks what only one host has, unless it is named.
@@ -190,12 +204,7 @@ impl MediaPublisher {
         let is_module = !lacks.is_empty();
         let transport = chosen.choice.transport;
         if has.transport(transport.id).is_none() {
-            let why = match transport.same_host {
-                true => {
-                    " (it is not a process of this user on this host, or has no memory to share)"
-                }
-                false => "",
-            };
+            let why = why_not(transport, remote);
             lacks.push(format!("transport \"{}\"{why}", transport.name));
         }
         let code = match (need.pins.is_empty(), is_module) {

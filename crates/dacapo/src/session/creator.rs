@@ -8,7 +8,6 @@ use super::shard::Shards;
 use super::state::{Serving, check_works};
 use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
-use crate::host;
 use crate::misuse::misuse;
 use crate::plan::Plan;
 use crate::uri::Uri;
@@ -111,19 +110,21 @@ impl Creator {
     }
 
     /// Lets others join at an address: `HOST`, `HOST:PORT`, `[::1]:PORT`; port 0 lets the system
-    /// choose. It can be called for several addresses; all that the endpoint serves can be joined
-    /// at each, for as long as the endpoint lives.
+    /// choose. `SCHEME:TEXT` is one of a transport of one's own that has no addresses of IP. It can
+    /// be called for several addresses; all that the endpoint serves can be joined at each, for as
+    /// long as the endpoint lives.
     ///
     /// # Errors
     /// [`Code::Unreachable`](dacapo_core::Code::Unreachable) for a name that is no address,
     /// [`Code::System`](dacapo_core::Code::System) when the system does not let us, for example
     /// because the port is in use.
     pub fn listen(&self, address: &str) -> Result<(), Error> {
-        let address = host::resolve(address)?;
         let shared = &self.0.endpoint.0.first.shared;
+        let parts = Arc::clone(shared.lock().host.parts());
+        let address = parts.resolve(address)?;
         let state = shared.lock();
         check_works(&state)?;
-        if address.port() != 0 && state.host.listening().contains(&address) {
+        if address.port() != Some(0) && state.host.listening().contains(&address) {
             return Ok(());
         }
         drop(state);

@@ -18,12 +18,11 @@ use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
 use super::watch::Notice;
 use super::worker::{Worker, Workers};
-use crate::host::{self, Host};
+use crate::host::Host;
 use crate::misuse::misuse;
-use crate::place::at_port;
 use crate::plan::{Assumptions, Plan};
 use crate::uri::Uri;
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_core::{
     Code, DialParams, Error, Fault, PeerId, Port, SessionId, SessionProvider, SessionSpec,
 };
@@ -34,7 +33,6 @@ use dacapo_sys::clock;
 use dacapo_transport::StatsByKind;
 use dacapo_wire::session::FlowOffer;
 use std::fmt;
-use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
@@ -157,7 +155,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`Code::System`] when the system does not let us, for example because the port is in use.
-    pub fn listen(&self, addrs: &[SocketAddr]) -> Result<(), Error> {
+    pub fn listen(&self, addrs: &[Address]) -> Result<(), Error> {
         let shared = &self.0.first.shared;
         let mut state = shared.lock();
         check_works(&state)?;
@@ -166,8 +164,10 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Joins a session: `dacapo://HOST[:PORT]/NAME`. It is set up when this returns, and its flows
-    /// run from [`Session::activate`] on. A connection to that host that is there is used.
+    /// Joins a session: `dacapo://HOST[:PORT]/NAME`, or `dacapo+SCHEME://ADDRESS/NAME` where a
+    /// transport of one's own has addresses that are none of IP. It is set up when this returns,
+    /// and its flows run from [`Session::activate`] on. A connection to that host that is there is
+    /// used.
     ///
     /// # Errors
     /// Misuse for a text that is no such address; [`Code::NotListening`] when the host says so, on
@@ -198,7 +198,7 @@ impl Endpoint {
             uri.parse().map_err(|error: crate::uri::UriError| misuse(error.to_string()))?;
         let parts = Arc::clone(self.0.first.shared.lock().host.parts());
         how.access.iter().try_for_each(|wish| wish.find(&parts).map(drop))?;
-        let remote = host::resolve(&uri.authority())?;
+        let remote = parts.address_of(&uri)?;
         let outcome = match self.join_at(remote, &uri.name, how, true) {
             Err(Refused { redirect: Some(redirect), .. }) => {
                 match self.follow_redirect(remote, redirect, &uri.name, how)? {
@@ -215,12 +215,12 @@ impl Endpoint {
     /// let the port through that everybody knows, and no other; or when somebody else is.
     fn follow_redirect(
         &self,
-        remote: SocketAddr,
+        remote: Address,
         Redirect { port, host }: Redirect,
         name: &str,
         how: &Join,
     ) -> Result<Option<Session>, Error> {
-        let there = at_port(remote, port.get());
+        let there = remote.at_port(port.get());
         // It listens there, or the first port does as well.
         let how = Join { wait: None, ..how.clone() };
         match self.join_at(there, name, &how, false) {
@@ -233,7 +233,7 @@ impl Endpoint {
     /// Joins a session at an address; `follows`: or learns where else.
     fn join_at(
         &self,
-        remote: SocketAddr,
+        remote: Address,
         name: &str,
         how: &Join,
         follows: bool,
@@ -246,7 +246,7 @@ impl Endpoint {
 
     /// The addresses that this endpoint listens on.
     #[must_use]
-    pub fn listening(&self) -> Vec<SocketAddr> {
+    pub fn listening(&self) -> Vec<Address> {
         self.0.first.shared.lock().host.listening().to_vec()
     }
 
@@ -341,7 +341,7 @@ impl Endpoint {
 
     /// The address of a peer's control connection, while there is one.
     #[must_use]
-    pub fn peer_address(&self, peer: ids::PeerId) -> Option<SocketAddr> {
+    pub fn peer_address(&self, peer: ids::PeerId) -> Option<Address> {
         let workers = self.workers();
         workers.get(peer.worker)?.shared.lock().core().peer_address(peer.id)
     }

@@ -16,9 +16,9 @@ use super::join::Media;
 use super::watch::Awaited;
 use crate::command::Answer;
 use crate::misuse::misuse;
+use dacapo_base::Address;
 use dacapo_core::table::Role;
 use dacapo_core::{Code, Ending, Error, PeerId};
-use std::net::SocketAddr;
 use std::num::NonZeroU16;
 
 /// How far a session is.
@@ -56,7 +56,7 @@ pub(super) struct Entry {
     pub title: String,
     pub role: Role,
     pub peer: PeerId,
-    pub remote: SocketAddr,
+    pub remote: Address,
     pub phase: Phase,
     /// Its flows have run before.
     pub was_active: bool,
@@ -80,7 +80,7 @@ pub(super) struct Entry {
 
 impl Entry {
     /// A session that is being set up.
-    pub fn new(name: &str, role: Role, peer: PeerId, remote: SocketAddr) -> Self {
+    pub fn new(name: &str, role: Role, peer: PeerId, remote: Address) -> Self {
         Self {
             name: name.to_owned(),
             title: String::new(),

@@ -11,13 +11,12 @@ use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
 use super::worker::Worker;
 use crate::misuse::misuse;
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_core::table::Role;
 use dacapo_core::{Code, Command, Error, SessionId};
 use dacapo_security::Fingerprint;
 use dacapo_sys::clock;
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,8 +80,8 @@ impl Session {
 
     /// The address of the other end's control connection.
     #[must_use]
-    pub fn remote(&self) -> SocketAddr {
-        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+    pub fn remote(&self) -> Address {
+        let nowhere = Address::Ip(([0, 0, 0, 0], 0).into());
         self.look(|entry| entry.remote).unwrap_or(nowhere)
     }
 

@@ -2,15 +2,15 @@
 //!
 //! Invariant: one that is lost is kept only while calls wait for it.
 
+use dacapo_base::Address;
 use dacapo_core::{Code, Error, PeerId};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 /// A peer.
 #[derive(Debug)]
 struct Peer {
     /// Its address, when this end dialed.
-    dialed: Option<SocketAddr>,
+    dialed: Option<Address>,
     phase: Phase,
     /// Calls that wait for it to open.
     waits: usize,
@@ -34,26 +34,26 @@ enum Phase {
 pub(super) struct Peers(BTreeMap<PeerId, Peer>);
 
 impl Peers {
-    fn at(&mut self, remote: SocketAddr) -> Option<(PeerId, &mut Peer)> {
+    fn at(&mut self, remote: Address) -> Option<(PeerId, &mut Peer)> {
         let is_there = |it: &Peer| it.dialed == Some(remote) && !matches!(it.phase, Phase::Lost(_));
         let found = self.0.iter_mut().find(|(_, peer)| is_there(peer));
         found.map(|(id, peer)| (*id, peer))
     }
 
     /// Whether that at an address is here.
-    pub fn knows(&mut self, remote: SocketAddr) -> bool {
+    pub fn knows(&mut self, remote: Address) -> bool {
         self.at(remote).is_some()
     }
 
     /// A call waits for that at an address, when it is here; whether it is being dialed.
-    pub fn wait_at(&mut self, remote: SocketAddr) -> Option<(PeerId, bool)> {
+    pub fn wait_at(&mut self, remote: Address) -> Option<(PeerId, bool)> {
         let (id, peer) = self.at(remote)?;
         peer.waits += 1;
         Some((id, matches!(peer.phase, Phase::Dialing)))
     }
 
     /// A call dials a new one, and waits for it.
-    pub fn dial(&mut self, id: PeerId, remote: SocketAddr) {
+    pub fn dial(&mut self, id: PeerId, remote: Address) {
         let (dialed, phase) = (Some(remote), Phase::Dialing);
         self.0.insert(id, Peer { dialed, phase, waits: 1, is_kept: false });
     }

@@ -18,19 +18,18 @@ use super::creator::BACKLOG_MAX;
 use super::worker::Worker;
 use crate::access::raw::RawShare;
 use crate::plan::{OnRaw, Plan, RawEnd};
-use dacapo_base::failpoint;
+use dacapo_base::{Address, failpoint};
 use dacapo_core::{Code, Error, JoinRequest, Port, SessionId, SessionProvider};
 use dacapo_lift::Catalogue;
 use dacapo_wire::session::FlowOffer;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Who has joined, with the application's ends of its flows of bytes.
 #[derive(Debug)]
 pub(super) struct Joined {
-    pub remote: SocketAddr,
+    pub remote: Address,
     pub ends: Vec<(String, RawEnd)>,
     /// The flows that are to be opened or shared before it is let in.
     closed: usize,

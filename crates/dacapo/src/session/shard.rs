@@ -16,11 +16,10 @@ use super::state::Serving;
 use super::waiting::Waiting;
 use super::worker::Worker;
 use crate::host::Host;
-use crate::place::at_port;
 use crate::plan::Plan;
+use dacapo_base::Address;
 use dacapo_core::{Code, Error, SessionId};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -111,26 +110,27 @@ impl Shards {
 }
 
 /// The addresses at which an endpoint listens, each once, whatever their ports.
-fn addresses(first: &Shared) -> Vec<SocketAddr> {
+fn addresses(first: &Shared) -> Vec<Address> {
     let state = first.lock();
-    let mut all: Vec<SocketAddr> = portless(&state.host).collect();
+    let mut all: Vec<Address> = portless(&state.host).collect();
     all.sort_unstable();
     all.dedup();
     all
 }
 
-/// The addresses at which a host listens, without their ports.
-fn portless(host: &Host) -> impl Iterator<Item = SocketAddr> {
-    host.listening().iter().map(|at| at_port(*at, 0))
+/// The addresses with ports at which a host listens, without these: at others only one can listen.
+fn portless(host: &Host) -> impl Iterator<Item = Address> {
+    host.listening().iter().filter(|at| at.port().is_some()).map(|at| at.at_port(0))
 }
 
 /// Listens at these addresses, at one port, unless it does; the port.
-fn listen(host: &mut Host, addresses: &[SocketAddr]) -> Result<NonZeroU16, Error> {
-    let mut port = host.listening().first().map_or(0, SocketAddr::port);
+fn listen(host: &mut Host, addresses: &[Address]) -> Result<NonZeroU16, Error> {
+    let port_of = |host: &Host| host.listening().first().and_then(Address::port).unwrap_or(0);
+    let mut port = port_of(host);
     for address in addresses {
         if portless(host).all(|at| at != *address) {
-            host.listen(&[at_port(*address, port)])?;
-            port = host.listening().first().map_or(0, SocketAddr::port);
+            host.listen(&[address.at_port(port)])?;
+            port = port_of(host);
         }
     }
     NonZeroU16::new(port).ok_or_else(|| Error::new(Code::System, "no address to listen at"))

@@ -20,12 +20,11 @@ use super::waiting::Turning;
 use super::watch::{Then, Watch};
 use crate::host::Host;
 use crate::misuse::misuse;
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_core::table::Role;
 use dacapo_core::{Code, Command, Core, DialParams, Done, Error, Offered, PeerId, SessionId};
 use dacapo_sys::clock;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// What goes before an endpoint is gone has so long to leave.
@@ -178,7 +177,7 @@ impl State {
     ///
     /// # Errors
     /// Misuse when it is not.
-    pub fn check_other(&self, remote: SocketAddr) -> Result<(), Error> {
+    pub fn check_other(&self, remote: Address) -> Result<(), Error> {
         if !self.host.listening().iter().any(|at| is_same(*at, remote)) {
             return Ok(());
         }
@@ -189,7 +188,7 @@ impl State {
     ///
     /// # Errors
     /// When there is no way to the address.
-    pub fn dial(&mut self, remote: SocketAddr, params: DialParams) -> Result<PeerId, Error> {
+    pub fn dial(&mut self, remote: Address, params: DialParams) -> Result<PeerId, Error> {
         let Some((id, is_dialing)) = self.peers.wait_at(remote) else {
             let id = self.host.connect_with(remote, params)?;
             self.peers.dial(id, remote);
@@ -344,7 +343,8 @@ pub(super) fn has_something(state: &State) -> bool {
 }
 
 /// Whether who listens at an address is who is reached at `remote`.
-fn is_same(at: SocketAddr, remote: SocketAddr) -> bool {
-    let everywhere = at.ip().is_unspecified() && remote.ip().is_loopback();
-    at.port() == remote.port() && (at.ip() == remote.ip() || everywhere)
+fn is_same(at: Address, remote: Address) -> bool {
+    let (Some(here), Some(there)) = (at.ip(), remote.ip()) else { return at == remote };
+    let everywhere = here.ip().is_unspecified() && there.ip().is_loopback();
+    here.port() == there.port() && (here.ip() == there.ip() || everywhere)
 }

@@ -32,12 +32,11 @@ use super::watch::{Awaited, DRAIN_MAX, OfPeer};
 use super::worker::Worker;
 use crate::command::MediaCommand;
 use crate::misuse::misuse;
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_core::table::Role;
 use dacapo_core::{self as core, DialParams, Error};
 use dacapo_sys::clock;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +49,7 @@ pub enum Command {
     /// [`Command::Disconnect`]. [`Outcome::Connected`] follows, or why it cannot be reached.
     Connect {
         /// Where it listens; [`resolve`](crate::host::resolve) finds it by name.
-        to: SocketAddr,
+        to: Address,
         /// How long to try, as [`Join::wait`](super::Join::wait).
         wait: Option<Duration>,
     },

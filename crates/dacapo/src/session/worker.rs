@@ -19,10 +19,9 @@ use super::waiting::{Wait, Waiting};
 use super::wanted::Wanted;
 use super::watch::Notice;
 use crate::host::{Host, HostConfig};
-use dacapo_base::{Time, failpoint};
+use dacapo_base::{Address, Time, failpoint};
 use dacapo_core::{Code, DialParams, Error, PeerId};
 use std::mem;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -58,11 +57,7 @@ impl Worker {
     ///
     /// # Errors
     /// Why it cannot be reached.
-    pub fn dial(
-        &self,
-        remote: SocketAddr,
-        params: DialParams,
-    ) -> Result<(Guard<'_>, PeerId), Error> {
+    pub fn dial(&self, remote: Address, params: DialParams) -> Result<(Guard<'_>, PeerId), Error> {
         let mut state = self.shared.lock();
         let id = state.dial(remote, params)?;
         self.shared.act(&mut state);
@@ -138,7 +133,7 @@ impl Workers {
     ///
     /// # Errors
     /// Misuse when the first listens at that address itself, and in a fork.
-    pub fn place(&self, first: &Arc<Worker>, remote: SocketAddr) -> Result<Arc<Worker>, Error> {
+    pub fn place(&self, first: &Arc<Worker>, remote: Address) -> Result<Arc<Worker>, Error> {
         first.shared.check_here()?;
         first.shared.lock().check_other(remote)?;
         let all = self.with(first);

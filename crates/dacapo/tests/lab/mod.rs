@@ -90,7 +90,7 @@ impl Lab {
             .core(node)
             .handle_command(
                 now,
-                Command::Connect { remote: address, params: DialParams::default() },
+                Command::Connect { remote: address.into(), params: DialParams::default() },
             )
             .and_then(Done::peer)
             .unwrap();

@@ -54,7 +54,7 @@ fn who_waits_finds_a_creator_that_begins_to_listen_later() {
 
 /// Connects, and why that came to nothing.
 fn why_not(host: &mut Host, at: SocketAddr) -> Code {
-    let peer = host.connect(at).unwrap();
+    let peer = host.connect(at.into()).unwrap();
     loop {
         let event = host.next_event(SOON, &mut Vec::new()).unwrap();
         if let Some(CoreEvent::PeerLost { peer: lost, error }) = event {

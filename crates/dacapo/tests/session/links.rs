@@ -31,7 +31,7 @@ fn echo(creator: &Creator) {
 fn join(uri: &str) -> u16 {
     let session = endpoint(NEVER).connect(uri).unwrap();
     use_it(&session);
-    let port = session.remote().port();
+    let port = session.remote().port().unwrap();
     session.close().unwrap();
     port
 }

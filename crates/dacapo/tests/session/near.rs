@@ -56,7 +56,7 @@ fn carries_all(creator: Session, participant: Session) {
 struct FindsNobody;
 
 impl StreamCarrier for FindsNobody {
-    fn listen(&mut self, _: &[std::net::SocketAddr]) -> std::io::Result<StreamListener> {
+    fn listen(&mut self, _: &[dacapo::Address]) -> std::io::Result<StreamListener> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 

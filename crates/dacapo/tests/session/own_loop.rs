@@ -2,6 +2,7 @@
 //! and units without waiting.
 
 use crate::world::{TWO_WAY, active_pair, endpoint, pair, serve, unit, uri, watched};
+use dacapo::Address;
 use dacapo::Ledger;
 use dacapo::offer::FlowOffer;
 use dacapo::plan::{Assumptions, Plan};
@@ -13,7 +14,7 @@ use dacapo::{
 use dacapo_base::{Random, Time};
 use dacapo_sys::poll::{Interest, Poller};
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+
 use std::time::Duration;
 
 /// Whether the descriptor is readable within so long.
@@ -307,7 +308,7 @@ struct Commanded {
     sessions: Vec<(SessionId, usize)>,
     peers: Vec<PeerId>,
     /// Where somebody listens, and where nobody does.
-    places: [SocketAddr; 2],
+    places: [Address; 2],
 }
 
 /// So many peers and sessions are kept to be commanded; what is new takes the place of another.
@@ -403,7 +404,7 @@ fn command_at_random(count: u64, seed: u64) {
         let [creator, _other] = [(); 2].map(|()| host.accept().unwrap());
         let id = gone.id();
         drop(gone);
-        let places = [host.endpoint().listening()[0], nobody];
+        let places = [host.endpoint().listening()[0], nobody.into()];
         let end = |endpoint: &Endpoint, sessions| Commanded {
             endpoint: endpoint.clone(),
             sessions,

@@ -141,7 +141,7 @@ fn serve_full(session_file: &str) -> Creator {
 
 /// The port that a session's other end is at.
 fn port(session: &Session) -> u16 {
-    session.remote().port()
+    session.remote().port().unwrap()
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl World {
     /// Connects and joins; returns the offer.
     pub fn join(&mut self, name: &str) -> Vec<FlowOffer> {
         let remote = address("10.0.0.1:19980");
-        let dial = core::Command::Connect { remote, params: DialParams::default() };
+        let dial = core::Command::Connect { remote: remote.into(), params: DialParams::default() };
         self.peer = Some(self.ask(dial).peer().unwrap());
         let mut offer = None;
         let end = self.now + Duration::from_secs(5);
@@ -275,5 +275,5 @@ fn give(core: &mut Core, now: Time, from: SocketAddr, datagram: &[u8]) {
     let layout = Layout { head: 0, tail: 0, segment: datagram.len(), segmented: true };
     let packet = core.pool().alloc_train(&layout, datagram.len()).unwrap();
     core.pool().write_payload(&packet, 0, datagram);
-    core.handle_datagram(now, ListenerId::default(), from, packet);
+    core.handle_datagram(now, ListenerId::default(), from.into(), packet);
 }

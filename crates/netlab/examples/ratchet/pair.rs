@@ -61,7 +61,7 @@ impl Pair {
             .handle_command(
                 self.now,
                 Command::Connect {
-                    remote: address(CREATOR, Way::Control),
+                    remote: address(CREATOR, Way::Control).into(),
                     params: DialParams::default(),
                 },
             )
@@ -172,7 +172,12 @@ impl Pair {
             to.pool().write_payload(&packet, 0, run);
             packet.set_unit_ends(true, true);
             packet.time = self.now;
-            to.handle_datagram(self.now, ListenerId::default(), address(end, transmit.way), packet);
+            to.handle_datagram(
+                self.now,
+                ListenerId::default(),
+                address(end, transmit.way).into(),
+                packet,
+            );
         }
         from.transmitted(transmit);
     }

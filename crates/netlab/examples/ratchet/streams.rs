@@ -135,7 +135,7 @@ impl Stream {
                 ReadOutcome::Nothing => return has_read,
                 ReadOutcome::Bytes { .. } | ReadOutcome::Unpolled => {
                     while let Ok(Some(packet)) = it.engine.poll_datagram(now, core.pool()) {
-                        core.handle_datagram(now, ListenerId::default(), from, packet);
+                        core.handle_datagram(now, ListenerId::default(), from.into(), packet);
                     }
                 }
                 ReadOutcome::Claim(_) => {

@@ -331,7 +331,7 @@ impl End {
         let local = network.local(self.node);
         let Some(core) = network.core(self.node) else { return };
         while let Ok(Some(packet)) = self.engine.poll_datagram(local, core.pool()) {
-            core.handle_datagram(local, ListenerId::default(), from, packet);
+            core.handle_datagram(local, ListenerId::default(), from.into(), packet);
         }
     }
 

@@ -201,7 +201,7 @@ impl Run<'_> {
             .core(self.nodes[1])
             .handle_command(
                 local,
-                Command::Connect { remote: address, params: DialParams::default() },
+                Command::Connect { remote: address.into(), params: DialParams::default() },
             )
             .and_then(Done::peer);
         self.peer = Some(peer.expect("a world has room for a peer"));

@@ -110,8 +110,9 @@ impl World {
                 self.with_streams(|streams, surface| streams.close(node, stream, surface));
             }
             StreamAsk::Dial { stream, remote, token, .. } => {
-                let there = self.nodes.iter().position(|it| it.control == remote);
-                let Some(there) = there.map(NodeId) else {
+                let at = |remote| self.nodes.iter().position(|it| it.control == remote);
+                let there = remote.ip().and_then(|remote| Some((NodeId(at(remote)?), remote)));
+                let Some((there, remote)) = there else {
                     let local = self.local(node);
                     let core = &mut self.nodes[node.0].core;
                     return core.handle_channel(

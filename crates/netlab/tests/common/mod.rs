@@ -274,7 +274,7 @@ impl Lab {
             .core(self.participant)
             .handle_command(
                 now,
-                Command::Connect { remote: address, params: DialParams::default() },
+                Command::Connect { remote: address.into(), params: DialParams::default() },
             )
             .and_then(Done::peer)
             .expect("room");

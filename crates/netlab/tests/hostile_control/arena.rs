@@ -183,7 +183,7 @@ impl Arena {
                 .core(self.core)
                 .handle_command(
                     now,
-                    Command::Connect { remote: address, params: DialParams::default() },
+                    Command::Connect { remote: address.into(), params: DialParams::default() },
                 )
                 .and_then(Done::peer);
             self.peer = Some(peer.expect("room for a peer"));

@@ -13,20 +13,19 @@
 //! stand-in, because what was sent by it may have been lost.
 
 use super::{Attached, Streams};
-use dacapo_base::{Time, failpoint};
+use dacapo_base::{Address, Time, failpoint};
 use dacapo_core::{ChannelEvent, Core, PeerId, StreamId};
 use dacapo_lift::StreamParams;
 use dacapo_sys::poll::Poller;
 use dacapo_transport::entry::Dial;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
 
 /// Who is dialed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
     pub peer: PeerId,
-    pub remote: SocketAddr,
+    pub remote: Address,
     /// What the flow of the stream is like.
     pub terms: StreamParams,
 }

@@ -3,7 +3,11 @@
 use super::side::{Side, assert_arrive, random_bytes};
 use super::{Ends, Make};
 use crate::{JoinError, Membership, Outgoing, SendError, TrafficClass, Transport};
+use dacapo_base::Address;
 use std::net::SocketAddr;
+
+/// An address that is no group's, where the ends have none of IP.
+const NOBODY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);
 
 /// A sender and members of its group, none of whom has joined yet.
 pub struct Group {
@@ -33,24 +37,23 @@ impl Members {
         let Group { sender, members, stranger, membership } = group;
         let mut sides: Vec<Side> = members.into_iter().map(Side::new).collect();
         for side in &mut sides {
-            assert!(side.transport.capabilities().multicast);
             side.transport.join(&membership).expect("the group can be joined");
         }
         let (mut sender, mut stranger) = (Side::new(sender), Side::new(stranger));
         for side in [&mut sender, &mut stranger] {
-            side.transport.open_data(membership.group).expect("the group can be sent to");
+            side.transport.open_data(membership.group.into()).expect("the group can be sent to");
         }
         Self { sender, stranger, members: sides, membership }
     }
 
     fn send(&mut self, bytes: &[u8], segment_len: usize) {
-        let (lane, remote) = (TrafficClass::Data, self.membership.group);
+        let (lane, remote) = (TrafficClass::Data, self.membership.group.into());
         self.sender.send_all(&Outgoing { lane, remote, bytes, segment_len });
     }
 
     /// Checks that a member gets exactly these, as data of the source.
     fn expect(&mut self, member: usize, expected: &[Vec<u8>], what: &str) {
-        let source = self.membership.source;
+        let source = Address::from(self.membership.source);
         let arrivals = self.members[member].await_arrivals(expected.len());
         for (arrival, bytes) in arrivals.iter().zip(expected) {
             assert_eq!((&arrival.bytes, arrival.remote), (bytes, source), "{what}");
@@ -115,7 +118,7 @@ pub fn who_has_left_gets_nothing(make: MakeGroup<'_>) {
 /// What somebody else sends to the group is not handed up.
 pub fn only_the_source_is_heard(make: MakeGroup<'_>) {
     let mut group = Members::joined(make());
-    let remote = group.membership.group;
+    let remote = Address::from(group.membership.group);
     for bytes in [&b"from nobody"[..], &[7; 1_200]] {
         group.stranger.send_all(&Outgoing::datagram(TrafficClass::Data, remote, bytes));
     }
@@ -147,7 +150,7 @@ pub fn a_member_that_does_not_read_holds_nobody_up(make: MakeGroup<'_>) {
 /// Without a data lane to it nothing is sent to a group, and that is said.
 pub fn a_group_without_a_lane_is_not_sent_to(make: MakeGroup<'_>) {
     let mut group = Members::joined(make());
-    let remote = group.membership.group;
+    let remote = Address::from(group.membership.group);
     group.sender.transport.close_data(remote);
     let result =
         group.sender.transport.send(&Outgoing::datagram(TrafficClass::Data, remote, b"where to?"));
@@ -181,19 +184,18 @@ pub fn joining_again_is_joining_once_and_memberships_are_bounded(make: MakeGroup
 /// What is no group, or cannot be one here, is refused, and the transport goes on.
 pub fn joining_what_is_no_group_is_refused(make: Make<'_>) {
     let mut ends = Ends::with_data(make());
-    let source = ends.server_addr;
-    let multicast = ends.client.transport.capabilities().multicast;
+    let source = ends.server_addr.ip().unwrap_or(NOBODY);
     let wanted = Membership { group: source, source, source_specific: false };
     match ends.client.transport.join(&wanted) {
-        Err(JoinError::NotGroup { group }) if multicast => assert_eq!(group, source),
-        Err(error @ JoinError::Unsupported { .. }) if !multicast => {
-            let name = ends.client.transport.capabilities().name;
+        Err(JoinError::NotGroup { group }) => assert_eq!(group, source),
+        Err(error @ JoinError::Unsupported { .. }) => {
+            let name = ends.client.transport.spec().name;
             assert!(error.to_string().starts_with(name), "{error}");
         }
         other => panic!("{other:?}"),
     }
     ends.client.transport.leave(&wanted);
-    ends.client.send_all(&Outgoing::datagram(TrafficClass::Data, source, b"and on"));
+    ends.client.send_all(&Outgoing::datagram(TrafficClass::Data, ends.server_addr, b"and on"));
     assert_arrive(&mut ends, vec![b"and on".to_vec()], "after a refusal");
     ends.end();
 }

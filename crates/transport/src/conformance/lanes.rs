@@ -4,7 +4,7 @@
 
 use super::{Arrival, Ends, Make};
 use crate::{DATA_LANES_MAX, Outgoing, Sent, TrafficClass};
-use std::net::SocketAddr;
+use dacapo_base::Address;
 
 /// With lanes open at both ends, control arrives as control and data as data, both ways, from the
 /// addresses that the lanes have. Without lanes both arrive as data from the stream's address.
@@ -62,7 +62,12 @@ pub fn data_lanes_are_idempotent_and_bounded(make: Make<'_>) {
     let server = &mut ends.server.transport;
     let first = server.open_data(ends.client_data).expect("it is open");
     assert_eq!(server.open_data(ends.client_data).expect("it is open"), first);
-    let other = |index: usize| SocketAddr::new(ends.client_data.ip(), 10_000 + index as u16);
+    let here = ends.client_data;
+    let other = |index: usize| match here.ip() {
+        Some(_) => here.at_port(10_000 + index as u16),
+        None => Address::other(here.scheme(), format!("nobody-{index}").as_bytes())
+            .expect("a short address"),
+    };
     let mut open = 1;
     let refused = loop {
         match server.open_data(other(open)) {

@@ -3,7 +3,7 @@
 //! One function per rule, [`run_all`] for every transport, [`run_streams`] for those whose ways are
 //! opened one by one, [`run_groups`] for those that know groups. Each rule makes fresh transports,
 //! and ends by checking that no view of the pool is left over. What a rule asks for depends on the
-//! transport's [`crate::Capabilities`], and every rule asks something of every transport.
+//! transport's [spec](crate::Transport::spec), and every rule asks something of every transport.
 //!
 //! The clock that transports are given is the number of turns, in milliseconds.
 //!

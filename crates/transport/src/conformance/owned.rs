@@ -39,8 +39,8 @@ impl Owned {
 #[deny(clippy::missing_trait_methods)]
 impl Transport for Owned {
     pass_on!(
-        inner: capabilities, local_addrs, open_data, close_data, join, leave, send, poll_too_large,
-        poll_refused, stats
+        inner: spec, datagram_len_max, local_addrs, open_data, close_data, join, leave, send,
+        poll_too_large, poll_refused, stats
     );
 
     fn recv(&mut self, now: Time, pool: &mut Pool, into: &mut Vec<Incoming>) -> RecvOutcome {

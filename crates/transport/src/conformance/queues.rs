@@ -3,6 +3,7 @@
 use super::side::{WAITS_MAX, assert_arrive, random_bytes};
 use super::{Ends, Make};
 use crate::{Outgoing, Sent, TrafficClass};
+use dacapo_lift::Property;
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
 
 /// What the pool has no room for waits in the transport and comes when there is room.
@@ -98,7 +99,7 @@ pub fn the_descriptor_is_readable_while_something_waits(make: Make<'_>) {
 /// transports with small queues.
 pub fn a_full_queue_blocks_or_counts(make_small: Make<'_>) {
     let mut ends = Ends::with_data(make_small());
-    let reliable = ends.client.transport.capabilities().reliable;
+    let reliable = ends.client.has(Property::NoLoss);
     let mut blocked = 0;
     let mut taken = 0;
     for _ in 0..400 {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 type StreamSide = Side<dyn StreamTransport>;
 
-fn serve(net: &dyn StreamNet) -> (StreamSide, std::net::SocketAddr) {
+fn serve(net: &dyn StreamNet) -> (StreamSide, dacapo_base::Address) {
     let (server, address) = net.serve();
     (Side::new(server), address)
 }

@@ -1,10 +1,10 @@
 //! [`Side`] and [`Ends`]: transports with a pool, driven until what is awaited is there.
 
 use crate::{Incoming, Outgoing, RecvOutcome, Sent, StreamTransport, TrafficClass, Transport};
-use dacapo_base::{Random, Time};
+use dacapo_base::{Address, Random, Time};
+use dacapo_lift::Property;
 use dacapo_packet::Pool;
 use dacapo_sys::poll::{Event, Interest, Poller};
-use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ pub struct Pair {
     /// The one that listens.
     pub server: Box<dyn Transport>,
     /// Where the client reaches the server.
-    pub server_addr: SocketAddr,
+    pub server_addr: Address,
     /// Where the server reaches the client's control lane.
-    pub client_addr: SocketAddr,
+    pub client_addr: Address,
 }
 
 /// A maker of pairs.
@@ -34,7 +34,7 @@ pub struct Arrival {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// Where it came from.
-    pub remote: SocketAddr,
+    pub remote: Address,
     /// True when it came by the data lane.
     pub by_data: bool,
 }
@@ -64,6 +64,11 @@ impl<T: Transport + ?Sized> Side<T> {
             now: Time::ZERO,
             writable_count: 0,
         }
+    }
+
+    /// Whether its spec promises something.
+    pub(super) fn has(&self, property: Property) -> bool {
+        self.transport.spec().properties.contains(&property)
     }
 
     /// Receives once, a millisecond later, and takes the packets apart.
@@ -214,11 +219,11 @@ pub struct Ends<T: Transport + ?Sized = dyn Transport> {
     /// The server.
     pub server: Side<T>,
     /// Where the client reaches the server.
-    pub server_addr: SocketAddr,
+    pub server_addr: Address,
     /// Where the server reaches the client's control lane.
-    pub client_addr: SocketAddr,
+    pub client_addr: Address,
     /// Where the server reaches the client's data lane, once it is open.
-    pub client_data: SocketAddr,
+    pub client_data: Address,
 }
 
 impl Ends {
@@ -246,7 +251,7 @@ impl Ends {
     /// True when control and data have a way each.
     #[must_use]
     pub fn has_lanes(&self) -> bool {
-        self.client.transport.capabilities().lanes
+        self.client.transport.spec().lanes
     }
 }
 
@@ -298,7 +303,7 @@ pub(super) fn random_bytes(seed: u64, len: usize) -> Vec<u8> {
 pub(super) fn assert_arrive(ends: &mut Ends, mut expected: Vec<Vec<u8>>, context: &str) {
     let arrivals = ends.await_server(expected.len());
     let mut arrived: Vec<_> = arrivals.into_iter().map(|arrival| arrival.bytes).collect();
-    if !ends.server.transport.capabilities().ordered {
+    if !ends.server.has(Property::Order) {
         arrived.sort();
         expected.sort();
     }

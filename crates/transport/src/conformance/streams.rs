@@ -5,27 +5,26 @@ use super::side::{WAITS_MAX, random_bytes, wait_for};
 use super::{Ends, Pair, Side};
 use crate::stream::{DIAL_WAIT, MAGIC, RECORD_LEN_MAX, Token};
 use crate::{Outgoing, SendError, Sent, StreamEvent, StreamTransport, TrafficClass};
-use dacapo_base::{Random, Time};
+use dacapo_base::{Address, Random, Time};
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
 
 /// A bare connection, which says what the rule wants it to say. It never blocks.
 pub trait Bare: Read + Write {
     /// The address of this end.
-    fn local_addr(&self) -> SocketAddr;
+    fn local_addr(&self) -> Address;
 }
 
 /// A maker of transports over streams.
 pub trait StreamNet {
     /// A transport that listens, and where.
-    fn serve(&self) -> (Box<dyn StreamTransport>, SocketAddr);
+    fn serve(&self) -> (Box<dyn StreamTransport>, Address);
     /// A transport that opens a stream.
-    fn dial(&self, remote: SocketAddr, token: Token) -> Box<dyn StreamTransport>;
+    fn dial(&self, remote: Address, token: Token) -> Box<dyn StreamTransport>;
     /// A connection that is no transport, and says by itself no more of a token than goes before
     /// every packet.
-    fn connect(&self, remote: SocketAddr, token: &Token) -> Box<dyn Bare>;
+    fn connect(&self, remote: Address, token: &Token) -> Box<dyn Bare>;
     /// An address at which nobody listens.
-    fn nobody(&self) -> SocketAddr;
+    fn nobody(&self) -> Address;
     /// The most streams of one transport.
     fn streams_max(&self) -> usize;
     /// False where who shows a token that nobody expects hears nothing at all.
@@ -195,7 +194,7 @@ pub(super) fn hear(bare: &mut dyn Bare, count: usize, server: &mut StreamSide) -
 }
 
 /// A bare connection that has opened a stream.
-fn bare_stream(net: &dyn StreamNet, server: &mut StreamSide, at: SocketAddr) -> Box<dyn Bare> {
+fn bare_stream(net: &dyn StreamNet, server: &mut StreamSide, at: Address) -> Box<dyn Bare> {
     server.transport.expect(token(9), Time::NEVER);
     let mut bare = net.connect(at, &token(9));
     say(&mut *bare, &preface(&token(9)), server);

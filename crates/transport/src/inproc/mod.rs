@@ -19,19 +19,22 @@
 mod config;
 mod recv;
 mod send;
+mod spec;
 mod switchboard;
 
 pub use config::{Config, EndpointError, Full};
+pub(crate) use spec::UNLISTED;
 pub use switchboard::Switchboard;
 
-use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
+use crate::{Incoming, Outgoing, RecvOutcome, SendError, Sent};
 use crate::{Transport, TransportStats};
-use dacapo_base::Time;
-use dacapo_packet::Pool;
+use dacapo_base::{Address, Time};
+use dacapo_lift::TransportSpec;
+use dacapo_packet::{Pool, TRAIN_BYTES_MAX};
 use dacapo_sys::poll::Waker;
+use spec::{BLOCKS, DROPS};
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -45,36 +48,44 @@ pub fn hub() -> Switchboard {
 #[derive(Debug)]
 pub struct InProc {
     hub: Switchboard,
-    capabilities: Capabilities,
-    local_addrs: [SocketAddr; 1],
+    local_addrs: [Address; 1],
     waker: Arc<Waker>,
     /// Data lanes with something to read, in turn.
-    ready: VecDeque<SocketAddr>,
+    ready: VecDeque<Address>,
     stats: TransportStats,
 }
 
 impl InProc {
-    fn local(&self) -> SocketAddr {
+    fn local(&self) -> Address {
         self.local_addrs[0]
     }
 }
 
 impl Transport for InProc {
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
+    fn spec(&self) -> &'static TransportSpec {
+        match self.hub.config().full {
+            Full::Drop => &DROPS,
+            Full::Block => &BLOCKS,
+        }
     }
 
-    fn local_addrs(&self) -> &[SocketAddr] {
+    fn datagram_len_max(&self) -> usize {
+        let config = self.hub.config();
+        // What is longer than a queue or a body would wait for ever.
+        config.datagram_len_max.min(config.queue_bytes_max).min(TRAIN_BYTES_MAX)
+    }
+
+    fn local_addrs(&self) -> &[Address] {
         &self.local_addrs
     }
 
-    fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr> {
+    fn open_data(&mut self, remote: Address) -> io::Result<Address> {
         let limit = self.hub.config().data_lanes_max.min(crate::DATA_LANES_MAX);
         self.hub.state().open_lane(self.local(), remote, limit)?;
         Ok(self.local())
     }
 
-    fn close_data(&mut self, remote: SocketAddr) {
+    fn close_data(&mut self, remote: Address) {
         self.ready.retain(|&lane| lane != remote);
         self.hub.state().close_lane(self.local(), remote);
     }
@@ -101,22 +112,5 @@ impl Transport for InProc {
 impl Drop for InProc {
     fn drop(&mut self) {
         self.hub.state().leave(self.local());
-    }
-}
-
-fn capabilities(config: &Config) -> Capabilities {
-    // What is longer than a queue or a body would wait for ever.
-    let longest = config.queue_bytes_max.min(dacapo_packet::TRAIN_BYTES_MAX);
-    Capabilities {
-        name: "inproc",
-        lanes: true,
-        datagram_len_max: config.datagram_len_max.min(longest),
-        reliable: config.full == Full::Block,
-        ordered: true,
-        boundaries: true,
-        duplicates: false,
-        integrity: true,
-        multicast: false,
-        trains: true,
     }
 }

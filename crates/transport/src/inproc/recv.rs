@@ -5,10 +5,9 @@
 use super::InProc;
 use super::switchboard::{Endpoint, Message, Queue, layout};
 use crate::{Incoming, RECV_BYTES_MAX, RECV_PACKETS_MAX, RecvOutcome, Traffic, TrafficClass};
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_packet::{Pool, PoolFull};
 use std::collections::{BTreeSet, VecDeque};
-use std::net::SocketAddr;
 
 /// Where the packets of one call go.
 struct Sink<'a> {
@@ -77,7 +76,7 @@ impl Endpoint {
     }
 
     /// Reads the data lanes in turn, one arrival each.
-    fn read_data(&mut self, ready: &mut VecDeque<SocketAddr>, sink: &mut Sink<'_>) -> End {
+    fn read_data(&mut self, ready: &mut VecDeque<Address>, sink: &mut Sink<'_>) -> End {
         let waiting = self.data.iter().filter(|(_, queue)| !queue.is_empty());
         let new: Vec<_> =
             waiting.map(|(&remote, _)| remote).filter(|remote| !ready.contains(remote)).collect();
@@ -108,7 +107,7 @@ impl Endpoint {
         End::Empty
     }
 
-    fn take_blocked(&mut self, has_capacity: bool) -> BTreeSet<SocketAddr> {
+    fn take_blocked(&mut self, has_capacity: bool) -> BTreeSet<Address> {
         if has_capacity { std::mem::take(&mut self.blocked) } else { BTreeSet::new() }
     }
 

@@ -4,15 +4,15 @@ use super::InProc;
 use super::config::{Config, Full};
 use super::switchboard::{Endpoint, Queue};
 use crate::transport::datagrams_in;
-use crate::{Outgoing, SendError, Sent, TrafficClass};
-use std::net::SocketAddr;
+use crate::{Outgoing, SendError, Sent, TrafficClass, Transport};
+use dacapo_base::Address;
 
 impl InProc {
     pub(super) fn send_to_hub(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
         let segment = outgoing.datagram_len();
-        if segment > self.capabilities.datagram_len_max {
+        if segment > self.datagram_len_max() {
             self.stats.too_large += 1;
-            return Err(SendError::TooLarge { mtu: Some(self.capabilities.datagram_len_max) });
+            return Err(SendError::TooLarge { mtu: Some(self.datagram_len_max()) });
         }
         let (local, config) = (self.local(), *self.hub.config());
         let mut state = self.hub.state();
@@ -58,8 +58,8 @@ impl Endpoint {
         &mut self,
         outgoing: &Outgoing<'_>,
         segment: usize,
-        data_lane: Option<SocketAddr>,
-        from: SocketAddr,
+        data_lane: Option<Address>,
+        from: Address,
         config: &Config,
     ) -> Taken {
         let count = datagrams_in(outgoing.bytes.len(), segment);
@@ -82,7 +82,7 @@ impl Endpoint {
     }
 
     /// The data lane for this remote when it is open here, too; else the control lane.
-    fn queue_for(&mut self, data_lane: Option<SocketAddr>) -> &mut Queue {
+    fn queue_for(&mut self, data_lane: Option<Address>) -> &mut Queue {
         match data_lane.and_then(|remote| self.data.get_mut(&remote)) {
             Some(queue) => queue,
             None => &mut self.control,

@@ -3,10 +3,11 @@
 //! Invariants: every queue is bounded in datagrams and bytes; an endpoint has at most
 //! [`crate::DATA_LANES_MAX`] data queues; a sender that was blocked is woken when there is room.
 
+use super::InProc;
 use super::config::{Config, EndpointError};
-use super::{InProc, capabilities};
 use crate::transport::datagrams_in;
 use crate::{Drops, TransportStats};
+use dacapo_base::Address;
 use dacapo_packet::Layout;
 use dacapo_sys::poll::Waker;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -43,7 +44,6 @@ impl Switchboard {
             .ok_or_else(|| EndpointError::NameInUse { name: name.to_owned() })?;
         Ok(InProc {
             hub: self.clone(),
-            capabilities: capabilities(&self.config),
             local_addrs: [local],
             waker,
             ready: VecDeque::new(),
@@ -53,7 +53,7 @@ impl Switchboard {
 
     /// The address of the endpoint with this name.
     #[must_use]
-    pub fn lookup(&self, name: &str) -> Option<SocketAddr> {
+    pub fn lookup(&self, name: &str) -> Option<Address> {
         self.state().names.get(name).copied()
     }
 
@@ -70,8 +70,8 @@ impl Switchboard {
 /// What the endpoints share.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    names: BTreeMap<String, SocketAddr>,
-    endpoints: BTreeMap<SocketAddr, Endpoint>,
+    names: BTreeMap<String, Address>,
+    endpoints: BTreeMap<Address, Endpoint>,
     joined: u64,
 }
 
@@ -79,10 +79,10 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) control: Queue,
-    pub(super) data: BTreeMap<SocketAddr, Queue>,
+    pub(super) data: BTreeMap<Address, Queue>,
     pub(super) waker: Arc<Waker>,
     /// Who found a queue of this endpoint full and waits for room.
-    pub(super) blocked: BTreeSet<SocketAddr>,
+    pub(super) blocked: BTreeSet<Address>,
     /// A queue where this endpoint was blocked has room.
     pub(super) writable: bool,
     pub(super) drops: Drops,
@@ -91,7 +91,7 @@ pub(super) struct Endpoint {
 /// A datagram that waits, or a train that fits a body of a pool.
 #[derive(Debug)]
 pub(super) struct Message {
-    pub(super) from: SocketAddr,
+    pub(super) from: Address,
     pub(super) bytes: Vec<u8>,
     pub(super) segment: usize,
     pub(super) datagrams: usize,
@@ -112,7 +112,7 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Adds what was sent, in runs that fit a body each.
-    pub(super) fn push_runs(&mut self, from: SocketAddr, bytes: &[u8], segment: usize) {
+    pub(super) fn push_runs(&mut self, from: Address, bytes: &[u8], segment: usize) {
         if bytes.is_empty() {
             self.push(Message { from, bytes: Vec::new(), segment, datagrams: 1 });
         }
@@ -152,38 +152,38 @@ impl Queue {
 }
 
 impl State {
-    fn join(&mut self, name: &str, waker: Arc<Waker>) -> Option<SocketAddr> {
+    fn join(&mut self, name: &str, waker: Arc<Waker>) -> Option<Address> {
         if self.names.contains_key(name) {
             return None;
         }
         // Never the address of an endpoint that has left: its datagrams are not for a new one.
         self.joined += 1;
         let ip = Ipv6Addr::from_bits((0x100_u128 << 112) | u128::from(self.joined));
-        let address = SocketAddr::new(IpAddr::V6(ip), PORT);
+        let address = Address::Ip(SocketAddr::new(IpAddr::V6(ip), PORT));
         self.names.insert(name.to_owned(), address);
         self.endpoints.insert(address, Endpoint::new(waker));
         Some(address)
     }
 
-    pub(super) fn leave(&mut self, address: SocketAddr) {
+    pub(super) fn leave(&mut self, address: Address) {
         self.names.retain(|_, named| *named != address);
         if let Some(left) = self.endpoints.remove(&address) {
             self.wake_blocked(left.blocked);
         }
     }
 
-    pub(super) fn endpoint(&mut self, address: SocketAddr) -> Option<&mut Endpoint> {
+    pub(super) fn endpoint(&mut self, address: Address) -> Option<&mut Endpoint> {
         self.endpoints.get_mut(&address)
     }
 
-    pub(super) fn has_lane(&self, of: SocketAddr, remote: SocketAddr) -> bool {
+    pub(super) fn has_lane(&self, of: Address, remote: Address) -> bool {
         self.endpoints.get(&of).is_some_and(|endpoint| endpoint.data.contains_key(&remote))
     }
 
     pub(super) fn open_lane(
         &mut self,
-        of: SocketAddr,
-        remote: SocketAddr,
+        of: Address,
+        remote: Address,
         limit: usize,
     ) -> io::Result<()> {
         let endpoint = self.endpoint(of).ok_or(io::ErrorKind::NotConnected)?;
@@ -195,7 +195,7 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn close_lane(&mut self, of: SocketAddr, remote: SocketAddr) {
+    pub(super) fn close_lane(&mut self, of: Address, remote: Address) {
         let Some(endpoint) = self.endpoint(of) else {
             return;
         };
@@ -205,12 +205,12 @@ impl State {
         self.wake_blocked(blocked);
     }
 
-    pub(super) fn drops(&self, of: SocketAddr) -> Drops {
+    pub(super) fn drops(&self, of: Address) -> Drops {
         self.endpoints.get(&of).map_or_else(Drops::default, |endpoint| endpoint.drops)
     }
 
     /// Tells the endpoints that were blocked that there is room.
-    pub(super) fn wake_blocked(&mut self, blocked: BTreeSet<SocketAddr>) {
+    pub(super) fn wake_blocked(&mut self, blocked: BTreeSet<Address>) {
         for address in blocked {
             if let Some(endpoint) = self.endpoint(address) {
                 endpoint.writable = true;

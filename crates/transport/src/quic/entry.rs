@@ -6,7 +6,8 @@
 use super::{ClientCrypto, Common, Config, Mode, Quic, SPEC, SPEC_DATAGRAM, ServerCrypto};
 use crate::entry::{Dial, Dialed, Opened, Setup, StreamCarrier, StreamListener, TransportEntry};
 use crate::ports::listen_above;
-use dacapo_base::Random;
+use dacapo_base::{Address, Random};
+use dacapo_io::address::{ip, ips};
 use dacapo_lift::TransportSpec;
 use dacapo_security::{EndpointKeys, Identity};
 use dacapo_security::{flow_client_crypto, flow_server_crypto, peer_fingerprint};
@@ -56,13 +57,13 @@ impl Carrier {
 }
 
 impl StreamCarrier for Carrier {
-    fn listen(&mut self, control: &[SocketAddr]) -> io::Result<StreamListener> {
+    fn listen(&mut self, control: &[Address]) -> io::Result<StreamListener> {
         let tls = flow_server_crypto(&self.identity).map_err(io::Error::other)?;
         let token = self.keys.token.clone();
         let crypto = ServerCrypto { tls, token, common: self.common() };
         let mode = self.mode;
         let serve = |at: &[SocketAddr]| Quic::serve(at, mode, &crypto, &self.config);
-        let (quic, port) = listen_above(control, spec(mode), serve)?;
+        let (quic, port) = listen_above(&ips(control)?, spec(mode), serve)?;
         Ok(StreamListener { transport: Box::new(quic), port: Some(port) })
     }
 
@@ -71,6 +72,6 @@ impl StreamCarrier for Carrier {
         let peer = identity.and_then(peer_fingerprint).ok_or_else(nobody)?;
         let tls = flow_client_crypto(&self.identity, peer).map_err(io::Error::other)?;
         let crypto = ClientCrypto { tls, common: self.common() };
-        Ok(Box::new(Quic::dial(remote, token, self.mode, &crypto, &self.config)?))
+        Ok(Box::new(Quic::dial(ip(remote)?, token, self.mode, &crypto, &self.config)?))
     }
 }

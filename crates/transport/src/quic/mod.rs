@@ -44,12 +44,13 @@ pub use config::{ClientCrypto, Common, Config, DATAGRAM_LEN_MAX, ServerCrypto};
 pub use entry::entries;
 pub use spec::{SPEC, SPEC_DATAGRAM};
 
-use crate::stream::{StreamTransport, Streams, Token, capabilities};
-use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport};
+use crate::stream::{RECORD_LEN_MAX, StreamTransport, Streams, Token};
+use crate::{Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport};
 use crate::{TransportStats, pass_on};
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_io::DialError;
 use dacapo_io::Sockets;
+use dacapo_lift::TransportSpec;
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
 use link::StreamOf;
 use links::Links;
@@ -63,21 +64,11 @@ use std::time::Duration;
 /// How errors name it.
 const NAME: &str = "QUIC";
 
-const STREAMS: Capabilities = capabilities(SPEC.name, true);
-
-const DATAGRAMS: Capabilities = Capabilities {
-    name: SPEC_DATAGRAM.name,
-    datagram_len_max: DATAGRAM_LEN_MAX,
-    reliable: false,
-    ordered: false,
-    ..STREAMS
-};
-
 /// A QUIC transport.
 pub struct Quic {
     mode: Mode,
     config: Config,
-    local_addrs: Vec<SocketAddr>,
+    local_addrs: Vec<Address>,
     sockets: Sockets,
     links: Links,
     streams: Streams<StreamOf>,
@@ -131,7 +122,7 @@ impl Quic {
         let (handle, inner) = connection.map_err(|error| named(io::Error::other(error)))?;
         let stream = quic.links.adopt(Time::ZERO, handle, inner, 0);
         stream.link().handle_known(config);
-        let place = quic.streams.dialed(stream, [local, remote], token);
+        let place = quic.streams.dialed(stream, [local, remote].map(Address::from), token);
         quic.links.set_place(handle, place);
         Ok(quic)
     }
@@ -145,7 +136,7 @@ impl Quic {
         Self {
             mode,
             config: *config,
-            local_addrs,
+            local_addrs: local_addrs.into_iter().map(Address::from).collect(),
             sockets,
             links,
             streams: Streams::new(config.streams_max),
@@ -158,15 +149,19 @@ impl Quic {
 impl Transport for Quic {
     pass_on!(streams: open_data);
 
-    fn capabilities(&self) -> &Capabilities {
-        self.mode.pick(&STREAMS, &DATAGRAMS)
+    fn spec(&self) -> &'static TransportSpec {
+        self.mode.pick(&SPEC, &SPEC_DATAGRAM)
     }
 
-    fn local_addrs(&self) -> &[SocketAddr] {
+    fn datagram_len_max(&self) -> usize {
+        self.mode.pick(RECORD_LEN_MAX, DATAGRAM_LEN_MAX)
+    }
+
+    fn local_addrs(&self) -> &[Address] {
         &self.local_addrs
     }
 
-    fn close_data(&mut self, _remote: SocketAddr) {}
+    fn close_data(&mut self, _remote: Address) {}
 
     fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
         match self.mode {
@@ -191,12 +186,12 @@ impl Transport for Quic {
 impl StreamTransport for Quic {
     pass_on!(streams: expect, forget, poll_stream, estimates, stream_count);
 
-    fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
+    fn set_reading(&mut self, remote: Address, is_reading: bool) {
         self.streams.set_reading(remote, is_reading);
         self.with_link(remote, |link| link.is_paused = !is_reading);
     }
 
-    fn set_patience(&mut self, remote: SocketAddr, patience: Duration) {
+    fn set_patience(&mut self, remote: Address, patience: Duration) {
         self.with_link(remote, |link| {
             link.watch.set_patience(patience);
             // So that its deadline is looked up again.
@@ -205,7 +200,7 @@ impl StreamTransport for Quic {
         self.transmit_to(remote);
     }
 
-    fn close_stream(&mut self, remote: SocketAddr) {
+    fn close_stream(&mut self, remote: Address) {
         let place = self.streams.place_of(remote).map(|(place, _)| place);
         self.streams.close_stream(remote);
         place.into_iter().for_each(|place| self.transmit_at(place));

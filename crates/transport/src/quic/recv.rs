@@ -23,7 +23,7 @@ use super::marks::{departure, from_socket};
 use crate::stream::{DIAL_WAIT, Intake, PREFACE_WAIT, Phase};
 use crate::{Incoming, RECV_BYTES_MAX, RecvOutcome};
 use bytes::BytesMut;
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_io::{Came, Round};
 use dacapo_packet::Pool;
 use dacapo_sys::udp::Recv;
@@ -104,7 +104,8 @@ impl Quic {
         match self.links.endpoint.accept(incoming, instant, &mut answer, None) {
             Ok((handle, inner)) => {
                 let stream = self.links.adopt(self.now, handle, inner, at);
-                let place = self.streams.accepted(stream, [local, remote], self.now);
+                let place =
+                    self.streams.accepted(stream, [local, remote].map(Address::from), self.now);
                 // Who had to go for it must be closed before another place is given away.
                 self.close_left();
                 // The handshake takes its time, too; the preface is waited for from its end on.

@@ -3,7 +3,7 @@
 use super::Quic;
 use super::link::Link;
 use crate::{Outgoing, SendError, Sent};
-use std::net::SocketAddr;
+use dacapo_base::Address;
 
 impl Quic {
     pub(super) fn send_records(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
@@ -13,7 +13,7 @@ impl Quic {
     }
 
     /// Sends the packets of the connection to `remote`.
-    pub(super) fn transmit_to(&mut self, remote: SocketAddr) {
+    pub(super) fn transmit_to(&mut self, remote: Address) {
         if let Some((place, _)) = self.streams.place_of(remote) {
             self.transmit_at(place);
         }
@@ -28,7 +28,7 @@ impl Quic {
     /// Runs `body` with the connection to `remote`.
     pub(super) fn with_link<T>(
         &self,
-        remote: SocketAddr,
+        remote: Address,
         body: impl FnOnce(&mut Link) -> T,
     ) -> Option<T> {
         let (place, _) = self.streams.place_of(remote)?;

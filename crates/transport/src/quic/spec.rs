@@ -9,6 +9,7 @@
 
 use super::DATAGRAM_LEN_MAX;
 use crate::repaired::{RECORD_LEN, Repaired, rate_with_losses, scale};
+use dacapo_base::IP;
 use dacapo_lift::{
     Cost, Figures, FlowPort, PPB, PortProtocol, Property, Setting, TransportProfile, TransportSpec,
 };
@@ -22,6 +23,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     name: "quic",
     id: 7,
     summary: "datagrams as records of an encrypted stream: none lost, all in order, none read",
+    scheme: IP,
     properties: &[
         Property::Boundaries,
         Property::Order,
@@ -35,6 +37,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     ],
     datagram_len: RECORD_LEN,
     any_path: true,
+    lanes: false,
     streams: true,
     same_host: false,
     groups: false,
@@ -56,6 +59,7 @@ pub static SPEC_DATAGRAM: TransportSpec = TransportSpec {
     name: "quic-datagram",
     id: 8,
     summary: "encrypted datagrams under congestion control: some lost, some out of order",
+    scheme: IP,
     properties: &[
         Property::Boundaries,
         Property::NoDuplicates,
@@ -67,6 +71,7 @@ pub static SPEC_DATAGRAM: TransportSpec = TransportSpec {
     ],
     datagram_len: DATAGRAM_LEN_MAX as u32,
     any_path: true,
+    lanes: false,
     streams: true,
     same_host: false,
     groups: false,

@@ -2,8 +2,9 @@
 
 use super::{Config, SPEC, Shm};
 use crate::entry::{Dial, Dialed, Opened, StreamCarrier, StreamListener, TransportEntry};
+use dacapo_base::Address;
+use dacapo_io::address::{ip, ips};
 use std::io;
-use std::net::SocketAddr;
 
 /// Memory that two processes share.
 #[must_use]
@@ -18,17 +19,17 @@ struct Carrier {
 }
 
 impl StreamCarrier for Carrier {
-    fn listen(&mut self, control: &[SocketAddr]) -> io::Result<StreamListener> {
-        let transport = Box::new(Shm::serve(control, &self.config)?);
+    fn listen(&mut self, control: &[Address]) -> io::Result<StreamListener> {
+        let transport = Box::new(Shm::serve(&ips(control)?, &self.config)?);
         Ok(StreamListener { transport, port: None })
     }
 
     fn dial(&mut self, Dial { remote, token, .. }: Dial) -> Dialed {
-        Ok(Box::new(Shm::dial(remote, token, &self.config)?))
+        Ok(Box::new(Shm::dial(ip(remote)?, token, &self.config)?))
     }
 
     /// Where no memory can be made (a limit of file sizes, a sandbox), nobody is found.
-    fn find(&mut self, remote: SocketAddr) -> bool {
-        Shm::look(remote, &self.config).is_ok()
+    fn find(&mut self, remote: Address) -> bool {
+        ip(remote).and_then(|remote| Shm::look(remote, &self.config)).is_ok()
     }
 }

@@ -37,9 +37,10 @@ pub use entry::entries;
 pub use link::Link;
 pub use spec::SPEC;
 
-use crate::Capabilities;
-use crate::stream::{self, Connections, Ending, Token, capabilities};
+use crate::stream::{self, Connections, Ending, Token};
+use dacapo_base::Address;
 use dacapo_io::LISTEN_ADDRS_MAX;
+use dacapo_lift::TransportSpec;
 use dacapo_sys::doorbell::{self, Accepted};
 use dacapo_sys::memory::SharedMemory;
 use std::io;
@@ -77,8 +78,8 @@ impl Shm {
                 0 => Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no port")),
                 _ => name::listen(local),
             };
-            let opened =
-                listening.and_then(|inner| shm.add_listener(Listener { inner, local }, local));
+            let opened = listening
+                .and_then(|inner| shm.add_listener(Listener { inner, local }, local.into()));
             opened.map_err(|error| config::serve_error(local, &error))?;
         }
         Ok(shm)
@@ -95,10 +96,10 @@ impl Shm {
         match Link::connect(remote, config.ring_bytes) {
             Ok(link) => {
                 let local = link.local_addr(remote)?;
-                shm.add_dialed(link, [local, remote], token)?;
+                shm.add_dialed(link, [local, remote].map(Address::from), token)?;
             }
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                shm.not_dialed(remote, token, &Ending::Refused);
+                shm.not_dialed(remote.into(), token, &Ending::Refused);
             }
             Err(error) => return Err(config::dial_error(remote, &error)),
         }
@@ -120,10 +121,10 @@ impl Shm {
 impl stream::Listener for Listener {
     type Connection = Link;
 
-    const CAPABILITIES: Capabilities = capabilities("shm", true);
+    const SPEC: &'static TransportSpec = &SPEC;
     const ROOM_IS_POLLED: bool = false;
 
-    fn accept(&self) -> io::Result<Option<(Link, SocketAddr)>> {
+    fn accept(&self) -> io::Result<Option<(Link, Address)>> {
         // Who is turned away is not the one to wait for; after some of them it is another turn.
         for _ in 0..TURNED_AWAY_MAX {
             let Some(Accepted { doorbell, peer, number }) = self.inner.accept()? else {
@@ -133,7 +134,7 @@ impl stream::Listener for Listener {
                 continue;
             };
             if let Some(link) = Link::accepted(doorbell) {
-                return Ok(Some((link, name::stands_for(number, self.local.port()))));
+                return Ok(Some((link, name::stands_for(number, self.local.port()).into())));
             }
         }
         Ok(None)

@@ -1,5 +1,6 @@
 //! [`SPEC`]: what a choice of protocols has to know of shared memory.
 
+use dacapo_base::IP;
 use dacapo_lift::{Cost, Figures, Property, Setting, TransportProfile, TransportSpec};
 
 /// How long a wake-up takes that 99 of 100 do not exceed, in ns.
@@ -14,6 +15,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     name: "shm",
     id: 9,
     summary: "datagrams as records in memory that two processes of one host and user share",
+    scheme: IP,
     properties: &[
         Property::Boundaries,
         Property::Order,
@@ -25,6 +27,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     // The longest segment that the pool lays out; a record may be longer.
     datagram_len: 65_000,
     any_path: true,
+    lanes: false,
     streams: true,
     same_host: true,
     groups: false,

@@ -24,36 +24,37 @@ pub use config::Config;
 pub use net::{Net, Wire};
 pub use pipe::{End, Pipe, Side};
 
-use crate::stream::{StreamTransport, Streams, Token, capabilities};
-use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
-use dacapo_base::Time;
+use crate::inproc::UNLISTED;
+use crate::stream::{RECORD_LEN_MAX, StreamTransport, Streams, Token};
+use crate::{Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
+use dacapo_base::{Address, Time};
+use dacapo_lift::TransportSpec;
 use dacapo_packet::Pool;
-use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-const CAPABILITIES: Capabilities = capabilities("sim", true);
+static SPEC: TransportSpec = TransportSpec { name: "sim", ..UNLISTED };
 
 /// A transport over the simulated streams of a [`Net`].
 #[derive(Debug)]
 pub struct Sim {
     net: Net,
-    local_addrs: [SocketAddr; 1],
+    local_addrs: [Address; 1],
     is_listener: bool,
     streams: Streams<Wire>,
 }
 
 impl Sim {
-    fn new(net: Net, local: SocketAddr, is_listener: bool) -> Self {
+    fn new(net: Net, local: Address, is_listener: bool) -> Self {
         let streams = Streams::new(net.config().streams_max);
         Self { net, local_addrs: [local], is_listener, streams }
     }
 
-    fn dialed(mut self, wire: Wire, remote: SocketAddr, token: Token) -> Self {
+    fn dialed(mut self, wire: Wire, remote: Address, token: Token) -> Self {
         self.streams.dialed(wire, [self.local(), remote], token);
         self
     }
 
-    fn local(&self) -> SocketAddr {
+    fn local(&self) -> Address {
         self.local_addrs[0]
     }
 }
@@ -61,15 +62,19 @@ impl Sim {
 impl Transport for Sim {
     pass_on!(streams: open_data, stats);
 
-    fn capabilities(&self) -> &Capabilities {
-        &CAPABILITIES
+    fn spec(&self) -> &'static TransportSpec {
+        &SPEC
     }
 
-    fn local_addrs(&self) -> &[SocketAddr] {
+    fn datagram_len_max(&self) -> usize {
+        RECORD_LEN_MAX
+    }
+
+    fn local_addrs(&self) -> &[Address] {
         &self.local_addrs
     }
 
-    fn close_data(&mut self, _remote: SocketAddr) {}
+    fn close_data(&mut self, _remote: Address) {}
 
     fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
         self.send_to_stream(outgoing)

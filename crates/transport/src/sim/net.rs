@@ -4,7 +4,7 @@
 
 use super::{Config, Pipe, Side, Sim};
 use crate::stream::{Connection, Token};
-use dacapo_base::{Random, Time};
+use dacapo_base::{Address, Random, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -30,7 +30,7 @@ struct State {
     now: Time,
     pipes: BTreeMap<u64, Entry>,
     /// Who listens, and the connections that it has not taken.
-    listeners: BTreeMap<SocketAddr, VecDeque<u64>>,
+    listeners: BTreeMap<Address, VecDeque<u64>>,
     made: u64,
 }
 
@@ -38,7 +38,7 @@ struct State {
 struct Entry {
     pipe: Pipe,
     /// The addresses of the ends, the dialer's first.
-    ends: [SocketAddr; 2],
+    ends: [Address; 2],
     is_open: [bool; 2],
 }
 
@@ -68,7 +68,7 @@ impl Net {
 
     /// A transport with one stream to `remote`, opened with `token`.
     #[must_use]
-    pub fn dial(&self, remote: SocketAddr, token: Token) -> Sim {
+    pub fn dial(&self, remote: Address, token: Token) -> Sim {
         let wire = self.connect(remote);
         let local = wire.local;
         Sim::dialed(Sim::new(self.clone(), local, false), wire, remote, token)
@@ -77,7 +77,7 @@ impl Net {
     /// A bare connection to `remote`, whose bytes the caller writes; where nobody listens it says
     /// `ConnectionRefused`.
     #[must_use]
-    pub fn connect(&self, remote: SocketAddr) -> Wire {
+    pub fn connect(&self, remote: Address) -> Wire {
         let mut state = self.state();
         let local = state.next_address();
         let id = state.made;
@@ -102,17 +102,17 @@ impl Net {
 
     /// Cuts the stream that was dialed from `dialer` now, with what is on its way; false when there
     /// is none.
-    pub fn cut(&self, dialer: SocketAddr) -> bool {
+    pub fn cut(&self, dialer: Address) -> bool {
         self.with_pipe_of(dialer, Pipe::cut)
     }
 
     /// Cuts the stream that was dialed from `dialer` when `side` has written its first `bytes`
     /// bytes, the preface counted; false when there is none.
-    pub fn cut_after(&self, dialer: SocketAddr, side: Side, bytes: u64) -> bool {
+    pub fn cut_after(&self, dialer: Address, side: Side, bytes: u64) -> bool {
         self.with_pipe_of(dialer, |pipe| pipe.cut_after(side, bytes))
     }
 
-    fn with_pipe_of(&self, dialer: SocketAddr, act: impl FnOnce(&mut Pipe)) -> bool {
+    fn with_pipe_of(&self, dialer: Address, act: impl FnOnce(&mut Pipe)) -> bool {
         let mut state = self.state();
         let found = state.pipes.values_mut().find(|entry| entry.ends[0] == dialer);
         found.map(|entry| act(&mut entry.pipe)).is_some()
@@ -131,7 +131,7 @@ impl Net {
     }
 
     /// When something arrives next at the ends that `local` has.
-    pub(super) fn next_arrival(&self, local: SocketAddr) -> Option<Time> {
+    pub(super) fn next_arrival(&self, local: Address) -> Option<Time> {
         let state = self.state();
         let sides = [Side::Dialer, Side::Listener];
         let arrivals = state.pipes.values().flat_map(|entry| {
@@ -143,7 +143,7 @@ impl Net {
     }
 
     /// The next connection that waits for a listener, and who made it.
-    pub(super) fn accept(&self, local: SocketAddr) -> Option<(Wire, SocketAddr)> {
+    pub(super) fn accept(&self, local: Address) -> Option<(Wire, Address)> {
         let mut state = self.state();
         let id = state.listeners.get_mut(&local)?.pop_front()?;
         let [dialer, _] = state.pipes.get(&id)?.ends;
@@ -151,7 +151,7 @@ impl Net {
     }
 
     /// Nobody listens there any more; who waits is cut off.
-    pub(super) fn leave(&self, local: SocketAddr) {
+    pub(super) fn leave(&self, local: Address) {
         let waiting = self.state().listeners.remove(&local).unwrap_or_default();
         for id in waiting {
             drop(Wire { net: self.clone(), id, side: Side::Listener, local });
@@ -166,10 +166,10 @@ impl Net {
 
 impl State {
     /// An address of the prefix 100::/64, which no network routes (RFC 6666).
-    fn next_address(&mut self) -> SocketAddr {
+    fn next_address(&mut self) -> Address {
         self.made += 1;
         let ip = (0x0100_u128 << 112) | u128::from(self.made);
-        SocketAddr::new(IpAddr::V6(Ipv6Addr::from(ip)), PORT)
+        Address::Ip(SocketAddr::new(IpAddr::V6(Ipv6Addr::from(ip)), PORT))
     }
 }
 
@@ -179,13 +179,13 @@ pub struct Wire {
     net: Net,
     id: u64,
     side: Side,
-    local: SocketAddr,
+    local: Address,
 }
 
 impl Wire {
     /// The address of this end.
     #[must_use]
-    pub fn local_addr(&self) -> SocketAddr {
+    pub fn local_addr(&self) -> Address {
         self.local
     }
 

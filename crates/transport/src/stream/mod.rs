@@ -57,7 +57,6 @@ pub use writer::Taken;
 
 pub(crate) use table::{Intake, Phase, Streams};
 
-use crate::Capabilities;
 use std::time::Duration;
 
 /// The length of a token in bytes.
@@ -68,24 +67,6 @@ pub type Token = [u8; TOKEN_LEN];
 
 /// The longest datagram in bytes that a record carries.
 pub const RECORD_LEN_MAX: usize = 65_535;
-
-/// What a transport of streams does to datagrams: its records bring each, once, in order; whether
-/// an altered one is never handed up depends on what carries them.
-#[must_use]
-pub const fn capabilities(name: &'static str, integrity: bool) -> Capabilities {
-    Capabilities {
-        name,
-        lanes: false,
-        datagram_len_max: RECORD_LEN_MAX,
-        reliable: true,
-        ordered: true,
-        boundaries: true,
-        duplicates: false,
-        integrity,
-        multicast: false,
-        trains: true,
-    }
-}
 
 /// The most streams of a listener that have not said a whole preface; beyond it the oldest is
 /// closed.

@@ -2,10 +2,9 @@
 
 use super::{StreamParams, Token};
 use crate::{Outgoing, SendError, Sent, TrafficClass, Transport};
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_lift::BelowSeen;
 use dacapo_packet::Pool;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// What happened to a stream.
@@ -16,7 +15,7 @@ pub enum StreamEvent {
         /// Its token.
         token: Token,
         /// Its other end.
-        remote: SocketAddr,
+        remote: Address,
     },
     /// It ended, or could not be opened, not by [`StreamTransport::close_stream`]. What came before
     /// was handed up.
@@ -24,7 +23,7 @@ pub enum StreamEvent {
         /// Its token.
         token: Token,
         /// Its other end; the unspecified address when it never had one.
-        remote: SocketAddr,
+        remote: Address,
         /// Why, as a sentence without an end.
         reason: String,
     },
@@ -58,33 +57,28 @@ pub trait StreamTransport: Transport {
 
     /// Ends a stream; what was sent is still written if the network takes it. What comes by it from
     /// now on is dropped and counted, and no event tells of it any more.
-    fn close_stream(&mut self, remote: SocketAddr);
+    fn close_stream(&mut self, remote: Address);
 
     /// Sends one datagram whose bytes lie in two places; [`Sent::Blocked`] when nothing of it was
     /// taken.
     ///
     /// # Errors
     /// As [`Transport::send`].
-    fn send_split(
-        &mut self,
-        remote: SocketAddr,
-        head: &[u8],
-        body: &[u8],
-    ) -> Result<Sent, SendError> {
+    fn send_split(&mut self, remote: Address, head: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         self.send(&Outgoing::datagram(TrafficClass::Data, remote, &[head, body].concat()))
     }
 
     /// Reads by a stream no longer, or again. What comes meanwhile waits in the network until the
     /// other end finds it full. A stream that is being closed is read in any case.
-    fn set_reading(&mut self, remote: SocketAddr, is_reading: bool);
+    fn set_reading(&mut self, remote: Address, is_reading: bool);
 
     /// Keeps a stream on which nothing is acknowledged for so long. A stream begins with
     /// [`super::PATIENCE`]. Networks that lose no bytes have nothing to wait for.
-    fn set_patience(&mut self, remote: SocketAddr, patience: Duration);
+    fn set_patience(&mut self, remote: Address, patience: Duration);
 
     /// What a stream that controls itself has measured of its path so far; `None` where there is no
     /// such stream, or it measures nothing.
-    fn estimates(&self, remote: SocketAddr) -> Option<BelowSeen> {
+    fn estimates(&self, remote: Address) -> Option<BelowSeen> {
         let _ = remote;
         None
     }

@@ -2,8 +2,9 @@
 
 use super::{Config, GROUP_SPEC, SPEC, Tcp};
 use crate::entry::{Dial, Dialed, Opened, StreamCarrier, StreamListener, TransportEntry};
+use dacapo_base::Address;
+use dacapo_io::address::{ip, ips};
 use std::io;
-use std::net::SocketAddr;
 
 /// Streams to one, and to several from one sender, which the same listener takes.
 #[must_use]
@@ -19,12 +20,12 @@ struct Carrier {
 }
 
 impl StreamCarrier for Carrier {
-    fn listen(&mut self, control: &[SocketAddr]) -> io::Result<StreamListener> {
-        let transport = Box::new(Tcp::serve(control, &self.config)?);
+    fn listen(&mut self, control: &[Address]) -> io::Result<StreamListener> {
+        let transport = Box::new(Tcp::serve(&ips(control)?, &self.config)?);
         Ok(StreamListener { transport, port: None })
     }
 
     fn dial(&mut self, Dial { remote, token, .. }: Dial) -> Dialed {
-        Ok(Box::new(Tcp::dial(remote, token, &self.config)?))
+        Ok(Box::new(Tcp::dial(ip(remote)?, token, &self.config)?))
     }
 }

@@ -27,10 +27,10 @@ pub use config::Config;
 pub use entry::entries;
 pub use spec::{GROUP_SPEC, SPEC};
 
-use crate::Capabilities;
-use crate::stream::{self, Connection, Connections, Ending, Token, capabilities};
+use crate::stream::{self, Connection, Connections, Ending, Token};
+use dacapo_base::Address;
 use dacapo_io::{BindError, DialError, LISTEN_ADDRS_MAX};
-use dacapo_lift::BelowSeen;
+use dacapo_lift::{BelowSeen, TransportSpec};
 use dacapo_sys::tcp::{Listener, Stream};
 use std::io;
 use std::net::SocketAddr;
@@ -38,8 +38,6 @@ use std::time::Duration;
 
 /// How errors name it.
 const NAME: &str = "TCP";
-
-const CAPABILITIES: Capabilities = capabilities("tcp", false);
 
 /// A TCP transport.
 pub type Tcp = Connections<Listener>;
@@ -62,7 +60,7 @@ impl Tcp {
             let bound = Listener::bind(address, &config.socket());
             let opened = bound.and_then(|listener| {
                 let local = listener.local_addr()?;
-                tcp.add_listener(listener, local)
+                tcp.add_listener(listener, local.into())
             });
             opened.map_err(|error| BindError::of(address, error).of_protocol(NAME))?;
         }
@@ -80,12 +78,12 @@ impl Tcp {
         match Stream::connect(remote, &config.socket()) {
             Ok(stream) => {
                 let local = stream.local_addr()?;
-                tcp.add_dialed(stream, [local, remote], token)?;
+                tcp.add_dialed(stream, [local, remote].map(Address::from), token)?;
             }
             Err(error) => match Ending::of(error) {
                 // On one host the answer may be there at once.
                 ending @ (Ending::Refused | Ending::Reset | Ending::TimedOut) => {
-                    tcp.not_dialed(remote, token, &ending);
+                    tcp.not_dialed(remote.into(), token, &ending);
                 }
                 Ending::Unreachable => {
                     let error = io::ErrorKind::HostUnreachable.into();
@@ -102,11 +100,11 @@ impl Tcp {
 impl stream::Listener for Listener {
     type Connection = Stream;
 
-    const CAPABILITIES: Capabilities = CAPABILITIES;
+    const SPEC: &'static TransportSpec = &SPEC;
     const ROOM_IS_POLLED: bool = true;
 
-    fn accept(&self) -> io::Result<Option<(Stream, SocketAddr)>> {
-        Listener::accept(self)
+    fn accept(&self) -> io::Result<Option<(Stream, Address)>> {
+        Ok(Listener::accept(self)?.map(|(stream, remote)| (stream, remote.into())))
     }
 }
 

@@ -1,6 +1,7 @@
 //! [`SPEC`]: what a choice of protocols has to know of TCP.
 
 use crate::repaired::{RECORD_LEN, Repaired};
+use dacapo_base::IP;
 use dacapo_lift::{Cost, FlowPort, PortProtocol, Property, TransportSpec};
 
 /// The static facts.
@@ -8,6 +9,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     name: "tcp",
     id: 3,
     summary: "datagrams as records of a byte stream: none lost, all in order, late where some are",
+    scheme: IP,
     properties: &[
         Property::Boundaries,
         Property::Order,
@@ -17,6 +19,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     ],
     datagram_len: RECORD_LEN,
     any_path: true,
+    lanes: false,
     streams: true,
     same_host: false,
     groups: false,
@@ -37,9 +40,11 @@ pub static GROUP_SPEC: TransportSpec = TransportSpec {
     name: "tcp-multicast",
     id: 10,
     summary: "a byte stream to each of several receivers, from one sender",
+    scheme: IP,
     properties: SPEC.properties,
     datagram_len: SPEC.datagram_len,
     any_path: SPEC.any_path,
+    lanes: SPEC.lanes,
     streams: SPEC.streams,
     same_host: SPEC.same_host,
     groups: true,

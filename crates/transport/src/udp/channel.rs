@@ -97,7 +97,7 @@ impl Channel {
 
     /// What the kernel says that the way to `remote` takes.
     pub(super) fn hint(&self, remote: SocketAddr) -> TooLong {
-        TooLong { remote, datagram_len: self.socket.datagram_len_max() }
+        TooLong { remote: remote.into(), datagram_len: self.socket.datagram_len_max() }
     }
 
     pub(super) fn kernel_drops(&self) -> u64 {

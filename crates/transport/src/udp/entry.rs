@@ -3,8 +3,9 @@
 use super::{BindError, Config, GROUP_SPEC, SPEC, Udp};
 use crate::Transport;
 use crate::entry::{ControlCarrier, Opened, TransportEntry};
+use dacapo_base::Address;
+use dacapo_io::address::{ip, ips};
 use std::io;
-use std::net::SocketAddr;
 
 /// Datagrams to one and to a group, by the same sockets.
 #[must_use]
@@ -20,12 +21,13 @@ struct Carrier {
 }
 
 impl ControlCarrier for Carrier {
-    fn listen(&mut self, at: &[SocketAddr]) -> io::Result<Vec<Box<dyn Transport>>> {
-        BindError::check_count(at)?;
+    fn listen(&mut self, at: &[Address]) -> io::Result<Vec<Box<dyn Transport>>> {
+        let at = ips(at)?;
+        BindError::check_count(&at)?;
         at.iter().map(|at| Ok(Box::new(Udp::serve(&[*at], &self.config)?) as Box<_>)).collect()
     }
 
-    fn dial(&mut self, remote: SocketAddr) -> io::Result<Box<dyn Transport>> {
-        Ok(Box::new(Udp::dial(remote, &self.config)?))
+    fn dial(&mut self, remote: Address) -> io::Result<Box<dyn Transport>> {
+        Ok(Box::new(Udp::dial(ip(remote)?, &self.config)?))
     }
 }

@@ -37,12 +37,14 @@ pub use dacapo_io::{BindError, DialError, LISTEN_ADDRS_MAX};
 pub use entry::entries;
 pub use spec::{GROUP_SPEC, SPEC};
 
-use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent};
+use crate::{Incoming, Outgoing, RecvOutcome, SendError, Sent};
 use crate::{JoinError, Membership, TooLong, Transport, TransportStats};
 use channel::Channel;
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
+use dacapo_io::address::ip;
 use dacapo_io::{Watching, connected};
-use dacapo_packet::{Pool, TRAIN_BYTES_MAX};
+use dacapo_lift::TransportSpec;
+use dacapo_packet::Pool;
 use dacapo_sys::poll::{Event, Interest, Registry};
 use dacapo_sys::udp::Socket;
 use lanes::{Lanes, Place};
@@ -55,8 +57,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 #[derive(Debug)]
 pub struct Udp {
     config: Config,
-    capabilities: Capabilities,
-    local_addrs: Vec<SocketAddr>,
+    local_addrs: Vec<Address>,
     /// The remote of a dialled transport, to which its control socket is connected.
     dialled: Option<SocketAddr>,
     lanes: Lanes,
@@ -66,7 +67,7 @@ pub struct Udp {
     data: Inbox,
     stats: TransportStats,
     too_large: Option<TooLong>,
-    refused: Option<SocketAddr>,
+    refused: Option<Address>,
 }
 
 impl Udp {
@@ -103,18 +104,16 @@ impl Udp {
         config: &Config,
     ) -> io::Result<Self> {
         let watching = Watching::new()?;
-        let gso = controls.iter().all(|socket| socket.offloads().gso);
         let mut local_addrs = Vec::new();
         let mut channels = Vec::new();
         for (index, socket) in controls.into_iter().enumerate() {
             let local = socket.local_addr()?;
             watching.add(socket.as_fd(), Place::Control(index).number(), Interest::Read)?;
-            local_addrs.push(local);
+            local_addrs.push(local.into());
             channels.push(Channel::new(socket, local, dialled));
         }
         Ok(Self {
             config: *config,
-            capabilities: capabilities(gso),
             local_addrs,
             dialled,
             lanes: Lanes::new(channels),
@@ -130,20 +129,22 @@ impl Udp {
 }
 
 impl Transport for Udp {
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
+    fn spec(&self) -> &'static TransportSpec {
+        &SPEC
     }
 
-    fn local_addrs(&self) -> &[SocketAddr] {
+    fn local_addrs(&self) -> &[Address] {
         &self.local_addrs
     }
 
-    fn open_data(&mut self, remote: SocketAddr) -> io::Result<SocketAddr> {
-        self.open_lane(remote)
+    fn open_data(&mut self, remote: Address) -> io::Result<Address> {
+        Ok(self.open_lane(ip(remote)?)?.into())
     }
 
-    fn close_data(&mut self, remote: SocketAddr) {
-        self.close_lane(remote);
+    fn close_data(&mut self, remote: Address) {
+        if let Some(remote) = remote.ip() {
+            self.close_lane(remote);
+        }
     }
 
     fn join(&mut self, wanted: &Membership) -> Result<(), JoinError> {
@@ -168,7 +169,7 @@ impl Transport for Udp {
         self.too_large.take()
     }
 
-    fn poll_refused(&mut self) -> Option<SocketAddr> {
+    fn poll_refused(&mut self) -> Option<Address> {
         self.refused.take()
     }
 
@@ -190,20 +191,5 @@ impl Transport for Udp {
         let mut stats = self.stats;
         stats.drops.kernel_overflow += self.lanes.kernel_drops();
         stats
-    }
-}
-
-fn capabilities(gso: bool) -> Capabilities {
-    Capabilities {
-        name: "udp",
-        lanes: true,
-        datagram_len_max: TRAIN_BYTES_MAX,
-        reliable: false,
-        ordered: false,
-        boundaries: true,
-        duplicates: true,
-        integrity: false,
-        multicast: true,
-        trains: gso,
     }
 }

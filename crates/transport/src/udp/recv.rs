@@ -24,11 +24,10 @@ use super::lanes::{Lanes, Place};
 use crate::{
     Incoming, RECV_BYTES_MAX, RECV_PACKETS_MAX, RecvOutcome, TooLong, TrafficClass, TransportStats,
 };
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_packet::{Packet, Pool, TRAIN_BYTES_MAX};
 use dacapo_sys::udp::{Recv, RecvError};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 /// The sockets of one lane that may have something to read.
 #[derive(Debug, Default)]
@@ -77,7 +76,7 @@ struct Reading<'a> {
     arrival: Packet,
     /// What was said of datagrams that were sent.
     too_large: Option<TooLong>,
-    refused: Option<SocketAddr>,
+    refused: Option<Address>,
 }
 
 impl<'a> Reading<'a> {
@@ -116,7 +115,7 @@ impl<'a> Reading<'a> {
                 channel.is_drained = true;
             }
             Err(RecvError::Refused) => {
-                self.refused = channel.remote;
+                self.refused = channel.remote.map(Address::from);
                 stats.refused = stats.refused.saturating_add(1);
                 return Read::Answer;
             }
@@ -143,7 +142,7 @@ impl<'a> Reading<'a> {
         let mut packet = self.pool.cut(&mut self.arrival, recv.len, segment);
         packet.set_unit_ends(true, true);
         packet.time = self.now;
-        Read::Arrived(Incoming { lane: self.lane, remote: recv.from, packet }, goes_on)
+        Read::Arrived(Incoming { lane: self.lane, remote: recv.from.into(), packet }, goes_on)
     }
 }
 

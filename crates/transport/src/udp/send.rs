@@ -4,7 +4,7 @@ use super::Udp;
 use super::channel::Channel;
 use super::lanes::Place;
 use crate::transport::datagrams_in;
-use crate::{Outgoing, SendError, Sent, TrafficClass};
+use crate::{Outgoing, SendError, Sent, TrafficClass, Transport};
 use dacapo_io::{Kept, send_past};
 use dacapo_sys::udp;
 use std::net::SocketAddr;
@@ -12,20 +12,21 @@ use std::net::SocketAddr;
 impl Udp {
     pub(super) fn send_out(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
         let segment_len = outgoing.datagram_len();
-        let datagram_len_max = self.capabilities.datagram_len_max;
+        let datagram_len_max = self.datagram_len_max();
         if segment_len > datagram_len_max {
             return Err(SendError::TooLarge { mtu: Some(datagram_len_max) });
         }
-        let place = self.place_for(outgoing).ok_or(SendError::Unreachable)?;
+        let remote = outgoing.remote.ip().ok_or(SendError::Unreachable)?;
+        let place = self.place_for(outgoing.lane, remote).ok_or(SendError::Unreachable)?;
         let channel = self.lanes.channel(place).ok_or(SendError::Closed)?;
-        let to = if channel.remote.is_some() { None } else { Some(outgoing.remote) };
+        let to = if channel.remote.is_some() { None } else { Some(remote) };
         let segment = u16::try_from(segment_len).ok();
         let send = || channel.socket.send(to, outgoing.bytes, segment, None);
         let (kept, result) = send_past(|kept| kept != Kept::Other, send);
         match (kept, &result) {
             (None, _) | (_, Err(udp::SendError::MessageTooLarge)) => {}
             (Some(Kept::Refused), _) => self.refused = Some(outgoing.remote),
-            (Some(_), _) => self.too_large = Some(channel.hint(outgoing.remote)),
+            (Some(_), _) => self.too_large = Some(channel.hint(remote)),
         }
         self.stats.refused += u64::from(kept == Some(Kept::Refused));
         let sent = match result {
@@ -53,16 +54,16 @@ impl Udp {
         Ok(Sent::Blocked { bytes_taken: sent.bytes })
     }
 
-    fn place_for(&mut self, outgoing: &Outgoing<'_>) -> Option<Place> {
-        let data = match outgoing.lane {
-            TrafficClass::Data => self.lanes.data_to(outgoing.remote),
+    fn place_for(&mut self, lane: TrafficClass, remote: SocketAddr) -> Option<Place> {
+        let data = match lane {
+            TrafficClass::Data => self.lanes.data_to(remote),
             TrafficClass::Control => None,
         };
-        if data.is_none() && outgoing.remote.ip().is_multicast() {
+        if data.is_none() && remote.ip().is_multicast() {
             // Only a data lane to a group knows how it is to be reached.
             return None;
         }
-        data.or_else(|| self.control_place(outgoing.remote))
+        data.or_else(|| self.control_place(remote))
     }
 
     fn control_place(&self, remote: SocketAddr) -> Option<Place> {

@@ -4,6 +4,7 @@
 //!   | Ethernet 14 | IPv4 20 | UDP 8 | datagram |      what a datagram takes of the path's rate
 //! ```
 
+use dacapo_base::IP;
 use dacapo_lift::{
     Cost, Figures, FlowPort, PPB, PortProtocol, Property, Setting, TransportProfile, TransportSpec,
 };
@@ -18,9 +19,11 @@ pub static SPEC: TransportSpec = TransportSpec {
     name: "udp",
     id: 1,
     summary: "datagrams as the network delivers them: some lost, some late, out of order",
+    scheme: IP,
     properties: &[Property::Boundaries],
     datagram_len: TRAIN_BYTES_MAX as u32,
     any_path: false,
+    lanes: true,
     streams: false,
     same_host: false,
     groups: false,
@@ -35,9 +38,11 @@ pub static GROUP_SPEC: TransportSpec = TransportSpec {
     name: "udp-multicast",
     id: 6,
     summary: "datagrams to a group: each goes out once, for all who take part",
+    scheme: IP,
     properties: SPEC.properties,
     datagram_len: SPEC.datagram_len,
     any_path: SPEC.any_path,
+    lanes: SPEC.lanes,
     streams: SPEC.streams,
     same_host: SPEC.same_host,
     groups: true,

@@ -11,9 +11,8 @@ use super::link::Link;
 use super::stream_of::lock;
 use crate::stream::{Intake, Phase};
 use crate::trains::even_train;
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_packet::{Packet, Pool, PoolFull};
-use std::net::SocketAddr;
 
 impl Xtp {
     /// Hands up the datagrams that have come, association by association.
@@ -44,7 +43,7 @@ impl Xtp {
     }
 
     /// True when all that may be handed up now is.
-    fn hand_up_of(&mut self, number: usize, remote: SocketAddr, intake: &mut Intake<'_>) -> bool {
+    fn hand_up_of(&mut self, number: usize, remote: Address, intake: &mut Intake<'_>) -> bool {
         let mut links = lock(&self.links);
         while intake.has_share() {
             let Some(link) = links.link(number).filter(|link| !link.is_paused) else {

@@ -3,7 +3,8 @@
 use super::{Config, Mode, SPEC, SPEC_DATAGRAM, Xtp};
 use crate::entry::{Dial, Dialed, Opened, Setup, StreamCarrier, StreamListener, TransportEntry};
 use crate::ports::listen_above;
-use dacapo_base::Random;
+use dacapo_base::{Address, Random};
+use dacapo_io::address::{ip, ips};
 use dacapo_lift::TransportSpec;
 use std::io;
 use std::net::SocketAddr;
@@ -32,15 +33,15 @@ struct Carrier {
 }
 
 impl StreamCarrier for Carrier {
-    fn listen(&mut self, control: &[SocketAddr]) -> io::Result<StreamListener> {
+    fn listen(&mut self, control: &[Address]) -> io::Result<StreamListener> {
         let Self { mode, random, config } = self;
         let serve = |at: &[SocketAddr]| Xtp::serve(at, *mode, random.fork(), config);
-        let (xtp, port) = listen_above(control, spec(*mode), serve)?;
+        let (xtp, port) = listen_above(&ips(control)?, spec(*mode), serve)?;
         Ok(StreamListener { transport: Box::new(xtp), port: Some(port) })
     }
 
     fn dial(&mut self, Dial { remote, token, terms, .. }: Dial) -> Dialed {
         let random = self.random.fork();
-        Ok(Box::new(Xtp::dial(remote, token, self.mode, &terms, random, &self.config)?))
+        Ok(Box::new(Xtp::dial(ip(remote)?, token, self.mode, &terms, random, &self.config)?))
     }
 }

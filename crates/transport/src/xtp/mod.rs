@@ -49,11 +49,12 @@ pub use entry::entries;
 pub use label::{HEAD_LEN, TYPE_XTP, head, label_of};
 pub use spec::{SPEC, SPEC_DATAGRAM};
 
-use crate::stream::{StreamParams, StreamTransport, Streams, Token, capabilities};
-use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport};
+use crate::stream::{RECORD_LEN_MAX, StreamParams, StreamTransport, Streams, Token};
+use crate::{Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport};
 use crate::{TransportStats, pass_on};
-use dacapo_base::{Random, Time};
+use dacapo_base::{Address, Random, Time};
 use dacapo_io::Sockets;
+use dacapo_lift::TransportSpec;
 use dacapo_packet::{ARRIVAL_BYTES_MAX, Pool};
 use label::LabelsFull;
 use links::Links;
@@ -67,19 +68,10 @@ use stream_of::{StreamOf, lock};
 /// How errors name it.
 const NAME: &str = "XTP";
 
-const STREAMS: Capabilities = capabilities(SPEC.name, false);
-
-const DATAGRAMS: Capabilities = Capabilities {
-    name: SPEC_DATAGRAM.name,
-    datagram_len_max: DATAGRAM_LEN_MAX,
-    reliable: false,
-    ..STREAMS
-};
-
 /// An XTP transport.
 pub struct Xtp {
     mode: Mode,
-    local_addrs: Vec<SocketAddr>,
+    local_addrs: Vec<Address>,
     sockets: Sockets,
     links: Arc<Mutex<Links>>,
     streams: Streams<StreamOf>,
@@ -132,7 +124,7 @@ impl Xtp {
         let number = links.dial(remote, &token, terms);
         drop(links);
         let stream = StreamOf::new(&xtp.links, number);
-        let place = xtp.streams.dialed(stream, [local, remote], token);
+        let place = xtp.streams.dialed(stream, [local, remote].map(Address::from), token);
         xtp.set_place(number, place);
         Ok(xtp)
     }
@@ -145,7 +137,7 @@ impl Xtp {
     ) -> Self {
         Self {
             mode,
-            local_addrs,
+            local_addrs: local_addrs.into_iter().map(Address::from).collect(),
             sockets,
             links: Arc::new(Mutex::new(links)),
             streams: Streams::new(config.streams_max),
@@ -167,15 +159,19 @@ impl Xtp {
 impl Transport for Xtp {
     pass_on!(streams: open_data);
 
-    fn capabilities(&self) -> &Capabilities {
-        self.mode.pick(&STREAMS, &DATAGRAMS)
+    fn spec(&self) -> &'static TransportSpec {
+        self.mode.pick(&SPEC, &SPEC_DATAGRAM)
     }
 
-    fn local_addrs(&self) -> &[SocketAddr] {
+    fn datagram_len_max(&self) -> usize {
+        self.mode.pick(RECORD_LEN_MAX, DATAGRAM_LEN_MAX)
+    }
+
+    fn local_addrs(&self) -> &[Address] {
         &self.local_addrs
     }
 
-    fn close_data(&mut self, _remote: SocketAddr) {}
+    fn close_data(&mut self, _remote: Address) {}
 
     fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
         match self.mode {
@@ -222,17 +218,17 @@ impl StreamTransport for Xtp {
         self.streams.forget(token);
     }
 
-    fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
+    fn set_reading(&mut self, remote: Address, is_reading: bool) {
         self.streams.set_reading(remote, is_reading);
         lock(&self.links).set_reading(remote, is_reading);
     }
 
-    fn set_patience(&mut self, remote: SocketAddr, patience: Duration) {
+    fn set_patience(&mut self, remote: Address, patience: Duration) {
         self.streams.set_patience(remote, patience);
         self.transmit();
     }
 
-    fn close_stream(&mut self, remote: SocketAddr) {
+    fn close_stream(&mut self, remote: Address) {
         self.streams.close_stream(remote);
         self.close_left();
         self.transmit();

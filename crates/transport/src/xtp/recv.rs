@@ -21,7 +21,7 @@ use super::links::Told;
 use super::stream_of::{StreamOf, lock};
 use crate::stream::Intake;
 use crate::{Incoming, RECV_BYTES_MAX, RecvOutcome};
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_io::{Came, Round};
 use dacapo_packet::Pool;
 use dacapo_sys::udp::Recv;
@@ -101,7 +101,8 @@ impl Xtp {
             Told::Incoming { number, remote, door } => {
                 let Some(local) = self.sockets.local(door) else { return };
                 let stream = StreamOf::new(&self.links, number);
-                let place = self.streams.accepted(stream, [local, remote], self.now);
+                let place =
+                    self.streams.accepted(stream, [local, remote].map(Address::from), self.now);
                 self.set_place(number, place);
             }
             Told::Writable { number } => {

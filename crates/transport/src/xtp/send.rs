@@ -43,7 +43,7 @@ impl Train {
         loop {
             let start = self.bytes.len();
             let Some(to) = self.poll(links) else { break };
-            let Some(route) = links.route_of(to) else {
+            let Some(route) = links.route_of(to.into()) else {
                 // An answer to somebody who is forgotten.
                 self.bytes.truncate(start);
                 continue;

@@ -12,6 +12,7 @@
 use super::DATAGRAM_LEN_MAX;
 use super::config::BUFFER_LEN;
 use crate::repaired::{RECORD_LEN, Repaired, rate_with_losses, scale};
+use dacapo_base::IP;
 use dacapo_lift::{
     Cost, Figures, FlowPort, PPB, PortProtocol, Property, Setting, TransportProfile, TransportSpec,
 };
@@ -27,9 +28,11 @@ pub static SPEC: TransportSpec = TransportSpec {
     name: "xtp",
     id: 11,
     summary: "datagrams as records of an XTP stream: none lost, all in order, at the flow's rate",
+    scheme: IP,
     properties: &[Property::Boundaries, Property::Order, Property::NoDuplicates, Property::NoLoss],
     datagram_len: RECORD_LEN,
     any_path: true,
+    lanes: false,
     streams: true,
     same_host: false,
     groups: false,
@@ -50,9 +53,11 @@ pub static SPEC_DATAGRAM: TransportSpec = TransportSpec {
     name: "xtp-datagram",
     id: 12,
     summary: "datagrams as messages of XTP that are sent once: some lost, the others in order",
+    scheme: IP,
     properties: &[Property::Boundaries, Property::Order, Property::NoDuplicates],
     datagram_len: DATAGRAM_LEN_MAX as u32,
     any_path: true,
+    lanes: false,
     streams: true,
     same_host: false,
     groups: false,

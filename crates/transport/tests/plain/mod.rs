@@ -1,5 +1,6 @@
 //! A bare connection for the suite of streams, whatever carries its bytes.
 
+use dacapo_base::Address;
 use dacapo_transport::conformance::Bare;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -8,8 +9,8 @@ use std::net::SocketAddr;
 pub struct Plain<S>(pub S, pub SocketAddr);
 
 impl<S: Read + Write> Bare for Plain<S> {
-    fn local_addr(&self) -> SocketAddr {
-        self.1
+    fn local_addr(&self) -> Address {
+        self.1.into()
     }
 }
 

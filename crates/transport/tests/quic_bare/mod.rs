@@ -1,6 +1,7 @@
 //! [`Plain`]: a QUIC client that is no transport: its stream's bytes, as the suite wants them.
 
 use bytes::{Bytes, BytesMut};
+use dacapo_base::Address;
 use dacapo_security::endpoint_keys;
 use dacapo_transport::conformance::Bare;
 use quinn_proto::crypto::ClientConfig;
@@ -132,8 +133,8 @@ impl Write for Plain {
 }
 
 impl Bare for Plain {
-    fn local_addr(&self) -> SocketAddr {
-        self.socket.local_addr().unwrap()
+    fn local_addr(&self) -> Address {
+        self.socket.local_addr().unwrap().into()
     }
 }
 

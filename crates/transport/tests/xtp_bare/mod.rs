@@ -1,6 +1,6 @@
 //! [`Plain`]: an XTP client that is no transport: its stream's bytes, as the suite wants them.
 
-use dacapo_base::{Random, Time};
+use dacapo_base::{Address, Random, Time};
 use dacapo_transport::conformance::Bare;
 use dacapo_transport::stream::Token;
 use dacapo_transport::xtp::{HEAD_LEN, Mode, head, label_of};
@@ -149,8 +149,8 @@ impl Write for Plain {
 }
 
 impl Bare for Plain {
-    fn local_addr(&self) -> SocketAddr {
-        self.socket.local_addr().unwrap()
+    fn local_addr(&self) -> Address {
+        self.socket.local_addr().unwrap().into()
     }
 }
 

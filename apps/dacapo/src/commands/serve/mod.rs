@@ -8,15 +8,17 @@
 
 mod tell;
 
+use super::listens;
 use crate::account::{self, Account};
 use crate::app::{App, AppEvent};
 use crate::cli::ServeArgs;
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::note;
+
 use dacapo::access::Speed;
 use dacapo::failpoint;
 use dacapo::plan::{Assumptions, Plan};
-use dacapo::{Code, Command, Creator, Error, Event, PeerId, Session, SessionId};
+use dacapo::{Address, Code, Command, Creator, Error, Event, PeerId, Session, SessionId};
 use dacapo_sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -34,7 +36,9 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let mut assumptions = assumptions(args);
     let Some(mut plans) = load(args, &assumptions) else { return Ok(Exit::Invalid) };
     let app = App::open()?;
-    app.endpoint.listen(&addresses(args)).map_err(|error| Failure::core("listen", &error))?;
+    app.endpoint
+        .listen(&listens(&args.listen, args.port))
+        .map_err(|error| Failure::core("listen", &error))?;
     let missing = app.endpoint.missing();
     for (spec, why) in &missing {
         note(format_args!("dacapo: serve: without {}: {why}", spec.name));
@@ -57,14 +61,17 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     }
     let teller = if args.json { Teller::Json } else { Teller::Words };
     let identity = app.endpoint.fingerprint().to_string();
-    teller.listening(&app.endpoint.listening(), &identity, &names, args.port == 0);
+    // Its transports know no other addresses.
+    let listening: Vec<SocketAddr> =
+        app.endpoint.listening().iter().filter_map(Address::ip).collect();
+    teller.listening(&listening, &identity, &names, args.port == 0);
     failpoint!("serve.listening");
     Server::new(app, creators, args.once, teller, &names).run()
 }
 
 /// What is assumed of those who will join.
 fn assumptions(args: &ServeArgs) -> Assumptions {
-    let on_loopback = addresses(args).iter().all(|addr| addr.ip().is_loopback());
+    let on_loopback = listens(&args.listen, args.port).iter().all(Address::is_loopback);
     let speed = Speed::from_factor(args.speed);
     Assumptions { path: args.path, on_loopback, speed, ..Assumptions::default() }
 }
@@ -93,13 +100,6 @@ fn load(args: &ServeArgs, assumptions: &Assumptions) -> Option<Vec<Plan>> {
         }
     }
     is_valid.then_some(plans)
-}
-
-fn addresses(args: &ServeArgs) -> Vec<SocketAddr> {
-    if args.listen.is_empty() {
-        return dacapo::host::loopback(args.port);
-    }
-    args.listen.iter().map(|listen| listen.addr(args.port)).collect()
 }
 
 /// A session with a participant.

@@ -17,6 +17,7 @@ use crate::account::{self, Account};
 use crate::contact;
 use crate::describe;
 use crate::output::line;
+use dacapo::Address;
 use dacapo::Error;
 use dacapo::offer::{Direction, FlowOffer};
 use dacapo::plan::Plan;
@@ -49,7 +50,7 @@ pub struct Guest {
     /// The session's name.
     pub session: String,
     /// Where the participant is.
-    pub address: Option<SocketAddr>,
+    pub address: Option<Address>,
     /// Who it says it is.
     pub identity: Option<String>,
 }
@@ -302,7 +303,7 @@ mod tests {
     use dacapo::Ledger;
 
     fn guest() -> Guest {
-        let address = Some(SocketAddr::from(([192, 0, 2, 7], 9)));
+        let address = Some(Address::Ip(([192, 0, 2, 7], 9).into()));
         Guest { session: "movie".to_owned(), address, identity: None }
     }
 

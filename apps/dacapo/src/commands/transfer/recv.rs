@@ -12,6 +12,7 @@ use super::{FLOW, UNIT_LEN_MAX};
 use crate::account::{self, Account};
 use crate::app::{App, AppEvent};
 use crate::cli::{RecvArgs, or_usage};
+use crate::commands::listens;
 use crate::contact;
 use crate::exit::{Exit, Failure, exit_of};
 use crate::folder;
@@ -23,7 +24,7 @@ use dacapo::offer::Direction;
 use dacapo::plan::{Assumptions, BytesFlow, Plan};
 use dacapo::port::Port;
 use dacapo::transfer::{FileSink, Place, TransferProgress};
-use dacapo::{Code, Command, Creator, Error, Event, PeerId, Session, SessionId};
+use dacapo::{Address, Code, Command, Creator, Error, Event, PeerId, Session, SessionId};
 use dacapo_sys::signal::Signal;
 use serde_json::json;
 use std::collections::VecDeque;
@@ -59,18 +60,11 @@ pub fn run(args: &RecvArgs) -> Result<Exit, Failure> {
     let app = App::open()?;
     let opened = Opened::default();
     let creator = publish(&app, args, asked, &opened)?;
-    let addrs = addresses(args);
+    let addrs = listens(&args.listen, args.port);
     app.endpoint.listen(&addrs).map_err(|error| Failure::core("listen", &error))?;
     let mut receiver = Receiver::new(app, args, creator, opened);
     receiver.tell_listening();
     receiver.run()
-}
-
-fn addresses(args: &RecvArgs) -> Vec<std::net::SocketAddr> {
-    if args.listen.is_empty() {
-        return dacapo::host::loopback(args.port);
-    }
-    args.listen.iter().map(|listen| listen.addr(args.port)).collect()
 }
 
 fn publish(
@@ -88,7 +82,7 @@ fn publish(
         attributes: asked,
         participants_max: 1,
     };
-    let on_loopback = addresses(args).iter().all(|addr| addr.ip().is_loopback());
+    let on_loopback = listens(&args.listen, args.port).iter().all(Address::is_loopback);
     let assumptions = Assumptions { path: args.path, on_loopback, ..Assumptions::default() };
     let plan = Plan::of_bytes(&flow, &assumptions)
         .map_err(|refusal| Failure { exit: Exit::Invalid, text: format!("recv: {refusal}") })?;
@@ -163,7 +157,7 @@ impl<'a> Receiver<'a> {
 
     fn tell_listening(&mut self) {
         let addrs = self.app.endpoint.listening();
-        let only_here = addrs.iter().all(|addr| addr.ip().is_loopback());
+        let only_here = addrs.iter().all(Address::is_loopback);
         if self.args.json {
             let addrs: Vec<String> = addrs.iter().map(ToString::to_string).collect();
             let identity = self.app.endpoint.fingerprint().to_string();

@@ -12,12 +12,11 @@ use crate::ids::{PeerId, SessionId};
 use crate::peer::data_path::ProbeKey;
 use crate::peer::{DialParams, HostLookup, Peer, not_listening, not_open};
 use crate::session::table::{HubState, hub_step};
-use dacapo_base::failpoint;
+use dacapo_base::{Address, failpoint};
 use dacapo_wire::hub::{Goodbye, Hello, List, Listing, Refuse, Welcome};
 use dacapo_wire::message::Message;
 use dacapo_wire::record::RecordError;
 use quinn_proto::StreamId;
-use std::net::SocketAddr;
 
 /// For whom a record has come.
 pub(crate) enum Routed {
@@ -36,7 +35,7 @@ impl Peers {
     pub fn connect(
         &mut self,
         cx: &mut PeerCx<'_>,
-        remote: SocketAddr,
+        remote: Address,
         params: DialParams,
         out: &mut Out,
     ) -> Result<PeerId, Error> {
@@ -78,7 +77,7 @@ impl Peers {
 
     /// The network says that nothing listens at an address. Who is being dialed there is given up
     /// when that is to be believed.
-    pub fn handle_refused(&mut self, cx: &mut PeerCx<'_>, remote: SocketAddr, out: &mut Out) {
+    pub fn handle_refused(&mut self, cx: &mut PeerCx<'_>, remote: Address, out: &mut Out) {
         let meant = self.all.iter().filter(|(_, peer)| peer.remote == remote);
         let meant: Vec<PeerId> = meant.map(|(id, _)| id).collect();
         for id in meant {
@@ -101,7 +100,7 @@ impl Peers {
         &mut self,
         cx: &mut PeerCx<'_>,
         conn: ConnId,
-        remote: SocketAddr,
+        remote: Address,
         is_dialed: bool,
         out: &mut Out,
     ) {
@@ -340,7 +339,7 @@ impl Peers {
         });
         let Some(remote) = here.flatten() else { return };
         let specs = cx.shared.graphs.catalogue().transports().iter();
-        let specs = specs.filter(|spec| spec.same_host);
+        let specs = specs.filter(|spec| spec.same_host && spec.scheme == remote.scheme());
         self.looks.extend(specs.map(|spec| HostLookup { peer: id, transport: spec.id, remote }));
     }
 

@@ -19,12 +19,11 @@ use crate::flow::FlowSeen;
 use crate::ready_table::{Due, ReadyTable};
 use crate::shared::Shared;
 use crate::transmit::{ListenerId, Way};
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_path::{EARLY_MAX, Question};
 use dacapo_wire::probe::Probe;
 use quinn_proto::StreamId;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The most peers that are woken early with one that is due: a quarter of the probes that may wait.
@@ -66,7 +65,7 @@ pub(crate) struct Peers {
     streams: BTreeMap<(ConnId, StreamId), Carries>,
     /// Where a peer is to be looked for on this host.
     looks: VecDeque<HostLookup>,
-    probes: VecDeque<(PeerId, SocketAddr, Vec<u8>)>,
+    probes: VecDeque<(PeerId, Address, Vec<u8>)>,
 }
 
 impl Peers {
@@ -164,7 +163,7 @@ impl Peers {
 
     /// The system or the network says that datagrams to an address are too long, and perhaps how
     /// long they may be. Anybody can say so; it is tried out.
-    pub fn handle_too_large(&mut self, now: Time, remote: SocketAddr, len: Option<usize>) {
+    pub fn handle_too_large(&mut self, now: Time, remote: Address, len: Option<usize>) {
         let there = self.all.iter().filter(|(_, peer)| peer.data.remote() == Some(remote));
         let there: Vec<PeerId> = there.map(|(id, _)| id).collect();
         for id in there {
@@ -176,7 +175,7 @@ impl Peers {
     pub fn handle_probe(
         &mut self,
         cx: &mut PeerCx<'_>,
-        remote: SocketAddr,
+        remote: Address,
         probe: Probe,
         len: usize,
         out: &mut Out,
@@ -206,7 +205,7 @@ impl Peers {
         &mut self,
         cx: &PeerCx<'_>,
         id: PeerId,
-        remote: SocketAddr,
+        remote: Address,
         probe: &Probe,
         out: &mut Out,
     ) -> bool {
@@ -246,12 +245,12 @@ impl Peers {
         }
     }
 
-    fn push_question(&mut self, cx: &PeerCx<'_>, id: PeerId, to: SocketAddr, question: Question) {
+    fn push_question(&mut self, cx: &PeerCx<'_>, id: PeerId, to: Address, question: Question) {
         let bytes = self.get(id).map(|it| it.data.write_question(cx.now, question));
         self.push_probe(cx, id, to, bytes);
     }
 
-    fn push_probe(&mut self, cx: &PeerCx<'_>, id: PeerId, to: SocketAddr, bytes: Option<Vec<u8>>) {
+    fn push_probe(&mut self, cx: &PeerCx<'_>, id: PeerId, to: Address, bytes: Option<Vec<u8>>) {
         if self.probes.len() < cx.shared.queues.probes_max {
             self.probes.extend(bytes.map(|bytes| (id, to, bytes)));
         }
@@ -264,7 +263,7 @@ impl Peers {
     /// The next probe, and how it goes. A socket of its own is for a data port that has answered.
     /// Who leaves before that, and an address from which somebody repeats a question, would leave
     /// theirs open for ever.
-    pub fn poll_probe(&mut self) -> Option<(Way, Option<ListenerId>, SocketAddr, Vec<u8>)> {
+    pub fn poll_probe(&mut self) -> Option<(Way, Option<ListenerId>, Address, Vec<u8>)> {
         let (id, remote, bytes) = self.probes.pop_front()?;
         let peer = self.get(id);
         let is_known = peer.is_some_and(|it| it.data.remote() == Some(remote));

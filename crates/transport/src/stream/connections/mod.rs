@@ -29,15 +29,15 @@ mod accepting;
 mod recv;
 
 use super::table::Connection;
-use super::{Ending, StreamTransport, Streams, Token};
-use crate::{Capabilities, Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
+use super::{Ending, RECORD_LEN_MAX, StreamTransport, Streams, Token};
+use crate::{Incoming, Outgoing, RecvOutcome, SendError, Sent, Transport, pass_on};
 use accepting::Accepting;
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
+use dacapo_lift::TransportSpec;
 use dacapo_packet::Pool;
 use dacapo_sys::poll::{Event, Poller};
 use std::collections::BTreeSet;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// What listens for connections.
@@ -45,8 +45,8 @@ pub trait Listener: AsFd + Send {
     /// What is accepted.
     type Connection: Connection + AsFd + Send;
 
-    /// What the transport does to datagrams.
-    const CAPABILITIES: Capabilities;
+    /// The transport.
+    const SPEC: &'static TransportSpec;
 
     /// The poller tells when a connection has room. Otherwise the other end makes it readable, and
     /// [`Connection::has_capacity`] tells.
@@ -56,13 +56,13 @@ pub trait Listener: AsFd + Send {
     ///
     /// # Errors
     /// When there is no descriptor or memory left. The connection waits on.
-    fn accept(&self) -> io::Result<Option<(Self::Connection, SocketAddr)>>;
+    fn accept(&self) -> io::Result<Option<(Self::Connection, Address)>>;
 }
 
 /// A transport of streams over descriptors.
 #[derive(Debug)]
 pub struct Connections<L: Listener> {
-    local_addrs: Vec<SocketAddr>,
+    local_addrs: Vec<Address>,
     listeners: Vec<Accepting<L>>,
     streams: Streams<L::Connection>,
     /// Streams that want to write, where the poller does not tell when they have room.
@@ -88,7 +88,7 @@ impl<L: Listener> Connections<L> {
     }
 
     /// Tells that a connection could not even be begun.
-    pub fn not_dialed(&mut self, remote: SocketAddr, token: Token, ending: &Ending) {
+    pub fn not_dialed(&mut self, remote: Address, token: Token, ending: &Ending) {
         self.streams.not_dialed(remote, token, ending);
     }
 }
@@ -96,15 +96,19 @@ impl<L: Listener> Connections<L> {
 impl<L: Listener> Transport for Connections<L> {
     pass_on!(streams: open_data, stats);
 
-    fn capabilities(&self) -> &Capabilities {
-        const { &L::CAPABILITIES }
+    fn spec(&self) -> &'static TransportSpec {
+        L::SPEC
     }
 
-    fn local_addrs(&self) -> &[SocketAddr] {
+    fn datagram_len_max(&self) -> usize {
+        RECORD_LEN_MAX
+    }
+
+    fn local_addrs(&self) -> &[Address] {
         &self.local_addrs
     }
 
-    fn close_data(&mut self, _remote: SocketAddr) {}
+    fn close_data(&mut self, _remote: Address) {}
 
     fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
         let result = self.streams.send(outgoing);
@@ -124,23 +128,18 @@ impl<L: Listener> Transport for Connections<L> {
 impl<L: Listener> StreamTransport for Connections<L> {
     pass_on!(streams: expect, forget, poll_stream, set_patience, estimates, stream_count);
 
-    fn send_split(
-        &mut self,
-        remote: SocketAddr,
-        head: &[u8],
-        body: &[u8],
-    ) -> Result<Sent, SendError> {
+    fn send_split(&mut self, remote: Address, head: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         let result = self.streams.send_split(remote, head, body);
         self.settle_watches();
         result
     }
 
-    fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
+    fn set_reading(&mut self, remote: Address, is_reading: bool) {
         self.streams.set_reading(remote, is_reading);
         self.settle_watches();
     }
 
-    fn close_stream(&mut self, remote: SocketAddr) {
+    fn close_stream(&mut self, remote: Address) {
         self.streams.close_stream(remote);
         self.settle_watches();
     }

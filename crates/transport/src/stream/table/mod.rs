@@ -27,7 +27,7 @@ use super::UNCLAIMED_MAX;
 use super::token_table::TokenTable;
 use super::{CLOSE_WAIT, DIAL_WAIT, Ending, PREFACE_WAIT, StreamEnd, StreamEvent, Token};
 use crate::{DATA_LANES_MAX, TransportStats};
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_io::SocketCounts;
 use dacapo_lift::BelowSeen;
 use dacapo_packet::Pool;
@@ -63,7 +63,7 @@ pub trait Connection: Read + Write {
 pub(crate) struct Streams<C> {
     slots: Vec<Option<Slot<C>>>,
     /// Streams with a token that were not closed here.
-    by_remote: HashMap<SocketAddr, usize>,
+    by_remote: HashMap<Address, usize>,
     /// Streams without a whole preface, the oldest first.
     unclaimed: VecDeque<usize>,
     /// Streams that may have something to read, in turn.
@@ -94,8 +94,8 @@ pub(crate) enum Watch {
 #[derive(Debug)]
 struct Slot<C> {
     connection: C,
-    local: SocketAddr,
-    remote: SocketAddr,
+    local: Address,
+    remote: Address,
     end: StreamEnd,
     token: Option<Token>,
     phase: Phase,
@@ -148,7 +148,7 @@ impl Phase {
 }
 
 impl<C: Connection> Slot<C> {
-    fn new(connection: C, [local, remote]: [SocketAddr; 2], token: Option<Token>) -> Self {
+    fn new(connection: C, [local, remote]: [Address; 2], token: Option<Token>) -> Self {
         let (end, phase) = match &token {
             Some(token) => (StreamEnd::dialer(token), Phase::Dialing),
             None => (StreamEnd::listener(), Phase::Unclaimed),
@@ -204,7 +204,7 @@ impl<C: Connection> Streams<C> {
 
     /// Takes a connection that somebody made to us; closes the oldest without a preface when there
     /// are too many. `ends` are the addresses here and there. Returns its place.
-    pub(crate) fn accepted(&mut self, connection: C, ends: [SocketAddr; 2], now: Time) -> usize {
+    pub(crate) fn accepted(&mut self, connection: C, ends: [Address; 2], now: Time) -> usize {
         self.stats.streams.accepted += 1;
         if self.unclaimed.len() >= UNCLAIMED_MAX {
             self.displace_oldest();
@@ -232,13 +232,13 @@ impl<C: Connection> Streams<C> {
     }
 
     /// The stream to a remote, and how far it is.
-    pub(crate) fn place_of(&self, remote: SocketAddr) -> Option<(usize, Phase)> {
+    pub(crate) fn place_of(&self, remote: Address) -> Option<(usize, Phase)> {
         let index = *self.by_remote.get(&remote)?;
         Some((index, self.stage(index)?.0))
     }
 
     /// How far the stream at a place is, and its other end.
-    pub(crate) fn stage(&self, index: usize) -> Option<(Phase, SocketAddr)> {
+    pub(crate) fn stage(&self, index: usize) -> Option<(Phase, Address)> {
         let slot = self.slots.get(index)?.as_ref()?;
         Some((slot.phase, slot.remote))
     }
@@ -254,7 +254,7 @@ impl<C: Connection> Streams<C> {
     }
 
     /// Takes a connection that we made, to be opened with `token`. Returns its place.
-    pub(crate) fn dialed(&mut self, connection: C, ends: [SocketAddr; 2], token: Token) -> usize {
+    pub(crate) fn dialed(&mut self, connection: C, ends: [Address; 2], token: Token) -> usize {
         let index = self.put(Slot::new(connection, ends, Some(token)));
         self.by_remote.insert(ends[1], index);
         self.changed.push(index);
@@ -264,7 +264,7 @@ impl<C: Connection> Streams<C> {
     }
 
     /// Tells that a connection could not even be begun.
-    pub(crate) fn not_dialed(&mut self, remote: SocketAddr, token: Token, ending: &Ending) {
+    pub(crate) fn not_dialed(&mut self, remote: Address, token: Token, ending: &Ending) {
         self.tell_closed(remote, token, ending);
     }
 
@@ -334,7 +334,7 @@ impl<C: Connection> Streams<C> {
     }
 
     /// As [`super::StreamTransport::set_reading`].
-    pub(crate) fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
+    pub(crate) fn set_reading(&mut self, remote: Address, is_reading: bool) {
         let Some(&index) = self.by_remote.get(&remote) else { return };
         let Some(slot) = self.slot(index) else { return };
         slot.is_paused = !is_reading;
@@ -344,7 +344,7 @@ impl<C: Connection> Streams<C> {
     }
 
     /// As [`super::StreamTransport::set_patience`].
-    pub(crate) fn set_patience(&mut self, remote: SocketAddr, patience: Duration) {
+    pub(crate) fn set_patience(&mut self, remote: Address, patience: Duration) {
         let Some(&index) = self.by_remote.get(&remote) else { return };
         if let Some(slot) = self.slot(index) {
             slot.connection.set_patience(patience);
@@ -352,7 +352,7 @@ impl<C: Connection> Streams<C> {
     }
 
     /// As [`super::StreamTransport::estimates`].
-    pub(crate) fn estimates(&self, remote: SocketAddr) -> Option<BelowSeen> {
+    pub(crate) fn estimates(&self, remote: Address) -> Option<BelowSeen> {
         let index = *self.by_remote.get(&remote)?;
         self.slots.get(index)?.as_ref()?.connection.estimates()
     }
@@ -370,7 +370,7 @@ impl<C: Connection> Streams<C> {
     pub(crate) fn refuse(&mut self, token: Token, limit: usize) {
         self.tokens.forget(&token);
         self.stats.streams.over_limit += 1;
-        let nobody = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+        let nobody = Address::Ip(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0));
         self.tell_closed(nobody, token, &Ending::TooManyStreams { limit });
     }
 
@@ -385,7 +385,7 @@ impl<C: Connection> Streams<C> {
     }
 
     /// As [`super::StreamTransport::close_stream`].
-    pub(crate) fn close_stream(&mut self, remote: SocketAddr) {
+    pub(crate) fn close_stream(&mut self, remote: Address) {
         let Some(index) = self.by_remote.remove(&remote) else { return };
         let Some(slot) = self.slot(index) else { return };
         if slot.phase == Phase::Dialing {
@@ -455,7 +455,7 @@ impl<C: Connection> Streams<C> {
     }
 
     /// As [`crate::Transport::open_data`]: the address that the stream to `remote` has here.
-    pub(crate) fn open_data(&self, remote: SocketAddr) -> io::Result<SocketAddr> {
+    pub(crate) fn open_data(&self, remote: Address) -> io::Result<Address> {
         let slot = self.by_remote.get(&remote).and_then(|&index| self.slots.get(index)?.as_ref());
         let no_stream = || {
             io::Error::new(io::ErrorKind::NotConnected, format!("there is no stream to {remote}"))
@@ -463,7 +463,7 @@ impl<C: Connection> Streams<C> {
         slot.map(|slot| slot.local).ok_or_else(no_stream)
     }
 
-    fn tell_closed(&mut self, remote: SocketAddr, token: Token, ending: &Ending) {
+    fn tell_closed(&mut self, remote: Address, token: Token, ending: &Ending) {
         self.stats.streams.closed += 1;
         self.events.push_back(StreamEvent::Closed { token, remote, reason: ending.to_string() });
     }

@@ -19,9 +19,8 @@ use crate::stream::{Ending, ReadOutcome, StreamEvent, Token};
 use crate::{
     Incoming, RECV_BYTES_MAX, RECV_PACKETS_MAX, RecvOutcome, TrafficClass, TransportStats,
 };
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_packet::{Packet, Pool};
-use std::net::SocketAddr;
 
 /// Where the packets of one call go, and how much it may still do.
 pub(crate) struct Intake<'a> {
@@ -53,12 +52,12 @@ impl<'a> Intake<'a> {
     }
 
     /// Hands up what came by the way to `remote` and was read elsewhere than from a stream.
-    pub(crate) fn hand_up(&mut self, remote: SocketAddr, packet: Packet) {
+    pub(crate) fn hand_up(&mut self, remote: Address, packet: Packet) {
         self.bytes = self.bytes.saturating_sub(packet.payload_len());
         self.push(remote, packet);
     }
 
-    fn push(&mut self, remote: SocketAddr, packet: Packet) {
+    fn push(&mut self, remote: Address, packet: Packet) {
         self.packets = self.packets.saturating_sub(1);
         self.outcome.packet_count = self.outcome.packet_count.saturating_add(1);
         self.outcome.bytes = self.outcome.bytes.saturating_add(packet.payload_len());

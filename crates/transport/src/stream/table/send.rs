@@ -3,8 +3,8 @@
 use super::{Connection, Phase, Slot, Streams};
 use crate::stream::{Ending, RECORD_LEN_MAX, StreamEnd, Taken};
 use crate::{Outgoing, SendError, Sent};
+use dacapo_base::Address;
 use std::io;
-use std::net::SocketAddr;
 
 impl<C: Connection> Streams<C> {
     /// As [`crate::Transport::send`].
@@ -27,7 +27,7 @@ impl<C: Connection> Streams<C> {
     /// As [`crate::StreamTransport::send_split`].
     pub(crate) fn send_split(
         &mut self,
-        remote: SocketAddr,
+        remote: Address,
         head: &[u8],
         body: &[u8],
     ) -> Result<Sent, SendError> {
@@ -43,7 +43,7 @@ impl<C: Connection> Streams<C> {
     /// Writes `count` datagrams to the stream to `remote`.
     fn write_to(
         &mut self,
-        remote: SocketAddr,
+        remote: Address,
         count: usize,
         write: impl FnOnce(&mut StreamEnd, &mut C) -> io::Result<Taken>,
     ) -> Result<Taken, SendError> {

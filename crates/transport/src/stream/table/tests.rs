@@ -63,8 +63,8 @@ impl Connection for Fake {
     fn set_patience(&mut self, _: std::time::Duration) {}
 }
 
-fn address(port: u16) -> SocketAddr {
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+fn address(port: u16) -> Address {
+    Address::Ip(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
 }
 
 fn recv(streams: &mut Streams<Fake>, ms: u64) -> usize {
@@ -74,7 +74,7 @@ fn recv(streams: &mut Streams<Fake>, ms: u64) -> usize {
 }
 
 /// A connection from `remote` that has said its token.
-fn claimed(streams: &mut Streams<Fake>, remote: SocketAddr, token: Token) -> Fake {
+fn claimed(streams: &mut Streams<Fake>, remote: Address, token: Token) -> Fake {
     let fake = Fake::default();
     fake.0.borrow_mut().incoming = [crate::stream::MAGIC.as_slice(), &token].concat();
     streams.expect(token, Time::NEVER);

@@ -28,7 +28,7 @@ use crate::xtp::label::{self, Labels, LabelsFull};
 use crate::xtp::link::{Link, Lost};
 use crate::xtp::messages::Kind;
 use crate::xtp::options;
-use dacapo_base::{Random, Time};
+use dacapo_base::{Address, Random, Time};
 use dacapo_xtp::wire::{Format, Frame, Service};
 use dacapo_xtp::{ContextId, Deadlines, Engine, Event, Listen, Open};
 use routes::Routes;
@@ -148,8 +148,8 @@ impl Links {
     }
 
     /// How an address is reached, where that is known.
-    pub(in crate::xtp) fn route_of(&self, remote: SocketAddr) -> Option<Route> {
-        self.routes.get(remote)
+    pub(in crate::xtp) fn route_of(&self, remote: Address) -> Option<Route> {
+        self.routes.get(remote.ip()?)
     }
 
     /// When something is due, by the caller's time.
@@ -406,8 +406,8 @@ impl Links {
     }
 
     /// What has come by an association is handed up from now on, or not.
-    pub(in crate::xtp) fn set_reading(&mut self, remote: SocketAddr, is_reading: bool) {
-        let Some(number) = self.routes.number_of(remote) else { return };
+    pub(in crate::xtp) fn set_reading(&mut self, remote: Address, is_reading: bool) {
+        let Some(number) = remote.ip().and_then(|at| self.routes.number_of(at)) else { return };
         if let Some(link) = self.links.get_mut(&number) {
             link.is_paused = !is_reading;
             if self.mode == Mode::Datagrams {

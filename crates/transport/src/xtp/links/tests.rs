@@ -97,7 +97,7 @@ fn carry(links: &mut Links, mut each: impl FnMut(u32, &[u8])) {
 fn carry_to(links: &mut Links, mut each: impl FnMut(SocketAddr, u32, &[u8])) {
     let mut packet = Vec::new();
     while let Some(to) = links.poll_packet(&mut packet) {
-        let label = links.route_of(to).map_or(0, |route| route.label);
+        let label = links.route_of(to.into()).map_or(0, |route| route.label);
         each(to, label, &packet);
         packet.clear();
     }
@@ -114,7 +114,8 @@ fn looks_beside(mode: Mode, idle: u8) -> u64 {
     for number in 0..=idle {
         listener.expect([number; 16], Time::NEVER);
         let random = Random::from_number(100 + u64::from(number));
-        let dialer = Xtp::dial(remote, [number; 16], mode, &terms, random, &config).unwrap();
+        let dialer =
+            Xtp::dial(remote.ip().unwrap(), [number; 16], mode, &terms, random, &config).unwrap();
         dialers.push(Side::new(Box::new(dialer)));
     }
     let mut listener = Side::new(Box::new(listener));
