@@ -165,6 +165,18 @@ mod tests {
     }
 
     #[test]
+    fn an_address_is_one_of_ip_or_of_a_scheme_that_is_here() {
+        let all = Catalogue::default();
+        assert_eq!(all.resolve("127.0.0.1:7").unwrap().to_string(), "127.0.0.1:7");
+        for text in ["foo:x", "localhost:http", "[::1]:x"] {
+            let error = all.resolve(text).unwrap_err();
+            assert!(error.text.starts_with(text) && error.text.contains("HOST:PORT"), "{error}");
+        }
+        let error = all.address_of(&"dacapo+foo://x/movie".parse().unwrap()).unwrap_err();
+        assert_eq!(error.text, "foo:x: no transport here has addresses of foo");
+    }
+
+    #[test]
     fn two_of_one_name_or_number_are_an_error_that_names_both() {
         let mut all = Catalogue::default();
         all.modules.push(*catalogue().by_name("segment").unwrap());

@@ -548,8 +548,14 @@ pub fn resolve_at(host: &str, port: u16) -> Result<SocketAddr, Error> {
         Err(error) => return Err(unreachable(format!("{host}: {error}"))),
     }
     let with_port = |text: &str| text.to_socket_addrs().map(Iterator::collect::<Vec<_>>);
-    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let found = if has_port { with_port(host) } else { with_port(&format!("{host}:{port}")) };
+    let port_of = |(_, port): (&str, &str)| port.parse::<u16>().is_ok();
+    let has_port = host.rsplit_once(':').map(port_of);
+    if has_port == Some(false) {
+        let text = "no address that a transport here reads; expected HOST or HOST:PORT";
+        return Err(unreachable(format!("{host}: {text}")));
+    }
+    let found =
+        if has_port.is_some() { with_port(host) } else { with_port(&format!("{host}:{port}")) };
     let addrs = found.map_err(|error| unreachable(format!("{host}: {error}")))?;
     let four = addrs.iter().find(|addr| addr.is_ipv4());
     four.or(addrs.first()).copied().ok_or_else(|| unreachable(format!("{host}: no address")))
