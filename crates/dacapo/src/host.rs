@@ -31,8 +31,8 @@ pub struct HostConfig {
     /// Whether a session that this host joins may use streams. Without them the host says in every
     /// JOIN that it has no TCP: for a way that carries datagrams only, such as a link emulator.
     pub streams: bool,
-    /// Which helps of the kernel its UDP sockets ask for.
-    pub udp: Config,
+    /// How sockets for datagrams are set: those of UDP, QUIC and XTP.
+    pub sockets: Config,
     /// The most reactors of an [`Endpoint`](crate::Endpoint) on this host. It begins with one.
     pub reactors_max: NonZeroUsize,
     /// From which share of a second that a reactor has worked, in permille, it is full, and peers
@@ -50,7 +50,7 @@ impl Default for HostConfig {
         let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         Self {
             streams: true,
-            udp: Config::default(),
+            sockets: Config::default(),
             reactors_max: processors,
             full_permille: FULL_PERMILLE,
             controller: None,
@@ -60,15 +60,15 @@ impl Default for HostConfig {
 
 /// The environment variable that does without helps of the kernel: `no-gso`, `no-gro`, or both with
 /// a comma between.
-pub const UDP_ENV: &str = "DACAPO_UDP";
+pub const SOCKETS_ENV: &str = "DACAPO_UDP";
 
 impl HostConfig {
-    /// The usual, but for what [`UDP_ENV`] says.
+    /// The usual, but for what [`SOCKETS_ENV`] says.
     ///
     /// # Errors
     /// [`Code::System`] when it says something else, with what there is.
     pub fn from_env() -> Result<Self, Error> {
-        let text = std::env::var_os(UDP_ENV).unwrap_or_default();
+        let text = std::env::var_os(SOCKETS_ENV).unwrap_or_default();
         Self::default().without(&text.to_string_lossy())
     }
 
@@ -79,11 +79,11 @@ impl HostConfig {
     pub fn without(mut self, text: &str) -> Result<Self, Error> {
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             match word {
-                "no-gso" => self.udp.gso = false,
-                "no-gro" => self.udp.gro = false,
+                "no-gso" => self.sockets.gso = false,
+                "no-gro" => self.sockets.gro = false,
                 _ => {
-                    let text = format!("{UDP_ENV}: {word:?} is neither \"no-gso\" nor \"no-gro\"");
-                    return Err(Error::new(Code::System, text));
+                    let text = format!("{word:?} is neither \"no-gso\" nor \"no-gro\"");
+                    return Err(Error::new(Code::System, format!("{SOCKETS_ENV}: {text}")));
                 }
             }
         }
@@ -185,7 +185,7 @@ impl Host {
     /// [`Code::System`] when none of the transports carries control.
     pub fn of(identity: Identity, told: HostConfig, parts: Arc<Catalogue>) -> Result<Self, Error> {
         let catalogue = Arc::new(parts.specs()?);
-        let HostConfig { streams, udp, controller, .. } = told;
+        let HostConfig { streams, sockets, controller, .. } = told;
         let mut random = Random::from_seed(entropy().map_err(system)?);
         let is_stream = |id| catalogue.transport(id).is_some_and(|it| it.streams);
         let is_offered = |id| streams || !is_stream(id);
@@ -201,8 +201,13 @@ impl Host {
         let origin = std::time::Instant::now();
         let core = Core::new(config, crypto, random.fork(), origin);
         let mut reactor = Reactor::new(core).map_err(system)?;
-        let mut setup =
-            Setup { identity: &identity, keys: &keys, random: &mut random, origin, sockets: &udp };
+        let mut setup = Setup {
+            identity: &identity,
+            keys: &keys,
+            random: &mut random,
+            origin,
+            sockets: &sockets,
+        };
         let (control, streams, missing) = open(&parts, &mut reactor, &mut setup);
         if control.is_empty() {
             return Err(Error::new(Code::System, "no transport here carries control"));
@@ -567,8 +572,9 @@ mod tests {
 
     #[test]
     fn each_help_of_the_kernel_can_be_done_without_and_nothing_else() {
-        let of =
-            |text: &str| HostConfig::default().without(text).map(|it| (it.udp.gso, it.udp.gro));
+        let of = |text: &str| {
+            HostConfig::default().without(text).map(|it| (it.sockets.gso, it.sockets.gro))
+        };
         assert_eq!(of(""), Ok((true, true)));
         assert_eq!(of("no-gso"), Ok((false, true)));
         assert_eq!(of(" no-gro , no-gso,"), Ok((false, false)));

@@ -115,8 +115,8 @@ fn session_name(random: &mut Random) -> String {
 /// What this end is: what the environment says, and the arguments.
 fn host_config(args: &BenchNetArgs) -> Result<HostConfig, Failure> {
     let mut config = config_from_env()?;
-    config.udp.gso &= !args.no_gso;
-    config.udp.gro &= !args.no_gro;
+    config.sockets.gso &= !args.no_gso;
+    config.sockets.gro &= !args.no_gro;
     Ok(config)
 }
 

@@ -135,7 +135,7 @@ impl Measured<'_> {
             (None, _) => "as fast as the transport takes it".to_owned(),
         };
         let units = format_size(self.ask.unit_len.into());
-        let without = match (self.config.udp.gso, self.config.udp.gro) {
+        let without = match (self.config.sockets.gso, self.config.sockets.gro) {
             (true, true) => "",
             (false, true) => " without GSO",
             (true, false) => " without GRO",
