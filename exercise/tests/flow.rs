@@ -188,6 +188,17 @@ fn who_lacks_the_transport_is_refused_and_told_its_name() {
 }
 
 #[test]
+fn addresses_of_two_schemes_or_none_are_not_listened_at() {
+    let endpoint = endpoint_with_both();
+    let own = dacapo::Address::other(unix::SCHEME, b"two").unwrap();
+    let error = endpoint.listen(&["127.0.0.1:0".parse().unwrap(), own]).unwrap_err();
+    let why = "toy-unix:two is not of ip, as the first: listen there by another call";
+    assert!(error.text.contains(why), "{error}");
+    assert!(endpoint.listen(&[]).unwrap_err().text.contains("no address to listen at"));
+    assert!(endpoint.listening().is_empty());
+}
+
+#[test]
 fn two_transports_of_one_name_are_an_error_that_names_both() {
     static OTHER: dacapo_lift::TransportSpec =
         dacapo_lift::TransportSpec { id: 0xF0EA, ..unix::SPEC };

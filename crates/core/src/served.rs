@@ -311,7 +311,7 @@ pub(crate) fn introduce(
     }
     // Any that reads the peer's address, and goes between hosts or has found it.
     let is_there = |spec: &&&'static TransportSpec| {
-        spec.scheme == peer.remote().scheme() && (!spec.same_host || peer.is_found_by(spec.id))
+        peer.is_read_by(spec) && (!spec.same_host || peer.is_found_by(spec.id))
     };
     let specs = graphs.catalogue().transports().iter().filter(is_there);
     let mut transports: Vec<u16> =
@@ -326,7 +326,7 @@ fn joining(graphs: &Graphs, join: Join, asking: &Asking<'_>) -> JoinRequest {
     let modules = catalogue.entries().iter().map(|entry| entry.spec.id);
     let is_offered = |spec: &&&'static TransportSpec| {
         let is_near = || asking.peer.is_here() && join.transports.contains(&spec.id);
-        spec.scheme == asking.peer.remote().scheme() && (!spec.same_host || is_near())
+        asking.peer.is_read_by(spec) && (!spec.same_host || is_near())
     };
     let transports = catalogue.transports().iter().filter(is_offered).map(|spec| spec.id);
     JoinRequest {

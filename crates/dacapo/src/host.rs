@@ -4,7 +4,7 @@
 
 use crate::Catalogue;
 use crate::place::{Place, PlaceError};
-use dacapo_base::{Address, Random, failpoint};
+use dacapo_base::{Address, IP, Random, failpoint};
 use dacapo_core::{
     Code, ControlCrypto, Core, CoreConfig, CoreEvent, DialParams, EndpointKeys, Error, PeerId,
 };
@@ -244,17 +244,10 @@ impl Host {
     /// [`Host::missing`] says why.
     ///
     /// # Errors
-    /// [`Code::System`] with the address and what to do, for example when the port is in use.
+    /// [`Code::System`] with the address and what to do, for example when the port is in use;
+    /// [`Code::Unreachable`] for a scheme that no transport here reads, and for addresses of two:
+    /// each scheme is listened at by a call of its own.
     pub fn listen(&mut self, addrs: &[Address]) -> Result<(), Error> {
-        let mut addrs = addrs.to_vec();
-        addrs.sort_by(|one, next| one.scheme().cmp(next.scheme()));
-        addrs
-            .chunk_by(|one, next| one.scheme() == next.scheme())
-            .try_for_each(|of_scheme| self.listen_at(of_scheme))
-    }
-
-    /// The same at addresses of one scheme.
-    fn listen_at(&mut self, addrs: &[Address]) -> Result<(), Error> {
         let is_chosen = addrs.iter().any(|addr| addr.port() == Some(0));
         let tries = if is_chosen { PORT_TRIES } else { 1 };
         for left in (0..tries).rev() {
@@ -412,24 +405,29 @@ type Controls = BTreeMap<&'static str, Box<dyn ControlCarrier>>;
 type Missing = Vec<(&'static TransportSpec, String)>;
 type Streams = Vec<&'static TransportSpec>;
 
-/// What carries control to addresses of one scheme, if anything does.
+/// What carries control to these addresses.
 ///
 /// # Errors
-/// [`Code::Unreachable`] with the schemes that there are.
+/// [`Code::Unreachable`] when nothing does, with the schemes that there are, and when they are of
+/// two.
 fn carrier<'a>(
     all: &'a mut Controls,
     addresses: &[Address],
 ) -> Result<&'a mut dyn ControlCarrier, Error> {
-    let scheme = addresses.first().map_or(dacapo_base::IP, Address::scheme);
-    let known: Vec<&str> = all.keys().copied().collect();
-    match all.get_mut(scheme) {
-        Some(carrier) => Ok(&mut **carrier),
-        None => {
-            let known = known.join(", ");
-            let text = format!("no transport here reads addresses of {scheme}; there are: {known}");
-            Err(Error::new(Code::Unreachable, text))
-        }
+    let unreachable = |text: String| Error::new(Code::Unreachable, text);
+    let scheme = addresses.first().map_or(IP, Address::scheme);
+    if let Some(other) = addresses.iter().find(|it| it.scheme() != scheme) {
+        let text =
+            format!("{other} is not of {scheme}, as the first: listen there by another call");
+        return Err(unreachable(text));
     }
+    if !all.contains_key(scheme) {
+        let known = all.keys().copied().collect::<Vec<_>>().join(", ");
+        let text = format!("no transport here reads addresses of {scheme}; there are: {known}");
+        return Err(unreachable(text));
+    }
+    let carrier = all.get_mut(scheme).ok_or_else(|| unreachable(scheme.to_owned()))?;
+    Ok(&mut **carrier)
 }
 
 /// Opens the transports of a host: for each scheme the first that carries control, and all that
@@ -523,8 +521,8 @@ fn crypto(
 /// two; with port 0 of IPv4 only, because the system would choose two ports.
 #[must_use]
 pub fn loopback(port: u16) -> Vec<Address> {
-    let mut addrs = vec![Address::Ip((Ipv4Addr::LOCALHOST, port).into())];
-    let six = Address::Ip((Ipv6Addr::LOCALHOST, port).into());
+    let mut addrs = vec![Address::from((Ipv4Addr::LOCALHOST, port))];
+    let six = Address::from((Ipv6Addr::LOCALHOST, port));
     if port != 0 && std::net::UdpSocket::bind(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))).is_ok() {
         addrs.push(six);
     }
@@ -553,14 +551,14 @@ pub fn resolve_at(host: &str, port: u16) -> Result<SocketAddr, Error> {
         Err(error) => return Err(unreachable(format!("{host}: {error}"))),
     }
     let with_port = |text: &str| text.to_socket_addrs().map(Iterator::collect::<Vec<_>>);
-    let port_of = |(_, port): (&str, &str)| port.parse::<u16>().is_ok();
-    let has_port = host.rsplit_once(':').map(port_of);
-    if has_port == Some(false) {
-        let text = "no address that a transport here reads; expected HOST or HOST:PORT";
-        return Err(unreachable(format!("{host}: {text}")));
-    }
-    let found =
-        if has_port.is_some() { with_port(host) } else { with_port(&format!("{host}:{port}")) };
+    let found = match host.rsplit_once(':') {
+        None => with_port(&format!("{host}:{port}")),
+        Some((_, port)) if port.parse::<u16>().is_ok() => with_port(host),
+        Some(_) => {
+            let text = "no address that a transport here reads; expected HOST or HOST:PORT";
+            return Err(unreachable(format!("{host}: {text}")));
+        }
+    };
     let addrs = found.map_err(|error| unreachable(format!("{host}: {error}")))?;
     let four = addrs.iter().find(|addr| addr.is_ipv4());
     four.or(addrs.first()).copied().ok_or_else(|| unreachable(format!("{host}: no address")))

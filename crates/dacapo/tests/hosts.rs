@@ -135,7 +135,7 @@ fn play_with(
     creator.reactor().core().publish(spec, Box::new(Publish)).unwrap();
     let at = creator.listening()[0].ip().unwrap();
     let address = match at.ip().is_unspecified() {
-        true => Address::Ip(([127, 0, 0, 1], at.port()).into()),
+        true => Address::from(([127, 0, 0, 1], at.port())),
         false => at.into(),
     };
     let peer = participant.connect(address).unwrap();

@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_session_is_named_as_the_host_was() {
-        let address = Some(Address::Ip(([127, 0, 0, 1], 7).into()));
+        let address = Some(Address::from(([127, 0, 0, 1], 7)));
         assert_eq!(uri("localhost", address, "movie"), "dacapo://localhost/movie");
         assert_eq!(uri("localhost:7", address, "movie"), "dacapo://localhost:7/movie");
         assert_eq!(uri("::1", address, "movie"), "dacapo://127.0.0.1:7/movie");

@@ -26,7 +26,7 @@ const PORTS_PER_CALL: usize = 16;
 pub fn serve(ports: u32) -> Result<Exit, Failure> {
     let failed = |error: &Error| Failure::core("bench scale: the far end", error);
     let mut app = App::open()?;
-    let addrs = vec![Address::Ip((Ipv4Addr::LOCALHOST, 0).into()); ports as usize];
+    let addrs = vec![Address::from((Ipv4Addr::LOCALHOST, 0)); ports as usize];
     for some in addrs.chunks(PORTS_PER_CALL) {
         app.host.listen(some).map_err(|error| failed(&error))?;
     }

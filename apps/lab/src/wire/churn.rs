@@ -196,7 +196,7 @@ impl Pair {
         let course = Course { supply, ..Course::ticking() };
         let arrivals = Arc::<Arrivals>::default();
         let at = server.with(|host| {
-            host.listen(&[Address::Ip((Ipv4Addr::LOCALHOST, 0).into())])?;
+            host.listen(&[Address::from((Ipv4Addr::LOCALHOST, 0))])?;
             let core = host.reactor().core();
             core.publish(course.spec(NAME), Box::new(Publish(course, Arc::clone(&arrivals))))?;
             core.publish(course.spec(REFUSED), Box::new(Refuse))?;

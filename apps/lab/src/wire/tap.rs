@@ -52,15 +52,11 @@ impl Heard {
 
 /// True for the addresses that junk comes from: of loopback, but not 127.0.0.x.
 #[must_use]
-pub fn is_strange(remote: SocketAddr) -> bool {
-    match remote.ip() {
-        IpAddr::V4(ip) => ip.is_loopback() && ip.octets()[1] != 0,
-        IpAddr::V6(_) => false,
+pub fn is_strange(remote: Address) -> bool {
+    match remote.ip().map(|at| at.ip()) {
+        Some(IpAddr::V4(ip)) => ip.is_loopback() && ip.octets()[1] != 0,
+        _ => false,
     }
-}
-
-fn is_stranger(remote: Address) -> bool {
-    remote.ip().is_some_and(is_strange)
 }
 
 /// The address of the stranger of this number, up to 16 million of them.
@@ -96,7 +92,7 @@ impl<T: Transport> Transport for Tap<T> {
 
     fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
         let sent = self.inner.send(outgoing);
-        if is_stranger(outgoing.remote) && matches!(sent, Ok(Sent::All)) {
+        if is_strange(outgoing.remote) && matches!(sent, Ok(Sent::All)) {
             self.heard.strange_bytes_out.fetch_add(outgoing.bytes.len() as u64, Relaxed);
         }
         self.calls = self.calls.wrapping_add(1);
@@ -110,7 +106,7 @@ impl<T: Transport> Transport for Tap<T> {
         let before = into.len();
         let outcome = self.inner.recv(now, pool, into);
         let came = into.get(before..).unwrap_or_default();
-        let strange = came.iter().filter(|it| is_stranger(it.remote));
+        let strange = came.iter().filter(|it| is_strange(it.remote));
         let (mut datagrams, mut bytes) = (0, 0);
         for incoming in strange {
             datagrams += incoming.packet.segment_count() as u64;
@@ -250,8 +246,8 @@ mod tests {
     fn strangers_are_all_different_and_known_as_such() {
         let all: BTreeSet<SocketAddr> = (0..100_000).map(stranger).collect();
         assert_eq!(all.len(), 100_000);
-        assert!(all.iter().all(|address| is_strange(*address)));
-        assert!(!is_strange(SocketAddr::from(([127, 0, 0, 1], 9))));
-        assert!(!is_strange(SocketAddr::from(([10, 77, 0, 1], 9))));
+        assert!(all.iter().all(|address| is_strange((*address).into())));
+        assert!(!is_strange(Address::from(([127, 0, 0, 1], 9))));
+        assert!(!is_strange(Address::from(([10, 77, 0, 1], 9))));
     }
 }

@@ -4,8 +4,8 @@
 //!   toy-unix:movie  <-->  [100::7]:1       only between here and quinn-proto, never on a wire
 //! ```
 //!
-//! Invariants: an address of IP is its own alias, and costs nothing here; who is in use keeps its
-//! alias; at most `ALIASES_MAX` are kept.
+//! Invariants: an address of IP is its own alias, and costs nothing here, but for those that could
+//! be somebody's alias; who is in use keeps its alias; at most `ALIASES_MAX` are kept.
 //!
 //! Source: RFC 6666 (100::/64, which no network routes).
 
@@ -36,7 +36,7 @@ impl Aliases {
         address: Address,
         used: impl FnOnce() -> BTreeSet<SocketAddr>,
     ) -> SocketAddr {
-        if let Some(ip) = address.ip() {
+        if let Some(ip) = address.ip().filter(|ip| !may_be_alias(ip)) {
             return ip;
         }
         if let Some(alias) = self.of.get(&address) {
@@ -61,6 +61,14 @@ impl Aliases {
     }
 }
 
+/// Whether an alias may be the same as this address: anybody can write such a one into a datagram.
+fn may_be_alias(address: &SocketAddr) -> bool {
+    match address.ip() {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(ip) => ip.to_bits() >> 64 == PREFIX >> 64,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +84,16 @@ mod tests {
         assert_eq!(aliases.alias(ip.into(), BTreeSet::new), ip);
         assert_eq!(aliases.address(ip), ip.into());
         assert!(aliases.of.is_empty());
+    }
+
+    // A source that is forged must not pass for whom its alias stands.
+    #[test]
+    fn an_address_of_the_prefix_is_never_taken_for_an_alias() {
+        let mut aliases = Aliases::default();
+        let alias = aliases.alias(toy(1), BTreeSet::new);
+        let forged = aliases.alias(alias.into(), BTreeSet::new);
+        assert_ne!(forged, alias);
+        assert_eq!((aliases.address(alias), aliases.address(forged)), (toy(1), alias.into()));
     }
 
     #[test]

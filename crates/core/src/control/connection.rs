@@ -180,7 +180,7 @@ impl Connection {
     /// source would count as received from the address that is not proved yet, and what may be sent
     /// to it is three times that (RFC 9000, section 8.1).
     pub fn may_come_from(&self, remote: SocketAddr) -> bool {
-        !self.is_half_open() || self.inner.remote_address() == remote
+        !self.is_half_open() || self.remote() == remote
     }
 
     /// What `quinn-proto` calls the other end.

@@ -32,6 +32,7 @@ use crate::session::table::HubRole;
 use crate::transmit::ListenerId;
 use contact::Contact;
 use dacapo_base::{Address, Time, earlier};
+use dacapo_lift::TransportSpec;
 use dacapo_path::{ControllerEntry, Sent};
 use link::PeerLink;
 use liveness::Liveness;
@@ -186,6 +187,11 @@ impl Peer {
     /// True when the peer is a process of this host, as far as its clock and its address say.
     pub fn is_here(&self) -> bool {
         self.data.is_one_clock() && self.remote.is_loopback()
+    }
+
+    /// Whether a transport reads the address that it is reached at.
+    pub fn is_read_by(&self, transport: &TransportSpec) -> bool {
+        transport.scheme == self.remote.scheme()
     }
 
     /// Whether a transport of one host has found it.

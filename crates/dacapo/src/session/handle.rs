@@ -81,7 +81,7 @@ impl Session {
     /// The address of the other end's control connection.
     #[must_use]
     pub fn remote(&self) -> Address {
-        let nowhere = Address::Ip(([0, 0, 0, 0], 0).into());
+        let nowhere = Address::from(([0, 0, 0, 0], 0));
         self.look(|entry| entry.remote).unwrap_or(nowhere)
     }
 

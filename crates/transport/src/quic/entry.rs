@@ -3,12 +3,12 @@
 //! Invariant: a stream is dialed to the peer of the control connection only: its key is asked for
 //! in the handshake, before the token is shown.
 
-use super::{ClientCrypto, Common, Config, Mode, Quic, SPEC, SPEC_DATAGRAM, ServerCrypto};
+use super::spec::spec;
+use super::{ClientCrypto, Common, Config, Mode, Quic, ServerCrypto};
 use crate::entry::{Dial, Dialed, Opened, Setup, StreamCarrier, StreamListener, TransportEntry};
 use crate::ports::listen_above;
 use dacapo_base::{Address, Random};
 use dacapo_io::address::{ip, ips};
-use dacapo_lift::TransportSpec;
 use dacapo_security::{EndpointKeys, Identity};
 use dacapo_security::{flow_client_crypto, flow_server_crypto, peer_fingerprint};
 use std::io;
@@ -20,10 +20,6 @@ use std::time::Instant;
 pub fn entries() -> Vec<TransportEntry> {
     let entry = |mode| TransportEntry::new(spec(mode), move |setup| open(mode, setup));
     [Mode::Streams, Mode::Datagrams].map(entry).into()
-}
-
-fn spec(mode: Mode) -> &'static TransportSpec {
-    mode.pick(&SPEC, &SPEC_DATAGRAM)
 }
 
 fn open(mode: Mode, setup: &mut Setup<'_>) -> io::Result<Opened> {

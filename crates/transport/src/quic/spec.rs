@@ -8,6 +8,7 @@
 //! control as TCP's); RFC 9221, section 5.
 
 use super::DATAGRAM_LEN_MAX;
+use crate::mode::Mode;
 use crate::repaired::{RECORD_LEN, Repaired, rate_with_losses, scale};
 use dacapo_base::IP;
 use dacapo_lift::{
@@ -17,6 +18,11 @@ use dacapo_lift::{
 /// The bytes that the network adds to each datagram: Ethernet, IPv4, UDP, and what QUIC puts around
 /// a frame.
 const HEADS_LEN: u64 = 14 + 20 + 8 + 1 + 8 + 2 + 3 + 16;
+
+/// What is known of a mode.
+pub(super) fn spec(mode: Mode) -> &'static TransportSpec {
+    mode.pick(&SPEC, &SPEC_DATAGRAM)
+}
 
 /// The static facts of the stream mode.
 pub static SPEC: TransportSpec = TransportSpec {

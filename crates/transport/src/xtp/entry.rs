@@ -1,11 +1,11 @@
 //! The entries of XTP: how it is opened on a host, served beside control, and dialed.
 
-use super::{Config, Mode, SPEC, SPEC_DATAGRAM, Xtp};
+use super::spec::spec;
+use super::{Config, Mode, Xtp};
 use crate::entry::{Dial, Dialed, Opened, Setup, StreamCarrier, StreamListener, TransportEntry};
 use crate::ports::listen_above;
 use dacapo_base::{Address, Random};
 use dacapo_io::address::{ip, ips};
-use dacapo_lift::TransportSpec;
 use std::io;
 use std::net::SocketAddr;
 
@@ -14,10 +14,6 @@ use std::net::SocketAddr;
 pub fn entries() -> Vec<TransportEntry> {
     let entry = |mode| TransportEntry::new(spec(mode), move |setup| open(mode, setup));
     [Mode::Streams, Mode::Datagrams].map(entry).into()
-}
-
-fn spec(mode: Mode) -> &'static TransportSpec {
-    mode.pick(&SPEC, &SPEC_DATAGRAM)
 }
 
 fn open(mode: Mode, setup: &mut Setup<'_>) -> io::Result<Opened> {

@@ -160,7 +160,7 @@ impl Transport for Xtp {
     pass_on!(streams: open_data);
 
     fn spec(&self) -> &'static TransportSpec {
-        self.mode.pick(&SPEC, &SPEC_DATAGRAM)
+        spec::spec(self.mode)
     }
 
     fn datagram_len_max(&self) -> usize {

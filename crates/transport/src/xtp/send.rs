@@ -13,6 +13,7 @@ use super::messages::Kind;
 use super::stream_of::lock;
 use crate::stream::Phase;
 use crate::{Outgoing, RecvOutcome, SendError, Sent};
+use dacapo_base::Address;
 use dacapo_io::{Departure, SendOutcome};
 use dacapo_sys::udp::{SEGMENTS_MAX, TRAIN_BYTES_MAX};
 use std::net::SocketAddr;
@@ -43,7 +44,7 @@ impl Train {
         loop {
             let start = self.bytes.len();
             let Some(to) = self.poll(links) else { break };
-            let Some(route) = links.route_of(to.into()) else {
+            let Some(route) = links.route_of(to) else {
                 // An answer to somebody who is forgotten.
                 self.bytes.truncate(start);
                 continue;
@@ -155,7 +156,7 @@ impl Xtp {
 
     pub(super) fn send_records(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
         let mut links = lock(&self.links);
-        if let Some(number) = links.route_of(outgoing.remote).and_then(|route| route.link) {
+        if let Some(number) = link_to(&links, outgoing.remote) {
             links.expect_records(number, outgoing.datagram_len());
         }
         drop(links);
@@ -187,7 +188,7 @@ impl Xtp {
     /// Gives the datagrams of a train to the engine; how many it took, `None` when it is over.
     fn put_train(&mut self, outgoing: &Outgoing<'_>) -> Option<usize> {
         let mut links = lock(&self.links);
-        let number = links.route_of(outgoing.remote).and_then(|route| route.link)?;
+        let number = link_to(&links, outgoing.remote)?;
         if links.link(number)?.lost.is_some() {
             return None;
         }
@@ -203,4 +204,9 @@ impl Xtp {
         }
         Some(outgoing.datagram_count())
     }
+}
+
+/// The number of the link to a remote.
+fn link_to(links: &Links, remote: Address) -> Option<usize> {
+    links.route_of(remote.ip()?)?.link
 }

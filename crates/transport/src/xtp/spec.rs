@@ -11,6 +11,7 @@
 
 use super::DATAGRAM_LEN_MAX;
 use super::config::BUFFER_LEN;
+use crate::mode::Mode;
 use crate::repaired::{RECORD_LEN, Repaired, rate_with_losses, scale};
 use dacapo_base::IP;
 use dacapo_lift::{
@@ -22,6 +23,11 @@ const HEADS_LEN: u64 = 14 + 20 + 8 + 5 + 32;
 
 /// The bytes of data in a packet that every path takes.
 const SEGMENT_LEN: u64 = 1_200 - 5 - 32 - 8;
+
+/// What is known of a mode.
+pub(super) fn spec(mode: Mode) -> &'static TransportSpec {
+    mode.pick(&SPEC, &SPEC_DATAGRAM)
+}
 
 /// The static facts of the stream mode.
 pub static SPEC: TransportSpec = TransportSpec {

@@ -303,7 +303,7 @@ mod tests {
     use dacapo::Ledger;
 
     fn guest() -> Guest {
-        let address = Some(Address::Ip(([192, 0, 2, 7], 9).into()));
+        let address = Some(Address::from(([192, 0, 2, 7], 9)));
         Guest { session: "movie".to_owned(), address, identity: None }
     }
 

@@ -148,8 +148,8 @@ impl Links {
     }
 
     /// How an address is reached, where that is known.
-    pub(in crate::xtp) fn route_of(&self, remote: Address) -> Option<Route> {
-        self.routes.get(remote.ip()?)
+    pub(in crate::xtp) fn route_of(&self, remote: SocketAddr) -> Option<Route> {
+        self.routes.get(remote)
     }
 
     /// When something is due, by the caller's time.

@@ -97,7 +97,7 @@ fn carry(links: &mut Links, mut each: impl FnMut(u32, &[u8])) {
 fn carry_to(links: &mut Links, mut each: impl FnMut(SocketAddr, u32, &[u8])) {
     let mut packet = Vec::new();
     while let Some(to) = links.poll_packet(&mut packet) {
-        let label = links.route_of(to.into()).map_or(0, |route| route.label);
+        let label = links.route_of(to).map_or(0, |route| route.label);
         each(to, label, &packet);
         packet.clear();
     }
