@@ -4,11 +4,15 @@
 
 mod common;
 
+use common::cable::{SCRIPT, capture_path};
+use common::gate;
 use common::{Echo, LONG, PORT, closes, host, open, random_bytes, send_and_read_back, transact};
 use dacapo_base::{Random, patience};
 use dacapo_xtp::wire::{Code, Reason, Service};
 use dacapo_xtp::{Config, End, Event, Listen, Message, Open, Read, Timers};
-use dacapo_xtp_net::{CallError, Connectionless, Fault, Group, Host, InternetConfig, Udp};
+use dacapo_xtp_net::{
+    CallError, Connectionless, Fault, Group, Host, InternetConfig, Recorded, Udp,
+};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -52,6 +56,24 @@ fn equal_packets_leave_in_trains() {
     let counters = *near.counters();
     assert!(counters.sends * 2 < counters.packets_sent, "{counters:?}");
     echo.stop();
+}
+
+#[test]
+fn tshark_reads_what_leaves_from_a_port_of_another_protocol() {
+    if !gate::has_tshark() {
+        return;
+    }
+    let path = capture_path("ports");
+    let file = std::fs::File::create(&path).unwrap();
+    let echo = Echo::new(host(udp("127.0.0.9:7343")));
+    // The port of mDNS, which takes whatever comes.
+    let recorded = Recorded::new(Box::new(udp("127.0.0.9:5353")), file).unwrap();
+    let mut near = host(recorded);
+    assert_eq!(transact(&mut near, echo.address, b"a request").unwrap(), b"a request");
+    echo.stop();
+    drop(near);
+    assert!(gate::judge_file(&path, &SCRIPT) >= 2);
+    std::fs::remove_file(path).unwrap();
 }
 
 #[test]

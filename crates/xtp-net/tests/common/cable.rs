@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const LUA: &str =
     concat!("lua_script:", env!("CARGO_MANIFEST_DIR"), "/../xtp-net/tests/common/xtp.lua");
 /// What has tshark see XTP in UDP and Ethernet.
-pub const SCRIPT: [&str; 4] = ["-X", LUA, "-X", "lua_script1:4040"];
+pub const SCRIPT: [&str; 2] = ["-X", LUA];
 
 /// What carries XTP over a cable.
 #[derive(Clone, Copy, Debug, PartialEq)]
