@@ -43,7 +43,7 @@ faults: ## every fault of the table, and docs/faults.md from what was seen (an h
 	@cargo run --locked -q -p dacapo-lab -- faults --records docs/faults.jsonl --write docs/faults.md
 
 nightly: ## what takes minutes or root, programs of b8cfde3, then seeds, fuzzing and kills in turn (MINUTES=60); goes on from where it was
-	@scripts/setup.sh test
+	@scripts/setup.sh night
 	@cargo xtask night
 	@scripts/compat.sh
 	@cargo run --locked -q -p dacapo-lab -- nightly --minutes $(MINUTES)

@@ -6,6 +6,7 @@
 #   scripts/setup.sh demo    the same
 #   scripts/setup.sh test    also make, rustfmt and clippy, ffmpeg (the judge of our media files)
 #                            valgrind (counts instructions) and tshark (the judge of XTP packets)
+#   scripts/setup.sh night   also cargo-mutants, which cargo builds
 #   scripts/setup.sh check   what `test` needs; installs nothing, only says what is missing
 set -euo pipefail
 
@@ -76,7 +77,7 @@ case "$target" in
 build | demo)
     check_rust
     ;;
-test | check)
+test | check | night)
     check_rust
     check_rust_tools
     has make || missing+=(make)
@@ -85,8 +86,13 @@ test | check)
     has tshark || missing+=(tshark)
     ;;
 *)
-    stop "usage: scripts/setup.sh build|demo|test|check"
+    stop "usage: scripts/setup.sh build|demo|test|night|check"
     ;;
 esac
 compiles_c || missing+=(gcc libc6-dev)
 install ${missing[@]+"${missing[@]}"}
+if [ "$target" = night ] && ! cargo mutants --version >/dev/null 2>&1; then
+    echo "setup: building cargo-mutants"
+    cargo install cargo-mutants --version 27.1.0 --locked --quiet ||
+        stop "cargo could not install cargo-mutants; run \`cargo install cargo-mutants --version 27.1.0 --locked\`, then run make again"
+fi

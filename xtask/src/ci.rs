@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use crate::skips::{self, Left, Skips};
 use crate::tidy::tree::Tree;
 use crate::times::Times;
-use crate::{docs, features, fuzz, ratchet, tidy, touched};
+use crate::{docs, features, fuzz, mutants, ratchet, tidy, touched};
 
 /// What a step does.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,8 @@ enum Work {
     Touched,
     /// What a user can do, beside [`features`]' list.
     Features,
+    /// Whether unit tests catch mistakes.
+    Mutants,
 }
 
 /// One step.
@@ -113,7 +115,7 @@ const CHECK: [Step; 4] = [
 ];
 
 /// What takes minutes each, or needs root: every ignored test that writes no gigabytes.
-const NIGHT: [Step; 4] = [
+const NIGHT: [Step; 5] = [
     // The demonstration of a scene is to play, not to build.
     Step {
         name: "build",
@@ -150,6 +152,7 @@ const NIGHT: [Step; 4] = [
         ]),
     },
     Step { name: "docs", budget_s: 900, work: Work::Docs(&["--check", "--night"]) },
+    Step { name: "mutants", budget_s: 2_400, work: Work::Mutants },
 ];
 
 /// How a step went.
@@ -255,6 +258,10 @@ fn perform(step: Step, root: &Path, skipped: &Skips) -> io::Result<bool> {
         Work::Docs(words) => {
             println!("\n== {}: cargo xtask docs {}", step.name, words.join(" "));
             docs::run(root, words)
+        }
+        Work::Mutants => {
+            println!("\n== {}: cargo xtask mutants", step.name);
+            mutants::run(root, &[])
         }
         Work::Touched => {
             println!("\n== {}: cargo xtask touched --check", step.name);

@@ -16,6 +16,7 @@ mod features;
 mod fuzz;
 mod limits;
 mod lines;
+mod mutants;
 mod ratchet;
 mod skips;
 mod tidy;
@@ -35,6 +36,7 @@ Chores of the repository.
   cargo xtask fuzz      runs fuzz targets for a time: --help says how
   cargo xtask limits    sizes of types, functions, files and circles, the worst first
   cargo xtask lines     lines of Rust without blanks, comments and tests, beside their goals
+  cargo xtask mutants   mistakes put into the owners of flows: do their unit tests catch them?
   cargo xtask ratchet   counts instructions of fixed work; over 3 % more than recorded fails
   cargo xtask touched   the files outside its folder that name a transport, module, …
   cargo xtask docs      writes the output that README.md and docs/ show; --check compares
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         ["features", words @ ..] => features::run(&root(), words),
         ["fuzz", words @ ..] => fuzz::run(&root(), words),
         ["lines"] => lines::run(&root()),
+        ["mutants", words @ ..] => mutants::run(&root(), words),
         ["limits", words @ ..] => limits::run(&root(), words),
         ["touched", words @ ..] => touched::run(&root(), words),
         ["docs", words @ ..] => docs::run(&root(), words),

@@ -1,8 +1,9 @@
 //! [`Types`]: fields and methods of the types of the machinery.
 //!
-//! A method is a function in an `impl` of the type, of a trait too, and every function anywhere
-//! that takes a `&mut` of it: a free function, or one of another type. What is handed to everything
-//! (an `argument` of the settings) has only what stands in its `impl`.
+//! A method is a function in an `impl` of the type, of a trait too, and every function of its crate
+//! that takes a `&mut` of it: a free function, or one of another type. A function of another crate
+//! can do no more with it than its own public functions let it. What is handed to everything (an
+//! `argument` of the settings) has only what stands in its `impl`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,7 +78,7 @@ impl Types {
         types.name_apart(code);
         for (index, file) in code.files.iter().enumerate() {
             for function in &file.items.functions {
-                types.add_function(paths, settings, index, function);
+                types.add_function(code, paths, settings, index, function);
             }
         }
         types
@@ -122,12 +123,14 @@ impl Types {
 
     fn add_function(
         &mut self,
+        code: &Code<'_>,
         paths: &Paths<'_>,
         settings: &Settings,
         file: usize,
         function: &Function,
     ) {
         let owner = paths.target(file, &function.owner);
+        let package = |file: usize| code.files.get(file).map(|file| &file.place.package);
         let is_argument =
             |known: &Known| settings.arguments.iter().any(|(name, _)| *name == known.name);
         let mut of: BTreeSet<Target> = function
@@ -135,6 +138,7 @@ impl Types {
             .changes
             .iter()
             .filter_map(|path| paths.target(file, path))
+            .filter(|target| package(target.file) == package(file))
             .filter(|target| self.known.get(target).is_some_and(|known| !is_argument(known)))
             .collect();
         of.extend(owner.clone());
@@ -198,7 +202,7 @@ mod tests {
             ("crates/core/src/b.rs", B),
             ("crates/core/src/c.rs", "pub struct Cx; pub struct Helper;"),
             ("crates/wire/Cargo.toml", "[package]\nname = \"dacapo-wire\"\n"),
-            ("crates/wire/src/lib.rs", "pub struct Wide { a: u8 }"),
+            ("crates/wire/src/lib.rs", "pub struct Wide { a: u8 } fn f(a: &mut dacapo_core::A) {}"),
             (settings::PATH, settings),
         ]);
         let code = Code::new(&tree);
@@ -209,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_are_those_of_impls_and_whatever_changes_the_type() {
+    fn methods_are_those_of_impls_and_whatever_of_its_crate_changes_the_type() {
         let sizes = found("");
         for expected in ["fields core::A 2", "methods core::A 7", "files core::A 2"] {
             assert!(sizes.contains(&expected.to_owned()), "{expected}: {sizes:?}");

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the flows that may have something to send are those of sessions that are awake.
 
-use super::Session;
+use super::{FlowEnd, Session};
 use crate::ids::{PeerId, SessionId};
 use crate::peer::Peers;
 use crate::ready_table::ReadyTable;
@@ -171,6 +171,14 @@ impl Sessions {
                 asked: Asked::Flow(id, index),
             })
         })
+    }
+
+    /// Who sends a flow of one: its fan-out, where it has one.
+    pub fn sending(&self, id: SessionId, index: usize) -> Asked {
+        match self.get(id).and_then(|it| it.flows().get(index)).map(|flow| &flow.end) {
+            Some(FlowEnd::Member(member)) => Asked::FanOut(member.fan_out()),
+            _ => Asked::Flow(id, index),
+        }
     }
 
     /// Whether a flow may have something to send that was not asked since this was cleared.

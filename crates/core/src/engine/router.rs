@@ -1,24 +1,74 @@
-//! The router: the doors to the owners, and what becomes of the effects that come out.
+//! [`Router`]: the owners of a core, the doors to them, and what becomes of the effects that come
+//! out.
+//!
+//! ```text
+//!   what comes -> door (with_session, with_peers) -> owner -> effects -> route -> further doors
+//! ```
+//!
+//! Invariant: an owner is changed through its door only, after which its effects are routed.
 
-use super::Core;
 use crate::config::SESSIONS_MAX;
+use crate::control::Control;
 use crate::control::ControlEvent;
 use crate::effect::{Effect, Out, PeerNews};
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
+use crate::events::Events;
+use crate::fanout::FanOuts;
 use crate::flow::{FlowEvent, FlowOut};
 use crate::ids::{FanOutId, PeerId, SessionId};
+use crate::peer::Identity;
 use crate::peer::{PeerCx, Peers, Routed};
+use crate::served::{self, JoinParams, ServedSessions};
 use crate::served::{Asking, Refusal, Served};
 use crate::session::table::Role;
 use crate::session::{Session, SessionCx};
+use crate::session::{Sessions, no_session};
+use crate::shared::Shared;
+use crate::status::CoreCounters;
+use dacapo_base::Address;
 use dacapo_base::Time;
 use dacapo_wire::hub::Listing;
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{CODE_SUCCESS, FlowOffer, Join};
+use std::collections::VecDeque;
 use std::time::Duration;
 
-impl Core {
+/// The owners of a core, and the way from one to another.
+pub(super) struct Router {
+    pub identity: Identity,
+    pub shared: Shared,
+    pub control: Control,
+    pub peers: Peers,
+    pub sessions: Sessions,
+    pub fan_outs: FanOuts,
+    pub served: ServedSessions,
+    pub events: Events,
+    pub counters: CoreCounters,
+    /// Remotes whose data lane is no longer needed.
+    pub closed_data: VecDeque<Address>,
+    /// When all that was due was looked at last, if nothing but data has come since.
+    pub watched_at: Option<Time>,
+}
+
+impl Router {
+    /// Without peers and sessions yet.
+    pub(super) fn new(identity: Identity, shared: Shared, control: Control) -> Self {
+        Self {
+            identity,
+            shared,
+            control,
+            peers: Peers::default(),
+            sessions: Sessions::default(),
+            fan_outs: FanOuts::default(),
+            served: ServedSessions::default(),
+            events: Events::default(),
+            counters: CoreCounters::default(),
+            closed_data: VecDeque::new(),
+            watched_at: None,
+        }
+    }
+
     /// The one door to a session: `body` is run over it, and its fan-outs hear what has changed.
     pub(super) fn with_session<R>(
         &mut self,
@@ -60,13 +110,55 @@ impl Core {
         body(&mut self.peers, &mut cx, out)
     }
 
-    pub(super) fn add_session(&mut self, session: Session) {
+    pub(super) fn ask<R>(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        body: impl FnOnce(&mut Session, &mut SessionCx<'_>, &mut Out) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let mut out = Out::default();
+        let result = self.with_session(now, id, &mut out, body);
+        self.route(now, out);
+        result.unwrap_or_else(|| Err(no_session(id)))
+    }
+
+    pub(super) fn join(
+        &mut self,
+        now: Time,
+        peer: PeerId,
+        name: &str,
+        params: JoinParams,
+    ) -> Result<SessionId, Error> {
+        let no_peer = || Error::new(Code::NoSuchThing, "the peer is not open");
+        let it = self.peers.get(peer).ok_or_else(no_peer)?;
+        let (graphs, random) = (&self.shared.graphs, &mut self.shared.random);
+        let join = served::introduce(graphs, random, it, name, params)?;
+        let conn = it.open_conn()?;
+        if self.session_count() >= SESSIONS_MAX {
+            return Err(Error::new(Code::TooMany, "sessions"));
+        }
+        let id = SessionId(self.shared.fresh_id());
+        let stream = self.with_peers(now, |peers, cx, _| peers.open_stream(cx, conn, id));
+        let stream = stream.ok_or_else(|| Error::new(Code::TooMany, "sessions with this peer"))?;
+        self.add_session(Session::joining(now, id, peer, stream, name));
+        let mut out = Out::default();
+        out.send(id, Message::Join(join));
+        self.route(now, out);
+        Ok(id)
+    }
+
+    fn add_session(&mut self, session: Session) {
         self.peers.note_session(session.peer());
         self.sessions.insert(session);
     }
 
-    pub(super) fn session_count(&self) -> usize {
+    fn session_count(&self) -> usize {
         self.sessions.len() + self.fan_outs.len()
+    }
+
+    /// Something has happened that [`Core::handle_timeout`] is to see: all that is not data.
+    pub(super) fn touch(&mut self) {
+        self.watched_at = None;
     }
 
     /// Sees to what is wanted, and to what comes of that.
@@ -100,7 +192,7 @@ impl Core {
                 let listing = Message::Listing(Listing { request, sessions });
                 self.in_peers(now, out, |peers, cx, out| peers.send_hub(cx, id, &listing, out));
             }
-            Effect::CloseData(remote) => self.outbox.closed_data.push_back(remote),
+            Effect::CloseData(remote) => self.closed_data.push_back(remote),
             Effect::Peer(id, news) => self.apply_news(now, id, news, out),
         }
     }
@@ -127,7 +219,13 @@ impl Core {
                     self.with_session(now, session, out, |it, cx, out| it.answer_if_open(cx, out));
                 }
             }
-            PeerNews::PathLen { from, to } => self.tell_path_len(now, id, from, to, out),
+            PeerNews::PathLen { from, to } => {
+                self.for_sessions_with(now, id, out, |it, cx, out| {
+                    if let (true, Some(from)) = (it.handle_path_len(cx, to), from) {
+                        out.event(CoreEvent::PathMtuChanged { session: it.id(), from, to });
+                    }
+                })
+            }
             PeerNews::Seen(seen) => {
                 if self.peers.handle_seen(now, id, &seen) {
                     self.sessions.wake_with(id);
@@ -201,7 +299,13 @@ impl Core {
         out: &mut Out,
     ) -> Result<Served, Refusal> {
         let joined = self.served.participants_of(&join.name);
-        let has_place = !self.served.is_full(&join.name) || self.free_place(now, &join.name, out);
+        let mut has_place = !self.served.is_full(&join.name);
+        // The one that has been without contact for longest makes place for another.
+        if !has_place && let Some(lost) = longest_lost(&self.sessions, &self.peers, &join.name) {
+            let error = Error::new(Code::GivenUp, "its place was needed for another participant");
+            self.with_session(now, lost, out, |it, cx, out| it.fail(cx, error, out));
+            has_place = true;
+        }
         if !has_place || self.session_count() > SESSIONS_MAX {
             let text = format!("{} has {joined} participants already", join.name);
             return Err(Error::new(Code::TooMany, text).into());
@@ -217,19 +321,6 @@ impl Core {
             is_shared && self.fan_outs.running(&name, flow).is_some()
         };
         self.served.serve(&self.shared.graphs, join, &asking, is_running)
-    }
-
-    /// Gives up the participant of a session that has been without contact for longest, for
-    /// another one; false when all have contact.
-    fn free_place(&mut self, now: Time, name: &str, out: &mut Out) -> bool {
-        let served = self.sessions.iter().filter(|(_, it)| it.role() == Role::Creator);
-        let named = served.filter(|(_, it)| it.name() == name && !it.is_over());
-        let lost =
-            named.filter_map(|(id, it)| Some((self.peers.get(it.peer())?.lost_since()?, id)));
-        let Some((_, id)) = lost.min() else { return false };
-        let error = Error::new(Code::GivenUp, "its place was needed for another participant");
-        self.with_session(now, id, out, |it, cx, out| it.fail(cx, error, out));
-        true
     }
 
     /// A peer is gone: its sessions end abnormally.
@@ -275,22 +366,6 @@ impl Core {
             let error = Error::new(Code::GivenUp, remote.to_string());
             self.in_peers(now, out, |peers, cx, out| peers.lose(cx, id, &error, out));
         }
-    }
-
-    /// Tells flows and application what the path takes, which is not what they know.
-    fn tell_path_len(
-        &mut self,
-        now: Time,
-        peer: PeerId,
-        from: Option<usize>,
-        to: usize,
-        out: &mut Out,
-    ) {
-        self.for_sessions_with(now, peer, out, |it, cx, out| {
-            if let (true, Some(from)) = (it.handle_path_len(cx, to), from) {
-                out.event(CoreEvent::PathMtuChanged { session: it.id(), from, to });
-            }
-        });
     }
 
     /// Does what the sender of a fan-out tells: for every member.
@@ -374,4 +449,12 @@ impl Core {
             }
         }
     }
+}
+
+/// Of the participants of a session that is served here, who has been without contact for longest.
+fn longest_lost(sessions: &Sessions, peers: &Peers, name: &str) -> Option<SessionId> {
+    let served = sessions.iter().filter(|(_, it)| it.role() == Role::Creator);
+    let named = served.filter(|(_, it)| it.name() == name && !it.is_over());
+    let lost = named.filter_map(|(id, it)| Some((peers.get(it.peer())?.lost_since()?, id)));
+    lost.min().map(|(_, id)| id)
 }

@@ -1,0 +1,176 @@
+//! [`Outgoing`]: what goes out next.
+//!
+//! ```text
+//!   the flows of the highest priority that have any, in turn -> a packet, its peer, its way
+//!   a fan-out -> a packet for the first of its origins, copies for the others
+//!             -> a view for the stream of each member
+//! ```
+
+use super::router::Router;
+use crate::effect::Out;
+use crate::error::{Code, Error};
+use crate::fanout::BACKLOG_BYTES_MAX;
+use crate::flow::FlowOut;
+use crate::ids::{FanOutId, Place, SessionId};
+use crate::schedule::{Asked, Schedule, Turn};
+use crate::session::Flow;
+use crate::transmit::{Payload, Transmit, Way};
+use dacapo_base::Time;
+use dacapo_packet::Packet;
+use std::collections::VecDeque;
+
+/// Packets of a fan-out that are given to streams before other flows have their turn.
+const FAN_OUT_PACKETS_MAX: usize = 64;
+
+/// Which flow sends next, and what is left of what it sent.
+#[derive(Default)]
+pub(super) struct Outgoing {
+    schedule: Schedule,
+    /// Of the packet of a flow to a group that was given last, for further origins.
+    copies: VecDeque<Transmit>,
+}
+
+impl Outgoing {
+    /// Whether copies for further origins wait.
+    pub fn has_copies(&self) -> bool {
+        !self.copies.is_empty()
+    }
+
+    /// The next packet of the flows, if one has any that may leave.
+    pub fn poll(&mut self, now: Time, router: &mut Router) -> Option<Transmit> {
+        if !self.copies.is_empty() {
+            return self.copies.pop_front();
+        }
+        let (sessions, fan_outs) = (&mut router.sessions, &mut router.fan_outs);
+        sessions.wake_due(now);
+        fan_outs.wake_due(now);
+        if !fan_outs.over_streams().is_empty() {
+            fan_out(now, router);
+        }
+        let (sessions, fan_outs) = (&mut router.sessions, &mut router.fan_outs);
+        if sessions.take_changed() | fan_outs.take_changed() {
+            self.schedule.set(sessions.turns().chain(fan_outs.turns()));
+        }
+        sessions.set_may_give(false);
+        fan_outs.set_may_give(false);
+        let order = self.schedule.take();
+        let equals = order.chunk_by(|one, next| one.priority == next.priority);
+        let found =
+            equals.map(|equals| self.poll_equals(now, router, equals)).find(Option::is_some);
+        self.schedule.give_back(order);
+        if found.is_some() {
+            router.sessions.set_may_give(true);
+        }
+        found.flatten()
+    }
+
+    /// The next packet of flows of one priority: first those behind the one that sent last.
+    fn poll_equals(&mut self, now: Time, router: &mut Router, equals: &[Turn]) -> Option<Transmit> {
+        self.schedule.in_turn(equals).find_map(|turn| self.poll_turn(now, router, turn))
+    }
+
+    fn poll_turn(&mut self, now: Time, router: &mut Router, turn: &Turn) -> Option<Transmit> {
+        let transmit = match turn.asked {
+            Asked::Flow(id, index) => poll_flow(now, router, id, index),
+            Asked::FanOut(id) => self.poll_fan_out(now, router, id),
+        };
+        if transmit.is_some() {
+            self.schedule.note_sent(turn);
+        }
+        transmit
+    }
+
+    /// The next packet of a fan-out to a group, from the first of its origins; copies of it are
+    /// kept for the others, and go before the next packet of any flow.
+    fn poll_fan_out(&mut self, now: Time, router: &mut Router, id: FanOutId) -> Option<Transmit> {
+        let mut out = Out::default();
+        let packet = router.fan_outs.poll_packet(&mut router.shared.flow(now), id, &mut out);
+        router.route(now, out);
+        router.counters.flows_asked += u64::from(packet.is_some());
+        let mut packet = packet.flatten()?;
+        let it = router.fan_outs.get(id);
+        let Some((it, remote)) = it.and_then(|it| Some((it, it.group()?))) else {
+            router.shared.pool.free(packet);
+            return None;
+        };
+        for origin in it.origins().iter().skip(1) {
+            let payload = Payload::Packet(router.shared.pool.share(&mut packet));
+            let local = Some(*origin);
+            self.copies.push_back(Transmit { way: Way::Data, local, remote, payload });
+        }
+        let (local, payload) = (it.origins().first().copied(), Payload::Packet(packet));
+        Some(Transmit { way: Way::Data, local, remote, payload })
+    }
+}
+
+fn poll_flow(now: Time, router: &mut Router, id: SessionId, index: usize) -> Option<Transmit> {
+    let mut told = None;
+    let (peers, shared, counters) = (&mut router.peers, &mut router.shared, &mut router.counters);
+    // Who is only asked is not touched.
+    let asked = router.sessions.ask(id, |session, is_touched| {
+        if !session.flows().get(index).is_some_and(|flow| flow.end.may_give(now)) {
+            return None;
+        }
+        *is_touched = true;
+        let told = told.insert(FlowOut::default());
+        // It is asked about with the next question that is due anyway.
+        peers.adjust(session.peer(), |peer| {
+            let poll = |flow: &mut Flow| flow.poll_packet(now, shared, peer, told);
+            let sent = session.on_flow(index, poll)??;
+            counters.flows_asked += 1;
+            Some((sent.0, peer.local(), sent.1, sent.2))
+        })
+    });
+    let (way, local, remote, packet) = asked.flatten().flatten()?;
+    if let Some(told) = told.filter(|told| !told.is_empty()) {
+        router.apply_told(now, id, index, told);
+    }
+    Some(Transmit { way, local, remote, payload: Payload::Packet(packet?) })
+}
+
+/// Gives what fan-outs over streams have to the streams of their members: a view for each.
+fn fan_out(now: Time, router: &mut Router) {
+    let mut at = 0;
+    // None begins meanwhile; when one ends, the one behind it is asked the next time.
+    while let Some(&id) = router.fan_outs.over_streams().get(at) {
+        at += 1;
+        for _ in 0..FAN_OUT_PACKETS_MAX {
+            let mut out = Out::default();
+            let is_awake = router.fan_outs.is_awake(id);
+            let packet = is_awake
+                .then(|| router.fan_outs.poll_packet(&mut router.shared.flow(now), id, &mut out));
+            router.route(now, out);
+            let Some(packet) = packet.flatten().flatten() else { break };
+            share_out(now, router, id, packet);
+        }
+    }
+}
+
+fn share_out(now: Time, router: &mut Router, id: FanOutId, mut packet: Packet) {
+    let members: Vec<Place> =
+        router.fan_outs.get(id).into_iter().flat_map(|it| it.members()).collect();
+    let mut behind = Vec::new();
+    let pool = &mut router.shared.pool;
+    for (session, index) in members {
+        let push = |flow: &mut Flow| flow.push_copy(pool, &mut packet);
+        let pushed = router.sessions.with(session, |it| it.on_flow(index, push));
+        if pushed.flatten() == Some(false) {
+            behind.push((session, index));
+        }
+    }
+    pool.free(packet);
+    if behind.is_empty() {
+        return;
+    }
+    let most = BACKLOG_BYTES_MAX >> 20;
+    let text = format!("the participant is {most} MiB behind what is sent to all");
+    let mut out = Out::default();
+    for (session, index) in behind {
+        let error = Error::new(Code::ContactLost, text.as_str());
+        router.with_session(now, session, &mut out, |it, cx, out| {
+            it.lose_member(cx, index, &error, out);
+            it.close_channel(cx, index, out);
+        });
+    }
+    router.route(now, out);
+}
