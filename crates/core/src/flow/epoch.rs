@@ -302,3 +302,42 @@ impl RxEpoch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::tests::{Bench, empty_graph};
+
+    #[test]
+    fn segments_are_cut_to_what_fits_between_head_and_tail() {
+        let full = Layout { head: 9, tail: 4, segment: 200, segmented: true };
+        let mut epoch = TxEpoch::new(0, Built::new(Vec::new(), full), 1);
+        assert_eq!(epoch.datagram_len_max(), 213);
+        for (len, segment) in [(113, 100), (213, 200), (5_000, 200), (14, 1), (13, 1), (0, 1)] {
+            epoch.cut_to(len);
+            assert_eq!((epoch.layout.segment, epoch.datagram_len_max()), (segment, 213), "{len}");
+        }
+        let full = Layout { segmented: false, ..full };
+        let mut epoch = TxEpoch::new(0, Built::new(Vec::new(), full), 1);
+        epoch.cut_to(113);
+        assert_eq!(epoch.layout, full, "nothing cuts units here");
+    }
+
+    #[test]
+    fn the_first_mark_says_where_an_epoch_begins_and_the_last_how_much_it_had() {
+        let mut bench = Bench::new();
+        let mut epoch = TxEpoch::new(5, empty_graph(), 1);
+        (epoch.base, epoch.fed) = (70, 3);
+        for (kind, number) in [(Kind::Begin, 70), (Kind::End, 3)] {
+            epoch.mark(&mut bench.cx(), kind);
+            let packets: Vec<Packet> = epoch.runner.take_down().drain().collect();
+            let [packet] = &packets[..] else { panic!("{packets:?}") };
+            let bytes = bench.pool.segment(packet, 0);
+            assert_eq!(Header::parse(bytes).map(|it| it.kind), Ok(kind));
+            let body = Mark::parse(&bytes[dacapo_wire::unit::LEN..]);
+            assert_eq!(body, Ok(Mark { epoch: 5, number }));
+            packets.into_iter().for_each(|packet| bench.pool.free(packet));
+        }
+        assert_eq!(bench.pool.live_views(), 0);
+    }
+}

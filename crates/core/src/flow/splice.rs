@@ -146,4 +146,14 @@ mod tests {
         assert_eq!(got, payload);
         assert_eq!(pool.live_views(), 0);
     }
+
+    #[test]
+    fn the_memory_of_a_chain_is_used_again_of_as_many_as_may_wait() {
+        let mut splice = Splice::new(1);
+        assert_eq!(splice.spare_chain().capacity(), 0);
+        splice.give_chain_back(Vec::with_capacity(7));
+        splice.give_chain_back(Vec::with_capacity(9));
+        assert!((7..9).contains(&splice.spare_chain().capacity()));
+        assert_eq!(splice.spare_chain().capacity(), 0);
+    }
 }

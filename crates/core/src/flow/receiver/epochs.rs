@@ -59,7 +59,7 @@ impl RxEpochs {
     /// before anything comes.
     pub fn join_at(&mut self, first: u64) {
         self.first = first;
-        if let Some(epoch) = self.epochs.front_mut().filter(|_| first > 0) {
+        if let Some(epoch) = self.epochs.front_mut() {
             epoch.join_at(first);
         }
     }
@@ -104,7 +104,8 @@ impl RxEpochs {
     /// The sender takes a prepared epoch back: its label. Only one that has carried nothing can be
     /// taken back.
     pub fn abort(&mut self, cx: &mut Context<'_>, number: u64) -> Option<u32> {
-        let at = self.position(number).filter(|&at| at > 0)?;
+        let at = self.position(number)?;
+        // The first has a base from its beginning.
         if self.epochs.get(at)?.base.is_some() {
             return None;
         }

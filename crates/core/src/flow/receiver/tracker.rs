@@ -162,6 +162,17 @@ mod tests {
     }
 
     #[test]
+    fn the_floor_rises_over_all_that_is_closed() {
+        let (mut tracker, mut lost) = (UnitTracker::default(), Vec::new());
+        for (number, floor) in [(1, 0), (2, 0), (0, 3), (5, 3)] {
+            tracker.close(number, &mut lost);
+            assert_eq!(tracker.floor(), floor, "{number}");
+        }
+        tracker.settle(5, &mut lost);
+        assert_eq!((tracker.floor(), tracker.seen(), lost), (6, 6, vec![3..5]));
+    }
+
+    #[test]
     fn a_far_number_books_what_falls_behind_the_window() {
         let mut tracker = UnitTracker::default();
         let mut lost = Vec::new();

@@ -4,7 +4,7 @@ use crate::flow::chain::Chain;
 use crate::flow::receiver::delivery::Delivery;
 use crate::flow::tests::{Basket, at};
 use crate::ledger::Ledger;
-use crate::port::{Ending, Taken, UnitView};
+use crate::port::{Ending, Sink, Taken, UnitView};
 use dacapo_packet::Pool;
 use std::time::Duration;
 
@@ -50,4 +50,22 @@ fn a_sink_is_finished_once_and_asked_no_more() {
     assert_eq!(basket.ending(), Some(Ending::Complete));
     delivery.handle_timeout(at(40));
     assert_eq!((delivery.due(), basket.with(|seen| seen.asked)), (None, 0));
+}
+
+struct Panics;
+
+impl Sink for Panics {
+    fn handle_unit(&mut self, _: dacapo_base::Time, _: &UnitView<'_>) -> Taken {
+        panic!("its word")
+    }
+}
+
+#[test]
+fn what_a_sink_says_when_it_panics_is_kept() {
+    let mut delivery = Delivery::new(Box::new(Panics), at(10));
+    assert_eq!(delivery.panicked(), None);
+    let (pool, chain) = (Pool::new(1 << 16), Chain::default());
+    let unit = UnitView { pool: &pool, chain: &chain, number: 0, arrived: at(10) };
+    delivery.handle_unit(at(10), &unit);
+    assert_eq!(delivery.panicked(), Some("it panicked: its word"));
 }

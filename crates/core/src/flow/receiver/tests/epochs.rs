@@ -5,6 +5,7 @@ use crate::flow::receiver::epochs::RxEpochs;
 use crate::flow::tests::{Bench, at, empty_graph, ms, slow_graph};
 use crate::queues::Queues;
 use dacapo_lift::Runner;
+use dacapo_wire::data;
 use dacapo_wire::unit::Kind;
 
 struct Rig {
@@ -147,9 +148,12 @@ fn marks_say_where_an_epoch_begins_and_that_one_has_ended() {
 #[test]
 fn what_comes_of_a_later_epoch_shows_that_the_earlier_has_left() {
     let mut rig = Rig::new(true);
+    // While it is alone nobody asks what has come of it.
+    rig.epochs.note_passed(at(900), 0, false);
     rig.epochs.prepare(epoch(1, true));
     rig.epochs.learn_base(at(1_000), 1, 5);
     let before = rig.epochs.boundary().unwrap().tail;
+    assert_eq!(before, epoch(0, true).tail);
     rig.come(0, 0);
     assert_eq!(rig.epochs.boundary().unwrap().tail, before);
     rig.come(1, 0);
@@ -200,6 +204,30 @@ fn who_joins_late_takes_part_from_a_unit_on() {
 }
 
 #[test]
+fn a_place_far_ahead_must_be_confirmed_by_the_next_unit() {
+    const FAR: u64 = 8_192;
+    let mut rig = Rig::new(false);
+    assert_eq!(rig.come(0, FAR), [FAR]);
+    assert!(rig.come(0, 10 * FAR).is_empty(), "it may be an altered bit");
+    assert!(rig.come(0, 10 * FAR - 1).is_empty(), "what is before it does not confirm it");
+    assert_eq!(rig.come(0, 10 * FAR), [10 * FAR]);
+    assert!(rig.come(0, 30 * FAR).is_empty());
+    assert!(rig.come(0, 31 * FAR + 1).is_empty(), "nor does what is far from it");
+    assert_eq!(rig.come(0, 32 * FAR), [32 * FAR]);
+    assert_eq!(rig.bench.pool.live_views(), 0);
+}
+
+#[test]
+fn what_a_graph_has_passed_up_is_not_quiet_until_somebody_looks() {
+    let mut rig = Rig::new(true);
+    let packet = rig.bench.unit(0, &[1; 10]);
+    rig.epochs.handle_packet(&mut rig.bench.cx(), 0, packet);
+    assert!(!rig.epochs.is_quiet());
+    assert_eq!(rig.poll(0, false), [0]);
+    assert!(rig.epochs.is_quiet());
+}
+
+#[test]
 fn so_much_waits_to_be_sent_back_and_has_the_label_of_the_sender() {
     let mut rig = Rig::new(true);
     let queues = Queues { feedback_packets_max: 2, ..Queues::default() };
@@ -215,7 +243,24 @@ fn so_much_waits_to_be_sent_back_and_has_the_label_of_the_sender() {
     assert_eq!(rig.epochs.newest().map(|it| it.label_tx), Some(77));
     assert_eq!(rig.epochs.due(), None);
     rig.epochs.with(&mut rig.bench.cx(), 0, Runner::handle_timeout);
+    for len in [30, 20, 10] {
+        let packet = rig.bench.pool.alloc(data::LEN, len, 0).unwrap();
+        rig.epochs.with(&mut rig.bench.cx(), 0, |runner, cx| {
+            runner.feed(cx, packet);
+            runner.run(cx);
+        });
+    }
+    assert!(rig.epochs.is_quiet(), "the module keeps them");
     rig.epochs.with(&mut rig.bench.cx(), 0, Runner::drain);
+    assert!(rig.epochs.has_feedback() && !rig.epochs.is_quiet());
+    let header = data::Header { label: 77 }.emit();
+    for len in [30, 20] {
+        let packet = rig.epochs.poll_feedback().unwrap();
+        let bytes = rig.bench.pool.segment(&packet, 0);
+        assert_eq!((&bytes[..data::LEN], bytes.len()), (&header[..], data::LEN + len));
+        rig.bench.pool.free(packet);
+    }
+    assert!(rig.epochs.poll_feedback().is_none(), "two wait at most");
     rig.epochs.flush(&mut rig.bench.cx());
     assert_eq!(rig.bench.pool.live_views(), 0);
 }

@@ -252,3 +252,15 @@ fn who_joined_late_counts_from_where_it_joined() {
     assert_eq!((rig.come(0, 99), rig.come(0, 102)), (vec![], vec![2]));
     assert_eq!(rig.receiver.ledger().sent, 3);
 }
+
+#[test]
+fn a_flow_that_has_ended_or_is_over_takes_no_other_graph_and_tells_its_labels() {
+    let mut rig = Rig::new(true, true);
+    assert_eq!(rig.receiver.labels(), [10]);
+    rig.prepare(1);
+    assert_eq!(rig.receiver.labels(), [10, 11]);
+    assert!(rig.receiver.may_prepare(2));
+    // Two units are missing, so it is not over yet.
+    rig.end(end_of(2));
+    assert!(rig.receiver.is_live() && !rig.receiver.may_prepare(2));
+}

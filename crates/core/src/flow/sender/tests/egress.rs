@@ -74,7 +74,8 @@ fn the_pace_lets_out_what_it_covers_and_says_when_it_covers_more() {
     assert!((2_000..4_000).contains(&sent), "{sent}");
     assert_eq!(egress.bytes(), 10_000 - sent);
     let due = egress.due(bench.now).unwrap();
-    assert!(due > bench.now);
+    let waits_us = due.since(bench.now).as_micros() as usize;
+    assert_eq!(waits_us, sent - 2_000 + 500, "the debt, and what goes out in half a millisecond");
     // It rounds up, by a nanosecond at most.
     bench.now = dacapo_base::Time::from_nanos(due.as_nanos() - 2);
     assert!(egress.pop(&mut bench.cx(), usize::MAX).is_none(), "not before its time");

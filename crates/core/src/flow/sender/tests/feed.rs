@@ -180,3 +180,19 @@ fn a_command_reaches_the_source_and_wakes_it() {
     assert_eq!(source.log(), ["command [1, 2]", "command []"]);
     assert_eq!(feed.unit_len_max(), 1_000);
 }
+
+#[test]
+fn units_in_a_row_share_memory_until_the_row_ends() {
+    let (mut bench, source) = (Bench::new(), Scripted::units(3));
+    let mut feed = running(&source, &bench);
+    for holds_memory in [false, true] {
+        assert!(feed.ask(&mut bench.cx(), layout(false)));
+        assert_eq!(feed.holds_memory(), holds_memory);
+    }
+    feed.end_row(&mut bench.pool);
+    assert!(!feed.holds_memory());
+    feed.wake(bench.now);
+    assert!(feed.ask(&mut bench.cx(), layout(false)) && !feed.holds_memory(), "a row begins anew");
+    feed.drop_waiting(&mut bench.pool);
+    assert_eq!(bench.pool.live_views(), 0);
+}
