@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use dacapo_fuzz::targets::{
-    agreement, commands, core_dialer, core_listener, messages, safenet, xtp, xtp_label,
+    agreement, commands, core_dialer, core_listener, events, messages, safenet, xtp, xtp_label,
 };
 use dacapo_fuzz::{corpus, find};
 use std::collections::BTreeSet;
@@ -50,6 +50,19 @@ fn commands_come_through_set_up_change_and_end() {
     ];
     for kind in kinds {
         assert!(reached.contains(kind), "no script leads to {kind:?}: {reached:?}");
+    }
+}
+
+#[test]
+fn reports_that_lie_come_in_the_middle_of_sessions() {
+    let reached = reached("events", events::play);
+    let of_streams = ["open", "ready", "closed"].map(|kind| format!("said to be {kind}"));
+    let of_network = ["refused", "too large", "found", "joined", "lost"];
+    let of_network = of_network.map(|kind| format!("said to be {kind}"));
+    let others = ["said to fall back", "said to have measured", "active", "flow ended"];
+    let kinds = of_streams.into_iter().chain(of_network).chain(others.map(str::to_owned));
+    for kind in kinds {
+        assert!(reached.contains(kind.as_str()), "no script leads to {kind:?}: {reached:?}");
     }
 }
 

@@ -10,6 +10,7 @@ pub mod core_dialer;
 pub mod core_listener;
 pub mod core_quic;
 pub mod dacapo;
+pub mod events;
 pub mod link;
 pub mod messages;
 pub mod mjpeg;
@@ -126,6 +127,8 @@ targets! {
         "changes from here and from the peer: what is admitted keeps what was agreed";
     "commands" commands::commands seeds commands_seeds up_to BRIEF
         "commands and time in any order at two cores: done or refused; then nothing is left";
+    "events" events::events seeds events_seeds up_to BRIEF
+        "reports of the network that lie, between commands, at two cores; then nothing is left";
     "xtp_packet" xtp::packet seeds packet_seeds up_to SHORT
         "packets of XTP: what is read is written as the same bytes, but for reserved bits";
     "xtp_engine" xtp::engine seeds engine_seeds up_to SHORT
