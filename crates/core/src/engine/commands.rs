@@ -47,7 +47,9 @@ impl Core {
                 return self.router.ask(now, session, control).map(Done::Request);
             }
             Command::Change { session, flow, graph } => {
-                self.router.ask(now, session, |it, cx, out| it.change(cx, flow, graph, out))?;
+                self.router.ask(now, session, |it, cx, out| {
+                    it.on_flows(|flows| flows.change(cx, flow, graph, out))
+                })?;
             }
             Command::GiveUpAfter(id, after) => {
                 self.router.ask(now, id, |it, _, _| {

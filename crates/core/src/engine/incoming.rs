@@ -46,7 +46,8 @@ impl Router {
         let mut out = Out::default();
         for (id, index) in self.shared.groups.users(joined) {
             self.with_session(now, id, &mut out, |it, cx, out| {
-                it.handle_joined(cx, index, joined, &result, out);
+                it.on_flow(index, |flow| flow.handle_joined(cx, joined, &result));
+                it.answer_if_open(cx, out);
             });
         }
         self.route(now, out);
@@ -206,7 +207,9 @@ impl Router {
         }
         if !told.is_empty() {
             let mut out = Out::default();
-            self.with_session(now, id, &mut out, |it, cx, out| it.apply(cx, index, told, out));
+            self.with_session(now, id, &mut out, |it, cx, out| {
+                it.on_flows(|flows| flows.apply(cx, index, told, out));
+            });
             self.route(now, out);
         }
     }

@@ -169,7 +169,7 @@ fn share_out(now: Time, router: &mut Router, id: FanOutId, mut packet: Packet) {
         let error = Error::new(Code::ContactLost, text.as_str());
         router.with_session(now, session, &mut out, |it, cx, out| {
             it.lose_member(cx, index, &error, out);
-            it.close_channel(cx, index, out);
+            it.on_flow(index, |flow| flow.close_channel(cx));
         });
     }
     router.route(now, out);

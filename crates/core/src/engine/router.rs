@@ -69,7 +69,7 @@ impl Router {
         }
     }
 
-    /// The one door to a session: `body` is run over it, and its fan-outs hear what has changed.
+    /// The one door to a session: `body` is run over it, and what follows is seen to.
     pub(super) fn with_session<R>(
         &mut self,
         now: Time,
@@ -81,9 +81,7 @@ impl Router {
         let (shared, fan_outs) = (&mut self.shared, &mut self.fan_outs);
         self.sessions.with(id, |session| {
             let mut cx = SessionCx { now, shared, fan_outs, peer };
-            let result = body(session, &mut cx, out);
-            session.tell_fan_outs(&mut cx);
-            result
+            session.enter(&mut cx, out, body)
         })
     }
 
@@ -209,7 +207,7 @@ impl Router {
                 })
             }
             PeerNews::Calm => self.for_sessions_with(now, id, out, |it, cx, _| {
-                it.lengthen_patience(cx, Duration::ZERO);
+                it.on_flows(|flows| flows.lengthen_patience(cx, Duration::ZERO));
             }),
             PeerNews::Waits(waited) => self.give_up(now, id, waited, out),
             // They may send from now on.
@@ -234,7 +232,9 @@ impl Router {
             PeerNews::Clock(clock) => {
                 let ids: Vec<SessionId> = self.sessions.with_peer(id).collect();
                 for session in ids {
-                    self.sessions.adjust(session, |session| session.handle_clock(clock));
+                    self.sessions.adjust(session, |it| {
+                        it.on_flows(|flows| flows.for_each(|flow| flow.end.handle_clock(clock)))
+                    });
                 }
             }
         }

@@ -160,7 +160,6 @@ pub(crate) struct RxEpoch {
     /// A place far ahead that the next unit may confirm.
     outlier: Option<u64>,
     pub delivered: u64,
-    pub received: u64,
     /// Units that wait for the base, or until the epoch before is settled.
     pub held: VecDeque<Arrived>,
     chain: Chain,
@@ -194,7 +193,6 @@ impl RxEpoch {
             place_max: 0,
             outlier: None,
             delivered: 0,
-            received: 0,
             held: VecDeque::new(),
             chain: Chain::default(),
         }
@@ -259,7 +257,6 @@ impl RxEpoch {
             && self.is_plausible(place)
         {
             self.place_max = self.place_max.max(place);
-            self.received += 1;
             let time = chain.iter().map(|packet| packet.time).max().unwrap_or(around.now);
             return Some(Up::Data(Arrived { chain, place, time }));
         }

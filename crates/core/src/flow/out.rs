@@ -70,3 +70,17 @@ impl FlowOut {
         self.messages.is_empty() && self.events.is_empty() && self.modules.is_none()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_either_way_is_something() {
+        let some = PathSeen { lost_packets: 1, ..PathSeen::default() };
+        let none = PathSeen::default();
+        assert!(FlowSeen { left: none, came: none }.is_empty());
+        assert!(!FlowSeen { left: some, came: none }.is_empty());
+        assert!(!FlowSeen { left: none, came: some }.is_empty());
+    }
+}

@@ -9,22 +9,27 @@ use crate::flow::sender::Sender;
 use crate::flow::{Context, FlowEvent, FlowOut, Lost, PathTimes};
 use crate::graphs::Graphs;
 use crate::groups::Joined;
-use crate::ids::FanOutId;
+use crate::ids::{FanOutId, PeerId, Place};
+use crate::peer::Peer;
 use crate::port::Ending;
 use crate::schedule::priority;
+use crate::shared::Shared;
 use crate::status::{FlowStatus, ModuleStatus, PathStatus};
-use crate::transmit::Way;
-use dacapo_base::{Time, earlier};
+use crate::transmit::{Offered, StreamWriter, Way};
+use dacapo_base::{Address, Time, earlier};
 use dacapo_lift::Runner;
-use dacapo_packet::Packet;
+use dacapo_packet::{Packet, Pool};
 use dacapo_path::controllers::below;
-use dacapo_path::{BelowSeen, Path, Sent};
+use dacapo_path::{BelowSeen, ClockOffset, Path, Sent};
 use dacapo_wire::graph::GraphForm;
 use dacapo_wire::session::{FlowAnswer, FlowOffer};
 use std::time::Duration;
 
 /// One flow of a session at this end.
 pub(crate) struct Flow {
+    /// Its session, and its place there.
+    pub(super) place: Place,
+    pub(super) peer: PeerId,
     pub offer: FlowOffer,
     pub end: FlowEnd,
     /// Why it was not taken at set-up, by this end or the other.
@@ -50,9 +55,11 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// A flow that is offered.
-    pub fn new(offer: FlowOffer) -> Self {
+    pub fn new(place: Place, peer: PeerId, offer: FlowOffer) -> Self {
         let priority = priority(&offer);
         Self {
+            place,
+            peer,
             offer,
             end: FlowEnd::None,
             refused: None,
@@ -93,15 +100,6 @@ impl Flow {
     /// See [`Agreement::admits`].
     pub fn admits(&self, graphs: &Graphs, graph: &GraphForm) -> Result<(), Error> {
         self.agreement.as_ref().map_or(Ok(()), |agreement| agreement.admits(graphs, graph))
-    }
-
-    /// The other end's label has come.
-    pub fn set_label_tx(&mut self, label: u32) {
-        match &mut self.end {
-            FlowEnd::Sender(sender) => sender.set_label_tx(label),
-            FlowEnd::Receiver(receiver) => receiver.set_label_tx(label),
-            FlowEnd::Member(_) | FlowEnd::None => {}
-        }
     }
 
     /// Its stream, in words.
@@ -171,6 +169,84 @@ impl Flow {
         self.below.get_or_insert_with(new).handle_below(seen);
     }
 
+    /// A packet of an epoch has come; whether there may be something to send.
+    pub fn handle_data(
+        &mut self,
+        now: Time,
+        shared: &mut Shared,
+        epoch: u64,
+        packet: Packet,
+        times: PathTimes,
+        told: &mut FlowOut,
+    ) -> bool {
+        self.end.handle_packet(&mut shared.flow(now), epoch, packet, times, told);
+        if self.channel.is_some() {
+            self.hold_up(now, &mut shared.channels);
+        }
+        self.end.may_give(now)
+    }
+
+    /// The next packet, if it may send and has one: how it goes, and to where.
+    pub fn poll_packet(
+        &mut self,
+        now: Time,
+        shared: &mut Shared,
+        peer: &mut Peer,
+        told: &mut FlowOut,
+    ) -> Option<(Way, Address, Option<Packet>)> {
+        let data = peer.data().remote();
+        let way = self.way(data.is_some())?;
+        let remote = if way == Way::Data { data? } else { peer.remote() };
+        // What carries a stream holds back by itself.
+        let is_path = way == Way::Data;
+        let allowed = if is_path { peer.allowance(now) } else { usize::MAX };
+        let packet = self.end.poll_packet(&mut shared.flow(now), allowed, told);
+        match &packet {
+            Some(packet) if is_path => peer.note_sent(now, &self.end.sent(packet)),
+            None if told.is_held => peer.await_room(),
+            _ => {}
+        }
+        Some((way, remote, packet))
+    }
+
+    /// Keeps a view for the stream of a member; false when too much waits already.
+    pub fn push_copy(&mut self, pool: &mut Pool, packet: &mut Packet) -> bool {
+        let FlowEnd::Member(member) = &mut self.end else { return true };
+        if !member.runs() {
+            return true;
+        }
+        let pushed = member.push(pool.share(packet));
+        pushed.map_err(|view| pool.free(view)).is_ok()
+    }
+
+    /// Its source may have something again, or its sink room.
+    pub fn wake(&mut self, now: Time, channels: &mut Channels) {
+        self.hold_up(now, channels);
+        if let FlowEnd::Sender(sender) = &mut self.end {
+            sender.wake(now);
+        }
+    }
+
+    /// Takes a unit that the application hands over, past its source.
+    pub fn offer(
+        &mut self,
+        cx: &mut Context<'_>,
+        unit: &[u8],
+        writer: &mut dyn StreamWriter,
+    ) -> Offered {
+        let way = self.way(false);
+        let FlowEnd::Sender(sender) = &mut self.end else { return Offered::NotNow };
+        match way {
+            Some(Way::Stream(stream)) => sender.offer(cx, unit, Some((stream, writer))),
+            _ => sender.offer(cx, unit, None),
+        }
+    }
+
+    /// Whether units wait that may be sent.
+    pub fn has_backlog(&self) -> bool {
+        matches!(&self.end, FlowEnd::Sender(sender) if sender.has_backlog())
+    }
+
     /// What it is doing.
     pub fn status(&self) -> FlowStatus {
         let mut status = FlowStatus {
@@ -206,6 +282,31 @@ pub(crate) enum FlowEnd {
 }
 
 impl FlowEnd {
+    /// The other end's label has come.
+    pub fn set_label_tx(&mut self, label: u32) {
+        match self {
+            Self::Sender(sender) => sender.set_label_tx(label),
+            Self::Receiver(receiver) => receiver.set_label_tx(label),
+            Self::Member(_) | Self::None => {}
+        }
+    }
+
+    /// What this end sends runs from now on, or pauses.
+    pub fn set_running(&mut self, now: Time, is_running: bool) {
+        match self {
+            Self::Sender(sender) if is_running => sender.start(now),
+            Self::Sender(sender) => sender.stop(now),
+            _ => {}
+        }
+    }
+
+    /// The clock of the peer is known better.
+    pub fn handle_clock(&mut self, clock: ClockOffset) {
+        if let Self::Receiver(receiver) = self {
+            receiver.handle_clock(clock);
+        }
+    }
+
     /// This end did not run for so long: that does not count for what is waited for.
     pub fn shift(&mut self, by: Duration) {
         match self {

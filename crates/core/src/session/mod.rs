@@ -9,11 +9,10 @@
 //! What it must know of its peer comes with each call ([`SessionCx`]); what it wants of others goes
 //! out as effects.
 
-mod change;
-mod channels;
+mod build;
 mod closing;
-mod data;
 mod flow;
+mod flows;
 mod pending;
 mod running;
 mod set;
@@ -21,8 +20,10 @@ mod setup;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod way;
 
 pub(crate) use flow::{Flow, FlowEnd};
+pub(crate) use flows::Flows;
 pub(crate) use pending::{Asker, Awaited, Pending};
 pub(crate) use set::Sessions;
 pub(crate) use setup::{check_names, named};
@@ -30,15 +31,17 @@ pub(crate) use setup::{check_names, named};
 use crate::config::{ANSWER_MAX, GIVE_UP_AFTER};
 use crate::effect::Out;
 use crate::error::{Code, Error};
-use crate::fanout::{FanOuts, Part};
-use crate::flow::{Context, PathTimes};
+use crate::events::CoreEvent;
+use crate::fanout::FanOuts;
+use crate::flow::{Context, FlowOut, PathTimes};
 use crate::ids::{PeerId, SessionId};
-use crate::labels::Target;
+use crate::network::ChannelEvent;
 use crate::peer::Peer;
 use crate::port::Port;
 use crate::ready_table::Due;
 use crate::shared::Shared;
 use dacapo_base::{Time, earlier};
+
 use quinn_proto::StreamId;
 use std::time::Duration;
 use table::{Role, State};
@@ -80,7 +83,7 @@ pub(crate) struct Session {
     state: State,
     /// Creator: empty until it is known which is asked for.
     name: String,
-    flows: Vec<Flow>,
+    flows: Flows,
     pending: Pending,
     /// The access modules of its flows, until these are built with them.
     ports: Option<Vec<Option<Port>>>,
@@ -112,7 +115,7 @@ impl Session {
             role,
             state,
             name: String::new(),
-            flows: Vec::new(),
+            flows: Flows::new(id, peer, &[]),
             pending: Pending::default(),
             ports: None,
             modules: Vec::new(),
@@ -163,7 +166,101 @@ impl Session {
     }
 
     pub fn flows(&self) -> &[Flow] {
-        &self.flows
+        self.flows.as_slice()
+    }
+
+    /// Runs `body` over one of its flows; `None` when there is no such.
+    pub fn on_flow<R>(&mut self, index: usize, body: impl FnOnce(&mut Flow) -> R) -> Option<R> {
+        self.flows.on(index, body)
+    }
+
+    /// Runs `body` over its flows.
+    pub fn on_flows<R>(&mut self, body: impl FnOnce(&mut Flows) -> R) -> R {
+        body(&mut self.flows)
+    }
+
+    /// Runs `body` over it, and sees to what follows from that, whatever it was: nobody else does.
+    pub fn enter<R>(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        out: &mut Out,
+        body: impl FnOnce(&mut Self, &mut SessionCx<'_>, &mut Out) -> R,
+    ) -> R {
+        let result = body(self, cx, out);
+        self.settle(cx, out);
+        result
+    }
+
+    fn settle(&mut self, cx: &mut SessionCx<'_>, out: &mut Out) {
+        self.pass_asks(cx, out);
+        self.answer_closed_if_settled(cx, out);
+        self.tell_ready_if_open(out);
+        let is_running = self.state == State::Active && !cx.is_suspended();
+        self.flows.for_each(|flow| flow.tell_fan_out(cx, is_running));
+    }
+
+    /// The session is set up; the Participant hears of it when every stream is open or given up, so
+    /// that all flows begin together.
+    fn tell_ready_if_open(&mut self, out: &mut Out) {
+        if !self.ready_waits || self.flows.iter().any(Flow::is_opening) {
+            return;
+        }
+        self.ready_waits = false;
+        // Who has closed meanwhile is not told that it may begin.
+        if self.state.is_running() {
+            out.event(CoreEvent::Ready { session: self.id });
+        }
+    }
+
+    /// A flow's part in a fan-out gets nothing that is fed from now on.
+    pub fn end_member(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        index: usize,
+        failure: Option<&Error>,
+        out: &mut Out,
+    ) {
+        let end = |flow: &mut Flow, cx: &mut SessionCx<'_>, told: &mut FlowOut| {
+            flow.end_member(cx, failure, told);
+        };
+        self.flows.with_flow(cx, index, out, end);
+    }
+
+    /// The same, and what waits for it is given up too.
+    pub fn lose_member(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        index: usize,
+        error: &Error,
+        out: &mut Out,
+    ) {
+        let lose = |flow: &mut Flow, cx: &mut SessionCx<'_>, told: &mut FlowOut| {
+            flow.lose_member(cx, error, told);
+        };
+        self.flows.with_flow(cx, index, out, lose);
+    }
+
+    /// Something has happened to the stream of a flow.
+    pub fn handle_channel(
+        &mut self,
+        cx: &mut SessionCx<'_>,
+        (index, stream): (usize, crate::ids::StreamId),
+        event: ChannelEvent,
+        out: &mut Out,
+    ) {
+        let closed = self.flows.handle_channel(cx, (index, stream), event, out);
+        // While contact is lost nothing is waited for when the last way is gone too.
+        if let Some(error) = closed
+            && cx.is_suspended()
+            && !self.flows.iter().any(|flow| flow.end.is_live())
+        {
+            self.fail(cx, error, out);
+        }
+    }
+
+    /// The path takes datagrams of another length; whether the application is to hear of it.
+    pub fn handle_path_len(&mut self, cx: &mut SessionCx<'_>, len: usize) -> bool {
+        self.flows.handle_path_len(cx, len) && self.was_ready
     }
 
     /// The application has been told that it is over.
@@ -186,10 +283,6 @@ impl Session {
         (self.give_up_wish, self.give_up_after) = (Some(after), after);
     }
 
-    fn index_of(&self, flow: u16) -> Option<usize> {
-        self.flows.iter().position(|it| it.offer.flow == flow)
-    }
-
     /// When it is due. Of one that may rest this does not depend on `now`, and changes with its
     /// peer only when contact is lost or back, or the data path is known: then it is told.
     pub fn due(&self, now: Time, peer: Option<&Peer>) -> Due {
@@ -197,8 +290,7 @@ impl Session {
         let times = peer.map(Peer::times).unwrap_or_default();
         let datagrams = peer.is_some_and(|peer| peer.data().remote().is_some());
         let awaited = self.pending.due().filter(|_| !is_suspended);
-        let flows = self.flows.iter().map(|it| it.due(now, datagrams, !is_suspended, times));
-        let next = flows.fold(awaited, earlier);
+        let next = earlier(awaited, self.flows.due(now, datagrams, !is_suspended, times));
         let closes = matches!(self.state, State::Closing | State::Closed);
         let may_rest = !closes && self.flows.iter().all(|flow| flow.end.may_rest());
         if may_rest { Due::resting(next) } else { Due::Now(next) }
@@ -208,13 +300,10 @@ impl Session {
     pub fn handle_timeout(&mut self, cx: &mut SessionCx<'_>, out: &mut Out) {
         let is_suspended = cx.is_suspended();
         if !is_suspended {
-            self.watch_channels(cx, out);
+            self.flows.watch_channels(cx, out);
         }
-        let times = cx.times();
-        for index in 0..self.flows.len() {
-            self.with_flow(cx, index, out, |end, cx, told| end.handle_timeout(cx, times, told));
-        }
-        self.answer_closed_if_settled(cx, out);
+        self.flows.handle_timeout(cx, out);
+        self.settle(cx, out);
         if !is_suspended {
             for awaited in self.pending.expire(cx.now) {
                 self.handle_no_answer(cx, awaited, out);
@@ -225,15 +314,16 @@ impl Session {
     /// This end did not run for so long.
     pub fn shift(&mut self, by: Duration) {
         self.shift_pending(by);
-        self.flows.iter_mut().for_each(|flow| flow.end.shift(by));
+        self.flows.for_each(|flow| flow.end.shift(by));
     }
 
     /// The time without contact, or in which this end did not run, does not count for what is
     /// waited for.
     fn shift_pending(&mut self, by: Duration) {
         self.pending.shift(by);
-        let channels = self.flows.iter_mut().filter_map(|flow| flow.channel.as_mut());
-        channels.for_each(|channel| channel.shift(by));
+        self.flows.for_each(|flow| {
+            flow.channel.iter_mut().for_each(|channel| channel.shift(by));
+        });
     }
 
     /// Contact is lost: whether it waits for it.
@@ -243,36 +333,14 @@ impl Session {
         if !may_wait || self.give_up_after.is_zero() || !is_live {
             return false;
         }
-        self.flows.iter_mut().for_each(|flow| flow.end.set_suspended(cx.now, true));
-        self.lengthen_patience(cx, self.give_up_after);
+        self.flows.for_each(|flow| flow.end.set_suspended(cx.now, true));
+        self.flows.lengthen_patience(cx, self.give_up_after);
         true
     }
 
     /// Contact is back, after this time.
     pub fn restore_contact(&mut self, now: Time, after: Duration) {
         self.shift_pending(after);
-        self.flows.iter_mut().for_each(|flow| flow.end.set_suspended(now, false));
-    }
-
-    /// What its fan-outs are to know of its part in them, when that has changed.
-    pub fn tell_fan_outs(&mut self, cx: &mut SessionCx<'_>) {
-        let is_running = self.state == State::Active && !cx.is_suspended();
-        let origin = cx.peer.and_then(Peer::local);
-        for (index, flow) in self.flows.iter_mut().enumerate() {
-            let Some((id, told)) = &mut flow.fan_out else { continue };
-            let is_sent_to = matches!(&flow.end, FlowEnd::Member(member) if member.runs());
-            let part = Part { is_running: is_running && is_sent_to, is_sent_to, origin };
-            if told.replace(part) != Some(part) {
-                cx.fan_outs.note(cx.now, *id, (self.id, index), part);
-            }
-        }
-    }
-
-    /// A label for an epoch of a flow.
-    fn allot(&self, cx: &mut SessionCx<'_>, flow: usize, epoch: u64) -> Result<u32, Error> {
-        let target = Target { session: self.id.0, flow, epoch };
-        let label = cx.shared.allot(cx.now, target, self.peer);
-        let too_many = "labels, for flows with this peer or in all";
-        label.ok_or_else(|| Error::new(Code::TooMany, too_many))
+        self.flows.for_each(|flow| flow.end.set_suspended(now, false));
     }
 }

@@ -1,17 +1,17 @@
 //! A session that runs: flows go on and pause, and commands out of band.
 
 use super::table::{Role, State};
-use super::{Asker, Awaited, FlowEnd, Session, SessionCx};
+use super::{Asker, Awaited, Session, SessionCx};
 use crate::config::ANSWER_MAX;
 use crate::effect::Out;
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
-use crate::flow::{FlowOut, ModuleMessage};
+use crate::flow::ModuleMessage;
 use dacapo_base::{Time, failpoint};
 use dacapo_wire::limits::PAYLOAD_LEN_MAX;
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{
-    Activate, Activated, CODE_SUCCESS, Control, ControlAnswer, Deactivate, Deactivated, FLOW_ALL,
+    Activate, Activated, CODE_SUCCESS, Control, ControlAnswer, Deactivate, Deactivated,
     MODULE_ACCESS,
 };
 
@@ -62,34 +62,26 @@ impl Session {
             return Err(Error::new(Code::TooMany, "requests, or bytes in one (at most 4 KiB)"));
         }
         let to_module = module != MODULE_ACCESS;
-        let epoch = to_module.then(|| self.epoch_of(flow)).flatten().unwrap_or(0);
+        let epoch = to_module.then(|| self.flows.epoch_of(flow.into())).flatten().unwrap_or(0);
         let request = self.pending.ask(now + ANSWER_MAX, asker);
         let payload = payload.to_vec();
         out.send(self.id, Message::Control(Control { request, flow, epoch, module, payload }));
         Ok(request)
     }
 
-    /// A module of a flow has a message for that of the peer: it goes as a CONTROL, or is refused
-    /// at once; what is told about that.
-    pub(super) fn ask_module(
-        &mut self,
-        cx: &mut SessionCx<'_>,
-        flow: usize,
-        ask: ModuleMessage,
-        told: &mut FlowOut,
-        out: &mut Out,
-    ) {
-        let ModuleMessage { epoch, place, payload } = ask;
-        let asker = Asker::Module { flow, epoch, place };
-        if self.state.is_running() && !self.pending.is_full(asker) {
-            let (flow, module) = (flow as u16, place as u16);
-            let request = self.pending.ask(cx.now + ANSWER_MAX, asker);
-            out.send(self.id, Message::Control(Control { request, flow, epoch, module, payload }));
-        } else if let Some(flow) = self.flows.get_mut(flow) {
-            let text = "the session has no place for another request";
-            flow.end.with_epoch(&mut cx.flow(), epoch, told, |runner, cx| {
-                runner.handle_answer(cx, place, Err(text));
-            });
+    /// Modules have messages for those of the peer: each goes as a CONTROL, or is refused at once.
+    pub(super) fn pass_asks(&mut self, cx: &mut SessionCx<'_>, out: &mut Out) {
+        for (flow, ModuleMessage { epoch, place, payload }) in self.flows.take_asks() {
+            let asker = Asker::Module { flow, epoch, place };
+            if self.state.is_running() && !self.pending.is_full(asker) {
+                let (flow, module) = (flow as u16, place as u16);
+                let request = self.pending.ask(cx.now + ANSWER_MAX, asker);
+                let control = Control { request, flow, epoch, module, payload };
+                out.send(self.id, Message::Control(control));
+            } else {
+                let text = "the session has no place for another request";
+                self.flows.pass_answer(cx, (flow, epoch, place), Err(text), out);
+            }
         }
     }
 
@@ -132,13 +124,7 @@ impl Session {
     }
 
     fn set_running(&mut self, now: Time, is_running: bool, out: &mut Out) {
-        for flow in &mut self.flows {
-            match &mut flow.end {
-                FlowEnd::Sender(sender) if is_running => sender.start(now),
-                FlowEnd::Sender(sender) => sender.stop(now),
-                _ => {}
-            }
-        }
+        self.flows.for_each(|flow| flow.end.set_running(now, is_running));
         let session = self.id;
         out.event(if is_running {
             CoreEvent::Active { session }
@@ -149,9 +135,9 @@ impl Session {
 
     fn handle_control(&mut self, cx: &mut SessionCx<'_>, control: &Control, out: &mut Out) {
         let result = if control.module == MODULE_ACCESS {
-            self.command_access(cx, control.flow, &control.payload)
+            self.flows.command(cx, control.flow, &control.payload)
         } else {
-            self.command_module(cx, control, out)
+            self.flows.command_module(cx, control, out)
         };
         let (code, mut payload) = match result {
             Ok(payload) => (CODE_SUCCESS, payload),
@@ -160,56 +146,6 @@ impl Session {
         payload.truncate(PAYLOAD_LEN_MAX);
         let answer = ControlAnswer { request: control.request, code, payload };
         out.send(self.id, Message::ControlAnswer(answer));
-    }
-
-    /// Gives a command to the access modules of one flow or of all, at one instant.
-    fn command_access(
-        &mut self,
-        cx: &mut SessionCx<'_>,
-        flow: u16,
-        payload: &[u8],
-    ) -> Result<Vec<u8>, Error> {
-        let (mut answers, mut fan_outs) = (Vec::new(), Vec::new());
-        for (index, at) in self.flows.iter_mut().enumerate() {
-            let meant = flow == FLOW_ALL || usize::from(flow) == index;
-            match &mut at.end {
-                FlowEnd::Sender(sender) if meant => answers.push(sender.command(cx.now, payload)),
-                FlowEnd::Member(member) if meant => fan_outs.push(member.fan_out()),
-                _ => {}
-            }
-        }
-        let of_all = fan_outs.into_iter().map(|id| cx.fan_outs.command(cx.now, id, payload));
-        answers.extend(of_all);
-        // Every flow has got the command; the answer is the first that failed, else the first.
-        let failed = answers.iter().position(Result::is_err).unwrap_or(0);
-        let answer = answers.into_iter().nth(failed);
-        answer.unwrap_or_else(|| Err(Error::new(Code::NoSuchThing, "this end sends no such flow")))
-    }
-
-    /// The epoch that a flow runs in at this end.
-    fn epoch_of(&self, flow: u16) -> Option<u64> {
-        self.flows.get(usize::from(flow))?.end.epoch()
-    }
-
-    fn command_module(
-        &mut self,
-        cx: &mut SessionCx<'_>,
-        control: &Control,
-        out: &mut Out,
-    ) -> Result<Vec<u8>, Error> {
-        let none = |text: String| Err(Error::new(Code::NoSuchThing, text));
-        let Some(runs) = self.epoch_of(control.flow) else { return none("no such flow".into()) };
-        let (index, place) = (usize::from(control.flow), usize::from(control.module));
-        let mut answer = None;
-        self.with_flow(cx, index, out, |end, cx, told| {
-            answer = end.with_epoch(cx, control.epoch, told, |runner, cx| {
-                runner.control(cx, place, &control.payload)
-            });
-        });
-        match answer {
-            Some(answer) => answer.map_err(|it| Error::new(Code::Refused, it.to_string())),
-            None => none(format!("the flow runs in epoch {runs}")),
-        }
     }
 
     fn handle_control_answer(
@@ -241,13 +177,9 @@ impl Session {
                 out.event(CoreEvent::ControlAnswered { session: self.id, request, answer });
             }
             Asker::Module { flow, epoch, place } => {
-                self.with_flow(cx, flow, out, |end, cx, told| {
-                    let text = answer.as_ref().err().map(Error::to_string).unwrap_or_default();
-                    let answer = answer.as_deref().map_err(|_| text.as_str());
-                    end.with_epoch(cx, epoch, told, |runner, cx| {
-                        runner.handle_answer(cx, place, answer);
-                    });
-                });
+                let text = answer.as_ref().err().map(Error::to_string).unwrap_or_default();
+                let answer = answer.as_deref().map_err(|_| text.as_str());
+                self.flows.pass_answer(cx, (flow, epoch, place), answer, out);
             }
         }
     }

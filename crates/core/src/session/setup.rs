@@ -10,17 +10,11 @@
 //! ```
 
 use super::table::{Role, State, Step, step};
-use super::{Awaited, Flow, FlowEnd, Session, SessionCx};
-use crate::agreement::Agreement;
+use super::{Awaited, Flow, Flows, Session, SessionCx};
 use crate::config::{ANSWER_MAX, APPLICATION_MAX, GIVE_UP_AFTER};
 use crate::effect::{Effect, Out};
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
-use crate::fanout::FanOutMember;
-use crate::flow::FlowParams;
-use crate::flow::epoch::{RxEpoch, TxEpoch};
-use crate::flow::receiver::Receiver;
-use crate::flow::sender::Sender;
 use crate::port::Port;
 use crate::served::{Refusal, Served};
 use dacapo_base::failpoint;
@@ -70,7 +64,7 @@ impl Session {
             Message::End(_) | Message::Report(_) | Message::Close(_) | Message::Closed(_) => {
                 self.handle_closing(cx, message, out);
             }
-            other => self.handle_change(cx, other, out),
+            other => self.flows.handle_change(cx, &self.modules, other, out),
         }
     }
 
@@ -103,41 +97,15 @@ impl Session {
         self.name = name;
         let offer = Offer { session: self.id.0, title, give_up_ms, flows };
         self.give_up_after = give_up_after(&offer);
-        self.flows = offer.flows.iter().cloned().map(Flow::new).collect();
+        self.flows = Flows::new(self.id, self.peer, &offer.flows);
         let offer = Message::Offer(offer);
         self.transcript = extend([0; 32], &offer);
-        if let Err(error) = self.enter_fan_outs(cx, &mut ports) {
+        if let Err(error) = self.flows.enter_fan_outs(cx, &self.name, &mut ports) {
             return self.refuse(cx, error, out);
         }
         self.ports = Some(ports);
         out.send(self.id, offer);
         failpoint!("core.join");
-    }
-
-    /// Flows that are sent once for several are those of fan-outs, which are begun where none runs.
-    fn enter_fan_outs(
-        &mut self,
-        cx: &mut SessionCx<'_>,
-        ports: &mut [Option<Port>],
-    ) -> Result<(), Error> {
-        for (index, (flow, port)) in self.flows.iter_mut().zip(ports).enumerate() {
-            if !cx.shared.graphs.is_shared(flow.offer.transport) {
-                continue;
-            }
-            let id = match (cx.fan_outs.running(&self.name, &flow.offer), port.take()) {
-                (Some(id), _) => id,
-                (None, Some(Port::Source(source))) => {
-                    let (name, offer) = (self.name.clone(), flow.offer.clone());
-                    cx.fan_outs.begin(cx.now, cx.shared, name, offer, source)?
-                }
-                (None, _) => {
-                    return Err(Error::new(Code::AccessFailed, "a flow to a group has no source"));
-                }
-            };
-            cx.fan_outs.enter(id, (self.id, index));
-            flow.fan_out = Some((id, None));
-        }
-        Ok(())
     }
 
     fn handle_offer(&mut self, cx: &mut SessionCx<'_>, offer: Offer, out: &mut Out) {
@@ -146,7 +114,7 @@ impl Session {
         self.pending.add(cx.now + APPLICATION_MAX, Awaited::Accept);
         self.transcript = extend([0; 32], &Message::Offer(offer.clone()));
         self.give_up_after = self.give_up_wish.unwrap_or_else(|| give_up_after(&offer));
-        self.flows = offer.flows.iter().cloned().map(Flow::new).collect();
+        self.flows = Flows::new(self.id, self.peer, &offer.flows);
         match check_offered(cx, &offer.flows) {
             Err(error) => self.refuse(cx, error, out),
             Ok(()) => {
@@ -168,7 +136,7 @@ impl Session {
         out: &mut Out,
     ) -> Result<(), Error> {
         let waits = self.state == State::Answering && !self.is_answered;
-        if !waits || ports.len() != self.flows.len() {
+        if !waits || ports.len() != self.flows().len() {
             return Err(Error::new(Code::NoSuchThing, "no offer with so many flows waits"));
         }
         for (flow, port) in self.flows.iter().zip(&ports) {
@@ -177,8 +145,8 @@ impl Session {
         self.is_answered = true;
         self.pending.take(Awaited::Accept);
         self.pending.add(cx.now + ANSWER_MAX, Awaited::Accept);
+        self.flows.ask_groups(cx, &ports);
         self.ports = Some(ports);
-        self.ask_groups(cx);
         self.answer_if_open(cx, out);
         Ok(())
     }
@@ -187,8 +155,9 @@ impl Session {
     pub fn answer_if_open(&mut self, cx: &mut SessionCx<'_>, out: &mut Out) {
         let len = cx.peer.and_then(|peer| peer.data().datagram_len(cx.now));
         let answering = self.role == Role::Participant && self.state == State::Answering;
-        let is_open = len.is_some() || !self.needs_datagrams(cx);
-        if !answering || !is_open || self.waits_for_groups() {
+        let ports = self.ports.as_deref().unwrap_or_default();
+        let is_open = len.is_some() || !self.flows.needs_datagrams(&cx.shared.graphs, ports);
+        if !answering || !is_open || self.flows.iter().any(Flow::waits_for_group) {
             return;
         }
         // No flow that was wanted goes by what the path takes, if that is not known.
@@ -200,10 +169,10 @@ impl Session {
             let len = flow.datagram_len(&cx.shared.graphs, len);
             let accepted = match port {
                 Some(_) if let Some(error) = flow.group_failure() => Err(error),
-                Some(port) => self.build_flow(cx, index, port, len),
+                Some(port) => self.build(cx, index, port, len),
                 None => Err(Error::new(Code::Refused, "the participant does not want this flow")),
             };
-            flows.extend(self.on_flow(index, |flow| flow.answer(index, accepted, len)));
+            flows.extend(self.flows.on(index, |flow| flow.answer(index, accepted, len)));
         }
         let answer = Message::Answer(Answer { flows });
         self.transcript = extend(self.transcript, &answer);
@@ -216,65 +185,50 @@ impl Session {
         self.pending.take(Awaited::Answer);
         self.transcript = extend(self.transcript, &Message::Answer(answer.clone()));
         let transcript = self.transcript;
-        if !names_each(&answer.flows, self.flows.len()) {
+        if !names_each(&answer.flows, self.flows().len()) {
             let text = "ANSWER does not name each flow once, in order";
             return self.fail(cx, Error::new(Code::Violation, text), out);
         }
         let mut flows = Vec::new();
         for (index, (given, port)) in answer.flows.iter().zip(ports).enumerate() {
             let len = usize::from(given.datagram_len);
-            let is_member = self.flows.get(index).is_some_and(|flow| flow.fan_out.is_some());
+            let member = |flow: &mut Flow| flow.fan_out.map(|_| flow.begin_member(cx, len));
+            let wanted = given.accepted.is_ok();
+            let member = wanted.then(|| self.flows.on(index, member)).flatten().flatten();
             let built = match (&given.accepted, port) {
-                (Ok(()), _) if is_member => self.begin_member(cx, index, len),
-                (Ok(()), Some(port)) => self.build_flow(cx, index, port, len),
+                _ if let Some(begun) = member => begun,
+                (Ok(()), Some(port)) => self.build(cx, index, port, len),
                 (Err((code, text)), _) => Err(Error::from_peer(*code, text)),
                 (Ok(()), None) => Err(Error::new(Code::AccessFailed, "")),
             };
             let accepted = built.is_ok();
-            let answer = self.on_flow(index, |flow| flow.answer(index, built, len));
+            let answer = self.flows.on(index, |flow| flow.answer(index, built, len));
             let Some(mut answer) = answer else { break };
             if accepted {
-                self.on_flow(index, |flow| flow.set_label_tx(given.label));
-                let expected = self.expect_channel(cx, index);
+                self.flows.on(index, |flow| flow.end.set_label_tx(given.label));
+                let expected = self.flows.on(index, |flow| flow.expect_channel(cx)).flatten();
                 (answer.stream_token, answer.stream_port) =
                     expected.map_or((None, None), |(token, port)| (Some(token), port));
             }
             flows.push(answer);
         }
         out.send(self.id, Message::Accept(Accept { transcript, flows }));
-        self.end_members(cx, false, out);
+        self.flows.end_members(cx, false, out);
         failpoint!("core.accept");
         self.tell_ready(out);
-    }
-
-    /// A Participant takes part in a flow to several from now on.
-    fn begin_member(
-        &mut self,
-        cx: &mut SessionCx<'_>,
-        index: usize,
-        datagram_len: usize,
-    ) -> Result<(), Error> {
-        let gone = || Error::new(Code::Internal, "the flow to the group is gone");
-        let flow = self.flows.get_mut(index).ok_or_else(gone)?;
-        let (fan_out, _) = flow.fan_out.ok_or_else(gone)?;
-        let (fed, label) = cx.fan_outs.fed(fan_out).ok_or_else(gone)?;
-        cx.fan_outs.set_len(&mut cx.shared.pool, fan_out, (self.id, index), datagram_len);
-        flow.label_rx = label;
-        flow.end = FlowEnd::Member(FanOutMember::new(fan_out, flow.offer.flow, fed));
-        Ok(())
     }
 
     fn tell_ready(&mut self, out: &mut Out) {
         self.was_ready = true;
         // Bytes that both ends remember alike from the set-up on are what the changes of each flow
         // add to.
-        self.flows.iter_mut().for_each(|flow| flow.transcript = self.transcript);
+        let transcript = self.transcript;
+        self.flows.for_each(|flow| flow.transcript = transcript);
         // The Creator's flows begin when the Participant says so.
         self.ready_waits = self.role == Role::Participant;
         if self.role == Role::Creator {
             out.event(CoreEvent::Ready { session: self.id });
         }
-        self.tell_ready_if_open(out);
     }
 
     fn handle_accept(&mut self, cx: &mut SessionCx<'_>, accept: &Accept, out: &mut Out) {
@@ -299,79 +253,37 @@ impl Session {
         if accept.transcript != self.transcript {
             return violation("the two ends do not remember the same offer and answer");
         }
-        if !names_each(&accept.flows, self.flows.len()) {
+        if !names_each(&accept.flows, self.flows().len()) {
             return violation("ACCEPT does not name each flow once, in order");
         }
         for (index, given) in accept.flows.iter().enumerate() {
             let graphs = &cx.shared.graphs;
             match &given.accepted {
                 Ok(()) if self.flows.get(index).is_some_and(|it| it.is_in_group(graphs)) => {
-                    self.begin_in_group(cx, index, given.label, given.base, out)?;
+                    self.flows.begin_in_group(cx, index, given.label, given.base, out)?;
                 }
                 Ok(()) => {
-                    self.on_flow(index, |flow| flow.set_label_tx(given.label));
+                    self.flows.on(index, |flow| flow.end.set_label_tx(given.label));
                 }
                 Err((code, text)) => {
-                    self.drop_flow(cx, index, &Error::from_peer(*code, text), out);
+                    self.flows.drop_one(cx, index, &Error::from_peer(*code, text), out);
                 }
             }
         }
-        self.dial_channels(cx, accept)
+        self.flows.dial_channels(cx, accept)
     }
 
-    /// Makes this end of a flow: its graph, its label, its access module.
-    fn build_flow(
+    /// Makes this end of a flow.
+    fn build(
         &mut self,
         cx: &mut SessionCx<'_>,
         index: usize,
         port: Port,
         datagram_len: usize,
     ) -> Result<(), Error> {
-        let flow = self.flows.get(index);
-        let flow = flow.ok_or_else(|| Error::new(Code::NoSuchThing, "no such flow"))?;
-        let offer = flow.offer.clone();
-        check_port(&offer, Some(&port), self.role)?;
-        let len_max = usize::from(offer.datagram_len);
-        let len = datagram_len.min(len_max);
-        let graphs = &cx.shared.graphs;
-        graphs.check(&offer, len)?;
-        // Who sends is ready for the path to take more later.
-        let built_for = if matches!(port, Port::Source(_)) { len_max } else { len };
-        let unit_len_max = offer.unit_len_max as usize;
-        let built = graphs.build(&offer.graph, built_for, unit_len_max)?;
-        let ordered = graphs.gives_order(offer.transport, &offer.graph);
-        let reliable = graphs.is_reliable(offer.transport);
-        // What this end has found out since, else what was agreed.
-        let found = cx.peer.and_then(|peer| peer.data().settled_len());
-        let found = found.filter(|_| !graphs.is_stream(offer.transport)).unwrap_or(len);
-        let is_loopback = cx.peer.is_some_and(|peer| peer.remote().is_loopback());
-        let pace = graphs.pace(&offer, is_loopback);
-        // The label of a group is its sender's.
-        let is_group = graphs.is_shared(offer.transport);
-        let label = if is_group { 0 } else { self.allot(cx, index, 0)? };
-        let params = FlowParams { id: index as u16, unit_len_max, digest: offer.digest };
-        let (now, queues) = (cx.now, cx.shared.queues);
-        let end = match port {
-            Port::Source(source) => {
-                let epoch = TxEpoch::new(0, built, label);
-                let mut flow = Sender::new(now, params, source, epoch, pace, queues);
-                flow.set_datagram_len(&mut cx.shared.pool, found);
-                FlowEnd::Sender(Box::new(flow))
-            }
-            Port::Sink(mut sink) => {
-                let clock = cx.peer.and_then(|peer| peer.data().clock());
-                sink.handle_clock(clock.unwrap_or_default());
-                let epoch = RxEpoch::new(0, built, label, ordered);
-                let flow = Receiver::new(params, sink, epoch, reliable, now, queues);
-                FlowEnd::Receiver(Box::new(flow))
-            }
-        };
-        let agreement = Agreement::new(&cx.shared.graphs, &offer);
-        if let Some(flow) = self.flows.get_mut(index) {
-            (flow.end, flow.label_rx) = (end, label);
-            flow.agreement = Some(agreement);
-        }
-        Ok(())
+        let role = self.role;
+        let built = self.flows.on(index, |flow| flow.build(cx, role, port, datagram_len));
+        built.unwrap_or_else(|| Err(Error::new(Code::NoSuchThing, "no such flow")))
     }
 }
 
@@ -387,7 +299,7 @@ fn names_each(given: &[FlowAnswer], flows: usize) -> bool {
 }
 
 /// The kind of access module that a flow needs at an end.
-fn check_port(offer: &FlowOffer, port: Option<&Port>, role: Role) -> Result<(), Error> {
+pub(super) fn check_port(offer: &FlowOffer, port: Option<&Port>, role: Role) -> Result<(), Error> {
     let sends = match offer.direction {
         Direction::ToParticipant => role == Role::Creator,
         Direction::ToCreator => role == Role::Participant,

@@ -132,7 +132,7 @@ impl Rig {
     fn with<R>(&mut self, body: impl FnOnce(&mut Session, &mut SessionCx<'_>, &mut Out) -> R) -> R {
         let (shared, fan_outs) = (&mut self.shared, &mut self.fan_outs);
         let mut cx = SessionCx { now: self.now, shared, fan_outs, peer: Some(&self.peer) };
-        body(&mut self.session, &mut cx, &mut self.out)
+        self.session.enter(&mut cx, &mut self.out, body)
     }
 
     /// A message comes; what is wanted then.

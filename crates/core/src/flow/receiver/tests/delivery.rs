@@ -58,12 +58,17 @@ impl Sink for Panics {
     fn handle_unit(&mut self, _: dacapo_base::Time, _: &UnitView<'_>) -> Taken {
         panic!("its word")
     }
+
+    fn failure(&self) -> Option<String> {
+        Some("the disk is full".into())
+    }
 }
 
 #[test]
-fn what_a_sink_says_when_it_panics_is_kept() {
+fn what_a_sink_says_when_it_fails_or_panics_is_passed_on() {
     let mut delivery = Delivery::new(Box::new(Panics), at(10));
     assert_eq!(delivery.panicked(), None);
+    assert_eq!(delivery.failure().as_deref(), Some("the disk is full"));
     let (pool, chain) = (Pool::new(1 << 16), Chain::default());
     let unit = UnitView { pool: &pool, chain: &chain, number: 0, arrived: at(10) };
     delivery.handle_unit(at(10), &unit);

@@ -170,6 +170,7 @@ fn what_comes_of_a_later_epoch_shows_that_the_earlier_has_left() {
     left.shift(ms(10));
     assert_eq!(rig.epochs.boundary().unwrap().tail, left);
     rig.held(1);
+    assert_eq!(rig.epochs.first_number(), Some(0));
     let old = rig.epochs.remove_first(&mut rig.bench.cx()).unwrap();
     assert_eq!((old.number, old.delivered), (0, 1));
     assert_eq!((rig.epochs.first_number(), rig.epochs.len()), (Some(1), 1));
