@@ -88,6 +88,7 @@ impl Session {
         self.flows.close(cx, out);
     }
 
+    #[inline]
     pub(super) fn answer_closed_if_settled(&mut self, cx: &mut SessionCx<'_>, out: &mut Out) {
         let is_asked = self.close_asked_by_peer && self.state == State::Closing;
         if is_asked && self.flows.iter().all(|flow| flow.end.is_settled()) {

@@ -191,8 +191,11 @@ impl Session {
         result
     }
 
+    #[inline]
     fn settle(&mut self, cx: &mut SessionCx<'_>, out: &mut Out) {
-        self.pass_asks(cx, out);
+        if self.flows.has_asks() {
+            self.pass_asks(cx, out);
+        }
         self.answer_closed_if_settled(cx, out);
         self.tell_ready_if_open(out);
         let is_running = self.state == State::Active && !cx.is_suspended();
@@ -201,6 +204,7 @@ impl Session {
 
     /// The session is set up; the Participant hears of it when every stream is open or given up, so
     /// that all flows begin together.
+    #[inline]
     fn tell_ready_if_open(&mut self, out: &mut Out) {
         if !self.ready_waits || self.flows.iter().any(Flow::is_opening) {
             return;
@@ -297,13 +301,15 @@ impl Session {
     }
 
     /// Looks at what is due.
+    #[inline]
     pub fn handle_timeout(&mut self, cx: &mut SessionCx<'_>, out: &mut Out) {
         let is_suspended = cx.is_suspended();
         if !is_suspended {
             self.flows.watch_channels(cx, out);
         }
         self.flows.handle_timeout(cx, out);
-        self.settle(cx, out);
+        // What has ended in time is not given up by what follows.
+        self.answer_closed_if_settled(cx, out);
         if !is_suspended {
             for awaited in self.pending.expire(cx.now) {
                 self.handle_no_answer(cx, awaited, out);

@@ -58,6 +58,7 @@ impl Flow {
     }
 
     /// Whether its stream is opening.
+    #[inline]
     pub fn is_opening(&self) -> bool {
         self.channel.is_some_and(|channel| channel.due().is_some())
     }
@@ -227,6 +228,7 @@ impl Flow {
     }
 
     /// What its fan-out is to know of its part, when that has changed.
+    #[inline]
     pub fn tell_fan_out(&mut self, cx: &mut SessionCx<'_>, is_running: bool) {
         let Some((id, told)) = &mut self.fan_out else { return };
         let is_sent_to = matches!(&self.end, FlowEnd::Member(member) if member.runs());

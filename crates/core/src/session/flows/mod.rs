@@ -58,11 +58,13 @@ impl Flows {
     }
 
     /// Runs `body` over each.
+    #[inline]
     pub fn for_each(&mut self, body: impl FnMut(&mut Flow)) {
         self.all.iter_mut().for_each(body);
     }
 
     /// Runs `body` over one and does what the flow tells.
+    #[inline]
     pub fn with(
         &mut self,
         cx: &mut SessionCx<'_>,
@@ -74,6 +76,7 @@ impl Flows {
     }
 
     /// The same over the flow, with all that a session is given.
+    #[inline]
     pub fn with_flow(
         &mut self,
         cx: &mut SessionCx<'_>,
@@ -89,6 +92,7 @@ impl Flows {
     }
 
     /// The same over each.
+    #[inline]
     fn with_all(
         &mut self,
         cx: &mut SessionCx<'_>,
@@ -101,6 +105,7 @@ impl Flows {
     }
 
     /// Does what a flow tells.
+    #[inline]
     pub fn apply(
         &mut self,
         cx: &mut SessionCx<'_>,
@@ -167,6 +172,12 @@ impl Flows {
         next
     }
 
+    /// Whether modules have asked something since [`Flows::take_asks`].
+    #[inline]
+    pub fn has_asks(&self) -> bool {
+        !self.asks.is_empty()
+    }
+
     /// What modules have asked since the last call.
     pub fn take_asks(&mut self) -> Vec<(usize, ModuleMessage)> {
         std::mem::take(&mut self.asks)
@@ -174,11 +185,13 @@ impl Flows {
 
     /// When the first is due: `datagrams` says whether the peer's data port is known, `opens`
     /// whether it counts that streams open.
+    #[inline]
     pub fn due(&self, now: Time, datagrams: bool, opens: bool, times: PathTimes) -> Option<Time> {
         let flows = self.all.iter().map(|it| it.due(now, datagrams, opens, times));
         flows.fold(None, earlier)
     }
 
+    #[inline]
     pub fn handle_timeout(&mut self, cx: &mut SessionCx<'_>, out: &mut Out) {
         let times = cx.times();
         self.with_all(cx, out, |end, cx, told| end.handle_timeout(cx, times, told));

@@ -27,24 +27,23 @@ impl Flows {
         event: ChannelEvent,
         out: &mut Out,
     ) -> Option<Error> {
-        let mut closed = None;
-        self.with_flow(cx, index, out, |flow, cx, told| {
-            closed = flow.handle_channel(cx, stream, event);
-            if let Some(error) = &closed {
-                flow.lose_channel(cx, error, told);
-            }
-        });
-        closed
+        let closed = self.on(index, |flow| flow.handle_channel(cx, stream, event)).flatten()?;
+        self.with_flow(cx, index, out, |flow, cx, told| flow.lose_channel(cx, &closed, told));
+        Some(closed)
     }
 
     /// Gives streams up that did not open in time.
+    #[inline]
     pub fn watch_channels(&mut self, cx: &mut SessionCx<'_>, out: &mut Out) {
+        if !self.all.iter().any(Flow::is_opening) {
+            return;
+        }
         for index in 0..self.all.len() {
-            self.with_flow(cx, index, out, |flow, cx, told| {
-                if let Some(error) = flow.expire_channel(cx) {
+            if let Some(error) = self.on(index, |flow| flow.expire_channel(cx)).flatten() {
+                self.with_flow(cx, index, out, |flow, cx, told| {
                     flow.lose_channel(cx, &error, told);
-                }
-            });
+                });
+            }
         }
     }
 
