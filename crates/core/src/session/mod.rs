@@ -1,13 +1,14 @@
 //! [`Session`]: flows between a Creator and a Participant, and the states of its stream.
 //!
 //! ```text
-//!   message, command, time, contact --> Session { state, flows, pending } --> effects
+//!   message, command, time, contact --> enter --> Session { state, flows, pending } --> effects
 //!     setup     JOIN OFFER ANSWER ACCEPT            running   ACTIVATE, CONTROL
-//!     change    PREPARE READY SWITCHED DONE         closing   END REPORT CLOSE CLOSED
+//!     closing   CLOSE CLOSED                        flows     PREPARE … DONE, END REPORT, streams
 //! ```
 //!
 //! What it must know of its peer comes with each call ([`SessionCx`]); what it wants of others goes
-//! out as effects.
+//! out as effects. What follows from what has happened to its flows (READY, CLOSED, what modules
+//! ask, what fan-outs are to know) is seen to in one place, as [`Session::enter`] ends.
 
 mod build;
 mod closing;
@@ -41,7 +42,6 @@ use crate::port::Port;
 use crate::ready_table::Due;
 use crate::shared::Shared;
 use dacapo_base::{Time, earlier};
-
 use quinn_proto::StreamId;
 use std::time::Duration;
 use table::{Role, State};
