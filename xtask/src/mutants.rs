@@ -97,6 +97,10 @@ fn list(root: &Path) -> io::Result<usize> {
 
 fn commit(root: &Path) -> io::Result<String> {
     let output = Command::new("git").current_dir(root).args(["rev-parse", "HEAD"]).output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(io::Error::other(format!("git names no commit: {}", said.trim())));
+    }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 

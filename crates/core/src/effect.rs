@@ -92,10 +92,6 @@ impl Out {
         self.push(Effect::Peer(peer, news));
     }
 
-    pub fn append(&mut self, more: Self) {
-        self.effects.extend(more.effects);
-    }
-
     pub fn pop(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }

@@ -56,7 +56,7 @@ impl Scene {
 
     fn of_network(&mut self, at: usize, input: &mut Input<'_>) {
         let how = input.u8();
-        let remote = self.address(at, how, input);
+        let remote = self.remote(at, how, input);
         let (event, kind) = match how & 7 {
             0 => (NetworkEvent::Refused(remote), "said to be refused"),
             1 | 2 => {
@@ -86,7 +86,7 @@ impl Scene {
     }
 
     /// The other core's address, or anybody's.
-    fn address(&self, at: usize, how: u8, input: &mut Input<'_>) -> Address {
+    fn remote(&self, at: usize, how: u8, input: &mut Input<'_>) -> Address {
         if how & 0x40 == 0 {
             return self.address_of(1 - at).into();
         }

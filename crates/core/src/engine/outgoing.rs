@@ -168,7 +168,7 @@ fn share_out(now: Time, router: &mut Router, id: FanOutId, mut packet: Packet) {
     for (session, index) in behind {
         let error = Error::new(Code::ContactLost, text.as_str());
         router.with_session(now, session, &mut out, |it, cx, out| {
-            it.lose_member(cx, index, &error, out);
+            it.with_flow(cx, index, out, |it, cx, told| it.lose_member(cx, &error, told));
             it.on_flow(index, |flow| flow.close_channel(cx));
         });
     }

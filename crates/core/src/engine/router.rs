@@ -5,29 +5,24 @@
 //!   what comes -> door (with_session, with_peers) -> owner -> effects -> route -> further doors
 //! ```
 //!
-//! Invariant: an owner is changed through its door only, after which its effects are routed.
+//! Invariant: what is more than data comes to an owner through its door, after which its effects
+//! are routed.
 
 use crate::config::SESSIONS_MAX;
-use crate::control::Control;
-use crate::control::ControlEvent;
+use crate::control::{Control, ControlEvent};
 use crate::effect::{Effect, Out, PeerNews};
 use crate::error::{Code, Error};
-use crate::events::CoreEvent;
-use crate::events::Events;
+use crate::events::{CoreEvent, Events};
 use crate::fanout::FanOuts;
 use crate::flow::{FlowEvent, FlowOut};
 use crate::ids::{FanOutId, PeerId, SessionId};
-use crate::peer::Identity;
-use crate::peer::{PeerCx, Peers, Routed};
-use crate::served::{self, JoinParams, ServedSessions};
-use crate::served::{Asking, Refusal, Served};
+use crate::peer::{Identity, PeerCx, Peers, Routed};
+use crate::served::{self, Asking, JoinParams, Refusal, Served, ServedSessions};
 use crate::session::table::Role;
-use crate::session::{Session, SessionCx};
-use crate::session::{Sessions, no_session};
+use crate::session::{Session, SessionCx, Sessions, no_session};
 use crate::shared::Shared;
 use crate::status::CoreCounters;
-use dacapo_base::Address;
-use dacapo_base::Time;
+use dacapo_base::{Address, Time};
 use dacapo_wire::hub::Listing;
 use dacapo_wire::message::Message;
 use dacapo_wire::session::{CODE_SUCCESS, FlowOffer, Join};
@@ -177,12 +172,13 @@ impl Router {
             Effect::FanOut(id, told) => self.apply_fan_out(now, id, told, out),
             Effect::EndMember((id, index), failure) => {
                 _ = self.with_session(now, id, out, |it, cx, out| {
-                    it.end_member(cx, index, failure.as_ref(), out);
+                    let failure = failure.as_ref();
+                    it.with_flow(cx, index, out, |it, cx, told| it.end_member(cx, failure, told));
                 })
             }
             Effect::LoseMember((id, index), error) => {
                 _ = self.with_session(now, id, out, |it, cx, out| {
-                    it.lose_member(cx, index, &error, out);
+                    it.with_flow(cx, index, out, |it, cx, told| it.lose_member(cx, &error, told));
                 })
             }
             Effect::List(id, request) => {

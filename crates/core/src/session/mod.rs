@@ -10,8 +10,8 @@
 //! out as effects. What follows from what has happened to its flows (READY, CLOSED, what modules
 //! ask, what fan-outs are to know) is seen to in one place, as [`Session::enter`] ends.
 
-mod build;
 mod closing;
+mod epochs;
 mod flow;
 mod flows;
 mod pending;
@@ -193,7 +193,8 @@ impl Session {
 
     #[inline]
     fn settle(&mut self, cx: &mut SessionCx<'_>, out: &mut Out) {
-        if self.flows.has_asks() {
+        // A module that is refused may ask again, but not for ever: so often a second.
+        while self.flows.has_asks() {
             self.pass_asks(cx, out);
         }
         self.answer_closed_if_settled(cx, out);
@@ -216,32 +217,15 @@ impl Session {
         }
     }
 
-    /// A flow's part in a fan-out gets nothing that is fed from now on.
-    pub fn end_member(
+    /// Runs `body` over one of its flows and does what the flow tells.
+    pub fn with_flow(
         &mut self,
         cx: &mut SessionCx<'_>,
         index: usize,
-        failure: Option<&Error>,
         out: &mut Out,
+        body: impl FnOnce(&mut Flow, &mut SessionCx<'_>, &mut FlowOut),
     ) {
-        let end = |flow: &mut Flow, cx: &mut SessionCx<'_>, told: &mut FlowOut| {
-            flow.end_member(cx, failure, told);
-        };
-        self.flows.with_flow(cx, index, out, end);
-    }
-
-    /// The same, and what waits for it is given up too.
-    pub fn lose_member(
-        &mut self,
-        cx: &mut SessionCx<'_>,
-        index: usize,
-        error: &Error,
-        out: &mut Out,
-    ) {
-        let lose = |flow: &mut Flow, cx: &mut SessionCx<'_>, told: &mut FlowOut| {
-            flow.lose_member(cx, error, told);
-        };
-        self.flows.with_flow(cx, index, out, lose);
+        self.flows.with_flow(cx, index, out, body);
     }
 
     /// Something has happened to the stream of a flow.

@@ -169,7 +169,7 @@ impl Session {
             let len = flow.datagram_len(&cx.shared.graphs, len);
             let accepted = match port {
                 Some(_) if let Some(error) = flow.group_failure() => Err(error),
-                Some(port) => self.build(cx, index, port, len),
+                port @ Some(_) => self.build(cx, index, port, len),
                 None => Err(Error::new(Code::Refused, "the participant does not want this flow")),
             };
             flows.extend(self.flows.on(index, |flow| flow.answer(index, accepted, len)));
@@ -192,14 +192,9 @@ impl Session {
         let mut flows = Vec::new();
         for (index, (given, port)) in answer.flows.iter().zip(ports).enumerate() {
             let len = usize::from(given.datagram_len);
-            let member = |flow: &mut Flow| flow.fan_out.map(|_| flow.begin_member(cx, len));
-            let wanted = given.accepted.is_ok();
-            let member = wanted.then(|| self.flows.on(index, member)).flatten().flatten();
-            let built = match (&given.accepted, port) {
-                _ if let Some(begun) = member => begun,
-                (Ok(()), Some(port)) => self.build(cx, index, port, len),
-                (Err((code, text)), _) => Err(Error::from_peer(*code, text)),
-                (Ok(()), None) => Err(Error::new(Code::AccessFailed, "")),
+            let built = match &given.accepted {
+                Ok(()) => self.build(cx, index, port, len),
+                Err((code, text)) => Err(Error::from_peer(*code, text)),
             };
             let accepted = built.is_ok();
             let answer = self.flows.on(index, |flow| flow.answer(index, built, len));
@@ -273,16 +268,20 @@ impl Session {
         self.flows.dial_channels(cx, accept)
     }
 
-    /// Makes this end of a flow.
+    /// Makes this end of a flow: a part in its fan-out, if it has one.
     fn build(
         &mut self,
         cx: &mut SessionCx<'_>,
         index: usize,
-        port: Port,
-        datagram_len: usize,
+        port: Option<Port>,
+        len: usize,
     ) -> Result<(), Error> {
         let role = self.role;
-        let built = self.flows.on(index, |flow| flow.build(cx, role, port, datagram_len));
+        let built = self.flows.on(index, |flow| match port {
+            _ if flow.fan_out.is_some() => flow.begin_member(cx, len),
+            Some(port) => flow.build(cx, role, port, len),
+            None => Err(Error::new(Code::AccessFailed, "")),
+        });
         built.unwrap_or_else(|| Err(Error::new(Code::NoSuchThing, "no such flow")))
     }
 }

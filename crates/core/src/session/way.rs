@@ -8,7 +8,6 @@
 
 use super::{Flow, FlowEnd, SessionCx};
 use crate::channel::{Channel, StreamAsk};
-use crate::effect::Out;
 use crate::error::{Code, Error};
 use crate::fanout::{FanOutMember, Part};
 use crate::flow::receiver::UNITS_MAX;
@@ -263,15 +262,15 @@ impl Flow {
         self.end_member(cx, Some(error), told);
     }
 
-    /// Takes part in its fan-out no longer: what the member has not been accounted for is given up.
-    pub fn leave_fan_out(&mut self, cx: &mut SessionCx<'_>, told: &mut FlowOut, out: &mut Out) {
+    /// Takes part in its fan-out no longer, which is not told of that here: what the member has not
+    /// been accounted for is given up.
+    pub fn give_up_member(&mut self, cx: &mut SessionCx<'_>, told: &mut FlowOut) {
         let Some((id, _)) = self.fan_out.take() else { return };
         let fed = cx.fan_outs.fed(id).map(|(fed, _)| fed).unwrap_or_default();
         if let FlowEnd::Member(member) = &mut self.end {
             member.give_up(&fed, told);
             member.flush(&mut cx.shared.pool);
         }
-        cx.fan_outs.leave(cx.now, cx.shared, id, self.place, out);
     }
 }
 

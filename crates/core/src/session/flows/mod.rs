@@ -200,7 +200,7 @@ impl Flows {
     /// The path takes datagrams of another length; whether any flow goes by datagrams.
     pub fn handle_path_len(&mut self, cx: &mut SessionCx<'_>, len: usize) -> bool {
         let mut has_datagrams = false;
-        for (index, flow) in self.all.iter_mut().enumerate() {
+        for flow in &mut self.all {
             if cx.shared.graphs.is_stream(flow.offer.transport) {
                 continue;
             }
@@ -209,7 +209,7 @@ impl Flows {
             match &mut flow.end {
                 FlowEnd::Sender(sender) => sender.set_datagram_len(pool, len),
                 FlowEnd::Member(member) => {
-                    cx.fan_outs.set_len(pool, member.fan_out(), (self.session, index), len);
+                    cx.fan_outs.set_len(pool, member.fan_out(), flow.place, len);
                 }
                 FlowEnd::None | FlowEnd::Receiver(_) => {}
             }
@@ -361,13 +361,15 @@ impl Flows {
     pub fn give_up(&mut self, cx: &mut SessionCx<'_>, ending: &Ending, out: &mut Out) {
         self.with_all(cx, out, |flow, cx, told| flow.give_up(cx, ending, told));
         for index in 0..self.all.len() {
-            let mut left = Out::default();
+            let fan_out = self.get(index).and_then(|flow| flow.fan_out);
             self.with_flow(cx, index, out, |flow, cx, told| {
-                flow.leave_fan_out(cx, told, &mut left);
+                flow.give_up_member(cx, told);
                 flow.close_channel(cx);
                 flow.leave_group(cx);
             });
-            out.append(left);
+            if let Some((id, _)) = fan_out {
+                cx.fan_outs.leave(cx.now, cx.shared, id, (self.session, index), out);
+            }
         }
     }
 }
