@@ -11,7 +11,7 @@ ARGS ?=
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test large faults nightly compat bench-peers bench-links
+.PHONY: help demo build check test large faults nightly compat eval-peers eval
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -52,10 +52,11 @@ compat: ## programs of b8cfde3 and now list, play, send and receive both ways ov
 	@scripts/setup.sh build
 	@scripts/compat.sh
 
-bench-peers: ## dacapo beside TCP, UDP, quinn, SRT, ZeroMQ, Zenoh, Aeron (ARGS='--rounds 7'; see bench/README.md)
+eval-peers: ## builds what dacapo is measured beside: TCP, UDP, quinn, SRT, ZeroMQ, Zenoh, Aeron, iperf3
 	@scripts/setup.sh build
-	@scripts/bench-peers.sh $(ARGS)
+	@scripts/eval-peers.sh
 
-bench-links: ## TCP, quinn, SRT and XTP over the link emulator, without loss and with it (root; ARGS='--rounds 1')
-	@scripts/setup.sh build
-	@scripts/bench-peers.sh --link $(ARGS)
+eval: eval-peers ## measures, and makes the documents anew (ARGS='network --only ours-udp'; see eval/README.md; root)
+	@cargo build -q --release --locked -p dacapo-cli -p dacapo-eval
+	@target/release/dacapo-eval run $(or $(ARGS),all)
+	@target/release/dacapo-eval check --write

@@ -56,7 +56,7 @@ const CLIPPY: Work =
     Work::Cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]);
 
 /// What a change must pass.
-const CI: [Step; 11] = [
+const CI: [Step; 12] = [
     Step { name: "fmt", budget_s: 10, work: Work::Cargo(&["fmt", "--all", "--check"]) },
     Step { name: "tidy", budget_s: 5, work: Work::Tidy },
     Step { name: "touched", budget_s: 5, work: Work::Touched },
@@ -80,6 +80,12 @@ const CI: [Step; 11] = [
     // By the program of the tests; the demonstration takes 30 s.
     Step { name: "docs", budget_s: 40, work: Work::Docs(&["--check", "--built"]) },
     Step { name: "features", budget_s: 10, work: Work::Features },
+    // By the program of the tests, too.
+    Step {
+        name: "eval",
+        budget_s: 10,
+        work: Work::Cargo(&["run", "-q", "--locked", "-p", "dacapo-eval", "--", "check"]),
+    },
     // A workspace of its own: our crates once more, as somebody else's.
     Step {
         name: "exercise",
@@ -115,7 +121,7 @@ const CHECK: [Step; 4] = [
 ];
 
 /// What takes minutes each, or needs root: every ignored test that writes no gigabytes.
-const NIGHT: [Step; 5] = [
+const NIGHT: [Step; 6] = [
     // The demonstration of a scene is to play, not to build.
     Step {
         name: "build",
@@ -152,6 +158,21 @@ const NIGHT: [Step; 5] = [
         ]),
     },
     Step { name: "docs", budget_s: 900, work: Work::Docs(&["--check", "--night"]) },
+    // A run that is old fails here and not in `ci`: age is no commit's fault.
+    Step {
+        name: "eval",
+        budget_s: 60,
+        work: Work::Cargo(&[
+            "run",
+            "-q",
+            "--locked",
+            "-p",
+            "dacapo-eval",
+            "--",
+            "check",
+            "--night",
+        ]),
+    },
     Step { name: "mutants", budget_s: 2_400, work: Work::Mutants },
 ];
 

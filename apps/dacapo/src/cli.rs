@@ -99,6 +99,10 @@ pub enum Command {
     /// Measure this host, beside figures of 1998 or a plain program (by `dacapo-eval`).
     #[command(after_help = format!("{BENCH}\n\n{EXIT_CODES}"))]
     Bench(BenchArgs),
+    /// Run experiments beside other programs, keep every sample, check the documents' figures (by
+    /// `dacapo-eval`).
+    #[command(after_help = format!("{EVALUATE}\n\n{EXIT_CODES}"))]
+    Eval(BenchArgs),
     /// Speak XTP 4.0 itself, over UDP, IP, Ethernet or TCP: listen, send files, ping, capture.
     #[command(after_help = format!("{XTP}\n\n{EXIT_CODES}"))]
     Xtp(Box<XtpArgs>),
@@ -306,10 +310,10 @@ pub struct DoctorArgs {
     pub port: u16,
 }
 
-/// Arguments of `bench`.
+/// Arguments of `bench` and `eval`.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// What is measured, and its options.
+    /// What is to be done, and its options.
     #[arg(value_name = "NAME", trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<OsString>,
 }

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Command::Link(args) => commands::link::run(&args),
         Command::Xtp(args) => commands::xtp::run(&args),
         Command::Bench(args) => commands::bench::run(&args),
+        Command::Eval(args) => commands::bench::run_eval(&args),
         Command::Control(args) => commands::control::run(&args),
         Command::Check(args) => commands::check::run(&args),
         Command::Testmovie(args) => commands::testmovie::run(&args),

@@ -2,6 +2,7 @@
 //!
 //! Wrong usage ends with code 2 here already.
 
+mod harness;
 mod lift;
 mod net;
 mod safenet;
@@ -9,12 +10,14 @@ mod scale;
 mod texts;
 mod xtp;
 
+use crate::run::burden::Kind;
 use clap::{Args, Parser, Subcommand, ValueHint};
 pub use dacapo_term::args::word as net_word;
 use dacapo_term::args::{self, parse_duration, parse_len, parse_place};
 use dacapo_term::completions::CompletionsArgs;
 use dacapo_term::manual::ManArgs;
 pub use dacapo_term::xtp::args::{Below, Over};
+pub use harness::{CheckArgs, CompareArgs, Format, HistoryArgs, ListArgs, RunArgs, ShowArgs};
 pub use lift::BenchLiftArgs;
 pub use net::{BenchNetArgs, NetDirection, NetTransport, NetWait, NetWhat};
 pub use safenet::{BenchSafenetArgs, MessagesOver};
@@ -42,6 +45,27 @@ pub fn or_usage<T>(parsed: Result<T, String>) -> T {
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// The experiments, and the runs that are kept.
+    #[command(after_help = format!("{LIST}\n\n{EXIT_CODES}"))]
+    List(ListArgs),
+    /// Measure experiments, beside controls and peers, and keep every sample.
+    #[command(after_help = format!("{RUN}\n\n{EXIT_CODES}"))]
+    Run(RunArgs),
+    /// The tables and charts of a run.
+    #[command(after_help = format!("{SHOW}\n\n{EXIT_CODES}"))]
+    Show(ShowArgs),
+    /// Two runs, row by row.
+    #[command(after_help = format!("{COMPARE}\n\n{EXIT_CODES}"))]
+    Compare(CompareArgs),
+    /// A row over all runs.
+    #[command(after_help = format!("{HISTORY}\n\n{EXIT_CODES}"))]
+    History(HistoryArgs),
+    /// Whether every figure in the documents is one that was measured.
+    #[command(after_help = format!("{CHECK}\n\n{EXIT_CODES}"))]
+    Check(CheckArgs),
+    /// The load of loaded rounds, for the harness's own use.
+    #[command(hide = true, after_help = format!("{BURDEN}\n\n{EXIT_CODES}"))]
+    Burden(BurdenArgs),
     /// The control commands, as Tables 19 to 24 and 45 of the report of 1998 measure them.
     #[command(after_help = format!("{CONTROL}\n\n{EXIT_CODES}"))]
     Control(BenchControlArgs),
@@ -72,6 +96,17 @@ pub enum Command {
     /// Print the manual page, or write the pages of all measurements into a folder.
     #[command(after_help = format!("{MAN}\n\n{EXIT_CODES}"))]
     Man(ManArgs),
+}
+
+/// Arguments of `burden`.
+#[derive(Debug, Args)]
+pub struct BurdenArgs {
+    /// What it does.
+    #[arg(value_enum)]
+    pub kind: Kind,
+    /// For so long.
+    #[arg(long)]
+    pub seconds: Option<f64>,
 }
 
 /// Arguments of `bench link`.

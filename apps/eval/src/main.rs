@@ -9,17 +9,28 @@
 
 mod child;
 mod cli;
+mod commands;
 mod control;
 mod core_app;
+mod experiment;
+mod experiments;
 mod figures_1998;
 mod lift;
 mod line;
 mod link;
 mod net;
+mod outcome;
+mod pages;
+mod peers;
 mod plain;
+mod rig;
+mod run;
 mod safenet;
 mod scale;
 mod series;
+mod show;
+mod stats;
+mod store;
 mod timed;
 mod transfer;
 mod xtp;
@@ -31,6 +42,16 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     program::run(|| match Cli::parse().command {
+        Command::List(args) => Ok(commands::list(&args)),
+        Command::Run(args) => commands::run(&args),
+        Command::Show(args) => commands::show(&args),
+        Command::Compare(args) => commands::compare(&args),
+        Command::History(args) => commands::history(&args),
+        Command::Check(args) => commands::check(&args),
+        Command::Burden(args) => {
+            run::burden::carry(args.kind, args.seconds);
+            Ok(exit::Exit::Success)
+        }
         Command::Control(args) => control::run(&args),
         Command::Lift(args) => lift::run(&args),
         Command::Link(args) => link::run(&args),

@@ -13,7 +13,10 @@ fn every_measurement_has_a_manual_page() {
     let place = Place::new();
     eval::run(&place, &["man", "man1"]).expect(0);
     let main = std::fs::read_to_string(place.path("man1/dacapo-eval.1")).unwrap();
-    let names = ["control", "transfer", "lift", "link", "net", "safenet", "scale", "xtp"];
+    let names = [
+        "control", "transfer", "lift", "link", "net", "safenet", "scale", "xtp", "list", "run",
+        "show", "compare", "history", "check",
+    ];
     for name in names {
         let page = format!("man1/dacapo-eval-{name}.1");
         let page = std::fs::read_to_string(place.path(&page)).unwrap();

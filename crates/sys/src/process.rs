@@ -8,6 +8,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Child;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -115,19 +116,58 @@ pub fn uid() -> u32 {
 /// The processor time that this process has used, in user and kernel together.
 #[must_use]
 pub fn cpu_time() -> Duration {
+    usage(libc::RUSAGE_SELF).cpu
+}
+
+/// What processes took, as the kernel accounts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time, in user and kernel together.
+    pub cpu: Duration,
+    /// How often they left a processor, to wait or as others were to run.
+    pub switches: u64,
+}
+
+/// What the children of this process took, and theirs, as far as they were waited for.
+#[must_use]
+pub fn children_usage() -> Usage {
+    usage(libc::RUSAGE_CHILDREN)
+}
+
+fn usage(who: libc::c_int) -> Usage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: getrusage writes one rusage where the pointer says, which is ours and large enough;
     // all zeros are a valid rusage, so it is initialised whatever the call does.
     let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        libc::getrusage(who, usage.as_mut_ptr());
         usage.assume_init()
     };
+    let number = |it: libc::c_long| u64::try_from(it).unwrap_or(0);
     let span = |time: libc::timeval| {
-        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-        Duration::from_secs(seconds)
-            + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
+        Duration::from_secs(number(time.tv_sec)) + Duration::from_micros(number(time.tv_usec))
     };
-    span(usage.ru_utime) + span(usage.ru_stime)
+    Usage {
+        cpu: span(usage.ru_utime) + span(usage.ru_stime),
+        switches: number(usage.ru_nvcsw) + number(usage.ru_nivcsw),
+    }
+}
+
+/// Asks a child of this process to end in order (SIGINT). One that has ended and was not waited
+/// for is asked in vain.
+///
+/// # Errors
+/// It was waited for, or belongs to somebody else.
+pub fn interrupt(child: &mut Child) -> io::Result<()> {
+    if child.try_wait()?.is_some() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the process has ended"));
+    }
+    let id = i32::try_from(child.id()).map_err(io::Error::other)?;
+    // SAFETY: kill takes numbers and touches no memory; the child was not waited for, so the
+    // number is no other process's.
+    if unsafe { libc::kill(id, libc::SIGINT) } == 0 {
+        return Ok(());
+    }
+    Err(io::Error::last_os_error())
 }
 
 /// The longest file in bytes that this process may make (`ulimit -f`); `None` without a limit.

@@ -9,7 +9,7 @@ use super::tree::Tree;
 
 const RULE: &str = "unsafe";
 const FOLDERS: [&str; 5] =
-    ["crates/sys/", "crates/heap/", "crates/ring/", "bindings/c/", "bench/peers/"];
+    ["crates/sys/", "crates/heap/", "crates/ring/", "bindings/c/", "eval/peers/"];
 const REASON: &str = "SAFETY:";
 
 /// The problems of `tree`.

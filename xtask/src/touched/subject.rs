@@ -83,8 +83,10 @@ pub fn all(code: &Code<'_>, paths: &Paths<'_>) -> Vec<Subject> {
     subjects.into_values().collect()
 }
 
-/// What tests and faults are made in; a new transport need not be named there.
-const LABS: [&str; 2] = ["crates/netlab/", "apps/lab/"];
+/// What tests and faults are made in, and experiments, which say on command lines what they
+/// measure as a user would; a new transport need not be named there.
+const LABS: [&str; 4] =
+    ["crates/netlab/", "apps/lab/", "apps/eval/src/experiments/", "apps/eval/src/peers/"];
 
 /// Whether `path` is of no test, chore or other program that is measured.
 #[must_use]

@@ -207,6 +207,17 @@ Examples:
   dacapo bench net --help                  its options, and what it means
   dacapo bench net                         what goes from process to process on this host";
 
+pub const EVALUATE: &str = "\
+Another program does, dacapo-eval, and this command becomes it, as `dacapo bench` does. It is called
+in a checkout, where runs are kept in eval/runs. Between two hosts it measures in network namespaces
+that it makes, which needs root.
+
+Examples:
+  dacapo eval list                         the experiments, and the runs that are kept
+  dacapo eval run network                  beside TCP, quinn, SRT, ZeroMQ and others
+  dacapo eval show network                 the tables of its last run
+  dacapo eval check                        whether the documents' figures were measured";
+
 pub const LINK: &str = "\
 With --to it is a UDP relay and needs no rights: every source address is a client with a socket of
 its own to the server; there are 256 at most, forgotten when silent for 5 minutes. It does not relay

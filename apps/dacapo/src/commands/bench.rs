@@ -1,4 +1,5 @@
-//! `dacapo bench` and `dacapo xtp bench`: this process becomes the program that measures.
+//! `dacapo bench`, `dacapo eval` and `dacapo xtp bench`: this process becomes the program that
+//! measures.
 
 use crate::cli::{BenchArgs, XtpBenchArgs};
 use crate::exit::{Exit, Failure};
@@ -11,6 +12,11 @@ const CALLED: &str = "dacapo bench";
 /// Runs the command; returns when the program cannot be started.
 pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     Err(EVAL.become_it(CALLED, &args.words))
+}
+
+/// Runs `eval`, likewise.
+pub fn run_eval(args: &BenchArgs) -> Result<Exit, Failure> {
+    Err(EVAL.become_it("dacapo eval", &args.words))
 }
 
 /// Runs `xtp bench`, likewise.

@@ -88,6 +88,10 @@ pub struct BenchNetArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+    /// In JSON, how long each unit took there and back, halved: all values, or beyond 100,000 of
+    /// them how many there are of each, to three digits.
+    #[arg(long, requires = "json")]
+    pub samples: bool,
     /// End when standard input ends: for the command's own use.
     #[arg(long, hide = true, requires = "listen")]
     pub until_eof: bool,

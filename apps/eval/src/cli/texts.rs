@@ -19,6 +19,57 @@ Examples:
   dacapo bench scale                       what ten thousand idle sessions cost
   dacapo bench xtp                         what XTP carries, as in a paper of 1995";
 
+pub const LIST: &str = "\
+Examples:
+  dacapo eval list
+  dacapo eval list network                 its rows, and what each is compared with";
+
+pub const RUN: &str = "\
+Every row runs once a round, each behind the control that it is compared with. Quiet rounds and
+loaded ones, beside a process that spins and one that copies memory, take turns. A run that was
+stopped, by a signal, a full disk or a reboot, goes on where it was when it is asked for again.
+From a tree without changes it is kept in eval/runs, of any other in target/eval.
+
+Experiments between two hosts make network namespaces, which needs root. Nothing else should run on
+the machine. Peers are built by `make eval-peers`; those that are missing are named and left out.
+
+It ends with 1 when an experiment could not be measured at all; a goal that is missed is a result.
+
+Examples:
+  dacapo eval run network
+  dacapo eval run network --only ours-udp,ours-tcp --rounds 3 --loaded-rounds 0
+  dacapo eval run all";
+
+pub const SHOW: &str = "\
+Examples:
+  dacapo eval show network
+  dacapo eval show network --format csv > network.csv
+  dacapo eval show network --charts out/charts";
+
+pub const COMPARE: &str = "\
+Where a row has a control its ratios to that are compared, within each run, as figures of two hours
+are not comparable.
+
+Examples:
+  dacapo eval compare network/2026-11-24-b8cfde3 network";
+
+pub const HISTORY: &str = "\
+Examples:
+  dacapo eval history ours-udp";
+
+pub const CHECK: &str = "\
+README.md's block, docs/performance.md, docs/goals.md and docs/charts are made of the last run of
+each experiment. It ends with 1 when one of them is another, a run is damaged, or one was made from
+a tree with changes.
+
+Examples:
+  dacapo eval check
+  dacapo eval check --write                make the documents anew, after a run";
+
+pub const BURDEN: &str = "\
+Examples:
+  dacapo-eval burden spin --seconds 1";
+
 pub const CONTROL: &str = "\
 Examples:
   dacapo bench control

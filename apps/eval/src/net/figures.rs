@@ -15,6 +15,7 @@ use super::flow::{Got, Sent};
 use super::run::End;
 use super::sums::{Sums, in_words};
 use crate::exit::{Exit, Failure};
+use crate::store::histogram::Histogram;
 use dacapo::{Direction, SegmentCounts};
 use serde_json::{Value, json};
 
@@ -264,7 +265,7 @@ fn check(way: &Way, to: &str) -> Result<(), Failure> {
 }
 
 /// How long a small unit takes there and back.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Delay {
     /// Units that came back, without those that warm up.
     pub count: u64,
@@ -282,6 +283,10 @@ pub struct Delay {
     pub max_us: f64,
     /// Processor time of both ends, for each unit there and back.
     pub cpu_us: f64,
+    /// Those that took longer than 5 ms.
+    pub over_5_ms: u64,
+    /// One way, which is half of each, in µs.
+    pub one_way_us: Histogram,
 }
 
 impl Delay {
@@ -309,6 +314,10 @@ impl Delay {
             p999_us: echoes.permille_us(999),
             max_us: echoes.permille_us(1_000),
             cpu_us: (end.cpu_seconds + far.cpu_seconds) * 1e6 / round_trips,
+            over_5_ms: rtt_ns.iter().filter(|ns| **ns > 5_000_000).count() as u64,
+            one_way_us: Histogram::of(
+                &rtt_ns.iter().map(|ns| *ns as f64 / 2_000.0).collect::<Vec<_>>(),
+            ),
         })
     }
 }

@@ -97,7 +97,7 @@ impl Measured<'_> {
         });
         let receivers: Vec<Value> = receivers.collect();
         let bulk = round.bulk.as_ref().map(bulk_json);
-        let delay = round.delay.as_ref().map(delay_json);
+        let delay = round.delay.as_ref().map(|it| delay_json(it, self.args.samples));
         json!({ "bulk": bulk, "receivers": receivers, "latency": delay })
     }
 }
@@ -114,8 +114,8 @@ fn bulk_json(bulk: &Bulk) -> Map<String, Value> {
     map
 }
 
-fn delay_json(it: &Delay) -> Value {
-    json!({
+fn delay_json(it: &Delay, has_samples: bool) -> Value {
+    let mut value = json!({
         "unit_bytes": ECHO_LEN,
         "n": it.count,
         "lost": it.lost,
@@ -124,7 +124,12 @@ fn delay_json(it: &Delay) -> Value {
             "max": it.max_us,
         },
         "cpu_us_per_round_trip": it.cpu_us,
-    })
+        "over_5_ms": it.over_5_ms,
+    });
+    if has_samples {
+        value["one_way_us"] = it.one_way_us.to_json();
+    }
+    value
 }
 
 fn way_json(way: &Way) -> Value {

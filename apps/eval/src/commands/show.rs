@@ -1,0 +1,38 @@
+//! `show`: the tables of a run, or its charts.
+
+use super::find;
+use crate::cli::{Format, ShowArgs};
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::pages::charts;
+use crate::show;
+use std::fs;
+
+/// Shows.
+///
+/// # Errors
+/// There is no such run, or it is damaged; a chart cannot be written.
+pub fn show(args: &ShowArgs) -> Result<Exit, Failure> {
+    let (_, run) = find("eval show", &args.run)?;
+    match args.format {
+        _ if args.json => output::json(&show::json::of(&run)),
+        Format::Json => output::json(&show::json::of(&run)),
+        Format::Table => show::print(&run),
+        Format::Csv => {
+            let written = output::document(&show::csv(&run));
+            written.map_err(|error| Failure::run_time("standard output", error))?;
+        }
+    }
+    if let Some(folder) = &args.charts {
+        let failed = |text: String| Failure::run_time("eval show --charts", text);
+        let written = fs::create_dir_all(folder);
+        written.map_err(|error| failed(format!("{}: {error}", folder.display())))?;
+        for (name, svg) in charts(&run).map_err(failed)? {
+            let path = folder.join(name);
+            fs::write(&path, svg)
+                .map_err(|error| failed(format!("{}: {error}", path.display())))?;
+            output::note(format_args!("{}", path.display()));
+        }
+    }
+    Ok(Exit::Success)
+}

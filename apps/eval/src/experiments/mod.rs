@@ -1,0 +1,63 @@
+//! What can be measured, a file each.
+
+mod links;
+mod network;
+mod own;
+
+use crate::experiment::Experiment;
+
+/// All of them, in the order of `dacapo eval run all`.
+pub fn all() -> Vec<&'static dyn Experiment> {
+    let mut all: Vec<&'static dyn Experiment> = vec![&network::Network, &links::Links];
+    all.extend(own::ALL.iter().map(|it| it as &dyn Experiment));
+    all
+}
+
+/// The one of that name.
+///
+/// # Errors
+/// There is none; those that there are.
+pub fn find(id: &str) -> Result<&'static dyn Experiment, String> {
+    let names = || all().iter().map(|it| it.id()).collect::<Vec<_>>().join(", ");
+    let found = all().into_iter().find(|it| it.id() == id);
+    found.ok_or_else(|| format!("`{id}` is no experiment; there are {}", names()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_is_sound() {
+        for experiment in all() {
+            let (id, spec) = (experiment.id(), experiment.spec());
+            assert!(!spec.rows.is_empty() && spec.seconds > 0.0 && spec.rounds > 0, "{id}");
+            let is_name =
+                |it: &str| it.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+            for (at, row) in spec.rows.iter().enumerate() {
+                assert!(is_name(&row.name), "{id}: {}", row.name);
+                assert!(spec.rows[..at].iter().all(|it| it.name != row.name), "{id}: {}", row.name);
+                let control = row.control.as_deref().map(|name| spec.row(name));
+                let is_same = |it: &crate::experiment::Row| it.group == row.group;
+                assert!(control.is_none_or(|it| it.is_some_and(is_same)), "{id}: {}", row.name);
+                assert!(spec.figures_of(&row.group).count() > 0, "{id}: {}", row.name);
+            }
+            for goal in &spec.goals {
+                let row = spec.row(&goal.row).unwrap_or_else(|| panic!("{id}: {}", goal.row));
+                let figure = spec.figures_of(&row.group).find(|it| it.name == goal.figure);
+                assert!(figure.is_some(), "{id}: {} has no {}", goal.row, goal.figure);
+                assert!(goal.is_absolute || row.control.is_some(), "{id}: {}", goal.row);
+            }
+            for (row, figure) in &spec.controls {
+                let group = &spec.row(row).unwrap().group;
+                assert!(spec.figures_of(group).any(|it| it.name == *figure), "{id}: {row}");
+            }
+        }
+    }
+
+    #[test]
+    fn experiments_are_found_by_name() {
+        assert_eq!(find("network").map(|it| it.id()).unwrap_or_default(), "network");
+        assert!(find("nothing").err().unwrap_or_default().contains("there are network, "));
+    }
+}

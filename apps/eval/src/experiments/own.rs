@@ -1,0 +1,184 @@
+//! Measurements of this host alone: each a command of this program that prints JSON, and where in
+//! it the figures are.
+
+use super::network::figures;
+use crate::experiment::{Experiment, Goal, Row, Sample, Site, Spec};
+use crate::peers::words;
+use crate::rig::Rig;
+use serde_json::Value;
+use std::time::Duration;
+
+/// A command, and its figures.
+pub struct Own {
+    id: &'static str,
+    what: &'static str,
+    words: &'static [&'static str],
+    /// How long the command takes at most.
+    patience_s: u64,
+    /// How long it is told to measure, for who wants to know how long a run takes.
+    seconds: f64,
+    rounds: u32,
+    /// Name, heading, more is better, and where it is: keys from the top, `[key=value …]` for the
+    /// first of a list that has these.
+    figures: &'static [(&'static str, &'static str, bool, &'static str)],
+    /// Figure, what it is, at least, bound.
+    goals: &'static [(&'static str, &'static str, bool, f64)],
+}
+
+/// All of them.
+pub static ALL: [Own; 2] = [
+    Own {
+        id: "lift",
+        what: "what a module costs each packet that it touches, in the runner and without one",
+        words: &["lift", "--seconds", "3", "--json"],
+        patience_s: 60,
+        seconds: 3.0,
+        rounds: 7,
+        figures: &[
+            (
+                "batched_ns",
+                "ns a module, batched",
+                false,
+                "marginal[module=touch batch=32 called=counted].per_packet_and_module.median_ns",
+            ),
+            (
+                "single_ns",
+                "ns a module, alone",
+                false,
+                "marginal[module=touch batch=1 called=counted].per_packet_and_module.median_ns",
+            ),
+            (
+                "bare_ns",
+                "ns a module, batched, no runner",
+                false,
+                "marginal[module=touch batch=32 called=monomorphised].per_packet_and_module\
+                 .median_ns",
+            ),
+            (
+                "timed_ns",
+                "ns a module, batched, timed",
+                false,
+                "marginal[module=touch batch=32 called=timed].per_packet_and_module.median_ns",
+            ),
+        ],
+        goals: &[
+            ("batched_ns", "a module that touches the header, batch of 32", false, 0.8),
+            ("single_ns", "the same, one by one", false, 4.0),
+        ],
+    },
+    Own {
+        id: "transfer",
+        what: "a file of 1 GiB by `dacapo send`, beside plain sockets with the same reads and hash",
+        words: &["transfer", "--rounds", "1", "--json"],
+        patience_s: 120,
+        seconds: 6.0,
+        rounds: 5,
+        figures: &[
+            ("gbit_per_s", "send Gbit/s", true, "median.send.gbit_per_s"),
+            ("plain_gbit_per_s", "plain Gbit/s", true, "median.plain.gbit_per_s"),
+            ("rate_ratio", "× plain", true, "median.rate_ratio"),
+            ("cpu_ratio", "CPU × plain", false, "median.cpu_ratio"),
+        ],
+        goals: &[
+            ("rate_ratio", "goodput to plain sockets", true, 1.0),
+            ("cpu_ratio", "processor time to plain sockets", false, 1.05),
+        ],
+    },
+];
+
+impl Experiment for Own {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn what(&self) -> &'static str {
+        self.what
+    }
+
+    fn site(&self) -> Site {
+        Site::Host
+    }
+
+    fn spec(&self) -> Spec {
+        let of = |&(name, heading, is_more_better, _): &(&'static str, &'static str, bool, _)| {
+            (name, heading, is_more_better, false)
+        };
+        let goal = |&(figure, what, is_least, bound): &(&str, &str, bool, f64)| Goal {
+            row: self.id.to_owned(),
+            figure: figure.to_owned(),
+            what: what.to_owned(),
+            is_absolute: true,
+            is_least,
+            bound,
+        };
+        Spec {
+            what: self.what.to_owned(),
+            rows: vec![Row {
+                name: self.id.to_owned(),
+                what: format!("dacapo-eval {}", self.words.join(" ")),
+                group: self.id.to_owned(),
+                control: None,
+            }],
+            figures: figures(&self.figures.iter().map(of).collect::<Vec<_>>(), &[self.id]),
+            controls: Vec::new(),
+            goals: self.goals.iter().map(goal).collect(),
+            rounds: self.rounds,
+            loaded_rounds: self.rounds,
+            seconds: self.seconds,
+        }
+    }
+
+    fn round(&self, _row: &Row, rig: &mut Rig) -> Result<Sample, String> {
+        let own = rig.own.to_string_lossy().into_owned();
+        let command = words(std::iter::once(own.as_str()).chain(self.words.iter().copied()));
+        let (said, usage) = rig.alone(&command, Duration::from_secs(self.patience_s))?;
+        let mut sample = Sample::default().with("cpu_s", usage.cpu_s);
+        for (name, _, _, path) in self.figures {
+            let value = at(&said, path).and_then(Value::as_f64).filter(|value| value.is_finite());
+            sample = sample.with(name, value.ok_or_else(|| format!("there is no {path}"))?);
+        }
+        (sample.commands, sample.reports) = (vec![command.join(" ")], said);
+        Ok(sample)
+    }
+}
+
+/// What is at this place of a report.
+fn at<'a>(mut value: &'a Value, path: &str) -> Option<&'a Value> {
+    for step in path.split_inclusive(['.', ']']) {
+        let step = step.trim_start_matches('.').trim_end_matches(['.', ']']);
+        let (key, wanted) = step.split_once('[').unwrap_or((step, ""));
+        if !key.is_empty() {
+            value = value.get(key)?;
+        }
+        if !wanted.is_empty() {
+            let has = |it: &&Value| wanted.split(' ').all(|pair| is_in(it, pair));
+            value = value.as_array()?.iter().find(has)?;
+        }
+    }
+    Some(value)
+}
+
+fn is_in(value: &Value, pair: &str) -> bool {
+    let Some((key, wanted)) = pair.split_once('=') else { return false };
+    let text = value.get(key).map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned));
+    text.as_deref() == Some(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn figures_are_found_by_keys_and_by_what_an_entry_has() {
+        let said = json!({ "median": { "send": { "a": 1.5 } },
+            "rows": [{ "m": "x", "n": 1, "ns": 7 },
+                { "m": "x", "n": 32, "ns": 8, "in": { "b": 9 } }] });
+        let number = |path: &str| at(&said, path).and_then(Value::as_f64);
+        assert_eq!(number("median.send.a"), Some(1.5));
+        assert_eq!(number("rows[m=x n=32].ns"), Some(8.0));
+        assert_eq!(number("rows[m=x n=32].in.b"), Some(9.0));
+        assert_eq!(number("rows[m=y].ns"), None);
+        assert_eq!(number("median.none"), None);
+    }
+}

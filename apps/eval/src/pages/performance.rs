@@ -1,0 +1,115 @@
+//! `docs/performance.md`: what is missed, and then every table and chart.
+
+use super::{Kept, KeptRun, charts, in_order};
+use crate::outcome::Outcome;
+use crate::show::grid::{Grid, figures, goals};
+use crate::show::{LEGEND, rounds_in_words};
+
+const HEAD: &str = "\
+# Performance
+
+Written by `dacapo-eval check --write` from the runs in `eval/runs`; `dacapo eval run ID`
+measures again. Goals are ratios, measured side by side in one run, as absolute figures move
+with the machine. Loaded rounds, beside a process that spins and one that copies memory, are
+judged first. What was slow, what was done about it, and what was tried and left:
+[tuning.md](tuning.md).
+
+";
+
+/// The page.
+///
+/// # Errors
+/// A chart cannot be drawn.
+pub fn page(kept: &Kept) -> Result<String, String> {
+    let mut text = HEAD.to_owned();
+    text += "## Missed\n\n";
+    text += &missed(kept);
+    text += &format!("\n{}\n", wrapped(LEGEND));
+    for it in in_order(kept) {
+        text += &section(it)?;
+    }
+    Ok(text)
+}
+
+/// Goals that are not met for sure, of all runs.
+fn missed(kept: &Kept) -> String {
+    let heading = ["experiment", "rounds", "row", "goal", "aim", "seen", "quiet rounds only", ""];
+    let mut grid = Grid { heading: heading.map(str::to_owned).to_vec(), rows: Vec::new() };
+    for it in in_order(kept) {
+        for outcome in Outcome::all(&it.run) {
+            for mut row in goals(&it.run, &outcome).rows {
+                if row.last().is_some_and(|word| word != "met") {
+                    row.insert(0, outcome.load.word().to_owned());
+                    row.insert(0, it.run.header.id.clone());
+                    grid.rows.push(row);
+                }
+            }
+        }
+    }
+    if grid.rows.is_empty() { "Nothing.\n".to_owned() } else { grid.markdown() }
+}
+
+fn section(it: &KeptRun) -> Result<String, String> {
+    let header = &it.run.header;
+    let mut text = format!("\n## {}\n\n{}.\n", header.id, sentence(&header.spec.what));
+    let processor = header.machine["processor"].as_str().unwrap_or("an unknown processor");
+    let system = header.machine["system"].as_str().unwrap_or("an unknown system");
+    text += &wrapped(&format!(
+        "Run `{}`, {} s a row, {}; {processor}, {} processors, {system}.",
+        it.name, header.spec.seconds, header.place, header.machine["processors"],
+    ));
+    text.push('\n');
+    if let Some(note) = &header.note {
+        text += &format!("{}\n", wrapped(note));
+    }
+    if !header.missing.is_empty() {
+        let all: Vec<String> =
+            header.missing.iter().map(|(row, why)| format!("{row} ({why})")).collect();
+        text += &format!("{}\n", wrapped(&format!("Left out: {}.", all.join("; "))));
+    }
+    for outcome in Outcome::all(&it.run) {
+        text += &format!("\n### {}, {}\n\n", header.id, outcome.load.word());
+        text += &format!("{}.\n\n", wrapped(&rounds_in_words(&outcome)));
+        let met = goals(&it.run, &outcome);
+        if !met.rows.is_empty() {
+            text += &met.markdown();
+            text.push('\n');
+        }
+        for group in header.spec.groups() {
+            text += &format!("{}:\n\n", sentence(group));
+            text += &figures(&it.run, &outcome, group).markdown();
+            text.push('\n');
+        }
+    }
+    for (name, _) in charts(&it.run)? {
+        text += &format!("![{}](charts/{name})\n", name.trim_end_matches(".svg").replace('-', " "));
+    }
+    Ok(text)
+}
+
+/// With a capital letter.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map(|first| first.to_uppercase().collect::<String>() + letters.as_str())
+        .unwrap_or_default()
+}
+
+/// In lines of 110 columns.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last().map_or(0, |line| line.chars().count());
+        if last > 0 && last + 1 + word.chars().count() > 110 {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}

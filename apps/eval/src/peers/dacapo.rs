@@ -1,0 +1,99 @@
+//! [`Dacapo`]: the command itself, as `dacapo bench net`.
+
+use super::{Measure, Order, Peer, WARM_UP_S, words};
+use crate::experiment::Sample;
+use crate::rig::{Pair, Reports, Rig};
+use crate::run::machine;
+use crate::store::histogram::Histogram;
+use std::path::Path;
+
+/// `dacapo bench net` with these options.
+pub struct Dacapo {
+    /// What is below the graph, and the graph.
+    pub options: &'static [&'static str],
+}
+
+/// Why the command cannot run.
+pub fn missing(rig: &Rig) -> Option<String> {
+    let is_there = rig.dacapo.is_file();
+    (!is_there).then(|| format!("{} is not there: make build", rig.dacapo.display()))
+}
+
+/// Which it is.
+pub fn version(dacapo: &Path) -> Option<String> {
+    machine::output(&dacapo.to_string_lossy(), &["--version"])
+}
+
+impl Peer for Dacapo {
+    fn missing(&self, rig: &Rig) -> Option<String> {
+        missing(rig)
+    }
+
+    fn version(&self, rig: &Rig) -> Option<String> {
+        version(&rig.dacapo)
+    }
+
+    fn pair(&self, order: &Order, address: &str, rig: &Rig) -> Pair {
+        let program = rig.dacapo.to_string_lossy().into_owned();
+        let what = if order.measure == Measure::Bulk { "bulk" } else { "latency" };
+        let duration = format!("{:.3}s", rig.seconds + WARM_UP_S);
+        let near = [&*program, "bench", "net", address, "--what", what, "--duration", &duration];
+        let rest = ["--wait", order.wait.word(), "--json"];
+        let samples = if order.measure == Measure::Latency { &["--samples"][..] } else { &[] };
+        let unit = (order.size / 1024).to_string() + " KiB";
+        let unit = ["--unit-len", &*unit];
+        let unit = if order.measure == Measure::Bulk { &unit[..] } else { &[] };
+        let near = near.iter().chain(&rest).chain(unit).chain(samples).chain(self.options);
+        Pair {
+            near: words(near.copied()),
+            far: words([&*program, "bench", "net", "--listen", address, "--once", "--json"]),
+            is_ready: |line| line.contains("\"listening\""),
+            is_near_alone: true,
+        }
+    }
+
+    fn sample(&self, order: &Order, reports: &Reports, _rig: &Rig) -> Result<Sample, String> {
+        let number = |path: &str| reports.number(&format!("near/median/{path}"));
+        let sample = Sample::default();
+        if order.measure == Measure::Bulk {
+            return Ok(sample
+                .with("gbit_per_s", number("bulk/up/gbit_per_s")?)
+                .with("cpu_s_per_gb", number("bulk/cpu_s_per_gb/both")?)
+                .with("loss_percent", number("bulk/up/loss")? * 100.0));
+        }
+        let round = |name: &str| reports.number(&format!("near/rounds/0/latency/{name}"));
+        let sample = sample.with("messages", round("n")?);
+        let mut sample = sample.with("over_5_ms", round("over_5_ms")?);
+        for (name, of) in
+            [("p50_us", "p50"), ("p99_us", "p99"), ("p999_us", "p999"), ("max_us", "max")]
+        {
+            sample = sample.with(name, number(&format!("latency/rtt_us/{of}"))? / 2.0);
+        }
+        let series = reports.near.pointer("/rounds/0/latency/one_way_us");
+        let series = series.and_then(Histogram::from_json);
+        sample.series.extend(series.map(|series| ("one_way_us".to_owned(), series)));
+        Ok(sample)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::Wait;
+    use serde_json::json;
+
+    #[test]
+    fn round_trips_are_halved_and_a_missing_figure_is_an_error() {
+        let rtt = json!({ "p50": 52.0, "p99": 80.0, "p999": 90.0, "max": 100.0 });
+        let near = json!({ "median": { "latency": { "rtt_us": rtt } },
+            "rounds": [{ "latency": { "n": 9, "over_5_ms": 0 } }] });
+        let reports = Reports { near, ..Reports::default() };
+        let order = |measure| Order { measure, size: 64, wait: Wait::Block, is_reliable: true };
+        let sample = |measure| {
+            Dacapo { options: &[] }.sample(&order(measure), &reports, &crate::rig::tests::rig())
+        };
+        let ours = sample(Measure::Latency).unwrap().figures;
+        assert_eq!((ours["p50_us"], ours["p99_us"], ours["messages"]), (26.0, 40.0, 9.0));
+        assert!(sample(Measure::Bulk).unwrap_err().contains("gbit_per_s"));
+    }
+}

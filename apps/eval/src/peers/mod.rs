@@ -1,0 +1,108 @@
+//! The programs that dacapo is measured beside, a file each, and how one is written.
+//!
+//! ```text
+//!   Peer::pair(order, rig)      the commands of both ends
+//!   Peer::sample(order, reports)  figures of what they said
+//! ```
+//!
+//! Most are programs of `eval/peers` that speak one command line ([`Listed`]); one that people use
+//! as it is, such as iperf3, has words of its own.
+
+mod dacapo;
+mod iperf3;
+mod listed;
+mod xtp;
+
+pub use self::dacapo::Dacapo;
+pub use iperf3::Iperf3;
+pub use listed::Listed;
+pub use xtp::Xtp;
+
+use crate::experiment::Sample;
+use crate::rig::{Pair, Reports, Rig};
+
+/// What the others do before their windows open, so that it lasts as long everywhere.
+pub const WARM_UP_S: f64 = 0.3;
+
+/// What a row measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// How much goes through in one direction.
+    Bulk,
+    /// How long a message takes there and back.
+    Latency,
+}
+
+/// How an end waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Asleep until the kernel wakes it.
+    Block,
+    /// Looking again and again.
+    Spin,
+}
+
+impl Wait {
+    /// The word for it on every command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Spin => "spin",
+        }
+    }
+}
+
+/// What a peer is asked to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Order {
+    /// What is measured.
+    pub measure: Measure,
+    /// Bytes of a message.
+    pub size: usize,
+    /// How both ends wait.
+    pub wait: Wait,
+    /// Whether nothing may be lost; otherwise the share that was is a figure.
+    pub is_reliable: bool,
+}
+
+/// A program with two ends.
+pub trait Peer: Sync {
+    /// Why it cannot run here, if it cannot, and what to do.
+    fn missing(&self, rig: &Rig) -> Option<String>;
+
+    /// Which version it is.
+    fn version(&self, rig: &Rig) -> Option<String>;
+
+    /// Both commands; the far end listens at `address` with its port.
+    fn pair(&self, order: &Order, address: &str, rig: &Rig) -> Pair;
+
+    /// What the ends reported comes to.
+    ///
+    /// # Errors
+    /// A figure is missing: the program has changed what it prints.
+    fn sample(&self, order: &Order, reports: &Reports, rig: &Rig) -> Result<Sample, String>;
+}
+
+/// Runs a peer once.
+///
+/// # Errors
+/// It is missing, crashed, hung or printed rubbish.
+pub fn run(peer: &dyn Peer, order: &Order, rig: &mut Rig) -> Result<Sample, String> {
+    let address = format!("{}:{}", rig.place.address(), rig.next_port());
+    let reports = rig.pair(&peer.pair(order, &address, rig))?;
+    let sample = peer.sample(order, &reports, rig)?;
+    let rate = sample.figures.get("gbit_per_s").map(|gbit| gbit * 1e9 / 8.0);
+    let messages = sample.figures.get("messages").copied();
+    let mut sample = reports.beside(sample, rate);
+    if let Some(messages) = messages.filter(|messages| *messages > 0.0)
+        && let Some(switches) = sample.figures.get("switches").copied()
+    {
+        sample = sample.with("switches_per_message", switches / messages);
+    }
+    Ok(sample)
+}
+
+/// Words of a command line.
+pub fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    words.into_iter().map(str::to_owned).collect()
+}

@@ -1,0 +1,234 @@
+//! Charts as SVG: ratios with their intervals, and distributions of latency.
+//!
+//! Invariant: the same run gives the same bytes, so that a chart can be compared with its samples.
+
+use crate::experiment::{Load, Row};
+use crate::outcome::{Outcome, Rounds};
+use crate::stats::Estimate;
+use crate::store::Run;
+use plotters::prelude::*;
+use std::ops::Range;
+
+/// How high a bar and the room around it are.
+const BAR_HEIGHT: u32 = 26;
+
+/// How wide a chart is.
+const WIDTH: u32 = 900;
+
+/// Names stand in this.
+const NAMES_WIDTH: u32 = 240;
+
+/// Loaded and quiet rounds, told apart without colours too, as one is dark; and how high in its
+/// row each stands.
+const COLOURS: [(Load, RGBColor, f64); 2] = [
+    (Load::Loaded, RGBColor(0x1f, 0x4e, 0x79), 0.68),
+    (Load::Quiet, RGBColor(0x8f, 0xb8, 0xde), 0.36),
+];
+
+/// What a chart could not be drawn for.
+fn failed<E: std::error::Error + Send + Sync>(error: DrawingAreaErrorKind<E>) -> String {
+    error.to_string()
+}
+
+/// Ratios of the rows of a group to their controls, with intervals; `None` when there are none.
+///
+/// # Errors
+/// The chart could not be drawn.
+pub fn ratios(run: &Run, group: &str, figure: &str) -> Result<Option<String>, String> {
+    let spec = &run.header.spec;
+    let Some(heading) = spec.figures_of(group).find(|it| it.name == figure) else {
+        return Ok(None);
+    };
+    let outcomes = Outcome::all(run);
+    let rows = spec.rows.iter().filter(|row| row.group == group);
+    let rows = rows.filter(|row| row.control.as_ref().is_some_and(|it| *it != row.name));
+    let bars: Vec<Bars<'_>> = rows
+        .map(|row| {
+            let of = |it: &Outcome<'_>| Some((it.load, it.ratio(row, figure, Rounds::All)?));
+            Bars { row, ratios: outcomes.iter().filter_map(of).collect() }
+        })
+        .filter(|bars| !bars.ratios.is_empty())
+        .collect();
+    if bars.is_empty() {
+        return Ok(None);
+    }
+    let id = &run.header.id;
+    let title = format!("{id}: {}, × control, medians with 95 % intervals", heading.heading);
+    draw_bars(&title, &bars).map(Some)
+}
+
+/// The ratios of a row, by load.
+struct Bars<'a> {
+    row: &'a Row,
+    ratios: Vec<(Load, Estimate)>,
+}
+
+impl Bars<'_> {
+    /// The row, and what it is compared with.
+    fn name(&self) -> String {
+        format!("{} / {}", self.row.name, self.row.control.as_deref().unwrap_or_default())
+    }
+}
+
+fn draw_bars(title: &str, bars: &[Bars<'_>]) -> Result<String, String> {
+    let all = || bars.iter().flat_map(|it| it.ratios.iter().map(|it| it.1));
+    let most = all().map(|it| it.high).fold(1.0, f64::max);
+    let least = all().map(|it| it.low).fold(1.0, f64::min).max(1e-3);
+    let count = bars.len() as f64;
+    let mut text = String::new();
+    {
+        let size = (WIDTH, 90 + BAR_HEIGHT * bars.len() as u32);
+        let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        area.fill(&WHITE).map_err(failed)?;
+        let names = |at: &f64| {
+            let is_middle = (at.fract() - 0.5).abs() < 0.01;
+            let place = (count - at).floor() as usize;
+            bars.get(place).filter(|_| is_middle).map_or_else(String::new, Bars::name)
+        };
+        let mut chart = ChartBuilder::on(&area)
+            .caption(title, ("sans-serif", 16))
+            .margin(8)
+            .x_label_area_size(28)
+            .y_label_area_size(NAMES_WIDTH)
+            .build_cartesian_2d((least / 1.2..most * 1.2).log_scale(), 0.0..count)
+            .map_err(failed)?;
+        let mut mesh = chart.configure_mesh();
+        mesh.y_labels(bars.len() * 2 + 1).y_label_formatter(&names).disable_y_mesh();
+        mesh.x_desc("× control").draw().map_err(failed)?;
+        let one = PathElement::new(vec![(1.0, 0.0), (1.0, count)], BLACK);
+        chart.draw_series([one]).map_err(failed)?;
+        for (load, colour, shift) in COLOURS {
+            let of = |(at, it): (usize, &Bars<'_>)| {
+                let ratio = it.ratios.iter().find(|it| it.0 == load)?.1;
+                Some((count - at as f64 - 1.0 + shift, ratio))
+            };
+            let marks: Vec<_> = bars.iter().enumerate().filter_map(of).collect();
+            if marks.is_empty() {
+                continue;
+            }
+            let lines = marks.iter().map(|(y, it)| {
+                PathElement::new(vec![(it.low, *y), (it.high, *y)], colour.stroke_width(3))
+            });
+            chart.draw_series(lines).map_err(failed)?;
+            let middles =
+                marks.iter().map(|(y, it)| Circle::new((it.median, *y), 4, colour.filled()));
+            chart
+                .draw_series(middles)
+                .map_err(failed)?
+                .label(load.word())
+                .legend(move |(x, y)| Circle::new((x + 8, y), 4, colour.filled()));
+        }
+        let mut labels = chart.configure_series_labels();
+        labels.position(SeriesLabelPosition::UpperLeft).background_style(WHITE.mix(0.8));
+        labels.border_style(BLACK.mix(0.3)).draw().map_err(failed)?;
+        area.present().map_err(failed)?;
+    }
+    Ok(text)
+}
+
+/// How latencies are distributed, up to 99.99 of 100, for the rows of a group that kept them, over
+/// the rounds of one load; `None` when there are none.
+///
+/// # Errors
+/// The chart could not be drawn.
+pub fn latencies(run: &Run, group: &str, load: Load) -> Result<Option<String>, String> {
+    let rows: Vec<_> = run.header.spec.rows.iter().filter(|row| row.group == group).collect();
+    let curves: Vec<(&str, Vec<(f64, f64)>)> = rows
+        .iter()
+        .filter_map(|row| Some((row.name.as_str(), curve(run, &row.name, load)?)))
+        .collect();
+    let values = || curves.iter().flat_map(|(_, points)| points.iter().map(|it| it.1));
+    let (Some(least), Some(most)) = (values().reduce(f64::min), values().reduce(f64::max)) else {
+        return Ok(None);
+    };
+    let range: Range<f64> = (least.max(0.01) / 1.2)..(most * 1.2);
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, (WIDTH, 480)).into_drawing_area();
+        area.fill(&WHITE).map_err(failed)?;
+        let title = format!("{}: {group}, {} rounds", run.header.id, load.word());
+        let mut chart = ChartBuilder::on(&area)
+            .caption(title, ("sans-serif", 16))
+            .margin(8)
+            .x_label_area_size(36)
+            .y_label_area_size(60)
+            .build_cartesian_2d(0.0..SHARES.len() as f64 - 1.0, range.log_scale())
+            .map_err(failed)?;
+        let named = |at: &f64| {
+            let share = SHARES.get(at.round() as usize).filter(|_| (at - at.round()).abs() < 0.01);
+            share.map_or_else(String::new, |share| format!("{} %", share * 100.0))
+        };
+        chart
+            .configure_mesh()
+            .x_labels(SHARES.len())
+            .x_label_formatter(&named)
+            .y_desc("µs one way")
+            .draw()
+            .map_err(failed)?;
+        for (at, (name, points)) in curves.iter().enumerate() {
+            let colour = Palette99::pick(at).to_rgba();
+            chart
+                .draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))
+                .map_err(failed)?
+                .label(*name)
+                .legend(move |(x, y)| {
+                    PathElement::new(vec![(x, y), (x + 16, y)], colour.stroke_width(2))
+                });
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperLeft)
+            .background_style(WHITE.mix(0.8))
+            .border_style(BLACK.mix(0.3))
+            .draw()
+            .map_err(failed)?;
+        area.present().map_err(failed)?;
+    }
+    Ok(Some(text))
+}
+
+/// Shares of a distribution, each at the same distance.
+const SHARES: [f64; 8] = [0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.999_9, 1.0];
+
+/// The values at [`SHARES`]: of each the median over the rounds.
+fn curve(run: &Run, row: &str, load: Load) -> Option<Vec<(f64, f64)>> {
+    let all: Vec<_> = run
+        .of(load)
+        .filter(|entry| entry.row == row)
+        .filter_map(|entry| entry.histogram("one_way_us"))
+        .collect();
+    let at = |share: f64| {
+        let values: Vec<f64> = all.iter().filter_map(|it| it.percentile(share)).collect();
+        crate::stats::median(&values)
+    };
+    SHARES.iter().enumerate().map(|(x, &share)| Some((x as f64, at(share)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::tests::run;
+    use crate::store::histogram::Histogram;
+
+    #[test]
+    fn a_chart_of_ratios_names_its_rows_and_is_the_same_twice() {
+        let run = run();
+        let chart = ratios(&run, "bulk", "gbit_per_s").unwrap().unwrap();
+        assert!(chart.starts_with("<svg") && chart.trim_end().ends_with("</svg>"), "{chart}");
+        assert!(chart.contains("ours / gso") && chart.contains("quiet"), "{chart}");
+        assert_eq!(ratios(&run, "bulk", "gbit_per_s").unwrap().unwrap(), chart);
+        assert_eq!(ratios(&run, "bulk", "p50_us").unwrap(), None, "no such figure");
+    }
+
+    #[test]
+    fn a_chart_of_latencies_needs_values_that_were_kept() {
+        let mut run = run();
+        assert_eq!(latencies(&run, "bulk", Load::Quiet).unwrap(), None);
+        let values = Histogram::of(&[1.0, 2.0, 3.0, 90.0]).to_json();
+        run.entries.iter_mut().for_each(|it| {
+            it.series.insert("one_way_us".to_owned(), values.clone());
+        });
+        let chart = latencies(&run, "bulk", Load::Quiet).unwrap().unwrap();
+        assert!(chart.contains("99.99 %") && chart.contains(">\nours\n"), "{chart}");
+    }
+}
