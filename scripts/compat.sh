@@ -15,23 +15,12 @@ readonly commit="${1:-b8cfde3}"
 readonly transports="udp tcp shm quic quic-datagram xtp xtp-datagram udp-multicast tcp-multicast"
 failed=0
 
-build_old() {
-    local tree=target/compat/$commit
-    if [ ! -d "$tree" ]; then
-        git worktree add --detach "$tree" "$commit" >/dev/null 2>&1 ||
-            { echo "compat: git has no commit $commit here; fetch it, or set OLD=PATH" >&2; exit 2; }
-    fi
-    cargo build -q --release --locked --manifest-path "$tree/Cargo.toml" \
-        --target-dir "$tree/target" -p dacapo-cli
-    echo "$PWD/$tree/target/release/dacapo"
-}
-
 new=${NEW:-}
 if [ -z "$new" ]; then
     cargo build -q --release --locked -p dacapo-cli
     new=${CARGO_TARGET_DIR:-target}/release/dacapo
 fi
-old=${OLD:-$(build_old)}
+old=${OLD:-$(scripts/build-old.sh "$commit")}
 new=$(realpath "$new")
 old=$(realpath "$old")
 

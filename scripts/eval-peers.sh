@@ -13,6 +13,7 @@ PATH="$PATH:${CARGO_HOME:-${HOME:-}/.cargo}/bin"
 readonly here=eval/peers
 readonly target="${PEERS_TARGET_DIR:-$PWD/$here/target}"
 readonly programs="$target/release"
+readonly before=b8cfde3
 readonly aeron_version=1.51.0
 
 say() {
@@ -106,6 +107,14 @@ END
     chmod +x "$programs/$name"
 }
 
+# The command of before the redesign of the core's parts.
+before() {
+    local name=peer-before
+    say "building the command of $before"
+    attempt $name scripts/build-old.sh "$before" || return 0
+    ln -sf "$(tail -n 1 "$target/$name.log")" "$programs/$name"
+}
+
 build() {
     mkdir -p "$programs"
     libraries
@@ -119,6 +128,7 @@ build() {
     in_rust peer-xdp xdp
     in_rust peer-quinn quinn
     in_rust peer-zenoh zenoh
+    before
 }
 
 advise() {

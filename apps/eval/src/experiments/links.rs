@@ -5,7 +5,7 @@
 
 use super::network::{figures, goals};
 use crate::experiment::{Experiment, Row, Sample, Site, Spec};
-use crate::peers::{self, Listed, Measure, Order, Peer, Wait, Xtp};
+use crate::peers::{self, Listed, Measure, Order, Peer, Wait, Which, Xtp};
 use crate::rig::Rig;
 use crate::run::place::Place;
 use serde_json::Value;
@@ -28,9 +28,9 @@ static SRT: Listed = Listed { program: "peer-srt", kind: "file" };
 
 /// The payload of XTP's full packets (1440 of 1500 bytes) at 500 Mbit/s is 480 Mbit/s; it is told
 /// to send as much more as is lost before the queue, and 0.2 % less.
-static XTP_0: Xtp = Xtp { window: "8MiB", options: &["--rate", "479000kbit/s"] };
-static XTP_1: Xtp = Xtp { window: "8MiB", options: &["--rate", "483800kbit/s"] };
-static XTP_5: Xtp = Xtp { window: "8MiB", options: &["--rate", "504200kbit/s"] };
+static XTP_0: Xtp = Xtp { which: Which::Now, window: "8MiB", options: &["--rate", "479000kbit/s"] };
+static XTP_1: Xtp = Xtp { which: Which::Now, window: "8MiB", options: &["--rate", "483800kbit/s"] };
+static XTP_5: Xtp = Xtp { which: Which::Now, window: "8MiB", options: &["--rate", "504200kbit/s"] };
 
 /// Losses, how they are said to the emulator, and XTP at each.
 static LOSSES: [(&str, &str, &Xtp); 3] =

@@ -5,41 +5,64 @@ use crate::experiment::Sample;
 use crate::rig::{Pair, Reports, Rig};
 use crate::run::machine;
 use crate::store::histogram::Histogram;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// `dacapo bench net` with these options.
 pub struct Dacapo {
+    /// Which command.
+    pub which: Which,
     /// What is below the graph, and the graph.
     pub options: &'static [&'static str],
 }
 
-/// Why the command cannot run.
-pub fn missing(rig: &Rig) -> Option<String> {
-    let is_there = rig.dacapo.is_file();
-    (!is_there).then(|| format!("{} is not there: make build", rig.dacapo.display()))
+/// The command of this tree, or of an older one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// What is measured.
+    Now,
+    /// The command of b8cfde3, before the redesign of the core's parts.
+    Before,
 }
 
-/// Which it is.
-pub fn version(dacapo: &Path) -> Option<String> {
-    machine::output(&dacapo.to_string_lossy(), &["--version"])
+impl Which {
+    /// Where it is.
+    pub fn path(self, rig: &Rig) -> PathBuf {
+        match self {
+            Self::Now => rig.dacapo.clone(),
+            Self::Before => rig.programs.join("peer-before"),
+        }
+    }
+
+    /// Why it cannot run.
+    pub fn missing(self, rig: &Rig) -> Option<String> {
+        let (path, how) = (self.path(rig), if self == Self::Now { "build" } else { "eval-peers" });
+        (!path.is_file()).then(|| format!("{} is not there: make {how}", path.display()))
+    }
+
+    /// What it says of itself.
+    pub fn version(self, rig: &Rig) -> Option<String> {
+        machine::output(&self.path(rig).to_string_lossy(), &["--version"])
+    }
 }
 
 impl Peer for Dacapo {
     fn missing(&self, rig: &Rig) -> Option<String> {
-        missing(rig)
+        self.which.missing(rig)
     }
 
     fn version(&self, rig: &Rig) -> Option<String> {
-        version(&rig.dacapo)
+        self.which.version(rig)
     }
 
     fn pair(&self, order: &Order, address: &str, rig: &Rig) -> Pair {
-        let program = rig.dacapo.to_string_lossy().into_owned();
+        let program = self.which.path(rig).to_string_lossy().into_owned();
         let what = if order.measure == Measure::Bulk { "bulk" } else { "latency" };
         let duration = format!("{:.3}s", rig.seconds + WARM_UP_S);
         let near = [&*program, "bench", "net", address, "--what", what, "--duration", &duration];
         let rest = ["--wait", order.wait.word(), "--json"];
-        let samples = if order.measure == Measure::Latency { &["--samples"][..] } else { &[] };
+        // An older one has no such option.
+        let has_samples = order.measure == Measure::Latency && self.which == Which::Now;
+        let samples = if has_samples { &["--samples"][..] } else { &[] };
         let unit = (order.size / 1024).to_string() + " KiB";
         let unit = ["--unit-len", &*unit];
         let unit = if order.measure == Measure::Bulk { &unit[..] } else { &[] };
@@ -63,7 +86,10 @@ impl Peer for Dacapo {
         }
         let round = |name: &str| reports.number(&format!("near/rounds/0/latency/{name}"));
         let sample = sample.with("messages", round("n")?);
-        let mut sample = sample.with("over_5_ms", round("over_5_ms")?);
+        let mut sample = match round("over_5_ms") {
+            Ok(over) => sample.with("over_5_ms", over),
+            Err(_) => sample,
+        };
         for (name, of) in
             [("p50_us", "p50"), ("p99_us", "p99"), ("p999_us", "p999"), ("max_us", "max")]
         {
@@ -90,7 +116,11 @@ mod tests {
         let reports = Reports { near, ..Reports::default() };
         let order = |measure| Order { measure, size: 64, wait: Wait::Block, is_reliable: true };
         let sample = |measure| {
-            Dacapo { options: &[] }.sample(&order(measure), &reports, &crate::rig::tests::rig())
+            Dacapo { which: Which::Now, options: &[] }.sample(
+                &order(measure),
+                &reports,
+                &crate::rig::tests::rig(),
+            )
         };
         let ours = sample(Measure::Latency).unwrap().figures;
         assert_eq!((ours["p50_us"], ours["p99_us"], ours["messages"]), (26.0, 40.0, 9.0));

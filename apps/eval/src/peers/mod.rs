@@ -13,7 +13,7 @@ mod iperf3;
 mod listed;
 mod xtp;
 
-pub use self::dacapo::Dacapo;
+pub use self::dacapo::{Dacapo, Which};
 pub use iperf3::Iperf3;
 pub use listed::Listed;
 pub use xtp::Xtp;

@@ -1,6 +1,6 @@
 //! [`Xtp`]: the engine of XTP 4.0 over UDP, as `dacapo bench xtp`.
 
-use super::dacapo::{missing, version};
+use super::dacapo::Which;
 use super::{Order, Peer, WARM_UP_S, words};
 use crate::experiment::Sample;
 use crate::rig::{Pair, Reports, Rig};
@@ -15,6 +15,8 @@ const MARGIN_S: f64 = 0.1;
 
 /// `dacapo bench xtp --mode stream`.
 pub struct Xtp {
+    /// Of which command.
+    pub which: Which,
     /// At both ends.
     pub window: &'static str,
     /// Of the end that sends.
@@ -23,15 +25,15 @@ pub struct Xtp {
 
 impl Peer for Xtp {
     fn missing(&self, rig: &Rig) -> Option<String> {
-        missing(rig)
+        self.which.missing(rig)
     }
 
     fn version(&self, rig: &Rig) -> Option<String> {
-        version(&rig.dacapo)
+        self.which.version(rig)
     }
 
     fn pair(&self, order: &Order, address: &str, rig: &Rig) -> Pair {
-        let program = rig.dacapo.to_string_lossy().into_owned();
+        let program = self.which.path(rig).to_string_lossy().into_owned();
         let size = order.size.to_string();
         let begin = [&*program, "bench", "xtp"];
         let both = ["--packet-len", PACKET_LEN, "--window", self.window, "--json"];
