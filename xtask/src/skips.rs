@@ -78,6 +78,53 @@ fn tests(text: &str) -> BTreeMap<&str, Vec<String>> {
     all
 }
 
+/// Which reasons are no failure: those that `.ci/skips.toml` lists.
+#[derive(Debug, Default)]
+pub struct Allowed(Vec<String>);
+
+/// Where they are.
+const ALLOWED: &str = ".ci/skips.toml";
+
+impl Allowed {
+    /// Reads them: `[[skip]]`, then `why = "words of the reason"` and `because = "…"`.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a line of it is something else.
+    pub fn read(root: &Path) -> io::Result<Self> {
+        Self::parse(&fs::read_to_string(root.join(ALLOWED))?).map_err(io::Error::other)
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut whys = Vec::new();
+        let mut reasons = 0;
+        for (at, line) in (1..).zip(text.lines().map(str::trim)) {
+            let value = |key: &str| {
+                let rest = line.strip_prefix(key)?.trim_start().strip_prefix('=')?.trim();
+                rest.strip_prefix('"')?.strip_suffix('"').filter(|text| !text.is_empty())
+            };
+            if let Some(why) = value("why") {
+                whys.push(why.to_owned());
+            } else if value("because").is_some() {
+                reasons += 1;
+            } else if !line.is_empty() && !line.starts_with('#') && line != "[[skip]]" {
+                return Err(format!("{ALLOWED}:{at}: `{line}` is no why and no because"));
+            }
+        }
+        let is_whole = whys.len() == reasons && whys.len() == text.matches("[[skip]]").count();
+        let fault = || format!("{ALLOWED}: each [[skip]] has one why and one because");
+        if is_whole { Ok(Self(whys)) } else { Err(fault()) }
+    }
+
+    /// The tests in `text` that gave a reason which is not listed.
+    #[must_use]
+    pub fn others(&self, text: &str) -> Vec<String> {
+        let is_listed = |why: &str| self.0.iter().any(|words| why.contains(words));
+        let all = tests(text).into_iter().filter(|(why, _)| !is_listed(why));
+        all.flat_map(|(why, tests)| tests.into_iter().map(move |it| format!("{it}: {why}")))
+            .collect()
+    }
+}
+
 /// Where the scenes of the documents' command lines are.
 const SCENES: &str = "apps/dacapo/tests/terminal/scenes.txt";
 
@@ -143,6 +190,19 @@ mod tests {
             ]
             .concat()
         );
+    }
+
+    #[test]
+    fn a_reason_that_is_not_listed_is_a_failure_with_the_test_that_gave_it() {
+        let listed = "# x\n[[skip]]\nwhy = \"root\"\nbecause = \"rights\"\n";
+        let allowed = Allowed::parse(listed).unwrap();
+        let text = "a.rs:1\tx\tthis is not root\nb.rs:2\ty\ttshark is not installed\n";
+        assert_eq!(allowed.others(text), ["y (b.rs:2): tshark is not installed"]);
+        assert!(Allowed::parse("[[skip]]\nwhy = \"a\"\n").is_err(), "without a because");
+        assert!(Allowed::parse("why: a\n").unwrap_err().contains("skips.toml:1: `why: a`"));
+        assert!(Allowed::parse("[[skip]]\nwhy = \"\"\nbecause = \"b\"\n").is_err(), "all");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        assert!(!Allowed::read(&root).unwrap().0.is_empty());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!     response time           <--answer--   time in the access module, time per picture
 //! ```
 
-use super::figures_1998::{ALL_COMMANDS, COMMANDS, PICTURE, PICTURE_AFTER_FIRST, RESPONSE, Then};
+use super::figures_1998::{ALL_COMMANDS, COMMANDS, PICTURE, PICTURE_AFTER_FIRST, Runs, Then};
 use super::series::{Columns, Series};
 use super::timed::{Measured, TimedPublisher};
 use crate::app::interrupted;
@@ -246,7 +246,62 @@ fn wait_for<T>(
 struct Row {
     what: &'static str,
     now: Columns,
-    then: Option<Then>,
+    then: Old,
+}
+
+/// What 1998 printed of it.
+#[derive(Clone, Copy)]
+enum Old {
+    /// One row of a table.
+    Row(Then),
+    /// Several runs.
+    Runs(Runs),
+    /// Nothing.
+    None,
+}
+
+impl Old {
+    fn columns(self) -> Option<Columns> {
+        match self {
+            Self::Row(then) => Some(then.columns),
+            Self::Runs(runs) => Some(runs.all()),
+            Self::None => None,
+        }
+    }
+
+    /// The average, and between which those of the runs lie.
+    fn average(self) -> String {
+        let average = |columns: Columns| format!("{:.0}", columns.average_us);
+        match self {
+            Self::Row(then) => average(then.columns),
+            Self::Runs(runs) => {
+                let (least, greatest) = runs.averages();
+                format!("{} ({least} … {greatest})", average(runs.all()))
+            }
+            Self::None => "–".to_owned(),
+        }
+    }
+
+    fn json(self) -> Option<Value> {
+        let mut value = self.columns()?.to_json();
+        let map = value.as_object_mut()?;
+        match self {
+            Self::Row(then) => {
+                map.insert("table".to_owned(), json!(then.table));
+                map.insert("row".to_owned(), json!(then.row));
+            }
+            Self::Runs(runs) => {
+                let averages: Vec<u64> = runs.runs.iter().map(|run| run[3]).collect();
+                map.insert("table".to_owned(), json!(runs.table));
+                map.insert("row".to_owned(), json!(runs.row));
+                map.insert("averages_us".to_owned(), json!(averages));
+                map.remove("standard_deviation_us");
+                map.remove("variance_us2");
+            }
+            Self::None => return None,
+        }
+        Some(value)
+    }
 }
 
 fn rows(measured: &Measured, response: &Series) -> Vec<Row> {
@@ -256,17 +311,17 @@ fn rows(measured: &Measured, response: &Series) -> Vec<Row> {
     for (what, then) in COMMANDS {
         let series = times.commands.get(what).cloned().unwrap_or_default();
         all.extend(&series);
-        rows.push(Row { what, now: series.columns(), then: Some(then) });
+        rows.push(Row { what, now: series.columns(), then: Old::Row(then) });
     }
     let mut row = |what, series: &Series, then| {
         rows.push(Row { what, now: series.columns(), then });
     };
-    row("all commands", &all, Some(ALL_COMMANDS));
+    row("all commands", &all, Old::Runs(ALL_COMMANDS));
     let mut pictures = times.pictures.clone();
     pictures.extend(&times.first_picture);
-    row("a picture, read and put into a unit", &pictures, Some(PICTURE));
-    row("the same without the first", &times.pictures, Some(PICTURE_AFTER_FIRST));
-    row("from a command to its answer", response, Some(RESPONSE));
+    row("a picture, read and put into a unit", &pictures, Old::Runs(PICTURE));
+    row("the same without the first", &times.pictures, Old::Runs(PICTURE_AFTER_FIRST));
+    row("from a command to its answer", response, Old::None);
     rows
 }
 
@@ -276,8 +331,12 @@ fn print(rows: &[Row]) {
         "then/now",
     ]);
     for Row { what, now, then } in rows {
-        let then_columns = then.map(|then| then.columns).unwrap_or_default();
-        let ratio = then_columns.average_us / now.average_us.max(1e-3);
+        let columns = then.columns();
+        let count = columns.map_or_else(|| "–".to_owned(), |columns| columns.count.to_string());
+        let ratio = columns.map_or_else(
+            || "–".to_owned(),
+            |columns| format!("{:.0}", columns.average_us / now.average_us.max(1e-3)),
+        );
         table.row(vec![
             (*what).into(),
             now.count.into(),
@@ -286,13 +345,18 @@ fn print(rows: &[Row]) {
             format!("{:.2}", now.max_us).into(),
             format!("{:.2}", now.variance_us2).into(),
             format!("{:.2}", now.deviation_us).into(),
-            then_columns.count.into(),
-            format!("{:.0}", then_columns.average_us).into(),
-            format!("{ratio:.0}").into(),
+            count.as_str().into(),
+            then.average().as_str().into(),
+            ratio.as_str().into(),
         ]);
     }
     table.print();
-    line("\n1998: Tables 24 (commands), 20, 22, 23 and 45 of TIK Report 42, on a SPARCstation 20.");
+    line(
+        "\n1998: Tables 24 (commands), 20, 22 and 23 of TIK Report 42, on an UltraSPARC 170E; of \
+         the last three\nall runs, and between which their averages lie. It did not measure until \
+         an answer: its Table 45 is\nfrom PLAY to the first marked packet, which nothing here \
+         measures.",
+    );
     line(
         "open is the opening of the file and the reading of its index when somebody joins; in 1998 \
          it also started\na video library. start is the activation of the flow. A command is timed \
@@ -301,16 +365,7 @@ fn print(rows: &[Row]) {
 }
 
 fn json_of(rows: &[Row]) -> Vec<Value> {
-    let row = |Row { what, now, then }: &Row| {
-        let then = then.map(|then| {
-            let mut value = then.columns.to_json();
-            if let Some(map) = value.as_object_mut() {
-                map.insert("table".to_owned(), json!(then.table));
-                map.insert("row".to_owned(), json!(then.row));
-            }
-            value
-        });
-        json!({ "command": what, "now": now.to_json(), "1998": then })
-    };
+    let row =
+        |it: &Row| json!({ "command": it.what, "now": it.now.to_json(), "1998": it.then.json() });
     rows.iter().map(row).collect()
 }

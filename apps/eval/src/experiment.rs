@@ -88,7 +88,7 @@ pub struct Spec {
 }
 
 /// One row of a table.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Its name.
     pub name: String,
@@ -98,6 +98,20 @@ pub struct Row {
     pub group: String,
     /// The row of the same group that its ratios are to.
     pub control: Option<String>,
+    /// Where it is a point of a curve, which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub point: Option<Point>,
+}
+
+/// A row as a point of a curve.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// The curve: what is measured as something grows.
+    pub curve: String,
+    /// How much of it there is.
+    pub x: f64,
+    /// What grows, for people, with its unit.
+    pub axis: String,
 }
 
 /// A figure of rows.

@@ -1,7 +1,8 @@
 //! What the report of 1998 printed of its control commands.
 //!
-//! Tables 20, 22, 23, 24 and 45 of "Da CaPo++" (ETH Zürich, TIK Report 42, 1998), on a Sun
-//! SPARCstation 20 under Solaris 2.5, real time.
+//! Tables 20, 22, 23 and 24 of "Da CaPo++" (ETH Zürich, TIK Report 42, 1998), on a Sun UltraSPARC
+//! 170E under Solaris 2.5.1, real time. Table 45, from PLAY to the first marked packet at the
+//! receiver, is measured by nothing here.
 
 use super::series::Columns;
 
@@ -10,7 +11,7 @@ use super::series::Columns;
 pub struct Then {
     /// The number of the table.
     pub table: u32,
-    /// The row as printed there, or "runs 7 to 12" put together by us.
+    /// The row as printed there.
     pub row: &'static str,
     /// Its columns.
     pub columns: Columns,
@@ -51,23 +52,92 @@ pub const COMMANDS: [(&str, Then); 10] = [
     ("fwd", then(24, "FWD", [12, 16, 19, 17], 1.0, 1.164_500)),
 ];
 
-/// Table 20, the run with the smallest average: all commands at the sender.
-pub const ALL_COMMANDS: Then =
-    then(20, "sender_OoBCommand, run 10", [24, 4, 302_648, 12_634], 3_815_876_406.0, 61_772.780_46);
+/// Runs of one table, of which it prints each: how often, shortest, longest and average, in µs.
+#[derive(Clone, Copy, Debug)]
+pub struct Runs {
+    /// The number of the table.
+    pub table: u32,
+    /// The row as printed there.
+    pub row: &'static str,
+    /// Each run.
+    pub runs: &'static [[u64; 4]],
+}
 
-/// Table 22, run 12: a picture is read and put into a packet, commands included.
-pub const PICTURE: Then = then(
-    22,
-    "asIndiVideoFile, run 12",
+impl Runs {
+    /// What all runs together come to. Their deviation is not that of one run, and is left out.
+    pub fn all(&self) -> Columns {
+        let count: u64 = self.runs.iter().map(|run| run[0]).sum();
+        let sum: u64 = self.runs.iter().map(|run| run[0] * run[3]).sum();
+        Columns {
+            count,
+            min_us: self.runs.iter().map(|run| run[1]).min().unwrap_or(0) as f64,
+            average_us: sum as f64 / count.max(1) as f64,
+            max_us: self.runs.iter().map(|run| run[2]).max().unwrap_or(0) as f64,
+            ..Columns::default()
+        }
+    }
+
+    /// The smallest and the largest average of a run.
+    pub fn averages(&self) -> (u64, u64) {
+        let averages = || self.runs.iter().map(|run| run[3]);
+        (averages().min().unwrap_or(0), averages().max().unwrap_or(0))
+    }
+}
+
+/// Table 20, runs 7 to 12: all commands at the sender.
+pub const ALL_COMMANDS: Runs = Runs { table: 20, row: "sender_OoBCommand", runs: &T20 };
+
+const T20: [[u64; 4]; 6] = [
+    [19, 3, 1_342_451, 70_685],
+    [20, 3, 529_539, 26_506],
+    [19, 4, 1_356_285, 71_412],
+    [24, 4, 302_648, 12_634],
+    [24, 4, 1_520_826, 63_392],
+    [24, 4, 608_735, 25_389],
+];
+
+/// Table 22, runs 7 to 12: a picture is read and put into a packet, commands included.
+pub const PICTURE: Runs = Runs { table: 22, row: "asIndiVideoFile", runs: &T22 };
+
+const T22: [[u64; 4]; 6] = [
+    [732, 7, 3_160_331, 4_633],
+    [721, 7, 3_094_354, 4_646],
+    [786, 7, 3_571_647, 4_886],
+    [779, 8, 2_477_596, 3_556],
+    [760, 6, 3_358_243, 4_753],
     [909, 7, 1_948_116, 2_467],
-    4_173_781_496.0,
-    64_604.810_161,
-);
+];
 
-/// Table 23, run 12: the same without the first picture.
-pub const PICTURE_AFTER_FIRST: Then =
-    then(23, "without the first, run 12", [893, 7, 1_019, 330], 84_492.0, 290.674_824);
+/// Table 23, runs 1 to 12: the same without the first picture.
+pub const PICTURE_AFTER_FIRST: Runs =
+    Runs { table: 23, row: "asIndiVideoFile, without the first", runs: &T23 };
 
-/// Table 45, ATM and audio, run 4: from the command to its effect.
-pub const RESPONSE: Then =
-    then(45, "PLAY, ATM, audio, run 4", [12, 8_783, 54_721, 27_266], 259_689_382.0, 16_114.880_771);
+const T23: [[u64; 4]; 12] = [
+    [999, 64, 786, 451],
+    [998, 56, 814, 454],
+    [998, 59, 911, 473],
+    [998, 65, 945, 459],
+    [998, 68, 1_151, 457],
+    [998, 67, 8_046, 463],
+    [689, 7, 923, 335],
+    [685, 7, 917, 372],
+    [776, 7, 910, 346],
+    [769, 8, 949, 380],
+    [739, 6, 843, 343],
+    [893, 7, 1_019, 330],
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_runs_of_a_table_are_put_together_and_none_is_chosen() {
+        let all = ALL_COMMANDS.all();
+        assert_eq!((all.count, all.min_us, all.max_us), (130, 3.0, 1_520_826.0));
+        // (19 × 70,685 + 20 × 26,506 + 19 × 71,412 + 24 × (12,634 + 63,392 + 25,389)) / 130
+        assert!((all.average_us - 43_568.5).abs() < 1.0, "{}", all.average_us);
+        assert_eq!(ALL_COMMANDS.averages(), (12_634, 71_412));
+        assert_eq!((PICTURE.runs.len(), PICTURE_AFTER_FIRST.runs.len()), (6, 12));
+    }
+}

@@ -179,6 +179,7 @@ pub mod tests {
             what: format!("what {name} is"),
             group: "bulk".to_owned(),
             control: Some("gso".to_owned()),
+            point: None,
         };
         let figure = FigureSpec {
             name: "gbit_per_s".to_owned(),

@@ -170,7 +170,23 @@ impl Reports {
         }
         sample.commands.clone_from(&self.commands);
         sample.reports = json!({ "near": self.near, "far": self.far });
+        // What is kept as a series is not kept twice.
+        for name in sample.series.keys() {
+            remove(&mut sample.reports, name);
+        }
         sample
+    }
+}
+
+/// Takes whatever has this name out of a report.
+fn remove(value: &mut Value, name: &str) {
+    match value {
+        Value::Object(map) => {
+            map.remove(name);
+            map.values_mut().for_each(|value| remove(value, name));
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| remove(value, name)),
+        _ => {}
     }
 }
 
@@ -314,6 +330,16 @@ pub mod tests {
         assert!((busy - 1.925).abs() < 1e-9 && (stolen - 0.1).abs() < 1e-9, "{busy} {stolen}");
         assert_eq!(busiest(&[], 1.0), (0.0, 0.0));
         assert_eq!(busiest(&[(1.0, 0.5)], 9.0), (1.0, 0.5));
+    }
+
+    #[test]
+    fn what_is_kept_as_a_series_is_not_kept_in_the_report_too() {
+        let near = json!({ "rounds": [{ "one_way_us": [1, 2], "n": 2 }], "one_way_us": 3 });
+        let reports = Reports { near, ..Reports::default() };
+        let mut sample = Sample::default();
+        sample.series.insert("one_way_us".to_owned(), Default::default());
+        let sample = reports.beside(sample, None);
+        assert_eq!(sample.reports, json!({ "near": { "rounds": [{ "n": 2 }] }, "far": null }));
     }
 
     #[test]

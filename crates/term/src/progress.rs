@@ -64,6 +64,12 @@ impl Progress {
         self.tick.as_mut().map_or(most, |tick| tick.until_next(Instant::now()).min(most))
     }
 
+    /// Whether the line is on a terminal.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
     /// Characters that fit the line.
     pub fn width(&self) -> usize {
         if !self.is_terminal {

@@ -80,6 +80,7 @@ impl Experiment for Links {
             what: what.to_owned(),
             group: group(loss),
             control: Some(format!("tcp-bbr-{loss}")),
+            point: None,
         };
         let groups = LOSSES.map(|(loss, ..)| group(loss));
         let of_link = [("xtp-0", 0.99), ("xtp-1", 0.98), ("xtp-5", 0.98)];

@@ -3,12 +3,14 @@
 mod links;
 mod network;
 mod own;
+mod sizes;
 
 use crate::experiment::Experiment;
 
 /// All of them, in the order of `dacapo eval run all`.
 pub fn all() -> Vec<&'static dyn Experiment> {
-    let mut all: Vec<&'static dyn Experiment> = vec![&network::Network, &links::Links];
+    let mut all: Vec<&'static dyn Experiment> =
+        vec![&network::Network, &links::Links, &sizes::Sizes];
     all.extend(own::ALL.iter().map(|it| it as &dyn Experiment));
     all
 }

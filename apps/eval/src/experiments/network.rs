@@ -198,6 +198,7 @@ impl NetworkRow {
             what,
             group: self.group().to_owned(),
             control: Some(self.control.to_owned()),
+            point: None,
         }
     }
 }
@@ -209,12 +210,13 @@ const BULK: [(&str, &str, bool, bool); 4] = [
     ("busy_s_per_gb", "machine busy s/GB", false, true),
     ("loss_percent", "lost %", false, false),
 ];
-const LATENCY: [(&str, &str, bool, bool); 4] = [
+const LATENCY: [(&str, &str, bool, bool); 3] = [
     ("p50_us", "p50 µs", false, true),
     ("p99_us", "p99 µs", false, true),
     ("max_us", "max µs", false, false),
-    ("switches_per_message", "context switches a message", false, true),
 ];
+const SWITCHES: [(&str, &str, bool, bool); 1] =
+    [("switches_per_message", "context switches a message", false, true)];
 const SPIN: [(&str, &str, bool, bool); 1] = [("rounds_per_us", "steps a µs", true, false)];
 
 /// Figures for `groups`.
@@ -293,6 +295,8 @@ impl Experiment for Network {
                 figures(&SPIN, &[CONTROL]),
                 figures(&BULK, &["bulk"]),
                 figures(&LATENCY, &latency),
+                // Who spins is switched by others only.
+                figures(&SWITCHES, &latency[..1]),
             ]
             .concat(),
             controls: controls.map(|(row, figure)| (row.to_owned(), figure.to_owned())).to_vec(),

@@ -117,7 +117,7 @@ impl Experiment for Own {
                 name: self.id.to_owned(),
                 what: format!("dacapo-eval {}", self.words.join(" ")),
                 group: self.id.to_owned(),
-                control: None,
+                ..Row::default()
             }],
             figures: figures(&self.figures.iter().map(of).collect::<Vec<_>>(), &[self.id]),
             controls: Vec::new(),

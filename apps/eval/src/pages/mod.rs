@@ -26,6 +26,9 @@ pub const OLD_AFTER: u64 = 200;
 /// Where charts are.
 pub const CHARTS: &str = "docs/charts";
 
+/// In the order in which goals are judged.
+const LOADS: [Load; 2] = [Load::Loaded, Load::Quiet];
+
 /// A run that is kept.
 pub struct KeptRun {
     /// `ID/DATE-COMMIT`.
@@ -96,13 +99,21 @@ pub fn all(root: &Path, kept: &Kept) -> Result<BTreeMap<PathBuf, String>, String
 pub fn charts(run: &Run) -> Result<Vec<(String, String)>, String> {
     let (id, spec) = (&run.header.id, &run.header.spec);
     let mut all = Vec::new();
-    for group in spec.groups() {
+    let mut is_curve = false;
+    for (figure, load) in spec.figures.iter().flat_map(|it| LOADS.map(|load| (it, load))) {
+        let svg = chart::curves(run, figure, load)?;
+        is_curve |= svg.is_some();
+        let name = format!("{id}-{}-{}.svg", slug(&figure.name), load.word());
+        all.extend(svg.map(|svg| (name, svg)));
+    }
+    // A table for each point of a curve needs no chart of its own.
+    for group in spec.groups().into_iter().filter(|_| !is_curve) {
         let of = |kind: &str| format!("{id}-{}-{kind}.svg", slug(group));
         for figure in spec.figures_of(group).filter(|figure| figure.is_compared) {
             let svg = chart::ratios(run, group, &figure.name)?;
             all.extend(svg.map(|svg| (of(&slug(&figure.name)), svg)));
         }
-        for load in [Load::Loaded, Load::Quiet] {
+        for load in LOADS {
             let svg = chart::latencies(run, group, load)?;
             all.extend(svg.map(|svg| (of(&format!("latency-{}", load.word())), svg)));
         }

@@ -63,7 +63,7 @@ impl Peer for Dacapo {
         // An older one has no such option.
         let has_samples = order.measure == Measure::Latency && self.which == Which::Now;
         let samples = if has_samples { &["--samples"][..] } else { &[] };
-        let unit = (order.size / 1024).to_string() + " KiB";
+        let unit = format!("{} B", order.size);
         let unit = ["--unit-len", &*unit];
         let unit = if order.measure == Measure::Bulk { &unit[..] } else { &[] };
         let near = near.iter().chain(&rest).chain(unit).chain(samples).chain(self.options);

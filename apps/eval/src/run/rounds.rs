@@ -238,7 +238,10 @@ fn rounds(
         rig.idle = rig::idle(WATCHED_S);
         for row in rows.iter().filter(|row| !part.has(round, load, &row.name)).collect::<Vec<_>>() {
             let said = format!("{} round {round} {}  {:<22}", header.id, load.word(), row.name);
-            progress.show(&format!("{said} {}", pace.left()));
+            // Elsewhere than on a terminal each row has a line of its own, which says it too.
+            if progress.is_terminal() {
+                progress.show(&format!("{said} {}", pace.left()));
+            }
             let load_average = machine::load();
             let outcome = experiment.round(row, rig);
             if let Some(signal) = rig.stop.wanted() {
@@ -249,7 +252,7 @@ fn rounds(
             pace.step();
             progress.clear();
             if !is_quiet {
-                output::note(format_args!("{said} {words}"));
+                output::note(format_args!("{said} {words}  ({})", pace.left()));
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the same run gives the same bytes, so that a chart can be compared with its samples.
 
-use crate::experiment::{Load, Row};
+use crate::experiment::{FigureSpec, Load, Row};
 use crate::outcome::{Outcome, Rounds};
 use crate::stats::Estimate;
 use crate::store::Run;
@@ -126,6 +126,77 @@ fn draw_bars(title: &str, bars: &[Bars<'_>]) -> Result<String, String> {
     Ok(text)
 }
 
+/// How a figure goes with what grows, a curve for each; `None` when no row is a point of one.
+///
+/// # Errors
+/// The chart could not be drawn.
+pub fn curves(run: &Run, figure: &FigureSpec, load: Load) -> Result<Option<String>, String> {
+    let Some(outcome) = Outcome::new(run, load) else { return Ok(None) };
+    let mut curves: Vec<(&str, Vec<(f64, f64)>)> = Vec::new();
+    let mut axis = "";
+    for row in &run.header.spec.rows {
+        let seen = outcome.figure(&row.name, &figure.name, Rounds::All);
+        let Some((point, seen)) = row.point.as_ref().zip(seen.filter(|it| it.median > 0.0)) else {
+            continue;
+        };
+        axis = &point.axis;
+        let place = curves.iter().position(|it| it.0 == point.curve).unwrap_or_else(|| {
+            curves.push((&point.curve, Vec::new()));
+            curves.len() - 1
+        });
+        curves[place].1.push((point.x, seen.median));
+    }
+    if curves.is_empty() {
+        return Ok(None);
+    }
+    let title = format!("{}: {}, {} rounds", run.header.id, figure.heading, load.word());
+    draw_curves(&title, axis, &figure.heading, &curves).map(Some)
+}
+
+/// From the least to the greatest, with a little room.
+fn range(values: impl Iterator<Item = f64> + Clone) -> Range<f64> {
+    let least = values.clone().fold(f64::INFINITY, f64::min);
+    let greatest = values.fold(f64::NEG_INFINITY, f64::max);
+    least / 1.2..greatest * 1.2
+}
+
+fn draw_curves(
+    title: &str,
+    axis: &str,
+    heading: &str,
+    curves: &[(&str, Vec<(f64, f64)>)],
+) -> Result<String, String> {
+    let points = || curves.iter().flat_map(|it| it.1.iter().copied());
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, (WIDTH, 480)).into_drawing_area();
+        area.fill(&WHITE).map_err(failed)?;
+        let (x, y) = (range(points().map(|it| it.0)), range(points().map(|it| it.1)));
+        let mut chart = ChartBuilder::on(&area)
+            .caption(title, ("sans-serif", 16))
+            .margin(8)
+            .x_label_area_size(36)
+            .y_label_area_size(60)
+            .build_cartesian_2d(x.log_scale(), y.log_scale())
+            .map_err(failed)?;
+        chart.configure_mesh().x_desc(axis).y_desc(heading).draw().map_err(failed)?;
+        for (at, (name, points)) in curves.iter().enumerate() {
+            let colour = Palette99::pick(at).to_rgba();
+            let series = LineSeries::new(points.iter().copied(), colour.stroke_width(2));
+            chart
+                .draw_series(series.point_size(3))
+                .map_err(failed)?
+                .label(*name)
+                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 16, y)], colour));
+        }
+        let mut labels = chart.configure_series_labels();
+        labels.position(SeriesLabelPosition::LowerRight).background_style(WHITE.mix(0.8));
+        labels.border_style(BLACK.mix(0.3)).draw().map_err(failed)?;
+        area.present().map_err(failed)?;
+    }
+    Ok(text)
+}
+
 /// How latencies are distributed, up to 99.99 of 100, for the rows of a group that kept them, over
 /// the rounds of one load; `None` when there are none.
 ///
@@ -218,6 +289,20 @@ mod tests {
         assert!(chart.contains("ours / gso") && chart.contains("quiet"), "{chart}");
         assert_eq!(ratios(&run, "bulk", "gbit_per_s").unwrap().unwrap(), chart);
         assert_eq!(ratios(&run, "bulk", "p50_us").unwrap(), None, "no such figure");
+    }
+
+    #[test]
+    fn a_chart_of_curves_needs_rows_that_are_points() {
+        let mut run = run();
+        let figure = run.header.spec.figures[0].clone();
+        assert_eq!(curves(&run, &figure, Load::Quiet).unwrap(), None);
+        for (row, x) in run.header.spec.rows.iter_mut().zip([64.0, 4_096.0]) {
+            let (curve, axis) = ("ours-tcp".to_owned(), "bytes sent at once".to_owned());
+            row.point = Some(crate::experiment::Point { curve, x, axis });
+        }
+        let chart = curves(&run, &figure, Load::Quiet).unwrap().unwrap();
+        assert!(chart.contains("bytes sent at once") && chart.contains("ours-tcp"), "{chart}");
+        assert_eq!(curves(&run, &figure, Load::Loaded).unwrap(), None, "no such rounds");
     }
 
     #[test]
