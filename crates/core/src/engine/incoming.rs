@@ -236,7 +236,6 @@ impl Router {
     /// This end did not run for so long: every deadline moves by it.
     pub(super) fn shift(&mut self, now: Time, stopped: Duration) {
         self.peers.shift(now, stopped);
-        self.fan_outs.shift(stopped);
         let ids: Vec<SessionId> = self.sessions.iter().map(|(id, _)| id).collect();
         for id in ids {
             // Of one without contact they move when contact is back.

@@ -244,11 +244,6 @@ impl FanOut {
         if self.sender.may_rest() { Due::resting(next) } else { Due::Now(next) }
     }
 
-    /// This time does not count.
-    pub fn shift(&mut self, by: Duration) {
-        self.sender.shift(by);
-    }
-
     /// Gives everything back; its labels.
     pub fn end(&mut self, cx: &mut Context<'_>) -> Vec<u32> {
         self.sender.flush(cx);

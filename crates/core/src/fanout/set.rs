@@ -16,7 +16,6 @@ use crate::transmit::Offered;
 use dacapo_base::{Address, Time};
 use dacapo_packet::{Packet, Pool};
 use dacapo_wire::session::FlowOffer;
-use std::time::Duration;
 
 /// The owner of labels that are for no peer; none gets this number.
 const NOBODY: PeerId = PeerId(0);
@@ -246,12 +245,6 @@ impl FanOuts {
 
     pub fn is_awake(&self, id: FanOutId) -> bool {
         self.all.is_awake(id)
-    }
-
-    /// This time does not count.
-    pub fn shift(&mut self, by: Duration) {
-        let all: Vec<FanOutId> = self.all.iter().map(|(id, _)| id).collect();
-        all.into_iter().for_each(|id| _ = self.all.with(id, |it| it.shift(by)));
     }
 }
 

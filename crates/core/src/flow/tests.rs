@@ -1,11 +1,15 @@
 //! What the tests of flows share: a pool and a clock, graphs, sources and sinks that do as told.
 
 use crate::flow::{Context, FlowEvent, FlowOut, FlowParams};
+use crate::graphs::Graphs;
 use crate::ledger::Ledger;
 use crate::port::{CommandError, Ending, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter};
+use crate::queues::Queues;
+use crate::shared::Shared;
 use dacapo_base::{Random, Time};
-use dacapo_lift::{Built, Cx, Module, ModuleSpec, TimerId, Verdict};
+use dacapo_lift::{Built, Catalogue, Cx, Module, ModuleSpec, TimerId, TransportSpec, Verdict};
 use dacapo_packet::{Layout, Packet, Pool};
+use dacapo_path::controllers::reserved;
 use dacapo_wire::message::Message;
 use dacapo_wire::{data, unit};
 use std::collections::VecDeque;
@@ -65,6 +69,13 @@ impl Bench {
         packet.time = self.now;
         packet
     }
+}
+
+/// What the owners of a core share, where these transports are known and no modules.
+pub(crate) fn shared(transports: Vec<&'static TransportSpec>) -> Shared {
+    let catalogue = Catalogue::new(Vec::new()).with_transports(transports);
+    let (pool, random) = (Pool::new(1 << 20), Random::from_number(1));
+    Shared::new(pool, random, Graphs::new(catalogue, None), Queues::default(), reserved::entry())
 }
 
 pub(crate) fn layout(segmented: bool) -> Layout {

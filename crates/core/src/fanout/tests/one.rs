@@ -1,16 +1,20 @@
 //! A fan-out by itself: who takes part, from where it is sent, whom its modules talk to.
 
-use super::{FanOut, Part};
 use crate::error::{Code, Error};
+use crate::fanout::{FanOut, Part};
 use crate::flow::epoch::TxEpoch;
 use crate::flow::sender::{Pace, Sender};
-use crate::flow::tests::{Bench, PARAMS, Scripted, empty_graph, told};
+use crate::flow::tests::{Bench, PARAMS, Say, Scripted, empty_graph, ms, slow_graph, told};
 use crate::flow::{FlowOut, ModuleMessage, ModulesTold};
 use crate::ids::{Place, SessionId};
 use crate::queues::Queues;
 use crate::ready_table::Due;
 use crate::transmit::{ListenerId, Offered};
+use dacapo_base::Address;
+use dacapo_lift::Built;
+use dacapo_wire::attribute::{AttributeForm, key};
 use dacapo_wire::session::FlowOffer;
+use std::net::SocketAddr;
 
 const A: Place = (SessionId(1), 0);
 const B: Place = (SessionId(2), 3);
@@ -29,11 +33,16 @@ struct Rig {
 impl Rig {
     /// One that A and B are to take part in.
     fn new() -> Self {
+        Self::over(empty_graph(), offer("one"))
+    }
+
+    /// The same with this graph, as it was offered.
+    fn over(graph: Built, offer: FlowOffer) -> Self {
         let (bench, source) = (Bench::new(), Scripted::units(3));
-        let epoch = TxEpoch::new(0, empty_graph(), 10);
+        let epoch = TxEpoch::new(0, graph, 10);
         let queues = Queues::default();
         let sender = Sender::new(bench.now, PARAMS, source.boxed(), epoch, Pace::Transport, queues);
-        let mut fan_out = FanOut::new("news".into(), offer("one"), 10, sender);
+        let mut fan_out = FanOut::new("news".into(), offer, 10, sender);
         fan_out.enter(A);
         fan_out.enter(B);
         Self { bench, source, fan_out }
@@ -68,9 +77,23 @@ fn it_runs_while_one_of_its_members_does() {
     rig.note(B, part(1, true));
     rig.note(A, part(1, false));
     assert_eq!(rig.source.log(), ["start"], "who pauses stops it for no other");
+    rig.note((SessionId(7), 0), part(1, false));
+    assert!(rig.source.log().is_empty(), "who does not take part says nothing of it");
     rig.note(B, part(1, false));
     assert_eq!(rig.source.log(), ["stop"]);
     assert!(matches!(rig.fan_out.due(rig.bench.now), Due::Input), "nothing before somebody runs");
+}
+
+#[test]
+fn it_is_what_was_offered() {
+    let group: SocketAddr = "239.1.1.1:5000".parse().unwrap();
+    let priority = AttributeForm { key: key::PRIORITY, min: Some(6), max: None, weight: None };
+    let offer = FlowOffer { multicast: Some(group), attributes: vec![priority], ..offer("one") };
+    let fan_out = Rig::over(empty_graph(), offer).fan_out;
+    assert_eq!(fan_out.group(), Some(Address::from(group)));
+    assert_eq!((fan_out.label(), fan_out.priority()), (10, 6));
+    let over_streams = Rig::new().fan_out;
+    assert_eq!((over_streams.group(), over_streams.priority()), (None, 0));
 }
 
 #[test]
@@ -169,4 +192,46 @@ fn what_a_module_says_to_several_is_answered_with_a_refusal_and_tells_nothing_mo
     let modules = ModulesTold { asks: vec![ask], ..ModulesTold::default() };
     rig.fan_out.handle_told(&mut rig.bench.cx(), &modules, &mut out);
     assert!(out.is_empty());
+}
+
+#[test]
+fn a_module_that_has_panicked_ends_it_for_all() {
+    let (mut rig, mut out) = (Rig::new(), FlowOut::default());
+    let modules = ModulesTold { failure: Some("no place".into()), ..ModulesTold::default() };
+    rig.fan_out.handle_told(&mut rig.bench.cx(), &modules, &mut out);
+    let code = Code::ModuleFailed as u16;
+    assert_eq!(told(&mut out), [format!("END 0 0 {code}"), "failed: no place".into()]);
+    assert!(rig.fan_out.has_ended());
+}
+
+#[test]
+fn it_is_worth_asking_while_something_waits_or_its_source_may_have_something() {
+    let mut rig = Rig::new();
+    assert!(!rig.fan_out.may_give(rig.bench.now) && !rig.fan_out.has_ended(), "nobody runs");
+    rig.note(A, part(1, true));
+    assert!(rig.fan_out.may_give(rig.bench.now));
+    assert_eq!(rig.poll(), 3);
+    assert!(!rig.fan_out.may_give(rig.bench.now), "the source has nothing");
+    rig.source.say(Say::Unit(vec![7; 10]));
+    assert_eq!(rig.poll(), 0, "it is not asked again by itself");
+    rig.fan_out.wake(rig.bench.now);
+    assert!(rig.fan_out.may_give(rig.bench.now));
+    assert_eq!(rig.poll(), 1);
+}
+
+#[test]
+fn what_its_modules_keep_leaves_when_their_time_has_come() {
+    let (mut rig, mut out) = (Rig::over(slow_graph(ms(30), 2), offer("one")), FlowOut::default());
+    rig.note(A, part(1, true));
+    assert_eq!(rig.poll(), 0, "the module keeps two, and takes no third");
+    let (now, due) = (rig.bench.now, rig.bench.now + ms(30));
+    let is_due = |due_at: Due| matches!(due_at, Due::Now(Some(at)) if at == due);
+    assert!(is_due(rig.fan_out.due(now)), "the third waits: it is looked at all the time");
+    rig.bench.pass(ms(29));
+    rig.fan_out.handle_timeout(&mut rig.bench.cx(), &mut out);
+    assert_eq!(rig.poll(), 0);
+    rig.bench.pass(ms(1));
+    rig.fan_out.handle_timeout(&mut rig.bench.cx(), &mut out);
+    assert_eq!(rig.poll(), 2);
+    assert!(matches!(rig.fan_out.due(rig.bench.now), Due::At(at) if at == due + ms(30)));
 }
