@@ -359,4 +359,73 @@ mod tests {
         assert_eq!(link.take_attempts(), [ConnId(1), ConnId(2)]);
         assert!(link.conns().eq([ConnId(9)]));
     }
+
+    #[test]
+    fn a_peer_that_is_dialed_is_due_for_attempts_and_one_that_came_in_for_its_greeting() {
+        let mut link = dialed();
+        assert_eq!(link.due(), Some(at(0)));
+        link.begin_attempt(at(1));
+        let next = at(1) + ATTEMPT_EVERY;
+        assert_eq!((link.next_attempt(), link.due()), (next, Some(next)));
+        assert!(!link.is_attempt_due(at(1)) && link.is_attempt_due(next));
+        let mut link = PeerLink::came_in(at(3), ConnId(1));
+        assert_eq!((link.due(), link.conn()), (Some(at(13)), Some(ConnId(1))));
+        assert!(!link.is_attempt_due(at(99)) && link.open_conn().is_none());
+        assert!(link.not_answered(at(12), remote()).is_none());
+        assert!(link.not_answered(at(13), remote()).is_some());
+        assert_eq!((link.state(), link.hub()), (HubState::Greeting, None));
+        link.set_hub(hub());
+        link.open([7; 16]);
+        assert_eq!((link.state(), link.hub()), (HubState::Open, Some((ConnId(1), hub()))));
+        assert_eq!(link.instance(), [7; 16]);
+    }
+
+    #[test]
+    fn time_that_does_not_count_moves_what_is_waited_for() {
+        let mut link = PeerLink::came_in(at(1), ConnId(1));
+        link.shift(Duration::from_secs(3));
+        assert_eq!(link.due(), Some(at(14)), "the greeting");
+        link.open([0; 16]);
+        link.await_list(at(20), 1).unwrap();
+        link.shift(Duration::from_secs(5));
+        assert_eq!((link.due(), link.expire_lists(at(24))), (Some(at(25)), 0));
+        assert_eq!((link.expire_lists(at(25)), link.list_count()), (1, 0));
+    }
+
+    #[test]
+    fn who_joins_the_dialing_waits_from_then_on() {
+        let mut link = dialed();
+        link.join_dialing(at(5), DialParams::default());
+        assert!(link.not_answered(at(14), remote()).is_none());
+        assert!(link.not_answered(at(15), remote()).is_some());
+    }
+
+    #[test]
+    fn refusals_are_believed_while_no_connection_is_in_use_and_nothing_was_heard() {
+        let here: Address = "127.0.0.1:9".parse().unwrap();
+        let mut link = dialed();
+        assert!(!link.handle_refused(at(1), remote()), "elsewhere one is not enough");
+        assert!(link.handle_refused(at(1), here));
+        let error = link.not_answered(at(10), remote()).unwrap();
+        assert_eq!(error.code, Code::NotListening);
+        link.handle_heard();
+        assert!(!link.handle_refused(at(1), here), "it was heard");
+        assert_eq!(link.not_answered(at(10), remote()).unwrap().code, Code::Unreachable);
+        let mut link = dialed();
+        link.choose(ConnId(1), hub());
+        assert!(!link.handle_refused(at(1), here), "a connection is in use");
+    }
+
+    #[test]
+    fn an_attempt_that_is_gone_is_tried_no_more_and_the_others_are() {
+        let mut link = dialed();
+        for number in 1..=3 {
+            link.add_attempt(ConnId(number));
+        }
+        assert!(link.conns().eq([ConnId(1), ConnId(2), ConnId(3)]));
+        assert!(link.handle_lost(ConnId(2), remote(), "gone", None).is_none());
+        assert!(link.conns().eq([ConnId(1), ConnId(3)]));
+        assert_eq!(link.choose(ConnId(3), hub()), [ConnId(1)]);
+        assert!(link.conns().eq([ConnId(3)]));
+    }
 }

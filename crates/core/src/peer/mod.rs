@@ -18,6 +18,8 @@ mod dialing;
 mod link;
 mod liveness;
 mod set;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub(crate) use data_path::DataPath;
 pub use dialing::DialParams;

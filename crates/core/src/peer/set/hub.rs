@@ -433,3 +433,18 @@ impl Identity {
         boot == self.boot && time_namespace == self.time_namespace && boot != [0; 16]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_ends_read_one_clock_only_on_one_boot_that_is_known_and_in_one_namespace() {
+        let of = |boot| Identity { instance: [1; 16], boot, time_namespace: 3, versions: (1, 1) };
+        let us = of([7; 16]);
+        assert!(us.is_one_clock([7; 16], 3));
+        assert!(!us.is_one_clock([8; 16], 3) && !us.is_one_clock([7; 16], 4));
+        assert!(!us.is_one_clock([8; 16], 4) && !us.is_one_clock([0; 16], 3));
+        assert!(!of([0; 16]).is_one_clock([0; 16], 3), "no boot is known");
+    }
+}

@@ -8,6 +8,8 @@
 
 use crate::ids::{PeerId, SessionId};
 mod hub;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 pub(crate) use hub::Routed;
