@@ -159,6 +159,9 @@ mod tests {
         pending.add(at(5), control);
         assert_eq!(pending.due(), Some(at(5)));
         assert!(pending.take(Awaited::Offer) && !pending.take(Awaited::Offer));
+        assert!(pending.take(control));
+        assert_eq!(pending.waiting.capacity(), 0, "who waits for nothing keeps no memory");
+        pending.add(at(5), control);
         assert_eq!(pending.expire(at(4)), []);
         pending.shift(Duration::from_secs(2));
         assert_eq!(pending.expire(at(6)), [], "two seconds do not count");
@@ -183,5 +186,26 @@ mod tests {
         assert_eq!((pending.take_control(1), pending.take_control(999)), (None, None));
         assert_eq!(pending.clear().count(), PENDING_MAX - 2);
         assert!(!pending.is_full(module));
+    }
+
+    #[test]
+    fn what_waits_is_named_by_the_command_that_was_sent() {
+        let control = Awaited::Control(1, Asker::Application);
+        let all = [Awaited::Offer, Awaited::Answer, Awaited::Accept, control, Awaited::Closed];
+        assert_eq!(all.map(Awaited::name), ["JOIN", "OFFER", "ANSWER", "CONTROL", "CLOSE"]);
+        assert_eq!(Awaited::Activated(1).name(), "ACTIVATE");
+        assert_eq!(Awaited::Deactivated(1).name(), "DEACTIVATE");
+    }
+
+    #[test]
+    fn who_asks_waits_under_the_number_of_the_request() {
+        let mut pending = Pending::default();
+        let module = Asker::Module { flow: 1, epoch: 2, place: 3 };
+        assert_eq!(pending.ask(at(5), Asker::Application), 1);
+        assert_eq!(pending.ask(at(4), module), 2);
+        assert_eq!(pending.due(), Some(at(4)));
+        assert_eq!((pending.take_control(2), pending.due()), (Some(module), Some(at(5))));
+        assert_eq!(pending.take_control(1), Some(Asker::Application));
+        assert_eq!(pending.waiting.capacity(), 0);
     }
 }

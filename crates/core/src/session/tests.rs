@@ -1,5 +1,12 @@
 //! A session by itself, in each of its states: messages by hand, no core, no peer's core.
 
+mod changes;
+mod ends;
+mod groups;
+mod life;
+mod set;
+mod table;
+
 use super::table::State;
 use super::{Session, SessionCx};
 use crate::channel::StreamAsk;
@@ -8,18 +15,15 @@ use crate::effect::{Effect, Out};
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
 use crate::fanout::FanOuts;
-use crate::flow::tests::{Basket, Scripted, at, layout, ms};
-use crate::graphs::Graphs;
+use crate::flow::tests::{Basket, Scripted, at, layout, ms, shared};
 use crate::ids::{PeerId, SessionId};
 use crate::network::ChannelEvent;
 use crate::peer::{DialParams, Peer};
 use crate::port::{Ending, Port};
-use crate::queues::Queues;
 use crate::served::Served;
 use crate::shared::Shared;
-use dacapo_base::{Random, Time};
-use dacapo_lift::{Catalogue, Cost, Figures, Property, Setting, TransportProfile, TransportSpec};
-use dacapo_packet::Pool;
+use dacapo_base::Time;
+use dacapo_lift::{Cost, Figures, Property, Setting, TransportProfile, TransportSpec};
 use dacapo_path::controllers::reserved;
 use dacapo_wire::change::{Mode, Prepare};
 use dacapo_wire::message::Message;
@@ -44,7 +48,7 @@ impl TransportProfile for Free {
     }
 }
 
-static SPEC: TransportSpec = TransportSpec {
+const BYTES: TransportSpec = TransportSpec {
     name: "bytes",
     id: STREAM,
     summary: "",
@@ -59,6 +63,38 @@ static SPEC: TransportSpec = TransportSpec {
     over: None,
     port: None,
     profile: &Free,
+};
+
+static SPEC: TransportSpec = BYTES;
+
+/// Streams that find out by themselves how fast the way is.
+static FAST: TransportSpec = TransportSpec {
+    name: "fast",
+    id: 4,
+    properties: &[
+        Property::Order,
+        Property::NoLoss,
+        Property::Boundaries,
+        Property::CongestionControl,
+    ],
+    ..BYTES
+};
+
+static DATAGRAMS: TransportSpec = TransportSpec {
+    name: "datagrams",
+    id: 5,
+    properties: &[Property::Boundaries],
+    streams: false,
+    ..BYTES
+};
+
+static GROUPS: TransportSpec = TransportSpec {
+    name: "groups",
+    id: 6,
+    properties: &[Property::Boundaries],
+    streams: false,
+    groups: true,
+    ..BYTES
 };
 
 /// A session and what it lives in.
@@ -92,18 +128,10 @@ fn offers() -> Vec<FlowOffer> {
 
 impl Rig {
     fn new(session: impl FnOnce(Time, SessionId, PeerId, StreamId) -> Session) -> Self {
-        let catalogue = Catalogue::new(Vec::new()).with_transports(vec![&SPEC]);
-        let (graphs, random) = (Graphs::new(catalogue, None), Random::from_number(1));
         let now = at(1_000);
         let stream = StreamId::new(Side::Client, Dir::Bi, 1);
         Self {
-            shared: Shared::new(
-                Pool::new(1 << 20),
-                random,
-                graphs,
-                Queues::default(),
-                reserved::entry(),
-            ),
+            shared: shared(vec![&SPEC, &FAST, &DATAGRAMS, &GROUPS]),
             fan_outs: FanOuts::default(),
             peer: Peer::dialed(
                 "192.0.2.1:9".parse().unwrap(),
@@ -156,11 +184,22 @@ impl Rig {
         vec![Some(Port::Sink(self.sink.boxed())), Some(Port::Source(self.source.boxed()))]
     }
 
+    /// What was wanted since the last call, as it is.
+    fn effects(&mut self) -> Vec<Effect> {
+        std::iter::from_fn(|| self.out.pop()).collect()
+    }
+
+    /// A participant that these are offered to.
+    fn offered(flows: Vec<FlowOffer>) -> Self {
+        let mut rig = Self::participant();
+        let offer = Offer { session: 9, title: "Film".into(), give_up_ms: None, flows };
+        assert_eq!(rig.take(Message::Offer(offer)), ["offered Film"]);
+        rig
+    }
+
     /// The participant has answered: its ACCEPT, that a creator would send.
     fn answered() -> (Self, Accept) {
-        let mut rig = Self::participant();
-        let offer = Offer { session: 9, title: "Film".into(), give_up_ms: None, flows: offers() };
-        assert_eq!(rig.take(Message::Offer(offer)), ["offered Film"]);
+        let mut rig = Self::offered(offers());
         let ports = rig.ports();
         rig.with(|it, cx, out| it.answer(cx, ports, out)).unwrap();
         assert_eq!(rig.said(), ["ANSWER"]);

@@ -78,8 +78,8 @@ impl Flows {
                     sender.handle_done(cx, done.epoch, told);
                 }
             }),
-            // A wish of the receiver: who decides about changes comes with the search for graphs.
-            Message::Request(_) => {}
+            // A REQUEST is a wish of the receiver: who decides about changes comes with the search
+            // for graphs.
             _ => {}
         }
     }
