@@ -9,6 +9,8 @@
 mod aliases;
 mod config;
 mod connection;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub use config::{ControlCrypto, EndpointKeys};
 

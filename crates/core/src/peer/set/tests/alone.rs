@@ -1,10 +1,10 @@
 //! The peers of a core, as far as no connection is needed: who is woken, whose a path is.
 
-use super::{Carries, Peers};
 use crate::control::ConnId;
 use crate::flow::FlowSeen;
 use crate::flow::tests::{at, ms};
 use crate::ids::{PeerId, SessionId};
+use crate::peer::set::{Carries, Peers};
 use crate::peer::tests::narrow;
 use crate::peer::{HostLookup, Peer};
 use crate::transmit::{ListenerId, Way};
