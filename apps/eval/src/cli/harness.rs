@@ -58,7 +58,7 @@ pub struct RunArgs {
 /// Arguments of `show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// An experiment, for its last run, or ID/DATE-COMMIT, or a folder.
+    /// An experiment, for its last run that is kept, or ID/DATE-COMMIT, or a folder.
     #[arg(value_name = "RUN")]
     pub run: String,
     /// As what it is printed.

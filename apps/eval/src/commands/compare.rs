@@ -7,7 +7,7 @@ use super::find;
 use crate::cli::CompareArgs;
 use crate::exit::{Exit, Failure};
 use crate::experiment::{FigureSpec, Load, Row};
-use crate::outcome::{Outcome, Rounds};
+use crate::outcome::{Outcome, ROUNDS_MIN, Rounds};
 use crate::output;
 use crate::show::grid::Grid;
 use crate::show::number::{three, with_interval};
@@ -38,7 +38,10 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     let heading = ["row", "load", "figure", "of", "before", "after", "after / before", ""];
     let heading = heading.map(str::to_owned).to_vec();
     Grid { heading, rows: rows.iter().map(Change::words).collect() }.print();
-    output::line("Better and worse are those whose 95 % intervals do not meet.");
+    output::line(
+        "Better and worse are those whose 95 % intervals do not meet; of figures themselves \
+         nothing is said when the two ran on different processors.",
+    );
     Ok(Exit::Success)
 }
 
@@ -50,10 +53,13 @@ struct Change {
     is_ratio: bool,
     before: Estimate,
     after: Estimate,
+    /// Figures of two machines are not comparable; ratios are.
+    is_comparable: bool,
 }
 
 fn changes(before: &Run, after: &Run, a: &Outcome<'_>, b: &Outcome<'_>) -> Vec<Change> {
     let mut all = Vec::new();
+    let is_same = before.header.machine["processor"] == after.header.machine["processor"];
     for row in &after.header.spec.rows {
         let Some(other) = before.header.spec.row(&row.name) else { continue };
         for figure in after.header.spec.figures_of(&row.group) {
@@ -65,7 +71,10 @@ fn changes(before: &Run, after: &Run, a: &Outcome<'_>, b: &Outcome<'_>) -> Vec<C
             let is_ratio = figure.is_compared && !is_control;
             if let Some((before, after)) = of(other, a, is_ratio).zip(of(row, b, is_ratio)) {
                 let (row, figure) = (row.name.clone(), figure.clone());
-                all.push(Change { row, load: a.load, figure, is_ratio, before, after });
+                let is_enough = before.count.min(after.count) >= ROUNDS_MIN;
+                let is_comparable = is_enough && (is_ratio || is_same);
+                let load = a.load;
+                all.push(Change { row, load, figure, is_ratio, before, after, is_comparable });
             }
         }
     }
@@ -75,6 +84,9 @@ fn changes(before: &Run, after: &Run, a: &Outcome<'_>, b: &Outcome<'_>) -> Vec<C
 impl Change {
     /// Whether it is better or worse for sure.
     fn word(&self) -> &'static str {
+        if !self.is_comparable {
+            return "";
+        }
         let is_more = self.after.is_above(self.before.high);
         let is_less = self.after.is_below(self.before.low);
         match (is_more, is_less, self.figure.is_more_better) {
@@ -131,5 +143,8 @@ mod tests {
         assert_eq!(of(&before, &after), words);
         assert_eq!(of(&after, &before)[1].2, "worse");
         assert_eq!(of(&before, &before)[1].2, "");
+        let rounds = |entry: &crate::store::Entry| entry.round <= 2;
+        after.entries.retain(rounds);
+        assert_eq!(of(&before, &after)[1].2, "", "two rounds say nothing");
     }
 }

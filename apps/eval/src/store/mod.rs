@@ -65,7 +65,8 @@ pub fn find(root: &Path, name: &str) -> Result<PathBuf, String> {
         return Ok(direct.to_path_buf());
     }
     let mut all = Vec::new();
-    for place in [KEPT, SCRATCH] {
+    // What is kept comes last: it is the last run of an experiment, where there is one.
+    for place in [SCRATCH, KEPT] {
         all.extend(folders(&root.join(place)).map_err(|error| format!("{place}: {error}"))?);
     }
     let matching: Vec<&PathBuf> = all.iter().filter(|run| is_named(run, name)).collect();
@@ -110,6 +111,7 @@ mod tests {
             "eval/runs/network/2026-01-02-b",
             "eval/runs/network/2026-01-01-a",
             "target/eval/lift/2026-01-03-c+",
+            "target/eval/network/2026-01-04-d+",
         ] {
             fs::create_dir_all(root.join(run)).unwrap();
             fs::write(root.join(run).join("run.json"), "{}").unwrap();
