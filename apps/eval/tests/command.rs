@@ -19,6 +19,19 @@ fn what_is_measured_is_there_under_the_name_of_the_command() {
 }
 
 #[test]
+fn the_harness_is_there_under_its_name_and_shows_the_runs_that_are_kept() {
+    let place = Place::new();
+    let list = place.run(&["eval", "list"]).expect(0).out;
+    in_order(&list, &["experiment", "network", "links", "sizes"]);
+    let mut command = place.command(&["eval", "show", "network"]);
+    command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let shown = place.start_command(command).wait(LONG).expect(0).out;
+    in_order(&shown, &["network: ", "rounds", "ours-udp", "goal", "95 % interval"]);
+    place.run(&["eval", "show", "network"]).expect(1).says(&["this needs a checkout of dacapo"]);
+    place.run(&["eval", "nonsense"]).expect(2);
+}
+
+#[test]
 fn a_signal_to_the_command_ends_both_ends_in_order() {
     let place = Place::new();
     let far = place.start(&["bench", "net", "--listen", "127.0.0.1:0", "--json"]);
