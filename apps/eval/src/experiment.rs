@@ -198,6 +198,25 @@ impl Goal {
     }
 }
 
+/// Figures of `groups`: name, heading, whether more is better, whether it is compared.
+pub fn figures(of: &[(&str, &str, bool, bool)], groups: &[&str]) -> Vec<FigureSpec> {
+    let figure = |&(name, heading, is_more_better, is_compared): &(&str, &str, bool, bool)| {
+        let groups = groups.iter().map(|&group| group.to_owned()).collect();
+        let (name, heading) = (name.to_owned(), heading.to_owned());
+        FigureSpec { name, groups, heading, is_more_better, is_compared }
+    };
+    of.iter().map(figure).collect()
+}
+
+/// Goals that are ratios: row, figure, what, at least, bound.
+pub fn goals(of: &[(&str, &str, &str, bool, f64)]) -> Vec<Goal> {
+    let goal = |&(row, figure, what, is_least, bound): &(&str, &str, &str, bool, f64)| {
+        let (row, figure, what) = (row.to_owned(), figure.to_owned(), what.to_owned());
+        Goal { row, figure, what, is_absolute: false, is_least, bound }
+    };
+    of.iter().map(goal).collect()
+}
+
 impl Spec {
     /// The row of that name.
     pub fn row(&self, name: &str) -> Option<&Row> {

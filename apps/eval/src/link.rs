@@ -8,11 +8,11 @@
 
 mod measure;
 
-use super::series::median;
 use crate::cli::BenchLinkArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Cell, Table, line};
 use crate::progress::Progress;
+use crate::stats::median_or_0;
 use dacapo::emulator::LinkConfig;
 use dacapo_sys::process;
 use measure::{Between, Rate, Way};
@@ -139,7 +139,7 @@ impl Medians {
         let rows = ways.iter().enumerate().map(|(at, &between)| {
             let runs: Vec<&Run> = rounds.iter().filter_map(|round| round.0.get(at)).collect();
             let of = |pick: &dyn Fn(&Run) -> Option<f64>| {
-                median(&runs.iter().filter_map(|run| pick(run)).collect::<Vec<f64>>())
+                median_or_0(&runs.iter().filter_map(|run| pick(run)).collect::<Vec<f64>>())
             };
             let rates = (0..LOADS.len()).map(|load| Rate {
                 per_s: of(&|run| Some(run.rates.get(load)?.per_s)),

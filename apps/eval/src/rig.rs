@@ -123,7 +123,7 @@ impl Rig {
         reports.far_usage = far_end.end(PATIENCE)?;
         let after = self.place.wire_bytes();
         reports.wire_bytes = after.zip(wire).map(|(after, before)| after.saturating_sub(before));
-        reports.commands = vec![near.join(" "), far.join(" ")];
+        reports.commands = vec![shown(&near), shown(&far)];
         Ok(reports)
     }
 
@@ -176,6 +176,15 @@ impl Reports {
         }
         sample
     }
+}
+
+/// A command as it is kept: programs by their names, without the folders of this machine.
+pub fn shown(words: &[String]) -> String {
+    let name = |word: &String| match word.starts_with('/') {
+        true => word.rsplit('/').next().unwrap_or_default().to_owned(),
+        false => word.clone(),
+    };
+    words.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
 /// Takes whatever has this name out of a report.
@@ -340,6 +349,13 @@ pub mod tests {
         sample.series.insert("one_way_us".to_owned(), Default::default());
         let sample = reports.beside(sample, None);
         assert_eq!(sample.reports, json!({ "near": { "rounds": [{ "n": 2 }] }, "far": null }));
+    }
+
+    #[test]
+    fn a_command_is_kept_without_the_folders_of_the_machine() {
+        let words = ["taskset", "-c", "0", "/a/b/peer-plain", "gso", "10.9.0.2:21001", "a/b"];
+        let kept = shown(&words.map(str::to_owned));
+        assert_eq!(kept, "taskset -c 0 peer-plain gso 10.9.0.2:21001 a/b");
     }
 
     #[test]

@@ -69,18 +69,6 @@ impl Columns {
     }
 }
 
-/// The middle of some values; 0 when there are none.
-pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => 0.0,
-        len if len.is_multiple_of(2) => f64::midpoint(sorted[middle - 1], sorted[middle]),
-        _ => sorted[middle],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,12 +84,5 @@ mod tests {
         assert!((columns.average_us - 37.25).abs() < 1e-9);
         assert!((columns.variance_us2 - 118.916_666).abs() < 1e-3, "{columns:?}");
         assert_eq!(Series::default().columns(), Columns::default());
-    }
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(median(&[]), 0.0);
     }
 }

@@ -57,6 +57,12 @@ impl Estimate {
     }
 }
 
+/// The median of `values`, 0 of nothing: for a table of what was measured, in which there is some.
+#[must_use]
+pub fn median_or_0(values: &[f64]) -> f64 {
+    median(values).unwrap_or(0.0)
+}
+
 /// The median of `values`; `None` of nothing.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
@@ -133,7 +139,7 @@ mod tests {
     fn medians_of_odd_even_and_no_numbers() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(median(&[]), None);
+        assert_eq!((median(&[]), median_or_0(&[])), (None, 0.0));
         assert_eq!(Estimate::of(&[]), None);
         assert_eq!(Estimate::of(&[1.0, f64::NAN]), None, "what is no number is no figure");
     }

@@ -7,13 +7,13 @@
 //! ```
 
 use super::plain;
-use super::series::median;
 use crate::cli::BenchTransferArgs;
 use crate::exit::{Exit, Failure};
 use crate::folder;
 use crate::output::{self, Table, line};
 use crate::program::DACAPO;
 use crate::progress::Progress;
+use crate::stats::median_or_0;
 use dacapo::Random;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -207,7 +207,8 @@ struct Medians {
 }
 
 fn medians(args: &BenchTransferArgs, rounds: &[Round]) -> Medians {
-    let of = |pick: &dyn Fn(&Round) -> f64| median(&rounds.iter().map(pick).collect::<Vec<f64>>());
+    let of =
+        |pick: &dyn Fn(&Round) -> f64| median_or_0(&rounds.iter().map(pick).collect::<Vec<f64>>());
     Medians {
         ours: (of(&|it| figures(args, it.ours).0), of(&|it| figures(args, it.ours).1)),
         plain: (of(&|it| figures(args, it.plain).0), of(&|it| figures(args, it.plain).1)),

@@ -239,6 +239,18 @@ mod tests {
     }
 
     #[test]
+    fn a_command_with_a_folder_of_the_machine_is_found() {
+        let checkout = Checkout::new("place");
+        let mut other = run();
+        other.entries[0].commands = vec!["taskset -c 0 /somewhere/peer gso".to_owned()];
+        checkout.keep(&mut other);
+        assert_eq!(
+            checkout.faults()[0],
+            "network/2026-01-01-abc1234: a command has /somewhere/peer"
+        );
+    }
+
+    #[test]
     fn a_damaged_file_of_samples_is_named_and_excluded() {
         let checkout = Checkout::new("damage");
         let path = checkout.folder().join(crate::store::SAMPLES);

@@ -3,8 +3,7 @@
 //! A run counts only when the emulator itself lost nothing and 99 of 100 packets were at most
 //! [`LATE_MAX_US`] late: then what came of it is the link's doing.
 
-use super::network::{figures, goals};
-use crate::experiment::{Experiment, Row, Sample, Site, Spec};
+use crate::experiment::{Experiment, Row, Sample, Site, Spec, figures, goals};
 use crate::peers::{self, Listed, Measure, Order, Peer, Wait, Which, Xtp};
 use crate::rig::Rig;
 use crate::run::place::Place;

@@ -1,8 +1,8 @@
 //! `network`: dacapo between two namespaces over veth, beside what people use today.
 
-use crate::experiment::{Experiment, FigureSpec, Goal, Row, Sample, Site, Spec};
+use crate::experiment::{Experiment, Row, Sample, Site, Spec, figures, goals};
 use crate::peers::{self, Dacapo, Iperf3, Listed, Measure, Order, Peer, Wait, Which, Xtp};
-use crate::rig::Rig;
+use crate::rig::{Rig, shown};
 use crate::run::burden;
 use std::time::Duration;
 
@@ -219,16 +219,6 @@ const SWITCHES: [(&str, &str, bool, bool); 1] =
     [("switches_per_message", "context switches a message", false, true)];
 const SPIN: [(&str, &str, bool, bool); 1] = [("rounds_per_us", "steps a µs", true, false)];
 
-/// Figures for `groups`.
-pub fn figures(of: &[(&str, &str, bool, bool)], groups: &[&str]) -> Vec<FigureSpec> {
-    let figure = |&(name, heading, is_more_better, is_compared): &(&str, &str, bool, bool)| {
-        let groups = groups.iter().map(|&group| group.to_owned()).collect();
-        let (name, heading) = (name.to_owned(), heading.to_owned());
-        FigureSpec { name, groups, heading, is_more_better, is_compared }
-    };
-    of.iter().map(figure).collect()
-}
-
 /// Goals that are ratios: row, figure, what, at least, bound. Where `goals.md` and the issue differ
 /// the stricter.
 const GOALS: [(&str, &str, &str, bool, f64); 20] = [
@@ -254,15 +244,6 @@ const GOALS: [(&str, &str, &str, bool, f64); 20] = [
     ("before-quic", "gbit_per_s", "goodput of before, to now", false, 1.05),
     ("before-udp-64-spin", "p50_us", "p50 of before, to now", true, 0.95),
 ];
-
-/// Goals of [`GOALS`]' shape.
-pub fn goals(of: &[(&str, &str, &str, bool, f64)]) -> Vec<Goal> {
-    let goal = |&(row, figure, what, is_least, bound): &(&str, &str, &str, bool, f64)| {
-        let (row, figure, what) = (row.to_owned(), figure.to_owned(), what.to_owned());
-        Goal { row, figure, what, is_absolute: false, is_least, bound }
-    };
-    of.iter().map(goal).collect()
-}
 
 /// How long the loop of nothing goes.
 const SPIN_S: f64 = 0.3;
@@ -340,7 +321,7 @@ fn spin_alone(rig: &Rig) -> Result<Sample, String> {
     let number = |name: &str| said[name].as_f64().ok_or("the loop counted nothing");
     // A round is a thousand steps.
     let rate = number("rounds")? * 1e3 / (number("seconds")? * 1e6);
-    let commands = vec![words.join(" ")];
+    let commands = vec![shown(&words)];
     Ok(Sample { commands, reports: said, ..Sample::default() }.with("rounds_per_us", rate))
 }
 

@@ -1,10 +1,9 @@
 //! Measurements of this host alone: each a command of this program that prints JSON, and where in
 //! it the figures are.
 
-use super::network::figures;
-use crate::experiment::{Experiment, Goal, Row, Sample, Site, Spec};
+use crate::experiment::{Experiment, Goal, Row, Sample, Site, Spec, figures};
 use crate::peers::words;
-use crate::rig::Rig;
+use crate::rig::{Rig, shown};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -137,7 +136,7 @@ impl Experiment for Own {
             let value = at(&said, path).and_then(Value::as_f64).filter(|value| value.is_finite());
             sample = sample.with(name, value.ok_or_else(|| format!("there is no {path}"))?);
         }
-        (sample.commands, sample.reports) = (vec![command.join(" ")], said);
+        (sample.commands, sample.reports) = (vec![shown(&command)], said);
         Ok(sample)
     }
 }

@@ -1,7 +1,6 @@
 //! `sizes`: how goodput and cost go with the length of what is sent at once.
 
-use super::network::figures;
-use crate::experiment::{Experiment, Point, Row, Sample, Site, Spec};
+use crate::experiment::{Experiment, Point, Row, Sample, Site, Spec, figures};
 use crate::peers::{self, Dacapo, Listed, Measure, Order, Peer, Wait, Which};
 use crate::rig::Rig;
 

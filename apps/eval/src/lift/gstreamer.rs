@@ -4,7 +4,7 @@
 //!   gst-launch-1.0 -q fakesrc num-buffers=K ! [identity !] x N  fakesink       N = 0, 20
 //! ```
 
-use super::super::series::median;
+use crate::stats::median_or_0;
 use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub fn measure(mut tell: impl FnMut(u32)) -> Found {
             }
         }
     }
-    Found::PerElementNs(median(&differences))
+    Found::PerElementNs(median_or_0(&differences))
 }
 
 fn find() -> Option<PathBuf> {

@@ -1,6 +1,6 @@
 //! What is made of samples: medians and quartiles.
 
-use super::super::series::median;
+use crate::stats::median_or_0;
 use serde_json::{Value, json};
 
 /// The middle and the quartiles of some samples, in nanoseconds.
@@ -20,7 +20,7 @@ impl Spread {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
         let at = |quarter: usize| sorted.get(sorted.len() * quarter / 4).copied().unwrap_or(0.0);
-        Self { median_ns: median(samples), low_ns: at(1), high_ns: at(3) }
+        Self { median_ns: median_or_0(samples), low_ns: at(1), high_ns: at(3) }
     }
 
     /// For programs.

@@ -7,7 +7,8 @@ use super::figures::{Bulk, Delay, Way};
 use super::sums::in_words;
 use crate::cli::{BenchNetArgs, NetWait, net_word};
 use crate::output::{Cell, Table, line};
-use crate::series::median;
+use crate::run::machine;
+use crate::stats::median_or_0;
 use dacapo::host::HostConfig;
 use dacapo::text::{format_rate, format_size};
 use dacapo::{FlowInfo, SegmentCounts};
@@ -68,7 +69,7 @@ impl Measured<'_> {
     }
 
     fn median(&self, pick: impl Fn(&Round) -> Option<f64>) -> f64 {
-        median(&self.rounds.iter().filter_map(pick).collect::<Vec<f64>>())
+        median_or_0(&self.rounds.iter().filter_map(pick).collect::<Vec<f64>>())
     }
 
     fn way(&self, whose: Whose, at: usize, pick: impl Fn(&Way) -> f64) -> f64 {
@@ -328,8 +329,7 @@ fn calls_in_words(sends: &SegmentCounts) -> String {
 
 /// How many wanted to run during the last minute.
 fn load_average() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
-    text.split_whitespace().next()?.parse().ok()
+    machine::last_minute(&machine::load())
 }
 
 fn processors() -> usize {

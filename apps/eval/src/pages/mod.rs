@@ -62,6 +62,8 @@ pub fn read(root: &Path) -> Result<Kept, String> {
                 kept.faults.push(format!("{name}: of a tree with changes, which is never kept"));
             }
             Ok(run) => {
+                let place = run.place_of_the_machine();
+                kept.faults.extend(place.map(|it| format!("{name}: a command has {it}")));
                 kept.all.push((folder, run.header.commit_count));
                 let id = run.header.id.clone();
                 kept.last.insert(id, KeptRun { name, run });

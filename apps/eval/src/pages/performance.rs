@@ -33,17 +33,15 @@ pub fn page(kept: &Kept) -> Result<String, String> {
 
 /// Goals that are not met for sure, of all runs.
 fn missed(kept: &Kept) -> String {
-    let heading = ["experiment", "rounds", "row", "goal", "aim", "seen", "quiet rounds only", ""];
-    let mut grid = Grid { heading: heading.map(str::to_owned).to_vec(), rows: Vec::new() };
+    let mut grid = Grid::default();
     for it in in_order(kept) {
         for outcome in Outcome::all(&it.run) {
-            for mut row in goals(&it.run, &outcome).rows {
-                if row.last().is_some_and(|word| word != "met") {
-                    row.insert(0, outcome.load.word().to_owned());
-                    row.insert(0, it.run.header.id.clone());
-                    grid.rows.push(row);
-                }
-            }
+            let mut all = goals(&it.run, &outcome);
+            all.rows.retain(|row| row.last().is_some_and(|word| word != "met"));
+            all.put_first("rounds", outcome.load.word());
+            all.put_first("experiment", &it.run.header.id);
+            grid.heading = all.heading;
+            grid.rows.append(&mut all.rows);
         }
     }
     if grid.rows.is_empty() { "Nothing.\n".to_owned() } else { grid.markdown() }

@@ -27,10 +27,19 @@ pub fn load() -> String {
     text.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
 }
 
+/// How many wanted to run during the last minute, of what [`load`] gives.
+pub fn last_minute(load: &str) -> Option<f64> {
+    load.split_whitespace().next()?.parse().ok()
+}
+
 /// Whether `load` is that of a machine with nothing else to do.
 pub fn is_idle(load: &str) -> bool {
-    let recent = load.split_whitespace().next().and_then(|load| load.parse().ok());
-    recent.is_some_and(|load: f64| load < LOAD_MAX)
+    last_minute(load).is_some_and(|load| load < LOAD_MAX)
+}
+
+/// Whether `id` is the number of a process that is no more.
+pub fn is_gone(id: &str) -> bool {
+    id.parse::<u32>().is_ok() && !Path::new("/proc").join(id).exists()
 }
 
 /// Seconds of all processors since the machine began: working for anybody, and taken by the host

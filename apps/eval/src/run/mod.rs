@@ -11,6 +11,7 @@ pub mod machine;
 pub mod place;
 pub mod process;
 mod rounds;
+mod scratch;
 pub mod stop;
 
 pub use rounds::{Asked, run};

@@ -173,8 +173,7 @@ fn sweep() {
     for line in list.lines() {
         let name = line.split_whitespace().next().unwrap_or_default();
         let id = name.strip_prefix(PREFIX).and_then(|rest| rest.rsplit('-').next());
-        let is_number = |id: &&str| id.parse::<u32>().is_ok();
-        if id.filter(is_number).is_some_and(|id| !Path::new("/proc").join(id).exists()) {
+        if id.is_some_and(machine::is_gone) {
             let _ = ip(&format!("netns delete {name}"));
         }
     }

@@ -8,6 +8,7 @@ use super::burden::Burden;
 use super::lock::{self, Lock};
 use super::machine::{self, Tree};
 use super::place::Place;
+use super::scratch::Scratch;
 use super::stop::Stop;
 use crate::exit::{Exit, Failure};
 use crate::experiment::{Experiment, Load, Row, Site};
@@ -17,7 +18,6 @@ use crate::rig::{self, Rig};
 use crate::store::part::Part;
 use crate::store::{self, Entry, Header, Run, VERSION};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -145,7 +145,7 @@ fn rig(
         dacapo: asked.dacapo.clone(),
         own,
         pins: (site != Site::Host && !asked.is_unpinned).then_some([0, 1]),
-        folder: scratch.0.clone(),
+        folder: scratch.path().to_path_buf(),
         seconds: 1.0,
         stop: stop.clone(),
         port: 0,
@@ -179,7 +179,7 @@ fn header(
         commit: format!("{}{}", tree.commit, if tree.is_clean { "" } else { "+" }),
         commit_count: tree.count,
         is_clean: tree.is_clean,
-        command: std::env::args().skip(1).collect(),
+        command: rig::shown(&std::env::args().collect::<Vec<_>>()),
         missing,
         versions,
         load_average: machine::load(),
@@ -309,43 +309,6 @@ fn free_folder(place: &Path, header: &Header) -> PathBuf {
         .unwrap_or_else(|| place.join(name))
 }
 
-const SCRATCH_PREFIX: &str = "dacapo-eval-peers-";
-
-/// A folder that is deleted with what is in it, in memory where that can be had: Aeron keeps its
-/// buffers there.
-#[derive(Debug)]
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Self, String> {
-        let memory = Path::new("/dev/shm");
-        let parent = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
-        Self::sweep(&parent);
-        let folder = parent.join(format!("{SCRATCH_PREFIX}{}", std::process::id()));
-        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        Ok(Self(folder))
-    }
-
-    /// Deletes what runs left that were killed.
-    fn sweep(parent: &Path) {
-        for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let id = name.to_str().and_then(|name| name.strip_prefix(SCRATCH_PREFIX));
-            let is_number = |id: &&str| id.parse::<u32>().is_ok();
-            if id.filter(is_number).is_some_and(|id| !Path::new("/proc").join(id).exists()) {
-                // Somebody else's folder stays, as it cannot be deleted.
-                let _ = fs::remove_dir_all(entry.path());
-            }
-        }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -371,8 +334,8 @@ mod tests {
         let place = std::env::temp_dir().join(format!("dacapo-eval-free-{}", std::process::id()));
         let header = Header { date: "d".to_owned(), commit: "c".to_owned(), ..Header::default() };
         assert_eq!(free_folder(&place, &header), place.join("d-c"));
-        fs::create_dir_all(place.join("d-c")).unwrap();
+        std::fs::create_dir_all(place.join("d-c")).unwrap();
         assert_eq!(free_folder(&place, &header), place.join("d-c-2"));
-        fs::remove_dir_all(place).unwrap();
+        std::fs::remove_dir_all(place).unwrap();
     }
 }

@@ -103,6 +103,12 @@ pub fn goals(run: &Run, outcome: &Outcome<'_>) -> Grid {
 }
 
 impl Grid {
+    /// With a column before the others that says the same in each row.
+    pub fn put_first(&mut self, heading: &str, value: &str) {
+        self.heading.insert(0, heading.to_owned());
+        self.rows.iter_mut().for_each(|row| row.insert(0, value.to_owned()));
+    }
+
     /// For people, on standard output.
     pub fn print(&self) {
         let heading: Vec<&str> = self.heading.iter().map(String::as_str).collect();

@@ -14,7 +14,7 @@ pub mod number;
 use crate::outcome::Outcome;
 use crate::output;
 use crate::store::Run;
-use grid::{Grid, figures, goals};
+use grid::{figures, goals};
 
 /// Prints a run for people.
 pub fn print(run: &Run) {
@@ -72,12 +72,4 @@ pub fn csv(run: &Run) -> String {
         }
     }
     text
-}
-
-/// Two grids never need the same words twice.
-impl Grid {
-    fn put_first(&mut self, heading: &str, value: &str) {
-        self.heading.insert(0, heading.to_owned());
-        self.rows.iter_mut().for_each(|row| row.insert(0, value.to_owned()));
-    }
 }

@@ -36,8 +36,8 @@ pub struct Header {
     pub commit_count: u64,
     /// Whether the tree had no changes, when it began and when it was over.
     pub is_clean: bool,
-    /// The words of the command.
-    pub command: Vec<String>,
+    /// The command, without the folders of the machine.
+    pub command: String,
     /// What was asked.
     pub spec: Spec,
     /// Rows that could not run, and why.
@@ -160,6 +160,14 @@ impl Run {
             serde_json::to_string_pretty(&self.header).map_err(|error| error.to_string())?;
         let mut file = File::create(folder.join("run.json")).map_err(failed)?;
         writeln!(file, "{header}").and_then(|()| file.sync_all()).map_err(failed)
+    }
+
+    /// The first word of a command that is a place on the machine where it ran, which is nobody
+    /// else's business.
+    pub fn place_of_the_machine(&self) -> Option<&str> {
+        let entries = self.entries.iter().flat_map(|entry| &entry.commands);
+        let commands = std::iter::once(&self.header.command).chain(entries);
+        commands.flat_map(|command| command.split(' ')).find(|word| word.starts_with('/'))
     }
 
     /// What of the entries is in one set of rounds.

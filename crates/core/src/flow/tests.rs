@@ -7,7 +7,10 @@ use crate::port::{CommandError, Ending, Sink, Source, SourcePoll, Taken, UnitVie
 use crate::queues::Queues;
 use crate::shared::Shared;
 use dacapo_base::{Random, Time};
-use dacapo_lift::{Built, Catalogue, Cx, Module, ModuleSpec, TimerId, TransportSpec, Verdict};
+use dacapo_lift::{
+    Built, Catalogue, Cost, Cx, Figures, Module, ModuleSpec, Setting, TimerId, TransportProfile,
+    TransportSpec, Verdict,
+};
 use dacapo_packet::{Layout, Packet, Pool};
 use dacapo_path::controllers::reserved;
 use dacapo_wire::message::Message;
@@ -27,6 +30,37 @@ pub(crate) const fn ms(ms: u64) -> Duration {
 
 pub(crate) fn at(ms: u64) -> Time {
     Time::from_millis(ms)
+}
+
+/// Datagrams with nothing to say for themselves, of which tests make the transport they need.
+pub(crate) const PLAIN_TRANSPORT: TransportSpec = TransportSpec {
+    name: "bytes",
+    id: 3,
+    summary: "",
+    scheme: dacapo_base::IP,
+    properties: &[],
+    datagram_len: 1_000,
+    any_path: true,
+    lanes: false,
+    streams: false,
+    same_host: false,
+    groups: false,
+    over: None,
+    port: None,
+    profile: &Free,
+};
+
+#[derive(Debug)]
+struct Free;
+
+impl TransportProfile for Free {
+    fn figures(&self, _: &Setting) -> Figures {
+        Figures { loss_ppb: 0, loss_runs_ppb: 0, delay_ns: 0, jitter_ns: 0, rate_bps: 0 }
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::default()
+    }
 }
 
 /// What a call into a flow is given.

@@ -5,10 +5,10 @@ use super::{DataPath, DialParams, Peer};
 use crate::control::ConnId;
 use crate::error::Code;
 use crate::flow::FlowSeen;
-use crate::flow::tests::{at, ms};
+use crate::flow::tests::{PLAIN_TRANSPORT, at, ms};
 use crate::transmit::ListenerId;
 use dacapo_base::{Address, Time};
-use dacapo_lift::{Cost, Figures, PathSeen, Setting, TransportProfile, TransportSpec};
+use dacapo_lift::{PathSeen, TransportSpec};
 use dacapo_path::{Controller, ControllerEntry, ControllerSpec, Life, Question, Sent};
 use dacapo_wire::probe::Probe;
 use quinn_proto::{Dir, Side, StreamId};
@@ -266,36 +266,8 @@ fn a_peer_is_of_this_host_when_both_its_address_and_its_clock_say_so() {
     }
 }
 
-#[derive(Debug)]
-struct Free;
-
-impl TransportProfile for Free {
-    fn figures(&self, _: &Setting) -> Figures {
-        Figures { loss_ppb: 0, loss_runs_ppb: 0, delay_ns: 0, jitter_ns: 0, rate_bps: 0 }
-    }
-
-    fn cost(&self) -> Cost {
-        Cost::default()
-    }
-}
-
 const fn read_by(scheme: &'static str) -> TransportSpec {
-    TransportSpec {
-        name: "bytes",
-        id: 3,
-        summary: "",
-        scheme,
-        properties: &[],
-        datagram_len: 1_000,
-        any_path: true,
-        lanes: false,
-        streams: false,
-        same_host: false,
-        groups: false,
-        over: None,
-        port: None,
-        profile: &Free,
-    }
+    TransportSpec { scheme, ..PLAIN_TRANSPORT }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::effect::{Effect, Out};
 use crate::error::{Code, Error};
 use crate::events::CoreEvent;
 use crate::fanout::FanOuts;
-use crate::flow::tests::{Basket, Scripted, at, layout, ms, shared};
+use crate::flow::tests::{Basket, PLAIN_TRANSPORT, Scripted, at, layout, ms, shared};
 use crate::ids::{PeerId, SessionId};
 use crate::network::ChannelEvent;
 use crate::peer::{DialParams, Peer};
@@ -23,7 +23,7 @@ use crate::port::{Ending, Port};
 use crate::served::Served;
 use crate::shared::Shared;
 use dacapo_base::Time;
-use dacapo_lift::{Cost, Figures, Property, Setting, TransportProfile, TransportSpec};
+use dacapo_lift::{Property, TransportSpec};
 use dacapo_path::controllers::reserved;
 use dacapo_wire::change::{Mode, Prepare};
 use dacapo_wire::message::Message;
@@ -35,34 +35,11 @@ use quinn_proto::{Dir, Side, StreamId};
 
 const STREAM: u16 = 3;
 
-#[derive(Debug)]
-struct Free;
-
-impl TransportProfile for Free {
-    fn figures(&self, _: &Setting) -> Figures {
-        Figures { loss_ppb: 0, loss_runs_ppb: 0, delay_ns: 0, jitter_ns: 0, rate_bps: 0 }
-    }
-
-    fn cost(&self) -> Cost {
-        Cost::default()
-    }
-}
-
 const BYTES: TransportSpec = TransportSpec {
-    name: "bytes",
     id: STREAM,
-    summary: "",
-    scheme: dacapo_base::IP,
     properties: &[Property::Order, Property::NoLoss, Property::Boundaries],
-    datagram_len: 1_000,
-    any_path: true,
-    lanes: false,
     streams: true,
-    same_host: false,
-    groups: false,
-    over: None,
-    port: None,
-    profile: &Free,
+    ..PLAIN_TRANSPORT
 };
 
 static SPEC: TransportSpec = BYTES;

@@ -2,40 +2,13 @@
 
 use super::*;
 use crate::flow::FlowSeen;
+use crate::flow::tests::PLAIN_TRANSPORT;
 use crate::peer::HostLookup;
 use crate::transmit::Way;
-use dacapo_lift::{Catalogue, Cost, Figures, PathSeen, Setting, TransportProfile, TransportSpec};
-
-#[derive(Debug)]
-struct Free;
-
-impl TransportProfile for Free {
-    fn figures(&self, _: &Setting) -> Figures {
-        Figures { loss_ppb: 0, loss_runs_ppb: 0, delay_ns: 0, jitter_ns: 0, rate_bps: 0 }
-    }
-
-    fn cost(&self) -> Cost {
-        Cost::default()
-    }
-}
+use dacapo_lift::{Catalogue, PathSeen, TransportSpec};
 
 const fn spec(id: u16, name: &'static str, same_host: bool) -> TransportSpec {
-    TransportSpec {
-        name,
-        id,
-        summary: "",
-        scheme: dacapo_base::IP,
-        properties: &[],
-        datagram_len: 1_000,
-        any_path: true,
-        lanes: false,
-        streams: false,
-        same_host,
-        groups: false,
-        over: None,
-        port: None,
-        profile: &Free,
-    }
+    TransportSpec { name, id, same_host, ..PLAIN_TRANSPORT }
 }
 
 static NEAR: TransportSpec = spec(3, "near", true);
