@@ -228,6 +228,7 @@ pub mod tests {
             commit: "abc1234".to_owned(),
             commit_count: 10,
             is_clean: true,
+            is_whole: true,
             place: "this host".to_owned(),
             spec,
             ..Header::default()

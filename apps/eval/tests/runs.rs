@@ -74,18 +74,25 @@ fn end(child: Child, signal: &str) -> (i32, String, String) {
 }
 
 #[test]
-fn a_run_of_a_clean_tree_is_kept_shown_and_compared_and_one_of_a_changed_tree_is_not_kept() {
+fn a_part_of_an_experiment_is_shown_and_compared_and_not_kept_nor_is_what_a_changed_tree_gives() {
     let checkout = Checkout::new("kept");
     let (code, out, err) = checkout.run("run lift --rounds 1 --loaded-rounds 1");
     assert_eq!(code, 0, "{err}");
     assert!(out.contains("batched") && out.contains("beside a process that spins"), "{out}");
-    let run = checkout.only("eval/runs/lift");
+    assert!(out.contains("a part of the experiment") && err.contains("target/eval/lift"), "{err}");
+    let run = checkout.only("target/eval/lift");
+    assert!(!checkout.0.join("eval/runs").exists(), "a part is not kept");
     assert!(run.join("run.json").is_file() && run.join("samples.jsonl.gz").is_file());
     let (code, csv, _) = checkout.run("show lift --format csv");
     assert_eq!(
         (code, csv.lines().next().unwrap_or_default().split(',').next()),
         (0, Some("table"))
     );
+    let (code, _, err) = checkout.run("history lift");
+    assert!(code == 1 && err.contains("no run that is kept has a row `lift`"), "{err}");
+    let kept = checkout.0.join("eval/runs/lift").join(run.file_name().unwrap());
+    fs::create_dir_all(kept.parent().unwrap()).unwrap();
+    fs::rename(&run, &kept).unwrap();
     let (code, json, _) = checkout.run("history lift --json");
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((code, json.as_array().unwrap().len()), (0, 2), "one of each load");
@@ -97,7 +104,7 @@ fn a_run_of_a_clean_tree_is_kept_shown_and_compared_and_one_of_a_changed_tree_is
     assert!(code == 0 && out.contains("a tree with changes"), "{out}");
     let scratch = checkout.only("target/eval/lift");
     assert!(scratch.to_str().unwrap().ends_with('+'), "{}", scratch.display());
-    assert_eq!(checkout.only("eval/runs/lift"), run);
+    assert_eq!(checkout.only("eval/runs/lift"), kept);
 }
 
 #[test]
@@ -111,11 +118,11 @@ fn a_run_that_is_stopped_goes_on_where_it_was_and_a_second_one_is_refused_meanwh
     assert!(code == 1 && err.contains("another run is under way: `dacapo eval run lift`"), "{err}");
     let (code, _, err) = end(child, "TERM");
     assert!(code == 143 && err.contains("the same command goes on"), "{code}: {err}");
-    assert!(!checkout.0.join("eval/runs").exists(), "half a run is none");
+    assert!(!checkout.0.join("target/eval/lift").exists(), "half a run is none");
     let done = fs::read_to_string(&samples).unwrap().lines().count();
     let (code, _, err) = checkout.run(words);
     assert!(code == 0 && err.contains(&format!("goes on behind {done} samples")), "{err}");
-    let header = fs::read_to_string(checkout.only("eval/runs/lift").join("run.json")).unwrap();
+    let header = fs::read_to_string(checkout.only("target/eval/lift").join("run.json")).unwrap();
     assert!(header.contains("\"rounds\": 3"));
 }
 

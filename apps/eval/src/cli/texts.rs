@@ -28,7 +28,8 @@ pub const RUN: &str = "\
 Every row runs once a round, each behind the control that it is compared with. Quiet rounds and
 loaded ones, beside a process that spins and one that copies memory, take turns. A run that was
 stopped, by a signal, a full disk or a reboot, goes on where it was when it is asked for again.
-From a tree without changes it is kept in eval/runs, of any other in target/eval.
+The whole of an experiment, from a tree without changes, is kept in eval/runs; a part of it (--only,
+fewer rounds, no controls), and what any other tree gives, is put into target/eval to look at.
 
 Experiments between two hosts make network namespaces, which needs root. Nothing else should run on
 the machine. Peers are built by `make eval-peers`; those that are missing are named and left out.

@@ -251,6 +251,16 @@ mod tests {
     }
 
     #[test]
+    fn documents_are_made_of_no_part_of_an_experiment() {
+        let checkout = Checkout::new("part");
+        let mut part = run();
+        (part.header.id, part.header.is_whole) = ("network".to_owned(), false);
+        part.entries.truncate(2);
+        part.write(&checkout.0.join(KEPT).join("network/2026-01-02-abc1235")).unwrap();
+        assert_eq!(checkout.faults(), [""; 0]);
+    }
+
+    #[test]
     fn a_damaged_file_of_samples_is_named_and_excluded() {
         let checkout = Checkout::new("damage");
         let path = checkout.folder().join(crate::store::SAMPLES);

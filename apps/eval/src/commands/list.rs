@@ -67,8 +67,11 @@ fn all(is_json: bool) {
     let mut table = Table::new(&["run", "rounds", ""]);
     for (name, header) in &runs {
         let rounds = format!("{} and {}", header.spec.rounds, header.spec.loaded_rounds);
-        let changed = "of a tree with changes: to look at, not kept";
-        let note = if header.is_clean { "" } else { changed };
+        let note = match (header.is_clean, header.is_whole) {
+            (false, _) => "of a tree with changes: to look at, not kept",
+            (_, false) => "a part of the experiment: no document is made of it",
+            _ => "",
+        };
         table.row(vec![name.as_str().into(), rounds.as_str().into(), Cell::new(note, Ink::Fair)]);
     }
     table.print();

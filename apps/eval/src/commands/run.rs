@@ -8,7 +8,7 @@ use crate::output;
 use crate::program::DACAPO;
 use crate::run::{self, Asked};
 use crate::show;
-use crate::store::{Run, short};
+use crate::store::{self, Run, short};
 use std::path::PathBuf;
 
 /// Runs.
@@ -47,7 +47,9 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
                     true => values.push(show::json::of(&run)),
                     false => show::print(&run),
                 }
-                output::note(format_args!("kept as {}", short(&folder)));
+                let is_kept = run.header.is_clean && run.header.is_whole;
+                let place = if is_kept { store::KEPT } else { store::SCRATCH };
+                output::note(format_args!("it is in {place}/{}", short(&folder)));
             }
             Err((id, why)) => {
                 is_whole = false;

@@ -37,7 +37,7 @@ pub struct KeptRun {
     pub run: Run,
 }
 
-/// What the store has: the last run of each experiment that can be read, and what is wrong.
+/// What the store has: the last whole run of each experiment that can be read, and what is wrong.
 #[derive(Default)]
 pub struct Kept {
     /// By experiment.
@@ -65,8 +65,9 @@ pub fn read(root: &Path) -> Result<Kept, String> {
                 let place = run.place_of_the_machine();
                 kept.faults.extend(place.map(|it| format!("{name}: a command has {it}")));
                 kept.all.push((folder, run.header.commit_count));
-                let id = run.header.id.clone();
-                kept.last.insert(id, KeptRun { name, run });
+                if run.header.is_whole {
+                    kept.last.insert(run.header.id.clone(), KeptRun { name, run });
+                }
             }
             Err(error) => kept.faults.push(format!("{error}; the run is excluded")),
         }

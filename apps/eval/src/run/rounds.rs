@@ -111,7 +111,8 @@ fn one(
     }
     rounds(experiment, &header, &mut rig, &mut part, asked.is_quiet)?;
     header.is_clean = tree.is_clean && machine::tree(root)? == tree;
-    let place = if header.is_clean { store::KEPT } else { store::SCRATCH };
+    let is_kept = header.is_clean && header.is_whole;
+    let place = if is_kept { store::KEPT } else { store::SCRATCH };
     let folder = free_folder(&root.join(place).join(id), &header);
     let mut run = Run { header, entries: part.entries.clone() };
     run.write(&folder)?;
@@ -159,7 +160,7 @@ fn header(
     tree: &Tree,
     rig: &Rig,
 ) -> Result<Header, Ended> {
-    let mut spec = experiment.spec();
+    let (all, mut spec) = (experiment.spec(), experiment.spec());
     spec.select(&asked.only)?;
     spec.rounds = asked.rounds.unwrap_or(spec.rounds);
     spec.loaded_rounds = asked.loaded_rounds.unwrap_or(spec.loaded_rounds);
@@ -172,6 +173,11 @@ fn header(
     let there = spec.rows.iter().filter(|row| !missing.contains_key(&row.name));
     let versions = there.filter_map(|row| Some((row.name.clone(), experiment.version(row, rig)?)));
     let versions = versions.collect();
+    let has_controls = spec.controls.iter().all(|(row, _)| !missing.contains_key(row));
+    let is_whole = has_controls
+        && spec.rows.len() == all.rows.len()
+        && spec.rounds >= all.rounds
+        && spec.loaded_rounds >= all.loaded_rounds;
     Ok(Header {
         version: VERSION,
         id: experiment.id().to_owned(),
@@ -179,6 +185,7 @@ fn header(
         commit: format!("{}{}", tree.commit, if tree.is_clean { "" } else { "+" }),
         commit_count: tree.count,
         is_clean: tree.is_clean,
+        is_whole,
         command: rig::shown(&std::env::args().collect::<Vec<_>>()),
         missing,
         versions,

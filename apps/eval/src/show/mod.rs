@@ -20,7 +20,11 @@ use grid::{figures, goals};
 pub fn print(run: &Run) {
     let header = &run.header;
     output::line(format_args!("{}: {}", header.id, header.spec.what));
-    let tree = if header.is_clean { "" } else { ", a tree with changes" };
+    let tree = match (header.is_clean, header.is_whole) {
+        (false, _) => ", a tree with changes",
+        (_, false) => ", a part of the experiment",
+        _ => "",
+    };
     output::line(format_args!("{} at {}{tree}; {}", header.date, header.commit, header.place));
     for outcome in Outcome::all(run) {
         output::line("");

@@ -36,6 +36,10 @@ pub struct Header {
     pub commit_count: u64,
     /// Whether the tree had no changes, when it began and when it was over.
     pub is_clean: bool,
+    /// Whether it is all of the experiment: every row, the controls among them, and as many rounds
+    /// as it asks for. Documents are made of no other.
+    #[serde(default)]
+    pub is_whole: bool,
     /// The command, without the folders of the machine.
     pub command: String,
     /// What was asked.
