@@ -45,6 +45,9 @@ const LINGER: Duration = Duration::from_secs(1);
 /// A queue of a device that was full is tried again after this time: nobody tells when it has room.
 const RETRY: Duration = Duration::from_millis(1);
 
+/// Who lies down again within this time is woken often.
+const BRISK: Duration = Duration::from_micros(200);
+
 /// The first token of what the application watches; transports have registries with keys from 0 on.
 const OUTSIDE: u64 = 1 << 63;
 
@@ -89,6 +92,8 @@ pub struct Reactor {
     idle_until: Option<Time>,
     /// When something is due, as far as that was asked since the core has looked last.
     due_at: Option<Time>,
+    /// When that was asked last by who is about to sleep.
+    asked_at: Time,
     turned_at: Time,
     /// The last turn found nothing, and nothing was due.
     was_idle: bool,
@@ -116,6 +121,7 @@ impl Reactor {
             due: Vec::new(),
             idle_until: None,
             due_at: None,
+            asked_at: Time::ZERO,
             turned_at: Time::ZERO,
             was_idle: false,
             last_ready: LastReady::default(),
@@ -351,11 +357,11 @@ impl Reactor {
     fn work(&mut self, now: Time, was_idle: bool) -> bool {
         // Streams that are late make the scope whole, and then they are looked at: else nobody
         // would sleep, and nobody look.
-        let is_whole = self.scope(now) == Scope::All;
+        let is_whole = self.scope(now, was_idle) == Scope::All;
         let more = self.streams.receive(now, &mut self.core, &self.ready, is_whole);
         self.counters.received_bytes += self.streams.take_received();
         self.ready.clear();
-        let scope = self.scope(now);
+        let scope = self.scope(now, was_idle);
         if scope == Scope::All {
             self.due_at = None;
             self.core.handle_timeout(now);
@@ -398,9 +404,15 @@ impl Reactor {
         wait.is_zero() && self.idle_until.is_some_and(|until| now < until)
     }
 
-    fn scope(&self, now: Time) -> Scope {
+    /// When nothing was to be done before something came, only that has to be looked at, for a
+    /// while also when it comes again and again.
+    fn scope(&self, now: Time, was_idle: bool) -> Scope {
         let is_late = self.due_at.is_some_and(|at| at <= now);
-        if self.core.is_watched(now) && !is_late { Scope::Flows } else { Scope::All }
+        let is_watched = match was_idle {
+            true => !self.core.is_touched(),
+            false => self.core.is_watched(now),
+        };
+        if is_watched && !is_late { Scope::Flows } else { Scope::All }
     }
 
     /// Whether the last turn found nothing, and nothing was due: then nothing has changed.
@@ -444,8 +456,17 @@ impl Reactor {
     /// When the next turn is due if nothing comes.
     pub fn next_deadline(&mut self) -> Option<Time> {
         let now = self.now();
-        let next = self.core.next_deadline(now);
-        self.note_due(next)
+        // A session for which data comes and goes would else go to rest, and wake, with every unit.
+        let is_brisk = now.since(std::mem::replace(&mut self.asked_at, now)) < BRISK;
+        let next = match is_brisk {
+            true => self.core.next_deadline_awake(now),
+            false => self.core.next_deadline(now),
+        };
+        let next = self.note_due(next);
+        if !self.core.has_events() && !self.core.is_touched() {
+            self.idle_until = Some(next.unwrap_or(Time::NEVER));
+        }
+        next
     }
 
     /// What the core says is due next, or streams and transports before it.

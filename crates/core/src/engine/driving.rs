@@ -94,6 +94,10 @@ impl Core {
     fn tell_deadline(&mut self, now: Time, keep: bool) -> Option<Time> {
         let due = self.find_deadline(now, keep);
         self.suspension.tell(now, due);
+        if due.is_none_or(|at| at > now) {
+            self.router.sessions.set_may_give(false);
+            self.router.fan_outs.set_may_give(false);
+        }
         due
     }
 
