@@ -293,7 +293,8 @@ impl World {
         }
     }
 
-    /// Sends everything that may be sent at this instant.
+    /// Sends everything that may be sent at this instant, and has those look at themselves to which
+    /// something has happened, as who turns a core does.
     fn settle(&mut self) {
         for round in 0.. {
             assert!(round < ROUNDS_MAX, "the world does not come to rest at {:?}", self.now);
@@ -303,10 +304,22 @@ impl World {
             }
             self.deliver();
             sent |= self.step_streams();
+            sent |= self.look_at_touched();
             if !sent {
                 break;
             }
         }
+    }
+
+    /// True when there was any.
+    fn look_at_touched(&mut self) -> bool {
+        let mut is_any = false;
+        let is_touched = |node: &&mut Node| !node.killed && node.core.is_touched();
+        for node in self.nodes.iter_mut().filter(is_touched) {
+            node.core.handle_timeout(node.clock.local(self.now));
+            is_any = true;
+        }
+        is_any
     }
 
     fn drain(&mut self, index: usize) -> bool {

@@ -156,10 +156,16 @@ impl Settling {
         times.for_each(|at| *at += by);
     }
 
-    /// When what is still missing of an old epoch is lost, if only time passes.
+    /// When what is still missing of an old epoch is lost, if only time passes: a time that is past
+    /// when nothing is waited for.
     pub fn over_at(&self, between: &Boundary, path: PathTimes) -> Option<Time> {
         if self.may_come() {
             return None;
+        }
+        // Those that are held have come, and what they wait for may not: better that is lost than
+        // they are.
+        if between.is_full || self.way_lost.is_some() {
+            return Some(between.base_at);
         }
         let (left, came) = (between.tail.left(), between.tail.came());
         let Some(left) = left else {
@@ -178,13 +184,7 @@ impl Settling {
 
     /// Whether what is missing of an old epoch is waited for no longer.
     pub fn is_over(&self, now: Time, between: &Boundary, path: PathTimes) -> bool {
-        if self.may_come() {
-            return false;
-        }
-        // Those that are held have come, and what they wait for may not: better that is lost than
-        // they are.
-        let is_over = self.over_at(between, path).is_some_and(|at| at <= now);
-        between.is_full || is_over || self.way_lost.is_some()
+        self.over_at(between, path).is_some_and(|at| at <= now)
     }
 
     /// When the flow is over whatever is missing, once the sender has said END.

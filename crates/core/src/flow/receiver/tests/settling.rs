@@ -75,7 +75,8 @@ fn what_waits_for_contact_is_not_given_up() {
 #[test]
 fn with_as_many_held_as_may_be_nothing_is_waited_for() {
     let full = Boundary { is_full: true, ..between(Tail::default()) };
-    assert!(Settling::new(false).is_over(at(0), &full, PATH));
+    assert!(Settling::new(false).is_over(at(100), &full, PATH));
+    assert_eq!(Settling::new(false).over_at(&full, PATH), Some(at(100)), "it is due at once");
     assert!(!Settling::new(true).is_over(at(0), &full, PATH), "what is missing comes");
 }
 
@@ -89,7 +90,8 @@ fn over_a_reliable_transport_what_is_missing_comes_until_the_way_is_lost() {
     assert!(!settling.lose(at(2_000), Lost::Way, &Error::new(Code::Closed, "")), "it is known");
     assert!(!settling.may_come());
     assert_eq!(settling.way_lost(), Some(&gone()));
-    assert!(settling.is_over(at(0), &between(Tail::default()), PATH));
+    assert!(settling.is_over(at(100), &between(Tail::default()), PATH));
+    assert_eq!(settling.over_at(&between(left(200)), PATH), Some(at(100)), "it is due at once");
     assert_eq!(settling.give_up_at(), Some(at(16_000)));
     settling.shift(ms(10));
     assert_eq!(settling.give_up_at(), Some(at(16_010)));

@@ -142,6 +142,21 @@ fn what_is_missing_of_an_old_epoch_is_lost_when_its_time_is_over() {
 }
 
 #[test]
+fn what_is_missing_of_an_old_epoch_is_due_once_the_way_is_lost() {
+    let mut rig = Rig::new(true, true);
+    rig.prepare(1);
+    let mut cx = rig.bench.cx();
+    rig.receiver.handle_switched(&mut cx, 1, 3, PATH, &mut rig.out);
+    rig.timeout();
+    assert_eq!(rig.receiver.next_deadline(PATH), None, "it comes");
+    let error = Error::new(Code::ContactLost, "gone");
+    rig.receiver.lose(&mut rig.bench.cx(), Lost::Way, &error, &mut rig.out);
+    assert_eq!(rig.receiver.next_deadline(PATH).map(|at| at <= rig.bench.now), Some(true));
+    rig.timeout();
+    assert_eq!(rig.told(), ["DONE 0 0 3", "failed: gone", "retire 10", "changed 1"]);
+}
+
+#[test]
 fn the_end_of_an_ordered_epoch_settles_it_at_once() {
     let mut rig = Rig::new(true, false);
     rig.prepare(1);
