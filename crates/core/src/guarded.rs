@@ -7,6 +7,7 @@ use crate::ledger::Ledger;
 use crate::port::{CommandError, Ending, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter};
 use dacapo_base::{Time, panic};
 use dacapo_lift::DropReason;
+use dacapo_packet::Loan;
 use dacapo_path::ClockOffset;
 use std::any::Any;
 use std::cell::OnceCell;
@@ -109,6 +110,16 @@ impl GuardedSink {
     #[inline]
     pub fn handle_unit(&mut self, now: Time, unit: &UnitView<'_>) -> Taken {
         let taken = self.0.call(|sink| sink.handle_unit(now, unit));
+        taken.unwrap_or(Taken::Dropped(DropReason::Refused))
+    }
+
+    #[inline]
+    pub fn takes_loans(&self) -> bool {
+        self.0.ask(|sink| sink.takes_loans()).unwrap_or(false)
+    }
+
+    pub fn handle_loan(&mut self, now: Time, unit: Loan) -> Taken {
+        let taken = self.0.call(|sink| sink.handle_loan(now, unit));
         taken.unwrap_or(Taken::Dropped(DropReason::Refused))
     }
 

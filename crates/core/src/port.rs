@@ -15,7 +15,7 @@ use crate::flow::unit_buffer::UnitBuffer;
 use crate::ledger::Ledger;
 use dacapo_base::Time;
 use dacapo_lift::DropReason;
-use dacapo_packet::{Layout, Packet, Pool};
+use dacapo_packet::{Layout, Loan, Packet, Pool};
 use dacapo_path::ClockOffset;
 use dacapo_wire::unit;
 
@@ -99,6 +99,17 @@ pub trait Sink: Send {
 
     /// A unit has come.
     fn handle_unit(&mut self, now: Time, unit: &UnitView<'_>) -> Taken;
+
+    /// Whether it would rather have long units where they lie, for as long as it likes, than copy
+    /// them. One that cannot be lent is still given by [`Sink::handle_unit`].
+    fn takes_loans(&self) -> bool {
+        false
+    }
+
+    /// A unit has come that it keeps where it lies.
+    fn handle_loan(&mut self, _now: Time, _unit: Loan) -> Taken {
+        Taken::Dropped(DropReason::Refused)
+    }
 
     /// Whether there is room for more. A sink without room holds a flow on a stream up until
     /// `Core::wake` is called for the flow; what is on its way already still comes. Flows over
@@ -244,8 +255,7 @@ impl<'a> UnitView<'a> {
     /// The length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        let all: usize = self.chain.iter().map(Packet::payload_len).sum();
-        all.saturating_sub(unit::LEN)
+        self.chain.unit_len()
     }
 
     /// True for a unit without bytes.

@@ -96,6 +96,7 @@ pub mod port {
         BeginError, CommandError, Ending, JoinRequest, Port, SessionProvider, SessionSpec, Sink,
         Source, SourcePoll, Taken, UnitView, UnitWriter,
     };
+    pub use dacapo_packet::Loan;
 }
 
 /// Quantities and names as people write and read them.

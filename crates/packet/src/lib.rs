@@ -29,5 +29,5 @@ mod train;
 
 pub use batch::{BATCH_BYTES_MAX, BATCH_PACKETS_MAX, Batch};
 pub use packet::{Kind, Packet};
-pub use pool::{ARRIVAL_BYTES_MAX, NoRoom, Pool, PoolFull, PoolStats};
+pub use pool::{ARRIVAL_BYTES_MAX, Loan, NoRoom, Pool, PoolFull, PoolStats};
 pub use train::{Layout, TRAIN_BYTES_MAX, TRAIN_SEGMENTS_MAX};

@@ -1,18 +1,23 @@
 //! [`Pool`]: the bodies of one reactor, in size classes, counted and bounded.
 //!
-//! Invariants: `bytes` counts every body that exists, used or free, and never exceeds the budget;
-//! a body is free exactly when no view refers to it; every access is checked against the body.
+//! Invariants: `bytes` counts every body that exists, used, free or lent, and never exceeds the
+//! budget; a body is free exactly when no view refers to it and its memory is here; every access is
+//! checked against the body.
 
 use crate::train::{Layout, TRAIN_BYTES_MAX};
 use crate::{Kind, Packet};
+use loan::Returns;
 use std::fmt;
+use std::sync::Arc;
 
 mod arrival;
+mod loan;
 mod room;
 mod shape;
 mod slab;
 
 pub use arrival::ARRIVAL_BYTES_MAX;
+pub use loan::Loan;
 
 /// Sizes of bodies: one datagram, a few datagrams, a train.
 const CLASS_BYTES: [usize; 4] = [256, 2_048, 16_384, 65_536];
@@ -66,6 +71,8 @@ pub struct PoolStats {
     pub bytes_copied: u64,
     /// Views that nobody has any more and that were not given back ([`Pool::write_off`]).
     pub views_lost: u64,
+    /// Bytes of bodies that are lent ([`Pool::lend`]), or have come back and were not taken in yet.
+    pub lent_bytes: usize,
 }
 
 /// The packet memory of one reactor.
@@ -77,10 +84,11 @@ pub struct Pool {
     vacant: Vec<u32>,
     bytes_max: usize,
     stats: PoolStats,
+    returns: Arc<Returns>,
 }
 
 impl Pool {
-    /// A pool that never holds more than `bytes_max` bytes of bodies. Nothing is allocated yet.
+    /// A pool that never holds more than `bytes_max` bytes of bodies. None is made yet.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         Self {
@@ -89,6 +97,7 @@ impl Pool {
             vacant: Vec::new(),
             bytes_max,
             stats: PoolStats::default(),
+            returns: Arc::default(),
         }
     }
 
@@ -200,11 +209,12 @@ impl Pool {
     #[cold]
     fn make_body(&mut self, class: usize) -> Result<u32, PoolFull> {
         let bytes = CLASS_BYTES[class];
+        self.collect();
         if self.stats.views == 0 && self.stats.views_lost > 0 {
             self.recover();
-            if let Some(id) = self.free[class].pop() {
-                return Ok(id);
-            }
+        }
+        if let Some(id) = self.free[class].pop() {
+            return Ok(id);
         }
         if self.stats.bytes + bytes > self.bytes_max && !self.reclaim(bytes) {
             return Err(self.refuse());
@@ -212,12 +222,17 @@ impl Pool {
         self.stats.bytes += bytes;
         self.stats.bodies_made += 1;
         let body = Body { bytes: vec![0; bytes].into_boxed_slice(), views: 0, class: class as u8 };
+        Ok(self.put_body(body))
+    }
+
+    /// Gives a body a number.
+    fn put_body(&mut self, body: Body) -> u32 {
         if let Some(id) = self.vacant.pop() {
             self.bodies[id as usize] = body;
-            return Ok(id);
+            return id;
         }
         self.bodies.push(body);
-        Ok((self.bodies.len() - 1) as u32)
+        (self.bodies.len() - 1) as u32
     }
 
     /// Lets free bodies of other classes go until `bytes` more fit the budget.

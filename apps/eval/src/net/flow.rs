@@ -119,12 +119,14 @@ pub fn receive(session: &Session, name: &str, ask: &Ask, pulse: &Pulse) -> Resul
     let (mut got, mut flow) = (Got::default(), session.receiver(name)?);
     let by = clock::now() + ask.duration + OVERTIME;
     loop {
-        match wait(&mut flow, by, pulse)? {
-            Received::Unit(unit) => {
-                got.count(&unit, ask);
-                pulse.got.fetch_add(unit.len() as u64, Ordering::Relaxed);
-                flow.give_back(unit);
-            }
+        // It is looked at where it lies, as who wants no copy does.
+        let received = flow.recv_with_by(Deadline::after(SLICE), |unit| {
+            got.count(unit.pieces().next().unwrap_or_default(), unit.len() as u64, ask);
+            pulse.got.fetch_add(unit.len() as u64, Ordering::Relaxed);
+        })?;
+        match received {
+            Received::Unit(()) => {}
+            Received::Nothing if !pulse.is_over() && clock::now() < by => {}
             Received::End | Received::Nothing => return Ok(got),
         }
     }
@@ -141,20 +143,20 @@ pub fn wait(flow: &mut FlowReceiver, by: Time, pulse: &Pulse) -> Result<Received
 }
 
 impl Got {
-    /// Counts a unit.
-    fn count(&mut self, unit: &[u8], ask: &Ask) {
-        let Some((number, stamp)) = read_head(unit) else {
+    /// Counts a unit of `len` bytes that begins so.
+    fn count(&mut self, head: &[u8], len: u64, ask: &Ask) {
+        let Some((number, stamp)) = read_head(head) else {
             self.foreign += 1;
             return;
         };
         self.units += 1;
-        self.bytes += unit.len() as u64;
+        self.bytes += len;
         match number < self.highest {
             true => self.reordered += 1,
             false => self.highest = number,
         }
         if self.first.is_none() {
-            self.first_len = unit.len() as u64;
+            self.first_len = len;
         }
         if self.first.is_none() || stamp != 0 || is_timed(ask, self.units) {
             let now = clock::now();
@@ -225,7 +227,7 @@ mod tests {
     #[test]
     fn the_first_unit_starts_the_clock_and_is_not_in_the_rate() {
         let (ask, mut got) = (ask(8_192), Got::default());
-        (0..5).for_each(|number| got.count(&unit(number, 8_192), &ask));
+        (0..5).for_each(|number| got.count(&unit(number, 8_192), 8_192, &ask));
         assert_eq!((got.units, got.bytes), (5, 5 * 8_192));
         assert_eq!((got.timed_units, got.timed_bytes), (4, 4 * 8_192));
         assert!(got.first <= got.last && got.first.is_some());
@@ -234,15 +236,15 @@ mod tests {
     #[test]
     fn of_short_units_one_in_sixteen_is_timed_and_the_rate_is_up_to_that_one() {
         let (ask, mut got) = (ask(64), Got::default());
-        (0..40).for_each(|number| got.count(&unit(number, 64), &ask));
+        (0..40).for_each(|number| got.count(&unit(number, 64), 64, &ask));
         assert_eq!((got.units, got.timed_units, got.timed_bytes), (40, 31, 31 * 64));
     }
 
     #[test]
     fn units_out_of_order_and_foreign_ones_are_counted_apart() {
         let (ask, mut got) = (ask(64), Got::default());
-        [0, 2, 1, 3].iter().for_each(|number| got.count(&unit(*number, 64), &ask));
-        got.count(b"junk", &ask);
+        [0, 2, 1, 3].iter().for_each(|number| got.count(&unit(*number, 64), 64, &ask));
+        got.count(b"junk", 4, &ask);
         assert_eq!((got.units, got.reordered, got.foreign), (4, 1, 1));
     }
 

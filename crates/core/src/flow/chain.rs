@@ -2,7 +2,8 @@
 //!
 //! Invariant: a unit that came as one view, or as one train, costs no allocation.
 
-use dacapo_packet::{Packet, Pool};
+use dacapo_packet::{Loan, Packet, Pool};
+use dacapo_wire::unit;
 
 #[derive(Debug)]
 pub(crate) struct Chain {
@@ -36,6 +37,18 @@ impl Chain {
 
     pub fn iter(&self) -> impl Iterator<Item = &Packet> {
         self.first().into_iter().chain(&self.rest)
+    }
+
+    /// The length of the unit in bytes, without what says its place.
+    pub fn unit_len(&self) -> usize {
+        let all: usize = self.iter().map(Packet::payload_len).sum();
+        all.saturating_sub(unit::LEN)
+    }
+
+    /// Lends the unit but for its first `skip` bytes, and leaves no views; `None` when that cannot
+    /// be, and nothing has changed.
+    pub fn lend(&mut self, pool: &mut Pool, skip: usize) -> Option<Loan> {
+        pool.lend(&mut self.first, &mut self.rest, skip)
     }
 
     /// Takes the views out, and leaves none.

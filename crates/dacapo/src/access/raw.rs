@@ -18,11 +18,13 @@
 //!
 //! Invariants: at most [`UNITS_MAX`] units wait to be sent and [`UNREAD_MAX`] to be read, each at
 //! most [`BYTES_MAX`] bytes, or one unit if it is larger; of the memory of units that are gone at
-//! most as much is kept; units keep their boundaries; the flow ends when its senders are gone and
-//! the queue is empty; what has arrived can be read after the end.
+//! most as much is kept; a long unit is not copied where the core can lend its packets; units keep
+//! their boundaries; the flow ends when its senders are gone and the queue is empty; what has
+//! arrived can be read after the end.
 
 mod messages;
 mod queue;
+mod unit;
 
 use super::entry::{AccessEntry, AccessSpec, Carries};
 use super::found::Found;
@@ -33,6 +35,7 @@ use dacapo_core::{
     BeginError, CommandError, Ending, Ledger, Sink, Source, SourcePoll, Taken, UnitView, UnitWriter,
 };
 use dacapo_lift::DropReason;
+use dacapo_packet::Loan;
 use dacapo_sys::process::Birth;
 use queue::{Queue, lock};
 use std::fmt;
@@ -40,6 +43,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 pub use messages::{MessageError, SendMessageError};
+pub use unit::RawUnit;
 
 /// What the catalogue is told.
 pub static SPEC: AccessSpec = AccessSpec {
@@ -236,7 +240,7 @@ impl RawSender {
         if !queue.has_capacity(unit.len(), UNITS_MAX) {
             return Err(RawSendError::Full(unit));
         }
-        queue.push(unit);
+        queue.push(RawUnit::Bytes(unit));
         Ok(())
     }
 
@@ -348,19 +352,20 @@ impl RawReceiver {
         lock(&self.0).is_woken = true;
     }
 
-    /// The next unit, if one waits.
+    /// The next unit, if one waits, in one piece.
     #[must_use]
     pub fn try_recv(&self) -> Option<Vec<u8>> {
-        lock(&self.0).pop()
+        let unit = lock(&self.0).pop()?;
+        Some(unit.into_bytes(|| lock(&self.0).spare()))
     }
 
-    /// The same, unless it is longer than so many bytes.
+    /// The next unit as it lies, unless it is longer than so many bytes.
     ///
     /// # Errors
     /// Its length; it stays.
-    pub fn try_recv_up_to(&self, len_max: usize) -> Result<Option<Vec<u8>>, usize> {
+    pub fn try_take_up_to(&self, len_max: usize) -> Result<Option<RawUnit>, usize> {
         let mut queue = lock(&self.0);
-        match queue.units.front().map(Vec::len) {
+        match queue.units.front().map(RawUnit::len) {
             Some(len) if len > len_max => Err(len),
             _ => Ok(queue.pop()),
         }
@@ -412,6 +417,12 @@ pub struct RawMemory {
 }
 
 impl RawMemory {
+    /// Memory for a unit, of one that was given back where there is one; empty.
+    #[must_use]
+    pub fn spare(&self) -> Vec<u8> {
+        self.find().map(|queue| lock(&queue).spare()).unwrap_or_default()
+    }
+
     /// Gives the memory of a unit back, for one that comes. Of a flow that is gone it is freed.
     pub fn give_back(&self, unit: Vec<u8>) {
         if let Some(queue) = self.find() {
@@ -426,7 +437,7 @@ impl RawMemory {
     /// How long the unit is that comes next, in bytes, when one waits.
     #[must_use]
     pub fn next_len(&self) -> Option<usize> {
-        lock(&*self.find()?).units.front().map(Vec::len)
+        lock(&*self.find()?).units.front().map(RawUnit::len)
     }
 }
 
@@ -437,13 +448,14 @@ pub struct RawSink {
     progress: Progress,
 }
 
-impl Sink for RawSink {
-    fn handle_unit(&mut self, _now: Time, unit: &UnitView<'_>) -> Taken {
+impl RawSink {
+    /// Puts a unit of `len` bytes into the queue, if that takes it.
+    fn put(&self, len: usize, make: impl FnOnce(&mut Queue) -> RawUnit) -> Taken {
         let mut queue = lock(&self.queue);
         let reason = match queue.is_closed {
             true => Some(DropReason::Refused),
             // A flow that is held up may have a little on its way.
-            false if !queue.is_woken && !queue.has_capacity(unit.len(), UNREAD_MAX) => {
+            false if !queue.is_woken && !queue.has_capacity(len, UNREAD_MAX) => {
                 Some(DropReason::Overflow)
             }
             false => None,
@@ -452,14 +464,31 @@ impl Sink for RawSink {
             self.progress.update(|now| now.refused += 1);
             return Taken::Dropped(reason);
         }
-        let mut bytes = queue.spare();
-        unit.copy_to(&mut bytes);
+        let unit = make(&mut queue);
         self.progress.update(|now| {
             now.media_frames += 1;
-            now.bytes += bytes.len() as u64;
+            now.bytes += len as u64;
         });
-        queue.push(bytes);
+        queue.push(unit);
         Taken::Delivered
+    }
+}
+
+impl Sink for RawSink {
+    fn handle_unit(&mut self, _now: Time, unit: &UnitView<'_>) -> Taken {
+        self.put(unit.len(), |queue| {
+            let mut bytes = queue.spare();
+            unit.copy_to(&mut bytes);
+            RawUnit::Bytes(bytes)
+        })
+    }
+
+    fn takes_loans(&self) -> bool {
+        true
+    }
+
+    fn handle_loan(&mut self, _now: Time, unit: Loan) -> Taken {
+        self.put(unit.len(), |_| RawUnit::Loan(unit))
     }
 
     fn has_capacity(&self) -> bool {
@@ -558,7 +587,7 @@ mod tests {
     #[test]
     fn a_flow_that_ended_says_how_and_what_arrived_can_still_be_read() {
         let (receiver, mut sink) = RawReceiver::pair(Progress::new("text"));
-        lock(&sink.queue).push(vec![1]);
+        lock(&sink.queue).push(RawUnit::Bytes(vec![1]));
         assert!(receiver.has_unit() && receiver.ending().is_none());
         sink.finish(Time::ZERO, &Ending::Complete, &Ledger::default());
         assert!(!receiver.is_finished(), "a unit waits");

@@ -17,52 +17,31 @@ use super::handle::Session;
 use super::ids::FlowId;
 use super::messages::{MessageReceiver, MessageSender};
 use super::reconsider::Reconsider;
-use super::units::{check_len, put, spare, take};
+use super::units::{UnitView, check_len, put, spare, take};
 use super::waiting::Waiting;
 use super::wanted::{OfFlow, Wanted};
+
 use dacapo_core::{Code, Error, Offered};
 use dacapo_sys::clock;
-use std::marker::PhantomData;
-use std::mem;
-use std::ops::Deref;
 
 /// What a call that receives without waiting for ever has got.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Received {
-    /// A unit.
-    Unit(Vec<u8>),
+pub enum Received<T = Vec<u8>> {
+    /// A unit, or what was made of one.
+    Unit(T),
     /// Nothing yet.
     Nothing,
     /// The flow has ended, and everything was received.
     End,
 }
 
-/// A unit that was received, lent for as long as it is looked at. It is its bytes.
-#[derive(Debug)]
-pub struct UnitView<'a> {
-    bytes: Vec<u8>,
-    memory: UnitMemory,
-    is_lent: PhantomData<&'a ()>,
-}
-
-impl UnitView<'_> {
-    /// A unit whose memory goes back there.
-    pub(super) fn lent(bytes: Vec<u8>, memory: UnitMemory) -> Self {
-        Self { bytes, memory, is_lent: PhantomData }
-    }
-}
-
-impl Deref for UnitView<'_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Drop for UnitView<'_> {
-    fn drop(&mut self) {
-        self.memory.give_back(mem::take(&mut self.bytes));
+impl<T> Received<T> {
+    fn map<R>(self, make: impl FnOnce(T) -> R) -> Received<R> {
+        match self {
+            Self::Unit(unit) => Received::Unit(make(unit)),
+            Self::Nothing => Received::Nothing,
+            Self::End => Received::End,
+        }
     }
 }
 
@@ -264,8 +243,22 @@ impl FlowReceiver {
         &mut self,
         look: impl FnOnce(UnitView<'_>) -> R,
     ) -> Result<Option<R>, Error> {
-        let Some(unit) = self.recv()? else { return Ok(None) };
-        Ok(Some(look(UnitView::lent(unit, self.memory.clone()))))
+        match self.recv_with_by(Deadline::NEVER, look)? {
+            Received::Unit(result) => Ok(Some(result)),
+            Received::End | Received::Nothing => Ok(None),
+        }
+    }
+
+    /// The same, until then at most.
+    ///
+    /// # Errors
+    /// As [`FlowReceiver::recv_with`].
+    pub fn recv_with_by<R>(
+        &mut self,
+        until: Deadline,
+        look: impl FnOnce(UnitView<'_>) -> R,
+    ) -> Result<Received<R>, Error> {
+        Ok(self.recv_until(until, usize::MAX)?.map(look))
     }
 
     /// Waits for a unit and copies it to the beginning of `into`: how long it is.
@@ -276,12 +269,8 @@ impl FlowReceiver {
     pub fn recv_into(&mut self, into: &mut [u8]) -> Result<Option<usize>, Error> {
         match self.recv_until(Deadline::NEVER, into.len())? {
             Received::Unit(unit) => {
-                if let Some(into) = into.get_mut(..unit.len()) {
-                    into.copy_from_slice(&unit);
-                }
-                let len = unit.len();
-                self.give_back(unit);
-                Ok(Some(len))
+                unit.copy_to(into);
+                Ok(Some(unit.len()))
             }
             Received::End | Received::Nothing => Ok(None),
         }
@@ -303,7 +292,7 @@ impl FlowReceiver {
     /// # Errors
     /// As [`FlowReceiver::recv_with`].
     pub fn recv_by(&mut self, until: Deadline) -> Result<Received, Error> {
-        self.recv_until(until, usize::MAX)
+        Ok(self.recv_until(until, usize::MAX)?.map(UnitView::into_bytes))
     }
 
     /// The same without waiting: what has come by now.
@@ -313,12 +302,14 @@ impl FlowReceiver {
     pub fn try_recv(&mut self) -> Result<Received, Error> {
         let mut state = self.session.lock();
         state.open_entry(self.session.core_id())?.check_begun()?;
-        match self.take(&mut state, usize::MAX)? {
+        let received = match self.take(&mut state, usize::MAX)? {
             Received::Nothing if self.session.shared().look(&mut state) => {
-                self.take(&mut state, usize::MAX)
+                self.take(&mut state, usize::MAX)?
             }
-            received => Ok(received),
-        }
+            received => received,
+        };
+        drop(state);
+        Ok(received.map(UnitView::into_bytes))
     }
 
     /// How long the unit is that comes next, in bytes, when one is there.
@@ -333,7 +324,11 @@ impl FlowReceiver {
         self.memory.give_back(unit);
     }
 
-    fn recv_until(&mut self, until: Deadline, len_max: usize) -> Result<Received, Error> {
+    fn recv_until(
+        &mut self,
+        until: Deadline,
+        len_max: usize,
+    ) -> Result<Received<UnitView<'static>>, Error> {
         let id = self.session.core_id();
         let mut state = self.session.lock();
         state.open_entry(id)?.check_begun()?;
@@ -352,9 +347,13 @@ impl FlowReceiver {
     }
 
     /// Takes a unit out of the queue of the flow, which may go on if it was held up.
-    fn take(&self, state: &mut Guard<'_>, len_max: usize) -> Result<Received, Error> {
+    fn take(
+        &self,
+        state: &mut Guard<'_>,
+        len_max: usize,
+    ) -> Result<Received<UnitView<'static>>, Error> {
         let entry = state.open_entry(self.session.core_id())?;
-        let received = take(entry, self.index, len_max)?;
+        let received = take(entry, self.index, len_max, &self.memory)?;
         let is_held_up = |entry: &Entry| entry.flows.get(self.index).is_some_and(Flow::is_held_up);
         if matches!(received, Received::Unit(_)) && is_held_up(entry) {
             state.go_on(self.session.core_id(), self.index);

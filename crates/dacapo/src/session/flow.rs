@@ -138,6 +138,11 @@ impl UnitMemory {
         self.0.give_back(unit);
     }
 
+    /// Memory for a unit, of one that was given back where there is one; empty.
+    pub fn spare(&self) -> Vec<u8> {
+        self.0.spare()
+    }
+
     /// How long the unit is that comes next, in bytes, when one waits.
     pub fn next_len(&self) -> Option<usize> {
         self.0.next_len()

@@ -141,7 +141,7 @@ pub use creator::{BACKLOG_MAX, Creator};
 pub use deadline::Deadline;
 pub use driver::Counters;
 pub use endpoint::{Endpoint, connect, connect_with, create};
-pub use ends::{FlowReceiver, FlowSender, Received, UnitView};
+pub use ends::{FlowReceiver, FlowSender, Received};
 pub use event::{Event, Events, Outcome};
 pub use flow::{Direction, FlowInfo};
 #[cfg(feature = "async")]
@@ -152,5 +152,6 @@ pub use join::Join;
 pub use messages::{Got, MessageReceiver, MessageSender, SendOutcome};
 pub use reconsider::{RECONSIDER_EVERY, Reconsider};
 pub use turn::{Command, Turned};
+pub use units::UnitView;
 pub use waiting::Wait;
 pub use watch::TICKETS_MAX;

@@ -20,13 +20,13 @@ use super::change::Change;
 use super::deadline::Deadline;
 use super::driver::Guard;
 use super::endpoint::Endpoint;
-use super::ends::UnitView;
 use super::entry::{Handle, Phase};
 use super::event::{Event, Outcome};
 use super::flow::{Direction, End, Flow};
 use super::ids::{FlowId, PeerId, SessionId, Ticket};
 use super::join::Join;
 use super::state::has_something;
+use super::units::UnitView;
 use super::waiting::Waiting;
 use super::watch::{Awaited, DRAIN_MAX, OfPeer};
 use super::worker::Worker;
@@ -180,7 +180,7 @@ impl Endpoint {
         let its = entry.and_then(|entry| entry.flows.get(flow.flow));
         let taken = its.and_then(|flow| match &flow.end {
             End::Receiver(receiver) if flow.inbox.is_none() => {
-                let unit = receiver.try_recv()?;
+                let unit = receiver.try_take_up_to(usize::MAX).ok()??;
                 Some((UnitView::lent(unit, flow.unit_memory()), flow.is_held_up()))
             }
             _ => None,

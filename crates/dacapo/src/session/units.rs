@@ -1,14 +1,96 @@
-//! What calls do with the queue of a flow: put a unit or message in, take one out.
+//! What calls do with the queue of a flow: put a unit or message in, take one out; [`UnitView`]: a
+//! unit that was taken out.
 //!
 //! Invariant: what does not fit is given back, and nothing else has changed.
 
 use super::ends::{Received, too_short};
 use super::entry::Entry;
-use super::flow::{End, Flow};
+use super::flow::{End, Flow, UnitMemory};
 use super::messages::{Got, SendOutcome};
-use crate::access::raw::{RawSendError, SendMessageError};
+use crate::access::raw::{RawSendError, RawUnit, SendMessageError};
 use crate::misuse::misuse;
 use dacapo_core::{Code, Error};
+use std::cell::OnceCell;
+use std::marker::PhantomData;
+use std::mem;
+use std::ops::Deref;
+
+/// A unit that was received, lent for as long as it is looked at. It is its bytes.
+///
+/// A long one lies where it came in, in pieces: [`UnitView::pieces`] copies nothing. As one slice
+/// it is put together when it is first asked for, unless it is one piece.
+#[derive(Debug)]
+pub struct UnitView<'a> {
+    unit: RawUnit,
+    whole: OnceCell<Vec<u8>>,
+    memory: UnitMemory,
+    is_lent: PhantomData<&'a ()>,
+}
+
+impl UnitView<'_> {
+    /// A unit whose memory goes back there.
+    pub(super) fn lent(unit: RawUnit, memory: UnitMemory) -> Self {
+        Self { unit, whole: OnceCell::new(), memory, is_lent: PhantomData }
+    }
+
+    /// Its bytes in order, piece by piece, where they lie.
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        self.unit.pieces()
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.unit.len()
+    }
+
+    /// Copies as much of it as there is room for to the beginning of `into`.
+    pub fn copy_to(&self, into: &mut [u8]) {
+        self.unit.copy_to(into);
+    }
+
+    /// Its bytes in one piece, to keep.
+    #[must_use]
+    pub fn into_bytes(mut self) -> Vec<u8> {
+        let unit = mem::replace(&mut self.unit, RawUnit::Bytes(Vec::new()));
+        match self.whole.take() {
+            Some(whole) => whole,
+            None => unit.into_bytes(|| self.memory.spare()),
+        }
+    }
+
+    /// True when it has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.unit.is_empty()
+    }
+}
+
+impl Deref for UnitView<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.unit.only_piece().unwrap_or_else(|| {
+            self.whole.get_or_init(|| {
+                let mut whole = self.memory.spare();
+                whole.resize(self.unit.len(), 0);
+                self.unit.copy_to(&mut whole);
+                whole
+            })
+        })
+    }
+}
+
+impl Drop for UnitView<'_> {
+    fn drop(&mut self) {
+        let unit = match &mut self.unit {
+            RawUnit::Bytes(bytes) => Some(mem::take(bytes)),
+            RawUnit::Loan(_) => self.whole.take(),
+        };
+        let unit = unit.filter(|unit| unit.capacity() > 0);
+        unit.into_iter().for_each(|unit| self.memory.give_back(unit));
+    }
+}
 
 /// Whether a flow takes units of this length.
 ///
@@ -101,14 +183,19 @@ fn carries_messages(flow: &Flow) -> Error {
 ///
 /// # Errors
 /// Why it ended, when not as usual; [`Code::BufferTooShort`], and the unit stays.
-pub(super) fn take(entry: &Entry, index: usize, len_max: usize) -> Result<Received, Error> {
+pub(super) fn take(
+    entry: &Entry,
+    index: usize,
+    len_max: usize,
+    memory: &UnitMemory,
+) -> Result<Received<UnitView<'static>>, Error> {
     let Some(flow) = entry.flows.get(index) else { return Err(misuse("no such flow")) };
     let End::Receiver(receiver) = &flow.end else { return Err(misuse("no such flow")) };
     if flow.inbox.is_some() {
         return Err(carries_messages(flow));
     }
-    match receiver.try_recv_up_to(len_max) {
-        Ok(Some(unit)) => return Ok(Received::Unit(unit)),
+    match receiver.try_take_up_to(len_max) {
+        Ok(Some(unit)) => return Ok(Received::Unit(UnitView::lent(unit, memory.clone()))),
         Ok(None) => {}
         Err(len) => return Err(too_short(len, len_max)),
     }

@@ -16,6 +16,7 @@ mod groups;
 mod handles;
 mod life;
 mod links;
+mod loans;
 mod lost_flow;
 #[path = "../media/mod.rs"]
 mod media;

@@ -2,15 +2,21 @@
 //!
 //! Invariant: a sink is finished once, and nothing follows.
 
+use crate::flow::chain::Chain;
 use crate::guarded::GuardedSink;
 use crate::ledger::Ledger;
 use crate::port::{Ending, Sink, Taken, UnitView};
 use dacapo_base::Time;
+use dacapo_packet::Pool;
 use dacapo_path::ClockOffset;
+use dacapo_wire::unit;
 use std::time::Duration;
 
 /// A sink that answers a time that is past must not hold the core.
 const ASK_EVERY_MIN: Duration = Duration::from_micros(10);
+
+/// To copy a shorter unit costs less than to lend it.
+const LOAN_BYTES_MIN: usize = 4 << 10;
 
 pub(crate) struct Delivery {
     sink: GuardedSink,
@@ -39,6 +45,17 @@ impl Delivery {
     pub fn handle_unit(&mut self, now: Time, unit: &UnitView<'_>) -> Taken {
         self.ask_at = Some(now);
         self.sink.handle_unit(now, unit)
+    }
+
+    /// Lends it a unit, after which it is asked, when it wants that and it can be.
+    #[inline]
+    pub fn lend(&mut self, now: Time, pool: &mut Pool, unit: &mut Chain) -> Option<Taken> {
+        if unit.unit_len() < LOAN_BYTES_MIN || !self.sink.takes_loans() {
+            return None;
+        }
+        let loan = unit.lend(pool, unit::LEN)?;
+        self.ask_at = Some(now);
+        Some(self.sink.handle_loan(now, loan))
     }
 
     /// These units will not come.

@@ -158,7 +158,7 @@ impl Receiver {
     fn pass_up(&mut self, cx: &mut Context<'_>, at: usize) {
         let may_come = self.settling.may_come();
         while let Some(mut arrived) = self.epochs.poll_unit(cx, at, may_come) {
-            self.pass(cx, at, &arrived);
+            self.pass(cx, at, &mut arrived);
             arrived.chain.free(cx.pool);
         }
     }
@@ -174,7 +174,7 @@ impl Receiver {
     }
 
     /// Gives a unit to the sink, if it is the first with its number.
-    fn pass(&mut self, cx: &mut Context<'_>, at: usize, arrived: &Arrived) {
+    fn pass(&mut self, cx: &mut Context<'_>, at: usize, arrived: &mut Arrived) {
         let Some((number, is_ordered)) = self.epochs.number(at, arrived.place) else { return };
         if self.account.units_said().is_some_and(|units| number >= units) {
             // The sender has said that there is no such unit.
@@ -193,11 +193,23 @@ impl Receiver {
         }
     }
 
-    fn pass_new(&mut self, cx: &mut Context<'_>, at: usize, number: u64, arrived: &Arrived) {
-        let (chain, arrived) = (&arrived.chain, arrived.time);
-        let unit = UnitView { pool: cx.pool, chain, number, arrived };
-        let taken = self.delivery.handle_unit(cx.now, &unit);
-        self.account.note_taken(self.epochs.first().saturating_add(number), &unit, taken);
+    fn pass_new(&mut self, cx: &mut Context<'_>, at: usize, number: u64, arrived: &mut Arrived) {
+        let (len, has_hash) = (arrived.chain.unit_len(), self.account.has_hash());
+        let lent = (!has_hash).then(|| self.delivery.lend(cx.now, cx.pool, &mut arrived.chain));
+        let taken = match lent.flatten() {
+            Some(taken) => {
+                self.account.book_taken(len, taken);
+                taken
+            }
+            None => {
+                let (chain, arrived) = (&arrived.chain, arrived.time);
+                let unit = UnitView { pool: cx.pool, chain, number, arrived };
+                let taken = self.delivery.handle_unit(cx.now, &unit);
+                let number = self.epochs.first().saturating_add(number);
+                self.account.note_taken(number, &unit, taken);
+                taken
+            }
+        };
         self.epochs.note_passed(cx.now, at, taken == Taken::Delivered);
         let mut lost = Vec::new();
         self.tracker.close(number, &mut lost);
@@ -252,7 +264,7 @@ impl Receiver {
 
     fn pass_held(&mut self, cx: &mut Context<'_>, at: usize) {
         for mut arrived in self.epochs.take_held(at) {
-            self.pass(cx, at, &arrived);
+            self.pass(cx, at, &mut arrived);
             arrived.chain.free(cx.pool);
         }
     }

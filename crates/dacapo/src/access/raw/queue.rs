@@ -3,6 +3,7 @@
 //! Invariants: `bytes` and `spare_bytes` are the sums of what is there; once nothing more will be
 //! put in that stays so; of the memory of units that are gone at most [`SPARE_MAX`] is kept.
 
+use super::unit::RawUnit;
 use super::{BYTES_MAX, UNREAD_MAX};
 use crate::access::messages::{Outbox, Unit};
 use dacapo_core::Ending;
@@ -15,7 +16,7 @@ const SPARE_MAX: usize = BYTES_MAX;
 /// Units that wait, who may put some in, and whether that is over.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    pub units: VecDeque<Vec<u8>>,
+    pub units: VecDeque<RawUnit>,
     bytes: usize,
     /// The memory of units that are gone, and how much it is.
     spare: Vec<Vec<u8>>,
@@ -53,13 +54,13 @@ impl Queue {
         self.units.is_empty() || (self.units.len() < units_max && bytes <= BYTES_MAX)
     }
 
-    pub fn push(&mut self, unit: Vec<u8>) {
+    pub fn push(&mut self, unit: RawUnit) {
         self.has_carried_units = true;
         self.bytes += unit.len();
         self.units.push_back(unit);
     }
 
-    pub fn pop(&mut self) -> Option<Vec<u8>> {
+    pub fn pop(&mut self) -> Option<RawUnit> {
         let unit = self.units.pop_front()?;
         self.bytes -= unit.len();
         Some(unit)
@@ -68,13 +69,14 @@ impl Queue {
     /// What goes next.
     pub fn next_unit(&self) -> Option<Unit<'_>> {
         let of_a_message = || self.outbox.as_ref()?.next_unit();
-        self.units.front().map(|bytes| Unit { head: None, bytes }).or_else(of_a_message)
+        let bytes = self.units.front().and_then(RawUnit::only_piece);
+        bytes.map(|bytes| Unit { head: None, bytes }).or_else(of_a_message)
     }
 
     /// What was next has gone.
     pub fn advance(&mut self) {
         if let Some(sent) = self.pop() {
-            self.give_back(sent);
+            self.take_back(sent);
         } else if let Some(outbox) = &mut self.outbox {
             outbox.advance();
         }
@@ -109,6 +111,13 @@ impl Queue {
     /// nobody has said that it is to end.
     pub fn check_finished(&mut self) {
         self.is_finished |= self.senders == 0 && (self.waiting == 0 || self.is_ending);
+    }
+
+    /// A unit is gone, whose memory is kept where it can be.
+    pub fn take_back(&mut self, unit: RawUnit) {
+        if let RawUnit::Bytes(bytes) = unit {
+            self.give_back(bytes);
+        }
     }
 
     /// Keeps the memory of a unit that is gone.
