@@ -17,7 +17,7 @@ use super::handle::Session;
 use super::ids::FlowId;
 use super::messages::{MessageReceiver, MessageSender};
 use super::reconsider::Reconsider;
-use super::units::{UnitView, check_len, put, spare, take};
+use super::units::{TakenUnit, UnitView, check_len, put, spare, take};
 use super::waiting::Waiting;
 use super::wanted::{OfFlow, Wanted};
 
@@ -258,7 +258,7 @@ impl FlowReceiver {
         until: Deadline,
         look: impl FnOnce(UnitView<'_>) -> R,
     ) -> Result<Received<R>, Error> {
-        Ok(self.recv_until(until, usize::MAX)?.map(look))
+        Ok(self.recv_until(until, usize::MAX)?.map(|unit| look(unit.view(&self.memory))))
     }
 
     /// Waits for a unit and copies it to the beginning of `into`: how long it is.
@@ -268,10 +268,7 @@ impl FlowReceiver {
     /// and the text says how long it is, as [`FlowReceiver::next_len`] does.
     pub fn recv_into(&mut self, into: &mut [u8]) -> Result<Option<usize>, Error> {
         match self.recv_until(Deadline::NEVER, into.len())? {
-            Received::Unit(unit) => {
-                unit.copy_to(into);
-                Ok(Some(unit.len()))
-            }
+            Received::Unit(unit) => Ok(Some(unit.copy_to(into, &self.memory))),
             Received::End | Received::Nothing => Ok(None),
         }
     }
@@ -292,7 +289,7 @@ impl FlowReceiver {
     /// # Errors
     /// As [`FlowReceiver::recv_with`].
     pub fn recv_by(&mut self, until: Deadline) -> Result<Received, Error> {
-        Ok(self.recv_until(until, usize::MAX)?.map(UnitView::into_bytes))
+        Ok(self.recv_until(until, usize::MAX)?.map(|unit| unit.into_bytes(&self.memory)))
     }
 
     /// The same without waiting: what has come by now.
@@ -309,7 +306,7 @@ impl FlowReceiver {
             received => received,
         };
         drop(state);
-        Ok(received.map(UnitView::into_bytes))
+        Ok(received.map(|unit| unit.into_bytes(&self.memory)))
     }
 
     /// How long the unit is that comes next, in bytes, when one is there.
@@ -328,7 +325,7 @@ impl FlowReceiver {
         &mut self,
         until: Deadline,
         len_max: usize,
-    ) -> Result<Received<UnitView<'static>>, Error> {
+    ) -> Result<Received<TakenUnit>, Error> {
         let id = self.session.core_id();
         let mut state = self.session.lock();
         state.open_entry(id)?.check_begun()?;
@@ -347,13 +344,9 @@ impl FlowReceiver {
     }
 
     /// Takes a unit out of the queue of the flow, which may go on if it was held up.
-    fn take(
-        &self,
-        state: &mut Guard<'_>,
-        len_max: usize,
-    ) -> Result<Received<UnitView<'static>>, Error> {
+    fn take(&self, state: &mut Guard<'_>, len_max: usize) -> Result<Received<TakenUnit>, Error> {
         let entry = state.open_entry(self.session.core_id())?;
-        let received = take(entry, self.index, len_max, &self.memory)?;
+        let received = take(entry, self.index, len_max)?;
         let is_held_up = |entry: &Entry| entry.flows.get(self.index).is_some_and(Flow::is_held_up);
         if matches!(received, Received::Unit(_)) && is_held_up(entry) {
             state.go_on(self.session.core_id(), self.index);

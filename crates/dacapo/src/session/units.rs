@@ -15,6 +15,31 @@ use std::marker::PhantomData;
 use std::mem;
 use std::ops::Deref;
 
+/// A unit that was taken out of its queue, and is not given to the application yet.
+pub(super) struct TakenUnit(RawUnit);
+
+impl TakenUnit {
+    /// Lent.
+    pub fn view(self, memory: &UnitMemory) -> UnitView<'static> {
+        UnitView::lent(self.0, memory.clone())
+    }
+
+    /// In one piece, to keep.
+    pub fn into_bytes(self, memory: &UnitMemory) -> Vec<u8> {
+        self.0.into_bytes(|| memory.spare())
+    }
+
+    /// Copied to the beginning of `into`, as much as there is room for; how long it is.
+    pub fn copy_to(self, into: &mut [u8], memory: &UnitMemory) -> usize {
+        self.0.copy_to(into);
+        let len = self.0.len();
+        if let RawUnit::Bytes(bytes) = self.0 {
+            memory.give_back(bytes);
+        }
+        len
+    }
+}
+
 /// A unit that was received, lent for as long as it is looked at. It is its bytes.
 ///
 /// A long one lies where it came in, in pieces: [`UnitView::pieces`] copies nothing. As one slice
@@ -42,21 +67,6 @@ impl UnitView<'_> {
     #[must_use]
     pub fn len(&self) -> usize {
         self.unit.len()
-    }
-
-    /// Copies as much of it as there is room for to the beginning of `into`.
-    pub fn copy_to(&self, into: &mut [u8]) {
-        self.unit.copy_to(into);
-    }
-
-    /// Its bytes in one piece, to keep.
-    #[must_use]
-    pub fn into_bytes(mut self) -> Vec<u8> {
-        let unit = mem::replace(&mut self.unit, RawUnit::Bytes(Vec::new()));
-        match self.whole.take() {
-            Some(whole) => whole,
-            None => unit.into_bytes(|| self.memory.spare()),
-        }
     }
 
     /// True when it has no bytes.
@@ -187,15 +197,14 @@ pub(super) fn take(
     entry: &Entry,
     index: usize,
     len_max: usize,
-    memory: &UnitMemory,
-) -> Result<Received<UnitView<'static>>, Error> {
+) -> Result<Received<TakenUnit>, Error> {
     let Some(flow) = entry.flows.get(index) else { return Err(misuse("no such flow")) };
     let End::Receiver(receiver) = &flow.end else { return Err(misuse("no such flow")) };
     if flow.inbox.is_some() {
         return Err(carries_messages(flow));
     }
     match receiver.try_take_up_to(len_max) {
-        Ok(Some(unit)) => return Ok(Received::Unit(UnitView::lent(unit, memory.clone()))),
+        Ok(Some(unit)) => return Ok(Received::Unit(TakenUnit(unit))),
         Ok(None) => {}
         Err(len) => return Err(too_short(len, len_max)),
     }
