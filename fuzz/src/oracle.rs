@@ -31,26 +31,6 @@ pub fn bounded<R>(what: &str, received: usize, body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// The same for what the host's own people write: counted is what is in use at a time, because the
-/// search for the word that was meant asks for little again and again.
-///
-/// # Panics
-/// More than [`limit`] was in use at a time.
-pub fn bounded_at_a_time<R>(what: &str, received: usize, body: impl FnOnce() -> R) -> R {
-    let (result, used) = measure(body);
-    check_at_a_time(what, received, used);
-    result
-}
-
-/// Checks what was in use at a time while `received` bytes were handled, where only who handles
-/// them knows how many they were.
-///
-/// # Panics
-/// More than [`limit`] was in use at a time.
-pub fn check_at_a_time(what: &str, received: usize, used: Use) {
-    check(what, received, Use { allocated_bytes: used.peak_bytes, ..used });
-}
-
 /// Checks what was measured while `received` bytes were handled.
 ///
 /// # Panics
@@ -65,4 +45,48 @@ pub fn check(what: &str, received: usize, used: Use) {
         used.peak_bytes,
         used.live_bytes
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// How many inputs of this length come.
+    const INPUTS: usize = 100;
+    const LEN: usize = 1_000;
+
+    /// An engine that takes a little again and again for one of its inputs, and keeps nothing.
+    fn handle(number: usize, times: usize) {
+        let times = if number == 60 { times } else { 1 };
+        (0..times).for_each(|_| drop(std::hint::black_box(vec![7_u8; 4_000])));
+    }
+
+    fn is_caught(times: usize) -> bool {
+        let handle_all = || {
+            for number in 0..INPUTS {
+                bounded("a stub", LEN, || handle(number, times));
+            }
+        };
+        catch_unwind(AssertUnwindSafe(handle_all)).is_err()
+    }
+
+    #[test]
+    fn one_input_of_many_that_takes_too_much_and_keeps_nothing_is_caught() {
+        assert!(!is_caught(16) && is_caught(17), "64,000 of 67,536 bytes, and 68,000");
+        // Neither what is in use at a time nor the sum of all inputs would have shown it.
+        let ((), used) = measure(|| (0..INPUTS).for_each(|number| handle(number, 17)));
+        assert!(used.peak_bytes < FREE_BYTES && used.live_bytes == 0, "{used:?}");
+        assert!(used.allocated_bytes < limit(LEN) * INPUTS as u64, "{used:?}");
+    }
+
+    #[test]
+    fn a_byte_above_the_limit_is_caught() {
+        let most = usize::try_from(limit(LEN)).unwrap();
+        let takes = |len: usize| {
+            let body = || bounded("a stub", LEN, || drop(std::hint::black_box(vec![7_u8; len])));
+            catch_unwind(body).is_ok()
+        };
+        assert!(takes(most) && !takes(most + 1));
+    }
 }

@@ -231,6 +231,23 @@ fn adv_ghsa_ppxx_a_flood_of_lists_that_nobody_reads() {
     check_serves(&mut rig, 67);
 }
 
+/// A packet or two have room for a hundred requests: some are read at a time, and all are answered,
+/// in their order.
+#[test]
+fn adv_ghsa_ppxx_a_hundred_requests_at_once_are_answered_in_order() {
+    let mut rig = serving();
+    let (mut peer, hub, _) = let_in(&mut rig, 66);
+    (0..100).for_each(|request| peer.say(hub, List { request }));
+    peer.talk(&mut rig);
+    rig.pass(std::time::Duration::from_millis(1));
+    peer.talk(&mut rig);
+    let answers = std::iter::from_fn(|| peer.next(hub)).map(|answer| match answer {
+        Message::Listing(listing) => listing.request,
+        other => panic!("{other:?}"),
+    });
+    assert!(answers.eq(0..100));
+}
+
 /// The same by commands to a module of a session.
 #[test]
 fn adv_ghsa_ppxx_a_flood_of_commands_that_nobody_reads() {

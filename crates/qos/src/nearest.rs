@@ -9,6 +9,8 @@
 //!        h   1 0 1 …                    for swaps, the one before that
 //! ```
 //!
+//! Invariant: nothing is allocated for a candidate, of which there are many for a word.
+//!
 //! Source: Damerau, CACM 7(3), 1964; the restricted form.
 
 const MAX_WORD_LEN: usize = 64;
@@ -27,30 +29,36 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates.filter(|&(edits, _)| edits <= far).min_by_key(|&(edits, _)| edits).map(|(_, c)| c)
 }
 
+/// A row of the table, as long as the longest word and one more.
+type Row = [usize; MAX_WORD_LEN + 1];
+
 fn distance(word: &[char], candidate: &str) -> usize {
-    let candidate: Vec<char> = candidate.chars().take(MAX_WORD_LEN).collect();
-    let mut above: Vec<usize> = (0..=candidate.len()).collect();
-    let mut before = Vec::new();
+    let mut letters = ['\0'; MAX_WORD_LEN];
+    let known = letters.iter_mut().zip(candidate.chars());
+    let len = known.map(|(place, letter)| *place = letter).count();
+    let candidate = letters.get(..len).unwrap_or_default();
+    let mut above: Row = std::array::from_fn(|column| column);
+    let mut before = above;
     let mut previous = None;
     for &letter in word {
-        let row = next_row(letter, previous, &candidate, &above, &before);
+        let row = next_row(letter, previous, candidate, &above, &before);
         before = std::mem::replace(&mut above, row);
         previous = Some(letter);
     }
-    above.last().copied().unwrap_or(usize::MAX)
+    above.get(len).copied().unwrap_or(usize::MAX)
 }
 
 fn next_row(
     letter: char,
     previous: Option<char>,
     candidate: &[char],
-    above: &[usize],
-    before: &[usize],
-) -> Vec<usize> {
-    let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX);
+    above: &Row,
+    before: &Row,
+) -> Row {
+    let at = |row: &Row, column: usize| row.get(column).copied().unwrap_or(usize::MAX);
     let mut left = at(above, 0).saturating_add(1);
-    let mut row = vec![left];
-    for (column, &wanted) in candidate.iter().enumerate() {
+    let mut row = [left; MAX_WORD_LEN + 1];
+    for ((column, &wanted), place) in candidate.iter().enumerate().zip(row.iter_mut().skip(1)) {
         let replace = at(above, column).saturating_add(usize::from(letter != wanted));
         let delete = at(above, column.saturating_add(1)).saturating_add(1);
         let mut edits = replace.min(delete).min(left.saturating_add(1));
@@ -58,7 +66,7 @@ fn next_row(
         if previous == Some(wanted) && left_letter == Some(letter) {
             edits = edits.min(at(before, column.saturating_sub(1)).saturating_add(1));
         }
-        row.push(edits);
+        *place = edits;
         left = edits;
     }
     row

@@ -17,8 +17,16 @@ impl Balance {
     /// # Panics
     /// As [`Balance::check`].
     pub fn give(&mut self, rig: &mut Rig, from: SocketAddr, bytes: &[u8]) {
+        self.give_frames(rig, from, bytes, &[]);
+    }
+
+    /// The same with the frames that it was sealed with.
+    ///
+    /// # Panics
+    /// As [`Balance::check`].
+    pub fn give_frames(&mut self, rig: &mut Rig, from: SocketAddr, bytes: &[u8], frames: &[u8]) {
         self.0.entry(from.into()).or_default().0 += bytes.len();
-        rig.handle(from, bytes);
+        rig.handle_frames(from, bytes, frames);
         self.collect(rig);
     }
 

@@ -5,13 +5,14 @@
 //!        '-- keys (tap.rs) --> packets with any frames in them (packet.rs)
 //! ```
 //!
-//! Invariants: only calls of the core are measured; the handling of a datagram may allocate
-//! [`oracle::limit`] of its bytes, and what the pool holds is the pool's. What the core allocates
-//! of its own accord shows in what is held ([`Meter::live`]).
+//! Invariants: only calls of the core are measured, each by itself; one may allocate
+//! [`oracle::limit`] of the bytes that it brings, or of those that are held where it brings none,
+//! and what the pool holds is the pool's.
 
 pub mod balance;
 pub mod packet;
 pub mod peer;
+mod pieces;
 pub mod ports;
 pub mod tap;
 
@@ -41,6 +42,8 @@ pub struct Meter {
     pub live_max: i64,
     /// The most bytes that a single call allocated.
     pub call_max: u64,
+    /// The most bytes by which a datagram exceeded what its bytes justify.
+    pub churn_max: u64,
 }
 
 /// A datagram that the core has sent.
@@ -121,11 +124,22 @@ impl Rig {
         &mut self.core
     }
 
-    /// Calls the core and checks what that allocated against the bytes that it was given, if any.
+    /// Calls the core with so many bytes and checks what that allocated. Time and what only looks
+    /// bring none: what they end or give came before, and is held.
     ///
     /// # Panics
     /// It allocated more than they justify.
     pub fn call<R>(&mut self, received: usize, body: impl FnOnce(&mut Core, Time) -> R) -> R {
+        let held = usize::try_from(self.meter.live).unwrap_or(0);
+        let (result, used) = self.measured(body);
+        self.meter.received += received;
+        let came = if received > 0 { received } else { held };
+        oracle::check("a call of a core", came, used);
+        result
+    }
+
+    /// Calls the core; what that used beside the pool.
+    fn measured<R>(&mut self, body: impl FnOnce(&mut Core, Time) -> R) -> (R, Use) {
         let now = self.now;
         let (result, used) = measure(|| body(&mut self.core, now));
         let pool_bytes = self.core.pool().stats().bytes as u64;
@@ -137,29 +151,43 @@ impl Rig {
             live_bytes: used.live_bytes - grown as i64 + shrunk as i64,
             ..used
         };
-        if received > 0 {
-            let known = known::OPENING_BYTES;
-            let at_a_time = used.peak_bytes.saturating_sub(grown + known);
-            let in_all = beside.allocated_bytes.saturating_sub(known::CHURN_BYTES);
-            let allocated_bytes = at_a_time.max(in_all);
-            oracle::check("a datagram", received, Use { allocated_bytes, ..beside });
-        }
         let meter = &mut self.meter;
-        meter.received += received;
-        meter.allocated += used.allocated_bytes.saturating_sub(grown);
-        meter.call_max = meter.call_max.max(used.allocated_bytes.saturating_sub(grown));
+        meter.allocated += beside.allocated_bytes;
+        meter.call_max = meter.call_max.max(beside.allocated_bytes);
         meter.live += beside.live_bytes;
         meter.live_max = meter.live_max.max(meter.live);
-        result
+        (result, beside)
     }
 
     /// Gives the core a datagram; without room in its pool it is lost.
+    ///
+    /// # Panics
+    /// As [`Rig::call`].
     pub fn handle(&mut self, from: SocketAddr, bytes: &[u8]) {
-        self.call(bytes.len(), |core, now| {
+        self.handle_datagram(from, bytes, false);
+    }
+
+    /// The same for a datagram that was sealed with these frames: for pieces of streams what is
+    /// known of `quinn-proto` is allowed besides.
+    ///
+    /// # Panics
+    /// As [`Rig::call`].
+    pub fn handle_frames(&mut self, from: SocketAddr, bytes: &[u8], frames: &[u8]) {
+        self.handle_datagram(from, bytes, pieces::pieces(frames) > 0);
+    }
+
+    fn handle_datagram(&mut self, from: SocketAddr, bytes: &[u8], has_pieces: bool) {
+        let (_, used) = self.measured(|core, now| {
             if let Ok(packet) = core.pool().packet_from(0, bytes, 0) {
                 core.handle_datagram(now, ListenerId::default(), from.into(), packet);
             }
         });
+        let beyond = used.allocated_bytes.saturating_sub(oracle::limit(bytes.len()));
+        self.meter.churn_max = self.meter.churn_max.max(beyond);
+        let churn = if has_pieces { known::CHURN_BYTES } else { 0 };
+        let allocated_bytes = used.allocated_bytes.saturating_sub(churn);
+        self.meter.received += bytes.len();
+        oracle::check("a datagram at a core", bytes.len(), Use { allocated_bytes, ..used });
     }
 
     /// Lets the core send and report everything that it has at this instant.

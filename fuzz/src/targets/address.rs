@@ -102,7 +102,7 @@ fn file(group: &str) -> String {
 
 fn group_of(text: &str) -> Option<SocketAddr> {
     let file = file(text);
-    let read = oracle::bounded_at_a_time("a session file", FILE_BYTES, || {
+    let read = oracle::bounded("a session file", FILE_BYTES, || {
         SessionFile::parse_bytes(file.as_bytes(), "a.toml")
     });
     Some(read.ok()?.flows.first()?.multicast.as_ref()?.value)

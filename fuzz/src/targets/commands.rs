@@ -8,8 +8,8 @@
 //! ```
 
 use crate::input::Input;
+use crate::oracle;
 use crate::rig::ports;
-use crate::{known, oracle};
 use dacapo_base::Time;
 use dacapo_core::{
     Code, Command, Core, CoreConfig, CoreEvent, DialParams, Done, Error, JoinParams, JoinRequest,
@@ -30,9 +30,6 @@ const STEPS_MAX: usize = 120;
 
 /// What is remembered of each kind; older ones are asked for no more.
 const KNOWN_MAX: usize = 8;
-
-/// A command that begins a connection keeps state for all that may come by it.
-const COMMAND_BYTES: u64 = known::OPENING_BYTES;
 
 /// A report that a stream is closed, which it is not.
 pub(super) const CLOSED_BY_A_LIE: &str = "said to be closed";
@@ -117,8 +114,8 @@ impl Scene {
         let before = core.pool().stats().bytes;
         let (result, used) = measure(|| body(core, now));
         let grown = (core.pool().stats().bytes - before.min(core.pool().stats().bytes)) as u64;
-        let peak_bytes = used.peak_bytes.saturating_sub(grown + COMMAND_BYTES);
-        oracle::check_at_a_time("a command", len, Use { peak_bytes, ..used });
+        let allocated_bytes = used.allocated_bytes.saturating_sub(grown);
+        oracle::check("a command", len, Use { allocated_bytes, ..used });
         result
     }
 

@@ -49,7 +49,7 @@ fn step(rig: &mut Rig, balance: &mut Balance, input: &mut Input<'_>) {
             let (dcid, token) = ([input.u8(); 8], input.piece());
             let frames = input.piece();
             let first = packet::initial(&dcid, &[7; 8], token, input.u8().into(), frames);
-            balance.give(rig, from, &first);
+            balance.give_frames(rig, from, &first, frames);
         }
         3 => {
             let label = data::Header { label: input.u32() }.emit();

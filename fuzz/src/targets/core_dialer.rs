@@ -86,19 +86,20 @@ impl Creator {
 
     /// The application of the core: it answers every offer and begins at once.
     fn act(&mut self) {
-        let now = self.scene.rig.now();
         let events = self.scene.rig.take_events();
         for event in &events {
-            let core = self.scene.rig.core();
+            let rig = &mut self.scene.rig;
             match event {
                 CoreEvent::PeerOpen { peer } => self.open = Some(*peer),
                 CoreEvent::Offered { session, flows, .. } => {
                     let ports = flows.iter().map(|flow| Some(ports::port(flow, false)));
+                    let ports = ports.collect();
                     // A session that is over by now has said so.
-                    let _ = core.answer(now, *session, ports.collect());
+                    let _ = rig.call(0, |core, now| core.answer(now, *session, ports));
                 }
                 CoreEvent::Ready { session } => {
-                    drop(core.handle_command(now, Command::Activate(*session)))
+                    let activate = Command::Activate(*session);
+                    drop(rig.call(0, |core, now| core.handle_command(now, activate)));
                 }
                 _ => {}
             }
@@ -109,18 +110,10 @@ impl Creator {
 
     /// The application joins a session of the peer.
     fn join(&mut self) {
-        let (now, open) = (self.scene.rig.now(), self.open);
-        if let Some(peer) = open {
+        if let Some(peer) = self.open {
+            let join = Command::Join { peer, name: "any".into(), params: JoinParams::default() };
             // What cannot be joined is an error to the application and no more.
-            let _ = self
-                .scene
-                .rig
-                .core()
-                .handle_command(
-                    now,
-                    Command::Join { peer, name: "any".into(), params: JoinParams::default() },
-                )
-                .and_then(Done::session);
+            let _ = self.scene.rig.call(0, |core, now| core.handle_command(now, join));
         }
     }
 

@@ -63,8 +63,9 @@ impl Script for Participant {
             9 => scene.pass(input),
             10 => scene.end(input),
             _ => {
-                let frames = scene.peer.sealed(input.piece());
-                frames.iter().for_each(|bytes| scene.rig.handle(scene.peer.control, bytes));
+                let (frames, from) = (input.piece(), scene.peer.control);
+                let sealed = scene.peer.sealed(frames);
+                sealed.iter().for_each(|bytes| scene.rig.handle_frames(from, bytes, frames));
             }
         }
     }

@@ -39,7 +39,7 @@ pub fn quic(data: &[u8]) {
                     number += 1;
                     Some(packet::initial(&[9; 8], &[7; 8], &[], number, frames))
                 };
-                bytes.iter().for_each(|bytes| rig.handle(peer.control, bytes));
+                bytes.iter().for_each(|bytes| rig.handle_frames(peer.control, bytes, frames));
                 rig.settle();
             }
         }

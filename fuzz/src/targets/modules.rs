@@ -1,8 +1,8 @@
 //! Every graph of modules as hostile packets come up through it.
 
 use crate::input::Input;
-use crate::{known, oracle};
-use dacapo_heap::measure;
+use crate::oracle;
+use dacapo_heap::{Use, measure};
 use dacapo_lift::conformance::{Bounds, End};
 use dacapo_lift::{Graph, Node, Params, Runner};
 use dacapo_packet::Layout;
@@ -68,36 +68,29 @@ pub fn up(data: &[u8]) {
         let sealed = seal.wire().concat();
         if has_checksum && !sealed.is_empty() { sealed } else { bytes.to_vec() }
     };
-    let pool_before = end.pool.stats().bytes as u64;
-    let mut allocated = 0;
     while !input.is_empty() {
         let step = Step::read(&mut input, &mut seals);
-        let ((), used) = measure(|| step.apply(&mut end));
-        allocated += used.allocated_bytes;
+        handle(step, &mut end, names);
         end.wire();
         end.units();
         end.runner.take_told();
     }
-    // Bodies are the pool's, which has a budget of its own.
-    let bodies = end.pool.stats().bytes as u64 - pool_before;
-    let most = oracle::limit(data.len()) + windows(names, data.len());
-    let beside = allocated.saturating_sub(bodies);
-    assert!(beside <= most, "{names:?}: {beside} bytes beside the pool for {}", data.len());
     assert!(end.pool.stats().bytes <= 4 << 20, "the pool exceeds its budget");
     end.flush();
 }
 
-/// What the windows of these modules may take, whatever comes: that of `sequence` once, as long as
-/// it is; that of `segment` by the packets that came.
-fn windows(names: &[&str], len: usize) -> u64 {
-    const SEQUENCE_BYTES: u64 = 8_192 * 40;
-    let units = len as u64 / 4;
-    let sequence = u64::from(names.contains(&"sequence")) * SEQUENCE_BYTES;
-    sequence + u64::from(names.contains(&"segment")) * known::SEGMENT_BYTES * units
+/// Lets a step happen, which may allocate what its bytes justify. Bodies are the pool's, which has
+/// a budget of its own.
+pub(super) fn handle(step: Step<'_>, end: &mut End, names: &[&str]) {
+    let (received, before) = (step.len(), end.pool.stats().bytes);
+    let ((), used) = measure(|| step.apply(end));
+    let bodies = end.pool.stats().bytes.saturating_sub(before) as u64;
+    let allocated_bytes = used.allocated_bytes.saturating_sub(bodies);
+    oracle::check(&names.join("-"), received, Use { allocated_bytes, ..used });
 }
 
 /// Something that happens to a receiver.
-enum Step<'a> {
+pub(super) enum Step<'a> {
     Packet(Vec<u8>),
     Train { segment: usize, bytes: &'a [u8] },
     Control { module: usize, message: &'a [u8] },
@@ -120,6 +113,18 @@ impl<'a> Step<'a> {
                 254 => Self::Answer { module: usize::from(input.u8()), answer: input.piece() },
                 time => Self::Pass(Duration::from_millis(u64::from(time) * 5)),
             },
+        }
+    }
+
+    /// How many bytes come with it.
+    fn len(&self) -> usize {
+        match self {
+            Self::Packet(bytes) => bytes.len(),
+            Self::Train { bytes, .. }
+            | Self::Control { message: bytes, .. }
+            | Self::Answer { answer: bytes, .. }
+            | Self::Feed(bytes) => bytes.len(),
+            Self::Pass(_) | Self::Drain => 0,
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Steps: a unit with its header, a gap, a command, time.
 pub fn playout(data: &[u8]) {
-    oracle::bounded("medium headers", data.len(), || steps(Input(data)));
+    steps(Input(data));
 }
 
 fn steps(mut input: Input<'_>) {
@@ -26,12 +26,18 @@ fn steps(mut input: Input<'_>) {
         match input.u8() % 8 {
             0..=3 => {
                 let Ok(header) = Header::parse(input.take(LEN)) else { continue };
-                arrive(&mut clock, &mut newest, now, &header);
+                oracle::bounded("a medium header", LEN, || {
+                    arrive(&mut clock, &mut newest, now, &header);
+                });
             }
-            4 => clock.handle_gap(input.number()),
+            4 => {
+                let count = input.number();
+                oracle::bounded("a gap of a medium", 0, || clock.handle_gap(count));
+            }
             5 => {
                 let speed = Speed::from_permille(input.u32().cast_signed());
-                clock.set_speed(now, speed.unwrap_or(Speed::NORMAL));
+                let speed = speed.unwrap_or(Speed::NORMAL);
+                oracle::bounded("a speed of a medium", 0, || clock.set_speed(now, speed));
             }
             6 => now += Duration::from_nanos(input.number()),
             _ => now += Duration::from_millis(u64::from(input.u8())),

@@ -16,7 +16,7 @@ const TREE_RATIO: usize = 1_024;
 /// A session file.
 pub fn session_file(data: &[u8]) {
     let received = data.len() * TREE_RATIO;
-    let lenient = oracle::bounded_at_a_time("a session file", received, || {
+    let lenient = oracle::bounded("a session file", received, || {
         SessionFile::parse_bytes_lenient(data, "a.toml")
     });
     let strict = SessionFile::parse_bytes(data, "a.toml");
@@ -72,7 +72,7 @@ pub fn attributes(data: &[u8]) {
 }
 
 fn words(text: &str) {
-    let read = oracle::bounded_at_a_time("attributes", text.len(), || Attributes::parse_text(text));
+    let read = oracle::bounded("attributes", text.len(), || Attributes::parse_text(text));
     match read {
         Ok(attributes) => {
             assert!(attributes.check().is_ok(), "{text:?} is read to what is wrong");
@@ -84,7 +84,7 @@ fn words(text: &str) {
 }
 
 fn path(text: &str) {
-    match oracle::bounded_at_a_time("a path", text.len(), || PathAssumption::parse(text)) {
+    match oracle::bounded("a path", text.len(), || PathAssumption::parse(text)) {
         Ok(path) => {
             let path = path.path();
             assert!(path.rate_bps > 0 && path.loss_ppb <= dacapo_qos::PPB, "{path:?}");

@@ -7,10 +7,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// An identity that is read has its certificate made and its configurations of TLS; that is work of
-/// the start of a program and has nothing to do with the length of its file.
-const START_BYTES: usize = 512 << 10;
-
 thread_local! {
     static FOLDER: Folder = Folder::new();
 }
@@ -59,8 +55,7 @@ fn file(bytes: &[u8]) {
         .and_then(|()| fs::write(&path, bytes))
         .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o600)));
     made.expect("the folder for temporary files can be written to");
-    let received = bytes.len() + START_BYTES / 2;
-    let read = oracle::bounded("an identity", received, || Identity::load_or_create(&folder));
+    let read = oracle::bounded("an identity", bytes.len(), || Identity::load_or_create(&folder));
     match read {
         Ok(identity) => assert!(!identity.certificate_der().is_empty()),
         Err(IdentityError::Malformed { .. } | IdentityError::Key { .. }) => {}

@@ -1,6 +1,6 @@
 //! The window of `sequence` against the plainest thing that does the same: a set.
 
-use super::modules::end;
+use super::modules::{Step, end, handle};
 use crate::input::Input;
 use dacapo_lift::Runner;
 use dacapo_lift::conformance::End;
@@ -55,7 +55,8 @@ pub fn window(data: &[u8]) {
         } else {
             let number = number % NUMBERS;
             let header = Header { number: number.into() }.emit();
-            end.handle_bytes(&[&header[..], &mark.to_be_bytes()].concat());
+            let packet = [&header[..], &mark.to_be_bytes()].concat();
+            handle(Step::Packet(packet), &mut end, &["sequence"]);
             model.handle(number, mark);
         }
         take(&mut end, &mut up);

@@ -4,7 +4,7 @@
 use crate::input::Input;
 use crate::oracle;
 use dacapo_base::Time;
-use dacapo_heap::{Use, measure};
+use dacapo_heap::measure;
 use dacapo_packet::Pool;
 use dacapo_transport::shm::ring::{CAPACITY_MIN, End, Memory, Rings, memory_len};
 use dacapo_transport::stream::{MAGIC, ReadOutcome, StreamEnd, TOKEN_LEN, Token};
@@ -107,7 +107,6 @@ struct Play {
     end: StreamEnd,
     wire: Wire,
     pool: Pool,
-    used: Use,
     /// Where the other end's words and ring are.
     words: usize,
     ring: usize,
@@ -124,7 +123,7 @@ impl Play {
         let rings = Rings::new(memory.clone(), side, CAPACITY_MIN);
         let (words, ring) = if is_listener { (0, 8_192) } else { (4_096, 8_192 + CAPACITY_MIN) };
         let wire = Wire { rings, received: 0 };
-        (Self { end, wire, pool: Pool::new(4 << 20), used: Use::default(), words, ring }, memory)
+        (Self { end, wire, pool: Pool::new(4 << 20), words, ring }, memory)
     }
 
     /// One step of the other end, or of ours; false when the stream is over.
@@ -145,7 +144,9 @@ impl Play {
             4 => {
                 let bytes = vec![5; usize::from(input.u16()) % 10_000];
                 let Self { end, wire, .. } = self;
-                return end.write(&bytes, 1_000, wire).is_ok() && end.flush(wire).is_ok();
+                return oracle::bounded("a write to rings", bytes.len(), || {
+                    end.write(&bytes, 1_000, wire).is_ok() && end.flush(wire).is_ok()
+                });
             }
             _ => return self.read(),
         }
@@ -165,15 +166,19 @@ impl Play {
 
     /// Reads once, and takes what came.
     fn read(&mut self) -> bool {
-        let Self { end, wire, pool, used, .. } = self;
-        let (outcome, more) = measure(|| end.read(wire, pool));
-        used.allocated_bytes += more.allocated_bytes;
+        let Self { end, wire, pool, .. } = self;
+        let before = wire.received;
+        let (outcome, used) = measure(|| end.read(wire, pool));
+        oracle::check("a read from rings", wire.received - before, used);
         match outcome {
             ReadOutcome::Ended(_) => return false,
             ReadOutcome::Claim(_) => end.accept(),
             _ => {}
         }
-        while let Ok(Some(packet)) = end.poll_datagram(Time::from_millis(1), pool) {
+        let now = Time::from_millis(1);
+        while let Ok(Some(packet)) =
+            oracle::bounded("a datagram of rings", 0, || end.poll_datagram(now, pool))
+        {
             pool.free(packet);
         }
         let most = (8 * wire.received).max(256);
@@ -196,7 +201,6 @@ pub fn rings(data: &[u8]) {
             break;
         }
     }
-    oracle::check("rings", play.wire.received + data.len(), play.used);
     play.end.release(&mut play.pool);
     assert_eq!(play.pool.live_views(), 0, "a stream keeps views");
 }

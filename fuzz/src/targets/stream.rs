@@ -4,7 +4,7 @@
 use crate::input::Input;
 use crate::oracle::{self, limit};
 use dacapo_base::Time;
-use dacapo_heap::{Use, measure};
+use dacapo_heap::measure;
 use dacapo_packet::Pool;
 use dacapo_transport::sim::{Config, Net, Wire};
 use dacapo_transport::stream::{
@@ -111,12 +111,13 @@ pub fn end(data: &[u8]) {
     let mut net = Pieces { rest: bytes, step, turn: 0, received: 0 };
     let mut pool = warm_pool();
     let (mut datagrams, mut said) = (Vec::new(), Vec::new());
-    let mut used = Use::default();
     let found = loop {
-        let outcome = add(&mut used, || end.read(&mut net, &mut pool));
+        let before = net.received;
+        let (outcome, used) = measure(|| end.read(&mut net, &mut pool));
+        oracle::check("a read of a stream", net.received - before, used);
         match outcome {
             ReadOutcome::Bytes { .. } | ReadOutcome::Unpolled => {
-                let polled = poll(&mut end, &mut pool, &mut datagrams, &mut used);
+                let polled = poll(&mut end, &mut pool, &mut datagrams);
                 if let Err(ending) = polled {
                     break End::of(&ending);
                 }
@@ -127,13 +128,12 @@ pub fn end(data: &[u8]) {
             ReadOutcome::PoolFull => panic!("the pool has room"),
             ReadOutcome::Claim(token) => {
                 assert_eq!(bytes.get(MAGIC.len()..MAGIC.len() + TOKEN_LEN), Some(&token[..]));
-                add(&mut used, || end.accept());
+                oracle::bounded("a token", TOKEN_LEN, || end.accept());
             }
             ReadOutcome::Ended(ending) => break End::of(&ending),
         }
         end.flush(&mut said).expect("a vector takes all");
     };
-    oracle::check("a stream", net.received, used);
     let (wanted, model) = plainly(bytes, is_listener);
     assert_eq!(datagrams, wanted);
     // A length that is too long is seen with the byte after it, or never.
@@ -143,22 +143,11 @@ pub fn end(data: &[u8]) {
     assert_eq!(pool.live_views(), 0, "a stream keeps views");
 }
 
-/// Adds what `body` uses.
-fn add<R>(used: &mut Use, body: impl FnOnce() -> R) -> R {
-    let (result, more) = measure(body);
-    used.allocated_bytes += more.allocated_bytes;
-    used.live_bytes += more.live_bytes;
-    used.peak_bytes = used.peak_bytes.max(more.peak_bytes);
-    result
-}
-
-fn poll(
-    end: &mut StreamEnd,
-    pool: &mut Pool,
-    datagrams: &mut Vec<Vec<u8>>,
-    used: &mut Use,
-) -> Result<(), Ending> {
-    while let Some(packet) = add(used, || end.poll_datagram(Time::from_millis(1), pool))? {
+fn poll(end: &mut StreamEnd, pool: &mut Pool, datagrams: &mut Vec<Vec<u8>>) -> Result<(), Ending> {
+    let now = Time::from_millis(1);
+    while let Some(packet) =
+        oracle::bounded("a datagram of a stream", 0, || end.poll_datagram(now, pool))?
+    {
         for index in 0..packet.segment_count() {
             datagrams.push(pool.segment(&packet, index).to_vec());
         }
@@ -167,6 +156,9 @@ fn poll(
     Ok(())
 }
 
+/// A connection costs its visitor more than it costs here: the bytes of a TCP handshake.
+const HANDSHAKE_LEN: usize = 120;
+
 /// What the fuzzer does to a listener.
 struct Visitors {
     server: Box<dyn StreamTransport>,
@@ -174,7 +166,9 @@ struct Visitors {
     remote: dacapo_base::Address,
     wires: Vec<Wire>,
     written: usize,
-    used: Use,
+    /// What came and was not seen yet: bytes, and those of the handshakes of connections.
+    fresh: usize,
+    kept: i64,
     now: Time,
     pool: Pool,
 }
@@ -182,7 +176,7 @@ struct Visitors {
 impl Visitors {
     fn step(&mut self, input: &mut Input<'_>) {
         match input.u8() % 8 {
-            0 => self.wires.push(self.net.connect(self.remote)),
+            0 => self.connect(),
             1 => self.write(input.u8(), &[&MAGIC[..], &[input.u8() % 4; TOKEN_LEN]].concat()),
             2 => {
                 let bytes = input.piece();
@@ -203,11 +197,16 @@ impl Visitors {
                 let wait = Duration::from_millis(u64::from(input.u8()));
                 let token = [input.u8() % 4; TOKEN_LEN];
                 let until = self.now + wait * 20;
-                add(&mut self.used, || self.server.expect(token, until));
+                self.call(0, |server, _| server.expect(token, until));
             }
             6 => self.now += Duration::from_millis(u64::from(input.u8()) * 8),
-            _ => (0..input.u8()).for_each(|_| self.wires.push(self.net.connect(self.remote))),
+            _ => (0..input.u8()).for_each(|_| self.connect()),
         }
+    }
+
+    fn connect(&mut self) {
+        self.wires.push(self.net.connect(self.remote));
+        self.fresh += HANDSHAKE_LEN;
     }
 
     fn write(&mut self, at: u8, bytes: &[u8]) {
@@ -215,6 +214,20 @@ impl Visitors {
         // What a wire does not take is not said.
         let written = self.wires.get_mut(at).and_then(|wire| wire.write(bytes).ok());
         self.written += written.unwrap_or(0);
+        self.fresh += written.unwrap_or(0);
+    }
+
+    /// Calls the listener, for which so many bytes have come.
+    fn call<R>(
+        &mut self,
+        received: usize,
+        body: impl FnOnce(&mut dyn StreamTransport, &mut Pool) -> R,
+    ) -> R {
+        let Self { server, pool, .. } = self;
+        let (result, used) = measure(|| body(&mut **server, pool));
+        oracle::check("a call of a listener", received, used);
+        self.kept += used.live_bytes;
+        result
     }
 
     /// Lets the listener do what it has to do. With more streams than one call reads it has always
@@ -222,10 +235,10 @@ impl Visitors {
     fn turn(&mut self) {
         let mut incoming = Vec::<Incoming>::with_capacity(1_024);
         for _ in 0..16 {
-            let Self { server, pool, used, now, .. } = self;
-            let found = add(used, || server.recv(*now, pool, &mut incoming));
-            incoming.drain(..).for_each(|it| pool.free(it.packet));
-            while let Some(event) = add(used, || server.poll_stream()) {
+            let (now, fresh) = (self.now, std::mem::take(&mut self.fresh));
+            let found = self.call(fresh, |server, pool| server.recv(now, pool, &mut incoming));
+            incoming.drain(..).for_each(|it| self.pool.free(it.packet));
+            while let Some(event) = self.call(0, |server, _| server.poll_stream()) {
                 drop(event);
             }
             if !found.more {
@@ -241,9 +254,9 @@ pub fn listener(data: &[u8]) {
     let net = Net::new(&config, 1);
     let server = Box::new(net.serve());
     let remote = server.local_addrs().first().copied().expect("it listens");
-    let (wires, used, now) = (Vec::new(), Use::default(), Time::from_millis(1));
-    let (pool, written) = (warm_pool(), 0);
-    let mut visitors = Visitors { server, net, remote, wires, written, used, now, pool };
+    let (wires, now, pool) = (Vec::new(), Time::from_millis(1), warm_pool());
+    let (written, fresh, kept) = (0, 0, 0);
+    let mut visitors = Visitors { server, net, remote, wires, written, fresh, kept, now, pool };
     let mut input = Input(data);
     while !input.is_empty() && visitors.wires.len() < 600 {
         visitors.step(&mut input);
@@ -251,9 +264,8 @@ pub fn listener(data: &[u8]) {
         let count = visitors.server.stream_count();
         assert!(count <= UNCLAIMED_MAX + 2 * DATA_LANES_MAX, "{count} streams");
     }
-    // A connection costs its visitor more than it costs here: the bytes of a TCP handshake.
-    let received = visitors.written + 120 * visitors.wires.len() + data.len();
-    let (kept, most) = (visitors.used.live_bytes, limit(received));
+    let received = visitors.written + HANDSHAKE_LEN * visitors.wires.len() + data.len();
+    let (kept, most) = (visitors.kept, limit(received));
     assert!(kept <= i64::try_from(most).unwrap_or(i64::MAX), "{kept} bytes for {received}");
     visitors.now += Duration::from_secs(60);
     visitors.turn();

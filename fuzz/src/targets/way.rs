@@ -5,7 +5,7 @@
 //!   units -> sender -> [ lost, repeated, moved, altered, late ] -> receiver -> units
 //! ```
 
-use super::modules::{GRAPHS, end};
+use super::modules::{GRAPHS, Step, end, handle};
 use crate::input::Input;
 use dacapo_lift::conformance::End;
 use std::collections::{BTreeMap, VecDeque};
@@ -26,7 +26,7 @@ impl Way {
             0 => self.send(input.u8(), input.u8()),
             1 | 2 => {
                 if let Some(datagram) = self.under_way.pop_front() {
-                    self.receiver.handle_bytes(&datagram);
+                    handle(Step::Packet(datagram), &mut self.receiver, &["the receiver"]);
                 }
             }
             3 => drop(self.under_way.pop_front()),
@@ -109,7 +109,7 @@ pub fn way(data: &[u8]) {
     way.check(names);
     // What is left arrives, and time passes: all that was not lost is there or was reported.
     while let Some(datagram) = way.under_way.pop_front() {
-        way.receiver.handle_bytes(&datagram);
+        handle(Step::Packet(datagram), &mut way.receiver, names);
         way.collect();
     }
     way.receiver.pass(Duration::from_secs(70));

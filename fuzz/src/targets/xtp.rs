@@ -184,28 +184,35 @@ impl Stage {
             kind @ 0..=0x9F => self.peer(kind, input),
             0xA0..=0xBF => {
                 self.now += Duration::from_millis(input.number().min(100_000));
-                self.engine.handle_time(self.now);
+                let Self { engine, now, .. } = self;
+                oracle::bounded("time at an engine of XTP", 0, || engine.handle_time(*now));
             }
             0xC0..=0xC7 => {
                 let ends = (SocketAddr::from(([192, 0, 2, 1], PORT)), host(0));
                 let open = Open::stream(host(input.u8()), ends.0, ends.1);
-                self.ids.extend(self.engine.open(self.now, &open));
+                self.begin(|engine, now| engine.open(now, &open));
             }
             0xC8..=0xCB => {
                 let open = Open::reliable_multicast(group(), PORT, host(0));
                 let members_first = 1 + usize::from(input.u8() % 2);
                 let policy =
                     GroupPolicy { members_first, members_max: 2, ..GroupPolicy::default() };
-                self.ids.extend(self.engine.open_group(self.now, &open, &policy));
+                self.begin(|engine, now| engine.open_group(now, &open, &policy));
             }
             0xCC..=0xCF => {
                 let join = Join::group(group(), PORT, host(0));
-                self.ids.extend(self.engine.join(self.now, &join));
+                self.begin(|engine, now| engine.join(now, &join));
             }
             kind => self.user(kind, input),
         }
         self.check_members();
         self.poll();
+    }
+
+    /// An association begins from here, or does not.
+    fn begin<E>(&mut self, body: impl FnOnce(&mut Engine, Time) -> Result<ContextId, E>) {
+        let Self { engine, now, ids, .. } = self;
+        ids.extend(oracle::bounded("a beginning at an engine of XTP", 0, || body(engine, *now)));
     }
 
     /// Groups have no more members than they may, and of nobody more than was sent.
@@ -233,21 +240,30 @@ impl Stage {
         if bytes.len() >= HEADER_LEN {
             mend(&mut bytes);
         }
-        self.engine.handle_packet(self.now, from, &bytes);
+        let Self { engine, now, .. } = self;
+        oracle::bounded("a packet at an engine of XTP", bytes.len(), || {
+            engine.handle_packet(*now, from, &bytes);
+        });
     }
 
     fn user(&mut self, kind: u8, input: &mut Input<'_>) {
         let Some(id) = self.id(input.u8()) else { return };
         let (engine, now) = (&mut self.engine, self.now);
-        let outcome = match kind % 8 {
-            0 | 1 => engine.write(now, id, &Message::whole(input.piece())).map(|_| ()),
-            2 => engine.write(now, id, &Message::part(&[1; 700])).map(|_| ()),
-            3 => engine.read(now, id, &mut [0; 512]).map(|_| ()),
-            4 => engine.finish(now, id),
-            5 => engine.stop_reading(now, id),
-            6 => engine.abort(now, id),
-            _ => engine.release(now, id),
+        let given = match kind % 8 {
+            0 | 1 => input.piece(),
+            2 => &[1; 700],
+            _ => &[],
         };
+        let outcome =
+            oracle::bounded("a call of an engine of XTP", given.len(), || match kind % 8 {
+                0 | 1 => engine.write(now, id, &Message::whole(given)).map(|_| ()),
+                2 => engine.write(now, id, &Message::part(given)).map(|_| ()),
+                3 => engine.read(now, id, &mut [0; 512]).map(|_| ()),
+                4 => engine.finish(now, id),
+                5 => engine.stop_reading(now, id),
+                6 => engine.abort(now, id),
+                _ => engine.release(now, id),
+            });
         if let Err(error) = outcome {
             assert!(!error.to_string().is_empty());
         }
@@ -298,7 +314,7 @@ impl Stage {
 
 /// A script: packets, time, users.
 pub fn engine(data: &[u8]) {
-    oracle::bounded_at_a_time("an engine of XTP", data.len(), || drop(play(data)));
+    play(data);
 }
 
 /// Plays a script; what the engine sent and told.

@@ -15,7 +15,6 @@ use super::xtp::mend;
 use crate::input::Input;
 use crate::oracle;
 use dacapo_base::{Random, Time};
-use dacapo_heap::measure;
 use dacapo_packet::Pool;
 use dacapo_transport::stream::{MAGIC, TOKEN_LEN, Token};
 use dacapo_transport::xtp::{Config, HEAD_LEN, Mode, Xtp, head, label_of};
@@ -40,7 +39,8 @@ struct Stage {
     pool: Pool,
     /// Keys that the T-module has shown.
     keys: Vec<u64>,
-    received: usize,
+    /// Bytes that were sent to it since it last looked.
+    fresh: usize,
     is_anybody_expected: bool,
     seen: BTreeSet<&'static str>,
 }
@@ -73,7 +73,7 @@ impl Stage {
             now: Time::from_millis(1),
             pool: warm_pool(),
             keys: Vec::new(),
-            received: 0,
+            fresh: 0,
             is_anybody_expected: false,
             seen: BTreeSet::new(),
         }
@@ -87,10 +87,14 @@ impl Stage {
             8 | 9 => self.data(input),
             10 => {
                 let until = self.now + Duration::from_millis(u64::from(input.u8()) * 100);
-                self.server.expect(token(input.u8()), until);
+                let token = token(input.u8());
+                self.call(0, |server| server.expect(token, until));
                 self.is_anybody_expected = true;
             }
-            11 => self.server.forget(&token(input.u8())),
+            11 => {
+                let token = token(input.u8());
+                self.call(0, |server| server.forget(&token));
+            }
             12 | 13 => self.now += Duration::from_millis(input.number().min(60_000)),
             _ => self.user(kind, input),
         }
@@ -153,7 +157,7 @@ impl Stage {
     fn send(&mut self, source: u8, datagram: &[u8]) {
         if let Some(socket) = self.sources.get(usize::from(source) % SOURCES) {
             // What loopback does not take is not said.
-            self.received += socket.send_to(datagram, self.address).unwrap_or(0);
+            self.fresh += socket.send_to(datagram, self.address).unwrap_or(0);
         }
     }
 
@@ -165,24 +169,35 @@ impl Stage {
             return;
         };
         match kind / 16 % 4 {
-            0 => self.server.close_stream(remote),
-            1 => self.server.set_reading(remote, input.u8().is_multiple_of(2)),
+            0 => self.call(0, |server| server.close_stream(remote)),
+            1 => {
+                let reads = input.u8().is_multiple_of(2);
+                self.call(0, |server| server.set_reading(remote, reads));
+            }
             _ => {
-                let outgoing = Outgoing::datagram(TrafficClass::Data, remote, input.piece());
-                if self.server.send(&outgoing).is_ok() {
+                let piece = input.piece();
+                let outgoing = Outgoing::datagram(TrafficClass::Data, remote, piece);
+                if self.call(piece.len(), |server| server.send(&outgoing)).is_ok() {
                     self.seen.insert("sent");
                 }
             }
         }
     }
 
-    /// Lets the T-module do what it has to do; what it holds at a time is bounded by what came.
+    /// Calls the T-module with so many bytes.
+    fn call<R>(&mut self, len: usize, body: impl FnOnce(&mut Xtp) -> R) -> R {
+        oracle::bounded("a call of the T-module over XTP", len, || body(&mut self.server))
+    }
+
+    /// Lets the T-module do what it has to do.
     fn turn(&mut self) {
         let mut incoming = Vec::with_capacity(1_024);
         for _ in 0..8 {
-            let Self { server, pool, now, .. } = self;
-            let (outcome, used) = measure(|| server.recv(*now, pool, &mut incoming));
-            oracle::check_at_a_time("the T-module over XTP", self.received, used);
+            let Self { server, pool, now, fresh, .. } = self;
+            let received = std::mem::take(fresh);
+            let outcome = oracle::bounded("the T-module over XTP", received, || {
+                server.recv(*now, pool, &mut incoming)
+            });
             for it in incoming.drain(..) {
                 self.seen.insert("received");
                 self.pool.free(it.packet);

@@ -42,7 +42,7 @@ fn addresses(data: &[u8]) {
 /// plain reading of the whole finds.
 pub fn records(data: &[u8]) {
     let (cuts, bytes) = data.split_at(data.len().min(4));
-    let found = oracle::bounded("a connection", data.len(), || in_pieces(cuts, bytes));
+    let found = in_pieces(cuts, bytes);
     let (port, packets, is_broken) = plainly(bytes);
     assert_eq!((found.port, found.count, found.is_broken), (port, packets.len(), is_broken));
     assert_eq!(found.bytes, packets.iter().map(|packet| packet.len()).sum::<usize>());
@@ -59,6 +59,28 @@ struct Found {
 }
 
 impl Found {
+    /// Gives a connection a piece, and takes all that is whole with it.
+    fn handle(&mut self, records: &mut Records, piece: &[u8]) {
+        let filled = records.fill(piece.len(), |room| {
+            room.copy_from_slice(piece);
+            Ok(piece.len())
+        });
+        assert_eq!(filled.ok(), Some(piece.len()));
+        if self.port.is_none() {
+            match records.preface() {
+                Ok(port) => self.port = port,
+                Err(_) => self.is_broken = true,
+            }
+        }
+        while self.port.is_some() && !self.is_broken {
+            match records.next_run() {
+                Ok(true) => self.take(records.run()),
+                Ok(false) => break,
+                Err(_) => self.is_broken = true,
+            }
+        }
+    }
+
     fn take(&mut self, Received { train, segment, gap }: Received<'_>) {
         for bytes in train.chunks(segment + gap) {
             let packet = bytes.get(..segment).unwrap_or(bytes);
@@ -80,24 +102,7 @@ fn in_pieces(cuts: &[u8], mut bytes: &[u8]) -> Found {
         let len = lens.next().unwrap_or(usize::MAX).min(bytes.len());
         let (piece, rest) = bytes.split_at(len);
         bytes = rest;
-        let filled = records.fill(piece.len(), |room| {
-            room.copy_from_slice(piece);
-            Ok(piece.len())
-        });
-        assert_eq!(filled.ok(), Some(piece.len()));
-        if found.port.is_none() {
-            match records.preface() {
-                Ok(port) => found.port = port,
-                Err(_) => found.is_broken = true,
-            }
-        }
-        while found.port.is_some() && !found.is_broken {
-            match records.next_run() {
-                Ok(true) => found.take(records.run()),
-                Ok(false) => break,
-                Err(_) => found.is_broken = true,
-            }
-        }
+        oracle::bounded("a piece of a connection", len, || found.handle(&mut records, piece));
     }
     found
 }

@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The most streams that the peer may have open on a connection: what a table of 1,024 places
-/// holds.
-pub(super) const STREAMS_MAX: u32 = 896;
+/// holds, less some for our own.
+pub(super) const STREAMS_MAX: u32 = 832;
 
-/// Those of one that has just got through. `quinn-proto` keeps two tables of all that there may be,
-/// used or not: 9 KiB for these, 35 KiB for the most. So there are more when half are in use.
-pub(super) const STREAMS_THROUGH: u32 = 224;
+/// How many of one that is through the peer may open besides those that it has. `quinn-proto` keeps
+/// two tables of all that there may be, used or not: of 256 places for these (10 KiB) and of 1,024
+/// for the most (41 KiB).
+pub(super) const STREAMS_AHEAD: u32 = 208;
 
 /// Those of one that is not through: the tables are made with the first packet, for an address that
 /// has proved nothing.

@@ -1,7 +1,8 @@
 //! [`Connection`]: one control connection and its streams of records.
 
 use super::aliases::Aliases;
-use super::config::{STREAMS_MAX, STREAMS_THROUGH};
+use super::config::{STREAMS_AHEAD, STREAMS_MAX};
+use super::outbox::Outbox;
 use super::{ConnId, ControlEvent, OUT_MAX};
 use crate::error::Code;
 use crate::ready_set::Idle;
@@ -30,10 +31,17 @@ pub(super) struct Connection {
     /// False when it had nothing to send and nothing has happened since.
     pub may_send: bool,
     streams: BTreeMap<StreamId, Stream>,
-    /// How many the peer may have open, once the connection is through.
+    /// How many the peer may have open, once the connection is through, and how many it is to have
+    /// from the next packet on.
     allowed: u32,
+    to_allow: u32,
     /// Those that have something to be written, or to be ended.
     waiting: BTreeSet<StreamId>,
+    /// Those that have brought more records than are read at a time, and how many may be read now.
+    unread: BTreeSet<StreamId>,
+    records_left: usize,
+    /// That it is gone, to be told when all is read that came before.
+    lost: Option<ControlEvent>,
     /// Bytes that wait to be written, and of half records, on all streams.
     unread_len: usize,
     half_len: usize,
@@ -54,20 +62,32 @@ const CLOSED_MAX: Duration = Duration::from_secs(10);
 const HALF_RECORDS_MAX: usize = 1 << 20;
 const UNREAD_MAX: usize = 1 << 20;
 
+/// The most records that are read at a time, give or take those of a piece: each may be answered,
+/// and a datagram has room for a hundred.
+const RECORDS_MAX: usize = 16;
+const PIECE_LEN: usize = 128;
+
 /// A stream of the peer brings its first whole record by then.
 const FIRST_RECORD_MAX: Duration = Duration::from_secs(10);
 
 /// The longest datagram before the path is known.
 const DATAGRAM_LEN: u64 = 1_200;
 
+/// One on which nothing is under way has no buffers: a frame for a high number opens all streams
+/// below it (RFC 9000, section 3.2).
 #[derive(Default)]
 struct Stream {
-    reader: record::Reader,
-    out: VecDeque<u8>,
+    buffers: Option<Box<Buffers>>,
     finishing: bool,
     finished: bool,
     ended: bool,
     has_spoken: bool,
+}
+
+#[derive(Default)]
+struct Buffers {
+    reader: record::Reader,
+    out: Outbox,
 }
 
 impl Connection {
@@ -79,7 +99,8 @@ impl Connection {
     ) -> Self {
         let (may_send, through, streams) = (true, false, BTreeMap::new());
         let (unproved, unspoken) = ((0, 0), Vec::new());
-        let (waiting, unread_len, half_len) = (BTreeSet::new(), 0, 0);
+        let (waiting, unread, records_left) = (BTreeSet::new(), BTreeSet::new(), RECORDS_MAX);
+        let (unread_len, half_len, lost) = (0, 0, None);
         let kept_until = None;
         Self {
             handle,
@@ -91,7 +112,11 @@ impl Connection {
             may_send,
             streams,
             allowed: 0,
+            to_allow: 0,
             waiting,
+            unread,
+            records_left,
+            lost,
             unread_len,
             half_len,
             unspoken,
@@ -190,12 +215,42 @@ impl Connection {
 
     /// Reads the connection's events into `events`.
     pub fn poll(&mut self, id: ConnId, aliases: &Aliases, events: &mut VecDeque<ControlEvent>) {
+        self.poll_inner(id, aliases, events);
+        self.tell_lost(events);
+    }
+
+    /// Reads on where records were left; there is room for as many as are read at a time.
+    pub fn read_on(&mut self, id: ConnId, events: &mut VecDeque<ControlEvent>) {
+        self.records_left = RECORDS_MAX;
+        let streams = std::mem::take(&mut self.unread);
+        streams.into_iter().for_each(|stream| self.read(id, stream, events));
+        self.tell_lost(events);
+    }
+
+    fn tell_lost(&mut self, events: &mut VecDeque<ControlEvent>) {
+        if !self.has_unread() {
+            events.extend(self.lost.take());
+        }
+    }
+
+    /// Whether it has records that came and were not read yet.
+    pub fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// What is to be told of it when it is forgotten.
+    pub fn take_lost(&mut self) -> Option<ControlEvent> {
+        self.lost.take()
+    }
+
+    fn poll_inner(&mut self, id: ConnId, aliases: &Aliases, events: &mut VecDeque<ControlEvent>) {
         while let Some(event) = self.inner.poll() {
             self.may_send = true;
             match event {
                 Event::Connected => {
                     self.through = true;
-                    self.allow_streams(STREAMS_THROUGH);
+                    self.to_allow = STREAMS_AHEAD;
+                    self.allow_streams();
                     let remote = aliases.address(self.remote());
                     events.push_back(ControlEvent::Connected {
                         conn: id,
@@ -206,7 +261,7 @@ impl Connection {
                 Event::ConnectionLost { reason } => {
                     let said = said(&reason);
                     let reason = reason.to_string();
-                    events.push_back(ControlEvent::Lost { conn: id, reason, said });
+                    self.lost = Some(ControlEvent::Lost { conn: id, reason, said });
                 }
                 Event::Stream(event) => self.handle_stream_event(id, event, events),
                 Event::HandshakeDataReady | Event::DatagramReceived | Event::DatagramsUnblocked => {
@@ -215,11 +270,21 @@ impl Connection {
         }
     }
 
-    /// The peer may have so many streams open, if that is more than before.
-    fn allow_streams(&mut self, count: u32) {
-        if count > self.allowed {
-            self.allowed = count;
-            self.inner.set_max_concurrent_streams(Dir::Bi, VarInt::from_u32(count));
+    /// The peer may have as many streams open as it is to have. The tables of them grow here, and
+    /// not with the frame that opens the last.
+    pub fn allow_streams(&mut self) {
+        if self.to_allow > self.allowed {
+            self.allowed = self.to_allow;
+            self.inner.set_max_concurrent_streams(Dir::Bi, VarInt::from_u32(self.allowed));
+        }
+    }
+
+    /// When half of those that the peer may open besides are in use, it may open as many again: so
+    /// one frame opens no more than [`STREAMS_AHEAD`].
+    fn want_streams(&mut self) {
+        let open = self.streams.len() as u32;
+        if self.through && open + STREAMS_AHEAD / 2 > self.allowed {
+            self.to_allow = self.to_allow.max((open + STREAMS_AHEAD).min(STREAMS_MAX));
         }
     }
 
@@ -236,9 +301,7 @@ impl Connection {
                     self.unspoken.push((stream, None));
                     self.read(id, stream, events);
                 }
-                if self.through && self.streams.len() * 2 > self.allowed as usize {
-                    self.allow_streams(self.allowed.saturating_mul(2).min(STREAMS_MAX));
-                }
+                self.want_streams();
             }
             StreamEvent::Readable { id: stream } => self.read(id, stream, events),
             StreamEvent::Stopped { id: stream, .. } => self.end(id, stream, None, events),
@@ -254,15 +317,22 @@ impl Connection {
         if state.ended {
             return;
         }
-        let (mut ended, half_len) = (None, state.reader.len());
+        let (mut ended, half_len) = (None, state.half_len());
         let mut receiver = self.inner.recv_stream(stream);
         let Ok(mut chunks) = receiver.read(true) else { return };
         while ended.is_none() {
-            match chunks.next(record::LEN_MAX) {
+            if self.records_left == 0 {
+                self.unread.insert(stream);
+                break;
+            }
+            match chunks.next(PIECE_LEN) {
                 Ok(Some(chunk)) => {
+                    let before = events.len();
                     if let Err(error) = state.handle_bytes(id, stream, &chunk.bytes, events) {
                         ended = Some(Some(error));
                     }
+                    let read = events.len() - before;
+                    self.records_left = self.records_left.saturating_sub(read);
                 }
                 Ok(None) => ended = Some(None),
                 Err(quinn_proto::ReadError::Blocked) => break,
@@ -270,7 +340,8 @@ impl Connection {
             }
         }
         let _ = chunks.finalize();
-        self.half_len = self.half_len - half_len + state.reader.len();
+        state.tidy_up();
+        self.half_len = self.half_len - half_len + state.half_len();
         if self.has_too_much() {
             // Nothing whole has come on it that was not told; the core hears that it ended.
             self.reset(stream, VarInt::from_u32(Code::TooMany as u32));
@@ -308,11 +379,11 @@ impl Connection {
         let state = self.streams.get_mut(&stream).ok_or(Malformed)?;
         let mut bytes = Vec::new();
         message.encode(&mut bytes).map_err(|_| Malformed)?;
-        if state.finishing || state.out.len() + bytes.len() > OUT_MAX {
+        if state.finishing || state.out_len() + bytes.len() > OUT_MAX {
             return Err(Malformed);
         }
         self.unread_len += bytes.len();
-        state.out.extend(bytes);
+        state.buffers().out.push(bytes);
         self.waiting.insert(stream);
         if self.unread_len > UNREAD_MAX { Err(Malformed) } else { Ok(()) }
     }
@@ -329,22 +400,21 @@ impl Connection {
     fn write(&mut self, stream: StreamId) {
         let Some(state) = self.streams.get_mut(&stream) else { return };
         let mut sender = self.inner.send_stream(stream);
-        while !state.out.is_empty() {
-            match sender.write(state.out.as_slices().0) {
+        while let Some(out) = state.out() {
+            match sender.write(out.front()) {
                 Ok(written) => {
-                    state.out.drain(..written);
+                    out.take(written);
                     self.unread_len -= written;
                 }
                 Err(WriteError::Blocked) => return,
                 Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
-                    self.unread_len -= state.out.len();
-                    state.out.clear();
+                    self.unread_len -= out.len();
+                    *out = Outbox::default();
                     state.finished = true;
                 }
             }
         }
-        // Records are rare: a stream on which nothing is said keeps no memory for the next.
-        state.out = VecDeque::new();
+        state.tidy_up();
         self.waiting.remove(&stream);
         if state.finishing && !state.finished {
             state.finished = true;
@@ -379,9 +449,10 @@ impl Connection {
 
     fn forget(&mut self, stream: StreamId) -> bool {
         let Some(state) = self.streams.remove(&stream) else { return false };
-        self.unread_len -= state.out.len();
-        self.half_len -= state.reader.len();
+        self.unread_len -= state.out_len();
+        self.half_len -= state.half_len();
         self.waiting.remove(&stream);
+        self.unread.remove(&stream);
         true
     }
 
@@ -411,6 +482,32 @@ fn said(reason: &ConnectionError) -> Option<Code> {
 }
 
 impl Stream {
+    fn buffers(&mut self) -> &mut Buffers {
+        self.buffers.get_or_insert_default()
+    }
+
+    /// How many bytes it has of a record that is not whole.
+    fn half_len(&self) -> usize {
+        self.buffers.as_ref().map_or(0, |it| it.reader.len())
+    }
+
+    /// How many bytes wait to be written.
+    fn out_len(&self) -> usize {
+        self.buffers.as_ref().map_or(0, |it| it.out.len())
+    }
+
+    /// The bytes that wait to be written, if any.
+    fn out(&mut self) -> Option<&mut Outbox> {
+        self.buffers.as_mut().map(|it| &mut it.out).filter(|out| out.len() > 0)
+    }
+
+    /// Records are rare: a stream on which nothing is under way keeps no memory for the next.
+    fn tidy_up(&mut self) {
+        if self.half_len() == 0 && self.out_len() == 0 {
+            self.buffers = None;
+        }
+    }
+
     fn handle_bytes(
         &mut self,
         conn: ConnId,
@@ -419,10 +516,11 @@ impl Stream {
         events: &mut VecDeque<ControlEvent>,
     ) -> Result<(), RecordError> {
         while !bytes.is_empty() {
-            let (now, rest) = bytes.split_at(bytes.len().min(self.reader.room().max(1)));
-            self.reader.push(now)?;
+            let reader = &mut self.buffers.get_or_insert_default().reader;
+            let (now, rest) = bytes.split_at(bytes.len().min(reader.room().max(1)));
+            reader.push(now)?;
             bytes = rest;
-            while let Some(message) = self.reader.next()? {
+            while let Some(message) = reader.next()? {
                 self.has_spoken = true;
                 events.push_back(ControlEvent::Message { conn, stream, message });
             }

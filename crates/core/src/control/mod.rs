@@ -9,6 +9,7 @@
 mod aliases;
 mod config;
 mod connection;
+mod outbox;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -198,6 +199,7 @@ impl Control {
                 connection.inner.handle_event(event);
                 connection.note_received(datagram.len());
                 connection.may_send = true;
+                self.read_on(id);
                 self.drive(id);
                 return Some(id);
             }
@@ -258,7 +260,8 @@ impl Control {
     }
 
     fn remove(&mut self, id: ConnId) -> Option<Box<Connection>> {
-        let connection = self.connections.remove(&id)?;
+        let mut connection = self.connections.remove(&id)?;
+        self.events.extend(connection.take_lost());
         self.ready.remove(id, connection.idle);
         self.by_handle.remove(&connection.handle.0);
         Some(connection)
@@ -269,6 +272,13 @@ impl Control {
             let bytes = bytes.get(..transmit.size).unwrap_or_default();
             let (local, remote) = (Some(local), self.aliases.address(transmit.destination));
             self.responses.push_back(Datagram { local, remote, bytes: bytes.to_vec() });
+        }
+    }
+
+    /// Reads what a connection has brought and was not read yet.
+    fn read_on(&mut self, id: ConnId) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.read_on(id, &mut self.events);
         }
     }
 
@@ -313,6 +323,7 @@ impl Control {
             else {
                 continue;
             };
+            connection.allow_streams();
             let mut bytes = Vec::new();
             if let Some(transmit) = connection.inner.poll_transmit(instant, 1, &mut bytes) {
                 bytes.truncate(transmit.size);
@@ -354,6 +365,9 @@ impl Control {
         let handshake = connection.is_half_open().then(|| connection.since + HANDSHAKE_MAX);
         let ours = earlier(handshake, connection.first_record_due(now));
         let ours = earlier(ours, connection.closed_until(now));
+        if connection.has_unread() {
+            return Some(now);
+        }
         let timer = connection.inner.poll_timeout();
         earlier(ours, timer.map(|instant| self.time(instant)))
     }
@@ -399,9 +413,13 @@ impl Control {
             return self.forget(id);
         }
         connection.watch_unspoken(now);
-        if connection.inner.poll_timeout().is_some_and(|at| at <= instant) {
+        let is_due = connection.inner.poll_timeout().is_some_and(|at| at <= instant);
+        if is_due {
             connection.inner.handle_timeout(instant);
             connection.may_send = true;
+        }
+        if is_due || connection.has_unread() {
+            self.read_on(id);
             self.drive(id);
         }
     }

@@ -1,18 +1,19 @@
 //! [`Window`]: the packets that wait for the ones before them.
 //!
-//! A queue of slots from the next expected number on, some of them empty, and the memory of which
-//! of the last numbers came.
+//! Slots by number in pages, of which only those are there in which something waits, and the memory
+//! of which of the last numbers came.
 //!
 //! ```text
-//!            next
-//!             v
-//!   …seen…  [ - ][ - ][ p ][ p ][ - ][ p ]      - missing   p waiting
-//!   first is never waiting: it would have been released
+//!               next
+//!                v
+//!   …seen… | . . - - | none | - p p - | - p - - |      - missing   p waiting
+//!            page      page   page      page
 //! ```
 //!
 //! A train waits in the slot of its first number, and fills those of the others.
 //!
-//! Invariant: at most [`WINDOW`] slots; the slot at the front is missing.
+//! Invariants: nothing waits before `next` or [`WINDOW`] from it; `next` is never waiting, for it
+//! would have been released; a packet far ahead takes a page or two, and not all below it.
 
 use dacapo_base::Time;
 use dacapo_packet::Packet;
@@ -20,6 +21,9 @@ use std::collections::VecDeque;
 
 /// How far ahead of the next expected number a packet may be.
 pub(crate) const WINDOW: usize = 8_192;
+
+/// How many numbers a page has.
+const PAGE: usize = 64;
 
 /// How many numbers before the next one are remembered, to tell repeated from late packets.
 const MEMORY_WORDS: usize = 128;
@@ -49,22 +53,28 @@ enum Slot {
     Within,
 }
 
+type Page = [Slot; PAGE];
+
 #[derive(Debug)]
 pub(crate) struct Window {
     next: u64,
-    waiting: VecDeque<Slot>,
+    /// From the page of `next` on.
+    pages: VecDeque<Option<Box<Page>>>,
+    /// An empty page for the next that is needed.
+    spare: Option<Box<Page>>,
     seen: [u64; MEMORY_WORDS],
     held: usize,
 }
 
 impl Window {
     pub fn new() -> Self {
-        Self { next: 0, waiting: VecDeque::new(), seen: [0; MEMORY_WORDS], held: 0 }
+        let (pages, spare) = (VecDeque::new(), None);
+        Self { next: 0, pages, spare, seen: [0; MEMORY_WORDS], held: 0 }
     }
 
     /// Begins anew with this number as the next; nothing may be waiting.
     pub fn begin_at(&mut self, number: u64) {
-        self.waiting.clear();
+        self.pages.clear();
         (self.next, self.seen) = (number, [0; MEMORY_WORDS]);
     }
 
@@ -83,12 +93,54 @@ impl Window {
         };
         match usize::try_from(ahead) {
             Ok(0) => Place::Next,
-            Ok(ahead) if ahead < WINDOW => match self.waiting.get(ahead) {
-                None | Some(Slot::Missing) => Place::Ahead(ahead),
-                Some(_) => Place::Repeated,
-            },
-            _ => Place::Beyond,
+            Ok(ahead) if ahead >= WINDOW => Place::Beyond,
+            Ok(ahead) if self.is_missing(number) => Place::Ahead(ahead),
+            Ok(_) => Place::Repeated,
+            Err(_) => Place::Beyond,
         }
+    }
+
+    /// The page of a number, counted from that of the next one, and the place in it.
+    fn page_of(&self, number: u64) -> (usize, usize) {
+        let page = number / PAGE as u64 - self.next / PAGE as u64;
+        (page as usize, (number % PAGE as u64) as usize)
+    }
+
+    fn is_missing(&self, number: u64) -> bool {
+        let (page, place) = self.page_of(number);
+        let page = self.pages.get(page).and_then(Option::as_ref);
+        page.is_none_or(|page| matches!(page[place], Slot::Missing))
+    }
+
+    /// The slot of a number whose page is there.
+    fn slot(&mut self, number: u64) -> Option<&mut Slot> {
+        let (page, place) = self.page_of(number);
+        self.pages.get_mut(page)?.as_mut().map(|page| &mut page[place])
+    }
+
+    /// Fills the slot of a number.
+    fn fill(&mut self, number: u64, slot: Slot) {
+        let (page, place) = self.page_of(number);
+        if self.pages.len() <= page {
+            self.pages.resize_with(page + 1, || None);
+        }
+        let empty = || Box::new([const { Slot::Missing }; PAGE]);
+        let page = self.pages[page].get_or_insert_with(|| self.spare.take().unwrap_or_else(empty));
+        page[place] = slot;
+    }
+
+    /// The next number is behind, and its page when it was the last of it.
+    fn pass_next(&mut self) {
+        if !self.pages.is_empty() {
+            if let Some(slot) = self.slot(self.next) {
+                *slot = Slot::Missing;
+            }
+            let is_last = self.next % PAGE as u64 == PAGE as u64 - 1;
+            if is_last && let Some(Some(page)) = self.pages.pop_front() {
+                self.spare = Some(page);
+            }
+        }
+        self.next += 1;
     }
 
     /// The place of `count` numbers from this one on, when they are all missing and within the
@@ -96,8 +148,8 @@ impl Window {
     pub fn place_run(&self, number: u64, count: usize) -> Option<Place> {
         let ahead = usize::try_from(number.checked_sub(self.next)?).ok()?;
         let end = ahead.checked_add(count).filter(|end| *end <= WINDOW)?;
-        let known = ahead.min(self.waiting.len())..end.min(self.waiting.len());
-        let is_free = self.waiting.range(known).all(|slot| matches!(slot, Slot::Missing));
+        let mut numbers = number..number + (end - ahead) as u64;
+        let is_free = self.held == 0 || numbers.all(|number| self.is_missing(number));
         let place = if ahead == 0 { Place::Next } else { Place::Ahead(ahead) };
         is_free.then_some(place)
     }
@@ -119,25 +171,21 @@ impl Window {
     /// The next number came and goes up at once.
     pub fn advance(&mut self) {
         self.remember(self.next, true);
-        self.next += 1;
-        self.waiting.pop_front();
+        self.pass_next();
     }
 
     /// Keeps a packet or train whose first number is `ahead` of the next; all of it is missing and
     /// within [`WINDOW`].
     pub fn hold(&mut self, ahead: usize, packet: Packet) {
-        let count = packet.segment_count();
-        while self.waiting.len() < ahead + count {
-            self.waiting.push_back(Slot::Missing);
-        }
-        self.waiting.range_mut(ahead..ahead + count).for_each(|slot| *slot = Slot::Within);
-        self.waiting[ahead] = Slot::Came(packet);
+        let (first, count) = (self.next + ahead as u64, packet.segment_count());
+        (first..first + count as u64).for_each(|number| self.fill(number, Slot::Within));
+        self.fill(first, Slot::Came(packet));
         self.held += count;
     }
 
     /// Takes the packet or train that is next, when it waits already.
     pub fn release(&mut self) -> Option<Packet> {
-        let Slot::Came(packet) = self.waiting.front_mut()? else { return None };
+        let Slot::Came(packet) = self.slot(self.next)? else { return None };
         let packet = packet.take();
         let count = packet.segment_count();
         self.held -= count;
@@ -148,7 +196,7 @@ impl Window {
     /// Gives up the missing numbers before the first waiting packet; returns how many.
     pub fn skip(&mut self) -> u64 {
         let mut missing = 0;
-        while self.held > 0 && matches!(self.waiting.front(), Some(Slot::Missing)) {
+        while self.held > 0 && self.is_missing(self.next) {
             self.give_up_next();
             missing += 1;
         }
@@ -158,7 +206,7 @@ impl Window {
     /// Gives up everything before `number`; nothing may be waiting.
     pub fn jump(&mut self, number: u64) -> u64 {
         let missing = number.saturating_sub(self.next);
-        self.waiting.clear();
+        self.pages.clear();
         if missing >= (MEMORY_WORDS as u64) * 64 {
             self.seen = [0; MEMORY_WORDS];
             self.next = number;
@@ -171,22 +219,27 @@ impl Window {
 
     fn give_up_next(&mut self) {
         self.remember(self.next, false);
-        self.next += 1;
-        self.waiting.pop_front();
+        self.pass_next();
     }
 
     /// The number and the arrival of the packet that has waited longest.
     pub fn oldest(&self) -> Option<(u64, Time)> {
-        let came = self.waiting.iter().zip(self.next..).filter_map(|(slot, number)| match slot {
-            Slot::Came(packet) => Some((number, packet.time)),
-            Slot::Missing | Slot::Within => None,
-        });
+        let numbers = (self.next / PAGE as u64..).map(|page| page * PAGE as u64);
+        let pages =
+            self.pages.iter().zip(numbers).filter_map(|(page, at)| Some((page.as_ref()?, at)));
+        let came =
+            pages.flat_map(|(page, at)| page.iter().zip(at..)).filter_map(|(slot, number)| {
+                match slot {
+                    Slot::Came(packet) => Some((number, packet.time)),
+                    Slot::Missing | Slot::Within => None,
+                }
+            });
         came.min_by_key(|(_, time)| *time)
     }
 
     pub fn drain(&mut self) -> impl Iterator<Item = Packet> + '_ {
         self.held = 0;
-        self.waiting.drain(..).filter_map(|slot| match slot {
+        self.pages.drain(..).flatten().flat_map(|page| *page).filter_map(|slot| match slot {
             Slot::Came(packet) => Some(packet),
             Slot::Missing | Slot::Within => None,
         })
