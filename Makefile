@@ -29,7 +29,7 @@ build: ## everything, with optimisation
 check: ## what is quick of the checks: format, tidy, clippy, unit tests (4 minutes at most when warm)
 	@cargo xtask check
 
-test: ## every check of a change: format, tidy, clippy, doc, ratchet, tests (25 minutes at most on two cores)
+test: ## every check of a change: format, tidy, clippy, doc, ratchet, tests (30 minutes at most on two cores)
 	@scripts/setup.sh test
 	@cargo xtask ci
 

@@ -7,7 +7,7 @@
 //!
 //! Invariants: the output of a step streams through unchanged. A step that fails fails the run. A
 //! step over 1.5 times its budget is a warning, and fails the run under `CI_STRICT=1`; a budget is
-//! for two cores, that of `ci` for an empty target folder and the whole of it for 30 minutes, that
+//! for two cores, that of `ci` for an empty target folder and the whole of it for 33 minutes, that
 //! of `check` for one that is warm. Each step's time is kept in `target/times.jsonl`. Tests that
 //! could not run are counted and listed at the end ([`skips`]); a reason that `.ci/skips.toml` does
 //! not list fails the run, and under `CI_STRICT=1` any does.
@@ -68,9 +68,9 @@ const CI: [Step; 12] = [
         budget_s: 40,
         work: Work::Cargo(&["doc", "--no-deps", "--workspace", "--locked"]),
     },
-    // Our crates with counters of coverage, the others as the tests need them; then 6 s for each
-    // target.
-    Step { name: "fuzz", budget_s: 250, work: Work::Fuzz },
+    // Our crates with counters of coverage, the others as the tests need them; then 15 s for each
+    // of 40 targets, two at a time.
+    Step { name: "fuzz", budget_s: 430, work: Work::Fuzz },
     // The one release build here, of what the cores need and no more; the counts take 15 s.
     Step { name: "ratchet", budget_s: 110, work: Work::Ratchet },
     // All failures in one run, not those of the first test binary only.
@@ -333,9 +333,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_budgets_stay_under_30_minutes_and_those_of_check_under_4() {
+    fn the_budgets_stay_under_33_minutes_and_those_of_check_under_4() {
         let sum = |steps: &[Step]| steps.iter().map(|step| step.budget_s).sum::<u64>();
-        assert!(sum(&CI) < 30 * 60);
+        assert!(sum(&CI) < 33 * 60);
         assert!(sum(&CHECK) <= 4 * 60);
     }
 

@@ -87,7 +87,7 @@ pub fn run(root: &Path, words: &[&str]) -> io::Result<bool> {
 /// As [`run`].
 pub fn run_for_ci(root: &Path) -> io::Result<bool> {
     // The same chances for every change, and few: what is fresh and long is for the nightly run.
-    run(root, &["--all", "--seed", "1998", "--seconds", "6"])
+    run(root, &["--all", "--seed", "1998", "--seconds", "15"])
 }
 
 fn run_all(

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 /// What libFuzzer puts before the name of an input that failed.
 const FAILURES: [&str; 4] = ["crash-", "timeout-", "oom-", "leak-"];
@@ -32,7 +33,7 @@ pub struct Found {
     pub name: String,
     /// How often it was run.
     pub executions: u64,
-    /// For how long, in seconds.
+    /// For how long it ran, in seconds.
     pub seconds: u64,
     /// Edges of the code that were reached.
     pub coverage: u64,
@@ -127,7 +128,9 @@ impl Binary {
             "-timeout=10".into(),
             "-print_final_stats=1".into(),
         ]);
+        let begun = Instant::now();
         let status = command.status()?;
+        let took = begun.elapsed();
         let mut found = read_log(&String::from_utf8_lossy(&fs::read(&log)?));
         found.crashes = failures(&corpus)?;
         // One that was there and still fails counts; one that was mended does not.
@@ -138,7 +141,7 @@ impl Binary {
         if !found.is_passed() {
             eprintln!("{name} failed; see {}", log.display());
         }
-        (found.name, found.seconds) = (name.to_owned(), seconds);
+        (found.name, found.seconds) = (name.to_owned(), took.as_secs());
         Ok(found)
     }
 }

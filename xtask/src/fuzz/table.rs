@@ -6,8 +6,8 @@ use super::Found;
 #[must_use]
 pub fn text(found: &[Found]) -> String {
     let mut text = format!(
-        "\n  {:<18} {:>12} {:>10} {:>8} {:>9}   result\n",
-        "target", "executions", "per s", "new", "coverage"
+        "\n  {:<18} {:>7} {:>12} {:>10} {:>8} {:>9}   result\n",
+        "target", "seconds", "executions", "per s", "new", "coverage"
     );
     for one in found {
         let Found { name, executions, seconds, coverage, new_inputs, crashes, .. } = one;
@@ -18,11 +18,13 @@ pub fn text(found: &[Found]) -> String {
             (false, count) => format!("{count} CRASHES"),
         };
         text.push_str(&format!(
-            "  {name:<18} {executions:>12} {rate:>10} {new_inputs:>8} {coverage:>9}   {result}\n"
+            "  {name:<18} {seconds:>7} {executions:>12} {rate:>10} {new_inputs:>8} {coverage:>9}   \
+             {result}\n"
         ));
     }
     let executions: u64 = found.iter().map(|one| one.executions).sum();
-    text.push_str(&format!("  {:<18} {executions:>12}\n", "all"));
+    let seconds: u64 = found.iter().map(|one| one.seconds).sum();
+    text.push_str(&format!("  {:<18} {seconds:>7} {executions:>12}\n", "all"));
     for one in found {
         for path in &one.crashes {
             let name = &one.name;
@@ -98,7 +100,7 @@ mod tests {
     #[test]
     fn a_crash_is_in_the_table_with_the_command_that_repeats_it() {
         let text = text(&found());
-        assert!(text.contains("3000        200        2         9   ok"), "{text}");
+        assert!(text.contains("15         3000        200        2         9   ok"), "{text}");
         assert!(text.contains("1 CRASHES"), "{text}");
         assert!(text.ends_with(
             "fuzz/corpus/b/crash-1: repeat it with\n  \
