@@ -58,7 +58,7 @@ const CLIPPY: Work =
     Work::Cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]);
 
 /// What a change must pass.
-const CI: [Step; 12] = [
+const CI: [Step; 13] = [
     Step { name: "fmt", budget_s: 10, work: Work::Cargo(&["fmt", "--all", "--check"]) },
     Step { name: "tidy", budget_s: 5, work: Work::Tidy },
     Step { name: "touched", budget_s: 5, work: Work::Touched },
@@ -84,6 +84,7 @@ const CI: [Step; 12] = [
     Step { name: "features", budget_s: 10, work: Work::Features },
     // By the program of the tests, too: to ask Cargo for it would build it anew, by itself.
     Step { name: "eval", budget_s: 10, work: Work::Built("dacapo-eval", &["check"]) },
+    Step { name: "faults", budget_s: 5, work: Work::Built("dacapo-lab", &["check"]) },
     // A workspace of its own: our crates once more, as somebody else's.
     Step {
         name: "exercise",
@@ -119,7 +120,7 @@ const CHECK: [Step; 4] = [
 ];
 
 /// What takes minutes each, or needs root: every ignored test that writes no gigabytes.
-const NIGHT: [Step; 6] = [
+const NIGHT: [Step; 7] = [
     // The demonstration of a scene is to play, not to build.
     Step {
         name: "build",
@@ -170,6 +171,11 @@ const NIGHT: [Step; 6] = [
             "check",
             "--night",
         ]),
+    },
+    Step {
+        name: "faults",
+        budget_s: 60,
+        work: Work::Cargo(&["run", "-q", "--locked", "-p", "dacapo-lab", "--", "check", "--night"]),
     },
     Step { name: "mutants", budget_s: 2_400, work: Work::Mutants },
 ];

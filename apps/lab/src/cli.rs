@@ -19,6 +19,7 @@ Examples:
   dacapo-lab run seeds --seeds 500         500 seeds of everything at once
   dacapo-lab run seeds --seed 4711 --json  one seed of it
   dacapo-lab faults --write docs/faults.md all rows, as a page
+  dacapo-lab check                         whether that page is what was seen
   dacapo-lab nightly --minutes 60          an hour of seeds, fuzzing and kills
 
 Exit status: 0 all is as expected, 1 something is not, 2 the command is wrong.";
@@ -32,6 +33,8 @@ pub enum Command {
     Run(RunArgs),
     /// Runs all faults and makes the table of what was seen.
     Faults(FaultsArgs),
+    /// Whether docs/faults.md is what docs/faults.jsonl gives, and its rows are of this history.
+    Check(CheckArgs),
     /// Seeds, fuzzing and kills in turn for some time; goes on from where it was.
     Nightly(NightlyArgs),
 }
@@ -93,6 +96,14 @@ pub struct FaultsArgs {
     /// For programs, on standard output.
     #[arg(long)]
     pub json: bool,
+}
+
+/// What `check` takes.
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// Rows that are older than 200 commits fail it too.
+    #[arg(long)]
+    pub night: bool,
 }
 
 /// What `nightly` takes.

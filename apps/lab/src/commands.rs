@@ -2,12 +2,15 @@
 //!
 //! ```text
 //!   list     rows in words             run      NAME ... : what was seen
-//!   faults   all rows, as a page       nightly  rounds, totals
+//!   faults   all rows, as a page       check    that page beside what was recorded
+//!   nightly  rounds, totals
 //! ```
 
-use crate::cli::{Cli, Command, FaultsArgs, ListArgs, NightlyArgs, RunArgs, ScaleArgs};
+use crate::cli::{CheckArgs, Cli, Command, FaultsArgs, ListArgs, NightlyArgs, RunArgs, ScaleArgs};
+use crate::document::Document;
 use crate::fault::{Fault, Scale};
 use crate::faults::{FILES, all, by_id};
+use crate::history::History;
 use crate::nightly::{Nightly, Plan, State};
 use crate::records;
 use crate::table::{Origin, Ran, page};
@@ -30,6 +33,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::List(args) => list(args),
         Command::Run(args) => run_rows(args),
         Command::Faults(args) => faults(args),
+        Command::Check(args) => check(args),
         Command::Nightly(args) => nightly(args),
     };
     match done {
@@ -83,7 +87,7 @@ fn scale(args: ScaleArgs) -> Scale {
 fn run_row<'a>(row: &'a Fault, scale: &Scale) -> Ran<'a> {
     let begun = Instant::now();
     let result = (row.run)(scale);
-    Ran { fault: row, result, seconds: begun.elapsed().as_secs_f64(), commit: None }
+    Ran { fault: row, result, seconds: begun.elapsed().as_secs_f64(), commit: None, age: None }
 }
 
 /// Runs rows that are given; true when all are as expected.
@@ -151,8 +155,7 @@ fn known_or_run<'a>(
     scale: &Scale,
     records: Option<&Path>,
 ) -> io::Result<Ran<'a>> {
-    if let Some(mut ran) = records::of(known, row) {
-        ran.commit = ran.commit.filter(|seen| *seen != here());
+    if let Some(ran) = records::of(known, row) {
         return Ok(ran);
     }
     let record = records.map(|path| Ok::<_, io::Error>((path, clean_commit()?))).transpose()?;
@@ -167,12 +170,11 @@ fn faults(args: &FaultsArgs) -> io::Result<bool> {
     let scale = scale(args.scale);
     let records = args.records.as_deref();
     let known = records.map_or_else(|| Ok(Vec::new()), records::read)?;
-    let (mut files, mut missing) = (Vec::new(), Vec::new());
+    let mut files = Vec::new();
     for (title, rows) in FILES {
         let mut ran = Vec::new();
         for row in *rows {
             if args.recorded && records::of(&known, row).is_none() {
-                missing.push(row.id);
                 continue;
             }
             let row = known_or_run(row, &known, &scale, records)?;
@@ -184,10 +186,10 @@ fn faults(args: &FaultsArgs) -> io::Result<bool> {
         files.push((*title, ran));
     }
     let good = files.iter().flat_map(|(_, ran)| ran).all(|ran| ran.result.is_ok());
-    let mut page = page(&files, &origin(args));
-    if !missing.is_empty() {
-        page.push_str(&format!("\n## Not run\n\n`{}`\n", missing.join("`, `")));
-    }
+    let page = match records {
+        Some(path) => recorded_page(path)?,
+        None => page(&files, &origin(args)),
+    };
     if let Some(path) = &args.write {
         replace(path, &page)?;
     }
@@ -198,6 +200,31 @@ fn faults(args: &FaultsArgs) -> io::Result<bool> {
         print(&page)?;
     }
     Ok(good)
+}
+
+/// The page of all that is in a file of records.
+fn recorded_page(path: &Path) -> io::Result<String> {
+    let (records, history) = (records::read(path)?, History::of(&root()).ok());
+    Ok(Document { records: &records, files: FILES, history: history.as_ref() }.page())
+}
+
+fn check(args: &CheckArgs) -> io::Result<bool> {
+    let root = root();
+    let records = records::read(&root.join("docs/faults.jsonl"))?;
+    let page = fs::read_to_string(root.join("docs/faults.md"))?;
+    let history = History::of(&root);
+    if let Err(why) = &history {
+        print(&format!("skipped: commits are not looked at, for {why}"))?;
+    }
+    let history = history.ok();
+    let document = Document { records: &records, files: FILES, history: history.as_ref() };
+    let (faults, old) = (document.faults(&page), document.old());
+    old.iter().chain(&faults).try_for_each(|text| print(text))?;
+    let is_right = faults.is_empty() && (!args.night || old.is_empty());
+    if is_right {
+        print(&format!("docs/faults.md is what {} records give", records.len()))?;
+    }
+    Ok(is_right)
 }
 
 /// Writes a file whole or not at all.
@@ -258,17 +285,12 @@ fn origin(args: &FaultsArgs) -> Origin {
     if let Some(seed) = args.scale.seed {
         command.push_str(&format!(" --seed {seed}"));
     }
-    if let Some(path) = &args.records {
-        command.push_str(&format!(" --records {}", path.display()));
-    }
-    if args.recorded {
-        command.push_str(" --recorded");
-    }
     if let Some(path) = &args.write {
         command.push_str(&format!(" --write {}", path.display()));
     }
     let cpu_count = std::thread::available_parallelism().map_or(1, usize::from);
-    Origin { commit: here(), command, cpu_count }
+    let place = format!("at commit {}, on {cpu_count} processors", here());
+    Origin { command, place, others: Vec::new() }
 }
 
 /// The root of the repository, where cargo is called: above this folder, else where this was built.

@@ -5,7 +5,7 @@
 //!        |
 //!   fault         Fault, Scale, Seen        sweep   many seeds on every core of the machine
 //!        |
-//!   dacapo-lab    list | run NAME | faults --write docs/faults.md | nightly --minutes N
+//!   dacapo-lab    list | run NAME | faults --write docs/faults.md | check | nightly --minutes N
 //! ```
 //!
 //! The table of faults as code, so that every figure in `docs/faults.md` can be had again with one
@@ -20,8 +20,10 @@
 pub mod alarms;
 pub mod cli;
 pub mod commands;
+pub mod document;
 pub mod fault;
 pub mod faults;
+pub mod history;
 pub mod nightly;
 pub mod progress;
 pub mod records;

@@ -56,7 +56,7 @@ pub fn of<'a>(records: &[Value], row: &'a Fault) -> Option<Ran<'a>> {
         (None, Some(reason)) => Err(reason.to_owned()),
         _ => return None,
     };
-    Some(Ran { fault: row, result, seconds, commit })
+    Some(Ran { fault: row, result, seconds, commit, age: None })
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("dacapo-lab-records-{}", std::process::id()));
         let _ = fs::remove_file(&path);
         let rows: Vec<&Fault> = all().take(2).collect();
-        let ran = |result| Ran { fault: rows[0], result, seconds: 1.5, commit: None };
+        let ran = |result| Ran { fault: rows[0], result, seconds: 1.5, commit: None, age: None };
         add(&path, &ran(Err("it broke".to_owned())), "a").unwrap();
         add(&path, &ran(Ok(Seen::new("3 of 3".to_owned(), Value::Null))), "b").unwrap();
         let whole = fs::read_to_string(&path).unwrap();
