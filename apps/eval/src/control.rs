@@ -352,10 +352,10 @@ fn print(rows: &[Row]) {
     }
     table.print();
     line(
-        "\n1998: Tables 24 (commands), 20, 22 and 23 of TIK Report 42, on an UltraSPARC 170E; of \
-         the last three\nall runs, and between which their averages lie. It did not measure until \
-         an answer: its Table 45 is\nfrom PLAY to the first marked packet, which nothing here \
-         measures.",
+        "\n1998: Tables 24 (commands), 20, 22 and 23 of TIK Report 42, of the last three all runs, \
+         and between which\ntheir averages lie. It does not say on which machine: it had \
+         UltraSPARCs 170E and SPARCstations. It did not\nmeasure until an answer: its Table 45 is \
+         from PLAY to the first marked packet, which nothing here measures.",
     );
     line(
         "open is the opening of the file and the reading of its index when somebody joins; in 1998 \

@@ -1,8 +1,9 @@
 //! What the report of 1998 printed of its control commands.
 //!
-//! Tables 20, 22, 23 and 24 of "Da CaPo++" (ETH Zürich, TIK Report 42, 1998), on a Sun UltraSPARC
-//! 170E under Solaris 2.5.1, real time. Table 45, from PLAY to the first marked packet at the
-//! receiver, is measured by nothing here.
+//! Tables 20, 22, 23 and 24 of "Da CaPo++" (ETH Zürich, TIK Report 42, 1998), real time under
+//! Solaris 2.5.1. It does not say on which of its machines; it had SPARCstations SS10 and SS20 and
+//! UltraSPARCs 170E. Table 45, from PLAY to the first marked packet at the receiver, is measured by
+//! nothing here.
 
 use super::series::Columns;
 
@@ -139,5 +140,27 @@ mod tests {
         assert!((all.average_us - 43_568.5).abs() < 1.0, "{}", all.average_us);
         assert_eq!(ALL_COMMANDS.averages(), (12_634, 71_412));
         assert_eq!((PICTURE.runs.len(), PICTURE_AFTER_FIRST.runs.len()), (6, 12));
+    }
+
+    #[test]
+    fn the_tables_agree_with_each_other() {
+        // Table 24 puts the commands of runs 4 to 6, five each, to those of Table 20.
+        let count: u64 = COMMANDS.iter().map(|(_, then)| then.columns.count).sum();
+        assert_eq!(count, ALL_COMMANDS.all().count + 3 * 5);
+        // What took longest in each run of Table 20 is OPEN.
+        let (_, open) = COMMANDS.iter().find(|(what, _)| *what == "open").unwrap();
+        let longest =
+            |pick: fn(u64, u64) -> u64| T20.iter().map(|run| run[2]).reduce(pick).unwrap();
+        assert_eq!(longest(u64::max) as f64, open.columns.max_us);
+        assert_eq!(longest(u64::min) as f64, open.columns.min_us);
+        for (what, then) in COMMANDS {
+            let it = then.columns;
+            assert!(it.min_us <= it.average_us && it.average_us <= it.max_us, "{what}");
+            let off = it.deviation_us.powi(2) - it.variance_us2;
+            assert!(off.abs() <= 0.5 + it.variance_us2 * 1e-6, "{what}: {off}");
+        }
+        for run in [&T20[..], &T22, &T23].concat() {
+            assert!(run[1] <= run[3] && run[3] <= run[2], "{run:?}");
+        }
     }
 }

@@ -32,7 +32,8 @@ const fn row(
 pub const RUNS: [Row; 3] =
     [row(3, [11, 11, 48, 1], None), row(5, [14, 14, 53, 2], None), row(10, [19, 20, 88, 6], None)];
 
-/// Table 2: a run with three modules and a buffer of so many bytes.
+/// Table 2: a run with three modules and a buffer of so many bytes. The table prints no unit of
+/// what was asked for; bytes are taken.
 pub const BUFFERS: [Row; 7] = [
     row(0, [11, 11, 45, 1], Some(15)),
     row(1, [16, 16, 54, 2], Some(76)),
@@ -67,6 +68,12 @@ mod tests {
         let printed = error(&|modules| equation_3_us(modules, 0.0));
         let corrected = error(&|modules| corrected_us(modules, 0.0, true));
         assert!(corrected < printed, "{corrected} and {printed}");
+        // Within what is printed of a figure, and 5 below the last.
+        let off = |model: f64, row: &Row| model - f64::from(row.average_us);
+        assert!(
+            RUNS.iter().all(|it| off(corrected_us(it.what.into(), 0.0, true), it).abs() <= 1.0)
+        );
+        assert_eq!(off(equation_3_us(10.0, 0.0), &RUNS[2]), -5.0);
     }
 
     #[test]

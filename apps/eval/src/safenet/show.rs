@@ -31,8 +31,10 @@ pub fn print(results: &Results) {
     }
     line(
         "\nThen: Figures 1 to 8 of \"A Performance Evaluation of the SAFENET Lightweight System\" \
-         (Virginia): Ada\nprograms, XTP on a board of its own, FDDI; its users were held to a rate \
-         of 12 Mbit/s. Its group had one\nreceiver for the latency and two for the throughput.",
+         (Virginia): Ada\nprograms, XTP on a board of its own, FDDI; to one host its users were \
+         held to a rate of 12 Mbit/s, which is their\nlimit. Its group had one receiver for the \
+         latency and two for the throughput. Its network was measured between\nboards without \
+         hosts. Limits are about.",
     );
 }
 

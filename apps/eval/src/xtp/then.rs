@@ -31,3 +31,20 @@ pub const WAITING: [(u32, f64); 4] = [(512, 2.45), (1_024, 4.3), (4_096, 4.3), (
 /// What it is from, in a line for people.
 pub const SOURCE: &str = "G. Mapp, \"Preliminary Performance Evaluation of SandiaXTP on ATM at \
                           ORL\" (1995), section Results";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_and_the_costs_agree() {
+        for best in BEST {
+            assert!(best.ack_rel < best.ack_un && best.ack_un < best.blast, "{best:?}");
+        }
+        // The longest sends were the best ones, so the cost that the text says of them is theirs.
+        let (len, waiting) = WAITING[3];
+        assert_eq!(len, 64 << 10);
+        assert!((BEST[0].blast - BEST[0].ack_un - waiting).abs() < 0.005);
+        assert!(WAITING.iter().all(|(_, cost)| *cost >= waiting));
+    }
+}
