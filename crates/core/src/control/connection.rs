@@ -219,9 +219,14 @@ impl Connection {
         self.tell_lost(events);
     }
 
-    /// Reads on where records were left; there is room for as many as are read at a time.
-    pub fn read_on(&mut self, id: ConnId, events: &mut VecDeque<ControlEvent>) {
+    /// There is room for as many records as are read at a time.
+    pub fn may_read(&mut self) {
         self.records_left = RECORDS_MAX;
+    }
+
+    /// Reads on where records were left.
+    pub fn read_on(&mut self, id: ConnId, events: &mut VecDeque<ControlEvent>) {
+        self.may_read();
         let streams = std::mem::take(&mut self.unread);
         streams.into_iter().for_each(|stream| self.read(id, stream, events));
         self.tell_lost(events);
@@ -501,9 +506,9 @@ impl Stream {
         self.buffers.as_mut().map(|it| &mut it.out).filter(|out| out.len() > 0)
     }
 
-    /// Records are rare: a stream on which nothing is under way keeps no memory for the next.
+    /// A stream on which nothing is under way keeps no memory, unless it has brought something.
     fn tidy_up(&mut self) {
-        if self.half_len() == 0 && self.out_len() == 0 {
+        if !self.has_spoken && self.half_len() == 0 && self.out_len() == 0 {
             self.buffers = None;
         }
     }

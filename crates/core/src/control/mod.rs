@@ -199,7 +199,10 @@ impl Control {
                 connection.inner.handle_event(event);
                 connection.note_received(datagram.len());
                 connection.may_send = true;
-                self.read_on(id);
+                connection.may_read();
+                if connection.has_unread() {
+                    self.read_on(id);
+                }
                 self.drive(id);
                 return Some(id);
             }

@@ -1,20 +1,21 @@
 //! [`Outbox`]: records that wait to be written to a stream.
 //!
 //! ```text
-//!   push -> [ record | record | record ] -> front, take
-//!             ^ taken
+//!   push -> [ record | record ] rest -> first -> front, take
+//!                                       ^ taken
 //! ```
 //!
-//! Invariant: a record lies where it was encoded until it is written, so what waits is never copied
-//! to make room for more.
+//! Invariants: a record lies where it was encoded until it is written, so what waits is never
+//! copied to make room for more; one that waits alone needs no queue.
 
 use std::collections::VecDeque;
 
 #[derive(Default)]
 pub(super) struct Outbox {
-    records: VecDeque<Vec<u8>>,
-    /// How many bytes of the first were taken.
+    first: Vec<u8>,
+    /// How many bytes of it were taken.
     taken: usize,
+    rest: VecDeque<Vec<u8>>,
     len: usize,
 }
 
@@ -26,15 +27,19 @@ impl Outbox {
 
     /// Adds a record behind the others.
     pub fn push(&mut self, record: Vec<u8>) {
-        if !record.is_empty() {
-            self.len += record.len();
-            self.records.push_back(record);
+        if record.is_empty() {
+            return;
+        }
+        self.len += record.len();
+        match self.first.is_empty() {
+            true => self.first = record,
+            false => self.rest.push_back(record),
         }
     }
 
     /// Bytes that are next, at least one when any wait.
     pub fn front(&self) -> &[u8] {
-        self.records.front().and_then(|record| record.get(self.taken..)).unwrap_or_default()
+        self.first.get(self.taken..).unwrap_or_default()
     }
 
     /// Removes the first `count` bytes.
@@ -42,8 +47,9 @@ impl Outbox {
         let count = count.min(self.len);
         self.len -= count;
         self.taken += count;
-        while self.records.front().is_some_and(|record| record.len() <= self.taken) {
-            self.taken -= self.records.pop_front().map_or(0, |record| record.len());
+        while !self.first.is_empty() && self.first.len() <= self.taken {
+            self.taken -= self.first.len();
+            self.first = self.rest.pop_front().unwrap_or_default();
         }
     }
 }
