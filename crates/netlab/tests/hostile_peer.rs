@@ -615,7 +615,7 @@ fn two_thousand_streams_are_bounded_and_each_is_answered() {
         }
     }
     // More are told when they are an eighth of all.
-    assert!((728..=832).contains(&opened), "{opened} streams at a time");
+    assert!((776..=886).contains(&opened), "{opened} streams at a time");
     arena.run(1_500);
     let mut offers = 0;
     for stream in &streams {
@@ -633,7 +633,7 @@ fn two_thousand_streams_are_bounded_and_each_is_answered() {
     while again < 1_000 && arena.raw.open().is_some() {
         again += 1;
     }
-    assert!(again > 700, "{again} more streams when the first are over");
+    assert!(again > 750, "{again} more streams when the first are over");
     arena.finish("2,000 streams");
 }
 

@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The most streams that the peer may have open on a connection: what a table of 1,024 places
-/// holds, less some for our own.
-pub(super) const STREAMS_MAX: u32 = 832;
+/// holds, less a few of our own. `quinn-proto` tells of those that are free again when they are an
+/// eighth, so 776 are there at any time.
+pub(super) const STREAMS_MAX: u32 = 886;
 
 /// How many of one that is through the peer may open besides those that it has. `quinn-proto` keeps
 /// two tables of all that there may be, used or not: of 256 places for these (10 KiB) and of 1,024
-/// for the most (41 KiB).
-pub(super) const STREAMS_AHEAD: u32 = 208;
+/// for the most (41 KiB). Told of more in steps of half of it, the peer is told of the last, too.
+pub(super) const STREAMS_AHEAD: u32 = 220;
 
 /// Those of one that is not through: the tables are made with the first packet, for an address that
 /// has proved nothing.
