@@ -46,6 +46,8 @@ pub struct Rig {
     pub port: u16,
     /// How busy the machine is with nothing of ours, in processors.
     pub idle: f64,
+    /// Whether this pass counts system calls, which makes them slower, and its times are not used.
+    pub is_counting: bool,
 }
 
 /// A pair of commands, and how the far end says that it listens.
@@ -100,6 +102,11 @@ impl Rig {
         words
     }
 
+    fn start(&self, words: &[String]) -> Result<Process, String> {
+        let start = if self.is_counting { Process::start_counted } else { Process::start };
+        start(words, &self.folder, &self.stop)
+    }
+
     /// Runs both ends, and waits for their reports.
     ///
     /// # Errors
@@ -108,10 +115,10 @@ impl Rig {
         let patience = Duration::from_secs_f64(self.seconds * 1.5) + PATIENCE;
         let (near, far) = (self.words(End::Near, &pair.near), self.words(End::Far, &pair.far));
         let wire = self.place.wire_bytes();
-        let mut far_end = Process::start(&far, &self.folder, &self.stop)?;
+        let mut far_end = self.start(&far)?;
         far_end.line(PATIENCE, pair.is_ready)?;
         let middle = Middle::watch(self.seconds);
-        let mut near_end = Process::start(&near, &self.folder, &self.stop)?;
+        let mut near_end = self.start(&near)?;
         let mut reports = Reports::default();
         let near_text = near_end.all(patience)?;
         reports.near = report(&near_text)?;
@@ -134,7 +141,7 @@ impl Rig {
     pub fn alone(&self, command: &[String], patience: Duration) -> Result<(Value, Usage), String> {
         let words: Vec<String> =
             DIES_WITH_PARENT.map(str::to_owned).into_iter().chain(command.to_vec()).collect();
-        let mut process = Process::start(&words, &self.folder, &self.stop)?;
+        let mut process = self.start(&words)?;
         let text = process.all(patience)?;
         Ok((report(&text)?, process.usage()))
     }
@@ -160,6 +167,10 @@ impl Reports {
         let mut sample = sample
             .with("near_memory_mib", self.near_usage.memory_kib as f64 / 1024.0)
             .with("far_memory_mib", self.far_usage.memory_kib as f64 / 1024.0)
+            .with(
+                "memory_mib",
+                (self.near_usage.memory_kib + self.far_usage.memory_kib) as f64 / 1024.0,
+            )
             .with("stolen_processors", self.stolen_processors)
             .with("switches", (self.near_usage.switches + self.far_usage.switches) as f64);
         if let Some(rate) = rate.filter(|rate| *rate > 0.0) {
@@ -167,6 +178,9 @@ impl Reports {
         }
         if let Some(bytes) = self.wire_bytes {
             sample = sample.with("wire_mib", bytes as f64 / f64::from(1 << 20));
+        }
+        if let Some((near, far)) = self.near_usage.calls.zip(self.far_usage.calls) {
+            sample = sample.with("calls", (near + far) as f64);
         }
         sample.commands.clone_from(&self.commands);
         sample.reports = json!({ "near": self.near, "far": self.far });
@@ -298,6 +312,7 @@ pub mod tests {
             stop: Stop::never(),
             port: 29_999,
             idle: 0.0,
+            is_counting: false,
         }
     }
 

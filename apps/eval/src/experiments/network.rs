@@ -204,19 +204,22 @@ impl NetworkRow {
 }
 
 /// Figures of bulk, of latency, and of the loop: name, heading, more is better, compared.
-const BULK: [(&str, &str, bool, bool); 4] = [
+const BULK: [(&str, &str, bool, bool); 5] = [
     ("gbit_per_s", "Gbit/s", true, true),
     ("cpu_s_per_gb", "CPU s/GB", false, true),
     ("busy_s_per_gb", "machine busy s/GB", false, true),
     ("loss_percent", "lost %", false, false),
+    ("calls_per_mib", "system calls a MiB on the wire", false, true),
 ];
 const LATENCY: [(&str, &str, bool, bool); 3] = [
     ("p50_us", "p50 µs", false, true),
     ("p99_us", "p99 µs", false, true),
     ("max_us", "max µs", false, false),
 ];
-const SWITCHES: [(&str, &str, bool, bool); 1] =
-    [("switches_per_message", "context switches a message", false, true)];
+const SWITCHES: [(&str, &str, bool, bool); 2] = [
+    ("switches_per_message", "context switches a message", false, true),
+    ("calls_per_message", "system calls a message", false, true),
+];
 const SPIN: [(&str, &str, bool, bool); 1] = [("rounds_per_us", "steps a µs", true, false)];
 
 /// Goals that are ratios: row, figure, what, at least, bound. Where `goals.md` and the issue differ

@@ -17,12 +17,14 @@ pub struct Own {
     /// How long it is told to measure, for who wants to know how long a run takes.
     seconds: f64,
     rounds: u32,
-    /// Name, heading, more is better, and where it is: keys from the top, `[key=value …]` for the
-    /// first of a list that has these.
+    /// Name, heading, more is better, and where it is ([`Place`]).
     figures: &'static [(&'static str, &'static str, bool, &'static str)],
     /// Figure, what it is, at least, bound.
     goals: &'static [(&'static str, &'static str, bool, f64)],
 }
+
+/// What every one of them is counted.
+const CALLS: (&str, &str, bool, bool) = ("calls", "system calls", false, false);
 
 /// All of them.
 pub static ALL: [Own; 2] = [
@@ -118,7 +120,10 @@ impl Experiment for Own {
                 group: self.id.to_owned(),
                 ..Row::default()
             }],
-            figures: figures(&self.figures.iter().map(of).collect::<Vec<_>>(), &[self.id]),
+            figures: figures(
+                &self.figures.iter().map(of).chain([CALLS]).collect::<Vec<_>>(),
+                &[self.id],
+            ),
             controls: Vec::new(),
             goals: self.goals.iter().map(goal).collect(),
             rounds: self.rounds,
@@ -128,17 +133,37 @@ impl Experiment for Own {
     }
 
     fn round(&self, _row: &Row, rig: &mut Rig) -> Result<Sample, String> {
-        let own = rig.own.to_string_lossy().into_owned();
-        let command = words(std::iter::once(own.as_str()).chain(self.words.iter().copied()));
-        let (said, usage) = rig.alone(&command, Duration::from_secs(self.patience_s))?;
-        let mut sample = Sample::default().with("cpu_s", usage.cpu_s);
-        for (name, _, _, path) in self.figures {
-            let value = at(&said, path).and_then(Value::as_f64).filter(|value| value.is_finite());
-            sample = sample.with(name, value.ok_or_else(|| format!("there is no {path}"))?);
-        }
-        (sample.commands, sample.reports) = (vec![shown(&command)], said);
-        Ok(sample)
+        let places: Vec<Place> = self.figures.iter().map(|it| (it.0, it.3)).collect();
+        let command = words(self.words.iter().copied());
+        measure(&command, &places, Duration::from_secs(self.patience_s), rig)
     }
+}
+
+/// A figure's name, and where it is in a report: keys from the top, `[key=value …]` for the first
+/// of a list that has these.
+pub type Place = (&'static str, &'static str);
+
+/// Runs a command of this program, and takes figures of what it prints.
+///
+/// # Errors
+/// It crashed, hung or printed rubbish, or a figure is not there.
+pub fn measure(
+    command: &[String],
+    places: &[Place],
+    patience: Duration,
+    rig: &Rig,
+) -> Result<Sample, String> {
+    let own = rig.own.to_string_lossy().into_owned();
+    let command: Vec<String> = std::iter::once(own).chain(command.iter().cloned()).collect();
+    let (said, usage) = rig.alone(&command, patience)?;
+    let mut sample = Sample::default().with("cpu_s", usage.cpu_s);
+    sample.figures.extend(usage.calls.map(|calls| ("calls".to_owned(), calls as f64)));
+    for (name, path) in places {
+        let value = at(&said, path).and_then(Value::as_f64).filter(|value| value.is_finite());
+        sample = sample.with(name, value.ok_or_else(|| format!("there is no {path}"))?);
+    }
+    (sample.commands, sample.reports) = (vec![shown(&command)], said);
+    Ok(sample)
 }
 
 /// What is at this place of a report.

@@ -24,6 +24,9 @@ use crate::rig::{Pair, Reports, Rig};
 /// What the others do before their windows open, so that it lasts as long everywhere.
 pub const WARM_UP_S: f64 = 0.3;
 
+/// System calls are said for each message where there were so many.
+const MESSAGES_MIN: f64 = 2_000.0;
+
 /// What a row measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
@@ -94,10 +97,21 @@ pub fn run(peer: &dyn Peer, order: &Order, rig: &mut Rig) -> Result<Sample, Stri
     let rate = sample.figures.get("gbit_per_s").map(|gbit| gbit * 1e9 / 8.0);
     let messages = sample.figures.get("messages").copied();
     let mut sample = reports.beside(sample, rate);
-    if let Some(messages) = messages.filter(|messages| *messages > 0.0)
-        && let Some(switches) = sample.figures.get("switches").copied()
+    if let Some(cost) = sample.figures.get("cpu_s_per_gb").copied() {
+        let each = cost * order.size as f64 * 1e-3;
+        sample.figures.entry("cpu_us_per_unit".to_owned()).or_insert(each);
+    }
+    let wire_mib = sample.figures.get("wire_mib").copied();
+    let calls_of = if messages.is_some() { "calls_per_message" } else { "calls_per_mib" };
+    // How programs begin and end is in it, and would be most of what few messages take.
+    let each_call = messages.map_or(wire_mib, |it| Some(it).filter(|it| *it >= MESSAGES_MIN));
+    for (name, count, each) in
+        [("switches_per_message", "switches", messages), (calls_of, "calls", each_call)]
     {
-        sample = sample.with("switches_per_message", switches / messages);
+        let count = sample.figures.get(count).copied();
+        if let Some((count, each)) = count.zip(each.filter(|each| *each > 0.0)) {
+            sample = sample.with(name, count / each);
+        }
     }
     Ok(sample)
 }

@@ -3,10 +3,12 @@
 //! Invariant: no process outlives this one: dropping kills it by its handle and waits, and the
 //! words that start it hold [`DIES_WITH_PARENT`].
 
+use super::machine;
 use super::stop::Stop;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -36,6 +38,24 @@ pub struct Usage {
     pub switches: u64,
     /// The most memory that it had, as far as was looked.
     pub memory_kib: u64,
+    /// System calls of all its threads and children, where they were counted.
+    pub calls: Option<u64>,
+}
+
+/// Words before a command whose system calls the kernel's tracepoint counts into a file. It slows
+/// every call down, so that nothing that is timed runs behind them.
+const COUNTED: [&str; 7] =
+    ["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter", "--output", "/dev/stdout"];
+
+/// Whether system calls can be counted here.
+pub fn counts_calls() -> bool {
+    let words = COUNTED[1..].iter().copied().chain(["--", "true"]).collect::<Vec<_>>();
+    machine::output(COUNTED[0], &words).is_some_and(|text| calls_of(&text).is_some())
+}
+
+/// What `perf stat` says that there were.
+fn calls_of(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.split_once(",,raw_syscalls:")?.0.parse().ok())
 }
 
 /// A running end.
@@ -47,9 +67,28 @@ pub struct Process {
     name: String,
     usage: Usage,
     stop: Stop,
+    /// Where its system calls are counted.
+    counts: Option<PathBuf>,
 }
 
 impl Process {
+    /// Starts `words` as [`Process::start`] does, with its system calls counted.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start_counted(words: &[String], folder: &Path, stop: &Stop) -> Result<Self, String> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let file = folder.join(format!("calls-{}-{number}", std::process::id()));
+        let path = file.to_string_lossy();
+        let counted = [&COUNTED[..6], &[&*path, "--"]].concat();
+        let before = DIES_WITH_PARENT.iter().chain(&counted).map(|&word| word.to_owned());
+        let all: Vec<String> = before.chain(words.iter().cloned()).collect();
+        let mut process = Self::start(&all, folder, stop)?;
+        process.counts = Some(file);
+        Ok(process)
+    }
+
     /// Starts `words`, with `folder` as `PEERS_DIR`.
     ///
     /// # Errors
@@ -85,7 +124,7 @@ impl Process {
             String::from_utf8_lossy(&text).into_owned()
         });
         let (complaint, usage) = (Some(complaint), Usage::default());
-        Ok(Self { child, lines, complaint, name, usage, stop: stop.clone() })
+        Ok(Self { child, lines, complaint, name, usage, stop: stop.clone(), counts: None })
     }
 
     /// The next line that `is_meant`, within `patience`.
@@ -153,7 +192,7 @@ impl Process {
     pub fn end(&mut self, patience: Duration) -> Result<Usage, String> {
         let (until, before) = (Instant::now() + patience, children());
         // One that has ended by itself cannot be asked.
-        let _ = dacapo_sys::process::interrupt(&mut self.child);
+        let _ = self.interrupt();
         while self.next(until)?.is_some() {}
         self.child.wait().map_err(|error| format!("{}: {error}", self.name))?;
         self.account(before);
@@ -169,6 +208,12 @@ impl Process {
         let after = children();
         self.usage.cpu_s = after.cpu_s - before.cpu_s;
         self.usage.switches = after.switches - before.switches;
+        let counted = self.counts.take().and_then(|file| {
+            let text = std::fs::read_to_string(&file).ok();
+            let _ = std::fs::remove_file(file);
+            text
+        });
+        self.usage.calls = counted.as_deref().and_then(calls_of);
     }
 
     /// Asks it to end in order.
@@ -176,6 +221,14 @@ impl Process {
     /// # Errors
     /// It is gone.
     pub fn interrupt(&mut self) -> Result<(), String> {
+        if self.counts.is_some() {
+            // Who counts takes no notice: what it started is asked.
+            let id = self.child.id();
+            let path = format!("/proc/{id}/task/{id}/children");
+            let child = std::fs::read_to_string(path).unwrap_or_default();
+            machine::output("kill", &["-INT", child.trim()]);
+            return Ok(());
+        }
         dacapo_sys::process::interrupt(&mut self.child)
             .map_err(|error| format!("{}: {error}", self.name))
     }
@@ -212,7 +265,7 @@ fn next_line(out: &mut BufReader<std::process::ChildStdout>) -> Option<String> {
 /// What all children that were waited for have taken.
 fn children() -> Usage {
     let it = dacapo_sys::process::children_usage();
-    Usage { cpu_s: it.cpu.as_secs_f64(), switches: it.switches, memory_kib: 0 }
+    Usage { cpu_s: it.cpu.as_secs_f64(), switches: it.switches, ..Usage::default() }
 }
 
 /// The most memory that a process had so far; 0 when it is gone.
@@ -258,6 +311,25 @@ mod tests {
         assert!(error.starts_with("hangs"), "{error}");
         drop(it);
         assert!(!Path::new(&format!("/proc/{id}")).exists());
+    }
+
+    #[test]
+    fn system_calls_are_counted_of_children_too_and_of_one_that_is_asked_to_end() {
+        if !counts_calls() {
+            return dacapo_base::skip("who builds may not count system calls with perf");
+        }
+        let count = |script: &str, is_asked: bool| {
+            let words = ["sh", "-c", script].map(str::to_owned);
+            let folder = std::env::temp_dir();
+            let mut it = Process::start_counted(&words, &folder, &Stop::never()).unwrap();
+            if is_asked {
+                it.line(SOON, |line| line == "ready").unwrap();
+            }
+            it.end(SOON).unwrap().calls.unwrap()
+        };
+        let few = count("trap 'exit 0' INT; echo ready; while :; do sleep 0.01; done", true);
+        let many = count("head -c 100000 /dev/zero | dd bs=1 of=/dev/null 2>/dev/null", false);
+        assert!(few > 10 && many > 200_000 && many < 300_000, "{few} {many}");
     }
 
     #[test]

@@ -8,10 +8,11 @@ use super::burden::Burden;
 use super::lock::{self, Lock};
 use super::machine::{self, Tree};
 use super::place::Place;
+use super::process;
 use super::scratch::Scratch;
 use super::stop::Stop;
 use crate::exit::{Exit, Failure};
-use crate::experiment::{Experiment, Load, Row, Site};
+use crate::experiment::{Experiment, Figures, Load, Row, Site};
 use crate::output;
 use crate::progress::Progress;
 use crate::rig::{self, Rig};
@@ -151,6 +152,7 @@ fn rig(
         stop: stop.clone(),
         port: 0,
         idle: 0.0,
+        is_counting: false,
     })
 }
 
@@ -214,6 +216,20 @@ fn order(rounds: u32, loaded: u32) -> Vec<(u32, Load)> {
     turns.filter(|(n, load)| *n <= if *load == Load::Quiet { rounds } else { loaded }).collect()
 }
 
+/// So many rounds have a second pass that counts system calls, and how long it is at most.
+const COUNTED_ROUNDS: u32 = 3;
+const COUNTED_S: f64 = 0.5;
+
+/// System calls of a row, from a pass of its own; none where it fails.
+fn calls(experiment: &dyn Experiment, row: &Row, rig: &mut Rig) -> Figures {
+    let seconds = rig.seconds;
+    (rig.seconds, rig.is_counting) = (seconds.min(COUNTED_S), true);
+    let counted = experiment.round(row, rig);
+    (rig.seconds, rig.is_counting) = (seconds, false);
+    let all = counted.map(|sample| sample.figures).unwrap_or_default();
+    all.into_iter().filter(|(name, _)| name.starts_with("calls")).collect()
+}
+
 /// How long the machine is watched before a round, to know what it does by itself.
 const WATCHED_S: f64 = 0.5;
 
@@ -233,6 +249,11 @@ fn rounds(
     };
     let mut pace = Pace::new(todo.len() * rows.len(), part.entries.len());
     let mut progress = Progress::new(is_quiet);
+    let is_counted = process::counts_calls();
+    if !is_counted && !is_quiet {
+        let text = "system calls are not counted: `perf stat` cannot (apt-get install linux-perf)";
+        output::note(format_args!("{}: {text}", header.id));
+    }
     for turn in todo {
         if !is_left(part, turn) {
             continue;
@@ -250,7 +271,10 @@ fn rounds(
                 progress.show(&format!("{said} {}", pace.left()));
             }
             let load_average = machine::load();
-            let outcome = experiment.round(row, rig);
+            let mut outcome = experiment.round(row, rig);
+            if let (Ok(sample), true) = (&mut outcome, is_counted && round <= COUNTED_ROUNDS) {
+                sample.figures.extend(calls(experiment, row, rig));
+            }
             if let Some(signal) = rig.stop.wanted() {
                 return Err(Ended::Signal(signal));
             }
