@@ -124,6 +124,7 @@ build() {
     in_c peer-srt srt.c srt srt/srt.h
     in_c peer-zmq zmq.c zmq zmq.h
     aeron
+    in_rust peer-flows flows
     in_rust peer-uring uring
     in_rust peer-xdp xdp
     in_rust peer-quinn quinn

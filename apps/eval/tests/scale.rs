@@ -37,6 +37,20 @@ fn two_hundred_sessions_are_set_up_and_closed_and_five_hundred_opens_leave_none(
 }
 
 #[test]
+fn units_are_sent_in_turns_over_all_sessions_and_none_is_opened_and_closed_besides() {
+    let place = Place::new();
+    let args = "scale --send 2000 --sessions 20 --connections 3 --idle 500ms --json";
+    let run = eval::run(&place, &args.split(' ').collect::<Vec<_>>()).expect(0);
+    let all: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((&all["sessions"], &all["connections"]), (&20.into(), &3.into()));
+    assert_eq!(all["asked_per_s"], 2_000);
+    for path in ["units_per_s", "cpu_us_per_unit/both", "delay_us/p99", "memory_mib/far"] {
+        let figure = all.pointer(&format!("/{path}")).and_then(Value::as_f64);
+        assert!(figure.is_some_and(|it| it > 0.0), "{path}: {all}");
+    }
+}
+
+#[test]
 fn people_get_a_table_with_goals_and_whether_they_are_met() {
     let place = Place::new();
     let args = ["--sessions", "20", "--opens", "20", "--idle", "200ms", "--connections", "2"];

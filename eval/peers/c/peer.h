@@ -51,8 +51,8 @@ static inline struct order read_order(int count, char **words) {
     order.size = strtoul(words[4], NULL, 10);
     order.seconds = atof(words[5]);
     order.is_spinning = strcmp(words[6], "spin") == 0;
-    if (order.port <= 0 || order.size < 8 || order.seconds <= 0)
-        stop(words[3], "port, SIZE (8 up) or SECONDS cannot be read");
+    if (order.port <= 0 || order.size < 1 || order.seconds <= 0)
+        stop(words[3], "port, SIZE or SECONDS cannot be read");
     return order;
 }
 
@@ -181,6 +181,20 @@ static inline double at(const struct round_trips *r, double share) {
     if ((double)rank < share * (double)r->count)
         rank++;
     return r->one_way_us[rank > 0 ? rank - 1 : 0];
+}
+
+/* The report of a sink whose messages say when they were due; how late they came is booked as if it
+ * were half of a round trip. */
+static inline void window_report_late(const struct window *w, struct round_trips *late) {
+    if (w->closed == 0 || late->count == 0)
+        stop("sink", "the window never closed");
+    qsort(late->one_way_us, late->count, sizeof *late->one_way_us, by_size);
+    printf("{\"role\":\"sink\",\"seconds\":%.6f,\"bytes\":%llu,\"messages\":%llu,\"lost\":null,"
+           "\"cpu_s\":%.6f,\"p50_us\":%.3f,\"p99_us\":%.3f}\n",
+           w->closed - w->opened, (unsigned long long)(w->bytes_closed - w->bytes_opened),
+           (unsigned long long)(w->messages_closed - w->messages_opened),
+           w->cpu_closed - w->cpu_opened, at(late, 0.5), at(late, 0.99));
+    fflush(stdout);
 }
 
 static inline void round_trips_report(struct round_trips *r, const char *wait) {

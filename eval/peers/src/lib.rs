@@ -119,7 +119,7 @@ impl Order {
             kind: kind.clone(),
             role,
             address: address.parse().map_err(|_| bad("address with a port", address))?,
-            size: size.parse().ok().filter(|&n| n >= 8).ok_or(bad("size of 8 bytes up", size))?,
+            size: size.parse().ok().filter(|&n| n >= 1).ok_or(bad("size of 1 up", size))?,
             window: seconds.ok_or(bad("number of seconds", words[4].as_str()))?,
             is_spinning,
         })

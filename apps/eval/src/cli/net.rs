@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 /// Far ends of a run at most.
-const RECEIVERS_MAX: usize = 16;
+const RECEIVERS_MAX: usize = 64;
 
 /// Arguments of `bench net`.
 #[derive(Debug, Args)]
@@ -273,14 +273,14 @@ mod tests {
         assert_eq!(check("--receivers 3 --transport tcp-multicast --what bulk"), Ok(3));
         assert_eq!(check("a -t udp-multicast --group [ff15::1]:5004"), Ok(1));
         let group = "--group 239.1.2.3:5004";
-        let sixteen = " a".repeat(16);
-        assert_eq!(check(&format!("{sixteen} -t tcp-multicast")), Ok(16));
+        let most = " a".repeat(64);
+        assert_eq!(check(&format!("{most} -t tcp-multicast")), Ok(64));
         for wrong in [
             "a b",
             "--receivers 2 -t tcp",
             "--receivers 0 -t tcp-multicast",
-            "--receivers 17 -t tcp-multicast",
-            &format!("{sixteen} a -t tcp-multicast"),
+            "--receivers 65 -t tcp-multicast",
+            &format!("{most} a -t tcp-multicast"),
             "a --receivers 2 -t tcp-multicast",
             "a --listen 127.0.0.1",
             "-t udp-multicast --direction both",

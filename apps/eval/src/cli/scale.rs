@@ -11,7 +11,7 @@ pub struct BenchScaleArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=16_000))]
     pub sessions: u32,
     /// Connections that the sessions share; usually one for every 800 sessions, and at least 4.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     connections: Option<u32>,
     /// Sessions that are opened and closed, one after the other, many on their way.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
@@ -21,6 +21,10 @@ pub struct BenchScaleArgs {
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     #[arg(value_parser = super::parse_duration)]
     pub idle: Duration,
+    /// Send so many units of 1000 bytes a second, in turns over all sessions, for as long as --idle
+    /// says, after a tenth of a second for each 1,000 sessions; nothing is opened and closed then.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub send: Option<u32>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

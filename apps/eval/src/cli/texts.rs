@@ -171,6 +171,7 @@ Examples:
   dacapo bench scale
   dacapo bench scale --sessions 200 --opens 500 --idle 2s
   dacapo bench scale --connections 200 --opens 0
+  dacapo bench scale --send 5000 --sessions 1000 --idle 2s     # what a unit costs, how late it is
   dacapo bench scale --json | jq .figures";
 
 pub const XTP: &str = "\

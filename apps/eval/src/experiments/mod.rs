@@ -1,16 +1,24 @@
 //! What can be measured, a file each.
 
+mod flows;
 mod links;
+mod modules;
 mod network;
 mod own;
+mod receivers;
+mod rtt;
 mod sizes;
+mod table;
 
 use crate::experiment::Experiment;
 
 /// All of them, in the order of `dacapo eval run all`.
 pub fn all() -> Vec<&'static dyn Experiment> {
     let mut all: Vec<&'static dyn Experiment> =
-        vec![&network::Network, &links::Links, &sizes::Sizes];
+        vec![&network::Network, &links::LINKS, &sizes::SIZES];
+    let grows: [&dyn Experiment; 4] =
+        [&flows::FLOWS, &receivers::RECEIVERS, &modules::MODULES, &rtt::RTT];
+    all.extend(grows);
     all.extend(own::ALL.iter().map(|it| it as &dyn Experiment));
     all
 }

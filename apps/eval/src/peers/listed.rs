@@ -90,7 +90,13 @@ impl Peer for Listed {
             Some(lost) => lost / (lost + number("far/messages")?),
             None => (1.0 - rate / sent).max(0.0),
         };
-        let sample = Sample::default().with("gbit_per_s", rate * 8.0 / 1e9);
+        let mut sample = Sample::default().with("gbit_per_s", rate * 8.0 / 1e9);
+        // One that sends at a pace says how long its messages took.
+        if let Ok(p99) = number("far/p99_us") {
+            let per_s = number("far/messages")? / number("far/seconds")?;
+            sample = sample.with("p99_us", p99).with("p50_us", number("far/p50_us")?);
+            sample = sample.with("units_per_s", per_s).with("cpu_us_per_unit", cpu / per_s * 1e6);
+        }
         Ok(sample.with("cpu_s_per_gb", cpu / rate * 1e9).with("loss_percent", loss * 100.0))
     }
 }

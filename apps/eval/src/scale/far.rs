@@ -7,6 +7,7 @@
 
 use super::flow;
 use super::look::Look;
+use crate::cli::BenchScaleArgs;
 use crate::core_app::{App, AppEvent};
 use crate::exit::{Exit, Failure};
 use crate::output::line;
@@ -22,8 +23,9 @@ const INPUT: u32 = 1;
 /// Ports of one call: as many as a host listens at with one.
 const PORTS_PER_CALL: usize = 16;
 
-/// Serves at so many ports until standard input ends, or a signal comes.
-pub fn serve(ports: u32) -> Result<Exit, Failure> {
+/// Serves at so many ports, with units where they are asked for, until standard input ends, or a
+/// signal comes.
+pub fn serve(ports: u32, args: &BenchScaleArgs) -> Result<Exit, Failure> {
     let failed = |error: &Error| Failure::core("bench scale: the far end", error);
     let mut app = App::open()?;
     let addrs = vec![Address::from((Ipv4Addr::LOCALHOST, 0)); ports as usize];
@@ -31,7 +33,7 @@ pub fn serve(ports: u32) -> Result<Exit, Failure> {
         app.host.listen(some).map_err(|error| failed(&error))?;
     }
     let spec = flow::spec()?;
-    let published = app.core().publish(spec, Box::new(flow::Idle));
+    let published = app.core().publish(spec, flow::provider(args.send, args.sessions));
     published.map_err(|error| failed(&error))?;
     let watched = app.reactor().watch(stdin().as_fd(), INPUT);
     watched.map_err(|error| Failure::run_time("bench scale: standard input", error))?;

@@ -10,10 +10,12 @@
 //!     one connection, idle; then all
 //!     opens and closes
 //!     many sessions, idle; all closed
+//!   or, with --send: many sessions, units in turns over all of them
 //! ```
 
 mod far;
 mod flow;
+mod load;
 mod look;
 mod near;
 mod show;
@@ -35,34 +37,47 @@ const OPENS_PER_CONNECTION: u64 = 32_000;
 /// Runs the command.
 pub fn run(args: &BenchScaleArgs) -> Result<Exit, Failure> {
     if let Some(ports) = args.far {
-        return far::serve(ports);
+        return far::serve(ports, args);
     }
     let connections = u64::from(args.connections());
     let sessions = u64::from(args.sessions);
-    let warm = warm_up(args);
+    let opens = if args.send.is_some() { 0 } else { warm_up(args) + u64::from(args.opens) };
     let wrong = |text: String| Err(Failure::new(Exit::Failure, "bench scale", text));
     if sessions > connections * SESSIONS_PER_CONNECTION {
         let text = format!("a connection has {SESSIONS_PER_CONNECTION} sessions at most");
         return wrong(format!("{text}: use --connections"));
     }
-    if sessions + warm + u64::from(args.opens) > connections * OPENS_PER_CONNECTION {
+    if sessions + opens > connections * OPENS_PER_CONNECTION {
         let text = format!("{OPENS_PER_CONNECTION} sessions for a connection at most in all");
         return wrong(format!("{text}, because labels rest for two minutes: use --connections"));
     }
     let mut progress = Progress::new(args.json);
     let ports = connections.to_string();
-    let mut child = Child::start("bench scale", &["scale", "--far", &ports])?;
+    let (count, send) = (sessions.to_string(), args.send.map(|rate| rate.to_string()));
+    let mut words = vec!["scale", "--far", &*ports, "--sessions", &*count];
+    words.extend(send.iter().flat_map(|rate| ["--send", &**rate]));
+    let mut child = Child::start("bench scale", &words)?;
     let mut near = Near::open(&mut child, &mut progress)?;
-    let measured = measure(args, &mut near);
+    let measured = match args.send {
+        Some(_) => load::measure(args, &mut near).map(|it| Came::Sent(Box::new(it))),
+        None => measure(args, &mut near).map(|it| Came::Idled(Box::new(it))),
+    };
     near.leave();
     drop(child);
     progress.clear();
-    let measured = measured?;
-    match args.json {
-        true => output::json(&measured.to_json()),
-        false => measured.print(),
+    match (measured?, args.json) {
+        (Came::Sent(it), true) => output::json(&it.to_json()),
+        (Came::Sent(it), false) => it.print(),
+        (Came::Idled(it), true) => output::json(&it.to_json()),
+        (Came::Idled(it), false) => it.print(),
     }
     Ok(Exit::Success)
+}
+
+/// What was measured.
+enum Came {
+    Idled(Box<Measured>),
+    Sent(Box<load::Load>),
 }
 
 /// A connection keeps the memory of streams for the next ones: so many are opened and closed before

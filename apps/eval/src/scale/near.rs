@@ -9,7 +9,7 @@
 //! waited for, a signal, or a failure after [`SILENCE_MAX`] without progress.
 
 use super::super::child::Child;
-use super::flow::{Idle, NAME};
+use super::flow::{Arrivals, NAME};
 use super::look::Look;
 use super::show::Both;
 use crate::app::interrupted;
@@ -49,6 +49,8 @@ pub struct Near<'a> {
     opened: u64,
     ended: u64,
     then: Then,
+    /// What came of their flows.
+    pub arrivals: Arrivals,
 }
 
 impl<'a> Near<'a> {
@@ -59,7 +61,19 @@ impl<'a> Near<'a> {
     pub fn open(child: &'a mut Child, progress: &'a mut Progress) -> Result<Self, Failure> {
         let app = App::open()?;
         let (peers, active, then) = (Vec::new(), BTreeSet::new(), Then::Keep);
-        Ok(Self { app, child, progress, peers, next: 0, active, opened: 0, ended: 0, then })
+        let arrivals = Arrivals::default();
+        Ok(Self {
+            app,
+            child,
+            progress,
+            peers,
+            next: 0,
+            active,
+            opened: 0,
+            ended: 0,
+            then,
+            arrivals,
+        })
     }
 
     /// Connects to so many of the ports, in all.
@@ -67,6 +81,16 @@ impl<'a> Near<'a> {
     /// # Errors
     /// The far end does not answer, or there is no descriptor left.
     pub fn connect(&mut self, count: usize) -> Result<(), Failure> {
+        self.dial(count)?;
+        // A path is known a little after it is open: only then both ends have what they keep of it.
+        self.rest(Duration::from_secs(2))
+    }
+
+    /// Connects to so many of the ports, in all, without waiting for what comes after.
+    ///
+    /// # Errors
+    /// As [`Near::connect`].
+    pub fn dial(&mut self, count: usize) -> Result<(), Failure> {
         while self.peers.len() < count {
             let address = self.child.addresses.get(self.peers.len());
             let remote = address.and_then(|it| it.parse::<Address>().ok());
@@ -76,8 +100,7 @@ impl<'a> Near<'a> {
             self.drive("connections", 1, |near| Ok(near.opened))?;
             self.peers.push(peer);
         }
-        // A path is known a little after it is open: only then both ends have what they keep of it.
-        self.rest(Duration::from_secs(2))
+        Ok(())
     }
 
     /// Opens sessions until so many run; how long it took.
@@ -238,7 +261,7 @@ impl<'a> Near<'a> {
                 Ok(())
             }
             CoreEvent::Offered { session, flows, .. } => {
-                let sink = || Some(Port::Sink(Box::new(Idle)));
+                let sink = || Some(Port::Sink(Box::new(self.arrivals.clone())));
                 let ports = flows.iter().map(|_| sink()).collect();
                 engine.answer(now, session, ports).map_err(core)
             }

@@ -171,18 +171,31 @@ fn draw_curves(
     {
         let area = SVGBackend::with_string(&mut text, (WIDTH, 480)).into_drawing_area();
         area.fill(&WHITE).map_err(failed)?;
-        let (x, y) = (range(points().map(|it| it.0)), range(points().map(|it| it.1)));
+        let mut places: Vec<f64> = points().map(|it| it.0).collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        // Each at the same distance from the next: 0 has a place too.
+        let place = |x: f64| places.iter().position(|it| *it == x).unwrap_or(0) as f64;
+        let named = |at: &f64| {
+            let x = places.get(at.round() as usize).filter(|_| (at - at.round()).abs() < 0.01);
+            x.map_or_else(String::new, f64::to_string)
+        };
+        let x = -0.2..places.len() as f64 - 0.8;
+        let y = range(points().map(|it| it.1));
         let mut chart = ChartBuilder::on(&area)
             .caption(title, ("sans-serif", 16))
             .margin(8)
             .x_label_area_size(36)
             .y_label_area_size(60)
-            .build_cartesian_2d(x.log_scale(), y.log_scale())
+            .build_cartesian_2d(x, y.log_scale())
             .map_err(failed)?;
-        chart.configure_mesh().x_desc(axis).y_desc(heading).draw().map_err(failed)?;
+        let mut mesh = chart.configure_mesh();
+        mesh.x_labels(places.len() + 2).x_label_formatter(&named);
+        mesh.x_desc(axis).y_desc(heading).draw().map_err(failed)?;
         for (at, (name, points)) in curves.iter().enumerate() {
             let colour = Palette99::pick(at).to_rgba();
-            let series = LineSeries::new(points.iter().copied(), colour.stroke_width(2));
+            let points = points.iter().map(|it| (place(it.0), it.1));
+            let series = LineSeries::new(points, colour.stroke_width(2));
             chart
                 .draw_series(series.point_size(3))
                 .map_err(failed)?
