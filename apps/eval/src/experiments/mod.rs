@@ -1,12 +1,14 @@
 //! What can be measured, a file each.
 
 mod flows;
+mod host;
 mod links;
 mod modules;
 mod network;
 mod own;
 mod receivers;
 mod rtt;
+mod sends;
 mod sizes;
 mod table;
 
@@ -16,10 +18,10 @@ use crate::experiment::Experiment;
 pub fn all() -> Vec<&'static dyn Experiment> {
     let mut all: Vec<&'static dyn Experiment> =
         vec![&network::Network, &links::LINKS, &sizes::SIZES];
-    let grows: [&dyn Experiment; 4] =
-        [&flows::FLOWS, &receivers::RECEIVERS, &modules::MODULES, &rtt::RTT];
+    let grows: [&dyn Experiment; 5] =
+        [&flows::FLOWS, &receivers::RECEIVERS, &modules::MODULES, &rtt::RTT, &sends::SENDS];
     all.extend(grows);
-    all.extend(own::ALL.iter().map(|it| it as &dyn Experiment));
+    all.extend(host::ALL.iter().map(|it| it as &dyn Experiment));
     all
 }
 

@@ -9,83 +9,26 @@ use std::time::Duration;
 
 /// A command, and its figures.
 pub struct Own {
-    id: &'static str,
-    what: &'static str,
-    words: &'static [&'static str],
+    /// Its name, and its one row's.
+    pub id: &'static str,
+    /// What it is.
+    pub what: &'static str,
+    /// The command.
+    pub words: &'static [&'static str],
     /// How long the command takes at most.
-    patience_s: u64,
+    pub patience_s: u64,
     /// How long it is told to measure, for who wants to know how long a run takes.
-    seconds: f64,
-    rounds: u32,
+    pub seconds: f64,
+    /// How often.
+    pub rounds: u32,
     /// Name, heading, more is better, and where it is ([`Place`]).
-    figures: &'static [(&'static str, &'static str, bool, &'static str)],
+    pub figures: &'static [(&'static str, &'static str, bool, &'static str)],
     /// Figure, what it is, at least, bound.
-    goals: &'static [(&'static str, &'static str, bool, f64)],
+    pub goals: &'static [(&'static str, &'static str, bool, f64)],
 }
 
 /// What every one of them is counted.
 const CALLS: (&str, &str, bool, bool) = ("calls", "system calls", false, false);
-
-/// All of them.
-pub static ALL: [Own; 2] = [
-    Own {
-        id: "lift",
-        what: "what a module costs each packet that it touches, in the runner and without one",
-        words: &["lift", "--seconds", "3", "--json"],
-        patience_s: 60,
-        seconds: 3.0,
-        rounds: 7,
-        figures: &[
-            (
-                "batched_ns",
-                "ns a module, batched",
-                false,
-                "marginal[module=touch batch=32 called=counted].per_packet_and_module.median_ns",
-            ),
-            (
-                "single_ns",
-                "ns a module, alone",
-                false,
-                "marginal[module=touch batch=1 called=counted].per_packet_and_module.median_ns",
-            ),
-            (
-                "bare_ns",
-                "ns a module, batched, no runner",
-                false,
-                "marginal[module=touch batch=32 called=monomorphised].per_packet_and_module\
-                 .median_ns",
-            ),
-            (
-                "timed_ns",
-                "ns a module, batched, timed",
-                false,
-                "marginal[module=touch batch=32 called=timed].per_packet_and_module.median_ns",
-            ),
-        ],
-        goals: &[
-            ("batched_ns", "a module that touches the header, batch of 32", false, 0.8),
-            ("single_ns", "the same, one by one", false, 4.0),
-        ],
-    },
-    Own {
-        id: "transfer",
-        what: "a file of 1 GiB by `dacapo send`, beside plain sockets with the same reads and hash",
-        words: &["transfer", "--rounds", "1", "--json"],
-        patience_s: 120,
-        seconds: 6.0,
-        rounds: 5,
-        figures: &[
-            ("gbit_per_s", "send Gbit/s", true, "median.send.gbit_per_s"),
-            ("plain_gbit_per_s", "plain Gbit/s", true, "median.plain.gbit_per_s"),
-            ("rate_ratio", "× plain", true, "median.rate_ratio"),
-            ("cpu_ratio", "CPU × plain", false, "median.cpu_ratio"),
-        ],
-        goals: &[
-            ("rate_ratio", "goodput to plain sockets", true, 1.0),
-            ("cpu_ratio", "processor time to plain sockets", false, 1.05),
-        ],
-    },
-];
 
 impl Experiment for Own {
     fn id(&self) -> &'static str {
@@ -140,7 +83,7 @@ impl Experiment for Own {
 }
 
 /// A figure's name, and where it is in a report: keys from the top, `[key=value …]` for the first
-/// of a list that has these.
+/// of a list that has these; `A - B` and `A / B` of two such places.
 pub type Place = (&'static str, &'static str);
 
 /// Runs a command of this program, and takes figures of what it prints.
@@ -159,11 +102,21 @@ pub fn measure(
     let mut sample = Sample::default().with("cpu_s", usage.cpu_s);
     sample.figures.extend(usage.calls.map(|calls| ("calls".to_owned(), calls as f64)));
     for (name, path) in places {
-        let value = at(&said, path).and_then(Value::as_f64).filter(|value| value.is_finite());
+        let value = number(&said, path).filter(|value| value.is_finite());
         sample = sample.with(name, value.ok_or_else(|| format!("there is no {path}"))?);
     }
     (sample.commands, sample.reports) = (vec![shown(&command)], said);
     Ok(sample)
+}
+
+/// The number at this place of a report.
+fn number(said: &Value, path: &str) -> Option<f64> {
+    let of = |path: &str| at(said, path).and_then(Value::as_f64);
+    match (path.split_once(" - "), path.split_once(" / ")) {
+        (Some((a, b)), _) => Some(of(a)? - of(b)?),
+        (_, Some((a, b))) => Some(of(a)? / of(b)?),
+        (None, None) => of(path),
+    }
 }
 
 /// What is at this place of a report.
@@ -174,8 +127,8 @@ fn at<'a>(mut value: &'a Value, path: &str) -> Option<&'a Value> {
         if !key.is_empty() {
             value = value.get(key)?;
         }
-        if !wanted.is_empty() {
-            let has = |it: &&Value| wanted.split(' ').all(|pair| is_in(it, pair));
+        if step.contains('[') {
+            let has = |it: &&Value| wanted.split_whitespace().all(|pair| is_in(it, pair));
             value = value.as_array()?.iter().find(has)?;
         }
     }
@@ -185,7 +138,8 @@ fn at<'a>(mut value: &'a Value, path: &str) -> Option<&'a Value> {
 fn is_in(value: &Value, pair: &str) -> bool {
     let Some((key, wanted)) = pair.split_once('=') else { return false };
     let text = value.get(key).map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned));
-    text.as_deref() == Some(wanted)
+    // A place has no spaces in it.
+    text.is_some_and(|text| text.replace(' ', "_") == wanted)
 }
 
 #[cfg(test)]
@@ -198,11 +152,14 @@ mod tests {
         let said = json!({ "median": { "send": { "a": 1.5 } },
             "rows": [{ "m": "x", "n": 1, "ns": 7 },
                 { "m": "x", "n": 32, "ns": 8, "in": { "b": 9 } }] });
-        let number = |path: &str| at(&said, path).and_then(Value::as_f64);
+        let number = |path: &str| number(&said, path);
         assert_eq!(number("median.send.a"), Some(1.5));
         assert_eq!(number("rows[m=x n=32].ns"), Some(8.0));
         assert_eq!(number("rows[m=x n=32].in.b"), Some(9.0));
-        assert_eq!(number("rows[m=y].ns"), None);
+        assert_eq!((number("rows[].ns"), number("rows[m=y].ns")), (Some(7.0), None));
         assert_eq!(number("median.none"), None);
+        assert_eq!(number("rows[m=x n=32].ns - rows[m=x n=1].ns"), Some(1.0));
+        assert_eq!(number("rows[m=x n=32].ns / median.send.a"), Some(8.0 / 1.5));
+        assert_eq!(number("rows[m=x n=32].ns - median.none"), None);
     }
 }

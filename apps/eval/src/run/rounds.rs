@@ -220,6 +220,9 @@ fn order(rounds: u32, loaded: u32) -> Vec<(u32, Load)> {
 const COUNTED_ROUNDS: u32 = 3;
 const COUNTED_S: f64 = 0.5;
 
+/// What takes longer than this and cannot be made shorter is not run twice.
+const COUNTED_SECONDS_MAX: f64 = 20.0;
+
 /// System calls of a row, from a pass of its own; none where it fails.
 fn calls(experiment: &dyn Experiment, row: &Row, rig: &mut Rig) -> Figures {
     let seconds = rig.seconds;
@@ -249,9 +252,10 @@ fn rounds(
     };
     let mut pace = Pace::new(todo.len() * rows.len(), part.entries.len());
     let mut progress = Progress::new(is_quiet);
-    let is_counted = process::counts_calls();
+    let is_counted = process::counts_calls() && spec.seconds <= COUNTED_SECONDS_MAX;
     if !is_counted && !is_quiet {
-        let text = "system calls are not counted: `perf stat` cannot (apt-get install linux-perf)";
+        let text =
+            "system calls are not counted: rows are long, or `perf stat` cannot (linux-perf)";
         output::note(format_args!("{}: {text}", header.id));
     }
     for turn in todo {
