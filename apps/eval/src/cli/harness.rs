@@ -103,6 +103,9 @@ pub struct HistoryArgs {
     /// The row.
     #[arg(value_name = "ROW")]
     pub row: String,
+    /// Draw each of its figures over the commits into this folder, too.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub charts: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -56,12 +56,14 @@ Examples:
 
 pub const HISTORY: &str = "\
 Examples:
-  dacapo eval history ours-udp";
+  dacapo eval history ours-udp
+  dacapo eval history ours-udp --charts out/charts";
 
 pub const CHECK: &str = "\
 README.md's block, docs/performance.md, docs/goals.md and docs/charts are made of the last run of
-each experiment. It ends with 1 when one of them is another, a run is damaged, or one was made from
-a tree with changes.
+each experiment. It ends with 1 when one of them is another, a run is damaged or was made from a
+tree with changes, or a figure in the prose of docs/tuning.md, xtp.md or safenet.md says neither
+commit nor run.
 
 Examples:
   dacapo eval check

@@ -4,8 +4,7 @@ use super::root;
 use crate::cli::CheckArgs;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use crate::pages::{self, Kept, OLD_AFTER};
-use crate::run::machine;
+use crate::pages::{self, Kept};
 use crate::store::{KEPT, budget, short};
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,8 +19,9 @@ pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
     let root = root("eval check")?;
     let kept = pages::read(&root).map_err(failed)?;
     let mut faults = kept.faults.clone();
+    faults.extend(pages::undated_figures(&root));
     let wanted = pages::all(&root, &kept).map_err(failed)?;
-    let differing = differing(&root, &wanted);
+    let differing = differing(&root, &wanted, args.write);
     if args.write {
         write(&root, &wanted, &differing).map_err(failed)?;
         tidy_up(&root, &kept).map_err(failed)?;
@@ -32,7 +32,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
         }));
     }
     faults.extend(too_large(&root, &kept).map_err(failed)?);
-    let old = old(&root, &kept);
+    let old = old(&kept);
     old.iter().for_each(|text| output::line(format_args!("old: {text}")));
     faults.iter().for_each(output::line);
     let is_wrong = !faults.is_empty() || (args.night && !old.is_empty());
@@ -46,10 +46,12 @@ pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
     Ok(if is_wrong { Exit::Failure } else { Exit::Success })
 }
 
-/// The documents that are not as they have to be, and charts that nothing makes.
-fn differing(root: &Path, wanted: &BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
+/// The documents that are not as they have to be, and charts that nothing makes. What is old by now
+/// is marked in what `is_exact`.
+fn differing(root: &Path, wanted: &BTreeMap<PathBuf, String>, is_exact: bool) -> Vec<PathBuf> {
+    let of = |text: &str| if is_exact { text.to_owned() } else { pages::undated(text) };
     let is_other = |(path, text): &(&PathBuf, &String)| {
-        fs::read_to_string(root.join(path)).ok().as_ref() != Some(*text)
+        fs::read_to_string(root.join(path)).ok().is_none_or(|it| of(&it) != of(text))
     };
     let mut all: Vec<PathBuf> = wanted.iter().filter(is_other).map(|it| it.0.clone()).collect();
     let charts = Path::new(pages::CHARTS);
@@ -116,15 +118,10 @@ fn too_large(root: &Path, kept: &Kept) -> Result<Vec<String>, String> {
     Ok(faults)
 }
 
-/// Runs that documents cite and that are older than [`OLD_AFTER`] commits.
-fn old(root: &Path, kept: &Kept) -> Vec<String> {
-    let Ok(tree) = machine::tree(root) else { return Vec::new() };
-    let age = |count: u64| tree.count.saturating_sub(count);
-    kept.last
-        .values()
-        .filter(|it| age(it.run.header.commit_count) > OLD_AFTER)
-        .map(|it| format!("{}: {} commits ago", it.name, age(it.run.header.commit_count)))
-        .collect()
+/// Runs that documents cite and that are old.
+fn old(kept: &Kept) -> Vec<String> {
+    let all = kept.last.values().filter(|it| it.is_old());
+    all.map(|it| format!("{}: {} commits ago", it.name, it.age)).collect()
 }
 
 #[cfg(test)]
@@ -161,14 +158,14 @@ mod tests {
 
         fn write(&self) {
             let wanted = pages::all(&self.0, &pages::read(&self.0).unwrap()).unwrap();
-            write(&self.0, &wanted, &differing(&self.0, &wanted)).unwrap();
+            write(&self.0, &wanted, &differing(&self.0, &wanted, true)).unwrap();
         }
 
         /// What is wrong with it.
         fn faults(&self) -> Vec<String> {
             let kept = pages::read(&self.0).unwrap();
             let wanted = pages::all(&self.0, &kept).unwrap();
-            let paths = differing(&self.0, &wanted);
+            let paths = differing(&self.0, &wanted, false);
             let paths = paths.iter().map(|path| path.display().to_string());
             kept.faults.iter().cloned().chain(paths).collect()
         }
@@ -187,6 +184,20 @@ mod tests {
         let page = fs::read_to_string(checkout.0.join("docs/performance.md")).unwrap();
         assert!(page.contains("network/2026-01-01-abc1234") && page.contains("0.925 ["), "{page}");
         assert!(checkout.0.join("docs/charts/network-bulk-gbit-per-s.svg").is_file());
+    }
+
+    #[test]
+    fn what_has_become_old_is_marked_when_it_is_written_and_is_no_fault_before() {
+        let checkout = Checkout::new("old");
+        let mut kept = pages::read(&checkout.0).unwrap();
+        kept.last.values_mut().for_each(|it| it.age = 201);
+        assert_eq!(old(&kept), ["network/2026-01-01-abc1234: 201 commits ago"]);
+        let wanted = pages::all(&checkout.0, &kept).unwrap();
+        assert!(differing(&checkout.0, &wanted, false).is_empty());
+        write(&checkout.0, &wanted, &differing(&checkout.0, &wanted, true)).unwrap();
+        let page = fs::read_to_string(checkout.0.join("docs/performance.md")).unwrap();
+        assert!(page.contains("### network, quiet (old)"), "{page}");
+        assert_eq!(checkout.faults(), [""; 0]);
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! `history`: a row over all runs that have it.
 
 use super::root;
+use super::show::write_charts;
 use crate::cli::HistoryArgs;
 use crate::exit::{Exit, Failure};
 use crate::outcome::{Outcome, Rounds};
 use crate::output;
+use crate::pages;
 use crate::show::grid::Grid;
 use crate::show::number::with_interval;
 use crate::store::{self, KEPT, Run, short};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Shows it.
 ///
@@ -21,9 +25,13 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
     let mut is_damaged = false;
     let mut grid = Grid::default();
     let mut values: Vec<Value> = Vec::new();
+    let mut runs = Vec::new();
     for folder in folders {
         match Run::read(&folder) {
-            Ok(run) => add(&run, &short(&folder), &args.row, &mut grid, &mut values),
+            Ok(run) => {
+                add(&run, &short(&folder), &args.row, &mut grid, &mut values);
+                runs.push(run);
+            }
             Err(error) => {
                 is_damaged = true;
                 output::note(format_args!("dacapo: {what}: left out: {error}"));
@@ -34,12 +42,26 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
         let text = format!("no run that is kept has a row `{}`; `dacapo eval list`", args.row);
         return Err(Failure::run_time(what, text));
     }
+    if let Some(folder) = &args.charts {
+        charts(&runs, &args.row, folder).map_err(|text| Failure::run_time(what, text))?;
+    }
     if args.json {
         output::json(&json!(values))
     } else {
         grid.print()
     }
     Ok(if is_damaged { Exit::Failure } else { Exit::Success })
+}
+
+/// Draws every figure that the row has.
+fn charts(runs: &[Run], row: &str, folder: &Path) -> Result<(), String> {
+    let specs = runs.iter().map(|run| &run.header.spec);
+    let figures = specs.filter_map(|spec| Some(spec.figures_of(&spec.row(row)?.group)));
+    let names: BTreeSet<&str> = figures.flatten().map(|it| it.name.as_str()).collect();
+    let runs: Vec<&Run> = runs.iter().collect();
+    let all = names.into_iter().map(|figure| pages::history(&runs, row, figure, 1));
+    let all = all.collect::<Result<Vec<_>, String>>()?;
+    write_charts(folder, all.into_iter().flatten())
 }
 
 fn add(run: &Run, name: &str, row: &str, grid: &mut Grid, values: &mut Vec<Value>) {

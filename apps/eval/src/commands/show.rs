@@ -7,6 +7,7 @@ use crate::output;
 use crate::pages::charts;
 use crate::show;
 use std::fs;
+use std::path::Path;
 
 /// Shows.
 ///
@@ -25,14 +26,26 @@ pub fn show(args: &ShowArgs) -> Result<Exit, Failure> {
     }
     if let Some(folder) = &args.charts {
         let failed = |text: String| Failure::run_time("eval show --charts", text);
-        let written = fs::create_dir_all(folder);
-        written.map_err(|error| failed(format!("{}: {error}", folder.display())))?;
-        for (name, svg) in charts(&run).map_err(failed)? {
-            let path = folder.join(name);
-            fs::write(&path, svg)
-                .map_err(|error| failed(format!("{}: {error}", path.display())))?;
-            output::note(format_args!("{}", path.display()));
-        }
+        let all = charts(&run).map_err(failed)?;
+        write_charts(folder, all).map_err(failed)?;
     }
     Ok(Exit::Success)
+}
+
+/// Writes charts, by the names of their files.
+///
+/// # Errors
+/// The folder cannot be written.
+pub fn write_charts(
+    folder: &Path,
+    charts: impl IntoIterator<Item = (String, String)>,
+) -> Result<(), String> {
+    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    for (name, svg) in charts {
+        let path = folder.join(name);
+        fs::write(&path, svg).map_err(|error| failed(&path, error))?;
+        output::note(format_args!("{}", path.display()));
+    }
+    Ok(())
 }

@@ -123,8 +123,8 @@ fn judge(aim: &Aim, kept: &Kept) -> Result<(&'static str, String, String), Strin
                 worst = worst.max(Some(rank(&verdict)));
             }
         }
-        if !runs.contains(&it.name) {
-            runs.push(it.name.clone());
+        if !runs.contains(&it.cited()) {
+            runs.push(it.cited());
         }
     }
     let word = match worst {
@@ -166,7 +166,7 @@ mod tests {
     use crate::pages::KeptRun;
 
     fn kept() -> Kept {
-        let it = KeptRun { name: "test/2026-01-01-abc1234".to_owned(), run: run() };
+        let it = KeptRun { name: "test/2026-01-01-abc1234".to_owned(), run: run(), age: 0 };
         Kept { last: [("test".to_owned(), it)].into(), ..Kept::default() }
     }
 

@@ -10,10 +10,14 @@
 
 mod aims;
 mod performance;
+mod prose;
 mod readme;
+
+pub use prose::faults as undated_figures;
 
 use crate::experiment::Load;
 use crate::experiments;
+use crate::run::machine;
 use crate::show::chart;
 use crate::store::{self, KEPT, Run, short};
 use std::collections::BTreeMap;
@@ -22,6 +26,10 @@ use std::path::{Path, PathBuf};
 
 /// After so many commits a run is old.
 pub const OLD_AFTER: u64 = 200;
+
+/// What stands behind the name of a run that is old. It depends on the commit at which somebody
+/// looks, and so is in what is written and not in what is compared.
+const OLD: &str = " (old)";
 
 /// Where charts are.
 pub const CHARTS: &str = "docs/charts";
@@ -35,6 +43,25 @@ pub struct KeptRun {
     pub name: String,
     /// The run.
     pub run: Run,
+    /// How many commits there have been since.
+    pub age: u64,
+}
+
+impl KeptRun {
+    /// Whether figures that cite it are old.
+    pub fn is_old(&self) -> bool {
+        self.age > OLD_AFTER
+    }
+
+    /// Its name in documents.
+    fn cited(&self) -> String {
+        format!("{}{}", self.name, if self.is_old() { OLD } else { "" })
+    }
+}
+
+/// A document without what depends on when it is looked at.
+pub fn undated(text: &str) -> String {
+    text.replace(OLD, "")
 }
 
 /// What the store has: the last whole run of each experiment that can be read, and what is wrong.
@@ -42,8 +69,8 @@ pub struct KeptRun {
 pub struct Kept {
     /// By experiment.
     pub last: BTreeMap<String, KeptRun>,
-    /// All of them, for their size and age.
-    pub all: Vec<(PathBuf, u64)>,
+    /// All of them, oldest first.
+    pub all: Vec<(PathBuf, Run)>,
     /// Files that are damaged, runs of trees with changes, and such.
     pub faults: Vec<String>,
 }
@@ -55,6 +82,7 @@ pub struct Kept {
 pub fn read(root: &Path) -> Result<Kept, String> {
     let folders = store::folders(&root.join(KEPT)).map_err(|error| format!("{KEPT}: {error}"))?;
     let mut kept = Kept::default();
+    let now = machine::tree(root).map_or(0, |tree| tree.count);
     for folder in folders {
         let name = short(&folder);
         match Run::read(&folder) {
@@ -64,10 +92,12 @@ pub fn read(root: &Path) -> Result<Kept, String> {
             Ok(run) => {
                 let place = run.place_of_the_machine();
                 kept.faults.extend(place.map(|it| format!("{name}: a command has {it}")));
-                kept.all.push((folder, run.header.commit_count));
                 if run.header.is_whole {
-                    kept.last.insert(run.header.id.clone(), KeptRun { name, run });
+                    let age = now.saturating_sub(run.header.commit_count);
+                    let it = KeptRun { name, run: run.clone(), age };
+                    kept.last.insert(run.header.id.clone(), it);
                 }
+                kept.all.push((folder, run));
             }
             Err(error) => kept.faults.push(format!("{error}; the run is excluded")),
         }
@@ -88,11 +118,53 @@ pub fn all(root: &Path, kept: &Kept) -> Result<BTreeMap<PathBuf, String>, String
         let all = charts(&it.run)?;
         pages.extend(all.into_iter().map(|(name, svg)| (Path::new(CHARTS).join(name), svg)));
     }
+    pages.extend(
+        histories(kept)?.into_iter().map(|(name, svg)| (Path::new(CHARTS).join(name), svg)),
+    );
     let readme = Path::new("README.md");
     let text =
         fs::read_to_string(root.join(readme)).map_err(|error| format!("README.md: {error}"))?;
     pages.insert(readme.to_path_buf(), readme::page(&text, kept)?);
     Ok(pages)
+}
+
+/// Rows whose way over commits is shown, where enough runs have them.
+const HISTORIES: [(&str, &str, &str); 4] = [
+    ("network", "ours-udp", "gbit_per_s"),
+    ("network", "ours-tcp", "gbit_per_s"),
+    ("network", "ours-udp-64", "p50_us"),
+    ("links", "xtp-1", "of_link"),
+];
+
+/// So many runs make a history.
+const HISTORY_MIN: usize = 3;
+
+/// Charts of [`HISTORIES`], by the names of their files.
+///
+/// # Errors
+/// One cannot be drawn.
+fn histories(kept: &Kept) -> Result<Vec<(String, String)>, String> {
+    let mut charts = Vec::new();
+    for (id, row, figure) in HISTORIES {
+        let runs = kept.all.iter().map(|(_, run)| run).filter(|run| run.header.id == id);
+        let runs: Vec<&Run> = runs.collect();
+        charts.extend(history(&runs, row, figure, HISTORY_MIN)?);
+    }
+    Ok(charts)
+}
+
+/// The chart of a figure of a row over runs, if so many have it.
+///
+/// # Errors
+/// It cannot be drawn.
+pub fn history(
+    runs: &[&Run],
+    row: &str,
+    figure: &str,
+    least: usize,
+) -> Result<Option<(String, String)>, String> {
+    let svg = chart::history(runs, row, figure, least)?;
+    Ok(svg.map(|svg| (format!("history-{row}-{}.svg", slug(figure)), svg)))
 }
 
 /// The charts of a run, by the names of their files.

@@ -1,6 +1,6 @@
 //! `docs/performance.md`: what is missed, and then every table and chart.
 
-use super::{Kept, KeptRun, charts, in_order};
+use super::{Kept, KeptRun, charts, histories, in_order};
 use crate::outcome::Outcome;
 use crate::show::grid::{Grid, figures, goals};
 use crate::show::{LEGEND, rounds_in_words};
@@ -16,6 +16,13 @@ judged first. What was slow, what was done about it, and what was tried and left
 
 ";
 
+const OVER_COMMITS: &str = "
+## Over commits
+
+By the number of the commit; `dacapo eval history ROW --charts DIR` draws any row.
+
+";
+
 /// The page.
 ///
 /// # Errors
@@ -27,6 +34,11 @@ pub fn page(kept: &Kept) -> Result<String, String> {
     text += &format!("\n{}\n", wrapped(LEGEND));
     for it in in_order(kept) {
         text += &section(it)?;
+    }
+    let all = histories(kept)?;
+    if !all.is_empty() {
+        text += OVER_COMMITS;
+        all.iter().for_each(|(name, _)| text += &shown(name));
     }
     Ok(text)
 }
@@ -53,8 +65,12 @@ fn section(it: &KeptRun) -> Result<String, String> {
     let processor = header.machine["processor"].as_str().unwrap_or("an unknown processor");
     let system = header.machine["system"].as_str().unwrap_or("an unknown system");
     text += &wrapped(&format!(
-        "Run `{}`, {} s a row, {}; {processor}, {} processors, {system}.",
-        it.name, header.spec.seconds, header.place, header.machine["processors"],
+        "Run `{}`, commit {} of the project, {} s a row, {}; {processor}, {} processors, {system}.",
+        it.name,
+        header.commit_count,
+        header.spec.seconds,
+        header.place,
+        header.machine["processors"],
     ));
     text.push('\n');
     if let Some(note) = &header.note {
@@ -66,7 +82,8 @@ fn section(it: &KeptRun) -> Result<String, String> {
         text += &format!("{}\n", wrapped(&format!("Left out: {}.", all.join("; "))));
     }
     for outcome in Outcome::all(&it.run) {
-        text += &format!("\n### {}, {}\n\n", header.id, outcome.load.word());
+        let old = if it.is_old() { super::OLD } else { "" };
+        text += &format!("\n### {}, {}{old}\n\n", header.id, outcome.load.word());
         text += &format!("{}.\n\n", wrapped(&rounds_in_words(&outcome)));
         let met = goals(&it.run, &outcome);
         if !met.rows.is_empty() {
@@ -80,9 +97,14 @@ fn section(it: &KeptRun) -> Result<String, String> {
         }
     }
     for (name, _) in charts(&it.run)? {
-        text += &format!("![{}](charts/{name})\n", name.trim_end_matches(".svg").replace('-', " "));
+        text += &shown(&name);
     }
     Ok(text)
+}
+
+/// A chart, by the name of its file.
+fn shown(name: &str) -> String {
+    format!("![{}](charts/{name})\n", name.trim_end_matches(".svg").replace('-', " "))
 }
 
 /// With a capital letter.

@@ -41,7 +41,7 @@ fn block(kept: &Kept) -> Result<String, String> {
     text += &format!(
         "Run `{}`; `dacapo eval run network` measures again. All of it, what is missed first: \
          [docs/performance.md](docs/performance.md), [docs/goals.md](docs/goals.md).\n",
-        it.name
+        it.cited()
     );
     Ok(text)
 }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_block_is_written_between_its_marks_and_nothing_else_is() {
-        let it = KeptRun { name: "network/2026-01-01-abc1234".to_owned(), run: run() };
+        let it = KeptRun { name: "network/2026-01-01-abc1234".to_owned(), run: run(), age: 0 };
         let kept = Kept { last: [("network".to_owned(), it)].into(), ..Kept::default() };
         let text = "# dacapo\n<!-- eval -->\nold\n<!-- /eval -->\nrest\n";
         let page_text = page(text, &kept).unwrap();

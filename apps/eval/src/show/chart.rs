@@ -4,6 +4,7 @@
 
 use crate::experiment::{FigureSpec, Load, Row};
 use crate::outcome::{Outcome, Rounds};
+use crate::show::number::three;
 use crate::stats::Estimate;
 use crate::store::Run;
 use plotters::prelude::*;
@@ -153,6 +154,46 @@ pub fn curves(run: &Run, figure: &FigureSpec, load: Load) -> Result<Option<Strin
     draw_curves(&title, axis, &figure.heading, &curves).map(Some)
 }
 
+/// How a row went over commits: its ratio to its control where it is compared, as figures of two
+/// hours are not comparable; `None` when fewer runs than `least` have it.
+///
+/// # Errors
+/// The chart could not be drawn.
+pub fn history(
+    runs: &[&Run],
+    row: &str,
+    figure: &str,
+    least: usize,
+) -> Result<Option<String>, String> {
+    let (mut curves, mut heading) = (Vec::new(), String::new());
+    for (load, ..) in COLOURS {
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        for run in runs {
+            let spec = &run.header.spec;
+            let Some((row, outcome)) = spec.row(row).zip(Outcome::new(run, load)) else { continue };
+            let Some(of) = spec.figures_of(&row.group).find(|it| it.name == figure) else {
+                continue;
+            };
+            let seen = match of.is_compared {
+                true => outcome.ratio(row, figure, Rounds::All),
+                false => outcome.figure(&row.name, figure, Rounds::All),
+            };
+            points.extend(seen.map(|it| (run.header.commit_count as f64, it.median)));
+            let beside = row.control.as_deref().filter(|_| of.is_compared);
+            heading = beside.map_or(of.heading.clone(), |it| format!("{}, × {it}", of.heading));
+        }
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if points.len() >= least {
+            curves.push((load.word(), points));
+        }
+    }
+    if curves.is_empty() {
+        return Ok(None);
+    }
+    let title = format!("{row} over commits: {heading}");
+    draw_curves(&title, "commits of the project", &heading, &curves).map(Some)
+}
+
 /// From the least to the greatest, with a little room.
 fn range(values: impl Iterator<Item = f64> + Clone) -> Range<f64> {
     let least = values.clone().fold(f64::INFINITY, f64::min);
@@ -187,14 +228,15 @@ fn draw_curves(
             .margin(8)
             .x_label_area_size(36)
             .y_label_area_size(60)
-            .build_cartesian_2d(x, y.log_scale())
+            .build_cartesian_2d(x, y.start.log10()..y.end.log10())
             .map_err(failed)?;
         let mut mesh = chart.configure_mesh();
         mesh.x_labels(places.len() + 2).x_label_formatter(&named);
+        mesh.y_labels(10).y_label_formatter(&|y| three(10_f64.powf(*y)));
         mesh.x_desc(axis).y_desc(heading).draw().map_err(failed)?;
         for (at, (name, points)) in curves.iter().enumerate() {
             let colour = Palette99::pick(at).to_rgba();
-            let points = points.iter().map(|it| (place(it.0), it.1));
+            let points = points.iter().map(|it| (place(it.0), it.1.log10()));
             let series = LineSeries::new(points, colour.stroke_width(2));
             chart
                 .draw_series(series.point_size(3))
@@ -316,6 +358,17 @@ mod tests {
         let chart = curves(&run, &figure, Load::Quiet).unwrap().unwrap();
         assert!(chart.contains("bytes sent at once") && chart.contains("ours-tcp"), "{chart}");
         assert_eq!(curves(&run, &figure, Load::Loaded).unwrap(), None, "no such rounds");
+    }
+
+    #[test]
+    fn a_history_needs_enough_runs_and_has_the_ratio_to_the_control() {
+        let (mut first, second) = (run(), run());
+        first.header.commit_count = second.header.commit_count + 7;
+        let runs = [&second, &first];
+        assert_eq!(history(&runs, "ours", "gbit_per_s", 3).unwrap(), None);
+        let chart = history(&runs, "ours", "gbit_per_s", 2).unwrap().unwrap();
+        let label = format!(">\n{}\n", first.header.commit_count);
+        assert!(chart.contains("× gso") && chart.contains(&label), "{chart}");
     }
 
     #[test]

@@ -1,0 +1,84 @@
+//! Figures that people have written: each stands in a section that says at which commit, or by
+//! which run, it was measured. What is so today is in the documents that are made of runs.
+
+use std::fs;
+use std::path::Path;
+
+/// The documents that have figures in their prose.
+const DOCUMENTS: [&str; 3] = ["docs/tuning.md", "docs/xtp.md", "docs/safenet.md"];
+
+/// What stands behind the number of a figure.
+const UNITS: [&str; 5] = ["Gbit/s", "Mbit/s", "µs", "s/GB", "×"];
+
+/// The sections with figures of which no commit and no run is said.
+pub fn faults(root: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    for path in DOCUMENTS {
+        // One that is not there has no figures.
+        let text = fs::read_to_string(root.join(path)).unwrap_or_default();
+        let sections =
+            sections(&text).into_iter().filter(|(_, it)| has_figure(it) && !is_dated(it));
+        let why = "has figures, and says neither commit nor run: say it, or link to performance.md";
+        all.extend(sections.map(|(title, _)| format!("{path}: `{title}` {why}")));
+    }
+    all
+}
+
+/// Each heading with what is below it; code is left out.
+fn sections(text: &str) -> Vec<(&str, String)> {
+    let mut all = vec![("", String::new())];
+    let mut is_code = false;
+    for line in text.lines() {
+        is_code ^= line.starts_with("```");
+        match all.last_mut() {
+            _ if !is_code && line.starts_with('#') => all.push((line, String::new())),
+            Some((_, section)) if !is_code => section.extend([line, "\n"]),
+            _ => {}
+        }
+    }
+    all
+}
+
+fn has_figure(section: &str) -> bool {
+    UNITS.iter().any(|unit| {
+        section.match_indices(unit).any(|(at, _)| {
+            let before = section[..at].trim_end_matches(' ');
+            before.ends_with(|c: char| c.is_ascii_digit())
+        })
+    })
+}
+
+/// Whether a commit, in seven digits, stands there by itself or in the name of a run.
+fn is_dated(section: &str) -> bool {
+    let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    let words = section.split(|c: char| !c.is_ascii_alphanumeric());
+    let is_commit = |word: &str| {
+        let digits = word.chars().filter(char::is_ascii_digit).count();
+        word.len() == 7 && word.chars().all(is_hex) && (1..7).contains(&digits)
+    };
+    words.into_iter().any(is_commit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_with_figures_needs_a_commit_or_a_run() {
+        let has = |text: &str| (has_figure(text), is_dated(text));
+        assert_eq!(has("from 12 to 13.5 Gbit/s at 430c638"), (true, true));
+        assert_eq!(has("`network/2026-11-24-b8cfde3`: 0.9 × bare GSO"), (true, true));
+        assert_eq!(has("3.25 s/GB, 1000000 units, a decade"), (true, false));
+        assert_eq!(has("it is measured in Gbit/s, 512 B to 64 KiB"), (false, false));
+        let text = "top\n# a\n5 µs\n```\n7 µs\n```\n## b\nat 430c638\n";
+        let titles: Vec<&str> = sections(text).iter().map(|it| it.0).collect();
+        assert_eq!(titles, ["", "# a", "## b"]);
+        assert!(!sections(text)[1].1.contains('7'));
+    }
+
+    #[test]
+    fn every_figure_in_the_prose_of_the_project_says_when_it_was_measured() {
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        assert_eq!(faults(root), [""; 0]);
+    }
+}
