@@ -10,7 +10,7 @@ pub struct BenchScaleArgs {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=16_000))]
     pub sessions: u32,
-    /// Connections that the sessions share; usually one for every 800 sessions, and at least 4.
+    /// Connections that the sessions share; usually one for every 770 sessions, and at least 4.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     connections: Option<u32>,
     /// Sessions that are opened and closed, one after the other, many on their way.
@@ -37,6 +37,6 @@ pub struct BenchScaleArgs {
 impl BenchScaleArgs {
     /// Connections that the sessions share.
     pub fn connections(&self) -> u32 {
-        self.connections.unwrap_or_else(|| self.sessions.div_ceil(800).max(4))
+        self.connections.unwrap_or_else(|| self.sessions.div_ceil(770).max(4))
     }
 }

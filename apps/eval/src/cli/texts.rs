@@ -163,7 +163,7 @@ sockets is not in it.
 Growth is that of --opens sessions after a quarter as many have gone before: a connection keeps the
 memory of some streams for the next ones, which is no growth without end.
 
-A connection has at most 800 sessions here, and 32,000 opens in all: labels rest for two minutes. A
+A connection has at most 770 sessions here, and 32,000 opens in all: labels rest for two minutes. A
 connection takes four descriptors at this end, because each has a host of its own (ulimit -n).
 
 It ends with 0 when everything could be measured, whether or not a goal is met, and with 1 when

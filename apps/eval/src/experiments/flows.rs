@@ -39,8 +39,8 @@ pub static FLOWS: Table = Table {
             10_000 => Cell::Lacks("ZeroMQ takes more descriptors for 10,000 sockets than 20,000"),
             n => bulk(&ZMQ, n as usize, true),
         }),
-        // A connection carries 800 sessions.
-        curve("ours", "dacapo, a connection for 800", "", |n| ours(n, (n / 800.0).ceil())),
+        // A connection carries 776 sessions at any time.
+        curve("ours", "dacapo, a connection for 770", "", |n| ours(n, (n / 770.0).ceil())),
         curve("ours-peers", "dacapo, 1,000 connections", "", |n| match n as u64 {
             0..1_000 => Cell::Nothing,
             _ => ours(n, 1_000.0),

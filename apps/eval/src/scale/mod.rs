@@ -29,9 +29,9 @@ use near::Near;
 use show::{Idle, Measured};
 use std::time::Instant;
 
-/// A connection carries fewer streams than this, and a peer fewer labels: they are used again two
-/// minutes after.
-const SESSIONS_PER_CONNECTION: u64 = 800;
+/// A connection carries so many sessions at any time, and a peer so many labels, which are used
+/// again two minutes after.
+const SESSIONS_PER_CONNECTION: u64 = 770;
 const OPENS_PER_CONNECTION: u64 = 32_000;
 
 /// Runs the command.
