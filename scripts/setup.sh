@@ -5,7 +5,8 @@
 #   scripts/setup.sh build   Rust and a C compiler (aws-lc-sys, the cryptography, is C)
 #   scripts/setup.sh demo    the same
 #   scripts/setup.sh test    also make, rustfmt and clippy, ffmpeg (the judge of our media files)
-#                            valgrind (counts instructions) and tshark (the judge of XTP packets)
+#                            valgrind (counts instructions) and tshark (the judge of XTP packets);
+#                            for root on Debian perf (counts system calls)
 #   scripts/setup.sh night   also cargo-mutants, which cargo builds
 #   scripts/setup.sh check   what `test` needs; installs nothing, only says what is missing
 set -euo pipefail
@@ -24,6 +25,10 @@ stop() {
 
 has() {
     command -v "$1" >/dev/null 2>&1
+}
+
+is_debian() {
+    grep -qx 'ID=debian' /etc/os-release 2>/dev/null
 }
 
 # A compiler without the headers of the C library is no use, so try one.
@@ -84,6 +89,8 @@ test | check | night)
     has ffmpeg && has ffprobe || missing+=(ffmpeg)
     has valgrind || missing+=(valgrind)
     has tshark || missing+=(tshark)
+    # What it counts by is root's, and elsewhere it has other names: there a test is left out.
+    has perf || ! is_debian || [ "$(id -u)" != 0 ] || missing+=(linux-perf)
     ;;
 *)
     stop "usage: scripts/setup.sh build|demo|test|night|check"

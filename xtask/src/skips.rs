@@ -42,6 +42,12 @@ impl Skips {
         Ok(Self { path })
     }
 
+    /// One that writes there, whatever the environment says.
+    #[cfg(test)]
+    pub fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
     /// Where tests write.
     #[must_use]
     pub fn path(&self) -> &Path {

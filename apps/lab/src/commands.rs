@@ -214,7 +214,7 @@ fn check(args: &CheckArgs) -> io::Result<bool> {
     let page = fs::read_to_string(root.join("docs/faults.md"))?;
     let history = History::of(&root);
     if let Err(why) = &history {
-        print(&format!("skipped: commits are not looked at, for {why}"))?;
+        dacapo_base::skip(format!("commits are not looked at: {why}"));
     }
     let history = history.ok();
     let document = Document { records: &records, files: FILES, history: history.as_ref() };

@@ -8,8 +8,8 @@
 //!   crates/sys/tests/tun.rs:21 <tab> packets_go_both_ways <tab> this is not root
 //! ```
 //!
-//! For tests only. A line is one write to a file opened for appending, so that those of many
-//! processes do not mix.
+//! For tests, and for checks that `cargo xtask ci` runs. A line is one write to a file opened for
+//! appending, so that those of many processes do not mix.
 
 use std::env;
 use std::fmt::Display;
@@ -22,7 +22,7 @@ use std::thread;
 /// The variable that names the file.
 pub const VARIABLE: &str = "DACAPO_SKIPPED";
 
-/// Says that the test of this thread, or a part of it, is left out, and why.
+/// Says that the test of this thread, a check, or a part of it, is left out, and why.
 ///
 /// # Panics
 /// When the file that the variable names cannot be written: a skip that is lost would be silent.
