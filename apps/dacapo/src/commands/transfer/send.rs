@@ -104,8 +104,8 @@ fn input(path: &Path, args: &SendArgs, pipe: &mut Option<OwnedFd>) -> Result<Inp
         let name = args.name.clone().unwrap_or_else(|| "stdin".to_owned());
         Input::Stream { name, from: File::from(from) }
     } else {
-        let is_uri = path.to_string_lossy().starts_with("dacapo://");
-        let hint = if is_uri { " (the host comes before the files)" } else { "" };
+        let is_host = names_host(&path.to_string_lossy());
+        let hint = if is_host { " (the host comes before the files)" } else { "" };
         Input::file(path).map_err(|text| invalid(format!("send: {text}{hint}")))?
     };
     if let Input::Stream { from, .. } = &found {
@@ -115,6 +115,12 @@ fn input(path: &Path, args: &SendArgs, pipe: &mut Option<OwnedFd>) -> Result<Inp
         *pipe = from.as_fd().try_clone_to_owned().ok();
     }
     Ok(found)
+}
+
+/// Whether what was given for a file reads as a host with its port.
+fn names_host(text: &str) -> bool {
+    let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    text.starts_with("dacapo://") || port.is_some_and(|port| port.is_ok())
 }
 
 struct Sender<'a> {
@@ -402,5 +408,20 @@ impl Sender<'_> {
             (None, Some(error)) => exit_of(error.code),
             (None, None) => account::verdict(&self.accounts),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_where_a_file_should_be_is_told_from_a_file() {
+        for host in ["127.0.0.1:19980", "[::1]:19980", "host:7", "dacapo://host/files"] {
+            assert!(names_host(host), "{host}");
+        }
+        for file in ["holiday.avi", "a:b", "12:70000", "C:", "notes"] {
+            assert!(!names_host(file), "{file}");
+        }
     }
 }
