@@ -13,7 +13,7 @@
 use crate::change::{Abort, Cannot, Done, Prepare, Ready, Request, Switched};
 use crate::hub::{Goodbye, Hello, List, Listing, Refuse, Welcome};
 use crate::limits::BODY_LEN_MAX;
-use crate::record::{EncodeError, RecordError};
+use crate::record::{EncodeError, HEADER_LEN, RecordError};
 use crate::session::{
     Accept, Activate, Activated, Answer, Close, Closed, Control, ControlAnswer, Deactivate,
     Deactivated, End, Join, Offer, Report,
@@ -174,6 +174,7 @@ impl Message {
             body.map_err(|Fault { field, what }| EncodeError::Field { kind, field, what })?;
         let len = u32::try_from(body.len()).ok().filter(|_| body.len() <= BODY_LEN_MAX);
         let len = len.ok_or(EncodeError::TooLong { kind, len: body.len() })?;
+        into.reserve(HEADER_LEN.saturating_add(body.len()));
         into.extend_from_slice(&kind.code().to_be_bytes());
         into.extend_from_slice(&len.to_be_bytes());
         into.extend_from_slice(&body);
