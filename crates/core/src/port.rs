@@ -15,7 +15,7 @@ use crate::flow::unit_buffer::UnitBuffer;
 use crate::ledger::Ledger;
 use dacapo_base::Time;
 use dacapo_lift::DropReason;
-use dacapo_packet::{Layout, Loan, Packet, Pool};
+use dacapo_packet::{Layout, Loan, Packet, Pool, skip_bytes};
 use dacapo_path::ClockOffset;
 use dacapo_wire::unit;
 
@@ -278,16 +278,4 @@ impl<'a> UnitView<'a> {
         into.reserve(self.len());
         self.pieces().for_each(|piece| into.extend_from_slice(piece));
     }
-}
-
-/// The pieces without their first `skip` bytes.
-pub(crate) fn skip_bytes<'a>(
-    pieces: impl Iterator<Item = &'a [u8]>,
-    skip: usize,
-) -> impl Iterator<Item = &'a [u8]> {
-    pieces.scan(skip, |left, piece| {
-        let now = piece.len().min(*left);
-        *left -= now;
-        Some(piece.get(now..).unwrap_or_default())
-    })
 }

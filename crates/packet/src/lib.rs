@@ -24,10 +24,12 @@
 
 mod batch;
 mod packet;
+mod pieces;
 mod pool;
 mod train;
 
 pub use batch::{BATCH_BYTES_MAX, BATCH_PACKETS_MAX, Batch};
 pub use packet::{Kind, Packet};
+pub use pieces::skip_bytes;
 pub use pool::{ARRIVAL_BYTES_MAX, Loan, NoRoom, Pool, PoolFull, PoolStats};
 pub use train::{Layout, TRAIN_BYTES_MAX, TRAIN_SEGMENTS_MAX};

@@ -336,8 +336,7 @@ impl Reactor {
         } else if found_nothing && !self.core.has_events() {
             // Who turns without waiting will do so again at once.
             let now = self.now();
-            let next = self.core.next_deadline_awake(now);
-            self.idle_until = Some(self.note_due(next).unwrap_or(Time::NEVER));
+            self.idle_from(now, true);
         }
         Ok(tokens)
     }
@@ -458,21 +457,21 @@ impl Reactor {
         let now = self.now();
         // A session for which data comes and goes would else go to rest, and wake, with every unit.
         let is_brisk = now.since(std::mem::replace(&mut self.asked_at, now)) < BRISK;
-        let next = match is_brisk {
+        self.idle_from(now, is_brisk)
+    }
+
+    /// When the next turn is due, before which there is nothing to do unless something comes;
+    /// `keep` leaves those awake to whom something has just happened.
+    fn idle_from(&mut self, now: Time, keep: bool) -> Option<Time> {
+        let next = match keep {
             true => self.core.next_deadline_awake(now),
             false => self.core.next_deadline(now),
         };
-        let next = self.note_due(next);
-        if !self.core.has_events() && !self.core.is_touched() {
-            self.idle_until = Some(next.unwrap_or(Time::NEVER));
-        }
-        next
-    }
-
-    /// What the core says is due next, or streams and transports before it.
-    fn note_due(&mut self, of_core: Option<Time>) -> Option<Time> {
-        let next = earlier(of_core, self.streams.next_deadline());
+        let next = earlier(next, self.streams.next_deadline());
         self.due_at = earlier(next, self.transports.next_deadline());
+        if !self.core.has_events() && !self.core.is_touched() {
+            self.idle_until = Some(self.due_at.unwrap_or(Time::NEVER));
+        }
         self.due_at
     }
 

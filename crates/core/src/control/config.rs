@@ -16,7 +16,8 @@ pub(super) const STREAMS_MAX: u32 = 886;
 
 /// How many of one that is through the peer may open besides those that it has. `quinn-proto` keeps
 /// two tables of all that there may be, used or not: of 256 places for these (10 KiB) and of 1,024
-/// for the most (41 KiB). Told of more in steps of half of it, the peer is told of the last, too.
+/// for the most (41 KiB). Half of it is more than an eighth of the most, below which the peer would
+/// not be told of more.
 pub(super) const STREAMS_AHEAD: u32 = 220;
 
 /// Those of one that is not through: the tables are made with the first packet, for an address that

@@ -94,6 +94,8 @@ impl Core {
     fn tell_deadline(&mut self, now: Time, keep: bool) -> Option<Time> {
         let due = self.find_deadline(now, keep);
         self.suspension.tell(now, due);
+        // The last that was sent has left flows to be asked once more; before that time they give
+        // nothing, unless something happens.
         if due.is_none_or(|at| at > now) {
             self.router.sessions.set_may_give(false);
             self.router.fan_outs.set_may_give(false);

@@ -80,14 +80,9 @@ impl Deref for UnitView<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.unit.only_piece().unwrap_or_else(|| {
-            self.whole.get_or_init(|| {
-                let mut whole = self.memory.spare();
-                whole.resize(self.unit.len(), 0);
-                self.unit.copy_to(&mut whole);
-                whole
-            })
-        })
+        self.unit
+            .only_piece()
+            .unwrap_or_else(|| self.whole.get_or_init(|| self.unit.copy(self.memory.spare())))
     }
 }
 

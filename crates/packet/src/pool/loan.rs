@@ -11,7 +11,7 @@
 //! is back, and at most a quarter of that is lent; of what is lent at least a quarter is the unit.
 
 use super::{Body, CLASS_BYTES, Pool};
-use crate::Packet;
+use crate::{Packet, skip_bytes};
 use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -72,11 +72,7 @@ impl Loan {
                 body.get(start..start + view.segment_len(index)).unwrap_or_default()
             })
         });
-        all.scan(self.skip, |left, piece| {
-            let now = piece.len().min(*left);
-            *left -= now;
-            Some(piece.get(now..).unwrap_or_default())
-        })
+        skip_bytes(all, self.skip)
     }
 
     /// Its bytes, where they lie in one piece.

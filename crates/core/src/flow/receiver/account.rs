@@ -80,22 +80,23 @@ impl RxAccount {
         true
     }
 
-    /// The sink had this unit, whose number in the flow of all is `number`.
-    #[inline]
-    pub fn note_taken(&mut self, number: u64, unit: &UnitView<'_>, taken: Taken) {
-        if let (Some(hash), Taken::Delivered) = (&mut self.hash, taken) {
-            hash.add(number, unit.len(), unit.pieces());
-        }
-        self.book_taken(unit.len(), taken);
-    }
-
     /// Whether a hash is made of what is delivered.
+    #[inline]
     pub fn has_hash(&self) -> bool {
         self.hash.is_some()
     }
 
-    /// Books what the sink did with a unit of `len` bytes of which no hash is made.
-    pub fn book_taken(&mut self, len: usize, taken: Taken) {
+    /// Adds a unit that was delivered to the hash; its number in the flow of all is `number`.
+    #[inline]
+    pub fn hash(&mut self, number: u64, unit: &UnitView<'_>, taken: Taken) {
+        if let (Some(hash), Taken::Delivered) = (&mut self.hash, taken) {
+            hash.add(number, unit.len(), unit.pieces());
+        }
+    }
+
+    /// The sink had a unit of `len` bytes.
+    #[inline]
+    pub fn note_taken(&mut self, len: usize, taken: Taken) {
         match taken {
             Taken::Delivered => {
                 self.ledger.delivered += 1;

@@ -47,10 +47,16 @@ impl Delivery {
         self.sink.handle_unit(now, unit)
     }
 
-    /// Lends it a unit, after which it is asked, when it wants that and it can be.
+    /// Lends it a unit of `len` bytes, after which it is asked, when it wants that and it can be.
     #[inline]
-    pub fn lend(&mut self, now: Time, pool: &mut Pool, unit: &mut Chain) -> Option<Taken> {
-        if unit.unit_len() < LOAN_BYTES_MIN || !self.sink.takes_loans() {
+    pub fn lend(
+        &mut self,
+        now: Time,
+        pool: &mut Pool,
+        unit: &mut Chain,
+        len: usize,
+    ) -> Option<Taken> {
+        if len < LOAN_BYTES_MIN || !self.sink.takes_loans() {
             return None;
         }
         let loan = unit.lend(pool, unit::LEN)?;

@@ -194,22 +194,19 @@ impl Receiver {
     }
 
     fn pass_new(&mut self, cx: &mut Context<'_>, at: usize, number: u64, arrived: &mut Arrived) {
-        let (len, has_hash) = (arrived.chain.unit_len(), self.account.has_hash());
-        let lent = (!has_hash).then(|| self.delivery.lend(cx.now, cx.pool, &mut arrived.chain));
-        let taken = match lent.flatten() {
-            Some(taken) => {
-                self.account.book_taken(len, taken);
-                taken
-            }
-            None => {
-                let (chain, arrived) = (&arrived.chain, arrived.time);
-                let unit = UnitView { pool: cx.pool, chain, number, arrived };
-                let taken = self.delivery.handle_unit(cx.now, &unit);
-                let number = self.epochs.first().saturating_add(number);
-                self.account.note_taken(number, &unit, taken);
-                taken
-            }
+        let len = arrived.chain.unit_len();
+        let lent = match self.account.has_hash() {
+            true => None,
+            false => self.delivery.lend(cx.now, cx.pool, &mut arrived.chain, len),
         };
+        let taken = lent.unwrap_or_else(|| {
+            let (chain, arrived) = (&arrived.chain, arrived.time);
+            let unit = UnitView { pool: cx.pool, chain, number, arrived };
+            let taken = self.delivery.handle_unit(cx.now, &unit);
+            self.account.hash(self.epochs.first().saturating_add(number), &unit, taken);
+            taken
+        });
+        self.account.note_taken(len, taken);
         self.epochs.note_passed(cx.now, at, taken == Taken::Delivered);
         let mut lost = Vec::new();
         self.tracker.close(number, &mut lost);

@@ -55,17 +55,20 @@ impl RawUnit {
         }
     }
 
-    /// Its bytes in one piece; what is lent is copied into `spare`.
+    /// A copy of it in one piece, in empty memory.
+    #[must_use]
+    pub fn copy(&self, mut memory: Vec<u8>) -> Vec<u8> {
+        memory.reserve(self.len());
+        self.pieces().for_each(|piece| memory.extend_from_slice(piece));
+        memory
+    }
+
+    /// Its bytes in one piece; what is lent is copied into `spare`, which is empty.
     #[must_use]
     pub fn into_bytes(self, spare: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
         match self {
             Self::Bytes(bytes) => bytes,
-            Self::Loan(loan) => {
-                let mut bytes = spare();
-                bytes.reserve(loan.len());
-                loan.pieces().for_each(|piece| bytes.extend_from_slice(piece));
-                bytes
-            }
+            Self::Loan(_) => self.copy(spare()),
         }
     }
 }

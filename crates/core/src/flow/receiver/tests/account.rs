@@ -16,7 +16,8 @@ fn take(account: &mut RxAccount, bench: &mut Bench, number: u64, taken: Taken) {
     let mut chain = Chain::default();
     chain.push(bench.unit(number, &[number as u8; 10]));
     let unit = UnitView { pool: &bench.pool, chain: &chain, number, arrived: at(1) };
-    account.note_taken(number, &unit, taken);
+    account.hash(number, &unit, taken);
+    account.note_taken(unit.len(), taken);
     chain.free(&mut bench.pool);
     account.note_seen(number + 1);
 }
