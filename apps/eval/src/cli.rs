@@ -66,7 +66,7 @@ pub enum Command {
     /// The load of loaded rounds, for the harness's own use.
     #[command(hide = true, after_help = format!("{BURDEN}\n\n{EXIT_CODES}"))]
     Burden(BurdenArgs),
-    /// The control commands, as Tables 19 to 24 of the report of 1998 measure them.
+    /// The control commands, as Tables 20 and 22 to 24 of the report of 1998 measure them.
     #[command(after_help = format!("{CONTROL}\n\n{EXIT_CODES}"))]
     Control(BenchControlArgs),
     /// A file from process to process, beside a program of plain sockets, in turn.

@@ -8,7 +8,7 @@ pub const EVAL: &str = "\
 `dacapo bench` becomes this program; what is said of that holds here.
 
 Examples:
-  dacapo bench control                     as in Tables 19 to 24 of 1998
+  dacapo bench control                     as in Tables 20 and 22 to 24 of 1998
   dacapo bench transfer                    1 GiB by `send --reliable` beside plain sockets
   dacapo bench transfer --size 100MB --rounds 3 --json
   dacapo bench lift                        what a module costs, and a runner of modules

@@ -60,7 +60,7 @@ pub static ALL: [Own; 7] = [
     },
     Own {
         id: "control",
-        what: "how long control commands take in the access module, as Tables 19 to 24 of 1998",
+        what: "how long control commands take in the access module, as Tables 20, 22 to 24 of 1998",
         words: &["control", "--rounds", "200", "--json"],
         patience_s: 120,
         seconds: 15.0,

@@ -1,11 +1,10 @@
 //! `links`: the reliable ones over the link emulator, without loss and with it.
 
-use super::table::{Cell, Curve, Link, Table, bulk};
+use super::programs::{QUINN, TCP};
+use super::table::{Cell, Link, Table, bulk, curve};
 use crate::experiment::Site;
 use crate::peers::{Listed, Which, Xtp};
 
-static TCP: Listed = Listed { program: "peer-plain", kind: "tcp" };
-static QUINN: Listed = Listed { program: "peer-quinn", kind: "stream" };
 static SRT: Listed = Listed { program: "peer-srt", kind: "file" };
 
 /// The payload of XTP's full packets (1440 of 1500 bytes) at 500 Mbit/s is 480 Mbit/s; it is told
@@ -28,15 +27,6 @@ fn link(loss: f64) -> String {
     format!("rate=500Mbit/s,delay=10ms,queue=5000,queue-bytes=2500kB,loss={loss}%")
 }
 
-const fn over(
-    name: &'static str,
-    what: &'static str,
-    cell: fn(f64) -> Cell,
-    link: (&'static str, f64),
-) -> Curve {
-    Curve { name, what, beside: Some("tcp-bbr"), cell, link }
-}
-
 /// The experiment.
 pub static LINKS: Table = Table {
     id: "links",
@@ -46,16 +36,17 @@ pub static LINKS: Table = Table {
     unit: "% loss",
     points: &[0.0, 1.0, 5.0],
     curves: &[
-        over("tcp", "kernel TCP, CUBIC", |_| bulk(&TCP, 128 << 10, true), ("cubic", 1_448.0)),
-        over("tcp-bbr", "kernel TCP, BBR", |_| bulk(&TCP, 128 << 10, true), ("bbr", 1_448.0)),
-        over(
-            "quinn",
-            "quinn, one stream (TLS), CUBIC",
-            |_| bulk(&QUINN, 60 << 10, true),
-            ("cubic", 1_424.0),
-        ),
-        over("srt-file", "SRT, file mode", |_| bulk(&SRT, 1_456, true), ("cubic", 1_456.0)),
-        over("xtp", "XTP over udp, RATE of the link", xtp, ("cubic", 1_440.0)),
+        curve("tcp", "kernel TCP, CUBIC", "tcp-bbr", |_| bulk(&TCP, 128 << 10, true))
+            .over("cubic", 1_448.0),
+        curve("tcp-bbr", "kernel TCP, BBR", "tcp-bbr", |_| bulk(&TCP, 128 << 10, true))
+            .over("bbr", 1_448.0),
+        curve("quinn", "quinn, one stream (TLS), CUBIC", "tcp-bbr", |_| {
+            bulk(&QUINN, 60 << 10, true)
+        })
+        .over("cubic", 1_424.0),
+        curve("srt-file", "SRT, file mode", "tcp-bbr", |_| bulk(&SRT, 1_456, true))
+            .over("cubic", 1_456.0),
+        curve("xtp", "XTP over udp, RATE of the link", "tcp-bbr", xtp).over("cubic", 1_440.0),
     ],
     controls: &[],
     figures: &[

@@ -6,6 +6,7 @@ mod links;
 mod modules;
 mod network;
 mod own;
+mod programs;
 mod receivers;
 mod rtt;
 mod sends;

@@ -2,11 +2,10 @@
 //! and equal ones in the runner without a network.
 
 use super::own::Place;
+use super::programs::UDP;
 use super::table::{Cell, Table, bulk, curve, ping};
 use crate::experiment::Site;
-use crate::peers::{Dacapo, Listed, Which, words};
-
-static UDP: Listed = Listed { program: "peer-plain", kind: "udp" };
+use crate::peers::{Dacapo, Which, words};
 
 const fn over_udp(graph: &'static [&'static str; 4]) -> Dacapo {
     Dacapo { which: Which::Now, options: graph }

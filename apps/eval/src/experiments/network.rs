@@ -1,5 +1,8 @@
 //! `network`: dacapo between two namespaces over veth, beside what people use today.
 
+use super::programs::{
+    OURS_TCP, OURS_UDP, QUINN, TCP, TCP_OPTIONS, UDP, UDP_OPTIONS, ZENOH_TCP, ZMQ, listed,
+};
 use crate::experiment::{Experiment, Row, Sample, Site, Spec, figures, goals};
 use crate::peers::{self, Dacapo, Iperf3, Listed, Measure, Order, Peer, Wait, Which, Xtp};
 use crate::rig::{Rig, shown};
@@ -32,26 +35,15 @@ pub enum Runs {
 /// The group of the control that is no network.
 const CONTROL: &str = "control";
 
-const fn listed(program: &'static str, kind: &'static str) -> Listed {
-    Listed { program, kind }
-}
-
 static GSO: Listed = listed("peer-plain", "gso");
-static UDP: Listed = listed("peer-plain", "udp");
-static TCP: Listed = listed("peer-plain", "tcp");
 static URING_GSO: Listed = listed("peer-uring", "gso");
 static URING_UDP: Listed = listed("peer-uring", "udp");
 static XDP: Listed = listed("peer-xdp", "udp");
-static QUINN: Listed = listed("peer-quinn", "stream");
 static QUINN_DATAGRAM: Listed = listed("peer-quinn", "datagram");
 static SRT_FILE: Listed = listed("peer-srt", "file");
 static SRT_LIVE: Listed = listed("peer-srt", "live");
-static ZMQ: Listed = listed("peer-zmq", "tcp");
-static ZENOH_TCP: Listed = listed("peer-zenoh", "tcp");
 static ZENOH_UDP: Listed = listed("peer-zenoh", "udp");
 static AERON: Listed = listed("peer-aeron", "udp");
-const UDP_OPTIONS: &[&str] = &["--transport", "udp", "--graph", "segment,sequence"];
-const TCP_OPTIONS: &[&str] = &["--transport", "tcp"];
 const QUIC_OPTIONS: &[&str] = &["--transport", "quic"];
 const DATAGRAM_OPTIONS: &[&str] = &["--transport", "quic-datagram", "--graph", "segment,sequence"];
 
@@ -63,8 +55,6 @@ const fn before(options: &'static [&'static str]) -> Dacapo {
     Dacapo { which: Which::Before, options }
 }
 
-static OURS_UDP: Dacapo = ours(UDP_OPTIONS);
-static OURS_TCP: Dacapo = ours(TCP_OPTIONS);
 static OURS_QUIC: Dacapo = ours(QUIC_OPTIONS);
 static OURS_QUIC_DATAGRAM: Dacapo = ours(DATAGRAM_OPTIONS);
 static BEFORE_UDP: Dacapo = before(UDP_OPTIONS);

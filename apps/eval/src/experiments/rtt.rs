@@ -1,15 +1,10 @@
 //! `rtt`: reliable flows and messages there and back over a link of 500 Mbit/s, by its round trip.
 
-use super::table::{Cell, Curve, Link, Table, bulk, ping};
+use super::programs::{OURS_TCP, OURS_UDP, QUINN, TCP, UDP};
+use super::table::{Link, Table, bulk, curve, ping};
 use crate::experiment::Site;
-use crate::peers::{Dacapo, Listed, Which, Xtp};
+use crate::peers::{Which, Xtp};
 
-static TCP: Listed = Listed { program: "peer-plain", kind: "tcp" };
-static UDP: Listed = Listed { program: "peer-plain", kind: "udp" };
-static QUINN: Listed = Listed { program: "peer-quinn", kind: "stream" };
-static OURS_TCP: Dacapo = Dacapo { which: Which::Now, options: &["--transport", "tcp"] };
-static OURS_UDP: Dacapo =
-    Dacapo { which: Which::Now, options: &["--transport", "udp", "--graph", "segment,sequence"] };
 static XTP: Xtp = Xtp { which: Which::Now, window: "64MiB", options: &["--rate", "479000kbit/s"] };
 
 /// A queue of a round trip, and of 1.25 MB at least.
@@ -17,16 +12,6 @@ fn link(rtt_ms: f64) -> String {
     let bytes = (rtt_ms * 62_500.0).max(1_250_000.0);
     let (delay, packets) = (rtt_ms / 2.0, bytes / 500.0);
     format!("rate=500Mbit/s,delay={delay}ms,queue={packets:.0},queue-bytes={bytes:.0}B")
-}
-
-const fn over(
-    name: &'static str,
-    what: &'static str,
-    beside: &'static str,
-    cell: fn(f64) -> Cell,
-    link: (&'static str, f64),
-) -> Curve {
-    Curve { name, what, beside: Some(beside), cell, link }
 }
 
 /// The experiment.
@@ -38,30 +23,16 @@ pub static RTT: Table = Table {
     unit: "ms",
     points: &[0.1, 1.0, 10.0, 40.0, 100.0, 200.0, 400.0],
     curves: &[
-        over("tcp", "kernel TCP, BBR", "tcp", |_| bulk(&TCP, 128 << 10, true), ("bbr", 1_448.0)),
-        over(
-            "ours-tcp",
-            "dacapo over tcp, BBR",
-            "tcp",
-            |_| bulk(&OURS_TCP, 60 << 10, true),
-            ("bbr", 1_448.0),
-        ),
-        over(
-            "quinn",
-            "quinn, one stream (TLS), CUBIC",
-            "tcp",
-            |_| bulk(&QUINN, 60 << 10, true),
-            ("cubic", 1_424.0),
-        ),
-        over(
-            "xtp",
-            "XTP over udp, RATE of the link",
-            "tcp",
-            |_| bulk(&XTP, 64 << 10, true),
-            ("cubic", 1_440.0),
-        ),
-        over("udp-64", "plain UDP", "udp-64", |_| ping(&UDP), ("cubic", 1_500.0)),
-        over("ours-udp-64", "dacapo over udp", "udp-64", |_| ping(&OURS_UDP), ("cubic", 1_500.0)),
+        curve("tcp", "kernel TCP, BBR", "tcp", |_| bulk(&TCP, 128 << 10, true))
+            .over("bbr", 1_448.0),
+        curve("ours-tcp", "dacapo over tcp, BBR", "tcp", |_| bulk(&OURS_TCP, 60 << 10, true))
+            .over("bbr", 1_448.0),
+        curve("quinn", "quinn, one stream (TLS), CUBIC", "tcp", |_| bulk(&QUINN, 60 << 10, true))
+            .over("cubic", 1_424.0),
+        curve("xtp", "XTP over udp, RATE of the link", "tcp", |_| bulk(&XTP, 64 << 10, true))
+            .over("cubic", 1_440.0),
+        curve("udp-64", "plain UDP", "udp-64", |_| ping(&UDP)),
+        curve("ours-udp-64", "dacapo over udp", "udp-64", |_| ping(&OURS_UDP)),
     ],
     controls: &[],
     figures: &[

@@ -1,16 +1,9 @@
 //! `sizes`: how goodput and cost go with the length of what is sent at once: a command, a packet of
 //! sound, a datagram, a train, a picture.
 
+use super::programs::{OURS_TCP, OURS_UDP, TCP, ZENOH_TCP, ZMQ};
 use super::table::{Table, bulk, curve};
 use crate::experiment::Site;
-use crate::peers::{Dacapo, Listed, Which};
-
-static TCP: Listed = Listed { program: "peer-plain", kind: "tcp" };
-static ZMQ: Listed = Listed { program: "peer-zmq", kind: "tcp" };
-static ZENOH: Listed = Listed { program: "peer-zenoh", kind: "tcp" };
-static OURS_TCP: Dacapo = Dacapo { which: Which::Now, options: &["--transport", "tcp"] };
-static OURS_UDP: Dacapo =
-    Dacapo { which: Which::Now, options: &["--transport", "udp", "--graph", "segment,sequence"] };
 
 /// The experiment.
 pub static SIZES: Table = Table {
@@ -27,7 +20,7 @@ pub static SIZES: Table = Table {
             bulk(&OURS_UDP, x as usize, false)
         }),
         curve("zmq", "ZeroMQ over tcp, a message", "tcp", |x| bulk(&ZMQ, x as usize, true)),
-        curve("zenoh", "Zenoh over tcp, a message", "tcp", |x| bulk(&ZENOH, x as usize, true)),
+        curve("zenoh", "Zenoh over tcp, a message", "tcp", |x| bulk(&ZENOH_TCP, x as usize, true)),
     ],
     controls: &[("tcp-32768", "gbit_per_s")],
     figures: &[

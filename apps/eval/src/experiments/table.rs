@@ -102,6 +102,15 @@ pub const fn curve(
     Curve { name, what, beside, cell, link: ("cubic", 1_500.0) }
 }
 
+impl Curve {
+    /// The same over a link: by which congestion control of kernel TCP, with how many bytes of the
+    /// program's in a full packet.
+    pub const fn over(mut self, control: &'static str, payload: f64) -> Self {
+        self.link = (control, payload);
+        self
+    }
+}
+
 /// What messages there and back are measured by.
 const LATENCY: [(&str, &str, bool, bool); 4] = [
     ("p50_us", "p50 µs", false, true),
