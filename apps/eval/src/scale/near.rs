@@ -18,7 +18,7 @@ use crate::exit::Failure;
 use crate::progress::Progress;
 use dacapo::engine::{Command, CoreEvent, Done, JoinParams, PeerId, SessionId};
 use dacapo::port::Port;
-use dacapo::{Address, Error};
+use dacapo::{Address, Code, Error};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -263,10 +263,10 @@ impl<'a> Near<'a> {
             CoreEvent::Offered { session, flows, .. } => {
                 let sink = || Some(Port::Sink(Box::new(self.arrivals.clone())));
                 let ports = flows.iter().map(|_| sink()).collect();
-                engine.answer(now, session, ports).map_err(core)
+                unless_over(engine.answer(now, session, ports))
             }
             CoreEvent::Ready { session } => {
-                engine.handle_command(now, Command::Activate(session)).map(drop).map_err(core)
+                unless_over(engine.handle_command(now, Command::Activate(session)).map(drop))
             }
             CoreEvent::Active { session } => {
                 self.opened += 1;
@@ -282,6 +282,14 @@ impl<'a> Near<'a> {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// A session may have ended since it said this: an event says why, which comes behind it.
+fn unless_over(done: Result<(), Error>) -> Result<(), Failure> {
+    match done {
+        Err(error) if error.code == Code::NoSuchThing => Ok(()),
+        done => done.map_err(core),
     }
 }
 

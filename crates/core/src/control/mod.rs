@@ -320,12 +320,9 @@ impl Control {
             return None;
         }
         let instant = self.instant(now);
-        let order: Vec<ConnId> = self.ready.awake_after(self.turn).collect();
-        for id in order {
-            let Some(connection) = self.connections.get_mut(&id).filter(|it| it.wants_to_send())
-            else {
-                continue;
-            };
+        for _ in 0..self.connections.len() {
+            let id = self.next_sender()?;
+            let connection = self.connections.get_mut(&id)?;
             connection.allow_streams();
             let mut bytes = Vec::new();
             if let Some(transmit) = connection.inner.poll_transmit(instant, 1, &mut bytes) {
@@ -341,6 +338,12 @@ impl Control {
             self.drive(id);
         }
         None
+    }
+
+    /// The connection behind the one that sent last, of those that may have something to send.
+    fn next_sender(&self) -> Option<ConnId> {
+        let wants = |id: &ConnId| self.connections.get(id).is_some_and(|it| it.wants_to_send());
+        self.ready.awake_after(self.turn).find(wants)
     }
 
     /// When the first connection is due. Those that have nothing to send go to rest.

@@ -4,7 +4,8 @@
 //! once for all their probes, not for each.
 //!
 //! Invariants: two cores share one connection; at most [`TOGETHER_MAX`] peers are woken early at a
-//! time; at most one look per peer and transport waits to be polled.
+//! time; at most one look per peer and transport waits to be polled; a question that is due is
+//! asked, however many are due with it, before any peer is asked twice.
 
 use crate::ids::{PeerId, SessionId};
 mod hub;
@@ -68,6 +69,8 @@ pub(crate) struct Peers {
     /// Where a peer is to be looked for on this host.
     looks: VecDeque<HostLookup>,
     probes: VecDeque<(PeerId, Address, Vec<u8>)>,
+    /// With which peer the room for questions came to its end: the next look begins there.
+    unasked: Option<PeerId>,
 }
 
 impl Peers {
@@ -239,12 +242,22 @@ impl Peers {
     pub(super) fn ask(&mut self, cx: &mut PeerCx<'_>, id: PeerId, out: &mut Out) {
         let Some(remote) = self.get(id).and_then(|peer| peer.data.remote()) else { return };
         let now = cx.now;
-        while let Some(question) = self.all.with(id, |it| it.data.poll_question(now)).flatten() {
+        while self.has_room_for_question(cx)
+            && let Some(question) = self.all.with(id, |it| it.data.poll_question(now)).flatten()
+        {
             self.push_question(cx, id, remote, question);
+        }
+        if !self.has_room_for_question(cx) {
+            self.unasked.get_or_insert(id);
         }
         if let Some((from, to)) = self.all.with(id, |peer| peer.data.poll_len()).flatten() {
             out.peer(id, PeerNews::PathLen { from, to });
         }
+    }
+
+    /// Questions leave half of the room to answers: who asks much has to answer, too.
+    fn has_room_for_question(&self, cx: &PeerCx<'_>) -> bool {
+        self.probes.len() < cx.shared.queues.probes_max.div_ceil(2)
     }
 
     fn push_question(&mut self, cx: &PeerCx<'_>, id: PeerId, to: Address, question: Question) {

@@ -17,7 +17,11 @@ impl Peers {
         if !self.all.is_any_awake() {
             return 0;
         }
-        let ids: Vec<PeerId> = self.all.awake().collect();
+        let mut ids: Vec<PeerId> = self.all.awake().collect();
+        if let Some(first) = self.unasked.take() {
+            let before = ids.partition_point(|id| *id < first);
+            ids.rotate_left(before);
+        }
         for &id in &ids {
             self.watch_link(cx, id, out);
             self.watch_life(cx, id, out);

@@ -3,6 +3,7 @@
 mod alone;
 mod greeting;
 mod leaving;
+mod many;
 mod paths;
 
 use super::{Identity, PeerCx, Peers, Routed};
