@@ -32,11 +32,20 @@ pub(crate) struct Repaired {
     pub(crate) segment_on_wire: u64,
     /// The shortest time in ns after which what nothing follows is sent again.
     pub(crate) timeout_min: u64,
-    /// The most bytes under way of what does not yield where the flow is bounded; `None`: it is
-    /// under classic congestion control.
-    pub(crate) window_len: Option<u64>,
+    /// How much is under way at most of what does not yield where the flow is bounded; `None`: it
+    /// is under classic congestion control.
+    pub(crate) window: Option<Window>,
     /// What it costs.
     pub(crate) cost: Cost,
+}
+
+/// How many bytes are under way at most.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// Where packets get lost.
+    pub(crate) lossy: u64,
+    /// Where none does, once it has grown.
+    pub(crate) clean: u64,
 }
 
 impl TransportProfile for Repaired {
@@ -53,8 +62,8 @@ impl TransportProfile for Repaired {
     fn figures(&self, setting: &Setting) -> Figures {
         let path = setting.path;
         let bound = if setting.bound_bps == 0 { u64::MAX } else { setting.bound_bps };
-        let allowed = match self.window_len {
-            Some(window_len) if setting.bound_bps > 0 => unyielding(&path, window_len),
+        let allowed = match &self.window {
+            Some(window) if setting.bound_bps > 0 => unyielding(&path, window),
             _ => rate_with_losses(&path, self.segment_len),
         };
         let rate =
@@ -134,13 +143,14 @@ pub(crate) fn rate_with_losses(path: &Path, segment_len: u64) -> u64 {
 /// again where that is lost (XTP measures 1.00, 0.96 and 0.52 of the rest at 5, 10 and 30 %, and
 /// this is less than each); and at most a window in the round trips until a byte of it is
 /// acknowledged, which are one, one more where there are losses, and a third where there are many.
-fn unyielding(path: &Path, window_len: u64) -> u64 {
+fn unyielding(path: &Path, window: &Window) -> u64 {
     let loss = path.loss_ppb.min(PPB);
     let again = PPB - loss.saturating_mul(8).div_ceil(5).min(PPB);
     let rest = scale(scale(path.rate_bps, PPB - loss, PPB), again, PPB);
     let round_trips = 1 + u64::from(loss > 0) + u64::from(loss >= ONE_IN_HUNDRED);
     let time = round_trip(path).saturating_mul(round_trips);
-    let window = window_len.saturating_mul(8);
+    let len = if loss > 0 { window.lossy } else { window.clean };
+    let window = len.saturating_mul(8);
     rest.min(if time == 0 { u64::MAX } else { scale(window, SECOND, time) })
 }
 

@@ -57,8 +57,13 @@ pub struct Config {
     /// The longest packet that every path is taken to carry, bytes: where longer ones get lost one
     /// and all, an association goes on with these (BASE_PLPMTU of RFC 8899).
     pub packet_len_base: usize,
-    /// Bytes that a context keeps of what it sends, and of what has come and is not read.
+    /// Bytes that a context keeps at first of what it sends, and of what has come and is not read.
     pub buffer_len: usize,
+    /// Bytes of each that it keeps at most, once fewer hold a stream up whose way is long (decided
+    /// here: no published description grows a window).
+    pub buffer_len_max: usize,
+    /// Bytes that all contexts together keep at most beyond what they keep at first.
+    pub growth_max: usize,
     /// Bytes that may be sent before the peer has said how much it takes. What of them is beyond
     /// the room that it turns out to have is sent again when it has said that it has room.
     pub first_window: u64,
@@ -74,6 +79,8 @@ impl Default for Config {
             packet_len_max: 1_452,
             packet_len_base: 1_200,
             buffer_len: 64 << 10,
+            buffer_len_max: 64 << 10,
+            growth_max: 0,
             first_window: 64 << 10,
             timers: Timers::default(),
         }

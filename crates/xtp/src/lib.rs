@@ -27,6 +27,7 @@ mod engine;
 mod event;
 mod flush_timer;
 mod group;
+mod growth;
 mod members;
 mod pending;
 mod ranges;

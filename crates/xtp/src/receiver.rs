@@ -7,8 +7,9 @@
 //!          | holes: lengths that NOERR has given up
 //! ```
 //!
-//! Invariants: at most `capacity` bytes are kept. In memory those apart take a quarter more at
-//! most, and those in order what [`Ring`] says, at most twice their number. Of pieces apart
+//! Invariants: at most `capacity` bytes are kept, which grows while it holds the peer up and
+//! nothing lacks, at most as far as [`Growth`] lets it. In memory those apart take a quarter more
+//! at most, and those in order what [`Ring`] says, at most twice their number. Of pieces apart
 //! there are at most [`PIECES_MIN`], or one for each KiB of `capacity` up to [`PIECES_MAX`]; of
 //! tags as many as take as much, of ends of messages one for each byte; a packet that would bring
 //! one more is not taken, and comes again when the user has read. `rseq` and `alloc` never go
@@ -16,8 +17,10 @@
 //! user is told.
 
 use crate::arrival::{Arrival, Outcome, Read};
+use crate::growth::Growth;
 use crate::ring::Ring;
 use crate::wire::{Span, TAG_LEN};
+use dacapo_base::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The most pieces that wait behind gaps, of a small and of a large capacity: at 30 % loss there is
@@ -41,6 +44,7 @@ pub struct Receiver {
     ends: BTreeSet<u64>,
     tags: BTreeMap<u64, [u8; 8]>,
     capacity: usize,
+    growth: Growth,
     alloc: u64,
     told: u64,
     /// With reservation: one past the last byte for which the user has posted room.
@@ -67,6 +71,7 @@ impl Receiver {
             ends: BTreeSet::new(),
             tags: BTreeMap::new(),
             capacity,
+            growth: Growth::up_to(capacity),
             alloc,
             told: alloc,
             posted: is_reserved.then_some(start),
@@ -77,11 +82,30 @@ impl Receiver {
         }
     }
 
+    /// It may keep up to so many bytes, once fewer hold the peer up.
+    #[must_use]
+    pub fn growing_to(self, capacity_max: usize) -> Self {
+        Self { growth: Growth::up_to(capacity_max.max(self.capacity)), ..self }
+    }
+
+    /// Keeps more, by at most `left` bytes, or less, where the peer has used all of the window.
+    pub fn adjust(&mut self, now: Time, left: usize) {
+        self.capacity = self.growth.adjust(now, self.rseq, self.capacity, left);
+        self.widen();
+    }
+
+    /// How many bytes are kept at most.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     /// Begins anew with another first byte, before anything has come.
     pub fn restart(&mut self, start: u64) {
         let posted = self.posted.map(|posted| posted.saturating_sub(self.read_at));
-        let is_stopped = self.is_stopped;
-        *self = Self::new(start, self.capacity, self.is_selective, posted.is_some());
+        let (is_stopped, capacity_max) = (self.is_stopped, self.growth.width_max());
+        *self = Self::new(start, self.capacity, self.is_selective, posted.is_some())
+            .growing_to(capacity_max);
         self.is_stopped = is_stopped;
         self.post(posted.and_then(|len| usize::try_from(len).ok()).unwrap_or(0));
     }
@@ -100,6 +124,9 @@ impl Receiver {
 
     /// One past the last byte that is taken, as it is said to the peer from now on.
     pub fn tell_alloc(&mut self) -> u64 {
+        if self.alloc > self.told {
+            self.growth.handle_told(self.alloc, self.capacity);
+        }
         self.told = self.alloc;
         self.alloc
     }
@@ -214,6 +241,8 @@ impl Receiver {
         self.mark(seq, right, tag, is_end);
         self.highest = self.highest.max(right);
         self.advance();
+        let is_read = self.ready.len() <= self.capacity / 4 && self.posted.is_none();
+        self.growth.handle_end(right, self.highest > self.rseq, is_read);
         if is_lossy {
             self.skip_to(right);
         }

@@ -9,11 +9,12 @@
 
 mod common;
 
+use common::flow::Flow;
 use common::world::{World, address};
 use dacapo_base::Time;
 use dacapo_link::{LinkConfig, Loss};
 use dacapo_xtp::wire::{HEADER_LEN, Limits};
-use dacapo_xtp::{Config, ContextId, Listen, Message, Mode, Open, Read};
+use dacapo_xtp::{Config, Listen, Mode, Open};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -27,28 +28,6 @@ const LINK: f64 = LINE_BITS_PER_S as f64 / 8.0 * (PACKET_LEN - HEADER_LEN) as f6
 const RATE_BITS_PER_S: u64 = LINE_BITS_PER_S * PACKET_LEN as u64 / 1_500;
 /// Nearly seven round trips of the link, while what is lost is sent again, and again.
 const WINDOW_LEN: usize = 8 << 20;
-
-/// A sender that always has more, and a receiver that reads what comes.
-struct Flow {
-    id: ContextId,
-    piece: Vec<u8>,
-    got: u64,
-    far: Option<ContextId>,
-}
-
-impl Flow {
-    fn work(&mut self, world: &mut World) {
-        while world.ends[0].write(world.now, self.id, &Message::part(&self.piece)).unwrap() > 0 {}
-        self.far = self.far.or_else(|| world.incoming(1));
-        let Some(far) = self.far else { return };
-        let mut into = [0; 16_384];
-        while let Read::Data { len, .. } = world.ends[1].read(world.now, far, &mut into).unwrap() {
-            self.got += len as u64;
-        }
-        world.sent.clear();
-        world.events.iter_mut().for_each(Vec::clear);
-    }
-}
 
 /// What is counted, seconds: what waits behind a gap at its end is a tenth of one.
 const COUNTED_S: u32 = 3;
@@ -72,21 +51,13 @@ fn share(loss: f64, window_len: usize) -> f64 {
     let open = Open::stream(address(1), ([192, 0, 2, 2], 7).into(), address(0));
     let open = Open { mode: Mode { limits, fast_report: true, ..Mode::default() }, ..open };
     let id = world.ends[0].open(world.now, &open).unwrap();
-    let mut flow = Flow { id, piece: vec![7; 64 << 10], got: 0, far: None };
+    let mut flow = Flow::new(id);
     let begin = Time::from_millis(300);
     let end = begin + Duration::from_secs(COUNTED_S.into());
-    run(&mut world, &mut flow, begin);
+    flow.run(&mut world, begin);
     let before = flow.got;
-    run(&mut world, &mut flow, end);
+    flow.run(&mut world, end);
     (flow.got - before) as f64 / LINK / f64::from(COUNTED_S)
-}
-
-fn run(world: &mut World, flow: &mut Flow, until: Time) {
-    flow.work(world);
-    while world.turn(until) {
-        flow.work(world);
-    }
-    world.now = until;
 }
 
 /// What the environment says under a name.
@@ -100,12 +71,18 @@ fn asked<T: FromStr>(name: &str) -> Option<T> {
 fn a_stream_fills_its_link_whatever_that_loses() {
     let (loss, window_len) = (asked("XTP_LOSS"), asked("XTP_WINDOW"));
     let is_asked = loss.is_some() || window_len.is_some();
-    let rows = match is_asked {
-        true => vec![(loss.unwrap_or(0.0), 0.000_1)],
-        false => vec![(0.0, 0.99), (0.01, 0.98), (0.05, 0.98), (0.1, 0.95)],
-    };
     let window_len = window_len.unwrap_or(WINDOW_LEN);
-    for (loss, least) in rows {
+    let rows = match is_asked {
+        true => vec![(loss.unwrap_or(0.0), window_len, 0.000_1)],
+        false => vec![
+            (0.0, WINDOW_LEN, 0.99),
+            (0.01, WINDOW_LEN, 0.98),
+            (0.05, WINDOW_LEN, 0.98),
+            (0.1, WINDOW_LEN, 0.98),
+            (0.3, 2 * WINDOW_LEN, 0.9),
+        ],
+    };
+    for (loss, window_len, least) in rows {
         assert!((0.0..=0.9).contains(&loss), "XTP_LOSS={loss}: a share of 0 to 0.9");
         let share = share(loss, window_len);
         println!("{:.0} % loss, window {window_len}: {share:.4} of the link", loss * 100.0);

@@ -160,9 +160,16 @@ fn status_of_many_gaps_is_as_short_as_the_peer_asked_for() {
         uut.data(Options::SREQ, 20_200, &[]);
         let sent = uut.take();
         let errors: Vec<_> = sent.iter().filter(|sent| sent.format() == Format::Ecntl).collect();
-        assert_eq!(errors.len(), 1, "{sent:?}");
-        assert_eq!(errors[0].spans().len(), (len - 56) / 16);
-        assert!(errors[0].bytes.len() <= len, "{}", errors[0].bytes.len());
+        let count = (len - 56) / 16;
+        assert_eq!(errors.len(), 99_usize.div_ceil(count - 1), "{sent:?}");
+        assert_eq!(errors[0].spans().len(), count);
+        assert!(errors.iter().all(|sent| sent.bytes.len() <= len), "{errors:?}");
+        // All of the gaps, each once, behind the first, by which it is known that they are gaps.
+        let gaps: Vec<(u64, u64)> =
+            (1..=100).map(|place| (200 * place - 100, 200 * place)).collect();
+        let said = errors.iter().flat_map(|sent| sent.spans().split_off(1));
+        assert_eq!(said.collect::<Vec<_>>(), gaps[1..]);
+        assert!(errors.iter().all(|sent| sent.spans()[0] == (0, 200)));
     }
 }
 

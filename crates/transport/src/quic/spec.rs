@@ -55,7 +55,7 @@ pub static SPEC: TransportSpec = TransportSpec {
         segment_on_wire: 1_452 + 42,
         // The other end may delay an acknowledgement by as much.
         timeout_min: 25_000_000,
-        window_len: None,
+        window: None,
         cost: COST,
     },
 };

@@ -29,7 +29,7 @@ pub static SPEC: TransportSpec = TransportSpec {
         segment_len: 1_448,
         segment_on_wire: 1_514,
         timeout_min: 200_000_000,
-        window_len: None,
+        window: None,
         cost: Cost { train_ps: 8_000_000, packet_ps: 300_000, byte_ps: 400, wire_milli: 1_000 },
     },
 };

@@ -20,13 +20,24 @@ const LOOPBACK_LEN: u16 = 16_384;
 /// Bytes that a stream keeps each way where nothing else is said.
 pub(super) const BUFFER_LEN: usize = 1 << 20;
 
+/// So many times as much it keeps at most: 16 MiB, twice what a path of 1 Gbit/s holds whose round
+/// trip takes 67 ms.
+const GROWTH_OF_ONE: usize = 16;
+
+/// The most where nothing else is said.
+pub(super) const BUFFER_LEN_MAX: usize = GROWTH_OF_ONE * BUFFER_LEN;
+
+/// So many times as much all streams of a transport keep at most beyond what each keeps at first.
+const GROWTH_OF_ALL: usize = 64;
+
 /// What an XTP transport is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Its sockets.
     pub udp: sockets::Config,
     /// Bytes that a stream takes beyond those that have arrived, and that it may bring beyond those
-    /// that were read.
+    /// that were read, at first. On a long path it grows to 16 times that, and of all streams of
+    /// the transport together by 64 times.
     pub buffer_len: usize,
     /// The most streams, up to [`crate::DATA_LANES_MAX`].
     pub streams_max: usize,
@@ -66,6 +77,8 @@ pub(super) fn engine(config: &Config, packet_len: usize) -> dacapo_xtp::Config {
         packet_len_max: packet_len,
         packet_len_base: usize::from(PATH_LEN) - HEAD_LEN,
         buffer_len: config.buffer_len,
+        buffer_len_max: config.buffer_len.saturating_mul(GROWTH_OF_ONE),
+        growth_max: config.buffer_len.saturating_mul(GROWTH_OF_ALL),
         first_window: (config.buffer_len as u64).min(64 << 10),
         timers: timers(),
     }

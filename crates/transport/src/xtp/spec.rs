@@ -10,9 +10,9 @@
 //! Source: docs/xtp.md; RFC 1071 (checksum).
 
 use super::DATAGRAM_LEN_MAX;
-use super::config::BUFFER_LEN;
+use super::config::{BUFFER_LEN, BUFFER_LEN_MAX};
 use crate::mode::Mode;
-use crate::repaired::{RECORD_LEN, Repaired, rate_with_losses, scale};
+use crate::repaired::{RECORD_LEN, Repaired, Window, rate_with_losses, scale};
 use dacapo_base::IP;
 use dacapo_lift::{
     Cost, Figures, FlowPort, PPB, PortProtocol, Property, Setting, TransportProfile, TransportSpec,
@@ -49,7 +49,7 @@ pub static SPEC: TransportSpec = TransportSpec {
         segment_on_wire: SEGMENT_LEN + HEADS_LEN,
         // WTIMER waits no less.
         timeout_min: 10_000_000,
-        window_len: Some(BUFFER_LEN as u64),
+        window: Some(Window { lossy: BUFFER_LEN as u64, clean: BUFFER_LEN_MAX as u64 }),
         cost: COST,
     },
 };
@@ -166,9 +166,10 @@ mod tests {
             let path = Path { loss_ppb, ..setting.path };
             SPEC.profile.figures(&Setting { path, ..setting }).rate_bps
         };
-        // 1 MiB in 60 ms.
+        // 1 MiB in 60 ms; where nothing lacks the window grows until it holds up nobody.
         let window = BUFFER_LEN as u64 * 8 * 1_000 / 60;
-        assert_eq!([0, 1, 10_000_000].map(rate), [window, window / 2, window / 3]);
+        let bound = setting.bound_bps;
+        assert_eq!([0, 1, 10_000_000].map(rate), [bound, window / 2, window / 3]);
         assert!(rate(700_000_000) == 0, "nothing comes through in time");
     }
 

@@ -143,14 +143,15 @@ impl Composer<'_> {
         write(&self.control_header(Format::Cntl, options), &Body::Cntl(self.control()), into)
     }
 
-    /// CNTL, or where bytes lack ECNTL.
-    pub fn status(&self, into: &mut Vec<u8>) -> bool {
+    /// CNTL, or where bytes lack ECNTL, from this place on where that takes several. Whether it was
+    /// written, and where the next one begins.
+    pub fn status(&self, from: Option<u64>, into: &mut Vec<u8>) -> (bool, Option<u64>) {
         if !self.inbound.lacks() {
-            return self.cntl(Options::NONE, into);
+            return (self.cntl(Options::NONE, into), None);
         }
-        let spans = self.inbound.spans(self.length().spans_max());
+        let (spans, next) = self.inbound.spans(from, self.length().spans_max());
         let body = Body::Ecntl(self.control(), Spans::List(&spans));
-        write(&self.control_header(Format::Ecntl, Options::NONE), &body, into)
+        (write(&self.control_header(Format::Ecntl, Options::NONE), &body, into), next)
     }
 
     /// Whether the next status may go to a peer that has not shown its address.
@@ -348,7 +349,7 @@ mod tests {
         let mut parts = parts(Service::Stream, mode);
         parts.inbound.post(500);
         let mut packet = Vec::new();
-        assert!(parts.composer().status(&mut packet));
+        assert_eq!(parts.composer().status(None, &mut packet), (true, None));
         let frame = Frame::open(&packet).unwrap();
         assert_eq!(frame.header.options, Options::RES | Options::NOERR);
         let control = Control { rseq: 0, alloc: 500, echo: 0 };
@@ -356,7 +357,7 @@ mod tests {
         let late = Header { seq: 100, ..Header::new(Key::returned(7), Format::Data) };
         parts.inbound.handle_data(&late, &Payload { data: &[7; 50], tag: None });
         packet.clear();
-        assert!(parts.composer().status(&mut packet));
+        assert_eq!(parts.composer().status(None, &mut packet), (true, None));
         let Ok(Body::Ecntl(said, spans)) = Frame::open(&packet).unwrap().body() else { panic!() };
         assert_eq!((said, spans.iter().collect()), (control, vec![Span { left: 100, right: 150 }]));
         packet.clear();

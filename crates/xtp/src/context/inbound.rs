@@ -11,6 +11,7 @@ use crate::arrival::{Arrival, Outcome, Read};
 use crate::config::{Config, Mode};
 use crate::receiver::Receiver;
 use crate::wire::{Header, Options, Payload, Span};
+use dacapo_base::Time;
 
 /// The peer's stream.
 #[derive(Debug)]
@@ -28,12 +29,21 @@ impl Inbound {
     /// A stream whose first byte has the number `start`.
     pub fn new(start: u64, config: &Config, mode: &Mode) -> Self {
         let is_selective = mode.retransmission == crate::Retransmission::Selective;
-        let receiver = Receiver::new(start, config.buffer_len, is_selective, mode.reserve);
+        let receiver = Receiver::new(start, config.buffer_len, is_selective, mode.reserve)
+            .growing_to(config.buffer_len_max);
         Self { receiver, is_lossy: false, is_close_told: false, refused: 0 }
     }
 
     pub const fn receiver(&self) -> &Receiver {
         &self.receiver
+    }
+
+    /// Keeps more than now, by at most `left` bytes, or less, where all of the window was used;
+    /// what is left of that.
+    pub fn adjust(&mut self, now: Time, left: usize) -> usize {
+        let before = self.receiver.capacity();
+        self.receiver.adjust(now, left);
+        left.saturating_sub(self.receiver.capacity().saturating_sub(before))
     }
 
     /// Whether nothing more is taken: all has come, or the user reads no more.
@@ -46,11 +56,20 @@ impl Inbound {
         self.receiver.has_gap() && !self.is_lossy
     }
 
-    /// What has come beyond the first gap; of more than `count` the longest, in order.
-    pub fn spans(&self, count: usize) -> Vec<Span> {
-        let mut spans = self.receiver.spans();
-        keep_longest(&mut spans, count);
-        spans
+    /// What is said of the stream beyond `rseq` in a packet with room for `count` spans: what has
+    /// come, where all of it can be named. Else what lacks, in several packets (decided here): in
+    /// each the first gap, by which that is known, and of the others those from `from` on; and
+    /// where the next packet goes on.
+    pub fn spans(&self, from: Option<u64>, count: usize) -> (Vec<Span>, Option<u64>) {
+        let mut arrived = self.receiver.spans();
+        if arrived.len() <= count {
+            return (arrived, None);
+        }
+        if count < 2 {
+            arrived.truncate(count);
+            return (arrived, None);
+        }
+        gaps(&arrived, self.receiver.rseq(), from.unwrap_or(0), count)
     }
 
     /// Takes the data of a packet. A gap is new only where it is to be reported at once.
@@ -150,21 +169,15 @@ impl Inbound {
     }
 }
 
-/// Of more spans than a packet holds the longest are named, not the first: all behind the last that
-/// is named counts as lost, so the least is sent needlessly (decided here).
-fn keep_longest(spans: &mut Vec<Span>, count: usize) {
-    let Some(excess) = spans.len().checked_sub(count).filter(|excess| *excess > 0) else { return };
-    let len = |span: &Span| span.right.saturating_sub(span.left);
-    let mut lens: Vec<u64> = spans.iter().map(len).collect();
-    let (shorter, bound, _) = lens.select_nth_unstable(excess.saturating_sub(1));
-    let bound = *bound;
-    // Those that are as long as the bound go from the front on, until enough are gone.
-    let mut of_bound = excess.saturating_sub(shorter.iter().filter(|len| **len < bound).count());
-    spans.retain(|span| {
-        let is_dropped = len(span) < bound || len(span) == bound && of_bound > 0;
-        of_bound = of_bound.saturating_sub(usize::from(len(span) == bound));
-        !is_dropped
-    });
+/// What lacks: the first gap, which begins at `rseq`, and of those from `from` on as many as there
+/// is room for; and where the next one begins.
+fn gaps(arrived: &[Span], rseq: u64, from: u64, count: usize) -> (Vec<Span>, Option<u64>) {
+    let lefts = std::iter::once(rseq).chain(arrived.iter().map(|span| span.right));
+    let mut all = lefts.zip(arrived).map(|(left, span)| Span { left, right: span.left });
+    let mut gaps: Vec<Span> = all.next().into_iter().collect();
+    let mut rest = all.skip_while(|gap| gap.left < from);
+    gaps.extend(rest.by_ref().take(count.saturating_sub(1)));
+    (gaps, rest.next().map(|gap| gap.left))
 }
 
 #[cfg(test)]
@@ -259,17 +272,23 @@ mod tests {
         assert!(!is_one(Options::EOM, b"1") && !is_one(Options::NONE, b""));
     }
 
-    /// ECNTL: of more spans than fit the longest are named, in order.
+    /// ECNTL: of more spans than a packet holds what lacks is named, in several.
     #[test]
-    fn the_longest_spans_are_kept_and_of_equals_the_last() {
+    fn what_a_packet_does_not_hold_is_said_by_what_lacks_in_several() {
         let mut inbound = inbound();
-        for (seq, len) in [(100, 10), (200, 30), (300, 10), (400, 20), (500, 10)] {
-            take(&mut inbound, Options::NONE, seq, len);
+        for seq in [100, 200, 300, 400, 500] {
+            take(&mut inbound, Options::NONE, seq, 10);
         }
-        let lefts = |count| inbound.spans(count).iter().map(|it| it.left).collect::<Vec<u64>>();
-        assert_eq!(lefts(9), [100, 200, 300, 400, 500]);
-        assert_eq!(lefts(3), [200, 400, 500]);
-        assert_eq!(lefts(2), [200, 400]);
-        assert_eq!(lefts(0), [0; 0]);
+        let said = |from, count| {
+            let (spans, next) = inbound.spans(from, count);
+            (spans.iter().map(|it| (it.left, it.right)).collect::<Vec<_>>(), next)
+        };
+        let arrived = [100, 200, 300, 400, 500].map(|left| (left, left + 10));
+        assert_eq!(said(None, 5), (arrived.to_vec(), None));
+        assert_eq!(said(None, 3), (vec![(0, 100), (110, 200), (210, 300)], Some(310)));
+        assert_eq!(said(Some(310), 3), (vec![(0, 100), (310, 400), (410, 500)], None));
+        assert_eq!(said(Some(150), 2), (vec![(0, 100), (210, 300)], Some(310)), "it was filled");
+        assert_eq!(said(Some(600), 3), (vec![(0, 100)], None));
+        assert_eq!((said(None, 1), said(None, 0)), ((vec![(100, 110)], None), (vec![], None)));
     }
 }

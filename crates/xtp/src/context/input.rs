@@ -14,9 +14,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 impl Context {
-    /// Takes a packet that the table lets it take; `len` is its length in bytes. Returns how many
-    /// with a tag were lost for want of room.
-    pub fn take(&mut self, now: Time, header: &Header, body: &Body<'_>, len: usize) -> u64 {
+    /// Takes a packet that the table lets it take; `len` is its length in bytes, and by `left`
+    /// bytes it may keep more than now. Returns how many with a tag were lost for want of room.
+    pub fn take(
+        &mut self,
+        now: Time,
+        header: &Header,
+        body: &Body<'_>,
+        (len, left): (usize, usize),
+    ) -> u64 {
         self.addressing.handle_received(len, header.key);
         let input = Input::of_packet(header, body);
         match (self.lifecycle.step(input), &mut self.role, body) {
@@ -42,6 +48,12 @@ impl Context {
                 }
                 self.replies.set_delay(Duration::ZERO);
             }
+        }
+        // What goes to a group is kept until the slowest has it: a longer window helps nobody.
+        if matches!(self.role, Role::Unicast) {
+            let left = self.inbound.adjust(now, left);
+            self.outbound.grow(left);
+            self.lifecycle.tell_if(self.outbound.take_capacity(), Events::WRITABLE);
         }
         self.inbound.take_refused()
     }

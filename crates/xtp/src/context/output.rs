@@ -90,14 +90,18 @@ impl Context {
 
     /// Status: TCNTL in answer to a FIRST, ECNTL when bytes lack, else CNTL.
     fn send_status(&mut self, into: &mut Vec<u8>) -> bool {
-        let is_traffic = self.replies.take_traffic();
-        // Behind TCNTL what lacks is said in a packet of its own.
-        if !is_traffic || !self.inbound.lacks() {
-            self.replies.clear_status();
-        }
         self.inbound.tell_alloc();
-        let composer = self.composer();
-        if is_traffic { composer.tcntl(Options::NONE, into) } else { composer.status(into) }
+        if self.replies.take_traffic() {
+            // What lacks is said behind it in a packet of its own.
+            if !self.inbound.lacks() {
+                self.replies.clear_status();
+            }
+            return self.composer().tcntl(Options::NONE, into);
+        }
+        let from = self.replies.rest();
+        let (is_written, rest) = self.composer().status(from, into);
+        self.replies.handle_sent(rest);
+        is_written
     }
 
     /// Unless a handshake runs: a request for delivery, or DATA: what lacks, what is new, or the

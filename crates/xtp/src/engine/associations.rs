@@ -53,7 +53,7 @@ impl Associations {
     pub fn new(config: Config) -> Self {
         Self {
             config,
-            contexts: Contexts::new(config.contexts_max),
+            contexts: Contexts::new(&config),
             directory: Directory::default(),
             turns: Turns::default(),
             inactive: Inactive::new(config.inactive_max),
@@ -233,9 +233,9 @@ impl Associations {
     /// A context takes a packet; returns how many with a tag were lost for want of room.
     pub fn take(&mut self, now: Time, slot: u32, came: &Came<'_>) -> u64 {
         let Came { header, body, len, .. } = came;
-        let refused = self.contexts.with(slot, |context| {
+        let refused = self.contexts.with_left(slot, |context, left| {
             let known_as = context.addressing().known_as();
-            let refused = context.take(now, header, body, *len);
+            let refused = context.take(now, header, body, (*len, left));
             let ends = context.addressing();
             if ends.known_as() != known_as {
                 self.directory.learn(ends.peer(), ends.known_as(), slot);

@@ -1,9 +1,11 @@
 //! [`Contexts`]: the contexts of a host, each in a slot that is used again.
 //!
-//! Invariants: at most as many as it was made for; a [`ContextId`] that was released names nobody,
+//! Invariants: at most as many as it was made for; what they keep beyond what each keeps at first
+//! is at most `growth_max` bytes in all; a [`ContextId`] that was released names nobody,
 //! because whoever has its slot is of another generation.
 
 use super::error::UserError;
+use crate::config::Config;
 use crate::context::Context;
 use crate::event::{ContextId, Event};
 
@@ -21,12 +23,18 @@ pub struct Contexts {
     slots: Vec<Slot>,
     free: Vec<u32>,
     count_max: usize,
+    /// Bytes that a context keeps at first, both ways.
+    len: usize,
+    growth: usize,
+    growth_max: usize,
 }
 
 impl Contexts {
-    /// None yet, and never more than `count_max`.
-    pub const fn new(count_max: usize) -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), count_max }
+    /// None yet, and never more than the configuration says.
+    pub const fn new(config: &Config) -> Self {
+        let (count_max, growth_max) = (config.contexts_max, config.growth_max);
+        let len = config.buffer_len.saturating_mul(2);
+        Self { slots: Vec::new(), free: Vec::new(), count_max, len, growth: 0, growth_max }
     }
 
     /// How many there are.
@@ -58,7 +66,8 @@ impl Contexts {
     /// Forgets a context; gives the port of the listener in whose backlog it still was.
     pub fn remove(&mut self, slot: u32) -> Option<u16> {
         let place = self.slots.get_mut(slot as usize)?;
-        place.context.take()?;
+        let context = place.context.take()?;
+        self.growth = self.growth.saturating_sub(kept_max(&context).saturating_sub(self.len));
         place.generation = place.generation.wrapping_add(1);
         self.free.push(slot);
         place.listener.take()
@@ -84,6 +93,23 @@ impl Contexts {
         self.slots.get_mut(slot as usize)?.context.as_deref_mut().map(act)
     }
 
+    /// Does something to the context in a slot that may let it keep more, by what is left of what
+    /// all together may; `None` where there is none.
+    pub fn with_left<R>(
+        &mut self,
+        slot: u32,
+        act: impl FnOnce(&mut Context, usize) -> R,
+    ) -> Option<R> {
+        let left = self.growth_max.saturating_sub(self.growth);
+        let (before, result, after) = self.with(slot, |context| {
+            let before = kept_max(context);
+            let result = act(context, left);
+            (before, result, kept_max(context))
+        })?;
+        self.growth = self.growth.saturating_add(after).saturating_sub(before);
+        Some(result)
+    }
+
     /// Takes the first thing that the user is to be told of a context; one that is told of as
     /// incoming leaves the backlog of its listener.
     pub fn take_event(&mut self, slot: u32) -> Option<Event> {
@@ -97,11 +123,17 @@ impl Contexts {
     }
 }
 
+/// Bytes that a context keeps at most, both ways.
+fn kept_max(context: &Context) -> usize {
+    let rx = context.composer().inbound.receiver().capacity();
+    rx.saturating_add(context.outbound().sender().capacity())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::wire::{Format, Header, Key};
-    use crate::{Config, Mode, Open};
+    use crate::{Mode, Open};
     use dacapo_base::Time;
     use std::net::SocketAddr;
 
@@ -112,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_name_that_was_released_names_nobody_who_comes_after() {
-        let mut contexts = Contexts::new(2);
+        let mut contexts = Contexts::new(&Config { contexts_max: 2, ..Config::default() });
         let first = contexts.insert(context(7), Some(9)).expect("there is room for two");
         assert!(contexts.insert(context(8), None).is_some() && !contexts.has_capacity());
         assert_eq!(contexts.insert(context(9), None), None);
@@ -126,7 +158,7 @@ mod tests {
 
     #[test]
     fn who_was_told_of_is_in_no_backlog_any_more() {
-        let mut contexts = Contexts::new(1);
+        let mut contexts = Contexts::new(&Config { contexts_max: 1, ..Config::default() });
         let (header, at) =
             (Header::new(Key::own(3), Format::First), ([192, 0, 2, 1], 4_040).into());
         let (config, mode) = (Config::default(), Mode::default());

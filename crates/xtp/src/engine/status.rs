@@ -21,6 +21,10 @@ pub struct Status {
     pub end: Option<End>,
     /// The smoothed round trip, once a request was answered.
     pub rtt: Option<Duration>,
+    /// Bytes that are kept at most of what has come and is not read: as many the peer may send.
+    pub rx_buffer_len: usize,
+    /// Bytes that are kept at most of what is sent.
+    pub tx_buffer_len: usize,
 }
 
 impl Status {
@@ -30,7 +34,9 @@ impl Status {
             (context.addressing().peer(), context.terms().service(), context.lifecycle());
         let is_open = lifecycle.state() == State::Open;
         let rtt = context.composer().requests.rtt();
-        Self { peer, service, is_open, end: lifecycle.end(), rtt }
+        let rx_buffer_len = context.composer().inbound.receiver().capacity();
+        let tx_buffer_len = context.outbound().sender().capacity();
+        Self { peer, service, is_open, end: lifecycle.end(), rtt, rx_buffer_len, tx_buffer_len }
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+pub mod flow;
 pub mod gate;
 pub mod group;
 pub mod hand;

@@ -68,9 +68,17 @@ pub(crate) struct Peers {
     streams: BTreeMap<(ConnId, StreamId), Carries>,
     /// Where a peer is to be looked for on this host.
     looks: VecDeque<HostLookup>,
-    probes: VecDeque<(PeerId, Address, Vec<u8>)>,
+    probes: VecDeque<Waiting>,
     /// With which peer the room for questions came to its end: the next look begins there.
     unasked: Option<PeerId>,
+}
+
+/// A probe that waits: of which peer, to where.
+type Waiting = (PeerId, Address, Vec<u8>);
+
+/// Questions leave half of the room to answers: who asks much has to answer, too.
+fn has_room_for_question(probes: &VecDeque<Waiting>, cx: &PeerCx<'_>) -> bool {
+    probes.len() < cx.shared.queues.probes_max.div_ceil(2)
 }
 
 impl Peers {
@@ -242,22 +250,17 @@ impl Peers {
     pub(super) fn ask(&mut self, cx: &mut PeerCx<'_>, id: PeerId, out: &mut Out) {
         let Some(remote) = self.get(id).and_then(|peer| peer.data.remote()) else { return };
         let now = cx.now;
-        while self.has_room_for_question(cx)
+        while has_room_for_question(&self.probes, cx)
             && let Some(question) = self.all.with(id, |it| it.data.poll_question(now)).flatten()
         {
             self.push_question(cx, id, remote, question);
         }
-        if !self.has_room_for_question(cx) {
+        if !has_room_for_question(&self.probes, cx) {
             self.unasked.get_or_insert(id);
         }
         if let Some((from, to)) = self.all.with(id, |peer| peer.data.poll_len()).flatten() {
             out.peer(id, PeerNews::PathLen { from, to });
         }
-    }
-
-    /// Questions leave half of the room to answers: who asks much has to answer, too.
-    fn has_room_for_question(&self, cx: &PeerCx<'_>) -> bool {
-        self.probes.len() < cx.shared.queues.probes_max.div_ceil(2)
     }
 
     fn push_question(&mut self, cx: &PeerCx<'_>, id: PeerId, to: Address, question: Question) {

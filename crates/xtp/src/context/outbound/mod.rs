@@ -104,7 +104,8 @@ impl Outbound {
     pub fn new(now: Time, config: &Config, mode: &Mode) -> Self {
         let (buffer_len, window) = (config.buffer_len, config.first_window);
         Self {
-            sender: Sender::new(buffer_len, window, mode.without_repair, mode.without_window),
+            sender: Sender::new(buffer_len, window, mode.without_repair, mode.without_window)
+                .growing_to(config.buffer_len_max),
             rate: Rate::new(now, mode.limits.out_rate, mode.limits.out_burst),
             length: Length::new(config),
             flush_timer: FlushTimer::default(),
@@ -135,6 +136,11 @@ impl Outbound {
     /// The value of EDGE on what is sent.
     pub const fn edge(&self) -> bool {
         self.edge
+    }
+
+    /// Keeps more than now, by at most `left` bytes, where that holds it up.
+    pub fn grow(&mut self, left: usize) {
+        self.sender.grow(left);
     }
 
     /// Whether the user may write more, and the peer takes more.
