@@ -18,9 +18,14 @@ const ROWS: [(&str, measure::Level, Cast, Option<Then>); 4] = [
         "user, group of 1",
         measure::Level::User,
         Cast::Multicast { receivers: 1 },
-        Some(then::MULTICAST),
+        Some(then::GROUP_OF_ONE),
     ),
-    ("user, group of 2", measure::Level::User, Cast::Multicast { receivers: 2 }, None),
+    (
+        "user, group of 2",
+        measure::Level::User,
+        Cast::Multicast { receivers: 2 },
+        Some(then::GROUP_OF_TWO),
+    ),
     ("XTP", measure::Level::Transport, Cast::Unicast, Some(then::TRANSPORT)),
 ];
 

@@ -102,13 +102,13 @@ fn print_fits(results: &Results) {
 }
 
 fn columns(then: Option<&Then>) -> [String; 3] {
-    then.map_or_else(Default::default, |then| {
-        [
-            format!("{}", then.intercept_us),
-            format!("{}", then.slope_ns),
-            format!("{}", then.limit_mbit_s),
-        ]
-    })
+    let (latency, limit) = (then.and_then(|it| it.latency), then.and_then(|it| it.limit));
+    let of = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    [
+        of(latency.map(|it| it.intercept_us)),
+        of(latency.map(|it| it.slope_ns)),
+        of(limit.map(|it| it.mbit_s)),
+    ]
 }
 
 /// The same for programs.
@@ -161,9 +161,9 @@ fn row_json(row: &Row) -> Value {
 
 fn then_json(then: &Then) -> Value {
     json!({
-        "figures": then.figures,
-        "intercept_us": then.intercept_us,
-        "slope_ns_per_byte": then.slope_ns,
-        "limit_mbit_s": then.limit_mbit_s,
+        "figures": [then.limit.map(|it| it.figure), then.latency.map(|it| it.figure)],
+        "intercept_us": then.latency.map(|it| it.intercept_us),
+        "slope_ns_per_byte": then.latency.map(|it| it.slope_ns),
+        "limit_mbit_s": then.limit.map(|it| it.mbit_s),
     })
 }

@@ -9,28 +9,50 @@
 /// A level as the document measured it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Then {
-    /// The figures it is from: throughput, latency.
-    pub figures: [u32; 2],
-    /// Latency per byte of a message, ns.
+    /// Latency as a line over the length of a message.
+    pub latency: Option<Line>,
+    /// The limit of throughput.
+    pub limit: Option<Limit>,
+}
+
+/// A line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Line {
+    /// The figure it is from.
+    pub figure: u32,
+    /// Per byte of a message, ns.
     pub slope_ns: f64,
-    /// Latency of a message without bytes, µs.
+    /// Of a message without bytes, µs.
     pub intercept_us: f64,
-    /// The limit of throughput, Mbit/s.
-    pub limit_mbit_s: f64,
+}
+
+/// What throughput comes to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// The figure it is from.
+    pub figure: u32,
+    /// Mbit/s.
+    pub mbit_s: f64,
+}
+
+const fn line(figure: u32, slope_ns: f64, intercept_us: f64) -> Option<Line> {
+    Some(Line { figure, slope_ns, intercept_us })
+}
+
+const fn limit(figure: u32, mbit_s: f64) -> Option<Limit> {
+    Some(Limit { figure, mbit_s })
 }
 
 /// Users, to one host.
-pub const UNICAST: Then =
-    Then { figures: [1, 2], slope_ns: 1_299.0, intercept_us: 5_420.0, limit_mbit_s: 12.0 };
-/// Users, to a group: latency with one receiver, throughput with two.
-pub const MULTICAST: Then =
-    Then { figures: [3, 4], slope_ns: 1_312.0, intercept_us: 6_645.0, limit_mbit_s: 12.0 };
+pub const UNICAST: Then = Then { latency: line(2, 1_299.0, 5_420.0), limit: limit(1, 12.0) };
+/// Users, to a group of one, whose latency was measured.
+pub const GROUP_OF_ONE: Then = Then { latency: line(4, 1_312.0, 6_645.0), limit: None };
+/// Users, to a group of two, whose throughput was.
+pub const GROUP_OF_TWO: Then = Then { latency: None, limit: limit(3, 12.0) };
 /// Users of XTP.
-pub const TRANSPORT: Then =
-    Then { figures: [5, 6], slope_ns: 423.0, intercept_us: 3_150.0, limit_mbit_s: 21.0 };
+pub const TRANSPORT: Then = Then { latency: line(6, 423.0, 3_150.0), limit: limit(5, 21.0) };
 /// The network, FDDI.
-pub const NETWORK: Then =
-    Then { figures: [7, 8], slope_ns: 341.0, intercept_us: 91.5, limit_mbit_s: 57.0 };
+pub const NETWORK: Then = Then { latency: line(8, 341.0, 91.5), limit: limit(7, 57.0) };
 
 #[cfg(test)]
 mod tests {
@@ -38,18 +60,30 @@ mod tests {
 
     #[test]
     fn what_lies_below_is_faster_and_no_message_overtakes_the_limit() {
-        let levels = [UNICAST, TRANSPORT, NETWORK];
+        let levels =
+            [UNICAST, TRANSPORT, NETWORK].map(|it| (it.latency.unwrap(), it.limit.unwrap()));
         for pair in levels.windows(2) {
-            assert!(pair[0].slope_ns > pair[1].slope_ns, "{pair:?}");
-            assert!(pair[0].intercept_us > pair[1].intercept_us, "{pair:?}");
-            assert!(pair[0].limit_mbit_s < pair[1].limit_mbit_s, "{pair:?}");
+            assert!(pair[0].0.slope_ns > pair[1].0.slope_ns, "{pair:?}");
+            assert!(pair[0].0.intercept_us > pair[1].0.intercept_us, "{pair:?}");
+            assert!(pair[0].1.mbit_s < pair[1].1.mbit_s, "{pair:?}");
         }
         // A message alone goes through all levels in turn, so it is slower than a train of them.
-        for level in levels.into_iter().chain([MULTICAST]) {
-            assert!(8e3 / level.slope_ns < level.limit_mbit_s, "{level:?}");
+        for (latency, limit) in levels {
+            assert!(8e3 / latency.slope_ns < limit.mbit_s, "{latency:?} {limit:?}");
         }
-        assert!(MULTICAST.slope_ns > levels[0].slope_ns);
+        assert!(GROUP_OF_ONE.latency.unwrap().slope_ns > levels[0].0.slope_ns);
         // RATE was 1,500,000 bytes a second.
-        assert_eq!(UNICAST.limit_mbit_s, 1_500_000.0 * 8e-6);
+        assert_eq!(levels[0].1.mbit_s, 1_500_000.0 * 8e-6);
+    }
+
+    #[test]
+    fn of_a_group_latency_was_measured_with_one_and_throughput_with_two() {
+        assert!(GROUP_OF_ONE.limit.is_none() && GROUP_OF_TWO.latency.is_none());
+        let all = [UNICAST, GROUP_OF_ONE, GROUP_OF_TWO, TRANSPORT, NETWORK];
+        let mut figures: Vec<u32> =
+            all.iter().filter_map(|it| it.latency.map(|it| it.figure)).collect();
+        figures.extend(all.iter().filter_map(|it| it.limit.map(|it| it.figure)));
+        figures.sort_unstable();
+        assert_eq!(figures, [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 }

@@ -92,9 +92,15 @@ const ROWS: [Wanted; 5] = [
         End::Users,
         Level::User,
         Cast::Multicast { receivers: 1 },
-        Some(then::MULTICAST),
+        Some(then::GROUP_OF_ONE),
     ),
-    wanted("user, group of 2", End::Users, Level::User, Cast::Multicast { receivers: 2 }, None),
+    wanted(
+        "user, group of 2",
+        End::Users,
+        Level::User,
+        Cast::Multicast { receivers: 2 },
+        Some(then::GROUP_OF_TWO),
+    ),
     wanted("XTP", End::Streams, Level::Transport, ONE, Some(then::TRANSPORT)),
     wanted("plain UDP", End::Datagrams, Level::Udp, ONE, None),
 ];
