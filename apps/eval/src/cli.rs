@@ -7,6 +7,7 @@ mod lift;
 mod net;
 mod safenet;
 mod scale;
+mod setup;
 mod texts;
 mod xtp;
 
@@ -17,11 +18,14 @@ use dacapo_term::args::{self, parse_duration, parse_len, parse_place};
 use dacapo_term::completions::CompletionsArgs;
 use dacapo_term::manual::ManArgs;
 pub use dacapo_term::xtp::args::{Below, Over};
-pub use harness::{CheckArgs, CompareArgs, Format, HistoryArgs, ListArgs, RunArgs, ShowArgs};
+pub use harness::{
+    CheckArgs, CompareArgs, Format, HistoryArgs, ListArgs, ProfileArgs, RunArgs, ShowArgs,
+};
 pub use lift::BenchLiftArgs;
 pub use net::{BenchNetArgs, NetDirection, NetTransport, NetWait, NetWhat};
 pub use safenet::{BenchSafenetArgs, MessagesOver};
 pub use scale::BenchScaleArgs;
+pub use setup::{BenchSetupArgs, New};
 use std::path::PathBuf;
 use std::time::Duration;
 use texts::*;
@@ -54,6 +58,9 @@ pub enum Command {
     /// The tables and charts of a run.
     #[command(after_help = format!("{SHOW}\n\n{EXIT_CODES}"))]
     Show(ShowArgs),
+    /// Flame graphs of rows that miss a goal, by perf, beside their run.
+    #[command(after_help = format!("{PROFILE}\n\n{EXIT_CODES}"))]
+    Profile(ProfileArgs),
     /// Two runs, row by row.
     #[command(after_help = format!("{COMPARE}\n\n{EXIT_CODES}"))]
     Compare(CompareArgs),
@@ -87,6 +94,9 @@ pub enum Command {
     /// What ten thousand idle sessions cost, and what opening and closing them leaves behind.
     #[command(after_help = format!("{SCALE}\n\n{EXIT_CODES}"))]
     Scale(BenchScaleArgs),
+    /// From nothing to a unit that is there and back, again and again: ends of `eval run setup`.
+    #[command(hide = true, after_help = format!("{SETUP}\n\n{EXIT_CODES}"))]
+    Setup(BenchSetupArgs),
     /// XTP from process to process, by what is sent at once and how, beside figures of 1995.
     #[command(after_help = format!("{XTP}\n\n{EXIT_CODES}"))]
     Xtp(BenchXtpArgs),

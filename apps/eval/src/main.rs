@@ -2,7 +2,7 @@
 //! becomes this program.
 //!
 //! ```text
-//!   cli (arguments) -> control lift link net safenet scale transfer xtp -> dacapo, the library
+//!   cli (arguments) -> control lift link net safenet scale setup transfer xtp -> dacapo
 //!                          |                                          \-> crates below, by themselves
 //!                     child (a far end as a process), series, line; what both programs share: term
 //! ```
@@ -28,6 +28,7 @@ mod run;
 mod safenet;
 mod scale;
 mod series;
+mod setup;
 mod show;
 mod stats;
 mod store;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::List(args) => Ok(commands::list(&args)),
         Command::Run(args) => commands::run(&args),
         Command::Show(args) => commands::show(&args),
+        Command::Profile(args) => commands::profile(&args),
         Command::Compare(args) => commands::compare(&args),
         Command::History(args) => commands::history(&args),
         Command::Check(args) => commands::check(&args),
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::Net(args) => net::run(&args),
         Command::Safenet(args) => safenet::run(&args),
         Command::Scale(args) => scale::run(&args),
+        Command::Setup(args) => setup::run(&args),
         Command::Transfer(args) => transfer::run(&args),
         Command::Xtp(args) => xtp::run(&args),
         Command::Completions(args) => completions::run(Cli::command(), &args),

@@ -46,8 +46,19 @@ pub struct Rig {
     pub port: u16,
     /// How busy the machine is with nothing of ours, in processors.
     pub idle: f64,
-    /// Whether this pass counts system calls, which makes them slower, and its times are not used.
-    pub is_counting: bool,
+    /// What this pass is for.
+    pub pass: Pass,
+}
+
+/// What a pass over a row is for: times are only taken where nothing slows it down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Its times.
+    Timed,
+    /// How many system calls there are.
+    Counting,
+    /// Where the time of each end goes ([`Rig::profile_of`]).
+    Profiling,
 }
 
 /// A pair of commands, and how the far end says that it listens.
@@ -102,9 +113,18 @@ impl Rig {
         words
     }
 
-    fn start(&self, words: &[String]) -> Result<Process, String> {
-        let start = if self.is_counting { Process::start_counted } else { Process::start };
-        start(words, &self.folder, &self.stop)
+    fn start(&self, end: End, words: &[String]) -> Result<Process, String> {
+        let (folder, stop) = (&self.folder, &self.stop);
+        match self.pass {
+            Pass::Timed => Process::start(words, folder, stop),
+            Pass::Counting => Process::start_counted(words, folder, stop),
+            Pass::Profiling => Process::start_profiled(words, folder, stop, &self.profile_of(end)),
+        }
+    }
+
+    /// Where the samples of an end are; of a command of this host alone those of the near one.
+    pub fn profile_of(&self, end: End) -> PathBuf {
+        self.folder.join(if end == End::Near { "near.perf" } else { "far.perf" })
     }
 
     /// Runs both ends, and waits for their reports.
@@ -115,10 +135,10 @@ impl Rig {
         let patience = Duration::from_secs_f64(self.seconds * 1.5) + PATIENCE;
         let (near, far) = (self.words(End::Near, &pair.near), self.words(End::Far, &pair.far));
         let wire = self.place.wire_bytes();
-        let mut far_end = self.start(&far)?;
+        let mut far_end = self.start(End::Far, &far)?;
         far_end.line(PATIENCE, pair.is_ready)?;
         let middle = Middle::watch(self.seconds);
-        let mut near_end = self.start(&near)?;
+        let mut near_end = self.start(End::Near, &near)?;
         let mut reports = Reports::default();
         let near_text = near_end.all(patience)?;
         reports.near = report(&near_text)?;
@@ -141,7 +161,7 @@ impl Rig {
     pub fn alone(&self, command: &[String], patience: Duration) -> Result<(Value, Usage), String> {
         let words: Vec<String> =
             DIES_WITH_PARENT.map(str::to_owned).into_iter().chain(command.to_vec()).collect();
-        let mut process = self.start(&words)?;
+        let mut process = self.start(End::Near, &words)?;
         let text = process.all(patience)?;
         Ok((report(&text)?, process.usage()))
     }
@@ -312,7 +332,7 @@ pub mod tests {
             stop: Stop::never(),
             port: 29_999,
             idle: 0.0,
-            is_counting: false,
+            pass: Pass::Timed,
         }
     }
 

@@ -15,7 +15,7 @@ fn every_measurement_has_a_manual_page() {
     let main = std::fs::read_to_string(place.path("man1/dacapo-eval.1")).unwrap();
     let names = [
         "control", "transfer", "lift", "link", "net", "safenet", "scale", "xtp", "list", "run",
-        "show", "compare", "history", "check",
+        "show", "profile", "compare", "history", "check",
     ];
     for name in names {
         let page = format!("man1/dacapo-eval-{name}.1");

@@ -21,6 +21,8 @@
 #define DRAIN 0.5
 #define PATIENCE_MS 10000
 #define SOCKET_BUFFER_BYTES (4 << 20)
+/* What the last message begins with where each has a connection of its own. */
+#define LAST 1
 
 struct order {
     const char *kind;

@@ -1,4 +1,5 @@
-/* SRT: live mode (messages, in time or not at all) and file mode (a reliable stream).
+/* SRT: live mode (messages, in time or not at all) and file mode (a reliable stream); setup is live
+ * mode with a connection for each message there and back.
  *
  * Settings: flight window of 32768 packets, SRT buffers of 32 MiB, socket buffers of 4 MiB, no bound
  * of the rate (SRTO_MAXBW -1), full packets (SRTO_PAYLOADSIZE 1456). Live mode without time-stamped
@@ -29,7 +30,7 @@ static void set_bool(SRTSOCKET s, SRT_SOCKOPT option, bool value, const char *na
 
 static SRTSOCKET new_socket(const struct order *order) {
     SRTSOCKET s = srt_create_socket();
-    bool is_live = is_kind(order, "live");
+    bool is_live = !is_kind(order, "file");
     bool is_bulk = is_role(order, "sink") || is_role(order, "source");
     int64_t unlimited = -1;
     int type = is_live ? SRTT_LIVE : SRTT_FILE;
@@ -62,15 +63,23 @@ static struct sockaddr_in address_of(const struct order *order) {
     return address;
 }
 
-static SRTSOCKET answer(const struct order *order) {
+static SRTSOCKET new_listener(const struct order *order) {
     struct sockaddr_in address = address_of(order);
     SRTSOCKET listener = new_socket(order);
     check(srt_bind(listener, (struct sockaddr *)&address, sizeof address), "srt_bind");
-    check(srt_listen(listener, 1), "srt_listen");
+    check(srt_listen(listener, 16), "srt_listen");
     say_ready();
+    return listener;
+}
+
+static SRTSOCKET next_caller(SRTSOCKET listener) {
     SRTSOCKET s = srt_accept(listener, NULL, NULL);
     check(s, "srt_accept");
     return s;
+}
+
+static SRTSOCKET answer(const struct order *order) {
+    return next_caller(new_listener(order));
 }
 
 static SRTSOCKET call(const struct order *order) {
@@ -119,7 +128,7 @@ static void source(const struct order *order) {
 /* A stream may cut a message in two; live mode never does, and asks for room for its longest. False
  * when the other end has left. */
 static bool receive_whole(SRTSOCKET s, char *message, const struct order *order) {
-    int room = is_kind(order, "live") ? PAYLOAD_MAX : (int)order->size;
+    int room = !is_kind(order, "file") ? PAYLOAD_MAX : (int)order->size;
     for (size_t filled = 0; filled < order->size;) {
         int len = srt_recv(s, message + filled, room - (int)filled);
         if (len == SRT_ERROR || len == 0)
@@ -151,16 +160,54 @@ static void ping(const struct order *order) {
     round_trips_report(&trips, "block");
 }
 
+static void setup_echo(const struct order *order) {
+    char *message = new_message(order);
+    SRTSOCKET listener = new_listener(order);
+    while (message[0] != LAST) {
+        SRTSOCKET s = next_caller(listener);
+        char rest[PAYLOAD_MAX];
+        if (receive_whole(s, message, order) && srt_send(s, message, (int)order->size) > 0)
+            /* The other end closes once it has the answer. */
+            srt_recv(s, rest, sizeof rest);
+        srt_close(s);
+    }
+}
+
+static void setup_ping(const struct order *order) {
+    struct round_trips trips = {.seconds = order->seconds};
+    char *message = new_message(order);
+    bool is_more = true, is_last;
+    do {
+        double sent = now_s();
+        is_last = !is_more;
+        message[0] = is_last ? LAST : 7;
+        SRTSOCKET s = call(order);
+        check(srt_send(s, message, (int)order->size), "srt_send");
+        if (!receive_whole(s, message, order))
+            stop("srt_recv", srt_getlasterror_str());
+        is_more = round_trips_book(&trips, sent);
+        srt_close(s);
+    } while (!is_last);
+    round_trips_report(&trips, "block");
+}
+
 int main(int count, char **words) {
     struct order order = read_order(count, words);
-    if (!is_kind(&order, "live") && !is_kind(&order, "file"))
-        stop(order.kind, "is no kind; they are live and file");
-    if (is_kind(&order, "live") && order.size > PAYLOAD_MAX)
+    bool is_setup = is_kind(&order, "setup");
+    if (!is_setup && !is_kind(&order, "live") && !is_kind(&order, "file"))
+        stop(order.kind, "is no kind; they are live, file and setup");
+    if (!is_kind(&order, "file") && order.size > PAYLOAD_MAX)
         stop("SIZE", "live mode takes messages of at most 1456 bytes");
     if (order.is_spinning)
         stop("spin", "SRT cannot be told to spin");
     srt_startup();
-    if (is_role(&order, "sink"))
+    if (is_setup && is_role(&order, "echo"))
+        setup_echo(&order);
+    else if (is_setup && is_role(&order, "ping"))
+        setup_ping(&order);
+    else if (is_setup)
+        stop(order.role, "is no role of setup (echo or ping)");
+    else if (is_role(&order, "sink"))
         sink(&order);
     else if (is_role(&order, "source"))
         source(&order);

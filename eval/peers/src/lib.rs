@@ -34,6 +34,9 @@ pub use window::{GRACE, Sequence, WARM_UP, Window};
 /// Socket buffers that every program asks for where the choice is its own, in bytes.
 pub const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 
+/// What the last message begins with where each has a connection of its own: the echo leaves then.
+pub const LAST: u8 = 1;
+
 /// How long an end waits for the other one before it says that nobody is there.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 

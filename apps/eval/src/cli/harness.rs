@@ -1,4 +1,4 @@
-//! The arguments of the harness: `list`, `run`, `show`, `compare`, `history`, `check`.
+//! The arguments of the harness: `list`, `run`, `show`, `profile`, `compare`, `history`, `check`.
 
 use super::parse_duration;
 use clap::{Args, ValueEnum, ValueHint};
@@ -70,6 +70,24 @@ pub struct ShowArgs {
     /// Write its charts into this folder, too.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub charts: Option<PathBuf>,
+}
+
+/// Arguments of `profile`.
+#[derive(Debug, Args)]
+pub struct ProfileArgs {
+    /// An experiment, for its last run that is kept, or ID/DATE-COMMIT.
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// These rows; usually those that miss a goal.
+    #[arg(long, value_name = "ROW", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Where they are put; usually beside the run.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+    /// Where the programs of peers are.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(default_value = "eval/peers/target/release")]
+    pub programs: PathBuf,
 }
 
 /// As what a run is printed.

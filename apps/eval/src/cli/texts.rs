@@ -59,11 +59,19 @@ Examples:
   dacapo eval history ours-udp
   dacapo eval history ours-udp --charts out/charts";
 
+pub const PROFILE: &str = "\
+Each row runs once more, both ends under `perf record` (Debian: linux-perf), and its graph is put
+beside the run as profile-ROW.svg, where docs/goals.md names it. The tree has to be that of the run.
+
+Examples:
+  dacapo eval profile network
+  dacapo eval profile network --only ours-xtp --out out/profiles";
+
 pub const CHECK: &str = "\
 README.md's block, docs/performance.md, docs/goals.md and docs/charts are made of the last run of
 each experiment. It ends with 1 when one of them is another, a run is damaged or was made from a
-tree with changes, or a figure in the prose of docs/tuning.md, xtp.md or safenet.md says neither
-commit nor run.
+tree with changes, or a figure in the prose of docs/tuning.md, xtp.md, safenet.md or decisions.md
+says neither commit nor run.
 
 Examples:
   dacapo eval check
@@ -72,6 +80,11 @@ Examples:
 pub const BURDEN: &str = "\
 Examples:
   dacapo-eval burden spin --seconds 1";
+
+pub const SETUP: &str = "\
+Examples:
+  dacapo-eval setup --listen 127.0.0.1:21000
+  dacapo-eval setup 127.0.0.1:21000 --new session --duration 2s";
 
 pub const CONTROL: &str = "\
 Examples:

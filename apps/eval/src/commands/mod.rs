@@ -1,9 +1,10 @@
-//! The commands of the harness: `list`, `run`, `show`, `compare`, `history`, `check`.
+//! The commands of the harness: `list`, `run`, `show`, `profile`, `compare`, `history`, `check`.
 
 mod check;
 mod compare;
 mod history;
 mod list;
+mod profile;
 mod run;
 mod show;
 
@@ -11,6 +12,7 @@ pub use check::check;
 pub use compare::compare;
 pub use history::history;
 pub use list::list;
+pub use profile::profile;
 pub use run::run;
 pub use show::show;
 

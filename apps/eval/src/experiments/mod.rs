@@ -3,6 +3,7 @@
 mod flows;
 mod host;
 mod links;
+mod long;
 mod modules;
 mod network;
 mod own;
@@ -10,6 +11,7 @@ mod programs;
 mod receivers;
 mod rtt;
 mod sends;
+mod setup;
 mod sizes;
 mod table;
 
@@ -19,8 +21,15 @@ use crate::experiment::Experiment;
 pub fn all() -> Vec<&'static dyn Experiment> {
     let mut all: Vec<&'static dyn Experiment> =
         vec![&network::Network, &links::LINKS, &sizes::SIZES];
-    let grows: [&dyn Experiment; 5] =
-        [&flows::FLOWS, &receivers::RECEIVERS, &modules::MODULES, &rtt::RTT, &sends::SENDS];
+    let grows: [&dyn Experiment; 7] = [
+        &long::LONG,
+        &setup::SETUP,
+        &flows::FLOWS,
+        &receivers::RECEIVERS,
+        &modules::MODULES,
+        &rtt::RTT,
+        &sends::SENDS,
+    ];
     all.extend(grows);
     all.extend(host::ALL.iter().map(|it| it as &dyn Experiment));
     all

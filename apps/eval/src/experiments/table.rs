@@ -91,6 +91,12 @@ pub const fn ping(peer: &'static dyn Peer) -> Cell {
     Cell::Pair(peer, Order { measure, size: 64, wait, is_reliable: true })
 }
 
+/// A connection, and a message of so many bytes there and back, again and again.
+pub const fn set_up(peer: &'static dyn Peer, size: usize) -> Cell {
+    let (measure, wait) = (Measure::SetUp, Wait::Block);
+    Cell::Pair(peer, Order { measure, size, wait, is_reliable: true })
+}
+
 /// A curve that is compared with another, or with none where that is nothing.
 pub const fn curve(
     name: &'static str,

@@ -6,7 +6,9 @@ use super::Kept;
 use crate::experiment::Goal;
 use crate::outcome::{Outcome, Verdict};
 use crate::show::number::with_interval;
+use crate::store::KEPT;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -107,6 +109,7 @@ pub fn page(grounds: &[Ground], kept: &Kept) -> Result<String, String> {
 /// The word, what was seen, and the run.
 fn judge(aim: &Aim, kept: &Kept) -> Result<(&'static str, String, String), String> {
     let (mut worst, mut seen, mut runs) = (None::<u8>, Vec::new(), Vec::new());
+    let mut profiles = BTreeSet::new();
     for measured in &aim.measured {
         let Some(it) = kept.last.get(&measured.experiment) else { continue };
         let goal = goal(measured)?;
@@ -126,6 +129,10 @@ fn judge(aim: &Aim, kept: &Kept) -> Result<(&'static str, String, String), Strin
         if !runs.contains(&it.cited()) {
             runs.push(it.cited());
         }
+        if it.profiles.contains(&measured.row) {
+            let Measured { row, .. } = measured;
+            profiles.insert(format!("[profile](../{KEPT}/{}/profile-{row}.svg)", it.name));
+        }
     }
     let word = match worst {
         Some(2) => "missed",
@@ -133,6 +140,7 @@ fn judge(aim: &Aim, kept: &Kept) -> Result<(&'static str, String, String), Strin
         Some(_) => "met",
         None => "not measured",
     };
+    runs.extend(profiles);
     let run = if worst.is_some() { runs.join(", ") } else { String::new() };
     Ok((word, seen.join("; "), run))
 }
@@ -166,7 +174,12 @@ mod tests {
     use crate::pages::KeptRun;
 
     fn kept() -> Kept {
-        let it = KeptRun { name: "test/2026-01-01-abc1234".to_owned(), run: run(), age: 0 };
+        let it = KeptRun {
+            name: "test/2026-01-01-abc1234".to_owned(),
+            run: run(),
+            age: 0,
+            profiles: BTreeSet::new(),
+        };
         Kept { last: [("test".to_owned(), it)].into(), ..Kept::default() }
     }
 
@@ -190,6 +203,16 @@ mod tests {
         assert!(page(&of(0.5, "ours")).contains("| met | quiet 0.925 ["));
         assert!(page(&of(0.5, "theirs")).contains("| not measured |  |  |"), "no such row");
         assert!(page("").contains("1 not measured"));
+    }
+
+    #[test]
+    fn a_profile_that_is_beside_the_run_is_named() {
+        let measured = r#"{"experiment":"test","row":"ours","figure":"gbit_per_s","at_least":1}"#;
+        let mut kept = kept();
+        kept.last.get_mut("test").unwrap().profiles.insert("ours".to_owned());
+        let page = page(&grounds(measured), &kept).unwrap();
+        let link = "[profile](../eval/runs/test/2026-01-01-abc1234/profile-ours.svg)";
+        assert!(page.contains(link), "{page}");
     }
 
     #[test]

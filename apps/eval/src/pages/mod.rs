@@ -20,7 +20,7 @@ use crate::experiments;
 use crate::run::machine;
 use crate::show::chart;
 use crate::store::{self, KEPT, Run, short};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +45,8 @@ pub struct KeptRun {
     pub run: Run,
     /// How many commits there have been since.
     pub age: u64,
+    /// Rows of which there is a profile.
+    pub profiles: BTreeSet<String>,
 }
 
 impl KeptRun {
@@ -94,7 +96,7 @@ pub fn read(root: &Path) -> Result<Kept, String> {
                 kept.faults.extend(place.map(|it| format!("{name}: a command has {it}")));
                 if run.header.is_whole {
                     let age = now.saturating_sub(run.header.commit_count);
-                    let it = KeptRun { name, run: run.clone(), age };
+                    let it = KeptRun { name, run: run.clone(), age, profiles: profiles(&folder) };
                     kept.last.insert(run.header.id.clone(), it);
                 }
                 kept.all.push((folder, run));
@@ -103,6 +105,15 @@ pub fn read(root: &Path) -> Result<Kept, String> {
         }
     }
     Ok(kept)
+}
+
+/// The rows of which there is a flame graph beside a run.
+fn profiles(run: &Path) -> BTreeSet<String> {
+    let names = fs::read_dir(run).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let row = |name: std::ffi::OsString| {
+        Some(name.to_str()?.strip_prefix("profile-")?.strip_suffix(".svg")?.to_owned())
+    };
+    names.filter_map(row).collect()
 }
 
 /// All documents below `root`, by their paths, as they have to be.

@@ -4,34 +4,49 @@
 use std::fs;
 use std::path::Path;
 
-/// The documents that have figures in their prose.
-const DOCUMENTS: [&str; 3] = ["docs/tuning.md", "docs/xtp.md", "docs/safenet.md"];
-
 /// What stands behind the number of a figure.
 const UNITS: [&str; 5] = ["Gbit/s", "Mbit/s", "µs", "s/GB", "×"];
+
+/// The same where times and rates are settings, too.
+const MEASURED: [&str; 3] = ["Gbit/s", "s/GB", "×"];
+
+/// The documents that have figures in their prose, of which units, and what begins a section.
+const DOCUMENTS: [(&str, &[&str], &str); 4] = [
+    ("docs/tuning.md", &UNITS, HEADING),
+    ("docs/xtp.md", &UNITS, HEADING),
+    ("docs/safenet.md", &UNITS, HEADING),
+    ("docs/decisions.md", &MEASURED, ENTRY),
+];
+
+const HEADING: &str = "#";
+
+/// An entry of a list that begins in bold.
+const ENTRY: &str = "- **";
 
 /// The sections with figures of which no commit and no run is said.
 pub fn faults(root: &Path) -> Vec<String> {
     let mut all = Vec::new();
-    for path in DOCUMENTS {
+    for (path, units, begin) in DOCUMENTS {
         // One that is not there has no figures.
         let text = fs::read_to_string(root.join(path)).unwrap_or_default();
-        let sections =
-            sections(&text).into_iter().filter(|(_, it)| has_figure(it) && !is_dated(it));
+        let sections = sections(&text, begin)
+            .into_iter()
+            .filter(|(_, it)| has_figure(it, units) && !is_dated(it));
         let why = "has figures, and says neither commit nor run: say it, or link to performance.md";
-        all.extend(sections.map(|(title, _)| format!("{path}: `{title}` {why}")));
+        let titles = sections.map(|(title, _)| title.chars().take(60).collect::<String>());
+        all.extend(titles.map(|title| format!("{path}: `{title}` {why}")));
     }
     all
 }
 
-/// Each heading with what is below it; code is left out.
-fn sections(text: &str) -> Vec<(&str, String)> {
+/// Each line that begins so, and from there on all up to the next; code is left out.
+fn sections<'a>(text: &'a str, begin: &str) -> Vec<(&'a str, String)> {
     let mut all = vec![("", String::new())];
     let mut is_code = false;
     for line in text.lines() {
         is_code ^= line.starts_with("```");
         match all.last_mut() {
-            _ if !is_code && line.starts_with('#') => all.push((line, String::new())),
+            _ if !is_code && line.starts_with(begin) => all.push((line, format!("{line}\n"))),
             Some((_, section)) if !is_code => section.extend([line, "\n"]),
             _ => {}
         }
@@ -39,8 +54,8 @@ fn sections(text: &str) -> Vec<(&str, String)> {
     all
 }
 
-fn has_figure(section: &str) -> bool {
-    UNITS.iter().any(|unit| {
+fn has_figure(section: &str, units: &[&str]) -> bool {
+    units.iter().any(|unit| {
         section.match_indices(unit).any(|(at, _)| {
             let before = section[..at].trim_end_matches(' ');
             before.ends_with(|c: char| c.is_ascii_digit())
@@ -65,15 +80,18 @@ mod tests {
 
     #[test]
     fn a_section_with_figures_needs_a_commit_or_a_run() {
-        let has = |text: &str| (has_figure(text), is_dated(text));
+        let has = |text: &str| (has_figure(text, &UNITS), is_dated(text));
         assert_eq!(has("from 12 to 13.5 Gbit/s at 430c638"), (true, true));
         assert_eq!(has("`network/2026-11-24-b8cfde3`: 0.9 × bare GSO"), (true, true));
         assert_eq!(has("3.25 s/GB, 1000000 units, a decade"), (true, false));
         assert_eq!(has("it is measured in Gbit/s, 512 B to 64 KiB"), (false, false));
         let text = "top\n# a\n5 µs\n```\n7 µs\n```\n## b\nat 430c638\n";
-        let titles: Vec<&str> = sections(text).iter().map(|it| it.0).collect();
+        let titles: Vec<&str> = sections(text, HEADING).iter().map(|it| it.0).collect();
         assert_eq!(titles, ["", "# a", "## b"]);
-        assert!(!sections(text)[1].1.contains('7'));
+        assert!(!sections(text, HEADING)[1].1.contains('7'));
+        let list = sections("- **one** at 430c638\n  it is 2 × that\n- **two** is 3 ×\n", ENTRY);
+        let faulty = |it: &&(&str, String)| has_figure(&it.1, &MEASURED) && !is_dated(&it.1);
+        assert_eq!(list.iter().filter(faulty).count(), 1);
     }
 
     #[test]

@@ -75,7 +75,12 @@ mod tests {
 
     #[test]
     fn the_block_is_written_between_its_marks_and_nothing_else_is() {
-        let it = KeptRun { name: "network/2026-01-01-abc1234".to_owned(), run: run(), age: 0 };
+        let it = KeptRun {
+            name: "network/2026-01-01-abc1234".to_owned(),
+            run: run(),
+            age: 0,
+            profiles: std::collections::BTreeSet::new(),
+        };
         let kept = Kept { last: [("network".to_owned(), it)].into(), ..Kept::default() };
         let text = "# dacapo\n<!-- eval -->\nold\n<!-- /eval -->\nrest\n";
         let page_text = page(text, &kept).unwrap();

@@ -59,7 +59,7 @@ impl Peer for Listed {
         let (size, seconds) = (order.size.to_string(), rig.seconds.to_string());
         let [near, far] = match order.measure {
             Measure::Bulk => ["source", "sink"],
-            Measure::Latency => ["ping", "echo"],
+            Measure::Latency | Measure::SetUp => ["ping", "echo"],
         };
         let of =
             |role| words([&*file, self.kind, role, address, &size, &seconds, order.wait.word()]);
@@ -67,13 +67,15 @@ impl Peer for Listed {
             near: of(near),
             far: of(far),
             is_ready: |line| line == "ready",
-            is_near_alone: order.measure == Measure::Latency,
+            is_near_alone: order.measure != Measure::Bulk,
         }
     }
 
     fn sample(&self, order: &Order, reports: &Reports, _rig: &Rig) -> Result<Sample, String> {
-        if order.measure == Measure::Latency {
-            return round_trips(reports);
+        match order.measure {
+            Measure::Bulk => {}
+            Measure::Latency => return round_trips(reports),
+            Measure::SetUp => return set_ups(reports),
         }
         let number = |path: &str| reports.number(path);
         let bytes = number("far/bytes")?;
@@ -99,6 +101,13 @@ impl Peer for Listed {
         }
         Ok(sample.with("cpu_s_per_gb", cpu / rate * 1e9).with("loss_percent", loss * 100.0))
     }
+}
+
+/// What begins with a connection has no way that is half of it.
+fn set_ups(reports: &Reports) -> Result<Sample, String> {
+    let of = |name: &str| reports.number(&format!("near/{name}"));
+    let (p50, p99) = (2.0 * of("p50_us")?, 2.0 * of("p99_us")?);
+    super::setup::figures(reports, of("count")?, p50, p99)
 }
 
 /// One way is half of a round trip: both ways are the same program, and nothing else can be said

@@ -11,11 +11,13 @@
 mod dacapo;
 mod iperf3;
 mod listed;
+mod setup;
 mod xtp;
 
 pub use self::dacapo::{Dacapo, Which};
 pub use iperf3::Iperf3;
 pub use listed::Listed;
+pub use setup::SetUp;
 pub use xtp::Xtp;
 
 use crate::experiment::Sample;
@@ -34,6 +36,8 @@ pub enum Measure {
     Bulk,
     /// How long a message takes there and back.
     Latency,
+    /// The same, with a connection for each.
+    SetUp,
 }
 
 /// How an end waits.

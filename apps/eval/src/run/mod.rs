@@ -10,8 +10,10 @@ mod lock;
 pub mod machine;
 pub mod place;
 pub mod process;
+mod profile;
 mod rounds;
 mod scratch;
 pub mod stop;
 
+pub use profile::profile;
 pub use rounds::{Asked, run};

@@ -53,6 +53,31 @@ pub fn counts_calls() -> bool {
     machine::output(COUNTED[0], &words).is_some_and(|text| calls_of(&text).is_some())
 }
 
+/// Words before a command of which the kernel's clock takes 499 samples a second of processor time,
+/// with the whole stack: there are no hardware counters in most machines that are virtual.
+const PROFILED: [&str; 10] = [
+    "perf",
+    "record",
+    "--quiet",
+    "-e",
+    "cpu-clock",
+    "-F",
+    "499",
+    "--call-graph",
+    "dwarf,16384",
+    "--output",
+];
+
+/// What `perf` has written of a command, a line for each frame.
+///
+/// # Errors
+/// It cannot be read.
+pub fn stacks(file: &Path) -> Result<String, String> {
+    let path = file.to_string_lossy();
+    let words = ["script", "--no-inline", "-F", "ip,sym", "--input", &*path];
+    machine::output("perf", &words).ok_or_else(|| format!("perf cannot read {path}"))
+}
+
 /// What `perf stat` says that there were.
 fn calls_of(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.split_once(",,raw_syscalls:")?.0.parse().ok())
@@ -69,6 +94,8 @@ pub struct Process {
     stop: Stop,
     /// Where its system calls are counted.
     counts: Option<PathBuf>,
+    /// Whether what counts stands between this process and the end.
+    is_behind: bool,
 }
 
 impl Process {
@@ -85,7 +112,26 @@ impl Process {
         let before = DIES_WITH_PARENT.iter().chain(&counted).map(|&word| word.to_owned());
         let all: Vec<String> = before.chain(words.iter().cloned()).collect();
         let mut process = Self::start(&all, folder, stop)?;
-        process.counts = Some(file);
+        (process.counts, process.is_behind) = (Some(file), true);
+        Ok(process)
+    }
+
+    /// Starts `words` as [`Process::start`] does, with samples of its stacks put into `file`.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start_profiled(
+        words: &[String],
+        folder: &Path,
+        stop: &Stop,
+        file: &Path,
+    ) -> Result<Self, String> {
+        let path = file.to_string_lossy();
+        let before = [&DIES_WITH_PARENT[..], &PROFILED, &[&*path, "--"]].concat();
+        let before = before.into_iter().map(str::to_owned);
+        let all: Vec<String> = before.chain(words.iter().cloned()).collect();
+        let mut process = Self::start(&all, folder, stop)?;
+        process.is_behind = true;
         Ok(process)
     }
 
@@ -124,7 +170,16 @@ impl Process {
             String::from_utf8_lossy(&text).into_owned()
         });
         let (complaint, usage) = (Some(complaint), Usage::default());
-        Ok(Self { child, lines, complaint, name, usage, stop: stop.clone(), counts: None })
+        Ok(Self {
+            child,
+            lines,
+            complaint,
+            name,
+            usage,
+            stop: stop.clone(),
+            counts: None,
+            is_behind: false,
+        })
     }
 
     /// The next line that `is_meant`, within `patience`.
@@ -221,7 +276,7 @@ impl Process {
     /// # Errors
     /// It is gone.
     pub fn interrupt(&mut self) -> Result<(), String> {
-        if self.counts.is_some() {
+        if self.is_behind {
             // Who counts takes no notice: what it started is asked.
             let id = self.child.id();
             let path = format!("/proc/{id}/task/{id}/children");

@@ -15,7 +15,7 @@ use crate::exit::{Exit, Failure};
 use crate::experiment::{Experiment, Figures, Load, Row, Site};
 use crate::output;
 use crate::progress::Progress;
-use crate::rig::{self, Rig};
+use crate::rig::{self, Pass, Rig};
 use crate::store::part::Part;
 use crate::store::{self, Entry, Header, Run, VERSION};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub struct Asked {
 
 /// The signal that ended a run, or why there is none.
 #[derive(Debug)]
-enum Ended {
+pub(super) enum Ended {
     Signal(dacapo_sys::signal::Signal),
     Failure(String),
 }
@@ -122,7 +122,7 @@ fn one(
 }
 
 /// Why the machine does not do for an experiment, if it does not.
-fn lacking(site: Site) -> Option<String> {
+pub(super) fn lacking(site: Site) -> Option<String> {
     let is_between = site != Site::Host;
     if is_between && dacapo_sys::process::uid() != 0 {
         return Some("it makes network namespaces, which needs root".to_owned());
@@ -132,7 +132,7 @@ fn lacking(site: Site) -> Option<String> {
     (is_between && processors < 2).then(|| text.to_owned())
 }
 
-fn rig(
+pub(super) fn rig(
     experiment: &dyn Experiment,
     asked: &Asked,
     scratch: &Scratch,
@@ -152,7 +152,7 @@ fn rig(
         stop: stop.clone(),
         port: 0,
         idle: 0.0,
-        is_counting: false,
+        pass: Pass::Timed,
     })
 }
 
@@ -226,9 +226,9 @@ const COUNTED_SECONDS_MAX: f64 = 20.0;
 /// System calls of a row, from a pass of its own; none where it fails.
 fn calls(experiment: &dyn Experiment, row: &Row, rig: &mut Rig) -> Figures {
     let seconds = rig.seconds;
-    (rig.seconds, rig.is_counting) = (seconds.min(COUNTED_S), true);
+    (rig.seconds, rig.pass) = (seconds.min(COUNTED_S), Pass::Counting);
     let counted = experiment.round(row, rig);
-    (rig.seconds, rig.is_counting) = (seconds, false);
+    (rig.seconds, rig.pass) = (seconds, Pass::Timed);
     let all = counted.map(|sample| sample.figures).unwrap_or_default();
     all.into_iter().filter(|(name, _)| name.starts_with("calls")).collect()
 }

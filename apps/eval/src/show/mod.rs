@@ -7,6 +7,7 @@
 //! ```
 
 pub mod chart;
+pub mod flame;
 pub mod grid;
 pub mod json;
 pub mod number;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   tcp   one connection, TCP_NODELAY, messages of SIZE written and read whole
+//!   setup the same, with a connection for each message there and back
 //!   udp   connected sockets, one datagram of SIZE per call
 //!   gso   the same datagrams, as many per call as UDP_SEGMENT takes, received with UDP_GRO
 //! ```
@@ -14,8 +15,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{setsockopt, sockopt};
-use peers::{Failure, Order, PATIENCE, Role, RoundTrips, Sequence, Window, say_ready, sockets};
+use peers::{
+    Failure, LAST, Order, PATIENCE, Role, RoundTrips, Sequence, Window, say_ready, sockets,
+};
 use serde_json::Value;
+use socket2::SockRef;
 
 fn main() -> ExitCode {
     peers::run(|order| match (order.kind.as_str(), order.role) {
@@ -23,13 +27,17 @@ fn main() -> ExitCode {
         ("tcp", Role::Source) => tcp_source(order),
         ("tcp", Role::Echo) => tcp_echo(order),
         ("tcp", Role::Ping) => tcp_ping(order),
+        ("setup", Role::Echo) => setup_echo(order),
+        ("setup", Role::Ping) => setup_ping(order),
         ("udp", Role::Sink) => udp_sink(order, false),
         ("udp", Role::Source) => udp_source(order, 1),
         ("gso", Role::Sink) => udp_sink(order, true),
         ("gso", Role::Source) => udp_source(order, sockets::segments(order.size)),
         ("udp", Role::Echo) => udp_echo(order),
         ("udp", Role::Ping) => udp_ping(order),
-        _ => Err(Failure("the kinds are tcp, udp and (sink and source only) gso".to_owned())),
+        _ => Err(Failure(
+            "the kinds are tcp, udp, setup (echo and ping) and gso (sink and source)".to_owned(),
+        )),
     })
 }
 
@@ -136,6 +144,42 @@ fn tcp_ping(order: &Order) -> Result<Value, Failure> {
         }
         if !round_trips.book(sent) {
             return Ok(round_trips.report(order.is_spinning));
+        }
+    }
+}
+
+fn setup_echo(order: &Order) -> Result<Value, Failure> {
+    let listener = TcpListener::bind(order.address)?;
+    say_ready()?;
+    let mut message = vec![0; order.size];
+    while message[0] != LAST {
+        let (mut stream, _) = listener.accept()?;
+        prepare(&stream, order)?;
+        if read_whole(&mut stream, &mut message, order.is_spinning)? {
+            write_whole(&mut stream, &message, order.is_spinning)?;
+        }
+    }
+    Ok(echoed())
+}
+
+fn setup_ping(order: &Order) -> Result<Value, Failure> {
+    let mut message = vec![7; order.size];
+    let mut round_trips = RoundTrips::new(order.window);
+    loop {
+        let sent = Instant::now();
+        let mut stream = connect(order)?;
+        // What was connected leaves no port behind that waits: there are not enough for all.
+        SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
+        write_whole(&mut stream, &message, order.is_spinning)?;
+        if !read_whole(&mut stream, &mut message, order.is_spinning)? {
+            return Err(Failure("the other end left".to_owned()));
+        }
+        let is_more = round_trips.book(sent);
+        if message[0] == LAST {
+            return Ok(round_trips.report(order.is_spinning));
+        }
+        if !is_more {
+            message[0] = LAST;
         }
     }
 }

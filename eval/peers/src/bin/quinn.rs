@@ -3,6 +3,8 @@
 //! ```text
 //!   stream     one stream, messages of SIZE written without a copy, chunks read as they come
 //!   datagram   unreliable datagrams of SIZE
+//!   setup      a connection and a stream for each message there and back, by a whole handshake
+//!   resume     the same, by a handshake that resumes the session before it
 //! ```
 //!
 //! Settings, none of which ties its hands: AES-128-GCM by `ring`, full datagrams from the first on
@@ -20,7 +22,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use peers::{
-    Failure, Order, PATIENCE, Role, RoundTrips, SOCKET_BUFFER_BYTES, Window, say_ready, unnumbered,
+    Failure, LAST, Order, PATIENCE, Role, RoundTrips, SOCKET_BUFFER_BYTES, Window, say_ready,
+    unnumbered,
 };
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{
@@ -44,11 +47,16 @@ fn main() -> ExitCode {
         if order.is_spinning {
             return Err(Failure("quinn cannot be told to spin".to_owned()));
         }
-        if !["stream", "datagram"].contains(&order.kind.as_str()) {
-            return Err(Failure("the kinds are stream and datagram".to_owned()));
-        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(carry_out(order))
+        match (order.kind.as_str(), order.role) {
+            ("stream" | "datagram", _) => runtime.block_on(carry_out(order)),
+            ("setup" | "resume", Role::Echo) => runtime.block_on(setup_echo(order)),
+            ("setup" | "resume", Role::Ping) => runtime.block_on(setup_ping(order)),
+            _ => {
+                let kinds = "stream, datagram, and of echo and ping setup and resume";
+                Err(Failure(format!("the kinds are {kinds}")))
+            }
+        }
     })
 }
 
@@ -117,47 +125,125 @@ fn endpoint(address: SocketAddr, server: Option<ServerConfig>) -> Result<Endpoin
     Ok(Endpoint::new(EndpointConfig::default(), server, socket, runtime)?)
 }
 
-fn listen(order: &Order) -> impl Future<Output = Result<(Endpoint, Connection), Failure>> {
+/// An endpoint that others can connect to, once it has said so.
+fn listener(order: &Order) -> Result<Endpoint, Failure> {
+    let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).map_err(failure)?;
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let certificate = CertificateDer::from(made.cert);
+    std::fs::write(certificate_path(order.address)?, &certificate)?;
+    let tls = rustls::ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(failure)?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key.into())
+        .map_err(failure)?;
+    let quic = QuicServerConfig::try_from(tls).map_err(failure)?;
+    let mut server = ServerConfig::with_crypto(Arc::new(quic));
+    server.transport_config(transport());
+    let endpoint = endpoint(order.address, Some(server))?;
+    say_ready()?;
+    Ok(endpoint)
+}
+
+fn accept(endpoint: &Endpoint) -> impl Future<Output = Result<Connection, Failure>> {
     async move {
-        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).map_err(failure)?;
-        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-        let certificate = CertificateDer::from(made.cert);
-        std::fs::write(certificate_path(order.address)?, &certificate)?;
-        let tls = rustls::ServerConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(failure)?
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate], key.into())
-            .map_err(failure)?;
-        let quic = QuicServerConfig::try_from(tls).map_err(failure)?;
-        let mut server = ServerConfig::with_crypto(Arc::new(quic));
-        server.transport_config(transport());
-        let endpoint = endpoint(order.address, Some(server))?;
-        say_ready()?;
         let incoming = tokio::time::timeout(PATIENCE, endpoint.accept()).await.map_err(failure)?;
         let incoming = incoming.ok_or_else(|| Failure("the endpoint is closed".into()))?;
-        Ok((endpoint, incoming.await.map_err(failure)?))
+        incoming.await.map_err(failure)
+    }
+}
+
+fn listen(order: &Order) -> impl Future<Output = Result<(Endpoint, Connection), Failure>> {
+    async move {
+        let endpoint = listener(order)?;
+        let connection = accept(&endpoint).await?;
+        Ok((endpoint, connection))
+    }
+}
+
+/// An endpoint that connects to others; `resumes` says whether by what it knows of them.
+fn caller(order: &Order, resumes: bool) -> Result<Endpoint, Failure> {
+    let certificate = CertificateDer::from(std::fs::read(certificate_path(order.address)?)?);
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate).map_err(failure)?;
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(failure)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    if !resumes {
+        tls.resumption = rustls::client::Resumption::disabled();
+    }
+    let quic = QuicClientConfig::try_from(tls).map_err(failure)?;
+    let mut client = ClientConfig::new(Arc::new(quic));
+    client.transport_config(transport());
+    let any = if order.address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let mut endpoint = endpoint(any.parse().map_err(failure)?, None)?;
+    endpoint.set_default_client_config(client);
+    Ok(endpoint)
+}
+
+fn connect(
+    endpoint: &Endpoint,
+    order: &Order,
+) -> impl Future<Output = Result<Connection, Failure>> {
+    async move {
+        let connecting = endpoint.connect(order.address, NAME).map_err(failure)?;
+        let connected = tokio::time::timeout(PATIENCE, connecting).await.map_err(failure)?;
+        connected.map_err(failure)
     }
 }
 
 fn call(order: &Order) -> impl Future<Output = Result<(Endpoint, Connection), Failure>> {
     async move {
-        let certificate = CertificateDer::from(std::fs::read(certificate_path(order.address)?)?);
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(certificate).map_err(failure)?;
-        let tls = rustls::ClientConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(failure)?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let quic = QuicClientConfig::try_from(tls).map_err(failure)?;
-        let mut client = ClientConfig::new(Arc::new(quic));
-        client.transport_config(transport());
-        let any = if order.address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-        let endpoint = endpoint(any.parse().map_err(failure)?, None)?;
-        let connecting = endpoint.connect_with(client, order.address, NAME).map_err(failure)?;
-        let connected = tokio::time::timeout(PATIENCE, connecting).await.map_err(failure)?;
-        Ok((endpoint, connected.map_err(failure)?))
+        let endpoint = caller(order, true)?;
+        let connection = connect(&endpoint, order).await?;
+        Ok((endpoint, connection))
+    }
+}
+
+/// Answers a message on each connection; the last leaves time for its answer to arrive.
+fn setup_echo(order: &Order) -> impl Future<Output = Result<Value, Failure>> {
+    async move {
+        let endpoint = listener(order)?;
+        let mut message = vec![0; order.size];
+        while message[0] != LAST {
+            let connection = accept(&endpoint).await?;
+            let (mut there, mut back) = connection.accept_bi().await.map_err(failure)?;
+            if read_whole(&mut back, &mut message).await? {
+                there.write_all(&message).await.map_err(failure)?;
+            }
+            // The other end closes once it has the answer.
+            let _ = tokio::time::timeout(PATIENCE, connection.closed()).await;
+        }
+        Ok(json!({ "role": "echo" }))
+    }
+}
+
+fn setup_ping(order: &Order) -> impl Future<Output = Result<Value, Failure>> {
+    async move {
+        let endpoint = caller(order, order.kind == "resume")?;
+        let mut message = vec![7; order.size];
+        let mut round_trips = RoundTrips::new(order.window);
+        loop {
+            let sent = Instant::now();
+            let connection = connect(&endpoint, order).await?;
+            let (mut there, mut back) = connection.open_bi().await.map_err(failure)?;
+            there.write_all(&message).await.map_err(failure)?;
+            if !read_whole(&mut back, &mut message).await? {
+                return Err(Failure("the other end left".to_owned()));
+            }
+            let is_more = round_trips.book(sent);
+            connection.close(VarInt::from_u32(0), b"");
+            if message[0] == LAST {
+                // That it is over goes out before this process does.
+                let _ = tokio::time::timeout(Duration::from_millis(50), endpoint.wait_idle()).await;
+                return Ok(round_trips.report(false));
+            }
+            if !is_more {
+                message[0] = LAST;
+            }
+        }
     }
 }
 

@@ -1,0 +1,31 @@
+//! The arguments of `bench setup`.
+
+use clap::{Args, ValueEnum};
+use std::time::Duration;
+
+/// What is new each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum New {
+    /// The endpoint, its sockets, and the connection.
+    Connection,
+    /// The session.
+    Session,
+}
+
+/// Arguments of `bench setup`.
+#[derive(Debug, Args)]
+pub struct BenchSetupArgs {
+    /// Where the far end listens.
+    #[arg(value_name = "ADDRESS", required_unless_present = "listen", conflicts_with = "listen")]
+    pub address: Option<String>,
+    /// Be the far end, until the near end is done.
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+    /// What is new each time.
+    #[arg(long, value_enum, default_value_t = New::Connection)]
+    pub new: New,
+    /// How long: seconds, or a number with a unit.
+    #[arg(long, value_name = "DURATION", default_value = "2s")]
+    #[arg(value_parser = super::parse_duration)]
+    pub duration: Duration,
+}

@@ -1,0 +1,130 @@
+//! `setup`: how long it takes from nothing to a unit that is there and back, again and again: with
+//! an endpoint and a connection of its own each time, or as a further session of one connection.
+//!
+//! ```text
+//!   near   [connect] join -> activate -> unit ->      far: the same back      <- the clock stops
+//! ```
+//!
+//! Invariants: one session is on its way at a time; the first fifth of the time is in no figure;
+//! the far end leaves with the unit that says that it is the last.
+
+use crate::cli::{BenchSetupArgs, New};
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::store::histogram::Histogram;
+use dacapo::{Creator, Endpoint, Error};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const NAME: &str = "bench-setup";
+
+const UNIT_LEN: usize = 64;
+
+/// What the last unit begins with.
+const LAST: u8 = 1;
+
+/// The session: nothing may be lost, as with the programs beside it.
+fn session_file() -> String {
+    let flow = |name: &str, from: &str| {
+        format!(
+            "[[flow]]\nname = \"{name}\"\nfrom = \"{from}\"\nsource = {{ raw = true }}\n\
+             unit_max = \"{UNIT_LEN} B\"\n\
+             attributes = {{ loss = 0, order = \"ordered\", integrity = \"checked\" }}\n"
+        )
+    };
+    let (there, back) = (flow("there", "participant"), flow("back", "creator"));
+    format!("[session]\nname = \"{NAME}\"\n{there}{back}")
+}
+
+/// Runs the command.
+pub fn run(args: &BenchSetupArgs) -> Result<Exit, Failure> {
+    let failed = |error: Error| Failure::core("bench setup", &error);
+    match &args.listen {
+        Some(address) => answer(address).map_err(failed)?,
+        None => {
+            let address = args.address.as_deref().unwrap_or_default();
+            output::json(&ask(address, args).map_err(failed)?);
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn answer(address: &str) -> Result<(), Error> {
+    let creator = dacapo::create(session_file())?;
+    creator.listen(address)?;
+    output::line(json!({ "event": "listening" }));
+    while answer_one(&creator)? != Some(LAST) {}
+    Ok(())
+}
+
+/// Sends back what the next participant sends; what that begins with.
+fn answer_one(creator: &Creator) -> Result<Option<u8>, Error> {
+    let session = creator.accept()?;
+    let (mut there, mut back) = (session.receiver("there")?, session.sender("back")?);
+    let unit = there.recv()?;
+    if let Some(unit) = &unit {
+        back.send(unit)?;
+    }
+    // The other end closes once it has the answer.
+    session.wait_end_timeout(Duration::from_secs(10))?;
+    Ok(unit.and_then(|unit| unit.first().copied()))
+}
+
+fn ask(address: &str, args: &BenchSetupArgs) -> Result<Value, Error> {
+    let uri = format!("dacapo://{address}/{NAME}");
+    let (mut unit, mut us) = ([7; UNIT_LEN], Vec::new());
+    let (begin, mut endpoint) = (Instant::now(), Endpoint::new()?);
+    let warm_up = args.duration / 5;
+    while unit[0] != LAST {
+        let sent = Instant::now();
+        let is_last = begin.elapsed() > warm_up + args.duration;
+        unit[0] = if is_last { LAST } else { 7 };
+        if args.new == New::Connection {
+            endpoint = Endpoint::new()?;
+        }
+        let session = endpoint.connect(&uri)?;
+        session.activate()?;
+        session.sender("there")?.send(&unit)?;
+        let is_back = session.receiver("back")?.recv()?.is_some();
+        if is_back && begin.elapsed() > warm_up {
+            us.push(sent.elapsed().as_secs_f64() * 1e6);
+        }
+        session.close()?;
+    }
+    let us = Histogram::of(&us);
+    let at = |share| us.percentile(share);
+    let set_up_us = json!({ "p50": at(0.5), "p99": at(0.99), "max": at(1.0) });
+    Ok(json!({ "count": us.count(), "set_up_us": set_up_us }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_are_set_up_again_and_again_both_ways() {
+        for new in [New::Connection, New::Session] {
+            let creator = dacapo::create(session_file()).unwrap();
+            creator.listen("127.0.0.1:0").unwrap();
+            let address = creator.endpoint().listening()[0].to_string();
+            let far = std::thread::spawn(move || {
+                let mut count = 1;
+                while answer_one(&creator).unwrap() != Some(LAST) {
+                    count += 1;
+                }
+                count
+            });
+            let args = BenchSetupArgs {
+                address: Some(address.clone()),
+                listen: None,
+                new,
+                duration: Duration::from_millis(50),
+            };
+            let said = ask(&address, &args).unwrap();
+            let measured = said["count"].as_u64().unwrap();
+            let answered = far.join().unwrap();
+            assert!((1..=answered).contains(&measured), "{measured} of {answered}");
+            assert!(said["set_up_us"]["p50"].as_f64().unwrap() > 0.0);
+        }
+    }
+}
