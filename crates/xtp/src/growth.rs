@@ -15,7 +15,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// After a step in vain none is tried for so long.
-const REST: Duration = Duration::from_secs(10);
+const REST: Duration = Duration::from_secs(5);
+
+/// A rate is measured over so many windows: what comes in bursts is off by one of them.
+const WINDOWS: u64 = 4;
 
 /// Of the ends of the window that were told so many are remembered: as many are under way at once.
 const TOLD_MAX: usize = 16;
@@ -104,7 +107,7 @@ impl Growth {
             return Verdict::Stay;
         };
         let bytes = rseq.saturating_sub(from);
-        if bytes < width as u64 {
+        if bytes < WINDOWS.saturating_mul(width as u64) {
             return Verdict::Stay;
         }
         let nanos = now.since(since).as_nanos().max(1);
@@ -141,7 +144,7 @@ mod tests {
     fn width(rtt_ms: u64, line: u64) -> u64 {
         let (mut growth, mut window, mut before) = (Growth::default(), 64_000, 64_000);
         let (mut ms, mut rseq) = (1_000, 0);
-        for _ in 0..100 {
+        for _ in 0..200 {
             (ms, rseq) = (ms + rtt_ms + window / line, rseq + window);
             match growth.judge(Time::from_millis(ms), rseq, window as usize) {
                 Verdict::Stay => {}
@@ -165,8 +168,8 @@ mod tests {
     fn after_a_step_in_vain_none_is_tried_for_a_while() {
         let mut growth = Growth::default();
         let mut at = |ms: u64| growth.judge(Time::from_millis(ms), ms * 1_000, 50_000);
-        let said = [0, 50, 100, 150, 200, 10_000, 10_151, 10_201].map(&mut at);
+        let said = [0, 200, 300, 400, 500, 5_000, 5_501, 5_701].map(&mut at);
         let (stay, wider) = (Verdict::Stay, Verdict::Wider);
-        assert_eq!(said, [stay, wider, stay, Verdict::Back, stay, stay, stay, wider]);
+        assert_eq!(said, [stay, wider, stay, stay, Verdict::Back, stay, stay, wider]);
     }
 }

@@ -46,12 +46,12 @@ impl Way {
         Self { world, flows, ids }
     }
 
-    /// What the first stream brings in a second, after one, as a share of the link.
+    /// What the first stream brings in a second, after three, as a share of the link.
     fn share(&mut self) -> f64 {
         let [flow] = self.flows.as_mut_slice() else { panic!("there is one stream") };
-        flow.run(&mut self.world, Time::from_millis(1_000));
+        flow.run(&mut self.world, Time::from_millis(3_000));
         let before = flow.got;
-        flow.run(&mut self.world, Time::from_millis(2_000));
+        flow.run(&mut self.world, Time::from_millis(4_000));
         (flow.got - before) as f64 / LINK_BYTES_PER_S as f64
     }
 
@@ -103,9 +103,9 @@ fn a_stream_with_a_rate_fills_a_link_of_a_gigabit_whose_round_trip_takes_40_ms()
     let open = Open { mode: Mode { limits, fast_report: true, ..Mode::default() }, ..open };
     let id = world.ends[0].open(world.now, &open).unwrap();
     let mut flow = Flow::new(id);
-    flow.run(&mut world, Time::from_millis(1_000));
-    let before = flow.got;
     flow.run(&mut world, Time::from_millis(2_000));
+    let before = flow.got;
+    flow.run(&mut world, Time::from_millis(3_000));
     let share = (flow.got - before) as f64 / line;
     let status = world.ends[1].status(flow.far.unwrap()).unwrap();
     println!("{share:.4} of the line, {} bytes kept", status.rx_buffer_len);
