@@ -135,12 +135,14 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The frame of a line: its symbol, and whether it is the kernel's.
+/// The frame of a line: its symbol, and whether it is the kernel's. What perf has no name for is
+/// left out, and what it called stands on what is below.
 fn frame(line: &str) -> Option<String> {
     let (address, symbol) = line.trim_start().split_once(' ')?;
     let is_address = address.len() >= 4 && address.chars().all(|c| c.is_ascii_hexdigit());
     let kernel = if address.starts_with("ffff") { "_[k]" } else { "" };
-    is_address.then(|| format!("{}{kernel}", symbol.trim()))
+    let is_known = is_address && symbol.trim() != "[unknown]";
+    is_known.then(|| format!("{}{kernel}", symbol.trim()))
 }
 
 #[cfg(test)]
@@ -148,7 +150,7 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "\
-            55e0 dacapo_core::poll\n            55f0 main\n\n\
+            55e0 dacapo_core::poll\n            55f0 main\n        ffffffffffff [unknown]\n\n\
         ffffffff8110 sock_sendmsg\n            55e0 dacapo_core::poll\n            55f0 main\n\n\
             55f0 main\n\n";
 
