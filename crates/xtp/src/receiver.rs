@@ -44,7 +44,8 @@ pub struct Receiver {
     ends: BTreeSet<u64>,
     tags: BTreeMap<u64, [u8; 8]>,
     capacity: usize,
-    growth: Growth,
+    /// Where it may keep more than at first.
+    growth: Option<Box<Growth>>,
     alloc: u64,
     told: u64,
     /// With reservation: one past the last byte for which the user has posted room.
@@ -71,7 +72,7 @@ impl Receiver {
             ends: BTreeSet::new(),
             tags: BTreeMap::new(),
             capacity,
-            growth: Growth::up_to(capacity),
+            growth: None,
             alloc,
             told: alloc,
             posted: is_reserved.then_some(start),
@@ -85,13 +86,22 @@ impl Receiver {
     /// It may keep up to so many bytes, once fewer hold the peer up.
     #[must_use]
     pub fn growing_to(self, capacity_max: usize) -> Self {
-        Self { growth: Growth::up_to(capacity_max.max(self.capacity)), ..self }
+        let may_grow = capacity_max > self.capacity;
+        Self { growth: may_grow.then(|| Box::new(Growth::up_to(capacity_max))), ..self }
     }
 
     /// Keeps more, by at most `left` bytes, or less, where the peer has used all of the window.
     pub fn adjust(&mut self, now: Time, left: usize) {
-        self.capacity = self.growth.adjust(now, self.rseq, self.capacity, left);
-        self.widen();
+        if let Some(growth) = &mut self.growth {
+            self.capacity = growth.adjust(now, self.rseq, self.capacity, left);
+            self.widen();
+        }
+    }
+
+    /// How many bytes may be kept once it has grown.
+    #[must_use]
+    pub fn capacity_max(&self) -> usize {
+        self.growth.as_ref().map_or(self.capacity, |it| it.width_max())
     }
 
     /// How many bytes are kept at most.
@@ -103,7 +113,7 @@ impl Receiver {
     /// Begins anew with another first byte, before anything has come.
     pub fn restart(&mut self, start: u64) {
         let posted = self.posted.map(|posted| posted.saturating_sub(self.read_at));
-        let (is_stopped, capacity_max) = (self.is_stopped, self.growth.width_max());
+        let (is_stopped, capacity_max) = (self.is_stopped, self.capacity_max());
         *self = Self::new(start, self.capacity, self.is_selective, posted.is_some())
             .growing_to(capacity_max);
         self.is_stopped = is_stopped;
@@ -124,8 +134,8 @@ impl Receiver {
 
     /// One past the last byte that is taken, as it is said to the peer from now on.
     pub fn tell_alloc(&mut self) -> u64 {
-        if self.alloc > self.told {
-            self.growth.handle_told(self.alloc, self.capacity);
+        if let Some(growth) = self.growth.as_mut().filter(|_| self.alloc > self.told) {
+            growth.handle_told(self.alloc, self.capacity);
         }
         self.told = self.alloc;
         self.alloc
@@ -241,8 +251,10 @@ impl Receiver {
         self.mark(seq, right, tag, is_end);
         self.highest = self.highest.max(right);
         self.advance();
-        let is_read = self.ready.len() <= self.capacity / 4 && self.posted.is_none();
-        self.growth.handle_end(right, self.highest > self.rseq, is_read);
+        if let Some(growth) = &mut self.growth {
+            let is_read = self.ready.len() <= self.capacity / 4 && self.posted.is_none();
+            growth.handle_end(right, self.highest > self.rseq, is_read);
+        }
         if is_lossy {
             self.skip_to(right);
         }

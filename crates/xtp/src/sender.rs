@@ -7,11 +7,11 @@
 //!          | again; `resend`: asked for |                 |
 //! ```
 //!
-//! Invariants: at most `capacity` bytes are kept, which grows while the peer takes more, at most to
-//! `capacity_max`; a byte at or beyond `alloc`, which is the first
-//! window until the peer has stated its own, leaves only with NOFLOW, and again only as a probe, a
-//! packet for each time that the closed window is asked for; a stretch that was sent again is not
-//! sent a third time before an answer has come to a request that was sent after it.
+//! Invariants: at most `capacity` bytes are kept, which grows while the peer takes more; a byte at
+//! or beyond `alloc`, which is the first window until the peer has stated its own, leaves only with
+//! NOFLOW, and again only as a probe, a packet for each time that the closed window is asked for; a
+//! stretch that was sent again is not sent a third time before an answer has come to a request that
+//! was sent after it.
 
 use crate::pending::Pending;
 use crate::ranges::Ranges;
@@ -79,23 +79,13 @@ impl Report<'_> {
     }
 }
 
-/// How many bytes are kept.
-#[derive(Clone, Copy, Debug)]
-struct Room {
-    capacity: usize,
-    capacity_max: usize,
-    /// The user had more than there was room for while half of it and more was under way, since it
-    /// grew last.
-    is_held_up: bool,
-}
-
 /// The half of a context that sends the user's stream.
 #[derive(Debug)]
 pub struct Sender {
     una: u64,
     next: u64,
     buffer: Ring,
-    room: Room,
+    capacity: usize,
     ends: VecDeque<u64>,
     /// The last end of a message that was sent.
     sent_end: u64,
@@ -128,7 +118,7 @@ impl Sender {
             una: 0,
             next: 0,
             buffer: Ring::default(),
-            room: Room { capacity, capacity_max: capacity, is_held_up: false },
+            capacity,
             ends: VecDeque::new(),
             sent_end: 0,
             tags: VecDeque::new(),
@@ -147,29 +137,28 @@ impl Sender {
         }
     }
 
-    /// It may keep up to so many bytes, once the peer takes more than fewer.
+    /// Whether half of the room and more is under way.
     #[must_use]
-    pub fn growing_to(mut self, capacity_max: usize) -> Self {
-        self.room.capacity_max = capacity_max.max(self.room.capacity);
-        self
+    pub const fn is_mostly_under_way(&self) -> bool {
+        self.next.saturating_sub(self.una) >= (self.capacity / 2) as u64
     }
 
-    /// Grows, by at most `left` bytes, where what is under way takes most of the room, the user has
-    /// more and the peer takes more.
-    pub fn grow(&mut self, left: usize) {
-        let Room { capacity, capacity_max, is_held_up } = self.room;
-        let more = capacity.min(capacity_max.saturating_sub(capacity));
+    /// Grows, to `capacity_max` and by `left` bytes at most, where the peer takes more; whether it
+    /// does.
+    pub fn grow(&mut self, capacity_max: usize, left: usize) -> bool {
+        let more = self.capacity.min(capacity_max.saturating_sub(self.capacity));
         let window = self.stated.unwrap_or(0).saturating_sub(self.una);
-        if is_held_up && window > capacity as u64 && 0 < more && more <= left {
-            self.room.capacity = capacity.saturating_add(more);
-            self.room.is_held_up = false;
+        let grows = window > self.capacity as u64 && 0 < more && more <= left;
+        if grows {
+            self.capacity = self.capacity.saturating_add(more);
         }
+        grows
     }
 
     /// How many bytes are kept at most.
     #[must_use]
     pub const fn capacity(&self) -> usize {
-        self.room.capacity
+        self.capacity
     }
 
     /// The peer has the association, or will never say so.
@@ -206,7 +195,7 @@ impl Sender {
     /// How many bytes the user may give now.
     #[must_use]
     pub fn capacity_left(&self) -> usize {
-        if self.is_finished { 0 } else { self.room.capacity.saturating_sub(self.buffer.len()) }
+        if self.is_finished { 0 } else { self.capacity.saturating_sub(self.buffer.len()) }
     }
 
     /// Whether the user gives no more.
@@ -238,9 +227,6 @@ impl Sender {
     /// Takes bytes of the user, as many as there is room for.
     pub fn write(&mut self, data: &[u8], is_end: bool, tag: Option<[u8; 8]>) -> usize {
         let taken = data.get(..self.capacity_left()).unwrap_or(data);
-        let under_way = self.next.saturating_sub(self.una);
-        let half = (self.room.capacity / 2) as u64;
-        self.room.is_held_up |= taken.len() < data.len() && under_way >= half;
         if taken.is_empty() {
             return 0;
         }

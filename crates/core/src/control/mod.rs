@@ -320,8 +320,10 @@ impl Control {
             return None;
         }
         let instant = self.instant(now);
+        let mut last = self.turn;
         for _ in 0..self.connections.len() {
-            let id = self.next_sender()?;
+            let id = self.next_sender(last)?;
+            last = Some(id);
             let connection = self.connections.get_mut(&id)?;
             connection.allow_streams();
             let mut bytes = Vec::new();
@@ -340,10 +342,10 @@ impl Control {
         None
     }
 
-    /// The connection behind the one that sent last, of those that may have something to send.
-    fn next_sender(&self) -> Option<ConnId> {
+    /// The connection behind this one, of those that may have something to send.
+    fn next_sender(&self, last: Option<ConnId>) -> Option<ConnId> {
         let wants = |id: &ConnId| self.connections.get(id).is_some_and(|it| it.wants_to_send());
-        self.ready.awake_after(self.turn).find(wants)
+        self.ready.awake_after(last).find(wants)
     }
 
     /// When the first connection is due. Those that have nothing to send go to rest.

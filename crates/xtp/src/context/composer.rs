@@ -143,15 +143,15 @@ impl Composer<'_> {
         write(&self.control_header(Format::Cntl, options), &Body::Cntl(self.control()), into)
     }
 
-    /// CNTL, or where bytes lack ECNTL, from this place on where that takes several. Whether it was
-    /// written, and where the next one begins.
-    pub fn status(&self, from: Option<u64>, into: &mut Vec<u8>) -> (bool, Option<u64>) {
+    /// CNTL, or where bytes lack ECNTL, of which this has the number `packet` where that takes
+    /// several. Whether it was written, and whether another goes on.
+    pub fn status(&self, packet: u8, into: &mut Vec<u8>) -> (bool, bool) {
         if !self.inbound.lacks() {
-            return (self.cntl(Options::NONE, into), None);
+            return (self.cntl(Options::NONE, into), false);
         }
-        let (spans, next) = self.inbound.spans(from, self.length().spans_max());
+        let (spans, has_more) = self.inbound.spans(packet, self.length().spans_max());
         let body = Body::Ecntl(self.control(), Spans::List(&spans));
-        (write(&self.control_header(Format::Ecntl, Options::NONE), &body, into), next)
+        (write(&self.control_header(Format::Ecntl, Options::NONE), &body, into), has_more)
     }
 
     /// Whether the next status may go to a peer that has not shown its address.
@@ -349,7 +349,7 @@ mod tests {
         let mut parts = parts(Service::Stream, mode);
         parts.inbound.post(500);
         let mut packet = Vec::new();
-        assert_eq!(parts.composer().status(None, &mut packet), (true, None));
+        assert_eq!(parts.composer().status(0, &mut packet), (true, false));
         let frame = Frame::open(&packet).unwrap();
         assert_eq!(frame.header.options, Options::RES | Options::NOERR);
         let control = Control { rseq: 0, alloc: 500, echo: 0 };
@@ -357,7 +357,7 @@ mod tests {
         let late = Header { seq: 100, ..Header::new(Key::returned(7), Format::Data) };
         parts.inbound.handle_data(&late, &Payload { data: &[7; 50], tag: None });
         packet.clear();
-        assert_eq!(parts.composer().status(None, &mut packet), (true, None));
+        assert_eq!(parts.composer().status(0, &mut packet), (true, false));
         let Ok(Body::Ecntl(said, spans)) = Frame::open(&packet).unwrap().body() else { panic!() };
         assert_eq!((said, spans.iter().collect()), (control, vec![Span { left: 100, right: 150 }]));
         packet.clear();

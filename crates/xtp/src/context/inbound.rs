@@ -57,19 +57,16 @@ impl Inbound {
     }
 
     /// What is said of the stream beyond `rseq` in a packet with room for `count` spans: what has
-    /// come, where all of it can be named. Else what lacks, in several packets (decided here): in
-    /// each the first gap, by which that is known, and of the others those from `from` on; and
-    /// where the next packet goes on.
-    pub fn spans(&self, from: Option<u64>, count: usize) -> (Vec<Span>, Option<u64>) {
+    /// come, where all of it can be named. Else what lacks, in several packets (decided here), of
+    /// which this has the number `packet`: in each the first gap, by which that is known, and
+    /// others in turn; and whether another packet goes on.
+    pub fn spans(&self, packet: u8, count: usize) -> (Vec<Span>, bool) {
         let mut arrived = self.receiver.spans();
-        if arrived.len() <= count {
-            return (arrived, None);
+        if arrived.len() > count && count > 1 {
+            return gaps(&arrived, self.receiver.rseq(), packet, count);
         }
-        if count < 2 {
-            arrived.truncate(count);
-            return (arrived, None);
-        }
-        gaps(&arrived, self.receiver.rseq(), from.unwrap_or(0), count)
+        arrived.truncate(count);
+        (arrived, false)
     }
 
     /// Takes the data of a packet. A gap is new only where it is to be reported at once.
@@ -169,15 +166,19 @@ impl Inbound {
     }
 }
 
-/// What lacks: the first gap, which begins at `rseq`, and of those from `from` on as many as there
-/// is room for; and where the next one begins.
-fn gaps(arrived: &[Span], rseq: u64, from: u64, count: usize) -> (Vec<Span>, Option<u64>) {
+/// The most packets in which is said what lacks; what lacks beyond is said another time.
+const PACKETS_MAX: u8 = 8;
+
+/// What lacks: the first gap, which begins at `rseq`, and of the others those that are this
+/// packet's turn; and whether there are more.
+fn gaps(arrived: &[Span], rseq: u64, packet: u8, count: usize) -> (Vec<Span>, bool) {
     let lefts = std::iter::once(rseq).chain(arrived.iter().map(|span| span.right));
     let mut all = lefts.zip(arrived).map(|(left, span)| Span { left, right: span.left });
     let mut gaps: Vec<Span> = all.next().into_iter().collect();
-    let mut rest = all.skip_while(|gap| gap.left < from);
-    gaps.extend(rest.by_ref().take(count.saturating_sub(1)));
-    (gaps, rest.next().map(|gap| gap.left))
+    let each = count.saturating_sub(1);
+    let mut rest = all.skip(each.saturating_mul(packet.into()));
+    gaps.extend(rest.by_ref().take(each));
+    (gaps, rest.next().is_some() && packet < PACKETS_MAX - 1)
 }
 
 #[cfg(test)]
@@ -279,16 +280,20 @@ mod tests {
         for seq in [100, 200, 300, 400, 500] {
             take(&mut inbound, Options::NONE, seq, 10);
         }
-        let said = |from, count| {
-            let (spans, next) = inbound.spans(from, count);
-            (spans.iter().map(|it| (it.left, it.right)).collect::<Vec<_>>(), next)
+        let said = |packet, count| {
+            let (spans, has_more) = inbound.spans(packet, count);
+            (spans.iter().map(|it| (it.left, it.right)).collect::<Vec<_>>(), has_more)
         };
         let arrived = [100, 200, 300, 400, 500].map(|left| (left, left + 10));
-        assert_eq!(said(None, 5), (arrived.to_vec(), None));
-        assert_eq!(said(None, 3), (vec![(0, 100), (110, 200), (210, 300)], Some(310)));
-        assert_eq!(said(Some(310), 3), (vec![(0, 100), (310, 400), (410, 500)], None));
-        assert_eq!(said(Some(150), 2), (vec![(0, 100), (210, 300)], Some(310)), "it was filled");
-        assert_eq!(said(Some(600), 3), (vec![(0, 100)], None));
-        assert_eq!((said(None, 1), said(None, 0)), ((vec![(100, 110)], None), (vec![], None)));
+        assert_eq!(said(0, 5), (arrived.to_vec(), false));
+        assert_eq!(said(0, 3), (vec![(0, 100), (110, 200), (210, 300)], true));
+        assert_eq!(said(1, 3), (vec![(0, 100), (310, 400), (410, 500)], false));
+        assert_eq!(said(2, 3), (vec![(0, 100)], false), "they were filled meanwhile");
+        assert_eq!((said(0, 1), said(0, 0)), ((vec![(100, 110)], false), (vec![], false)));
+        for place in 6..39 {
+            take(&mut inbound, Options::NONE, 100 * place, 10);
+        }
+        let packets = (0..).take_while(|packet| inbound.spans(*packet, 2).1).count();
+        assert_eq!(packets, 7, "and one more");
     }
 }

@@ -52,7 +52,7 @@ impl Context {
         // What goes to a group is kept until the slowest has it: a longer window helps nobody.
         if matches!(self.role, Role::Unicast) {
             let left = self.inbound.adjust(now, left);
-            self.outbound.grow(left);
+            self.outbound.grow(self.inbound.receiver().capacity_max(), left);
             self.lifecycle.tell_if(self.outbound.take_capacity(), Events::WRITABLE);
         }
         self.inbound.take_refused()

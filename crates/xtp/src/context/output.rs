@@ -98,9 +98,8 @@ impl Context {
             }
             return self.composer().tcntl(Options::NONE, into);
         }
-        let from = self.replies.rest();
-        let (is_written, rest) = self.composer().status(from, into);
-        self.replies.handle_sent(rest);
+        let (is_written, has_more) = self.composer().status(self.replies.packets(), into);
+        self.replies.handle_sent(has_more);
         is_written
     }
 

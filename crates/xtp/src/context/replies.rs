@@ -8,17 +8,14 @@
 //! ```
 //!
 //! Invariants: `echo` never goes back; of requests for delivery at most [`DELIVERIES_MAX`] are
-//! remembered, the latest; status goes out in at most [`STATUS_PACKETS_MAX`] packets; a diagnostic
-//! is sent once in an association.
+//! remembered, the latest; status that has begun to go out stays due until its last packet has; a
+//! diagnostic is sent once in an association.
 
 use crate::serial::is_newer;
 use crate::wire::{Code, Header, Options, Reason};
 use dacapo_base::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
-
-/// The most packets of one status, where a packet does not hold what lacks.
-const STATUS_PACKETS_MAX: u8 = 8;
 
 /// The most requests for delivery that are remembered; of more the oldest is forgotten.
 const DELIVERIES_MAX: usize = 16;
@@ -28,9 +25,8 @@ const DELIVERIES_MAX: usize = 16;
 pub struct Replies {
     /// When status goes out.
     status_at: Option<Time>,
-    /// Where in the stream it goes on that has begun to go out, and in how many packets it has.
-    rest: Option<u64>,
-    status_packets: u8,
+    /// How many packets of it have gone out, where it takes several.
+    packets: u8,
     /// Whether a TCNTL is to go out.
     is_traffic_due: bool,
     /// What was sent last with the request that is answered.
@@ -53,8 +49,7 @@ impl Replies {
     pub fn new(response_wait: Duration) -> Self {
         Self {
             status_at: None,
-            rest: None,
-            status_packets: 0,
+            packets: 0,
             is_traffic_due: false,
             echo: 0,
             edge: false,
@@ -170,23 +165,22 @@ impl Replies {
         }
     }
 
-    /// Where in the stream the status goes on that has begun to go out.
-    pub const fn rest(&self) -> Option<u64> {
-        self.rest
+    /// How many packets of the status have gone out that is due.
+    pub const fn packets(&self) -> u8 {
+        self.packets
     }
 
-    /// A packet of status goes out, which goes on there in a further one.
-    pub fn handle_sent(&mut self, rest: Option<u64>) {
-        let count = self.status_packets.saturating_add(1);
-        if rest.is_none() || count >= STATUS_PACKETS_MAX {
-            return self.clear_status();
+    /// A packet of status goes out; whether another one goes on.
+    pub fn handle_sent(&mut self, has_more: bool) {
+        match has_more {
+            true => self.packets = self.packets.saturating_add(1),
+            false => self.clear_status(),
         }
-        (self.rest, self.status_packets) = (rest, count);
     }
 
     /// Status goes out, or what says the same.
     pub fn clear_status(&mut self) {
-        (self.status_at, self.rest, self.status_packets) = (None, None, 0);
+        (self.status_at, self.packets) = (None, 0);
     }
 
     /// Takes whether a TCNTL is due.
@@ -241,19 +235,15 @@ mod tests {
 
     /// Status in several packets: it stays due until the last.
     #[test]
-    fn status_goes_out_in_eight_packets_at_most() {
+    fn status_stays_due_until_its_last_packet() {
         let mut replies = Replies::new(WAIT);
-        for rests in [0_u64, 3, 100] {
-            replies.reply(NOW);
-            let mut count = 0;
-            while replies.status_at() == NOW {
-                assert_eq!(replies.rest(), (count > 0).then_some(count));
-                count += 1;
-                replies.handle_sent((count <= rests).then_some(count));
-            }
-            assert_eq!(count, (rests + 1).min(STATUS_PACKETS_MAX.into()));
-            assert_eq!((replies.status_at(), replies.rest()), (Time::NEVER, None));
+        replies.reply(NOW);
+        for packets in 1..3 {
+            replies.handle_sent(true);
+            assert_eq!((replies.status_at(), replies.packets()), (NOW, packets));
         }
+        replies.handle_sent(false);
+        assert_eq!((replies.status_at(), replies.packets()), (Time::NEVER, 0));
     }
 
     /// EDGE: a change asks, what comes late does not.

@@ -88,6 +88,8 @@ pub struct Outbound {
     window_at: Option<Time>,
     window_wait: Duration,
     wants_capacity: bool,
+    /// The user had more than there was room for while most of it was under way, since it grew.
+    is_held_up: bool,
     /// Places up to which the user wants to know of delivery.
     deliveries: VecDeque<u64>,
     ask_len: u64,
@@ -104,14 +106,14 @@ impl Outbound {
     pub fn new(now: Time, config: &Config, mode: &Mode) -> Self {
         let (buffer_len, window) = (config.buffer_len, config.first_window);
         Self {
-            sender: Sender::new(buffer_len, window, mode.without_repair, mode.without_window)
-                .growing_to(config.buffer_len_max),
+            sender: Sender::new(buffer_len, window, mode.without_repair, mode.without_window),
             rate: Rate::new(now, mode.limits.out_rate, mode.limits.out_burst),
             length: Length::new(config),
             flush_timer: FlushTimer::default(),
             window_at: None,
             window_wait: Duration::ZERO,
             wants_capacity: false,
+            is_held_up: false,
             deliveries: VecDeque::new(),
             ask_len: (buffer_len / 4).min(ASK_LEN_MAX) as u64,
             unasked: 0,
@@ -138,9 +140,9 @@ impl Outbound {
         self.edge
     }
 
-    /// Keeps more than now, by at most `left` bytes, where that holds it up.
-    pub fn grow(&mut self, left: usize) {
-        self.sender.grow(left);
+    /// Keeps more than now, to `most` and by `left` bytes at most, where that holds it up.
+    pub fn grow(&mut self, most: usize, left: usize) {
+        self.is_held_up &= !(self.is_held_up && self.sender.grow(most, left));
     }
 
     /// Whether the user may write more, and the peer takes more.
@@ -180,6 +182,7 @@ impl Outbound {
             self.flush_timer.clear();
         }
         self.wants_capacity |= taken < data.len();
+        self.is_held_up |= taken < data.len() && self.sender.is_mostly_under_way();
         if asks_delivery && taken == data.len() {
             self.deliveries.push_back(self.sender.end());
         }
