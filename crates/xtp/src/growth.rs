@@ -28,6 +28,8 @@ const TOLD_MAX: usize = 16;
 pub struct Growth {
     /// How wide it may become.
     width_max: usize,
+    /// How much of what all windows together may keep is taken by this one.
+    taken: usize,
     /// Where it ended that the peer was told of, since it grew last, as far as the peer has not
     /// sent beyond.
     told_ends: VecDeque<u64>,
@@ -43,9 +45,20 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Of a window that may become so wide.
-    pub fn up_to(width_max: usize) -> Self {
-        Self { width_max, ..Self::default() }
+    /// Of a window that is so wide, and may become as wide as that.
+    pub fn new(width: usize, width_max: usize) -> Self {
+        Self { width_max, taken: width, ..Self::default() }
+    }
+
+    /// How much is taken by it of what all windows together may keep.
+    pub const fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// It takes so much from now on; what is left for all changes by as much.
+    pub fn take(&mut self, kept_max: usize, left: &mut usize) {
+        let before = std::mem::replace(&mut self.taken, kept_max);
+        *left = left.saturating_add(before).saturating_sub(kept_max);
     }
 
     /// How wide it may become.

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Invariants: at most `capacity` bytes are kept, which grows while it holds the peer up and
-//! nothing lacks, at most as far as [`Growth`] lets it. In memory those apart take a quarter more
+//! nothing lacks, at most as far as [`Growth`] lets it; when it shrinks, as many as the peer was
+//! told of before, until it has sent them. In memory those apart take a quarter more
 //! at most, and those in order what [`Ring`] says, at most twice their number. Of pieces apart
 //! there are at most [`PIECES_MIN`], or one for each KiB of `capacity` up to [`PIECES_MAX`]; of
 //! tags as many as take as much, of ends of messages one for each byte; a packet that would bring
@@ -87,15 +88,38 @@ impl Receiver {
     #[must_use]
     pub fn growing_to(self, capacity_max: usize) -> Self {
         let may_grow = capacity_max > self.capacity;
-        Self { growth: may_grow.then(|| Box::new(Growth::up_to(capacity_max))), ..self }
+        Self {
+            growth: may_grow.then(|| Box::new(Growth::new(self.capacity, capacity_max))),
+            ..self
+        }
     }
 
-    /// Keeps more, by at most `left` bytes, or less, where the peer has used all of the window.
-    pub fn adjust(&mut self, now: Time, left: usize) {
-        if let Some(growth) = &mut self.growth {
-            self.capacity = growth.adjust(now, self.rseq, self.capacity, left);
-            self.widen();
+    /// Keeps more or less than now, where the peer has used all of the window. What all together
+    /// may keep more is `left`, and changes by as much.
+    pub fn adjust(&mut self, now: Time, left: &mut usize) {
+        let kept_max = self.kept_max();
+        let Some(growth) = &mut self.growth else { return };
+        growth.take(kept_max, left);
+        let capacity = growth.adjust(now, self.rseq, self.capacity, *left);
+        if capacity == self.capacity {
+            return;
         }
+        self.capacity = capacity;
+        self.widen();
+        let kept_max = self.kept_max();
+        self.growth.iter_mut().for_each(|growth| growth.take(kept_max, left));
+    }
+
+    /// How many bytes there may be at most, with those that the peer may send already.
+    fn kept_max(&self) -> usize {
+        let told = self.alloc.saturating_sub(self.read_at);
+        usize::try_from(told).unwrap_or(usize::MAX).max(self.capacity)
+    }
+
+    /// How many bytes it takes of what all together may keep.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.growth.as_ref().map_or(self.capacity, |it| it.taken())
     }
 
     /// How many bytes may be kept once it has grown.
@@ -462,4 +486,48 @@ fn extend_tightly(piece: &mut Vec<u8>, bytes: &[u8]) {
         piece.reserve_exact(bytes.len().max(piece.len() / 4));
     }
     piece.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEN: usize = 1_000;
+
+    /// The peer sends all that it may, and the user reads it as it comes.
+    fn use_window(receiver: &mut Receiver, now: Time, left: &mut usize) {
+        let end = receiver.tell_alloc();
+        while receiver.rseq() < end {
+            let len = (end - receiver.rseq()).min(LEN as u64 / 10) as usize;
+            let data = [7; LEN];
+            receiver.accept(&Arrival {
+                seq: receiver.rseq(),
+                data: &data[..len],
+                tag: None,
+                is_end: false,
+                is_lossy: false,
+                is_unbounded: false,
+            });
+            receiver.read(&mut [0; LEN]);
+        }
+        receiver.adjust(now, left);
+    }
+
+    #[test]
+    fn what_the_peer_was_told_of_is_taken_when_the_window_shrinks_until_it_is_used() {
+        let mut receiver = Receiver::new(0, LEN, true, false).growing_to(4 * LEN);
+        let (mut now, left) = (Time::from_millis(1_000), &mut (4 * LEN));
+        let mut widest = 0;
+        // 10 bytes a millisecond, however wide the window is.
+        while widest < 2 * LEN || receiver.capacity() > LEN {
+            now += std::time::Duration::from_millis(receiver.capacity() as u64 / 10);
+            use_window(&mut receiver, now, left);
+            widest = widest.max(receiver.capacity());
+            assert_eq!(receiver.taken() + *left, 5 * LEN);
+            assert!(now < Time::from_millis(10_000), "it neither grew nor shrank: {widest}");
+        }
+        assert_eq!((receiver.capacity(), receiver.taken()), (LEN, 2 * LEN));
+        use_window(&mut receiver, now, left);
+        assert_eq!((receiver.taken(), *left), (LEN, 4 * LEN));
+    }
 }

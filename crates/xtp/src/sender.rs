@@ -143,14 +143,15 @@ impl Sender {
         self.next.saturating_sub(self.una) >= (self.capacity / 2) as u64
     }
 
-    /// Grows, to `capacity_max` and by `left` bytes at most, where the peer takes more; whether it
-    /// does.
-    pub fn grow(&mut self, capacity_max: usize, left: usize) -> bool {
+    /// Grows, to `capacity_max` at most, where the peer takes more, and takes that from `left`;
+    /// whether it does.
+    pub fn grow(&mut self, capacity_max: usize, left: &mut usize) -> bool {
         let more = self.capacity.min(capacity_max.saturating_sub(self.capacity));
         let window = self.stated.unwrap_or(0).saturating_sub(self.una);
-        let grows = window > self.capacity as u64 && 0 < more && more <= left;
+        let grows = window > self.capacity as u64 && 0 < more && more <= *left;
         if grows {
             self.capacity = self.capacity.saturating_add(more);
+            *left = left.saturating_sub(more);
         }
         grows
     }

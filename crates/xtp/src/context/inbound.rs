@@ -38,12 +38,9 @@ impl Inbound {
         &self.receiver
     }
 
-    /// Keeps more than now, by at most `left` bytes, or less, where all of the window was used;
-    /// what is left of that.
-    pub fn adjust(&mut self, now: Time, left: usize) -> usize {
-        let before = self.receiver.capacity();
+    /// Keeps more or less than now, where all of the window was used, and takes that from `left`.
+    pub fn adjust(&mut self, now: Time, left: &mut usize) {
         self.receiver.adjust(now, left);
-        left.saturating_sub(self.receiver.capacity().saturating_sub(before))
     }
 
     /// Whether nothing more is taken: all has come, or the user reads no more.

@@ -14,14 +14,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 impl Context {
-    /// Takes a packet that the table lets it take; `len` is its length in bytes, and by `left`
-    /// bytes it may keep more than now. Returns how many with a tag were lost for want of room.
+    /// Takes a packet that the table lets it take; `len` is its length in bytes. By `left` bytes all
+    /// contexts may keep more than now, which changes with what this one does. Returns how many
+    /// packets with a tag were lost for want of room.
     pub fn take(
         &mut self,
         now: Time,
         header: &Header,
         body: &Body<'_>,
-        (len, left): (usize, usize),
+        (len, left): (usize, &mut usize),
     ) -> u64 {
         self.addressing.handle_received(len, header.key);
         let input = Input::of_packet(header, body);
@@ -51,9 +52,9 @@ impl Context {
         }
         // What goes to a group is kept until the slowest has it: a longer window helps nobody.
         if matches!(self.role, Role::Unicast) {
-            let left = self.inbound.adjust(now, left);
-            self.outbound.grow(self.inbound.receiver().capacity_max(), left);
-            self.lifecycle.tell_if(self.outbound.take_capacity(), Events::WRITABLE);
+            self.inbound.adjust(now, left);
+            let grows = self.outbound.grow(self.inbound.receiver().capacity_max(), left);
+            self.lifecycle.tell_if(grows && self.outbound.take_capacity(), Events::WRITABLE);
         }
         self.inbound.take_refused()
     }

@@ -25,16 +25,16 @@ pub struct Contexts {
     count_max: usize,
     /// Bytes that a context keeps at first, both ways.
     len: usize,
-    growth: usize,
-    growth_max: usize,
+    /// Bytes that all may keep beyond that.
+    left: usize,
 }
 
 impl Contexts {
     /// None yet, and never more than the configuration says.
     pub const fn new(config: &Config) -> Self {
-        let (count_max, growth_max) = (config.contexts_max, config.growth_max);
+        let (count_max, left) = (config.contexts_max, config.growth_max);
         let len = config.buffer_len.saturating_mul(2);
-        Self { slots: Vec::new(), free: Vec::new(), count_max, len, growth: 0, growth_max }
+        Self { slots: Vec::new(), free: Vec::new(), count_max, len, left }
     }
 
     /// How many there are.
@@ -67,7 +67,9 @@ impl Contexts {
     pub fn remove(&mut self, slot: u32) -> Option<u16> {
         let place = self.slots.get_mut(slot as usize)?;
         let context = place.context.take()?;
-        self.growth = self.growth.saturating_sub(kept_max(&context).saturating_sub(self.len));
+        let (rx, tx) = (context.composer().inbound.receiver(), context.outbound().sender());
+        let taken = rx.taken().saturating_add(tx.capacity());
+        self.left = self.left.saturating_add(taken.saturating_sub(self.len));
         place.generation = place.generation.wrapping_add(1);
         self.free.push(slot);
         place.listener.take()
@@ -93,21 +95,15 @@ impl Contexts {
         self.slots.get_mut(slot as usize)?.context.as_deref_mut().map(act)
     }
 
-    /// Does something to the context in a slot that may let it keep more, by what is left of what
-    /// all together may; `None` where there is none.
+    /// Does something to the context in a slot that may keep more or less after it, and what is left
+    /// for all of them; `None` where there is none.
     pub fn with_left<R>(
         &mut self,
         slot: u32,
-        act: impl FnOnce(&mut Context, usize) -> R,
+        act: impl FnOnce(&mut Context, &mut usize) -> R,
     ) -> Option<R> {
-        let left = self.growth_max.saturating_sub(self.growth);
-        let (before, result, after) = self.with(slot, |context| {
-            let before = kept_max(context);
-            let result = act(context, left);
-            (before, result, kept_max(context))
-        })?;
-        self.growth = self.growth.saturating_add(after).saturating_sub(before);
-        Some(result)
+        let context = self.slots.get_mut(slot as usize)?.context.as_deref_mut()?;
+        Some(act(context, &mut self.left))
     }
 
     /// Takes the first thing that the user is to be told of a context; one that is told of as
@@ -121,12 +117,6 @@ impl Contexts {
         }
         Some(event)
     }
-}
-
-/// Bytes that a context keeps at most, both ways.
-fn kept_max(context: &Context) -> usize {
-    let rx = context.composer().inbound.receiver().capacity();
-    rx.saturating_add(context.outbound().sender().capacity())
 }
 
 #[cfg(test)]

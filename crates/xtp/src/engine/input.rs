@@ -107,7 +107,7 @@ impl Engine {
         let config = self.associations.config();
         let from = (came.from, &came.header);
         let mut context = Context::accepting(now, config, mode, from, (key, sync, salt));
-        let refused = context.take(now, &came.header, &came.body, (came.len, 0));
+        let refused = context.take(now, &came.header, &came.body, (came.len, &mut 0));
         if self.associations.add(now, context, Some(port)).is_some() {
             self.listeners.handle_begun(port);
             self.counters.taken += 1;

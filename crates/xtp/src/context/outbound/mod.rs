@@ -140,9 +140,12 @@ impl Outbound {
         self.edge
     }
 
-    /// Keeps more than now, to `most` and by `left` bytes at most, where that holds it up.
-    pub fn grow(&mut self, most: usize, left: usize) {
-        self.is_held_up &= !(self.is_held_up && self.sender.grow(most, left));
+    /// Keeps more than now, to `most` at most, where that holds it up, and takes that from `left`;
+    /// whether it does.
+    pub fn grow(&mut self, most: usize, left: &mut usize) -> bool {
+        let grows = self.is_held_up && self.sender.grow(most, left);
+        self.is_held_up &= !grows;
+        grows
     }
 
     /// Whether the user may write more, and the peer takes more.
