@@ -10,11 +10,11 @@
 mod common;
 
 use common::flow::Flow;
-use common::world::{World, address};
+use common::world::World;
 use dacapo_base::Time;
 use dacapo_link::{LinkConfig, Loss};
 use dacapo_xtp::wire::{HEADER_LEN, Limits};
-use dacapo_xtp::{Config, Listen, Mode, Open};
+use dacapo_xtp::{Config, Listen};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -48,16 +48,10 @@ fn share(loss: f64, window_len: usize) -> f64 {
     let config = Config { packet_len_max: PACKET_LEN, buffer_len: window_len, ..Config::default() };
     let mut world = World::new(1, config, &link);
     world.ends[1].listen(Listen::on(7)).unwrap();
-    let open = Open::stream(address(1), ([192, 0, 2, 2], 7).into(), address(0));
-    let open = Open { mode: Mode { limits, fast_report: true, ..Mode::default() }, ..open };
-    let id = world.ends[0].open(world.now, &open).unwrap();
-    let mut flow = Flow::new(id);
+    let mut flow = Flow::open(&mut world, limits);
     let begin = Time::from_millis(300);
     let end = begin + Duration::from_secs(COUNTED_S.into());
-    flow.run(&mut world, begin);
-    let before = flow.got;
-    flow.run(&mut world, end);
-    (flow.got - before) as f64 / LINK / f64::from(COUNTED_S)
+    flow.read_between(&mut world, begin, end) as f64 / LINK / f64::from(COUNTED_S)
 }
 
 /// What the environment says under a name.

@@ -6,11 +6,11 @@
 mod common;
 
 use common::flow::Flow;
-use common::world::{World, address};
+use common::world::World;
 use dacapo_base::Time;
 use dacapo_link::{LinkConfig, Loss};
 use dacapo_xtp::wire::Limits;
-use dacapo_xtp::{Config, ContextId, Engine, Event, Listen, Message, Mode, Open, Read, Status};
+use dacapo_xtp::{Config, ContextId, Engine, Event, Listen, Message, Read, Status};
 use std::time::Duration;
 
 const FIRST_LEN: usize = 64 << 10;
@@ -29,7 +29,6 @@ fn still() -> Config {
 struct Way {
     world: World,
     flows: Vec<Flow>,
-    ids: Vec<ContextId>,
 }
 
 impl Way {
@@ -39,20 +38,16 @@ impl Way {
         let link = LinkConfig { delay, rate_bits_per_s, loss, ..LinkConfig::default() };
         let mut world = World::new(1, config, &link);
         world.ends[1].listen(Listen::on(7)).unwrap();
-        let open = Open::stream(address(1), ([192, 0, 2, 2], 7).into(), address(0));
-        let ids: Vec<_> =
-            (0..count).map(|_| world.ends[0].open(world.now, &open).unwrap()).collect();
-        let flows = ids.iter().map(|id| Flow::new(*id)).collect();
-        Self { world, flows, ids }
+        let open = |_| Flow::open(&mut world, Limits::default());
+        let flows = (0..count).map(open).collect();
+        Self { world, flows }
     }
 
     /// What the first stream brings in a second, after three, as a share of the link.
     fn share(&mut self) -> f64 {
         let [flow] = self.flows.as_mut_slice() else { panic!("there is one stream") };
-        flow.run(&mut self.world, Time::from_millis(3_000));
-        let before = flow.got;
-        flow.run(&mut self.world, Time::from_millis(4_000));
-        (flow.got - before) as f64 / LINK_BYTES_PER_S as f64
+        let [from, to] = [3_000, 4_000].map(Time::from_millis);
+        flow.read_between(&mut self.world, from, to) as f64 / LINK_BYTES_PER_S as f64
     }
 
     fn status(&self, end: usize, id: ContextId) -> Status {
@@ -62,7 +57,7 @@ impl Way {
     /// What the first stream may keep: where it is sent, and where it comes.
     fn lens(&self) -> (usize, usize) {
         let far = self.flows[0].far.unwrap();
-        (self.status(0, self.ids[0]).tx_buffer_len, self.status(1, far).rx_buffer_len)
+        (self.status(0, self.flows[0].id).tx_buffer_len, self.status(1, far).rx_buffer_len)
     }
 }
 
@@ -99,14 +94,9 @@ fn a_stream_with_a_rate_fills_a_link_of_a_gigabit_whose_round_trip_takes_40_ms()
     };
     let mut world = World::new(1, config, &link);
     world.ends[1].listen(Listen::on(7)).unwrap();
-    let open = Open::stream(address(1), ([192, 0, 2, 2], 7).into(), address(0));
-    let open = Open { mode: Mode { limits, fast_report: true, ..Mode::default() }, ..open };
-    let id = world.ends[0].open(world.now, &open).unwrap();
-    let mut flow = Flow::new(id);
-    flow.run(&mut world, Time::from_millis(2_000));
-    let before = flow.got;
-    flow.run(&mut world, Time::from_millis(3_000));
-    let share = (flow.got - before) as f64 / line;
+    let mut flow = Flow::open(&mut world, limits);
+    let [from, to] = [2_000, 3_000].map(Time::from_millis);
+    let share = flow.read_between(&mut world, from, to) as f64 / line;
     let status = world.ends[1].status(flow.far.unwrap()).unwrap();
     println!("{share:.4} of the line, {} bytes kept", status.rx_buffer_len);
     assert!(share > 0.95, "{share}");
@@ -134,7 +124,7 @@ fn two_grow(way: &mut Way) -> Vec<usize> {
     let piece = vec![7; FIRST_LEN];
     let mut fars: Vec<ContextId> = Vec::new();
     for _ in 0..1_000 {
-        for id in way.ids.clone() {
+        for id in way.flows.iter().map(|flow| flow.id).collect::<Vec<_>>() {
             while way.world.ends[0].write(way.world.now, id, &Message::part(&piece)).unwrap() > 0 {}
         }
         way.world.run_until(way.world.now + Duration::from_millis(1));
@@ -166,11 +156,10 @@ fn what_one_kept_others_may_keep_when_it_is_gone() {
     way.share();
     let far = way.flows[0].far.unwrap();
     assert_eq!(way.lens().1, 2 * FIRST_LEN);
-    for (end, id) in [(0, way.ids[0]), (1, far)] {
+    for (end, id) in [(0, way.flows[0].id), (1, far)] {
         way.world.ends[end].release(way.world.now, id).unwrap();
     }
-    let open = Open::stream(address(1), ([192, 0, 2, 2], 7).into(), address(0));
-    way.ids = vec![way.world.ends[0].open(way.world.now, &open).unwrap()];
+    way.flows = vec![Flow::open(&mut way.world, Limits::default())];
     way.world.events[1].clear();
     assert_eq!(two_grow(&mut way), [2 * FIRST_LEN]);
 }
@@ -182,7 +171,9 @@ fn for_a_user_who_does_not_read_nothing_grows() {
     let piece = vec![7; FIRST_LEN];
     let mut got = 0;
     for tick in 0..200_u64 {
-        while way.world.ends[0].write(way.world.now, way.ids[0], &Message::part(&piece)).unwrap()
+        while way.world.ends[0]
+            .write(way.world.now, way.flows[0].id, &Message::part(&piece))
+            .unwrap()
             > 0
         {}
         way.world.run_until(now + Duration::from_millis(10) * tick as u32);

@@ -1,22 +1,26 @@
 //! A stream of which more is always to be sent, between the ends of a [`World`].
 
-use super::world::World;
+use super::world::{World, address};
 use dacapo_base::Time;
-use dacapo_xtp::{ContextId, Message, Read};
+use dacapo_xtp::wire::Limits;
+use dacapo_xtp::{ContextId, Message, Mode, Open, Read};
 
 /// A sender that always has more, and a receiver that reads what comes.
 pub struct Flow {
-    id: ContextId,
+    /// The sender's name for it.
+    pub id: ContextId,
     piece: Vec<u8>,
-    /// Bytes that were read.
-    pub got: u64,
+    got: u64,
     /// The receiver's name for it.
     pub far: Option<ContextId>,
 }
 
 impl Flow {
-    /// One that end 0 has opened.
-    pub fn new(id: ContextId) -> Self {
+    /// One that end 0 opens to port 7 of end 1, held to these limits.
+    pub fn open(world: &mut World, limits: Limits) -> Self {
+        let open = Open::stream(address(1), ([192, 0, 2, 2], 7).into(), address(0));
+        let open = Open { mode: Mode { limits, ..open.mode }, ..open };
+        let id = world.ends[0].open(world.now, &open).unwrap();
         Self { id, piece: vec![7; 64 << 10], got: 0, far: None }
     }
 
@@ -32,12 +36,19 @@ impl Flow {
         world.events.iter_mut().for_each(Vec::clear);
     }
 
-    /// Goes on until then.
-    pub fn run(&mut self, world: &mut World, until: Time) {
+    fn run(&mut self, world: &mut World, until: Time) {
         self.work(world);
         while world.turn(until) {
             self.work(world);
         }
         world.now = until;
+    }
+
+    /// Goes on until `to`; how many bytes were read from `from` on.
+    pub fn read_between(&mut self, world: &mut World, from: Time, to: Time) -> u64 {
+        self.run(world, from);
+        let before = self.got;
+        self.run(world, to);
+        self.got - before
     }
 }
