@@ -14,9 +14,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 impl Context {
-    /// Takes a packet that the table lets it take; `len` is its length in bytes. By `left` bytes all
-    /// contexts may keep more than now, which changes with what this one does. Returns how many
-    /// packets with a tag were lost for want of room.
+    /// Takes a packet that the table lets it take; `len` is its length in bytes. By `left` bytes
+    /// all contexts may keep more than now, which changes with what this one does. Returns how
+    /// many packets with a tag were lost for want of room.
     pub fn take(
         &mut self,
         now: Time,

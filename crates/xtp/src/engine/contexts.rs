@@ -95,8 +95,8 @@ impl Contexts {
         self.slots.get_mut(slot as usize)?.context.as_deref_mut().map(act)
     }
 
-    /// Does something to the context in a slot that may keep more or less after it, and what is left
-    /// for all of them; `None` where there is none.
+    /// Does something to the context in a slot that may keep more or less after it, and what is
+    /// left for all of them; `None` where there is none.
     pub fn with_left<R>(
         &mut self,
         slot: u32,
