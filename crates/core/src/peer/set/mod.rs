@@ -68,16 +68,16 @@ pub(crate) struct Peers {
     streams: BTreeMap<(ConnId, StreamId), Carries>,
     /// Where a peer is to be looked for on this host.
     looks: VecDeque<HostLookup>,
-    probes: VecDeque<Waiting>,
+    probes: VecDeque<WaitingProbe>,
     /// With which peer the room for questions came to its end: the next look begins there.
     unasked: Option<PeerId>,
 }
 
 /// A probe that waits: of which peer, to where.
-type Waiting = (PeerId, Address, Vec<u8>);
+type WaitingProbe = (PeerId, Address, Vec<u8>);
 
 /// Questions leave half of the room to answers: who asks much has to answer, too.
-fn has_room_for_question(probes: &VecDeque<Waiting>, cx: &PeerCx<'_>) -> bool {
+fn has_room_for_question(probes: &VecDeque<WaitingProbe>, cx: &PeerCx<'_>) -> bool {
     probes.len() < cx.shared.queues.probes_max.div_ceil(2)
 }
 
