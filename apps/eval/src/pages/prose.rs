@@ -23,12 +23,18 @@ const HEADING: &str = "#";
 /// An entry of a list that begins in bold.
 const ENTRY: &str = "- **";
 
-/// The sections with figures of which no commit and no run is said.
+/// The sections with figures of which no commit and no run is said, and documents that cannot be
+/// read.
 pub fn faults(root: &Path) -> Vec<String> {
     let mut all = Vec::new();
     for (path, units, begin) in DOCUMENTS {
-        // One that is not there has no figures.
-        let text = fs::read_to_string(root.join(path)).unwrap_or_default();
+        let text = match fs::read_to_string(root.join(path)) {
+            Ok(text) => text,
+            Err(error) => {
+                all.push(format!("{path}: {error}"));
+                continue;
+            }
+        };
         let sections = sections(&text, begin)
             .into_iter()
             .filter(|(_, it)| has_figure(it, units) && !is_dated(it));
@@ -92,6 +98,13 @@ mod tests {
         let list = sections("- **one** at 430c638\n  it is 2 × that\n- **two** is 3 ×\n", ENTRY);
         let faulty = |it: &&(&str, String)| has_figure(&it.1, &MEASURED) && !is_dated(&it.1);
         assert_eq!(list.iter().filter(faulty).count(), 1);
+    }
+
+    #[test]
+    fn a_document_that_is_not_there_is_a_fault() {
+        let faults = faults(Path::new("/nowhere"));
+        assert_eq!(faults.len(), DOCUMENTS.len());
+        assert!(faults[0].starts_with("docs/tuning.md: No such file"), "{}", faults[0]);
     }
 
     #[test]
