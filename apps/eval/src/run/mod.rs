@@ -8,6 +8,7 @@
 pub mod burden;
 mod lock;
 pub mod machine;
+mod perf;
 pub mod place;
 pub mod process;
 mod profile;

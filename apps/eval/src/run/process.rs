@@ -3,8 +3,8 @@
 //! Invariant: no process outlives this one: dropping kills it by its handle and waits, and the
 //! words that start it hold [`DIES_WITH_PARENT`].
 
-use super::machine;
 use super::stop::Stop;
+use super::{machine, perf};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -42,47 +42,6 @@ pub struct Usage {
     pub calls: Option<u64>,
 }
 
-/// Words before a command whose system calls the kernel's tracepoint counts into a file. It slows
-/// every call down, so that nothing that is timed runs behind them.
-const COUNTED: [&str; 7] =
-    ["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter", "--output", "/dev/stdout"];
-
-/// Whether system calls can be counted here.
-pub fn counts_calls() -> bool {
-    let words = COUNTED[1..].iter().copied().chain(["--", "true"]).collect::<Vec<_>>();
-    machine::output(COUNTED[0], &words).is_some_and(|text| calls_of(&text).is_some())
-}
-
-/// Words before a command of which the kernel's clock takes 499 samples a second of processor time,
-/// with the whole stack: there are no hardware counters in most machines that are virtual.
-const PROFILED: [&str; 10] = [
-    "perf",
-    "record",
-    "--quiet",
-    "-e",
-    "cpu-clock",
-    "-F",
-    "499",
-    "--call-graph",
-    "dwarf,16384",
-    "--output",
-];
-
-/// What `perf` has written of a command, a line for each frame.
-///
-/// # Errors
-/// It cannot be read.
-pub fn stacks(file: &Path) -> Result<String, String> {
-    let path = file.to_string_lossy();
-    let words = ["script", "--no-inline", "-F", "ip,sym", "--input", &*path];
-    machine::output("perf", &words).ok_or_else(|| format!("perf cannot read {path}"))
-}
-
-/// What `perf stat` says that there were.
-fn calls_of(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.split_once(",,raw_syscalls:")?.0.parse().ok())
-}
-
 /// A running end.
 #[derive(Debug)]
 pub struct Process {
@@ -107,12 +66,8 @@ impl Process {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let file = folder.join(format!("calls-{}-{number}", std::process::id()));
-        let path = file.to_string_lossy();
-        let counted = [&COUNTED[..6], &[&*path, "--"]].concat();
-        let before = DIES_WITH_PARENT.iter().chain(&counted).map(|&word| word.to_owned());
-        let all: Vec<String> = before.chain(words.iter().cloned()).collect();
-        let mut process = Self::start(&all, folder, stop)?;
-        (process.counts, process.is_behind) = (Some(file), true);
+        let mut process = Self::start_behind(perf::counted(&file), words, folder, stop)?;
+        process.counts = Some(file);
         Ok(process)
     }
 
@@ -126,10 +81,17 @@ impl Process {
         stop: &Stop,
         file: &Path,
     ) -> Result<Self, String> {
-        let path = file.to_string_lossy();
-        let before = [&DIES_WITH_PARENT[..], &PROFILED, &[&*path, "--"]].concat();
-        let before = before.into_iter().map(str::to_owned);
-        let all: Vec<String> = before.chain(words.iter().cloned()).collect();
+        Self::start_behind(perf::profiled(file), words, folder, stop)
+    }
+
+    fn start_behind(
+        before: Vec<String>,
+        words: &[String],
+        folder: &Path,
+        stop: &Stop,
+    ) -> Result<Self, String> {
+        let dies = DIES_WITH_PARENT.into_iter().map(str::to_owned);
+        let all: Vec<String> = dies.chain(before).chain(words.iter().cloned()).collect();
         let mut process = Self::start(&all, folder, stop)?;
         process.is_behind = true;
         Ok(process)
@@ -268,7 +230,7 @@ impl Process {
             let _ = std::fs::remove_file(file);
             text
         });
-        self.usage.calls = counted.as_deref().and_then(calls_of);
+        self.usage.calls = counted.as_deref().and_then(perf::calls_of);
     }
 
     /// Asks it to end in order.
@@ -370,7 +332,7 @@ mod tests {
 
     #[test]
     fn system_calls_are_counted_of_children_too_and_of_one_that_is_asked_to_end() {
-        if !counts_calls() {
+        if !perf::counts_calls() {
             return dacapo_base::skip("who builds may not count system calls with perf");
         }
         let count = |script: &str, is_asked: bool| {

@@ -4,8 +4,8 @@
 
 use super::lock::{self, Lock};
 use super::machine;
+use super::perf;
 use super::place::End;
-use super::process;
 use super::rounds::{self, Asked, Ended};
 use super::scratch::Scratch;
 use super::stop::Stop;
@@ -31,6 +31,7 @@ pub fn profile(
     let who = format!("`dacapo eval profile {}` at {}", experiment.id(), root.display());
     let _lock = Lock::take(&lock::usual(), &who)?;
     let stop = Stop::catch().map_err(|error| error.to_string())?;
+    perf::look()?;
     if let Some(why) = rounds::lacking(experiment.site()) {
         return Err(why);
     }
@@ -68,7 +69,7 @@ fn one(
     experiment.round(row, rig)?;
     let mut flame = Flame::default();
     for (name, file) in ["near", "far"].into_iter().zip(&files).filter(|(_, file)| file.is_file()) {
-        flame.add(name, &process::stacks(file)?);
+        flame.add(name, &perf::stacks(file)?);
     }
     if flame.count() == 0 {
         return Err("perf has taken no samples".to_owned());

@@ -7,8 +7,8 @@
 use super::burden::Burden;
 use super::lock::{self, Lock};
 use super::machine::{self, Tree};
+use super::perf;
 use super::place::Place;
-use super::process;
 use super::scratch::Scratch;
 use super::stop::Stop;
 use crate::exit::{Exit, Failure};
@@ -252,7 +252,7 @@ fn rounds(
     };
     let mut pace = Pace::new(todo.len() * rows.len(), part.entries.len());
     let mut progress = Progress::new(is_quiet);
-    let is_counted = process::counts_calls() && spec.seconds <= COUNTED_SECONDS_MAX;
+    let is_counted = perf::counts_calls() && spec.seconds <= COUNTED_SECONDS_MAX;
     if !is_counted && !is_quiet {
         let text =
             "system calls are not counted: rows are long, or `perf stat` cannot (linux-perf)";
