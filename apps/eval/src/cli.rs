@@ -25,7 +25,7 @@ pub use lift::BenchLiftArgs;
 pub use net::{BenchNetArgs, NetDirection, NetTransport, NetWait, NetWhat};
 pub use safenet::{BenchSafenetArgs, MessagesOver};
 pub use scale::BenchScaleArgs;
-pub use setup::{BenchSetupArgs, New};
+pub use setup::{BenchSetupArgs, Fresh};
 use std::path::PathBuf;
 use std::time::Duration;
 use texts::*;

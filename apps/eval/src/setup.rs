@@ -8,8 +8,9 @@
 //! Invariants: one session is on its way at a time; the first fifth of the time is in no figure;
 //! the far end leaves with the unit that says that it is the last.
 
-use crate::cli::{BenchSetupArgs, New};
+use crate::cli::{BenchSetupArgs, Fresh};
 use crate::exit::{Exit, Failure};
+use crate::net::lossless_flow;
 use crate::output;
 use crate::store::histogram::Histogram;
 use dacapo::{Creator, Endpoint, Error};
@@ -25,14 +26,8 @@ const LAST: u8 = 1;
 
 /// The session: nothing may be lost, as with the programs beside it.
 fn session_file() -> String {
-    let flow = |name: &str, from: &str| {
-        format!(
-            "[[flow]]\nname = \"{name}\"\nfrom = \"{from}\"\nsource = {{ raw = true }}\n\
-             unit_max = \"{UNIT_LEN} B\"\n\
-             attributes = {{ loss = 0, order = \"ordered\", integrity = \"checked\" }}\n"
-        )
-    };
-    let (there, back) = (flow("there", "participant"), flow("back", "creator"));
+    let there = lossless_flow("there", "participant", UNIT_LEN);
+    let back = lossless_flow("back", "creator", UNIT_LEN);
     format!("[session]\nname = \"{NAME}\"\n{there}{back}")
 }
 
@@ -79,7 +74,7 @@ fn ask(address: &str, args: &BenchSetupArgs) -> Result<Value, Error> {
         let sent = Instant::now();
         let is_last = begin.elapsed() > warm_up + args.duration;
         unit[0] = if is_last { LAST } else { 7 };
-        if args.new == New::Connection {
+        if args.new == Fresh::Connection {
             endpoint = Endpoint::new()?;
         }
         let session = endpoint.connect(&uri)?;
@@ -103,7 +98,7 @@ mod tests {
 
     #[test]
     fn sessions_are_set_up_again_and_again_both_ways() {
-        for new in [New::Connection, New::Session] {
+        for new in [Fresh::Connection, Fresh::Session] {
             let creator = dacapo::create(session_file()).unwrap();
             creator.listen("127.0.0.1:0").unwrap();
             let address = creator.endpoint().listening()[0].to_string();

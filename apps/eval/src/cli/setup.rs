@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// What is new each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum New {
+pub enum Fresh {
     /// The endpoint, its sockets, and the connection.
     Connection,
     /// The session.
@@ -22,8 +22,8 @@ pub struct BenchSetupArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
     /// What is new each time.
-    #[arg(long, value_enum, default_value_t = New::Connection)]
-    pub new: New,
+    #[arg(long, value_enum, default_value_t = Fresh::Connection)]
+    pub new: Fresh,
     /// How long: seconds, or a number with a unit.
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     #[arg(value_parser = super::parse_duration)]

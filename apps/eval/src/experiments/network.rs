@@ -169,8 +169,8 @@ impl NetworkRow {
         match (&self.peer, self.order.measure, self.order.wait) {
             (Runs::Spin, ..) => CONTROL,
             (_, Measure::Bulk, _) => "bulk",
-            (_, Measure::Latency | Measure::SetUp, Wait::Block) => "one way, 64 B, block",
-            (_, Measure::Latency | Measure::SetUp, Wait::Spin) => "one way, 64 B, spin",
+            (_, _, Wait::Block) => "one way, 64 B, block",
+            (_, _, Wait::Spin) => "one way, 64 B, spin",
         }
     }
 

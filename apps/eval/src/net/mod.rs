@@ -40,6 +40,7 @@ use figures::{Bulk, Delay, Report};
 use flow::Pulse;
 use near::{Near, Ran};
 use session::Audience;
+pub use session::lossless_flow;
 use show::{Measured, Round};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;

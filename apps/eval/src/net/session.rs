@@ -25,16 +25,19 @@ impl Audience {
     pub const ONE: Self = Self { participants: 1, group: None };
 }
 
+/// A flow of which nothing may be lost, as it stands in the file of a session.
+pub fn lossless_flow(name: &str, from: &str, unit_len_max: usize) -> String {
+    format!(
+        "[[flow]]\nname = \"{name}\"\nfrom = \"{from}\"\nsource = {{ raw = true }}\n\
+         unit_max = \"{unit_len_max} B\"\n\
+         attributes = {{ loss = 0, order = \"ordered\", integrity = \"checked\" }}\n"
+    )
+}
+
 /// The session in which the near end asks.
 pub fn control_file() -> String {
-    let flow = |name: &str, from: &str| {
-        format!(
-            "[[flow]]\nname = \"{name}\"\nfrom = \"{from}\"\nsource = {{ raw = true }}\n\
-             unit_max = \"{MESSAGE_LEN_MAX} B\"\n\
-             attributes = {{ loss = 0, order = \"ordered\", integrity = \"checked\" }}\n"
-        )
-    };
-    let (ask, answer) = (flow("ask", "participant"), flow("answer", "creator"));
+    let ask = lossless_flow("ask", "participant", MESSAGE_LEN_MAX);
+    let answer = lossless_flow("answer", "creator", MESSAGE_LEN_MAX);
     let title = "Measurements of the network: dacapo bench net HOST";
     format!(
         "[session]\nname = \"{CONTROL}\"\ntitle = \"{title}\"\ngive_up = \"5 s\"\n{ask}{answer}"

@@ -122,13 +122,10 @@ fn colour(name: &str) -> &'static str {
 /// The end of a path says most.
 fn shortened(name: &str, letters: usize) -> String {
     let count = name.chars().count();
-    match count > letters {
-        true => name
-            .chars()
-            .skip(count - letters + 1)
-            .fold("…".to_owned(), |text, c| text + &c.to_string()),
-        false => name.to_owned(),
+    if count <= letters {
+        return name.to_owned();
     }
+    std::iter::once('…').chain(name.chars().skip(count - letters + 1)).collect()
 }
 
 fn escaped(text: &str) -> String {
