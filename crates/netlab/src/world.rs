@@ -337,7 +337,12 @@ impl World {
                 sent = true;
                 continue;
             }
-            let Some(transmit) = core.poll_transmit(local) else { break };
+            let Some(transmit) = core.poll_transmit(local) else {
+                // Who turns a core sleeps now.
+                let more = core.poll_transmit(local).map(|it| it.way);
+                assert!(more.is_none(), "node {index} had nothing to send, and then {more:?}");
+                break;
+            };
             self.carry(NodeId(index), transmit);
             sent = true;
         }

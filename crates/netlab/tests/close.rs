@@ -290,3 +290,19 @@ fn labels_of_a_closed_session_are_known_as_old_and_not_as_unknown() {
     lab.world.inject(lab.participant, from, &datagram);
     assert_eq!(lab.world.core(lab.participant).counters().unknown_label, after.unknown_label + 1);
 }
+
+/// What a flow says with its last packet waits for nobody's timer; that of an acknowledgement would
+/// be 25 ms.
+#[test]
+fn a_flow_that_has_ended_is_accounted_for_within_its_round_trip() {
+    for count in [1, 2, 5, 20, 50, 101] {
+        let mut lab = Lab::new("delay=1ms");
+        lab.pattern = pattern(count);
+        let joined = lab.start(plain());
+        let seen = joined.seen[0].as_ref().unwrap();
+        let have_come = lab.wait(ms(1_000), |_| seen.record().numbers.len() as u64 == count);
+        assert!(have_come, "{count} units have not come");
+        let (here, there) = lab.ledgers(&joined, 0, ms(4));
+        assert_eq!((here.delivered, there.delivered), (count, count));
+    }
+}

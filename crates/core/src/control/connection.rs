@@ -398,7 +398,6 @@ impl Connection {
         let waiting: Vec<StreamId> = self.waiting.iter().copied().collect();
         for stream in waiting {
             self.write(stream);
-            self.may_send = true;
         }
     }
 
@@ -410,6 +409,7 @@ impl Connection {
                 Ok(written) => {
                     out.take(written);
                     self.unread_len -= written;
+                    self.may_send = true;
                 }
                 Err(WriteError::Blocked) => return,
                 Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
@@ -421,6 +421,7 @@ impl Connection {
         }
         state.tidy_up();
         self.waiting.remove(&stream);
+        self.may_send = true;
         if state.finishing && !state.finished {
             state.finished = true;
             // A stream that the peer has stopped needs no end.

@@ -348,8 +348,10 @@ impl Control {
         self.ready.awake_after(last).find(wants)
     }
 
-    /// When the first connection is due. Those that have nothing to send go to rest.
+    /// When the first connection is due: at once where it has been given something to send since it
+    /// was last asked. Those that have nothing to send go to rest.
     pub fn next_deadline(&mut self) -> Option<Time> {
+        let now = self.now;
         if !self.ready.is_any_awake() {
             return self.ready.next_due();
         }
@@ -358,7 +360,7 @@ impl Control {
         for id in awake {
             let due = self.deadline_of(id);
             match self.connections.get_mut(&id) {
-                Some(it) if it.wants_to_send() => next = earlier(next, due),
+                Some(it) if it.wants_to_send() => next = Some(now),
                 Some(it) => _ = self.ready.rest(id, &mut it.idle, due),
                 None => {}
             }

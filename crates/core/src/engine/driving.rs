@@ -53,15 +53,21 @@ impl Core {
 
     /// The next thing to send; `None` when nothing may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
-        if let Some(Datagram { local, remote, bytes }) = self.router.control.poll_transmit(now) {
-            self.router.drain_control(now);
-            let payload = Payload::Bytes(bytes);
-            return Some(Transmit { way: Way::Control, local, remote, payload });
+        if let Some(transmit) = self.poll_control(now) {
+            return Some(transmit);
         }
         if let Some((way, local, remote, bytes)) = self.router.peers.poll_probe() {
             return Some(Transmit { way, local, remote, payload: Payload::Bytes(bytes) });
         }
-        self.outgoing.poll(now, &mut self.router)
+        // What flows have to say, END above all, goes out with the last of them.
+        self.outgoing.poll(now, &mut self.router).or_else(|| self.poll_control(now))
+    }
+
+    fn poll_control(&mut self, now: Time) -> Option<Transmit> {
+        let Datagram { local, remote, bytes } = self.router.control.poll_transmit(now)?;
+        self.router.drain_control(now);
+        let payload = Payload::Bytes(bytes);
+        Some(Transmit { way: Way::Control, local, remote, payload })
     }
 
     /// The next packet of the flows: of the highest priority, in turn among equals. It is all that
