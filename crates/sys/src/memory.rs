@@ -70,6 +70,18 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
+/// What is made for a look.
+const PAGE: usize = 4_096;
+
+/// The system kills who writes a longer file than it may.
+fn check_limit(len: usize) -> io::Result<()> {
+    if crate::process::file_size_max().is_some_and(|max| max < len as u64) {
+        let text = format!("the limit of file sizes is below {len} bytes: see ulimit -f");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    Ok(())
+}
+
 /// A mapping that another process may have, too.
 pub struct SharedMemory {
     base: NonNull<u8>,
@@ -90,10 +102,7 @@ impl SharedMemory {
     pub fn create(len: usize) -> io::Result<(Self, OwnedFd)> {
         let size = i64::try_from(len).ok().filter(|size| *size > 0);
         let size = size.ok_or(io::ErrorKind::InvalidInput)?;
-        if crate::process::file_size_max().is_some_and(|max| max < len as u64) {
-            let text = format!("the limit of file sizes is below {len} bytes: see ulimit -f");
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
-        }
+        check_limit(len)?;
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is a constant with an end; the call returns a new descriptor or -1.
         let fd = owned(unsafe { libc::memfd_create(c"dacapo".as_ptr(), flags) })?;
@@ -108,6 +117,16 @@ impl SharedMemory {
             return Err(io::Error::last_os_error());
         }
         Ok((Self::map(file.as_fd(), len)?, file.into()))
+    }
+
+    /// Whether `len` bytes may be made here: a page of them is, because all of them would have to
+    /// be zeroed. Whether so much memory is left is seen by [`SharedMemory::create`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn look(len: usize) -> io::Result<()> {
+        check_limit(len)?;
+        Self::create(len.min(PAGE)).map(drop)
     }
 
     /// Maps what another process has made, if it is sealed and of one of the lengths in bytes
@@ -290,6 +309,14 @@ mod tests {
         drop(here);
         there.copy_out(LEN - 6, &mut bytes);
         assert_eq!(&bytes, b"\0hello");
+    }
+
+    #[test]
+    fn a_look_makes_no_more_than_a_page() {
+        assert!(SharedMemory::look(LEN).is_ok());
+        // More than any machine has.
+        assert!(SharedMemory::look(1 << 50).is_ok());
+        assert_eq!(SharedMemory::look(0).unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]

@@ -107,13 +107,13 @@ impl Shm {
     }
 
     /// Whether a stream could be dialed to `remote` now: somebody of this user serves there, and
-    /// memory can be made.
+    /// memory may be made.
     ///
     /// # Errors
     /// Why not.
     pub fn look(remote: SocketAddr, config: &Config) -> io::Result<()> {
         let there = name::connect(remote).map(drop);
-        let memory = || SharedMemory::create(ring::memory_len(config.ring_bytes)).map(drop);
+        let memory = || SharedMemory::look(ring::memory_len(config.ring_bytes));
         there.and_then(|()| memory()).map_err(|error| config::dial_error(remote, &error))
     }
 }
