@@ -65,31 +65,70 @@ fn answer_one(creator: &Creator) -> Result<Option<u8>, Error> {
     Ok(unit.and_then(|unit| unit.first().copied()))
 }
 
+/// The steps of a session, in their order; how long each takes is said by its name.
+const STEPS: [&str; 4] = ["connect", "activate", "echo", "close"];
+
+/// How long the steps of a session took.
+type Steps = [Duration; STEPS.len()];
+
 fn ask(address: &str, args: &BenchSetupArgs) -> Result<Value, Error> {
     let uri = format!("dacapo://{address}/{NAME}");
-    let (mut unit, mut us) = ([7; UNIT_LEN], Vec::new());
+    let (mut unit, mut all) = ([7; UNIT_LEN], Vec::new());
     let (begin, mut endpoint) = (Instant::now(), Endpoint::new()?);
     let warm_up = args.duration / 5;
     while unit[0] != LAST {
-        let sent = Instant::now();
-        let is_last = begin.elapsed() > warm_up + args.duration;
-        unit[0] = if is_last { LAST } else { 7 };
-        if args.new == Fresh::Connection {
-            endpoint = Endpoint::new()?;
-        }
-        let session = endpoint.connect(&uri)?;
-        session.activate()?;
-        session.sender("there")?.send(&unit)?;
-        let is_back = session.receiver("back")?.recv()?.is_some();
-        if is_back && begin.elapsed() > warm_up {
-            us.push(sent.elapsed().as_secs_f64() * 1e6);
-        }
-        session.close()?;
+        let elapsed = begin.elapsed();
+        unit[0] = if elapsed > warm_up + args.duration { LAST } else { 7 };
+        let steps = one(&uri, args.new, &mut endpoint, &unit)?;
+        all.extend((elapsed > warm_up).then_some(steps).flatten());
     }
-    let us = Histogram::of(&us);
-    let at = |share| us.percentile(share);
-    let set_up_us = json!({ "p50": at(0.5), "p99": at(0.99), "max": at(1.0) });
-    Ok(json!({ "count": us.count(), "set_up_us": set_up_us }))
+    Ok(report(&all, begin.elapsed().saturating_sub(warm_up)))
+}
+
+/// Sets a session up, has a unit sent back, and closes it; none where the other end left.
+fn one(
+    uri: &str,
+    new: Fresh,
+    endpoint: &mut Endpoint,
+    unit: &[u8],
+) -> Result<Option<Steps>, Error> {
+    let mut last = Instant::now();
+    let mut step = || {
+        let now = Instant::now();
+        now.duration_since(std::mem::replace(&mut last, now))
+    };
+    if new == Fresh::Connection {
+        *endpoint = Endpoint::new()?;
+    }
+    let session = endpoint.connect(uri)?;
+    let connect = step();
+    session.activate()?;
+    let activate = step();
+    session.sender("there")?.send(unit)?;
+    let is_back = session.receiver("back")?.recv()?.is_some();
+    let echo = step();
+    session.close()?;
+    Ok(is_back.then(|| [connect, activate, echo, step()]))
+}
+
+/// What is said of sessions that were set up, one after the other, within `elapsed`.
+fn report(all: &[Steps], elapsed: Duration) -> Value {
+    let us = |it: Duration| it.as_secs_f64() * 1e6;
+    let histogram = |of: &dyn Fn(&Steps) -> Duration| {
+        Histogram::of(&all.iter().map(|steps| us(of(steps))).collect::<Vec<_>>())
+    };
+    let set_up = histogram(&|steps| steps[..3].iter().sum());
+    let [p50, p99, max] = [0.5, 0.99, 1.0].map(|share| set_up.percentile(share));
+    let steps = STEPS.iter().enumerate().map(|(place, name)| {
+        let p50 = histogram(&|steps| steps[place]).percentile(0.5);
+        ((*name).to_owned(), json!(p50))
+    });
+    json!({
+        "count": set_up.count(),
+        "set_up_us": { "p50": p50, "p99": p99, "max": max },
+        "steps_us_p50": Value::Object(steps.collect()),
+        "per_s": all.len() as f64 / elapsed.as_secs_f64(),
+    })
 }
 
 #[cfg(test)]
@@ -120,6 +159,10 @@ mod tests {
             let answered = far.join().unwrap();
             assert!((1..=answered).contains(&measured), "{measured} of {answered}");
             assert!(said["set_up_us"]["p50"].as_f64().unwrap() > 0.0);
+            assert!(said["per_s"].as_f64().unwrap() > 0.0);
+            for step in STEPS {
+                assert!(said["steps_us_p50"][step].as_f64().unwrap() > 0.0, "{said}");
+            }
         }
     }
 }
