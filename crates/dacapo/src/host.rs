@@ -47,11 +47,10 @@ impl Default for HostConfig {
     /// With streams, every help, and a reactor for each processor when those that are there are
     /// full.
     fn default() -> Self {
-        let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         Self {
             streams: true,
             sockets: Config::default(),
-            reactors_max: processors,
+            reactors_max: dacapo_sys::process::processors(),
             full_permille: FULL_PERMILLE,
             controller: None,
         }

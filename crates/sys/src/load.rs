@@ -28,7 +28,7 @@ impl Load {
     /// Nothing is asked yet.
     #[must_use]
     pub fn new() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = crate::process::processors().get();
         let file = File::open("/proc/loadavg").ok();
         Self { file, processors, is_free: false, ask_at: Time::ZERO }
     }

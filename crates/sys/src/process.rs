@@ -7,10 +7,11 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Child;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How many times this process and those that it was forked from have become a child.
@@ -104,6 +105,14 @@ impl Fork {
             }
         }
     }
+}
+
+/// How many processors this process may use, as it was when that was asked first: it takes a dozen
+/// of files to find out, of which the quota of a container is read.
+#[must_use]
+pub fn processors() -> NonZeroUsize {
+    static COUNT: OnceLock<NonZeroUsize> = OnceLock::new();
+    *COUNT.get_or_init(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
 }
 
 /// The effective user id of this process, which `SO_PEERCRED` shows to the other end of a socket.
