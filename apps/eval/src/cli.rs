@@ -25,7 +25,7 @@ pub use lift::BenchLiftArgs;
 pub use net::{BenchNetArgs, NetDirection, NetTransport, NetWait, NetWhat};
 pub use safenet::{BenchSafenetArgs, MessagesOver};
 pub use scale::BenchScaleArgs;
-pub use setup::{BenchSetupArgs, Fresh};
+pub use setup::{BenchSetupArgs, Fresh, StartsArgs, THEN};
 use std::path::PathBuf;
 use std::time::Duration;
 use texts::*;
@@ -97,6 +97,9 @@ pub enum Command {
     /// From nothing to a unit that is there and back, again and again: ends of `eval run setup`.
     #[command(hide = true, after_help = format!("{SETUP}\n\n{EXIT_CODES}"))]
     Setup(BenchSetupArgs),
+    /// How long a process takes from its start to its end, again and again: for `eval run setup`.
+    #[command(hide = true, after_help = format!("{STARTS}\n\n{EXIT_CODES}"))]
+    Starts(StartsArgs),
     /// XTP from process to process, by what is sent at once and how, beside figures of 1995.
     #[command(after_help = format!("{XTP}\n\n{EXIT_CODES}"))]
     Xtp(BenchXtpArgs),

@@ -30,6 +30,7 @@ mod scale;
 mod series;
 mod setup;
 mod show;
+mod starts;
 mod stats;
 mod store;
 mod timed;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Command::Safenet(args) => safenet::run(&args),
         Command::Scale(args) => scale::run(&args),
         Command::Setup(args) => setup::run(&args),
+        Command::Starts(args) => starts::run(&args),
         Command::Transfer(args) => transfer::run(&args),
         Command::Xtp(args) => xtp::run(&args),
         Command::Completions(args) => completions::run(Cli::command(), &args),

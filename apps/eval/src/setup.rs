@@ -78,9 +78,13 @@ fn ask(address: &str, args: &BenchSetupArgs) -> Result<Value, Error> {
     let warm_up = args.duration / 5;
     while unit[0] != LAST {
         let elapsed = begin.elapsed();
-        unit[0] = if elapsed > warm_up + args.duration { LAST } else { 7 };
+        let is_last = elapsed > warm_up + args.duration && !args.once;
+        unit[0] = if is_last { LAST } else { 7 };
         let steps = one(&uri, args.new, &mut endpoint, &unit)?;
-        all.extend((elapsed > warm_up).then_some(steps).flatten());
+        all.extend((elapsed > warm_up || args.once).then_some(steps).flatten());
+        if args.once {
+            break;
+        }
     }
     Ok(report(&all, begin.elapsed().saturating_sub(warm_up)))
 }
@@ -113,22 +117,29 @@ fn one(
 
 /// What is said of sessions that were set up, one after the other, within `elapsed`.
 fn report(all: &[Steps], elapsed: Duration) -> Value {
-    let us = |it: Duration| it.as_secs_f64() * 1e6;
-    let histogram = |of: &dyn Fn(&Steps) -> Duration| {
-        Histogram::of(&all.iter().map(|steps| us(of(steps))).collect::<Vec<_>>())
-    };
-    let set_up = histogram(&|steps| steps[..3].iter().sum());
-    let [p50, p99, max] = [0.5, 0.99, 1.0].map(|share| set_up.percentile(share));
+    let mut said = said_of(all.iter().map(|steps| steps[..3].iter().sum()), elapsed);
     let steps = STEPS.iter().enumerate().map(|(place, name)| {
-        let p50 = histogram(&|steps| steps[place]).percentile(0.5);
+        let p50 = histogram(all.iter().map(|steps| steps[place])).percentile(0.5);
         ((*name).to_owned(), json!(p50))
     });
+    said["steps_us_p50"] = Value::Object(steps.collect());
+    said
+}
+
+/// What is said of set-ups that took so long, one after the other, within `elapsed`.
+pub fn said_of(all: impl Iterator<Item = Duration>, elapsed: Duration) -> Value {
+    let set_up = histogram(all);
+    let [p50, p99, max] = [0.5, 0.99, 1.0].map(|share| set_up.percentile(share));
     json!({
         "count": set_up.count(),
         "set_up_us": { "p50": p50, "p99": p99, "max": max },
-        "steps_us_p50": Value::Object(steps.collect()),
-        "per_s": all.len() as f64 / elapsed.as_secs_f64(),
+        "per_s": set_up.count() as f64 / elapsed.as_secs_f64(),
     })
+}
+
+/// In microseconds.
+fn histogram(all: impl Iterator<Item = Duration>) -> Histogram {
+    Histogram::of(&all.map(|it| it.as_secs_f64() * 1e6).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -153,6 +164,7 @@ mod tests {
                 listen: None,
                 new,
                 duration: Duration::from_millis(50),
+                once: false,
             };
             let said = ask(&address, &args).unwrap();
             let measured = said["count"].as_u64().unwrap();

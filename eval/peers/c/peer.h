@@ -53,7 +53,7 @@ static inline struct order read_order(int count, char **words) {
     order.size = strtoul(words[4], NULL, 10);
     order.seconds = atof(words[5]);
     order.is_spinning = strcmp(words[6], "spin") == 0;
-    if (order.port <= 0 || order.size < 1 || order.seconds <= 0)
+    if (order.port <= 0 || order.size < 1 || order.seconds < 0)
         stop(words[3], "port, SIZE or SECONDS cannot be read");
     return order;
 }

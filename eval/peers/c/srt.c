@@ -187,7 +187,7 @@ static void setup_ping(const struct order *order) {
             stop("srt_recv", srt_getlasterror_str());
         is_more = round_trips_book(&trips, sent);
         srt_close(s);
-    } while (!is_last);
+    } while (!is_last && order->seconds > 0);
     round_trips_report(&trips, "block");
 }
 

@@ -10,6 +10,9 @@
 //!   first message                             both report what was in the window
 //! ```
 //!
+//! A ping that connects for each message sends one, and no last one, where SECONDS is 0: what ends
+//! the other end is a ping of longer.
+//!
 //! Who listens prints `ready`, and every role ends with one line of JSON on standard output. What
 //! it is not: a protocol of ours; nothing passes between the two ends but the messages themselves.
 //!

@@ -28,4 +28,23 @@ pub struct BenchSetupArgs {
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     #[arg(value_parser = super::parse_duration)]
     pub duration: Duration,
+    /// One session, after which the far end goes on.
+    #[arg(long, conflicts_with = "listen")]
+    pub once: bool,
+}
+
+/// What stands between the commands of `starts`.
+pub const THEN: &str = "--then";
+
+/// Arguments of `starts`.
+#[derive(Debug, Args)]
+pub struct StartsArgs {
+    /// How long: seconds, or a number with a unit.
+    #[arg(long, value_name = "DURATION", default_value = "2s")]
+    #[arg(value_parser = super::parse_duration)]
+    pub duration: Duration,
+    /// What is started again and again, `--then`, and what is started once at the end.
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    #[arg(allow_hyphen_values = true)]
+    pub commands: Vec<String>,
 }

@@ -86,6 +86,12 @@ Examples:
   dacapo-eval setup --listen 127.0.0.1:21000
   dacapo-eval setup 127.0.0.1:21000 --new session --duration 2s";
 
+pub const STARTS: &str = "\
+Examples:
+  dacapo-eval starts --duration 1s -- true --then true
+  dacapo-eval starts -- dacapo-eval setup 127.0.0.1:21000 --once \\
+      --then dacapo-eval setup 127.0.0.1:21000 --duration 1ms";
+
 pub const CONTROL: &str = "\
 Examples:
   dacapo bench control

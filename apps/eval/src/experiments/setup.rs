@@ -1,8 +1,8 @@
-//! `setup`: from nothing to a message that is there and back: a connection each time, or a further
-//! session of one.
+//! `setup`: from nothing to a message that is there and back: a process each time, a connection, or
+//! a further session of one.
 
 use super::programs::listed;
-use super::table::{Table, curve, set_up};
+use super::table::{Table, curve, set_up, start};
 use crate::experiment::Site;
 use crate::peers::{Listed, SetUp};
 
@@ -34,11 +34,24 @@ pub static SETUP: Table = Table {
         curve("ours-session", "dacapo, a further session of a connection", "quinn", |x| {
             set_up(&SESSION, x as usize)
         }),
+        curve("tcp-start", "kernel TCP, a process from start to end", "quinn-start", |x| {
+            start(&TCP, x as usize)
+        }),
+        curve("quinn-start", "quinn, a process from start to end", "quinn-start", |x| {
+            start(&QUINN, x as usize)
+        }),
+        curve("srt-start", "SRT, a process from start to end", "quinn-start", |x| {
+            start(&SRT, x as usize)
+        }),
+        curve("ours-start", "dacapo, a process from start to end", "quinn-start", |x| {
+            start(&CONNECTION, x as usize)
+        }),
     ],
     controls: &[("tcp-64", "p50_us"), ("quinn-64", "cpu_us")],
     figures: &[
         ("p50_us", "p50 µs", false, true),
         ("p99_us", "p99 µs", false, true),
+        ("per_s", "a second, one after the other", true, true),
         ("cpu_us", "CPU µs of both ends, each", false, true),
         ("memory_mib", "peak memory of both, MiB", false, false),
     ],
@@ -52,6 +65,7 @@ pub static SETUP: Table = Table {
             false,
             150.0,
         ),
+        ("ours-session-64", "per_s", "sessions a second, opened and closed", true, true, 1_000.0),
     ],
     link: None,
     rounds: 7,

@@ -97,6 +97,12 @@ pub const fn set_up(peer: &'static dyn Peer, size: usize) -> Cell {
     Cell::Pair(peer, Order { measure, size, wait, is_reliable: true })
 }
 
+/// A process, its connection, and a message of so many bytes there and back, again and again.
+pub const fn start(peer: &'static dyn Peer, size: usize) -> Cell {
+    let (measure, wait) = (Measure::Start, Wait::Block);
+    Cell::Pair(peer, Order { measure, size, wait, is_reliable: true })
+}
+
 /// A curve that is compared with another, or with none where that is nothing.
 pub const fn curve(
     name: &'static str,

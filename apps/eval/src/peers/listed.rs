@@ -59,23 +59,28 @@ impl Peer for Listed {
         let (size, seconds) = (order.size.to_string(), rig.seconds.to_string());
         let [near, far] = match order.measure {
             Measure::Bulk => ["source", "sink"],
-            Measure::Latency | Measure::SetUp => ["ping", "echo"],
+            Measure::Latency | Measure::SetUp | Measure::Start => ["ping", "echo"],
         };
-        let of =
-            |role| words([&*file, self.kind, role, address, &size, &seconds, order.wait.word()]);
+        let of = |role, seconds: &str| {
+            words([&*file, self.kind, role, address, &size, seconds, order.wait.word()])
+        };
         Pair {
-            near: of(near),
-            far: of(far),
+            near: match order.measure {
+                Measure::Start => super::setup::starts(rig, of(near, "0"), of(near, "0.001")),
+                _ => of(near, &seconds),
+            },
+            far: of(far, &seconds),
             is_ready: |line| line == "ready",
             is_near_alone: order.measure != Measure::Bulk,
         }
     }
 
-    fn sample(&self, order: &Order, reports: &Reports, _rig: &Rig) -> Result<Sample, String> {
+    fn sample(&self, order: &Order, reports: &Reports, rig: &Rig) -> Result<Sample, String> {
         match order.measure {
             Measure::Bulk => {}
             Measure::Latency => return round_trips(reports),
-            Measure::SetUp => return set_ups(reports),
+            Measure::SetUp => return set_ups(reports, rig),
+            Measure::Start => return super::setup::sample(reports),
         }
         let number = |path: &str| reports.number(path);
         let bytes = number("far/bytes")?;
@@ -104,10 +109,11 @@ impl Peer for Listed {
 }
 
 /// What begins with a connection has no way that is half of it.
-fn set_ups(reports: &Reports) -> Result<Sample, String> {
+fn set_ups(reports: &Reports, rig: &Rig) -> Result<Sample, String> {
     let of = |name: &str| reports.number(&format!("near/{name}"));
     let (p50, p99) = (2.0 * of("p50_us")?, 2.0 * of("p99_us")?);
-    super::setup::figures(reports, of("count")?, p50, p99)
+    let per_s = of("count")? / rig.seconds;
+    Ok(super::setup::figures(reports, of("count")?, p50, p99)?.with("per_s", per_s))
 }
 
 /// One way is half of a round trip: both ways are the same program, and nothing else can be said

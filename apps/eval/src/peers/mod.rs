@@ -38,6 +38,8 @@ pub enum Measure {
     Latency,
     /// The same, with a connection for each.
     SetUp,
+    /// The same, with a process for each.
+    Start,
 }
 
 /// How an end waits.

@@ -1,6 +1,7 @@
 //! [`SetUp`]: `dacapo-eval setup`, and the figures of set-ups.
 
-use super::{Order, Peer, Which, words};
+use super::{Measure, Order, Peer, Which, words};
+use crate::cli::THEN;
 use crate::experiment::Sample;
 use crate::rig::{Pair, Reports, Rig};
 
@@ -19,11 +20,16 @@ impl Peer for SetUp {
         Which::Now.version(rig)
     }
 
-    fn pair(&self, _order: &Order, address: &str, rig: &Rig) -> Pair {
+    fn pair(&self, order: &Order, address: &str, rig: &Rig) -> Pair {
         let own = rig.own.to_string_lossy().into_owned();
-        let duration = format!("{:.3}s", rig.seconds);
+        let near =
+            |rest: &[&str]| words([&[&*own, "setup", address, "--new", self.new], rest].concat());
+        let lasting = |duration: &str| near(&["--duration", duration]);
         Pair {
-            near: words([&*own, "setup", address, "--new", self.new, "--duration", &duration]),
+            near: match order.measure {
+                Measure::Start => starts(rig, near(&["--once"]), lasting("1ms")),
+                _ => lasting(&format!("{:.3}s", rig.seconds)),
+            },
             far: words([&*own, "setup", "--listen", address]),
             is_ready: |line| line.contains("\"listening\""),
             is_near_alone: true,
@@ -31,9 +37,25 @@ impl Peer for SetUp {
     }
 
     fn sample(&self, _order: &Order, reports: &Reports, _rig: &Rig) -> Result<Sample, String> {
-        let us = |name: &str| reports.number(&format!("near/set_up_us/{name}"));
-        figures(reports, reports.number("near/count")?, us("p50")?, us("p99")?)
+        sample(reports)
     }
+}
+
+/// The near end where each set-up is a process: one again and again, then the last.
+pub fn starts(rig: &Rig, again: Vec<String>, last: Vec<String>) -> Vec<String> {
+    let (own, duration) = (rig.own.to_string_lossy(), format!("{:.3}s", rig.seconds));
+    let starter = words([&*own, "starts", "--duration", &duration, "--"]);
+    [starter, again, words([THEN]), last].concat()
+}
+
+/// What a near end of this program has said.
+///
+/// # Errors
+/// As [`figures`].
+pub fn sample(reports: &Reports) -> Result<Sample, String> {
+    let us = |name: &str| reports.number(&format!("near/set_up_us/{name}"));
+    let sample = figures(reports, reports.number("near/count")?, us("p50")?, us("p99")?)?;
+    Ok(sample.with("per_s", reports.number("near/per_s")?))
 }
 
 /// The figures of so many, which were what there was after a warm-up of a fifth.
@@ -52,12 +74,14 @@ pub fn figures(reports: &Reports, count: f64, p50: f64, p99: f64) -> Result<Samp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::{Measure, Wait};
+    use crate::peers::Wait;
     use serde_json::json;
 
     #[test]
     fn a_set_up_has_the_processor_time_of_both_ends() {
-        let near = json!({ "count": 100, "set_up_us": { "p50": 400.0, "p99": 500.0, "max": 9e3 } });
+        let near = json!({
+            "count": 100, "per_s": 200.0, "set_up_us": { "p50": 400.0, "p99": 500.0, "max": 9e3 }
+        });
         let mut reports = Reports { near, ..Reports::default() };
         (reports.near_usage.cpu_s, reports.far_usage.cpu_s) = (0.024, 0.036);
         let order =
