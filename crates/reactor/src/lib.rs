@@ -467,6 +467,8 @@ impl Reactor {
             true => self.core.next_deadline_awake(now),
             false => self.core.next_deadline(now),
         };
+        // While a transport is full nothing is sent, so what is due at once has to wait for it.
+        let next = next.map(|at| at.max(self.transports.full_until().unwrap_or(at)));
         let next = earlier(next, self.streams.next_deadline());
         self.due_at = earlier(next, self.transports.next_deadline());
         if !self.core.has_events() && !self.core.is_touched() {

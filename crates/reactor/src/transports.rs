@@ -225,6 +225,16 @@ impl Transports {
         Some((attached, self.full.remove(&token)))
     }
 
+    /// When the first that has not taken something is tried again; none when all take what comes,
+    /// or one has room again.
+    pub fn full_until(&self) -> Option<Time> {
+        let mut until = None;
+        for token in self.full.keys() {
+            until = earlier(until, Some(self.all.get(token)?.retry_at?));
+        }
+        until
+    }
+
     /// When something of them is due.
     pub fn next_deadline(&self) -> Option<Time> {
         let retries = self.full.keys().filter_map(|token| self.all.get(token)?.retry_at);
