@@ -46,6 +46,7 @@ and the total.
 
   cargo xtask ratchet            compares; over 3 % more fails
   cargo xtask ratchet --accept   writes xtask/instructions.txt anew, for a change that is worth it
+  cargo xtask ratchet --json tcp  prints the total of one work, as `dacapo eval` keeps it
 
 The counts are the same in every run of the same sources. To see which lines a work spends them in:
   valgrind --tool=callgrind --toggle-collect='ratchet::counted*' target/count/examples/ratchet tcp
@@ -62,6 +63,7 @@ pub fn run(root: &Path, words: &[&str]) -> io::Result<bool> {
     match words {
         [] => check(root),
         ["--accept"] => accept(root),
+        ["--json", work] if WORKS.contains(work) => print_total(root, work),
         ["--help" | "-h" | "help"] => {
             print!("{HELP}");
             Ok(true)
@@ -104,6 +106,14 @@ fn accept(root: &Path) -> io::Result<bool> {
     let record = count(root, &tools)?;
     fs::write(root.join(PATH), record.to_text())?;
     println!("{PATH} is written; say in the commit what the change is worth");
+    Ok(true)
+}
+
+/// The total of one work, as JSON.
+fn print_total(root: &Path, work: &str) -> io::Result<bool> {
+    let Some(tools) = tools() else { return Ok(false) };
+    let total = measure(&build(root)?, work)?.total();
+    println!("{}", serde_json::json!({ "work": work, "instructions": total, "tools": tools }));
     Ok(true)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Wrong usage ends with code 2 here already.
 
+mod choice;
 mod harness;
 mod lift;
 mod net;
@@ -12,6 +13,7 @@ mod texts;
 mod xtp;
 
 use crate::run::burden::Kind;
+pub use choice::BenchChoiceArgs;
 use clap::{Args, Parser, Subcommand, ValueHint};
 pub use dacapo_term::args::word as net_word;
 use dacapo_term::args::{self, parse_duration, parse_len, parse_place};
@@ -73,6 +75,9 @@ pub enum Command {
     /// The load of loaded rounds, for the harness's own use.
     #[command(hide = true, after_help = format!("{BURDEN}\n\n{EXIT_CODES}"))]
     Burden(BurdenArgs),
+    /// How long it takes to choose a graph and a transport, with why, or to say why there is none.
+    #[command(after_help = format!("{CHOICE}\n\n{EXIT_CODES}"))]
+    Choice(BenchChoiceArgs),
     /// The control commands, as Tables 20 and 22 to 24 of the report of 1998 measure them.
     #[command(after_help = format!("{CONTROL}\n\n{EXIT_CODES}"))]
     Control(BenchControlArgs),

@@ -2,12 +2,13 @@
 //! becomes this program.
 //!
 //! ```text
-//!   cli (arguments) -> control lift link net safenet scale setup transfer xtp -> dacapo
+//!   cli (arguments) -> choice control lift link net safenet scale setup transfer xtp -> dacapo
 //!                          |                                          \-> crates below, by themselves
 //!                     child (a far end as a process), series, line; what both programs share: term
 //! ```
 
 mod child;
+mod choice;
 mod cli;
 mod commands;
 mod control;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
             run::burden::carry(args.kind, args.seconds);
             Ok(exit::Exit::Success)
         }
+        Command::Choice(args) => choice::run(&args),
         Command::Control(args) => control::run(&args),
         Command::Lift(args) => lift::run(&args),
         Command::Link(args) => link::run(&args),

@@ -105,6 +105,15 @@ Examples:
   dacapo bench transfer
   dacapo bench transfer --size '4 GiB' --rounds 3 --dir /var/tmp";
 
+pub const CHOICE: &str = "\
+Requests are made up by their number: up to five attributes, a path, and units, for all modules and
+transports of this program. Most are granted; the others are told what could be had.
+
+Examples:
+  dacapo bench choice
+  dacapo bench choice --requests 100000
+  dacapo bench choice --json | jq .granted.p99_us";
+
 pub const LIFT: &str = "\
 In turns, until the time is over: 0, 3, 5, 10 and 20 equal modules, of which each touches a header
 or only forwards, with packets in batches of 32 and one by one; called without a runner, by the

@@ -21,7 +21,7 @@ macro_rules! response {
 }
 
 /// All of them.
-pub static ALL: [Own; 7] = [
+pub static ALL: [Own; 8] = [
     Own {
         id: "lift",
         what: "what a module costs each packet that it touches, in the runner and without one",
@@ -39,6 +39,21 @@ pub static ALL: [Own; 7] = [
             ("batched_ns", "a module that touches the header, batch of 32", false, 0.8),
             ("single_ns", "the same, one by one", false, 4.0),
         ],
+    },
+    Own {
+        id: "choice",
+        what: "choosing a graph and a transport, with why, or refusing with why",
+        words: &["choice", "--requests", "5000", "--json"],
+        patience_s: 120,
+        seconds: 3.0,
+        rounds: 7,
+        figures: &[
+            ("p99_us", "p99 µs", false, "all.p99_us"),
+            ("p50_us", "p50 µs", false, "all.p50_us"),
+            ("granted_p99_us", "granted, p99 µs", false, "granted.p99_us"),
+            ("refused_p99_us", "refused, p99 µs", false, "refused.p99_us"),
+        ],
+        goals: &[("p99_us", "choice with explanation, p99", false, 1_000.0)],
     },
     Own {
         id: "transfer",

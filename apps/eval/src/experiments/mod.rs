@@ -2,6 +2,7 @@
 
 mod flows;
 mod host;
+mod instructions;
 mod links;
 mod long;
 mod modules;
@@ -31,6 +32,7 @@ pub fn all() -> Vec<&'static dyn Experiment> {
         &sends::SENDS,
     ];
     all.extend(grows);
+    all.push(&instructions::Instructions);
     all.extend(host::ALL.iter().map(|it| it as &dyn Experiment));
     all
 }

@@ -77,7 +77,7 @@ impl Experiment for Own {
 
     fn round(&self, _row: &Row, rig: &mut Rig) -> Result<Sample, String> {
         let places: Vec<Place> = self.figures.iter().map(|it| (it.0, it.3)).collect();
-        let command = words(self.words.iter().copied());
+        let command = of_own(rig, words(self.words.iter().copied()));
         measure(&command, &places, Duration::from_secs(self.patience_s), rig)
     }
 }
@@ -86,7 +86,12 @@ impl Experiment for Own {
 /// of a list that has these; `A - B` and `A / B` of two such places.
 pub type Place = (&'static str, &'static str);
 
-/// Runs a command of this program, and takes figures of what it prints.
+/// A command of this program.
+pub fn of_own(rig: &Rig, rest: Vec<String>) -> Vec<String> {
+    [vec![rig.own.to_string_lossy().into_owned()], rest].concat()
+}
+
+/// Runs a command, and takes figures of what it prints.
 ///
 /// # Errors
 /// It crashed, hung or printed rubbish, or a figure is not there.
@@ -96,16 +101,14 @@ pub fn measure(
     patience: Duration,
     rig: &Rig,
 ) -> Result<Sample, String> {
-    let own = rig.own.to_string_lossy().into_owned();
-    let command: Vec<String> = std::iter::once(own).chain(command.iter().cloned()).collect();
-    let (said, usage) = rig.alone(&command, patience)?;
+    let (said, usage) = rig.alone(command, patience)?;
     let mut sample = Sample::default().with("cpu_s", usage.cpu_s);
     sample.figures.extend(usage.calls.map(|calls| ("calls".to_owned(), calls as f64)));
     for (name, path) in places {
         let value = number(&said, path).filter(|value| value.is_finite());
         sample = sample.with(name, value.ok_or_else(|| format!("there is no {path}"))?);
     }
-    (sample.commands, sample.reports) = (vec![shown(&command)], said);
+    (sample.commands, sample.reports) = (vec![shown(command)], said);
     Ok(sample)
 }
 

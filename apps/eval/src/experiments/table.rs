@@ -155,7 +155,9 @@ impl Table {
     fn run(&self, x: f64, curve: &Curve, rig: &mut Rig) -> Result<Sample, String> {
         match (curve.cell)(x) {
             Cell::Pair(peer, order) => peers::run(peer, &order, rig),
-            Cell::Own(words, places) => own::measure(&words, places, PATIENCE, rig),
+            Cell::Own(words, places) => {
+                own::measure(&own::of_own(rig, words), places, PATIENCE, rig)
+            }
             Cell::Lacks(what) => Err(what.to_owned()),
             Cell::Nothing => Err("no such row".to_owned()),
         }

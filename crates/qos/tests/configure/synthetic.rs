@@ -1,5 +1,4 @@
 //! Catalogues made of a seed: modules and transports whose profiles are monotone by construction.
-#![allow(dead_code, reason = "the tests and the example each use their part")]
 
 use dacapo_base::Random;
 use dacapo_lift::{
