@@ -26,6 +26,9 @@ use std::path::{Path, PathBuf};
 /// Where runs are kept, below the root of a checkout.
 pub const KEPT: &str = "eval/runs";
 
+/// The letters of `2026-11-28`.
+const DAY_LEN: usize = 10;
+
 /// Where runs of a changed tree lie, and those that are not over.
 pub const SCRATCH: &str = "target/eval";
 
@@ -41,9 +44,17 @@ pub fn folders(place: &Path) -> io::Result<Vec<PathBuf>> {
         }
         all.extend(entries(&id)?.into_iter().filter(|run| run.join("run.json").is_file()));
     }
-    // Names begin with the date.
-    all.sort_by_key(|run| run.file_name().map(ToOwned::to_owned));
+    all.sort_by_cached_key(|run| age(run));
     Ok(all)
+}
+
+/// What is less for an older run: its day, with which its name begins; of one day, how many commits
+/// its tree had, then its name. One that is damaged is the oldest of its day.
+fn age(run: &Path) -> (String, u64, String) {
+    let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let day = name.chars().take(DAY_LEN).collect();
+    let commit_count = read_header(&run.join("run.json")).map_or(0, |header| header.commit_count);
+    (day, commit_count, name)
 }
 
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -121,6 +132,23 @@ mod tests {
         assert_eq!(found("network/2026-01-01-a").as_deref(), Ok("network/2026-01-01-a"));
         assert_eq!(found("2026-01-03-c+").as_deref(), Ok("lift/2026-01-03-c+"));
         assert!(found("none").unwrap_err().contains("there is no run `none`"));
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn of_one_day_the_run_with_more_commits_is_the_later_one() {
+        let root = std::env::temp_dir().join(format!("dacapo-eval-day-{}", std::process::id()));
+        let runs = [("2026-01-02-8a", 7), ("2026-01-02-2b", 9), ("2026-01-01-9c", 11)];
+        for (name, commit_count) in runs {
+            let folder = root.join("eval/runs/setup").join(name);
+            fs::create_dir_all(&folder).unwrap();
+            let header = Header { commit_count, ..Header::default() };
+            let text = serde_json::to_string(&header).unwrap();
+            fs::write(folder.join("run.json"), text).unwrap();
+        }
+        let found = folders(&root.join("eval/runs")).unwrap();
+        let names: Vec<_> = found.iter().filter_map(|it| it.file_name()?.to_str()).collect();
+        assert_eq!(names, ["2026-01-01-9c", "2026-01-02-8a", "2026-01-02-2b"]);
         fs::remove_dir_all(&root).unwrap();
     }
 }
