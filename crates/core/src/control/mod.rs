@@ -93,6 +93,8 @@ pub(crate) struct Control {
     origin: Instant,
     /// Whose turn it is to send.
     turn: Option<ConnId>,
+    /// Something has happened to a connection since none had anything to send.
+    is_touched: bool,
     answers_max: usize,
     /// The time of the last call that said one.
     now: Time,
@@ -125,6 +127,7 @@ impl Control {
             events: VecDeque::new(),
             origin,
             turn: None,
+            is_touched: false,
             answers_max,
             now: Time::ZERO,
         }
@@ -177,7 +180,14 @@ impl Control {
     fn touch(&mut self, id: ConnId) -> Option<&mut Connection> {
         let connection = self.connections.get_mut(&id)?;
         self.ready.wake(id, &mut connection.idle);
+        self.is_touched = true;
         Some(connection)
+    }
+
+    /// Whether [`Control::poll_transmit`] may have something although it gave nothing before.
+    #[inline]
+    pub fn may_give(&self) -> bool {
+        self.is_touched
     }
 
     /// Takes a datagram that belongs to QUIC; the connection that it came for, if there is one.
@@ -312,9 +322,12 @@ impl Control {
 
     /// The next datagram to send, connection by connection in turn.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Datagram> {
-        if let Some(response) = self.responses.pop_front() {
-            return Some(response);
-        }
+        let datagram = self.responses.pop_front().or_else(|| self.poll_connections(now));
+        self.is_touched &= datagram.is_some();
+        datagram
+    }
+
+    fn poll_connections(&mut self, now: Time) -> Option<Datagram> {
         // Who has something to send does not rest.
         if !self.ready.is_any_awake() {
             return None;

@@ -59,8 +59,12 @@ impl Core {
         if let Some((way, local, remote, bytes)) = self.router.peers.poll_probe() {
             return Some(Transmit { way, local, remote, payload: Payload::Bytes(bytes) });
         }
+        let packet = self.outgoing.poll(now, &mut self.router);
         // What flows have to say, END above all, goes out with the last of them.
-        self.outgoing.poll(now, &mut self.router).or_else(|| self.poll_control(now))
+        if packet.is_none() && self.router.control.may_give() {
+            return self.poll_control(now);
+        }
+        packet
     }
 
     fn poll_control(&mut self, now: Time) -> Option<Transmit> {
