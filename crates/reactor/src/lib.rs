@@ -468,7 +468,7 @@ impl Reactor {
             false => self.core.next_deadline(now),
         };
         // While a transport is full nothing is sent, so what is due at once has to wait for it.
-        let next = next.map(|at| at.max(self.transports.full_until().unwrap_or(at)));
+        let next = next.map(|at| at.max(self.transports.retry_at().unwrap_or(at)));
         let next = earlier(next, self.streams.next_deadline());
         self.due_at = earlier(next, self.transports.next_deadline());
         if !self.core.has_events() && !self.core.is_touched() {

@@ -225,19 +225,14 @@ impl Transports {
         Some((attached, self.full.remove(&token)))
     }
 
-    /// When the first that has not taken something is tried again; none when all take what comes,
-    /// or one has room again.
-    pub fn full_until(&self) -> Option<Time> {
-        let mut until = None;
-        for token in self.full.keys() {
-            until = earlier(until, Some(self.all.get(token)?.retry_at?));
-        }
-        until
+    /// When the first that has not taken something is tried again: at once where it has room.
+    pub fn retry_at(&self) -> Option<Time> {
+        let at = |token: &u64| Some(self.all.get(token)?.retry_at.unwrap_or(Time::ZERO));
+        self.full.keys().filter_map(at).min()
     }
 
     /// When something of them is due.
     pub fn next_deadline(&self) -> Option<Time> {
-        let retries = self.full.keys().filter_map(|token| self.all.get(token)?.retry_at);
-        earlier(retries.min(), self.leaving.first().map(|(at, _)| *at))
+        earlier(self.retry_at(), self.leaving.first().map(|(at, _)| *at))
     }
 }
