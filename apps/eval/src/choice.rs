@@ -13,8 +13,8 @@ use crate::output::{self, Table, line};
 use crate::progress::Progress;
 use crate::store::histogram::Histogram;
 use dacapo_base::Random;
-use dacapo_lift::{Path, Setting, Units};
-use dacapo_qos::{AttributeKey, Attributes, Pins, Request, Requirement, Use, choose};
+use dacapo_lift::{Setting, Units};
+use dacapo_qos::{AttributeKey, Attributes, PathPreset, Pins, Request, Requirement, Use, choose};
 use serde_json::{Value, json};
 use std::hint::black_box;
 use std::time::Instant;
@@ -23,6 +23,9 @@ use std::time::Instant;
 const TRIES: usize = 5;
 
 const MS: u64 = 1_000_000;
+
+const PATHS: [PathPreset; 4] =
+    [PathPreset::Loopback, PathPreset::Lan, PathPreset::Internet, PathPreset::Wireless];
 
 /// What became of requests; the places in what is measured.
 const ANSWERS: [&str; 2] = ["granted", "refused"];
@@ -119,24 +122,12 @@ fn requirement(random: &mut Random, key: AttributeKey) -> Requirement {
     Requirement { min, max, weight }
 }
 
+/// One of the paths that have a name, and units of one length.
 fn setting(random: &mut Random) -> Setting {
-    let longest = if random.chance(0.5) { 1_200 } else { 40_000 };
-    let len_mean = 1 + random.below(longest) as u32;
-    let more_max = if random.chance(0.5) { 100 } else { 100_000 };
-    let path = Path {
-        datagram_len: 1_452,
-        rate_bps: (1 + random.below(1_000)) * 1_000_000,
-        delay_ns: random.below(50) * MS,
-        jitter_ns: random.below(20_000) * 1_000,
-        loss_ppb: if random.chance(0.2) { 0 } else { random.below(50_000_000) },
-        burst_milli: 1_000 + random.below(5_000),
-    };
-    let units = Units {
-        len_mean,
-        len_max: len_mean + random.below(more_max) as u32,
-        per_ks: 1 + random.below(200_000),
-        divisible: random.chance(0.3),
-    };
+    let path = PATHS[random.below(PATHS.len() as u64) as usize].path();
+    let len = 1 + random.below(64 * 1_024) as u32;
+    let per_ks = 1 + random.below(200_000);
+    let units = Units { len_mean: len, len_max: len, per_ks, divisible: random.chance(0.3) };
     let bound_bps = if random.chance(0.5) { 0 } else { 5_000_000 };
     Setting { path, units, bound_bps }
 }

@@ -106,8 +106,8 @@ Examples:
   dacapo bench transfer --size '4 GiB' --rounds 3 --dir /var/tmp";
 
 pub const CHOICE: &str = "\
-Requests are made up by their number: up to five attributes, a path, and units, for all modules and
-transports of this program. Most are granted; the others are told what could be had.
+Requests are made up by their number: up to five attributes, a path that has a name, and units, for
+all modules and transports of this program. Most are granted; the others are told what could be had.
 
 Examples:
   dacapo bench choice
