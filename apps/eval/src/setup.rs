@@ -74,14 +74,14 @@ type Steps = [Duration; STEPS.len()];
 fn ask(address: &str, args: &BenchSetupArgs) -> Result<Value, Error> {
     let uri = format!("dacapo://{address}/{NAME}");
     let (mut unit, mut all) = ([7; UNIT_LEN], Vec::new());
-    let (begin, mut endpoint) = (Instant::now(), Endpoint::new()?);
-    let warm_up = args.duration / 5;
+    let (begin, mut endpoint) = (Instant::now(), None);
+    let warm_up = if args.once { Duration::ZERO } else { args.duration / 5 };
     while unit[0] != LAST {
         let elapsed = begin.elapsed();
         let is_last = elapsed > warm_up + args.duration && !args.once;
         unit[0] = if is_last { LAST } else { 7 };
         let steps = one(&uri, args.new, &mut endpoint, &unit)?;
-        all.extend((elapsed > warm_up || args.once).then_some(steps).flatten());
+        all.extend((elapsed >= warm_up).then_some(steps).flatten());
         if args.once {
             break;
         }
@@ -89,11 +89,12 @@ fn ask(address: &str, args: &BenchSetupArgs) -> Result<Value, Error> {
     Ok(report(&all, begin.elapsed().saturating_sub(warm_up)))
 }
 
-/// Sets a session up, has a unit sent back, and closes it; none where the other end left.
+/// Sets a session up, has a unit sent back, and closes it; none where the other end left. The
+/// endpoint of the last time is taken again, unless it is to be new.
 fn one(
     uri: &str,
     new: Fresh,
-    endpoint: &mut Endpoint,
+    endpoint: &mut Option<Endpoint>,
     unit: &[u8],
 ) -> Result<Option<Steps>, Error> {
     let mut last = Instant::now();
@@ -101,9 +102,10 @@ fn one(
         let now = Instant::now();
         now.duration_since(std::mem::replace(&mut last, now))
     };
-    if new == Fresh::Connection {
-        *endpoint = Endpoint::new()?;
-    }
+    let endpoint = match endpoint {
+        Some(endpoint) if new == Fresh::Session => endpoint,
+        _ => endpoint.insert(Endpoint::new()?),
+    };
     let session = endpoint.connect(uri)?;
     let connect = step();
     session.activate()?;
