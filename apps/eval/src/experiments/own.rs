@@ -77,7 +77,7 @@ impl Experiment for Own {
 
     fn round(&self, _row: &Row, rig: &mut Rig) -> Result<Sample, String> {
         let places: Vec<Place> = self.figures.iter().map(|it| (it.0, it.3)).collect();
-        let command = of_own(rig, words(self.words.iter().copied()));
+        let command = command(rig, words(self.words.iter().copied()));
         measure(&command, &places, Duration::from_secs(self.patience_s), rig)
     }
 }
@@ -87,7 +87,7 @@ impl Experiment for Own {
 pub type Place = (&'static str, &'static str);
 
 /// A command of this program.
-pub fn of_own(rig: &Rig, rest: Vec<String>) -> Vec<String> {
+pub fn command(rig: &Rig, rest: Vec<String>) -> Vec<String> {
     [vec![rig.own.to_string_lossy().into_owned()], rest].concat()
 }
 

@@ -156,7 +156,7 @@ impl Table {
         match (curve.cell)(x) {
             Cell::Pair(peer, order) => peers::run(peer, &order, rig),
             Cell::Own(words, places) => {
-                own::measure(&own::of_own(rig, words), places, PATIENCE, rig)
+                own::measure(&own::command(rig, words), places, PATIENCE, rig)
             }
             Cell::Lacks(what) => Err(what.to_owned()),
             Cell::Nothing => Err("no such row".to_owned()),

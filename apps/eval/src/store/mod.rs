@@ -44,13 +44,13 @@ pub fn folders(place: &Path) -> io::Result<Vec<PathBuf>> {
         }
         all.extend(entries(&id)?.into_iter().filter(|run| run.join("run.json").is_file()));
     }
-    all.sort_by_cached_key(|run| age(run));
+    all.sort_by_cached_key(|run| place_in_time(run));
     Ok(all)
 }
 
 /// What is less for an older run: its day, with which its name begins; of one day, how many commits
 /// its tree had, then its name. One that is damaged is the oldest of its day.
-fn age(run: &Path) -> (String, u64, String) {
+fn place_in_time(run: &Path) -> (String, u64, String) {
     let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let day = name.chars().take(DAY_LEN).collect();
     let commit_count = read_header(&run.join("run.json")).map_or(0, |header| header.commit_count);
