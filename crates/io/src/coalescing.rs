@@ -1,27 +1,34 @@
-//! [`Coalescing`]: lets what comes in a stream of trains gather before it is looked at.
+//! [`Coalescing`]: lets what comes in a stream gather before it is looked at.
 //!
 //! ```text
 //!   each wake-up brings a train, one close behind the other  ->  rest, then take several at once
-//!   a rest has brought no more than a wake-up would           ->  no rests for 1 ms, 2, 4 … 64 ms
+//!   each wake-up brings a packet or two, one behind the other ->  rest longer, and take a dozen
+//!   a rest has brought too little                             ->  no rests for 1 ms, 2, 4 … 64 ms
 //! ```
 //!
 //! Who sleeps at a socket is woken for every train, and on one host the sender pays for that: 11 %
-//! of its time, and a fifth of the receiver's. Who rests instead is woken by nobody. It is what
-//! network cards do with interrupts.
+//! of its time, and a fifth of the receiver's. Who is woken for every packet of an even stream
+//! spends most of its time on that. Who rests instead is woken by nobody. It is what network cards
+//! do with interrupts.
 //!
 //! A question and its answer never come so close that rests begin, or the first rest shows that the
-//! other end waits too, and they end.
+//! other end waits too, and they end. So it is with an end that waits for acknowledgements: what
+//! comes during a rest comes more slowly then than before.
 //!
-//! Invariant: what comes waits at most [`REST`] and the system's slack of 50 µs longer than
-//! without.
+//! Invariant: what comes waits at most [`REST`], or [`LONG_REST`] in an even stream of packets, and
+//! the system's slack of 50 µs longer than without.
 
 use dacapo_base::Time;
 use std::time::Duration;
 
-/// How long things gather.
+/// How long trains gather.
 const REST: Duration = Duration::from_micros(30);
 
-/// Looks that come so close, and bring so much, one behind the other, are a stream of trains.
+/// How long packets gather that come evenly.
+const LONG_REST: Duration = Duration::from_micros(200);
+
+/// Looks that come so close, and bring so much, one behind the other, are a stream of trains, or of
+/// packets.
 const CLOSE: Duration = Duration::from_micros(200);
 const TRAIN: u64 = 16 * 1024;
 const PACKET: u64 = 1_024;
@@ -31,9 +38,42 @@ const LOOKS: u8 = 16;
 const WORTH: u64 = 80 * 1024;
 const WORTH_OF_PACKETS: u64 = 8 * 1024;
 
+/// A long rest was worth it when it brought as much as so many looks, ...
+const WORTH_LOOKS: u64 = 4;
+/// ... no more slowly than before it, but for what streams differ by, in per cent.
+const RATE_PERCENT: u128 = 75;
+/// After so many long rests it is looked again how fast packets come without.
+const LONG_RESTS: u8 = 64;
+
 /// How long there are no rests after one that was not worth it.
 const OFF_MIN: Duration = Duration::from_millis(1);
 const OFF_MAX: Duration = Duration::from_millis(64);
+
+/// What is seen to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Trains,
+    Packets,
+}
+
+/// What came within some time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    bytes: u64,
+    time: Duration,
+}
+
+impl Pace {
+    fn add(&mut self, bytes: u64, time: Duration) {
+        (self.bytes, self.time) = (self.bytes + bytes, self.time + time);
+    }
+
+    /// Whether it is nearly as fast as another.
+    fn holds(&self, before: &Self) -> bool {
+        let rate = |it: &Self, other: &Self| u128::from(it.bytes) * other.time.as_nanos();
+        rate(self, before) * 100 >= rate(before, self) * RATE_PERCENT
+    }
+}
 
 /// What was seen of the last looks.
 #[derive(Clone, Debug)]
@@ -44,8 +84,12 @@ pub struct Coalescing {
     received: u64,
     asked_at: Time,
     looked_at: Time,
-    /// Looks of a stream of trains, up to [`LOOKS`].
+    kind: Kind,
+    /// Looks of a stream of that kind, up to [`LOOKS`], and what they brought.
     streak: u8,
+    pace: Pace,
+    /// Long rests since then.
+    long_rests: u8,
     has_rested: bool,
     off: Duration,
     off_until: Time,
@@ -59,7 +103,10 @@ impl Default for Coalescing {
             received: 0,
             asked_at: Time::ZERO,
             looked_at: Time::ZERO,
+            kind: Kind::Trains,
             streak: 0,
+            pace: Pace::default(),
+            long_rests: 0,
             has_rested: false,
             off: OFF_MIN,
             off_until: Time::ZERO,
@@ -80,27 +127,65 @@ impl Coalescing {
         let got = received.saturating_sub(self.received);
         self.received = received;
         // Work on what came is no wait, and takes the longer the more has gathered.
-        let since = self.looked_at.since(std::mem::replace(&mut self.asked_at, now));
-        let is_train = got >= self.train && since < CLOSE;
-        self.streak = if is_train { (self.streak + 1).min(LOOKS) } else { 0 };
+        let asked_at = std::mem::replace(&mut self.asked_at, now);
+        let waited = self.looked_at.since(asked_at);
+        let seen = Pace { bytes: got, time: now.since(asked_at) };
         if std::mem::take(&mut self.has_rested) {
-            self.judge(now, got >= self.worth);
+            self.judge(now, seen);
+        } else {
+            self.note_look(seen, waited);
         }
         if self.streak < LOOKS || now < self.off_until {
             return None;
         }
         self.has_rested = true;
-        Some(REST)
+        Some(match self.kind {
+            Kind::Trains => REST,
+            Kind::Packets => LONG_REST,
+        })
     }
 
-    fn judge(&mut self, now: Time, was_worth_it: bool) {
-        if was_worth_it {
-            self.off = OFF_MIN;
+    /// A look without a rest.
+    fn note_look(&mut self, seen: Pace, waited: Duration) {
+        let kind = if seen.bytes >= self.train { Kind::Trains } else { Kind::Packets };
+        if seen.bytes < PACKET || waited >= CLOSE {
+            self.streak = 0;
             return;
         }
-        self.off_until = now + self.off;
-        self.off = (self.off * 2).min(OFF_MAX);
-        self.streak = 0;
+        if kind != self.kind || self.streak == 0 {
+            (self.kind, self.streak, self.pace) = (kind, 0, Pace::default());
+            self.long_rests = 0;
+        }
+        if self.streak < LOOKS {
+            self.streak += 1;
+            self.pace.add(seen.bytes, seen.time);
+        }
+    }
+
+    /// What a rest has brought.
+    fn judge(&mut self, now: Time, seen: Pace) {
+        let was_worth_it = match self.kind {
+            Kind::Trains => seen.bytes >= self.worth,
+            Kind::Packets => self.was_worth_long(&seen),
+        };
+        if !was_worth_it {
+            self.off_until = now + self.off;
+            self.off = (self.off * 2).min(OFF_MAX);
+            self.streak = 0;
+            return;
+        }
+        self.off = OFF_MIN;
+        if self.kind == Kind::Packets {
+            self.long_rests += 1;
+            if self.long_rests == LONG_RESTS {
+                self.streak = 0;
+            }
+        }
+    }
+
+    fn was_worth_long(&self, seen: &Pace) -> bool {
+        let of_a_look = self.pace.bytes / u64::from(LOOKS);
+        seen.bytes >= WORTH_LOOKS * of_a_look && seen.holds(&self.pace)
     }
 
     /// A look is over.
@@ -197,9 +282,51 @@ mod tests {
         assert!((1..=24).contains(&world.rests), "{} rests in a second", world.rests);
     }
 
+    /// A packet every 24 µs is 500 Mbit/s.
+    fn even_stream(world: &World) -> impl Fn(Duration) -> u64 + use<> {
+        let work_us = world.work.as_micros() as u64;
+        move |slept| ((slept.as_micros() as u64 + work_us) / 24).max(1) * 1_472
+    }
+
+    #[test]
+    fn an_even_stream_of_packets_gathers_and_never_for_longer_than_said() {
+        let mut world = World::new();
+        let come = even_stream(&world);
+        let mut looks = 0;
+        while world.now < Time::from_millis(1_001) {
+            world.look(Duration::from_micros(20), &come);
+            looks += 1;
+        }
+        // 41,667 packets come in a second.
+        assert!((4_000..7_000).contains(&looks), "{looks} looks");
+        assert!(world.longest <= LONG_REST);
+    }
+
+    /// A window of 12 packets, a round trip of 100 µs: a rest of 200 would halve what it carries.
+    #[test]
+    fn who_waits_for_acknowledgements_is_not_held_up() {
+        let mut world = World::new();
+        while world.now < Time::from_millis(1_001) {
+            let before = world.rests;
+            (0..6).for_each(|_| world.look(Duration::from_micros(12), |_| 2 * 1_400));
+            world.look(Duration::from_micros(28), |_| 2 * 1_400);
+            assert!(world.rests - before <= 1);
+        }
+        assert!((1..=24).contains(&world.rests), "{} rests in a second", world.rests);
+    }
+
+    #[test]
+    fn who_asks_and_is_answered_in_packets_is_delayed_once_in_a_while_only() {
+        let mut world = World::new();
+        while world.now < Time::from_millis(1_001) {
+            world.look(EVERY, |_| 1_400);
+        }
+        assert!((1..=24).contains(&world.rests), "{} rests in a second", world.rests);
+    }
+
     #[test]
     fn what_is_small_or_far_between_never_waits() {
-        for (wake_us, len) in [(3, 64), (12, 1_400), (250, 60 * 1024)] {
+        for (wake_us, len) in [(3, 64), (12, 1_000), (250, 1_400), (250, 60 * 1024)] {
             let mut world = World::new();
             for _ in 0..1_000 {
                 world.look(Duration::from_micros(wake_us), |_| len);
