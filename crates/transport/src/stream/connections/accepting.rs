@@ -84,6 +84,8 @@ impl<L: Listener> Connections<L> {
         self.local_addrs.push(local);
         let index = self.streams.dialed(connection, [local, remote], token);
         self.watch_new(index)?;
+        // On one host it is open already, and the preface need not wait for a look.
+        self.streams.handle_writable(index);
         self.settle_watches();
         Ok(())
     }
