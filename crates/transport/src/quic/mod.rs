@@ -186,6 +186,13 @@ impl Transport for Quic {
 impl StreamTransport for Quic {
     pass_on!(streams: expect, forget, poll_stream, estimates, stream_count);
 
+    fn send_split(&mut self, remote: Address, head: &[u8], body: &[u8]) -> Result<Sent, SendError> {
+        match self.mode {
+            Mode::Streams => self.send_record(remote, head, body),
+            Mode::Datagrams => self.send_joined(remote, head, body),
+        }
+    }
+
     fn set_reading(&mut self, remote: Address, is_reading: bool) {
         self.streams.set_reading(remote, is_reading);
         self.with_link(remote, |link| link.is_paused = !is_reading);

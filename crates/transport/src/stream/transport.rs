@@ -65,6 +65,19 @@ pub trait StreamTransport: Transport {
     /// # Errors
     /// As [`Transport::send`].
     fn send_split(&mut self, remote: Address, head: &[u8], body: &[u8]) -> Result<Sent, SendError> {
+        self.send_joined(remote, head, body)
+    }
+
+    /// The same by [`Transport::send`], which takes bytes that lie in one place.
+    ///
+    /// # Errors
+    /// As [`Transport::send`].
+    fn send_joined(
+        &mut self,
+        remote: Address,
+        head: &[u8],
+        body: &[u8],
+    ) -> Result<Sent, SendError> {
         self.send(&Outgoing::datagram(TrafficClass::Data, remote, &[head, body].concat()))
     }
 

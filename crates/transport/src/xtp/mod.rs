@@ -218,6 +218,13 @@ impl StreamTransport for Xtp {
         self.streams.forget(token);
     }
 
+    fn send_split(&mut self, remote: Address, head: &[u8], body: &[u8]) -> Result<Sent, SendError> {
+        match self.mode {
+            Mode::Streams => self.send_record(remote, head, body),
+            Mode::Datagrams => self.send_joined(remote, head, body),
+        }
+    }
+
     fn set_reading(&mut self, remote: Address, is_reading: bool) {
         self.streams.set_reading(remote, is_reading);
         lock(&self.links).set_reading(remote, is_reading);

@@ -155,14 +155,30 @@ impl Xtp {
     }
 
     pub(super) fn send_records(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {
-        let mut links = lock(&self.links);
-        if let Some(number) = link_to(&links, outgoing.remote) {
-            links.expect_records(number, outgoing.datagram_len());
-        }
-        drop(links);
+        self.expect_records(outgoing.remote, outgoing.datagram_len());
         let sent = self.streams.send(outgoing);
         self.transmit();
         sent
+    }
+
+    /// One record, whose bytes lie in two places.
+    pub(super) fn send_record(
+        &mut self,
+        remote: Address,
+        head: &[u8],
+        body: &[u8],
+    ) -> Result<Sent, SendError> {
+        self.expect_records(remote, head.len().saturating_add(body.len()));
+        let sent = self.streams.send_split(remote, head, body);
+        self.transmit();
+        sent
+    }
+
+    fn expect_records(&mut self, remote: Address, len: usize) {
+        let mut links = lock(&self.links);
+        if let Some(number) = link_to(&links, remote) {
+            links.expect_records(number, len);
+        }
     }
 
     pub(super) fn send_datagrams(&mut self, outgoing: &Outgoing<'_>) -> Result<Sent, SendError> {

@@ -100,10 +100,18 @@ impl Egress {
         self.bytes_max
     }
 
-    /// Whether the transport keeps the pace.
+    /// Whether the pace lets so many bytes out at once, while nothing waits.
     #[inline]
-    pub fn is_unpaced(&self) -> bool {
-        self.bucket.is_none()
+    pub fn lets_pass(&mut self, now: Time, len: usize) -> bool {
+        self.queue.is_empty() && self.bucket.as_mut().is_none_or(|it| it.covers(now, len))
+    }
+
+    /// So many bytes have left without having waited here.
+    #[inline]
+    pub fn note_passed(&mut self, now: Time, len: usize) {
+        if let Some(bucket) = &mut self.bucket {
+            bucket.take(now, len);
+        }
     }
 
     /// Whether the way is gone.

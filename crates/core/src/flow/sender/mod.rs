@@ -179,9 +179,10 @@ impl Sender {
         stream: Option<(StreamId, &mut dyn StreamWriter)>,
     ) -> Offered {
         if let Some((stream, writer)) = stream
-            && let Some(head) = self.head_of_direct(unit.len())
+            && let Some(head) = self.head_of_direct(cx.now, unit.len())
             && writer.write_split(cx.now, stream, &head, unit)
         {
+            self.egress.note_passed(cx.now, head.len() + unit.len());
             self.epochs.note_fed();
             self.account.note_sent(unit.len());
             return Offered::Sent;
@@ -198,16 +199,17 @@ impl Sender {
     }
 
     /// What goes before a unit of `len` bytes that leaves from where it lies: when there is nothing
-    /// in the graph that must see it, nothing that hashes or paces it, and nothing waits.
-    fn head_of_direct(&self, len: usize) -> Option<[u8; DIRECT_HEAD_LEN]> {
+    /// in the graph that must see it, nothing that hashes it, the pace lets it out, and nothing
+    /// waits.
+    fn head_of_direct(&mut self, now: Time, len: usize) -> Option<[u8; DIRECT_HEAD_LEN]> {
         let epoch = self.epochs.current();
         let is_lean = epoch.runner.modules().next().is_none()
             && !self.account.has_hash()
-            && self.egress.is_unpaced()
             && self.epochs.is_alone();
         let fits = len <= self.feed.unit_len_max() && len + unit::LEN <= epoch.layout.segment;
         let is_next = self.feed.is_open() && !self.feed.has_ended() && !self.has_backlog();
-        if !(is_lean && fits && is_next) {
+        let is_direct = is_lean && fits && is_next;
+        if !(is_direct && self.egress.lets_pass(now, DIRECT_HEAD_LEN + len)) {
             return None;
         }
         let mut head = [0; DIRECT_HEAD_LEN];

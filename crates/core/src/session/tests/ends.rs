@@ -322,19 +322,19 @@ fn a_unit_that_is_offered_leaves_directly_where_it_may_and_is_copied_elsewhere()
         rig.session.on_flow(index, |it| it.offer(&mut cx, &[1; 10], &mut writer)).unwrap()
     };
     assert_eq!(offer(&mut rig, 0), Offered::NotNow, "it receives");
-    assert_eq!(offer(&mut rig, 1), Offered::Taken, "it keeps a pace of its own");
+    assert_eq!(offer(&mut rig, 1), Offered::Sent, "its pace lets it out");
     let mut bench = Bench::new();
     bench.now = now;
-    let params = crate::flow::FlowParams { digest: false, ..PARAMS };
     let epoch = TxEpoch::new(0, empty_graph(), 10);
     let (source, queues) = (rig.source.boxed(), Queues::default());
-    let mut lean = Sender::new(now, params, source, epoch, Pace::Transport, queues);
-    lean.start(now);
+    let hashed = crate::flow::FlowParams { digest: true, ..PARAMS };
+    let mut hashed = Sender::new(now, hashed, source, epoch, Pace::Transport, queues);
+    hashed.start(now);
     rig.session.on_flow(1, |flow| {
         flow.end.give_up(&mut rig.shared.flow(now), &Ending::Closed, &mut FlowOut::default())
     });
-    rig.session.on_flow(1, |flow| flow.end = FlowEnd::Sender(Box::new(lean)));
-    assert_eq!(offer(&mut rig, 1), Offered::Sent);
+    rig.session.on_flow(1, |flow| flow.end = FlowEnd::Sender(Box::new(hashed)));
+    assert_eq!(offer(&mut rig, 1), Offered::Taken, "the hash must see it");
     let stream = stream_of(&rig, 1);
     assert_eq!(writer.0, [stream]);
 }

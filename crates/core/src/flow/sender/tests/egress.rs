@@ -31,7 +31,11 @@ fn free(bench: &mut Bench, packets: Vec<Packet>) {
 fn what_leaves_has_the_label_of_its_epoch_and_goes_in_order() {
     let mut bench = Bench::new();
     let mut egress = Egress::new(bench.now, Pace::Transport, 1 << 20);
-    assert!(egress.is_empty() && egress.is_unpaced() && egress.due(bench.now).is_none());
+    assert!(
+        egress.is_empty()
+            && egress.lets_pass(bench.now, 1 << 30)
+            && egress.due(bench.now).is_none()
+    );
     let mut epoch = epoch(&mut bench, 2, 100);
     egress.take_down(&mut bench.pool, &mut epoch);
     assert_eq!((egress.bytes(), egress.is_empty()), (2 * 105, false));
@@ -66,7 +70,7 @@ fn the_pace_lets_out_what_it_covers_and_says_when_it_covers_more() {
     let mut bench = Bench::new();
     // 1 byte in a microsecond, 2,000 at once.
     let mut egress = Egress::new(bench.now, Pace::Bound(8_000_000), 1 << 20);
-    assert!(!egress.is_unpaced());
+    assert!(egress.lets_pass(bench.now, 2_000) && !egress.lets_pass(bench.now, 2_001));
     let mut epoch = epoch(&mut bench, 10, 995);
     egress.take_down(&mut bench.pool, &mut epoch);
     let first = pop_all(&mut egress, &mut bench);

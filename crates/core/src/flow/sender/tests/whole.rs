@@ -241,8 +241,16 @@ fn a_unit_leaves_from_where_it_lies_only_when_nothing_must_see_it_and_nothing_wa
     assert_eq!(hashed.offer(10, Some(&mut writer)), Offered::Taken, "the hash must see it");
     let mut paced = Rig::new(Scripted::default(), plain, Pace::Bound(1_000_000));
     paced.sender.start(paced.bench.now);
-    assert_eq!(paced.offer(10, Some(&mut writer)), Offered::Taken, "the pace must see it");
     assert_eq!(writer.taken.len(), 2);
+    while paced.offer(100, Some(&mut writer)) == Offered::Sent {
+        assert!(writer.taken.len() < 100, "the pace must see it");
+    }
+    let passed: usize = writer.taken[2..].iter().map(|(head, len)| head.len() + len).sum();
+    assert_eq!(paced.poll(), 1, "a debt of one at most");
+    assert_eq!((paced.offer(1, Some(&mut writer)), paced.poll()), (Offered::Taken, 0));
+    paced.bench.pass(ms(100));
+    assert_eq!(paced.poll(), 1);
+    assert!((1_000..2_000).contains(&passed), "a full bucket has let {passed} bytes out");
 }
 
 #[test]
