@@ -19,8 +19,11 @@ pub(crate) const LABELS_PER_PEER_MAX: usize = 32_768;
 
 const QUARANTINE: Duration = Duration::from_secs(120);
 
-/// Labels that were taken back within this time rest together, until the last may go.
+/// Labels that were taken back within this time rest together, until the last may go, ...
 const QUARANTINE_STEP: Duration = Duration::from_secs(8);
+
+/// ... but not more than so many: those that still come in take three times the memory.
+const OPEN_MAX: usize = 16_384;
 
 const REACTOR_MASK: u32 = 0xF;
 
@@ -138,10 +141,10 @@ impl Labels {
         self.quarantined += 1;
     }
 
-    /// Sees to it that the last of the quarantine began a short time ago.
+    /// Sees to it that the last of the quarantine began a short time ago and is no large one.
     fn open_quarantine(&mut self, now: Time) {
         if let Some(last) = self.quarantine.back_mut() {
-            if now.since(last.since) < QUARANTINE_STEP {
+            if now.since(last.since) < QUARANTINE_STEP && last.labels.len() < OPEN_MAX {
                 return;
             }
             if let Quarantined::Open(labels) = &last.labels {
@@ -226,6 +229,23 @@ mod tests {
         labels.release_old(Time::from_millis(520_000));
         assert_eq!((labels.quarantined, labels.owned.len()), (0, 0));
         assert!(labels.entries.is_empty() && labels.quarantine.is_empty());
+    }
+
+    #[test]
+    fn many_that_are_taken_back_at_once_rest_in_four_bytes_each() {
+        let mut labels = Labels::default();
+        let mut random = Random::from_number(9);
+        let owners = [PeerId(1), PeerId(2)];
+        let allot = |owner| labels.allot(Time::ZERO, &mut random, TARGET, owner).unwrap();
+        let given: Vec<u32> =
+            owners.into_iter().flat_map(|owner| [owner; 30_000]).map(allot).collect();
+        given.iter().for_each(|label| labels.retire(Time::ZERO, *label));
+        assert!(given.iter().all(|label| labels.is_quarantined(*label)));
+        let is_open = |it: &&Resting| matches!(it.labels, Quarantined::Open(_));
+        let open: usize = labels.quarantine.iter().filter(is_open).map(|it| it.labels.len()).sum();
+        assert!(open <= OPEN_MAX, "{open} of {} came in last", labels.quarantined);
+        labels.release_old(Time::from_millis(120_000));
+        assert_eq!((labels.quarantined, labels.owned.len()), (0, 0));
     }
 
     #[test]

@@ -15,11 +15,11 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty batch.
+    /// An empty batch. It takes memory with the first packet: most flows that exist do nothing.
     #[must_use]
     #[inline]
     pub fn new() -> Self {
-        Self { slots: Vec::with_capacity(BATCH_PACKETS_MAX) }
+        Self::default()
     }
 
     /// Adds a packet at the end; an empty slot is left out.
