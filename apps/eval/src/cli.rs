@@ -3,6 +3,8 @@
 //! Wrong usage ends with code 2 here already.
 
 mod choice;
+mod copies;
+mod cost;
 mod harness;
 mod lift;
 mod net;
@@ -15,6 +17,8 @@ mod xtp;
 use crate::run::burden::Kind;
 pub use choice::BenchChoiceArgs;
 use clap::{Args, Parser, Subcommand, ValueHint};
+pub use copies::{BenchCopiesArgs, CopiesEndArgs, UnitWay};
+pub use cost::BenchCostArgs;
 pub use dacapo_term::args::word as net_word;
 use dacapo_term::args::{self, parse_duration, parse_len, parse_place};
 use dacapo_term::completions::CompletionsArgs;
@@ -81,6 +85,15 @@ pub enum Command {
     /// The control commands, as Tables 20 and 22 to 24 of the report of 1998 measure them.
     #[command(after_help = format!("{CONTROL}\n\n{EXIT_CODES}"))]
     Control(BenchControlArgs),
+    /// How often a unit is copied in user space on its way down and up, by callgrind.
+    #[command(after_help = format!("{COPIES}\n\n{EXIT_CODES}"))]
+    Copies(BenchCopiesArgs),
+    /// An end of `copies`, for its own use.
+    #[command(hide = true, after_help = format!("{COPIES_END}\n\n{EXIT_CODES}"))]
+    CopiesEnd(CopiesEndArgs),
+    /// What each C-module costs per train, packet and byte, beside what its profile says.
+    #[command(after_help = format!("{COST}\n\n{EXIT_CODES}"))]
+    Cost(BenchCostArgs),
     /// A file from process to process, beside a program of plain sockets, in turn.
     #[command(after_help = format!("{TRANSFER}\n\n{EXIT_CODES}"))]
     Transfer(BenchTransferArgs),

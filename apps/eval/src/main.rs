@@ -2,7 +2,7 @@
 //! becomes this program.
 //!
 //! ```text
-//!   cli (arguments) -> choice control lift link net safenet scale setup transfer xtp -> dacapo
+//!   cli (arguments) -> choice control copies cost lift link net safenet scale … -> dacapo
 //!                          |                                          \-> crates below, by themselves
 //!                     child (a far end as a process), series, line; what both programs share: term
 //! ```
@@ -12,7 +12,9 @@ mod choice;
 mod cli;
 mod commands;
 mod control;
+mod copies;
 mod core_app;
+mod cost;
 mod experiment;
 mod experiments;
 mod figures_1998;
@@ -58,6 +60,9 @@ fn main() -> ExitCode {
         }
         Command::Choice(args) => choice::run(&args),
         Command::Control(args) => control::run(&args),
+        Command::Copies(args) => copies::run(&args),
+        Command::CopiesEnd(args) => copies::run_end(&args),
+        Command::Cost(args) => cost::run(&args),
         Command::Lift(args) => lift::run(&args),
         Command::Link(args) => link::run(&args),
         Command::Net(args) => net::run(&args),

@@ -61,7 +61,10 @@ fn wrong_usage_and_help_name_what_was_typed() {
     let help = place.run(&["bench", "control", "--help"]).expect(0).out;
     in_order(&help, &["Usage: dacapo bench control", "--rounds", "Examples:", "Exit codes:"]);
     let list = place.run(&["bench", "help"]).expect(0).out;
-    let names = ["choice", "control", "transfer", "lift", "link", "net", "safenet", "scale", "xtp"];
+    let names = [
+        "choice", "control", "copies", "cost", "transfer", "lift", "link", "net", "safenet",
+        "scale", "xtp",
+    ];
     in_order(&list, &[&["Usage: dacapo bench"][..], &names].concat());
     let own = eval::run(&place, &["control", "--help"]).expect(0).out;
     in_order(&own, &["Usage: dacapo-eval control"]);

@@ -114,6 +114,28 @@ Examples:
   dacapo bench choice --requests 100000
   dacapo bench choice --json | jq .granted.p99_us";
 
+pub const COPIES: &str = "\
+Two ends, of which one runs under callgrind, which counts the bytes that are copied: once with 32
+units and once with 96. valgrind has to be installed. It takes half a minute a transport.
+
+Examples:
+  dacapo bench copies --over tcp
+  dacapo bench copies --json";
+
+pub const COPIES_END: &str = "\
+Examples:
+  dacapo-eval copies-end --over tcp
+  dacapo-eval copies-end --over tcp 127.0.0.1:40000 --way recv --units 32";
+
+pub const COST: &str = "\
+Units go down and up through a graph with the module and without it, in turns, without a network;
+the difference counts. What a profile says is what graphs are chosen by.
+
+Examples:
+  dacapo bench cost
+  dacapo bench cost --module checksum
+  dacapo bench cost --json | jq '.modules[].fitted'";
+
 pub const LIFT: &str = "\
 In turns, until the time is over: 0, 3, 5, 10 and 20 equal modules, of which each touches a header
 or only forwards, with packets in batches of 32 and one by one; called without a runner, by the

@@ -1,5 +1,8 @@
 //! What can be measured, a file each.
 
+mod copies;
+mod cost;
+mod each;
 mod flows;
 mod host;
 mod instructions;
@@ -17,6 +20,7 @@ mod sizes;
 mod table;
 
 use crate::experiment::Experiment;
+pub use own::number;
 
 /// All of them, in the order of `dacapo eval run all`.
 pub fn all() -> Vec<&'static dyn Experiment> {
@@ -32,7 +36,8 @@ pub fn all() -> Vec<&'static dyn Experiment> {
         &sends::SENDS,
     ];
     all.extend(grows);
-    all.push(&instructions::Instructions);
+    let counted: [&dyn Experiment; 3] = [&instructions::INSTRUCTIONS, &copies::COPIES, &cost::COST];
+    all.extend(counted);
     all.extend(host::ALL.iter().map(|it| it as &dyn Experiment));
     all
 }

@@ -112,8 +112,8 @@ pub fn measure(
     Ok(sample)
 }
 
-/// The number at this place of a report.
-fn number(said: &Value, path: &str) -> Option<f64> {
+/// The number at this place of a report, as [`Place`] says.
+pub fn number(said: &Value, path: &str) -> Option<f64> {
     let of = |path: &str| at(said, path).and_then(Value::as_f64);
     match (path.split_once(" - "), path.split_once(" / ")) {
         (Some((a, b)), _) => Some(of(a)? - of(b)?),

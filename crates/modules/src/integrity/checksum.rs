@@ -46,7 +46,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
 /// The catalogue's entry.
 pub const ENTRY: Entry = Entry { spec: &SPEC, build };
 
-/// Default, measured by `cargo run --release -p dacapo-modules --example cost` on AMD EPYC.
+/// Default, measured by `dacapo bench cost` on AMD EPYC.
 const COST: Cost = Cost { train_ps: 12_500, packet_ps: 15_000, byte_ps: 135, wire_milli: 0 };
 
 /// No figure changes: altered packets are so few beside those that are lost that they do not show.

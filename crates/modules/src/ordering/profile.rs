@@ -12,7 +12,7 @@ use crate::arithmetic::{
 };
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Property, Service, Setting};
 
-/// Default, measured by `cargo run --release -p dacapo-modules --example cost` on AMD EPYC.
+/// Default, measured by `dacapo bench cost` on AMD EPYC.
 const COST: Cost = Cost { train_ps: 5_740, packet_ps: 3_580, byte_ps: 1, wire_milli: 0 };
 
 #[derive(Debug)]

@@ -16,8 +16,8 @@ use crate::arithmetic::{
 };
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
 
-/// Of one copy: default, measured by `cargo run --release -p dacapo-modules --example cost` on
-/// AMD EPYC. What stands below is paid for through `copies`.
+/// Of one copy: default, measured by `dacapo bench cost` on AMD EPYC. What stands below is paid for
+/// through `copies`.
 const COST: Cost = Cost { train_ps: 97_400, packet_ps: 21_700, byte_ps: 35, wire_milli: 0 };
 
 /// The gaps that are proposed lie between these: shorter ones let few runs pass, longer ones come

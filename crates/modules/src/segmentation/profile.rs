@@ -9,7 +9,7 @@ use super::segment::SPEC;
 use crate::arithmetic::{packets_per_unit, time_of, unit_bytes};
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Property, Service, Setting};
 
-/// Default, measured by `cargo run --release -p dacapo-modules --example cost` on AMD EPYC.
+/// Default, measured by `dacapo bench cost` on AMD EPYC.
 const COST: Cost = Cost { train_ps: 40_200, packet_ps: 4_690, byte_ps: 0, wire_milli: 0 };
 
 /// The number of the parameter.

@@ -1,0 +1,204 @@
+//! `dacapo bench cost`: what each C-module costs, per train, packet and byte, both ends together,
+//! beside what its profile says.
+//!
+//! Taken by difference: the same units through the same graph with the module and without it, in
+//! turns. Units go down and up one by one, as a flow moves them.
+//!
+//! ```text
+//!   with       unit -> segment > sequence > X -> train -> X > sequence > segment -> unit
+//!   without    unit -> segment > sequence     -> train ->     sequence > segment -> unit
+//! ```
+//!
+//! Of each graph the fast rounds count (the tenth part from below): what other programs take away
+//! is no cost.
+
+mod fit;
+mod flow;
+
+use crate::cli::{BenchCostArgs, or_usage};
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Table, line};
+use crate::progress::Progress;
+use dacapo_lift::{Cost, Entry, Params};
+use fit::{Costs, SHAPES, Shape};
+use flow::Flow;
+use serde_json::{Value, json};
+
+/// What is measured: a module, and the graph that it is taken out of.
+struct Trial {
+    entry: Entry,
+    with: Vec<Entry>,
+    without: Vec<Entry>,
+}
+
+/// A trial for each C-module that there is.
+fn trials() -> Vec<Trial> {
+    let all = dacapo::Catalogue::default().modules;
+    all.iter().map(|entry| Trial::of(entry, &all)).collect()
+}
+
+impl Trial {
+    /// With the module stands the first of each other function that takes nothing away; nothing
+    /// below one that does, for what is below is paid for as often as it sends.
+    fn of(entry: &Entry, all: &[Entry]) -> Self {
+        let takes = !entry.spec.takes.is_empty();
+        let mut without: Vec<Entry> = Vec::new();
+        for other in all.iter().filter(|other| other.spec.takes.is_empty()) {
+            let is_same = |it: &Entry| it.spec.function == other.spec.function;
+            let is_below = takes && other.spec.stratum > entry.spec.stratum;
+            if !is_same(entry) && !is_below && !without.iter().any(is_same) {
+                without.push(*other);
+            }
+        }
+        let mut with = [&without[..], &[*entry]].concat();
+        for graph in [&mut with, &mut without] {
+            graph.sort_by_key(|it| it.spec.stratum);
+        }
+        Self { entry: *entry, with, without }
+    }
+}
+
+/// What a module costs.
+struct Measured {
+    name: &'static str,
+    /// A train of each shape, in ps.
+    shapes_ps: [f64; SHAPES.len()],
+    fitted: Costs,
+    /// What its profile says.
+    profile: Costs,
+}
+
+/// Runs the command.
+pub fn run(args: &BenchCostArgs) -> Result<Exit, Failure> {
+    let mut progress = Progress::new(args.json);
+    let mut tell = |name: &str| {
+        if progress.is_due() {
+            progress.show(name);
+        }
+    };
+    let trials = or_usage(selected(trials(), args.module.as_deref()));
+    let all: Vec<Measured> =
+        trials.iter().map(|trial| measure(trial, args.rounds, &mut tell)).collect();
+    progress.clear();
+    match args.json {
+        true => output::json(&to_json(&all)),
+        false => print(&all),
+    }
+    Ok(Exit::Success)
+}
+
+/// The trial of that module; all without one.
+///
+/// # Errors
+/// There is none of that name.
+fn selected(mut trials: Vec<Trial>, module: Option<&str>) -> Result<Vec<Trial>, String> {
+    let Some(module) = module else { return Ok(trials) };
+    let names: Vec<&str> = trials.iter().map(|it| it.entry.spec.name).collect();
+    let names = names.join(", ");
+    trials.retain(|it| it.entry.spec.name == module);
+    if trials.is_empty() {
+        return Err(format!("`{module}` is no module; there are {names}"));
+    }
+    Ok(trials)
+}
+
+fn measure(trial: &Trial, rounds: u32, tell: &mut impl FnMut(&str)) -> Measured {
+    let spec = trial.entry.spec;
+    let shapes_ps = SHAPES.map(|shape| {
+        tell(spec.name);
+        difference(trial, shape, rounds)
+    });
+    let Cost { train_ps, packet_ps, byte_ps, .. } = spec.profile.cost(&Params::new());
+    let profile = [train_ps, packet_ps, byte_ps].map(|ps| ps as f64);
+    Measured { name: spec.name, shapes_ps, fitted: fit::fit(&shapes_ps), profile }
+}
+
+/// What one train of this shape costs more with the module, in ps.
+fn difference(trial: &Trial, shape: Shape, rounds: u32) -> f64 {
+    let mut flows = [&trial.with, &trial.without].map(|graph| Flow::new(graph, shape.len));
+    let mut taken = [Vec::new(), Vec::new()];
+    for _ in 0..rounds {
+        for (flow, taken) in flows.iter_mut().zip(&mut taken) {
+            taken.push(flow.round(shape.packets));
+        }
+    }
+    let [with, without] = taken.map(undisturbed);
+    with - without
+}
+
+/// The tenth part from below.
+fn undisturbed(mut rounds: Vec<f64>) -> f64 {
+    rounds.sort_by(f64::total_cmp);
+    rounds.get(rounds.len() / 10).copied().unwrap_or(0.0)
+}
+
+fn costs([train, packet, byte]: Costs) -> Value {
+    json!({ "train_ps": train, "packet_ps": packet, "byte_ps": byte })
+}
+
+fn to_json(all: &[Measured]) -> Value {
+    let of = |it: &Measured| {
+        let shapes = SHAPES.iter().zip(it.shapes_ps).map(|(shape, ps)| {
+            let by_profile = fit::predicted(&it.profile, *shape);
+            json!({
+                "packets": shape.packets,
+                "bytes": shape.len,
+                "ns": ps / 1e3,
+                "fitted_ns": fit::predicted(&it.fitted, *shape) / 1e3,
+                "profile_ns": by_profile / 1e3,
+            })
+        });
+        json!({
+            "module": it.name,
+            "shapes": shapes.collect::<Vec<_>>(),
+            "fitted": costs(it.fitted),
+            "profile": costs(it.profile),
+        })
+    };
+    json!({ "modules": all.iter().map(of).collect::<Vec<_>>() })
+}
+
+fn print(all: &[Measured]) {
+    line("A train, both ends, in ns: measured (of its profile)");
+    let heads = SHAPES.map(|it| format!("{} x {} B", it.packets, it.len));
+    let heads: Vec<&str> = ["module"].into_iter().chain(heads.iter().map(String::as_str)).collect();
+    let mut table = Table::new(&heads);
+    for it in all {
+        let cell = |(shape, ps): (&Shape, f64)| {
+            format!("{:.0} ({:.0})", ps / 1e3, fit::predicted(&it.profile, *shape) / 1e3).into()
+        };
+        let cells = SHAPES.iter().zip(it.shapes_ps).map(cell);
+        table.row([it.name.into()].into_iter().chain(cells).collect());
+    }
+    table.print();
+    line("");
+    line("Fitted to these, in ps (of its profile)");
+    let mut table = Table::new(&["module", "per train", "per packet", "per byte"]);
+    for it in all {
+        let cells =
+            it.fitted.iter().zip(&it.profile).map(|(is, says)| format!("{is:.0} ({says:.0})"));
+        table.row([it.name.into()].into_iter().chain(cells.map(Into::into)).collect());
+    }
+    table.print();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_module_of_the_catalogue_is_measured_beside_its_profile() {
+        let trials = trials();
+        let all: Vec<Measured> = trials.iter().map(|it| measure(it, 3, &mut |_| {})).collect();
+        let modules = dacapo::Catalogue::default().modules;
+        assert_eq!(all.len(), modules.len());
+        for (trial, it) in trials.iter().zip(&all) {
+            assert_eq!(trial.with.len(), trial.without.len() + 1, "{}", it.name);
+            assert!(trial.without.iter().all(|other| other.spec.name != it.name));
+            assert!(it.fitted.iter().all(|cost| *cost >= 0.0), "{}", it.name);
+            assert!(it.profile.iter().any(|cost| *cost > 0.0), "{} has no cost", it.name);
+        }
+        let said = to_json(&all);
+        assert_eq!(said["modules"][0]["shapes"].as_array().unwrap().len(), SHAPES.len());
+    }
+}
