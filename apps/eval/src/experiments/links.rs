@@ -12,12 +12,18 @@ static SRT: Listed = Listed { program: "peer-srt", kind: "file" };
 static XTP_0: Xtp = Xtp { which: Which::Now, window: "8MiB", options: &["--rate", "479000kbit/s"] };
 static XTP_1: Xtp = Xtp { which: Which::Now, window: "8MiB", options: &["--rate", "483800kbit/s"] };
 static XTP_5: Xtp = Xtp { which: Which::Now, window: "8MiB", options: &["--rate", "504200kbit/s"] };
+static XTP_10: Xtp =
+    Xtp { which: Which::Now, window: "16MiB", options: &["--rate", "532200kbit/s"] };
+static XTP_30: Xtp =
+    Xtp { which: Which::Now, window: "32MiB", options: &["--rate", "684200kbit/s"] };
 
 fn xtp(loss: f64) -> Cell {
     let peer = match loss {
         0.0 => &XTP_0,
         1.0 => &XTP_1,
-        _ => &XTP_5,
+        5.0 => &XTP_5,
+        10.0 => &XTP_10,
+        _ => &XTP_30,
     };
     bulk(peer, 64 << 10, true)
 }
@@ -34,7 +40,7 @@ pub static LINKS: Table = Table {
     site: Site::Link,
     axis: "per cent lost",
     unit: "% loss",
-    points: &[0.0, 1.0, 5.0],
+    points: &[0.0, 1.0, 5.0, 10.0, 30.0],
     curves: &[
         curve("tcp", "kernel TCP, CUBIC", "tcp-bbr", |_| bulk(&TCP, 128 << 10, true))
             .over("cubic", 1_448.0),
@@ -59,6 +65,8 @@ pub static LINKS: Table = Table {
         ("xtp-0", "of_link", "of what its packets can carry", true, true, 0.99),
         ("xtp-1", "of_link", "of what its packets can carry", true, true, 0.98),
         ("xtp-5", "of_link", "of what its packets can carry", true, true, 0.98),
+        ("xtp-10", "of_link", "of what its packets can carry", true, true, 0.95),
+        ("xtp-30", "of_link", "of what its packets can carry", true, true, 0.9),
         ("xtp-1", "cpu_s_per_gb", "processor time to TCP BBR", false, false, 2.0),
     ],
     link: Some(Link { config: link, mbit_per_s: 500.0 }),

@@ -3,6 +3,7 @@
 //! What is aimed at is data (`eval/goals.json`); what was seen is worked out from runs.
 
 use super::Kept;
+use super::shown::{Faults, ShownBy};
 use crate::experiment::Goal;
 use crate::outcome::{Outcome, Verdict};
 use crate::show::number::with_interval;
@@ -35,6 +36,9 @@ pub struct Aim {
     /// What measures it; none when nothing does yet.
     #[serde(default)]
     pub measured: Vec<Measured>,
+    /// Faults that show it, where none of these measures it.
+    #[serde(default)]
+    pub shown_by: Vec<ShownBy>,
     /// Where the time goes, of one that is missed.
     #[serde(default)]
     pub because: String,
@@ -74,7 +78,8 @@ pub fn read(path: &Path) -> Result<Vec<Ground>, String> {
 const HEAD: &str = "\
 # Goals
 
-Written by `dacapo-eval check --write` from `eval/goals.json` and the runs in `eval/runs`. A
+Written by `dacapo-eval check --write` from `eval/goals.json`, the runs in `eval/runs` and
+`docs/faults.jsonl`. A
 goal is met when the median of all rounds is, with the worse end of its 95 % interval within a
 twentieth; not sure when the median alone is. Loaded rounds are judged first: a goal is as good
 as the worse of both.
@@ -84,8 +89,9 @@ as the worse of both.
 /// The page.
 ///
 /// # Errors
-/// A goal names an experiment, a row or a figure that its last run does not have.
-pub fn page(grounds: &[Ground], kept: &Kept) -> Result<String, String> {
+/// A goal names an experiment, a row or a figure that its last run does not have, or a fault that
+/// there is not.
+pub fn page(grounds: &[Ground], kept: &Kept, faults: &Faults) -> Result<String, String> {
     let mut counts = std::collections::BTreeMap::<&str, usize>::new();
     let mut body = String::new();
     for ground in grounds {
@@ -95,7 +101,7 @@ pub fn page(grounds: &[Ground], kept: &Kept) -> Result<String, String> {
         );
         body += "|---|---|---|---|---|---|---|\n";
         for aim in &ground.goals {
-            let (word, seen, run) = judge(aim, kept)?;
+            let (word, seen, run) = judge(aim, kept, faults)?;
             *counts.entry(word).or_insert(0) += 1;
             let cells = [&aim.what, &aim.aim, word, &seen, &run, &aim.because, &aim.tried];
             body += &format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
@@ -106,8 +112,12 @@ pub fn page(grounds: &[Ground], kept: &Kept) -> Result<String, String> {
     Ok(format!("{HEAD}Of {} goals: {}.\n{body}", counts.values().sum::<usize>(), sums.join(", ")))
 }
 
-/// The word, what was seen, and the run.
-fn judge(aim: &Aim, kept: &Kept) -> Result<(&'static str, String, String), String> {
+/// The word, what was seen, and where that stands.
+fn judge(
+    aim: &Aim,
+    kept: &Kept,
+    faults: &Faults,
+) -> Result<(&'static str, String, String), String> {
     let (mut worst, mut seen, mut runs) = (None::<u8>, Vec::new(), Vec::new());
     let mut profiles = BTreeSet::new();
     for measured in &aim.measured {
@@ -133,6 +143,12 @@ fn judge(aim: &Aim, kept: &Kept) -> Result<(&'static str, String, String), Strin
             let Measured { row, .. } = measured;
             profiles.insert(format!("[profile](../{KEPT}/{}/profile-{row}.svg)", it.name));
         }
+    }
+    for by in &aim.shown_by {
+        let judged = faults.judge(by).map_err(|why| format!("{FILE}: {why}"))?;
+        worst = worst.max(Some(if judged.is_met { 0 } else { 2 }));
+        seen.push(judged.seen);
+        runs.push(judged.place);
     }
     let word = match worst {
         Some(2) => "missed",
@@ -198,7 +214,8 @@ mod tests {
                 r#"{{"experiment":"test","row":"{row}","figure":"gbit_per_s","at_least":{bound}}}"#
             )
         };
-        let page = |measured: &str| page(&grounds(measured), &kept()).unwrap();
+        let faults = Faults::default();
+        let page = |measured: &str| page(&grounds(measured), &kept(), &faults).unwrap();
         assert!(page(&of(0.99, "ours")).contains("Of 1 goals: 1 missed, 0 not sure"));
         assert!(page(&of(0.5, "ours")).contains("| met | quiet 0.925 ["));
         assert!(page(&of(0.5, "theirs")).contains("| not measured |  |  |"), "no such row");
@@ -210,7 +227,7 @@ mod tests {
         let measured = r#"{"experiment":"test","row":"ours","figure":"gbit_per_s","at_least":1}"#;
         let mut kept = kept();
         kept.last.get_mut("test").unwrap().profiles.insert("ours".to_owned());
-        let page = page(&grounds(measured), &kept).unwrap();
+        let page = page(&grounds(measured), &kept, &Faults::default()).unwrap();
         let link = "[profile](../eval/runs/test/2026-01-01-abc1234/profile-ours.svg)";
         assert!(page.contains(link), "{page}");
     }
@@ -218,9 +235,10 @@ mod tests {
     #[test]
     fn a_goal_of_what_no_run_has_is_an_error() {
         let measured = r#"{"experiment":"test","row":"ours","figure":"speed","at_least":1}"#;
-        let error = page(&grounds(measured), &kept()).unwrap_err();
+        let page = |measured: &str| page(&grounds(measured), &kept(), &Faults::default());
+        let error = page(measured).unwrap_err();
         assert!(error.contains("test: ours has no figure `speed`"), "{error}");
         let measured = r#"{"experiment":"test","row":"ours","figure":"gbit_per_s"}"#;
-        assert!(page(&grounds(measured), &kept()).unwrap_err().contains("at_least and at_most"));
+        assert!(page(measured).unwrap_err().contains("at_least and at_most"));
     }
 }

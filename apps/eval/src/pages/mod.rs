@@ -3,6 +3,7 @@
 //! ```text
 //!   eval/runs (the last run of each experiment) -+-> docs/performance.md, docs/charts/*.svg
 //!   eval/goals.json (what is aimed at)          -+-> docs/goals.md
+//!   docs/faults.jsonl (what was seen of faults) -+
 //!                                                +-> README.md, between two marks
 //! ```
 //!
@@ -12,6 +13,7 @@ mod aims;
 mod performance;
 mod prose;
 mod readme;
+mod shown;
 
 pub use prose::faults as undated_figures;
 
@@ -124,7 +126,8 @@ pub fn all(root: &Path, kept: &Kept) -> Result<BTreeMap<PathBuf, String>, String
     let mut pages = BTreeMap::new();
     let aims = aims::read(&root.join(aims::FILE))?;
     pages.insert(PathBuf::from("docs/performance.md"), performance::page(kept)?);
-    pages.insert(PathBuf::from("docs/goals.md"), aims::page(&aims, kept)?);
+    let faults = shown::Faults::read(root)?;
+    pages.insert(PathBuf::from("docs/goals.md"), aims::page(&aims, kept, &faults)?);
     for it in kept.last.values() {
         let all = charts(&it.run)?;
         pages.extend(all.into_iter().map(|(name, svg)| (Path::new(CHARTS).join(name), svg)));

@@ -5,9 +5,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The load, over a minute, of a machine that has something else to do.
-const LOAD_MAX: f64 = 0.5;
-
 /// What `command` prints, without the last line break; `None` when it fails.
 pub fn output(command: &str, words: &[&str]) -> Option<String> {
     let output = Command::new(command).args(words).output().ok()?;
@@ -30,11 +27,6 @@ pub fn load() -> String {
 /// How many wanted to run during the last minute, of what [`load`] gives.
 pub fn last_minute(load: &str) -> Option<f64> {
     load.split_whitespace().next()?.parse().ok()
-}
-
-/// Whether `load` is that of a machine with nothing else to do.
-pub fn is_idle(load: &str) -> bool {
-    last_minute(load).is_some_and(|load| load < LOAD_MAX)
 }
 
 /// Whether `id` is the number of a process that is no more.
@@ -139,9 +131,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_is_idle_when_its_load_of_the_last_minute_is_small() {
-        assert!(is_idle("0.21 3.40 5.00"));
-        assert!(!is_idle("0.50 0.10 0.10") && !is_idle("7.73 7.93 7.43") && !is_idle(""));
+    fn the_load_of_the_last_minute_is_the_first() {
+        assert_eq!((last_minute("0.21 3.40 5.00"), last_minute("")), (Some(0.21), None));
     }
 
     #[test]

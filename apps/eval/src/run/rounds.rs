@@ -199,11 +199,17 @@ fn header(
     })
 }
 
+/// How long it is looked whether the machine has other work, and from how many processors on it
+/// has.
+const LOOK_S: f64 = 0.5;
+const BUSY_MAX: f64 = 0.2;
+
 fn say_what_is_missing(header: &Header, is_quiet: bool) {
-    let load = &header.load_average;
-    if !machine::is_idle(load) && !is_quiet {
-        let text = "the machine has other work: quiet rounds will not be";
-        output::note(format_args!("{}: load average {load}: {text}", header.id));
+    // Not the load average: that of an experiment before this one is still in it.
+    let busy = if is_quiet { 0.0 } else { rig::idle(LOOK_S) };
+    if busy > BUSY_MAX {
+        let text = "processors have other work: quiet rounds will not be quiet";
+        output::note(format_args!("{}: {busy:.2} {text}", header.id));
     }
     for (row, why) in header.missing.iter().filter(|_| !is_quiet) {
         output::note(format_args!("{}: {row} is left out: {why}", header.id));
