@@ -221,7 +221,9 @@ fn draw_curves(
             let x = places.get(at.round() as usize).filter(|_| (at - at.round()).abs() < 0.01);
             x.map_or_else(String::new, f64::to_string)
         };
-        let x = -0.2..places.len() as f64 - 0.8;
+        // The names of curves stand beside the last points, not over them.
+        let width = places.len() as f64 - 0.6;
+        let x = -0.2..width * 1.16 - 0.2;
         let y = range(points().map(|it| it.1));
         let mut chart = ChartBuilder::on(&area)
             .caption(title, ("sans-serif", 16))
@@ -238,11 +240,9 @@ fn draw_curves(
             let colour = Palette99::pick(at).to_rgba();
             let points = points.iter().map(|it| (place(it.0), it.1.log10()));
             let series = LineSeries::new(points, colour.stroke_width(2));
-            chart
-                .draw_series(series.point_size(3))
-                .map_err(failed)?
-                .label(*name)
-                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 16, y)], colour));
+            chart.draw_series(series.point_size(3)).map_err(failed)?.label(*name).legend(
+                move |(x, y)| PathElement::new(vec![(x, y), (x + 16, y)], colour.stroke_width(2)),
+            );
         }
         let mut labels = chart.configure_series_labels();
         labels.position(SeriesLabelPosition::LowerRight).background_style(WHITE.mix(0.8));
