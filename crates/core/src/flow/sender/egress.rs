@@ -100,10 +100,10 @@ impl Egress {
         self.bytes_max
     }
 
-    /// Whether the pace lets so many bytes out at once, while nothing waits.
+    /// Whether the pace lets so many bytes out at once; to be asked while nothing waits.
     #[inline]
     pub fn lets_pass(&mut self, now: Time, len: usize) -> bool {
-        self.queue.is_empty() && self.bucket.as_mut().is_none_or(|it| it.covers(now, len))
+        self.bucket.as_mut().is_none_or(|it| it.covers(now, len))
     }
 
     /// So many bytes have left without having waited here.
