@@ -188,7 +188,11 @@ impl StreamTransport for Quic {
 
     fn send_split(&mut self, remote: Address, head: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         match self.mode {
-            Mode::Streams => self.send_record(remote, head, body),
+            Mode::Streams => {
+                let sent = self.streams.send_split(remote, head, body);
+                self.transmit_to(remote);
+                sent
+            }
             Mode::Datagrams => self.send_joined(remote, head, body),
         }
     }

@@ -12,18 +12,6 @@ impl Quic {
         sent
     }
 
-    /// One record, whose bytes lie in two places.
-    pub(super) fn send_record(
-        &mut self,
-        remote: Address,
-        head: &[u8],
-        body: &[u8],
-    ) -> Result<Sent, SendError> {
-        let sent = self.streams.send_split(remote, head, body);
-        self.transmit_to(remote);
-        sent
-    }
-
     /// Sends the packets of the connection to `remote`.
     pub(super) fn transmit_to(&mut self, remote: Address) {
         if let Some((place, _)) = self.streams.place_of(remote) {

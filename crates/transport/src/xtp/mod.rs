@@ -220,7 +220,12 @@ impl StreamTransport for Xtp {
 
     fn send_split(&mut self, remote: Address, head: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         match self.mode {
-            Mode::Streams => self.send_record(remote, head, body),
+            Mode::Streams => {
+                self.expect_records(remote, head.len().saturating_add(body.len()));
+                let sent = self.streams.send_split(remote, head, body);
+                self.transmit();
+                sent
+            }
             Mode::Datagrams => self.send_joined(remote, head, body),
         }
     }

@@ -161,20 +161,7 @@ impl Xtp {
         sent
     }
 
-    /// One record, whose bytes lie in two places.
-    pub(super) fn send_record(
-        &mut self,
-        remote: Address,
-        head: &[u8],
-        body: &[u8],
-    ) -> Result<Sent, SendError> {
-        self.expect_records(remote, head.len().saturating_add(body.len()));
-        let sent = self.streams.send_split(remote, head, body);
-        self.transmit();
-        sent
-    }
-
-    fn expect_records(&mut self, remote: Address, len: usize) {
+    pub(super) fn expect_records(&mut self, remote: Address, len: usize) {
         let mut links = lock(&self.links);
         if let Some(number) = link_to(&links, remote) {
             links.expect_records(number, len);
