@@ -53,9 +53,21 @@ pub fn run_end(args: &CopiesEndArgs) -> Result<Exit, Failure> {
     match (&args.address, args.units.unwrap_or(0)) {
         (None, _) => answer(&args.over).map_err(failed)?,
         (Some(_), units) if args.way == UnitWay::Bare => copy(units),
-        (Some(address), units) => ask(address, args.way, units / BATCH).map_err(failed)?,
+        (Some(address), units) => {
+            end_in_time();
+            ask(address, args.way, units / BATCH).map_err(failed)?;
+        }
     }
     Ok(Exit::Success)
+}
+
+/// Ends this process when a unit was lost, for which it would wait for ever.
+fn end_in_time() {
+    std::thread::spawn(|| {
+        std::thread::sleep(PATIENCE);
+        eprintln!("dacapo-eval: a unit has not come");
+        std::process::exit(1);
+    });
 }
 
 /// Each unit once, and nothing else.
@@ -110,11 +122,6 @@ fn question(asked: &[u8]) -> (bool, u32) {
 }
 
 fn ask(address: &str, way: UnitWay, batches: u32) -> Result<(), Error> {
-    std::thread::spawn(|| {
-        std::thread::sleep(PATIENCE);
-        eprintln!("dacapo-eval: a unit has not come");
-        std::process::exit(1);
-    });
     let endpoint = Endpoint::new()?;
     let session = endpoint.connect(&format!("dacapo://{address}/{NAME}"))?;
     session.activate()?;
