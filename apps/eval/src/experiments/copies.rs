@@ -1,21 +1,22 @@
 //! `copies`: how often a unit is copied in user space, and whether memory is allocated for it, by
 //! what callgrind counts; the same in every run, whatever the load.
 
-use super::each::Each;
-use super::own;
+use super::own::{self, Of, Own};
 use crate::copies::transports;
 use crate::peers::words;
 
 /// The experiment.
-pub static COPIES: Each = Each {
+pub static COPIES: Own = Own {
     id: "copies",
     what: "how often a unit of 60 KiB is copied in user space at one end, counted by callgrind",
-    rows: || {
-        let of =
-            |name: &'static str| (name, format!("a flow over {name}, all that is below in it"));
-        transports().into_iter().map(of).collect()
+    of: Of::Each {
+        rows: || {
+            let of =
+                |name: &'static str| (name, format!("a flow over {name}, all that is below in it"));
+            transports().into_iter().map(of).collect()
+        },
+        command: |rig, row| own::command(rig, words(["copies", "--over", row, "--json"])),
     },
-    command: |rig, row| own::command(rig, words(["copies", "--over", row, "--json"])),
     patience_s: 300,
     seconds: 30.0,
     rounds: [1, 0],
@@ -39,4 +40,5 @@ pub static COPIES: Each = Each {
             "rows[way=pieces].allocator_instructions",
         ),
     ],
+    goals: &[],
 };

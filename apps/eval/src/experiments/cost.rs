@@ -1,18 +1,19 @@
 //! `cost`: what each C-module costs, beside what its profile says, by which graphs are chosen.
 
-use super::each::Each;
-use super::own;
+use super::own::{self, Of, Own};
 use crate::peers::words;
 
 /// The experiment.
-pub static COST: Each = Each {
+pub static COST: Own = Own {
     id: "cost",
     what: "what a C-module costs, both ends, beside its profile, by which graphs are chosen",
-    rows: || {
-        let modules = dacapo::Catalogue::default().modules;
-        modules.iter().map(|it| (it.spec.name, it.spec.mechanism.to_owned())).collect()
+    of: Of::Each {
+        rows: || {
+            let modules = dacapo::Catalogue::default().modules;
+            modules.iter().map(|it| (it.spec.name, it.spec.mechanism.to_owned())).collect()
+        },
+        command: |rig, row| own::command(rig, words(["cost", "--module", row, "--json"])),
     },
-    command: |rig, row| own::command(rig, words(["cost", "--module", row, "--json"])),
     patience_s: 120,
     seconds: 5.0,
     rounds: [5, 5],
@@ -35,4 +36,5 @@ pub static COST: Each = Each {
              modules[].shapes[packets=45 bytes=1400].ns",
         ),
     ],
+    goals: &[],
 };

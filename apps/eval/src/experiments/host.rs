@@ -1,6 +1,6 @@
 //! What commands of this program measure on this host: an entry each.
 
-use super::own::Own;
+use super::own::{Of, Own};
 
 macro_rules! lift {
     ($called:literal, $batch:literal) => {
@@ -25,10 +25,11 @@ pub static ALL: [Own; 8] = [
     Own {
         id: "lift",
         what: "what a module costs each packet that it touches, in the runner and without one",
-        words: &["lift", "--seconds", "3", "--json"],
+        of: Of::One(&["lift", "--seconds", "3", "--json"]),
         patience_s: 60,
         seconds: 3.0,
-        rounds: 7,
+        rounds: [7, 7],
+        is_counted: false,
         figures: &[
             ("batched_ns", "ns a module, batched", false, lift!("counted", 32)),
             ("single_ns", "ns a module, alone", false, lift!("counted", 1)),
@@ -43,10 +44,11 @@ pub static ALL: [Own; 8] = [
     Own {
         id: "choice",
         what: "choosing a graph and a transport, with why, or refusing with why",
-        words: &["choice", "--requests", "5000", "--json"],
+        of: Of::One(&["choice", "--requests", "5000", "--json"]),
         patience_s: 120,
         seconds: 3.0,
-        rounds: 7,
+        rounds: [7, 7],
+        is_counted: false,
         figures: &[
             ("p99_us", "p99 µs", false, "all.p99_us"),
             ("p50_us", "p50 µs", false, "all.p50_us"),
@@ -58,10 +60,11 @@ pub static ALL: [Own; 8] = [
     Own {
         id: "transfer",
         what: "a file of 1 GiB by `dacapo send`, beside plain sockets with the same reads and hash",
-        words: &["transfer", "--rounds", "1", "--json"],
+        of: Of::One(&["transfer", "--rounds", "1", "--json"]),
         patience_s: 120,
         seconds: 6.0,
-        rounds: 5,
+        rounds: [5, 5],
+        is_counted: false,
         figures: &[
             ("gbit_per_s", "send Gbit/s", true, "median.send.gbit_per_s"),
             ("plain_gbit_per_s", "plain Gbit/s", true, "median.plain.gbit_per_s"),
@@ -76,10 +79,11 @@ pub static ALL: [Own; 8] = [
     Own {
         id: "control",
         what: "how long control commands take in the access module, as Tables 20, 22 to 24 of 1998",
-        words: &["control", "--rounds", "200", "--json"],
+        of: Of::One(&["control", "--rounds", "200", "--json"]),
         patience_s: 120,
         seconds: 15.0,
-        rounds: 5,
+        rounds: [5, 5],
+        is_counted: false,
         figures: &[
             (
                 "response_us",
@@ -98,10 +102,11 @@ pub static ALL: [Own; 8] = [
     Own {
         id: "scale",
         what: "10,000 idle sessions, 100,000 opened and closed, between two processes",
-        words: &["scale", "--json"],
+        of: Of::One(&["scale", "--json"]),
         patience_s: 600,
         seconds: 60.0,
-        rounds: 3,
+        rounds: [3, 3],
+        is_counted: false,
         figures: &[
             ("connection_kib", "a connection, KiB an end", false, "figures.connection_kib.near"),
             ("session_kib", "a session, KiB here", false, "figures.session_kib.near"),
@@ -126,10 +131,11 @@ pub static ALL: [Own; 8] = [
     Own {
         id: "emulator",
         what: "what the emulator of `dacapo link` costs, beside sockets without one",
-        words: &["link", "--rounds", "1", "--seconds", "1", "--json"],
+        of: Of::One(&["link", "--rounds", "1", "--seconds", "1", "--json"]),
         patience_s: 120,
         seconds: 15.0,
-        rounds: 5,
+        rounds: [5, 5],
+        is_counted: false,
         figures: &[
             ("added_us", "added delay, p50 µs", false, "ways[way=relay].added_delay.p50_us"),
             ("late_us", "late at 20 ms, p99 µs", false, "ways[way=relay].late_at_20ms.p99_us"),
@@ -145,10 +151,11 @@ pub static ALL: [Own; 8] = [
     Own {
         id: "loopback",
         what: "a flow over udp from process to process of this host",
-        words: &["net", "--duration", "2s", "--json"],
+        of: Of::One(&["net", "--duration", "2s", "--json"]),
         patience_s: 60,
         seconds: 4.0,
-        rounds: 7,
+        rounds: [7, 7],
+        is_counted: false,
         figures: &[
             ("gbit_per_s", "Gbit/s", true, "median.bulk.up.gbit_per_s"),
             ("cpu_s_per_gb", "CPU s/GB", false, "median.bulk.cpu_s_per_gb.both"),
@@ -161,10 +168,11 @@ pub static ALL: [Own; 8] = [
     Own {
         id: "safenet",
         what: "messages over XTP by their length, as the SAFENET document, beside plain UDP",
-        words: &["safenet", "--no-check", "--seconds", "1", "--json"],
+        of: Of::One(&["safenet", "--no-check", "--seconds", "1", "--json"]),
         patience_s: 300,
         seconds: 100.0,
-        rounds: 3,
+        rounds: [3, 3],
+        is_counted: false,
         figures: &[
             ("user_us", "a user's, at 0 B, µs", false, "levels[level=user].fit.intercept_us"),
             ("transport_us", "the transport's", false, "levels[level=transport].fit.intercept_us"),

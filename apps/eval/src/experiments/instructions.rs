@@ -1,7 +1,7 @@
 //! `instructions`: those of fixed work, two cores back to back in virtual time. The ratchet of
 //! `make test` compares them with the last that were accepted; they are the same in every run.
 
-use super::each::Each;
+use super::own::{Of, Own};
 use crate::peers::words;
 
 /// What is counted, as `cargo xtask ratchet` calls it, and what it is.
@@ -13,15 +13,18 @@ const WORKS: [(&str, &str); 4] = [
 ];
 
 /// The experiment.
-pub static INSTRUCTIONS: Each = Each {
+pub static INSTRUCTIONS: Own = Own {
     id: "instructions",
     what: "instructions of fixed work in the core, counted by callgrind",
-    rows: || WORKS.map(|(name, what)| (name, what.to_owned())).to_vec(),
-    command: |_, row| words(["cargo", "xtask", "ratchet", "--json", row]),
+    of: Of::Each {
+        rows: || WORKS.map(|(name, what)| (name, what.to_owned())).to_vec(),
+        command: |_, row| words(["cargo", "xtask", "ratchet", "--json", row]),
+    },
     // The program that counts may have to be built first.
     patience_s: 600,
     seconds: 25.0,
     rounds: [1, 0],
     is_counted: true,
     figures: &[("instructions", "instructions", false, "instructions")],
+    goals: &[],
 };

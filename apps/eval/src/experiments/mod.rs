@@ -2,7 +2,6 @@
 
 mod copies;
 mod cost;
-mod each;
 mod flows;
 mod host;
 mod instructions;

@@ -1,34 +1,65 @@
-//! Measurements of this host alone: each a command of this program that prints JSON, and where in
-//! it the figures are.
+//! Measurements of this host alone: commands that print JSON, and where in it the figures are.
 
 use crate::experiment::{Experiment, Goal, Row, Sample, Site, Spec, figures};
 use crate::peers::words;
 use crate::rig::{Rig, shown};
+use crate::run::machine;
 use serde_json::Value;
 use std::time::Duration;
 
-/// A command, and its figures.
+/// What is measured.
+pub enum Of {
+    /// One row: a command of this program.
+    One(&'static [&'static str]),
+    /// Rows, by their names and what they are, and the command of each.
+    Each {
+        /// The rows.
+        rows: fn() -> Vec<(&'static str, String)>,
+        /// The command of a row.
+        command: fn(&Rig, row: &str) -> Vec<String>,
+    },
+}
+
+/// Commands, and their figures.
 pub struct Own {
-    /// Its name, and its one row's.
+    /// Its name, and its row's where it has one.
     pub id: &'static str,
     /// What it is.
     pub what: &'static str,
-    /// The command.
-    pub words: &'static [&'static str],
-    /// How long the command takes at most.
+    /// The commands.
+    pub of: Of,
+    /// How long a command takes at most.
     pub patience_s: u64,
-    /// How long it is told to measure, for who wants to know how long a run takes.
+    /// How long a command measures, for who wants to know how long a run takes.
     pub seconds: f64,
-    /// How often.
-    pub rounds: u32,
+    /// How often, with nothing else on the machine and beside its load.
+    pub rounds: [u32; 2],
+    /// What valgrind counts: it is the same in every round.
+    pub is_counted: bool,
     /// Name, heading, more is better, and where it is ([`Place`]).
     pub figures: &'static [(&'static str, &'static str, bool, &'static str)],
-    /// Figure, what it is, at least, bound.
+    /// Of the one row: figure, what it is, at least, bound.
     pub goals: &'static [(&'static str, &'static str, bool, f64)],
 }
 
-/// What every one of them is counted.
+/// What every one of them is counted that valgrind does not run.
 const CALLS: (&str, &str, bool, bool) = ("calls", "system calls", false, false);
+
+impl Own {
+    fn rows(&self) -> Vec<(&'static str, String)> {
+        match &self.of {
+            Of::One(words) => vec![(self.id, format!("dacapo-eval {}", words.join(" ")))],
+            Of::Each { rows, .. } => rows(),
+        }
+    }
+
+    fn command(&self, rig: &Rig, row: &str) -> Vec<String> {
+        match &self.of {
+            Of::One(all) => command(rig, words(all.iter().copied())),
+            Of::Each { command, .. } => command(rig, row),
+        }
+    }
+}
 
 impl Experiment for Own {
     fn id(&self) -> &'static str {
@@ -44,8 +75,11 @@ impl Experiment for Own {
     }
 
     fn spec(&self) -> Spec {
-        let of = |&(name, heading, is_more_better, _): &(&'static str, &'static str, bool, _)| {
-            (name, heading, is_more_better, false)
+        let row = |(name, what): (&str, String)| Row {
+            name: name.to_owned(),
+            what,
+            group: self.id.to_owned(),
+            ..Row::default()
         };
         let goal = |&(figure, what, is_least, bound): &(&str, &str, bool, f64)| Goal {
             row: self.id.to_owned(),
@@ -55,29 +89,33 @@ impl Experiment for Own {
             is_least,
             bound,
         };
+        let mut heads: Vec<_> = self.figures.iter().map(|it| (it.0, it.1, it.2, false)).collect();
+        heads.extend((!self.is_counted).then_some(CALLS));
+        let [rounds, loaded_rounds] = self.rounds;
         Spec {
             what: self.what.to_owned(),
-            rows: vec![Row {
-                name: self.id.to_owned(),
-                what: format!("dacapo-eval {}", self.words.join(" ")),
-                group: self.id.to_owned(),
-                ..Row::default()
-            }],
-            figures: figures(
-                &self.figures.iter().map(of).chain([CALLS]).collect::<Vec<_>>(),
-                &[self.id],
-            ),
+            rows: self.rows().into_iter().map(row).collect(),
+            figures: figures(&heads, &[self.id]),
             controls: Vec::new(),
             goals: self.goals.iter().map(goal).collect(),
-            rounds: self.rounds,
-            loaded_rounds: self.rounds,
+            rounds,
+            loaded_rounds,
             seconds: self.seconds,
         }
     }
 
-    fn round(&self, _row: &Row, rig: &mut Rig) -> Result<Sample, String> {
+    fn missing(&self, _row: &Row, _rig: &Rig) -> Option<String> {
+        let lacks = self.is_counted && machine::version("valgrind", &["--version"]).is_none();
+        lacks.then(|| "valgrind is not there: scripts/setup.sh test installs it".to_owned())
+    }
+
+    fn version(&self, _row: &Row, _rig: &Rig) -> Option<String> {
+        self.is_counted.then(|| machine::version("valgrind", &["--version"])).flatten()
+    }
+
+    fn round(&self, row: &Row, rig: &mut Rig) -> Result<Sample, String> {
         let places: Vec<Place> = self.figures.iter().map(|it| (it.0, it.3)).collect();
-        let command = command(rig, words(self.words.iter().copied()));
+        let command = self.command(rig, &row.name);
         measure(&command, &places, Duration::from_secs(self.patience_s), rig)
     }
 }

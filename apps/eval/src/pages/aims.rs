@@ -3,7 +3,7 @@
 //! What is aimed at is data (`eval/goals.json`); what was seen is worked out from runs.
 
 use super::Kept;
-use super::shown::{Faults, ShownBy};
+use super::by_faults::{Faults, ShownBy};
 use crate::experiment::Goal;
 use crate::outcome::{Outcome, Verdict};
 use crate::show::number::with_interval;

@@ -10,10 +10,10 @@
 //! Invariant: the same runs give the same bytes; nothing in these documents is written by hand.
 
 mod aims;
+mod by_faults;
 mod performance;
 mod prose;
 mod readme;
-mod shown;
 
 pub use prose::faults as undated_figures;
 
@@ -126,7 +126,7 @@ pub fn all(root: &Path, kept: &Kept) -> Result<BTreeMap<PathBuf, String>, String
     let mut pages = BTreeMap::new();
     let aims = aims::read(&root.join(aims::FILE))?;
     pages.insert(PathBuf::from("docs/performance.md"), performance::page(kept)?);
-    let faults = shown::Faults::read(root)?;
+    let faults = by_faults::Faults::read(root)?;
     pages.insert(PathBuf::from("docs/goals.md"), aims::page(&aims, kept, &faults)?);
     for it in kept.last.values() {
         let all = charts(&it.run)?;

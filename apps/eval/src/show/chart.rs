@@ -127,6 +127,10 @@ fn draw_bars(title: &str, bars: &[Bars<'_>]) -> Result<String, String> {
     Ok(text)
 }
 
+/// How much wider a chart of curves is for their names, which stand beside the last points and not
+/// over them.
+const NAMES_SHARE: f64 = 0.16;
+
 /// How a figure goes with what grows, a curve for each; `None` when no row is a point of one.
 ///
 /// # Errors
@@ -221,9 +225,8 @@ fn draw_curves(
             let x = places.get(at.round() as usize).filter(|_| (at - at.round()).abs() < 0.01);
             x.map_or_else(String::new, f64::to_string)
         };
-        // The names of curves stand beside the last points, not over them.
         let width = places.len() as f64 - 0.6;
-        let x = -0.2..width * 1.16 - 0.2;
+        let x = -0.2..width * (1.0 + NAMES_SHARE) - 0.2;
         let y = range(points().map(|it| it.1));
         let mut chart = ChartBuilder::on(&area)
             .caption(title, ("sans-serif", 16))
