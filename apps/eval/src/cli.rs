@@ -3,6 +3,7 @@
 //! Wrong usage ends with code 2 here already.
 
 mod choice;
+mod choices;
 mod copies;
 mod cost;
 mod harness;
@@ -16,6 +17,7 @@ mod xtp;
 
 use crate::run::burden::Kind;
 pub use choice::BenchChoiceArgs;
+pub use choices::BenchChoicesArgs;
 use clap::{Args, Parser, Subcommand, ValueHint};
 pub use copies::{BenchCopiesArgs, CopiesEndArgs, UnitWay};
 pub use cost::BenchCostArgs;
@@ -82,6 +84,9 @@ pub enum Command {
     /// How long it takes to choose a graph and a transport, with why, or to say why there is none.
     #[command(after_help = format!("{CHOICE}\n\n{EXIT_CODES}"))]
     Choice(BenchChoiceArgs),
+    /// What each module is for: the requests of docs/choices.md, with it and without it, and run.
+    #[command(after_help = format!("{CHOICES}\n\n{EXIT_CODES}"))]
+    Choices(BenchChoicesArgs),
     /// The control commands, as Tables 20 and 22 to 24 of the report of 1998 measure them.
     #[command(after_help = format!("{CONTROL}\n\n{EXIT_CODES}"))]
     Control(BenchControlArgs),

@@ -2,13 +2,14 @@
 //! becomes this program.
 //!
 //! ```text
-//!   cli (arguments) -> choice control copies cost lift link net safenet scale … -> dacapo
+//!   cli (arguments) -> choice choices control copies cost lift link net safenet scale … -> dacapo
 //!                          |                                          \-> crates below, by themselves
 //!                     child (a far end as a process), series, line; what both programs share: term
 //! ```
 
 mod child;
 mod choice;
+mod choices;
 mod cli;
 mod commands;
 mod control;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Command::Control(args) => control::run(&args),
         Command::Copies(args) => copies::run(&args),
         Command::CopiesEnd(args) => copies::run_end(&args),
+        Command::Choices(args) => choices::run(&args),
         Command::Cost(args) => cost::run(&args),
         Command::Lift(args) => lift::run(&args),
         Command::Link(args) => link::run(&args),

@@ -62,8 +62,8 @@ fn wrong_usage_and_help_name_what_was_typed() {
     in_order(&help, &["Usage: dacapo bench control", "--rounds", "Examples:", "Exit codes:"]);
     let list = place.run(&["bench", "help"]).expect(0).out;
     let names = [
-        "choice", "control", "copies", "cost", "transfer", "lift", "link", "net", "safenet",
-        "scale", "xtp",
+        "choice", "choices", "control", "copies", "cost", "transfer", "lift", "link", "net",
+        "safenet", "scale", "xtp",
     ];
     in_order(&list, &[&["Usage: dacapo bench"][..], &names].concat());
     let own = eval::run(&place, &["control", "--help"]).expect(0).out;

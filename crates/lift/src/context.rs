@@ -99,6 +99,11 @@ impl<'a> Cx<'a> {
         self.pool.free(packet);
     }
 
+    /// Counts packets that the module was to make and could not.
+    pub fn not_made(&mut self, count: u64, reason: DropReason) {
+        self.touch().discarded.push((reason, count));
+    }
+
     /// Asks for [`crate::Module::timeout`] at `at`; replaces what was asked for this timer before.
     pub fn arm(&mut self, timer: TimerId, at: Time) {
         self.touch().timers.push((timer, Some(at)));

@@ -31,9 +31,15 @@ pub trait Profile: fmt::Debug + Sync + RefUnwindSafe {
         Cost::ZERO
     }
 
-    /// How many packets it hands down for each that it gets.
+    /// How many packets it hands down for one at most.
     fn copies(&self, _params: &Params) -> u64 {
         1
+    }
+
+    /// How many packets it hands down for every 1,000 that it gets, at least that: what everything
+    /// below is paid for.
+    fn packets_milli(&self, params: &Params, _setting: &Setting) -> u64 {
+        self.copies(params).saturating_mul(1_000)
     }
 }
 

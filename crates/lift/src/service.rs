@@ -206,6 +206,25 @@ impl Cost {
         }
     }
 
+    /// It, `milli` times in thousandths, of which there are at least 1,000: what is dearer stays
+    /// dearer.
+    #[must_use]
+    pub fn times_milli(&self, milli: u64) -> Self {
+        if milli <= 1_000 {
+            return *self;
+        }
+        let scaled = |part: u64| match part.checked_mul(milli) {
+            Some(product) => product.div_ceil(1_000),
+            None => part.saturating_mul(milli / 1_000),
+        };
+        Self {
+            train_ps: scaled(self.train_ps),
+            packet_ps: scaled(self.packet_ps),
+            byte_ps: scaled(self.byte_ps),
+            wire_milli: scaled(self.wire_milli),
+        }
+    }
+
     /// It, `count` times.
     #[must_use]
     pub fn times(&self, count: u64) -> Self {

@@ -4,6 +4,7 @@
 //!   segmentation/  segment    units <-> packets of the path's size
 //!   ordering/      sequence   order, duplicates and loss of packets
 //!   redundancy/    repeat     every packet again, against losses
+//!   parity/        fec-rs     a few packets more for every block, from which lost ones follow
 //!   integrity/     checksum   CRC-32C over what the modules above made
 //! ```
 //!
@@ -14,6 +15,7 @@
 
 pub mod integrity;
 pub mod ordering;
+pub mod parity;
 pub mod redundancy;
 pub mod segmentation;
 
@@ -32,6 +34,7 @@ pub fn entries() -> Vec<Entry> {
         segmentation::segment::ENTRY,
         ordering::sequence::ENTRY,
         redundancy::repeat::ENTRY,
+        parity::rs::ENTRY,
         integrity::checksum::ENTRY,
     ]
 }

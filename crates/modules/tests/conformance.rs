@@ -6,7 +6,7 @@ use dacapo_lift::conformance::{Subject, suite};
 #[test]
 fn every_module_keeps_the_contract() {
     let entries = dacapo_modules::entries();
-    assert!(entries.len() >= 4);
+    assert!(entries.len() >= 5);
     for entry in entries {
         suite(&Subject { entry, params: Params::new() });
     }
@@ -26,5 +26,19 @@ fn repeat_keeps_it_also_with_several_copies_close_together_and_far_apart() {
         params.set(0, copies);
         params.set(1, gap);
         suite(&Subject { entry: dacapo_modules::redundancy::repeat::ENTRY, params });
+    }
+}
+
+#[test]
+fn fec_rs_keeps_it_also_with_blocks_of_any_size() {
+    for (sources, parities, span) in
+        [(1, 1, 50_000_000), (127, 128, 1_000_000_000), (4, 0, 10_000_000), (3, 2, 1_000_000)]
+    {
+        let mut params = Params::new();
+        [sources, parities, span]
+            .into_iter()
+            .zip(0..)
+            .for_each(|(value, at)| params.set(at, value));
+        suite(&Subject { entry: dacapo_modules::parity::rs::ENTRY, params });
     }
 }

@@ -28,10 +28,11 @@ use std::time::Duration;
 const LOSS_MAX: f64 = 0.3;
 
 /// The graphs of flows of units that fit a datagram, and of any.
-const GRAPHS_SMALL: [&[&str]; 6] = [
+const GRAPHS_SMALL: [&[&str]; 7] = [
     &["sequence", "checksum"],
     &["segment", "sequence", "checksum"],
     &["segment", "sequence", "repeat", "checksum"],
+    &["segment", "sequence", "fec-rs", "checksum"],
     &["sequence"],
     &["checksum"],
     &[],

@@ -33,6 +33,8 @@ pub struct Scenario {
     pub link: LinkConfig,
     /// The graph, by the modules' names.
     pub graph: Vec<&'static str>,
+    /// The flow as it is offered, its graph with parameters; none: `graph` with theirs by default.
+    pub offer: Option<FlowOffer>,
     /// The units.
     pub pattern: Pattern,
     /// The hard bound of the rate.
@@ -57,6 +59,7 @@ impl Scenario {
             seed,
             link,
             graph: vec!["segment", "sequence", "checksum"],
+            offer: None,
             pattern: Pattern {
                 count: 1_000,
                 every: Duration::from_millis(1),
@@ -220,7 +223,7 @@ struct Run {
 /// When the scenario itself is not valid: a link, graph or name that cannot be.
 #[must_use]
 pub fn run(scenario: &Scenario) -> Outcome {
-    let graph = graph_of(scenario);
+    let offer = offer_of(scenario);
     let mut world = World::new(scenario.seed, scenario.link.clone());
     world.set_visits_all(scenario.visits_all);
     let creator = world.add(config(scenario, 1));
@@ -231,11 +234,10 @@ pub fn run(scenario: &Scenario) -> Outcome {
             world.core(node).forget_due(forgets);
         }
     }
-    let longest = scenario.pattern.len_max as u32 + 16;
     let spec = SessionSpec {
         name: NAME.into(),
         title: "A pattern".into(),
-        flows: vec![raw_offer("pattern", graph.clone(), scenario.bound_bps, longest)],
+        flows: vec![offer.clone()],
         participants_max: 1,
         give_up_after: dacapo_core::GIVE_UP_AFTER,
     };
@@ -271,7 +273,7 @@ pub fn run(scenario: &Scenario) -> Outcome {
             run.turn(world, scenario);
             run.over || run.next_change < next
         });
-        run.change(&mut world, scenario, &graph);
+        run.change(&mut world, scenario, &offer.graph);
     }
     run.finish(world, &units)
 }
@@ -283,11 +285,17 @@ fn config(scenario: &Scenario, boot: u8) -> CoreConfig {
     config
 }
 
-fn graph_of(scenario: &Scenario) -> GraphForm {
-    GraphForm::line(scenario.graph.iter().map(|name| {
+/// The flow.
+fn offer_of(scenario: &Scenario) -> FlowOffer {
+    if let Some(offer) = &scenario.offer {
+        return offer.clone();
+    }
+    let graph = GraphForm::line(scenario.graph.iter().map(|name| {
         let entry = scenario.catalogue.by_name(name).expect("the scenario's modules exist");
         (entry.spec.id, Vec::new())
-    }))
+    }));
+    let longest = scenario.pattern.len_max as u32 + 16;
+    raw_offer("pattern", graph, scenario.bound_bps, longest)
 }
 
 fn empty_outcome(world: &mut World, creator: NodeId, participant: NodeId) -> Outcome {
@@ -413,7 +421,9 @@ impl Run {
             CoreEvent::Ready { session } => self.served = Some(session),
             CoreEvent::FlowEnded { ledger, .. } => {
                 self.outcome.ledgers.1 = Some(*ledger);
-                if let (Some(session), false) = (self.session, self.closing) {
+                // Who plays out is later than who sends.
+                let both = self.outcome.ledgers.0.is_some();
+                if let (Some(session), false, true) = (self.session, self.closing, both) {
                     self.closing = true;
                     self.note_modules(world);
                     let now = world.now();

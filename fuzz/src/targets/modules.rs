@@ -9,7 +9,7 @@ use dacapo_packet::Layout;
 use std::time::Duration;
 
 /// The graphs that are tried, from the application down.
-pub(super) const GRAPHS: [&[&str]; 12] = [
+pub(super) const GRAPHS: [&[&str]; 15] = [
     &[],
     &["segment"],
     &["sequence"],
@@ -22,6 +22,9 @@ pub(super) const GRAPHS: [&[&str]; 12] = [
     &["segment", "sequence", "checksum"],
     &["segment", "sequence", "repeat"],
     &["segment", "sequence", "repeat", "checksum"],
+    &["fec-rs"],
+    &["sequence", "fec-rs"],
+    &["segment", "sequence", "repeat", "fec-rs", "checksum"],
 ];
 
 const PATH_HEAD: usize = 5;

@@ -7,7 +7,7 @@ use dacapo_wire::attribute::AttributeForm;
 use dacapo_wire::data::{self, Belongs, classify};
 use dacapo_wire::medium::Medium;
 use dacapo_wire::probe::{self, Probe};
-use dacapo_wire::{media, name, segment, sequence, text, unit};
+use dacapo_wire::{media, name, parity, segment, sequence, text, unit};
 
 /// A datagram as it comes to the port of a core.
 pub fn datagram(bytes: &[u8]) {
@@ -68,12 +68,18 @@ fn check_nearest(found: Option<u64>, expected: u64, low: u64, bits: u32) {
 pub fn headers(bytes: &[u8]) {
     let mut input = Input(bytes);
     let (kind, expected, bytes) = (input.u8(), input.u64(), input.rest());
-    oracle::bounded("a module's header", bytes.len(), || match kind % 3 {
+    oracle::bounded("a module's header", bytes.len(), || match kind % 4 {
         0 => {
             let Ok(header) = sequence::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..sequence::LEN), Some(&header.emit()[..]));
             let found = sequence::extend(header.number, expected);
             check_nearest(found, expected, header.number.into(), 32);
+        }
+        3 => {
+            let Ok(header) = parity::Header::parse(bytes) else { return };
+            assert_eq!(bytes.get(..parity::LEN), Some(&header.emit()[..]));
+            let found = parity::extend(header.block, expected);
+            check_nearest(found, expected, header.block.into(), 24);
         }
         1 => {
             let Ok(header) = segment::Header::parse(bytes) else { return };
@@ -165,7 +171,15 @@ pub fn headers_seeds() -> Vec<Vec<u8>> {
     let segment = segment::Header { unit: 9, index: 3, last: true }.emit();
     let medium = media::Header { flags: 1, generation: 0xFF_FFFF, ..media::Header::default() };
     let seed = |kind: u8, bytes: &[u8]| [&[kind], &(1_u64 << 32).to_be_bytes()[..], bytes].concat();
-    vec![seed(0, &number), seed(1, &segment), seed(2, &medium.emit())]
+    let source = parity::Header { block: 0xFF_FFFF, index: 2, sources: 9, length: 0 };
+    let parity = parity::Header { index: 255, length: 0xFFFF, ..source };
+    vec![
+        seed(0, &number),
+        seed(1, &segment),
+        seed(2, &medium.emit()),
+        seed(3, &source.emit()),
+        seed(3, &parity.emit()),
+    ]
 }
 
 /// An attribute, and each medium.

@@ -40,10 +40,12 @@ fn one(binary: &Binary, name: &str, len_max: usize) -> io::Result<Option<usize>>
         fs::remove_dir_all(&merged)?;
     }
     fs::create_dir_all(&merged)?;
+    let work = work_folder(&binary.target_dir, name);
+    fs::create_dir_all(&work)?;
     let mut command = binary.command(name);
     command.args(["-merge=1", "-timeout=10", "-rss_limit_mb=256"]);
     command.arg(format!("-max_len={len_max}"));
-    command.arg(&merged).arg(&corpus).arg(work_folder(&binary.target_dir, name));
+    command.arg(&merged).arg(&corpus).arg(work);
     if !command.output()?.status.success() {
         return Ok(None);
     }

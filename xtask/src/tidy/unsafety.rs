@@ -8,8 +8,8 @@ use super::source::Source;
 use super::tree::Tree;
 
 const RULE: &str = "unsafe";
-const FOLDERS: [&str; 5] =
-    ["crates/sys/", "crates/heap/", "crates/ring/", "bindings/c/", "eval/peers/"];
+const FOLDERS: [&str; 6] =
+    ["crates/sys/", "crates/gf256/", "crates/heap/", "crates/ring/", "bindings/c/", "eval/peers/"];
 const REASON: &str = "SAFETY:";
 
 /// The problems of `tree`.

@@ -114,6 +114,16 @@ Examples:
   dacapo bench choice --requests 100000
   dacapo bench choice --json | jq .granted.p99_us";
 
+pub const CHOICES: &str = "\
+For each request of docs/choices.md: which graph is chosen, and which without the module that the
+request is for. The flow runs as often as is said, whole hosts in virtual time, over a link that is
+as the path is assumed; a run holds when all that is asked does.
+
+Examples:
+  dacapo bench choices
+  dacapo bench choices --cell fec-rs-1 --seeds 200
+  dacapo bench choices --json | jq '.cells[] | select(.held < .seeds)'";
+
 pub const COPIES: &str = "\
 Two ends, of which one runs under callgrind, which counts the bytes that are copied: once with 32
 units and once with 96. valgrind has to be installed. It takes half a minute a transport.

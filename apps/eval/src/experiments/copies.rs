@@ -1,7 +1,7 @@
 //! `copies`: how often a unit is copied in user space, and whether memory is allocated for it, by
 //! what callgrind counts; the same in every run, whatever the load.
 
-use super::own::{self, Of, Own};
+use super::own::{self, By, Of, Own};
 use crate::copies::transports;
 use crate::peers::words;
 
@@ -20,7 +20,7 @@ pub static COPIES: Own = Own {
     patience_s: 300,
     seconds: 30.0,
     rounds: [1, 0],
-    is_counted: true,
+    by: By::Valgrind,
     figures: &[
         ("send", "send", false, "rows[way=send].copies"),
         ("pieces", "recv_with, by pieces", false, "rows[way=pieces].copies"),

@@ -1,6 +1,6 @@
 //! `cost`: what each C-module costs, beside what its profile says, by which graphs are chosen.
 
-use super::own::{self, Of, Own};
+use super::own::{self, By, Of, Own};
 use crate::peers::words;
 
 /// The experiment.
@@ -17,7 +17,7 @@ pub static COST: Own = Own {
     patience_s: 120,
     seconds: 5.0,
     rounds: [5, 5],
-    is_counted: false,
+    by: By::Clock,
     figures: &[
         ("alone_ns", "1,400 B alone, ns", false, "modules[].shapes[packets=1 bytes=1400].ns"),
         ("train_ns", "45 of them, ns", false, "modules[].shapes[packets=45 bytes=1400].ns"),

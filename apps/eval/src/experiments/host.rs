@@ -1,6 +1,6 @@
 //! What commands of this program measure on this host: an entry each.
 
-use super::own::{Of, Own};
+use super::own::{By, Of, Own};
 
 macro_rules! lift {
     ($called:literal, $batch:literal) => {
@@ -29,7 +29,7 @@ pub static ALL: [Own; 8] = [
         patience_s: 60,
         seconds: 3.0,
         rounds: [7, 7],
-        is_counted: false,
+        by: By::Clock,
         figures: &[
             ("batched_ns", "ns a module, batched", false, lift!("counted", 32)),
             ("single_ns", "ns a module, alone", false, lift!("counted", 1)),
@@ -48,7 +48,7 @@ pub static ALL: [Own; 8] = [
         patience_s: 120,
         seconds: 3.0,
         rounds: [7, 7],
-        is_counted: false,
+        by: By::Clock,
         figures: &[
             ("p99_us", "p99 µs", false, "all.p99_us"),
             ("p50_us", "p50 µs", false, "all.p50_us"),
@@ -64,7 +64,7 @@ pub static ALL: [Own; 8] = [
         patience_s: 120,
         seconds: 6.0,
         rounds: [5, 5],
-        is_counted: false,
+        by: By::Clock,
         figures: &[
             ("gbit_per_s", "send Gbit/s", true, "median.send.gbit_per_s"),
             ("plain_gbit_per_s", "plain Gbit/s", true, "median.plain.gbit_per_s"),
@@ -83,7 +83,7 @@ pub static ALL: [Own; 8] = [
         patience_s: 120,
         seconds: 15.0,
         rounds: [5, 5],
-        is_counted: false,
+        by: By::Clock,
         figures: &[
             (
                 "response_us",
@@ -106,7 +106,7 @@ pub static ALL: [Own; 8] = [
         patience_s: 600,
         seconds: 60.0,
         rounds: [3, 3],
-        is_counted: false,
+        by: By::Clock,
         figures: &[
             ("connection_kib", "a connection, KiB an end", false, "figures.connection_kib.near"),
             ("session_kib", "a session, KiB here", false, "figures.session_kib.near"),
@@ -135,7 +135,7 @@ pub static ALL: [Own; 8] = [
         patience_s: 120,
         seconds: 15.0,
         rounds: [5, 5],
-        is_counted: false,
+        by: By::Clock,
         figures: &[
             ("added_us", "added delay, p50 µs", false, "ways[way=relay].added_delay.p50_us"),
             ("late_us", "late at 20 ms, p99 µs", false, "ways[way=relay].late_at_20ms.p99_us"),
@@ -155,7 +155,7 @@ pub static ALL: [Own; 8] = [
         patience_s: 60,
         seconds: 4.0,
         rounds: [7, 7],
-        is_counted: false,
+        by: By::Clock,
         figures: &[
             ("gbit_per_s", "Gbit/s", true, "median.bulk.up.gbit_per_s"),
             ("cpu_s_per_gb", "CPU s/GB", false, "median.bulk.cpu_s_per_gb.both"),
@@ -172,7 +172,7 @@ pub static ALL: [Own; 8] = [
         patience_s: 300,
         seconds: 100.0,
         rounds: [3, 3],
-        is_counted: false,
+        by: By::Clock,
         figures: &[
             ("user_us", "a user's, at 0 B, µs", false, "levels[level=user].fit.intercept_us"),
             ("transport_us", "the transport's", false, "levels[level=transport].fit.intercept_us"),

@@ -1,7 +1,7 @@
 //! `instructions`: those of fixed work, two cores back to back in virtual time. The ratchet of
 //! `make test` compares them with the last that were accepted; they are the same in every run.
 
-use super::own::{Of, Own};
+use super::own::{By, Of, Own};
 use crate::peers::words;
 
 /// What is counted, as `cargo xtask ratchet` calls it, and what it is.
@@ -24,7 +24,7 @@ pub static INSTRUCTIONS: Own = Own {
     patience_s: 600,
     seconds: 25.0,
     rounds: [1, 0],
-    is_counted: true,
+    by: By::Valgrind,
     figures: &[("instructions", "instructions", false, "instructions")],
     goals: &[],
 };

@@ -1,5 +1,6 @@
 //! What can be measured, a file each.
 
+mod choices;
 mod copies;
 mod cost;
 mod flows;
@@ -35,7 +36,8 @@ pub fn all() -> Vec<&'static dyn Experiment> {
         &sends::SENDS,
     ];
     all.extend(grows);
-    let counted: [&dyn Experiment; 3] = [&instructions::INSTRUCTIONS, &copies::COPIES, &cost::COST];
+    let counted: [&dyn Experiment; 4] =
+        [&instructions::INSTRUCTIONS, &copies::COPIES, &choices::CHOICES, &cost::COST];
     all.extend(counted);
     all.extend(host::ALL.iter().map(|it| it as &dyn Experiment));
     all

@@ -20,6 +20,17 @@ pub enum Of {
     },
 }
 
+/// What figures are taken by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The clock; system calls are counted beside it.
+    Clock,
+    /// What valgrind counts: it is the same in every round.
+    Valgrind,
+    /// What happens in virtual time: that is, too.
+    Seeds,
+}
+
 /// Commands, and their figures.
 pub struct Own {
     /// Its name, and its row's where it has one.
@@ -34,15 +45,15 @@ pub struct Own {
     pub seconds: f64,
     /// How often, with nothing else on the machine and beside its load.
     pub rounds: [u32; 2],
-    /// What valgrind counts: it is the same in every round.
-    pub is_counted: bool,
+    /// What its figures are taken by.
+    pub by: By,
     /// Name, heading, more is better, and where it is ([`Place`]).
     pub figures: &'static [(&'static str, &'static str, bool, &'static str)],
     /// Of the one row: figure, what it is, at least, bound.
     pub goals: &'static [(&'static str, &'static str, bool, f64)],
 }
 
-/// What every one of them is counted that valgrind does not run.
+/// What every one of them is counted that is measured by the clock.
 const CALLS: (&str, &str, bool, bool) = ("calls", "system calls", false, false);
 
 impl Own {
@@ -90,7 +101,7 @@ impl Experiment for Own {
             bound,
         };
         let mut heads: Vec<_> = self.figures.iter().map(|it| (it.0, it.1, it.2, false)).collect();
-        heads.extend((!self.is_counted).then_some(CALLS));
+        heads.extend((self.by == By::Clock).then_some(CALLS));
         let [rounds, loaded_rounds] = self.rounds;
         Spec {
             what: self.what.to_owned(),
@@ -105,12 +116,13 @@ impl Experiment for Own {
     }
 
     fn missing(&self, _row: &Row, _rig: &Rig) -> Option<String> {
-        let lacks = self.is_counted && machine::version("valgrind", &["--version"]).is_none();
+        let lacks =
+            self.by == By::Valgrind && machine::version("valgrind", &["--version"]).is_none();
         lacks.then(|| "valgrind is not there: scripts/setup.sh test installs it".to_owned())
     }
 
     fn version(&self, _row: &Row, _rig: &Rig) -> Option<String> {
-        self.is_counted.then(|| machine::version("valgrind", &["--version"])).flatten()
+        (self.by == By::Valgrind).then(|| machine::version("valgrind", &["--version"])).flatten()
     }
 
     fn round(&self, row: &Row, rig: &mut Rig) -> Result<Sample, String> {

@@ -55,8 +55,19 @@ struct Trial<'a> {
 }
 
 /// What counts against a point: what it costs, and how many packets it makes of one.
-fn price(spec: &ModuleSpec, params: &Params) -> (Cost, u64) {
-    (spec.profile.cost(params), spec.profile.copies(params))
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Price {
+    cost: Cost,
+    copies: u64,
+    packets_milli: u64,
+}
+
+impl Price {
+    fn at_most(&self, other: &Self) -> bool {
+        self.cost.at_most(&other.cost)
+            && self.copies <= other.copies
+            && self.packets_milli <= other.packets_milli
+    }
 }
 
 impl Trial<'_> {
@@ -97,12 +108,23 @@ impl Trial<'_> {
         figures
     }
 
+    fn price(&self, params: &Params) -> Price {
+        let profile = self.spec.profile;
+        Price {
+            cost: profile.cost(params),
+            copies: profile.copies(params),
+            packets_milli: profile.packets_milli(params, &self.setting),
+        }
+    }
+
     fn serve(&self, params: &Params, below: &Service) -> Option<Service> {
-        if price(self.spec, params) != price(self.spec, params) {
+        let price = self.price(params);
+        if price != self.price(params) {
             self.fail(&format!("another cost when asked again, with {params:?}"));
         }
-        if price(self.spec, params).1 == 0 {
-            self.fail(&format!("no packet for one, with {params:?}"));
+        let bounds = 1_000..=price.copies.saturating_mul(1_000);
+        if !bounds.contains(&price.packets_milli) {
+            self.fail(&format!("not one packet to `copies` for one, with {params:?}: {price:?}"));
         }
         self.spec.serve(params, &self.setting, below)
     }
@@ -111,13 +133,10 @@ impl Trial<'_> {
     fn check_points(&self, better: &[Params], worse: &[Params]) {
         for point in worse {
             let Some(above) = self.serve(point, &self.worse) else { continue };
-            let (cost, copies) = price(self.spec, point);
+            let price = self.price(point);
             let is_matched = better.iter().any(|other| {
-                let (other_cost, other_copies) = price(self.spec, other);
-                let other = self.serve(other, &self.better);
-                other.is_some_and(|other| other.at_least(&above))
-                    && other_cost.at_most(&cost)
-                    && other_copies <= copies
+                let served = self.serve(other, &self.better);
+                served.is_some_and(|it| it.at_least(&above)) && self.price(other).at_most(&price)
             });
             if !is_matched {
                 self.fail(&format!("no point is as good as {point:?}, which gives {above:?}"));

@@ -221,11 +221,11 @@ fn parts(judge: &Judge<'_>, chosen: &End, forced: &[ForcedBy]) -> Vec<Part> {
     let mut forced = forced.iter().map(|forced| worded(judge.request, forced));
     let mut forced = || forced.next().unwrap_or(Forced::Nothing);
     let facts = &chosen.facts;
-    // Whoever stands below one that makes copies has more to do.
-    let mut copies = 1_u64;
-    let mut share = |cost: dacapo_lift::Cost, made: u64| {
-        let cost = cost.times(copies);
-        copies = copies.saturating_mul(made);
+    // Whoever stands below one that makes more packets has more to do.
+    let mut packets_milli = 1_000_u64;
+    let mut share = |cost: dacapo_lift::Cost, made_milli: u64| {
+        let cost = cost.times_milli(packets_milli);
+        packets_milli = packets_milli.saturating_mul(made_milli).div_ceil(1_000);
         let of = |count: u64, each: u64| u128::from(count).saturating_mul(each.into());
         let work = of(facts.trains, cost.train_ps)
             .saturating_add(of(facts.packets, cost.packet_ps))
@@ -235,12 +235,13 @@ fn parts(judge: &Judge<'_>, chosen: &End, forced: &[ForcedBy]) -> Vec<Part> {
     let mut parts = Vec::new();
     for step in chosen.stack.steps() {
         let (spec, profile) = (step.spec, step.spec.profile);
+        let made = profile.packets_milli(&step.params, &judge.request.setting);
         parts.push(Part {
             name: spec.name,
             function: spec.function,
             mechanism: spec.mechanism,
             params: wording::params(spec, &step.params),
-            cpu_ppb: share(profile.cost(&step.params), profile.copies(&step.params).max(1)),
+            cpu_ppb: share(profile.cost(&step.params), made),
             forced_by: forced(),
         });
     }
@@ -250,7 +251,7 @@ fn parts(judge: &Judge<'_>, chosen: &End, forced: &[ForcedBy]) -> Vec<Part> {
         function: "transport",
         mechanism: transport.summary,
         params: wording::transport_params(transport),
-        cpu_ppb: share(transport.profile.cost(), 1),
+        cpu_ppb: share(transport.profile.cost(), 1_000),
         forced_by: forced(),
     });
     parts

@@ -81,8 +81,8 @@ impl Stack {
         setting: &Setting,
     ) -> Option<Self> {
         let service = spec.serve(&params, setting, &self.service)?;
-        let copies = spec.profile.copies(&params).max(1);
-        let cost = self.cost.times(copies).plus(&spec.profile.cost(&params));
+        let packets = spec.profile.packets_milli(&params, setting);
+        let cost = self.cost.times_milli(packets).plus(&spec.profile.cost(&params));
         let top = Some(Rc::new(Step { below: self.top.clone(), spec, params }));
         Some(Self { service, cost, top, count: self.count.saturating_add(1), marks: self.marks })
     }

@@ -71,10 +71,11 @@ struct Growing {
 fn on(below: &Growing, spec: &'static ModuleSpec, setting: &Setting) -> Vec<Growing> {
     let grow = |params: Params| {
         let service = spec.serve(&params, setting, &below.service)?;
-        let (copies, own) = (spec.profile.copies(&params), spec.profile.cost(&params));
+        let own = spec.profile.cost(&params);
+        let cost = below.cost.times_milli(spec.profile.packets_milli(&params, setting)).plus(&own);
         let mut nodes = below.nodes.clone();
         nodes.push(Node { module: spec.id, params });
-        Some(Growing { nodes, service, cost: below.cost.times(copies).plus(&own) })
+        Some(Growing { nodes, service, cost })
     };
     spec.profile.points(setting, &below.service).into_iter().filter_map(grow).collect()
 }

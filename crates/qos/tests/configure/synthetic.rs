@@ -33,7 +33,7 @@ struct Point {
     delay_ns: u64,
     jitter_ns: u64,
     rate_ppm: u64,
-    copies: u64,
+    packets_milli: u64,
     cost: Cost,
 }
 
@@ -95,7 +95,11 @@ impl Profile for Sway {
     }
 
     fn copies(&self, params: &Params) -> u64 {
-        self.point(params).0.copies
+        self.point(params).0.packets_milli.div_ceil(1_000)
+    }
+
+    fn packets_milli(&self, params: &Params, _: &Setting) -> u64 {
+        self.point(params).0.packets_milli
     }
 }
 
@@ -261,14 +265,15 @@ fn point(random: &mut Random, free: bool) -> Point {
         delay_ns: if random.chance(0.5) { 0 } else { random.below(30) * MS },
         jitter_ns: if random.chance(0.6) { 0 } else { random.below(10) * MS },
         rate_ppm: if random.chance(0.6) { 1_000_000 } else { 300_000 + random.below(700_000) },
-        copies: if random.chance(0.85) { 1 } else { 2 + random.below(2) },
+        packets_milli: if random.chance(0.85) { 1_000 } else { 1_000 + random.below(2_001) },
         cost: if free { Cost::ZERO } else { cost(random, 5) },
     }
 }
 
 /// The module with which units may be larger than a packet.
 fn joining(random: &mut Random, spec: ModuleSpec, points: usize) -> ModuleSpec {
-    let points = (0..points).map(|_| Point { copies: 1, ..point(random, false) }).collect();
+    let points =
+        (0..points).map(|_| Point { packets_milli: 1_000, ..point(random, false) }).collect();
     ModuleSpec {
         stratum: Stratum::Segment,
         segments: true,
@@ -345,7 +350,7 @@ pub fn adversarial(functions: usize) -> World {
             loss_ppm: 1_000_000,
             rate_ppm: 1_000_000,
             delay_ns: (3 - mode) * step,
-            copies: 1,
+            packets_milli: 1_000,
             cost: Cost { train_ps: mode * step, ..Cost::ZERO },
             ..Point::default()
         };

@@ -1,0 +1,10 @@
+//! Parity: some packets more for every block of them, from which as many that are lost can be
+//! computed.
+
+pub mod rs;
+
+mod block;
+mod code;
+mod profile;
+mod receiving;
+mod sending;

@@ -1,0 +1,264 @@
+//! What `fec-rs` does to what is predicted: fewer losses, up to a block later, for some packets
+//! more.
+//!
+//! ```text
+//!   block    s s s s s s s s p p       what is lost of it can be computed while it is no more
+//!   losses       x x                   than there are parities
+//! ```
+//!
+//! Losses are taken to come in runs whose lengths have no memory (Gilbert 1960): a chain of two
+//! states, which is gone through packet by packet. Its probabilities are binary fractions, added
+//! and multiplied in an order that is fixed, which gives the same bits on every machine.
+
+use super::rs::{PARITIES, SOURCES, SPAN, SPEC};
+use crate::arithmetic::{
+    MILLISECOND, ONE_IN_HUNDRED, packets_in, packets_per_unit, ratio, whole_milliseconds,
+};
+use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
+
+/// What each train, packet and byte costs where nothing is lost, parities not counted: default,
+/// measured by `dacapo bench cost` on Intel Xeon (AVX-512, GFNI).
+const COST: Cost = Cost { train_ps: 141_000, packet_ps: 120_000, byte_ps: 4, wire_milli: 0 };
+
+/// What making a parity adds for every byte of its block, and sending and taking it for the block.
+const PARITY_BYTE_PS: u64 = 6;
+const PARITY_PS: u64 = 260_000;
+
+/// How long the blocks that are proposed may take: one for who waits no longer than one answer
+/// takes in a city, one for who waits as long as a conversation bears.
+const SHORT: u64 = 20 * MILLISECOND;
+const LONG: u64 = 80 * MILLISECOND;
+
+/// The most sources of a block that is proposed: more make longer chains, not better codes.
+const SOURCES_MOST: u64 = 60;
+
+/// What may stay lost, in ppb, with the points that are proposed.
+const SOME: u64 = 1_000_000;
+const FEW: u64 = 100_000;
+const HARDLY_ANY: u64 = 1_000;
+
+#[derive(Debug)]
+pub(super) struct Blocks;
+
+impl Profile for Blocks {
+    /// A short block of which one packet in 1,000 stays lost, a long one of which one in 10,000
+    /// does, and a long one of which one in a million does; each with as few parities as that takes
+    /// on this path, and never more than sources.
+    fn points(&self, setting: &Setting, _: &Service) -> Vec<Params> {
+        let mut points: Vec<Params> = Vec::new();
+        for (span, target) in [(SHORT, SOME), (LONG, FEW), (LONG, HARDLY_ANY)] {
+            let point = point(setting, span, target);
+            if !points.contains(&point) {
+                points.push(point);
+            }
+        }
+        points
+    }
+
+    /// - A source stays lost when more packets of its block are lost than there are parities.
+    /// - What stays lost comes in runs as long as those of the path, at the most.
+    /// - 99 of 100 come with the packet itself while fewer than 1 % are lost; else the delay grows
+    ///   by the time that a block and its parities take; the jitter by that wherever anything is
+    ///   lost.
+    /// - Parities take their part of the rate.
+    fn figures(&self, params: &Params, setting: &Setting, below: &Service) -> Figures {
+        let block = Block::of(params, setting);
+        let figures = below.figures;
+        let loss = figures.loss_ppb.min(PPB);
+        let left = left(loss, setting.path.burst_milli, block.sources, block.parities);
+        let delay = if loss >= ONE_IN_HUNDRED { block.fill_ns } else { 0 };
+        let jitter = if loss > 0 { block.fill_ns } else { 0 };
+        let packets = block.sources.saturating_add(block.parities);
+        Figures {
+            loss_ppb: left,
+            loss_runs_ppb: ratio(left, 1_000, setting.path.burst_milli.max(1_000)),
+            delay_ns: figures.delay_ns.saturating_add(delay),
+            jitter_ns: figures.jitter_ns.saturating_add(jitter),
+            rate_bps: scaled(figures.rate_bps, block.sources, packets),
+        }
+    }
+
+    fn cost(&self, params: &Params) -> Cost {
+        let (sources, parities) = (params.value(&SPEC, "sources"), params.value(&SPEC, "parities"));
+        let packet_ps = ratio(parities, PARITY_PS, sources);
+        let byte_ps = parities.saturating_mul(PARITY_BYTE_PS);
+        COST.plus(&Cost { packet_ps, byte_ps, ..Cost::ZERO })
+    }
+
+    /// A block may end after its first source.
+    fn copies(&self, params: &Params) -> u64 {
+        params.value(&SPEC, "parities").saturating_add(1)
+    }
+
+    /// Blocks are as large as the flow fills them within their span.
+    fn packets_milli(&self, params: &Params, setting: &Setting) -> u64 {
+        let block = Block::of(params, setting);
+        ratio(block.parities, 1_000, block.sources).saturating_add(1_000)
+    }
+}
+
+/// `value · a / b`, rounded down.
+fn scaled(value: u64, a: u64, b: u64) -> u64 {
+    let product = u128::from(value) * u128::from(a) / u128::from(b.max(1));
+    u64::try_from(product).unwrap_or(u64::MAX)
+}
+
+/// A block as it will be on a path.
+struct Block {
+    sources: u64,
+    parities: u64,
+    /// The time from its first source to its last parity, which are as far apart as sources.
+    fill_ns: u64,
+}
+
+impl Block {
+    /// Computed from the path alone and for datagrams that are full, the fewest that there can be:
+    /// from the room below, more room would make smaller blocks, and a better service below a worse
+    /// one above.
+    fn of(params: &Params, setting: &Setting) -> Self {
+        let span = params.value(&SPEC, "span");
+        let room = setting.path.datagram_len;
+        let sources = params.value(&SPEC, "sources").min(packets_in(&setting.units, room, span));
+        let parities = params.value(&SPEC, "parities");
+        let per_ks = setting.units.per_ks.saturating_mul(packets_per_unit(&setting.units, room));
+        // 1,000 s are 10^12 ns; packets of a slower flow are at most a span apart.
+        let packets = sources.saturating_add(parities);
+        let fill_ns = ratio(packets, 1_000_000_000_000, per_ks).min(packets.saturating_mul(span));
+        Self { sources, parities, fill_ns }
+    }
+}
+
+/// A block that takes `span` at most, with the fewest parities after which no more than `target` of
+/// what the path loses stays lost.
+fn point(setting: &Setting, span: u64, target: u64) -> Params {
+    let room = setting.path.datagram_len;
+    let sources = packets_in(&setting.units, room, span).min(SOURCES_MOST);
+    let lost = setting.path.loss_ppb.min(PPB);
+    let enough =
+        |parities: &u64| left(lost, setting.path.burst_milli, sources, *parities) <= target;
+    let parities = (1..sources).find(enough).unwrap_or(sources);
+    let mut params = Params::new();
+    params.set(SOURCES, sources);
+    params.set(PARITIES, parities);
+    params.set(SPAN, whole_milliseconds(span));
+    params
+}
+
+/// The share of packets, in ppb and rounded up, that stays lost of blocks of so many sources and
+/// parities: those of blocks that lose more packets than they have parities.
+///
+/// `good` and `bad` are the chances that so many of the packets so far are lost, and the last one
+/// is not, or is.
+fn left(loss_ppb: u64, burst_milli: u64, sources: u64, parities: u64) -> u64 {
+    let loss = loss_ppb as f64 / PPB as f64;
+    if loss_ppb == 0 || loss_ppb >= PPB || parities == 0 {
+        return loss_ppb.min(PPB);
+    }
+    // Losses that do not depend on each other make runs, too: none is shorter on average.
+    let ends = (1_000.0 / burst_milli.max(1_000) as f64).min(1.0 - loss);
+    let begins = loss * ends / (1.0 - loss);
+    let (most, packets) = (parities.min(PARITIES_MAX) as usize, sources.saturating_add(parities));
+    let mut good = [0.0; PARITIES_MAX as usize + 1];
+    let mut bad = good;
+    (good[0], bad[1]) = (1.0 - loss, loss);
+    for _ in 1..packets.min(PACKETS_MAX) {
+        for lost in (0..=most).rev() {
+            let (was_good, was_bad) = (good[lost], bad[lost]);
+            good[lost] = was_good * (1.0 - begins) + was_bad * ends;
+            bad[lost] = match lost.checked_sub(1) {
+                Some(one_less) => good[one_less] * begins + bad[one_less] * (1.0 - ends),
+                None => 0.0,
+            };
+        }
+    }
+    let chances = good.iter().zip(&bad).take(most + 1).map(|(good, bad)| good + bad);
+    let made_good: f64 = chances.enumerate().map(|(lost, chance)| lost as f64 * chance).sum();
+    let left = (loss - made_good / packets as f64) * PPB as f64;
+    // What is so near a whole number is a difference that was rounded; and only nothing gives
+    // nothing.
+    ((left - 0.001).ceil() as u64).clamp(1, loss_ppb)
+}
+
+/// The bounds of the parameters.
+const PARITIES_MAX: u64 = 128;
+const PACKETS_MAX: u64 = 255;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{internet, service};
+
+    fn params(sources: u64, parities: u64, span: u64) -> Params {
+        let mut params = Params::new();
+        params.set(SOURCES, sources);
+        params.set(PARITIES, parities);
+        params.set(SPAN, span);
+        params
+    }
+
+    #[test]
+    fn single_losses_are_those_of_a_binomial() {
+        // 4 sources and 1 parity at 10 %: a packet stays lost when another of 4 is lost, too.
+        let others = 1.0 - 0.9_f64.powi(4);
+        let expected = (0.1 * others * 1e9).ceil() as u64;
+        assert!(left(PPB / 10, 1_000, 4, 1).abs_diff(expected) <= 1);
+        assert_eq!(left(PPB / 10, 1_000, 4, 0), PPB / 10);
+        assert_eq!((left(0, 3_000, 4, 1), left(PPB, 3_000, 4, 1)), (0, PPB));
+    }
+
+    #[test]
+    fn runs_take_more_than_single_losses_do() {
+        let of_runs = |burst| left(5_000_000, burst, 20, 3);
+        assert!(of_runs(1_000) < of_runs(2_000) && of_runs(2_000) < of_runs(5_000));
+        let of_parities = |parities| left(5_000_000, 3_000, 20, parities);
+        assert!((1..20).all(|parities| of_parities(parities) > of_parities(parities + 1)));
+    }
+
+    #[test]
+    fn as_much_stays_lost_as_when_a_chain_is_drawn() {
+        let mut random = dacapo_base::Random::from_number(5);
+        let (sources, parities, blocks) = (12, 3, 200_000);
+        let (loss, burst) = (0.03, 2.5);
+        let (ends, mut is_lost, mut stay) = (1.0 / burst, false, 0_u64);
+        let begins = loss * ends / (1.0 - loss);
+        for _ in 0..blocks {
+            let mut lost = 0;
+            for _ in 0..sources + parities {
+                is_lost ^= random.chance(if is_lost { ends } else { begins });
+                lost += u64::from(is_lost);
+            }
+            stay += if lost > parities { lost } else { 0 };
+        }
+        let drawn = stay as f64 / (blocks * (sources + parities)) as f64;
+        let predicted = left(30_000_000, 2_500, sources, parities) as f64 / 1e9;
+        assert!((drawn / predicted - 1.0).abs() < 0.05, "{drawn} drawn, {predicted} predicted");
+    }
+
+    #[test]
+    fn points_leave_what_they_say_with_no_parity_too_many() {
+        let pictures = internet(20_000, 60_000);
+        let points = Blocks.points(&pictures, &service());
+        assert_eq!(points.len(), 3);
+        let targets = [SOME, FEW, HARDLY_ANY];
+        for (point, target) in points.iter().zip(targets) {
+            let figures = Blocks.figures(point, &pictures, &service());
+            assert!(figures.loss_ppb <= target, "{point:?}: {figures:?}");
+            let parities = point.value(&SPEC, "parities");
+            let fewer = params(point.value(&SPEC, "sources"), parities - 1, LONG);
+            assert!(Blocks.figures(&fewer, &pictures, &service()).loss_ppb > target);
+        }
+    }
+
+    #[test]
+    fn blocks_are_as_large_as_they_fill_within_their_span() {
+        // 50 packets a second: 2 in 50 ms.
+        let sound = internet(500, 500);
+        let block = Block::of(&params(10, 3, 50 * MILLISECOND), &sound);
+        assert_eq!((block.sources, block.parities, block.fill_ns), (2, 3, 100 * MILLISECOND));
+        assert_eq!(Blocks.packets_milli(&params(10, 3, 50 * MILLISECOND), &sound), 2_500);
+        let figures = Blocks.figures(&params(2, 2, 50 * MILLISECOND), &sound, &service());
+        assert_eq!(figures.rate_bps, service().figures.rate_bps / 2);
+        assert_eq!(figures.jitter_ns, service().figures.jitter_ns + 80 * MILLISECOND);
+        assert_eq!(figures.delay_ns, service().figures.delay_ns);
+    }
+}

@@ -1,0 +1,341 @@
+//! Module `fec-rs`: after every block of packets some more, from which lost ones are computed.
+//!
+//! ```text
+//!   down   s0 s1 s2 s3 p p | s0 …     4 sources, 2 parities: whichever 4 of the 6 come give all 4
+//!   wire   s0 x  s2 x  p p
+//!   up     s0    s2      s1 s3        what comes goes up at once, what is computed when it can be
+//! ```
+//!
+//! A block ends with its last source, or `span` after its first: then with the sources that it has.
+//! What is computed comes later than what followed it, so the order of what is below is gone; no
+//! packet goes up twice. Each packet carries its place in its block, and each parity how large the
+//! block is: sizes change from one block to the next, and the peer need not be told.
+//!
+//! Source: RFC 5510 (Reed-Solomon forward error correction), with a matrix of its own kind
+//! (`code.rs` says which and why) and a header of its own (`dacapo_wire::parity`).
+//!
+//! Invariants: a source is never held, delayed or given up for its block; at most 64 blocks and
+//! 4 MiB are kept, each at most [`HOLD`] longer than its last parity
+//! should take; at most 1,024 trains of parities wait.
+
+use super::receiving::{Place, Receiving};
+use super::sending::{Sending, Size};
+use crate::control::parameter;
+use crate::parity::profile::Blocks;
+use crate::runs::in_parts;
+use dacapo_base::Time;
+use dacapo_lift::{
+    ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params,
+    Property, Setup, Stratum, TimerId, Verdict,
+};
+use dacapo_packet::Packet;
+use dacapo_wire::parity::{Header, LEN};
+use std::time::Duration;
+
+/// The static facts.
+pub static SPEC: ModuleSpec = ModuleSpec {
+    name: "fec-rs",
+    id: 0x0005,
+    function: "parity",
+    mechanism: "Reed-Solomon parity over blocks (RFC 5510)",
+    summary: "parities after every block, from which as many lost packets are computed",
+    stratum: Stratum::Repair,
+    head: LEN as u16,
+    tail: 0,
+    trains_down: true,
+    trains_up: true,
+    keeps_order: false,
+    segments: false,
+    acknowledges: false,
+    requires: &[Property::Boundaries],
+    provides: &[],
+    takes: &[Property::Order],
+    beneath: &["ordering", "redundancy"],
+    profile: &Blocks,
+    params: &[
+        ParamSpec {
+            name: "sources",
+            unit: ParamUnit::Count,
+            default: 10,
+            min: 1,
+            max: 127,
+            summary: "how many packets a block has at most",
+            control: Some(CONTROL_SET_SOURCES),
+        },
+        ParamSpec {
+            name: "parities",
+            unit: ParamUnit::Count,
+            default: 3,
+            min: 0,
+            max: 128,
+            summary: "how many lost packets of a block can be computed",
+            control: Some(CONTROL_SET_PARITIES),
+        },
+        ParamSpec {
+            name: "span",
+            unit: ParamUnit::Nanoseconds,
+            default: 50_000_000,
+            min: 1_000_000,
+            max: 1_000_000_000,
+            summary: "how long a block takes at most, from its first packet to its parities",
+            control: Some(CONTROL_SET_SPAN),
+        },
+    ],
+};
+
+/// The numbers of the parameters.
+pub(super) const SOURCES: u16 = 0;
+pub(super) const PARITIES: u16 = 1;
+pub(super) const SPAN: u16 = 2;
+
+/// The catalogue's entry.
+pub const ENTRY: Entry = Entry { spec: &SPEC, build };
+
+/// Out-of-band message: set `sources` from the next block on; the new value follows as a u64.
+pub const CONTROL_SET_SOURCES: u8 = 1;
+
+/// Out-of-band message: set `parities` from the next block on; the new value follows as a u64.
+pub const CONTROL_SET_PARITIES: u8 = 2;
+
+/// Out-of-band message: set `span`, for the block that is begun too; nanoseconds as a u64.
+pub const CONTROL_SET_SPAN: u8 = 3;
+
+/// How long a receiver waits for what is missing of a block, once its last parity should be there.
+pub const HOLD: Duration = Duration::from_millis(500);
+
+/// The code of the note that says how many packets were computed.
+pub const NOTE_COMPUTED: u16 = 1;
+
+/// Parities are due.
+const SEND_TIMER: TimerId = 0;
+/// The block that is being sent has its age.
+const SPAN_TIMER: TimerId = 1;
+/// A block that came in part has its age.
+const HOLD_TIMER: TimerId = 2;
+
+fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
+    let count = |name| params.value(&SPEC, name) as u8;
+    Box::new(ReedSolomon {
+        size: Size { sources: count("sources"), parities: count("parities") },
+        span: Duration::from_nanos(params.value(&SPEC, "span")),
+        sending: Sending::new(setup),
+        receiving: Receiving::default(),
+        computed: 0,
+        is_holding: false,
+    })
+}
+
+struct ReedSolomon {
+    /// Of the next block.
+    size: Size,
+    span: Duration,
+    sending: Sending,
+    receiving: Receiving,
+    /// How many packets were computed.
+    computed: i64,
+    /// The timer for blocks that came in part is armed.
+    is_holding: bool,
+}
+
+impl Module for ReedSolomon {
+    fn spec(&self) -> &'static ModuleSpec {
+        &SPEC
+    }
+
+    fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        let due = self.sending.due();
+        loop {
+            let was_begun = self.sending.begun().is_some();
+            let capacity = self.sending.capacity(self.size);
+            let mut part = cx.pool.split_first(slot, capacity);
+            let packet = part.as_mut().unwrap_or(&mut *slot);
+            if !self.sending.add(cx, packet) {
+                part.into_iter().for_each(|part| cx.discard(part, DropReason::TooLarge));
+                return Verdict::Drop(DropReason::TooLarge);
+            }
+            if self.sending.is_full() {
+                self.sending.end(cx, self.span);
+            }
+            self.arm_span(cx, was_begun);
+            let Some(part) = part else { break };
+            if let Err(part) = cx.emit_down(part) {
+                cx.discard(part, DropReason::Overflow);
+            }
+        }
+        if self.sending.due() != due {
+            self.arm_send(cx);
+        }
+        Verdict::Forward
+    }
+
+    fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        if run_of(cx, slot) < slot.segment_count() {
+            return in_parts(cx, slot, run_of, |cx, part| self.up(cx, part));
+        }
+        let Ok(header) = Header::parse(cx.pool.segment(slot, 0)) else {
+            return Verdict::Drop(DropReason::Malformed);
+        };
+        let number = match self.receiving.place(cx.pool, &header) {
+            Place::In(number) => number,
+            Place::Late => return Verdict::Drop(DropReason::Stale),
+            Place::Beyond => return Verdict::Drop(DropReason::Overflow),
+        };
+        if header.is_parity() {
+            return self.take_parity(cx, number, &header, slot);
+        }
+        let count = slot.segment_count();
+        if count > 1 && !self.receiving.takes_run(number, header.index, count) {
+            return in_parts(cx, slot, |_, _| 1, |cx, part| self.up(cx, part));
+        }
+        if self.receiving.has(number, header.index) {
+            return Verdict::Drop(DropReason::Duplicate);
+        }
+        self.receiving.add_sources(cx, number, &header, slot);
+        self.compute(cx, number);
+        self.arm_hold(cx);
+        match cx.pool.pull_head(slot, LEN) {
+            Ok(()) => Verdict::Forward,
+            Err(_) => Verdict::Drop(DropReason::Malformed),
+        }
+    }
+
+    fn timeout(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
+        if timer == HOLD_TIMER {
+            self.receiving.give_up(cx.pool, cx.now() - self.hold());
+            self.is_holding = false;
+            return self.arm_hold(cx);
+        }
+        if self.sending.begun().is_some_and(|begun| begun + self.span <= cx.now()) {
+            self.sending.end(cx, self.span);
+        }
+        self.send(cx, cx.now());
+        self.arm_span(cx, false);
+    }
+
+    fn control(&mut self, cx: &mut Cx<'_>, message: &[u8]) -> Result<Vec<u8>, ControlError> {
+        match parameter(&SPEC, message)? {
+            (CONTROL_SET_SOURCES, count) => self.size.sources = count as u8,
+            (CONTROL_SET_PARITIES, count) => self.size.parities = count as u8,
+            (_, span) => self.span = Duration::from_nanos(span),
+        }
+        self.arm_span(cx, false);
+        Ok(Vec::new())
+    }
+
+    /// The last parity of a block comes that much behind its first source: as far apart as the
+    /// sources were, if they were as far apart as they may be.
+    fn patience(&self) -> Duration {
+        let Size { sources, parities } = self.size;
+        self.span + self.span * u32::from(parities) / u32::from(sources.max(1))
+    }
+
+    fn join(&mut self) {
+        self.receiving.join();
+    }
+
+    /// Ends the block, with the sources that it has, and sends all that waits.
+    fn drain(&mut self, cx: &mut Cx<'_>) {
+        self.sending.end(cx, self.span);
+        self.send(cx, Time::NEVER);
+        self.arm_span(cx, false);
+    }
+
+    fn flush(&mut self, cx: &mut Cx<'_>) {
+        self.sending.forget();
+        while let Some(parities) = self.sending.poll(Time::NEVER) {
+            cx.discard(parities, DropReason::Shutdown);
+        }
+        self.receiving.forget(cx.pool);
+        self.arm_send(cx);
+        self.arm_span(cx, false);
+        self.arm_hold(cx);
+    }
+}
+
+/// How many sources of one block, which follow each other, a packet begins with; 1 for everything
+/// else.
+fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
+    let header = |at| Header::parse(cx.pool.segment(packet, at)).ok();
+    let Some(first) = header(0).filter(|first| !first.is_parity()) else { return 1 };
+    let follows = |at: &usize| {
+        header(*at).is_some_and(|it| {
+            !it.is_parity()
+                && (it.block, it.sources) == (first.block, first.sources)
+                && usize::from(it.index) == usize::from(first.index) + at
+        })
+    };
+    1 + (1..packet.segment_count()).take_while(follows).count()
+}
+
+impl ReedSolomon {
+    fn take_parity(
+        &mut self,
+        cx: &mut Cx<'_>,
+        number: u64,
+        header: &Header,
+        slot: &mut Packet,
+    ) -> Verdict {
+        let rest = self.receiving.add_parity(cx, number, header, slot.take());
+        rest.into_iter().for_each(|parity| cx.pool.free(parity));
+        self.compute(cx, number);
+        self.arm_hold(cx);
+        Verdict::Held
+    }
+
+    /// Sends what can be computed of a block upwards.
+    fn compute(&mut self, cx: &mut Cx<'_>, number: u64) {
+        let before = self.computed;
+        let computed = &mut self.computed;
+        self.receiving.solve(cx, number, |cx, bytes| {
+            let Ok(mut packet) = cx.pool.packet_from(0, bytes, 0) else { return };
+            packet.time = cx.now();
+            *computed += 1;
+            crate::runs::up_or_drop(cx, packet);
+        });
+        if self.computed != before {
+            cx.note(NOTE_COMPUTED, self.computed);
+        }
+    }
+
+    /// Sends the parities that are due by `now`.
+    fn send(&mut self, cx: &mut Cx<'_>, now: Time) {
+        while let Some(parities) = self.sending.poll(now) {
+            if let Err(parities) = cx.emit_down(parities) {
+                cx.discard(parities, DropReason::Overflow);
+            }
+        }
+        self.arm_send(cx);
+    }
+
+    fn arm_send(&mut self, cx: &mut Cx<'_>) {
+        match self.sending.due() {
+            Some(due) => cx.arm(SEND_TIMER, due),
+            None => cx.disarm(SEND_TIMER),
+        }
+    }
+
+    /// How long the packets of a block are kept.
+    fn hold(&self) -> Duration {
+        self.patience() + HOLD
+    }
+
+    /// Arms the timer of the block that is being sent, unless it was begun before and its timer is
+    /// armed already.
+    fn arm_span(&mut self, cx: &mut Cx<'_>, was_begun: bool) {
+        match self.sending.begun() {
+            Some(_) if was_begun => {}
+            Some(begun) => cx.arm(SPAN_TIMER, begun + self.span),
+            None => cx.disarm(SPAN_TIMER),
+        }
+    }
+
+    fn arm_hold(&mut self, cx: &mut Cx<'_>) {
+        if self.is_holding {
+            return;
+        }
+        if let Some(since) = self.receiving.oldest() {
+            cx.arm(HOLD_TIMER, since + self.hold());
+            self.is_holding = true;
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! [`Sending`]: the block that is being sent, and the parities that are to follow it.
+//!
+//! ```text
+//!   sources     s0   s1   s2   s0   s1 …        a source is added to every sum and goes on
+//!   sums        +    +    + |
+//!   parities                |  p    p           a block that ends leaves its sums as packets
+//! ```
+//!
+//! Parities leave as far apart as sources do on average: sent at once, they would be lost together
+//! with the last source wherever losses come in runs. Where sources are closer than [`GRAIN`], as
+//! many parities leave together as that has sources.
+//!
+//! Invariants: a sum is as long as the longest source; at most [`WAITING_MAX`] trains of parities
+//! wait, in the order in which they are due; nothing is kept of a source but what its sums are.
+
+use super::code::add_known;
+use dacapo_base::Time;
+use dacapo_lift::{Cx, DropReason, Setup};
+use dacapo_packet::{Kind, Layout, Packet};
+use dacapo_wire::parity::{CODED_AT, Header, LEN};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Duration;
+
+/// How many trains of parities may wait to be sent: as many blocks may end in one call.
+pub(super) const WAITING_MAX: usize = 1_024;
+
+/// The shortest time between parities that a timer is armed for.
+const GRAIN: Duration = Duration::from_millis(1);
+
+/// The most segments that are added in one pass: those of a train.
+const RUN_MAX: usize = dacapo_packet::TRAIN_SEGMENTS_MAX;
+
+/// How large a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    /// How many packets that were handed over.
+    pub sources: u8,
+    /// How many that are computed of them.
+    pub parities: u8,
+}
+
+#[derive(Debug)]
+pub(super) struct Sending {
+    /// The number of the block.
+    block: u64,
+    /// What the block was begun with.
+    size: Size,
+    /// How many sources it has.
+    count: u8,
+    /// When its first source was sent.
+    begun: Option<Time>,
+    /// When the first source of the block before was sent, and how many it had.
+    before: Option<(Time, u32)>,
+    /// One sum for each parity; the others are spare.
+    sums: Vec<Vec<u8>>,
+    /// The indices of the parities.
+    rows: Vec<u8>,
+    /// The class of the packets in it.
+    class: u8,
+    /// When they are due, and the parities.
+    waiting: VecDeque<(Time, Packet)>,
+    /// The room that modules and path below need before and after a packet.
+    head: usize,
+    tail: usize,
+}
+
+impl Sending {
+    pub fn new(setup: &Setup) -> Self {
+        Self {
+            block: 0,
+            size: Size { sources: 1, parities: 0 },
+            count: 0,
+            begun: None,
+            before: None,
+            sums: Vec::new(),
+            rows: Vec::new(),
+            class: 0,
+            waiting: VecDeque::new(),
+            head: setup.head_below.saturating_sub(LEN),
+            tail: setup.tail_below,
+        }
+    }
+
+    /// When the first source of the block was sent; none where no block is begun.
+    pub fn begun(&self) -> Option<Time> {
+        self.begun
+    }
+
+    /// When the next parities are to be sent.
+    pub fn due(&self) -> Option<Time> {
+        self.waiting.front().map(|(due, _)| *due)
+    }
+
+    /// How many sources the block takes still, of which none has come where `size` may be another.
+    pub fn capacity(&mut self, size: Size) -> usize {
+        if self.count == 0 {
+            self.begin(size);
+        }
+        usize::from(self.size.sources.saturating_sub(self.count)).min(RUN_MAX)
+    }
+
+    fn begin(&mut self, size: Size) {
+        self.size = size;
+        self.rows.clear();
+        self.rows.extend((0..size.parities).map(|row| u8::MAX - row));
+        if self.sums.len() < self.rows.len() {
+            self.sums.resize_with(self.rows.len(), Vec::new);
+        }
+        self.sums.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Numbers as many sources as the packet has segments, of which there is capacity for all, and
+    /// adds them to the sums. False, and nothing done, when there is no room for the header.
+    pub fn add(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> bool {
+        let segments = packet.segment_count();
+        let (len, last) = (packet.segment_len(0), packet.segment_len(segments.saturating_sub(1)));
+        let header = |at: usize| {
+            let length = if at + 1 == segments { last } else { len };
+            let index = self.count.saturating_add(at as u8);
+            let (block, sources) = (self.block as u32, self.size.sources);
+            Header { block, index, sources, length: length as u16 }.emit()
+        };
+        if cx.pool.put_head(packet, header).is_err() {
+            return false;
+        }
+        self.begun.get_or_insert(cx.now());
+        self.class = packet.class;
+        self.sum(cx, packet);
+        self.count = self.count.saturating_add(segments as u8);
+        true
+    }
+
+    fn sum(&mut self, cx: &Cx<'_>, packet: &Packet) {
+        let segments = packet.segment_count();
+        let longest = packet.segment_len(0).saturating_sub(CODED_AT);
+        let sums = self.sums.get_mut(..self.rows.len()).unwrap_or_default();
+        for sum in sums.iter_mut().filter(|sum| sum.len() < longest) {
+            sum.resize(longest, 0);
+        }
+        let mut known: [(u8, &[u8]); RUN_MAX] = [(0, &[]); RUN_MAX];
+        for (at, known) in known.iter_mut().take(segments).enumerate() {
+            let coded = cx.pool.segment(packet, at).get(CODED_AT..).unwrap_or_default();
+            *known = (self.count.saturating_add(at as u8), coded);
+        }
+        add_known(sums, &self.rows, known.get(..segments).unwrap_or_default());
+    }
+
+    /// Whether the block has as many sources as it may.
+    pub fn is_full(&self) -> bool {
+        self.count > 0 && self.count >= self.size.sources
+    }
+
+    /// Ends the block, if one is begun: its parities wait to be sent. `span` is how long a block
+    /// may take.
+    pub fn end(&mut self, cx: &mut Cx<'_>, span: Duration) {
+        let Some(begun) = self.begun else { return };
+        let apart = self.apart(begun, span);
+        let len = self.sums.first().map_or(0, Vec::len) + CODED_AT;
+        let layout = Layout { head: self.head, tail: self.tail, segment: len, segmented: true };
+        let together = GRAIN.as_nanos().checked_div(apart.as_nanos()).unwrap_or(u128::MAX);
+        let together = usize::try_from(together).unwrap_or(usize::MAX);
+        let most = together.clamp(1, layout.segments_per_train());
+        let mut due = cx.now();
+        for from in (0..self.rows.len()).step_by(most) {
+            due += apart * most as u32;
+            self.wait(cx, due, &layout, from..self.rows.len().min(from + most));
+        }
+        self.before = Some((begun, u32::from(self.count)));
+        (self.block, self.count, self.begun) = (self.block + 1, 0, None);
+    }
+
+    /// How far apart sources have been since the block before began; never more than makes the
+    /// parities of a block take longer than as many sources may.
+    fn apart(&self, begun: Time, span: Duration) -> Duration {
+        let Some((before, count)) = self.before else { return Duration::ZERO };
+        let apart = begun.since(before) / count.max(1);
+        apart.min(span / u32::from(self.count.max(1)))
+    }
+
+    /// Makes a train of some of the parities.
+    fn wait(&mut self, cx: &mut Cx<'_>, due: Time, layout: &Layout, rows: Range<usize>) {
+        let count = rows.len();
+        let Ok(mut packet) = cx.pool.alloc_train(layout, count * layout.segment) else {
+            return cx.not_made(count as u64, DropReason::NoMemory);
+        };
+        packet.set_kind(Kind::Parity);
+        packet.set_unit_ends(true, true);
+        (packet.class, packet.time) = (self.class, cx.now());
+        let (block, sources) = (self.block as u32, self.count);
+        let parities = self.rows.iter().zip(&self.sums).skip(rows.start).take(count);
+        for (at, (&index, sum)) in parities.enumerate() {
+            // The length is the beginning of the sum.
+            let header = Header { block, index, sources, length: 0 }.emit();
+            let place = at * layout.segment;
+            cx.pool.write_payload(&packet, place, header.get(..CODED_AT).unwrap_or_default());
+            cx.pool.write_payload(&packet, place + CODED_AT, sum);
+        }
+        if self.waiting.len() < WAITING_MAX {
+            let due = self.waiting.back().map_or(due, |(last, _)| due.max(*last));
+            self.waiting.push_back((due, packet));
+        } else {
+            cx.discard(packet, DropReason::Overflow);
+        }
+    }
+
+    /// The next parities, if they are due by `now`.
+    pub fn poll(&mut self, now: Time) -> Option<Packet> {
+        self.due().filter(|due| *due <= now)?;
+        self.waiting.pop_front().map(|(_, parities)| parities)
+    }
+
+    /// Forgets the block; what waits is for [`Sending::poll`], whenever it is due.
+    pub fn forget(&mut self) {
+        if self.count > 0 {
+            (self.block, self.count, self.begun) = (self.block + 1, 0, None);
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! What `fec-rs` is for, over a wire that loses: of what is lost most is computed, nothing comes
+//! twice; and what is predicted of it, against what happens.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Loss, Losses, PATH_HEAD, Place, World, end, number, unit};
+use dacapo_base::Random;
+use dacapo_lift::conformance::End;
+use dacapo_lift::{
+    Catalogue, DropReason, Figures, Needs, Offer, PPB, Params, Path, Properties, Property, Runner,
+    Service, Setting, Units, check,
+};
+use dacapo_modules::parity::rs::{NOTE_COMPUTED, SPEC};
+use dacapo_wire::parity::{Header, LEN};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const MS: u64 = 1_000_000;
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// The numbers of the units that came; none of them twice.
+fn numbers(world: &World) -> BTreeSet<u64> {
+    let numbers: BTreeSet<u64> = world.came.iter().map(|(_, unit)| number(unit)).collect();
+    assert_eq!(numbers.len(), world.came.len(), "a unit came twice");
+    numbers
+}
+
+#[test]
+fn of_five_percent_losses_hardly_any_remain_and_order_is_kept_by_what_stands_above() {
+    for seed in 0..3 {
+        let places: &[Place<'_>] = &[
+            ("segment", &[]),
+            ("sequence", &[(0, 80 * MS)]),
+            ("fec-rs", &[(0, 10), (1, 4)]),
+            ("checksum", &[]),
+        ];
+        let mut world = World::new(places, Loss::Single(0.05), ms(5), seed);
+        let mut random = Random::from_number(seed);
+        let count = 20_000;
+        let units = (0..count).map(|number| unit(number, random.below(3_000) as usize));
+        world.run(units, ms(3));
+        let order: Vec<u64> = world.came.iter().map(|(_, unit)| number(unit)).collect();
+        assert!(order.is_sorted_by(|a, b| a < b), "seed {seed}: twice, or out of order");
+        let lost = count - order.len() as u64;
+        // A packet in 4,000 is what a binomial gives, and a unit has up to three.
+        assert!(lost < count / 700, "seed {seed}: {lost} of {count} lost");
+        [&mut world.a, &mut world.b].into_iter().for_each(End::flush);
+    }
+}
+
+#[test]
+fn what_is_computed_is_what_was_sent_whatever_the_lengths() {
+    for seed in 0..6 {
+        let places: &[Place<'_>] = &[("fec-rs", &[(0, 7), (1, 7), (2, 20 * MS)])];
+        let mut world = World::new(places, Loss::Single(0.3), ms(40), seed);
+        let mut random = Random::from_number(seed);
+        let count = 4_000;
+        world.run((0..count).map(|n| unit(n, random.below(1_400) as usize)), ms(2));
+        // `number` looks at every byte.
+        let came = numbers(&world).len() as u64;
+        assert!(came > count * 97 / 100, "seed {seed}: {came} of {count}");
+        assert_eq!(world.b.pool.live_views(), 0, "seed {seed}: a block waits for nothing");
+        assert_eq!(world.b.runner.next_deadline(), None, "seed {seed}");
+    }
+}
+
+#[test]
+fn it_stands_below_sequence_and_takes_order_away_and_nothing_else() {
+    let catalogue = Catalogue::new(dacapo_modules::entries());
+    let properties = &[Property::Boundaries, Property::Order, Property::NoDuplicates];
+    let offer = Offer { transport: "test", properties, datagram_len: 1_452, path_head: PATH_HEAD };
+    let checked = |places: &[Place<'_>]| {
+        check(&catalogue, &common::graph(places), &offer, Needs { unit_len_max: 9_000 })
+    };
+    assert_eq!(checked(&[("segment", &[]), ("sequence", &[]), ("fec-rs", &[])]), Ok(()));
+    let illegal = checked(&[("segment", &[]), ("fec-rs", &[]), ("sequence", &[])]).unwrap_err();
+    let text = "\"fec-rs\" must stand below \"sequence\", which does ordering";
+    assert_eq!(illegal.to_string(), text);
+    let above = SPEC.above(Properties::of(properties));
+    assert_eq!(above, Properties::of(&[Property::Boundaries, Property::NoDuplicates]));
+}
+
+/// A path of single packets, one every 2 ms, that loses in runs.
+fn lossy(loss_ppb: u64, burst_milli: u64) -> (Setting, Service) {
+    let path = Path {
+        datagram_len: 1_452,
+        rate_bps: 100_000_000,
+        delay_ns: 20 * MS,
+        jitter_ns: 0,
+        loss_ppb,
+        burst_milli,
+    };
+    let units = Units { len_mean: 100, len_max: 100, per_ks: 500_000, divisible: false };
+    let figures = Figures {
+        loss_ppb,
+        loss_runs_ppb: loss_ppb * 1_000 / burst_milli,
+        delay_ns: path.delay_ns,
+        jitter_ns: 0,
+        rate_bps: path.rate_bps,
+    };
+    let properties = Properties::of(&[Property::Boundaries]);
+    (Setting { path, units, bound_bps: 0 }, Service { properties, payload_len_max: 1_447, figures })
+}
+
+fn params(sources: u64, parities: u64, span: u64) -> Params {
+    let mut params = Params::new();
+    [sources, parities, span].into_iter().zip(0..).for_each(|(value, at)| params.set(at, value));
+    params
+}
+
+/// What is predicted within twice and half of what happens, or a tenth of a percent: for the points
+/// that are proposed and for others.
+#[test]
+fn as_much_is_lost_in_runs_as_is_predicted() {
+    for (loss_ppb, burst_milli) in
+        [(50_000_000, 1_000), (20_000_000, 5_000), (100_000_000, 3_000), (5_000_000, 10_000)]
+    {
+        let (setting, below) = lossy(loss_ppb, burst_milli);
+        let mut tried = SPEC.profile.points(&setting, &below);
+        tried.extend([params(5, 1, 50 * MS), params(20, 4, 100 * MS), params(60, 6, 500 * MS)]);
+        for params in tried {
+            let predicted = SPEC.profile.figures(&params, &setting, &below).loss_ppb;
+            let (share, burst) = (loss_ppb as f64 / PPB as f64, burst_milli as f64 / 1e3);
+            let losses = match burst_milli {
+                1_000 => Loss::Single(share),
+                _ => Loss::Runs(Box::new(Losses::new(share, burst, ms(2), 7))),
+            };
+            let places: &[Place<'_>] = &[("fec-rs", params.values())];
+            let mut world = World::new(places, losses, ms(0), 7);
+            let count = 40_000;
+            world.run((0..count).map(|number| unit(number, 20)), ms(2));
+            let lost = (count - numbers(&world).len() as u64) as f64 / count as f64;
+            let predicted = predicted as f64 / PPB as f64;
+            let is_near = (predicted / 2.0..=predicted * 2.0).contains(&lost)
+                || (lost - predicted).abs() <= 0.001;
+            assert!(
+                is_near,
+                "{share} in runs of {burst}, {params:?}: {lost:.6} lost, {predicted:.6} predicted"
+            );
+        }
+    }
+}
+
+#[test]
+fn parities_are_as_far_apart_as_sources() {
+    let mut end = end(&[("fec-rs", &[(0, 4), (1, 2)])], 1_000);
+    let mut left = Vec::new();
+    for number in 0..8 {
+        assert!(end.feed(&unit(number, 20)));
+        left.extend(end.wire().into_iter().map(|it| (end.now, it)));
+        let next = end.now + ms(5);
+        while let Some(due) = end.runner.next_deadline().filter(|due| *due < next) {
+            end.now = due;
+            end.fire();
+            left.extend(end.wire().into_iter().map(|it| (end.now, it)));
+        }
+        end.now = next;
+    }
+    while let Some(due) = end.runner.next_deadline() {
+        end.now = due;
+        end.fire();
+        left.extend(end.wire().into_iter().map(|it| (end.now, it)));
+    }
+    let headers = |(at, bytes): &(dacapo_base::Time, Vec<u8>)| {
+        let header = Header::parse(bytes).unwrap();
+        (at.as_nanos() / MS - 1, header.block, header.index)
+    };
+    let seen: Vec<_> = left.iter().map(headers).collect();
+    // Of the first block nobody knows yet how far apart its sources are.
+    let first = [(0, 0, 0), (5, 0, 1), (10, 0, 2), (15, 0, 3), (15, 0, 255), (15, 0, 254)];
+    let second = [(20, 1, 0), (25, 1, 1), (30, 1, 2), (35, 1, 3), (40, 1, 255), (45, 1, 254)];
+    assert_eq!(seen, [first, second].concat());
+    end.flush();
+}
+
+#[test]
+fn a_train_is_numbered_and_summed_as_one_and_its_parities_leave_as_a_train() {
+    let mut end = end(&[("segment", &[]), ("fec-rs", &[(0, 5), (1, 3)])], 20_000);
+    assert!(end.feed(&unit(7, 14_000)));
+    let sources = end.wire();
+    let place = |bytes: &Vec<u8>| {
+        let header = Header::parse(bytes).unwrap();
+        (header.block, header.index, header.sources)
+    };
+    let expected: Vec<_> = (0..10).map(|at| (at / 5, (at % 5) as u8, 5)).collect();
+    assert_eq!(sources.iter().map(place).collect::<Vec<_>>(), expected);
+    end.fire();
+    let trains: Vec<usize> = end
+        .runner
+        .take_down()
+        .drain()
+        .map(|it| (it.segment_count(), end.pool.free(it)).0)
+        .collect();
+    assert_eq!(trains, [3, 3]);
+    end.flush();
+}
+
+/// How many packets the module, alone, has given up for a reason.
+fn dropped(end: &End, reason: DropReason) -> u64 {
+    let counters = end.runner.modules().next().unwrap().1;
+    counters.down.dropped[reason.index()] + counters.up.dropped[reason.index()]
+}
+
+#[test]
+fn at_the_bound_parities_are_given_up_and_never_the_packets_themselves() {
+    let mut end = end(&[("fec-rs", &[(0, 1), (1, 1)])], 1_000);
+    for number in 0..1_500 {
+        assert!(end.feed(&unit(number, 20)));
+    }
+    assert_eq!(end.wire().len(), 1_500);
+    assert_eq!(dropped(&end, DropReason::Overflow), 1_500 - 1_024);
+    end.fire();
+    assert_eq!(end.wire().len(), 1_024);
+    end.flush();
+}
+
+#[test]
+fn drain_ends_the_block_and_sends_its_parities_at_once() {
+    let mut a = end(&[("fec-rs", &[(0, 100), (1, 2)])], 1_000);
+    let mut b = end(&[("fec-rs", &[])], 1_000);
+    for number in 0..6 {
+        assert!(a.feed(&unit(number, 20 + number as usize)));
+        a.now += ms(3);
+    }
+    let sources = a.wire();
+    a.with(Runner::drain);
+    let parities = a.wire();
+    assert_eq!((sources.len(), parities.len(), a.runner.next_deadline()), (6, 2, None));
+    // Without the first and the last.
+    sources[1..5].iter().chain(&parities).for_each(|it| assert!(b.handle_bytes(it)));
+    let mut came: Vec<u64> = b.units().iter().map(|unit| number(unit)).collect();
+    assert_eq!(came, [1, 2, 3, 4, 0, 5]);
+    came.sort_unstable();
+    let notes = b.runner.notes();
+    assert!(notes.iter().any(|note| (note.code, note.value) == (NOTE_COMPUTED, 2)), "{notes:?}");
+    [&mut a, &mut b].into_iter().for_each(End::flush);
+}
+
+#[test]
+fn sizes_change_from_the_next_block_on_and_the_peer_need_not_be_told() {
+    let mut a = end(&[("fec-rs", &[(0, 4), (1, 1)])], 1_000);
+    let mut b = end(&[("fec-rs", &[])], 1_000);
+    let tell = |end: &mut End, code: u8, value: u64| {
+        let message = [&[code][..], &value.to_be_bytes()].concat();
+        end.with(|runner, around| runner.control(around, 0, &message)).unwrap();
+    };
+    let mut came = BTreeSet::new();
+    for sent in 0..400 {
+        assert!(a.feed(&unit(sent, 20)));
+        a.fire();
+        // One packet of each block is lost, whichever.
+        for (at, datagram) in a.wire().into_iter().enumerate() {
+            let header = Header::parse(&datagram).unwrap();
+            if at > 0 || header.index != (header.block % 4) as u8 {
+                assert!(b.handle_bytes(&datagram));
+            }
+        }
+        came.extend(b.units().iter().map(|unit| number(unit)));
+        if sent % 7 == 0 {
+            tell(&mut a, 1, 4 + sent % 9);
+            tell(&mut a, 2, 1 + sent % 3);
+        }
+    }
+    a.with(Runner::drain);
+    a.wire().iter().for_each(|it| assert!(b.handle_bytes(it)));
+    came.extend(b.units().iter().map(|unit| number(unit)));
+    assert_eq!(came, (0..400).collect());
+    [&mut a, &mut b].into_iter().for_each(End::flush);
+}
+
+#[test]
+fn parities_that_no_peer_makes_give_nothing_and_keep_nothing() {
+    let mut b = end(&[("fec-rs", &[])], 1_000);
+    let source = |index, sources, block| {
+        let header = Header { block, index, sources, length: 3 };
+        [&header.emit()[..], b"abc"].concat()
+    };
+    let parity = |index, sources, block, len: usize| {
+        let header = Header { block, index, sources, length: 0xFFFF };
+        [&header.emit()[..], &vec![0xFF; len]].concat()
+    };
+    // A parity that contradicts the one before it, or a source that contradicts it.
+    let bytes = [source(0, 4, 0), parity(255, 2, 0, 3), parity(254, 3, 0, 3), source(2, 4, 0)];
+    bytes.iter().for_each(|it| assert!(b.handle_bytes(it)));
+    // Sums whose length is beyond the packet.
+    let bytes = [source(0, 2, 1), parity(255, 2, 1, 3)];
+    bytes.iter().for_each(|it| assert!(b.handle_bytes(it)));
+    let units = b.units();
+    assert!(units.iter().all(|unit| unit == b"abc"), "{units:?}");
+    assert_eq!(units.len(), 3);
+    // Far ahead: nobody is believed alone.
+    assert!(b.handle_bytes(&source(0, 4, 1_000_000)));
+    assert_eq!((b.units().len(), dropped(&b, DropReason::Overflow)), (0, 1));
+    assert!(b.handle_bytes(&source(1, 4, 1_000_000)));
+    assert_eq!(b.units().len(), 1);
+    assert!(b.handle_bytes(&source(1, 4, 3)));
+    assert_eq!((b.units().len(), dropped(&b, DropReason::Stale)), (0, 1));
+    b.now += ms(3_000);
+    b.fire();
+    assert_eq!((b.pool.live_views(), b.runner.next_deadline()), (0, None));
+    b.flush();
+}
+
+#[test]
+fn without_memory_parities_are_given_up_and_counted() {
+    let mut end = end(&[("fec-rs", &[(0, 1), (1, 1)])], 1_000);
+    let mut hoard = Vec::new();
+    let first = end.pool.packet_from(LEN + PATH_HEAD, &unit(0, 20), 0).unwrap();
+    while let Ok(packet) = end.pool.alloc(0, 60_000, 0) {
+        hoard.push(packet);
+    }
+    while let Ok(packet) = end.pool.alloc(0, 20, 0) {
+        hoard.push(packet);
+    }
+    end.with(|runner, around| {
+        runner.feed(around, first);
+        runner.run(around);
+    });
+    assert_eq!(end.wire().len(), 1);
+    end.fire();
+    assert_eq!((end.wire().len(), dropped(&end, DropReason::NoMemory)), (0, 1));
+    hoard.into_iter().for_each(|packet| end.pool.free(packet));
+    end.flush();
+}
