@@ -11,9 +11,7 @@
 //! and multiplied in an order that is fixed, which gives the same bits on every machine.
 
 use super::rs::{PARITIES, SOURCES, SPAN, SPEC};
-use crate::arithmetic::{
-    MILLISECOND, ONE_IN_HUNDRED, packets_in, packets_per_unit, ratio, whole_milliseconds,
-};
+use crate::arithmetic::{MILLISECOND, ONE_IN_HUNDRED, packets_in, packets_per_unit, ratio};
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
 
 /// What each train, packet and byte costs where nothing is lost, parities not counted: default,
@@ -32,6 +30,9 @@ const LONG: u64 = 80 * MILLISECOND;
 /// The most sources of a block that is proposed: more make longer chains, not better codes.
 const SOURCES_MOST: u64 = 60;
 
+/// The most parities of one: who needs more is better served by longer blocks, or by asking.
+const PARITIES_MOST: u64 = 30;
+
 /// What may stay lost, in ppb, with the points that are proposed.
 const SOME: u64 = 1_000_000;
 const FEW: u64 = 100_000;
@@ -45,13 +46,9 @@ impl Profile for Blocks {
     /// does, and a long one of which one in a million does; each with as few parities as that takes
     /// on this path, and never more than sources.
     fn points(&self, setting: &Setting, _: &Service) -> Vec<Params> {
-        let mut points: Vec<Params> = Vec::new();
-        for (span, target) in [(SHORT, SOME), (LONG, FEW), (LONG, HARDLY_ANY)] {
-            let point = point(setting, span, target);
-            if !points.contains(&point) {
-                points.push(point);
-            }
-        }
+        let mut points = proposed(setting, SHORT, &[SOME]);
+        points.extend(proposed(setting, LONG, &[FEW, HARDLY_ANY]));
+        points.dedup();
         points
     }
 
@@ -128,60 +125,108 @@ impl Block {
     }
 }
 
-/// A block that takes `span` at most, with the fewest parities after which no more than `target` of
-/// what the path loses stays lost.
-fn point(setting: &Setting, span: u64, target: u64) -> Params {
+/// Blocks that take `span` at most, with the fewest parities after which no more of what the path
+/// loses stays lost than each target says, of which each is smaller than the one before it.
+fn proposed(setting: &Setting, span: u64, targets: &[u64]) -> Vec<Params> {
     let room = setting.path.datagram_len;
     let sources = packets_in(&setting.units, room, span).min(SOURCES_MOST);
-    let lost = setting.path.loss_ppb.min(PPB);
-    let enough =
-        |parities: &u64| left(lost, setting.path.burst_milli, sources, *parities) <= target;
-    let parities = (1..sources).find(enough).unwrap_or(sources);
-    let mut params = Params::new();
-    params.set(SOURCES, sources);
-    params.set(PARITIES, parities);
-    params.set(SPAN, whole_milliseconds(span));
-    params
+    let most = sources.min(PARITIES_MOST);
+    let mut chain = Chain::new(setting.path.loss_ppb, setting.path.burst_milli, most);
+    chain.pass(sources);
+    let mut parities = 0;
+    let mut point = |target: &u64| {
+        while parities < most && (parities == 0 || chain.left_ppb(parities) > *target) {
+            parities += 1;
+            chain.pass(sources + parities);
+        }
+        let mut params = Params::new();
+        params.set(SOURCES, sources);
+        params.set(PARITIES, parities);
+        params.set(SPAN, span);
+        params
+    };
+    targets.iter().map(&mut point).collect()
 }
 
 /// The share of packets, in ppb and rounded up, that stays lost of blocks of so many sources and
 /// parities: those of blocks that lose more packets than they have parities.
-///
-/// `good` and `bad` are the chances that so many of the packets so far are lost, and the last one
-/// is not, or is.
 fn left(loss_ppb: u64, burst_milli: u64, sources: u64, parities: u64) -> u64 {
-    let loss = loss_ppb as f64 / PPB as f64;
-    if loss_ppb == 0 || loss_ppb >= PPB || parities == 0 {
-        return loss_ppb.min(PPB);
-    }
-    // Losses that do not depend on each other make runs, too: none is shorter on average.
-    let ends = (1_000.0 / burst_milli.max(1_000) as f64).min(1.0 - loss);
-    let begins = loss * ends / (1.0 - loss);
-    let (most, packets) = (parities.min(PARITIES_MAX) as usize, sources.saturating_add(parities));
-    let mut good = [0.0; PARITIES_MAX as usize + 1];
-    let mut bad = good;
-    (good[0], bad[1]) = (1.0 - loss, loss);
-    for _ in 1..packets.min(PACKETS_MAX) {
-        for lost in (0..=most).rev() {
-            let (was_good, was_bad) = (good[lost], bad[lost]);
-            good[lost] = was_good * (1.0 - begins) + was_bad * ends;
-            bad[lost] = match lost.checked_sub(1) {
-                Some(one_less) => good[one_less] * begins + bad[one_less] * (1.0 - ends),
-                None => 0.0,
-            };
-        }
-    }
-    let chances = good.iter().zip(&bad).take(most + 1).map(|(good, bad)| good + bad);
-    let made_good: f64 = chances.enumerate().map(|(lost, chance)| lost as f64 * chance).sum();
-    let left = (loss - made_good / packets as f64) * PPB as f64;
-    // What is so near a whole number is a difference that was rounded; and only nothing gives
-    // nothing.
-    ((left - 0.001).ceil() as u64).clamp(1, loss_ppb)
+    let mut chain = Chain::new(loss_ppb, burst_milli, parities);
+    chain.pass(sources.saturating_add(parities));
+    chain.left_ppb(parities)
 }
 
 /// The bounds of the parameters.
-const PARITIES_MAX: u64 = 128;
+const PARITIES_MAX: usize = 128;
 const PACKETS_MAX: u64 = 255;
+
+/// How many of the packets so far are lost.
+struct Chain {
+    loss_ppb: u64,
+    loss: f64,
+    /// The chances that a run of losses begins with the next packet, and that it ends.
+    begins: f64,
+    ends: f64,
+    packets: u64,
+    /// Of more than so many losses it is not known how likely they are.
+    most: usize,
+    /// The chances that so many are lost, and the last one is not, or is.
+    good: [f64; PARITIES_MAX + 1],
+    bad: [f64; PARITIES_MAX + 1],
+}
+
+impl Chain {
+    /// Before the first packet. Losses that do not depend on each other make runs, too: none is
+    /// shorter on average.
+    fn new(loss_ppb: u64, burst_milli: u64, most: u64) -> Self {
+        let loss_ppb = loss_ppb.min(PPB);
+        let loss = loss_ppb as f64 / PPB as f64;
+        let ends = (1_000.0 / burst_milli.max(1_000) as f64).min(1.0 - loss);
+        let begins = if loss_ppb < PPB { loss * ends / (1.0 - loss) } else { 1.0 };
+        let most = usize::try_from(most).unwrap_or(PARITIES_MAX).clamp(1, PARITIES_MAX);
+        let none = [0.0; PARITIES_MAX + 1];
+        Self { loss_ppb, loss, begins, ends, packets: 0, most, good: none, bad: none }
+    }
+
+    /// Goes on until there are so many packets.
+    fn pass(&mut self, packets: u64) {
+        if self.packets == 0 && packets > 0 {
+            (self.good[0], self.bad[1], self.packets) = (1.0 - self.loss, self.loss, 1);
+        }
+        while self.packets < packets.min(PACKETS_MAX) {
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        let (begins, ends) = (self.begins, self.ends);
+        // No more are lost than there are packets.
+        let end = (self.packets as usize + 1).min(self.most);
+        for lost in (1..=end).rev() {
+            let (good, bad) = (self.good[lost], self.bad[lost]);
+            self.bad[lost] = self.good[lost - 1] * begins + self.bad[lost - 1] * (1.0 - ends);
+            self.good[lost] = good * (1.0 - begins) + bad * ends;
+        }
+        // Of none that are lost the last is not.
+        self.good[0] *= 1.0 - begins;
+        self.packets += 1;
+    }
+
+    /// What stays lost of these packets, in ppb and rounded up, when a block of which no more than
+    /// that are lost is made good.
+    fn left_ppb(&self, parities: u64) -> u64 {
+        if self.loss_ppb == 0 || self.loss_ppb == PPB || parities == 0 {
+            return self.loss_ppb;
+        }
+        let count = usize::try_from(parities).unwrap_or(PARITIES_MAX).min(self.most) + 1;
+        let chances = self.good.iter().zip(&self.bad).take(count).map(|(good, bad)| good + bad);
+        let made_good: f64 = chances.enumerate().map(|(lost, chance)| lost as f64 * chance).sum();
+        let left = (self.loss - made_good / self.packets.max(1) as f64) * PPB as f64;
+        // What is so near a whole number is a difference that was rounded; and only nothing gives
+        // nothing.
+        ((left - 0.001).ceil() as u64).clamp(1, self.loss_ppb)
+    }
+}
 
 #[cfg(test)]
 mod tests {
