@@ -147,6 +147,64 @@ fn as_much_is_lost_in_runs_as_is_predicted() {
     }
 }
 
+/// What a profile says, beside what happens: 1 where nothing is off.
+struct Off {
+    loss: bool,
+    delay: bool,
+    rate: bool,
+}
+
+/// Runs a path, flow and block that are drawn by the seed.
+fn off(seed: u64) -> Off {
+    let mut random = Random::from_number(seed);
+    let every = Duration::from_micros(1_000 + random.below(9_000));
+    let loss_ppb = 1_000_000 + random.below(PPB / 10);
+    let burst_milli = 1_000 + random.below(2) * random.below(7_000);
+    let (mut setting, mut below) = lossy(loss_ppb, burst_milli);
+    setting.units.per_ks = 1_000_000_000_000 / every.as_nanos() as u64;
+    below.figures.rate_bps = 10_000_000;
+    let sources = 1 + random.below(60);
+    let params = params(sources, 1 + random.below(sources.min(20)), (5 + random.below(200)) * MS);
+    let predicted = SPEC.profile.figures(&params, &setting, &below);
+    let (share, burst) = (loss_ppb as f64 / PPB as f64, burst_milli as f64 / 1e3);
+    let losses = match burst_milli {
+        1_000 => Loss::Single(share),
+        _ => Loss::Runs(Box::new(Losses::new(share, burst, every, seed))),
+    };
+    let places: &[Place<'_>] = &[("fec-rs", params.values())];
+    let mut world = World::new(places, losses, ms(0), seed);
+    let (count, start) = (20_000, world.a.now);
+    world.run((0..count).map(|number| unit(number, 20)), every);
+    let lost = (count - numbers(&world).len() as u64) as f64 / count as f64;
+    let taken = |(at, bytes): &(dacapo_base::Time, Vec<u8>)| {
+        at.since(start + every * number(bytes) as u32).as_nanos() as u64
+    };
+    let mut delays: Vec<u64> = world.came.iter().map(taken).collect();
+    delays.sort_unstable();
+    let delay = delays[delays.len() * 99 / 100] as f64;
+    let parts = world.a.runner.modules().next().unwrap().1.down;
+    let sent = parts.packets + parts.emitted;
+    let rate = below.figures.rate_bps as f64 * count as f64 / sent as f64;
+    let says = predicted.loss_ppb as f64 / PPB as f64;
+    let is_near = |is: f64, says: u64| (is / says as f64 - 1.0).abs() <= 0.15;
+    Off {
+        loss: (says / 2.0..=says * 2.0).contains(&lost) || (lost - says).abs() <= 0.001,
+        delay: is_near(delay, predicted.delay_ns),
+        rate: is_near(rate, predicted.rate_bps),
+    }
+}
+
+/// Off the points that are proposed: of 100 paths, flows and blocks.
+#[test]
+fn what_is_predicted_is_near_in_nine_of_ten() {
+    let seeds = 100;
+    let near: Vec<Off> = (0..seeds).map(off).collect();
+    let count = |of: fn(&Off) -> bool| near.iter().filter(|it| of(it)).count() as u64;
+    let counts = [count(|it| it.loss), count(|it| it.delay), count(|it| it.rate)];
+    println!("loss, delay, rate near: {counts:?} of {seeds}");
+    assert!(counts.iter().all(|count| count * 10 >= seeds * 9), "{counts:?} of {seeds}");
+}
+
 #[test]
 fn parities_are_as_far_apart_as_sources() {
     let mut end = end(&[("fec-rs", &[(0, 4), (1, 2)])], 1_000);
@@ -176,6 +234,31 @@ fn parities_are_as_far_apart_as_sources() {
     let first = [(0, 0, 0), (5, 0, 1), (10, 0, 2), (15, 0, 3), (15, 0, 255), (15, 0, 254)];
     let second = [(20, 1, 0), (25, 1, 1), (30, 1, 2), (35, 1, 3), (40, 1, 255), (45, 1, 254)];
     assert_eq!(seen, [first, second].concat());
+    end.flush();
+}
+
+/// Blocks that end early have more parities than sources.
+#[test]
+fn parities_never_pile_up_behind_those_of_the_block_before() {
+    let mut end = end(&[("fec-rs", &[(0, 20), (1, 12), (2, 20 * MS)])], 1_000);
+    for number in 0..400 {
+        assert!(end.feed(&unit(number, 20)));
+        let next = end.now + ms(5);
+        while let Some(due) = end.runner.next_deadline().filter(|due| *due < next) {
+            end.now = due;
+            end.fire();
+        }
+        end.wire();
+        end.now = next;
+    }
+    let last = end.now + end.runner.patience();
+    while let Some(due) = end.runner.next_deadline() {
+        assert!(due <= last, "parities leave {:?} too late", due.since(last));
+        end.now = due;
+        end.fire();
+    }
+    assert_eq!(dropped(&end, DropReason::Overflow), 0);
+    end.wire();
     end.flush();
 }
 

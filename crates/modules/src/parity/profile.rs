@@ -12,7 +12,7 @@
 
 use super::rs::{PARITIES, SOURCES, SPAN, SPEC};
 use crate::arithmetic::{MILLISECOND, ONE_IN_HUNDRED, packets_in, packets_per_unit, ratio};
-use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
+use dacapo_lift::{Cost, Figures, PPB, Params, Path, Profile, Service, Setting};
 
 /// What each train, packet and byte costs where nothing is lost, parities not counted: default,
 /// measured by `dacapo bench cost` on Intel Xeon (AVX-512, GFNI).
@@ -55,15 +55,15 @@ impl Profile for Blocks {
     /// - A source stays lost when more packets of its block are lost than there are parities.
     /// - What stays lost comes in runs as long as those of the path, at the most.
     /// - 99 of 100 come with the packet itself while fewer than 1 % are lost; else the delay grows
-    ///   by the time that a block and its parities take; the jitter by that wherever anything is
-    ///   lost.
+    ///   by what those wait for that are computed ([`Block::delay_ns`]). The jitter grows by the
+    ///   time of a whole block and its parities wherever anything is lost.
     /// - Parities take their part of the rate.
     fn figures(&self, params: &Params, setting: &Setting, below: &Service) -> Figures {
         let block = Block::of(params, setting);
         let figures = below.figures;
         let loss = figures.loss_ppb.min(PPB);
         let left = left(loss, setting.path.burst_milli, block.sources, block.parities);
-        let delay = if loss >= ONE_IN_HUNDRED { block.fill_ns } else { 0 };
+        let delay = if loss >= ONE_IN_HUNDRED { block.delay_ns(&setting.path) } else { 0 };
         let jitter = if loss > 0 { block.fill_ns } else { 0 };
         let packets = block.sources.saturating_add(block.parities);
         Figures {
@@ -94,17 +94,16 @@ impl Profile for Blocks {
     }
 }
 
-/// `value · a / b`, rounded down.
-fn scaled(value: u64, a: u64, b: u64) -> u64 {
-    let product = u128::from(value) * u128::from(a) / u128::from(b.max(1));
-    u64::try_from(product).unwrap_or(u64::MAX)
-}
-
 /// A block as it will be on a path.
 struct Block {
     sources: u64,
     parities: u64,
-    /// The time from its first source to its last parity, which are as far apart as sources.
+    /// The time from its first source to its end.
+    open_ns: u64,
+    /// The time from one parity to the next: that between sources, or less where there are more
+    /// parities than sources.
+    apart_ns: u64,
+    /// The time from its first source to its last parity.
     fill_ns: u64,
 }
 
@@ -113,16 +112,41 @@ impl Block {
     /// from the room below, more room would make smaller blocks, and a better service below a worse
     /// one above.
     fn of(params: &Params, setting: &Setting) -> Self {
-        let span = params.value(&SPEC, "span");
+        let [most, parities, span] =
+            ["sources", "parities", "span"].map(|name| params.value(&SPEC, name));
         let room = setting.path.datagram_len;
-        let sources = params.value(&SPEC, "sources").min(packets_in(&setting.units, room, span));
-        let parities = params.value(&SPEC, "parities");
         let per_ks = setting.units.per_ks.saturating_mul(packets_per_unit(&setting.units, room));
-        // 1,000 s are 10^12 ns; packets of a slower flow are at most a span apart.
-        let packets = sources.saturating_add(parities);
-        let fill_ns = ratio(packets, 1_000_000_000_000, per_ks).min(packets.saturating_mul(span));
-        Self { sources, parities, fill_ns }
+        // 1,000 s are 10^12 ns. The first source of a block comes at its beginning.
+        let between = ratio(1, 1_000_000_000_000, per_ks).max(1);
+        let within = (span / between).saturating_add(1);
+        let sources = most.min(within);
+        let open_ns = if most <= within { between.saturating_mul(sources - 1) } else { span };
+        let apart_ns = between.saturating_mul(sources).min(span) / parities.max(sources);
+        let fill_ns = open_ns.saturating_add(apart_ns.saturating_mul(parities));
+        Self { sources, parities, open_ns, apart_ns, fill_ns }
     }
+
+    /// How long those wait that are among the slowest of 100 and are computed. A lost source waits
+    /// for the rest of its block, which is any part of it with the same chance, and then for as
+    /// many parities as its run has losses and others there are in the block; blocks that lose more
+    /// than half of what can be made good are few. Of those that are computed, one in 100 of all
+    /// may be slower. From the path alone: where more is lost, less may be computed.
+    fn delay_ns(&self, path: &Path) -> u64 {
+        let loss = path.loss_ppb.min(PPB);
+        let computed = loss - left(loss, path.burst_milli, self.sources, self.parities);
+        let Some(slower) = computed.checked_sub(ONE_IN_HUNDRED) else { return 0 };
+        let rest = ratio(self.open_ns, slower, computed);
+        let others_milli = ratio(self.sources.saturating_mul(1_000), loss, PPB);
+        let needed = path.burst_milli.saturating_add(others_milli).div_ceil(1_000);
+        let needed = needed.min(self.parities.div_ceil(2));
+        rest.saturating_add(self.apart_ns.saturating_mul(needed))
+    }
+}
+
+/// `value · a / b`, rounded down.
+fn scaled(value: u64, a: u64, b: u64) -> u64 {
+    let product = u128::from(value) * u128::from(a) / u128::from(b.max(1));
+    u64::try_from(product).unwrap_or(u64::MAX)
 }
 
 /// Blocks that take `span` at most, with the fewest parities after which no more of what the path
@@ -296,14 +320,16 @@ mod tests {
 
     #[test]
     fn blocks_are_as_large_as_they_fill_within_their_span() {
-        // 50 packets a second: 2 in 50 ms.
+        // 50 packets a second: at 0, 20 and 40 ms.
         let sound = internet(500, 500);
-        let block = Block::of(&params(10, 3, 50 * MILLISECOND), &sound);
-        assert_eq!((block.sources, block.parities, block.fill_ns), (2, 3, 100 * MILLISECOND));
-        assert_eq!(Blocks.packets_milli(&params(10, 3, 50 * MILLISECOND), &sound), 2_500);
+        let block = Block::of(&params(10, 4, 50 * MILLISECOND), &sound);
+        assert_eq!((block.sources, block.parities), (3, 4));
+        assert_eq!((block.open_ns, block.apart_ns), (50 * MILLISECOND, 50 * MILLISECOND / 4));
+        assert_eq!(block.fill_ns, 100 * MILLISECOND);
+        assert_eq!(Blocks.packets_milli(&params(10, 3, 50 * MILLISECOND), &sound), 2_000);
         let figures = Blocks.figures(&params(2, 2, 50 * MILLISECOND), &sound, &service());
         assert_eq!(figures.rate_bps, service().figures.rate_bps / 2);
-        assert_eq!(figures.jitter_ns, service().figures.jitter_ns + 80 * MILLISECOND);
+        assert_eq!(figures.jitter_ns, service().figures.jitter_ns + 60 * MILLISECOND);
         assert_eq!(figures.delay_ns, service().figures.delay_ns);
     }
 }

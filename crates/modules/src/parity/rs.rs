@@ -222,11 +222,10 @@ impl Module for ReedSolomon {
         Ok(Vec::new())
     }
 
-    /// The last parity of a block comes that much behind its first source: as far apart as the
-    /// sources were, if they were as far apart as they may be.
+    /// The last parity of a block comes that much behind its first source: a span for the sources,
+    /// and one for the parities.
     fn patience(&self) -> Duration {
-        let Size { sources, parities } = self.size;
-        self.span + self.span * u32::from(parities) / u32::from(sources.max(1))
+        self.span * 2
     }
 
     fn join(&mut self) {

@@ -170,12 +170,15 @@ impl Sending {
         (self.block, self.count, self.begun) = (self.block + 1, 0, None);
     }
 
-    /// How far apart sources have been since the block before began; never more than makes the
-    /// parities of a block take longer than as many sources may.
+    /// How far apart sources have been since the block before began, and parities as much closer as
+    /// there are more of them: those of a block never take longer than its sources, or as long as
+    /// these may.
     fn apart(&self, begun: Time, span: Duration) -> Duration {
         let Some((before, count)) = self.before else { return Duration::ZERO };
         let apart = begun.since(before) / count.max(1);
-        apart.min(span / u32::from(self.count.max(1)))
+        let sources = u32::from(self.count.max(1));
+        let parities = sources.max(self.rows.len() as u32);
+        (apart.saturating_mul(sources) / parities).min(span / parities)
     }
 
     /// Makes a train of some of the parities.
