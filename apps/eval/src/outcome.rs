@@ -136,7 +136,9 @@ impl<'a> Outcome<'a> {
             true => self.figure(&goal.row, &goal.figure, Rounds::All),
             false => row.and_then(|row| self.ratio(row, &goal.figure, Rounds::All)),
         };
-        match seen.filter(|seen| seen.count >= ROUNDS_MIN) {
+        // What is counted is the same in every round: one is all that there is.
+        let enough = ROUNDS_MIN.min(self.run.header.spec.rounds as usize);
+        match seen.filter(|seen| seen.count >= enough.max(1)) {
             Some(seen) => verdict(goal, seen),
             None => Verdict::NotMeasured,
         }
