@@ -120,7 +120,7 @@ const CHECK: [Step; 4] = [
 ];
 
 /// What takes minutes each, or needs root: every ignored test that writes no gigabytes.
-const NIGHT: [Step; 7] = [
+const NIGHT: [Step; 8] = [
     // The demonstration of a scene is to play, not to build.
     Step {
         name: "build",
@@ -138,6 +138,20 @@ const NIGHT: [Step; 7] = [
             "--lib",
             "--test",
             "session",
+            "--",
+            "--ignored",
+        ]),
+    },
+    Step {
+        name: "parity",
+        budget_s: 900,
+        work: Work::Cargo(&[
+            "test",
+            "--locked",
+            "-p",
+            "dacapo-netlab",
+            "--test",
+            "parity",
             "--",
             "--ignored",
         ]),

@@ -135,7 +135,16 @@ fn check(seed: u64, totals: &Mutex<Totals>) {
 
 #[test]
 fn two_hundred_seeds_account_for_every_unit_and_compute_most_of_what_is_lost() {
-    let seeds = number("DACAPO_SEEDS", SEEDS);
+    check_all(number("DACAPO_SEEDS", SEEDS));
+}
+
+#[test]
+#[ignore = "minutes: make nightly"]
+fn ten_thousand_seeds_do_too() {
+    check_all(10_000);
+}
+
+fn check_all(seeds: u64) {
     let totals = Mutex::new(Totals::default());
     each_seed(0..seeds, |seed| check(seed, &totals));
     let totals = totals.into_inner().unwrap();

@@ -15,9 +15,9 @@
 use super::block::{Block, Kept};
 use super::code::{add_known, solve};
 use dacapo_base::Time;
-use dacapo_lift::Cx;
+use dacapo_lift::{Cx, DropReason};
 use dacapo_packet::{Packet, Pool};
-use dacapo_wire::parity::{CODED_AT, Header, LEN, extend};
+use dacapo_wire::parity::{CODED_AT, Header, LEN, PACKETS_MAX, extend};
 use std::collections::VecDeque;
 
 /// How many blocks are known at once.
@@ -228,9 +228,12 @@ impl Receiving {
             scratch.add(cx.pool, block);
             for at in 0..scratch.missing.len() {
                 let Some(&index) = scratch.missing.get(at) else { break };
-                if let Some(source) = scratch.source(at, block.parity_len) {
-                    block.mark(index);
-                    give(cx, source);
+                match scratch.source(at, block.parity_len) {
+                    Some(source) => {
+                        block.mark(index);
+                        give(cx, source);
+                    }
+                    None => cx.not_made(1, DropReason::Malformed),
                 }
             }
             self.is_done(cx.pool, number);
@@ -244,7 +247,7 @@ impl Receiving {
         open.filter_map(|block| block.since).min()
     }
 
-    /// Gives up what began to come before `before`; how many sources stay missing.
+    /// Gives up what began to come before `before`.
     pub fn give_up(&mut self, pool: &mut Pool, before: Time) {
         for number in self.first..self.first + self.blocks.len() as u64 {
             let block = self.block(number);
@@ -285,15 +288,18 @@ impl Scratch {
             sum.extend_from_slice(bytes.get(CODED_AT..).unwrap_or_default());
             sum.resize(len, 0);
         }
-        for kept in block.kept.iter().filter(|kept| kept.index < block.sources) {
-            for at in 0..kept.view.segment_count() {
-                let index = kept.index.saturating_add(at as u8);
-                let coded = pool.segment(&kept.view, at).get(CODED_AT..).unwrap_or_default();
-                if index < block.sources {
-                    add_known(sums, &self.parities, &[(index, coded)]);
-                }
-            }
+        let sources =
+            block.kept.iter().filter(|kept| kept.index < block.sources).flat_map(|kept| {
+                let coded = |at| pool.segment(&kept.view, at).get(CODED_AT..).unwrap_or_default();
+                (0..kept.view.segment_count()).map(move |at| (kept.index + at as u8, coded(at)))
+            });
+        let mut known: [(u8, &[u8]); PACKETS_MAX] = [(0, &[]); PACKETS_MAX];
+        let mut count = 0;
+        for (place, source) in known.iter_mut().zip(sources) {
+            *place = source;
+            count += 1;
         }
+        add_known(sums, &self.parities, known.get(..count).unwrap_or_default());
     }
 
     /// The bytes of the missing source at this place; none where they are not what a peer codes.

@@ -286,7 +286,9 @@ impl ReedSolomon {
         let before = self.computed;
         let computed = &mut self.computed;
         self.receiving.solve(cx, number, |cx, bytes| {
-            let Ok(mut packet) = cx.pool.packet_from(0, bytes, 0) else { return };
+            let Ok(mut packet) = cx.pool.packet_from(0, bytes, 0) else {
+                return cx.not_made(1, DropReason::NoMemory);
+            };
             packet.time = cx.now();
             *computed += 1;
             crate::runs::up_or_drop(cx, packet);
