@@ -309,7 +309,7 @@ fn step(from: Busy, to: Busy, seconds: f64) -> (f64, f64) {
 }
 
 /// How busy the machine is now, in processors, with whatever runs on it.
-pub fn idle(seconds: f64) -> f64 {
+pub fn busy_processors(seconds: f64) -> f64 {
     let (at, before) = (Instant::now(), busy());
     std::thread::sleep(Duration::from_secs_f64(seconds));
     step(before, busy(), at.elapsed().as_secs_f64()).0

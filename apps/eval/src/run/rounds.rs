@@ -206,7 +206,7 @@ const BUSY_MAX: f64 = 0.2;
 
 fn say_what_is_missing(header: &Header, is_quiet: bool) {
     // Not the load average: that of an experiment before this one is still in it.
-    let busy = if is_quiet { 0.0 } else { rig::idle(LOOK_S) };
+    let busy = if is_quiet { 0.0 } else { rig::busy_processors(LOOK_S) };
     if busy > BUSY_MAX {
         let text = "processors have other work: quiet rounds will not be quiet";
         output::note(format_args!("{}: {busy:.2} {text}", header.id));
@@ -273,7 +273,7 @@ fn rounds(
             Load::Loaded => Some(Burden::start(&rig.own, &rig.stop)?),
             Load::Quiet => None,
         };
-        rig.idle = rig::idle(WATCHED_S);
+        rig.idle = rig::busy_processors(WATCHED_S);
         for row in rows.iter().filter(|row| !part.has(round, load, &row.name)).collect::<Vec<_>>() {
             let said = format!("{} round {round} {}  {:<22}", header.id, load.word(), row.name);
             // Elsewhere than on a terminal each row has a line of its own, which says it too.
