@@ -34,6 +34,7 @@ pub mod media;
 pub mod medium;
 pub mod message;
 pub mod name;
+mod nearest;
 pub mod parity;
 pub mod probe;
 pub mod record;

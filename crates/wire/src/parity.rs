@@ -18,6 +18,7 @@
 
 use crate::Malformed;
 use crate::bytes::Reader;
+use crate::nearest::nearest;
 
 /// Length in bytes.
 pub const LEN: usize = 7;
@@ -29,7 +30,6 @@ pub const CODED_AT: usize = 5;
 pub const PACKETS_MAX: usize = 255;
 
 const BLOCK_BITS: u32 = 24;
-const BLOCK_MASK: u32 = (1 << BLOCK_BITS) - 1;
 
 /// The legal form of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,10 +78,7 @@ impl Header {
 /// before 0.
 #[must_use]
 pub fn extend(low: u32, expected: u64) -> Option<u64> {
-    let ahead = low.wrapping_sub(expected as u32) & BLOCK_MASK;
-    // The upper half of the 24 bits is behind.
-    let signed = (ahead << (32 - BLOCK_BITS)).cast_signed() >> (32 - BLOCK_BITS);
-    expected.checked_add_signed(i64::from(signed))
+    nearest(low, BLOCK_BITS, expected)
 }
 
 #[cfg(test)]
@@ -91,7 +88,7 @@ mod tests {
     #[test]
     fn emit_and_parse_are_inverse() {
         for (block, index, sources, length) in
-            [(0, 0, 1, 0), (BLOCK_MASK, 9, 10, 3), (77, 255, 200, 40_000)]
+            [(0, 0, 1, 0), (0xFF_FFFF, 9, 10, 3), (77, 255, 200, 40_000)]
         {
             let header = Header { block, index, sources, length };
             let bytes = [&header.emit()[..], &[0; 3][..]].concat();
@@ -110,15 +107,5 @@ mod tests {
         assert_eq!(Header::parse(&packet[..6]), Err(Malformed));
         let nothing = Header { sources: 0, ..header };
         assert_eq!(Header::parse(&nothing.emit()), Err(Malformed), "a block of nothing");
-    }
-
-    #[test]
-    fn a_number_is_extended_to_the_nearest() {
-        let wrap = 1_u64 << BLOCK_BITS;
-        assert_eq!([extend(5, 3), extend(3, 5)], [Some(5), Some(3)]);
-        assert_eq!(extend(2, wrap - 2), Some(wrap + 2));
-        assert_eq!(extend(BLOCK_MASK, wrap + 1), Some(wrap - 1));
-        assert_eq!(extend(BLOCK_MASK, 3), None);
-        assert_eq!(extend(0, 7 * wrap + 5), Some(7 * wrap));
     }
 }

@@ -11,6 +11,7 @@
 
 use crate::Malformed;
 use crate::bytes::Reader;
+use crate::nearest::nearest;
 
 /// Length in bytes.
 pub const LEN: usize = 4;
@@ -42,23 +43,12 @@ impl Header {
 /// before 0.
 #[must_use]
 pub fn extend(low: u32, expected: u64) -> Option<u64> {
-    let ahead = low.wrapping_sub(expected as u32).cast_signed();
-    expected.checked_add_signed(i64::from(ahead))
+    nearest(low, u32::BITS, expected)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_number_is_extended_to_the_nearest() {
-        let wrap = 1_u64 << 32;
-        assert_eq!(extend(5, 3), Some(5));
-        assert_eq!(extend(3, 5), Some(3));
-        assert_eq!(extend(2, wrap - 2), Some(wrap + 2));
-        assert_eq!(extend(u32::MAX, wrap + 1), Some(wrap - 1));
-        assert_eq!(extend(u32::MAX, 3), None);
-    }
 
     #[test]
     fn emit_and_parse_are_inverse() {

@@ -19,6 +19,7 @@
 
 use crate::Malformed;
 use crate::bytes::Reader;
+use crate::nearest::nearest;
 
 /// Length in bytes.
 pub const LEN: usize = 4;
@@ -93,15 +94,7 @@ impl Header {
     /// The whole place nearest to `expected`; `None` when that would lie before 0.
     #[must_use]
     pub fn place_near(&self, expected: u64) -> Option<u64> {
-        let low = (expected as u32) & PLACE_MASK;
-        let ahead = self.place.wrapping_sub(low) & PLACE_MASK;
-        let half = PLACE_MASK >> 1;
-        if ahead <= half {
-            expected.checked_add(u64::from(ahead))
-        } else {
-            let behind = PLACE_MASK.checked_sub(ahead)?.checked_add(1)?;
-            expected.checked_sub(u64::from(behind))
-        }
+        nearest(self.place, PLACE_BITS, expected)
     }
 }
 
