@@ -21,18 +21,13 @@ use std::arch::x86_64::{
 /// processor has none of the instructions.
 #[inline]
 pub(crate) fn add_products(into: &mut [u8], products: &[Product<'_>]) -> bool {
-    let has = |wide: bool| match wide {
-        true => {
-            std::arch::is_x86_feature_detected!("gfni")
-                && std::arch::is_x86_feature_detected!("avx512f")
-                && std::arch::is_x86_feature_detected!("avx512bw")
-        }
-        false => std::arch::is_x86_feature_detected!("avx2"),
-    };
-    if has(true) {
+    let has_matrices = std::arch::is_x86_feature_detected!("gfni")
+        && std::arch::is_x86_feature_detected!("avx512f")
+        && std::arch::is_x86_feature_detected!("avx512bw");
+    if has_matrices {
         // SAFETY: the processor has been asked for the three features of this function.
         unsafe { by_matrices(into, products) };
-    } else if has(false) {
+    } else if std::arch::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has been asked for the feature of this function.
         unsafe { by_shuffles(into, products) };
     } else {
@@ -51,31 +46,48 @@ fn block<const N: usize>(from: &[u8], at: usize) -> [u8; N] {
     block
 }
 
-#[target_feature(enable = "gfni,avx512f,avx512bw")]
-fn by_matrices(into: &mut [u8], products: &[Product<'_>]) {
-    let mut blocks = into.chunks_exact_mut(64);
-    let mut at = 0;
-    for block in &mut blocks {
-        let Ok(into): Result<&mut [u8; 64], _> = block.try_into() else { return };
-        let mut sum = load_64(into);
-        for &(factor, from) in products {
-            let Some(from) = from.get(at..).and_then(<[u8]>::first_chunk) else { return };
-            sum = _mm512_xor_si512(sum, matrix_times(factor, load_64(from)));
+/// The sum, block by block: what the two ways have in common. It is a macro, because a function of
+/// one way can be made part of the loop only within that way's features.
+macro_rules! block_by_block {
+    ($(#[$features:meta])* fn $name:ident: $len:literal, $load:ident, $add:ident, $times:ident,
+        $store:ident) => {
+        $(#[$features])*
+        fn $name(into: &mut [u8], products: &[Product<'_>]) {
+            let mut blocks = into.chunks_exact_mut($len);
+            let mut at = 0;
+            for block in &mut blocks {
+                let Ok(into): Result<&mut [u8; $len], _> = block.try_into() else { return };
+                let mut sum = $load(into);
+                for &(factor, from) in products {
+                    let Some(from) = from.get(at..).and_then(<[u8]>::first_chunk) else { return };
+                    sum = $add(sum, $times(factor, $load(from)));
+                }
+                $store(into, sum);
+                at += $len;
+            }
+            let rest = blocks.into_remainder();
+            if rest.is_empty() {
+                return;
+            }
+            let mut sum = $load(&block(rest, 0));
+            for &(factor, from) in products {
+                sum = $add(sum, $times(factor, $load(&block(from, at))));
+            }
+            let mut last = [0; $len];
+            $store(&mut last, sum);
+            rest.copy_from_slice(&last[..rest.len()]);
         }
-        store_64(into, sum);
-        at += 64;
-    }
-    let rest = blocks.into_remainder();
-    if rest.is_empty() {
-        return;
-    }
-    let mut sum = load_64(&block(rest, 0));
-    for &(factor, from) in products {
-        sum = _mm512_xor_si512(sum, matrix_times(factor, load_64(&block(from, at))));
-    }
-    let mut last = [0; 64];
-    store_64(&mut last, sum);
-    rest.copy_from_slice(&last[..rest.len()]);
+    };
+}
+
+block_by_block! {
+    #[target_feature(enable = "gfni,avx512f,avx512bw")]
+    fn by_matrices: 64, load_64, _mm512_xor_si512, matrix_times, store_64
+}
+
+block_by_block! {
+    #[target_feature(enable = "avx2")]
+    fn by_shuffles: 32, load_32, _mm256_xor_si256, halves_times, store_32
 }
 
 #[inline]
@@ -97,33 +109,6 @@ fn load_64(from: &[u8; 64]) -> __m512i {
 fn store_64(into: &mut [u8; 64], bytes: __m512i) {
     // SAFETY: the reference is to 64 bytes, and the instruction takes any alignment.
     unsafe { _mm512_storeu_si512(into.as_mut_ptr().cast(), bytes) }
-}
-
-#[target_feature(enable = "avx2")]
-fn by_shuffles(into: &mut [u8], products: &[Product<'_>]) {
-    let mut blocks = into.chunks_exact_mut(32);
-    let mut at = 0;
-    for block in &mut blocks {
-        let Ok(into): Result<&mut [u8; 32], _> = block.try_into() else { return };
-        let mut sum = load_32(into);
-        for &(factor, from) in products {
-            let Some(from) = from.get(at..).and_then(<[u8]>::first_chunk) else { return };
-            sum = _mm256_xor_si256(sum, halves_times(factor, load_32(from)));
-        }
-        store_32(into, sum);
-        at += 32;
-    }
-    let rest = blocks.into_remainder();
-    if rest.is_empty() {
-        return;
-    }
-    let mut sum = load_32(&block(rest, 0));
-    for &(factor, from) in products {
-        sum = _mm256_xor_si256(sum, halves_times(factor, load_32(&block(from, at))));
-    }
-    let mut last = [0; 32];
-    store_32(&mut last, sum);
-    rest.copy_from_slice(&last[..rest.len()]);
 }
 
 #[inline]
