@@ -28,6 +28,12 @@ pub(crate) fn ratio(a: u64, b: u64, by: u64) -> u64 {
     u64::try_from(product.div_ceil(u128::from(by.max(1)))).unwrap_or(u64::MAX)
 }
 
+/// `a` times `b` through `by`, rounded down: of what is better when there is more of it.
+pub(crate) fn part(a: u64, b: u64, by: u64) -> u64 {
+    let product = u128::from(a).saturating_mul(u128::from(b)) / u128::from(by.max(1));
+    u64::try_from(product).unwrap_or(u64::MAX)
+}
+
 /// The share `a` of the share `b`, in ppb.
 pub(crate) fn both(a: u64, b: u64) -> u64 {
     ratio(a, b, PPB)
@@ -112,7 +118,8 @@ mod tests {
             Units { len_mean: u32::MAX, len_max: u32::MAX, per_ks: u64::MAX, divisible: true };
         assert_eq!(packets_in(&units, 0, u64::MAX), u64::MAX);
         assert_eq!(time_of(u64::MAX, 0), u64::MAX);
-        assert_eq!(ratio(0, 0, 0), 0);
+        assert_eq!((ratio(0, 0, 0), part(0, 0, 0)), (0, 0));
+        assert_eq!((part(u64::MAX, u64::MAX, 1), part(7, 1, 2)), (u64::MAX, 3));
         assert_eq!(whole_milliseconds(u64::MAX), u64::MAX);
         assert_eq!((whole_milliseconds(0), whole_milliseconds(1)), (0, MILLISECOND));
     }

@@ -6,27 +6,21 @@
 
 mod common;
 
-use common::{Loss, Losses, PATH_HEAD, Place, World, end, number, unit};
+use common::{
+    Loss, Losses, MS, PATH_HEAD, Place, World, checked, dropped, end, hoard, lossy, ms, number,
+    numbers, tell, unit,
+};
 use dacapo_base::Random;
 use dacapo_lift::conformance::End;
-use dacapo_lift::{
-    Catalogue, DropReason, Figures, Needs, Offer, PPB, Params, Path, Properties, Property, Runner,
-    Service, Setting, Units, check,
-};
+use dacapo_lift::{DropReason, PPB, Params, Properties, Property, Runner};
 use dacapo_modules::parity::rs::{NOTE_COMPUTED, SPEC};
 use dacapo_wire::parity::{Header, LEN};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-const MS: u64 = 1_000_000;
-
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
 /// The numbers of the units that came; none of them twice.
-fn numbers(world: &World) -> BTreeSet<u64> {
-    let numbers: BTreeSet<u64> = world.came.iter().map(|(_, unit)| number(unit)).collect();
+fn once(world: &World) -> BTreeSet<u64> {
+    let numbers = numbers(world);
     assert_eq!(numbers.len(), world.came.len(), "a unit came twice");
     numbers
 }
@@ -63,7 +57,7 @@ fn what_is_computed_is_what_was_sent_whatever_the_lengths() {
         let count = 4_000;
         world.run((0..count).map(|n| unit(n, random.below(1_400) as usize)), ms(2));
         // `number` looks at every byte.
-        let came = numbers(&world).len() as u64;
+        let came = once(&world).len() as u64;
         assert!(came > count * 97 / 100, "seed {seed}: {came} of {count}");
         assert_eq!(world.b.pool.live_views(), 0, "seed {seed}: a block waits for nothing");
         assert_eq!(world.b.runner.next_deadline(), None, "seed {seed}");
@@ -72,40 +66,14 @@ fn what_is_computed_is_what_was_sent_whatever_the_lengths() {
 
 #[test]
 fn it_stands_below_sequence_and_takes_order_away_and_nothing_else() {
-    let catalogue = Catalogue::new(dacapo_modules::entries());
     let properties = &[Property::Boundaries, Property::Order, Property::NoDuplicates];
-    let offer = Offer { transport: "test", properties, datagram_len: 1_452, path_head: PATH_HEAD };
-    let checked = |places: &[Place<'_>]| {
-        check(&catalogue, &common::graph(places), &offer, Needs { unit_len_max: 9_000 })
-    };
+    let checked = |places: &[Place<'_>]| checked(places, properties);
     assert_eq!(checked(&[("segment", &[]), ("sequence", &[]), ("fec-rs", &[])]), Ok(()));
     let illegal = checked(&[("segment", &[]), ("fec-rs", &[]), ("sequence", &[])]).unwrap_err();
     let text = "\"fec-rs\" must stand below \"sequence\", which does ordering";
     assert_eq!(illegal.to_string(), text);
     let above = SPEC.above(Properties::of(properties));
     assert_eq!(above, Properties::of(&[Property::Boundaries, Property::NoDuplicates]));
-}
-
-/// A path of single packets, one every 2 ms, that loses in runs.
-fn lossy(loss_ppb: u64, burst_milli: u64) -> (Setting, Service) {
-    let path = Path {
-        datagram_len: 1_452,
-        rate_bps: 100_000_000,
-        delay_ns: 20 * MS,
-        jitter_ns: 0,
-        loss_ppb,
-        burst_milli,
-    };
-    let units = Units { len_mean: 100, len_max: 100, per_ks: 500_000, divisible: false };
-    let figures = Figures {
-        loss_ppb,
-        loss_runs_ppb: loss_ppb * 1_000 / burst_milli,
-        delay_ns: path.delay_ns,
-        jitter_ns: 0,
-        rate_bps: path.rate_bps,
-    };
-    let properties = Properties::of(&[Property::Boundaries]);
-    (Setting { path, units, bound_bps: 0 }, Service { properties, payload_len_max: 1_447, figures })
 }
 
 fn params(sources: u64, parities: u64, span: u64) -> Params {
@@ -121,7 +89,7 @@ fn as_much_is_lost_in_runs_as_is_predicted() {
     for (loss_ppb, burst_milli) in
         [(50_000_000, 1_000), (20_000_000, 5_000), (100_000_000, 3_000), (5_000_000, 10_000)]
     {
-        let (setting, below) = lossy(loss_ppb, burst_milli);
+        let (setting, below) = lossy(loss_ppb, burst_milli, ms(2));
         let mut tried = SPEC.profile.points(&setting, &below);
         tried.extend([params(5, 1, 50 * MS), params(20, 4, 100 * MS), params(60, 6, 500 * MS)]);
         for params in tried {
@@ -135,7 +103,7 @@ fn as_much_is_lost_in_runs_as_is_predicted() {
             let mut world = World::new(places, losses, ms(0), 7);
             let count = 40_000;
             world.run((0..count).map(|number| unit(number, 20)), ms(2));
-            let lost = (count - numbers(&world).len() as u64) as f64 / count as f64;
+            let lost = (count - once(&world).len() as u64) as f64 / count as f64;
             let predicted = predicted as f64 / PPB as f64;
             let is_near = (predicted / 2.0..=predicted * 2.0).contains(&lost)
                 || (lost - predicted).abs() <= 0.001;
@@ -160,9 +128,7 @@ fn off(seed: u64) -> Off {
     let every = Duration::from_micros(1_000 + random.below(9_000));
     let loss_ppb = 1_000_000 + random.below(PPB / 10);
     let burst_milli = 1_000 + random.below(2) * random.below(7_000);
-    let (mut setting, mut below) = lossy(loss_ppb, burst_milli);
-    setting.units.per_ks = 1_000_000_000_000 / every.as_nanos() as u64;
-    below.figures.rate_bps = 10_000_000;
+    let (setting, below) = lossy(loss_ppb, burst_milli, every);
     let sources = 1 + random.below(60);
     let params = params(sources, 1 + random.below(sources.min(20)), (5 + random.below(200)) * MS);
     let predicted = SPEC.profile.figures(&params, &setting, &below);
@@ -175,7 +141,7 @@ fn off(seed: u64) -> Off {
     let mut world = World::new(places, losses, ms(0), seed);
     let (count, start) = (20_000, world.a.now);
     world.run((0..count).map(|number| unit(number, 20)), every);
-    let lost = (count - numbers(&world).len() as u64) as f64 / count as f64;
+    let lost = (count - once(&world).len() as u64) as f64 / count as f64;
     let taken = |(at, bytes): &(dacapo_base::Time, Vec<u8>)| {
         at.since(start + every * number(bytes) as u32).as_nanos() as u64
     };
@@ -284,12 +250,6 @@ fn a_train_is_numbered_and_summed_as_one_and_its_parities_leave_as_a_train() {
     end.flush();
 }
 
-/// How many packets the module, alone, has given up for a reason.
-fn dropped(end: &End, reason: DropReason) -> u64 {
-    let counters = end.runner.modules().next().unwrap().1;
-    counters.down.dropped[reason.index()] + counters.up.dropped[reason.index()]
-}
-
 #[test]
 fn at_the_bound_parities_are_given_up_and_never_the_packets_themselves() {
     let mut end = end(&[("fec-rs", &[(0, 1), (1, 1)])], 1_000);
@@ -329,10 +289,6 @@ fn drain_ends_the_block_and_sends_its_parities_at_once() {
 fn sizes_change_from_the_next_block_on_and_the_peer_need_not_be_told() {
     let mut a = end(&[("fec-rs", &[(0, 4), (1, 1)])], 1_000);
     let mut b = end(&[("fec-rs", &[])], 1_000);
-    let tell = |end: &mut End, code: u8, value: u64| {
-        let message = [&[code][..], &value.to_be_bytes()].concat();
-        end.with(|runner, around| runner.control(around, 0, &message)).unwrap();
-    };
     let mut came = BTreeSet::new();
     for sent in 0..400 {
         assert!(a.feed(&unit(sent, 20)));
@@ -393,14 +349,8 @@ fn parities_that_no_peer_makes_give_nothing_and_keep_nothing() {
 #[test]
 fn without_memory_parities_are_given_up_and_counted() {
     let mut end = end(&[("fec-rs", &[(0, 1), (1, 1)])], 1_000);
-    let mut hoard = Vec::new();
     let first = end.pool.packet_from(LEN + PATH_HEAD, &unit(0, 20), 0).unwrap();
-    while let Ok(packet) = end.pool.alloc(0, 60_000, 0) {
-        hoard.push(packet);
-    }
-    while let Ok(packet) = end.pool.alloc(0, 20, 0) {
-        hoard.push(packet);
-    }
+    let hoard = hoard(&mut end);
     end.with(|runner, around| {
         runner.feed(around, first);
         runner.run(around);

@@ -6,28 +6,15 @@
 
 mod common;
 
-use common::{Loss, Losses, PATH_HEAD, Place, World, end, number, unit};
+use common::{
+    Loss, Losses, MS, PATH_HEAD, Place, World, checked, dropped, end, hoard, lossy, ms, number,
+    numbers, tell, unit,
+};
 use dacapo_base::{Random, Time};
 use dacapo_lift::conformance::End;
-use dacapo_lift::{
-    Catalogue, DropReason, Figures, Needs, Offer, PPB, Path, Properties, Property, Runner, Service,
-    Setting, Units, check,
-};
+use dacapo_lift::{DropReason, PPB, Properties, Property, Runner};
 use dacapo_modules::redundancy::repeat::{BEHIND_MAX, SPEC};
 use dacapo_packet::Packet;
-use std::collections::BTreeSet;
-use std::time::Duration;
-
-const MS: u64 = 1_000_000;
-
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
-/// The distinct numbers of the units that came.
-fn numbers(world: &World) -> BTreeSet<u64> {
-    world.came.iter().map(|(_, unit)| number(unit)).collect()
-}
 
 #[test]
 fn of_five_percent_losses_fewer_than_half_a_percent_remain_and_nothing_comes_twice() {
@@ -87,12 +74,8 @@ fn segment_takes_repeated_segments_and_units_once_and_keeps_no_ghosts() {
 
 #[test]
 fn it_stands_below_sequence_and_takes_the_order_of_what_is_below_away() {
-    let catalogue = Catalogue::new(dacapo_modules::entries());
     let properties = &[Property::Boundaries, Property::Order, Property::NoDuplicates];
-    let offer = Offer { transport: "test", properties, datagram_len: 1_452, path_head: PATH_HEAD };
-    let checked = |places: &[Place<'_>]| {
-        check(&catalogue, &common::graph(places), &offer, Needs { unit_len_max: 9_000 })
-    };
+    let checked = |places: &[Place<'_>]| checked(places, properties);
     assert_eq!(checked(&[("segment", &[]), ("sequence", &[]), ("repeat", &[])]), Ok(()));
     let illegal = checked(&[("segment", &[]), ("repeat", &[]), ("sequence", &[])]).unwrap_err();
     assert_eq!(
@@ -112,34 +95,12 @@ fn alone_it_passes_up_whatever_comes() {
     assert_eq!(numbers(&world).len(), 100);
 }
 
-/// A path of single packets, one every 5 ms, that loses in runs.
-fn lossy(loss_ppb: u64, burst_milli: u64) -> (Setting, Service) {
-    let path = Path {
-        datagram_len: 1_452,
-        rate_bps: 100_000_000,
-        delay_ns: 20 * MS,
-        jitter_ns: 0,
-        loss_ppb,
-        burst_milli,
-    };
-    let units = Units { len_mean: 100, len_max: 100, per_ks: 200_000, divisible: false };
-    let figures = Figures {
-        loss_ppb,
-        loss_runs_ppb: loss_ppb * 1_000 / burst_milli,
-        delay_ns: path.delay_ns,
-        jitter_ns: 0,
-        rate_bps: path.rate_bps,
-    };
-    let properties = Properties::of(&[Property::Boundaries]);
-    (Setting { path, units, bound_bps: 0 }, Service { properties, payload_len_max: 1_447, figures })
-}
-
 #[test]
 fn as_much_is_lost_in_runs_as_is_predicted() {
     for (loss_ppb, burst_milli) in
         [(50_000_000, 1_000), (20_000_000, 5_000), (100_000_000, 3_000), (5_000_000, 10_000)]
     {
-        let (setting, below) = lossy(loss_ppb, burst_milli);
+        let (setting, below) = lossy(loss_ppb, burst_milli, ms(5));
         for params in SPEC.profile.points(&setting, &below) {
             let predicted = SPEC.profile.figures(&params, &setting, &below);
             let (share, burst) = (loss_ppb as f64 / PPB as f64, burst_milli as f64 / 1e3);
@@ -194,12 +155,6 @@ fn a_copy_of_a_train_is_the_train_again_ready_to_be_sent() {
         end.pool.free(again);
     }
     end.flush();
-}
-
-/// How many packets `repeat`, alone, has given up for a reason.
-fn dropped(end: &End, reason: DropReason) -> u64 {
-    let counters = end.runner.modules().next().unwrap().1;
-    counters.down.dropped[reason.index()] + counters.up.dropped[reason.index()]
 }
 
 #[test]
@@ -260,13 +215,7 @@ fn without_memory_the_copy_is_given_up_and_counted() {
     let mut end = end(&[("repeat", &[])], 1_000);
     assert!(end.feed(&unit(0, 20)));
     assert_eq!(end.wire().len(), 1);
-    let mut hoard = Vec::new();
-    while let Ok(packet) = end.pool.alloc(0, 60_000, 0) {
-        hoard.push(packet);
-    }
-    while let Ok(packet) = end.pool.alloc(0, 20, 0) {
-        hoard.push(packet);
-    }
+    let hoard = hoard(&mut end);
     end.now += ms(20);
     end.fire();
     assert_eq!(end.wire().len(), 0);
@@ -280,10 +229,6 @@ fn gap_changes_also_for_what_waits_and_copies_for_what_follows() {
     let mut end = end(&[("repeat", &[])], 1_000);
     let start = end.now;
     assert!(end.feed(&unit(0, 20)));
-    let tell = |end: &mut End, code: u8, value: u64| {
-        let message = [&[code][..], &value.to_be_bytes()].concat();
-        end.with(|runner, around| runner.control(around, 0, &message)).unwrap();
-    };
     tell(&mut end, 2, 5 * MS);
     tell(&mut end, 1, 2);
     assert_eq!(end.runner.next_deadline(), Some(start + ms(5)));

@@ -26,14 +26,28 @@ pub(super) fn factor(parity: u8, source: u8) -> u8 {
 
 /// Adds what is known of the sources to the sums, one for each of `parities`: with a parity's own
 /// bytes in its sum, what is left is of the missing sources alone.
-pub(super) fn add_known(sums: &mut [Vec<u8>], parities: &[u8], known: &[(u8, &[u8])]) {
-    let mut products: [Product<'_>; CHUNK] = [(0, &[]); CHUNK];
-    for sources in known.chunks(CHUNK) {
+pub(super) fn add_known<'a>(
+    sums: &mut [Vec<u8>],
+    parities: &[u8],
+    known: impl IntoIterator<Item = (u8, &'a [u8])>,
+) {
+    let mut known = known.into_iter();
+    loop {
+        let mut sources: [(u8, &[u8]); CHUNK] = [(0, &[]); CHUNK];
+        let mut count = 0;
+        for (place, source) in sources.iter_mut().zip(&mut known) {
+            (*place, count) = (source, count + 1);
+        }
+        let sources = sources.get(..count).unwrap_or_default();
         for (sum, parity) in sums.iter_mut().zip(parities) {
+            let mut products: [Product<'_>; CHUNK] = [(0, &[]); CHUNK];
             for (product, (source, bytes)) in products.iter_mut().zip(sources) {
                 *product = (factor(*parity, *source), bytes);
             }
-            add_products(sum, products.get(..sources.len()).unwrap_or_default());
+            add_products(sum, products.get(..count).unwrap_or_default());
+        }
+        if count < CHUNK {
+            return;
         }
     }
 }
@@ -94,9 +108,9 @@ mod tests {
         let all: Vec<(u8, &[u8])> =
             block.iter().enumerate().map(|(at, bytes)| (at as u8, bytes.as_slice())).collect();
         let mut sums = vec![vec![0; longest]; lost];
-        add_known(&mut sums, &parities, &all);
-        let known: Vec<_> = all.into_iter().filter(|(at, _)| !missing.contains(at)).collect();
-        add_known(&mut sums, &parities, &known);
+        add_known(&mut sums, &parities, all.iter().copied());
+        let known = all.into_iter().filter(|(at, _)| !missing.contains(at));
+        add_known(&mut sums, &parities, known);
         for (at, source) in missing.iter().enumerate() {
             let mut found = vec![0; longest];
             solve(&mut found, at, missing, &sums, &parities);

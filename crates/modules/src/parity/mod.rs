@@ -4,7 +4,9 @@
 pub mod rs;
 
 mod block;
+mod chain;
 mod code;
 mod profile;
 mod receiving;
 mod sending;
+mod solving;

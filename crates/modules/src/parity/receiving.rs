@@ -13,11 +13,11 @@
 //! source that was computed is not taken again; nothing is kept of a block that is done.
 
 use super::block::{Block, Kept};
-use super::code::{add_known, solve};
+use super::solving::Solving;
 use dacapo_base::Time;
 use dacapo_lift::{Cx, DropReason};
 use dacapo_packet::{Packet, Pool};
-use dacapo_wire::parity::{CODED_AT, Header, LEN, PACKETS_MAX, extend};
+use dacapo_wire::parity::{Header, extend};
 use std::collections::VecDeque;
 
 /// How many blocks are known at once.
@@ -46,20 +46,40 @@ pub(super) struct Receiving {
     outlier: Option<u64>,
     /// Where the stream is, is not known: the first packet says it.
     is_joining: bool,
-    /// Bytes that are kept.
+    keeping: Keeping,
+    solving: Solving,
+}
+
+/// How much is kept.
+#[derive(Debug, Default)]
+struct Keeping {
     bytes: usize,
     /// Lists that are used again.
     spare: Vec<Vec<Kept>>,
-    scratch: Scratch,
 }
 
-/// Memory that solving uses again and again.
-#[derive(Debug, Default)]
-struct Scratch {
-    missing: Vec<u8>,
-    parities: Vec<u8>,
-    sums: Vec<Vec<u8>>,
-    found: Vec<u8>,
+impl Keeping {
+    fn has_capacity(&self, bytes: usize) -> bool {
+        self.bytes + bytes <= KEPT_BYTES_MAX
+    }
+
+    fn keep(&mut self, block: &mut Block, index: u8, view: Packet) {
+        self.bytes += view.payload_len();
+        block.kept.push(Kept { index, view });
+    }
+
+    /// Ends a block: nothing of it is kept any more.
+    fn let_go(&mut self, pool: &mut Pool, block: &mut Block) {
+        let mut kept = std::mem::take(&mut block.kept);
+        for it in kept.drain(..) {
+            self.bytes = self.bytes.saturating_sub(it.view.payload_len());
+            pool.free(it.view);
+        }
+        block.is_done = true;
+        if kept.capacity() > 0 && self.spare.len() < WINDOW as usize {
+            self.spare.push(kept);
+        }
+    }
 }
 
 impl Receiving {
@@ -95,7 +115,7 @@ impl Receiving {
     fn reach(&mut self, pool: &mut Pool, block: u64) {
         if block >= self.first + self.blocks.len() as u64 + WINDOW {
             while let Some(mut old) = self.blocks.pop_front() {
-                self.let_go(pool, &mut old);
+                self.keeping.let_go(pool, &mut old);
             }
             self.first = block;
         }
@@ -103,50 +123,31 @@ impl Receiving {
             if self.blocks.len() as u64 == WINDOW
                 && let Some(mut old) = self.blocks.pop_front()
             {
-                self.let_go(pool, &mut old);
+                self.keeping.let_go(pool, &mut old);
                 self.first += 1;
             }
-            let kept = self.spare.pop().unwrap_or_default();
+            let kept = self.keeping.spare.pop().unwrap_or_default();
             self.blocks.push_back(Block::new(kept));
         }
     }
 
-    fn block(&mut self, number: u64) -> Option<&mut Block> {
-        let at = number.checked_sub(self.first)?;
-        self.blocks.get_mut(usize::try_from(at).ok()?)
+    /// The place of a block that is known.
+    fn at(&self, number: u64) -> usize {
+        number.checked_sub(self.first).map_or(usize::MAX, |at| at as usize)
     }
 
-    /// Keeps nothing of a block any more.
-    fn let_go(&mut self, pool: &mut Pool, block: &mut Block) {
-        let mut kept = std::mem::take(&mut block.kept);
-        for it in kept.drain(..) {
-            self.bytes = self.bytes.saturating_sub(it.view.payload_len());
-            pool.free(it.view);
-        }
-        block.is_done = true;
-        if kept.capacity() > 0 && self.spare.len() < WINDOW as usize {
-            self.spare.push(kept);
-        }
-    }
-
-    fn is_done(&mut self, pool: &mut Pool, number: u64) {
-        let Some(at) = number.checked_sub(self.first) else { return };
-        let Some(block) = self.blocks.get_mut(at as usize) else { return };
-        let mut block = std::mem::take(block);
-        self.let_go(pool, &mut block);
-        if let Some(place) = self.blocks.get_mut(at as usize) {
-            *place = block;
-        }
+    fn block(&self, number: u64) -> Option<&Block> {
+        self.blocks.get(self.at(number))
     }
 
     /// Whether this one has come, or was computed.
-    pub fn has(&mut self, number: u64, index: u8) -> bool {
+    pub fn has(&self, number: u64, index: u8) -> bool {
         self.block(number).is_some_and(|block| block.has(index))
     }
 
     /// Whether the `count` sources from this one on can be taken at once: none of them has come,
     /// and their block cannot be solved before the last of them is there.
-    pub fn takes_run(&mut self, number: u64, index: u8, count: usize) -> bool {
+    pub fn takes_run(&self, number: u64, index: u8, count: usize) -> bool {
         let Some(block) = self.block(number) else { return true };
         let is_waiting = block.is_ended && !block.is_done;
         !is_waiting && !(index..=u8::MAX).take(count).any(|index| block.has(index))
@@ -161,11 +162,10 @@ impl Receiving {
         header: &Header,
         packet: &mut Packet,
     ) {
-        let (now, count, bytes) = (cx.now(), packet.segment_count(), packet.payload_len());
-        let has_capacity = self.bytes + bytes <= KEPT_BYTES_MAX;
-        let Some(block) = self.block(number) else { return };
+        let (count, at) = (packet.segment_count(), self.at(number));
+        let Some(block) = self.blocks.get_mut(at) else { return };
         (header.index..=u8::MAX).take(count).for_each(|index| block.mark(index));
-        block.since.get_or_insert(now);
+        block.since.get_or_insert(cx.now());
         if !block.is_ended {
             block.sources = block.sources.max(header.sources);
         }
@@ -173,14 +173,14 @@ impl Receiving {
             return;
         }
         let is_strange = usize::from(header.index) + count > usize::from(block.sources);
+        let has_capacity = self.keeping.has_capacity(packet.payload_len());
         if block.is_whole() || is_strange || !has_capacity {
-            return self.is_done(cx.pool, number);
+            return self.keeping.let_go(cx.pool, block);
         }
         let mut view = cx.pool.share(packet);
         // A small view must not pin the large body that a burst arrived in.
         let _ = cx.pool.settle(&mut view);
-        block.kept.push(Kept { index: header.index, view });
-        self.bytes += bytes;
+        self.keeping.keep(block, header.index, view);
     }
 
     /// Takes a parity; it is given back when its block has no use for it.
@@ -191,26 +191,25 @@ impl Receiving {
         header: &Header,
         packet: Packet,
     ) -> Option<Packet> {
-        let (now, len) = (cx.now(), packet.payload_len());
-        let has_capacity = self.bytes + len <= KEPT_BYTES_MAX;
-        let Some(block) = self.block(number) else { return Some(packet) };
+        let (len, at) = (packet.payload_len(), self.at(number));
+        let Some(block) = self.blocks.get_mut(at) else { return Some(packet) };
         let is_other = if block.is_ended {
             block.sources != header.sources || block.parity_len != len
         } else {
             block.kept.iter().any(|kept| kept.end() > usize::from(header.sources))
         };
+        let has_capacity = self.keeping.has_capacity(len);
         if block.is_done || is_other || !has_capacity || block.has(header.index) {
             return Some(packet);
         }
         block.mark(header.index);
-        block.since.get_or_insert(now);
+        block.since.get_or_insert(cx.now());
         (block.sources, block.is_ended, block.parity_len) = (header.sources, true, len);
         if block.is_whole() {
-            self.is_done(cx.pool, number);
+            self.keeping.let_go(cx.pool, block);
             return Some(packet);
         }
-        block.kept.push(Kept { index: header.index, view: packet });
-        self.bytes += len;
+        self.keeping.keep(block, header.index, packet);
         None
     }
 
@@ -222,23 +221,21 @@ impl Receiving {
         number: u64,
         mut give: impl FnMut(&mut Cx<'_>, &[u8]),
     ) {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        if let Some(block) = self.block(number).filter(|it| !it.is_done && it.is_solvable()) {
-            scratch.begin(block);
-            scratch.add(cx.pool, block);
-            for at in 0..scratch.missing.len() {
-                let Some(&index) = scratch.missing.get(at) else { break };
-                match scratch.source(at, block.parity_len) {
-                    Some(source) => {
-                        block.mark(index);
-                        give(cx, source);
-                    }
-                    None => cx.not_made(1, DropReason::Malformed),
-                }
-            }
-            self.is_done(cx.pool, number);
+        let at = self.at(number);
+        let Some(block) = self.blocks.get_mut(at) else { return };
+        if block.is_done || !block.is_solvable() {
+            return;
         }
-        self.scratch = scratch;
+        for place in 0..self.solving.begin(cx.pool, block) {
+            match self.solving.source(place) {
+                (index, Some(source)) => {
+                    block.mark(index);
+                    give(cx, source);
+                }
+                (_, None) => cx.not_made(1, DropReason::Malformed),
+            }
+        }
+        self.keeping.let_go(cx.pool, block);
     }
 
     /// When the block that is known longest, and keeps something, began to come.
@@ -249,11 +246,9 @@ impl Receiving {
 
     /// Gives up what began to come before `before`.
     pub fn give_up(&mut self, pool: &mut Pool, before: Time) {
-        for number in self.first..self.first + self.blocks.len() as u64 {
-            let block = self.block(number);
-            let is_old = |it: &Time| *it <= before;
-            if block.is_some_and(|it| !it.is_done && it.since.as_ref().is_some_and(is_old)) {
-                self.is_done(pool, number);
+        for block in &mut self.blocks {
+            if !block.is_done && block.since.is_some_and(|since| since <= before) {
+                self.keeping.let_go(pool, block);
             }
         }
     }
@@ -261,53 +256,5 @@ impl Receiving {
     /// Forgets everything that is kept; where the stream is, is still known.
     pub fn forget(&mut self, pool: &mut Pool) {
         self.give_up(pool, Time::NEVER);
-    }
-}
-
-impl Scratch {
-    /// Looks which sources are missing, and takes as many parities.
-    fn begin(&mut self, block: &Block) {
-        self.missing.clear();
-        self.missing.extend(block.missing());
-        self.parities.clear();
-        let parities = block.kept.iter().map(|kept| kept.index).filter(|it| *it >= block.sources);
-        self.parities.extend(parities.take(self.missing.len()));
-        if self.sums.len() < self.missing.len() {
-            self.sums.resize_with(self.missing.len(), Vec::new);
-        }
-    }
-
-    /// Makes the sums of what the chosen parities say of the missing sources alone.
-    fn add(&mut self, pool: &Pool, block: &Block) {
-        let len = block.parity_len.saturating_sub(CODED_AT);
-        let sums = self.sums.get_mut(..self.parities.len()).unwrap_or_default();
-        for (sum, index) in sums.iter_mut().zip(&self.parities) {
-            sum.clear();
-            let parity = block.kept.iter().find(|kept| kept.index == *index);
-            let bytes = parity.map_or(&[][..], |it| pool.segment(&it.view, 0));
-            sum.extend_from_slice(bytes.get(CODED_AT..).unwrap_or_default());
-            sum.resize(len, 0);
-        }
-        let sources =
-            block.kept.iter().filter(|kept| kept.index < block.sources).flat_map(|kept| {
-                let coded = |at| pool.segment(&kept.view, at).get(CODED_AT..).unwrap_or_default();
-                (0..kept.view.segment_count()).map(move |at| (kept.index + at as u8, coded(at)))
-            });
-        let mut known: [(u8, &[u8]); PACKETS_MAX] = [(0, &[]); PACKETS_MAX];
-        let mut count = 0;
-        for (place, source) in known.iter_mut().zip(sources) {
-            *place = source;
-            count += 1;
-        }
-        add_known(sums, &self.parities, known.get(..count).unwrap_or_default());
-    }
-
-    /// The bytes of the missing source at this place; none where they are not what a peer codes.
-    fn source(&mut self, at: usize, parity_len: usize) -> Option<&[u8]> {
-        self.found.clear();
-        self.found.resize(parity_len.saturating_sub(CODED_AT), 0);
-        solve(&mut self.found, at, &self.missing, &self.sums, &self.parities);
-        let (length, bytes) = self.found.split_first_chunk::<{ LEN - CODED_AT }>()?;
-        bytes.get(..usize::from(u16::from_be_bytes(*length)))
     }
 }

@@ -170,33 +170,9 @@ impl Module for ReedSolomon {
 
     fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
         if run_of(cx, slot) < slot.segment_count() {
-            return in_parts(cx, slot, run_of, |cx, part| self.up(cx, part));
+            return in_parts(cx, slot, run_of, |cx, part| self.up_run(cx, part));
         }
-        let Ok(header) = Header::parse(cx.pool.segment(slot, 0)) else {
-            return Verdict::Drop(DropReason::Malformed);
-        };
-        let number = match self.receiving.place(cx.pool, &header) {
-            Place::In(number) => number,
-            Place::Late => return Verdict::Drop(DropReason::Stale),
-            Place::Beyond => return Verdict::Drop(DropReason::Overflow),
-        };
-        if header.is_parity() {
-            return self.take_parity(cx, number, &header, slot);
-        }
-        let count = slot.segment_count();
-        if count > 1 && !self.receiving.takes_run(number, header.index, count) {
-            return in_parts(cx, slot, |_, _| 1, |cx, part| self.up(cx, part));
-        }
-        if self.receiving.has(number, header.index) {
-            return Verdict::Drop(DropReason::Duplicate);
-        }
-        self.receiving.add_sources(cx, number, &header, slot);
-        self.compute(cx, number);
-        self.arm_hold(cx);
-        match cx.pool.pull_head(slot, LEN) {
-            Ok(()) => Verdict::Forward,
-            Err(_) => Verdict::Drop(DropReason::Malformed),
-        }
+        self.up_run(cx, slot)
     }
 
     fn timeout(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
@@ -267,6 +243,35 @@ fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
 }
 
 impl ReedSolomon {
+    /// Takes a run that fills its slot.
+    fn up_run(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        let Ok(header) = Header::parse(cx.pool.segment(slot, 0)) else {
+            return Verdict::Drop(DropReason::Malformed);
+        };
+        let number = match self.receiving.place(cx.pool, &header) {
+            Place::In(number) => number,
+            Place::Late => return Verdict::Drop(DropReason::Stale),
+            Place::Beyond => return Verdict::Drop(DropReason::Overflow),
+        };
+        if header.is_parity() {
+            return self.take_parity(cx, number, &header, slot);
+        }
+        let count = slot.segment_count();
+        if count > 1 && !self.receiving.takes_run(number, header.index, count) {
+            return in_parts(cx, slot, |_, _| 1, |cx, part| self.up_run(cx, part));
+        }
+        if self.receiving.has(number, header.index) {
+            return Verdict::Drop(DropReason::Duplicate);
+        }
+        self.receiving.add_sources(cx, number, &header, slot);
+        self.compute(cx, number);
+        self.arm_hold(cx);
+        match cx.pool.pull_head(slot, LEN) {
+            Ok(()) => Verdict::Forward,
+            Err(_) => Verdict::Drop(DropReason::Malformed),
+        }
+    }
+
     fn take_parity(
         &mut self,
         cx: &mut Cx<'_>,

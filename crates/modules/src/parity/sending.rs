@@ -28,9 +28,6 @@ pub(super) const WAITING_MAX: usize = 1_024;
 /// The shortest time between parities that a timer is armed for.
 const GRAIN: Duration = Duration::from_millis(1);
 
-/// The most segments that are added in one pass: those of a train.
-const RUN_MAX: usize = dacapo_packet::TRAIN_SEGMENTS_MAX;
-
 /// How large a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
@@ -97,7 +94,7 @@ impl Sending {
         if self.count == 0 {
             self.begin(size);
         }
-        usize::from(self.size.sources.saturating_sub(self.count)).min(RUN_MAX)
+        usize::from(self.size.sources.saturating_sub(self.count))
     }
 
     fn begin(&mut self, size: Size) {
@@ -132,18 +129,14 @@ impl Sending {
     }
 
     fn sum(&mut self, cx: &Cx<'_>, packet: &Packet) {
-        let segments = packet.segment_count();
         let longest = packet.segment_len(0).saturating_sub(CODED_AT);
         let sums = self.sums.get_mut(..self.rows.len()).unwrap_or_default();
         for sum in sums.iter_mut().filter(|sum| sum.len() < longest) {
             sum.resize(longest, 0);
         }
-        let mut known: [(u8, &[u8]); RUN_MAX] = [(0, &[]); RUN_MAX];
-        for (at, known) in known.iter_mut().take(segments).enumerate() {
-            let coded = cx.pool.segment(packet, at).get(CODED_AT..).unwrap_or_default();
-            *known = (self.count.saturating_add(at as u8), coded);
-        }
-        add_known(sums, &self.rows, known.get(..segments).unwrap_or_default());
+        let coded = |at| cx.pool.segment(packet, at).get(CODED_AT..).unwrap_or_default();
+        let known = (0..packet.segment_count()).zip(self.count..);
+        add_known(sums, &self.rows, known.map(|(at, index)| (index, coded(at))));
     }
 
     /// Whether the block has as many sources as it may.

@@ -3,12 +3,23 @@
 
 use dacapo_base::{Random, Time};
 use dacapo_lift::conformance::{Bounds, End};
-use dacapo_lift::{Catalogue, Graph, Node, Params};
-use std::collections::BTreeMap;
+use dacapo_lift::{
+    Catalogue, DropReason, Figures, Graph, Illegal, Needs, Node, Offer, Params, Path, Properties,
+    Property, Service, Setting, Units, check,
+};
+use dacapo_packet::Packet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 pub const PATH_HEAD: usize = 5;
 pub const DATAGRAM_LEN: usize = 1_452;
+
+/// A millisecond in nanoseconds.
+pub const MS: u64 = 1_000_000;
+
+pub fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
 
 /// A module of a graph: its name and its parameters by number.
 pub type Place<'a> = (&'a str, &'a [(u16, u64)]);
@@ -176,4 +187,62 @@ pub fn number(unit: &[u8]) -> u64 {
     let number = u64::from_be_bytes(unit[..8].try_into().expect("eight bytes"));
     assert!(unit[8..].iter().all(|byte| *byte == number as u8), "unit {number} was altered");
     number
+}
+
+/// The distinct numbers of the units that came.
+pub fn numbers(world: &World) -> BTreeSet<u64> {
+    world.came.iter().map(|(_, unit)| number(unit)).collect()
+}
+
+/// What the check of a graph says over a transport that gives these.
+pub fn checked(places: &[Place<'_>], properties: &[Property]) -> Result<(), Illegal> {
+    let catalogue = Catalogue::new(dacapo_modules::entries());
+    let offer = Offer { transport: "test", properties, datagram_len: 1_452, path_head: PATH_HEAD };
+    check(&catalogue, &graph(places), &offer, Needs { unit_len_max: 9_000 })
+}
+
+/// A path of single packets, one `every` so often, that loses in runs, and what it gives.
+pub fn lossy(loss_ppb: u64, burst_milli: u64, every: Duration) -> (Setting, Service) {
+    let path = Path {
+        datagram_len: 1_452,
+        rate_bps: 100_000_000,
+        delay_ns: 20 * MS,
+        jitter_ns: 0,
+        loss_ppb,
+        burst_milli,
+    };
+    let per_ks = 1_000_000_000_000 / every.as_nanos() as u64;
+    let units = Units { len_mean: 100, len_max: 100, per_ks, divisible: false };
+    let figures = Figures {
+        loss_ppb,
+        loss_runs_ppb: loss_ppb * 1_000 / burst_milli,
+        delay_ns: path.delay_ns,
+        jitter_ns: 0,
+        rate_bps: path.rate_bps,
+    };
+    let properties = Properties::of(&[Property::Boundaries]);
+    (Setting { path, units, bound_bps: 0 }, Service { properties, payload_len_max: 1_447, figures })
+}
+
+/// How many packets the module of an end that has one has given up for a reason.
+pub fn dropped(end: &End, reason: DropReason) -> u64 {
+    let counters = end.runner.modules().next().expect("a module").1;
+    counters.down.dropped[reason.index()] + counters.up.dropped[reason.index()]
+}
+
+/// Sets a parameter of the first module by a message out of band.
+pub fn tell(end: &mut End, code: u8, value: u64) {
+    let message = [&[code][..], &value.to_be_bytes()].concat();
+    end.with(|runner, around| runner.control(around, 0, &message)).expect("a value in its bounds");
+}
+
+/// Takes all the memory of an end.
+pub fn hoard(end: &mut End) -> Vec<Packet> {
+    let mut hoard = Vec::new();
+    for len in [60_000, 20] {
+        while let Ok(packet) = end.pool.alloc(0, len, 0) {
+            hoard.push(packet);
+        }
+    }
+    hoard
 }
