@@ -11,7 +11,7 @@ use dacapo_core::{
     Command, CoreConfig, CoreEvent, DialParams, Done, Error, Forgets, JoinParams, JoinRequest,
     Ledger, Port, SessionId, SessionProvider, SessionSpec,
 };
-use dacapo_lift::{Catalogue, DropReason, ModuleCounters};
+use dacapo_lift::{Catalogue, DropReason, ModuleCounters, ModuleSpec};
 use dacapo_link::{LinkConfig, LinkStats, Loss, Passage};
 use dacapo_wire::data::{self, TYPE_DATA};
 use dacapo_wire::graph::GraphForm;
@@ -244,7 +244,7 @@ pub fn run(scenario: &Scenario) -> Outcome {
     let publisher = Box::new(PatternPublisher(scenario.pattern));
     world.core(creator).publish(spec, publisher).expect("the scenario's session is valid");
     let units = Arc::new(Mutex::new(BTreeMap::new()));
-    watch_units(&mut world, creator, &scenario.graph, &scenario.catalogue, &units);
+    watch_units(&mut world, creator, specs_of(&offer.graph, &scenario.catalogue), &units);
     let mut run = Run {
         outcome: empty_outcome(&mut world, creator, participant),
         creator,
@@ -317,19 +317,27 @@ fn empty_outcome(world: &mut World, creator: NodeId, participant: NodeId) -> Out
     }
 }
 
+/// The modules of a graph.
+pub(crate) fn specs_of(
+    graph: &GraphForm,
+    catalogue: &Catalogue,
+) -> impl Iterator<Item = &'static ModuleSpec> {
+    graph.nodes.iter().filter_map(|node| Some(catalogue.by_id(node.module)?.spec))
+}
+
 /// Notes for each unit that the creator sends whole in a datagram whether a true copy of it
-/// arrives; `graph` is that of its only flow.
+/// arrives; `modules` are those of its only flow.
 pub(crate) fn watch_units(
     world: &mut World,
     creator: NodeId,
-    graph: &[&'static str],
-    catalogue: &Catalogue,
+    modules: impl Iterator<Item = &'static ModuleSpec>,
     units: &Arc<Mutex<BTreeMap<u64, UnitOnLink>>>,
 ) {
     // Where a unit's own bytes begin: data header, the modules' headers, unit header.
-    let spec = |name: &&str| catalogue.by_name(name).map(|entry| entry.spec);
-    let heads: usize = graph.iter().filter_map(spec).map(|it| usize::from(it.head)).sum();
-    let tails: usize = graph.iter().filter_map(spec).map(|it| usize::from(it.tail)).sum();
+    let around = |(heads, tails): (usize, usize), it: &ModuleSpec| {
+        (heads + usize::from(it.head), tails + usize::from(it.tail))
+    };
+    let (heads, tails) = modules.fold((0, 0), around);
     let begin = data::LEN + heads + dacapo_wire::unit::LEN;
     let units = units.clone();
     world.observe(move |crossing| {

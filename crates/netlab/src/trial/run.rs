@@ -84,7 +84,9 @@ pub fn run(trial: &Trial) -> Outcome {
     let (mut world, mut run) = begin(trial);
     let units = Units::default();
     if let ([flow], true) = (&trial.flows[..], trial.exact) {
-        watch_units(&mut world, run.nodes[0], &flow.graphs[0], &trial.catalogue, &units);
+        let names = flow.graphs[0].iter();
+        let specs = names.filter_map(|name| Some(trial.catalogue.by_name(name)?.spec));
+        watch_units(&mut world, run.nodes[0], specs, &units);
     }
     run.connect(&mut world);
     run.whole(&mut world);
