@@ -54,6 +54,25 @@ pub fn or_usage<T>(parsed: Result<T, String>) -> T {
     args::or_usage::<Cli, T>(parsed)
 }
 
+/// The one of that name; all without one. `what` is said of a name that none has.
+///
+/// # Errors
+/// There is none of that name; those that there are.
+pub fn only<T>(
+    all: Vec<T>,
+    name: Option<&str>,
+    name_of: impl Fn(&T) -> &str,
+    what: &str,
+) -> Result<Vec<T>, String> {
+    let Some(name) = name else { return Ok(all) };
+    let names = all.iter().map(&name_of).collect::<Vec<_>>().join(", ");
+    let only: Vec<T> = all.into_iter().filter(|it| name_of(it) == name).collect();
+    match only.is_empty() {
+        true => Err(format!("`{name}` is no {what}; there are {names}")),
+        false => Ok(only),
+    }
+}
+
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub enum Command {

@@ -2,7 +2,7 @@
 
 use dacapo::plan::{Assumptions, Plan};
 use dacapo_lift::Path;
-use dacapo_qos::{AttributeKey, Attributes, FlowSpec, SessionFile};
+use dacapo_qos::{AttributeKey, Attributes, SessionFile};
 use dacapo_wire::session::FlowOffer;
 use std::time::Duration;
 
@@ -19,6 +19,16 @@ pub struct Cell {
     pub session: String,
     /// The graph that stands there.
     pub expected: String,
+}
+
+/// What a cell asks.
+pub struct Asked {
+    /// Of the flow.
+    pub attributes: Attributes,
+    /// What is assumed of the path.
+    pub path: Path,
+    /// The time from one unit to the next.
+    pub every: Duration,
 }
 
 /// What is chosen for a cell.
@@ -52,31 +62,19 @@ impl Cell {
         Ok(Chosen { graph: explanation.graph, offer, cpu_ppb: explanation.cost.cpu_ppb })
     }
 
-    /// The flow of its session file.
-    fn flow(&self) -> Result<(FlowSpec, SessionFile), String> {
-        let file = SessionFile::parse(&self.session, &self.name).map_err(|it| it.to_string())?;
-        let flow = file.flows.first().cloned().ok_or("the session has no flow")?;
-        Ok((flow, file))
-    }
-
-    /// What is asked of the flow.
-    pub fn asked(&self) -> Result<Attributes, String> {
-        Ok(self.flow()?.0.attributes)
-    }
-
-    /// What is assumed of the path.
-    pub fn path(&self) -> Result<Path, String> {
-        let (_, file) = self.flow()?;
-        Ok(file.path.map(|it| it.value).unwrap_or_default().path())
-    }
-
-    /// The time from one unit to the next.
+    /// What its session file asks.
     ///
     /// # Errors
-    /// No frame rate is asked.
-    pub fn every(&self) -> Result<Duration, String> {
-        let rate = self.asked()?.get(AttributeKey::FrameRate).and_then(|it| it.min.or(it.max));
+    /// It is no session file, has no flow, or asks no frame rate.
+    pub fn asked(&self) -> Result<Asked, String> {
+        let file = SessionFile::parse(&self.session, &self.name).map_err(|it| it.to_string())?;
+        let flow = file.flows.into_iter().next().ok_or("the session has no flow")?;
+        let rate = flow.attributes.get(AttributeKey::FrameRate).and_then(|it| it.min.or(it.max));
         let rate_uhz = rate.filter(|it| *it > 0).ok_or("no frame_rate is asked")?;
-        Ok(Duration::from_nanos(1_000_000_000_000_000 / rate_uhz))
+        Ok(Asked {
+            attributes: flow.attributes,
+            path: file.path.map(|it| it.value).unwrap_or_default().path(),
+            every: Duration::from_nanos(1_000_000_000_000_000 / rate_uhz),
+        })
     }
 }

@@ -14,7 +14,7 @@ mod other;
 mod page;
 mod trial;
 
-use crate::cli::{BenchChoicesArgs, or_usage};
+use crate::cli::{BenchChoicesArgs, only, or_usage};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Table, line};
 use crate::progress::Progress;
@@ -24,9 +24,9 @@ use serde_json::{Value, json};
 use trial::Seen;
 
 /// The cells of the page, by the names of their rows, and what they are about.
-pub fn names() -> Vec<(&'static str, String)> {
-    let cells = page::cells();
-    cells.into_iter().map(|it| (&*it.name.leak(), format!("{}: {}", it.module, it.title))).collect()
+pub fn names() -> Vec<(String, String)> {
+    let what = |it: &Cell| format!("{}: {}", it.module, it.title);
+    page::cells().into_iter().map(|it| (it.name.clone(), what(&it))).collect()
 }
 
 /// A cell, and what came of it.
@@ -65,7 +65,7 @@ impl Tried {
 /// Runs the command.
 pub fn run(args: &BenchChoicesArgs) -> Result<Exit, Failure> {
     let mut progress = Progress::new(args.json);
-    let cells = or_usage(selected(args.cell.as_deref()));
+    let cells = or_usage(only(page::cells(), args.cell.as_deref(), |it| &it.name, "cell"));
     let mut all = Vec::new();
     for cell in cells {
         let mut tell = |seed: u64| {
@@ -84,26 +84,11 @@ pub fn run(args: &BenchChoicesArgs) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// The cell of that name; all without one.
-///
-/// # Errors
-/// There is none of that name.
-fn selected(name: Option<&str>) -> Result<Vec<Cell>, String> {
-    let mut cells = page::cells();
-    let Some(name) = name else { return Ok(cells) };
-    let names: Vec<String> = cells.iter().map(|it| it.name.clone()).collect();
-    cells.retain(|it| it.name == name);
-    match cells.is_empty() {
-        true => Err(format!("`{name}` is no cell; there are {}", names.join(", "))),
-        false => Ok(cells),
-    }
-}
-
 fn tried(cell: &Cell, seeds: u64, tell: &mut impl FnMut(u64)) -> Result<Tried, String> {
-    let chosen = cell.chosen()?;
+    let (asked, chosen) = (cell.asked()?, cell.chosen()?);
     let seen = (1..=seeds).map(|seed| {
         tell(seed);
-        trial::run(cell, &chosen, seed)
+        trial::run(&asked, &chosen, seed)
     });
     let seen: Result<Vec<Seen>, String> = seen.collect();
     Ok(Tried {

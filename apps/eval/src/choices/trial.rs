@@ -3,7 +3,7 @@
 //! The link reorders within the path's jitter, loses as it says, and alters some packets where
 //! integrity is asked. What was asked and does not hold is said in words.
 
-use super::cell::{Cell, Chosen};
+use super::cell::{Asked, Chosen};
 use dacapo_lift::{PPB, Path};
 use dacapo_link::{LinkConfig, Loss};
 use dacapo_netlab::scenario::{Scenario, run as run_scenario};
@@ -33,18 +33,17 @@ pub struct Seen {
 ///
 /// # Errors
 /// It could not run.
-pub fn run(cell: &Cell, chosen: &Chosen, seed: u64) -> Result<Seen, String> {
-    let asked = cell.asked()?;
-    let most = |key| asked.get(key).and_then(|it| it.max);
+pub fn run(asked: &Asked, chosen: &Chosen, seed: u64) -> Result<Seen, String> {
+    let Asked { attributes, path, every } = asked;
+    let most = |key| attributes.get(key).and_then(|it| it.max);
     let loss_max = most(AttributeKey::Loss);
-    let every = cell.every()?;
     let count = loss_max.map_or(*UNITS.start(), |bound| LOST_MIN * PPB / bound.max(1));
     let count = count.clamp(*UNITS.start(), *UNITS.end());
     let len = chosen.offer.unit_len_max as usize;
-    let mut scenario = Scenario::new(seed, link(&cell.path()?, is_checked(&asked)));
-    scenario.pattern = Pattern { count, every, len_min: len, len_max: len, seed };
+    let mut scenario = Scenario::new(seed, link(path, is_checked(attributes)));
+    scenario.pattern = Pattern { count, every: *every, len_min: len, len_max: len, seed };
     scenario.offer = Some(chosen.offer.clone());
-    scenario.time_max = every * count as u32 + Duration::from_secs(60);
+    scenario.time_max = *every * count as u32 + Duration::from_secs(60);
     scenario.visits_all = false;
     let outcome = run_scenario(&scenario);
     if !outcome.closes() {
@@ -63,10 +62,10 @@ pub fn run(cell: &Cell, chosen: &Chosen, seed: u64) -> Result<Seen, String> {
     {
         broken.push(format!("99 of 100 take {delay_p99:?}, {bound} ns may be, seed {seed}"));
     }
-    if asked.get(AttributeKey::Order).is_some() && !record.numbers.is_sorted() {
+    if attributes.get(AttributeKey::Order).is_some() && !record.numbers.is_sorted() {
         broken.push(format!("units came out of order, seed {seed}"));
     }
-    if is_checked(&asked) && record.altered > 0 {
+    if is_checked(attributes) && record.altered > 0 {
         broken.push(format!("{} units were altered, seed {seed}", record.altered));
     }
     Ok(Seen { sent: count, lost, delay_p99, broken })

@@ -15,7 +15,7 @@ mod callgrind;
 mod ends;
 
 use crate::child::Child;
-use crate::cli::{BenchCopiesArgs, UnitWay, net_word, or_usage};
+use crate::cli::{BenchCopiesArgs, UnitWay, net_word, only, or_usage};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Table, line};
 use crate::progress::Progress;
@@ -41,7 +41,8 @@ struct Row {
 /// Runs the command.
 pub fn run(args: &BenchCopiesArgs) -> Result<Exit, Failure> {
     let mut progress = Progress::new(args.json);
-    let all = or_usage(selected(args.over.as_deref()));
+    let all =
+        or_usage(only(transports(), args.over.as_deref(), |it| it, "transport to one other end"));
     let known = of_a_unit("", UnitWay::Bare, "-")?.copied / UNIT_LEN as f64;
     if !(0.95..1.05).contains(&known) {
         let text = "copies cannot be counted with this C library: one of each unit comes out as";
@@ -64,19 +65,6 @@ pub fn run(args: &BenchCopiesArgs) -> Result<Exit, Failure> {
         false => print(&rows),
     }
     Ok(Exit::Success)
-}
-
-/// The transport of that name; all without one.
-///
-/// # Errors
-/// There is none of that name.
-fn selected(over: Option<&str>) -> Result<Vec<&'static str>, String> {
-    let mut all = transports();
-    let names = all.join(", ");
-    let Some(over) = over else { return Ok(all) };
-    all.retain(|name| *name == over);
-    let missing = || format!("`{over}` is no transport to one other end; there are {names}");
-    if all.is_empty() { Err(missing()) } else { Ok(all) }
 }
 
 /// What a unit costs the near end.

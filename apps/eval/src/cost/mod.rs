@@ -15,7 +15,7 @@
 mod fit;
 mod flow;
 
-use crate::cli::{BenchCostArgs, or_usage};
+use crate::cli::{BenchCostArgs, only, or_usage};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Table, line};
 use crate::progress::Progress;
@@ -76,7 +76,8 @@ pub fn run(args: &BenchCostArgs) -> Result<Exit, Failure> {
             progress.show(name);
         }
     };
-    let trials = or_usage(selected(trials(), args.module.as_deref()));
+    let trials =
+        or_usage(only(trials(), args.module.as_deref(), |it| it.entry.spec.name, "module"));
     let all: Vec<Measured> =
         trials.iter().map(|trial| measure(trial, args.rounds, &mut tell)).collect();
     progress.clear();
@@ -85,21 +86,6 @@ pub fn run(args: &BenchCostArgs) -> Result<Exit, Failure> {
         false => print(&all),
     }
     Ok(Exit::Success)
-}
-
-/// The trial of that module; all without one.
-///
-/// # Errors
-/// There is none of that name.
-fn selected(mut trials: Vec<Trial>, module: Option<&str>) -> Result<Vec<Trial>, String> {
-    let Some(module) = module else { return Ok(trials) };
-    let names: Vec<&str> = trials.iter().map(|it| it.entry.spec.name).collect();
-    let names = names.join(", ");
-    trials.retain(|it| it.entry.spec.name == module);
-    if trials.is_empty() {
-        return Err(format!("`{module}` is no module; there are {names}"));
-    }
-    Ok(trials)
 }
 
 fn measure(trial: &Trial, rounds: u32, tell: &mut impl FnMut(&str)) -> Measured {

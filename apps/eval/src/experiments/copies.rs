@@ -11,8 +11,9 @@ pub static COPIES: Own = Own {
     what: "how often a unit of 60 KiB is copied in user space at one end, counted by callgrind",
     of: Of::Each {
         rows: || {
-            let of =
-                |name: &'static str| (name, format!("a flow over {name}, all that is below in it"));
+            let of = |name: &str| {
+                (name.to_owned(), format!("a flow over {name}, all that is below in it"))
+            };
             transports().into_iter().map(of).collect()
         },
         command: |rig, row| own::command(rig, words(["copies", "--over", row, "--json"])),

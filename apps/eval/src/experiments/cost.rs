@@ -10,7 +10,10 @@ pub static COST: Own = Own {
     of: Of::Each {
         rows: || {
             let modules = dacapo::Catalogue::default().modules;
-            modules.iter().map(|it| (it.spec.name, it.spec.mechanism.to_owned())).collect()
+            modules
+                .iter()
+                .map(|it| (it.spec.name.to_owned(), it.spec.mechanism.to_owned()))
+                .collect()
         },
         command: |rig, row| own::command(rig, words(["cost", "--module", row, "--json"])),
     },

@@ -17,7 +17,7 @@ pub static INSTRUCTIONS: Own = Own {
     id: "instructions",
     what: "instructions of fixed work in the core, counted by callgrind",
     of: Of::Each {
-        rows: || WORKS.map(|(name, what)| (name, what.to_owned())).to_vec(),
+        rows: || WORKS.map(|(name, what)| (name.to_owned(), what.to_owned())).to_vec(),
         command: |_, row| words(["cargo", "xtask", "ratchet", "--json", row]),
     },
     // The program that counts may have to be built first.

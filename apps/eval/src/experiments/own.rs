@@ -14,7 +14,7 @@ pub enum Of {
     /// Rows, by their names and what they are, and the command of each.
     Each {
         /// The rows.
-        rows: fn() -> Vec<(&'static str, String)>,
+        rows: fn() -> Vec<(String, String)>,
         /// The command of a row.
         command: fn(&Rig, row: &str) -> Vec<String>,
     },
@@ -57,9 +57,11 @@ pub struct Own {
 const CALLS: (&str, &str, bool, bool) = ("calls", "system calls", false, false);
 
 impl Own {
-    fn rows(&self) -> Vec<(&'static str, String)> {
+    fn rows(&self) -> Vec<(String, String)> {
         match &self.of {
-            Of::One(words) => vec![(self.id, format!("dacapo-eval {}", words.join(" ")))],
+            Of::One(words) => {
+                vec![(self.id.to_owned(), format!("dacapo-eval {}", words.join(" ")))]
+            }
             Of::Each { rows, .. } => rows(),
         }
     }
@@ -86,8 +88,8 @@ impl Experiment for Own {
     }
 
     fn spec(&self) -> Spec {
-        let row = |(name, what): (&str, String)| Row {
-            name: name.to_owned(),
+        let row = |(name, what): (String, String)| Row {
+            name,
             what,
             group: self.id.to_owned(),
             ..Row::default()
