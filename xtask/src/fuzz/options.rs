@@ -9,6 +9,9 @@ const SECONDS: u64 = 15;
 /// How many run at a time when nothing is said: as many as the machine that checks has cores.
 const JOBS: usize = 2;
 
+/// Of so many targets one is taken where it is said whose turn it is.
+pub const TURNS: u64 = 3;
+
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -22,6 +25,8 @@ pub struct Options {
     pub totals: Option<PathBuf>,
     /// What the fuzzer's chances are drawn from; fresh each time without one.
     pub seed: Option<u64>,
+    /// Of the targets every third, from this one on.
+    turn: Option<u64>,
 }
 
 fn wrong(text: String) -> io::Error {
@@ -50,6 +55,7 @@ impl Options {
             is_merge: false,
             totals: None,
             seed: None,
+            turn: None,
         };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
@@ -60,6 +66,7 @@ impl Options {
                 "--merge" => options.is_merge = true,
                 "--seconds" => options.seconds = number(word, words.next())?,
                 "--seed" => options.seed = Some(number(word, words.next())?),
+                "--turn" => options.turn = Some(number(word, words.next())?),
                 "--jobs" => options.jobs = number(word, words.next())?.min(64) as usize,
                 "--totals" => {
                     let path = words.next().ok_or_else(|| wrong("--totals needs a file".into()))?;
@@ -87,7 +94,9 @@ impl Options {
             return Err(wrong(format!("no target is called `{name}`, --list shows them")));
         }
         let is_meant = |name: &String| self.is_all || self.names.contains(name);
-        Ok(known.iter().filter(|(name, _)| is_meant(name)).cloned().collect())
+        let has_turn = |place: u64| self.turn.is_none_or(|turn| place % TURNS == turn % TURNS);
+        let meant = known.iter().filter(|(name, _)| is_meant(name));
+        Ok((0..).zip(meant).filter(|(at, _)| has_turn(*at)).map(|(_, it)| it.clone()).collect())
     }
 }
 
@@ -107,6 +116,22 @@ mod tests {
     }
 
     #[test]
+    fn every_target_has_its_turn_once() {
+        let known: Vec<_> = (0..40).map(|at| (format!("target_{at}"), 9)).collect();
+        let chosen = |turn: u64| {
+            let turn = turn.to_string();
+            Options::read(&["--all", "--turn", &turn]).unwrap().choose(&known).unwrap()
+        };
+        let mut all: Vec<_> = (1..=TURNS).flat_map(chosen).collect();
+        assert!((1..=TURNS).all(|turn| (13..=14).contains(&chosen(turn).len())));
+        assert_eq!(chosen(1), chosen(1 + TURNS));
+        all.sort();
+        let mut sorted = known.clone();
+        sorted.sort();
+        assert_eq!(all, sorted);
+    }
+
+    #[test]
     fn wrong_words_are_named() {
         for (words, part) in [
             (&["--fast"][..], "--fast"),
@@ -114,6 +139,7 @@ mod tests {
             (&["a", "--seconds"], "needs a number"),
             (&["a", "--seconds", "0"], "expected 1"),
             (&["a", "--jobs", "x"], "expected 1"),
+            (&["--all", "--turn", "0"], "expected 1"),
             (&["--all", "--totals"], "needs a file"),
         ] {
             let error = Options::read(words).unwrap_err().to_string();
