@@ -38,6 +38,7 @@ mod nearest;
 pub mod parity;
 pub mod probe;
 pub mod record;
+pub mod retransmission;
 pub mod segment;
 pub mod sequence;
 pub mod session;

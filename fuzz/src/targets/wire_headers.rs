@@ -7,7 +7,7 @@ use dacapo_wire::attribute::AttributeForm;
 use dacapo_wire::data::{self, Belongs, classify};
 use dacapo_wire::medium::Medium;
 use dacapo_wire::probe::{self, Probe};
-use dacapo_wire::{media, name, parity, segment, sequence, text, unit};
+use dacapo_wire::{media, name, parity, retransmission, segment, sequence, text, unit};
 
 /// A datagram as it comes to the port of a core.
 pub fn datagram(bytes: &[u8]) {
@@ -68,13 +68,14 @@ fn check_nearest(found: Option<u64>, expected: u64, low: u64, bits: u32) {
 pub fn headers(bytes: &[u8]) {
     let mut input = Input(bytes);
     let (kind, expected, bytes) = (input.u8(), input.u64(), input.rest());
-    oracle::bounded("a module's header", bytes.len(), || match kind % 4 {
+    oracle::bounded("a module's header", bytes.len(), || match kind % 5 {
         0 => {
             let Ok(header) = sequence::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..sequence::LEN), Some(&header.emit()[..]));
             let found = sequence::extend(header.number, expected);
             check_nearest(found, expected, header.number.into(), 32);
         }
+        4 => asking(expected, bytes),
         3 => {
             let Ok(header) = parity::Header::parse(bytes) else { return };
             assert_eq!(bytes.get(..parity::LEN), Some(&header.emit()[..]));
@@ -94,6 +95,27 @@ pub fn headers(bytes: &[u8]) {
             assert!(!both, "two generations are each newer than the other");
         }
     });
+}
+
+/// The header of retransmission, and what may follow it.
+fn asking(expected: u64, bytes: &[u8]) {
+    let Ok(header) = retransmission::Header::parse(bytes) else { return };
+    assert_eq!(bytes.get(..retransmission::LEN), Some(&header.emit()[..]));
+    let found = retransmission::extend(header.number, expected);
+    check_nearest(found, expected, header.number.into(), 32);
+    let said = bytes.get(retransmission::LEN..).unwrap_or_default();
+    if let Ok(age) = retransmission::newest_age_us(said) {
+        assert_eq!(said, age.to_be_bytes());
+    }
+    let Ok(ranges) = retransmission::ranges(said) else { return };
+    let mut place = 0;
+    for range in ranges {
+        assert!(range.count > 0 && range.attempt > 0);
+        let end = place + retransmission::RANGE_LEN;
+        assert_eq!(said.get(place..end), Some(&range.emit()[..]));
+        place = end;
+    }
+    assert!(place == said.len() && place <= retransmission::RANGES_MAX * retransmission::RANGE_LEN);
 }
 
 /// One byte chooses an attribute or a medium.
@@ -173,12 +195,19 @@ pub fn headers_seeds() -> Vec<Vec<u8>> {
     let seed = |kind: u8, bytes: &[u8]| [&[kind], &(1_u64 << 32).to_be_bytes()[..], bytes].concat();
     let source = parity::Header { block: 0xFF_FFFF, index: 2, sources: 9, length: 0 };
     let parity = parity::Header { index: 255, length: 0xFFFF, ..source };
+    let again = retransmission::Header { number: 77, kind: retransmission::Kind::Again(2) };
+    let newest = retransmission::Header { kind: retransmission::Kind::Newest, ..again };
+    let asked = retransmission::Header { number: 0, kind: retransmission::Kind::Asked };
+    let range = retransmission::Range { first: u32::MAX, count: 9, attempt: 15 };
     vec![
         seed(0, &number),
         seed(1, &segment),
         seed(2, &medium.emit()),
         seed(3, &source.emit()),
         seed(3, &parity.emit()),
+        seed(4, &again.emit()),
+        seed(4, &[&newest.emit()[..], &[0, 1, 2, 3]].concat()),
+        seed(4, &[&asked.emit()[..], &range.emit(), &range.emit()].concat()),
     ]
 }
 
