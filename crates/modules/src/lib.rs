@@ -20,7 +20,9 @@ pub mod redundancy;
 pub mod segmentation;
 
 mod arithmetic;
+mod beginning;
 mod control;
+mod copying;
 mod runs;
 #[cfg(test)]
 mod testing;

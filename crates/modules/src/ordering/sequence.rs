@@ -12,15 +12,12 @@
 //!
 //! A train whose numbers follow each other waits, and goes up, as a train.
 //!
-//! Who joins in the middle takes the first number that comes for the next one, and believes it when
-//! another follows: until then one that is far away is taken instead, for the first may have been
-//! altered.
-//!
 //! Invariants: packets go up in the order of their numbers, each at most once; packets that wait
 //! are at most 8,192 and never wait longer than `hold` after they came.
 
 use super::profile::Waiting;
 use super::window::{Place, WINDOW, Window};
+use crate::beginning::{Beginning, JOIN_NEAR};
 use crate::control::parameter;
 use crate::runs::{in_parts, up_or_drop};
 use dacapo_base::Time;
@@ -74,9 +71,6 @@ pub const CONTROL_SET_HOLD: u8 = 1;
 
 const HOLD_TIMER: TimerId = 0;
 
-/// Near this number lies every one that can come first: so each of 32 bits has one whole number.
-const JOIN_NEAR: u64 = 1 << 32;
-
 fn build(params: &Params, _: &Setup) -> Box<dyn Module> {
     Box::new(Sequence {
         sent: 0,
@@ -84,7 +78,7 @@ fn build(params: &Params, _: &Setup) -> Box<dyn Module> {
         hold: Duration::from_nanos(params.value(&SPEC, "hold")),
         outlier: None,
         oldest: None,
-        joining: None,
+        beginning: Beginning::default(),
     })
 }
 
@@ -97,16 +91,7 @@ struct Sequence {
     outlier: Option<u64>,
     /// The packet that has waited longest, and when it came.
     oldest: Option<(u64, Time)>,
-    /// While it is not known where the stream is that was joined.
-    joining: Option<Joining>,
-}
-
-/// What is known of where a stream is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Joining {
-    Nothing,
-    /// A packet came, and none has followed it yet.
-    Begun,
+    beginning: Beginning,
 }
 
 impl Module for Sequence {
@@ -132,7 +117,9 @@ impl Module for Sequence {
         let Some(number) = self.number(cx, slot) else {
             return Verdict::Drop(DropReason::Malformed);
         };
-        self.find_beginning(number);
+        if let Some(first) = self.beginning.find(number, self.window.next(), WINDOW as u64) {
+            self.window.begin_at(first);
+        }
         let place = self.window.place_run(number, count);
         if place.is_none() && count > 1 {
             return in_parts(cx, slot, |_, _| 1, |cx, part| self.up(cx, part));
@@ -171,7 +158,7 @@ impl Module for Sequence {
     }
 
     fn join(&mut self) {
-        self.joining = Some(Joining::Nothing);
+        self.beginning = Beginning::Nothing;
         self.window.begin_at(JOIN_NEAR);
     }
 
@@ -196,21 +183,6 @@ impl Sequence {
     fn number(&self, cx: &Cx<'_>, packet: &Packet) -> Option<u64> {
         let header = Header::parse(cx.pool.segment(packet, 0));
         header.ok().and_then(|header| extend(header.number, self.window.next()))
-    }
-
-    /// While the stream is being joined, says where it is.
-    fn find_beginning(&mut self, number: u64) {
-        let Some(joining) = self.joining else { return };
-        let next = self.window.next();
-        if joining == Joining::Begun && number == next {
-            self.joining = None;
-            return;
-        }
-        let was_overtaken = (next.saturating_sub(WINDOW as u64)..next).contains(&number);
-        if joining == Joining::Nothing || !was_overtaken {
-            self.window.begin_at(number);
-            self.joining = Some(Joining::Begun);
-        }
     }
 
     /// The packet or train that was waited for, and those that waited for it.

@@ -20,11 +20,12 @@
 use super::profile::SentAgain;
 use super::waiting::{Copy, Waiting};
 use crate::control::parameter;
+use crate::copying::Copier;
 use dacapo_lift::{
     ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params,
     Property, Setup, Stratum, TimerId, Verdict,
 };
-use dacapo_packet::{BATCH_BYTES_MAX, BATCH_PACKETS_MAX, Layout, Packet, Pool, PoolFull};
+use dacapo_packet::{BATCH_BYTES_MAX, BATCH_PACKETS_MAX, Packet};
 use std::time::Duration;
 
 /// How many packets may follow the first of its kind before a copy is no longer sent: modules above
@@ -96,9 +97,7 @@ fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
         gap: Duration::from_nanos(params.value(&SPEC, "gap")),
         waiting: Waiting::default(),
         sent: 0,
-        head: setup.head_below,
-        tail: setup.tail_below,
-        bytes: Vec::new(),
+        copier: Copier::new(setup),
     })
 }
 
@@ -108,11 +107,7 @@ struct Repeat {
     waiting: Waiting,
     /// How many packets were sent, copies not counted.
     sent: u64,
-    /// The room that the modules and the path below need before and after each segment.
-    head: usize,
-    tail: usize,
-    /// Where bytes are on their way from one body to another.
-    bytes: Vec<u8>,
+    copier: Copier,
 }
 
 impl Module for Repeat {
@@ -195,7 +190,7 @@ impl Repeat {
             cx.discard(copy.view, DropReason::Stale);
             return None;
         }
-        let Ok(packet) = self.with_room(cx.pool, &copy.view) else {
+        let Ok(packet) = self.copier.copy(cx.pool, &copy.view) else {
             cx.discard(copy.view, DropReason::NoMemory);
             return None;
         };
@@ -208,18 +203,6 @@ impl Repeat {
         }
         cx.pool.free(copy.view);
         None
-    }
-
-    /// The bytes of a view in a body of their own, with the room that is needed below.
-    fn with_room(&mut self, pool: &mut Pool, view: &Packet) -> Result<Packet, PoolFull> {
-        let segment = view.segment_len(0);
-        let layout = Layout { head: self.head, tail: self.tail, segment, segmented: true };
-        let mut packet = pool.alloc_train(&layout, view.payload_len())?;
-        packet.copy_marks(view);
-        self.bytes.clear();
-        pool.read_payload(view, &mut self.bytes);
-        pool.write_payload(&packet, 0, &self.bytes);
-        Ok(packet)
     }
 
     fn arm(&mut self, cx: &mut Cx<'_>) {
