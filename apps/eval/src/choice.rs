@@ -129,7 +129,7 @@ fn setting(random: &mut Random) -> Setting {
     let per_ks = 1 + random.below(200_000);
     let units = Units { len_mean: len, len_max: len, per_ks, divisible: random.chance(0.3) };
     let bound_bps = if random.chance(0.5) { 0 } else { 5_000_000 };
-    Setting { path, units, bound_bps }
+    Setting { path, units, bound_bps, useful_ns: u64::MAX }
 }
 
 #[cfg(test)]

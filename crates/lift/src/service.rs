@@ -166,6 +166,25 @@ pub struct Setting {
     pub units: Units,
     /// The rate that the flow is held to, in bit/s, where it is not the network that decides.
     pub bound_bps: u64,
+    /// How long after it was sent a unit is of use, in ns: a module that makes losses good counts
+    /// as lost what comes later, and proposes no parameters with which all would. `u64::MAX` where
+    /// nobody asks for a bound.
+    pub useful_ns: u64,
+}
+
+impl Setting {
+    /// How much later than from below by itself something may come and be of use, in ns.
+    #[must_use]
+    pub fn spare_ns(&self, below: &Figures) -> u64 {
+        self.useful_ns.saturating_sub(below.delay_ns)
+    }
+
+    /// The same, after the path alone: what parameters are proposed by.
+    #[must_use]
+    pub fn spare_after_path_ns(&self) -> u64 {
+        let by_itself = self.path.delay_ns.saturating_add(self.path.jitter_ns);
+        self.useful_ns.saturating_sub(by_itself)
+    }
 }
 
 /// What carrying a unit costs: picoseconds of processor time, both ends together, and bytes on the

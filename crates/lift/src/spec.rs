@@ -62,11 +62,13 @@ pub enum Property {
     SourceAuthenticity,
     /// It yields to others on a shared link.
     CongestionControl,
+    /// What the receiver's modules send comes to the sender's.
+    WayBack,
 }
 
 impl Property {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Boundaries,
         Self::Order,
         Self::NoDuplicates,
@@ -77,6 +79,7 @@ impl Property {
         Self::GroupAuthenticity,
         Self::SourceAuthenticity,
         Self::CongestionControl,
+        Self::WayBack,
     ];
 }
 
@@ -93,6 +96,7 @@ impl fmt::Display for Property {
             Self::GroupAuthenticity => "authenticity of the group",
             Self::SourceAuthenticity => "authenticity of the source",
             Self::CongestionControl => "congestion control",
+            Self::WayBack => "a way back",
         })
     }
 }

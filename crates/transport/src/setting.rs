@@ -13,5 +13,5 @@ pub(crate) fn internet() -> Setting {
         burst_milli: 3_000,
     };
     let units = Units { len_mean: 500, len_max: 500, per_ks: 50_000, divisible: false };
-    Setting { path, units, bound_bps: 0 }
+    Setting { path, units, bound_bps: 0, useful_ns: u64::MAX }
 }

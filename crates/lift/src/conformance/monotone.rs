@@ -200,7 +200,8 @@ fn setting(random: &mut Random) -> Setting {
         per_ks: 1 + figure(random, 100_000_000),
         divisible: random.chance(0.3),
     };
-    Setting { path, units, bound_bps: wide(random, 10_000_000_000) }
+    let useful_ns = if random.chance(0.3) { u64::MAX } else { wide(random, 4_000_000_000) };
+    Setting { path, units, bound_bps: wide(random, 10_000_000_000), useful_ns }
 }
 
 /// A service with what the module requires, and anything else.

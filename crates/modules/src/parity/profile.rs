@@ -45,13 +45,16 @@ impl Profile for Blocks {
     /// does, and a long one of which one in a million does; each with as few parities as that takes
     /// on this path, and never more than sources.
     fn points(&self, setting: &Setting, _: &Service) -> Vec<Params> {
-        let mut points = proposed(setting, SHORT, &[SOME]);
-        points.extend(proposed(setting, LONG, &[FEW, HARDLY_ANY]));
+        // Its sources take a span, and so do its parities.
+        let in_time = (setting.spare_after_path_ns() / 2).max(MILLISECOND);
+        let mut points = proposed(setting, SHORT.min(in_time), &[SOME]);
+        points.extend(proposed(setting, LONG.min(in_time), &[FEW, HARDLY_ANY]));
         points.dedup();
         points
     }
 
-    /// - A source stays lost when more packets of its block are lost than there are parities.
+    /// - A source stays lost when more packets of its block are lost than there are parities, or
+    ///   when the last of these come too late to be of use.
     /// - What stays lost comes in runs as long as those of the path, at the most.
     /// - 99 of 100 come with the packet itself while fewer than 1 % are lost; else the delay grows
     ///   by what those wait for that are computed ([`Block::delay_ns`]). The jitter grows by the
@@ -63,11 +66,12 @@ impl Profile for Blocks {
         let loss = figures.loss_ppb.min(PPB);
         let burst_milli = setting.path.burst_milli;
         let left_of = |loss_ppb| left(loss_ppb, burst_milli, block.sources, block.parities);
-        let left = left_of(loss);
+        let is_in_time = block.fill_ns <= setting.spare_ns(&figures);
+        let left = if is_in_time { left_of(loss) } else { loss };
         let path_loss = setting.path.loss_ppb.min(PPB);
         let delay = if loss >= ONE_IN_HUNDRED {
             // Nearly always nothing below loses or repairs, and it is the same.
-            let left = if path_loss == loss { left } else { left_of(path_loss) };
+            let left = if path_loss == loss && is_in_time { left } else { left_of(path_loss) };
             block.delay_ns(&setting.path, path_loss - left)
         } else {
             0

@@ -36,18 +36,19 @@ impl Profile for SentAgain {
     /// after four times that, which is as good as two where runs are long, for half the price.
     /// Single losses have no runs to let pass.
     fn points(&self, setting: &Setting, _: &Service) -> Vec<Params> {
-        let short = gap(setting, 1);
-        let long = gap(setting, RUNS_PASSED);
-        let mut points = vec![point(1, short), point(2, short)];
-        if long > short && setting.path.burst_milli > 1_000 {
+        let short = |copies| gap(setting, 1, copies);
+        let long = gap(setting, RUNS_PASSED, 1);
+        let mut points = vec![point(1, short(1)), point(2, short(2))];
+        if long > short(1) && setting.path.burst_milli > 1_000 {
             points.push(point(1, long));
         }
         points
     }
 
-    /// - A packet is lost when it and all its copies are. A copy of what was lost is lost when the
-    ///   same run goes on until then, or else by itself: `loss * (outlasts or loss)` for one copy,
-    ///   and once more that for each further one, which follows at the same distance.
+    /// - A packet is lost when it and all its copies are that come while they are of use. A copy of
+    ///   what was lost is lost when the same run goes on until then, or else by itself: `loss *
+    ///   (outlasts or loss)` for one copy, and once more that for each further one, which follows
+    ///   at the same distance.
     /// - A run of losses leaves a run behind when it outlasts the gap, or when its copies meet
     ///   another run, which does so wherever it begins in the length of both, twice the mean:
     ///   `runs * (outlasts or 2 * loss)`, since loss is runs times their length; and there are no
@@ -66,10 +67,12 @@ impl Profile for SentAgain {
         let lost_too = either(loss, outlasts);
         let run_too = either(loss.saturating_mul(2), outlasts);
         let mut gaps = 0_u64;
-        for _ in 0..copies {
+        for copy in 1..=copies {
             gaps += u64::from(loss >= ONE_IN_HUNDRED);
-            loss = both(loss, lost_too);
-            runs = both(runs, run_too).min(loss);
+            if copy.saturating_mul(gap) <= setting.spare_ns(&figures) {
+                loss = both(loss, lost_too);
+                runs = both(runs, run_too).min(loss);
+            }
         }
         let jitter = if figures.loss_ppb > 0 { copies.saturating_mul(gap) } else { 0 };
         Figures {
@@ -99,13 +102,14 @@ fn point(copies: u64, gap: u64) -> Params {
 }
 
 /// The time in which the flow sends as many packets as are lost in `runs` mean runs, in whole
-/// milliseconds and within the bounds of what is proposed.
-fn gap(setting: &Setting, runs: u64) -> u64 {
+/// milliseconds and within the bounds of what is proposed, of which so many are of use.
+fn gap(setting: &Setting, runs: u64, copies: u64) -> u64 {
     let packets = packets_per_unit(&setting.units, setting.path.datagram_len);
     let per_ks = setting.units.per_ks.saturating_mul(packets);
     // Thousandths of a packet over packets per 1,000 s: seconds.
     let lost = setting.path.burst_milli.max(1_000).saturating_mul(runs);
-    whole_milliseconds(ratio(lost, 1_000_000_000, per_ks)).clamp(GAP_MIN, GAP_MAX)
+    let in_time = setting.spare_after_path_ns() / copies / MILLISECOND * MILLISECOND;
+    whole_milliseconds(ratio(lost, 1_000_000_000, per_ks)).min(in_time).clamp(GAP_MIN, GAP_MAX)
 }
 
 /// The chance, in ppb, that a run of losses that took a packet still goes on when as many packets

@@ -67,6 +67,13 @@ impl Losses {
         Self { begins, ends, slot, at: Time::ZERO, lossy: false, random }
     }
 
+    /// The same chances, on their own.
+    fn twin(&self, seed: u64) -> Self {
+        let (begins, ends, slot) = (self.begins, self.ends, self.slot);
+        let random = Random::from_number(seed);
+        Self { begins, ends, slot, at: Time::ZERO, lossy: false, random }
+    }
+
     fn takes(&mut self, now: Time) -> bool {
         while self.at + self.slot <= now {
             self.at += self.slot;
@@ -85,16 +92,36 @@ pub enum Loss {
     Runs(Box<Losses>),
 }
 
-/// Two ends and the wire between them.
+impl Loss {
+    fn twin(&self, seed: u64) -> Self {
+        match self {
+            Self::Single(share) => Self::Single(*share),
+            Self::Runs(losses) => Self::Runs(Box::new(losses.twin(seed))),
+        }
+    }
+
+    fn takes(&mut self, now: Time, random: &mut Random) -> bool {
+        match self {
+            Self::Single(share) => random.chance(*share),
+            Self::Runs(losses) => losses.takes(now),
+        }
+    }
+}
+
+/// Two ends and the wire between them, which does the same both ways.
 pub struct World {
     pub a: End,
     pub b: End,
     loss: Loss,
+    loss_back: Loss,
     /// The longest time that a datagram takes more than another.
     jitter: Duration,
     random: Random,
-    under_way: BTreeMap<(Time, u64), Vec<u8>>,
+    /// When, which one, whether it goes to `b`, and its bytes.
+    under_way: BTreeMap<(Time, u64), (bool, Vec<u8>)>,
     put: u64,
+    /// How many datagrams left each end.
+    pub sent: [u64; 2],
     /// The units that came, with their times.
     pub came: Vec<(Time, Vec<u8>)>,
     /// The most views that were out at the receiver.
@@ -106,11 +133,13 @@ impl World {
         Self {
             a: end(places, 20_000),
             b: end(places, 20_000),
+            loss_back: loss.twin(seed ^ 0xBAC),
             loss,
             jitter,
             random: Random::from_number(seed),
             under_way: BTreeMap::new(),
             put: 0,
+            sent: [0; 2],
             came: Vec::new(),
             views_max: 0,
         }
@@ -128,18 +157,20 @@ impl World {
     }
 
     fn put(&mut self) {
-        for datagram in self.a.wire() {
-            let lost = match &mut self.loss {
-                Loss::Single(share) => self.random.chance(*share),
-                Loss::Runs(losses) => losses.takes(self.a.now),
-            };
-            if lost {
-                continue;
+        let now = self.a.now;
+        let ways = [(true, self.a.wire()), (false, self.b.wire())];
+        for (is_down, datagrams) in ways {
+            self.sent[usize::from(!is_down)] += datagrams.len() as u64;
+            for datagram in datagrams {
+                let loss = if is_down { &mut self.loss } else { &mut self.loss_back };
+                if loss.takes(now, &mut self.random) {
+                    continue;
+                }
+                let late = self.random.below(self.jitter.as_nanos() as u64 + 1);
+                let at = now + Duration::from_millis(20) + Duration::from_nanos(late);
+                self.put += 1;
+                self.under_way.insert((at, self.put), (is_down, datagram));
             }
-            let late = self.random.below(self.jitter.as_nanos() as u64 + 1);
-            let at = self.a.now + Duration::from_millis(20) + Duration::from_nanos(late);
-            self.put += 1;
-            self.under_way.insert((at, self.put), datagram);
         }
     }
 
@@ -151,14 +182,16 @@ impl World {
             let Some(now) = next.filter(|at| *at <= end) else { break };
             self.set(now);
             self.a.fire();
-            self.put();
             self.b.fire();
+            self.put();
             self.take();
             while let Some(first) = self.under_way.first_entry().filter(|it| it.key().0 <= now) {
-                let datagram = first.remove();
-                assert!(self.b.handle_bytes(&datagram), "room");
+                let (is_down, datagram) = first.remove();
+                let end = if is_down { &mut self.b } else { &mut self.a };
+                assert!(end.handle_bytes(&datagram), "room");
                 self.take();
             }
+            self.put();
         }
         self.set(end);
     }
@@ -221,7 +254,10 @@ pub fn lossy(loss_ppb: u64, burst_milli: u64, every: Duration) -> (Setting, Serv
         rate_bps: path.rate_bps,
     };
     let properties = Properties::of(&[Property::Boundaries]);
-    (Setting { path, units, bound_bps: 0 }, Service { properties, payload_len_max: 1_447, figures })
+    (
+        Setting { path, units, bound_bps: 0, useful_ns: u64::MAX },
+        Service { properties, payload_len_max: 1_447, figures },
+    )
 }
 
 /// How many packets the module of an end that has one has given up for a reason.

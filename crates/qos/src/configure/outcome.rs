@@ -124,19 +124,21 @@ impl Facts {
             jitter_ns: self.figures.jitter_ns,
             rate_bps: self.figures.rate_bps,
             cpu_ppb: self.cpu_ppb.saturating_mul(receivers),
-            playout_ns: self.playout_ns(request.used, bound_ns),
+            playout_ns: self.playout_ns(request, bound_ns),
             unit_len_max: self.unit_len_max,
             packets_per_unit: self.packets,
             trains_per_unit: self.trains,
         }
     }
 
-    /// The delay at which units are shown, where what is asked allows at most `bound_ns`.
-    fn playout_ns(&self, used: Use, bound_ns: u64) -> Option<u64> {
-        let Use::Played { playout_ns } = used else { return None };
+    /// The delay at which units are shown, where what is asked allows at most `bound_ns`: what is
+    /// waited for at last, when that is allowed, is there by then too.
+    fn playout_ns(&self, request: &Request, bound_ns: u64) -> Option<u64> {
+        let Use::Played { playout_ns } = request.used else { return None };
         let step = 10 * MS;
-        let wanted = self.figures.delay_ns.div_ceil(step).saturating_mul(step).max(PLAYOUT_NS);
-        Some(playout_ns.unwrap_or(wanted.min(bound_ns)))
+        let last = request.setting.path.delay_ns.saturating_add(self.figures.jitter_ns);
+        let wanted = self.figures.delay_ns.max(last).div_ceil(step).saturating_mul(step);
+        Some(playout_ns.unwrap_or(wanted.max(PLAYOUT_NS).min(bound_ns)))
     }
 }
 

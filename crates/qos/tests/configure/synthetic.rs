@@ -335,7 +335,7 @@ fn setting(random: &mut Random) -> Setting {
         divisible: random.chance(0.3),
     };
     let bound_bps = if random.chance(0.5) { 0 } else { 5_000_000 };
-    Setting { path, units, bound_bps }
+    Setting { path, units, bound_bps, useful_ns: u64::MAX }
 }
 
 /// A catalogue whose operating points are all worth keeping: each is better and dearer.

@@ -20,7 +20,7 @@ pub static SPEC: TransportSpec = TransportSpec {
     id: 1,
     summary: "datagrams as the network delivers them: some lost, some late, out of order",
     scheme: IP,
-    properties: &[Property::Boundaries],
+    properties: &[Property::Boundaries, Property::WayBack],
     datagram_len: TRAIN_BYTES_MAX as u32,
     any_path: false,
     lanes: true,
@@ -33,13 +33,13 @@ pub static SPEC: TransportSpec = TransportSpec {
 };
 
 /// The same to a group of receivers: one datagram for all of them. To each it is what the network
-/// is on the way there.
+/// is on the way there; what their modules say goes nowhere.
 pub static GROUP_SPEC: TransportSpec = TransportSpec {
     name: "udp-multicast",
     id: 6,
     summary: "datagrams to a group: each goes out once, for all who take part",
     scheme: IP,
-    properties: SPEC.properties,
+    properties: &[Property::Boundaries],
     datagram_len: SPEC.datagram_len,
     any_path: SPEC.any_path,
     lanes: SPEC.lanes,
