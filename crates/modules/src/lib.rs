@@ -3,6 +3,7 @@
 //! ```text
 //!   segmentation/  segment    units <-> packets of the path's size
 //!   ordering/      sequence   order, duplicates and loss of packets
+//!   retransmission/ arq-nak   what is missing is asked for, while it can come in time
 //!   redundancy/    repeat     every packet again, against losses
 //!   parity/        fec-rs     a few packets more for every block, from which lost ones follow
 //!   integrity/     checksum   CRC-32C over what the modules above made
@@ -17,6 +18,7 @@ pub mod integrity;
 pub mod ordering;
 pub mod parity;
 pub mod redundancy;
+pub mod retransmission;
 pub mod segmentation;
 
 mod arithmetic;
@@ -37,6 +39,7 @@ pub fn entries() -> Vec<Entry> {
         ordering::sequence::ENTRY,
         redundancy::repeat::ENTRY,
         parity::rs::ENTRY,
+        retransmission::nak::ENTRY,
         integrity::checksum::ENTRY,
     ]
 }

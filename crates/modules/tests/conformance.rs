@@ -6,7 +6,7 @@ use dacapo_lift::conformance::{Subject, suite};
 #[test]
 fn every_module_keeps_the_contract() {
     let entries = dacapo_modules::entries();
-    assert!(entries.len() >= 5);
+    assert!(entries.len() >= 6);
     for entry in entries {
         suite(&Subject { entry, params: Params::new() });
     }
@@ -40,5 +40,14 @@ fn fec_rs_keeps_it_also_with_blocks_of_any_size() {
             .zip(0..)
             .for_each(|(value, at)| params.set(at, value));
         suite(&Subject { entry: dacapo_modules::parity::rs::ENTRY, params });
+    }
+}
+
+#[test]
+fn arq_nak_keeps_it_also_with_deadlines_that_are_short_and_long() {
+    for deadline in [1_000_000, 9_000_000, 50_000_000, 10_000_000_000] {
+        let mut params = Params::new();
+        params.set(0, deadline);
+        suite(&Subject { entry: dacapo_modules::retransmission::nak::ENTRY, params });
     }
 }

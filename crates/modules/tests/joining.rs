@@ -11,12 +11,13 @@ use dacapo_lift::Runner;
 use dacapo_lift::conformance::End;
 use std::time::Duration;
 
-const GRAPHS: [&[Place<'static>]; 5] = [
+const GRAPHS: [&[Place<'static>]; 6] = [
     &[],
     &[("segment", &[])],
     &[("sequence", &[])],
     &[("segment", &[]), ("sequence", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("repeat", &[]), ("checksum", &[])],
+    &[("segment", &[]), ("sequence", &[]), ("arq-nak", &[]), ("checksum", &[])],
 ];
 
 /// The datagrams of units `from..to`, by who has sent all before.

@@ -15,9 +15,10 @@ use std::time::Duration;
 #[global_allocator]
 static HEAP: Counting = Counting;
 
-const GRAPHS: [&[Place<'_>]; 2] = [
+const GRAPHS: [&[Place<'_>]; 3] = [
     &[("segment", &[]), ("sequence", &[]), ("checksum", &[])],
     &[("segment", &[]), ("sequence", &[]), ("fec-rs", &[])],
+    &[("segment", &[]), ("sequence", &[]), ("arq-nak", &[(0, 1_000_000)])],
 ];
 
 /// Two ends and the packets between them, which are copied from pool to pool as a network does it:

@@ -28,11 +28,12 @@ use std::time::Duration;
 const LOSS_MAX: f64 = 0.3;
 
 /// The graphs of flows of units that fit a datagram, and of any.
-const GRAPHS_SMALL: [&[&str]; 7] = [
+const GRAPHS_SMALL: [&[&str]; 8] = [
     &["sequence", "checksum"],
     &["segment", "sequence", "checksum"],
     &["segment", "sequence", "repeat", "checksum"],
     &["segment", "sequence", "fec-rs", "checksum"],
+    &["segment", "sequence", "arq-nak", "checksum"],
     &["sequence"],
     &["checksum"],
     &[],

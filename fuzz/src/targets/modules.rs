@@ -9,7 +9,7 @@ use dacapo_packet::Layout;
 use std::time::Duration;
 
 /// The graphs that are tried, from the application down.
-pub(super) const GRAPHS: [&[&str]; 15] = [
+pub(super) const GRAPHS: [&[&str]; 18] = [
     &[],
     &["segment"],
     &["sequence"],
@@ -25,6 +25,9 @@ pub(super) const GRAPHS: [&[&str]; 15] = [
     &["fec-rs"],
     &["sequence", "fec-rs"],
     &["segment", "sequence", "repeat", "fec-rs", "checksum"],
+    &["arq-nak"],
+    &["segment", "sequence", "arq-nak", "checksum"],
+    &["sequence", "arq-nak", "repeat", "fec-rs"],
 ];
 
 const PATH_HEAD: usize = 5;

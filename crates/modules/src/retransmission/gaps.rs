@@ -1,0 +1,356 @@
+//! [`Gaps`]: what has not come, until when it would be of use, and when it is to be asked for.
+//!
+//! ```text
+//!   came       1 2 . . 5 6 . 8 |            .: missing
+//!   gaps           3 4     7   next = 9     a number below next that is in no gap has come
+//! ```
+//!
+//! A gap is first asked for after as long as packets overtook each other lately, for what took
+//! another way comes by itself; again when an answer is overdue; and no more once an answer would
+//! come too late. Each packet of it is given up at its time, which is told, and what comes then is
+//! not passed on.
+//!
+//! Invariants: at most [`MISSING_MAX`] packets are missing, in gaps in the order of their numbers;
+//! one that comes adds at most one gap, however many are missing; each is answered for once: it is
+//! found, or given up.
+
+use super::round_trip::RoundTrip;
+use dacapo_base::{Time, earlier};
+use dacapo_wire::retransmission::{ATTEMPTS_MAX, RANGES_MAX, Range};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How many packets may be missing at a time.
+pub(crate) const MISSING_MAX: u64 = 4_096;
+
+/// What is asked for leaves at most so often: one asking says many gaps.
+const ASK_EVERY: Duration = Duration::from_millis(1);
+
+/// How many runs of packets that were given up are known, to tell a late one from a copy.
+const GIVEN_UP_MAX: usize = 64;
+
+/// Packets that follow each other and are missing.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    first: u64,
+    count: u64,
+    /// When it was seen that they are missing.
+    seen: Time,
+    /// Until when the first is of use, and how much longer each other than the one before.
+    by: Time,
+    apart: Duration,
+    /// When they are to be asked for.
+    ask: Option<Time>,
+    /// When they were asked for last, and first.
+    asked: Time,
+    asked_first: Time,
+    attempts: u8,
+}
+
+impl Gap {
+    fn end(&self) -> u64 {
+        self.first + self.count
+    }
+
+    /// How many of them, from the first on, are of no use at this time.
+    fn over(&self, at: Time) -> u64 {
+        if at < self.by {
+            return 0;
+        }
+        let apart = self.apart.as_nanos().max(1);
+        let over = at.since(self.by).as_nanos() / apart + 1;
+        u64::try_from(over).unwrap_or(u64::MAX).min(self.count)
+    }
+
+    /// Leaves the first of them out.
+    fn skip(&mut self, count: u64) {
+        self.first += count;
+        self.count -= count;
+        self.by += self.apart * count as u32;
+    }
+
+    /// When they were asked for, for this time; known of the first and of the last.
+    fn asked(&self, attempt: u8) -> Option<Time> {
+        match attempt {
+            _ if attempt == self.attempts => Some(self.asked),
+            1 => Some(self.asked_first),
+            _ => None,
+        }
+    }
+}
+
+/// What a number below the next one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Was {
+    /// It was missing, and has come now.
+    Missing,
+    /// It has come before.
+    Come,
+    /// It was given up.
+    GivenUp,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Gaps {
+    gaps: VecDeque<Gap>,
+    missing: u64,
+    /// The first and the last of each run that was given up lately.
+    given_up: VecDeque<(u64, u64)>,
+    round_trip: RoundTrip,
+    /// How far packets overtook each other lately.
+    overtaken: Duration,
+    /// When something was asked for last.
+    asked: Option<Time>,
+    /// When the first is to be looked at.
+    due: Option<Time>,
+}
+
+impl Gaps {
+    /// How many may be added.
+    pub fn capacity(&self) -> u64 {
+        MISSING_MAX.saturating_sub(self.missing)
+    }
+
+    /// `count` packets have not come, and one behind them has; the first is of use until `by`, each
+    /// other for `apart` longer. There is capacity for them, and they are behind all that are
+    /// known.
+    pub fn add(&mut self, now: Time, first: u64, count: u64, by: Time, apart: Duration) {
+        let soonest = self.asked.map_or(now, |asked| now.max(asked + ASK_EVERY));
+        let ask = soonest.max(now + self.overtaken);
+        let (seen, asked, asked_first) = (now, now, now);
+        let ask = Some(ask);
+        let gap = Gap { first, count, seen, by, apart, ask, asked, asked_first, attempts: 0 };
+        self.gaps.push_back(gap);
+        self.missing += count;
+        self.due = earlier(self.due, earlier(ask, Some(by)));
+    }
+
+    /// A packet below the next one has come; `answers` says which asking, if one.
+    pub fn find(&mut self, now: Time, number: u64, answers: Option<u8>) -> Was {
+        let at = self.gaps.partition_point(|gap| gap.end() <= number);
+        let Some(gap) = self.gaps.get(at).copied().filter(|gap| gap.first <= number) else {
+            let is_in = |run: &&(u64, u64)| (run.0..=run.1).contains(&number);
+            let is_given_up = self.given_up.iter().rev().find(is_in).is_some();
+            return if is_given_up { Was::GivenUp } else { Was::Come };
+        };
+        self.remove(at, number);
+        match answers {
+            Some(attempt) => {
+                if let Some(asked) = gap.asked(attempt) {
+                    self.round_trip.add(now.since(asked));
+                }
+                self.overtaken -= self.overtaken / 128;
+            }
+            None => {
+                let late = now.since(gap.seen);
+                self.overtaken = self.overtaken.max(late + late / 8);
+            }
+        }
+        Was::Missing
+    }
+
+    /// Takes a number out of the gap at this place.
+    fn remove(&mut self, at: usize, number: u64) {
+        self.missing -= 1;
+        let Some(gap) = self.gaps.get_mut(at) else { return };
+        let mut behind = *gap;
+        behind.skip(number + 1 - gap.first);
+        gap.count = number - gap.first;
+        match (gap.count, behind.count) {
+            (0, 0) => drop(self.gaps.remove(at)),
+            (0, _) => *gap = behind,
+            (_, 0) => {}
+            _ => self.gaps.insert(at + 1, behind),
+        }
+        if self.gaps.is_empty() {
+            self.due = None;
+        }
+    }
+
+    /// When [`Gaps::look`] has something to do.
+    pub fn due(&self) -> Option<Time> {
+        self.due
+    }
+
+    /// Gives up what is too late, and adds to `asked` what is to be asked for now, as many ranges
+    /// as one asking has; how many were given up. `unknown`: how long an answer may take while
+    /// nobody knows it.
+    pub fn look(&mut self, now: Time, unknown: Duration, asked: &mut Vec<Range>) -> u64 {
+        let (comes, wait) = (now + self.round_trip.mean(), self.round_trip.wait(unknown));
+        let (mut given_up, mut due) = (0, None);
+        for gap in &mut self.gaps {
+            let over = gap.over(now);
+            if over > 0 {
+                note_given_up(&mut self.given_up, gap.first, over);
+                gap.skip(over);
+                given_up += over;
+            }
+            if gap.count == 0 {
+                continue;
+            }
+            if gap.ask.is_some_and(|at| at <= now) {
+                gap.ask = match ask(asked, gap, comes) {
+                    Asked::Now => {
+                        gap.asked = now;
+                        if gap.attempts == 1 {
+                            gap.asked_first = now;
+                        }
+                        Some(now + wait)
+                    }
+                    Asked::NoRoom => Some(now),
+                    Asked::TooLate => None,
+                };
+            }
+            due = earlier(due, earlier(gap.ask, Some(gap.by)));
+        }
+        self.gaps.retain(|gap| gap.count > 0);
+        self.missing -= given_up;
+        if !asked.is_empty() {
+            self.asked = Some(now);
+        }
+        self.due = due;
+        given_up
+    }
+
+    /// Forgets all; how many were missing.
+    pub fn clear(&mut self) -> u64 {
+        self.gaps.clear();
+        self.due = None;
+        std::mem::take(&mut self.missing)
+    }
+}
+
+fn note_given_up(known: &mut VecDeque<(u64, u64)>, first: u64, count: u64) {
+    let last = first + count - 1;
+    match known.back_mut() {
+        Some(run) if run.1 + 1 == first => run.1 = last,
+        _ => {
+            if known.len() == GIVEN_UP_MAX {
+                known.pop_front();
+            }
+            known.push_back((first, last));
+        }
+    }
+}
+
+enum Asked {
+    Now,
+    /// No range has room for it.
+    NoRoom,
+    /// It was asked for as often as it can be, or an answer would come too late.
+    TooLate,
+}
+
+/// Adds what of a gap is of use when an answer comes to the ranges.
+fn ask(ranges: &mut Vec<Range>, gap: &mut Gap, comes: Time) -> Asked {
+    let over = gap.over(comes);
+    if over == gap.count || gap.attempts == ATTEMPTS_MAX {
+        return Asked::TooLate;
+    }
+    if ranges.len() == RANGES_MAX {
+        return Asked::NoRoom;
+    }
+    gap.attempts += 1;
+    // There are no more than MISSING_MAX.
+    let (first, count) = ((gap.first + over) as u32, (gap.count - over) as u16);
+    ranges.push(Range { first, count, attempt: gap.attempts });
+    Asked::Now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNKNOWN: Duration = Duration::from_millis(25);
+    const AT_ONCE: Duration = Duration::ZERO;
+
+    const fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    /// What is asked for at this time, and how many are given up.
+    fn look(gaps: &mut Gaps, now: Time) -> (Vec<(u32, u16, u8)>, u64) {
+        let mut asked = Vec::new();
+        let given_up = gaps.look(now, UNKNOWN, &mut asked);
+        (asked.iter().map(|it| (it.first, it.count, it.attempt)).collect(), given_up)
+    }
+
+    #[test]
+    fn gaps_are_asked_for_until_an_answer_would_come_too_late() {
+        let mut gaps = Gaps::default();
+        gaps.add(ms(0), 3, 2, ms(100), AT_ONCE);
+        gaps.add(ms(0), 7, 1, ms(100), AT_ONCE);
+        assert_eq!(look(&mut gaps, ms(0)), (vec![(3, 2, 1), (7, 1, 1)], 0));
+        assert_eq!(gaps.due(), Some(ms(25)), "nobody knows the round trip");
+        assert_eq!(gaps.find(ms(20), 3, Some(1)), Was::Missing);
+        assert_eq!(look(&mut gaps, ms(25)), (vec![(4, 1, 2), (7, 1, 2)], 0));
+        assert_eq!(gaps.find(ms(45), 4, Some(2)), Was::Missing);
+        assert_eq!(gaps.find(ms(45), 4, Some(2)), Was::Come);
+        // When it was asked an answer took 20 ms as a rule, and 4 times 10 ms more at most.
+        assert_eq!(look(&mut gaps, ms(50)), (vec![], 0));
+        assert_eq!(gaps.due(), Some(ms(85)));
+        assert_eq!(look(&mut gaps, ms(85)), (vec![], 0), "an answer would come at 105 ms");
+        assert_eq!(gaps.due(), Some(ms(100)));
+        assert_eq!(look(&mut gaps, ms(100)), (vec![], 1));
+        assert_eq!(gaps.find(ms(110), 7, Some(2)), Was::GivenUp);
+        assert_eq!((gaps.due(), gaps.capacity()), (None, MISSING_MAX));
+    }
+
+    #[test]
+    fn of_a_run_each_is_given_up_at_its_time_and_what_comes_splits_it() {
+        let mut gaps = Gaps::default();
+        gaps.add(ms(0), 10, 5, ms(100), Duration::from_millis(10));
+        assert_eq!(gaps.find(ms(1), 12, None), Was::Missing);
+        assert_eq!(gaps.capacity(), MISSING_MAX - 4);
+        assert_eq!(look(&mut gaps, ms(5)), (vec![(10, 2, 1), (13, 2, 1)], 0));
+        assert_eq!(look(&mut gaps, ms(109)).1, 1);
+        assert_eq!(
+            [10, 11, 12, 13].map(|n| gaps.find(ms(109), n, None)),
+            [Was::GivenUp, Was::Missing, Was::Come, Was::Missing]
+        );
+        assert_eq!((look(&mut gaps, ms(139)).1, look(&mut gaps, ms(140)).1), (0, 1));
+        assert_eq!((gaps.due(), gaps.capacity()), (None, MISSING_MAX));
+    }
+
+    #[test]
+    fn what_is_overtaken_is_waited_for_as_long_as_lately() {
+        let mut gaps = Gaps::default();
+        gaps.add(ms(0), 0, 1, ms(100), AT_ONCE);
+        assert_eq!(gaps.find(ms(8), 0, None), Was::Missing);
+        gaps.add(ms(10), 5, 1, ms(110), AT_ONCE);
+        assert_eq!(gaps.due(), Some(ms(19)), "8 ms and an eighth");
+        // Each that was lost indeed makes it shorter.
+        for number in 100..400 {
+            gaps.add(ms(10), number, 1, ms(110), AT_ONCE);
+            assert_eq!(gaps.find(ms(30), number, Some(1)), Was::Missing);
+        }
+        gaps.clear();
+        gaps.add(ms(40), 500, 1, ms(140), AT_ONCE);
+        assert!(gaps.due() < Some(ms(41)), "{:?}", gaps.due());
+    }
+
+    #[test]
+    fn one_asking_has_so_many_ranges_and_the_others_are_next() {
+        let mut gaps = Gaps::default();
+        (0..50).for_each(|at| gaps.add(ms(0), at * 2, 1, ms(100), AT_ONCE));
+        let (asked, _) = look(&mut gaps, ms(0));
+        assert_eq!((asked.len(), gaps.due()), (RANGES_MAX, Some(ms(0))));
+        let (asked, _) = look(&mut gaps, ms(0));
+        assert_eq!((asked.len(), asked[0]), (50 - RANGES_MAX, (64, 1, 1)));
+        assert_eq!(gaps.due(), Some(ms(25)));
+        gaps.add(ms(0), 200, 1, ms(100), AT_ONCE);
+        assert_eq!(gaps.due(), Some(ms(1)), "not at once again");
+        assert_eq!(gaps.clear(), 51);
+    }
+
+    #[test]
+    fn a_number_is_asked_for_so_often_and_no_more() {
+        let mut gaps = Gaps::default();
+        gaps.add(ms(0), 0, 1, ms(100_000), AT_ONCE);
+        let mut times = 0;
+        while let Some(due) = gaps.due().filter(|due| *due < ms(100_000)) {
+            times += look(&mut gaps, due).0.len();
+        }
+        assert_eq!(times, usize::from(ATTEMPTS_MAX));
+    }
+}

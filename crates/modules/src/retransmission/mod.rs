@@ -1,0 +1,10 @@
+//! Retransmission: the receiver says what is missing, and the sender sends it again.
+
+pub mod nak;
+
+mod gaps;
+mod kept;
+mod profile;
+mod receiving;
+mod round_trip;
+mod sending;

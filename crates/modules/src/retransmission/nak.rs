@@ -1,0 +1,299 @@
+//! Module `arq-nak`: the receiver asks for what is missing, while it can still come in time.
+//!
+//! ```text
+//!   down    1  2  3  4              3'
+//!   wire    1  x  3  4      asked 2
+//!   up      1     3  4                 2      at once, by the deadline; or told as lost
+//! ```
+//!
+//! Nothing waits here for what is missing: packets go up as they come, those that were asked for
+//! later, and `sequence` above puts them in order where order is asked for. No packet goes up
+//! twice.
+//!
+//! A packet that others overtook shows that it is missing; at the end of a burst the sender says
+//! how far it is. The receiver asks for it (once it is clear that it was not only overtaken), and
+//! again when an answer is overdue, as long as one can come within `deadline` after the packet
+//! itself should have. What is given up is told. The sender keeps what it sent for as long, and
+//! nothing longer.
+//!
+//! Sources: RFC 4585 (feedback that asks for packets), RFC 3758 (what is given up is told: here
+//! each end knows by its own clock), RFC 6298 (when an answer is overdue). Header and asking are
+//! our own (`dacapo_wire::retransmission`).
+//!
+//! Invariants: a packet is never held or delayed; at most 4,096 trains and 8 MiB are kept, and
+//! 4,096 numbers are missing, at a time; a packet is asked for at most 15 times; no more packets
+//! are sent again than were sent.
+
+use super::profile::AskedFor;
+use super::receiving::Receiving;
+use super::sending::Sending;
+use crate::control::parameter;
+use crate::copying::Copier;
+use crate::runs::in_parts;
+use dacapo_base::Time;
+use dacapo_lift::{
+    ControlError, Cx, DropReason, Entry, Module, ModuleSpec, ParamSpec, ParamUnit, Params,
+    Property, Setup, Stratum, TimerId, Verdict,
+};
+use dacapo_packet::Packet;
+use dacapo_wire::retransmission::{Header, Kind, LEN, newest_age_us, ranges};
+use std::time::Duration;
+
+/// The static facts.
+pub static SPEC: ModuleSpec = ModuleSpec {
+    name: "arq-nak",
+    id: 0x0006,
+    function: "retransmission",
+    mechanism: "negative acknowledgements within a deadline (RFC 4585, 3758)",
+    summary: "what is missing is asked for and sent again, while it can come in time",
+    stratum: Stratum::Repair,
+    head: LEN as u16,
+    tail: 0,
+    trains_down: true,
+    trains_up: true,
+    keeps_order: false,
+    segments: false,
+    acknowledges: false,
+    requires: &[Property::Boundaries, Property::WayBack],
+    provides: &[Property::NoDuplicates],
+    takes: &[Property::Order],
+    beneath: &["ordering"],
+    profile: &AskedFor,
+    params: &[ParamSpec {
+        name: "deadline",
+        unit: ParamUnit::Nanoseconds,
+        default: 200_000_000,
+        min: 1_000_000,
+        max: 10_000_000_000,
+        summary: "how long after it should have come a packet is of use",
+        control: Some(CONTROL_SET_DEADLINE),
+    }],
+};
+
+/// The number of the parameter.
+pub(super) const DEADLINE: u16 = 0;
+
+/// The catalogue's entry.
+pub const ENTRY: Entry = Entry { spec: &SPEC, build };
+
+/// Out-of-band message: set `deadline` at this end, for what is missed from now on; nanoseconds as
+/// a u64.
+pub const CONTROL_SET_DEADLINE: u8 = 1;
+
+/// The code of the note that says how many packets came because they were asked for.
+pub const NOTE_REPAIRED: u16 = 1;
+
+/// The code of the note that says how many were asked for and came twice.
+pub const NOTE_NEEDLESS: u16 = 2;
+
+/// It is to be said how far the sender is.
+const TAIL_TIMER: TimerId = 0;
+/// Something that is kept is of no use any more.
+const KEPT_TIMER: TimerId = 1;
+/// A gap is to be looked at.
+const GAP_TIMER: TimerId = 2;
+
+fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
+    Box::new(Nak {
+        deadline: Duration::from_nanos(params.value(&SPEC, "deadline")),
+        sending: Sending::default(),
+        receiving: Receiving::default(),
+        copier: Copier::new(setup),
+        is_keeping: false,
+        is_ending: false,
+        looks: None,
+    })
+}
+
+struct Nak {
+    deadline: Duration,
+    sending: Sending,
+    receiving: Receiving,
+    copier: Copier,
+    /// The timer of what is kept is armed.
+    is_keeping: bool,
+    /// The timer that says how far the sender is, is armed.
+    is_ending: bool,
+    /// For when the timer of gaps is armed.
+    looks: Option<Time>,
+}
+
+impl Module for Nak {
+    fn spec(&self) -> &'static ModuleSpec {
+        &SPEC
+    }
+
+    fn down(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        self.sending.let_go(cx, self.deadline);
+        if let Err(reason) = self.sending.down(cx, slot) {
+            return Verdict::Drop(reason);
+        }
+        self.arm_sender(cx);
+        Verdict::Forward
+    }
+
+    fn up(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        if run_of(cx, slot) < slot.segment_count() {
+            return in_parts(cx, slot, run_of, |cx, part| self.up_run(cx, part));
+        }
+        self.up_run(cx, slot)
+    }
+
+    fn timeout(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
+        match timer {
+            TAIL_TIMER => {
+                self.is_ending = false;
+                if self.sending.tail(self.deadline).is_some_and(|at| at <= cx.now()) {
+                    self.sending.announce(cx, &self.copier);
+                }
+                self.arm_sender(cx);
+            }
+            KEPT_TIMER => {
+                self.is_keeping = false;
+                self.sending.let_go(cx, self.deadline);
+                self.arm_sender(cx);
+            }
+            _ => {
+                self.looks = None;
+                self.receiving.look(cx, &self.copier, self.deadline);
+                self.arm_receiver(cx);
+            }
+        }
+    }
+
+    fn control(&mut self, cx: &mut Cx<'_>, message: &[u8]) -> Result<Vec<u8>, ControlError> {
+        let (_, value) = parameter(&SPEC, message)?;
+        self.deadline = Duration::from_nanos(value);
+        (self.is_keeping, self.is_ending) = (false, false);
+        self.arm_sender(cx);
+        Ok(Vec::new())
+    }
+
+    fn patience(&self) -> Duration {
+        self.deadline
+    }
+
+    fn join(&mut self) {
+        self.receiving.join();
+    }
+
+    /// Says how far this end is: nothing will follow that would show it.
+    fn drain(&mut self, cx: &mut Cx<'_>) {
+        if self.sending.tail(self.deadline).is_some() {
+            self.sending.announce(cx, &self.copier);
+        }
+    }
+
+    fn flush(&mut self, cx: &mut Cx<'_>) {
+        self.sending.flush(cx);
+        self.receiving.flush();
+        (self.is_keeping, self.is_ending, self.looks) = (false, false, None);
+        [TAIL_TIMER, KEPT_TIMER, GAP_TIMER].into_iter().for_each(|timer| cx.disarm(timer));
+    }
+}
+
+/// How many packets of one kind, which follow each other, a packet begins with; 1 for what is no
+/// packet of the peer's application.
+fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
+    let header = |at| Header::parse(cx.pool.segment(packet, at)).ok();
+    let Some(first) = header(0) else { return 1 };
+    if matches!(first.kind, Kind::Newest | Kind::Asked) {
+        return 1;
+    }
+    let next = |at: usize| first.number.wrapping_add(at as u32);
+    let follows =
+        |at: &usize| header(*at).is_some_and(|it| (it.number, it.kind) == (next(*at), first.kind));
+    1 + (1..packet.segment_count()).take_while(follows).count()
+}
+
+impl Nak {
+    /// Takes a run that fills its slot.
+    fn up_run(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
+        let Ok(header) = Header::parse(cx.pool.segment(slot, 0)) else {
+            return Verdict::Drop(DropReason::Malformed);
+        };
+        if matches!(header.kind, Kind::Newest | Kind::Asked) {
+            let is_understood = self.hear(cx, &header, slot);
+            cx.pool.free(slot.take());
+            if !is_understood {
+                cx.not_made(1, DropReason::Malformed);
+            }
+            return Verdict::Held;
+        }
+        let before = (self.receiving.repaired, self.receiving.needless);
+        let taken = self.receiving.take(cx, &header, slot.segment_count(), self.deadline);
+        self.arm_receiver(cx);
+        match taken {
+            Ok(true) => {}
+            Ok(false) => return in_parts(cx, slot, |_, _| 1, |cx, part| self.up_run(cx, part)),
+            Err(reason) => {
+                self.note(cx, before);
+                return Verdict::Drop(reason);
+            }
+        }
+        self.note(cx, before);
+        match cx.pool.pull_head(slot, LEN) {
+            Ok(()) => Verdict::Forward,
+            Err(_) => Verdict::Drop(DropReason::Malformed),
+        }
+    }
+
+    /// Takes what the peer's module says; false where nobody says such a thing.
+    fn hear(&mut self, cx: &mut Cx<'_>, header: &Header, slot: &Packet) -> bool {
+        let said = cx.pool.segment(slot, 0).get(LEN..).unwrap_or_default();
+        if header.kind == Kind::Newest {
+            let Ok(age) = newest_age_us(said) else { return false };
+            let age = Duration::from_micros(age.into());
+            self.receiving.hear(cx, header.number, age, self.deadline);
+            self.arm_receiver(cx);
+            return true;
+        }
+        // Answers take memory of the pool in which the ranges lie.
+        let mut copied =
+            [0; dacapo_wire::retransmission::RANGES_MAX * dacapo_wire::retransmission::RANGE_LEN];
+        let Some(room) = copied.get_mut(..said.len()) else { return false };
+        room.copy_from_slice(said);
+        let Ok(asked) = ranges(room) else { return false };
+        self.sending.let_go(cx, self.deadline);
+        self.sending.answer(cx, &mut self.copier, asked);
+        true
+    }
+
+    /// Shows what has changed.
+    fn note(&self, cx: &mut Cx<'_>, (repaired, needless): (i64, i64)) {
+        if self.receiving.repaired != repaired {
+            cx.note(NOTE_REPAIRED, self.receiving.repaired);
+        }
+        if self.receiving.needless != needless {
+            cx.note(NOTE_NEEDLESS, self.receiving.needless);
+        }
+    }
+
+    /// Arms what is not armed: each of these timers looks again when it was too early.
+    fn arm_sender(&mut self, cx: &mut Cx<'_>) {
+        if !self.is_ending
+            && let Some(tail) = self.sending.tail(self.deadline)
+        {
+            cx.arm(TAIL_TIMER, tail);
+            self.is_ending = true;
+        }
+        if !self.is_keeping
+            && let Some(due) = self.sending.due(self.deadline)
+        {
+            cx.arm(KEPT_TIMER, due);
+            self.is_keeping = true;
+        }
+    }
+
+    fn arm_receiver(&mut self, cx: &mut Cx<'_>) {
+        let due = self.receiving.due();
+        if due == self.looks {
+            return;
+        }
+        match due {
+            Some(due) => cx.arm(GAP_TIMER, due),
+            None => cx.disarm(GAP_TIMER),
+        }
+        self.looks = due;
+    }
+}

@@ -1,0 +1,263 @@
+//! What `arq-nak` does to what is predicted: fewer losses, some of them later.
+//!
+//! ```text
+//!   should come   |                                                  deadline |
+//!   next one      |--seen-->| asked ---- round ----> asked ---- round ---->   |
+//!                            1st try                 2nd try            spare |
+//! ```
+//!
+//! A try fails when its question or its answer is lost. Of a run of losses the first is missed only
+//! when the run is over: where that takes longer than what is spare, a try fewer is left.
+
+use super::nak::{DEADLINE, SPEC};
+use crate::arithmetic::{
+    MILLISECOND, ONE_IN_HUNDRED, both, either, packets_per_unit, part, ratio, running,
+    whole_milliseconds,
+};
+use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
+use dacapo_wire::retransmission::ATTEMPTS_MAX;
+
+/// Default, measured by `dacapo bench cost` on Intel Xeon.
+const COST: Cost = Cost { train_ps: 25_700, packet_ps: 4_510, byte_ps: 1, wire_milli: 0 };
+
+/// How much later than an answer could be there another question leaves.
+const GRAIN: u64 = MILLISECOND;
+
+/// How many tries the points that are proposed have.
+const TRIES: [u64; 3] = [1, 2, 4];
+
+/// How many mean runs of losses a point allows for before its last try.
+const RUNS_PASSED: u64 = 3;
+
+#[derive(Debug)]
+pub(super) struct AskedFor;
+
+impl Profile for AskedFor {
+    /// A deadline for one, two and four tries, and for the runs of losses to be over.
+    fn points(&self, setting: &Setting, _: &Service) -> Vec<Params> {
+        let bounds = &SPEC.params[usize::from(DEADLINE)];
+        let (seen, round) = (setting.path.jitter_ns, back(setting).saturating_mul(2));
+        let run = apart(setting).saturating_mul(setting.path.burst_milli.max(1_000)) / 1_000;
+        let point = |tries: &u64| {
+            let asking = seen.saturating_add(round.saturating_add(GRAIN).saturating_mul(*tries));
+            let rest = run.saturating_mul(RUNS_PASSED).min(asking / 3);
+            let deadline = whole_milliseconds(asking.saturating_add(rest));
+            let deadline = deadline.min(setting.spare_after_path_ns());
+            let mut params = Params::new();
+            params.set(DEADLINE, deadline.clamp(bounds.min, bounds.max));
+            params
+        };
+        let mut points: Vec<Params> = TRIES.iter().map(point).collect();
+        points.dedup();
+        points
+    }
+
+    /// - A packet stays lost when it is lost and every try fails for which there is time by the
+    ///   deadline, and while it is of use.
+    /// - 99 of 100 come with the packet itself while fewer than 1 % are lost; else the delay grows
+    ///   by the tries after which fewer are missing, and the deadline at most.
+    /// - Who waits for a packet waits until its deadline, so the jitter grows by that wherever
+    ///   anything is lost.
+    fn figures(&self, params: &Params, setting: &Setting, below: &Service) -> Figures {
+        let figures = below.figures;
+        let deadline = params.value(&SPEC, "deadline");
+        let loss = figures.loss_ppb.min(PPB);
+        let tries = Tries::of(setting, below);
+        let left = tries.left(deadline.min(setting.spare_ns(&figures)));
+        let jitter = if loss > 0 { deadline } else { 0 };
+        let loss_left = both(loss, left);
+        Figures {
+            loss_ppb: loss_left,
+            loss_runs_ppb: both(figures.loss_runs_ppb, left).min(loss_left),
+            delay_ns: figures.delay_ns.saturating_add(tries.delay_ns(loss, deadline)),
+            jitter_ns: figures.jitter_ns.saturating_add(jitter),
+            rate_bps: part(figures.rate_bps, 1_000, self.packets_milli(params, setting)),
+        }
+    }
+
+    fn cost(&self, _: &Params) -> Cost {
+        COST
+    }
+
+    /// Itself, once more for each that is sent, and twice how far the sender is.
+    fn copies(&self, _: &Params) -> u64 {
+        4
+    }
+
+    /// What the path loses is sent again until it comes; and where packets are further apart than a
+    /// quarter of the deadline, or half of it, the sender says once or twice after each how far it
+    /// is.
+    fn packets_milli(&self, params: &Params, setting: &Setting) -> u64 {
+        let loss = setting.path.loss_ppb.min(PPB);
+        let again = ratio(loss, 1_000, (PPB - loss).max(1)).min(1_000);
+        let silent = (params.value(&SPEC, "deadline") / 4).max(1);
+        1_000 + again + 1_000 * (apart(setting) / silent).min(2)
+    }
+}
+
+/// How far packets are apart on average, in ns: for datagrams that are full, the fewest that there
+/// can be, because more room below would make fewer packets and a better service worse.
+fn apart(setting: &Setting) -> u64 {
+    let packets = packets_per_unit(&setting.units, setting.path.datagram_len);
+    let per_ks = setting.units.per_ks.saturating_mul(packets);
+    ratio(1_000, 1_000_000_000, per_ks)
+}
+
+/// How long the receiver waits for what was only overtaken.
+fn overtaken(below: &Service) -> u64 {
+    below.figures.jitter_ns
+}
+
+/// How long the way back takes.
+fn back(setting: &Setting) -> u64 {
+    setting.path.delay_ns.saturating_add(setting.path.jitter_ns)
+}
+
+/// The time from a question to its answer, or to the next question.
+fn round(setting: &Setting, below: &Service) -> u64 {
+    below.figures.delay_ns.saturating_add(back(setting))
+}
+
+/// What can be tried, and what comes of it.
+struct Tries {
+    /// The chance that the first fails, in ppb, and that another does.
+    fails: u64,
+    fails_again: u64,
+    /// The chance that a run of losses goes on with the next packet.
+    goes_on: u64,
+    overtaken: u64,
+    apart: u64,
+    round: u64,
+}
+
+impl Tries {
+    fn of(setting: &Setting, below: &Service) -> Self {
+        let path = &setting.path;
+        let burst = path.burst_milli.max(1_000);
+        let (goes_on, apart) = (ratio(PPB, burst - 1_000, burst), apart(setting));
+        let fails = either(below.figures.loss_ppb, path.loss_ppb);
+        // By the path alone: what is sooner below must not be worse for it.
+        let packets = (back(setting).saturating_mul(2).saturating_add(apart / 2)) / apart.max(1);
+        Self {
+            fails,
+            fails_again: either(fails, running(goes_on, packets)),
+            goes_on,
+            overtaken: overtaken(below),
+            apart,
+            round: round(setting, below),
+        }
+    }
+
+    /// How many there is time for within `deadline`, and how much is spare then.
+    fn within(&self, deadline: u64) -> impl Iterator<Item = u64> {
+        let seen = self.overtaken.saturating_add(self.apart.min(deadline / 4));
+        (1..=u64::from(ATTEMPTS_MAX)).map_while(move |tries| {
+            let asked = self.round.saturating_add(GRAIN).saturating_mul(tries) - GRAIN;
+            deadline.checked_sub(seen.saturating_add(asked))
+        })
+    }
+
+    /// The share of what is lost that stays lost, in ppb: `f^n`, and for each try that a run takes
+    /// away what it would have saved, `(f^(k-1) - f^k) * outlasts(spare)`. A try after one that
+    /// failed also fails where the same run goes on until then.
+    fn left(&self, deadline: u64) -> u64 {
+        let (mut left, mut by_runs, mut fails) = (PPB, 0_u64, self.fails);
+        for spare in self.within(deadline) {
+            // The run goes on with the next packet, and with each for which there is time then.
+            let count = (spare / self.apart.max(1)).saturating_add(1);
+            let after = both(left, fails);
+            by_runs = by_runs.saturating_add(both(left - after, running(self.goes_on, count)));
+            (left, fails) = (after, self.fails_again);
+        }
+        left.saturating_add(by_runs).min(PPB)
+    }
+
+    /// How much later 99 of 100 come where so many are lost: the shortest deadline, in whole
+    /// milliseconds, after which fewer than one of a hundred is missing; `deadline` where none is.
+    fn delay_ns(&self, loss: u64, deadline: u64) -> u64 {
+        if loss < ONE_IN_HUNDRED {
+            return 0;
+        }
+        let is_enough = |ms: u64| both(loss, self.left(ms.saturating_mul(MILLISECOND)));
+        let (mut short, mut long) = (0, deadline / MILLISECOND);
+        while long - short > 1 {
+            let middle = short.midpoint(long);
+            let is_missing = is_enough(middle) >= ONE_IN_HUNDRED;
+            *(if is_missing { &mut short } else { &mut long }) = middle;
+        }
+        long.saturating_mul(MILLISECOND).min(deadline)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{internet, service};
+
+    fn within(ms: u64) -> Params {
+        let mut params = Params::new();
+        params.set(DEADLINE, ms * MILLISECOND);
+        params
+    }
+
+    #[test]
+    fn points_have_time_for_one_two_and_four_tries() {
+        // 700 packets per second: 1.4 ms apart. 81 ms a round, 10 ms of jitter.
+        let pictures = internet(20_000, 60_000);
+        let points = AskedFor.points(&pictures, &service());
+        assert_eq!(points, [within(104), within(185), within(347)]);
+        let tries = |params: &Params| {
+            let deadline = params.value(&SPEC, "deadline");
+            Tries::of(&pictures, &service()).within(deadline).count()
+        };
+        assert_eq!(points.iter().map(tries).collect::<Vec<_>>(), [1, 2, 4]);
+    }
+
+    #[test]
+    fn single_losses_are_lost_once_more_for_each_try() {
+        let mut setting = internet(20_000, 60_000);
+        setting.path.burst_milli = 1_000;
+        let loss = |ms| AskedFor.figures(&within(ms), &setting, &service()).loss_ppb;
+        // A try fails in 1 % less a quarter of a percent of a percent.
+        assert_eq!([loss(50), loss(95)], [5_000_000, 49_875]);
+        assert_eq!(loss(180), 498);
+        let fewer = AskedFor.figures(&within(95), &setting, &service());
+        let below = service().figures;
+        assert_eq!(fewer.delay_ns, below.delay_ns, "99 of 100 are not lost");
+        assert_eq!(fewer.jitter_ns, below.jitter_ns + 95 * MILLISECOND);
+        assert_eq!(fewer.rate_bps, part(below.rate_bps, 1_000, 1_006));
+    }
+
+    #[test]
+    fn a_run_that_outlasts_what_is_spare_takes_a_try() {
+        let setting = internet(20_000, 60_000);
+        // A round takes 80 ms, and it is seen after 11.4: 9.6 ms are spare, for the seventh packet.
+        let left = Tries::of(&setting, &service()).left(101 * MILLISECOND);
+        let (fails, outlasts) = (0.009_975, (2_f64 / 3.0).powi(7));
+        let expected = PPB as f64 * (fails + (1.0 - fails) * outlasts);
+        assert!((left as f64 - expected).abs() < 1e6, "{left}, {expected}");
+    }
+
+    #[test]
+    fn delay_grows_where_more_than_one_of_a_hundred_is_asked_for() {
+        let setting = internet(20_000, 60_000);
+        let later = |loss: u64| {
+            let mut below = service();
+            below.figures.loss_ppb = loss;
+            let figures = AskedFor.figures(&within(300), &setting, &below);
+            (figures.delay_ns - below.figures.delay_ns) / MILLISECOND
+        };
+        assert_eq!(
+            [later(0), later(9_999_999), later(10_000_000), later(100_000_000)],
+            [0, 0, 92, 173]
+        );
+    }
+
+    #[test]
+    fn slow_flows_say_how_far_they_are() {
+        let sound = internet(500, 500);
+        assert_eq!(AskedFor.packets_milli(&within(200), &sound), 1_006);
+        assert_eq!(AskedFor.packets_milli(&within(79), &sound), 2_006);
+        assert_eq!(AskedFor.packets_milli(&within(39), &sound), 3_006);
+    }
+}

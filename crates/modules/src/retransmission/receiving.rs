@@ -1,0 +1,147 @@
+//! [`Receiving`]: what has come, and what is asked for.
+//!
+//! ```text
+//!   come   1 2 . . 5    next = 6; 3 and 4 are gaps: they should have come between 2 and 5
+//! ```
+//!
+//! Invariants: a number goes up once; every number below `next` has come, is a gap, or was told as
+//! lost.
+
+use super::gaps::{Gaps, MISSING_MAX, Was};
+use super::sending::tell;
+use crate::beginning::{Beginning, JOIN_NEAR};
+use crate::copying::Copier;
+use dacapo_base::Time;
+use dacapo_lift::{Cx, DropReason};
+use dacapo_wire::retransmission::{Header, Kind, RANGES_MAX, Range, extend};
+use std::time::Duration;
+
+#[derive(Debug, Default)]
+pub(super) struct Receiving {
+    /// The number of the next packet.
+    next: u64,
+    gaps: Gaps,
+    /// When the packet before the next one came.
+    came: Option<Time>,
+    /// A number far ahead that the next packet may confirm.
+    outlier: Option<u64>,
+    beginning: Beginning,
+    /// What is asked for now, and its bytes.
+    asked: Vec<Range>,
+    bytes: Vec<u8>,
+    /// How many packets came because they were asked for, and how many of those came twice.
+    pub repaired: i64,
+    pub needless: i64,
+}
+
+impl Receiving {
+    pub fn join(&mut self) {
+        self.beginning = Beginning::Nothing;
+        self.next = JOIN_NEAR;
+    }
+
+    /// Takes `count` packets that begin with this header; `Ok(false)` where they are to be taken
+    /// one by one. A packet is of use for `within`.
+    ///
+    /// # Errors
+    /// Why they do not go up.
+    pub fn take(
+        &mut self,
+        cx: &mut Cx<'_>,
+        header: &Header,
+        count: usize,
+        within: Duration,
+    ) -> Result<bool, DropReason> {
+        let number = extend(header.number, self.next).ok_or(DropReason::Malformed)?;
+        if let Some(first) = self.beginning.find(number, self.next, MISSING_MAX) {
+            cx.report_lost(self.gaps.clear());
+            self.next = first;
+        }
+        if number < self.next {
+            return if count > 1 { Ok(false) } else { self.take_late(cx, number, header.kind) };
+        }
+        let end = number + count as u64;
+        if number - self.next > MISSING_MAX && self.outlier != Some(number) {
+            self.outlier = Some(end);
+            return Err(DropReason::Overflow);
+        }
+        self.outlier = None;
+        self.miss(cx, number, cx.now(), within);
+        (self.next, self.came) = (end, Some(cx.now()));
+        Ok(true)
+    }
+
+    /// One that others overtook, or that was asked for.
+    fn take_late(&mut self, cx: &Cx<'_>, number: u64, kind: Kind) -> Result<bool, DropReason> {
+        let answers = if let Kind::Again(attempt) = kind { Some(attempt) } else { None };
+        match self.gaps.find(cx.now(), number, answers) {
+            Was::Missing => {
+                self.repaired += i64::from(answers.is_some());
+                Ok(true)
+            }
+            Was::Come => {
+                self.needless += i64::from(answers.is_some());
+                Err(DropReason::Duplicate)
+            }
+            Was::GivenUp => Err(DropReason::Stale),
+        }
+    }
+
+    /// The sender says that its next packet has this number, and how long ago it sent the last.
+    pub fn hear(&mut self, cx: &mut Cx<'_>, number: u32, age: Duration, within: Duration) {
+        let Some(number) = extend(number, self.next) else { return };
+        let ahead = number.saturating_sub(self.next);
+        if self.beginning != Beginning::Known || ahead == 0 || ahead > MISSING_MAX {
+            return;
+        }
+        let sent = cx.now() - age;
+        self.miss(cx, number, sent, within);
+        (self.next, self.came) = (number, Some(sent));
+    }
+
+    /// What is before `number`, which should have come by `until`, has not; what is too much to be
+    /// known is lost.
+    ///
+    /// When each of them should have come is between the two that came around them; and no longer
+    /// ago than the sender is silent without saying how far it is.
+    fn miss(&mut self, cx: &mut Cx<'_>, number: u64, until: Time, within: Duration) {
+        if number == self.next {
+            return;
+        }
+        let from = self.next.max(number.saturating_sub(self.gaps.capacity()));
+        cx.report_lost(from - self.next);
+        let silent = until - within / 4;
+        let since = self.came.unwrap_or(until).max(silent);
+        let count = number - from;
+        if count > 0 {
+            // There are no more than MISSING_MAX.
+            let apart = until.since(since) / (count as u32 + 1);
+            self.gaps.add(cx.now(), from, count, since + apart + within, apart);
+        }
+    }
+
+    pub fn due(&self) -> Option<Time> {
+        self.gaps.due()
+    }
+
+    /// Asks for what is missing, and gives up what is too late.
+    pub fn look(&mut self, cx: &mut Cx<'_>, copier: &Copier, within: Duration) {
+        self.asked.clear();
+        let given_up = self.gaps.look(cx.now(), within / 4, &mut self.asked);
+        if given_up > 0 {
+            cx.report_lost(given_up);
+        }
+        debug_assert!(self.asked.len() <= RANGES_MAX);
+        if !self.asked.is_empty() {
+            self.bytes.clear();
+            self.bytes.extend(Header { number: 0, kind: Kind::Asked }.emit());
+            self.asked.iter().for_each(|range| self.bytes.extend(range.emit()));
+            tell(cx, copier, &self.bytes);
+        }
+    }
+
+    /// Forgets what is missing.
+    pub fn flush(&mut self) {
+        self.gaps.clear();
+    }
+}

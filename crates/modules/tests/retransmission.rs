@@ -1,0 +1,396 @@
+//! What `arq-nak` is for, over a wire that loses both ways: what is missing is asked for and comes,
+//! nothing comes twice, what cannot come in time is told; and what is predicted of it, against what
+//! happens.
+
+// Functions that tests share are not tests to clippy.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{
+    Loss, Losses, MS, Place, World, checked, dropped, end, hoard, lossy, ms, number, numbers, tell,
+    unit,
+};
+use dacapo_base::Random;
+use dacapo_lift::conformance::End;
+use dacapo_lift::{DropReason, PPB, Params, Properties, Property, Runner};
+use dacapo_modules::retransmission::nak::{NOTE_NEEDLESS, SPEC};
+use dacapo_wire::retransmission::{Header, Kind, LEN, RANGES_MAX, Range, ranges};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// The numbers of the units that came; none of them twice.
+fn once(world: &World) -> BTreeSet<u64> {
+    let numbers = numbers(world);
+    assert_eq!(numbers.len(), world.came.len(), "a unit came twice");
+    numbers
+}
+
+fn note(end: &End, code: u16) -> i64 {
+    end.runner.notes().iter().find(|note| note.code == code).map_or(0, |note| note.value)
+}
+
+fn lost(end: &End) -> u64 {
+    end.runner.modules().map(|(_, counters)| counters.lost).sum()
+}
+
+#[test]
+fn of_ten_percent_losses_hardly_any_remain_and_order_is_kept_by_what_stands_above() {
+    for seed in 0..3 {
+        let places: &[Place<'_>] = &[
+            ("segment", &[]),
+            ("sequence", &[(0, 400 * MS)]),
+            ("arq-nak", &[(0, 400 * MS)]),
+            ("checksum", &[]),
+        ];
+        let mut world = World::new(places, Loss::Single(0.1), ms(5), seed);
+        let mut random = Random::from_number(seed);
+        let count = 20_000;
+        let units = (0..count).map(|number| unit(number, random.below(3_000) as usize));
+        world.run(units, ms(3));
+        let order: Vec<u64> = world.came.iter().map(|(_, unit)| number(unit)).collect();
+        assert!(order.is_sorted_by(|a, b| a < b), "seed {seed}: twice, or out of order");
+        let missing = count - order.len() as u64;
+        assert!(missing < count / 1_000, "seed {seed}: {missing} of {count} lost");
+        [&mut world.a, &mut world.b].into_iter().for_each(End::flush);
+    }
+}
+
+#[test]
+fn each_packet_comes_or_is_told_as_lost() {
+    for seed in 0..6 {
+        let places: &[Place<'_>] = &[("arq-nak", &[(0, 150 * MS)])];
+        let mut world = World::new(places, Loss::Single(0.3), ms(20), seed);
+        let mut random = Random::from_number(seed);
+        let count = 4_000;
+        world.run((0..count).map(|n| unit(n, random.below(1_400) as usize)), ms(2));
+        // `number` looks at every byte.
+        let came = once(&world).len() as u64;
+        // Of the last packets nobody may have heard.
+        let told = came + lost(&world.b);
+        assert!((count - 10..=count).contains(&told), "seed {seed}: {came}, {told} in all");
+        assert!(came > count * 3 / 4 && came < count, "seed {seed}: {came} of {count}");
+        for end in [&mut world.a, &mut world.b] {
+            assert_eq!(end.pool.live_views(), 0, "seed {seed}: something waits for nothing");
+            assert_eq!(end.runner.next_deadline(), None, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn the_last_packets_of_a_burst_are_missed_in_time() {
+    for seed in 0..20 {
+        let mut world =
+            World::new(&[("arq-nak", &[(0, 200 * MS)])], Loss::Single(0.2), ms(1), seed);
+        // Bursts of six, a second apart: each is over before the next begins.
+        for burst in 0..100 {
+            world.run((burst * 6..burst * 6 + 6).map(|n| unit(n, 700)), Duration::ZERO);
+        }
+        let missing = 600 - once(&world).len();
+        // Nothing says so where both announcements are lost too: 8 of 1,000 tails.
+        assert!(missing <= 10, "seed {seed}: {missing} of 600 are missing");
+    }
+}
+
+#[test]
+fn what_is_only_overtaken_is_hardly_asked_for() {
+    let mut world = World::new(&[("arq-nak", &[])], Loss::Single(0.0), ms(12), 5);
+    let count = 20_000;
+    world.run((0..count).map(|number| unit(number, 20)), ms(2));
+    assert_eq!(once(&world).len() as u64, count);
+    // Each overtakes several others here; at first nobody knows.
+    let needless = note(&world.b, NOTE_NEEDLESS);
+    assert!(needless < 20, "{needless} of {count} were asked for needlessly");
+    assert!(world.sent[1] < 20, "{} askings", world.sent[1]);
+    let duplicates = dropped(&world.b, DropReason::Duplicate);
+    assert_eq!(duplicates, needless as u64);
+    [&mut world.a, &mut world.b].into_iter().for_each(End::flush);
+}
+
+#[test]
+fn it_stands_below_sequence_and_needs_a_way_back() {
+    let both = &[Property::Boundaries, Property::WayBack];
+    let graph: &[Place<'_>] = &[("segment", &[]), ("sequence", &[]), ("arq-nak", &[])];
+    assert_eq!(checked(graph, both), Ok(()));
+    let illegal = checked(graph, &[Property::Boundaries]).unwrap_err().to_string();
+    let text = "\"arq-nak\" needs a way back from below, which neither a module nor the transport \
+                gives";
+    assert_eq!(illegal, text);
+    let illegal = checked(&[("segment", &[]), ("arq-nak", &[]), ("sequence", &[])], both);
+    let text = "\"arq-nak\" must stand below \"sequence\", which does ordering";
+    assert_eq!(illegal.unwrap_err().to_string(), text);
+    let above = SPEC.above(Properties::of(&[Property::Boundaries, Property::Order]));
+    assert_eq!(above, Properties::of(&[Property::Boundaries, Property::NoDuplicates]));
+}
+
+fn within(ms: u64) -> Params {
+    let mut params = Params::new();
+    params.set(0, ms * MS);
+    params
+}
+
+/// What is predicted within twice and half of what happens, or a tenth of a percent: for the points
+/// that are proposed and for others.
+#[test]
+fn as_much_is_lost_as_is_predicted() {
+    for (loss_ppb, burst_milli) in
+        [(50_000_000, 1_000), (20_000_000, 5_000), (100_000_000, 3_000), (5_000_000, 10_000)]
+    {
+        let (setting, below) = lossy(loss_ppb, burst_milli, ms(2));
+        let mut tried = SPEC.profile.points(&setting, &below);
+        tried.extend([within(60), within(150), within(20)]);
+        for params in tried {
+            let predicted = SPEC.profile.figures(&params, &setting, &below);
+            let (share, burst) = (loss_ppb as f64 / PPB as f64, burst_milli as f64 / 1e3);
+            let losses = match burst_milli {
+                1_000 => Loss::Single(share),
+                _ => Loss::Runs(Box::new(Losses::new(share, burst, ms(2), 7))),
+            };
+            let mut world = World::new(&[("arq-nak", params.values())], losses, ms(0), 7);
+            let count = 40_000;
+            world.run((0..count).map(|number| unit(number, 20)), ms(2));
+            let lost = (count - once(&world).len() as u64) as f64 / count as f64;
+            let predicted = predicted.loss_ppb as f64 / PPB as f64;
+            let is_near = (predicted / 2.0..=predicted * 2.0).contains(&lost)
+                || (lost - predicted).abs() <= 0.001;
+            assert!(
+                is_near,
+                "{share} in runs of {burst}, {params:?}: {lost:.6} lost, {predicted:.6} predicted"
+            );
+        }
+    }
+}
+
+/// What a profile says, beside what happens: 1 where nothing is off.
+struct Off {
+    loss: bool,
+    delay: bool,
+    rate: bool,
+}
+
+/// Runs a path, flow and deadline that are drawn by the seed.
+fn off(seed: u64) -> Off {
+    let mut random = Random::from_number(seed ^ 0xA49);
+    let every = Duration::from_micros(500 + random.below(20_000));
+    let (loss_ppb, burst_milli) = (random.below(150) * 1_000_000, 1_000 + random.below(4_000));
+    let (setting, below) = lossy(loss_ppb, burst_milli, every);
+    let params = within(65 + random.below(400));
+    let predicted = SPEC.profile.figures(&params, &setting, &below);
+    let (share, burst) = (loss_ppb as f64 / PPB as f64, burst_milli as f64 / 1e3);
+    let losses = Losses::new(share, burst, every, seed);
+    let loss = Loss::Runs(Box::new(losses));
+    let mut world = World::new(&[("arq-nak", params.values())], loss, ms(0), seed);
+    let count = 20_000_u64;
+    let begun = world.a.now;
+    world.run((0..count).map(|number| unit(number, 20)), every);
+    let mut late: Vec<u64> = world
+        .came
+        .iter()
+        .map(|(at, unit)| {
+            let sent = begun + every * number(unit) as u32;
+            at.since(sent).as_nanos() as u64
+        })
+        .collect();
+    let lost = (count - late.len() as u64) as f64 / count as f64;
+    // What is lost is known to be so by its deadline.
+    let given_up = below.figures.delay_ns + params.value(&SPEC, "deadline");
+    late.resize(count as usize, given_up);
+    late.sort_unstable();
+    let p99 = late[late.len() * 99 / 100] as f64;
+    let is_near =
+        |is: f64, said: f64, by: f64| (said * (1.0 - by)..=said * (1.0 + by)).contains(&is);
+    let expected = predicted.loss_ppb as f64 / PPB as f64;
+    let factor = 1_000.0 / SPEC.profile.packets_milli(&params, &setting) as f64;
+    let rate = count as f64 / world.sent[0] as f64;
+    let found = Off {
+        loss: (lost - expected).abs() > 0.001 && !(expected / 2.0..=expected * 2.0).contains(&lost),
+        delay: !is_near(p99, predicted.delay_ns as f64, 0.15),
+        rate: !is_near(rate, factor, 0.15),
+    };
+    if found.loss || found.delay || found.rate {
+        println!(
+            "seed {seed}: {share} in runs of {burst:.1} every {every:?}, {params:?}: {lost:.5} of \
+             {expected:.5} lost, {:.1} of {:.1} ms, rate {rate:.3} of {factor:.3}",
+            p99 / 1e6,
+            predicted.delay_ns as f64 / 1e6
+        );
+    }
+    found
+}
+
+#[test]
+fn a_hundred_paths_that_nothing_was_fitted_to_are_as_predicted_in_ninety() {
+    let found: Vec<Off> = (0..100).map(off).collect();
+    let count = |off: fn(&Off) -> bool| found.iter().filter(|it| off(it)).count();
+    let offs = [count(|it| it.loss), count(|it| it.delay), count(|it| it.rate)];
+    println!("off in loss, delay, rate: {offs:?} of 100");
+    assert!(offs.iter().all(|count| *count <= 10), "loss, delay, rate: {offs:?} of 100 are off");
+}
+
+/// The first module's datagrams: number and kind.
+fn seen(datagrams: &[Vec<u8>]) -> Vec<(u32, Kind)> {
+    let header = |bytes: &Vec<u8>| Header::parse(bytes).map(|it| (it.number, it.kind)).unwrap();
+    datagrams.iter().map(header).collect()
+}
+
+fn asked(datagram: &[u8]) -> Vec<Range> {
+    ranges(&datagram[LEN..]).unwrap().collect()
+}
+
+#[test]
+fn a_run_is_asked_for_at_once_and_comes_again_as_the_train_it_was() {
+    let mut a = end(&[("segment", &[]), ("arq-nak", &[])], 20_000);
+    let mut b = end(&[("segment", &[]), ("arq-nak", &[])], 20_000);
+    assert!(a.feed(&unit(7, 14_000)));
+    let sent = a.wire();
+    // 2 to 5 are lost.
+    for datagram in sent[..2].iter().chain(&sent[6..]) {
+        assert!(b.handle_bytes(datagram));
+    }
+    b.fire();
+    let asking = b.wire();
+    assert_eq!(asking.len(), 1);
+    assert_eq!(asked(&asking[0]), [Range { first: 2, count: 4, attempt: 1 }]);
+    assert!(a.handle_bytes(&asking[0]));
+    let trains: Vec<usize> =
+        a.runner.take_down().drain().map(|it| (it.segment_count(), a.pool.free(it)).0).collect();
+    assert_eq!(trains, [4]);
+    assert!(a.handle_bytes(&asking[0]));
+    let again = a.wire();
+    let expected: Vec<_> = (2..6).map(|number| (number, Kind::Again(1))).collect();
+    assert_eq!(seen(&again), expected);
+    again.iter().for_each(|datagram| assert!(b.handle_bytes(datagram)));
+    assert_eq!(b.units(), [unit(7, 14_000)]);
+    assert_eq!(b.runner.notes().iter().map(|note| note.value).max(), Some(4));
+    [&mut a, &mut b].into_iter().for_each(End::flush);
+}
+
+#[test]
+fn nothing_is_asked_for_that_would_come_too_late() {
+    let mut a = end(&[("arq-nak", &[(0, 100 * MS)])], 1_000);
+    let mut b = end(&[("arq-nak", &[(0, 100 * MS)])], 1_000);
+    let mut feed = |at: u64| {
+        assert!(a.feed(&unit(at, 20)));
+        a.wire().remove(0)
+    };
+    let datagrams: Vec<_> = (0..8).map(&mut feed).collect();
+    // It is learned that an answer takes 60 ms.
+    assert!(b.handle_bytes(&datagrams[0]) && b.handle_bytes(&datagrams[2]));
+    b.fire();
+    let asking = b.wire().remove(0);
+    b.now += ms(60);
+    assert!(a.handle_bytes(&asking));
+    assert!(b.handle_bytes(&a.wire()[0]));
+    // 3 is missing, and nobody answers: it should have come 12.5 ms ago at the latest.
+    assert!(b.handle_bytes(&datagrams[4]));
+    b.fire();
+    assert_eq!(b.wire().len(), 1);
+    let by = b.now + Duration::from_micros(87_500);
+    assert_eq!(b.runner.next_deadline(), Some(by));
+    b.now = by;
+    b.fire();
+    assert_eq!((b.wire().len(), lost(&b)), (0, 1));
+    assert!(b.handle_bytes(&datagrams[3]));
+    assert_eq!(dropped(&b, DropReason::Stale), 1);
+    [&mut a, &mut b].into_iter().for_each(End::flush);
+}
+
+#[test]
+fn the_deadline_changes_while_it_runs() {
+    let mut b = end(&[("arq-nak", &[])], 1_000);
+    let packet = |number| [&Header { number, kind: Kind::First }.emit()[..], b"abc"].concat();
+    tell(&mut b, 1, 30 * MS);
+    assert!(b.handle_bytes(&packet(0)) && b.handle_bytes(&packet(2)));
+    let patience = b.runner.patience();
+    assert_eq!(patience, ms(30));
+    b.now += ms(30);
+    b.fire();
+    assert_eq!(lost(&b), 1);
+    b.flush();
+}
+
+#[test]
+fn askings_that_no_peer_makes_cost_no_more_than_was_sent() {
+    let mut a = end(&[("arq-nak", &[])], 1_000);
+    for number in 0..200 {
+        assert!(a.feed(&unit(number, 20)));
+    }
+    assert_eq!(a.wire().len(), 200);
+    let storm = |first: u32, attempt| {
+        let range = Range { first, count: u16::MAX, attempt };
+        let head = Header { number: 0, kind: Kind::Asked }.emit();
+        [&head[..], &range.emit().repeat(RANGES_MAX)].concat()
+    };
+    let mut again = 0;
+    for attempt in 1..=15 {
+        for first in [0, 100, 1_000_000, u32::MAX - 5] {
+            assert!(a.handle_bytes(&storm(first, attempt)));
+            again += a.wire().len();
+        }
+    }
+    assert!(again <= 200, "{again} were sent again of 200");
+    // Kinds, lengths and ages that nobody sends.
+    let malformed: [&[u8]; 4] =
+        [&[0; 4], &[0, 0, 0, 0, 77], &[0, 0, 0, 0, 254, 1], &[0, 0, 0, 0, 255]];
+    malformed.iter().for_each(|bytes| assert!(a.handle_bytes(bytes)));
+    assert_eq!(dropped(&a, DropReason::Malformed), 4);
+    a.now += ms(10_000);
+    a.fire();
+    a.wire();
+    assert_eq!(a.pool.live_views(), 0, "nothing is kept longer than it is of use");
+    a.flush();
+}
+
+#[test]
+fn a_number_far_ahead_is_believed_when_the_next_confirms_it() {
+    let mut b = end(&[("arq-nak", &[])], 1_000);
+    let packet = |number| [&Header { number, kind: Kind::First }.emit()[..], b"abc"].concat();
+    assert!(b.handle_bytes(&packet(0)) && b.handle_bytes(&packet(9_000_000)));
+    assert_eq!((b.units().len(), dropped(&b, DropReason::Overflow)), (1, 1));
+    assert!(b.handle_bytes(&packet(9_000_001)));
+    assert_eq!((b.units().len(), lost(&b)), (1, 9_000_000 - 4_096));
+    b.now += ms(1_000);
+    b.fire();
+    assert_eq!(lost(&b), 9_000_000, "the one that confirmed nothing is among them");
+    // An announcement far ahead is not believed at all.
+    let far = [&Header { number: 90_000_000, kind: Kind::Newest }.emit()[..], &[0; 4]].concat();
+    assert!(b.handle_bytes(&far));
+    b.now += ms(1_000);
+    b.fire();
+    assert_eq!((lost(&b), b.runner.next_deadline()), (9_000_000, None));
+    b.flush();
+}
+
+#[test]
+fn drain_says_how_far_the_sender_is() {
+    let mut a = end(&[("arq-nak", &[])], 1_000);
+    let mut b = end(&[("arq-nak", &[])], 1_000);
+    (0..3).for_each(|number| assert!(a.feed(&unit(number, 20))));
+    let sent = a.wire();
+    a.with(Runner::drain);
+    let told = a.wire();
+    assert_eq!(seen(&told), [(3, Kind::Newest)]);
+    assert!(b.handle_bytes(&sent[0]) && b.handle_bytes(&told[0]));
+    b.fire();
+    assert_eq!(asked(&b.wire()[0]), [Range { first: 1, count: 2, attempt: 1 }]);
+    [&mut a, &mut b].into_iter().for_each(End::flush);
+}
+
+#[test]
+fn without_memory_nothing_is_sent_again_and_that_is_counted() {
+    let mut a = end(&[("arq-nak", &[])], 1_000);
+    (0..3).for_each(|number| assert!(a.feed(&unit(number, 20))));
+    a.wire();
+    let asking = [
+        &Header { number: 0, kind: Kind::Asked }.emit()[..],
+        &Range { first: 0, count: 3, attempt: 1 }.emit(),
+    ]
+    .concat();
+    let packet = a.pool.packet_from(0, &asking, 0).unwrap();
+    let hoard = hoard(&mut a);
+    a.handle(packet);
+    assert_eq!(a.wire().len(), 0);
+    assert_eq!(dropped(&a, DropReason::NoMemory), 1);
+    hoard.into_iter().for_each(|packet| a.pool.free(packet));
+    a.flush();
+}
