@@ -143,15 +143,15 @@ const NIGHT: [Step; 8] = [
         ]),
     },
     Step {
-        name: "parity",
-        budget_s: 900,
+        name: "repair",
+        budget_s: 1_800,
         work: Work::Cargo(&[
             "test",
             "--locked",
             "-p",
             "dacapo-netlab",
             "--test",
-            "parity",
+            "repair",
             "--",
             "--ignored",
         ]),
