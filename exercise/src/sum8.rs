@@ -31,6 +31,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     provides: &[],
     takes: &[],
     beneath: &[],
+    notes: &[],
     profile: &Price,
     params: &[],
 };

@@ -113,7 +113,7 @@ fn module(it: &ModuleFigures) -> Value {
         })
     };
     let notes: Map<String, Value> =
-        it.notes.iter().map(|(code, value)| (code.to_string(), json!(value))).collect();
+        it.notes.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
     json!({
         "module": it.name,
         "down": way(&it.counters.down),

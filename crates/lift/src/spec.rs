@@ -176,6 +176,9 @@ pub struct ModuleSpec {
     pub beneath: &'static [&'static str],
     /// Its parameters; the place in this list is the parameter's number on the wire.
     pub params: &'static [ParamSpec],
+    /// The names of the figures that it shows of itself ([`crate::Cx::note`]), units last: that of
+    /// code 1 first.
+    pub notes: &'static [&'static str],
     /// How it changes what is predicted, and what it costs.
     pub profile: &'static dyn Profile,
 }
@@ -204,8 +207,17 @@ impl ModuleSpec {
             takes: &[],
             beneath: &[],
             params: &[],
+            notes: &[],
             profile: &crate::profile::Neutral,
         }
+    }
+
+    /// The name of a figure that it shows; its code where it has none.
+    #[must_use]
+    pub fn note_name(&self, code: u16) -> String {
+        let place = usize::from(code).checked_sub(1);
+        let name = place.and_then(|place| self.notes.get(place));
+        name.map_or_else(|| code.to_string(), |name| (*name).to_owned())
     }
 
     /// What holds above the module, from what holds below.

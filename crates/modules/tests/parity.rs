@@ -282,6 +282,7 @@ fn drain_ends_the_block_and_sends_its_parities_at_once() {
     came.sort_unstable();
     let notes = b.runner.notes();
     assert!(notes.iter().any(|note| (note.code, note.value) == (NOTE_COMPUTED, 2)), "{notes:?}");
+    assert_eq!([SPEC.note_name(NOTE_COMPUTED), SPEC.note_name(7)], ["packets_computed", "7"]);
     [&mut a, &mut b].into_iter().for_each(End::flush);
 }
 

@@ -16,8 +16,9 @@ pub struct ModuleFigures {
     pub name: &'static str,
     /// What went through it, and how long that took where it was timed.
     pub counters: ModuleCounters,
-    /// What it shows of itself: the last value of each of its codes.
-    pub notes: Vec<(u16, i64)>,
+    /// What it shows of itself: the last value of each figure, by its name, or its code where it
+    /// has none.
+    pub notes: Vec<(String, i64)>,
 }
 
 impl ModuleFigures {
@@ -27,7 +28,11 @@ impl ModuleFigures {
         let figures = |it: &ModuleStatus| Self {
             name: it.spec.name,
             counters: it.counters,
-            notes: it.notes.clone(),
+            notes: it
+                .notes
+                .iter()
+                .map(|(code, value)| (it.spec.note_name(*code), *value))
+                .collect(),
         };
         modules.iter().map(figures).collect()
     }

@@ -39,6 +39,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     provides: &[Property::Integrity],
     takes: &[],
     beneath: &[],
+    notes: &[],
     profile: &Price,
     params: &[],
 };

@@ -48,6 +48,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     provides: &[Property::Order, Property::NoDuplicates],
     takes: &[],
     beneath: &[],
+    notes: &[],
     profile: &Waiting,
     params: &[ParamSpec {
         name: "hold",

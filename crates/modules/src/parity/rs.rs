@@ -51,6 +51,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     provides: &[],
     takes: &[Property::Order],
     beneath: &["ordering", "redundancy"],
+    notes: &["packets_computed"],
     profile: &Blocks,
     params: &[
         ParamSpec {

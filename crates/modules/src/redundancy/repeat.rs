@@ -51,6 +51,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     provides: &[],
     takes: &[Property::Order, Property::NoDuplicates],
     beneath: &["ordering"],
+    notes: &[],
     profile: &SentAgain,
     params: &[
         ParamSpec {

@@ -58,6 +58,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     provides: &[Property::NoDuplicates],
     takes: &[Property::Order],
     beneath: &["ordering"],
+    notes: &["packets_repaired", "packets_needless"],
     profile: &AskedFor,
     params: &[ParamSpec {
         name: "deadline",

@@ -44,6 +44,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     provides: &[Property::AnyUnitSize],
     takes: &[],
     beneath: &[],
+    notes: &[],
     profile: &UnitsOfPackets,
     params: &[ParamSpec {
         name: "patience",

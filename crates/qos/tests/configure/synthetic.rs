@@ -254,6 +254,7 @@ fn module(
         takes,
         beneath: &[],
         params: PARAMS,
+        notes: &[],
         profile: Box::leak(Box::new(Sway { points, holds, idle, joins: false })),
     }
 }
