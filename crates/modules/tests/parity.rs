@@ -12,8 +12,8 @@ use common::{
 };
 use dacapo_base::Random;
 use dacapo_lift::conformance::End;
-use dacapo_lift::{DropReason, PPB, Params, Properties, Property, Runner};
-use dacapo_modules::parity::rs::{NOTE_COMPUTED, SPEC};
+use dacapo_lift::{ControlError, DropReason, PPB, Params, Properties, Property, Runner};
+use dacapo_modules::parity::rs::{CONTROL_REPORT, NOTE_COMPUTED, SPEC};
 use dacapo_wire::parity::{Header, LEN};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -361,4 +361,46 @@ fn without_memory_parities_are_given_up_and_counted() {
     assert_eq!((end.wire().len(), dropped(&end, DropReason::NoMemory)), (0, 1));
     hoard.into_iter().for_each(|packet| end.pool.free(packet));
     end.flush();
+}
+
+/// The operating point for half a percent in runs of three, over paths that lose as much, a tenth
+/// of it, and nothing.
+#[test]
+fn blocks_get_as_few_parities_as_the_path_needs_and_never_more_than_agreed() {
+    let mut sent = Vec::new();
+    for (seed, loss) in [0.005, 0.0005, 0.0].into_iter().enumerate() {
+        let places: &[Place<'_>] = &[("fec-rs", &[(0, 32), (1, 14), (2, 80 * MS), (3, 100)])];
+        let losses = Loss::Runs(Box::new(Losses::new(loss, 3.0, ms(2), seed as u64)));
+        let mut world = World::new(places, losses, ms(0), seed as u64);
+        let count = 100_000;
+        world.run((0..count).map(|number| unit(number, 20)), ms(2));
+        let lost = count - once(&world).len() as u64;
+        // 100 of a million, and as many again for the chances.
+        assert!(lost <= count / 5_000, "{loss}: {lost} of {count} lost");
+        sent.push(world.sent[0] as f64 / count as f64);
+        [&mut world.a, &mut world.b].into_iter().for_each(End::flush);
+    }
+    let most = 1.0 + 14.0 / 32.0;
+    println!("times the packets: {sent:.3?}, {most:.3} agreed");
+    let is_less = sent[1] < sent[0] - 0.05 && sent[2] < sent[1] - 0.2;
+    assert!(sent[0] <= most + 0.01 && is_less, "{sent:.3?}");
+}
+
+#[test]
+fn reports_that_no_receiver_makes_are_refused_and_change_nothing() {
+    let mut a = end(&[("fec-rs", &[(0, 4), (1, 2), (3, 100)])], 1_000);
+    let message = |len| [&[CONTROL_REPORT][..], &vec![0xFF; len]].concat();
+    for len in [0, 15, 17] {
+        let answer = a.with(|runner, around| runner.control(around, 0, &message(len)));
+        assert_eq!(answer, Err(ControlError::Malformed));
+    }
+    // All was lost, of everything there can be, a thousand times.
+    for _ in 0..1_000 {
+        let answer = a.with(|runner, around| runner.control(around, 0, &message(16)));
+        assert_eq!(answer, Ok(Vec::new()));
+    }
+    (0..4).for_each(|number| assert!(a.feed(&unit(number, 20))));
+    a.with(Runner::drain);
+    assert_eq!(a.wire().len(), 6, "no more parities than agreed");
+    a.flush();
 }

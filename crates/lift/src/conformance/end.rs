@@ -327,6 +327,8 @@ impl Life {
     fn collect(&mut self) {
         let units = self.b.units();
         self.note('u', units);
+        let told = self.b.runner.take_told().messages;
+        self.note('m', told.into_iter().map(|it| it.message).collect());
         let (down, back) = (self.a.wire(), self.b.wire());
         self.put(down);
         self.carry(&back, false);

@@ -10,3 +10,4 @@ mod profile;
 mod receiving;
 mod sending;
 mod solving;
+mod strength;

@@ -9,7 +9,7 @@
 //! How many of a block are lost is what `chain.rs` computes.
 
 use super::chain::{Chain, left};
-use super::rs::{PARITIES, SOURCES, SPAN, SPEC};
+use super::rs::{LEFT, PARITIES, SOURCES, SPAN, SPEC};
 use crate::arithmetic::{MILLISECOND, ONE_IN_HUNDRED, packets_in, packets_per_unit, part, ratio};
 use dacapo_lift::{Cost, Figures, PPB, Params, Path, Profile, Service, Setting};
 
@@ -172,6 +172,7 @@ fn proposed(setting: &Setting, span: u64, targets: &[u64]) -> Vec<Params> {
         params.set(SOURCES, sources);
         params.set(PARITIES, parities);
         params.set(SPAN, span);
+        params.set(LEFT, target / 1_000);
         params
     };
     targets.iter().map(&mut point).collect()

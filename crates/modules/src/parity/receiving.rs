@@ -14,6 +14,7 @@
 
 use super::block::{Block, Kept};
 use super::solving::Solving;
+use super::strength::Seen;
 use dacapo_base::Time;
 use dacapo_lift::{Cx, DropReason};
 use dacapo_packet::{Packet, Pool};
@@ -54,6 +55,8 @@ pub(super) struct Receiving {
 #[derive(Debug, Default)]
 struct Keeping {
     bytes: usize,
+    /// What the blocks that are over have shown.
+    seen: Seen,
     /// Lists that are used again.
     spare: Vec<Vec<Kept>>,
 }
@@ -68,8 +71,17 @@ impl Keeping {
         block.kept.push(Kept { index, view });
     }
 
+    /// Ends a block of which it is not known whether something was lost.
+    fn abandon(&mut self, pool: &mut Pool, block: &mut Block) {
+        block.is_done = true;
+        self.let_go(pool, block);
+    }
+
     /// Ends a block: nothing of it is kept any more.
     fn let_go(&mut self, pool: &mut Pool, block: &mut Block) {
+        if !block.is_done && (block.is_ended || block.is_whole()) {
+            self.seen.add(&Seen::of(block.sources, block.missing()));
+        }
         let mut kept = std::mem::take(&mut block.kept);
         for it in kept.drain(..) {
             self.bytes = self.bytes.saturating_sub(it.view.payload_len());
@@ -174,7 +186,10 @@ impl Receiving {
         }
         let is_strange = usize::from(header.index) + count > usize::from(block.sources);
         let has_capacity = self.keeping.has_capacity(packet.payload_len());
-        if block.is_whole() || is_strange || !has_capacity {
+        if is_strange || !has_capacity {
+            return self.keeping.abandon(cx.pool, block);
+        }
+        if block.is_whole() {
             return self.keeping.let_go(cx.pool, block);
         }
         let mut view = cx.pool.share(packet);
@@ -226,6 +241,7 @@ impl Receiving {
         if block.is_done || !block.is_solvable() {
             return;
         }
+        self.keeping.seen.add(&Seen::of(block.sources, block.missing()));
         for place in 0..self.solving.begin(cx.pool, block) {
             match self.solving.source(place) {
                 (index, Some(source)) => {
@@ -235,7 +251,12 @@ impl Receiving {
                 (_, None) => cx.not_made(1, DropReason::Malformed),
             }
         }
-        self.keeping.let_go(cx.pool, block);
+        self.keeping.abandon(cx.pool, block);
+    }
+
+    /// What the blocks have shown that were over since it was taken last.
+    pub fn seen(&mut self) -> &mut Seen {
+        &mut self.keeping.seen
     }
 
     /// When the block that is known longest, and keeps something, began to come.

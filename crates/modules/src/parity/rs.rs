@@ -11,6 +11,9 @@
 //! packet goes up twice. Each packet carries its place in its block, and each parity how large the
 //! block is: sizes change from one block to the next, and the peer need not be told.
 //!
+//! Where it is said how much may stay lost (`left_ppm`), receivers report what they lose, and
+//! blocks get as few parities as that takes (`strength.rs`).
+//!
 //! Source: RFC 5510 (Reed-Solomon forward error correction), with a matrix of its own kind
 //! (`code.rs` says which and why) and a header of its own (`dacapo_wire::parity`).
 //!
@@ -20,6 +23,7 @@
 
 use super::receiving::{Place, Receiving};
 use super::sending::{Sending, Size};
+use super::strength::{Seen, Strength};
 use crate::control::parameter;
 use crate::parity::profile::Blocks;
 use crate::runs::in_parts;
@@ -29,6 +33,8 @@ use dacapo_lift::{
     Property, Setup, Stratum, TimerId, Verdict,
 };
 use dacapo_packet::Packet;
+use dacapo_wire::Malformed;
+use dacapo_wire::bytes::Reader;
 use dacapo_wire::parity::{Header, LEN};
 use std::time::Duration;
 
@@ -51,7 +57,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
     provides: &[],
     takes: &[Property::Order],
     beneath: &["ordering", "redundancy"],
-    notes: &["packets_computed"],
+    notes: &["packets_computed", "parities"],
     profile: &Blocks,
     params: &[
         ParamSpec {
@@ -81,6 +87,15 @@ pub static SPEC: ModuleSpec = ModuleSpec {
             summary: "how long a block takes at most, from its first packet to its parities",
             control: Some(CONTROL_SET_SPAN),
         },
+        ParamSpec {
+            name: "left_ppm",
+            unit: ParamUnit::Count,
+            default: 0,
+            min: 0,
+            max: 1_000_000,
+            summary: "how many of a million packets may stay lost where fewer parities do; 0: none",
+            control: Some(CONTROL_SET_LEFT),
+        },
     ],
 };
 
@@ -88,6 +103,7 @@ pub static SPEC: ModuleSpec = ModuleSpec {
 pub(super) const SOURCES: u16 = 0;
 pub(super) const PARITIES: u16 = 1;
 pub(super) const SPAN: u16 = 2;
+pub(super) const LEFT: u16 = 3;
 
 /// The catalogue's entry.
 pub const ENTRY: Entry = Entry { spec: &SPEC, build };
@@ -101,11 +117,25 @@ pub const CONTROL_SET_PARITIES: u8 = 2;
 /// Out-of-band message: set `span`, for the block that is begun too; nanoseconds as a u64.
 pub const CONTROL_SET_SPAN: u8 = 3;
 
+/// Out-of-band message: set `left_ppm`, at a sender for the next report, at a receiver whether it
+/// reports; the new value follows as a u64.
+pub const CONTROL_SET_LEFT: u8 = 4;
+
+/// Out-of-band message of a receiver: who it is, and of the sources of the blocks that were over
+/// since its last one how many there were, how many did not come, and in how many runs; a u32 each.
+pub const CONTROL_REPORT: u8 = 128;
+
+/// How often a receiver reports at most.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+
 /// How long a receiver waits for what is missing of a block, once its last parity should be there.
 pub const HOLD: Duration = Duration::from_millis(500);
 
 /// The code of the note that says how many packets were computed.
 pub const NOTE_COMPUTED: u16 = 1;
+
+/// The code of the note of a sender that says how many parities blocks get now.
+pub const NOTE_PARITIES: u16 = 2;
 
 /// Parities are due.
 const SEND_TIMER: TimerId = 0;
@@ -119,6 +149,10 @@ fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
     Box::new(ReedSolomon {
         size: Size { sources: count("sources"), parities: count("parities") },
         span: Duration::from_nanos(params.value(&SPEC, "span")),
+        left_ppm: params.value(&SPEC, "left_ppm"),
+        strength: Strength::default(),
+        needed: u8::MAX,
+        reporting: None,
         sending: Sending::new(setup),
         receiving: Receiving::default(),
         computed: 0,
@@ -127,9 +161,15 @@ fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
 }
 
 struct ReedSolomon {
-    /// Of the next block.
+    /// Of the next block; of the parities fewer are enough, when receivers say so.
     size: Size,
     span: Duration,
+    left_ppm: u64,
+    /// What receivers have reported, and how many parities are enough for that.
+    strength: Strength,
+    needed: u8,
+    /// Who this receiver is in its reports, and when the next may leave.
+    reporting: Option<(u32, Time)>,
     sending: Sending,
     receiving: Receiving,
     /// How many packets were computed.
@@ -147,7 +187,7 @@ impl Module for ReedSolomon {
         let due = self.sending.due();
         loop {
             let was_begun = self.sending.begun().is_some();
-            let capacity = self.sending.capacity(self.size);
+            let capacity = self.sending.capacity(self.next_size());
             let mut part = cx.pool.split_first(slot, capacity);
             let packet = part.as_mut().unwrap_or(&mut *slot);
             if !self.sending.add(cx, packet) {
@@ -179,6 +219,7 @@ impl Module for ReedSolomon {
     fn timeout(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         if timer == HOLD_TIMER {
             self.receiving.give_up(cx.pool, cx.now() - self.hold());
+            self.report(cx);
             self.is_holding = false;
             return self.arm_hold(cx);
         }
@@ -190,12 +231,19 @@ impl Module for ReedSolomon {
     }
 
     fn control(&mut self, cx: &mut Cx<'_>, message: &[u8]) -> Result<Vec<u8>, ControlError> {
-        match parameter(&SPEC, message)? {
-            (CONTROL_SET_SOURCES, count) => self.size.sources = count as u8,
-            (CONTROL_SET_PARITIES, count) => self.size.parities = count as u8,
-            (_, span) => self.span = Duration::from_nanos(span),
+        if let Some((&CONTROL_REPORT, report)) = message.split_first() {
+            let (id, seen) = read_report(report).map_err(|_| ControlError::Malformed)?;
+            self.strength.hear(id, seen);
+        } else {
+            match parameter(&SPEC, message)? {
+                (CONTROL_SET_SOURCES, count) => self.size.sources = count as u8,
+                (CONTROL_SET_PARITIES, count) => self.size.parities = count as u8,
+                (CONTROL_SET_LEFT, ppm) => self.left_ppm = ppm,
+                (_, span) => self.span = Duration::from_nanos(span),
+            }
+            self.arm_span(cx, false);
         }
-        self.arm_span(cx, false);
+        self.choose_parities(cx);
         Ok(Vec::new())
     }
 
@@ -241,6 +289,21 @@ fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
         })
     };
     1 + (1..packet.segment_count()).take_while(follows).count()
+}
+
+fn report(id: u32, seen: &Seen) -> Vec<u8> {
+    let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let parts = [id, count(seen.sources), count(seen.lost), count(seen.runs)];
+    std::iter::once(CONTROL_REPORT).chain(parts.iter().flat_map(|it| it.to_be_bytes())).collect()
+}
+
+fn read_report(bytes: &[u8]) -> Result<(u32, Seen), Malformed> {
+    let mut reader = Reader(bytes);
+    let id = reader.u32()?;
+    let mut count = || reader.u32().map(u64::from);
+    let seen = Seen { sources: count()?, lost: count()?, runs: count()? };
+    reader.end()?;
+    Ok((id, seen))
 }
 
 impl ReedSolomon {
@@ -301,6 +364,42 @@ impl ReedSolomon {
         });
         if self.computed != before {
             cx.note(NOTE_COMPUTED, self.computed);
+        }
+        self.report(cx);
+    }
+
+    /// What a block that begins now is to have.
+    fn next_size(&self) -> Size {
+        Size { parities: self.size.parities.min(self.needed), ..self.size }
+    }
+
+    /// Looks how many parities are enough.
+    fn choose_parities(&mut self, cx: &mut Cx<'_>) {
+        let before = self.next_size().parities;
+        let sources = self.sending.filled().unwrap_or(self.size.sources);
+        self.needed = match self.left_ppm {
+            0 => u8::MAX,
+            ppm => self.strength.parities(sources, self.size.parities, ppm * 1_000),
+        };
+        let now = self.next_size().parities;
+        if now != before {
+            cx.note(NOTE_PARITIES, now.into());
+        }
+    }
+
+    /// Tells the sender what was lost, where it wants to know and it is time.
+    fn report(&mut self, cx: &mut Cx<'_>) {
+        let seen = *self.receiving.seen();
+        if self.left_ppm == 0 || seen.sources == 0 {
+            return;
+        }
+        let now = cx.now();
+        let (id, due) = *self
+            .reporting
+            .get_or_insert_with(|| (cx.random.below(u64::from(u32::MAX)) as u32, now));
+        if due <= now && cx.control_to_peer(&report(id, &seen)) {
+            *self.receiving.seen() = Seen::default();
+            self.reporting = Some((id, now + REPORT_EVERY));
         }
     }
 

@@ -84,6 +84,11 @@ impl Sending {
         self.begun
     }
 
+    /// How many sources the last block had.
+    pub fn filled(&self) -> Option<u8> {
+        self.before.map(|(_, count)| u8::try_from(count).unwrap_or(u8::MAX))
+    }
+
     /// When the next parities are to be sent.
     pub fn due(&self) -> Option<Time> {
         self.waiting.front().map(|(due, _)| *due)

@@ -183,6 +183,7 @@ impl World {
             self.set(now);
             self.a.fire();
             self.b.fire();
+            self.tell();
             self.put();
             self.take();
             while let Some(first) = self.under_way.first_entry().filter(|it| it.key().0 <= now) {
@@ -194,6 +195,19 @@ impl World {
             self.put();
         }
         self.set(end);
+    }
+
+    /// What modules of the receiver say out of band, which arrives at once.
+    fn tell(&mut self) {
+        for it in self.b.runner.take_told().messages {
+            let answer =
+                self.a.with(|runner, around| runner.control(around, it.module, &it.message));
+            let answer = answer.map_err(|error| error.to_string());
+            self.b.with(|runner, around| {
+                let answer = answer.as_deref().map_err(|error| &error[..]);
+                runner.handle_answer(around, it.module, answer);
+            });
+        }
     }
 
     fn set(&mut self, now: Time) {
