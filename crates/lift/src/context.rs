@@ -114,11 +114,15 @@ impl<'a> Cx<'a> {
         self.touch().timers.push((timer, None));
     }
 
-    /// Reports packets that the module gives up waiting for.
+    /// Reports packets that the module gives up waiting for. Where several modules do, the path is
+    /// told by the lowest: what those above miss is the same.
     pub fn report_lost(&mut self, count: u64) {
+        let module = self.module;
         let effects = self.touch();
         effects.packets_lost += count;
-        effects.signals.see(&PathSeen { lost_packets: count, ..PathSeen::default() });
+        if effects.signals.is_lowest(module) {
+            effects.signals.see(&PathSeen { lost_packets: count, ..PathSeen::default() });
+        }
     }
 
     /// Reports packets that the other end has said it got, and when the newest was sent.

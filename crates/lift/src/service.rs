@@ -167,8 +167,8 @@ pub struct Setting {
     /// The rate that the flow is held to, in bit/s, where it is not the network that decides.
     pub bound_bps: u64,
     /// How long after it was sent a unit is of use, in ns: a module that makes losses good counts
-    /// as lost what comes later, and proposes no parameters with which all would. `u64::MAX` where
-    /// nobody asks for a bound.
+    /// as lost what comes later, and proposes no parameters with which all would, where their
+    /// bounds allow that. `u64::MAX` where nobody asks for a bound.
     pub useful_ns: u64,
 }
 

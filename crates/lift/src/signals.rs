@@ -88,6 +88,8 @@ pub(crate) struct Signals {
     told: Told,
     /// Something is in `told`.
     has_told: bool,
+    /// The place of the lowest module that has given up packets.
+    lowest: usize,
     notes: Vec<Note>,
 }
 
@@ -115,6 +117,12 @@ impl Signals {
         };
         talk.open -= 1;
         true
+    }
+
+    /// Whether no module below this one has given up packets.
+    pub fn is_lowest(&mut self, module: usize) -> bool {
+        self.lowest = self.lowest.max(module);
+        self.lowest == module
     }
 
     pub fn see(&mut self, seen: &PathSeen) {

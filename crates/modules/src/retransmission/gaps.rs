@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A gap is first asked for after as long as packets overtook each other lately, for what took
-//! another way comes by itself; again when an answer is overdue; and no more once an answer would
-//! come too late. Each packet of it is given up at its time, which is told, and what comes then is
-//! not passed on.
+//! another way comes by itself, but in time for one answer; again when an answer is overdue; and no
+//! more once an answer would come too late. Each packet of it is given up at its time, which is
+//! told, and what comes then is not passed on.
 //!
 //! Invariants: at most [`MISSING_MAX`] packets are missing, in gaps in the order of their numbers;
 //! one that comes adds at most one gap, however many are missing; each is answered for once: it is
@@ -26,8 +26,12 @@ pub(crate) const MISSING_MAX: u64 = 4_096;
 /// What is asked for leaves at most so often: one asking says many gaps.
 const ASK_EVERY: Duration = Duration::from_millis(1);
 
-/// How many runs of packets that were given up are known, to tell a late one from a copy.
+/// How many runs of packets that were given up are known: to tell a late one from a copy, and
+/// because its answer shows how long answers take.
 const GIVEN_UP_MAX: usize = 64;
+
+/// What was waited for in vain is waited for by this part less the next time.
+const IN_VAIN: u32 = 8;
 
 /// Packets that follow each other and are missing.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +46,7 @@ struct Gap {
     /// When they are to be asked for.
     ask: Option<Time>,
     /// When they were asked for last, and first.
-    asked: Time,
+    asked_last: Time,
     asked_first: Time,
     attempts: u8,
 }
@@ -53,13 +57,13 @@ impl Gap {
     }
 
     /// How many of them, from the first on, are of no use at this time.
-    fn over(&self, at: Time) -> u64 {
+    fn overdue(&self, at: Time) -> u64 {
         if at < self.by {
             return 0;
         }
-        let apart = self.apart.as_nanos().max(1);
-        let over = at.since(self.by).as_nanos() / apart + 1;
-        u64::try_from(over).unwrap_or(u64::MAX).min(self.count)
+        let apart = self.apart.as_nanos();
+        let later = at.since(self.by).as_nanos().checked_div(apart).unwrap_or(u128::MAX);
+        u64::try_from(later).unwrap_or(u64::MAX).saturating_add(1).min(self.count)
     }
 
     /// Leaves the first of them out.
@@ -70,9 +74,9 @@ impl Gap {
     }
 
     /// When they were asked for, for this time; known of the first and of the last.
-    fn asked(&self, attempt: u8) -> Option<Time> {
+    fn asked_at(&self, attempt: u8) -> Option<Time> {
         match attempt {
-            _ if attempt == self.attempts => Some(self.asked),
+            _ if attempt == self.attempts => Some(self.asked_last),
             1 => Some(self.asked_first),
             _ => None,
         }
@@ -94,13 +98,15 @@ pub(crate) enum Was {
 pub(crate) struct Gaps {
     gaps: VecDeque<Gap>,
     missing: u64,
-    /// The first and the last of each run that was given up lately.
-    given_up: VecDeque<(u64, u64)>,
+    /// Runs that were given up lately, as they were then.
+    given_up: VecDeque<Gap>,
     round_trip: RoundTrip,
+    /// Of which asking the last answer was that counted: of one asking one does.
+    answered: Option<Time>,
     /// How far packets overtook each other lately.
     overtaken: Duration,
     /// When something was asked for last.
-    asked: Option<Time>,
+    asking: Option<Time>,
     /// When the first is to be looked at.
     due: Option<Time>,
 }
@@ -115,38 +121,56 @@ impl Gaps {
     /// other for `apart` longer. There is capacity for them, and they are behind all that are
     /// known.
     pub fn add(&mut self, now: Time, first: u64, count: u64, by: Time, apart: Duration) {
-        let soonest = self.asked.map_or(now, |asked| now.max(asked + ASK_EVERY));
-        let ask = soonest.max(now + self.overtaken);
-        let (seen, asked, asked_first) = (now, now, now);
-        let ask = Some(ask);
-        let gap = Gap { first, count, seen, by, apart, ask, asked, asked_first, attempts: 0 };
+        // What was overtaken comes by itself; but one question is asked in time.
+        let latest = by - self.round_trip.mean() - ASK_EVERY;
+        let ask = Some((now + self.overtaken).min(latest).max(now));
+        let (seen, asked_last, asked_first, attempts) = (now, now, now, 0);
+        let gap = Gap { first, count, seen, by, apart, ask, asked_last, asked_first, attempts };
         self.gaps.push_back(gap);
         self.missing += count;
-        self.due = earlier(self.due, earlier(ask, Some(by)));
+        let asked = self.soonest(ask);
+        self.due = earlier(self.due, earlier(asked, Some(by)));
+    }
+
+    /// When what is to be asked for then can be: askings leave [`ASK_EVERY`] so often.
+    fn soonest(&self, ask: Option<Time>) -> Option<Time> {
+        let next = self.asking.map_or(Time::ZERO, |asking| asking + ASK_EVERY);
+        ask.map(|ask| ask.max(next))
     }
 
     /// A packet below the next one has come; `answers` says which asking, if one.
     pub fn find(&mut self, now: Time, number: u64, answers: Option<u8>) -> Was {
         let at = self.gaps.partition_point(|gap| gap.end() <= number);
         let Some(gap) = self.gaps.get(at).copied().filter(|gap| gap.first <= number) else {
-            let is_in = |run: &&(u64, u64)| (run.0..=run.1).contains(&number);
-            let is_given_up = self.given_up.iter().rev().find(is_in).is_some();
-            return if is_given_up { Was::GivenUp } else { Was::Come };
+            return self.find_given_up(now, number, answers);
         };
         self.remove(at, number);
-        match answers {
-            Some(attempt) => {
-                if let Some(asked) = gap.asked(attempt) {
-                    self.round_trip.add(now.since(asked));
-                }
-                self.overtaken -= self.overtaken / 128;
-            }
-            None => {
-                let late = now.since(gap.seen);
-                self.overtaken = self.overtaken.max(late + late / 8);
-            }
+        if answers.is_none() {
+            let late = now.since(gap.seen);
+            self.overtaken = self.overtaken.max(late + late / 8);
+        } else {
+            self.overtaken -= self.overtaken / 128;
         }
+        self.measure(now, &gap, answers);
         Was::Missing
+    }
+
+    fn find_given_up(&mut self, now: Time, number: u64, answers: Option<u8>) -> Was {
+        let is_in = |run: &&Gap| (run.first..run.end()).contains(&number);
+        let Some(run) = self.given_up.iter().rev().find(is_in).copied() else {
+            return Was::Come;
+        };
+        self.measure(now, &run, answers);
+        Was::GivenUp
+    }
+
+    /// An answer shows how long answers take, once for each asking.
+    fn measure(&mut self, now: Time, gap: &Gap, answers: Option<u8>) {
+        let Some(asked) = answers.and_then(|attempt| gap.asked_at(attempt)) else { return };
+        if self.answered.is_none_or(|before| before < asked) {
+            self.answered = Some(asked);
+            self.round_trip.add(now.since(asked));
+        }
     }
 
     /// Takes a number out of the gap at this place.
@@ -172,43 +196,60 @@ impl Gaps {
         self.due
     }
 
-    /// Gives up what is too late, and adds to `asked` what is to be asked for now, as many ranges
-    /// as one asking has; how many were given up. `unknown`: how long an answer may take while
-    /// nobody knows it.
-    pub fn look(&mut self, now: Time, unknown: Duration, asked: &mut Vec<Range>) -> u64 {
+    /// Gives up what is too late, and adds to `ranges` what is to be asked for now, as many as one
+    /// asking has; how many were given up. `unknown`: how long an answer may take while nobody
+    /// knows it.
+    pub fn look(&mut self, now: Time, unknown: Duration, ranges: &mut Vec<Range>) -> u64 {
+        let given_up = self.give_up(now);
         let (comes, wait) = (now + self.round_trip.mean(), self.round_trip.wait(unknown));
-        let (mut given_up, mut due) = (0, None);
+        if self.soonest(Some(now)) == Some(now) {
+            for gap in self.gaps.iter_mut().filter(|gap| gap.ask.is_some_and(|at| at <= now)) {
+                ask(ranges, gap, now, comes, wait);
+            }
+        }
+        if !ranges.is_empty() {
+            self.asking = Some(now);
+        }
+        let due = |due, gap: &Gap| earlier(due, earlier(self.soonest(gap.ask), Some(gap.by)));
+        self.due = self.gaps.iter().fold(None, due);
+        given_up
+    }
+
+    fn give_up(&mut self, now: Time) -> u64 {
+        let (mut count, mut in_vain) = (0, false);
         for gap in &mut self.gaps {
-            let over = gap.over(now);
-            if over > 0 {
-                note_given_up(&mut self.given_up, gap.first, over);
-                gap.skip(over);
-                given_up += over;
+            let overdue = gap.overdue(now);
+            if overdue > 0 {
+                in_vain |= gap.attempts == 0;
+                note_given_up(&mut self.given_up, &Gap { count: overdue, ..*gap });
+                gap.skip(overdue);
+                count += overdue;
             }
-            if gap.count == 0 {
-                continue;
-            }
-            if gap.ask.is_some_and(|at| at <= now) {
-                gap.ask = match ask(asked, gap, comes) {
-                    Asked::Now => {
-                        gap.asked = now;
-                        if gap.attempts == 1 {
-                            gap.asked_first = now;
-                        }
-                        Some(now + wait)
-                    }
-                    Asked::NoRoom => Some(now),
-                    Asked::TooLate => None,
-                };
-            }
-            due = earlier(due, earlier(gap.ask, Some(gap.by)));
         }
         self.gaps.retain(|gap| gap.count > 0);
-        self.missing -= given_up;
-        if !asked.is_empty() {
-            self.asked = Some(now);
+        self.missing -= count;
+        if in_vain {
+            // It was not overtaken, or an answer was thought to come too late for asking.
+            self.overtaken -= self.overtaken / IN_VAIN;
+            self.round_trip.shorten(IN_VAIN);
         }
-        self.due = due;
+        count
+    }
+
+    /// Gives up the first that are missing, to make room for so many; how many were.
+    pub fn make_room(&mut self, count: u64) -> u64 {
+        let mut left = count.saturating_sub(self.capacity()).min(self.missing);
+        let given_up = left;
+        while left > 0
+            && let Some(gap) = self.gaps.front_mut()
+        {
+            let some = left.min(gap.count);
+            note_given_up(&mut self.given_up, &Gap { count: some, ..*gap });
+            gap.skip(some);
+            left -= some;
+            self.gaps.pop_front_if(|gap| gap.count == 0);
+        }
+        self.missing -= given_up;
         given_up
     }
 
@@ -220,41 +261,38 @@ impl Gaps {
     }
 }
 
-fn note_given_up(known: &mut VecDeque<(u64, u64)>, first: u64, count: u64) {
-    let last = first + count - 1;
-    match known.back_mut() {
-        Some(run) if run.1 + 1 == first => run.1 = last,
-        _ => {
-            if known.len() == GIVEN_UP_MAX {
-                known.pop_front();
-            }
-            known.push_back((first, last));
-        }
+fn note_given_up(known: &mut VecDeque<Gap>, run: &Gap) {
+    let joins = |it: &&mut Gap| it.end() == run.first && it.attempts == run.attempts;
+    if let Some(before) = known.iter_mut().rev().find(joins) {
+        before.count += run.count;
+        return;
     }
+    if known.len() == GIVEN_UP_MAX {
+        known.pop_front();
+    }
+    known.push_back(*run);
 }
 
-enum Asked {
-    Now,
-    /// No range has room for it.
-    NoRoom,
-    /// It was asked for as often as it can be, or an answer would come too late.
-    TooLate,
-}
-
-/// Adds what of a gap is of use when an answer comes to the ranges.
-fn ask(ranges: &mut Vec<Range>, gap: &mut Gap, comes: Time) -> Asked {
-    let over = gap.over(comes);
-    if over == gap.count || gap.attempts == ATTEMPTS_MAX {
-        return Asked::TooLate;
+/// Adds what of a gap is of use when an answer comes to the ranges, and says when it is to be asked
+/// for again: while that would not be too late, and no more often than it can be.
+fn ask(ranges: &mut Vec<Range>, gap: &mut Gap, now: Time, comes: Time, wait: Duration) {
+    let overdue = gap.overdue(comes);
+    if overdue == gap.count || gap.attempts == ATTEMPTS_MAX {
+        gap.ask = None;
+        return;
     }
     if ranges.len() == RANGES_MAX {
-        return Asked::NoRoom;
+        return;
     }
     gap.attempts += 1;
+    gap.asked_last = now;
+    if gap.attempts == 1 {
+        gap.asked_first = now;
+    }
+    gap.ask = Some(now + wait);
     // There are no more than MISSING_MAX.
-    let (first, count) = ((gap.first + over) as u32, (gap.count - over) as u16);
+    let (first, count) = ((gap.first + overdue) as u32, (gap.count - overdue) as u16);
     ranges.push(Range { first, count, attempt: gap.attempts });
-    Asked::Now
 }
 
 #[cfg(test)]
@@ -334,13 +372,53 @@ mod tests {
         let mut gaps = Gaps::default();
         (0..50).for_each(|at| gaps.add(ms(0), at * 2, 1, ms(100), AT_ONCE));
         let (asked, _) = look(&mut gaps, ms(0));
-        assert_eq!((asked.len(), gaps.due()), (RANGES_MAX, Some(ms(0))));
-        let (asked, _) = look(&mut gaps, ms(0));
+        assert_eq!((asked.len(), gaps.due()), (RANGES_MAX, Some(ms(1))), "not at once again");
+        assert_eq!(look(&mut gaps, ms(0)).0, []);
+        let (asked, _) = look(&mut gaps, ms(1));
         assert_eq!((asked.len(), asked[0]), (50 - RANGES_MAX, (64, 1, 1)));
         assert_eq!(gaps.due(), Some(ms(25)));
-        gaps.add(ms(0), 200, 1, ms(100), AT_ONCE);
-        assert_eq!(gaps.due(), Some(ms(1)), "not at once again");
+        gaps.add(ms(1), 200, 1, ms(100), AT_ONCE);
+        assert_eq!(gaps.due(), Some(ms(2)));
         assert_eq!(gaps.clear(), 51);
+    }
+
+    #[test]
+    fn one_that_came_very_late_does_not_keep_others_from_being_asked_for() {
+        let mut gaps = Gaps::default();
+        gaps.add(ms(0), 0, 1, ms(200), AT_ONCE);
+        look(&mut gaps, ms(0));
+        assert_eq!(gaps.find(ms(80), 0, Some(1)), Was::Missing, "a round trip of 80 ms");
+        gaps.add(ms(100), 5, 1, ms(300), AT_ONCE);
+        assert_eq!(gaps.find(ms(250), 5, None), Was::Missing, "a path that changed");
+        gaps.add(ms(300), 9, 1, ms(500), AT_ONCE);
+        assert_eq!(gaps.due(), Some(ms(419)), "the last moment for a question");
+        assert_eq!(look(&mut gaps, ms(419)).0, [(9, 1, 1)]);
+    }
+
+    #[test]
+    fn of_one_asking_one_answer_is_measured_and_of_what_was_given_up_too() {
+        let mut gaps = Gaps::default();
+        gaps.add(ms(0), 0, 9, ms(100), AT_ONCE);
+        look(&mut gaps, ms(0));
+        (0..5).for_each(|number| assert_eq!(gaps.find(ms(20), number, Some(1)), Was::Missing));
+        assert_eq!(gaps.round_trip.wait(UNKNOWN), Duration::from_millis(60), "a single sample");
+        assert_eq!(look(&mut gaps, ms(100)).1, 4);
+        gaps.add(ms(200), 20, 1, ms(250), AT_ONCE);
+        look(&mut gaps, ms(200));
+        assert_eq!(look(&mut gaps, ms(250)).1, 1);
+        assert_eq!(gaps.find(ms(380), 20, Some(1)), Was::GivenUp);
+        assert!(gaps.round_trip.mean() > Duration::from_millis(30), "180 ms count, too");
+    }
+
+    #[test]
+    fn the_first_are_given_up_where_too_many_are_missing() {
+        let mut gaps = Gaps::default();
+        gaps.add(ms(0), 0, MISSING_MAX - 1, ms(900), AT_ONCE);
+        assert_eq!((gaps.make_room(1), gaps.make_room(5)), (0, 4));
+        gaps.add(ms(1), 9_000, 5, ms(900), AT_ONCE);
+        assert_eq!((gaps.capacity(), gaps.find(ms(2), 3, None)), (0, Was::GivenUp));
+        assert_eq!([4, 9_000].map(|number| gaps.find(ms(2), number, None)), [Was::Missing; 2]);
+        assert_eq!(gaps.clear(), MISSING_MAX - 2);
     }
 
     #[test]

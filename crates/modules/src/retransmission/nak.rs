@@ -100,9 +100,9 @@ fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
         sending: Sending::default(),
         receiving: Receiving::default(),
         copier: Copier::new(setup),
-        is_keeping: false,
-        is_ending: false,
-        looks: None,
+        kept_armed: false,
+        tail_armed: false,
+        gap_armed_for: None,
     })
 }
 
@@ -112,11 +112,11 @@ struct Nak {
     receiving: Receiving,
     copier: Copier,
     /// The timer of what is kept is armed.
-    is_keeping: bool,
+    kept_armed: bool,
     /// The timer that says how far the sender is, is armed.
-    is_ending: bool,
-    /// For when the timer of gaps is armed.
-    looks: Option<Time>,
+    tail_armed: bool,
+    /// When the timer of gaps fires.
+    gap_armed_for: Option<Time>,
 }
 
 impl Module for Nak {
@@ -143,19 +143,19 @@ impl Module for Nak {
     fn timeout(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         match timer {
             TAIL_TIMER => {
-                self.is_ending = false;
+                self.tail_armed = false;
                 if self.sending.tail(self.deadline).is_some_and(|at| at <= cx.now()) {
                     self.sending.announce(cx, &self.copier);
                 }
                 self.arm_sender(cx);
             }
             KEPT_TIMER => {
-                self.is_keeping = false;
+                self.kept_armed = false;
                 self.sending.let_go(cx, self.deadline);
                 self.arm_sender(cx);
             }
             _ => {
-                self.looks = None;
+                self.gap_armed_for = None;
                 self.receiving.look(cx, &self.copier, self.deadline);
                 self.arm_receiver(cx);
             }
@@ -165,7 +165,7 @@ impl Module for Nak {
     fn control(&mut self, cx: &mut Cx<'_>, message: &[u8]) -> Result<Vec<u8>, ControlError> {
         let (_, value) = parameter(&SPEC, message)?;
         self.deadline = Duration::from_nanos(value);
-        (self.is_keeping, self.is_ending) = (false, false);
+        (self.kept_armed, self.tail_armed) = (false, false);
         self.arm_sender(cx);
         Ok(Vec::new())
     }
@@ -187,8 +187,8 @@ impl Module for Nak {
 
     fn flush(&mut self, cx: &mut Cx<'_>) {
         self.sending.flush(cx);
-        self.receiving.flush();
-        (self.is_keeping, self.is_ending, self.looks) = (false, false, None);
+        self.receiving.flush(cx);
+        (self.kept_armed, self.tail_armed, self.gap_armed_for) = (false, false, None);
         [TAIL_TIMER, KEPT_TIMER, GAP_TIMER].into_iter().for_each(|timer| cx.disarm(timer));
     }
 }
@@ -272,29 +272,30 @@ impl Nak {
 
     /// Arms what is not armed: each of these timers looks again when it was too early.
     fn arm_sender(&mut self, cx: &mut Cx<'_>) {
-        if !self.is_ending
+        if !self.tail_armed
             && let Some(tail) = self.sending.tail(self.deadline)
         {
             cx.arm(TAIL_TIMER, tail);
-            self.is_ending = true;
+            self.tail_armed = true;
         }
-        if !self.is_keeping
+        if !self.kept_armed
             && let Some(due) = self.sending.due(self.deadline)
         {
-            cx.arm(KEPT_TIMER, due);
-            self.is_keeping = true;
+            // Nothing of it is sent any more by then: what came together goes together.
+            cx.arm(KEPT_TIMER, due + self.deadline / 8);
+            self.kept_armed = true;
         }
     }
 
     fn arm_receiver(&mut self, cx: &mut Cx<'_>) {
         let due = self.receiving.due();
-        if due == self.looks {
+        if due == self.gap_armed_for {
             return;
         }
         match due {
             Some(due) => cx.arm(GAP_TIMER, due),
             None => cx.disarm(GAP_TIMER),
         }
-        self.looks = due;
+        self.gap_armed_for = due;
     }
 }

@@ -9,9 +9,10 @@
 //! A try fails when its question or its answer is lost. Of a run of losses the first is missed only
 //! when the run is over: where that takes longer than what is spare, a try fewer is left.
 
+use super::kept::{BYTES_MAX, TRAINS_MAX};
 use super::nak::{DEADLINE, SPEC};
 use crate::arithmetic::{
-    MILLISECOND, ONE_IN_HUNDRED, both, either, packets_per_unit, part, ratio, running,
+    MILLISECOND, ONE_IN_HUNDRED, both, either, packets_per_unit, part, ratio, running, unit_bytes,
     whole_milliseconds,
 };
 use dacapo_lift::{Cost, Figures, PPB, Params, Profile, Service, Setting};
@@ -53,7 +54,7 @@ impl Profile for AskedFor {
     }
 
     /// - A packet stays lost when it is lost and every try fails for which there is time by the
-    ///   deadline, and while it is of use.
+    ///   deadline, while it is of use, and while the sender keeps it.
     /// - 99 of 100 come with the packet itself while fewer than 1 % are lost; else the delay grows
     ///   by the tries after which fewer are missing, and the deadline at most.
     /// - Who waits for a packet waits until its deadline, so the jitter grows by that wherever
@@ -63,7 +64,7 @@ impl Profile for AskedFor {
         let deadline = params.value(&SPEC, "deadline");
         let loss = figures.loss_ppb.min(PPB);
         let tries = Tries::of(setting, below);
-        let left = tries.left(deadline.min(setting.spare_ns(&figures)));
+        let left = tries.left(deadline.min(setting.spare_ns(&figures)).min(kept_ns(setting)));
         let jitter = if loss > 0 { deadline } else { 0 };
         let loss_left = both(loss, left);
         Figures {
@@ -101,6 +102,15 @@ fn apart(setting: &Setting) -> u64 {
     let packets = packets_per_unit(&setting.units, setting.path.datagram_len);
     let per_ks = setting.units.per_ks.saturating_mul(packets);
     ratio(1_000, 1_000_000_000, per_ks)
+}
+
+/// How long the sender keeps what it has sent: units that are trains, within its bounds.
+fn kept_ns(setting: &Setting) -> u64 {
+    let per_ks = setting.units.per_ks.max(1);
+    let bytes_per_ks = per_ks.saturating_mul(unit_bytes(&setting.units));
+    // 1,000 s are 10^12 ns.
+    let trains = part(TRAINS_MAX as u64, 1_000_000_000_000, per_ks);
+    trains.min(part(BYTES_MAX as u64, 1_000_000_000_000, bytes_per_ks))
 }
 
 /// How long the receiver waits for what was only overtaken.
@@ -178,11 +188,11 @@ impl Tries {
         if loss < ONE_IN_HUNDRED {
             return 0;
         }
-        let is_enough = |ms: u64| both(loss, self.left(ms.saturating_mul(MILLISECOND)));
+        let missing_after = |ms: u64| both(loss, self.left(ms.saturating_mul(MILLISECOND)));
         let (mut short, mut long) = (0, deadline / MILLISECOND);
         while long - short > 1 {
             let middle = short.midpoint(long);
-            let is_missing = is_enough(middle) >= ONE_IN_HUNDRED;
+            let is_missing = missing_after(middle) >= ONE_IN_HUNDRED;
             *(if is_missing { &mut short } else { &mut long }) = middle;
         }
         long.saturating_mul(MILLISECOND).min(deadline)
@@ -251,6 +261,17 @@ mod tests {
             [later(0), later(9_999_999), later(10_000_000), later(100_000_000)],
             [0, 0, 92, 173]
         );
+    }
+
+    #[test]
+    fn what_the_sender_no_longer_keeps_is_not_repaired() {
+        let mut setting = internet(20_000, 60_000);
+        setting.path.burst_milli = 1_000;
+        let loss = |setting: &Setting| AskedFor.figures(&within(95), setting, &service()).loss_ppb;
+        assert!(loss(&setting) < 50_000);
+        // 5,000 units of 20 kB a second: 8 MiB are 84 ms, and an answer takes 91.
+        setting.units.per_ks = 5_000_000;
+        assert_eq!(loss(&setting), 5_000_000);
     }
 
     #[test]

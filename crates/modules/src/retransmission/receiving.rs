@@ -16,6 +16,9 @@ use dacapo_lift::{Cx, DropReason};
 use dacapo_wire::retransmission::{Header, Kind, RANGES_MAX, Range, extend};
 use std::time::Duration;
 
+/// So far ahead one packet is believed by itself: it may have been altered.
+const BELIEVED: u64 = 256;
+
 #[derive(Debug, Default)]
 pub(super) struct Receiving {
     /// The number of the next packet.
@@ -23,8 +26,12 @@ pub(super) struct Receiving {
     gaps: Gaps,
     /// When the packet before the next one came.
     came: Option<Time>,
+    /// How far apart packets came lately.
+    apart: Duration,
     /// A number far ahead that the next packet may confirm.
     outlier: Option<u64>,
+    /// One far ahead that the sender has said once.
+    said: Option<u64>,
     beginning: Beginning,
     /// What is asked for now, and its bytes.
     asked: Vec<Range>,
@@ -54,19 +61,24 @@ impl Receiving {
     ) -> Result<bool, DropReason> {
         let number = extend(header.number, self.next).ok_or(DropReason::Malformed)?;
         if let Some(first) = self.beginning.find(number, self.next, MISSING_MAX) {
-            cx.report_lost(self.gaps.clear());
             self.next = first;
         }
         if number < self.next {
             return if count > 1 { Ok(false) } else { self.take_late(cx, number, header.kind) };
         }
         let end = number + count as u64;
-        if number - self.next > MISSING_MAX && self.outlier != Some(number) {
+        let is_far = number - self.next > BELIEVED;
+        // Packets of a train confirm each other.
+        if is_far && count == 1 && self.outlier != Some(number) {
             self.outlier = Some(end);
             return Err(DropReason::Overflow);
         }
         self.outlier = None;
         self.miss(cx, number, cx.now(), within);
+        if let Some(came) = self.came {
+            let passed = u32::try_from(end - self.next).unwrap_or(u32::MAX);
+            self.apart = self.apart / 8 * 7 + cx.now().since(came) / passed / 8;
+        }
         (self.next, self.came) = (end, Some(cx.now()));
         Ok(true)
     }
@@ -94,6 +106,9 @@ impl Receiving {
         if self.beginning != Beginning::Known || ahead == 0 || ahead > MISSING_MAX {
             return;
         }
+        if ahead > BELIEVED && self.said.replace(number) != Some(number) {
+            return;
+        }
         let sent = cx.now() - age;
         self.miss(cx, number, sent, within);
         (self.next, self.came) = (number, Some(sent));
@@ -102,22 +117,25 @@ impl Receiving {
     /// What is before `number`, which should have come by `until`, has not; what is too much to be
     /// known is lost.
     ///
-    /// When each of them should have come is between the two that came around them; and no longer
-    /// ago than the sender is silent without saying how far it is.
+    /// When each of them should have come is between the two that came around them; no longer ago
+    /// than the sender is silent without saying how far it is; and where a flow comes in bursts, of
+    /// which they are the beginning, not in the pause before.
     fn miss(&mut self, cx: &mut Cx<'_>, number: u64, until: Time, within: Duration) {
         if number == self.next {
             return;
         }
-        let from = self.next.max(number.saturating_sub(self.gaps.capacity()));
-        cx.report_lost(from - self.next);
-        let silent = until - within / 4;
-        let since = self.came.unwrap_or(until).max(silent);
-        let count = number - from;
-        if count > 0 {
-            // There are no more than MISSING_MAX.
-            let apart = until.since(since) / (count as u32 + 1);
-            self.gaps.add(cx.now(), from, count, since + apart + within, apart);
+        let from = self.next.max(number.saturating_sub(MISSING_MAX));
+        let lost = from - self.next + self.gaps.make_room(number - from);
+        if lost > 0 {
+            cx.report_lost(lost);
         }
+        // There are no more than MISSING_MAX.
+        let count = (number - from) as u32;
+        let silent = until - within / 4;
+        let burst = until - self.apart * (count + 1);
+        let since = self.came.unwrap_or(until).max(silent).max(burst);
+        let apart = until.since(since) / (count + 1);
+        self.gaps.add(cx.now(), from, count.into(), since + apart + within, apart);
     }
 
     pub fn due(&self) -> Option<Time> {
@@ -140,8 +158,11 @@ impl Receiving {
         }
     }
 
-    /// Forgets what is missing.
-    pub fn flush(&mut self) {
-        self.gaps.clear();
+    /// Gives up what is missing, and tells it.
+    pub fn flush(&mut self, cx: &mut Cx<'_>) {
+        let missing = self.gaps.clear();
+        if missing > 0 {
+            cx.report_lost(missing);
+        }
     }
 }

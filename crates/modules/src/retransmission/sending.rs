@@ -20,8 +20,9 @@ use dacapo_packet::{Kind as PacketKind, Packet};
 use dacapo_wire::retransmission::{Header, Kind, LEN, NEWEST_LEN, Range, extend};
 use std::time::Duration;
 
-/// How many packets may be sent again at once.
-pub(crate) const ALLOWANCE: u32 = 1_024;
+/// How many packets may be sent again at once: they are queued before what is sent first, which
+/// must not wait long for them.
+pub(crate) const ALLOWANCE: u32 = 128;
 
 /// How often the sender says how far it is after one packet.
 pub(crate) const ANNOUNCED_MAX: u32 = 2;

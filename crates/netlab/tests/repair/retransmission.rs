@@ -8,7 +8,7 @@ use std::time::Duration;
 const ARQ_NAK: u16 = 6;
 
 /// Some of the deadlines that are drawn leave no time for an answer, which takes up to 142 ms.
-const LEFT: f64 = 0.4;
+const LEFT: f64 = 0.22;
 
 fn draw(seed: u64) -> Drawn {
     let mut random = Random::from_number(seed ^ 0xA49_A49);
