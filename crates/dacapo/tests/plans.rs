@@ -267,7 +267,7 @@ fn a_graph_that_multiplies_leaves_the_medium_its_rate_within_the_bound() {
         ("bound = \"2 Mbit/s\"", "throughput = { min = \"64 kbit/s\" }"),
         ("", "throughput = { min = \"64 kbit/s\", max = \"2 Mbit/s\" }"),
         ("bound = \"20 Mbit/s\"", "throughput = { max = \"2 Mbit/s\" }"),
-        ("bound = \"4 Mbit/s\"", "throughput = { min = \"1 bit/s\" }"),
+        ("bound = \"2.5 Mbit/s\"", "throughput = { min = \"1 bit/s\" }"),
     ] {
         let refused = load(rest, attributes).err();
         let refused = refused.unwrap_or_else(|| panic!("{rest} {attributes}: it does not fit"));
