@@ -45,6 +45,12 @@ fn link_lost(link: &Value) -> u64 {
     link["back"]["lost_random"].as_u64().unwrap()
 }
 
+/// The same of one that loses in runs, which `play` runs itself.
+fn link_lost_in_runs(link: &Value) -> u64 {
+    assert_eq!(link["closes"], true, "{link}");
+    link["back"]["lost_burst"].as_u64().unwrap()
+}
+
 #[test]
 fn a_session_over_a_relay_loses_no_more_than_the_relay_says_and_every_ledger_closes() {
     let served = Served::new("6", &["--once"]);
@@ -93,6 +99,32 @@ fn a_player_over_a_link_accounts_for_the_link_too() {
     assert!(link["back"]["corrupted_undetected"].as_u64().unwrap() > 0, "{link}");
     assert_eq!(files(&served.place.path("out"), "avi").len(), 1);
     served.server.wait(LONG).expect(0);
+}
+
+#[test]
+fn what_a_link_loses_is_asked_for_and_every_byte_comes() {
+    let place = Place::new();
+    place.movie("movie.avi", "4");
+    let asking = "{ module = \"sequence\", hold = \"500 ms\" }, \
+                  { module = \"arq-nak\", deadline = \"450 ms\" }";
+    let file = movie_session("movie", "movie.avi");
+    let file = file.replace("\"sequence\"", asking).replace("100 ms", "600 ms");
+    place.write("a.toml", file);
+    let (server, authority) = place.serve(&["a.toml", "--speed", "2", "--once"]);
+    let uri = format!("dacapo://{authority}/movie");
+    let link = ["--link", "loss=5%,burst=2,delay=20ms"];
+    let play = place.run(&[&["play", &uri, "--save", "out", "--json"][..], &link].concat());
+    let play = json(&play.expect(0).out);
+    assert!(link_lost_in_runs(&play["link"]) > 20, "{play}");
+    let kept = ["units_lost", "units_late", "units_unknown"].map(|key| sum(&play, key));
+    assert_eq!(kept, [0; 3], "{play}");
+    let flows = play["flows"].as_array().unwrap();
+    let modules = flows.iter().flat_map(|flow| flow["account"]["modules"].as_array().unwrap());
+    let repaired = modules.filter_map(|module| module["notes"]["packets_repaired"].as_u64());
+    assert!(repaired.sum::<u64>() > 20, "{play}");
+    let saved = &files(&place.path("out"), "avi")[0];
+    assert_eq!(place.hashes(saved.to_str().unwrap()), place.hashes("movie.avi"));
+    server.wait(LONG).expect(0);
 }
 
 #[test]
