@@ -42,4 +42,4 @@ pub use relay::{Relay, RelayConfig, RelayHandle};
 pub use tunnel::{Tunnel, TunnelConfig, TunnelError, TunnelHandle};
 
 /// What a link does, and what it has done.
-pub use dacapo_link::{DelayRecord, LinkConfig, LinkStats, ParseError};
+pub use dacapo_link::{DelayRecord, LinkConfig, LinkStats, Loss, ParseError};

@@ -234,6 +234,13 @@ pub enum ConfigError {
         /// The wanted mean length of a burst, items.
         mean_burst_len: f64,
     },
+    /// No bursts in time have both means.
+    BurstTime {
+        /// The wanted share of loss.
+        mean_loss: f64,
+        /// The wanted mean length of a burst.
+        mean: Duration,
+    },
     /// A delay is longer than [`LinkConfig::DELAY_MAX`].
     Delay {
         /// Which.
@@ -270,6 +277,12 @@ impl fmt::Display for ConfigError {
                 f,
                 "link: no bursts of mean length {mean_burst_len} lose {}% on average; choose \
                  burst 1 or more and loss at most burst / (burst + 1)",
+                mean_loss * 100.0
+            ),
+            Self::BurstTime { mean_loss, mean } => write!(
+                f,
+                "link: no bursts of {mean:?} on average lose {}%; choose burst 10us to 3600s and \
+                 loss below 100%",
                 mean_loss * 100.0
             ),
             Self::Delay { name, value } => {

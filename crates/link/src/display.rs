@@ -49,6 +49,10 @@ impl Pairs {
         match *loss {
             Loss::None => {}
             Loss::Random { p } => self.push("loss", &percent(p)),
+            Loss::Timed { share, mean } => {
+                self.push("loss", &percent(share));
+                self.push("burst", &time(mean));
+            }
             Loss::GilbertElliott { p_enter, p_leave, loss_good, loss_bad } => {
                 if let Some((mean_loss, burst_len)) = as_burst(loss) {
                     self.push("loss", &percent(mean_loss));

@@ -67,7 +67,7 @@ impl<T: Carry> Link<T> {
         self.stats.sent_bytes += item.len() as u64;
         // Everything is drawn, and the loss model steps, before anything is decided.
         let throw = self.dice.throw(&self.config);
-        let lost = self.chain.step(&self.config.loss, throw.loss);
+        let lost = self.chain.step(&self.config.loss, throw.loss, self.now);
         if let Some(reason) = self.refusal(item.len()).or(lost) {
             self.stats.count_drop(reason);
             return Fate { item: Passage::Dropped(reason), copy: None };

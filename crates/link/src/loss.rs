@@ -8,6 +8,9 @@
 //!                    p_leave
 //! ```
 //!
+//! Bursts in time are the same chain with a step for every microsecond that passes: who sends less
+//! meets as many of them, and loses fewer items to each.
+//!
 //! Invariants: the chain starts in its stationary distribution, so the first items are as likely
 //! to be lost as later ones; it steps for every item sent, also for those that something else
 //! drops. Sources: E. N. Gilbert, "Capacity of a burst-noise channel" (1960); E. O. Elliott,
@@ -16,6 +19,16 @@
 use crate::config::ConfigError;
 use crate::dice::LossThrow;
 use crate::fate::DropReason;
+use dacapo_base::Time;
+use std::time::Duration;
+
+/// A step of bursts in time. The chance of a state after many steps is a power of one, which
+/// multiplication alone makes the same on every machine.
+const STEP: Duration = Duration::from_micros(1);
+
+/// The shortest and the longest mean burst in time.
+const TIMED_MIN: Duration = Duration::from_micros(10);
+const TIMED_MAX: Duration = Duration::from_secs(3_600);
 
 /// A model of loss.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -38,6 +51,14 @@ pub enum Loss {
         loss_good: f64,
         /// Probability of loss in the bad state, 0 to 1.
         loss_bad: f64,
+    },
+    /// Two states that change with the time that passes, however much is sent; in the bad one
+    /// everything is lost.
+    Timed {
+        /// The share of the time that is bad, 0 to less than 1.
+        share: f64,
+        /// How long it stays bad on average.
+        mean: Duration,
     },
 }
 
@@ -63,6 +84,17 @@ impl Loss {
         Ok(Self::GilbertElliott { p_enter, p_leave, loss_good: 0.0, loss_bad: 1.0 })
     }
 
+    /// Bursts in which everything is lost, `mean` long on average (10 us to an hour, each length
+    /// without memory), so that `mean_loss` of the time is lost (0 to less than 1).
+    ///
+    /// # Errors
+    /// [`ConfigError::Probability`] when `mean_loss` is none, [`ConfigError::BurstTime`] when there
+    /// are no such bursts.
+    pub fn burst_time(mean_loss: f64, mean: Duration) -> Result<Self, ConfigError> {
+        let loss = Self::Timed { share: mean_loss, mean };
+        loss.validate().map(|()| loss)
+    }
+
     /// The share of items that is lost in the long run.
     #[must_use]
     pub fn mean_loss(&self) -> f64 {
@@ -73,13 +105,17 @@ impl Loss {
                 let bad = self.share_bad();
                 bad * loss_bad + (1.0 - bad) * loss_good
             }
+            Self::Timed { share, .. } => share,
         }
     }
 
     /// The mean length of a run of consecutive losses, in items; `None` when nothing or everything
-    /// is lost.
+    /// is lost, and for bursts in time, where it depends on what is sent.
     #[must_use]
     pub fn mean_burst_len(&self) -> Option<f64> {
+        if let Self::Timed { .. } = self {
+            return None;
+        }
         let mean_loss = self.mean_loss();
         // Each run has exactly one loss that follows a success.
         let runs = mean_loss - self.loss_pair();
@@ -92,6 +128,7 @@ impl Loss {
             Self::GilbertElliott { p_enter, p_leave, .. } if p_enter + p_leave > 0.0 => {
                 p_enter / (p_enter + p_leave)
             }
+            Self::Timed { share, .. } => share,
             // A chain that never moves starts, and stays, in the good state.
             Self::None | Self::Random { .. } | Self::GilbertElliott { .. } => 0.0,
         }
@@ -102,6 +139,8 @@ impl Loss {
         match *self {
             Self::None => 0.0,
             Self::Random { p } => p * p,
+            // Without a time between them they are in one state.
+            Self::Timed { share, .. } => share,
             Self::GilbertElliott { p_enter, p_leave, loss_good, loss_bad } => {
                 let bad = self.share_bad();
                 let after_good = (1.0 - p_enter) * loss_good + p_enter * loss_bad;
@@ -121,8 +160,34 @@ impl Loss {
                 check_probability("gilbert loss_good", loss_good)?;
                 check_probability("gilbert loss_bad", loss_bad)
             }
+            Self::Timed { share, mean } => {
+                check_probability("loss", share)?;
+                let is_possible = share < 1.0 && (TIMED_MIN..=TIMED_MAX).contains(&mean);
+                let refused = ConfigError::BurstTime { mean_loss: share, mean };
+                if is_possible { Ok(()) } else { Err(refused) }
+            }
         }
     }
+}
+
+/// How much of a state of bursts in time is left after a time, 1 to 0. It leaves each state at its
+/// own rate, and forgets at both together.
+fn memory(share: f64, mean: Duration, passed: Duration) -> f64 {
+    let forgets = STEP.as_secs_f64() / (mean.as_secs_f64() * (1.0 - share));
+    power((1.0 - forgets).max(0.0), passed.as_nanos() / STEP.as_nanos())
+}
+
+/// `base` so many times with itself.
+fn power(base: f64, mut count: u128) -> f64 {
+    let (mut power, mut square) = (1.0, base);
+    while count > 0 && power > 0.0 {
+        if count % 2 == 1 {
+            power *= square;
+        }
+        square *= square;
+        count /= 2;
+    }
+    power
 }
 
 /// 0 to 1 and a number.
@@ -139,11 +204,14 @@ pub(crate) fn check_probability(name: &'static str, value: f64) -> Result<(), Co
 pub(crate) struct LossChain {
     /// `None` before the first item.
     bad: Option<bool>,
+    /// When the last item was sent.
+    at: Time,
 }
 
 impl LossChain {
-    /// Decides about the next item.
-    pub(crate) fn step(&mut self, loss: &Loss, throw: LossThrow) -> Option<DropReason> {
+    /// Decides about the next item, which is sent `now`.
+    pub(crate) fn step(&mut self, loss: &Loss, throw: LossThrow, now: Time) -> Option<DropReason> {
+        let passed = now.since(std::mem::replace(&mut self.at, now));
         match *loss {
             Loss::None => None,
             Loss::Random { p } => (throw.loss < p).then_some(DropReason::LossRandom),
@@ -160,6 +228,16 @@ impl LossChain {
                     (throw.loss < loss_good).then_some(DropReason::LossRandom)
                 }
             }
+            Loss::Timed { share, mean } => {
+                let memory = memory(share, mean, passed);
+                let bad = match self.bad {
+                    None => throw.step < share,
+                    Some(false) => throw.step < share * (1.0 - memory),
+                    Some(true) => throw.step < share + (1.0 - share) * memory,
+                };
+                self.bad = Some(bad);
+                bad.then_some(DropReason::LossBurst)
+            }
         }
     }
 }
@@ -172,7 +250,46 @@ mod tests {
     fn losses(loss: &Loss, seed: u64, count: usize) -> Vec<Option<DropReason>> {
         let (mut chain, mut random) = (LossChain::default(), Random::from_number(seed));
         let mut throw = || LossThrow { step: random.unit(), loss: random.unit() };
-        (0..count).map(|_| chain.step(loss, throw())).collect()
+        (0..count).map(|_| chain.step(loss, throw(), Time::ZERO)).collect()
+    }
+
+    /// Whether each of these items, so far apart, is lost.
+    fn lost_in_time(loss: &Loss, apart: Duration, count: u64) -> Vec<bool> {
+        let (mut chain, mut random) = (LossChain::default(), Random::from_number(7));
+        let mut throw = || LossThrow { step: random.unit(), loss: random.unit() };
+        let at = |number: u64| Time::ZERO + apart * number as u32;
+        (0..count).map(|number| chain.step(loss, throw(), at(number)).is_some()).collect()
+    }
+
+    #[test]
+    fn bursts_in_time_last_as_long_whatever_is_sent() {
+        let loss = Loss::burst_time(0.1, Duration::from_millis(26)).unwrap();
+        assert_eq!((loss.mean_loss(), loss.mean_burst_len()), (0.1, None));
+        for apart in [Duration::from_micros(200), Duration::from_millis(2)] {
+            let lost = lost_in_time(&loss, apart, 1_000_000);
+            let count = lost.iter().filter(|lost| **lost).count();
+            assert!((85_000..115_000).contains(&count), "{count} of a million, {apart:?}");
+            let runs = lost.split(|lost| !lost).filter(|run| !run.is_empty()).count();
+            let mean_ms = apart.as_secs_f64() * 1e3 * count as f64 / runs as f64;
+            assert!((22.0..31.0).contains(&mean_ms), "{mean_ms} ms, {apart:?}");
+        }
+        // Who sends once in a second meets one or the other state, with no memory.
+        let lost = lost_in_time(&loss, Duration::from_secs(1), 4_000);
+        let pairs = lost.windows(2).filter(|pair| pair[0] && pair[1]).count();
+        assert!((20..65).contains(&pairs), "{pairs} of 4,000, expected 40");
+    }
+
+    #[test]
+    fn bursts_in_time_that_cannot_be_are_refused() {
+        let refused = |loss, mean| {
+            let refused = Loss::burst_time(loss, mean).unwrap_err();
+            assert!(matches!(refused, ConfigError::BurstTime { .. }), "{refused}");
+        };
+        refused(1.0, Duration::from_millis(1));
+        refused(0.1, Duration::from_micros(9));
+        refused(0.1, Duration::from_secs(3_601));
+        let none = Loss::burst_time(1.5, Duration::from_millis(1));
+        assert!(matches!(none, Err(ConfigError::Probability { .. })));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 use crate::config::LinkConfig;
 use crate::delay::{JitterShape, NORMAL_CUT};
 use crate::loss::Loss;
+use std::time::Duration;
 
 /// Mean and variance of a figure of one item.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,11 +89,15 @@ pub(crate) fn share_near_centre(config: &LinkConfig) -> Option<f64> {
 }
 
 /// The loss of an item; the variance is that of the mean of many times their number, so it
-/// contains what neighbours share.
-pub(crate) fn loss(loss: &Loss) -> Moments {
+/// contains what neighbours share that are so far `apart`.
+pub(crate) fn loss(loss: &Loss, apart: Duration) -> Moments {
     let independent = Moments::of_chance(loss.mean_loss());
-    let Loss::GilbertElliott { loss_good, loss_bad, .. } = *loss else { return independent };
-    let (bad, memory) = (loss.share_bad(), loss_memory(loss));
+    let (loss_good, loss_bad) = match *loss {
+        Loss::GilbertElliott { loss_good, loss_bad, .. } => (loss_good, loss_bad),
+        Loss::Timed { .. } => (0.0, 1.0),
+        Loss::None | Loss::Random { .. } => return independent,
+    };
+    let (bad, memory) = (loss.share_bad(), loss_memory(loss, apart));
     if memory >= 1.0 {
         return independent;
     }
@@ -102,16 +107,20 @@ pub(crate) fn loss(loss: &Loss) -> Moments {
 }
 
 /// How many items count as one independent item.
-pub(crate) fn loss_stretch(loss: &Loss) -> f64 {
-    let memory = loss_memory(loss);
+pub(crate) fn loss_stretch(loss: &Loss, apart: Duration) -> f64 {
+    let memory = loss_memory(loss, apart);
     if memory < 1.0 { ((1.0 + memory) / (1.0 - memory)).max(1.0) } else { 1.0 }
 }
 
-/// The correlation of the states of neighbours, -1 to 1.
-fn loss_memory(loss: &Loss) -> f64 {
+/// The correlation of the states of neighbours that are so far apart, -1 to 1.
+fn loss_memory(loss: &Loss, apart: Duration) -> f64 {
     match *loss {
-        Loss::GilbertElliott { p_enter, p_leave, .. } => 1.0 - p_enter - p_leave,
         Loss::None | Loss::Random { .. } => 0.0,
+        Loss::GilbertElliott { p_enter, p_leave, .. } => 1.0 - p_enter - p_leave,
+        // It leaves each state at its own rate, and forgets at both together.
+        Loss::Timed { share, mean } => {
+            (-apart.as_secs_f64() / (mean.as_secs_f64() * (1.0 - share))).exp()
+        }
     }
 }
 
@@ -180,9 +189,10 @@ mod tests {
     #[test]
     fn burst_loss_varies_more_than_independent_loss() {
         let burst = Loss::burst(0.05, 10.0).unwrap();
-        let ratio = loss(&burst).variance / loss(&Loss::Random { p: 0.05 }).variance;
+        let of = |it: &Loss| loss(it, Duration::ZERO).variance;
+        let ratio = of(&burst) / of(&Loss::Random { p: 0.05 });
         // (1 + m) / (1 - m) with m = 1 - 0.1 - 0.1 * 0.05 / 0.95.
         assert!((ratio - 18.0).abs() < 1e-9, "{ratio}");
-        assert!((loss_stretch(&burst) - ratio).abs() < 1e-9);
+        assert!((loss_stretch(&burst, Duration::ZERO) - ratio).abs() < 1e-9);
     }
 }

@@ -9,7 +9,8 @@
 //!   shape                                 uniform (default) | normal
 //!   keep-order                            yes (default) | no
 //!   loss, dup, reorder, corrupt, corrupt-undetected    probability   5% 0.05
-//!   burst                                 mean length of a loss burst; with loss
+//!   burst                                 mean length of a loss burst, in items (10) or as a time
+//!                                         (26ms); with loss
 //!   gilbert                               p_enter:p_leave:loss_good:loss_bad; without loss
 //!   rate                                  10Mbit/s 500kbit/s 1Gbit/s 9600bit/s
 //!   queue, in-flight                      count        100
@@ -183,10 +184,17 @@ struct Draft {
     config: LinkConfig,
     seen: Vec<&'static str>,
     loss: Option<f64>,
-    burst: Option<f64>,
+    burst: Option<Burst>,
     gilbert: Option<Loss>,
     mtu: Option<usize>,
     mtu_from: Option<Time>,
+}
+
+/// How long bursts are.
+#[derive(Clone, Copy)]
+enum Burst {
+    Items(f64),
+    Time(Duration),
 }
 
 impl Draft {
@@ -218,7 +226,7 @@ impl Draft {
             "shape" => config.jitter_shape = shape(value)?,
             "keep-order" => config.keep_order = yes_or_no(value)?,
             "loss" => self.loss = Some(probability(value)?),
-            "burst" => self.burst = Some(number(value).ok_or("a number of items such as 10")?),
+            "burst" => self.burst = Some(burst(value)?),
             "gilbert" => self.gilbert = Some(gilbert(value)?),
             "dup" => config.duplicate = probability(value)?,
             "reorder" => config.reorder = probability(value)?,
@@ -241,9 +249,8 @@ impl Draft {
         self.config.loss = match (self.loss, self.burst, self.gilbert) {
             (None, None, None) => Loss::None,
             (Some(p), None, None) => Loss::Random { p },
-            (Some(mean_loss), Some(mean_burst_len), None) => {
-                Loss::burst(mean_loss, mean_burst_len)?
-            }
+            (Some(mean_loss), Some(Burst::Items(len)), None) => Loss::burst(mean_loss, len)?,
+            (Some(mean_loss), Some(Burst::Time(mean)), None) => Loss::burst_time(mean_loss, mean)?,
             (None, None, Some(gilbert)) => gilbert,
             (None, Some(_), None) => {
                 return Err(ParseError::Pairing { key: "burst", remedy: "needs loss beside it" });
@@ -280,6 +287,12 @@ pub(crate) fn probability(text: &str) -> Result<f64, &'static str> {
 /// A finite decimal number.
 fn number(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|value| value.is_finite())
+}
+
+fn burst(text: &str) -> Result<Burst, &'static str> {
+    let items = number(text).map(Burst::Items);
+    let time = || nanoseconds(text).ok().map(|ns| Burst::Time(Duration::from_nanos(ns)));
+    items.or_else(time).ok_or("a number of items such as 10, or a time such as 26ms")
 }
 
 fn count(text: &str) -> Result<usize, &'static str> {

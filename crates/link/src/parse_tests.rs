@@ -77,6 +77,7 @@ fn the_text_is_short_for_round_figures() {
         "delay=20ms,jitter=5ms,loss=5%,burst=10,dup=1%",
         "loss=0.1%,rate=10Mbit/s,queue=25,queue-bytes=64kB",
         "loss=33.3%,burst=3,corrupt-undetected=0.0001%",
+        "loss=5%,burst=26ms",
         "delay=1500us,gilbert=0.5%:10%:1%:80%,mtu=1280,mtu-from=5s",
         "reorder=25%,reorder-by=30ms,partition=500ms..5s+60s..never",
     ] {
@@ -124,6 +125,8 @@ fn errors_say_what_is_wanted() {
         ("loss=-1%", "a probability lies in 0 to 1"),
         ("burst=3", "burst needs loss"),
         ("loss=90%,burst=2", "no bursts of mean length 2 lose 90%"),
+        ("loss=100%,burst=2ms", "no bursts of 2ms on average lose 100%; choose burst 10us"),
+        ("loss=5%,burst=2h", "a number of items such as 10, or a time such as 26ms"),
         ("loss=1%,gilbert=1%:1%:0%:1%", "gilbert stands alone"),
         ("gilbert=1%:1%:0%", "such as 0.5%:10%:0%:100%"),
         ("gilbert=1%:1%:0%:1%:1%", "such as 0.5%:10%:0%:100%"),
@@ -171,8 +174,13 @@ fn random_text_never_panics() {
     }
 }
 
+fn random_time(random: &mut Random) -> std::time::Duration {
+    std::time::Duration::from_micros(10 + random.below(1_000_000))
+}
+
 fn random_loss(random: &mut Random) -> Loss {
-    match random.below(4) {
+    match random.below(5) {
+        4 => Loss::burst_time(random.unit() * 0.9, random_time(random)).unwrap(),
         0 => Loss::None,
         1 => Loss::Random { p: random.unit() },
         2 => Loss::burst(random.unit() * 0.5, 1.0 + random.unit() * 50.0).unwrap(),

@@ -198,8 +198,9 @@ fn verify_apart(
 }
 
 fn add_loss(report: &mut Report, promised: &LinkConfig, seen: &Apart) {
-    let expected = model::loss(&promised.loss);
-    let stretch = model::loss_stretch(&promised.loss);
+    let apart = spacing(promised);
+    let expected = model::loss(&promised.loss, apart);
+    let stretch = model::loss_stretch(&promised.loss, apart);
     let tolerance = share_tolerance(expected.variance, report.count, stretch);
     let observed = 1.0 - seen.survivors() as f64 / report.count as f64;
     report.add("lost", "", (expected.mean, observed), tolerance);

@@ -26,6 +26,8 @@ fn the_emulator_keeps_what_every_configuration_promises() {
         "loss=1%,burst=3",
         "loss=5%,burst=10",
         "loss=5%,burst=50",
+        "loss=5%,burst=26ms",
+        "loss=20%,burst=2ms,delay=1ms",
         "loss=40%,burst=1",
         "gilbert=0.5%:10%:1%:80%",
         "gilbert=30%:40%:5%:60%",

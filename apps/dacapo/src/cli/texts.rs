@@ -228,6 +228,7 @@ CONFIG is \"perfect\" or some of these, separated by commas:
   delay=20ms, jitter=5ms, shape=normal    how long it takes; uniform otherwise
   keep-order=no                           jitter may change the order
   loss=5%, burst=10                       share that is lost; mean length of a run of losses
+  loss=5%, burst=26ms                     the same as a time, however much is sent meanwhile
   gilbert=0.5%:10%:0%:100%                p_enter:p_leave:loss_good:loss_bad, instead of loss
   dup=1%                                  arrives twice
   reorder=2%, reorder-by=10ms             is held back for up to this long

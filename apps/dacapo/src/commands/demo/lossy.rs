@@ -15,7 +15,7 @@ use super::server_failed;
 use crate::account::Account;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Cell, Ink, Table, line};
-use dacapo::emulator::LinkConfig;
+use dacapo::emulator::{LinkConfig, Loss};
 use dacapo::media::{FileInput, Format, avi};
 use serde_json::Value;
 use std::path::Path;
@@ -38,6 +38,9 @@ pub struct Outcome {
     is_there: bool,
 }
 
+/// How many packets a second the demo's video has.
+const PACKETS_PER_S: f64 = 375.0;
+
 /// What a protocol is to assume of a network that is this link, as `--path` has it.
 pub fn path_of(link: &LinkConfig) -> String {
     let reach = link.jitter_shape.reach(link.jitter);
@@ -50,13 +53,19 @@ pub fn path_of(link: &LinkConfig) -> String {
         reach.as_nanos() * 2 + 50_000,
         loss.clamp(0.0, 1.0),
     );
-    if let Some(burst) = link.loss.mean_burst_len() {
+    if let Some(burst) = link.loss.mean_burst_len().or_else(|| burst_in_time(&link.loss)) {
         text += &format!(",burst={:.3}", burst.clamp(1.0, 1_000.0));
     }
     if let Some(rate) = link.rate_bits_per_s {
         text += &format!(",rate={rate}bit/s");
     }
     text
+}
+
+/// How many packets of the demo a burst in time takes on average.
+fn burst_in_time(loss: &Loss) -> Option<f64> {
+    let Loss::Timed { mean, .. } = loss else { return None };
+    Some(mean.as_secs_f64() * PACKETS_PER_S)
 }
 
 /// Compares the accounts of both ends, and what arrived with what was sent.
