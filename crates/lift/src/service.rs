@@ -179,11 +179,21 @@ impl Setting {
         self.useful_ns.saturating_sub(below.delay_ns)
     }
 
-    /// The same, after the path alone: what parameters are proposed by.
+    /// The same after the path alone, which takes a whole unit, and after a millisecond by which
+    /// times are rounded on the way up: what parameters are proposed by.
     #[must_use]
     pub fn spare_after_path_ns(&self) -> u64 {
         let by_itself = self.path.delay_ns.saturating_add(self.path.jitter_ns);
-        self.useful_ns.saturating_sub(by_itself)
+        let taken = by_itself.saturating_add(self.unit_ns()).saturating_add(1_000_000);
+        self.useful_ns.saturating_sub(taken)
+    }
+
+    /// How long a mean unit takes at the rate of the flow, in ns.
+    fn unit_ns(&self) -> u64 {
+        let bound = if self.bound_bps == 0 { u64::MAX } else { self.bound_bps };
+        let rate = u128::from(bound.min(self.path.rate_bps).max(1));
+        let bits = u128::from(self.units.len_mean) * 8;
+        u64::try_from(bits * 1_000_000_000 / rate).unwrap_or(u64::MAX)
     }
 }
 

@@ -31,8 +31,9 @@ impl Profile for Waiting {
 
     /// Above what is in order already nothing waits, and nothing changes. Else:
     /// - One run of losses holds up the packets of the next `hold`, at least one:
-    ///   `runs * max(1, packets in hold)` of all. Are these 1 % or more, then the delay that 99 of
-    ///   100 do not exceed grows by `hold`, and the jitter with it.
+    ///   `runs * max(1, packets in hold)` of all. Are these 1 % or more, then 99 of 100 do not wait
+    ///   longer than `hold` after they came by themselves, which those do that wait: what comes
+    ///   later, because it was made good, was waited for itself. The same for the jitter.
     /// - A loss of the path that something below repairs holds them up until the repair is there:
     ///   the jitter below, and no longer than `hold`, after the shortest delay of the path.
     /// - `hold` below the jitter, which nobody proposes, gives up what comes later than that: of
@@ -47,7 +48,10 @@ impl Profile for Waiting {
         let waiting = packets_in(&setting.units, room, hold);
         let held_up = |runs: u64| runs.saturating_mul(waiting) >= ONE_IN_HUNDRED;
 
-        let more = if held_up(figures.loss_runs_ppb) { hold } else { 0 };
+        let is_held_up = held_up(figures.loss_runs_ppb);
+        let by_itself = setting.path.delay_ns.saturating_add(setting.path.jitter_ns);
+        let held = if is_held_up { by_itself.saturating_add(hold) } else { 0 };
+        let held_jitter = if is_held_up { setting.path.jitter_ns.saturating_add(hold) } else { 0 };
         let repaired = setting.path.delay_ns.saturating_add(figures.jitter_ns.min(hold));
         let repaired = if held_up(loss_runs(&setting.path)) { repaired } else { 0 };
         let late = late(hold, figures.jitter_ns);
@@ -55,8 +59,8 @@ impl Profile for Waiting {
         Figures {
             loss_ppb: loss,
             loss_runs_ppb: figures.loss_runs_ppb.saturating_add(late).min(loss),
-            delay_ns: figures.delay_ns.saturating_add(more).max(repaired),
-            jitter_ns: figures.jitter_ns.saturating_add(more),
+            delay_ns: figures.delay_ns.max(held).max(repaired),
+            jitter_ns: figures.jitter_ns.max(held_jitter),
             rate_bps: figures.rate_bps,
         }
     }
@@ -123,6 +127,17 @@ mod tests {
         let figures = Waiting.figures(&held(30), &internet(20_000, 60_000), &below);
         assert_eq!(figures.delay_ns, 60 * MILLISECOND);
         assert_eq!(figures.jitter_ns, below.figures.jitter_ns);
+    }
+
+    #[test]
+    fn what_was_made_good_later_is_not_waited_for_once_more() {
+        let mut below = service();
+        // Repairs take up to 120 ms, and 2 % stay lost.
+        (below.figures.loss_ppb, below.figures.loss_runs_ppb) = (20_000_000, 20_000_000);
+        (below.figures.delay_ns, below.figures.jitter_ns) = (150_000_000, 130_000_000);
+        let figures = Waiting.figures(&held(130), &internet(20_000, 60_000), &below);
+        assert_eq!(figures.delay_ns, 170 * MILLISECOND, "30 ms, 10 of jitter, and 130");
+        assert_eq!(figures.jitter_ns, 140 * MILLISECOND);
     }
 
     #[test]

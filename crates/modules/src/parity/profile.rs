@@ -46,7 +46,8 @@ impl Profile for Blocks {
     /// on this path, and never more than sources.
     fn points(&self, setting: &Setting, _: &Service) -> Vec<Params> {
         // Its sources take a span, and so do its parities.
-        let in_time = (setting.spare_after_path_ns() / 2).max(MILLISECOND);
+        let in_time = setting.spare_after_path_ns() / 2 / MILLISECOND * MILLISECOND;
+        let in_time = in_time.max(MILLISECOND);
         let mut points = proposed(setting, SHORT.min(in_time), &[SOME]);
         points.extend(proposed(setting, LONG.min(in_time), &[FEW, HARDLY_ANY]));
         points.dedup();

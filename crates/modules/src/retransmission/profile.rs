@@ -43,7 +43,7 @@ impl Profile for AskedFor {
             let asking = seen.saturating_add(round.saturating_add(GRAIN).saturating_mul(*tries));
             let rest = run.saturating_mul(RUNS_PASSED).min(asking / 3);
             let deadline = whole_milliseconds(asking.saturating_add(rest));
-            let deadline = deadline.min(setting.spare_after_path_ns());
+            let deadline = deadline.min(setting.spare_after_path_ns() / MILLISECOND * MILLISECOND);
             let mut params = Params::new();
             params.set(DEADLINE, deadline.clamp(bounds.min, bounds.max));
             params
