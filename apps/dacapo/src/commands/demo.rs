@@ -132,7 +132,8 @@ fn write_session(path: &Path, speed: f64, network: Option<&str>) -> Result<(), F
              source = {{ file = \"source.avi\", stream = \"{name}\" }}\n\
              \n\
              [flow.attributes]\n\
-             delay = \"250 ms\"\n\
+             delay = \"200 ms\"\n\
+             loss = {{ weight = 1 }}\n\
              order = \"ordered\"\n\
              integrity = \"checked\"\n\
              throughput = {{ max = \"{bound} Mbit/s\" }}\n"
