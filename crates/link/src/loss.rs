@@ -162,7 +162,9 @@ impl Loss {
             }
             Self::Timed { share, mean } => {
                 check_probability("loss", share)?;
-                let is_possible = share < 1.0 && (TIMED_MIN..=TIMED_MAX).contains(&mean);
+                let shortest = mean.as_secs_f64() * (1.0 - share);
+                let is_possible = shortest >= STEP.as_secs_f64() && TIMED_MIN <= mean;
+                let is_possible = is_possible && mean <= TIMED_MAX;
                 let refused = ConfigError::BurstTime { mean_loss: share, mean };
                 if is_possible { Ok(()) } else { Err(refused) }
             }
@@ -170,15 +172,15 @@ impl Loss {
     }
 }
 
-/// How much of a state of bursts in time is left after a time, 1 to 0. It leaves each state at its
-/// own rate, and forgets at both together.
-fn memory(share: f64, mean: Duration, passed: Duration) -> f64 {
+/// How much of a state of bursts in time is left after so many steps, 1 to 0. It leaves each state
+/// at its own rate, and forgets at both together.
+fn memory(share: f64, mean: Duration, steps: u64) -> f64 {
     let forgets = STEP.as_secs_f64() / (mean.as_secs_f64() * (1.0 - share));
-    power((1.0 - forgets).max(0.0), passed.as_nanos() / STEP.as_nanos())
+    power((1.0 - forgets).max(0.0), steps)
 }
 
 /// `base` so many times with itself.
-fn power(base: f64, mut count: u128) -> f64 {
+fn power(base: f64, mut count: u64) -> f64 {
     let (mut power, mut square) = (1.0, base);
     while count > 0 && power > 0.0 {
         if count % 2 == 1 {
@@ -204,14 +206,13 @@ pub(crate) fn check_probability(name: &'static str, value: f64) -> Result<(), Co
 pub(crate) struct LossChain {
     /// `None` before the first item.
     bad: Option<bool>,
-    /// When the last item was sent.
+    /// Until when the steps of time are gone.
     at: Time,
 }
 
 impl LossChain {
     /// Decides about the next item, which is sent `now`.
     pub(crate) fn step(&mut self, loss: &Loss, throw: LossThrow, now: Time) -> Option<DropReason> {
-        let passed = now.since(std::mem::replace(&mut self.at, now));
         match *loss {
             Loss::None => None,
             Loss::Random { p } => (throw.loss < p).then_some(DropReason::LossRandom),
@@ -229,7 +230,10 @@ impl LossChain {
                 }
             }
             Loss::Timed { share, mean } => {
-                let memory = memory(share, mean, passed);
+                // Less than a step is for the next item.
+                let steps = (now.since(self.at).as_nanos() / STEP.as_nanos()) as u64;
+                self.at += Duration::from_micros(steps);
+                let memory = memory(share, mean, steps);
                 let bad = match self.bad {
                     None => throw.step < share,
                     Some(false) => throw.step < share * (1.0 - memory),
@@ -265,14 +269,22 @@ mod tests {
     fn bursts_in_time_last_as_long_whatever_is_sent() {
         let loss = Loss::burst_time(0.1, Duration::from_millis(26)).unwrap();
         assert_eq!((loss.mean_loss(), loss.mean_burst_len()), (0.1, None));
-        for apart in [Duration::from_micros(200), Duration::from_millis(2)] {
+        let fine = [Duration::from_nanos(25_900), Duration::from_micros(200)];
+        for apart in fine.into_iter().chain([Duration::from_millis(2)]) {
             let lost = lost_in_time(&loss, apart, 1_000_000);
             let count = lost.iter().filter(|lost| **lost).count();
-            assert!((85_000..115_000).contains(&count), "{count} of a million, {apart:?}");
+            let off = if apart < fine[1] { 40_000 } else { 15_000 };
+            assert!(count.abs_diff(100_000) < off, "{count} of a million, {apart:?}");
             let runs = lost.split(|lost| !lost).filter(|run| !run.is_empty()).count();
             let mean_ms = apart.as_secs_f64() * 1e3 * count as f64 / runs as f64;
-            assert!((22.0..31.0).contains(&mean_ms), "{mean_ms} ms, {apart:?}");
+            let range = if apart < fine[1] { 18.0..36.0 } else { 22.0..31.0 };
+            assert!(range.contains(&mean_ms), "{mean_ms} ms, {apart:?}");
         }
+        // Those less than a step apart change the state, too: by the time of all.
+        let short = Loss::burst_time(0.1, Duration::from_micros(20)).unwrap();
+        let lost = lost_in_time(&short, Duration::from_nanos(300), 1_000_000);
+        let runs = lost.split(|lost| !lost).filter(|run| !run.is_empty()).count();
+        assert!((1_100..1_900).contains(&runs), "{runs} bursts in 0.3 s, expected 1,500");
         // Who sends once in a second meets one or the other state, with no memory.
         let lost = lost_in_time(&loss, Duration::from_secs(1), 4_000);
         let pairs = lost.windows(2).filter(|pair| pair[0] && pair[1]).count();
@@ -287,6 +299,7 @@ mod tests {
         };
         refused(1.0, Duration::from_millis(1));
         refused(0.1, Duration::from_micros(9));
+        refused(0.95, Duration::from_micros(10));
         refused(0.1, Duration::from_secs(3_601));
         let none = Loss::burst_time(1.5, Duration::from_millis(1));
         assert!(matches!(none, Err(ConfigError::Probability { .. })));

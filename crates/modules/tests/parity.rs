@@ -382,7 +382,7 @@ fn blocks_get_as_few_parities_as_the_path_needs_and_never_more_than_agreed() {
     }
     let most = 1.0 + 14.0 / 32.0;
     println!("times the packets: {sent:.3?}, {most:.3} agreed");
-    let is_less = sent[1] < sent[0] - 0.05 && sent[2] < sent[1] - 0.2;
+    let is_less = sent[1] < sent[0] - 0.03 && sent[2] < sent[1] - 0.2;
     assert!(sent[0] <= most + 0.01 && is_less, "{sent:.3?}");
 }
 
@@ -394,13 +394,20 @@ fn reports_that_no_receiver_makes_are_refused_and_change_nothing() {
         let answer = a.with(|runner, around| runner.control(around, 0, &message(len)));
         assert_eq!(answer, Err(ControlError::Malformed));
     }
-    // All was lost, of everything there can be, a thousand times.
-    for _ in 0..1_000 {
-        let answer = a.with(|runner, around| runner.control(around, 0, &message(16)));
-        assert_eq!(answer, Ok(Vec::new()));
+    // Everything was lost that there can be; and nothing, which leaves one parity.
+    let report = |lost: u32| {
+        let parts = [7, 1_000_000, lost, lost];
+        let parts = parts.into_iter().flat_map(u32::to_be_bytes);
+        std::iter::once(CONTROL_REPORT).chain(parts).collect::<Vec<u8>>()
+    };
+    for (lost, packets) in [(1_000_000, 6), (0, 5)] {
+        for _ in 0..1_000 {
+            let answer = a.with(|runner, around| runner.control(around, 0, &report(lost)));
+            assert_eq!(answer, Ok(Vec::new()));
+        }
+        (0..4).for_each(|number| assert!(a.feed(&unit(number, 20))));
+        a.with(Runner::drain);
+        assert_eq!(a.wire().len(), packets, "{lost} of a million lost");
     }
-    (0..4).for_each(|number| assert!(a.feed(&unit(number, 20))));
-    a.with(Runner::drain);
-    assert_eq!(a.wire().len(), 6, "no more parities than agreed");
     a.flush();
 }

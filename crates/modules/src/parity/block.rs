@@ -1,5 +1,6 @@
 //! [`Block`]: what has come of a block.
 
+use super::strength::Seen;
 use dacapo_base::Time;
 use dacapo_packet::Packet;
 
@@ -33,6 +34,8 @@ pub(super) struct Block {
     pub kept: Vec<Kept>,
     /// The length of the parities.
     pub parity_len: usize,
+    /// It shows what is lost: it began after this end joined.
+    pub counts: bool,
 }
 
 impl Block {
@@ -84,6 +87,12 @@ impl Block {
         self.is_ended
             && came < usize::from(self.sources)
             && came + self.parities_came() >= usize::from(self.sources)
+    }
+
+    /// What it shows of losses when it is over: its missing sources. Where no parity has said how
+    /// many there are, those behind the last that came are one run, with the parities.
+    pub fn seen(&self) -> Seen {
+        Seen::of(self.sources, self.missing())
     }
 
     /// The indices of the sources that have not come.

@@ -47,6 +47,9 @@ pub(super) struct Receiving {
     outlier: Option<u64>,
     /// Where the stream is, is not known: the first packet says it.
     is_joining: bool,
+    /// The blocks before this one began before this end joined: what is missing of them, nobody
+    /// has lost.
+    counts_from: u64,
     keeping: Keeping,
     solving: Solving,
 }
@@ -79,8 +82,8 @@ impl Keeping {
 
     /// Ends a block: nothing of it is kept any more.
     fn let_go(&mut self, pool: &mut Pool, block: &mut Block) {
-        if !block.is_done && (block.is_ended || block.is_whole()) {
-            self.seen.add(&Seen::of(block.sources, block.missing()));
+        if !block.is_done && block.counts {
+            self.seen.add(&block.seen());
         }
         let mut kept = std::mem::take(&mut block.kept);
         for it in kept.drain(..) {
@@ -105,6 +108,7 @@ impl Receiving {
         if self.is_joining {
             // What is below 24 bits has one whole number near this one.
             self.first = u64::from(header.block) + (1 << 24) - WINDOW / 2;
+            self.counts_from = self.first + WINDOW / 2 + 1;
             self.is_joining = false;
             return self.place(pool, header);
         }
@@ -138,8 +142,11 @@ impl Receiving {
                 self.keeping.let_go(pool, &mut old);
                 self.first += 1;
             }
-            let kept = self.keeping.spare.pop().unwrap_or_default();
-            self.blocks.push_back(Block::new(kept));
+            let mut block = Block::new(self.keeping.spare.pop().unwrap_or_default());
+            // Of a block of which nothing comes it is taken that it is as large as the one before.
+            block.sources = self.blocks.back().map_or(0, |before| before.sources);
+            block.counts = self.first + self.blocks.len() as u64 >= self.counts_from;
+            self.blocks.push_back(block);
         }
     }
 
@@ -241,7 +248,9 @@ impl Receiving {
         if block.is_done || !block.is_solvable() {
             return;
         }
-        self.keeping.seen.add(&Seen::of(block.sources, block.missing()));
+        if block.counts {
+            self.keeping.seen.add(&block.seen());
+        }
         for place in 0..self.solving.begin(cx.pool, block) {
             match self.solving.source(place) {
                 (index, Some(source)) => {
@@ -268,7 +277,8 @@ impl Receiving {
     /// Gives up what began to come before `before`.
     pub fn give_up(&mut self, pool: &mut Pool, before: Time) {
         for block in &mut self.blocks {
-            if !block.is_done && block.since.is_some_and(|since| since <= before) {
+            let is_old = block.since.is_some_and(|since| since <= before);
+            if !block.is_done && is_old {
                 self.keeping.let_go(pool, block);
             }
         }

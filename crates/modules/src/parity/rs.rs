@@ -23,7 +23,7 @@
 
 use super::receiving::{Place, Receiving};
 use super::sending::{Sending, Size};
-use super::strength::{Seen, Strength};
+use super::strength::{Aim, Seen, Strength};
 use crate::control::parameter;
 use crate::parity::profile::Blocks;
 use crate::runs::in_parts;
@@ -125,8 +125,11 @@ pub const CONTROL_SET_LEFT: u8 = 4;
 /// since its last one how many there were, how many did not come, and in how many runs; a u32 each.
 pub const CONTROL_REPORT: u8 = 128;
 
-/// How often a receiver reports at most.
+/// How often a receiver reports, where little is lost: four times as often at most.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
+
+/// So many runs of losses are told sooner.
+const RUNS_SOON: u64 = 3;
 
 /// How long a receiver waits for what is missing of a block, once its last parity should be there.
 pub const HOLD: Duration = Duration::from_millis(500);
@@ -151,7 +154,8 @@ fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
         span: Duration::from_nanos(params.value(&SPEC, "span")),
         left_ppm: params.value(&SPEC, "left_ppm"),
         strength: Strength::default(),
-        needed: u8::MAX,
+        filled: 0,
+        reported: Seen::default(),
         reporting: None,
         sending: Sending::new(setup),
         receiving: Receiving::default(),
@@ -165,9 +169,12 @@ struct ReedSolomon {
     size: Size,
     span: Duration,
     left_ppm: u64,
-    /// What receivers have reported, and how many parities are enough for that.
+    /// What receivers have reported.
     strength: Strength,
-    needed: u8,
+    /// The most sources that a block had since a report came.
+    filled: u8,
+    /// What was reported last.
+    reported: Seen,
     /// Who this receiver is in its reports, and when the next may leave.
     reporting: Option<(u32, Time)>,
     sending: Sending,
@@ -195,7 +202,7 @@ impl Module for ReedSolomon {
                 return Verdict::Drop(DropReason::TooLarge);
             }
             if self.sending.is_full() {
-                self.sending.end(cx, self.span);
+                self.end_block(cx);
             }
             self.arm_span(cx, was_begun);
             let Some(part) = part else { break };
@@ -224,7 +231,7 @@ impl Module for ReedSolomon {
             return self.arm_hold(cx);
         }
         if self.sending.begun().is_some_and(|begun| begun + self.span <= cx.now()) {
-            self.sending.end(cx, self.span);
+            self.end_block(cx);
         }
         self.send(cx, cx.now());
         self.arm_span(cx, false);
@@ -233,18 +240,27 @@ impl Module for ReedSolomon {
     fn control(&mut self, cx: &mut Cx<'_>, message: &[u8]) -> Result<Vec<u8>, ControlError> {
         if let Some((&CONTROL_REPORT, report)) = message.split_first() {
             let (id, seen) = read_report(report).map_err(|_| ControlError::Malformed)?;
-            self.strength.hear(id, seen);
-        } else {
-            match parameter(&SPEC, message)? {
-                (CONTROL_SET_SOURCES, count) => self.size.sources = count as u8,
-                (CONTROL_SET_PARITIES, count) => self.size.parities = count as u8,
-                (CONTROL_SET_LEFT, ppm) => self.left_ppm = ppm,
-                (_, span) => self.span = Duration::from_nanos(span),
-            }
-            self.arm_span(cx, false);
+            self.hear(cx, id, &seen);
+            return Ok(Vec::new());
         }
-        self.choose_parities(cx);
+        match parameter(&SPEC, message)? {
+            (CONTROL_SET_SOURCES, count) => self.size.sources = count as u8,
+            (CONTROL_SET_PARITIES, count) => self.size.parities = count as u8,
+            (CONTROL_SET_LEFT, ppm) => self.left_ppm = ppm,
+            (_, span) => self.span = Duration::from_nanos(span),
+        }
+        // What was reported was looked at for something else.
+        self.strength.forget();
+        self.show_parities(cx);
+        self.arm_span(cx, false);
         Ok(Vec::new())
+    }
+
+    fn answered(&mut self, _: &mut Cx<'_>, answer: Result<&[u8], &str>) {
+        if answer.is_err() {
+            self.receiving.seen().add(&self.reported);
+        }
+        self.reported = Seen::default();
     }
 
     /// The last parity of a block comes that much behind its first source: a span for the sources,
@@ -307,6 +323,11 @@ fn read_report(bytes: &[u8]) -> Result<(u32, Seen), Malformed> {
 }
 
 impl ReedSolomon {
+    fn end_block(&mut self, cx: &mut Cx<'_>) {
+        self.sending.end(cx, self.span);
+        self.filled = self.filled.max(self.sending.filled().unwrap_or(0));
+    }
+
     /// Takes a run that fills its slot.
     fn up_run(&mut self, cx: &mut Cx<'_>, slot: &mut Packet) -> Verdict {
         let Ok(header) = Header::parse(cx.pool.segment(slot, 0)) else {
@@ -370,36 +391,47 @@ impl ReedSolomon {
 
     /// What a block that begins now is to have.
     fn next_size(&self) -> Size {
-        Size { parities: self.size.parities.min(self.needed), ..self.size }
+        let agreed = self.size.parities;
+        let parities = if self.left_ppm == 0 { agreed } else { self.strength.parities(agreed) };
+        Size { parities, ..self.size }
     }
 
-    /// Looks how many parities are enough.
-    fn choose_parities(&mut self, cx: &mut Cx<'_>) {
-        let before = self.next_size().parities;
-        let sources = self.sending.filled().unwrap_or(self.size.sources);
-        self.needed = match self.left_ppm {
-            0 => u8::MAX,
-            ppm => self.strength.parities(sources, self.size.parities, ppm * 1_000),
-        };
-        let now = self.next_size().parities;
-        if now != before {
-            cx.note(NOTE_PARITIES, now.into());
+    /// A receiver has reported.
+    fn hear(&mut self, cx: &mut Cx<'_>, id: u32, seen: &Seen) {
+        let filled = std::mem::take(&mut self.filled);
+        let sources = if filled == 0 { self.size.sources } else { filled };
+        let (most, left_ppb) = (self.size.parities, self.left_ppm * 1_000);
+        let before = self.next_size();
+        self.strength.hear(cx.now(), id, seen, Aim { sources, most, left_ppb });
+        if self.next_size() != before {
+            self.show_parities(cx);
         }
+    }
+
+    fn show_parities(&self, cx: &mut Cx<'_>) {
+        cx.note(NOTE_PARITIES, self.next_size().parities.into());
     }
 
     /// Tells the sender what was lost, where it wants to know and it is time.
     fn report(&mut self, cx: &mut Cx<'_>) {
         let seen = *self.receiving.seen();
         if self.left_ppm == 0 || seen.sources == 0 {
+            *self.receiving.seen() = Seen::default();
             return;
         }
         let now = cx.now();
         let (id, due) = *self
             .reporting
             .get_or_insert_with(|| (cx.random.below(u64::from(u32::MAX)) as u32, now));
-        if due <= now && cx.control_to_peer(&report(id, &seen)) {
+        // What is worse than chance is told sooner.
+        let is_due = due <= now || (seen.runs >= RUNS_SOON && due <= now + REPORT_EVERY * 3 / 4);
+        if !is_due {
+            return;
+        }
+        self.reporting = Some((id, now + REPORT_EVERY));
+        if cx.control_to_peer(&report(id, &seen)) {
+            self.reported.add(&seen);
             *self.receiving.seen() = Seen::default();
-            self.reporting = Some((id, now + REPORT_EVERY));
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) struct Receiving {
     came: Option<Time>,
     /// How far apart packets came lately.
     apart: Duration,
-    /// A number far ahead that the next packet may confirm.
+    /// A number far ahead that the next packet confirms when it is near it.
     outlier: Option<u64>,
     /// One far ahead that the sender has said once.
     said: Option<u64>,
@@ -68,9 +68,10 @@ impl Receiving {
         }
         let end = number + count as u64;
         let is_far = number - self.next > BELIEVED;
-        // Packets of a train confirm each other.
-        if is_far && count == 1 && self.outlier != Some(number) {
-            self.outlier = Some(end);
+        // Packets of a train confirm each other, and those that overtake each other, too.
+        let is_near = |it: u64| it.abs_diff(number) <= BELIEVED;
+        if is_far && count == 1 && !self.outlier.is_some_and(is_near) {
+            self.outlier = Some(number);
             return Err(DropReason::Overflow);
         }
         self.outlier = None;
