@@ -8,6 +8,7 @@ mod chain;
 mod code;
 mod profile;
 mod receiving;
+mod report;
 mod sending;
 mod solving;
 mod strength;

@@ -22,6 +22,8 @@
 //! should take; at most 1,024 trains of parities wait.
 
 use super::receiving::{Place, Receiving};
+pub use super::report::CONTROL_REPORT;
+use super::report::{Reports, parse};
 use super::sending::{Sending, Size};
 use super::strength::{Aim, Seen, Strength};
 use crate::control::parameter;
@@ -33,8 +35,6 @@ use dacapo_lift::{
     Property, Setup, Stratum, TimerId, Verdict,
 };
 use dacapo_packet::Packet;
-use dacapo_wire::Malformed;
-use dacapo_wire::bytes::Reader;
 use dacapo_wire::parity::{Header, LEN};
 use std::time::Duration;
 
@@ -121,16 +121,6 @@ pub const CONTROL_SET_SPAN: u8 = 3;
 /// reports; the new value follows as a u64.
 pub const CONTROL_SET_LEFT: u8 = 4;
 
-/// Out-of-band message of a receiver: who it is, and of the sources of the blocks that were over
-/// since its last one how many there were, how many did not come, and in how many runs; a u32 each.
-pub const CONTROL_REPORT: u8 = 128;
-
-/// How often a receiver reports, where little is lost: four times as often at most.
-const REPORT_EVERY: Duration = Duration::from_secs(1);
-
-/// So many runs of losses are told sooner.
-const RUNS_SOON: u64 = 3;
-
 /// How long a receiver waits for what is missing of a block, once its last parity should be there.
 pub const HOLD: Duration = Duration::from_millis(500);
 
@@ -149,14 +139,15 @@ const HOLD_TIMER: TimerId = 2;
 
 fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
     let count = |name| params.value(&SPEC, name) as u8;
+    let size = Size { sources: count("sources"), parities: count("parities") };
     Box::new(ReedSolomon {
-        size: Size { sources: count("sources"), parities: count("parities") },
+        size,
+        next: size,
         span: Duration::from_nanos(params.value(&SPEC, "span")),
         left_ppm: params.value(&SPEC, "left_ppm"),
         strength: Strength::default(),
         filled: 0,
-        reported: Seen::default(),
-        reporting: None,
+        reports: Reports::default(),
         sending: Sending::new(setup),
         receiving: Receiving::default(),
         computed: 0,
@@ -165,18 +156,17 @@ fn build(params: &Params, setup: &Setup) -> Box<dyn Module> {
 }
 
 struct ReedSolomon {
-    /// Of the next block; of the parities fewer are enough, when receivers say so.
+    /// What was agreed.
     size: Size,
+    /// Of the next block: fewer parities are enough, when receivers say so.
+    next: Size,
     span: Duration,
     left_ppm: u64,
     /// What receivers have reported.
     strength: Strength,
     /// The most sources that a block had since a report came.
     filled: u8,
-    /// What was reported last.
-    reported: Seen,
-    /// Who this receiver is in its reports, and when the next may leave.
-    reporting: Option<(u32, Time)>,
+    reports: Reports,
     sending: Sending,
     receiving: Receiving,
     /// How many packets were computed.
@@ -194,7 +184,7 @@ impl Module for ReedSolomon {
         let due = self.sending.due();
         loop {
             let was_begun = self.sending.begun().is_some();
-            let capacity = self.sending.capacity(self.next_size());
+            let capacity = self.sending.capacity(self.next);
             let mut part = cx.pool.split_first(slot, capacity);
             let packet = part.as_mut().unwrap_or(&mut *slot);
             if !self.sending.add(cx, packet) {
@@ -239,7 +229,7 @@ impl Module for ReedSolomon {
 
     fn control(&mut self, cx: &mut Cx<'_>, message: &[u8]) -> Result<Vec<u8>, ControlError> {
         if let Some((&CONTROL_REPORT, report)) = message.split_first() {
-            let (id, seen) = read_report(report).map_err(|_| ControlError::Malformed)?;
+            let (id, seen) = parse(report).map_err(|_| ControlError::Malformed)?;
             self.hear(cx, id, &seen);
             return Ok(Vec::new());
         }
@@ -251,16 +241,13 @@ impl Module for ReedSolomon {
         }
         // What was reported was looked at for something else.
         self.strength.forget();
-        self.show_parities(cx);
+        self.set_parities(cx, self.size.parities);
         self.arm_span(cx, false);
         Ok(Vec::new())
     }
 
     fn answered(&mut self, _: &mut Cx<'_>, answer: Result<&[u8], &str>) {
-        if answer.is_err() {
-            self.receiving.seen().add(&self.reported);
-        }
-        self.reported = Seen::default();
+        self.reports.answered(answer.is_ok(), self.receiving.seen());
     }
 
     /// The last parity of a block comes that much behind its first source: a span for the sources,
@@ -305,21 +292,6 @@ fn run_of(cx: &Cx<'_>, packet: &Packet) -> usize {
         })
     };
     1 + (1..packet.segment_count()).take_while(follows).count()
-}
-
-fn report(id: u32, seen: &Seen) -> Vec<u8> {
-    let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-    let parts = [id, count(seen.sources), count(seen.lost), count(seen.runs)];
-    std::iter::once(CONTROL_REPORT).chain(parts.iter().flat_map(|it| it.to_be_bytes())).collect()
-}
-
-fn read_report(bytes: &[u8]) -> Result<(u32, Seen), Malformed> {
-    let mut reader = Reader(bytes);
-    let id = reader.u32()?;
-    let mut count = || reader.u32().map(u64::from);
-    let seen = Seen { sources: count()?, lost: count()?, runs: count()? };
-    reader.end()?;
-    Ok((id, seen))
 }
 
 impl ReedSolomon {
@@ -389,49 +361,33 @@ impl ReedSolomon {
         self.report(cx);
     }
 
-    /// What a block that begins now is to have.
-    fn next_size(&self) -> Size {
-        let agreed = self.size.parities;
-        let parities = if self.left_ppm == 0 { agreed } else { self.strength.parities(agreed) };
-        Size { parities, ..self.size }
-    }
-
     /// A receiver has reported.
     fn hear(&mut self, cx: &mut Cx<'_>, id: u32, seen: &Seen) {
         let filled = std::mem::take(&mut self.filled);
         let sources = if filled == 0 { self.size.sources } else { filled };
         let (most, left_ppb) = (self.size.parities, self.left_ppm * 1_000);
-        let before = self.next_size();
         self.strength.hear(cx.now(), id, seen, Aim { sources, most, left_ppb });
-        if self.next_size() != before {
-            self.show_parities(cx);
+        if self.left_ppm > 0 {
+            self.set_parities(cx, self.strength.parities(most));
         }
     }
 
-    fn show_parities(&self, cx: &mut Cx<'_>) {
-        cx.note(NOTE_PARITIES, self.next_size().parities.into());
+    /// Blocks have so many parities from the next on.
+    fn set_parities(&mut self, cx: &mut Cx<'_>, parities: u8) {
+        let next = Size { parities, ..self.size };
+        if self.next != next {
+            self.next = next;
+            cx.note(NOTE_PARITIES, parities.into());
+        }
     }
 
     /// Tells the sender what was lost, where it wants to know and it is time.
     fn report(&mut self, cx: &mut Cx<'_>) {
-        let seen = *self.receiving.seen();
-        if self.left_ppm == 0 || seen.sources == 0 {
-            *self.receiving.seen() = Seen::default();
-            return;
-        }
-        let now = cx.now();
-        let (id, due) = *self
-            .reporting
-            .get_or_insert_with(|| (cx.random.below(u64::from(u32::MAX)) as u32, now));
-        // What is worse than chance is told sooner.
-        let is_due = due <= now || (seen.runs >= RUNS_SOON && due <= now + REPORT_EVERY * 3 / 4);
-        if !is_due {
-            return;
-        }
-        self.reporting = Some((id, now + REPORT_EVERY));
-        if cx.control_to_peer(&report(id, &seen)) {
-            self.reported.add(&seen);
-            *self.receiving.seen() = Seen::default();
+        let seen = self.receiving.seen();
+        match self.left_ppm {
+            0 => *seen = Seen::default(),
+            _ if seen.sources == 0 => {}
+            _ => self.reports.send(cx, seen),
         }
     }
 
