@@ -14,9 +14,11 @@
 //! one that comes adds at most one gap, however many are missing; each is answered for once: it is
 //! found, or given up.
 
+use super::gap::Gap;
+use super::given_up::GivenUp;
 use super::round_trip::RoundTrip;
 use dacapo_base::{Time, earlier};
-use dacapo_wire::retransmission::{ATTEMPTS_MAX, RANGES_MAX, Range};
+use dacapo_wire::retransmission::Range;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -26,64 +28,8 @@ pub(crate) const MISSING_MAX: u64 = 4_096;
 /// What is asked for leaves at most so often: one asking says many gaps.
 const ASK_EVERY: Duration = Duration::from_millis(1);
 
-/// How many runs of packets that were given up are known: to tell a late one from a copy, and
-/// because its answer shows how long answers take.
-const GIVEN_UP_MAX: usize = 64;
-
 /// What was waited for in vain is waited for by this part less the next time.
 const IN_VAIN: u32 = 8;
-
-/// Packets that follow each other and are missing.
-#[derive(Clone, Copy, Debug)]
-struct Gap {
-    first: u64,
-    count: u64,
-    /// When it was seen that they are missing.
-    seen: Time,
-    /// Until when the first is of use, and how much longer each other than the one before.
-    by: Time,
-    apart: Duration,
-    /// When they are to be asked for.
-    ask: Option<Time>,
-    /// When they were asked for last, and first.
-    asked_last: Time,
-    asked_first: Time,
-    attempts: u8,
-    /// Some of it was given up before.
-    is_cut: bool,
-}
-
-impl Gap {
-    fn end(&self) -> u64 {
-        self.first + self.count
-    }
-
-    /// How many of them, from the first on, are of no use at this time.
-    fn overdue(&self, at: Time) -> u64 {
-        if at < self.by {
-            return 0;
-        }
-        let apart = self.apart.as_nanos();
-        let later = at.since(self.by).as_nanos().checked_div(apart).unwrap_or(u128::MAX);
-        u64::try_from(later).unwrap_or(u64::MAX).saturating_add(1).min(self.count)
-    }
-
-    /// Leaves the first of them out.
-    fn skip(&mut self, count: u64) {
-        self.first += count;
-        self.count -= count;
-        self.by += self.apart * count as u32;
-    }
-
-    /// When they were asked for, for this time; known of the first and of the last.
-    fn asked_at(&self, attempt: u8) -> Option<Time> {
-        match attempt {
-            _ if attempt == self.attempts => Some(self.asked_last),
-            1 => Some(self.asked_first),
-            _ => None,
-        }
-    }
-}
 
 /// What a number below the next one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,8 +46,7 @@ pub(crate) enum Was {
 pub(crate) struct Gaps {
     gaps: VecDeque<Gap>,
     missing: u64,
-    /// Runs that were given up lately, as they were then.
-    given_up: VecDeque<Gap>,
+    given_up: GivenUp,
     round_trip: RoundTrip,
     /// Of which asking the last answer was that counted: of one asking one does.
     answered: Option<Time>,
@@ -169,10 +114,7 @@ impl Gaps {
     }
 
     fn find_given_up(&mut self, now: Time, number: u64, answers: Option<u8>) -> Was {
-        let is_in = |run: &&Gap| (run.first..run.end()).contains(&number);
-        let Some(run) = self.given_up.iter().rev().find(is_in).copied() else {
-            return Was::Come;
-        };
+        let Some(run) = self.given_up.find(number) else { return Was::Come };
         self.measure(now, &run, answers);
         Was::GivenUp
     }
@@ -219,7 +161,7 @@ impl Gaps {
         let (comes, wait) = (now + self.round_trip.mean(), self.round_trip.wait(unknown));
         if self.soonest(Some(now)) == Some(now) {
             for gap in self.gaps.iter_mut().filter(|gap| gap.ask.is_some_and(|at| at <= now)) {
-                ask(ranges, gap, now, comes, wait);
+                gap.ask(ranges, now, comes, wait);
             }
         }
         if !ranges.is_empty() {
@@ -238,7 +180,7 @@ impl Gaps {
                 // Of a gap it counts once, and only where there was time to ask.
                 in_vain |= gap.attempts == 0 && !gap.is_cut && gap.by > gap.seen;
                 gap.is_cut = true;
-                note_given_up(&mut self.given_up, &Gap { count: overdue, ..*gap });
+                self.given_up.note(gap, overdue);
                 gap.skip(overdue);
                 count += overdue;
             }
@@ -261,7 +203,7 @@ impl Gaps {
             && let Some(gap) = self.gaps.front_mut()
         {
             let some = left.min(gap.count);
-            note_given_up(&mut self.given_up, &Gap { count: some, ..*gap });
+            self.given_up.note(gap, some);
             gap.skip(some);
             left -= some;
             self.gaps.pop_front_if(|gap| gap.count == 0);
@@ -278,44 +220,10 @@ impl Gaps {
     }
 }
 
-fn note_given_up(known: &mut VecDeque<Gap>, run: &Gap) {
-    let asked = |it: &Gap| (it.attempts, it.asked_first, it.asked_last);
-    let joins = |it: &&mut Gap| it.end() == run.first && asked(it) == asked(run);
-    if let Some(before) = known.iter_mut().rev().find(joins) {
-        before.count += run.count;
-        return;
-    }
-    if known.len() == GIVEN_UP_MAX {
-        known.pop_front();
-    }
-    known.push_back(*run);
-}
-
-/// Adds what of a gap is of use when an answer comes to the ranges, and says when it is to be asked
-/// for again: while that would not be too late, and no more often than it can be.
-fn ask(ranges: &mut Vec<Range>, gap: &mut Gap, now: Time, comes: Time, wait: Duration) {
-    let overdue = gap.overdue(comes);
-    if overdue == gap.count || gap.attempts == ATTEMPTS_MAX {
-        gap.ask = None;
-        return;
-    }
-    if ranges.len() == RANGES_MAX {
-        return;
-    }
-    gap.attempts += 1;
-    gap.asked_last = now;
-    if gap.attempts == 1 {
-        gap.asked_first = now;
-    }
-    gap.ask = Some(now + wait);
-    // There are no more than MISSING_MAX.
-    let (first, count) = ((gap.first + overdue) as u32, (gap.count - overdue) as u16);
-    ranges.push(Range { first, count, attempt: gap.attempts });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dacapo_wire::retransmission::{ATTEMPTS_MAX, RANGES_MAX};
 
     const UNKNOWN: Duration = Duration::from_millis(25);
     const AT_ONCE: Duration = Duration::ZERO;

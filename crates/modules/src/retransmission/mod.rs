@@ -2,7 +2,9 @@
 
 pub mod nak;
 
+mod gap;
 mod gaps;
+mod given_up;
 mod kept;
 mod profile;
 mod receiving;
