@@ -6,9 +6,10 @@
 
 mod common;
 
+use common::alone::{Alone, near_in_nine_of_ten};
 use common::{
     Loss, Losses, MS, PATH_HEAD, Place, World, checked, dropped, end, hoard, lossy, ms, number,
-    numbers, tell, unit,
+    once, tell, unit,
 };
 use dacapo_base::Random;
 use dacapo_lift::conformance::End;
@@ -17,13 +18,6 @@ use dacapo_modules::parity::rs::{CONTROL_REPORT, NOTE_COMPUTED, SPEC};
 use dacapo_wire::parity::{Header, LEN};
 use std::collections::BTreeSet;
 use std::time::Duration;
-
-/// The numbers of the units that came; none of them twice.
-fn once(world: &World) -> BTreeSet<u64> {
-    let numbers = numbers(world);
-    assert_eq!(numbers.len(), world.came.len(), "a unit came twice");
-    numbers
-}
 
 #[test]
 fn of_five_percent_losses_hardly_any_remain_and_order_is_kept_by_what_stands_above() {
@@ -82,93 +76,35 @@ fn params(sources: u64, parities: u64, span: u64) -> Params {
     params
 }
 
-/// What is predicted within twice and half of what happens, or a tenth of a percent: for the points
-/// that are proposed and for others.
 #[test]
 fn as_much_is_lost_in_runs_as_is_predicted() {
     for (loss_ppb, burst_milli) in
         [(50_000_000, 1_000), (20_000_000, 5_000), (100_000_000, 3_000), (5_000_000, 10_000)]
     {
-        let (setting, below) = lossy(loss_ppb, burst_milli, ms(2));
+        let every = ms(2);
+        let (setting, below) = lossy(loss_ppb, burst_milli, every);
         let mut tried = SPEC.profile.points(&setting, &below);
         tried.extend([params(5, 1, 50 * MS), params(20, 4, 100 * MS), params(60, 6, 500 * MS)]);
         for params in tried {
-            let predicted = SPEC.profile.figures(&params, &setting, &below).loss_ppb;
-            let (share, burst) = (loss_ppb as f64 / PPB as f64, burst_milli as f64 / 1e3);
-            let losses = match burst_milli {
-                1_000 => Loss::Single(share),
-                _ => Loss::Runs(Box::new(Losses::new(share, burst, ms(2), 7))),
-            };
-            let places: &[Place<'_>] = &[("fec-rs", params.values())];
-            let mut world = World::new(places, losses, ms(0), 7);
-            let count = 40_000;
-            world.run((0..count).map(|number| unit(number, 20)), ms(2));
-            let lost = (count - once(&world).len() as u64) as f64 / count as f64;
-            let predicted = predicted as f64 / PPB as f64;
-            let is_near = (predicted / 2.0..=predicted * 2.0).contains(&lost)
-                || (lost - predicted).abs() <= 0.001;
-            assert!(
-                is_near,
-                "{share} in runs of {burst}, {params:?}: {lost:.6} lost, {predicted:.6} predicted"
-            );
+            let alone = Alone { spec: &SPEC, params, loss_ppb, burst_milli, every, seed: 7 };
+            alone.loses_as_much_as_is_predicted();
         }
     }
 }
 
-/// What a profile says, beside what happens: 1 where nothing is off.
-struct Off {
-    loss: bool,
-    delay: bool,
-    rate: bool,
-}
-
-/// Runs a path, flow and block that are drawn by the seed.
-fn off(seed: u64) -> Off {
-    let mut random = Random::from_number(seed);
-    let every = Duration::from_micros(1_000 + random.below(9_000));
-    let loss_ppb = 1_000_000 + random.below(PPB / 10);
-    let burst_milli = 1_000 + random.below(2) * random.below(7_000);
-    let (setting, below) = lossy(loss_ppb, burst_milli, every);
-    let sources = 1 + random.below(60);
-    let params = params(sources, 1 + random.below(sources.min(20)), (5 + random.below(200)) * MS);
-    let predicted = SPEC.profile.figures(&params, &setting, &below);
-    let (share, burst) = (loss_ppb as f64 / PPB as f64, burst_milli as f64 / 1e3);
-    let losses = match burst_milli {
-        1_000 => Loss::Single(share),
-        _ => Loss::Runs(Box::new(Losses::new(share, burst, every, seed))),
-    };
-    let places: &[Place<'_>] = &[("fec-rs", params.values())];
-    let mut world = World::new(places, losses, ms(0), seed);
-    let (count, start) = (20_000, world.a.now);
-    world.run((0..count).map(|number| unit(number, 20)), every);
-    let lost = (count - once(&world).len() as u64) as f64 / count as f64;
-    let taken = |(at, bytes): &(dacapo_base::Time, Vec<u8>)| {
-        at.since(start + every * number(bytes) as u32).as_nanos() as u64
-    };
-    let mut delays: Vec<u64> = world.came.iter().map(taken).collect();
-    delays.sort_unstable();
-    let delay = delays[delays.len() * 99 / 100] as f64;
-    let parts = world.a.runner.modules().next().unwrap().1.down;
-    let sent = parts.packets + parts.emitted;
-    let rate = below.figures.rate_bps as f64 * count as f64 / sent as f64;
-    let says = predicted.loss_ppb as f64 / PPB as f64;
-    let is_near = |is: f64, says: u64| (is / says as f64 - 1.0).abs() <= 0.15;
-    Off {
-        loss: (says / 2.0..=says * 2.0).contains(&lost) || (lost - says).abs() <= 0.001,
-        delay: is_near(delay, predicted.delay_ns),
-        rate: is_near(rate, predicted.rate_bps),
-    }
-}
-
-/// Off the points that are proposed: of 100 paths, flows and blocks.
+/// Paths, flows and blocks off the points that are proposed.
 #[test]
 fn what_is_predicted_is_near_in_nine_of_ten() {
-    let seeds = 100;
-    let near: Vec<Off> = (0..seeds).map(off).collect();
-    let count = |of: fn(&Off) -> bool| near.iter().filter(|it| of(it)).count() as u64;
-    let counts = [count(|it| it.loss), count(|it| it.delay), count(|it| it.rate)];
-    println!("loss, delay, rate near: {counts:?} of {seeds}");
-    assert!(counts.iter().all(|count| count * 10 >= seeds * 9), "{counts:?} of {seeds}");
+    near_in_nine_of_ten(|seed| {
+        let mut random = Random::from_number(seed);
+        let every = Duration::from_micros(1_000 + random.below(9_000));
+        let loss_ppb = 1_000_000 + random.below(PPB / 10);
+        let burst_milli = 1_000 + random.below(2) * random.below(7_000);
+        let sources = 1 + random.below(60);
+        let parities = 1 + random.below(sources.min(20));
+        let params = params(sources, parities, (5 + random.below(200)) * MS);
+        Alone { spec: &SPEC, params, loss_ppb, burst_milli, every, seed }.near(None)
+    });
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Two runners of one graph over a wire that loses, in virtual time.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod alone;
+
 use dacapo_base::{Random, Time};
 use dacapo_lift::conformance::{Bounds, End};
 use dacapo_lift::{
@@ -239,6 +241,13 @@ pub fn number(unit: &[u8]) -> u64 {
 /// The distinct numbers of the units that came.
 pub fn numbers(world: &World) -> BTreeSet<u64> {
     world.came.iter().map(|(_, unit)| number(unit)).collect()
+}
+
+/// The same; none of them twice.
+pub fn once(world: &World) -> BTreeSet<u64> {
+    let numbers = numbers(world);
+    assert_eq!(numbers.len(), world.came.len(), "a unit came twice");
+    numbers
 }
 
 /// What the check of a graph says over a transport that gives these.
