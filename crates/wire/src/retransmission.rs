@@ -20,7 +20,7 @@
 
 use crate::Malformed;
 use crate::bytes::Reader;
-use crate::nearest::nearest;
+pub use crate::sequence::extend;
 
 /// Length in bytes.
 pub const LEN: usize = 5;
@@ -146,13 +146,6 @@ pub fn newest_age_us(bytes: &[u8]) -> Result<u32, Malformed> {
     let age = reader.u32()?;
     reader.end()?;
     Ok(age)
-}
-
-/// The 64-bit number nearest to `expected` whose low 32 bits are `low`; `None` when that would lie
-/// before 0.
-#[must_use]
-pub fn extend(low: u32, expected: u64) -> Option<u64> {
-    nearest(low, u32::BITS, expected)
 }
 
 #[cfg(test)]
