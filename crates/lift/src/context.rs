@@ -120,9 +120,7 @@ impl<'a> Cx<'a> {
         let module = self.module;
         let effects = self.touch();
         effects.packets_lost += count;
-        if effects.signals.is_lowest(module) {
-            effects.signals.see(&PathSeen { lost_packets: count, ..PathSeen::default() });
-        }
+        effects.signals.see_lost(module, count);
     }
 
     /// Reports packets that the other end has said it got, and when the newest was sent.

@@ -119,10 +119,12 @@ impl Signals {
         true
     }
 
-    /// Whether no module below this one has given up packets.
-    pub fn is_lowest(&mut self, module: usize) -> bool {
+    /// A module has given up packets: what those above the lowest miss is the same.
+    pub fn see_lost(&mut self, module: usize, count: u64) {
         self.lowest = self.lowest.max(module);
-        self.lowest == module
+        if self.lowest == module {
+            self.see(&PathSeen { lost_packets: count, ..PathSeen::default() });
+        }
     }
 
     pub fn see(&mut self, seen: &PathSeen) {
@@ -195,6 +197,14 @@ mod tests {
         let mut signals = Signals::new(1);
         assert!(!signals.send(ms(0), 0, &[0; MESSAGE_LEN_MAX + 1]) && !signals.send(ms(0), 1, b""));
         assert!(!signals.close(0) && !signals.close(1) && !signals.has_told());
+    }
+
+    #[test]
+    fn what_is_lost_is_told_to_the_path_once() {
+        let mut signals = Signals::new(3);
+        // By the upper one alone; then by the lower, and by the upper what it misses of that.
+        [(0, 1), (2, 10), (0, 10), (2, 5)].into_iter().for_each(|(at, n)| signals.see_lost(at, n));
+        assert_eq!(signals.take_told().seen.lost_packets, 16);
     }
 
     #[test]
