@@ -183,6 +183,13 @@ impl Attributes {
     pub fn check(&self) -> Result<(), RequirementError> {
         self.entries().try_for_each(|(key, requirement)| requirement.check(key))
     }
+
+    /// The time after which a unit is of no use: the bound of its delay, or its deadline, in ns.
+    #[must_use]
+    pub fn useful_ns(&self) -> Option<u64> {
+        let keys = [AttributeKey::Delay, AttributeKey::Deadline];
+        keys.into_iter().filter_map(|key| self.get(key)?.max).min()
+    }
 }
 
 impl fmt::Display for Attributes {

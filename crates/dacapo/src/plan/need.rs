@@ -126,9 +126,8 @@ impl Need {
     /// How long after it was sent a unit is of use, in ns: until the playout that is named, or as
     /// long as the attributes allow.
     pub fn useful_ns(&self, attributes: &Attributes) -> u64 {
-        let keys = [AttributeKey::Delay, AttributeKey::Deadline];
-        let bounds = keys.into_iter().filter_map(|key| attributes.get(key)?.max);
-        bounds.chain(self.playout_ns).min().unwrap_or(u64::MAX)
+        let bounds = attributes.useful_ns().into_iter().chain(self.playout_ns);
+        bounds.min().unwrap_or(u64::MAX)
     }
 
     /// The rate that somebody has asked to keep below, in bit/s.

@@ -163,9 +163,7 @@ impl<'r> Judge<'r> {
 
     /// The latest moment at which units may be shown, as far as it is bounded.
     pub fn playout_bound_ns(&self) -> u64 {
-        let keys = [AttributeKey::Delay, AttributeKey::Deadline];
-        let bounds = keys.into_iter().filter_map(|key| self.asked_of(key)?.max);
-        bounds.min().unwrap_or(u64::MAX)
+        self.request.attributes.useful_ns().unwrap_or(u64::MAX)
     }
 
     /// Whether a candidate breaks none of these demands.
