@@ -113,12 +113,9 @@ impl Loss {
     /// is lost, and for bursts in time, where it depends on what is sent.
     #[must_use]
     pub fn mean_burst_len(&self) -> Option<f64> {
-        if let Self::Timed { .. } = self {
-            return None;
-        }
         let mean_loss = self.mean_loss();
         // Each run has exactly one loss that follows a success.
-        let runs = mean_loss - self.loss_pair();
+        let runs = mean_loss - self.loss_pair()?;
         (mean_loss > 0.0 && runs > 0.0).then(|| mean_loss / runs)
     }
 
@@ -134,20 +131,20 @@ impl Loss {
         }
     }
 
-    /// The probability that two neighbours are both lost.
-    fn loss_pair(&self) -> f64 {
-        match *self {
+    /// The probability that two neighbours are both lost, where it does not depend on the time
+    /// between them.
+    fn loss_pair(&self) -> Option<f64> {
+        Some(match *self {
             Self::None => 0.0,
             Self::Random { p } => p * p,
-            // Without a time between them they are in one state.
-            Self::Timed { share, .. } => share,
+            Self::Timed { .. } => return None,
             Self::GilbertElliott { p_enter, p_leave, loss_good, loss_bad } => {
                 let bad = self.share_bad();
                 let after_good = (1.0 - p_enter) * loss_good + p_enter * loss_bad;
                 let after_bad = (1.0 - p_leave) * loss_bad + p_leave * loss_good;
                 (1.0 - bad) * loss_good * after_good + bad * loss_bad * after_bad
             }
-        }
+        })
     }
 
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {

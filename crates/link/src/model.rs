@@ -112,6 +112,14 @@ pub(crate) fn loss_stretch(loss: &Loss, apart: Duration) -> f64 {
     if memory < 1.0 { ((1.0 + memory) / (1.0 - memory)).max(1.0) } else { 1.0 }
 }
 
+/// The mean length of a run of losses, in items that are so far `apart`; `None` where nothing or
+/// everything is lost.
+pub(crate) fn burst_len(loss: &Loss, apart: Duration) -> Option<f64> {
+    let Loss::Timed { share, .. } = *loss else { return loss.mean_burst_len() };
+    // One that is lost is the last of its run when the next is not.
+    (share > 0.0).then(|| 1.0 / ((1.0 - share) * (1.0 - loss_memory(loss, apart))))
+}
+
 /// The correlation of the states of neighbours that are so far apart, -1 to 1.
 fn loss_memory(loss: &Loss, apart: Duration) -> f64 {
     match *loss {

@@ -205,7 +205,7 @@ fn add_loss(report: &mut Report, promised: &LinkConfig, seen: &Apart) {
     let observed = 1.0 - seen.survivors() as f64 / report.count as f64;
     report.add("lost", "", (expected.mean, observed), tolerance);
     let bursts = seen.bursts();
-    let Some(expected_len) = promised.loss.mean_burst_len() else { return };
+    let Some(expected_len) = model::burst_len(&promised.loss, apart) else { return };
     if bursts.len() >= BURST_COUNT_MIN {
         let Sample { mean, variance, .. } = Sample::of(&bursts);
         // The runs of a general chain vary a little more than geometric ones: trust the larger.

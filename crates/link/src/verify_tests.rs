@@ -90,6 +90,7 @@ fn every_wrong_figure_is_seen_where_it_is_wrong() {
     for (running, promised, wrong) in [
         ("loss=5%,burst=10", "loss=5%,burst=5", "mean burst"),
         ("loss=5%,burst=3", "loss=5%", "mean burst"),
+        ("loss=5%,burst=26ms", "loss=5%,burst=13ms", "mean burst"),
         ("dup=1%", "dup=2%", "duplicated"),
         ("dup=0.1%", "perfect", "duplicated"),
         ("reorder=2%", "reorder=4%", "reordered"),
