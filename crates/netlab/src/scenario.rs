@@ -140,6 +140,8 @@ pub struct Outcome {
     pub change_failed: u32,
     /// Why the session ended, at the participant.
     pub error: Option<Error>,
+    /// Why the flow was refused, where its session goes on without it.
+    pub refused: Option<Error>,
     /// The emulator's record, to and from the participant.
     pub to_participant: LinkStats,
     /// The way back.
@@ -307,6 +309,7 @@ fn empty_outcome(world: &mut World, creator: NodeId, participant: NodeId) -> Out
         changed: 0,
         change_failed: 0,
         error: None,
+        refused: None,
         to_participant: world.link_stats(creator, participant),
         to_creator: world.link_stats(participant, creator),
         units: BTreeMap::new(),
@@ -481,6 +484,10 @@ impl Run {
             self.handle_creator(&mut world, event);
         }
         let mut outcome = self.outcome;
+        if let Some(session) = self.session {
+            let flows = world.core(self.participant).status(session);
+            outcome.refused = flows.into_iter().find_map(|flow| flow.refused);
+        }
         outcome.to_participant = world.link_stats(self.creator, self.participant);
         outcome.to_creator = world.link_stats(self.participant, self.creator);
         outcome.trace = world.trace();

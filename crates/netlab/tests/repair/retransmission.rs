@@ -27,7 +27,7 @@ fn two_hundred_seeds_account_for_every_unit_and_get_most_of_what_is_lost() {
 }
 
 #[test]
-#[ignore = "minutes: make nightly"]
+#[ignore = "10,000 worlds, a quarter of an hour: make nightly"]
 fn ten_thousand_seeds_do_too() {
     check_all("retransmission", SEEDS_AT_NIGHT, LEFT, draw);
 }
