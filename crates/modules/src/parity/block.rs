@@ -34,6 +34,8 @@ pub(super) struct Block {
     pub kept: Vec<Kept>,
     /// The length of the parities.
     pub parity_len: usize,
+    /// How many sources it is taken to have while nothing of it has come: those of the one before.
+    pub expected: u8,
     /// It shows what is lost: it began after this end joined.
     pub counts: bool,
 }
@@ -92,7 +94,13 @@ impl Block {
     /// What it shows of losses when it is over: its missing sources. Where no parity has said how
     /// many there are, those behind the last that came are one run, with the parities.
     pub fn seen(&self) -> Seen {
-        Seen::of(self.sources, self.missing())
+        let missing = (0..self.size()).filter(|index| !self.has(*index));
+        Seen::of(self.size(), missing)
+    }
+
+    /// How many sources it has, as far as is known.
+    pub fn size(&self) -> u8 {
+        if self.sources == 0 { self.expected } else { self.sources }
     }
 
     /// The indices of the sources that have not come.
@@ -104,6 +112,17 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_block_of_which_nothing_came_is_lost_and_one_that_came_is_as_large_as_it_says() {
+        let mut block = Block { expected: 9, ..Block::default() };
+        assert_eq!(block.seen(), Seen { sources: 9, lost: 9, runs: 1 });
+        block.sources = 3;
+        [0, 2].into_iter().for_each(|index| block.mark(index));
+        assert_eq!(block.seen(), Seen { sources: 3, lost: 1, runs: 1 });
+        block.mark(1);
+        assert!(block.is_whole());
+    }
 
     #[test]
     fn a_block_is_solvable_when_as_many_parities_came_as_sources_are_missing() {

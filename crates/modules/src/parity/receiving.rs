@@ -143,8 +143,7 @@ impl Receiving {
                 self.first += 1;
             }
             let mut block = Block::new(self.keeping.spare.pop().unwrap_or_default());
-            // Of a block of which nothing comes it is taken that it is as large as the one before.
-            block.sources = self.blocks.back().map_or(0, |before| before.sources);
+            block.expected = self.blocks.back().map_or(0, Block::size);
             block.counts = self.first + self.blocks.len() as u64 >= self.counts_from;
             self.blocks.push_back(block);
         }
