@@ -36,7 +36,9 @@ use dacapo_lift::{
     Property, Setup, Stratum, TimerId, Verdict,
 };
 use dacapo_packet::Packet;
-use dacapo_wire::retransmission::{Header, Kind, LEN, newest_age_us, ranges};
+use dacapo_wire::retransmission::{
+    Header, Kind, LEN, RANGE_LEN, RANGES_MAX, newest_age_us, ranges,
+};
 use std::time::Duration;
 
 /// The static facts.
@@ -224,18 +226,14 @@ impl Nak {
         let before = (self.receiving.repaired, self.receiving.needless);
         let taken = self.receiving.take(cx, &header, slot.segment_count(), self.deadline);
         self.arm_receiver(cx);
-        match taken {
-            Ok(true) => {}
-            Ok(false) => return in_parts(cx, slot, |_, _| 1, |cx, part| self.up_run(cx, part)),
-            Err(reason) => {
-                self.note(cx, before);
-                return Verdict::Drop(reason);
-            }
-        }
         self.note(cx, before);
-        match cx.pool.pull_head(slot, LEN) {
-            Ok(()) => Verdict::Forward,
-            Err(_) => Verdict::Drop(DropReason::Malformed),
+        match taken {
+            Ok(true) => match cx.pool.pull_head(slot, LEN) {
+                Ok(()) => Verdict::Forward,
+                Err(_) => Verdict::Drop(DropReason::Malformed),
+            },
+            Ok(false) => in_parts(cx, slot, |_, _| 1, |cx, part| self.up_run(cx, part)),
+            Err(reason) => Verdict::Drop(reason),
         }
     }
 
@@ -250,8 +248,7 @@ impl Nak {
             return true;
         }
         // Answers take memory of the pool in which the ranges lie.
-        let mut copied =
-            [0; dacapo_wire::retransmission::RANGES_MAX * dacapo_wire::retransmission::RANGE_LEN];
+        let mut copied = [0; RANGES_MAX * RANGE_LEN];
         let Some(room) = copied.get_mut(..said.len()) else { return false };
         room.copy_from_slice(said);
         let Ok(asked) = ranges(room) else { return false };
