@@ -5,194 +5,33 @@
 //! wrong; the tests come late, so that their outcome is what one sees, and after them what needs
 //! the program that they have built.
 //!
-//! Invariants: the output of a step streams through unchanged. A step that fails fails the run. A
-//! step over 1.5 times its budget is a warning, and fails the run under `CI_STRICT=1`; a budget is
-//! for two cores, that of `ci` for an empty target folder and the whole of it for 30 minutes, that
-//! of `check` for one that is warm. Each step's time is kept in `target/times.jsonl`. Tests that
-//! could not run are counted and listed at the end ([`skips`]); a reason that `.ci/skips.toml` does
-//! not list fails the run, and under `CI_STRICT=1` any does.
+//! Invariants: the output of a step streams through unchanged; of a program of tests ([`lanes`]) it
+//! is shown where it failed, and kept in `target/tests`. A step that fails fails the run, and the
+//! end tells which tests failed, why, and what repeats them ([`failures`]). A step over 1.5 times
+//! its budget is a warning, and fails the run under `CI_STRICT=1`; a budget is for two cores, that
+//! of `ci` for an empty target folder and the whole of it for 30 minutes, that of `check` for one
+//! that is warm. Each step's time is kept in `target/times.jsonl`. Tests that could not run are
+//! counted and listed at the end ([`skips`]); a reason that `.ci/skips.toml` does not list fails
+//! the run, and under `CI_STRICT=1` any does.
+
+mod child;
+mod failures;
+mod lanes;
+mod programs;
+mod steps;
 
 use std::env;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+use failures::Failures;
+use steps::{CHECK, CI, NIGHT, Step, Work};
 
 use crate::skips::{self, Left, Skips};
 use crate::tidy::tree::Tree;
 use crate::times::Times;
 use crate::{docs, features, fuzz, mutants, ratchet, tidy, touched};
-
-/// What a step does.
-#[derive(Clone, Copy, Debug)]
-enum Work {
-    /// Cargo with these arguments.
-    Cargo(&'static [&'static str]),
-    /// The rules of [`tidy`], in this process.
-    Tidy,
-    /// A third of the targets of [`fuzz`] for a short time, from this process.
-    Fuzz,
-    /// The counts of [`ratchet`], from this process.
-    Ratchet,
-    /// A program that the tests have built, with these arguments.
-    Built(&'static str, &'static [&'static str]),
-    /// The output that the documents show, beside what commands print, with these words.
-    Docs(&'static [&'static str]),
-    /// Who names what, in this process.
-    Touched,
-    /// What a user can do, beside [`features`]' list.
-    Features,
-    /// Whether unit tests catch mistakes.
-    Mutants,
-}
-
-/// One step.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    name: &'static str,
-    budget_s: u64,
-    work: Work,
-}
-
-const CLIPPY: Work =
-    Work::Cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]);
-
-/// What a change must pass.
-const CI: [Step; 13] = [
-    Step { name: "fmt", budget_s: 10, work: Work::Cargo(&["fmt", "--all", "--check"]) },
-    Step { name: "tidy", budget_s: 5, work: Work::Tidy },
-    Step { name: "touched", budget_s: 5, work: Work::Touched },
-    Step { name: "clippy", budget_s: 150, work: CLIPPY },
-    Step {
-        name: "doc",
-        budget_s: 40,
-        work: Work::Cargo(&["doc", "--no-deps", "--workspace", "--locked"]),
-    },
-    // Our crates with counters of coverage, the others as the tests need them; then 15 s for each
-    // of 14 targets, two at a time.
-    Step { name: "fuzz", budget_s: 240, work: Work::Fuzz },
-    // The one release build here, of what the cores need and no more; the counts take 15 s.
-    Step { name: "ratchet", budget_s: 110, work: Work::Ratchet },
-    // All failures in one run, not those of the first test binary only.
-    Step {
-        name: "test",
-        budget_s: 1_040,
-        work: Work::Cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]),
-    },
-    // By the program of the tests; the demonstration takes 30 s.
-    Step { name: "docs", budget_s: 40, work: Work::Docs(&["--check", "--built"]) },
-    Step { name: "features", budget_s: 10, work: Work::Features },
-    // By the program of the tests, too: to ask Cargo for it would build it anew, by itself.
-    Step { name: "eval", budget_s: 10, work: Work::Built("dacapo-eval", &["check"]) },
-    Step { name: "faults", budget_s: 5, work: Work::Built("dacapo-lab", &["check"]) },
-    // A workspace of its own: our crates once more, as somebody else's.
-    Step {
-        name: "exercise",
-        budget_s: 120,
-        work: Work::Cargo(&[
-            "test",
-            "--manifest-path",
-            "exercise/Cargo.toml",
-            "--target-dir",
-            "target",
-            "--locked",
-        ]),
-    },
-];
-
-/// What is quick of it: the tests beside the code, without those that start programs or worlds.
-const CHECK: [Step; 4] = [
-    Step { name: "fmt", budget_s: 10, work: Work::Cargo(&["fmt", "--all", "--check"]) },
-    Step { name: "tidy", budget_s: 10, work: Work::Tidy },
-    Step { name: "clippy", budget_s: 60, work: CLIPPY },
-    Step {
-        name: "unit",
-        budget_s: 160,
-        work: Work::Cargo(&[
-            "test",
-            "--workspace",
-            "--lib",
-            "--bins",
-            "--locked",
-            "--no-fail-fast",
-        ]),
-    },
-];
-
-/// What takes minutes each, or needs root: every ignored test that writes no gigabytes.
-const NIGHT: [Step; 8] = [
-    // The demonstration of a scene is to play, not to build.
-    Step {
-        name: "build",
-        budget_s: 300,
-        work: Work::Cargo(&["build", "--release", "--locked", "-p", "dacapo-cli"]),
-    },
-    Step {
-        name: "waits",
-        budget_s: 420,
-        work: Work::Cargo(&[
-            "test",
-            "--locked",
-            "-p",
-            "dacapo",
-            "--lib",
-            "--test",
-            "session",
-            "--",
-            "--ignored",
-        ]),
-    },
-    Step {
-        name: "repair",
-        budget_s: 1_800,
-        work: Work::Cargo(&[
-            "test",
-            "--locked",
-            "-p",
-            "dacapo-netlab",
-            "--test",
-            "repair",
-            "--",
-            "--ignored",
-        ]),
-    },
-    Step {
-        name: "scenes",
-        budget_s: 600,
-        work: Work::Cargo(&[
-            "test",
-            "--locked",
-            "-p",
-            "dacapo-cli",
-            "--test",
-            "terminal",
-            "--",
-            "--ignored",
-        ]),
-    },
-    Step { name: "docs", budget_s: 900, work: Work::Docs(&["--check", "--night"]) },
-    // A run that is old fails here and not in `ci`: age is no commit's fault.
-    Step {
-        name: "eval",
-        budget_s: 60,
-        work: Work::Cargo(&[
-            "run",
-            "-q",
-            "--locked",
-            "-p",
-            "dacapo-eval",
-            "--",
-            "check",
-            "--night",
-        ]),
-    },
-    Step {
-        name: "faults",
-        budget_s: 60,
-        work: Work::Cargo(&["run", "-q", "--locked", "-p", "dacapo-lab", "--", "check", "--night"]),
-    },
-    Step { name: "mutants", budget_s: 2_400, work: Work::Mutants },
-];
 
 /// How a step went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,10 +103,11 @@ pub fn run_night(root: &Path) -> io::Result<bool> {
 fn run_steps(root: &Path, name: &'static str, steps: &[Step]) -> io::Result<bool> {
     let times = Times::new(root, name);
     let skipped = Skips::new(root)?;
+    let mut failures = Failures::default();
     let mut rows = Vec::new();
     for &step in steps {
         let start = Instant::now();
-        let has_passed = perform(step, root, &skipped)?;
+        let has_passed = perform(step, root, &skipped, &mut failures)?;
         let took = start.elapsed();
         let outcome = Outcome::new(has_passed, took, step.budget_s);
         times.keep(step.name, took, outcome.label())?;
@@ -276,6 +116,7 @@ fn run_steps(root: &Path, name: &'static str, steps: &[Step]) -> io::Result<bool
     let skipped = skipped.text()?;
     let others = skips::Allowed::read(root)?.others(&skipped);
     print!("{}{}", skips::list(&skipped, &Left::of(&Tree::read(root)?)), table(&rows));
+    print!("{}", failures.text());
     let is_strict = env::var_os("CI_STRICT").is_some_and(|value| value == "1");
     let has_skipped = is_strict && skips::count(&skipped) > 0;
     if !others.is_empty() {
@@ -285,7 +126,7 @@ fn run_steps(root: &Path, name: &'static str, steps: &[Step]) -> io::Result<bool
     Ok(others.is_empty() && !has_skipped && !rows.iter().any(|row| row.outcome.is_fatal(is_strict)))
 }
 
-fn perform(step: Step, root: &Path, skipped: &Skips) -> io::Result<bool> {
+fn perform(step: Step, root: &Path, skipped: &Skips, failures: &mut Failures) -> io::Result<bool> {
     match step.work {
         Work::Tidy => {
             println!("\n== {}: cargo xtask tidy", step.name);
@@ -306,7 +147,8 @@ fn perform(step: Step, root: &Path, skipped: &Skips) -> io::Result<bool> {
         Work::Built(program, words) => {
             println!("\n== {}: {program} {}", step.name, words.join(" "));
             let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-            run_child(root.join(target).join("debug").join(program), words, root, skipped)
+            let program = root.join(target).join("debug").join(program);
+            child::run(program, words, root, skipped)
         }
         Work::Mutants => {
             println!("\n== {}: cargo xtask mutants", step.name);
@@ -320,22 +162,17 @@ fn perform(step: Step, root: &Path, skipped: &Skips) -> io::Result<bool> {
             println!("\n== {}: cargo xtask features --check --built", step.name);
             features::run(root, &["--check", "--built"])
         }
+        Work::Tests(words) => {
+            println!("\n== {}: cargo test {}", step.name, words.join(" "));
+            lanes::run(words, root, skipped, failures)
+        }
         Work::Cargo(arguments) => {
             println!("\n== {}: cargo {}", step.name, arguments.join(" "));
             // Cargo says which one it is to what it starts.
             let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-            run_child(cargo.into(), arguments, root, skipped)
+            child::run(cargo.into(), arguments, root, skipped)
         }
     }
-}
-
-/// Runs a program whose tests and checks say what they leave out; true when it succeeded.
-fn run_child(program: PathBuf, words: &[&str], root: &Path, skipped: &Skips) -> io::Result<bool> {
-    let mut command = Command::new(&program);
-    command.args(words).current_dir(root).env("RUSTDOCFLAGS", "-Dwarnings");
-    let status = command.env(skips::VARIABLE, skipped.path()).status();
-    let named = |error| io::Error::other(format!("{}: {error}", program.display()));
-    Ok(status.map_err(named)?.success())
 }
 
 fn table(rows: &[Row]) -> String {
@@ -354,26 +191,6 @@ fn table(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_program_of_a_step_leaves_out_is_counted() {
-        let root = env::temp_dir();
-        let path = root.join(format!("dacapo-ci-{}", std::process::id()));
-        let skipped = Skips::at(path.clone());
-        let says = "printf 'a.rs:1\tcheck\tno history\n' >> \"$DACAPO_SKIPPED\"";
-        assert!(run_child("sh".into(), &["-c", says], &root, &skipped).unwrap());
-        let counted = skips::count(&skipped.text().unwrap());
-        assert!(!run_child("false".into(), &[], &root, &skipped).unwrap());
-        std::fs::remove_file(path).unwrap();
-        assert_eq!(counted, 1);
-    }
-
-    #[test]
-    fn the_budgets_stay_under_33_minutes_and_those_of_check_under_4() {
-        let sum = |steps: &[Step]| steps.iter().map(|step| step.budget_s).sum::<u64>();
-        assert!(sum(&CI) < 33 * 60);
-        assert!(sum(&CHECK) <= 4 * 60);
-    }
 
     #[test]
     fn a_step_is_slow_above_one_and_a_half_budgets_only() {
