@@ -67,8 +67,7 @@ impl Program {
         let executable = message["executable"].as_str()?;
         message["profile"]["test"].as_bool().filter(|is_test| *is_test)?;
         let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
-        let id = message["package_id"].as_str()?.rsplit_once('#')?.1;
-        let package = id.split('@').next()?.to_owned();
+        let package = package(message["package_id"].as_str()?)?;
         let name = message["target"]["name"].as_str()?.to_owned();
         let target = match message["target"]["kind"][0].as_str()? {
             "test" => format!("--test {name}"),
@@ -131,6 +130,13 @@ impl Program {
     }
 }
 
+/// The name in Cargo's id of a package, which leaves out what its folder is called, too.
+fn package(id: &str) -> Option<String> {
+    let (place, rest) = id.rsplit_once('#')?;
+    let name = rest.split_once('@').map(|(name, _)| name);
+    Some(name.or_else(|| place.rsplit('/').next())?.to_owned())
+}
+
 /// Waits for a process, and ends it when the time is over.
 fn wait(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
     while Instant::now() < end {
@@ -186,6 +192,14 @@ mod tests {
         assert_eq!(words, "--manifest-path exercise/Cargo.toml -p dacapo-cli --test play");
         assert_eq!(Program::of(&message("bin", false), &[]), None);
         assert_eq!(Program::of(&serde_json::json!({ "reason": "build-finished" }), &[]), None);
+    }
+
+    #[test]
+    fn a_package_has_the_name_of_its_folder_where_it_says_no_other() {
+        let name = |id| package(id).unwrap();
+        assert_eq!(name("path+file:///x/apps/dacapo#dacapo-cli@0.1.0"), "dacapo-cli");
+        assert_eq!(name("path+file:///x/crates/dacapo#0.1.0"), "dacapo");
+        assert_eq!(package("nothing"), None);
     }
 
     #[test]
