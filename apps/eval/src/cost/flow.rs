@@ -63,15 +63,17 @@ impl Flow {
     }
 
     fn fire(&mut self) {
-        while self.sender.next_deadline().is_some_and(|at| at <= self.now) {
+        let is_due = |end: &Runner, now| end.next_deadline().is_some_and(|at| at <= now);
+        while is_due(&self.sender, self.now) || is_due(&self.receiver, self.now) {
             let mut around =
                 Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
             self.sender.handle_timeout(&mut around);
+            self.receiver.handle_timeout(&mut around);
             self.carry();
         }
     }
 
-    /// Hands what the sender made to the receiver, as it lies.
+    /// Hands what the sender made to the receiver, as it lies, and what that says back.
     fn carry(&mut self) {
         let packets: Vec<Packet> = self.sender.take_down().drain().collect();
         for mut packet in packets {
@@ -83,5 +85,13 @@ impl Flow {
         }
         let came: Vec<Packet> = self.receiver.take_up().drain().collect();
         came.into_iter().for_each(|packet| self.pool.free(packet));
+        let said: Vec<Packet> = self.receiver.take_down().drain().collect();
+        for mut packet in said {
+            packet.time = self.now;
+            let mut around =
+                Context { now: self.now, pool: &mut self.pool, random: &mut self.random };
+            self.sender.handle_up(&mut around, packet);
+            self.sender.run(&mut around);
+        }
     }
 }
